@@ -1,0 +1,341 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU backend: one device, plain host memory, a step list that the thread team walks together with a
+// barrier after each step.
+#include "core/backend.h"
+
+#include "backends/cpu/accepts.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/matmul.h"
+#include "core/cpu_features.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct cpu_impl {
+    int32_t isa; // highest level in use
+    bool has_bf16;
+} cpu_impl;
+
+static const char *const isa_names[TN_ISA_COUNT] = {
+    [TN_ISA_REFERENCE] = "reference", [TN_ISA_GENERIC] = "generic",       [TN_ISA_AVX2] = "avx2",
+    [TN_ISA_AVX512] = "avx512",       [TN_ISA_AVX512VNNI] = "avx512vnni",
+};
+
+// --- barrier ---------------------------------------------------------------------------------------
+
+// Spins before it yields: a step takes microseconds, and the other threads are a few instructions away.
+enum { SPINS_BEFORE_YIELD = 4096 };
+
+struct tn_cpu_barrier {
+    TN_ALIGNED(64) _Atomic int32_t arrived;
+    TN_ALIGNED(64) _Atomic uint32_t round;
+};
+
+static void barrier_wait(tn_cpu_barrier *b, int32_t n_threads)
+{
+    if (n_threads == 1) return;
+    uint32_t round = atomic_load_explicit(&b->round, memory_order_relaxed);
+    // acq_rel: everything written before the barrier by any thread is seen after it by all; the last
+    // arrival publishes through `round`, which the others acquire.
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) == n_threads - 1) {
+        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->round, round + 1, memory_order_release);
+        return;
+    }
+    for (int32_t spins = 0; atomic_load_explicit(&b->round, memory_order_acquire) == round; spins++) {
+        if (spins < SPINS_BEFORE_YIELD) TN_PAUSE();
+        else tn_thread_yield();
+    }
+}
+
+void tn_cpu_barrier_wait(const tn_cpu_task *task)
+{
+    barrier_wait(task->barrier, task->nth);
+}
+
+// --- kernels ---------------------------------------------------------------------------------------
+
+#define GENERIC    TN_ISA_GENERIC
+#define AVX2       TN_ISA_AVX2
+#define AVX512     TN_ISA_AVX512
+#define AVX512VNNI TN_ISA_AVX512VNNI
+
+#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags) void tn_##name(const tn_cpu_task *task);
+#include "backends/cpu/kernels.def"
+
+static const tn_cpu_kernel kernel_rows[] = {
+#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags)                                                  \
+    {TN_OP_##op, isa, #name, accepts, scratch, tn_##name, flags},
+#include "backends/cpu/kernels.def"
+};
+
+const tn_cpu_kernel *tn_cpu_kernels(int32_t *count)
+{
+    *count = (int32_t)TN_COUNT(kernel_rows);
+    return kernel_rows;
+}
+
+// The fastest row that takes the step, NULL: the reference runs it.
+static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
+{
+    const tn_cpu_kernel *best = NULL;
+    for (size_t i = 0; i < TN_COUNT(kernel_rows); i++) {
+        const tn_cpu_kernel *k = &kernel_rows[i];
+        if (k->op == step->op && k->isa <= isa && (!best || k->isa >= best->isa) && k->accepts(step)) best = k;
+    }
+    return best;
+}
+
+// References are single-threaded: the first thread does the work.
+static void launch_reference(const tn_cpu_task *task)
+{
+    if (task->ith == 0) tn_op_info_get(task->step->op)->ref(task->step);
+}
+
+// --- device ----------------------------------------------------------------------------------------
+
+static int32_t best_isa(const tn_cpu_features *f)
+{
+#if defined(__x86_64__)
+    return f->avx512vnni ? TN_ISA_AVX512VNNI : f->avx512 ? TN_ISA_AVX512 : f->avx2 ? TN_ISA_AVX2 : TN_ISA_GENERIC;
+#else
+    TN_UNUSED(f);
+    return TN_ISA_GENERIC;
+#endif
+}
+
+static tn_status choose_isa(tn_context *ctx, const tn_cpu_features *f, int32_t *out)
+{
+    int32_t best = best_isa(f);
+    *out = best;
+    const char *cap = tn_context_isa(ctx);
+    if (!cap) return TN_OK;
+    for (int32_t i = 0; i < TN_ISA_COUNT; i++) {
+        if (strcmp(cap, isa_names[i]) != 0) continue;
+        if (i > best) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap, isa_names[best]);
+        *out = i;
+        return TN_OK;
+    }
+    return tn_fail(ctx, TN_ERR_ARG, "cpu: unknown level \"%s\"; known: reference generic avx2 avx512 avx512vnni", cap);
+}
+
+static tn_status cpu_open(tn_context *ctx)
+{
+    tn_cpu_features f;
+    tn_cpu_features_get(&f);
+    int32_t isa;
+    tn_status status = choose_isa(ctx, &f, &isa);
+    if (status != TN_OK) return status;
+    tn_device *d = tn_calloc(ctx, 1, sizeof *d);
+    cpu_impl *impl = tn_calloc(ctx, 1, sizeof *impl);
+    if (!d || !impl) {
+        tn_free(ctx, d);
+        tn_free(ctx, impl);
+        return TN_ERR_MEMORY;
+    }
+    *impl = (cpu_impl){.isa = isa, .has_bf16 = f.avx512bf16 && isa >= TN_ISA_AVX512VNNI};
+    d->backend = &tn_backend_cpu;
+    d->host_memory = true;
+    d->impl = impl;
+    uint64_t available;
+    tn_system_memory(&d->memory_total, &available);
+    snprintf(d->name, sizeof d->name, "cpu");
+    snprintf(d->description, sizeof d->description, "%s, %s%s, %d threads", f.name, isa_names[isa],
+             impl->has_bf16 ? "+bf16" : "", tn_context_n_threads(ctx));
+    status = tn_device_add(ctx, d);
+    if (status != TN_OK) {
+        tn_free(ctx, impl);
+        tn_free(ctx, d);
+    }
+    return status;
+}
+
+static void cpu_close(tn_device *device)
+{
+    tn_free(device->ctx, device->impl);
+}
+
+static uint64_t cpu_memory_free(const tn_device *device)
+{
+    TN_UNUSED(device);
+    uint64_t total, available;
+    tn_system_memory(&total, &available);
+    return available;
+}
+
+static tn_status cpu_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+{
+    out->data = tn_alloc(device->ctx, size);
+    return out->data ? TN_OK : TN_ERR_MEMORY;
+}
+
+static void cpu_buffer_destroy(tn_buffer *buffer)
+{
+    tn_free(buffer->device->ctx, buffer->data);
+}
+
+static tn_status cpu_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
+{
+    if (n > 0) memcpy((char *)buffer->data + offset, bytes, n);
+    return TN_OK;
+}
+
+static tn_status cpu_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)
+{
+    if (n > 0) memcpy(bytes, (const char *)buffer->data + offset, n);
+    return TN_OK;
+}
+
+static bool cpu_accepts(const tn_device *device, const tn_step *step)
+{
+    const cpu_impl *impl = device->impl;
+    const tn_op_info *info = tn_op_info_get(step->op);
+    // A fused op without a kernel gains nothing over its parts, but for checking the references.
+    if ((info->flags & TN_OP_FUSED) && impl->isa > TN_ISA_REFERENCE) return find_kernel(impl->isa, step) != NULL;
+    return true;
+}
+
+static const char *cpu_kernel_name(const tn_device *device, const tn_step *step)
+{
+    const tn_cpu_kernel *k = find_kernel(((const cpu_impl *)device->impl)->isa, step);
+    return k ? k->name : "reference";
+}
+
+// --- executables -----------------------------------------------------------------------------------
+
+typedef struct cpu_step {
+    tn_step step;
+    tn_cpu_launch_fn launch;
+} cpu_step;
+
+struct tn_executable {
+    tn_device *device;
+    int32_t n_steps;
+    cpu_step *steps;
+    const tn_buffer *scratch;
+    tn_status status; // of the last submission, for wait
+};
+
+static size_t cpu_scratch_size(tn_device *device, const tn_program *program)
+{
+    size_t size = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_cpu_kernel *k = find_kernel(((cpu_impl *)device->impl)->isa, &program->steps[i]);
+        if (!k || !k->scratch) continue;
+        size_t need = k->scratch(&program->steps[i], tn_context_n_threads(device->ctx));
+        size = TN_MAX(size, need);
+    }
+    return size;
+}
+
+static void cpu_executable_destroy(tn_device *device, tn_executable *e)
+{
+    if (!e) return;
+    tn_free(device->ctx, e->steps);
+    tn_free(device->ctx, e);
+}
+
+static tn_status cpu_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
+                             tn_executable **out)
+{
+    tn_context *ctx = device->ctx;
+    tn_executable *e = tn_calloc(ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->device = device;
+    e->n_steps = program->n_steps;
+    e->steps = tn_calloc(ctx, (size_t)program->n_steps, sizeof *e->steps);
+    e->scratch = scratch;
+    if (!e->steps) {
+        cpu_executable_destroy(device, e);
+        return TN_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < e->n_steps; i++) {
+        e->steps[i].step = program->steps[i];
+        const tn_cpu_kernel *k = find_kernel(((cpu_impl *)device->impl)->isa, &program->steps[i]);
+        e->steps[i].launch = k ? k->launch : launch_reference;
+    }
+    *out = e;
+    return TN_OK;
+}
+
+typedef struct team_work {
+    const tn_executable *e;
+    const tn_submit_options *options;
+    tn_cpu_barrier barrier;
+    // Index of the first step that does not run. Thread 0 lowers it to the step after its current one
+    // before the barrier that ends this one, so every thread sees it in time (the barrier orders it) and a
+    // slow thread that still checks the current step goes on.
+    _Atomic int32_t stop_at;
+    bool has_bf16;
+} team_work;
+
+static bool cancelled(const tn_submit_options *o)
+{
+    // Relaxed: the flag carries no data, and being one step late is fine.
+    return o && o->cancel && atomic_load_explicit(o->cancel, memory_order_relaxed) != 0;
+}
+
+static void run_team(void *arg, int32_t ith, int32_t team)
+{
+    team_work *w = arg;
+    uint64_t *step_ns = ith == 0 && w->options ? w->options->step_ns : NULL;
+    uint64_t start = step_ns ? tn_time_ns() : 0;
+    for (int32_t i = 0; i < atomic_load_explicit(&w->stop_at, memory_order_relaxed); i++) {
+        tn_cpu_task task = {
+            .step = &w->e->steps[i].step,
+            .ith = ith,
+            .nth = team,
+            .barrier = &w->barrier,
+            .scratch = w->e->scratch ? w->e->scratch->data : NULL,
+            .has_bf16 = w->has_bf16,
+        };
+        w->e->steps[i].launch(&task);
+        bool last = i + 1 == w->e->n_steps;
+        if (ith == 0 && !last && cancelled(w->options)) atomic_store_explicit(&w->stop_at, i + 1, memory_order_relaxed);
+        barrier_wait(&w->barrier, team);
+        if (step_ns) {
+            uint64_t now = tn_time_ns();
+            step_ns[i] += now - start;
+            start = now;
+        }
+    }
+}
+
+static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
+{
+    int32_t n = tn_context_n_threads(device->ctx);
+    team_work w = {.e = e, .options = options, .stop_at = cancelled(options) ? 0 : e->n_steps,
+                   .has_bf16 = ((cpu_impl *)device->impl)->has_bf16};
+    e->status = TN_OK;
+    if (w.stop_at > 0) tn_parallel(device->ctx, n, run_team, &w);
+    if (w.stop_at < e->n_steps) e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    return TN_OK;
+}
+
+static tn_status cpu_wait(tn_device *device, tn_executable *e)
+{
+    TN_UNUSED(device);
+    return e->status;
+}
+
+const tn_backend tn_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .memory_free = cpu_memory_free,
+    .buffer_create = cpu_buffer_create,
+    .buffer_destroy = cpu_buffer_destroy,
+    .buffer_write = cpu_buffer_write,
+    .buffer_read = cpu_buffer_read,
+    .accepts = cpu_accepts,
+    .prepare = cpu_prepare,
+    .scratch_size = cpu_scratch_size,
+    .executable_destroy = cpu_executable_destroy,
+    .kernel_name = cpu_kernel_name,
+    .submit = cpu_submit,
+    .wait = cpu_wait,
+};

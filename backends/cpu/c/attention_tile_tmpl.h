@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One tile of queries against one tile of keys, by online softmax (Milakov and Gimelshein 2018): with m the
+// maximum so far and l the sum of exp(s - m),
+//   m' = max(m, max s), a = exp(m - m'), l' = l a + sum exp(s - m'), o' = o a + sum exp(s - m') v.
+//
+// Two layouts that give the same bits, since every score is one chain over d, every output element one chain
+// over the keys, and sums of exponentials go to VEC_N buckets by key:
+//   many rows  scores [key][row]: rows in the lanes; k is read by broadcast, so no transposing (this file)
+//   few rows   scores [row][key]: keys in the lanes; k is transposed (attention_few_tmpl.h)
+#include "backends/cpu/c/attention_plan.h"
+#include "backends/cpu/c/convert_tmpl.h"
+#include "backends/cpu/c/gemm_tmpl.h"
+#include "backends/cpu/vec_math.h"
+
+typedef struct attention_work {
+    const tn_step *step;
+    const tn_attention_params *p;
+    attention_shape shape;
+    // Scratch of this thread: q [d][ATTN_ROWS], or for few rows [ATTN_FEW][d_pad] and a strip of keys
+    // [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows the first row is 0),
+    // s scores, o and total [ATTN_ROWS][dv_pad]
+    float *q, *k, *v, *s, *o, *total;
+    float *row[ROW_NUMBERS];
+    bool few;
+    int64_t rows4, rows_vec;  // rows rounded up to 4 and to VEC_N
+    float low_max, high_min;  // keys in [low_max, high_min) are visible to all rows
+} attention_work;
+
+typedef struct key_tile {
+    int64_t key, n_keys; // first key, at most ATTN_KEYS
+    bool first;          // of its split: nothing is in o yet
+} key_tile;
+
+// Rows of the tile that see a key of the key tile, rounded outwards to whole micro-kernels of both products.
+typedef struct row_range {
+    int64_t first, last;
+} row_range;
+
+// What happens to scores between product and softmax.
+typedef struct score_rule {
+    vf cap, cap_inverse;
+    bool has_cap, has_slope, has_mask;
+} score_rule;
+
+typedef struct score_lanes {
+    vf key, pos, slope, low, high;
+} score_lanes;
+
+TN_INLINE vf score_adjust(vf s, const score_lanes *l, const score_rule *r)
+{
+    if (r->has_cap) s = vf_mul(r->cap, vf_tanh(vf_mul(s, r->cap_inverse)));
+    if (r->has_slope) s = vf_fnma(l->slope, vf_abs(vf_sub(l->pos, l->key)), s);
+    if (r->has_mask) s = vf_select(vm_and(vm_le(l->low, l->key), vm_lt(l->key, l->high)), s, vf_set1(-INFINITY));
+    return s;
+}
+
+static score_rule score_rule_get(const attention_work *w, int64_t key, int64_t n_keys)
+{
+    const tn_attention_params *p = w->p;
+    bool padded = w->few && n_keys % VEC_N != 0;
+    return (score_rule){
+        .cap = vf_set1(p->softcap),
+        .cap_inverse = vf_set1(p->softcap > 0.0f ? 1.0f / p->softcap : 0.0f),
+        .has_cap = p->softcap > 0.0f,
+        .has_slope = p->max_bias > 0.0f,
+        .has_mask = padded || (float)key < w->low_max || (float)(key + n_keys) > w->high_min,
+    };
+}
+
+// Rows [key, key + n) of the keys (src 1) or values (src 2) as f32, then zeros up to n_padded rows. A block
+// number outside the store reads as zeros.
+static void load_rows(const attention_work *w, int32_t src, const attention_item *item, int64_t key, int64_t n,
+                      int64_t n_padded, float *dst)
+{
+    const tn_view *c = &w->step->src[src];
+    const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
+    int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD), run;
+    to_f32_fn to_f32 = to_f32_get(c->dtype);
+    for (int64_t i = 0; i < n; i += run) {
+        int64_t block = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
+        run = TN_MIN(n - i, c->ne[2] - index);
+        if (block < 0 || block >= c->ne[0]) {
+            memset(dst + i * stride, 0, (size_t)(run * stride) * sizeof *dst);
+            continue;
+        }
+        const char *x = (const char *)c->data + block * c->nb[0] + item->kv_head * c->nb[1] + index * c->nb[2];
+        if (d == stride) {
+            to_f32(x, dst + i * stride, run * d);
+            continue;
+        }
+        for (int64_t r = i; r < i + run; r++, x += c->nb[2]) {
+            to_f32(x, dst + r * stride, d);
+            for (int64_t j = d; j < stride; j++) dst[r * stride + j] = 0.0f;
+        }
+    }
+    if (n_padded > n) memset(dst + n * stride, 0, (size_t)((n_padded - n) * stride) * sizeof *dst);
+}
+
+// Keys [key, key + n) of a tile; those before the first visible one may be gone from the store: zeros.
+static void load_visible(const attention_work *w, int32_t src, const attention_item *item, int64_t key, int64_t n,
+                         int64_t n_padded, float *dst)
+{
+    int64_t skip = TN_MAX(0, TN_MIN(item->key_low - key, n));
+    int64_t stride = attention_round_up(w->step->src[src].ne[3], ATTN_PAD);
+    if (skip > 0) memset(dst, 0, (size_t)(skip * stride) * sizeof *dst);
+    load_rows(w, src, item, key + skip, n - skip, n_padded - skip, dst + skip * stride);
+}
+
+// ROW_TILE holds the tile's maxima: new maximum, its safe form and the factor of what was summed before.
+static void update_max(const attention_work *w, row_range range)
+{
+    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+        vf old = vf_load(w->row[ROW_MAX] + r), max = vf_max(vf_load(w->row[ROW_TILE] + r), old);
+        vf safe = vf_select(vm_eq(max, vf_set1(-INFINITY)), vf_zero(), max);
+        vf_store(w->row[ROW_MAX] + r, max);
+        vf_store(w->row[ROW_SAFE] + r, safe);
+        vf_store(w->row[ROW_ALPHA] + r, vf_exp(vf_sub(old, safe)));
+    }
+}
+
+// ROW_TILE holds the tile's sums.
+static void update_sum(const attention_work *w, row_range range)
+{
+    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+        vf sum = vf_load(w->row[ROW_SUM] + r), alpha = vf_load(w->row[ROW_ALPHA] + r);
+        vf_store(w->row[ROW_SUM] + r, vf_fma(sum, alpha, vf_load(w->row[ROW_TILE] + r)));
+    }
+}
+
+// --- many rows: scores [key][ATTN_ROWS] ------------------------------------------------------------
+
+// Rows go by token, so both ends of what they see rise.
+static row_range many_range(const attention_work *w, const key_tile *t)
+{
+    const float *low = w->row[ROW_LOW], *high = w->row[ROW_HIGH];
+    row_range r = {0, w->rows_vec};
+    while (r.first < r.last && high[r.first] <= (float)t->key) r.first++;
+    while (r.last > r.first && low[r.last - 1] >= (float)(t->key + t->n_keys)) r.last--;
+    r.first = r.first / ATTN_ROW_UNIT * ATTN_ROW_UNIT;
+    r.last = TN_MIN(attention_round_up(r.last, ATTN_ROW_UNIT), w->rows_vec);
+    return r;
+}
+
+static void many_adjust(const attention_work *w, const key_tile *t, row_range range)
+{
+    score_rule rule = score_rule_get(w, t->key, t->n_keys);
+    if (!rule.has_cap && !rule.has_slope && !rule.has_mask) return;
+    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+        score_lanes l = {vf_zero(), vf_load(w->row[ROW_POS] + r), vf_load(w->row[ROW_SLOPE] + r),
+                         vf_load(w->row[ROW_LOW] + r), vf_load(w->row[ROW_HIGH] + r)};
+        for (int64_t j = 0; j < t->n_keys; j++) {
+            float *s = w->s + j * ATTN_ROWS + r;
+            l.key = vf_set1((float)(t->key + j));
+            vf_store(s, score_adjust(vf_load(s), &l, &rule));
+        }
+    }
+}
+
+static void many_max(const attention_work *w, int64_t n_keys, row_range range)
+{
+    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+        vf m0 = vf_set1(-INFINITY), m1 = m0, m2 = m0, m3 = m0; // four chains hide the latency
+        const float *s = w->s + r;
+        int64_t j = 0;
+        for (; j + 4 <= n_keys; j += 4, s += 4 * ATTN_ROWS) {
+            m0 = vf_max(vf_load(s), m0);
+            m1 = vf_max(vf_load(s + ATTN_ROWS), m1);
+            m2 = vf_max(vf_load(s + 2 * ATTN_ROWS), m2);
+            m3 = vf_max(vf_load(s + 3 * ATTN_ROWS), m3);
+        }
+        for (; j < n_keys; j++, s += ATTN_ROWS) m0 = vf_max(vf_load(s), m0);
+        vf_store(w->row[ROW_TILE] + r, vf_max(vf_max(m0, m1), vf_max(m2, m3)));
+    }
+}
+
+static void many_exp(const attention_work *w, int64_t n_keys, row_range range)
+{
+    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+        vf safe = vf_load(w->row[ROW_SAFE] + r), bucket[VEC_N];
+        for (int i = 0; i < VEC_N; i++) bucket[i] = vf_zero();
+        for (int64_t j = 0; j < n_keys; j++) {
+            float *s = w->s + j * ATTN_ROWS + r;
+            vf e = vf_exp(vf_sub(vf_load(s), safe));
+            vf_store(s, e);
+            bucket[j % VEC_N] = vf_add(bucket[j % VEC_N], e);
+        }
+        for (int half = VEC_N / 2; half > 0; half /= 2) // the tree of vf_sum
+            for (int i = 0; i < half; i++) bucket[i] = vf_add(bucket[i], bucket[i + half]);
+        vf_store(w->row[ROW_TILE] + r, bucket[0]);
+    }
+}
+
+static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
+{
+    const attention_shape *s = &w->shape;
+    int64_t keys4 = attention_round_up(t->n_keys, 4);
+    row_range range = many_range(w, t);
+    int64_t n_rows = range.last - range.first, first = range.first;
+    load_visible(w, 1, item, t->key, t->n_keys, keys4, w->k);
+    gemm(&(gemm_args){.a = w->k, .a_row = s->d_pad, .a_k = 1, .b = w->q + first, .ldb = ATTN_ROWS,
+                      .c = w->s + first, .ldc = ATTN_ROWS, .m = keys4, .n = n_rows, .k = s->d, .init = GEMM_ZERO});
+    many_adjust(w, t, range);
+    many_max(w, t->n_keys, range);
+    update_max(w, range);
+    many_exp(w, t->n_keys, range);
+    update_sum(w, range);
+    load_visible(w, 2, item, t->key, t->n_keys, t->n_keys, w->v);
+    gemm(&(gemm_args){.a = w->s + first, .a_row = 1, .a_k = ATTN_ROWS, .b = w->v, .ldb = s->dv_pad,
+                      .c = w->o + first * s->dv_pad, .ldc = s->dv_pad, .alpha = w->row[ROW_ALPHA] + first,
+                      .m = TN_MIN(range.last, w->rows4) - first, .n = s->dv_pad, .k = t->n_keys, .init = GEMM_SCALE});
+}

@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention over a paged cache (the contract is at the head of ops/attention.c), any mix of prefill and decode.
+// Work: items of attention_plan.h, given to threads by estimated cost; two phases if items are single splits.
+// Scratch: per thread about 2.2 KiB * (D + Dv) + 48 KiB; no score matrix of more than one tile exists.
+// Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per tile of 96 (query,
+// head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in backends/cpu/README.md.
+#include "backends/cpu/c/attention_few_tmpl.h"
+#include "backends/cpu/c/rows.h"
+#include "backends/cpu/kernels.h"
+
+static void work_init(attention_work *w, const tn_cpu_task *task)
+{
+    *w = (attention_work){.step = task->step, .p = task->step->params, .shape = attention_shape_get(task->step)};
+    const attention_shape *s = &w->shape;
+    float *p = (float *)task->scratch + task->ith * attention_thread_floats(s);
+    w->q = p, p += ATTN_ROWS * s->d_pad;
+    w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
+    w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
+    w->s = p, p += ATTN_KEYS * ATTN_ROWS;
+    w->o = p, p += ATTN_ROWS * s->dv_pad;
+    w->total = p, p += ATTN_ROWS * s->dv_pad;
+    for (int i = 0; i < ROW_NUMBERS; i++) w->row[i] = p, p += ATTN_ROWS;
+}
+
+// Slope of a head: powers of two by the largest power of two of heads, odd half steps for the heads beyond.
+static float alibi_slope(double max_bias, int64_t n_heads, int64_t head)
+{
+    int64_t n2 = 1;
+    while (n2 * 2 <= n_heads) n2 *= 2;
+    double exponent = head < n2 ? (double)(head + 1) : (double)(2 * (head - n2) + 1) / 2.0;
+    return (float)pow(2.0, -max_bias / (double)n2 * exponent);
+}
+
+// Row numbers of the tile; rows that only fill up the tile see everything and are dropped at the end.
+static void rows_init(attention_work *w, const attention_item *item)
+{
+    const attention_shape *s = &w->shape;
+    const float *sinks = row_optional(w->step, 6);
+    w->few = item->n_rows <= ATTN_FEW;
+    w->rows4 = attention_round_up(item->n_rows, 4);
+    w->rows_vec = attention_round_up(item->n_rows, VEC_N);
+    w->low_max = 0.0f;
+    w->high_min = INFINITY;
+    for (int64_t r = 0; r < TN_MAX(w->rows4, w->rows_vec); r++) {
+        bool real = r < item->n_rows;
+        int64_t row = item->first_row + r, head = item->kv_head * s->group + row % s->group, low = 0, high = 0;
+        int64_t position = item->kv_len - (item->last_token - item->first_token) + row / s->group;
+        attention_visible(w->p, position, item->kv_len, &low, &high);
+        w->row[ROW_LOW][r] = real ? (float)low : 0.0f;
+        w->row[ROW_HIGH][r] = real ? (float)high : INFINITY;
+        w->row[ROW_POS][r] = (float)position;
+        w->row[ROW_SLOPE][r] = real && w->p->max_bias > 0.0f ? alibi_slope(w->p->max_bias, s->n_heads, head) : 0.0f;
+        w->row[ROW_SINK][r] = real && sinks ? sinks[head] : -INFINITY;
+        w->row[ROW_TILE][r] = 0.0f;
+        w->row[ROW_MAX][r] = -INFINITY;
+        w->row[ROW_SUM][r] = 0.0f;
+        w->low_max = TN_MAX(w->low_max, w->row[ROW_LOW][r]);
+        w->high_min = TN_MIN(w->high_min, w->row[ROW_HIGH][r]);
+    }
+}
+
+static const float *query_row(const attention_work *w, const attention_item *item, int64_t r)
+{
+    const tn_view *q = &w->step->src[0];
+    int64_t row = item->first_row + r, group = w->shape.group;
+    return (const float *)((const char *)q->data + (item->first_token + row / group) * q->nb[1] +
+                           (item->kv_head * group + row % group) * q->nb[2]);
+}
+
+static void query_scale(const float *x, float *y, int64_t n, float scale)
+{
+    vf m = vf_set1(scale);
+    int64_t i = 0;
+    for (; i + VEC_N <= n; i += VEC_N) vf_store(y + i, vf_mul(vf_load(x + i), m));
+    for (; i < n; i++) y[i] = x[i] * scale;
+}
+
+// Queries times scale: few rows as they are, many transposed.
+static void queries_load(attention_work *w, const attention_item *item)
+{
+    const attention_shape *s = &w->shape;
+    float *rows = w->few ? w->q : w->total;
+    int64_t n = w->few ? w->rows4 : w->rows_vec, stride = s->d_pad;
+    if (!w->few && s->dv_pad < s->d_pad) rows = w->k; // total is too small: through k, in parts
+    int64_t part = w->few || rows == w->total ? n : ATTN_ROW_UNIT;
+    for (int64_t r0 = 0; r0 < n; r0 += part) {
+        int64_t r1 = TN_MIN(r0 + part, n);
+        for (int64_t r = r0; r < r1; r++) {
+            float *y = rows + (r - r0) * stride;
+            if (r < item->n_rows) query_scale(query_row(w, item, r), y, s->d, w->p->scale);
+            else memset(y, 0, (size_t)s->d * sizeof *y);
+            for (int64_t i = s->d; i < stride; i++) y[i] = 0.0f;
+        }
+        if (!w->few) transpose(rows, stride, w->q + r0, ATTN_ROWS, r1 - r0, s->d);
+    }
+    if (!w->few) return;
+    memset(w->k, 0, (size_t)s->d_pad * sizeof *w->k);
+    memset(w->v, 0, (size_t)s->dv_pad * sizeof *w->v);
+}
+
+// Partial result of a split into o, ROW_MAX and ROW_SUM.
+static void split_run(attention_work *w, const attention_item *item, int64_t split)
+{
+    int64_t first = TN_MAX(split * ATTN_SPLIT, item->key_low / ATTN_KEYS * ATTN_KEYS);
+    int64_t last = TN_MIN((split + 1) * ATTN_SPLIT, item->key_high);
+    // Rows that see none of the first keys are left out there, so o has to start somewhere.
+    if (!w->few) memset(w->o, 0, (size_t)(w->rows4 * w->shape.dv_pad) * sizeof *w->o);
+    for (int64_t r = 0; r < w->rows_vec; r++) {
+        w->row[ROW_MAX][r] = -INFINITY;
+        w->row[ROW_SUM][r] = 0.0f;
+    }
+    for (int64_t key = first; key < last; key += ATTN_KEYS) {
+        key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
+        if (w->few) few_step(w, item, &t);
+        else many_step(w, item, &t);
+    }
+}
+
+static void total_init(attention_work *w)
+{
+    memset(w->total, 0, (size_t)(w->rows4 * w->shape.dv_pad) * sizeof *w->total);
+    for (int64_t r = 0; r < w->rows_vec; r++) {
+        w->row[ROW_TOTAL_MAX][r] = -INFINITY;
+        w->row[ROW_TOTAL_SUM][r] = 0.0f;
+    }
+}
+
+// The first partial result is the total so far. Merging it with nothing would give the same values.
+static void total_begin(attention_work *w)
+{
+    float *o = w->o;
+    w->o = w->total;
+    w->total = o;
+    for (int64_t r = 0; r < w->rows_vec; r++) {
+        w->row[ROW_TOTAL_MAX][r] = w->row[ROW_MAX][r];
+        w->row[ROW_TOTAL_SUM][r] = w->row[ROW_SUM][r];
+    }
+}
+
+// total = total * a + o * b with a = exp(total max - max), b = exp(split max - max)
+static void total_merge(attention_work *w)
+{
+    for (int64_t r = 0; r < w->rows_vec; r += VEC_N) {
+        vf m0 = vf_load(w->row[ROW_TOTAL_MAX] + r), m1 = vf_load(w->row[ROW_MAX] + r), max = vf_max(m1, m0);
+        vf safe = vf_select(vm_eq(max, vf_set1(-INFINITY)), vf_zero(), max);
+        vf a = vf_exp(vf_sub(m0, safe)), b = vf_exp(vf_sub(m1, safe));
+        vf sum = vf_mul(vf_load(w->row[ROW_TOTAL_SUM] + r), a);
+        vf_store(w->row[ROW_TOTAL_MAX] + r, max);
+        vf_store(w->row[ROW_TOTAL_SUM] + r, vf_fma(vf_load(w->row[ROW_SUM] + r), b, sum));
+        vf_store(w->row[ROW_TOTAL_SCALE] + r, a);
+        vf_store(w->row[ROW_ALPHA] + r, b);
+    }
+    int64_t n = w->shape.dv_pad;
+    for (int64_t r = 0; r < w->rows4; r++) {
+        vf a = vf_set1(w->row[ROW_TOTAL_SCALE][r]), b = vf_set1(w->row[ROW_ALPHA][r]);
+        float *total = w->total + r * n;
+        const float *o = w->o + r * n;
+        for (int64_t i = 0; i < n; i += VEC_N)
+            vf_store(total + i, vf_fma(vf_load(o + i), b, vf_mul(vf_load(total + i), a)));
+    }
+}
+
+// y = total * exp(max - m) / (sum * exp(max - m) + exp(sink - m)), m = max(max, sink); nothing visible: 0
+static void total_write(const attention_work *w, const attention_item *item)
+{
+    const tn_view *y = &w->step->dst[0];
+    for (int64_t r = 0; r < w->rows_vec; r += VEC_N) {
+        vf top = vf_load(w->row[ROW_TOTAL_MAX] + r), sink = vf_load(w->row[ROW_SINK] + r), max = vf_max(sink, top);
+        vf safe = vf_select(vm_eq(max, vf_set1(-INFINITY)), vf_zero(), max);
+        vf a = vf_exp(vf_sub(top, safe)), b = vf_exp(vf_sub(sink, safe));
+        vf sum = vf_fma(vf_load(w->row[ROW_TOTAL_SUM] + r), a, b);
+        vf_store(w->row[ROW_TOTAL_SCALE] + r, vf_select(vm_eq(sum, vf_zero()), vf_zero(), vf_div(a, sum)));
+    }
+    int64_t group = w->shape.group, n = w->shape.dv;
+    for (int64_t r = 0; r < item->n_rows; r++) {
+        int64_t row = item->first_row + r;
+        float *out = (float *)((char *)y->data + (item->first_token + row / group) * y->nb[1] +
+                               (item->kv_head * group + row % group) * y->nb[2]);
+        // Adding 0 makes -0 from an underflow +0, which is what the same row gets where it meets masked keys.
+        const float *total = w->total + r * w->shape.dv_pad;
+        float scale = w->row[ROW_TOTAL_SCALE][r];
+        vf m = vf_set1(scale);
+        int64_t i = 0;
+        for (; i + VEC_N <= n; i += VEC_N) vf_store(out + i, vf_add(vf_mul(vf_load(total + i), m), vf_zero()));
+        for (; i < n; i++) out[i] = total[i] * scale + 0.0f;
+    }
+}
+
+// Partial row of row r of the tile and a split, in the scratch behind that of the threads.
+static float *partial_row(const attention_work *w, const tn_cpu_task *task, const attention_item *item, int64_t r,
+                          int64_t split)
+{
+    const attention_shape *s = &w->shape;
+    int64_t row = item->first_row + r, token = item->first_token + row / s->group;
+    int64_t i = (token * s->n_heads + item->kv_head * s->group + row % s->group) * s->n_splits + split;
+    return (float *)task->scratch + task->nth * attention_thread_floats(s) + i * (ATTN_PAD + s->dv_pad);
+}
+
+static void partial_store(const attention_work *w, const tn_cpu_task *task, const attention_item *item)
+{
+    for (int64_t r = 0; r < item->n_rows; r++) {
+        float *p = partial_row(w, task, item, r, item->split_first);
+        p[0] = w->row[ROW_MAX][r];
+        p[1] = w->row[ROW_SUM][r];
+        memcpy(p + ATTN_PAD, w->o + r * w->shape.dv_pad, (size_t)w->shape.dv_pad * sizeof *p);
+    }
+}
+
+static void partial_load(attention_work *w, const tn_cpu_task *task, const attention_item *item, int64_t split)
+{
+    for (int64_t r = 0; r < item->n_rows; r++) {
+        const float *p = partial_row(w, task, item, r, split);
+        w->row[ROW_MAX][r] = p[0];
+        w->row[ROW_SUM][r] = p[1];
+        memcpy(w->o + r * w->shape.dv_pad, p + ATTN_PAD, (size_t)w->shape.dv_pad * sizeof *p);
+    }
+}
+
+enum { PHASE_WHOLE, PHASE_SPLITS, PHASE_MERGE };
+
+static void item_run(attention_work *w, const tn_cpu_task *task, const attention_item *item, int32_t phase)
+{
+    rows_init(w, item);
+    if (phase == PHASE_SPLITS) {
+        queries_load(w, item);
+        split_run(w, item, item->split_first);
+        partial_store(w, task, item);
+        return;
+    }
+    if (phase == PHASE_WHOLE) queries_load(w, item);
+    if (item->split_first == item->split_last) total_init(w);
+    for (int64_t split = item->split_first; split < item->split_last; split++) {
+        if (phase == PHASE_WHOLE) split_run(w, item, split);
+        else partial_load(w, task, item, split);
+        if (split == item->split_first) total_begin(w);
+        else total_merge(w);
+    }
+    total_write(w, item);
+}
+
+// Runs this thread's items of a phase: those whose middle lies in its part of the summed cost.
+static void phase_run(attention_work *w, const tn_cpu_task *task, int32_t phase)
+{
+    attention_item item;
+    int64_t total = 0, before = 0;
+    attention_iter it = attention_iter_begin(task->step, &w->shape, phase == PHASE_SPLITS);
+    while (attention_iter_next(&it, &item)) total += attention_cost(&item);
+    it = attention_iter_begin(task->step, &w->shape, phase == PHASE_SPLITS);
+    while (attention_iter_next(&it, &item)) {
+        int64_t cost = attention_cost(&item);
+        if ((before + cost / 2) * task->nth / total == task->ith) item_run(w, task, &item, phase);
+        before += cost;
+    }
+}
+
+// Tiles alone keep the threads busy, or nothing can be split.
+static bool whole_tiles(const attention_work *w, const tn_cpu_task *task)
+{
+    if (task->nth == 1 || !w->shape.partials) return true;
+    attention_item item;
+    int64_t n_items = 0, most_splits = 0;
+    attention_iter it = attention_iter_begin(task->step, &w->shape, false);
+    while (attention_iter_next(&it, &item)) {
+        n_items++;
+        most_splits = TN_MAX(most_splits, item.split_last - item.split_first);
+    }
+    return n_items >= ATTN_ITEMS_PER_THREAD * task->nth || most_splits <= 1;
+}
+
+void VEC_NAME(attention_f32)(const tn_cpu_task *task)
+{
+    attention_work w;
+    work_init(&w, task);
+    if (whole_tiles(&w, task)) {
+        phase_run(&w, task, PHASE_WHOLE);
+        return;
+    }
+    phase_run(&w, task, PHASE_SPLITS);
+    tn_cpu_barrier_wait(task); // partial rows of all threads are written
+    phase_run(&w, task, PHASE_MERGE);
+}

@@ -1,0 +1,454 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Driver of all matrix products: matmul, linear, matmul_multi, matmul_glu, matmul_id, matmul_id_glu.
+//
+//   x [.., m, k] f32, w [n, k] of any type -> y [.., m, n] f32, y = x w^T, then the op's epilogue
+//   id: x [T, U or 1, k], w [n_expert, n, k], ids [T, U] i32 -> y [T, U, n]; an id out of range gives zeros
+//
+// 1. All threads round the rows of x into records, once per activation format; thread 0 lists the work:
+//    groups (one weight, or gate and up of one product, or one expert with the rows routed to it) cut into
+//    items. 2. Barrier. 3. Threads take items from a counter until none is left. An item is a range of rows
+//    of w against a range of rows of x, so nothing depends on who runs it. Scratch: see job_init.
+#include "backends/cpu/matmul.h"
+#include "ops/quant.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    MAX_WEIGHTS = 3,
+    TILE_X = 512,              // most rows of x per tile item: its sums take 64 KiB and stay in L2
+    ROWS_CHUNK_SIZE = 96 << 10, // bytes of w per rows item: long enough for prefetchers, short enough to balance
+    ROWS_CHUNK_MAX = 512,      // rows
+    ROUND_SEGMENT = 2048,      // elements of a row that one thread rounds at a time
+    ALIGN = 64,
+};
+
+typedef struct operands {
+    const tn_view *x, *ids, *residual;
+    const tn_view *w[MAX_WEIGHTS], *bias[MAX_WEIGHTS];
+    int32_t n_w, act;
+    const tn_glu_params *glu; // not NULL: weights 0 and 1 are gate and up
+} operands;
+
+// Rows [x_first, x_first + n_x) of the order (or of x itself) against weight w of one expert.
+typedef struct group {
+    int64_t expert, x_first, n_x, items_first, n_x_blocks;
+    int32_t w;
+} group;
+
+typedef struct shared_state {
+    _Atomic int64_t next; // next free item; orders nothing but itself
+    int64_t n_items, n_groups;
+} shared_state;
+
+typedef struct activations {
+    const tn_matmul_format *format; // NULL: f32
+    tn_matmul_layout layout;
+    uint8_t *records;
+} activations;
+
+typedef struct job {
+    const tn_cpu_task *task;
+    const tn_matmul_isa *isa;
+    operands in;
+    const tn_matmul_kernel *kernel[MAX_WEIGHTS];
+    int32_t act[MAX_WEIGHTS]; // index into acts
+    activations acts[MAX_WEIGHTS];
+    int32_t n_acts, n_slots; // n_slots: results per row of ids, 1 without
+    bool x_per_slot;         // id: every slot has its own row of x
+    bool rows_mode;
+    int64_t n_x, n_pairs, n_experts;
+    shared_state *shared;
+    group *groups;
+    int32_t *order; // id: pairs by expert
+    uint8_t *local; // this thread's part of scratch
+} job;
+
+// The scratch of one thread.
+typedef struct local_layout {
+    size_t q, scale, min, acc, x, size;
+} local_layout;
+
+static size_t align_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static local_layout local_layout_get(void)
+{
+    local_layout l = {0};
+    size_t subs = (size_t)TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS * sizeof(float);
+    l.scale = l.q + TN_MATMUL_TILE_SIZE;
+    l.min = l.scale + subs;
+    l.acc = l.min + subs;
+    l.x = l.acc + (size_t)2 * TILE_X * TN_MATMUL_TILE_ROWS * sizeof(float);
+    l.size = l.x + TILE_X * sizeof(uint8_t *);
+    return l;
+}
+
+static operands operands_get(const tn_step *step)
+{
+    operands o = {.x = &step->src[0], .n_w = 1, .act = TN_UNARY_NONE};
+    int32_t next = 1;
+    if (step->op == TN_OP_matmul_multi) o.n_w = ((const tn_matmul_multi_params *)step->params)->n_weights;
+    if (step->op == TN_OP_matmul_glu) o.glu = &((const tn_matmul_glu_params *)step->params)->glu;
+    if (step->op == TN_OP_matmul_id_glu) o.glu = &((const tn_matmul_id_glu_params *)step->params)->glu;
+    if (o.glu) o.n_w = 2;
+    for (int32_t i = 0; i < o.n_w; i++) o.w[i] = &step->src[next++];
+    if (step->op == TN_OP_matmul_id || step->op == TN_OP_matmul_id_glu) o.ids = &step->src[next++];
+    if (step->op == TN_OP_linear) {
+        const tn_linear_params *p = step->params;
+        o.act = p->act;
+        if (p->has_bias) o.bias[0] = &step->src[next++];
+        if (p->has_residual) o.residual = &step->src[next++];
+    }
+    if (step->op == TN_OP_matmul_multi) {
+        const tn_matmul_multi_params *p = step->params;
+        for (int32_t i = 0; i < o.n_w; i++)
+            if (p->has_bias[i]) o.bias[i] = &step->src[next++];
+    }
+    return o;
+}
+
+static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type)
+{
+    for (const tn_matmul_isa *i = isa; i; i = i->below)
+        if (i->kernels[type]) return i->kernels[type];
+    while (!isa->any) isa = isa->below;
+    return isa->any;
+}
+
+bool tn_matmul_rounds(tn_dtype weight_type)
+{
+    return kernel_get(&tn_matmul_isa_generic, weight_type)->tile_format != NULL;
+}
+
+static bool accepts(const tn_step *step, bool rounds)
+{
+    operands o = operands_get(step);
+    if (o.n_w < 1 || o.n_w > MAX_WEIGHTS) return false;
+    const tn_view *x = o.x;
+    bool ok = x->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(x);
+    for (int32_t i = 0; i < o.n_w; i++) {
+        const tn_view *w = o.w[i], *y = &step->dst[o.glu ? 0 : i];
+        ok = ok && tn_quant_info_get(w->dtype)->to_f32 != NULL && tn_view_rows_contiguous(w) && w->ne[0] == 1;
+        ok = ok && (o.ids != NULL || w->ne[1] == 1) && w->ne[3] == x->ne[3] && w->ne[2] == y->ne[3];
+        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) && tn_matmul_rounds(w->dtype) == rounds;
+        if (o.bias[i]) ok = ok && o.bias[i]->dtype == TN_TYPE_F32 && tn_view_contiguous(o.bias[i]);
+    }
+    if (o.residual) ok = ok && o.residual->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(o.residual);
+    if (o.ids) ok = ok && o.ids->dtype == TN_TYPE_I32 && tn_view_rows_contiguous(o.ids);
+    return ok;
+}
+
+bool tn_matmul_accepts_plain(const tn_step *step)
+{
+    return accepts(step, false);
+}
+
+bool tn_matmul_accepts_rounding(const tn_step *step)
+{
+    return accepts(step, true);
+}
+
+static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
+{
+    tn_matmul_layout l = {.k = k};
+    if (!f) { // one cache line more than the row: rows of 2^n floats would share few cache sets
+        l.k_pad = (k + 15) / 16 * 16;
+        l.size = (size_t)l.k_pad * sizeof(float) + ALIGN;
+        return l;
+    }
+    l.k_pad = (k + TN_MATMUL_GROUP - 1) / TN_MATMUL_GROUP * TN_MATMUL_GROUP;
+    size_t n = (size_t)l.k_pad, subs = n / (size_t)f->sub * sizeof(float);
+    l.d_off = n;
+    l.sum_off = align_up(l.d_off + subs);
+    l.init_off = align_up(l.sum_off + subs);
+    l.size = align_up(l.init_off + (f->lanes ? n / (size_t)f->chain : subs));
+    return l;
+}
+
+static size_t scratch_head(const operands *o, int64_t n_pairs)
+{
+    size_t n_groups = o->ids ? (size_t)o->w[0]->ne[1] : MAX_WEIGHTS;
+    size_t size = align_up(sizeof(shared_state)) + align_up(n_groups * sizeof(group));
+    return size + (o->ids ? align_up((size_t)n_pairs * sizeof(int32_t)) : 0);
+}
+
+size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads)
+{
+    operands o = operands_get(step);
+    int64_t n_pairs = o.ids ? tn_view_n_elems(o.ids) : tn_view_n_rows(o.x);
+    // The largest record of any ISA: sub-blocks of 16, one init per 4 elements.
+    static const tn_matmul_format widest = {.sub = 16, .lanes = 16, .chain = 1};
+    size_t record = record_layout(tn_matmul_rounds(o.w[0]->dtype) ? &widest : NULL, o.x->ne[3]).size;
+    size_t n_acts = 1;
+    for (int32_t i = 1; i < o.n_w; i++) n_acts += o.w[i]->dtype != o.w[0]->dtype;
+    return scratch_head(&o, n_pairs) + n_acts * (size_t)tn_view_n_rows(o.x) * record +
+           (size_t)n_threads * local_layout_get().size;
+}
+
+static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
+{
+    *j = (job){.task = task, .isa = isa, .in = operands_get(task->step), .n_experts = 1, .n_slots = 1};
+    const operands *o = &j->in;
+    j->n_x = tn_view_n_rows(o->x);
+    j->n_pairs = j->n_x;
+    if (o->ids) {
+        j->n_pairs = tn_view_n_elems(o->ids);
+        j->n_experts = o->w[0]->ne[1];
+        j->n_slots = (int32_t)o->ids->ne[3];
+        j->x_per_slot = o->x->ne[2] != 1 || j->n_slots == 1;
+    }
+    int64_t mean = (j->n_pairs + j->n_experts - 1) / (j->n_experts > 0 ? j->n_experts : 1);
+    j->rows_mode = true;
+    for (int32_t i = 0; i < o->n_w; i++) {
+        j->kernel[i] = kernel_get(isa, o->w[i]->dtype);
+        j->rows_mode = j->rows_mode && j->kernel[i]->rows != NULL && mean <= j->kernel[i]->rows_x_max;
+    }
+    uint8_t *at = task->scratch;
+    j->shared = (shared_state *)(void *)at;
+    j->groups = (group *)(void *)(at + align_up(sizeof(shared_state)));
+    j->order = (int32_t *)(void *)(at + scratch_head(o, 0));
+    at += scratch_head(o, j->n_pairs);
+    for (int32_t i = 0; i < o->n_w; i++) {
+        const tn_matmul_format *f = j->rows_mode ? j->kernel[i]->rows_format : j->kernel[i]->tile_format;
+        int32_t a = 0;
+        while (a < j->n_acts && j->acts[a].format != f) a++;
+        j->act[i] = a;
+        if (a < j->n_acts) continue;
+        j->acts[a] = (activations){.format = f, .layout = record_layout(f, o->x->ne[3]), .records = at};
+        at += (size_t)j->n_x * j->acts[a].layout.size;
+        j->n_acts++;
+    }
+    j->local = at + (size_t)task->ith * local_layout_get().size;
+}
+
+static void round_x(const job *j, const activations *a)
+{
+    const tn_matmul_layout *l = &a->layout;
+    int64_t n_seg = (l->k_pad + ROUND_SEGMENT - 1) / ROUND_SEGMENT, first, last;
+    const tn_matmul_isa *isa = j->isa;
+    while (!isa->round) isa = isa->below;
+    tn_cpu_split(j->n_x * n_seg, 1, j->task->ith, j->task->nth, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        int64_t r = i / n_seg, k0 = i % n_seg * ROUND_SEGMENT, k1 = TN_MIN(k0 + ROUND_SEGMENT, l->k_pad);
+        const float *x = tn_view_row(j->in.x, r);
+        uint8_t *rec = a->records + (size_t)r * l->size;
+        if (a->format) {
+            isa->round(a->format, l, x, rec, k0, k1);
+            continue;
+        }
+        float *to = (float *)(void *)rec;
+        int64_t n = TN_MIN(k1, l->k) - k0;
+        memcpy(to + k0, x + k0, (size_t)n * sizeof(float));
+        memset(to + k0 + n, 0, (size_t)(k1 - k0 - n) * sizeof(float));
+    }
+}
+
+// Rows of w per item.
+static int64_t rows_chunk(const job *j, int32_t w)
+{
+    const tn_view *v = j->in.w[w];
+    int64_t row_size = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]) * (j->in.glu ? 2 : 1);
+    int64_t fit = ROWS_CHUNK_SIZE / TN_MAX(row_size, 1), share = v->ne[2] / (j->task->nth * 4);
+    int64_t n = TN_MIN(TN_MIN(fit, share), ROWS_CHUNK_MAX) / 16 * 16;
+    return j->rows_mode ? TN_MAX(n, 16) : TN_MATMUL_TILE_ROWS;
+}
+
+static void groups_cut(const job *j)
+{
+    int64_t items = 0;
+    for (int64_t i = 0; i < j->shared->n_groups; i++) {
+        group *g = &j->groups[i];
+        int64_t chunk = rows_chunk(j, g->w), n = (j->in.w[g->w]->ne[2] + chunk - 1) / chunk;
+        int64_t most = j->task->nth * 4, blocks = (g->n_x + TILE_X - 1) / TILE_X;
+        if (j->rows_mode) blocks = TN_MIN(blocks, 1);
+        else while (n * blocks * j->shared->n_groups < most && g->n_x > 48 * blocks) blocks *= 2;
+        g->n_x_blocks = blocks;
+        g->items_first = items;
+        items += n * g->n_x_blocks;
+    }
+    j->shared->n_items = items;
+    atomic_store_explicit(&j->shared->next, 0, memory_order_relaxed);
+}
+
+static int64_t expert_of(const job *j, int64_t pair)
+{
+    int64_t id = ((const int32_t *)tn_view_row(j->in.ids, pair / j->n_slots))[pair % j->n_slots];
+    return id >= 0 && id < j->n_experts ? id : -1;
+}
+
+// Sorts the pairs by expert; a group per expert, in the order of experts.
+static void groups_by_expert(const job *j)
+{
+    const tn_view *y = &j->task->step->dst[0];
+    for (int64_t e = 0; e < j->n_experts; e++) j->groups[e] = (group){.expert = e};
+    for (int64_t p = 0; p < j->n_pairs; p++) {
+        int64_t e = expert_of(j, p);
+        if (e >= 0) j->groups[e].n_x++;
+        else memset(tn_view_row(y, p), 0, (size_t)y->ne[3] * sizeof(float));
+    }
+    for (int64_t e = 1; e < j->n_experts; e++) j->groups[e].x_first = j->groups[e - 1].x_first + j->groups[e - 1].n_x;
+    for (int64_t p = 0; p < j->n_pairs; p++) {
+        int64_t e = expert_of(j, p);
+        if (e >= 0) j->order[j->groups[e].x_first++] = (int32_t)p;
+    }
+    for (int64_t e = 0; e < j->n_experts; e++) j->groups[e].x_first -= j->groups[e].n_x;
+    j->shared->n_groups = j->n_experts;
+}
+
+static void groups_list(const job *j)
+{
+    if (j->in.ids) {
+        groups_by_expert(j);
+    } else {
+        j->shared->n_groups = j->in.glu ? 1 : j->in.n_w;
+        for (int32_t i = 0; i < j->shared->n_groups; i++) j->groups[i] = (group){.n_x = j->n_x, .w = i};
+    }
+    groups_cut(j);
+}
+
+// The i-th row of a group, as a row of y.
+static int64_t pair_of(const job *j, const group *g, int64_t i)
+{
+    return j->in.ids ? j->order[g->x_first + i] : i;
+}
+
+static void records_list(const job *j, const group *g, int32_t w, int64_t x0, int64_t n, const uint8_t **list)
+{
+    const activations *a = &j->acts[j->act[w]];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t p = pair_of(j, g, x0 + i), r = j->x_per_slot ? p : p / j->n_slots;
+        list[i] = a->records + (size_t)r * a->layout.size;
+    }
+}
+
+static const uint8_t *weight_row(const job *j, const group *g, int32_t w, int64_t r)
+{
+    const tn_view *v = j->in.w[w];
+    return (const uint8_t *)v->data + g->expert * v->nb[1] + r * v->nb[2];
+}
+
+// Epilogue: v (and for gate and up, u) hold rows [r0, r0 + n) of w against one row of x, with room to the
+// next multiple of 16 values.
+static void finish(const job *j, int32_t w, int64_t pair, int64_t r0, int64_t n, float *v, const float *u)
+{
+    const operands *o = &j->in;
+    const tn_matmul_isa *isa = j->isa;
+    while (!isa->act) isa = isa->below;
+    float *y = (float *)tn_view_row(&j->task->step->dst[w], pair) + r0;
+    int64_t n16 = (n + 15) / 16 * 16;
+    if (o->bias[w]) {
+        const float *bias = (const float *)o->bias[w]->data + r0;
+        for (int64_t i = 0; i < n; i++) v[i] += bias[i];
+    }
+    if (o->act != TN_UNARY_NONE) isa->act(o->act, v, n16);
+    if (o->glu) isa->glu(o->glu, v, u, n16);
+    if (o->residual) {
+        const float *residual = (const float *)tn_view_row(o->residual, pair) + r0;
+        for (int64_t i = 0; i < n; i++) v[i] += residual[i];
+    }
+    memcpy(y, v, (size_t)n * sizeof(float));
+}
+
+static void rows_item(const job *j, const group *g, int64_t r0, int64_t n)
+{
+    local_layout at = local_layout_get();
+    float *out[2];
+    out[0] = (float *)(void *)(j->local + at.acc);
+    out[1] = out[0] + TN_MATMUL_ROWS_X * ROWS_CHUNK_MAX;
+    for (int64_t x0 = 0; x0 < g->n_x; x0 += TN_MATMUL_ROWS_X) {
+        int64_t n_x = TN_MIN(g->n_x - x0, TN_MATMUL_ROWS_X);
+        const uint8_t *records[TN_MATMUL_ROWS_X];
+        for (int32_t i = 0; i < (j->in.glu ? 2 : 1); i++) {
+            int32_t w = g->w + i;
+            records_list(j, g, w, x0, n_x, records);
+            tn_matmul_rows_args a = {.w = weight_row(j, g, w, r0), .w_stride = j->in.w[w]->nb[2], .n_rows = n,
+                                     .layout = &j->acts[j->act[w]].layout, .x = records, .n_x = n_x,
+                                     .y = out[i], .y_stride = ROWS_CHUNK_MAX};
+            j->kernel[w]->rows(&a);
+        }
+        for (int64_t t = 0; t < n_x; t++)
+            finish(j, g->w, pair_of(j, g, x0 + t), r0, n, out[0] + t * ROWS_CHUNK_MAX, out[1] + t * ROWS_CHUNK_MAX);
+    }
+}
+
+// acc [tile rows / kernel's tile_rows][n_x][kernel's tile_rows]
+static void tile_product(const job *j, const group *g, int32_t w, int64_t r0, int64_t n, int64_t x0, int64_t n_x,
+                         float *acc)
+{
+    local_layout at = local_layout_get();
+    const tn_matmul_kernel *kernel = j->kernel[w];
+    const tn_matmul_layout *layout = &j->acts[j->act[w]].layout;
+    const uint8_t **records = (const uint8_t **)(void *)(j->local + at.x);
+    records_list(j, g, w, x0, n_x, records);
+    for (int64_t r = 0; r < n; r += kernel->tile_rows) {
+        tn_matmul_tile tile = {.w = weight_row(j, g, w, r0 + r), .w_stride = j->in.w[w]->nb[2],
+                               .n_rows = TN_MIN(n - r, kernel->tile_rows), .type = j->in.w[w]->dtype,
+                               .q = j->local + at.q, .scale = (float *)(void *)(j->local + at.scale),
+                               .min = (float *)(void *)(j->local + at.min)};
+        tn_matmul_tile_args a = {.tile = &tile, .layout = layout, .x = records, .n_x = n_x, .acc = acc + r * n_x};
+        for (int64_t k = 0; k < layout->k_pad; k += kernel->tile_k) {
+            tile.k0 = k;
+            tile.n_k = TN_MIN(layout->k_pad - k, kernel->tile_k);
+            a.first = k == 0;
+            kernel->pack(&tile, layout);
+            kernel->tile(&a);
+        }
+        if (layout->k_pad == 0) memset(a.acc, 0, (size_t)(n_x * kernel->tile_rows) * sizeof(float));
+    }
+}
+
+static void tile_values(const float *acc, int64_t tile_rows, int64_t n_x, int64_t t, int64_t n, float *v)
+{
+    for (int64_t r = 0; r < n; r += tile_rows)
+        memcpy(v + r, acc + r * n_x + t * tile_rows, (size_t)tile_rows * sizeof(float));
+}
+
+static void tile_item(const job *j, const group *g, int64_t r0, int64_t n, int64_t x_block)
+{
+    local_layout at = local_layout_get();
+    int64_t x0 = g->n_x * x_block / g->n_x_blocks, n_x = g->n_x * (x_block + 1) / g->n_x_blocks - x0;
+    float *acc[2], v[2][TN_MATMUL_TILE_ROWS] TN_ALIGNED(64) = {{0}};
+    int32_t n_acc = j->in.glu ? 2 : 1;
+    for (int32_t i = 0; i < n_acc; i++) {
+        acc[i] = (float *)(void *)(j->local + at.acc) + i * TILE_X * TN_MATMUL_TILE_ROWS;
+        tile_product(j, g, g->w + i, r0, n, x0, n_x, acc[i]);
+    }
+    for (int64_t t = 0; t < n_x; t++) {
+        for (int32_t i = 0; i < n_acc; i++) tile_values(acc[i], j->kernel[g->w + i]->tile_rows, n_x, t, n, v[i]);
+        finish(j, g->w, pair_of(j, g, x0 + t), r0, n, v[0], v[1]);
+    }
+}
+
+static void run_item(const job *j, int64_t item)
+{
+    int64_t lo = 0, hi = j->shared->n_groups - 1; // the last group whose items start at or before it
+    while (lo < hi) {
+        int64_t mid = (lo + hi + 1) / 2;
+        if (j->groups[mid].items_first <= item) lo = mid;
+        else hi = mid - 1;
+    }
+    const group *g = &j->groups[lo];
+    int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, r0 = at / g->n_x_blocks * chunk;
+    int64_t n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r0);
+    if (j->rows_mode) rows_item(j, g, r0, n);
+    else tile_item(j, g, r0, n, at % g->n_x_blocks);
+}
+
+void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
+{
+    job j;
+    job_init(&j, task, isa);
+    if (task->ith == 0) groups_list(&j);
+    for (int32_t i = 0; i < j.n_acts; i++) round_x(&j, &j.acts[i]);
+    tn_cpu_barrier_wait(task);
+    for (;;) {
+        int64_t item = atomic_fetch_add_explicit(&j.shared->next, 1, memory_order_relaxed);
+        if (item >= j.shared->n_items) return;
+        run_item(&j, item);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products on the CPU: what the driver (matmul.c) shares with the micro-kernels of each ISA.
+//
+// Activations are rounded or copied once per step into "records", one per row of x. A product then runs
+// in one of two ways, both with every output element computed by the same operations however the rows of
+// w are split:
+//   rows  few rows of x: each row of w is read once and dotted with up to TN_MATMUL_ROWS_X records
+//   tile  many rows of x: a tile of w [tile_rows, <= tile_k] is unpacked into scratch, then swept over all x
+#ifndef TN_CPU_MATMUL_H
+#define TN_CPU_MATMUL_H
+
+#include "backends/cpu/kernel.h"
+
+enum {
+    TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
+    TN_MATMUL_ROWS_X = 4,        // rows of x that one call of a rows kernel takes
+    TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
+    TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
+    TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile
+};
+
+// How a row of activations is rounded for quantised weights. Per 32 elements: d = amax / 127,
+// q = round(x / d); a block with a NaN or infinity gets d = NaN, which reaches every result.
+typedef struct tn_matmul_format {
+    uint8_t order[16]; // 16-byte unit u of each 256 holds the elements of natural unit order[u]
+    int32_t sub;       // 16 or 32: elements that share an entry of d and sum
+    int32_t bias;      // added to the weights by the unpackers; init takes it away again
+    int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
+    int32_t chain;     // of which `chain` in turn feed one accumulator
+} tn_matmul_format;
+
+// Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] f32, sum [k_pad / sub] f32 (d times the sum
+// of q), init int32 (minus bias times sums of q). Without a format a record is k_pad floats.
+typedef struct tn_matmul_layout {
+    int64_t k, k_pad;
+    size_t d_off, sum_off, init_off, size;
+} tn_matmul_layout;
+
+// rows: y[t * y_stride + r] = w row r . x[t], r < n_rows, t < n_x <= TN_MATMUL_ROWS_X
+typedef struct tn_matmul_rows_args {
+    const uint8_t *w; // raw blocks, any alignment
+    int64_t w_stride; // bytes
+    int64_t n_rows;
+    const tn_matmul_layout *layout;
+    const uint8_t *const *x; // n_x records
+    int64_t n_x;
+    float *y;
+    int64_t y_stride; // floats
+} tn_matmul_rows_args;
+
+// A tile of unpacked weights, k0 <= k < k0 + n_k (n_k a multiple of 256, padded with zeros). What q holds is
+// between pack and tile of one kernel; scale and min are [n_k / sub][tile_rows].
+typedef struct tn_matmul_tile {
+    const uint8_t *w; // first row
+    int64_t w_stride;
+    int64_t n_rows; // 1..tile_rows; the others are computed and ignored
+    int64_t k0, n_k;
+    tn_dtype type;
+    uint8_t *q;        // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes
+    float *scale, *min; // 64-byte aligned, TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS floats
+} tn_matmul_tile;
+
+// acc[t * tile_rows + r] (+)= tile row r . x[t] over the k of the tile; `first` starts from 0
+typedef struct tn_matmul_tile_args {
+    const tn_matmul_tile *tile;
+    const tn_matmul_layout *layout;
+    const uint8_t *const *x; // n_x records
+    int64_t n_x;
+    float *acc; // 64-byte aligned
+    bool first;
+} tn_matmul_tile_args;
+
+typedef struct tn_matmul_kernel {
+    const tn_matmul_format *rows_format, *tile_format; // NULL: activations stay f32
+    void (*rows)(const tn_matmul_rows_args *args);     // NULL: always tiles
+    void (*pack)(const tn_matmul_tile *tile, const tn_matmul_layout *layout);
+    void (*tile)(const tn_matmul_tile_args *args);
+    int32_t tile_rows;  // multiple of 16
+    int32_t tile_k;     // multiple of 256
+    int32_t rows_x_max; // up to this many rows of x the rows kernel is faster
+} tn_matmul_kernel;
+
+// What one ISA offers.
+typedef struct tn_matmul_isa {
+    const struct tn_matmul_isa *below;        // asked for what is NULL here
+    const tn_matmul_kernel *const *kernels;   // [TN_TYPE_COUNT]
+    const tn_matmul_kernel *any;              // f32 products of types that no level has kernels for
+    // Rounds elements k0 <= k < k1 (multiples of 256 or the end) of a row into its record.
+    void (*round)(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x, uint8_t *rec,
+                  int64_t k0, int64_t k1);
+    // In place on n floats, n a multiple of 16. act: TN_UNARY_* without parameters.
+    void (*act)(int32_t kind, float *v, int64_t n);
+    void (*glu)(const tn_glu_params *p, float *gate, const float *up, int64_t n);
+} tn_matmul_isa;
+
+extern const tn_matmul_isa tn_matmul_isa_generic;
+#if defined(__x86_64__)
+extern const tn_matmul_isa tn_matmul_isa_avx2, tn_matmul_isa_avx512, tn_matmul_isa_avx512vnni;
+#endif
+// The driver: runs the step of the task with the kernels of an ISA.
+void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
+
+// For kernels.def. All six ops; plain: no weight rounds the activations, rounding: all do.
+bool tn_matmul_accepts_plain(const tn_step *step);
+bool tn_matmul_accepts_rounding(const tn_step *step);
+size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads);
+void tn_matmul_generic(const tn_cpu_task *task);
+void tn_matmul_avx2(const tn_cpu_task *task);
+void tn_matmul_avx512(const tn_cpu_task *task);
+void tn_matmul_avx512vnni(const tn_cpu_task *task);
+
+// Whether products with weights of this type round their activations, and what x becomes then: the rounded
+// row as floats, the same at every ISA. For tests that judge a kernel on the same rounded input.
+bool tn_matmul_rounds(tn_dtype weight_type);
+void tn_matmul_round_row(const float *x, float *y, int64_t k);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounding of activations and epilogues of matrix products; one file per ISA includes this after its vec_*.h
+// and so compiles its own copy with its flags. The rounding is plain C with loops of fixed length, which
+// compilers turn into vector code at -O2. It gives the same bits everywhere: one operation per statement,
+// which compilers do not contract in strict C.
+#include "backends/cpu/matmul.h"
+#include "backends/cpu/vec_math.h"
+#include "core/fp16.h"
+#include "ops/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 32, UNIT = 16 };
+
+// x [32] -> q [32], d; sums [2] of q over 16 elements.
+static inline float round_block(const float *restrict x, int8_t *restrict q, int32_t *restrict sums)
+{
+    uint32_t bits[BLOCK], top = 0;
+    memcpy(bits, x, sizeof bits);
+    for (int i = 0; i < BLOCK; i++) {
+        uint32_t u = bits[i] & 0x7fffffffu; // the order of magnitudes is that of their bits
+        top = u > top ? u : top;
+    }
+    memset(q, 0, BLOCK);
+    sums[0] = sums[1] = 0;
+    if (top >= 0x7f800000u) return tn_f32_from_bits(0x7fc00000u);
+    float amax = tn_f32_from_bits(top);
+    if (amax < 1e-35f) return 0.0f; // 127 / amax would overflow; such products vanish beside any other
+    float inverse = 127.0f / amax;
+    int32_t v[BLOCK];
+    for (int i = 0; i < BLOCK; i++) {
+        float scaled = x[i] * inverse;
+        float shifted = scaled + 12582912.0f; // 1.5 * 2^23: the sum's low bits are round-to-nearest-even
+        v[i] = (int32_t)(tn_f32_bits(shifted) - 0x4b400000u);
+    }
+    for (int i = 0; i < UNIT; i++) {
+        sums[0] += v[i];
+        sums[1] += v[UNIT + i];
+    }
+    for (int i = 0; i < BLOCK; i++) q[i] = (int8_t)v[i];
+    return amax / 127.0f;
+}
+
+// init of one group of 256 rounded elements, q in the order of the format.
+static inline void init_group(const tn_matmul_format *f, const int8_t *q, int32_t *init)
+{
+    int32_t size = f->lanes * 4, n = TN_MATMUL_GROUP / (size * f->chain);
+    for (int32_t c = 0; c < n; c++) {
+        for (int32_t lane = 0; lane < f->lanes; lane++) {
+            int32_t sum = 0;
+            for (int32_t j = 0; j < f->chain; j++) {
+                const int8_t *p = q + (c * f->chain + j) * size + lane * 4;
+                sum += p[0] + p[1] + p[2] + p[3];
+            }
+            init[c * f->lanes + lane] = -f->bias * sum;
+        }
+    }
+}
+
+static void round_record(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x, uint8_t *rec,
+                         int64_t k0, int64_t k1)
+{
+    int32_t n_sub = TN_MATMUL_GROUP / f->sub;
+    for (int64_t k = k0; k < k1; k += TN_MATMUL_GROUP) {
+        int64_t n = TN_MIN(l->k - k, TN_MATMUL_GROUP), g = k / TN_MATMUL_GROUP;
+        int8_t q[TN_MATMUL_GROUP] = {0}, *out = (int8_t *)rec + k;
+        float d[TN_MATMUL_GROUP / BLOCK] = {0};
+        int32_t sums[TN_MATMUL_GROUP / UNIT] = {0};
+        for (int64_t b = 0; b < n / BLOCK; b++) d[b] = round_block(x + k + b * BLOCK, q + b * BLOCK, sums + 2 * b);
+        for (int u = 0; u < TN_MATMUL_GROUP / UNIT; u++) memcpy(out + u * UNIT, q + f->order[u] * UNIT, UNIT);
+        float *rec_d = (float *)(void *)(rec + l->d_off) + g * n_sub;
+        float *rec_sum = (float *)(void *)(rec + l->sum_off) + g * n_sub;
+        int32_t *init = (int32_t *)(void *)(rec + l->init_off);
+        for (int32_t s = 0; s < n_sub; s++) {
+            int32_t sum = f->sub == UNIT ? sums[s] : sums[2 * s] + sums[2 * s + 1];
+            rec_d[s] = d[s * f->sub / BLOCK];
+            rec_sum[s] = rec_d[s] * (float)sum;
+            if (f->lanes == 0) init[g * n_sub + s] = -f->bias * sum;
+        }
+        if (f->lanes != 0) init_group(f, (const int8_t *)out, init + g * (TN_MATMUL_GROUP / 4 / f->chain));
+    }
+}
+
+// The activations that models put behind a product; the others go through their scalar definition.
+TN_INLINE vf act_vector(int32_t kind, vf x)
+{
+    vf one = vf_set1(1.0f);
+    if (kind == TN_UNARY_SILU) return vf_div(x, vf_add(one, vf_exp(vf_sub(vf_zero(), x))));
+    if (kind == TN_UNARY_GELU) { // 0.5 (1 + tanh u) = sigmoid(2u), 2u = 2 sqrt(2/pi) x (1 + 0.044715 x^2)
+        vf u = vf_mul(vf_mul(vf_set1(1.595769122f), x), vf_fma(vf_mul(vf_set1(0.044715f), x), x, one));
+        return vf_mul(x, vf_sigmoid(u));
+    }
+    if (kind == TN_UNARY_GELU_ERF) return vf_mul(x, vf_normal_cdf(x));
+    return vf_max(vf_zero(), x); // relu; a NaN passes as second operand
+}
+
+static void act_values(int32_t kind, float *v, int64_t n)
+{
+    switch (kind) {
+    case TN_UNARY_SILU:
+    case TN_UNARY_GELU:
+    case TN_UNARY_GELU_ERF:
+    case TN_UNARY_RELU:
+        for (int64_t i = 0; i < n; i += VEC_N) vf_store(v + i, act_vector(kind, vf_load(v + i)));
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) v[i] = (float)tn_scalar_unary(kind, (double)v[i], 0.0, 0.0);
+    }
+}
+
+static void glu_values(const tn_glu_params *p, float *gate, const float *up, int64_t n)
+{
+    vf high = vf_set1(p->limit > 0.0f ? p->limit : INFINITY), low = vf_sub(vf_zero(), high);
+    vf alpha = vf_set1(p->alpha), one = vf_set1(1.0f);
+    if (!(p->alpha > 0.0f)) {
+        for (int64_t i = 0; i < n; i += VEC_N) vf_store(gate + i, vf_min(high, vf_load(gate + i)));
+        act_values(p->act, gate, n);
+    }
+    for (int64_t i = 0; i < n; i += VEC_N) {
+        vf g = vf_load(gate + i), u = vf_max(low, vf_min(high, vf_load(up + i)));
+        if (p->alpha > 0.0f) {
+            g = vf_min(high, g);
+            g = vf_mul(g, vf_sigmoid(vf_mul(alpha, g)));
+            u = vf_add(u, one);
+        }
+        vf_store(gate + i, vf_mul(g, u));
+    }
+}

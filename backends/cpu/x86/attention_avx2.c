@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention in AVX2 + FMA + F16C; the template says what and how.
+// clang-format off: the vectors come before the code over them
+#include "backends/cpu/x86/vec_avx2.h"
+#include "backends/cpu/c/attention_tmpl.h"

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pieces of the AVX2 kernels of matrix products that all weight types share.
+#ifndef TN_CPU_X86_MATMUL_AVX2_H
+#define TN_CPU_X86_MATMUL_AVX2_H
+
+#include "backends/cpu/matmul.h"
+#include "backends/cpu/x86/matmul_unroll.h"
+#include "core/fp16.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum {
+    AVX2_TILE_ROWS = 16,
+    AVX2_TILE_STEP = AVX2_TILE_ROWS * 4, // bytes of a tile per 4 k
+    AVX2_QUANT_K = 1024,                 // TN_MATMUL_TILE_SUBS sub-blocks of 16
+};
+
+// Orders of 16-byte units within 256 elements (tn_matmul_format).
+#define ORDER_NATURAL {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+// Low nibbles of 2 blocks of 32, then their high nibbles.
+#define ORDER_NIBBLES {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15}
+
+typedef struct rows_x {
+    const int8_t *q;
+    const float *d, *sum;
+    const int32_t *init;
+} rows_x;
+
+TN_INLINE rows_x rows_x_get(const tn_matmul_layout *l, const uint8_t *record)
+{
+    return (rows_x){.q = (const int8_t *)record,
+                    .d = (const float *)(const void *)(record + l->d_off),
+                    .sum = (const float *)(const void *)(record + l->sum_off),
+                    .init = (const int32_t *)(const void *)(record + l->init_off)};
+}
+
+TN_INLINE __m256i load_i8(const void *p)
+{
+    return _mm256_loadu_si256(p);
+}
+
+TN_INLINE __m256i load_2x16(const uint8_t *p, int stride)
+{
+    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const void *)p));
+    return _mm256_inserti128_si256(v, _mm_loadu_si128((const void *)(p + stride)), 1);
+}
+
+TN_INLINE __m256i low_nibbles(__m256i v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi8(15));
+}
+
+TN_INLINE __m256i high_nibbles(__m256i v)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
+}
+
+// Sub-blocks of the lanes of accumulator c as values: 8 lanes of one, or 4 lanes each of two.
+TN_INLINE __m256 lanes_of_1(const __m256 *s, int c)
+{
+    return _mm256_permutevar8x32_ps(s[c / 8], _mm256_set1_epi32(c % 8));
+}
+
+TN_INLINE __m256 lanes_of_2(const __m256 *s, int c)
+{
+    int a = c % 4 * 2;
+    return _mm256_permutevar8x32_ps(s[c / 4], _mm256_setr_epi32(a, a, a, a, a + 1, a + 1, a + 1, a + 1));
+}
+
+TN_INLINE float sum_8(__m256 v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+TN_INLINE uint64_t load_u64_of_u16(const uint8_t *p, int stride) // 4 values at a stride
+{
+    return (uint64_t)tn_load_u16(p) | (uint64_t)tn_load_u16(p + stride) << 16 |
+           (uint64_t)tn_load_u16(p + 2 * stride) << 32 | (uint64_t)tn_load_u16(p + 3 * stride) << 48;
+}
+
+// 8 half floats at a stride.
+TN_INLINE __m256 load_8_f16(const uint8_t *p, int stride)
+{
+    return _mm256_cvtph_ps(_mm_set_epi64x((long long)load_u64_of_u16(p + 4 * stride, stride),
+                                          (long long)load_u64_of_u16(p, stride)));
+}
+
+// Code book of IQ4_NL and IQ4_XS.
+TN_INLINE __m256i iq4_values(void)
+{
+    return _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+}
+
+// v[i] = column i of 8 rows of 8 floats.
+TN_INLINE void transpose_8(const __m256 *r, __m256 *v)
+{
+    __m256 a[8], b[8];
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 2; i++) { // b[4i + c]: column c of each lane, rows 4i..4i+3
+        b[4 * i] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
+        b[4 * i + 1] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
+        b[4 * i + 2] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
+        b[4 * i + 3] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
+    }
+    TN_MATMUL_UNROLL
+    for (int c = 0; c < 4; c++) {
+        v[c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x20);
+        v[4 + c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x31);
+    }
+}
+
+// Tile products by elements per scale and by how many maddubs results are summed as int16: with weights
+// up to 15: 8, 31: 4, 63: 2 (127 * 63 * 2 * 2 = 32004); signed: bytes from -128 to 127, x negated where w is.
+
+void tn_matmul_tile_16_steps_4_min_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_16_steps_4_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_16_steps_2_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_steps_8_min_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_steps_8_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_steps_4_min_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_steps_4_avx2(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_signed_avx2(const tn_matmul_tile_args *a);
+
+extern const tn_matmul_kernel tn_matmul_q4_0_avx2, tn_matmul_q4_1_avx2, tn_matmul_q5_0_avx2, tn_matmul_q5_1_avx2,
+    tn_matmul_q8_0_avx2, tn_matmul_q2_k_avx2, tn_matmul_q3_k_avx2, tn_matmul_q4_k_avx2, tn_matmul_q5_k_avx2,
+    tn_matmul_q6_k_avx2, tn_matmul_iq4_nl_avx2, tn_matmul_iq4_xs_avx2, tn_matmul_mxfp4_avx2;
+extern const tn_matmul_kernel tn_matmul_f32_avx2, tn_matmul_f16_avx2, tn_matmul_bf16_avx2, tn_matmul_any_avx2;
+
+#endif

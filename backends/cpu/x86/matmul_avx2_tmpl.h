@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels of one quantised weight type with AVX2; included once per type, after defining
+//   TYPE         name in lower case
+//   SUB          16 or 32: elements per scale
+//   CHAIN        vectors that share their scales and go through one accumulator: 1 or 2
+//   HAS_MIN      1: value = scale * q + min, 0: scale * q
+//   SIGNED       1: bytes are q from -128 to 127, 0: bytes are q + BIAS from 0 to 63 (31 with CHAIN 2)
+//   BIAS         see there; 0 with SIGNED
+//   ORDER        order of the format, ORDER_* in matmul_avx2.h
+//   LANES        lanes_of_1 or lanes_of_2: sub-blocks of the lanes of an accumulator
+//   GROUP_SIZE   bytes of 256 weights
+//   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
+//   TILE         tile product
+//   ROWS_X_MAX   see tn_matmul_kernel
+// and two functions for a group of 256 weights:
+//   TYPE_unpack(w, u)           u[8]: bytes in that order
+//   TYPE_scales(w, scale, min)  8 (SUB 32) or 16 values in natural order; min only with HAS_MIN
+//
+// vpmaddubsw adds two products in int16: 2 * 63 * 127 fits twice; signed bytes go in as |w| and x with the
+// sign of w, 2 * 128 * 127 = 32512 fits once.
+#define CAT2(a, b) a##_##b
+#define CAT(a, b) CAT2(a, b)
+#define NAME(what) CAT(TYPE, what)
+
+TN_INLINE __m256i NAME(dot)(const __m256i *u, const int8_t *q, const int32_t *init)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    if (SIGNED) {
+        __m256i p = _mm256_maddubs_epi16(_mm256_abs_epi8(u[0]), _mm256_sign_epi8(load_i8(q), u[0]));
+        __m256i dot = _mm256_madd_epi16(p, ones);
+        if (CHAIN == 1) return dot;
+        p = _mm256_maddubs_epi16(_mm256_abs_epi8(u[1]), _mm256_sign_epi8(load_i8(q + 32), u[1]));
+        return _mm256_add_epi32(dot, _mm256_madd_epi16(p, ones));
+    }
+    __m256i p = _mm256_maddubs_epi16(u[0], load_i8(q));
+    if (CHAIN == 2) p = _mm256_add_epi16(p, _mm256_maddubs_epi16(u[1], load_i8(q + 32)));
+    __m256i dot = _mm256_madd_epi16(p, ones);
+    return BIAS ? _mm256_add_epi32(dot, load_i8(init)) : dot;
+}
+
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const rows_x *x, int64_t g, int n_x, __m256 *acc, __m256 *acc_min)
+{
+    enum { N_SUB = TN_MATMUL_GROUP / SUB };
+    __m256i u[8];
+    __m256 scale[N_SUB / 8], min[N_SUB / 8];
+    NAME(scales)(w, scale, min);
+    NAME(unpack)(w, u);
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++) {
+        const int8_t *q = x[t].q + g * TN_MATMUL_GROUP;
+        const int32_t *init = x[t].init + g * (TN_MATMUL_GROUP / 4 / CHAIN);
+        __m256 s[N_SUB / 8];
+        TN_MATMUL_UNROLL
+        for (int i = 0; i < N_SUB / 8; i++) {
+            s[i] = _mm256_mul_ps(scale[i], _mm256_loadu_ps(x[t].d + g * N_SUB + 8 * i));
+            if (HAS_MIN) *acc_min = _mm256_fmadd_ps(min[i], _mm256_loadu_ps(x[t].sum + g * N_SUB + 8 * i), *acc_min);
+        }
+        TN_MATMUL_UNROLL
+        for (int c = 0; c < 8 / CHAIN; c++) {
+            __m256i dot = NAME(dot)(u + c * CHAIN, q + c * CHAIN * 32, init + c * 8);
+            acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), LANES(s, c), acc[t]);
+        }
+        acc_min++;
+    }
+}
+
+TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
+{
+    rows_x x[TN_MATMUL_ROWS_X];
+    for (int t = 0; t < n_x; t++) x[t] = rows_x_get(a->layout, a->x[t]);
+    int64_t n_groups = a->layout->k / TN_MATMUL_GROUP;
+    int64_t tail = a->layout->k % TN_MATMUL_GROUP;
+    for (int64_t r = 0; r < a->n_rows; r++) {
+        const uint8_t *w = a->w + r * a->w_stride;
+        __m256 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm256_setzero_ps();
+        for (int64_t g = 0; g < n_groups; g++) NAME(rows_group)(w + g * GROUP_SIZE, x, g, n_x, acc, acc_min);
+        if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
+            uint8_t padded[GROUP_SIZE] = {0};
+            memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+            NAME(rows_group)(padded, x, n_groups, n_x, acc, acc_min);
+        }
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++)
+            a->y[t * a->y_stride + r] = sum_8(HAS_MIN ? _mm256_add_ps(acc[t], acc_min[t]) : acc[t]);
+    }
+}
+
+static void NAME(rows)(const tn_matmul_rows_args *a)
+{
+    if (a->n_x == 1) NAME(rows_n)(a, 1);
+    else if (a->n_x == 2) NAME(rows_n)(a, 2);
+    else if (a->n_x == 3) NAME(rows_n)(a, 3);
+    else NAME(rows_n)(a, 4);
+}
+
+// 8 rows, one group: w[r] -> bytes and scales at their places in the tile.
+TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scale, float *min)
+{
+    enum { N_SUB = TN_MATMUL_GROUP / SUB };
+    __m256i bytes[8][8];
+    float scales[8][N_SUB] TN_ALIGNED(32), mins[8][N_SUB] TN_ALIGNED(32);
+    for (int r = 0; r < 8; r++) {
+        __m256i u[8];
+        __m256 s[N_SUB / 8], m[N_SUB / 8];
+        NAME(scales)(w[r], s, m);
+        for (int i = 0; i < N_SUB / 8; i++) {
+            _mm256_store_ps(scales[r] + 8 * i, s[i]);
+            if (HAS_MIN) _mm256_store_ps(mins[r] + 8 * i, m[i]);
+        }
+        NAME(unpack)(w[r], u);
+        for (int z = 0; z < 8; z++) bytes[z][r] = u[z];
+    }
+    static const uint8_t order[16] = ORDER;
+    for (int z = 0; z < 8; z++) {
+        __m256 v[8], in[8];
+        for (int r = 0; r < 8; r++) in[r] = _mm256_castsi256_ps(bytes[z][r]);
+        transpose_8(in, v);
+        for (int i = 0; i < 8; i++) // 16-byte unit order[z * 2 + i / 4] is natural, 4 vectors of k each
+            _mm256_store_ps((float *)(void *)(q + (order[z * 2 + i / 4] * 4 + i % 4) * AVX2_TILE_STEP), v[i]);
+    }
+    for (int s = 0; s < N_SUB; s++) {
+        for (int r = 0; r < 8; r++) {
+            scale[s * AVX2_TILE_ROWS + r] = scales[r][s];
+            if (HAS_MIN) min[s * AVX2_TILE_ROWS + r] = mins[r][s];
+        }
+    }
+}
+
+static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
+{
+    for (int half = 0; half < 2; half++) {
+        for (int64_t k = 0; k < t->n_k; k += TN_MATMUL_GROUP) {
+            const uint8_t *w[8];
+            uint8_t padded[8][GROUP_SIZE];
+            int64_t left = l->k - t->k0 - k, at = (t->k0 + k) / TN_MATMUL_GROUP * GROUP_SIZE;
+            for (int r = 0; r < 8; r++) { // rows past the end repeat the last one
+                w[r] = t->w + TN_MIN(half * 8 + r, t->n_rows - 1) * t->w_stride + at;
+                if (BLOCK_ELEMS == TN_MATMUL_GROUP || left >= TN_MATMUL_GROUP) continue;
+                memset(padded[r], 0, GROUP_SIZE);
+                memcpy(padded[r], w[r], (size_t)(left / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+                w[r] = padded[r];
+            }
+            int64_t sub = k / SUB * AVX2_TILE_ROWS + half * 8;
+            NAME(pack_group)(w, t->q + k / 4 * AVX2_TILE_STEP + half * 32, t->scale + sub, t->min + sub);
+        }
+    }
+}
+
+static const tn_matmul_format NAME(rows_format) = {
+    .order = ORDER, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
+static const tn_matmul_format NAME(tile_format) = {.order = ORDER_NATURAL, .sub = SUB, .bias = BIAS};
+
+const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
+    .rows_format = &NAME(rows_format),
+    .tile_format = &NAME(tile_format),
+    .rows = NAME(rows),
+    .pack = NAME(pack),
+    .tile = TILE,
+    .tile_rows = AVX2_TILE_ROWS,
+    .tile_k = AVX2_QUANT_K,
+    .rows_x_max = ROWS_X_MAX,
+};
+
+#undef TYPE
+#undef SUB
+#undef CHAIN
+#undef HAS_MIN
+#undef SIGNED
+#undef BIAS
+#undef ORDER
+#undef LANES
+#undef GROUP_SIZE
+#undef BLOCK_ELEMS
+#undef TILE
+#undef ROWS_X_MAX
+#undef NAME
+#undef CAT
+#undef CAT2

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// AVX-512: matrix products in f32 for weights F32, F16, BF16, and tiles of every type without kernels of
+// its own. y[t, r] = sum over k of w[r, k] * x[t, k], all products exact FMA.
+//
+// rows: 4 accumulators of 16 along k per row of w and row of x; tails of k by masks. Bytes moved: w once;
+//       bound by memory.
+// tile: f32 [n_k][32 rows], 32 KiB; one pass takes 12 rows of x against 32 rows: 24 accumulators, x broadcast
+//       from L1. Bound by the two FMA ports. bf16 dot products (vdpbf16ps) are not used: measured on Sapphire
+//       Rapids they do 86 Gop/s per core where FMA does 175. Numbers: backends/cpu/README.md.
+#include "backends/cpu/x86/vec_avx512.h"
+// after the vectors
+#include "backends/cpu/matmul_tmpl.h"
+#include "backends/cpu/x86/matmul_unroll.h"
+#include "ops/quant.h"
+
+#include <immintrin.h>
+
+enum {
+    PASS_X = 12,                                                    // rows of x per pass
+    TILE_K = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS / 4,         // 256
+    ANY_K = TN_MATMUL_GROUP,                                        // multiple of every block
+};
+
+TN_INLINE __m512 load_f32(const uint8_t *w, int64_t k, __mmask16 m)
+{
+    return _mm512_maskz_loadu_ps(m, (const float *)(const void *)w + k);
+}
+
+TN_INLINE __m512 load_f16(const uint8_t *w, int64_t k, __mmask16 m)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, (const uint16_t *)(const void *)w + k));
+}
+
+TN_INLINE __m512 load_bf16(const uint8_t *w, int64_t k, __mmask16 m)
+{
+    __m256i h = _mm256_maskz_loadu_epi16(m, (const uint16_t *)(const void *)w + k);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+TN_INLINE __mmask16 mask_of(int64_t n) // the first n lanes, n >= 0
+{
+    return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1u);
+}
+
+// v[i] = column i of 16 rows r of 16 floats.
+TN_INLINE void transpose_f32(const __m512 *r, __m512 *v)
+{
+    __m512 a[16], b[16];
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 8; i++) {
+        a[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 4; i++) { // b[4i + c]: column c of each lane, rows 4i..4i+3
+        b[4 * i] = _mm512_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
+        b[4 * i + 1] = _mm512_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
+        b[4 * i + 2] = _mm512_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
+        b[4 * i + 3] = _mm512_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
+    }
+    TN_MATMUL_UNROLL
+    for (int c = 0; c < 4; c++) {
+        __m512 p = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88), q = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
+        __m512 s = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88), t = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
+        v[c] = _mm512_shuffle_f32x4(p, s, 0x88);
+        v[4 + c] = _mm512_shuffle_f32x4(q, t, 0x88);
+        v[8 + c] = _mm512_shuffle_f32x4(p, s, 0xdd);
+        v[12 + c] = _mm512_shuffle_f32x4(q, t, 0xdd);
+    }
+}
+
+#define TYPE f32
+#define SIZE 4
+#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+#define TYPE f16
+#define SIZE 2
+#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+#define TYPE bf16
+#define SIZE 2
+#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+
+// Through tn_quant_info, 16 rows at a time.
+static void any_pack(const tn_matmul_tile *t, const tn_matmul_layout *l)
+{
+    tn_dequant_fn to_f32 = tn_quant_info_get(t->type)->to_f32;
+    for (int half = 0; half < 2; half++) {
+        float rows[16][ANY_K] TN_ALIGNED(64);
+        int64_t n = TN_MIN(l->k - t->k0, t->n_k);
+        for (int64_t r = 0; r < 16; r++) { // rows past the end repeat the last one
+            int64_t from = TN_MIN(half * 16 + r, t->n_rows - 1);
+            to_f32(t->w + from * t->w_stride + tn_dtype_row_size(t->type, t->k0), rows[r], n);
+            for (int64_t i = n; i < t->n_k; i++) rows[r][i] = 0.0f;
+        }
+        for (int64_t k = 0; k < t->n_k; k += 16) {
+            __m512 in[16], out[16];
+            for (int r = 0; r < 16; r++) in[r] = _mm512_load_ps(rows[r] + k);
+            transpose_f32(in, out);
+            float *q = (float *)(void *)t->q + k * TN_MATMUL_TILE_ROWS + half * 16;
+            for (int i = 0; i < 16; i++) _mm512_store_ps(q + i * TN_MATMUL_TILE_ROWS, out[i]);
+        }
+    }
+}
+
+TN_INLINE void tile_pass(const float *q, int64_t n_k, const float *const *x, float *acc, bool first, int n_x)
+{
+    __m512 sum[2][PASS_X];
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++) {
+        sum[0][t] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + t * TN_MATMUL_TILE_ROWS);
+        sum[1][t] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + t * TN_MATMUL_TILE_ROWS + 16);
+    }
+    for (int64_t k = 0; k < n_k; k++) {
+        __m512 a = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS), b = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS + 16);
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) {
+            __m512 v = _mm512_set1_ps(x[t][k]);
+            sum[0][t] = _mm512_fmadd_ps(a, v, sum[0][t]);
+            sum[1][t] = _mm512_fmadd_ps(b, v, sum[1][t]);
+        }
+    }
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++) {
+        _mm512_store_ps(acc + t * TN_MATMUL_TILE_ROWS, sum[0][t]);
+        _mm512_store_ps(acc + t * TN_MATMUL_TILE_ROWS + 16, sum[1][t]);
+    }
+}
+
+static void tile(const tn_matmul_tile_args *a)
+{
+    const tn_matmul_tile *t = a->tile;
+    const float *q = (const float *)(const void *)t->q;
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->n_x; i += n) {
+        const float *x[PASS_X];
+        int64_t left = a->n_x - i;
+        n = left >= PASS_X ? PASS_X : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        for (int64_t j = 0; j < n; j++) x[j] = (const float *)(const void *)a->x[i + j] + t->k0;
+        float *acc = a->acc + i * TN_MATMUL_TILE_ROWS;
+        if (n == PASS_X) tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
+        else if (n == 4) tile_pass(q, t->n_k, x, acc, a->first, 4);
+        else if (n == 2) tile_pass(q, t->n_k, x, acc, a->first, 2);
+        else tile_pass(q, t->n_k, x, acc, a->first, 1);
+    }
+}
+
+#define KERNEL(rows_fn, pack_fn)                                                                                \
+    {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS, .tile_k = TILE_K,        \
+     .rows_x_max = 8}
+static const tn_matmul_kernel f32 = KERNEL(f32_rows, f32_pack);
+static const tn_matmul_kernel f16 = KERNEL(f16_rows, f16_pack);
+static const tn_matmul_kernel bf16 = KERNEL(bf16_rows, bf16_pack);
+static const tn_matmul_kernel any = KERNEL(NULL, any_pack);
+
+static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
+    [TN_TYPE_F32] = &f32, [TN_TYPE_F16] = &f16, [TN_TYPE_BF16] = &bf16};
+
+const tn_matmul_isa tn_matmul_isa_avx512 = {
+    .below = &tn_matmul_isa_avx2, .kernels = kernels, .any = &any,
+    .round = round_record, .act = act_values, .glu = glu_values};
+
+void tn_matmul_avx512(const tn_cpu_task *task)
+{
+    tn_matmul_run(task, &tn_matmul_isa_avx512);
+}

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pieces of the AVX-512 VNNI kernels of matrix products that all weight types share.
+#ifndef TN_CPU_X86_MATMUL_AVX512VNNI_H
+#define TN_CPU_X86_MATMUL_AVX512VNNI_H
+
+#include "backends/cpu/matmul.h"
+#include "backends/cpu/x86/matmul_unroll.h"
+#include "core/fp16.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+// Bytes of a tile per 4 k: 32 rows of 4 bytes.
+enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
+
+// Orders of 16-byte units within 256 elements (tn_matmul_format): how the packed bits fall into vectors.
+#define ORDER_NATURAL {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+// Low nibbles of 4 blocks of 32, then their high nibbles.
+#define ORDER_NIBBLES {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15}
+// Low nibbles of two runs of 32 bytes, each holding sub-blocks (2g, 2g + 1), then their high nibbles.
+#define ORDER_PAIRS {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}
+// Bit pairs s of both halves of the group.
+#define ORDER_PLANES {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15}
+
+// Sub-block of each lane of accumulator c.
+TN_INLINE __m512i lanes_of_2(int a, int b)
+{
+    return _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
+}
+
+TN_INLINE __m512i lanes_of_4(int a, int b, int c, int d)
+{
+    return _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d);
+}
+
+TN_INLINE __m512i lanes_natural_32(int c)
+{
+    return lanes_of_2(2 * c, 2 * c + 1);
+}
+
+TN_INLINE __m512i lanes_fours(int c) // natural with sub-blocks of 16; nibbles with blocks of 32
+{
+    return lanes_of_4(4 * c, 4 * c + 1, 4 * c + 2, 4 * c + 3);
+}
+
+TN_INLINE __m512i lanes_pairs(int c)
+{
+    return lanes_of_2(c / 2 * 4 + c % 2, c / 2 * 4 + c % 2 + 2);
+}
+
+TN_INLINE __m512i lanes_planes(int c)
+{
+    return lanes_of_4(2 * c, 2 * c + 1, 8 + 2 * c, 9 + 2 * c);
+}
+
+typedef struct rows_x {
+    const int8_t *q;
+    const float *d, *sum;
+    const int32_t *init;
+} rows_x;
+
+TN_INLINE rows_x rows_x_get(const tn_matmul_layout *l, const uint8_t *record)
+{
+    return (rows_x){.q = (const int8_t *)record,
+                    .d = (const float *)(const void *)(record + l->d_off),
+                    .sum = (const float *)(const void *)(record + l->sum_off),
+                    .init = (const int32_t *)(const void *)(record + l->init_off)};
+}
+
+// Values of the sub-blocks of group g, zeros above.
+TN_INLINE __m512 load_subs(const float *p, int64_t g, int sub)
+{
+    if (sub == 16) return _mm512_loadu_ps(p + g * 16);
+    return _mm512_zextps256_ps512(_mm256_loadu_ps(p + g * 8));
+}
+
+// 4 x 16 bytes at a stride.
+TN_INLINE __m512i load_4x16(const uint8_t *p, int stride)
+{
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)p));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + stride)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 2 * stride)), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 3 * stride)), 3);
+}
+
+TN_INLINE __m512i load_2x32(const uint8_t *p, int stride)
+{
+    __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
+    return _mm512_inserti64x4(v, _mm256_loadu_si256((const void *)(p + stride)), 1);
+}
+
+TN_INLINE __m512i low_nibbles(__m512i v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+
+TN_INLINE __m512i high_nibbles(__m512i v)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+
+// Code book of IQ4_NL and IQ4_XS, + 128.
+TN_INLINE __m512i iq4_values(void)
+{
+    return _mm512_broadcast_i32x4(_mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153,
+                                                (char)166, (char)181, (char)197, (char)217, (char)241));
+}
+
+TN_INLINE uint64_t load_u64_of_u16(const uint8_t *p, int stride) // 4 values at a stride
+{
+    return (uint64_t)tn_load_u16(p) | (uint64_t)tn_load_u16(p + stride) << 16 |
+           (uint64_t)tn_load_u16(p + 2 * stride) << 32 | (uint64_t)tn_load_u16(p + 3 * stride) << 48;
+}
+
+// 8 half floats at a stride, as the scales of a group.
+TN_INLINE __m512 load_8_f16(const uint8_t *p, int stride)
+{
+    __m128i h = _mm_set_epi64x((long long)load_u64_of_u16(p + 4 * stride, stride), (long long)load_u64_of_u16(p, stride));
+    return _mm512_zextps256_ps512(_mm256_cvtph_ps(h));
+}
+
+// 16 rows of 64 bytes -> v[i] = bytes 4i..4i+3 of all rows.
+TN_INLINE void transpose_16(const uint8_t *rows, __m512i *v)
+{
+    TN_MATMUL_UNROLL
+    for (int c = 0; c < 4; c++) {
+        const uint8_t *p = rows + 16 * c;
+        __m512i a = load_4x16(p, 256), b = load_4x16(p + 64, 256);
+        __m512i d = load_4x16(p + 128, 256), e = load_4x16(p + 192, 256);
+        __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab1 = _mm512_unpackhi_epi32(a, b);
+        __m512i de0 = _mm512_unpacklo_epi32(d, e), de1 = _mm512_unpackhi_epi32(d, e);
+        v[4 * c] = _mm512_unpacklo_epi64(ab0, de0);
+        v[4 * c + 1] = _mm512_unpackhi_epi64(ab0, de0);
+        v[4 * c + 2] = _mm512_unpacklo_epi64(ab1, de1);
+        v[4 * c + 3] = _mm512_unpackhi_epi64(ab1, de1);
+    }
+}
+
+// 16 rows of n <= 16 sub-block values -> the tile's [sub][row].
+TN_INLINE void pack_subs(const float *rows, float *out, int n)
+{
+    __m512i v[16];
+    transpose_16((const uint8_t *)rows, v);
+    for (int i = 0; i < n; i++) _mm512_store_si512(out + i * TN_MATMUL_TILE_ROWS, v[i]);
+}
+
+void tn_matmul_tile_16_avx512vnni(const tn_matmul_tile_args *a);
+void tn_matmul_tile_16_min_avx512vnni(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_avx512vnni(const tn_matmul_tile_args *a);
+void tn_matmul_tile_32_min_avx512vnni(const tn_matmul_tile_args *a);
+
+extern const tn_matmul_kernel tn_matmul_q4_0_avx512vnni, tn_matmul_q4_1_avx512vnni, tn_matmul_q5_0_avx512vnni,
+    tn_matmul_q5_1_avx512vnni, tn_matmul_q8_0_avx512vnni, tn_matmul_q2_k_avx512vnni, tn_matmul_q3_k_avx512vnni,
+    tn_matmul_q4_k_avx512vnni, tn_matmul_q5_k_avx512vnni, tn_matmul_q6_k_avx512vnni, tn_matmul_iq4_nl_avx512vnni,
+    tn_matmul_iq4_xs_avx512vnni, tn_matmul_mxfp4_avx512vnni;
+
+#endif

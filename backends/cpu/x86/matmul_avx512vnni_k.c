@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// AVX-512 VNNI: unpackers of the weight types with super-blocks of 256. Kernels, layouts and maths:
+// matmul_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
+#include "backends/cpu/x86/matmul_avx512vnni.h"
+
+TN_INLINE __m512 load_f16_all(const uint8_t *p)
+{
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(tn_load_u16(p))));
+}
+
+TN_INLINE __m512i load_2_same(const uint8_t *p) // 32 bytes in both halves
+{
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)p));
+}
+
+TN_INLINE __m512i bytes_of_2(int a, int b) // a in the lower half, b in the upper
+{
+    return _mm512_inserti64x4(_mm512_set1_epi8((char)a), _mm256_set1_epi8((char)b), 1);
+}
+
+TN_INLINE __m512 scale_i8(__m128i v, __m512 d)
+{
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v)), d);
+}
+
+TN_INLINE void q2_k_unpack(const uint8_t *w, __m512i *u)
+{
+    __m512i v = _mm512_loadu_si512(w + 16);
+    const __m512i three = _mm512_set1_epi8(3);
+    u[0] = _mm512_and_si512(v, three);
+    u[1] = _mm512_and_si512(_mm512_srli_epi16(v, 2), three);
+    u[2] = _mm512_and_si512(_mm512_srli_epi16(v, 4), three);
+    u[3] = _mm512_and_si512(_mm512_srli_epi16(v, 6), three);
+}
+
+TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
+{
+    __m128i v = _mm_loadu_si128((const void *)w), low = _mm_set1_epi8(15);
+    __m512 d = load_f16_all(w + 80), dmin = load_f16_all(w + 82);
+    *min = scale_i8(_mm_and_si128(_mm_srli_epi16(v, 4), low), _mm512_sub_ps(_mm512_setzero_ps(), dmin));
+    return scale_i8(_mm_and_si128(v, low), d);
+}
+
+#define TYPE q2_k
+#define SUB 16
+#define CHAIN 1
+#define HAS_MIN 1
+#define BIAS 0
+#define ORDER ORDER_PLANES
+#define LANES lanes_planes
+#define GROUP_SIZE 84
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
+{
+    __m512i high = load_2_same(w);
+    const __m512i four = _mm512_set1_epi8(4);
+    q2_k_unpack(w + 16, u); // the same planes, at 32
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++)
+        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bytes_of_2(1 << z, 16 << z)), u[z], four);
+}
+
+TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    __m128i low = _mm_loadl_epi64((const void *)(w + 96));
+    low = _mm_and_si128(_mm_unpacklo_epi64(low, _mm_srli_epi16(low, 4)), _mm_set1_epi8(15));
+    __m128i high = _mm_srlv_epi32(_mm_set1_epi32((int)tn_load_u32(w + 104)), _mm_setr_epi32(0, 2, 4, 6));
+    high = _mm_slli_epi16(_mm_and_si128(high, _mm_set1_epi8(3)), 4);
+    return scale_i8(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)), load_f16_all(w + 108));
+}
+
+#define TYPE q3_k
+#define SUB 16
+#define CHAIN 1
+#define HAS_MIN 0
+#define BIAS 4
+#define ORDER ORDER_PLANES
+#define LANES lanes_planes
+#define GROUP_SIZE 110
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
+{
+    __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
+    u[0] = low_nibbles(a);
+    u[1] = high_nibbles(a);
+    u[2] = low_nibbles(b);
+    u[3] = high_nibbles(b);
+}
+
+TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 16, u);
+}
+
+// d, dmin f16, then eight 6-bit scales and minima in 12 bytes: first four pairs plain, the others in
+// nibbles with their upper two bits above the first four.
+TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
+{
+    uint32_t a = tn_load_u32(w + 4), b = tn_load_u32(w + 8), c = tn_load_u32(w + 12);
+    uint32_t scale_high = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
+    uint32_t min_high = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
+    uint64_t scales = (a & 0x3f3f3f3fu) | (uint64_t)scale_high << 32;
+    uint64_t mins = (b & 0x3f3f3f3fu) | (uint64_t)min_high << 32;
+    __m512 d = _mm512_castps128_ps512(_mm_cvtph_ps(_mm_cvtsi32_si128((int)(tn_load_u32(w) ^ 0x80000000u))));
+    d = _mm512_permutexvar_ps(lanes_of_2(0, 1), d); // d, then -dmin
+    __m512 v = scale_i8(_mm_set_epi64x((long long)mins, (long long)scales), d);
+    *min = _mm512_zextps256_ps512(_mm512_extractf32x8_ps(v, 1));
+    return _mm512_zextps256_ps512(_mm512_castps512_ps256(v));
+}
+
+#define TYPE q4_k
+#define SUB 32
+#define CHAIN 1
+#define HAS_MIN 1
+#define BIAS 0
+#define ORDER ORDER_PAIRS
+#define LANES lanes_pairs
+#define GROUP_SIZE 144
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
+{
+    __m512i high = load_2_same(w + 16);
+    const __m512i sixteen = _mm512_set1_epi8(16);
+    unpack_nibbles(w + 48, u);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) { // sub-blocks as in lanes_pairs
+        int g = z / 2 * 4 + z % 2;
+        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bytes_of_2(1 << g, 4 << g)), u[z], sixteen);
+    }
+}
+
+#define q5_k_scales q4_k_scales
+#define TYPE q5_k
+#define SUB 32
+#define CHAIN 1
+#define HAS_MIN 1
+#define BIAS 0
+#define ORDER ORDER_PAIRS
+#define LANES lanes_pairs
+#define GROUP_SIZE 176
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE __m512i words_of_2(int a, int b)
+{
+    return _mm512_inserti64x4(_mm512_set1_epi16((short)a), _mm256_set1_epi16((short)b), 1);
+}
+
+TN_INLINE void q6_k_unpack(const uint8_t *w, __m512i *u)
+{
+    const __m512i mask = _mm512_set1_epi8(0x30);
+    TN_MATMUL_UNROLL
+    for (int n = 0; n < 2; n++) {
+        __m512i low = _mm512_loadu_si512(w + 64 * n), high = load_2_same(w + 128 + 32 * n);
+        __m512i a = _mm512_and_si512(_mm512_sllv_epi16(high, words_of_2(4, 2)), mask);
+        __m512i b = _mm512_and_si512(_mm512_srlv_epi16(high, words_of_2(0, 2)), mask);
+        u[2 * n] = _mm512_or_si512(low_nibbles(low), a);
+        u[2 * n + 1] = _mm512_or_si512(high_nibbles(low), b);
+    }
+}
+
+TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    return scale_i8(_mm_loadu_si128((const void *)(w + 192)), load_f16_all(w + 208));
+}
+
+#define TYPE q6_k
+#define SUB 16
+#define CHAIN 1
+#define HAS_MIN 0
+#define BIAS 32
+#define ORDER ORDER_NATURAL
+#define LANES lanes_fours
+#define GROUP_SIZE 210
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 8, u);
+    const __m512i values = iq4_values();
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
+}
+
+TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    __m256i low = _mm256_set1_epi32((int)tn_load_u32(w + 4)), high = _mm256_set1_epi32(tn_load_u16(w + 2));
+    low = _mm256_srlv_epi32(low, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    high = _mm256_srlv_epi32(high, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14));
+    low = _mm256_and_si256(low, _mm256_set1_epi32(15));
+    high = _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4);
+    __m256i s = _mm256_sub_epi32(_mm256_or_si256(low, high), _mm256_set1_epi32(32));
+    __m512 d = load_f16_all(w);
+    return _mm512_zextps256_ps512(_mm256_mul_ps(_mm256_cvtepi32_ps(s), _mm512_castps512_ps256(d)));
+}
+
+#define TYPE iq4_xs
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 0
+#define BIAS 128
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 136
+#define BLOCK_ELEMS 256
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

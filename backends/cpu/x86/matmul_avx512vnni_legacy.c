@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// AVX-512 VNNI: unpackers of the weight types with blocks of 32; a group is 8 blocks. Kernels, layouts and
+// maths: matmul_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
+#include "backends/cpu/x86/matmul_avx512vnni.h"
+
+// Nibbles at p + stride * block.
+TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m512i *u)
+{
+    __m512i a = load_4x16(p, stride), b = load_4x16(p + 4 * stride, stride);
+    u[0] = low_nibbles(a);
+    u[1] = high_nibbles(a);
+    u[2] = low_nibbles(b);
+    u[3] = high_nibbles(b);
+}
+
+// Fifth bits of 4 blocks, 32 bits each at h + stride * block: the lower 16 belong to low nibbles.
+TN_INLINE void add_fifth_bits(const uint8_t *h, int stride, __m512i *u)
+{
+    const __m512i sixteen = _mm512_set1_epi8(16);
+    u[0] = _mm512_mask_add_epi8(u[0], load_u64_of_u16(h, stride), u[0], sixteen);
+    u[1] = _mm512_mask_add_epi8(u[1], load_u64_of_u16(h + 2, stride), u[1], sixteen);
+}
+
+TN_INLINE void q4_0_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 2, 18, u);
+}
+
+TN_INLINE __m512 q4_0_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    return load_8_f16(w, 18);
+}
+
+#define TYPE q4_0
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 0
+#define BIAS 8
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 144
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 4, 20, u);
+}
+
+TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
+{
+    *min = load_8_f16(w + 2, 20);
+    return load_8_f16(w, 20);
+}
+
+#define TYPE q4_1
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 1
+#define BIAS 0
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 160
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 6, 22, u);
+    add_fifth_bits(w + 2, 22, u);
+    add_fifth_bits(w + 2 + 4 * 22, 22, u + 2);
+}
+
+TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    return load_8_f16(w, 22);
+}
+
+#define TYPE q5_0
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 0
+#define BIAS 16
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 176
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 8, 24, u);
+    add_fifth_bits(w + 4, 24, u);
+    add_fifth_bits(w + 4 + 4 * 24, 24, u + 2);
+}
+
+TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
+{
+    *min = load_8_f16(w + 2, 24);
+    return load_8_f16(w, 24);
+}
+
+#define TYPE q5_1
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 1
+#define BIAS 0
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 192
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
+{
+    const __m512i sign = _mm512_set1_epi8(-128); // q ^ 0x80 = q + 128 as unsigned
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_xor_si512(load_2x32(w + 2 + z * 68, 34), sign);
+}
+
+TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    return load_8_f16(w, 34);
+}
+
+#define TYPE q8_0
+#define SUB 32
+#define CHAIN 1
+#define HAS_MIN 0
+#define BIAS 128
+#define ORDER ORDER_NATURAL
+#define LANES lanes_natural_32
+#define GROUP_SIZE 272
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 2, 18, u);
+    const __m512i values = iq4_values();
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
+}
+
+#define iq4_nl_scales q4_0_scales
+#define TYPE iq4_nl
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 0
+#define BIAS 128
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 144
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_nibbles(w + 1, 17, u);
+    // Twice the E2M1 values, + 12
+    const __m512i values =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
+}
+
+// 2^(e - 128), below 2^-126 as subnormals.
+TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
+{
+    TN_UNUSED(min);
+    uint64_t bytes = 0;
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 8; i++) bytes |= (uint64_t)w[17 * i] << (8 * i);
+    __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+    __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e);
+    __mmask8 is_small = _mm256_cmplt_epi32_mask(e, _mm256_set1_epi32(2));
+    return _mm512_zextps256_ps512(_mm256_castsi256_ps(_mm256_mask_mov_epi32(normal, is_small, small)));
+}
+
+#define TYPE mxfp4
+#define SUB 32
+#define CHAIN 2
+#define HAS_MIN 0
+#define BIAS 12
+#define ORDER ORDER_NIBBLES
+#define LANES lanes_fours
+#define GROUP_SIZE 136
+#define BLOCK_ELEMS 32
+#define ROWS_X_MAX 8
+#include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

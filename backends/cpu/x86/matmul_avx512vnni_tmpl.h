@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels of one quantised weight type with AVX-512 VNNI; included once per type, after defining
+//   TYPE         name in lower case
+//   SUB          16 or 32: elements per scale
+//   CHAIN        vectors that share their scales and go through one accumulator: 1 or 2
+//   HAS_MIN      1: value = scale * q + min, 0: scale * q
+//   BIAS         added to q to make it unsigned
+//   ORDER        order of the format, ORDER_* in matmul_avx512vnni.h
+//   LANES        sub-blocks of the lanes of an accumulator, lanes_* in matmul_avx512vnni.h
+//   GROUP_SIZE   bytes of 256 weights
+//   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
+//   ROWS_X_MAX   see tn_matmul_kernel
+// and two functions for a group of 256 weights:
+//   TYPE_unpack(w, u)        u[4]: bytes q + BIAS in that order
+//   TYPE_scales(w, &min)     scale per sub-block in natural order, zeros above; min only with HAS_MIN
+//
+// rows: y = sum over vectors of scale * d_x * (dpbusd(init, u, x)) + sum(min * sum_x); init undoes BIAS exactly.
+// pack: 2 x 16 rows, each vector set transposed so that 64 bytes hold 4 consecutive k of 16 rows.
+#define CAT2(a, b) a##_##b
+#define CAT(a, b) CAT2(a, b)
+#define NAME(what) CAT(TYPE, what)
+
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const rows_x *x, int64_t g, int n_x, __m512 *acc, __m512 *acc_min)
+{
+    __m512i u[4];
+    __m512 min = _mm512_setzero_ps(), scale = NAME(scales)(w, &min);
+    NAME(unpack)(w, u);
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++) {
+        const int8_t *q = x[t].q + g * TN_MATMUL_GROUP;
+        const int32_t *init = x[t].init + g * (TN_MATMUL_GROUP / 4 / CHAIN);
+        __m512 s = _mm512_mul_ps(scale, load_subs(x[t].d, g, SUB));
+        TN_MATMUL_UNROLL
+        for (int c = 0; c < 4 / CHAIN; c++) {
+            __m512i dot = BIAS ? _mm512_load_si512(init + c * 16) : _mm512_setzero_si512();
+            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q + c * CHAIN * 64));
+            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + c * 128 + 64));
+            __m512 lanes = _mm512_permutexvar_ps(LANES(c), s);
+            acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), lanes, acc[t]);
+        }
+        if (HAS_MIN) acc_min[t] = _mm512_fmadd_ps(min, load_subs(x[t].sum, g, SUB), acc_min[t]);
+    }
+}
+
+TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
+{
+    rows_x x[TN_MATMUL_ROWS_X];
+    for (int t = 0; t < n_x; t++) x[t] = rows_x_get(a->layout, a->x[t]);
+    int64_t n_groups = a->layout->k / TN_MATMUL_GROUP;
+    int64_t tail = a->layout->k % TN_MATMUL_GROUP;
+    for (int64_t r = 0; r < a->n_rows; r++) {
+        const uint8_t *w = a->w + r * a->w_stride;
+        __m512 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm512_setzero_ps();
+        for (int64_t g = 0; g < n_groups; g++) {
+            TN_MATMUL_PREFETCH(w + g * GROUP_SIZE, GROUP_SIZE);
+            NAME(rows_group)(w + g * GROUP_SIZE, x, g, n_x, acc, acc_min);
+        }
+        if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
+            uint8_t padded[GROUP_SIZE] = {0};
+            memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+            NAME(rows_group)(padded, x, n_groups, n_x, acc, acc_min);
+        }
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) {
+            if (HAS_MIN) acc[t] = _mm512_add_ps(acc[t], acc_min[t]);
+            a->y[t * a->y_stride + r] = _mm512_reduce_add_ps(acc[t]);
+        }
+    }
+}
+
+static void NAME(rows)(const tn_matmul_rows_args *a)
+{
+    if (a->n_x == 1) NAME(rows_n)(a, 1);
+    else if (a->n_x == 2) NAME(rows_n)(a, 2);
+    else if (a->n_x == 3) NAME(rows_n)(a, 3);
+    else NAME(rows_n)(a, 4);
+}
+
+// 16 rows, one group: w[r] -> bytes and scales at their places in the tile.
+TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scale, float *min)
+{
+    uint8_t bytes[4][16][64] TN_ALIGNED(64);
+    float scales[16][16] TN_ALIGNED(64), mins[16][16] TN_ALIGNED(64);
+    for (int r = 0; r < 16; r++) {
+        __m512i u[4];
+        __m512 m = _mm512_setzero_ps();
+        _mm512_store_ps(scales[r], NAME(scales)(w[r], &m));
+        if (HAS_MIN) _mm512_store_ps(mins[r], m);
+        NAME(unpack)(w[r], u);
+        for (int z = 0; z < 4; z++) _mm512_store_si512(bytes[z][r], u[z]);
+    }
+    static const uint8_t order[16] = ORDER;
+    for (int z = 0; z < 4; z++) {
+        __m512i v[16];
+        transpose_16(bytes[z][0], v);
+        TN_MATMUL_UNROLL
+        for (int i = 0; i < 16; i++) // 16-byte unit order[z * 4 + i / 4] is natural, 4 vectors of k each
+            _mm512_store_si512(q + (order[z * 4 + i / 4] * 4 + i % 4) * TILE_STEP, v[i]);
+    }
+    pack_subs(scales[0], scale, TN_MATMUL_GROUP / SUB);
+    if (HAS_MIN) pack_subs(mins[0], min, TN_MATMUL_GROUP / SUB);
+}
+
+static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
+{
+    for (int half = 0; half < 2; half++) {
+        for (int64_t k = 0; k < t->n_k; k += TN_MATMUL_GROUP) {
+            const uint8_t *w[16];
+            uint8_t padded[16][GROUP_SIZE];
+            int64_t left = l->k - t->k0 - k, at = (t->k0 + k) / TN_MATMUL_GROUP * GROUP_SIZE;
+            for (int r = 0; r < 16; r++) { // rows past the end repeat the last one
+                w[r] = t->w + TN_MIN(half * 16 + r, t->n_rows - 1) * t->w_stride + at;
+                if (BLOCK_ELEMS == TN_MATMUL_GROUP || left >= TN_MATMUL_GROUP) continue;
+                memset(padded[r], 0, GROUP_SIZE);
+                memcpy(padded[r], w[r], (size_t)(left / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+                w[r] = padded[r];
+            }
+            int64_t sub = k / SUB * TN_MATMUL_TILE_ROWS + half * 16;
+            NAME(pack_group)(w, t->q + k / 4 * TILE_STEP + half * 64, t->scale + sub, t->min + sub);
+        }
+    }
+}
+
+static const tn_matmul_format NAME(rows_format) = {
+    .order = ORDER, .sub = SUB, .bias = BIAS, .lanes = 16, .chain = CHAIN};
+
+static const tn_matmul_format NAME(tile_format) = {.order = ORDER_NATURAL, .sub = SUB, .bias = BIAS};
+
+const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
+    .rows_format = &NAME(rows_format),
+    .tile_format = &NAME(tile_format),
+    .rows = NAME(rows),
+    .pack = NAME(pack),
+    .tile = SUB == 16 ? (HAS_MIN ? tn_matmul_tile_16_min_avx512vnni : tn_matmul_tile_16_avx512vnni)
+                      : (HAS_MIN ? tn_matmul_tile_32_min_avx512vnni : tn_matmul_tile_32_avx512vnni),
+    .tile_rows = TN_MATMUL_TILE_ROWS,
+    .tile_k = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS,
+    .rows_x_max = ROWS_X_MAX,
+};
+
+#undef TYPE
+#undef SUB
+#undef CHAIN
+#undef HAS_MIN
+#undef BIAS
+#undef ORDER
+#undef LANES
+#undef GROUP_SIZE
+#undef BLOCK_ELEMS
+#undef ROWS_X_MAX
+#undef NAME
+#undef CAT
+#undef CAT2

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interface that a backend implements, and all that the rest sees of it. Steps are opaque to core
+// (ops/step.h); a backend sees ops, never graphs or models.
+#ifndef TN_CORE_BACKEND_H
+#define TN_CORE_BACKEND_H
+
+#include "core/context.h"
+
+#include <stdatomic.h>
+
+struct tn_step;
+struct tn_program;
+typedef struct tn_backend tn_backend;
+typedef struct tn_buffer tn_buffer;
+typedef struct tn_executable tn_executable; // owned by the backend
+
+// Memory on a device. `data` is what steps address: a host pointer, or an address on the device.
+struct tn_buffer {
+    tn_device *device;
+    void *data;
+    size_t size;
+    bool borrowed; // the bytes belong to somebody else (a mapped file)
+    void *handle;  // the backend's own
+};
+
+struct tn_device {
+    const tn_backend *backend;
+    tn_context *ctx;
+    char name[32], description[160];
+    uint64_t memory_total;
+    bool host_memory; // buffers are plain host memory: mapped files can be used in place
+    void *impl;       // the backend's own
+};
+
+// What one submission is given.
+typedef struct tn_submit_options {
+    const _Atomic int32_t *cancel; // checked between steps; non-zero ends with TN_ERR_CANCELLED. May be NULL
+    uint64_t *step_ns;             // NULL, or n_steps values: time of each step is added
+} tn_submit_options;
+
+struct tn_backend {
+    const char *name;
+    // Opens the devices of this backend and hands each to tn_device_add. A backend that finds nothing
+    // returns TN_OK and says why through tn_backend_absent.
+    tn_status (*open)(tn_context *ctx);
+    void (*close)(tn_device *device);
+    uint64_t (*memory_free)(const tn_device *device);
+
+    // Buffers start undefined. write and read are synchronous.
+    tn_status (*buffer_create)(tn_device *device, size_t size, tn_buffer *out);
+    void (*buffer_destroy)(tn_buffer *buffer);
+    tn_status (*buffer_write)(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+    tn_status (*buffer_read)(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+
+    // Whether the device can run the step as it is (types, shapes, strides; data pointers are NULL).
+    bool (*accepts)(const tn_device *device, const struct tn_step *step);
+
+    // Prepares steps for being submitted many times. Operands are bound; the program may be freed
+    // afterwards; parameter structs, buffers and scratch must stay. Executables that never run at the
+    // same time may share their scratch.
+    tn_status (*prepare)(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
+                         tn_executable **out);
+    // Bytes of scratch that the program needs.
+    size_t (*scratch_size)(tn_device *device, const struct tn_program *program);
+    void (*executable_destroy)(tn_device *device, tn_executable *executable);
+    // Name of the kernel that runs step i, for plans and profiles.
+    const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);
+    // Starts the work; errors of the work itself come from wait.
+    tn_status (*submit)(tn_device *device, tn_executable *executable, const tn_submit_options *options);
+    tn_status (*wait)(tn_device *device, tn_executable *executable);
+};
+
+extern const tn_backend tn_backend_cpu, tn_backend_null;
+// NULL-terminated; backends/registry.c lists what was built in.
+extern const tn_backend *const tn_backends[];
+// Names of backends known to the project but not built in, NULL-terminated.
+extern const char *const tn_backends_not_built[];
+
+// For open(): takes a zeroed tn_calloc'ed device on success.
+TN_MUST_USE tn_status tn_device_add(tn_context *ctx, tn_device *device);
+// For open(): why this backend has no device.
+void tn_backend_absent(tn_context *ctx, const char *backend, const char *why);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file with compiler extensions.
+#ifndef TN_CORE_COMPILER_H
+#define TN_CORE_COMPILER_H
+
+#if defined(__GNUC__)
+#define TN_PRINTF(fmt_arg, first_arg) __attribute__((format(printf, fmt_arg, first_arg)))
+#define TN_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TN_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TN_PREFETCH(p) __builtin_prefetch(p)
+#define TN_ALIGNED(n) __attribute__((aligned(n)))
+#define TN_NOINLINE __attribute__((noinline))
+#define TN_INLINE static inline __attribute__((always_inline))
+#else
+#define TN_PRINTF(fmt_arg, first_arg)
+#define TN_LIKELY(x) (x)
+#define TN_UNLIKELY(x) (x)
+#define TN_PREFETCH(p) ((void)(p))
+#define TN_ALIGNED(n)
+#define TN_NOINLINE
+#define TN_INLINE static inline
+#endif
+
+#if defined(__x86_64__)
+#define TN_PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define TN_PAUSE() __asm__ volatile("yield")
+#else
+#define TN_PAUSE() ((void)0)
+#endif
+
+#define TN_UNUSED(x) ((void)(x))
+#define TN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define TN_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TN_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

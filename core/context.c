@@ -1,0 +1,297 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The context: allocator with accounting, last error, log, events, devices.
+#include "core/context.h"
+
+#include "core/context_impl.h"
+#include "core/cpu_features.h"
+#include "core/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/version.h>
+
+// In front of every allocation: its size, so that memory in use is known. 64 bytes keep the alignment.
+enum { ALLOC_ALIGN = 64, ALLOC_HEADER = 64 };
+enum { MAX_THREADS = 512 };
+
+static void *default_alloc(void *user, size_t size, size_t align)
+{
+    TN_UNUSED(user);
+    return aligned_alloc(align, (size + align - 1) & ~(align - 1));
+}
+
+static void default_free(void *user, void *ptr)
+{
+    TN_UNUSED(user);
+    free(ptr);
+}
+
+const char *tn_version(void)
+{
+    return TENON_VERSION;
+}
+
+const char *tn_status_text(tn_status status)
+{
+    static const struct {
+        tn_status value;
+        const char *text;
+    } rows[] = {
+#define TN_STATUS(name, value, text) {value, text},
+#include <tenon/status.def>
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        if (rows[i].value == status) return rows[i].text;
+    return "unknown status";
+}
+
+void tn_context_config_default(tn_context_config *cfg)
+{
+    *cfg = (tn_context_config){
+        .struct_size = sizeof *cfg,
+        .allocator = {NULL, default_alloc, default_free},
+        .log_level = TN_LOG_WARN,
+    };
+}
+
+// Later versions append fields: take what the caller knows, defaults for the rest.
+static tn_status read_config(const tn_context_config *cfg, tn_context_config *out)
+{
+    tn_context_config_default(out);
+    if (!cfg) return TN_OK;
+    if (cfg->struct_size < offsetof(tn_context_config, memory_limit)) return TN_ERR_ARG;
+    memcpy(out, cfg, TN_MIN(cfg->struct_size, sizeof *out));
+    if (!out->allocator.alloc || !out->allocator.free) return TN_ERR_ARG;
+    if (out->n_threads < 0 || out->n_threads > MAX_THREADS) return TN_ERR_ARG;
+    return TN_OK;
+}
+
+tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
+{
+    tn_context_config c;
+    tn_status status = read_config(cfg, &c);
+    if (status != TN_OK) return status;
+    tn_context *ctx = c.allocator.alloc(c.allocator.user, sizeof *ctx, ALLOC_ALIGN);
+    if (!ctx) return TN_ERR_MEMORY;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->cfg = c;
+    if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
+    atomic_flag_clear(&ctx->error_lock);
+    status = tn_devices_open(ctx);
+    if (status != TN_OK) {
+        tn_context_destroy(&ctx);
+        return status;
+    }
+    *out = ctx;
+    return TN_OK;
+}
+
+void tn_context_destroy(tn_context **ctx)
+{
+    if (!ctx || !*ctx) return;
+    tn_context *c = *ctx;
+    tn_devices_close(c);
+    c->cfg.allocator.free(c->cfg.allocator.user, c);
+    *ctx = NULL;
+}
+
+// --- errors ----------------------------------------------------------------------------------------
+
+static void lock_error(tn_context *ctx)
+{
+    // Guards error_text; held for a string copy only. Acquire/release order the text.
+    while (atomic_flag_test_and_set_explicit(&ctx->error_lock, memory_order_acquire)) TN_PAUSE();
+}
+
+static void unlock_error(tn_context *ctx)
+{
+    atomic_flag_clear_explicit(&ctx->error_lock, memory_order_release);
+}
+
+tn_status tn_fail(tn_context *ctx, tn_status status, const char *fmt, ...)
+{
+    if (!ctx) return status;
+    char text[TN_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lock_error(ctx);
+    memcpy(ctx->error_text, text, sizeof text);
+    unlock_error(ctx);
+    return status;
+}
+
+tn_status tn_fail_at(tn_context *ctx, tn_status status, const char *fmt, ...)
+{
+    if (!ctx) return status;
+    char where[TN_ERROR_SIZE / 2], text[TN_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(where, sizeof where, fmt, args);
+    va_end(args);
+    lock_error(ctx);
+    size_t n = (size_t)snprintf(text, sizeof text, "%s: ", where);
+    if (n >= sizeof text) n = sizeof text - 1;
+    size_t rest = strlen(ctx->error_text);
+    if (rest > sizeof text - 1 - n) rest = sizeof text - 1 - n;
+    memcpy(text + n, ctx->error_text, rest);
+    text[n + rest] = 0;
+    memcpy(ctx->error_text, text, n + rest + 1);
+    unlock_error(ctx);
+    return status;
+}
+
+size_t tn_context_error(tn_context *ctx, char *buf, size_t size)
+{
+    lock_error(ctx);
+    size_t n = strlen(ctx->error_text);
+    if (size > 0) {
+        size_t k = n < size - 1 ? n : size - 1;
+        memcpy(buf, ctx->error_text, k);
+        buf[k] = 0;
+    }
+    unlock_error(ctx);
+    return n;
+}
+
+// --- memory ----------------------------------------------------------------------------------------
+
+static tn_status account(tn_context *ctx, size_t size)
+{
+    size_t now = atomic_fetch_add_explicit(&ctx->memory, size, memory_order_relaxed) + size;
+    if (ctx->cfg.memory_limit && now > ctx->cfg.memory_limit) {
+        atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
+        return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use", size,
+                       now - size, ctx->cfg.memory_limit);
+    }
+    // A statistic only: relaxed, and a lost race is repaired by the loop.
+    size_t peak = atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak_explicit(&ctx->memory_peak, &peak, now, memory_order_relaxed,
+                                                               memory_order_relaxed)) {}
+    return TN_OK;
+}
+
+void *tn_alloc(tn_context *ctx, size_t size)
+{
+    if (size > SIZE_MAX - 2 * ALLOC_HEADER) {
+        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted", size);
+        return NULL;
+    }
+    if (account(ctx, size) != TN_OK) return NULL;
+    char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, size + ALLOC_HEADER, ALLOC_ALIGN);
+    if (!base) {
+        atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
+        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu in use", size, tn_context_memory(ctx));
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&ctx->n_allocs, 1, memory_order_relaxed);
+    memcpy(base, &size, sizeof size);
+    return base + ALLOC_HEADER;
+}
+
+static size_t alloc_size(const void *ptr)
+{
+    size_t size;
+    memcpy(&size, (const char *)ptr - ALLOC_HEADER, sizeof size);
+    return size;
+}
+
+void *tn_calloc(tn_context *ctx, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size) {
+        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu items of %zu bytes wanted", count, size);
+        return NULL;
+    }
+    void *p = tn_alloc(ctx, count * size);
+    if (p) memset(p, 0, count * size);
+    return p;
+}
+
+void *tn_realloc(tn_context *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    void *p = tn_alloc(ctx, new_size);
+    if (!p) return NULL;
+    if (ptr) memcpy(p, ptr, TN_MIN(old_size, new_size));
+    tn_free(ctx, ptr);
+    return p;
+}
+
+void tn_free(tn_context *ctx, void *ptr)
+{
+    if (!ptr) return;
+    atomic_fetch_sub_explicit(&ctx->memory, alloc_size(ptr), memory_order_relaxed);
+    ctx->cfg.allocator.free(ctx->cfg.allocator.user, (char *)ptr - ALLOC_HEADER);
+}
+
+char *tn_strndup(tn_context *ctx, const char *text, size_t n)
+{
+    char *p = n == SIZE_MAX ? NULL : tn_alloc(ctx, n + 1);
+    if (!p) return NULL;
+    if (n > 0) memcpy(p, text, n);
+    p[n] = 0;
+    return p;
+}
+
+char *tn_strdup(tn_context *ctx, const char *text)
+{
+    return tn_strndup(ctx, text, strlen(text));
+}
+
+size_t tn_context_memory(const tn_context *ctx)
+{
+    return atomic_load_explicit(&ctx->memory, memory_order_relaxed);
+}
+
+size_t tn_context_memory_peak(const tn_context *ctx)
+{
+    return atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
+}
+
+uint64_t tn_context_n_allocs(const tn_context *ctx)
+{
+    return atomic_load_explicit(&ctx->n_allocs, memory_order_relaxed);
+}
+
+// --- log, events, settings -------------------------------------------------------------------------
+
+void tn_log(tn_context *ctx, int32_t level, const char *fmt, ...)
+{
+    if (!ctx->cfg.log || level > ctx->cfg.log_level) return;
+    char text[TN_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ctx->cfg.log(ctx->cfg.user, level, text);
+}
+
+tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...)
+{
+    char text[TN_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (ctx->cfg.strict) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "%s", text);
+    if (ctx->cfg.event) ctx->cfg.event(ctx->cfg.user, code, text);
+    return TN_OK;
+}
+
+int32_t tn_context_n_threads(const tn_context *ctx)
+{
+    return ctx->cfg.n_threads;
+}
+
+const char *tn_context_isa(const tn_context *ctx)
+{
+    return ctx->cfg.isa;
+}
+
+bool tn_context_strict(const tn_context *ctx)
+{
+    return ctx->cfg.strict != 0;
+}

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the layers above use of a context: failing with a message, allocating, logging.
+#ifndef TN_CORE_CONTEXT_H
+#define TN_CORE_CONTEXT_H
+
+#include "core/compiler.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <tenon/context.h>
+
+// Stores the message and returns `status`, so that a failure is one line:
+//     return tn_fail(ctx, TN_ERR_SHAPE, "rms_norm: weight has %zu values, row has %zu", a, b);
+// ctx may be NULL (then only the status travels). Thread-safe.
+tn_status tn_fail(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PRINTF(3, 4);
+// Puts "where: " in front of the message of a failure that a callee reported; returns `status`.
+tn_status tn_fail_at(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PRINTF(3, 4);
+
+// Memory from the context's allocator, 64-byte aligned; failure stores a message and gives NULL.
+// tn_alloc leaves the bytes undefined, tn_calloc zeroes. size 0 gives a valid pointer.
+void *tn_alloc(tn_context *ctx, size_t size);
+void *tn_calloc(tn_context *ctx, size_t count, size_t size);
+// Grows or shrinks; NULL on failure, and then ptr is still valid. old_size bytes are kept at most.
+void *tn_realloc(tn_context *ctx, void *ptr, size_t old_size, size_t new_size);
+void tn_free(tn_context *ctx, void *ptr); // NULL is fine
+char *tn_strdup(tn_context *ctx, const char *text);
+char *tn_strndup(tn_context *ctx, const char *text, size_t n);
+
+void tn_log(tn_context *ctx, int32_t level, const char *fmt, ...) TN_PRINTF(3, 4);
+// Raises an event; in strict mode it returns TN_ERR_UNSUPPORTED with the text as message, else TN_OK.
+tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINTF(3, 4);
+
+// CPU level cap given at creation ("avx2"), NULL if none.
+const char *tn_context_isa(const tn_context *ctx);
+bool tn_context_strict(const tn_context *ctx);
+
+// Lets other threads run; for loops that have spun for a while.
+void tn_thread_yield(void);
+// Monotonic time in nanoseconds.
+uint64_t tn_time_ns(void);
+
+// Runs task(arg, i, team) for each i in [0, team) at the same time. The team has n threads, or fewer if the
+// host allows only that many.
+typedef void (*tn_parallel_fn)(void *arg, int32_t i, int32_t team);
+void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg);
+
+#endif

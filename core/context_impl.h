@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of tn_context, for core only.
+#ifndef TN_CORE_CONTEXT_IMPL_H
+#define TN_CORE_CONTEXT_IMPL_H
+
+#include "core/context.h"
+
+#include <stdatomic.h>
+
+enum { TN_ERROR_SIZE = 1024, TN_MAX_DEVICES = 32 };
+
+struct tn_context {
+    tn_context_config cfg; // constant after creation
+    atomic_flag error_lock;
+    char error_text[TN_ERROR_SIZE];
+    _Atomic size_t memory, memory_peak;
+    _Atomic uint64_t n_allocs;
+    tn_device *devices[TN_MAX_DEVICES]; // constant after creation
+    int32_t n_devices;
+    char absent[512]; // one line per backend that is not there
+};
+
+#endif

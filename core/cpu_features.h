@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the processor and the system under it can do.
+#ifndef TN_CORE_CPU_FEATURES_H
+#define TN_CORE_CPU_FEATURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tn_cpu_features {
+    bool avx2;       // AVX2 + FMA + F16C, usable (the system saves the registers)
+    bool avx512;     // F, BW, DQ, VL
+    bool avx512vnni; // + VNNI
+    bool avx512bf16;
+    char name[64]; // brand text, trimmed
+} tn_cpu_features;
+
+void tn_cpu_features_get(tn_cpu_features *f);
+// Cores that this process may run on, at least 1.
+int32_t tn_cpu_count(void);
+// Physical memory in bytes, total and available now; 0 if unknown.
+void tn_system_memory(uint64_t *total, uint64_t *available);
+
+#endif

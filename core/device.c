@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/device.h"
+
+#include "core/context_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tn_status tn_device_add(tn_context *ctx, tn_device *device)
+{
+    if (ctx->n_devices == TN_MAX_DEVICES) return tn_fail(ctx, TN_ERR_DEVICE, "more than %d devices", TN_MAX_DEVICES);
+    device->ctx = ctx;
+    ctx->devices[ctx->n_devices++] = device;
+    return TN_OK;
+}
+
+void tn_backend_absent(tn_context *ctx, const char *backend, const char *why)
+{
+    size_t n = strlen(ctx->absent);
+    snprintf(ctx->absent + n, sizeof ctx->absent - n, "%s: %s\n", backend, why);
+}
+
+tn_status tn_devices_open(tn_context *ctx)
+{
+    for (int i = 0; tn_backends[i]; i++) {
+        tn_status status = tn_backends[i]->open(ctx);
+        if (status != TN_OK) return status;
+    }
+    for (int i = 0; tn_backends_not_built[i]; i++)
+        tn_backend_absent(ctx, tn_backends_not_built[i], "not part of this build");
+    return TN_OK;
+}
+
+void tn_devices_close(tn_context *ctx)
+{
+    for (int32_t i = ctx->n_devices - 1; i >= 0; i--) {
+        tn_device *d = ctx->devices[i];
+        d->backend->close(d);
+        tn_free(ctx, d);
+    }
+    ctx->n_devices = 0;
+}
+
+int32_t tn_context_n_devices(const tn_context *ctx)
+{
+    return ctx->n_devices;
+}
+
+tn_device *tn_context_device_get(const tn_context *ctx, int32_t i)
+{
+    return i >= 0 && i < ctx->n_devices ? ctx->devices[i] : NULL;
+}
+
+// "cuda" finds "cuda:0" too: the first device of a backend.
+tn_device *tn_context_device_by_name(const tn_context *ctx, const char *name)
+{
+    for (int32_t i = 0; i < ctx->n_devices; i++) {
+        tn_device *d = ctx->devices[i];
+        if (strcmp(d->name, name) == 0 || strcmp(d->backend->name, name) == 0) return d;
+    }
+    return NULL;
+}
+
+void tn_device_info_get(const tn_device *device, tn_device_info *info)
+{
+    *info = (tn_device_info){
+        .name = device->name,
+        .description = device->description,
+        .backend = device->backend->name,
+        .memory_total = device->memory_total,
+        .memory_free = device->backend->memory_free(device),
+    };
+}
+
+size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size)
+{
+    if (size > 0) snprintf(buf, size, "%s", ctx->absent);
+    return strlen(ctx->absent);
+}
+
+tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+{
+    tn_buffer b = {.device = device, .size = size};
+    tn_status status = device->backend->buffer_create(device, size, &b);
+    if (status == TN_OK) *out = b;
+    return status;
+}
+
+tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size)
+{
+    // Kernels never write to weights; the interface has one pointer for both directions.
+    return (tn_buffer){.device = device, .data = (void *)(uintptr_t)data, .size = size, .borrowed = true};
+}
+
+void tn_buffer_destroy(tn_buffer *buffer)
+{
+    if (buffer->data && !buffer->borrowed) buffer->device->backend->buffer_destroy(buffer);
+    *buffer = (tn_buffer){0};
+}
+
+static tn_status check_range(const tn_buffer *b, size_t offset, size_t n)
+{
+    if (offset > b->size || n > b->size - offset)
+        return tn_fail(b->device->ctx, TN_ERR_ARG, "buffer: range %zu + %zu exceeds %zu bytes", offset, n, b->size);
+    return TN_OK;
+}
+
+tn_status tn_buffer_write(tn_buffer *b, size_t offset, const void *bytes, size_t n)
+{
+    tn_status status = check_range(b, offset, n);
+    return status != TN_OK ? status : b->device->backend->buffer_write(b, offset, bytes, n);
+}
+
+tn_status tn_buffer_read(const tn_buffer *b, size_t offset, void *bytes, size_t n)
+{
+    tn_status status = check_range(b, offset, n);
+    return status != TN_OK ? status : b->device->backend->buffer_read(b, offset, bytes, n);
+}

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only way to reach a device: every call goes through here.
+#ifndef TN_CORE_DEVICE_H
+#define TN_CORE_DEVICE_H
+
+#include "core/backend.h"
+
+TN_MUST_USE tn_status tn_devices_open(tn_context *ctx);
+void tn_devices_close(tn_context *ctx);
+
+// A buffer of the device; its bytes are undefined. On failure *out is unchanged.
+TN_MUST_USE tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer *out);
+// Host memory as a buffer, not owned. Only on devices with host_memory.
+tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size);
+void tn_buffer_destroy(tn_buffer *buffer); // clears it; a zeroed buffer is fine
+TN_MUST_USE tn_status tn_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+TN_MUST_USE tn_status tn_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+
+#endif

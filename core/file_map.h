@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read-only file mappings and atomic file writing.
+#ifndef TN_CORE_FILE_MAP_H
+#define TN_CORE_FILE_MAP_H
+
+#include "core/context.h"
+
+typedef struct tn_file_map {
+    const uint8_t *data;
+    size_t size;
+    void *handle; // NULL when data is borrowed memory
+} tn_file_map;
+
+// Maps a regular file; directories, devices and pipes are refused with a message.
+TN_MUST_USE tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out);
+void tn_file_map_close(tn_context *ctx, tn_file_map *map);
+
+// A file that appears under `path` only when complete: written beside it, synced, renamed.
+typedef struct tn_file_writer tn_file_writer;
+TN_MUST_USE tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer **out);
+TN_MUST_USE tn_status tn_file_writer_write(tn_file_writer *w, const void *bytes, size_t n);
+// Makes the file appear; on failure nothing appears. Frees the writer in both cases and clears *w.
+TN_MUST_USE tn_status tn_file_writer_commit(tn_file_writer **w);
+void tn_file_writer_abort(tn_file_writer **w); // removes what was written; NULL is fine
+
+#endif

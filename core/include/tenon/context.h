@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The context: everything that other libraries keep in globals. A program makes one (or several, they
+// are independent), and every other object belongs to one.
+//
+//     tn_context_config cfg;
+//     tn_context_config_default(&cfg);
+//     tn_context *ctx;
+//     if (tn_context_create(&cfg, &ctx) != TN_OK) return 1;
+//     ...
+//     tn_context_destroy(&ctx);
+#ifndef TENON_CONTEXT_H
+#define TENON_CONTEXT_H
+
+#include <tenon/base.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_context tn_context;
+typedef struct tn_device tn_device;
+
+// Memory callbacks, called from any thread that calls the library, never from inside a kernel.
+typedef struct tn_allocator {
+    void *user;
+    // Returns `size` bytes aligned to `align` (a power of two), or NULL. size is never 0.
+    void *(*alloc)(void *user, size_t size, size_t align);
+    void (*free)(void *user, void *ptr);
+} tn_allocator;
+
+// A host that lends its own threads. run() must call task(arg, i) once for each i in [0, n_tasks), ALL OF
+// THEM AT THE SAME TIME (tasks wait for each other), and return when all have returned.
+typedef struct tn_executor {
+    void *user;
+    void (*run)(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg);
+} tn_executor;
+
+enum { TN_LOG_ERROR, TN_LOG_WARN, TN_LOG_INFO, TN_LOG_DEBUG };
+// Called on the thread that logs; must not call back into the library.
+typedef void (*tn_log_fn)(void *user, int32_t level, const char *text);
+
+// Things that a user would want to know although nothing failed. Same rules as the log callback.
+enum {
+    TN_EVENT_DEVICE_FALLBACK = 1, // an op runs on another device than asked
+    TN_EVENT_MODEL_WARNING,       // the file has something odd that was worked around
+    TN_EVENT_CONTEXT_TRUNCATED,   // context reduced to fit
+};
+typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
+
+typedef struct tn_context_config {
+    size_t struct_size;      // sizeof(tn_context_config), set by tn_context_config_default
+    tn_allocator allocator;  // default: aligned system allocator
+    tn_executor executor;    // default (run = NULL): OpenMP threads
+    tn_log_fn log;           // default NULL: no log
+    tn_event_fn event;       // default NULL
+    void *user;              // passed to log and event
+    int32_t log_level;       // highest level passed on, default TN_LOG_WARN
+    int32_t n_threads;       // 1..512; default 0 = one per core that this process may use
+    int32_t strict;          // non-zero: events of silent degradation become errors; default 0
+    const char *isa;         // highest CPU level: "reference", "generic", "avx2", "avx512", "avx512vnni",
+                             // NULL (default) = the best this machine has
+    size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
+} tn_context_config;
+
+TN_API void tn_context_config_default(tn_context_config *cfg);
+
+// Creates a context; cfg may be NULL for the defaults. On failure *out stays unchanged.
+// TN_ERR_ARG: a field is out of range; TN_ERR_MEMORY; TN_ERR_UNSUPPORTED: this CPU lacks `isa`.
+TN_API TN_MUST_USE tn_status tn_context_create(const tn_context_config *cfg, tn_context **out);
+// Destroys and clears *ctx; NULL is fine. Every object of the context must be gone before.
+TN_API void tn_context_destroy(tn_context **ctx);
+
+// Copies the message of the last failure in this context (what failed, where) into buf, cut at size - 1
+// bytes and terminated. Returns the length of the whole message. Thread-safe.
+TN_API size_t tn_context_error(tn_context *ctx, char *buf, size_t size);
+
+// Bytes allocated now, and the highest value so far. Any thread.
+TN_API size_t tn_context_memory(const tn_context *ctx);
+TN_API size_t tn_context_memory_peak(const tn_context *ctx);
+// Number of allocations made so far; the difference over a token shows that none happened. Any thread.
+TN_API uint64_t tn_context_n_allocs(const tn_context *ctx);
+// Threads that kernels use.
+TN_API int32_t tn_context_n_threads(const tn_context *ctx);
+
+// Devices that were found, in order of preference. Valid as long as the context.
+TN_API int32_t tn_context_n_devices(const tn_context *ctx);
+TN_API tn_device *tn_context_device_get(const tn_context *ctx, int32_t i);
+// Device by name ("cpu", "cuda", "cuda:1"), NULL if there is none.
+TN_API tn_device *tn_context_device_by_name(const tn_context *ctx, const char *name);
+
+typedef struct tn_device_info {
+    const char *name;        // "cpu", "cuda:0"; valid as long as the context
+    const char *description; // "Intel(R) Xeon(R), avx512vnni, 2 threads"
+    const char *backend;     // "cpu"
+    uint64_t memory_total;   // bytes
+    uint64_t memory_free;    // bytes, when asked
+} tn_device_info;
+TN_API void tn_device_info_get(const tn_device *device, tn_device_info *info);
+
+// Backends that are not there: text "cuda: built without" per line, cut like tn_context_error.
+TN_API size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans as text, JSON and Graphviz. The picture of the memory plan is in dump_svg.c.
+#include "graph/graph.h"
+
+#include "core/strbuf.h"
+#include "graph/dump.h"
+
+#include <string.h>
+
+static const char *value_name(const tn_tensor *t)
+{
+    return t->name ? t->name : "?";
+}
+
+static void put_view(tn_strbuf *out, const tn_view *v)
+{
+    char text[96];
+    tn_strbuf_puts(out, tn_view_text(v, text, sizeof text));
+}
+
+void tn_graph_print(const tn_graph *g, tn_strbuf *out)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const tn_node *n = g->nodes[i];
+        tn_strbuf_puts(out, "  ");
+        for (int32_t k = 0; k < n->n_dst; k++) {
+            tn_strbuf_printf(out, "%s%s: ", k ? ", " : "", value_name(n->dst[k]));
+            put_view(out, &n->dst[k]->view);
+        }
+        tn_strbuf_printf(out, " = %s(", tn_op_name(n->op));
+        for (int32_t k = 0; k < n->n_src; k++)
+            tn_strbuf_printf(out, "%s%s", k ? ", " : "", n->src[k] ? value_name(n->src[k]) : "-");
+        tn_strbuf_puts(out, ")\n");
+    }
+}
+
+static void put_location(const tn_plan *p, const tn_plan_operand *o, tn_strbuf *out)
+{
+    const tn_tensor *root = p->graph->values[o->root];
+    if (p->places[o->root].in_arena)
+        tn_strbuf_printf(out, "@%zu", p->places[o->root].offset + o->offset);
+    else
+        tn_strbuf_printf(out, "@%s+%zu", value_name(root), o->offset);
+}
+
+static double ratio(const tn_plan_info *info)
+{
+    return info->arena_bound ? (double)info->arena_size / (double)info->arena_bound : 1.0;
+}
+
+static void put_summary(const tn_plan *p, tn_strbuf *out)
+{
+    tn_plan_info i = p->info;
+    tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps, i.n_fused);
+    for (int32_t d = 0; d < p->n_devices; d++)
+        if (p->arena_size[d] || p->scratch_size[d] || d == 0)
+            tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu\n",
+                             p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d]);
+    tn_strbuf_printf(out, "arena / lower bound: %.3f\ninputs: %llu bytes\n", ratio(&i), (unsigned long long)i.input_size);
+}
+
+static void dump_text(const tn_plan *p, tn_strbuf *out)
+{
+    tn_strbuf_puts(out, "recorded:\n");
+    tn_strbuf_puts(out, p->recorded);
+    tn_strbuf_puts(out, "fusion:\n");
+    for (const tn_fusion_note *n = p->notes; n; n = n->next)
+        tn_strbuf_printf(out, "  %s at %s: %s\n", n->pattern, n->node, n->reason ? n->reason : "fired");
+    tn_strbuf_puts(out, "plan:\n");
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        tn_strbuf_printf(out, "%5d %s %-14s %-28s", i, p->devices[s->device]->name, tn_op_name(s->step.op), s->kernel);
+        for (int32_t k = 0; k < s->step.n_dst; k++) {
+            tn_strbuf_puts(out, k ? ", " : " ");
+            put_view(out, &s->step.dst[k]);
+            put_location(p, &s->dst[k], out);
+        }
+        tn_strbuf_printf(out, "  %s\n", s->step.name);
+    }
+    put_summary(p, out);
+}
+
+static void put_json_string(tn_strbuf *out, const char *text)
+{
+    tn_strbuf_puts(out, "\"");
+    tn_strbuf_json(out, text, strlen(text));
+    tn_strbuf_puts(out, "\"");
+}
+
+static void json_operand(const tn_plan *p, const tn_view *v, const tn_plan_operand *o, tn_strbuf *out)
+{
+    tn_strbuf_puts(out, "{\"root\": ");
+    put_json_string(out, value_name(p->graph->values[o->root]));
+    tn_strbuf_printf(out, ", \"type\": \"%s\", \"shape\": [", tn_dtype_name(v->dtype));
+    for (int32_t d = TN_MAX_DIMS - v->n_dims; d < TN_MAX_DIMS; d++)
+        tn_strbuf_printf(out, "%lld%s", (long long)v->ne[d], d + 1 < TN_MAX_DIMS ? ", " : "");
+    bool arena = p->places[o->root].in_arena;
+    tn_strbuf_printf(out, "], \"in\": \"%s\", \"offset\": %zu}", arena ? "arena" : "outside",
+                     o->offset + (arena ? p->places[o->root].offset : 0));
+}
+
+static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
+{
+    tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
+                     tn_op_name(s->step.op), p->devices[s->device]->name, s->kernel);
+    put_json_string(out, s->step.name);
+    tn_strbuf_puts(out, ",\n     \"sources\": [");
+    for (int32_t k = 0; k < s->step.n_src; k++) {
+        if (k) tn_strbuf_puts(out, ", ");
+        if (s->src[k].root < 0) tn_strbuf_puts(out, "null");
+        else json_operand(p, &s->step.src[k], &s->src[k], out);
+    }
+    tn_strbuf_puts(out, "],\n     \"results\": [");
+    for (int32_t k = 0; k < s->step.n_dst; k++) {
+        if (k) tn_strbuf_puts(out, ", ");
+        json_operand(p, &s->step.dst[k], &s->dst[k], out);
+    }
+    tn_strbuf_puts(out, "]}");
+}
+
+static void dump_json(const tn_plan *p, tn_strbuf *out)
+{
+    tn_plan_info i = p->info;
+    tn_strbuf_printf(out,
+                     "{\"format\": 1, \"recorded\": %d, \"steps_total\": %d, \"fused\": %d,\n \"arena_bytes\": %llu, "
+                     "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n \"fusions\": [\n",
+                     i.n_recorded, i.n_steps, i.n_fused, (unsigned long long)i.arena_size,
+                     (unsigned long long)i.arena_bound, (unsigned long long)i.scratch_size,
+                     (unsigned long long)i.input_size);
+    for (const tn_fusion_note *n = p->notes; n; n = n->next) {
+        tn_strbuf_puts(out, "    {\"pattern\": ");
+        put_json_string(out, n->pattern);
+        tn_strbuf_puts(out, ", \"at\": ");
+        put_json_string(out, n->node);
+        tn_strbuf_printf(out, ", \"fired\": %s, \"reason\": ", n->reason ? "false" : "true");
+        if (n->reason) put_json_string(out, n->reason);
+        else tn_strbuf_puts(out, "null");
+        tn_strbuf_puts(out, n->next ? "},\n" : "}\n");
+    }
+    tn_strbuf_puts(out, " ],\n \"steps\": [\n");
+    for (int32_t k = 0; k < p->n_steps; k++) {
+        json_step(p, &p->steps[k], out);
+        tn_strbuf_puts(out, k + 1 < p->n_steps ? ",\n" : "\n");
+    }
+    tn_strbuf_puts(out, " ]}\n");
+}
+
+// Edges go from the step that last wrote a root to the steps that read it.
+static void dump_dot(const tn_plan *p, tn_strbuf *out)
+{
+    tn_strbuf_puts(out, "digraph plan {\n  rankdir=TB; node [shape=box, fontname=\"monospace\", fontsize=10];\n");
+    int32_t *writer = tn_calloc(p->ctx, (size_t)p->graph->n_values + 1, sizeof *writer);
+    if (!writer) {
+        out->status = TN_ERR_MEMORY;
+        return;
+    }
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        tn_strbuf_printf(out, "  s%d [label=\"%s\\n", i, tn_op_name(s->step.op));
+        put_view(out, &s->step.dst[0]);
+        tn_strbuf_puts(out, "\\n");
+        tn_strbuf_json(out, s->step.name, strlen(s->step.name));
+        tn_strbuf_printf(out, "\", style=filled, fillcolor=\"%s\"];\n", s->device == 0 ? "#dbe9f6" : "#fbe3c8");
+        for (int32_t k = 0; k < s->step.n_src; k++)
+            if (s->src[k].root >= 0 && writer[s->src[k].root] > 0)
+                tn_strbuf_printf(out, "  s%d -> s%d;\n", writer[s->src[k].root] - 1, i);
+        for (int32_t k = 0; k < s->step.n_dst; k++) writer[s->dst[k].root] = i + 1;
+    }
+    tn_free(p->ctx, writer);
+    tn_strbuf_puts(out, "}\n");
+}
+
+tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
+{
+    static void (*const dumps[])(const tn_plan *, tn_strbuf *) = {
+        [TN_PLAN_TEXT] = dump_text,
+        [TN_PLAN_JSON] = dump_json,
+        [TN_PLAN_DOT] = dump_dot,
+        [TN_PLAN_SVG] = tn_plan_dump_svg,
+    };
+    if (format < 0 || format >= (int32_t)TN_COUNT(dumps)) return tn_fail(plan->ctx, TN_ERR_ARG, "plan format %d", format);
+    tn_strbuf text;
+    tn_strbuf_init(&text, plan->ctx);
+    dumps[format](plan, &text);
+    tn_status status = text.status;
+    if (status == TN_OK) {
+        *out = text.data;
+        text.data = NULL;
+    }
+    tn_strbuf_fini(&text);
+    return status;
+}
+
+void tn_text_free(tn_context *ctx, char *text)
+{
+    tn_free(ctx, text);
+}

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of graphs and plans: values, nodes, and the state that passes work on.
+#ifndef TN_GRAPH_GRAPH_H
+#define TN_GRAPH_GRAPH_H
+
+#include "core/arena.h"
+#include "core/device.h"
+#include "core/strbuf.h"
+#include "ops/ops.h"
+
+#include <tenon/graph.h>
+
+enum { TN_VALUE_INPUT, TN_VALUE_WEIGHT, TN_VALUE_STATE, TN_VALUE_NODE };
+
+typedef struct tn_node tn_node;
+
+// A value. Views and in-place results share the storage of their root, at view.offset bytes.
+struct tn_tensor {
+    int32_t id;
+    int32_t kind; // TN_VALUE_*
+    const char *name;
+    tn_view view;      // data NULL; offset relative to the root
+    tn_tensor *root;   // itself, if it has storage of its own
+    tn_node *producer; // of nodes only
+    int32_t out;       // index among the producer's results
+    const char *output; // name as a result of the graph, or NULL
+};
+
+struct tn_node {
+    int32_t id;
+    int32_t op;
+    int32_t n_src, n_dst;
+    tn_tensor *src[TN_MAX_SRC]; // NULL: absent optional source
+    tn_tensor *dst[TN_MAX_DST];
+    void *params;
+    int32_t device; // index into the devices of the plan
+};
+
+struct tn_graph {
+    tn_context *ctx;
+    tn_arena arena;
+    tn_status status; // first failure of recording
+    char error[256];  // its message
+    tn_tensor **values;
+    int32_t n_values, values_capacity;
+    tn_node **nodes; // in an order in which every source comes before its use
+    int32_t n_nodes, nodes_capacity;
+};
+
+// Records one op; results come out in node->dst. params are copied.
+TN_MUST_USE tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src,
+                                      const void *params, tn_node **out);
+TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
+// The node as a backend sees it, data NULL.
+void tn_node_step(const tn_node *node, tn_step *step);
+bool tn_node_is_view(const tn_node *node);
+size_t tn_tensor_size(const tn_tensor *t); // bytes of the contiguous tensor
+bool tn_tensor_external(const tn_tensor *root); // bound from outside: weight or state
+
+// --- passes ----------------------------------------------------------------------------------------
+
+// Why a pattern fired or did not.
+typedef struct tn_fusion_note {
+    const char *pattern;
+    const char *node; // name of the value where it was tried
+    const char *reason; // NULL: fired
+    struct tn_fusion_note *next;
+} tn_fusion_note;
+
+// Where the storage of a root value lies.
+typedef struct tn_place {
+    int32_t device;     // index
+    int32_t first, last; // steps between which it lives, of arena values
+    size_t offset, size;
+    bool in_arena;
+} tn_place;
+
+typedef struct tn_pass_state {
+    tn_context *ctx;
+    tn_graph *graph; // the clone that the passes rewrite
+    tn_device *const *devices;
+    int32_t n_devices;
+    bool fusion;
+    tn_fusion_note *notes, **notes_end;
+    int32_t n_fused;
+    tn_place *places; // per value id, from the memory pass
+    size_t *arena_size, *arena_bound; // per device
+} tn_pass_state;
+
+#define TN_PASS(name, what) tn_status tn_pass_##name(tn_pass_state *s);
+#include "graph/passes.def"
+
+// Checks every rule of the graph: sources defined before use, shapes as the ops infer them, storage.
+TN_MUST_USE tn_status tn_graph_verify(const tn_graph *graph, const char *after);
+
+// How often a value is read by nodes (through views too), and whether a result depends on it directly.
+int32_t tn_value_n_uses(const tn_graph *g, const tn_tensor *value);
+
+// --- plans -----------------------------------------------------------------------------------------
+
+// A value that the outside binds, writes or reads.
+typedef struct tn_plan_port {
+    const char *name;
+    int32_t value; // id
+    tn_view view;  // shape; offset into the root
+} tn_plan_port;
+
+typedef struct tn_plan_operand {
+    int32_t root;  // value id of the storage
+    size_t offset; // into it
+} tn_plan_operand;
+
+typedef struct tn_plan_step {
+    tn_step step; // views without data
+    tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
+    int32_t device;
+    const char *kernel;
+} tn_plan_step;
+
+struct tn_plan {
+    _Atomic int32_t refs;
+    tn_context *ctx;
+    tn_graph *graph; // after the passes: owns names and parameters
+    tn_device **devices;
+    int32_t n_devices;
+    int32_t n_steps;
+    tn_plan_step *steps;
+    int32_t n_inputs, n_outputs, n_bound;
+    tn_plan_port *inputs, *outputs, *bound; // bound: weights and states
+    tn_place *places; // per value id
+    size_t *arena_size, *arena_bound, *scratch_size; // per device
+    const char *recorded; // text of the graph before the passes
+    tn_fusion_note *notes;
+    tn_plan_info info;
+};
+
+// Text form of a graph, for plans.
+void tn_graph_print(const tn_graph *graph, tn_strbuf *out);
+
+// --- running, for the layers above -----------------------------------------------------------------
+
+typedef struct tn_runner_binding {
+    const char *name;
+    const tn_buffer *buffer;
+    size_t offset;
+} tn_runner_binding;
+
+// Called for each weight and state: fills the binding, or fails.
+typedef tn_status (*tn_bind_fn)(void *user, const char *name, const tn_view *view, tn_runner_binding *out);
+
+typedef struct tn_runner_config {
+    tn_bind_fn bind;
+    void *user;
+    const tn_buffer *arena;   // n_devices buffers of at least arena_size, or NULL: the runner makes its own
+    const tn_buffer *scratch; // the same for scratch_size
+} tn_runner_config;
+
+TN_MUST_USE tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_runner **out);
+int32_t tn_plan_find_input(const tn_plan *plan, const char *name);  // -1 if absent
+int32_t tn_plan_find_output(const tn_plan *plan, const char *name); // -1 if absent
+TN_MUST_USE tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size_t size);
+TN_MUST_USE tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size);
+// The result's bytes in host memory, valid until the next run; NULL if the device has memory of its own.
+const void *tn_runner_output_data(const tn_runner *r, int32_t output);
+// Bytes that a runner of the plan allocates besides arena, scratch and what the backend keeps.
+size_t tn_runner_size(const tn_plan *plan);
+TN_MUST_USE tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options);
+TN_MUST_USE tn_status tn_runner_wait(tn_runner *r);
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any network as a graph: record ops, compile them once into a plan, run the plan many times.
+//
+//     tn_graph *g;
+//     tn_graph_create(ctx, &g);
+//     int64_t sx[] = {4, 8}, sw[] = {16, 8};
+//     tn_tensor *x = tn_graph_input(g, "x", TN_TYPE_F32, 2, sx);
+//     tn_tensor *w = tn_graph_weight(g, "w", TN_TYPE_F32, 2, sw);
+//     tn_tensor *y = tn_op_unary(g, tn_op_matmul(g, x, w), &(tn_unary_params){.kind = TN_UNARY_RELU});
+//     tn_graph_output(g, "y", y);
+//     tn_plan *plan;
+//     if (tn_plan_create(g, NULL, &plan) != TN_OK) ...     // all recording errors appear here
+//     tn_graph_destroy(&g);
+//     tn_binding weights[] = {{"w", w_data, sizeof w_data}};
+//     tn_runner *run;
+//     tn_runner_create(plan, weights, 1, &run);
+//     tn_runner_write(run, "x", x_data, sizeof x_data);
+//     tn_runner_run(run);
+//     tn_runner_read(run, "y", y_data, sizeof y_data);
+//
+// Shapes are outermost first; the last dimension is contiguous. Matmul is y[m,n] = x[m,k] w[n,k]^T.
+// A graph and a runner belong to one thread at a time; a plan is immutable and shared.
+#ifndef TENON_GRAPH_H
+#define TENON_GRAPH_H
+
+#include <tenon/context.h>
+#include <tenon/ops.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_graph tn_graph;
+typedef struct tn_tensor tn_tensor; // a value of a graph; dies with it
+typedef struct tn_plan tn_plan;
+typedef struct tn_runner tn_runner;
+
+// --- recording -------------------------------------------------------------------------------------
+// Recording functions return NULL after a failure, and NULL for a NULL operand; the first failure is kept
+// and returned by tn_graph_status and tn_plan_create. A chain of calls needs one check at its end.
+
+TN_API TN_MUST_USE tn_status tn_graph_create(tn_context *ctx, tn_graph **out);
+TN_API void tn_graph_destroy(tn_graph **graph);
+TN_API tn_status tn_graph_status(const tn_graph *graph);
+
+// Changes with every run; written by tn_runner_write. Names are unique in a graph and copied.
+TN_API tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
+// Constant; bound once, when a runner is created.
+TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
+// State that ops write in place (cache_write) and that stays from run to run; bound like a weight.
+TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
+// Marks a value as a result; it must be contiguous F32 or I32.
+TN_API void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value);
+// Gives a value a name for plans, messages and profiles. Returns the value.
+TN_API tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name);
+
+TN_API tn_dtype tn_tensor_dtype(const tn_tensor *t);
+TN_API int32_t tn_tensor_n_dims(const tn_tensor *t);
+TN_API int64_t tn_tensor_dim(const tn_tensor *t, int32_t i); // outermost is 0; 1 if out of range
+
+// One function per op; parameters are copied. What each computes: params.h and ops.md.
+TN_API tn_tensor *tn_op_reshape(tn_graph *g, tn_tensor *x, int32_t n_dims, const int64_t *shape);
+TN_API tn_tensor *tn_op_permute(tn_graph *g, tn_tensor *x, const int32_t *axes);
+TN_API tn_tensor *tn_op_slice(tn_graph *g, tn_tensor *x, int32_t axis, int64_t start, int64_t length);
+TN_API tn_tensor *tn_op_copy(tn_graph *g, tn_tensor *x, tn_dtype dtype);
+TN_API tn_tensor *tn_op_concat(tn_graph *g, tn_tensor *a, tn_tensor *b, int32_t axis);
+TN_API tn_tensor *tn_op_unary(tn_graph *g, tn_tensor *x, const tn_unary_params *p);
+TN_API tn_tensor *tn_op_binary(tn_graph *g, int32_t kind, tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_op_add(tn_graph *g, tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_op_mul(tn_graph *g, tn_tensor *a, tn_tensor *b);
+TN_API tn_tensor *tn_op_scale(tn_graph *g, tn_tensor *x, float factor);
+TN_API tn_tensor *tn_op_reduce(tn_graph *g, tn_tensor *x, int32_t kind);
+TN_API tn_tensor *tn_op_softmax(tn_graph *g, tn_tensor *x, tn_tensor *mask_or_null, float scale);
+TN_API tn_tensor *tn_op_argmax(tn_graph *g, tn_tensor *x);
+TN_API tn_tensor *tn_op_top_k(tn_graph *g, tn_tensor *x, tn_tensor *bias_or_null, const tn_top_k_params *p);
+TN_API tn_tensor *tn_op_get_rows(tn_graph *g, tn_tensor *table, tn_tensor *ids, float scale);
+TN_API tn_tensor *tn_op_rms_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, float eps);
+TN_API tn_tensor *tn_op_layer_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, tn_tensor *b_or_null, float eps);
+TN_API tn_tensor *tn_op_glu(tn_graph *g, tn_tensor *gate, tn_tensor *up, const tn_glu_params *p);
+TN_API tn_tensor *tn_op_rope(tn_graph *g, tn_tensor *x, tn_tensor *pos, tn_tensor *factors_or_null,
+                             const tn_rope_params *p);
+TN_API tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_tensor *slots);
+
+// Operands of attention over a paged cache.
+typedef struct tn_attention_args {
+    tn_tensor *q;           // [tokens, heads, D]
+    tn_tensor *k, *v;       // [blocks, kv_heads, block tokens, D or Dv]
+    tn_tensor *q_start;     // I32 [sequences + 1]: first token of each sequence in q
+    tn_tensor *kv_len;      // I32 [sequences]: positions in the cache, those of q included
+    tn_tensor *block_table; // I32 [sequences, blocks per sequence]
+    tn_tensor *sinks;       // [heads] or NULL
+} tn_attention_args;
+TN_API tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *args, const tn_attention_params *p);
+TN_API tn_tensor *tn_op_matmul(tn_graph *g, tn_tensor *x, tn_tensor *w);
+TN_API tn_tensor *tn_op_matmul_id(tn_graph *g, tn_tensor *x, tn_tensor *w, tn_tensor *ids);
+TN_API tn_tensor *tn_op_moe_weights(tn_graph *g, tn_tensor *x, tn_tensor *ids, const tn_moe_weights_params *p);
+TN_API tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights);
+
+// --- plans -----------------------------------------------------------------------------------------
+
+typedef struct tn_plan_config {
+    size_t struct_size;
+    tn_device *const *devices; // in order of preference; NULL (default): the CPU
+    int32_t n_devices;
+    int32_t fusion; // default 1; 0 keeps every op as recorded
+} tn_plan_config;
+TN_API void tn_plan_config_default(tn_plan_config *cfg);
+
+// Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
+// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: an op that no device takes; TN_ERR_MEMORY.
+TN_API TN_MUST_USE tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out);
+TN_API tn_plan *tn_plan_ref(tn_plan *plan);
+TN_API void tn_plan_unref(tn_plan **plan);
+
+typedef struct tn_plan_info {
+    int32_t n_recorded;      // ops as recorded, views not counted
+    int32_t n_steps;         // steps of the plan
+    int32_t n_fused;         // patterns that fired
+    uint64_t arena_size;     // bytes of activations
+    uint64_t arena_bound;    // lower bound: largest sum of live tensors at one step
+    uint64_t scratch_size;   // bytes of kernel scratch
+    uint64_t input_size;     // bytes of inputs
+} tn_plan_info;
+TN_API void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info);
+
+enum { TN_PLAN_TEXT, TN_PLAN_JSON, TN_PLAN_DOT, TN_PLAN_SVG };
+// The plan for people or programs; *out is freed by tn_text_free.
+TN_API TN_MUST_USE tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out);
+TN_API void tn_text_free(tn_context *ctx, char *text);
+
+// --- running ---------------------------------------------------------------------------------------
+
+typedef struct tn_binding {
+    const char *name;
+    const void *data; // weights: read only, must outlive the runner; states: read and written
+    size_t size;      // bytes, at least those of the tensor
+} tn_binding;
+
+// Prepares the plan with its weights and states in host memory. Inputs start as zeros.
+TN_API TN_MUST_USE tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n, tn_runner **out);
+TN_API void tn_runner_destroy(tn_runner **runner);
+// Copies an input in or a result out; size must be that of the tensor.
+TN_API TN_MUST_USE tn_status tn_runner_write(tn_runner *runner, const char *input, const void *data, size_t size);
+TN_API TN_MUST_USE tn_status tn_runner_read(tn_runner *runner, const char *output, void *data, size_t size);
+// Runs all steps and waits. Allocates nothing.
+TN_API TN_MUST_USE tn_status tn_runner_run(tn_runner *runner);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,345 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fuse: a table of patterns, each tried at every node with the op that ends it. A pattern that matches
+// fires if the first device takes the fused op as it stands; why it did not is kept for the plan.
+#include "graph/graph.h"
+
+#include <string.h>
+
+// What a match proposes.
+typedef struct fusion {
+    int32_t op;
+    int32_t n_src;
+    tn_tensor *src[TN_MAX_SRC];
+    union {
+        tn_linear_params linear;
+        tn_matmul_multi_params multi;
+        tn_matmul_glu_params glu;
+        tn_matmul_id_glu_params id_glu;
+        tn_add_rms_norm_params add_norm;
+        tn_norm_rope_params norm_rope;
+    } params;
+    int32_t n_dst;
+    tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node takes over
+    int32_t n_gone;
+    tn_node *gone[8]; // nodes it replaces
+} fusion;
+
+typedef struct matcher {
+    tn_pass_state *s;
+    const int32_t *n_uses;    // per value
+    const int32_t *positions; // per node id: index in the list, -1 when replaced
+} matcher;
+
+// Fills f, or returns why the pattern does not fit here; "" means: not even begun.
+typedef const char *(*match_fn)(const matcher *m, tn_node *n, fusion *f);
+
+static tn_node *made_by(const tn_tensor *t, int32_t op)
+{
+    return t && t->producer && t->producer->op == op && t->out == 0 ? t->producer : NULL;
+}
+
+// Used by nobody else and no result.
+static bool private(const matcher *m, const tn_tensor *t)
+{
+    return m->n_uses[t->id] == 1 && !t->output;
+}
+
+static bool is_add(const tn_node *n)
+{
+    return n->op == TN_OP_binary && ((const tn_binary_params *)n->params)->kind == TN_BINARY_ADD;
+}
+
+static bool is_vector(const tn_tensor *t, int64_t n)
+{
+    return tn_view_n_rows(&t->view) == 1 && t->view.ne[3] == n && t->root->kind == TN_VALUE_WEIGHT;
+}
+
+// a + b, then rms_norm of the sum.
+static const char *match_add_rms_norm(const matcher *m, tn_node *n, fusion *f)
+{
+    TN_UNUSED(m);
+    tn_node *add = n->src[0]->producer;
+    if (!add || !is_add(add)) return "";
+    if (!tn_view_same_shape(&add->src[0]->view, &add->src[1]->view)) return "the sum broadcasts";
+    *f = (fusion){.op = TN_OP_add_rms_norm, .n_src = 1 + n->n_src, .n_dst = 2, .n_gone = 2};
+    f->src[0] = add->src[0];
+    f->src[1] = add->src[1];
+    if (n->n_src > 1) f->src[2] = n->src[1];
+    f->params.add_norm.eps = ((const tn_rms_norm_params *)n->params)->eps;
+    f->dst[0] = add->dst[0];
+    f->dst[1] = n->dst[0];
+    f->gone[0] = add;
+    f->gone[1] = n;
+    return NULL;
+}
+
+// rms_norm per head, then rope.
+static const char *match_norm_rope(const matcher *m, tn_node *n, fusion *f)
+{
+    tn_node *norm = made_by(n->src[0], TN_OP_rms_norm);
+    if (!norm) return "";
+    if (norm->n_src < 2) return "the norm has no weight";
+    if (!private(m, norm->dst[0])) return "the norm has other uses";
+    *f = (fusion){.op = TN_OP_norm_rope, .n_src = n->n_src + 1, .n_dst = 1, .n_gone = 2};
+    f->src[0] = norm->src[0];
+    f->src[1] = norm->src[1];
+    for (int32_t i = 1; i < n->n_src; i++) f->src[i + 1] = n->src[i];
+    f->params.norm_rope = (tn_norm_rope_params){((const tn_rms_norm_params *)norm->params)->eps,
+                                                *(const tn_rope_params *)n->params};
+    f->dst[0] = n->dst[0];
+    f->gone[0] = norm;
+    f->gone[1] = n;
+    return NULL;
+}
+
+// glu of two products of one x.
+static const char *match_glu(const matcher *m, tn_node *n, fusion *f)
+{
+    int32_t op = made_by(n->src[0], TN_OP_matmul_id) ? TN_OP_matmul_id : TN_OP_matmul;
+    tn_node *g = made_by(n->src[0], op), *u = made_by(n->src[1], op);
+    if (!g || !u) return "";
+    if (g->src[0] != u->src[0]) return "gate and up have different inputs";
+    if (!private(m, g->dst[0]) || !private(m, u->dst[0])) return "gate or up has other uses";
+    if (g->src[1]->view.dtype != u->src[1]->view.dtype) return "gate and up have different types";
+    *f = (fusion){.op = TN_OP_matmul_glu, .n_src = 3, .n_dst = 1, .n_gone = 3};
+    f->src[0] = g->src[0];
+    f->src[1] = g->src[1];
+    f->src[2] = u->src[1];
+    f->params.glu.glu = *(const tn_glu_params *)n->params;
+    if (op == TN_OP_matmul_id) {
+        if (g->src[2] != u->src[2]) return "gate and up have different experts";
+        f->op = TN_OP_matmul_id_glu;
+        f->src[f->n_src++] = g->src[2];
+    }
+    f->dst[0] = n->dst[0];
+    f->gone[0] = g;
+    f->gone[1] = u;
+    f->gone[2] = n;
+    return NULL;
+}
+
+// The bias that follows a product, if it can be taken along.
+static tn_node *bias_after(const matcher *m, const tn_node *product)
+{
+    const tn_tensor *y = product->dst[0];
+    if (!private(m, y)) return NULL;
+    const tn_graph *g = m->s->graph;
+    for (int32_t i = m->positions[product->id] + 1; i < g->n_nodes; i++) {
+        tn_node *n = g->nodes[i];
+        if (m->positions[n->id] < 0 || n->n_src < 2 || n->src[0] != y) continue;
+        return is_add(n) && is_vector(n->src[1], y->view.ne[3]) ? n : NULL;
+    }
+    return NULL;
+}
+
+// Two or three products of one x; tried at the first of them.
+static const char *match_multi(const matcher *m, tn_node *n, fusion *f)
+{
+    if (n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
+    const tn_graph *g = m->s->graph;
+    *f = (fusion){.op = TN_OP_matmul_multi, .n_src = 1};
+    f->src[0] = n->src[0];
+    tn_node *products[3];
+    int32_t count = 0;
+    for (int32_t i = m->positions[n->id]; i < g->n_nodes && count < 3; i++)
+        if (g->nodes[i]->op == TN_OP_matmul && m->positions[g->nodes[i]->id] >= 0 && g->nodes[i]->src[0] == n->src[0])
+            products[count++] = g->nodes[i];
+    if (count < 2) return "";
+    f->params.multi.n_weights = count;
+    for (int32_t i = 0; i < count; i++) f->src[f->n_src++] = products[i]->src[1];
+    for (int32_t i = 0; i < count; i++) {
+        tn_node *bias = bias_after(m, products[i]);
+        f->params.multi.has_bias[i] = bias != NULL;
+        f->gone[f->n_gone++] = products[i];
+        if (bias) {
+            f->src[f->n_src++] = bias->src[1];
+            f->gone[f->n_gone++] = bias;
+        }
+        f->dst[f->n_dst++] = bias ? bias->dst[0] : products[i]->dst[0];
+    }
+    return NULL;
+}
+
+// The only node that uses y, if it comes later and is still there.
+static tn_node *only_user(const matcher *m, const tn_tensor *y)
+{
+    if (!private(m, y)) return NULL;
+    const tn_graph *g = m->s->graph;
+    for (int32_t i = m->positions[y->producer->id] + 1; i < g->n_nodes; i++)
+        for (int32_t k = 0; k < g->nodes[i]->n_src; k++)
+            if (m->positions[g->nodes[i]->id] >= 0 && g->nodes[i]->src[k] == y) return g->nodes[i];
+    return NULL;
+}
+
+// matmul, then any of: bias, activation, residual.
+static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
+{
+    *f = (fusion){.op = TN_OP_linear, .n_src = 2, .n_dst = 1, .n_gone = 1};
+    f->params.linear.act = TN_UNARY_NONE;
+    f->src[0] = n->src[0];
+    f->src[1] = n->src[1];
+    f->gone[0] = n;
+    tn_tensor *y = n->dst[0];
+    tn_node *bias = bias_after(m, n);
+    if (bias) {
+        f->params.linear.has_bias = 1;
+        f->src[f->n_src++] = bias->src[1];
+        f->gone[f->n_gone++] = bias;
+        y = bias->dst[0];
+    }
+    tn_node *next = only_user(m, y);
+    if (next && next->op == TN_OP_unary) {
+        int32_t kind = ((const tn_unary_params *)next->params)->kind;
+        bool plain = kind == TN_UNARY_SILU || kind == TN_UNARY_GELU || kind == TN_UNARY_GELU_ERF ||
+                     kind == TN_UNARY_RELU || kind == TN_UNARY_TANH || kind == TN_UNARY_SIGMOID;
+        if (plain) {
+            f->params.linear.act = kind;
+            f->gone[f->n_gone++] = next;
+            y = next->dst[0];
+            next = only_user(m, y);
+        }
+    }
+    if (next && is_add(next) && tn_view_same_shape(&next->src[0]->view, &next->src[1]->view)) {
+        tn_tensor *r = next->src[0] == y ? next->src[1] : next->src[0];
+        // The residual must exist where the product stands now.
+        bool early = !r->producer || m->positions[r->producer->id] < m->positions[n->id];
+        if (early && r != y && tn_view_rows_contiguous(&r->view)) {
+            f->params.linear.has_residual = 1;
+            f->src[f->n_src++] = r;
+            f->gone[f->n_gone++] = next;
+            y = next->dst[0];
+        }
+    }
+    f->dst[0] = y;
+    return f->n_gone > 1 ? NULL : "";
+}
+
+static const struct {
+    const char *name;
+    int32_t at; // op of the node where it is tried
+    match_fn match;
+} patterns[] = {
+    {"glu of two products", TN_OP_glu, match_glu},
+    {"products of one input", TN_OP_matmul, match_multi},
+    {"residual add + rms_norm", TN_OP_rms_norm, match_add_rms_norm},
+    {"rms_norm + rope", TN_OP_rope, match_norm_rope},
+    {"matmul + bias + activation + residual", TN_OP_matmul, match_linear},
+};
+
+static tn_status add_note(tn_pass_state *s, const char *pattern, const tn_node *at, const char *reason)
+{
+    tn_fusion_note *note = tn_arena_alloc(&s->graph->arena, sizeof *note);
+    if (!note) return TN_ERR_MEMORY;
+    *note = (tn_fusion_note){pattern, at->dst[0]->name ? at->dst[0]->name : "", reason, NULL};
+    *s->notes_end = note;
+    s->notes_end = &note->next;
+    return TN_OK;
+}
+
+static const char *refused_by_device(tn_pass_state *s, const fusion *f, const tn_node *fused)
+{
+    TN_UNUSED(f);
+    tn_step step;
+    tn_node_step(fused, &step);
+    return s->devices[0]->backend->accepts(s->devices[0], &step) ? NULL : "the device has no kernel for the fused op";
+}
+
+// Position where every source of the fused node exists: that of the first replaced node, unless a source
+// is made later.
+static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
+{
+    tn_node *node = tn_arena_alloc(&s->graph->arena, sizeof *node);
+    size_t size = tn_op_info_get(f->op)->params_size;
+    void *params = tn_arena_alloc(&s->graph->arena, size);
+    if (!node || !params) return TN_ERR_MEMORY;
+    memcpy(params, &f->params, size);
+    *node = (tn_node){.id = f->gone[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params};
+    for (int32_t i = 0; i < f->n_src; i++) node->src[i] = f->src[i];
+    for (int32_t i = 0; i < f->n_dst; i++) node->dst[i] = f->dst[i];
+    *out = node;
+    return TN_OK;
+}
+
+// True if some source is made after the first replaced node (and not by a replaced one).
+static bool source_comes_late(const matcher *m, const fusion *f)
+{
+    int32_t first = m->positions[f->gone[0]->id];
+    for (int32_t i = 1; i < f->n_gone; i++) first = TN_MIN(first, m->positions[f->gone[i]->id]);
+    for (int32_t i = 0; i < f->n_src; i++)
+        if (f->src[i] && f->src[i]->producer && m->positions[f->src[i]->producer->id] > first) return true;
+    return false;
+}
+
+static void replace(tn_graph *g, const fusion *f, tn_node *fused, int32_t *positions)
+{
+    int32_t at = positions[f->gone[0]->id];
+    for (int32_t i = 1; i < f->n_gone; i++) at = TN_MIN(at, positions[f->gone[i]->id]);
+    fused->id = g->nodes[at]->id;
+    for (int32_t i = 0; i < f->n_gone; i++) positions[f->gone[i]->id] = -1;
+    for (int32_t i = 0; i < f->n_dst; i++) {
+        f->dst[i]->producer = fused;
+        f->dst[i]->out = i;
+    }
+    g->nodes[at] = fused;
+    positions[fused->id] = at;
+}
+
+static tn_status try_pattern(tn_pass_state *s, matcher *m, int32_t *positions, size_t p, int32_t i)
+{
+    tn_node *n = s->graph->nodes[i], *fused = NULL;
+    fusion f;
+    const char *reason = patterns[p].match(m, n, &f);
+    if (reason && !*reason) return TN_OK;
+    if (!reason && source_comes_late(m, &f)) reason = "a source is made too late";
+    if (!reason) {
+        tn_status status = build(s, &f, &fused);
+        if (status != TN_OK) return status;
+        reason = refused_by_device(s, &f, fused);
+    }
+    tn_status status = add_note(s, patterns[p].name, n, reason);
+    if (status != TN_OK || reason) return status;
+    replace(s->graph, &f, fused, positions);
+    s->n_fused++;
+    return TN_OK;
+}
+
+// Drops replaced nodes from the list.
+static void compact(tn_graph *g, int32_t *positions)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (positions[g->nodes[i]->id] == i) g->nodes[kept++] = g->nodes[i];
+    g->n_nodes = kept;
+    for (int32_t i = 0; i < kept; i++) positions[g->nodes[i]->id] = i;
+}
+
+tn_status tn_pass_fuse(tn_pass_state *s)
+{
+    tn_graph *g = s->graph;
+    if (!s->fusion) return TN_OK;
+    int32_t n_ids = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++) n_ids = TN_MAX(n_ids, g->nodes[i]->id + 1);
+    int32_t *positions = tn_calloc(s->ctx, (size_t)n_ids + 1, sizeof *positions);
+    int32_t *n_uses = tn_calloc(s->ctx, (size_t)g->n_values + 1, sizeof *n_uses);
+    tn_status status = positions && n_uses ? TN_OK : TN_ERR_MEMORY;
+    for (size_t p = 0; p < TN_COUNT(patterns) && status == TN_OK; p++) {
+        memset(positions, 0xff, (size_t)n_ids * sizeof *positions);
+        memset(n_uses, 0, (size_t)g->n_values * sizeof *n_uses);
+        for (int32_t i = 0; i < g->n_nodes; i++) {
+            positions[g->nodes[i]->id] = i;
+            for (int32_t k = 0; k < g->nodes[i]->n_src; k++)
+                if (g->nodes[i]->src[k]) n_uses[g->nodes[i]->src[k]->id]++;
+        }
+        matcher m = {s, n_uses, positions};
+        for (int32_t i = 0; i < g->n_nodes && status == TN_OK; i++) {
+            const tn_node *n = g->nodes[i];
+            if (positions[n->id] == i && n->op == patterns[p].at) status = try_pattern(s, &m, positions, p, i);
+        }
+        compact(g, positions);
+    }
+    tn_free(s->ctx, n_uses);
+    tn_free(s->ctx, positions);
+    return status;
+}

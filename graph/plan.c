@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiling: the passes over a clone of the graph, then the immutable list of steps.
+#include "graph/graph.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    tn_status (*run)(tn_pass_state *s);
+} passes[] = {
+#define TN_PASS(name, what) {#name, tn_pass_##name},
+#include "graph/passes.def"
+};
+
+void tn_plan_config_default(tn_plan_config *cfg)
+{
+    *cfg = (tn_plan_config){.struct_size = sizeof *cfg, .fusion = 1};
+}
+
+void tn_plan_unref(tn_plan **plan)
+{
+    if (!plan || !*plan) return;
+    tn_plan *p = *plan;
+    *plan = NULL;
+    // acq_rel: the last owner sees what the others did before they let go.
+    if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
+    tn_context *ctx = p->ctx;
+    tn_free(ctx, p->steps);
+    tn_free(ctx, p->inputs);
+    tn_free(ctx, p->outputs);
+    tn_free(ctx, p->bound);
+    tn_free(ctx, p->places);
+    tn_free(ctx, p->arena_size);
+    tn_free(ctx, p->devices);
+    tn_graph_destroy(&p->graph);
+    tn_free(ctx, p);
+}
+
+tn_plan *tn_plan_ref(tn_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    return plan;
+}
+
+static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
+{
+    tn_device *cpu = tn_context_device_by_name(p->ctx, "cpu");
+    int32_t n = cfg->devices ? cfg->n_devices : 0;
+    bool has_cpu = false;
+    p->devices = tn_calloc(p->ctx, (size_t)n + 1, sizeof *p->devices);
+    if (!p->devices) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < n; i++) {
+        p->devices[p->n_devices++] = cfg->devices[i];
+        has_cpu |= cfg->devices[i] == cpu;
+    }
+    // The CPU takes what the others have no kernel for, with an event.
+    if (!has_cpu && cpu) p->devices[p->n_devices++] = cpu;
+    if (p->n_devices == 0) return tn_fail(p->ctx, TN_ERR_DEVICE, "no device to plan for");
+    return TN_OK;
+}
+
+static tn_status record_text(tn_plan *p)
+{
+    tn_strbuf text;
+    tn_strbuf_init(&text, p->ctx);
+    tn_graph_print(p->graph, &text);
+    tn_status status = text.status;
+    if (status == TN_OK) {
+        p->recorded = tn_arena_strdup(&p->graph->arena, text.data ? text.data : "");
+        if (!p->recorded) status = TN_ERR_MEMORY;
+    }
+    tn_strbuf_fini(&text);
+    return status;
+}
+
+static tn_status run_passes(tn_plan *p, bool fusion)
+{
+    size_t n_devices = (size_t)p->n_devices;
+    p->arena_size = tn_calloc(p->ctx, 3 * n_devices, sizeof *p->arena_size);
+    // Passes may add transfers: at most one per value and device.
+    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * (n_devices + 1) + 1, sizeof *p->places);
+    if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
+    p->arena_bound = p->arena_size + n_devices;
+    p->scratch_size = p->arena_bound + n_devices;
+    tn_pass_state s = {
+        .ctx = p->ctx,
+        .graph = p->graph,
+        .devices = p->devices,
+        .n_devices = p->n_devices,
+        .fusion = fusion,
+        .places = p->places,
+        .arena_size = p->arena_size,
+        .arena_bound = p->arena_bound,
+    };
+    s.notes_end = &s.notes;
+    tn_status status = tn_graph_verify(p->graph, "recording");
+    for (size_t i = 0; i < TN_COUNT(passes) && status == TN_OK; i++) {
+        status = passes[i].run(&s);
+        if (status == TN_OK) status = tn_graph_verify(p->graph, passes[i].name);
+    }
+    p->notes = s.notes;
+    p->info.n_fused = s.n_fused;
+    return status;
+}
+
+static tn_plan_operand operand(const tn_tensor *t)
+{
+    return t ? (tn_plan_operand){t->root->id, t->view.offset} : (tn_plan_operand){-1, 0};
+}
+
+static tn_status make_steps(tn_plan *p)
+{
+    tn_graph *g = p->graph;
+    p->steps = tn_calloc(p->ctx, (size_t)g->n_nodes + 1, sizeof *p->steps);
+    if (!p->steps) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const tn_node *n = g->nodes[i];
+        if (tn_node_is_view(n)) continue;
+        tn_plan_step *s = &p->steps[p->n_steps++];
+        s->device = n->device;
+        tn_node_step(n, &s->step);
+        for (int32_t k = 0; k < n->n_src; k++) s->src[k] = operand(n->src[k]);
+        for (int32_t k = 0; k < n->n_dst; k++) s->dst[k] = operand(n->dst[k]);
+        const tn_device *d = p->devices[n->device];
+        s->kernel = n->op == TN_OP_transfer ? "transfer" : d->backend->kernel_name(d, &s->step);
+    }
+    return TN_OK;
+}
+
+static tn_status make_ports(tn_plan *p)
+{
+    const tn_graph *g = p->graph;
+    size_t n = (size_t)g->n_values + 1;
+    p->inputs = tn_calloc(p->ctx, n, sizeof *p->inputs);
+    p->outputs = tn_calloc(p->ctx, n, sizeof *p->outputs);
+    p->bound = tn_calloc(p->ctx, n, sizeof *p->bound);
+    if (!p->inputs || !p->outputs || !p->bound) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < g->n_values; i++) {
+        const tn_tensor *t = g->values[i];
+        tn_plan_port port = {t->name, i, t->view};
+        if (t->kind == TN_VALUE_INPUT) {
+            p->inputs[p->n_inputs++] = port;
+            p->info.input_size += tn_tensor_size(t);
+        } else if (tn_tensor_external(t)) {
+            p->bound[p->n_bound++] = port;
+        }
+        if (t->output) p->outputs[p->n_outputs++] = (tn_plan_port){t->output, i, t->view};
+    }
+    return TN_OK;
+}
+
+// Scratch of each device: the most that one run of its steps needs.
+static tn_status find_scratch(tn_plan *p)
+{
+    tn_step *steps = tn_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof *steps);
+    if (!steps) return TN_ERR_MEMORY;
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        int32_t n = 0;
+        for (int32_t i = 0; i < p->n_steps; i++)
+            if (p->steps[i].device == d && p->steps[i].step.op != TN_OP_transfer) steps[n++] = p->steps[i].step;
+        tn_program program = {n, steps};
+        p->scratch_size[d] = p->devices[d]->backend->scratch_size(p->devices[d], &program);
+        p->info.scratch_size += p->scratch_size[d];
+        p->info.arena_size += p->arena_size[d];
+        p->info.arena_bound += p->arena_bound[d];
+    }
+    tn_free(p->ctx, steps);
+    return TN_OK;
+}
+
+tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out)
+{
+    tn_plan_config c;
+    tn_plan_config_default(&c);
+    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
+    tn_context *ctx = graph->ctx;
+    if (graph->status != TN_OK) return tn_fail(ctx, graph->status, "%s", graph->error);
+    tn_plan *p = tn_calloc(ctx, 1, sizeof *p);
+    if (!p) return TN_ERR_MEMORY;
+    p->ctx = ctx;
+    atomic_init(&p->refs, 1);
+    tn_status status = set_devices(p, &c);
+    if (status == TN_OK) status = tn_graph_clone(graph, &p->graph);
+    for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
+    if (status == TN_OK) status = record_text(p);
+    if (status == TN_OK) status = run_passes(p, c.fusion != 0);
+    if (status == TN_OK) status = make_steps(p);
+    if (status == TN_OK) status = make_ports(p);
+    if (status == TN_OK) status = find_scratch(p);
+    p->info.n_steps = p->n_steps;
+    if (status != TN_OK) tn_plan_unref(&p);
+    else *out = p;
+    return status;
+}
+
+void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)
+{
+    *info = plan->info;
+}
+
+static int32_t find_port(const tn_plan_port *ports, int32_t n, const char *name)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(ports[i].name, name) == 0) return i;
+    return -1;
+}
+
+int32_t tn_plan_find_input(const tn_plan *plan, const char *name)
+{
+    return find_port(plan->inputs, plan->n_inputs, name);
+}
+
+int32_t tn_plan_find_output(const tn_plan *plan, const char *name)
+{
+    return find_port(plan->outputs, plan->n_outputs, name);
+}

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recording: values and nodes in one arena, shape and type rules applied at once.
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tn_status tn_graph_create(tn_context *ctx, tn_graph **out)
+{
+    tn_graph *g = tn_calloc(ctx, 1, sizeof *g);
+    if (!g) return TN_ERR_MEMORY;
+    g->ctx = ctx;
+    tn_arena_init(&g->arena, ctx);
+    *out = g;
+    return TN_OK;
+}
+
+void tn_graph_destroy(tn_graph **graph)
+{
+    if (!graph || !*graph) return;
+    tn_graph *g = *graph;
+    tn_context *ctx = g->ctx;
+    tn_free(ctx, g->values);
+    tn_free(ctx, g->nodes);
+    tn_arena_fini(&g->arena);
+    tn_free(ctx, g);
+    *graph = NULL;
+}
+
+tn_status tn_graph_status(const tn_graph *graph)
+{
+    return graph->status;
+}
+
+// Keeps the first failure with its message, which the context may lose to a later one.
+static tn_status keep(tn_graph *g, tn_status status)
+{
+    if (status != TN_OK && g->status == TN_OK) {
+        g->status = status;
+        tn_context_error(g->ctx, g->error, sizeof g->error);
+    }
+    return status;
+}
+
+// Room for one more pointer in a growing list.
+static tn_status grow(tn_context *ctx, void *list, int32_t n, int32_t *capacity)
+{
+    if (n < *capacity) return TN_OK;
+    int32_t more = *capacity ? *capacity * 2 : 64;
+    void **old;
+    memcpy(&old, list, sizeof old);
+    void *p = tn_realloc(ctx, old, (size_t)n * sizeof(void *), (size_t)more * sizeof(void *));
+    if (!p) return TN_ERR_MEMORY;
+    memcpy(list, &p, sizeof p);
+    *capacity = more;
+    return TN_OK;
+}
+
+static tn_tensor *add_value(tn_graph *g, int32_t kind, const tn_view *view)
+{
+    if (grow(g->ctx, &g->values, g->n_values, &g->values_capacity) != TN_OK) return NULL;
+    tn_tensor *t = tn_arena_alloc(&g->arena, sizeof *t);
+    if (!t) return NULL;
+    *t = (tn_tensor){.id = g->n_values, .kind = kind, .view = *view, .root = t};
+    g->values[g->n_values++] = t;
+    return t;
+}
+
+static tn_status check_shape(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+{
+    if (dtype < 0 || dtype >= TN_TYPE_COUNT) return tn_fail(g->ctx, TN_ERR_TYPE, "%s: type %d", name, dtype);
+    if (n_dims < 1 || n_dims > TN_MAX_DIMS) return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: rank %d", name, n_dims);
+    int64_t n = 1;
+    for (int32_t i = 0; i < n_dims; i++) {
+        if (shape[i] < 1 || n > INT64_MAX / 64 / shape[i])
+            return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: dimension %d is %lld", name, i, (long long)shape[i]);
+        n *= shape[i];
+    }
+    if (shape[n_dims - 1] % tn_dtype_block_elems(dtype) != 0)
+        return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: rows of %lld are no multiple of the %s block", name,
+                       (long long)shape[n_dims - 1], tn_dtype_name(dtype));
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->kind != TN_VALUE_NODE && strcmp(g->values[i]->name, name) == 0)
+            return tn_fail(g->ctx, TN_ERR_ARG, "%s: the name is taken", name);
+    return TN_OK;
+}
+
+static tn_tensor *add_outside(tn_graph *g, int32_t kind, const char *name, tn_dtype dtype, int32_t n_dims,
+                              const int64_t *shape)
+{
+    if (g->status != TN_OK) return NULL;
+    if (keep(g, check_shape(g, name, dtype, n_dims, shape)) != TN_OK) return NULL;
+    tn_view v = {.dtype = dtype, .n_dims = n_dims, .ne = {1, 1, 1, 1}};
+    for (int32_t i = 0; i < n_dims; i++) v.ne[TN_MAX_DIMS - n_dims + i] = shape[i];
+    tn_view_set_contiguous(&v);
+    tn_tensor *t = add_value(g, kind, &v);
+    if (t) t->name = tn_arena_strdup(&g->arena, name);
+    if (!t || !t->name) {
+        keep(g, TN_ERR_MEMORY);
+        return NULL;
+    }
+    return t;
+}
+
+tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+{
+    return add_outside(g, TN_VALUE_INPUT, name, dtype, n_dims, shape);
+}
+
+tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+{
+    return add_outside(g, TN_VALUE_WEIGHT, name, dtype, n_dims, shape);
+}
+
+tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+{
+    return add_outside(g, TN_VALUE_STATE, name, dtype, n_dims, shape);
+}
+
+tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name)
+{
+    if (!value || g->status != TN_OK) return value;
+    const char *copy = tn_arena_strdup(&g->arena, name);
+    if (!copy) keep(g, TN_ERR_MEMORY);
+    else value->name = copy;
+    return value;
+}
+
+void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
+{
+    if (g->status != TN_OK) return;
+    tn_status status = TN_OK;
+    if (!value) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
+    else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
+        status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
+    else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE || tn_tensor_external(value->root))
+        status = tn_fail(g->ctx, TN_ERR_SHAPE, "output %s: must be a contiguous result of an op; copy it first", name);
+    else if (value->output) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: is already output %s", name, value->output);
+    else if (!(value->output = tn_arena_strdup(&g->arena, name))) status = TN_ERR_MEMORY;
+    keep(g, status);
+}
+
+bool tn_node_is_view(const tn_node *node)
+{
+    return (tn_op_info_get(node->op)->flags & TN_OP_VIEW) != 0;
+}
+
+size_t tn_tensor_size(const tn_tensor *t)
+{
+    return tn_dtype_row_size(t->view.dtype, t->view.ne[3]) * (size_t)tn_view_n_rows(&t->view);
+}
+
+bool tn_tensor_external(const tn_tensor *root)
+{
+    return root->kind == TN_VALUE_WEIGHT || root->kind == TN_VALUE_STATE;
+}
+
+void tn_node_step(const tn_node *node, tn_step *step)
+{
+    *step = (tn_step){.op = node->op, .n_src = node->n_src, .n_dst = node->n_dst, .params = node->params};
+    for (int32_t i = 0; i < node->n_src; i++)
+        if (node->src[i]) step->src[i] = node->src[i]->view;
+    for (int32_t i = 0; i < node->n_dst; i++)
+        if (node->dst[i]) step->dst[i] = node->dst[i]->view;
+    step->name = node->dst[0] && node->dst[0]->name ? node->dst[0]->name : tn_op_name(node->op);
+}
+
+// Makes the results of a node from what the shape rule said.
+static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
+{
+    int32_t flags = tn_op_info_get(node->op)->flags;
+    for (int32_t i = 0; i < node->n_dst; i++) {
+        tn_tensor *t = add_value(g, TN_VALUE_NODE, &step->dst[i]);
+        if (!t) return TN_ERR_MEMORY;
+        t->producer = node;
+        t->out = i;
+        t->name = tn_arena_printf(&g->arena, "%s_%d", tn_op_name(node->op), node->id);
+        if (!t->name) return TN_ERR_MEMORY;
+        if (i == 0 && (flags & (TN_OP_VIEW | TN_OP_ALIAS))) {
+            // slice gives its offset relative to the source.
+            size_t inner = (flags & TN_OP_VIEW) ? step->dst[0].offset : 0;
+            if (node->op != TN_OP_slice) inner = 0;
+            t->root = node->src[0]->root;
+            t->view.offset = node->src[0]->view.offset + inner;
+        } else {
+            t->view.offset = 0;
+        }
+        node->dst[i] = t;
+    }
+    return TN_OK;
+}
+
+static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src, const void *params,
+                        tn_node **out)
+{
+    const tn_op_info *info = tn_op_info_get(op);
+    if (n_src < info->n_src_min || n_src > info->n_src_max)
+        return tn_fail(g->ctx, TN_ERR_ARG, "%s: %d sources", info->name, n_src);
+    tn_node *node = tn_arena_alloc(&g->arena, sizeof *node);
+    if (!node || grow(g->ctx, &g->nodes, g->n_nodes, &g->nodes_capacity) != TN_OK) return TN_ERR_MEMORY;
+    *node = (tn_node){.id = g->n_nodes, .op = op, .n_src = n_src, .n_dst = info->n_dst};
+    for (int32_t i = 0; i < n_src; i++) node->src[i] = src[i];
+    if (info->params_size > 0) {
+        node->params = tn_arena_alloc(&g->arena, info->params_size);
+        if (!node->params) return TN_ERR_MEMORY;
+        memcpy(node->params, params, info->params_size);
+    }
+    tn_step step;
+    tn_node_step(node, &step);
+    tn_status status = info->infer(g->ctx, &step);
+    if (status != TN_OK) return status;
+    node->n_dst = step.n_dst;
+    status = add_results(g, node, &step);
+    if (status != TN_OK) return status;
+    g->nodes[g->n_nodes++] = node;
+    *out = node;
+    return TN_OK;
+}
+
+tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src, const void *params,
+                          tn_node **out)
+{
+    if (g->status != TN_OK) return g->status;
+    return keep(g, record(g, op, n_src, src, params, out));
+}
+
+tn_dtype tn_tensor_dtype(const tn_tensor *t)
+{
+    return t->view.dtype;
+}
+
+int32_t tn_tensor_n_dims(const tn_tensor *t)
+{
+    return t->view.n_dims;
+}
+
+int64_t tn_tensor_dim(const tn_tensor *t, int32_t i)
+{
+    return i >= 0 && i < t->view.n_dims ? t->view.ne[TN_MAX_DIMS - t->view.n_dims + i] : 1;
+}
+
+// --- cloning ---------------------------------------------------------------------------------------
+
+static tn_status clone_value(const tn_tensor *t, tn_graph *g)
+{
+    tn_tensor *c = add_value(g, t->kind, &t->view);
+    if (!c) return TN_ERR_MEMORY;
+    c->root = g->values[t->root->id];
+    c->out = t->out;
+    if (t->name && !(c->name = tn_arena_strdup(&g->arena, t->name))) return TN_ERR_MEMORY;
+    if (t->output && !(c->output = tn_arena_strdup(&g->arena, t->output))) return TN_ERR_MEMORY;
+    return TN_OK;
+}
+
+static tn_status clone_node(const tn_node *n, tn_graph *g)
+{
+    size_t params_size = tn_op_info_get(n->op)->params_size;
+    tn_node *c = tn_arena_alloc(&g->arena, sizeof *c);
+    if (!c || grow(g->ctx, &g->nodes, g->n_nodes, &g->nodes_capacity) != TN_OK) return TN_ERR_MEMORY;
+    *c = *n;
+    if (params_size > 0) {
+        c->params = tn_arena_alloc(&g->arena, params_size);
+        if (!c->params) return TN_ERR_MEMORY;
+        memcpy(c->params, n->params, params_size);
+    }
+    for (int32_t i = 0; i < n->n_src; i++) c->src[i] = n->src[i] ? g->values[n->src[i]->id] : NULL;
+    for (int32_t i = 0; i < n->n_dst; i++) {
+        c->dst[i] = g->values[n->dst[i]->id];
+        c->dst[i]->producer = c;
+    }
+    g->nodes[g->n_nodes++] = c;
+    return TN_OK;
+}
+
+tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out)
+{
+    tn_graph *g;
+    tn_status status = tn_graph_create(graph->ctx, &g);
+    if (status != TN_OK) return status;
+    for (int32_t i = 0; i < graph->n_values && status == TN_OK; i++) status = clone_value(graph->values[i], g);
+    for (int32_t i = 0; i < graph->n_nodes && status == TN_OK; i++) status = clone_node(graph->nodes[i], g);
+    if (status != TN_OK) tn_graph_destroy(&g);
+    else *out = g;
+    return status;
+}

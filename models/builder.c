@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "models/builder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_SIZE = 96 };
+
+static const char *full_name(int32_t layer, const char *name, char text[NAME_SIZE])
+{
+    if (layer < 0) snprintf(text, NAME_SIZE, "%s", name);
+    else snprintf(text, NAME_SIZE, "blk.%d.%s", layer, name);
+    return text;
+}
+
+static const char *shape_text(int32_t n_dims, const int64_t *ne, char text[64])
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < n_dims && n < 60; i++)
+        n += (size_t)snprintf(text + n, 64 - n, "%s%lld", i ? ", " : "", (long long)ne[i]);
+    return text;
+}
+
+bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name)
+{
+    char text[NAME_SIZE];
+    return tn_model_find_weight(b->model, full_name(layer, name, text)) >= 0;
+}
+
+tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
+                             int64_t d0, int64_t d1, int64_t d2)
+{
+    char text[NAME_SIZE], have[64], want[64];
+    full_name(layer, name, text);
+    if (b->status != TN_OK) return NULL;
+    tn_context *ctx = b->model->ctx;
+    int32_t i = tn_model_find_weight(b->model, text);
+    if (i < 0) {
+        if (!(flags & TN_WEIGHT_OPTIONAL)) b->status = tn_fail(ctx, TN_ERR_MODEL, "tensor %s is missing", text);
+        return NULL;
+    }
+    const tn_weight *w = &b->model->weights[i];
+    const int64_t wanted[3] = {d0, d1, d2};
+    bool fits = w->n_dims == n_dims;
+    for (int32_t d = 0; d < n_dims && fits; d++) fits = wanted[d] == 0 || wanted[d] == w->ne[d];
+    if (!fits) {
+        b->status = tn_fail(ctx, TN_ERR_MODEL, "tensor %s has shape [%s], must be [%s]", text,
+                            shape_text(w->n_dims, w->ne, have), shape_text(n_dims, wanted, want));
+        return NULL;
+    }
+    if (!b->recorded[i]) b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, w->n_dims, w->ne);
+    return b->recorded[i];
+}
+
+tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in)
+{
+    char text[NAME_SIZE];
+    snprintf(text, sizeof text, "%s.weight", name);
+    tn_tensor *y = tn_op_matmul(b->g, x, tn_builder_weight(b, layer, text, 0, 2, n_out, n_in, 0));
+    snprintf(text, sizeof text, "%s.bias", name);
+    tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n_out, 0, 0);
+    return bias ? tn_op_add(b->g, y, bias) : y;
+}
+
+tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width)
+{
+    char text[NAME_SIZE];
+    snprintf(text, sizeof text, "%s.weight", name);
+    tn_tensor *w = tn_builder_weight(b, layer, text, 0, 1, width, 0, 0);
+    if (b->c->arch->norm == TN_ARCH_NORM_RMS) return tn_op_rms_norm(b->g, x, w, b->c->eps);
+    snprintf(text, sizeof text, "%s.bias", name);
+    tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, width, 0, 0);
+    return tn_op_layer_norm(b->g, x, w, bias, b->c->eps);
+}
+
+tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x)
+{
+    return b->key->n_outputs < b->key->n_tokens ? tn_op_get_rows(b->g, x, b->out_rows, 1.0f) : x;
+}

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the decoder and its mixers share while they record.
+#ifndef TN_MODELS_BUILDER_H
+#define TN_MODELS_BUILDER_H
+
+#include "models/decoder.h"
+
+typedef struct tn_builder {
+    tn_graph *g;
+    const tn_model *model;
+    const tn_config *c;
+    const tn_decoder_setup *setup;
+    const tn_plan_key *key;
+    tn_status status;     // first missing or misshapen tensor
+    tn_tensor **recorded; // per weight of the model, NULL until used
+    tn_tensor *tokens, *positions, *slots, *q_start, *kv_len, *block_table, *out_rows, *q_scale;
+    tn_tensor *rope_factors; // or NULL
+} tn_builder;
+
+// Weight "blk.<layer>.<name>" (layer < 0: "<name>") with that shape, outermost first; NULL if it is absent,
+// and then an error unless optional. A dimension of 0 takes any extent.
+enum { TN_WEIGHT_OPTIONAL = 1 };
+tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
+                             int64_t d0, int64_t d1, int64_t d2);
+bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
+
+// x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
+tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);
+// The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".
+tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width);
+// Rows of x whose results are wanted.
+tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
+
+// Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows that are wanted.
+tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
+tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h);
+tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h);
+
+#endif

@@ -1,0 +1,294 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config.h"
+
+#include "models/keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROPE_FREQS      TN_ARCH_ROPE_FREQS
+#define LONGROPE_TYPE   TN_ARCH_LONGROPE_TYPE
+#define LONGROPE_ALWAYS TN_ARCH_LONGROPE_ALWAYS
+#define MOE_NORM        TN_ARCH_MOE_NORM
+#define MOE_FF_FULL     TN_ARCH_MOE_FF_FULL
+#define EMBED_SQRT      TN_ARCH_EMBED_SQRT
+#define GEMMA2          TN_ARCH_GEMMA2
+#define GEMMA3          TN_ARCH_GEMMA3
+#define WINDOW          TN_ARCH_WINDOW
+#define POSITIONS       TN_ARCH_POSITIONS
+#define PARALLEL        TN_ARCH_PARALLEL
+#define PARALLEL_KEY    TN_ARCH_PARALLEL_KEY
+#define ATTN_NORM_2     TN_ARCH_ATTN_NORM_2
+#define SCALES          TN_ARCH_SCALES
+#define YARN_KEYS       TN_ARCH_YARN_KEYS
+
+static const tn_arch archs[] = {
+#define TN_ARCH(name, rope, norm, act, flags)                                                                  \
+    {name, TN_ARCH_ROPE_##rope, TN_ARCH_NORM_##norm, TN_UNARY_##act, flags},
+#include "models/archs.def"
+};
+
+// --- the architecture ------------------------------------------------------------------------------
+
+// Edit distance (Levenshtein 1966), names cut to a bound that no known one reaches.
+static int distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    enum { MAX = 32 };
+    int row[MAX + 1];
+    if (na > MAX) na = MAX;
+    if (nb > MAX) nb = MAX;
+    for (size_t j = 0; j <= nb; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int above = row[j], change = diagonal + (a[i - 1] != b[j - 1]);
+            row[j] = TN_MIN(change, TN_MIN(above, row[j - 1]) + 1);
+            diagonal = above;
+        }
+    }
+    return row[nb];
+}
+
+static tn_status unknown_arch(tn_context *ctx, tn_gguf_str name)
+{
+    char near[160] = "";
+    int best = 1 << 20;
+    for (size_t i = 0; i < TN_COUNT(archs); i++)
+        best = TN_MIN(best, distance(name.data, name.size, archs[i].name, strlen(archs[i].name)));
+    for (size_t i = 0; i < TN_COUNT(archs); i++) {
+        if (distance(name.data, name.size, archs[i].name, strlen(archs[i].name)) > best + 1) continue;
+        size_t n = strlen(near);
+        snprintf(near + n, sizeof near - n, "%s%s", n ? ", " : "", archs[i].name);
+    }
+    return tn_fail(ctx, TN_ERR_MODEL, "architecture \"%.*s\" is not supported; the nearest known: %s",
+                   (int)TN_MIN(name.size, 64), name.data, near);
+}
+
+static tn_status find_arch(tn_context *ctx, const tn_gguf *gguf, const tn_arch **out)
+{
+    tn_gguf_str name = {NULL, 0};
+    tn_status status = tn_gguf_get_str(gguf, "general.architecture", &name);
+    if (status != TN_OK) return status;
+    if (!name.data) return tn_fail(ctx, TN_ERR_FORMAT, "the file has no general.architecture: it is no model");
+    for (size_t i = 0; i < TN_COUNT(archs); i++)
+        if (strlen(archs[i].name) == name.size && memcmp(archs[i].name, name.data, name.size) == 0) {
+            *out = &archs[i];
+            return TN_OK;
+        }
+    return unknown_arch(ctx, name);
+}
+
+// --- sizes -----------------------------------------------------------------------------------------
+
+static tn_status read_sizes(const tn_keys *k, tn_config *c)
+{
+    tn_status status = tn_keys_i32(k, "block_count", 1, TN_MAX_LAYERS, TN_KEY_REQUIRED, &c->n_layers);
+    if (status == TN_OK) status = tn_keys_i32(k, "embedding_length", 1, TN_MAX_WIDTH, TN_KEY_REQUIRED, &c->n_embd);
+    if (status == TN_OK) status = tn_keys_i32(k, "context_length", 1, INT32_MAX, TN_KEY_REQUIRED, &c->n_ctx_train);
+    if (status != TN_OK) return status;
+    const tn_gguf_kv *tokens = tn_gguf_find(k->gguf, "tokenizer.ggml.tokens");
+    if (tokens && tokens->type == TN_GGUF_ARRAY && tokens->count >= 1 && tokens->count <= TN_MAX_VOCAB) {
+        c->n_vocab = (int32_t)tokens->count;
+        return TN_OK;
+    }
+    return tn_keys_i32(k, "vocab_size", 1, TN_MAX_VOCAB, TN_KEY_REQUIRED, &c->n_vocab);
+}
+
+static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    c->layers = tn_calloc(ctx, (size_t)c->n_layers, sizeof *c->layers);
+    if (!c->layers) return TN_ERR_MEMORY;
+    // An MoE file may leave feed_forward_length out; dense layers check it where they use it.
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        tn_layer_config *l = &c->layers[i];
+        tn_status status = tn_keys_layer_i32(k, "attention.head_count", i, c->n_layers, 1, TN_MAX_WIDTH, TN_KEY_REQUIRED, &l->n_heads);
+        l->n_kv_heads = l->n_heads;
+        if (status == TN_OK)
+            status = tn_keys_layer_i32(k, "attention.head_count_kv", i, c->n_layers, 1, TN_MAX_WIDTH, 0, &l->n_kv_heads);
+        if (status == TN_OK)
+            status = tn_keys_layer_i32(k, "feed_forward_length", i, c->n_layers, 0, TN_MAX_WIDTH, 0, &l->n_ff);
+        if (status != TN_OK) return status;
+        if (l->n_heads % l->n_kv_heads != 0)
+            return tn_fail(ctx, TN_ERR_FORMAT, "layer %d: %d heads are no multiple of %d KV heads", i, l->n_heads, l->n_kv_heads);
+    }
+    c->head_dim = c->head_dim_v = c->n_embd / c->layers[0].n_heads;
+    tn_status status = tn_keys_i32(k, "attention.key_length", 1, 4096, 0, &c->head_dim);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length", 1, 4096, 0, &c->head_dim_v);
+    if (status == TN_OK && (c->head_dim < 1 || c->head_dim_v < 1 || c->head_dim > 4096 || c->head_dim_v > 4096))
+        status = tn_fail(ctx, TN_ERR_FORMAT, "head size %d of width %d and %d heads", c->head_dim, c->n_embd, c->layers[0].n_heads);
+    return status;
+}
+
+static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    tn_status status = tn_keys_i32(k, "expert_count", 0, TN_MAX_EXPERTS, 0, &c->n_experts);
+    if (status != TN_OK || c->n_experts == 0) return status;
+    status = tn_keys_i32(k, "expert_used_count", 1, c->n_experts, TN_KEY_REQUIRED, &c->n_experts_used);
+    if (status != TN_OK) return status;
+    int32_t n_ff = c->layers[0].n_ff;
+    c->n_ff_expert = (c->arch->flags & TN_ARCH_MOE_FF_FULL) ? n_ff : n_ff / c->n_experts_used;
+    status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, 0, &c->n_ff_expert);
+    if (status == TN_OK && c->n_ff_expert < 1)
+        status = tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
+    c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
+    return status;
+}
+
+// --- attention and positions -----------------------------------------------------------------------
+
+static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    int32_t flags = c->arch->flags, period = (flags & TN_ARCH_GEMMA3) ? 6 : 2;
+    if (!(flags & TN_ARCH_WINDOW)) return TN_OK;
+    c->window = (flags & TN_ARCH_GEMMA2) ? 4096 : 0;
+    tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, 0, &c->window);
+    // An array of the pattern is for other architectures: these keep their period then.
+    const tn_gguf_kv *pattern = tn_keys_find(k, "attention.sliding_window_pattern");
+    if (status == TN_OK && pattern && pattern->type != TN_GGUF_ARRAY)
+        status = tn_keys_i32(k, "attention.sliding_window_pattern", 0, TN_MAX_LAYERS, 0, &period);
+    for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++)
+        c->layers[i].sliding = c->window > 0 && (period == 0 || i % period < period - 1);
+    TN_UNUSED(ctx);
+    return status;
+}
+
+static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    int32_t flags = c->arch->flags;
+    bool by_width = ((flags & TN_ARCH_GEMMA2) && c->n_layers == 46) || ((flags & TN_ARCH_GEMMA3) && c->n_layers == 62);
+    double dim = by_width ? (double)c->n_embd / c->layers[0].n_heads : c->head_dim;
+    c->attn_scale = (float)(1.0 / sqrt(dim));
+    if (flags & TN_ARCH_GEMMA2) c->attn_softcap = 50.0f, c->logit_softcap = 30.0f;
+    tn_status status = TN_OK;
+    if (flags & TN_ARCH_GEMMA2) status = tn_keys_f32(k, "attn_logit_softcapping", 0, &c->attn_softcap);
+    if (status == TN_OK && (flags & (TN_ARCH_GEMMA2 | TN_ARCH_GEMMA3)))
+        status = tn_keys_f32(k, "final_logit_softcapping", 0, &c->logit_softcap);
+    const char *eps = c->arch->norm == TN_ARCH_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
+    if (status == TN_OK) status = tn_keys_f32(k, eps, TN_KEY_REQUIRED, &c->eps);
+    if (status == TN_OK && !(c->eps >= 0.0f && c->eps < 1.0f))
+        status = tn_fail(ctx, TN_ERR_FORMAT, "%s.%s is %g", c->arch->name, eps, (double)c->eps);
+    c->parallel = (flags & TN_ARCH_PARALLEL) != 0;
+    if (status == TN_OK && (flags & TN_ARCH_PARALLEL_KEY)) {
+        if (!tn_keys_find(k, "use_parallel_residual"))
+            return tn_fail(ctx, TN_ERR_FORMAT, "key %s.use_parallel_residual is missing", c->arch->name);
+        status = tn_keys_bool(k, "use_parallel_residual", &c->parallel);
+    }
+    return status == TN_OK ? read_window(ctx, k, c) : status;
+}
+
+// YaRN (Peng et al. 2023, eq. 18-23): pair indices between which angles go from unscaled to scaled.
+static void yarn_ramp(tn_rope_params *r, double n_original, double beta_fast, double beta_slow)
+{
+    const double two_pi = 6.283185307179586476925;
+    double scale = r->n_rot / (2.0 * log(r->base));
+    double low = floor(scale * log(n_original / (beta_fast * two_pi)));
+    double high = ceil(scale * log(n_original / (beta_slow * two_pi)));
+    r->yarn_ext = 1.0f;
+    r->yarn_low = (float)fmax(0.0, low);
+    r->yarn_high = (float)fmin(r->n_rot - 1, high);
+}
+
+static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
+{
+    float fast = 32.0f, slow = 1.0f, lambda = 0.0f;
+    tn_status status = TN_OK;
+    if (c->arch->flags & TN_ARCH_YARN_KEYS) {
+        status = tn_keys_f32(k, "rope.scaling.yarn_beta_fast", 0, &fast);
+        if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_beta_slow", 0, &slow);
+        if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda);
+    }
+    yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
+    double ln = factor > 1.0 ? log(factor) : 0.0;
+    double m = lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
+    c->rope.attn_factor = (float)(c->rope.attn_factor * m);
+    return status;
+}
+
+static bool is(tn_gguf_str s, const char *text)
+{
+    return s.data && s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
+}
+
+static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    tn_gguf_str type = {"linear", 6};
+    float factor = 0.0f;
+    tn_status status = tn_keys_str(k, "rope.scaling.type", &type);
+    if (status == TN_OK) status = tn_keys_f32(k, "rope.scale_linear", 0, &factor);
+    if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.factor", 0, &factor);
+    if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.attn_factor", 0, &c->rope.attn_factor);
+    c->n_ctx_original = c->n_ctx_train;
+    if (status == TN_OK) status = tn_keys_i32(k, "rope.scaling.original_context_length", 1, INT32_MAX, 0, &c->n_ctx_original);
+    if (status != TN_OK) return status;
+    if (factor == 0.0f || is(type, "none")) factor = 1.0f;
+    if (!(factor > 0.0f)) return tn_fail(ctx, TN_ERR_FORMAT, "%s.rope.scaling.factor is %g", c->arch->name, (double)factor);
+    c->rope.freq_scale = 1.0f / factor;
+    c->longrope = (c->arch->flags & TN_ARCH_LONGROPE_ALWAYS) ||
+                  ((c->arch->flags & TN_ARCH_LONGROPE_TYPE) && is(type, "longrope"));
+    if (is(type, "yarn")) return read_yarn(k, c, factor);
+    if (!is(type, "none") && !is(type, "linear") && !is(type, "longrope"))
+        return tn_fail(ctx, TN_ERR_MODEL, "rope scaling \"%.*s\" is not known", (int)TN_MIN(type.size, 32), type.data);
+    return TN_OK;
+}
+
+static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
+    c->rope = (tn_rope_params){.mode = c->arch->rope, .n_rot = c->head_dim, .base = 10000.0f, .attn_factor = 1.0f};
+    c->rope_freqs = (c->arch->flags & TN_ARCH_ROPE_FREQS) != 0;
+    tn_status status = tn_keys_i32(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
+    if (status == TN_OK) status = tn_keys_f32(k, "rope.freq_base", 0, &c->rope.base);
+    if (status == TN_OK && (c->rope.n_rot % 2 != 0 || !(c->rope.base > 1.0f)))
+        status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
+    if (status == TN_OK) status = read_scaling(ctx, k, c);
+    c->rope_sliding = c->rope;
+    if (c->arch->flags & TN_ARCH_GEMMA3) {
+        c->rope_sliding.base = 10000.0f;
+        c->rope_sliding.freq_scale = 1.0f;
+    }
+    if (status == TN_OK && (c->arch->flags & TN_ARCH_WINDOW)) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
+    return status;
+}
+
+static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    if (c->arch->flags & TN_ARCH_EMBED_SQRT) c->embed_scale = (float)sqrt((double)c->n_embd);
+    tn_status status = TN_OK;
+    if (c->arch->flags & TN_ARCH_YARN_KEYS) status = tn_keys_f32(k, "attention.temperature_scale", 0, &c->temperature_scale);
+    if (!(c->arch->flags & TN_ARCH_SCALES) || status != TN_OK) return status;
+    float attn = 0.0f, logit = 0.0f;
+    status = tn_keys_f32(k, "embedding_scale", 0, &c->embed_scale);
+    if (status == TN_OK) status = tn_keys_f32(k, "residual_scale", 0, &c->residual_scale);
+    if (status == TN_OK) status = tn_keys_f32(k, "attention.scale", 0, &attn);
+    if (status == TN_OK) status = tn_keys_f32(k, "logit_scale", TN_KEY_REQUIRED, &logit);
+    if (status == TN_OK && !(logit != 0.0f)) status = tn_fail(ctx, TN_ERR_FORMAT, "%s.logit_scale is 0", c->arch->name);
+    if (attn != 0.0f) c->attn_scale = attn;
+    c->logit_scale = status == TN_OK ? 1.0f / logit : 0.0f;
+    return status;
+}
+
+tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
+{
+    tn_config c = {0};
+    tn_status status = find_arch(ctx, gguf, &c.arch);
+    if (status != TN_OK) return status;
+    tn_keys k = {ctx, gguf, c.arch->name};
+    status = read_sizes(&k, &c);
+    if (status == TN_OK) status = read_layers(ctx, &k, &c);
+    if (status == TN_OK) status = read_experts(ctx, &k, &c);
+    if (status == TN_OK) status = read_attention(ctx, &k, &c);
+    if (status == TN_OK) status = read_rope(ctx, &k, &c);
+    if (status == TN_OK) status = read_scales(ctx, &k, &c);
+    if (status != TN_OK) tn_config_fini(ctx, &c);
+    else *out = c;
+    return status;
+}
+
+void tn_config_fini(tn_context *ctx, tn_config *cfg)
+{
+    tn_free(ctx, cfg->layers);
+    cfg->layers = NULL;
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hyper-parameters of a model: the row of archs.def and the keys of the file, checked against each other.
+#ifndef TN_MODELS_CONFIG_H
+#define TN_MODELS_CONFIG_H
+
+#include "models/gguf/gguf.h"
+
+#include <tenon/params.h>
+
+enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_MAX_VOCAB = 1 << 24 };
+
+enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };
+enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
+
+// What a row of archs.def switches on. Everything that a tensor's presence or a key tells is no flag.
+enum {
+    TN_ARCH_ROPE_FREQS = 1 << 0,      // reads rope_freqs.weight
+    TN_ARCH_LONGROPE_TYPE = 1 << 1,   // reads rope_factors_* if the scaling type is longrope
+    TN_ARCH_LONGROPE_ALWAYS = 1 << 2, // reads them whenever they exist
+    TN_ARCH_MOE_NORM = 1 << 3,        // weights of the chosen experts are normalised
+    TN_ARCH_MOE_FF_FULL = 1 << 4,     // experts are as wide as feed_forward_length
+    TN_ARCH_EMBED_SQRT = 1 << 5,      // embeddings times sqrt(width)
+    TN_ARCH_GEMMA2 = 1 << 6,          // softcap defaults, period 2, window 4096, scale of the 46-layer model
+    TN_ARCH_GEMMA3 = 1 << 7,          // period 6, own rope base of sliding layers, scale of the 62-layer model
+    TN_ARCH_WINDOW = 1 << 8,          // honours attention.sliding_window
+    TN_ARCH_POSITIONS = 1 << 9,       // learned positions
+    TN_ARCH_PARALLEL = 1 << 10,       // x + attn(h) + ffn(h)
+    TN_ARCH_PARALLEL_KEY = 1 << 11,   // the same with a norm each, if use_parallel_residual
+    TN_ARCH_ATTN_NORM_2 = 1 << 12,    // attention reads attn_norm_2 if it exists
+    TN_ARCH_SCALES = 1 << 13,         // granite's four scales
+    TN_ARCH_YARN_KEYS = 1 << 14,      // mistral3: own YaRN keys and query temperature
+};
+
+typedef struct tn_arch {
+    const char *name;
+    int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
+    int32_t flags;
+} tn_arch;
+
+typedef struct tn_layer_config {
+    int32_t n_heads, n_kv_heads, n_ff;
+    bool sliding; // window applies
+} tn_layer_config;
+
+typedef struct tn_config {
+    const tn_arch *arch;
+    int32_t n_layers, n_embd, n_vocab, n_ctx_train;
+    int32_t head_dim, head_dim_v; // of K and V
+    tn_layer_config *layers;      // n_layers
+    float eps;
+    bool parallel;
+    // Attention
+    float attn_scale, attn_softcap, max_bias, clamp_kqv;
+    int32_t window;
+    // Positions
+    tn_rope_params rope, rope_sliding; // n_rot 0: none
+    int32_t n_ctx_original;            // of rope scaling
+    bool longrope;                     // rope_factors_long / _short are read
+    bool rope_freqs;
+    float temperature_scale; // mistral3, 0: off
+    // Experts
+    int32_t n_experts, n_experts_used, n_ff_expert;
+    tn_moe_weights_params moe;
+    // Ends
+    float embed_scale, residual_scale, logit_scale, logit_softcap; // 0: off
+} tn_config;
+
+// Reads and checks everything. layers come from tn_alloc; tn_config_fini frees them.
+// TN_ERR_MODEL: unknown architecture (the nearest known ones are named), TN_ERR_FORMAT: a key that is
+// missing, of the wrong type, or out of range.
+TN_MUST_USE tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out);
+void tn_config_fini(tn_context *ctx, tn_config *cfg);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The decoder: embeddings, blocks, head. What differs between architectures is in the config.
+#include "models/decoder.h"
+
+#include "models/builder.h"
+
+#include <string.h>
+
+static void make_inputs(tn_builder *b)
+{
+    const tn_plan_key *k = b->key;
+    int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1, table[2] = {s, b->setup->max_blocks}, out = k->n_outputs;
+    b->tokens = tn_graph_input(b->g, "tokens", TN_TYPE_I32, 1, &t);
+    b->positions = tn_graph_input(b->g, "positions", TN_TYPE_I32, 1, &t);
+    b->slots = tn_graph_input(b->g, "slots", TN_TYPE_I32, 1, &t);
+    b->q_start = tn_graph_input(b->g, "q_start", TN_TYPE_I32, 1, &s1);
+    b->kv_len = tn_graph_input(b->g, "kv_len", TN_TYPE_I32, 1, &s);
+    b->block_table = tn_graph_input(b->g, "block_table", TN_TYPE_I32, 2, table);
+    if (out > 0 && out < t) b->out_rows = tn_graph_input(b->g, "out_rows", TN_TYPE_I32, 1, &out);
+    if (b->c->temperature_scale != 0.0f)
+        b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});
+}
+
+// Long or short factors are chosen once for the session, by its context rounded up to 256 as the files'
+// other users do.
+static void find_rope_factors(tn_builder *b)
+{
+    const tn_config *c = b->c;
+    int64_t n = c->rope.n_rot / 2, n_ctx = ((int64_t)b->setup->n_ctx + 255) / 256 * 256;
+    const char *longrope = n_ctx > c->n_ctx_original ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    if (c->longrope) b->rope_factors = tn_builder_weight(b, -1, longrope, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
+    if (!b->rope_factors && c->rope_freqs)
+        b->rope_factors = tn_builder_weight(b, -1, "rope_freqs.weight", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
+}
+
+static tn_tensor *embed(tn_builder *b)
+{
+    const tn_config *c = b->c;
+    tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
+    tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
+    if (!(c->arch->flags & TN_ARCH_POSITIONS)) return x;
+    tn_tensor *positions = tn_builder_weight(b, -1, "position_embd.weight", 0, 2, 0, c->n_embd, 0);
+    return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
+}
+
+static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
+{
+    return tn_builder_has(b, layer, "ffn_gate_inp.weight") ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
+}
+
+// What a mixer gave, on its way into the residual stream: gemma's norm after it, granite's scale.
+static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
+{
+    char weight[64];
+    size_t n = strlen(norm);
+    memcpy(weight, norm, n);
+    memcpy(weight + n, ".weight", 8);
+    if (tn_builder_has(b, layer, weight)) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
+    float r = b->c->residual_scale;
+    return r != 0.0f && r != 1.0f ? tn_op_scale(b->g, y, r) : y;
+}
+
+static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
+{
+    int64_t width = b->c->n_embd;
+    tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width);
+    tn_tensor *a = leave(b, layer, "post_attention_norm", tn_mixer_attention(b, layer, h, select));
+    if (select) x = tn_builder_out_rows(b, x);
+    x = tn_op_add(b->g, x, a);
+    h = tn_builder_norm(b, layer, "ffn_norm", x, width);
+    return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, h)));
+}
+
+// x + attn(h) + ffn(h'), with one norm or two.
+static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
+{
+    int64_t width = b->c->n_embd;
+    tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width), *in = h;
+    if ((b->c->arch->flags & TN_ARCH_ATTN_NORM_2) && tn_builder_has(b, layer, "attn_norm_2.weight"))
+        in = tn_builder_norm(b, layer, "attn_norm_2", x, width);
+    tn_tensor *a = tn_mixer_attention(b, layer, in, select);
+    if (b->c->arch->flags & TN_ARCH_PARALLEL_KEY) h = tn_builder_norm(b, layer, "ffn_norm", x, width);
+    if (select) h = tn_builder_out_rows(b, h), x = tn_builder_out_rows(b, x);
+    return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, h));
+}
+
+static void head(tn_builder *b, tn_tensor *x)
+{
+    const tn_config *c = b->c;
+    x = tn_builder_norm(b, -1, "output_norm", x, c->n_embd);
+    tn_tensor *w = tn_builder_weight(b, -1, "output.weight", TN_WEIGHT_OPTIONAL, 2, c->n_vocab, c->n_embd, 0);
+    if (!w) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
+    tn_tensor *logits = tn_op_matmul(b->g, x, w);
+    tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
+    if (bias) logits = tn_op_add(b->g, logits, bias);
+    if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);
+    if (c->logit_softcap > 0.0f) logits = tn_op_unary(b->g, logits, &(tn_unary_params){TN_UNARY_SOFTCAP, c->logit_softcap, 0.0f});
+    if (b->key->n_outputs > 0) tn_graph_output(b->g, "logits", logits);
+}
+
+static tn_status record(tn_builder *b)
+{
+    const tn_config *c = b->c;
+    make_inputs(b);
+    find_rope_factors(b);
+    tn_tensor *x = embed(b);
+    for (int32_t i = 0; i < c->n_layers && b->status == TN_OK && tn_graph_status(b->g) == TN_OK; i++) {
+        // Rows that nobody asked for end with the last layer's cache writes.
+        bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
+        x = c->parallel ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
+    }
+    head(b, x);
+    // A missing tensor made NULL operands: it is the cause, not what the graph says.
+    if (b->status != TN_OK) return b->status;
+    if (tn_graph_status(b->g) != TN_OK) return tn_fail(b->model->ctx, tn_graph_status(b->g), "%s", b->g->error);
+    return TN_OK;
+}
+
+tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key, tn_graph **out)
+{
+    tn_context *ctx = model->ctx;
+    tn_builder b = {.model = model, .c = &model->config, .setup = setup, .key = key, .status = TN_OK};
+    tn_status status = tn_graph_create(ctx, &b.g);
+    if (status != TN_OK) return status;
+    b.recorded = tn_calloc(ctx, (size_t)tn_gguf_n_tensors(model->gguf) + 1, sizeof(tn_tensor *));
+    status = b.recorded ? record(&b) : TN_ERR_MEMORY;
+    tn_free(ctx, b.recorded);
+    if (status != TN_OK) tn_graph_destroy(&b.g);
+    else *out = b.g;
+    return status;
+}
+
+tn_status tn_decoder_check(const tn_model *model)
+{
+    tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16,
+                              .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
+    tn_plan_key key = {1, 1, 1};
+    tn_graph *g;
+    tn_status status = tn_decoder_record(model, &setup, &key, &g);
+    if (status != TN_OK) return status;
+    tn_graph_destroy(&g);
+    return TN_OK;
+}

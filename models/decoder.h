@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One forward pass of a model as a graph.
+#ifndef TN_MODELS_DECODER_H
+#define TN_MODELS_DECODER_H
+
+#include "graph/graph.h"
+#include "models/model.h"
+
+// What changes shapes: the key of a plan.
+typedef struct tn_plan_key {
+    int32_t n_tokens, n_seq, n_outputs;
+} tn_plan_key;
+
+// What is the same for all plans of a session.
+typedef struct tn_decoder_setup {
+    int32_t n_blocks, block_size;  // of the cache
+    int32_t max_blocks;            // block ids per sequence in the table
+    int32_t n_ctx;                 // chooses between long and short rope factors
+    tn_dtype cache_type_k, cache_type_v;
+} tn_decoder_setup;
+
+// Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
+// out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32).
+// Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D].
+// Output: logits [n_outputs, n_vocab], if there are any.
+TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
+                                        tn_graph **out);
+// Records a small graph and drops it: whether tensors are complete and fit each other.
+TN_MUST_USE tn_status tn_decoder_check(const tn_model *model);
+
+#endif

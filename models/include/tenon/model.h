@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Models: opening GGUF files, looking into them, predicting memory. A model is immutable, counted by
+// references and may be used by any thread.
+//
+//     tn_model *model;
+//     if (tn_model_open(ctx, "m.gguf", NULL, &model) != TN_OK) ...
+//     tn_model_info info;
+//     tn_model_info_get(model, &info);
+//     tn_model_unref(&model);
+#ifndef TENON_MODEL_H
+#define TENON_MODEL_H
+
+#include <tenon/context.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_model tn_model;
+
+// Called while a model loads, on the calling thread; non-zero return ends with TN_ERR_CANCELLED.
+typedef int32_t (*tn_progress_fn)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+
+typedef struct tn_model_config {
+    size_t struct_size;
+    tn_device *device;        // where the weights go; NULL (default): the first real device
+    const char *pre;          // overrides the pre-tokenizer named in the file; NULL (default): as the file says
+    int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
+    int32_t check_tensors;    // non-zero: read and check every value first; default 0
+    tn_progress_fn progress;  // default NULL
+    void *progress_user;
+} tn_model_config;
+TN_API void tn_model_config_default(tn_model_config *cfg);
+
+// Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
+// TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
+// contradict each other), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED.
+TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg, tn_model **out);
+TN_API tn_model *tn_model_ref(tn_model *model);
+TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
+
+typedef struct tn_model_info {
+    const char *arch;         // "llama"; strings are valid as long as the model
+    const char *name;         // general.name, "" if absent
+    const char *device;       // name of the device that holds the weights
+    int32_t n_layers, n_embd, n_vocab, n_ctx_train, n_heads, n_kv_heads, head_dim, n_ff;
+    int32_t n_experts, n_experts_used; // 0: dense
+    int32_t has_tokenizer;
+    int32_t is_encoder;       // gives embeddings, not text
+    uint64_t n_params;
+    uint64_t weight_size;     // bytes of all tensors
+    uint64_t active_weight_size; // bytes that one decoded token reads
+    uint64_t file_size;
+    uint64_t owned_size;      // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
+} tn_model_info;
+TN_API void tn_model_info_get(const tn_model *model, tn_model_info *info);
+
+// --- a model without a file, for measuring -------------------------------------------------------------
+
+typedef struct tn_model_shape {
+    size_t struct_size;
+    const char *arch;  // "llama", "qwen3", "qwen3moe", ...
+    int32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab, n_ctx;
+    int32_t n_experts, n_experts_used, n_ff_expert; // 0: dense
+    int32_t tied;      // non-zero: the head is the embedding table
+    const char *type;  // a tensor type ("Q8_0") or a mix ("Q4_K_M")
+    uint32_t seed;
+} tn_model_shape;
+// Known shapes: "llama-8b", "llama-1b", "qwen3-0.6b", "qwen3moe-30b-a3b". TN_ERR_ARG names them.
+TN_API TN_MUST_USE tn_status tn_model_shape_get(tn_context *ctx, const char *name, tn_model_shape *out);
+// Random weights of that shape in memory.
+TN_API TN_MUST_USE tn_status tn_model_create_random(tn_context *ctx, const tn_model_shape *shape,
+                                                    const tn_model_config *cfg, tn_model **out);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions: a model with its cache; feeding tokens, reading logits, generating text.
+//
+//     tn_session *s;
+//     tn_session_create(model, NULL, &s);
+//     tn_generation *g;
+//     tn_generation_create(s, NULL, &g);
+//     tn_generation_prompt(g, ids, n_ids);
+//     for (;;) {
+//         tn_piece piece;
+//         if (tn_generation_step(g, &piece) != TN_OK) ...
+//         fwrite(piece.text, 1, piece.n_text, stdout);
+//         if (piece.stop != TN_STOP_NONE) break;
+//     }
+//     tn_generation_destroy(&g);
+//     tn_session_destroy(&s);
+//
+// A session belongs to one thread at a time; only tn_session_cancel may come from any thread or from a
+// signal handler.
+#ifndef TENON_SESSION_H
+#define TENON_SESSION_H
+
+#include <tenon/model.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_session tn_session;
+
+typedef struct tn_session_config {
+    size_t struct_size;
+    int32_t n_ctx;       // tokens that the cache holds in all; 0 (default): min(trained context, 4096)
+    int32_t n_batch;     // tokens that are fed at a time, 1..65536; default 512
+    int32_t n_seq;       // sequences, 1..256; default 1
+    tn_dtype cache_type_k, cache_type_v; // F32, F16 (default), BF16, Q8_0, Q4_0
+    int32_t fusion;      // default 1
+    tn_progress_fn progress; // tokens done and in all while a prompt is fed; default NULL
+    void *progress_user;
+} tn_session_config;
+TN_API void tn_session_config_default(tn_session_config *cfg);
+
+// Bytes that a session will take: cache, activations, kernel scratch, inputs, host copies.
+typedef struct tn_session_memory {
+    uint64_t cache, arena, scratch, other, total;
+} tn_session_memory;
+// Plans without allocating the cache; works on metadata-only models. cfg may be NULL.
+TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out);
+
+// cfg may be NULL. All memory is reserved here: later calls never run out of it.
+// TN_ERR_ARG, TN_ERR_MEMORY, TN_ERR_STATE (metadata-only model), TN_ERR_UNSUPPORTED.
+TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_session **out);
+TN_API void tn_session_destroy(tn_session **session);
+TN_API int32_t tn_session_n_ctx(const tn_session *session);
+TN_API int32_t tn_session_n_batch(const tn_session *session);
+
+enum { TN_OUTPUT_NONE, TN_OUTPUT_LAST, TN_OUTPUT_ALL };
+typedef struct tn_feed {
+    int32_t seq;           // 0 .. n_seq-1
+    int32_t n_tokens;
+    const int32_t *tokens;
+    int32_t outputs;       // TN_OUTPUT_*: which tokens' logits are wanted
+} tn_feed;
+// Appends tokens to one or more different sequences in one pass; together at most n_batch tokens.
+// On any failure the sequences are as before. TN_ERR_CONTEXT_FULL: the cache has no room for them;
+// TN_ERR_ARG: a token outside the vocabulary, or a bad sequence; TN_ERR_CANCELLED.
+TN_API TN_MUST_USE tn_status tn_session_eval(tn_session *session, const tn_feed *feeds, int32_t n_feeds);
+// Appends any number of tokens to one sequence, n_batch at a time; logits of the last token are kept.
+// Cancelled or failed: the sequence keeps what complete batches added.
+TN_API TN_MUST_USE tn_status tn_session_feed(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n);
+// Logits of output row i of the last eval, in the order of the feeds: n_vocab floats, valid until the
+// next call. NULL if there is no such row.
+TN_API const float *tn_session_logits(tn_session *session, int32_t i);
+TN_API int32_t tn_session_n_outputs(const tn_session *session);
+// Tokens in a sequence.
+TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
+// Cuts a sequence to n tokens (0: empties it); its cache blocks become free.
+TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
+// Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
+TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);
+// on = 1: the running and every following eval ends with TN_ERR_CANCELLED, until on = 0.
+// May be called from any thread and from a signal handler.
+TN_API void tn_session_cancel(tn_session *session, int32_t on);
+
+// Times of the steps of the last eval, for profiles. on = 1 starts recording.
+TN_API void tn_session_profile(tn_session *session, int32_t on);
+// Step i of the plan used last: op, kernel and value name, nanoseconds since recording began. Returns 0
+// past the end.
+typedef struct tn_step_time {
+    const char *op, *kernel, *name;
+    uint64_t ns;
+} tn_step_time;
+TN_API int32_t tn_session_step_time(const tn_session *session, int32_t i, tn_step_time *out);
+// The plan for n tokens of one sequence as text (format: TN_PLAN_* of graph.h); works on metadata-only
+// models, reads no weights. cfg may be NULL; freed by tn_text_free.
+TN_API TN_MUST_USE tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens,
+                                                int32_t format, char **out);
+// Nanoseconds of host work per decode step (inputs, submission, reading) with all kernels left out.
+TN_API TN_MUST_USE tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, double *ns_per_step);
+
+// --- sampling --------------------------------------------------------------------------------------
+
+typedef struct tn_sampling {
+    size_t struct_size;
+    float temperature;     // 0: greedy; default 0.8
+    int32_t top_k;         // 0: off; default 40
+    float top_p;           // 1: off; default 0.95
+    float min_p;           // 0: off; default 0.05
+    float repeat_penalty;  // 1: off (default); divides positive and multiplies negative logits
+    float presence_penalty, frequency_penalty; // 0: off (default); subtracted from logits
+    int32_t penalty_last_n; // tokens looked back for penalties; default 64, -1: all
+    uint64_t seed;         // same seed, same text; default 0 is a seed like any other
+    const int32_t *bias_tokens; // logit bias: n_bias pairs, read when the generation is created
+    const float *bias_values;
+    int32_t n_bias;
+} tn_sampling;
+TN_API void tn_sampling_default(tn_sampling *s);
+
+enum {
+    TN_STOP_NONE,
+    TN_STOP_END,       // end-of-generation token
+    TN_STOP_STRING,    // a stop string
+    TN_STOP_LIMIT,     // max_tokens
+    TN_STOP_CONTEXT,   // the context is full
+    TN_STOP_CANCELLED, // tn_session_cancel
+};
+
+typedef struct tn_generation_config {
+    size_t struct_size;
+    tn_sampling sampling;
+    int32_t seq;                // sequence of the session; default 0
+    int32_t max_tokens;         // -1 (default): until something else stops it
+    const char *const *stops;   // stop strings; never part of the text. Default none
+    int32_t n_stops;
+    int32_t ignore_end;         // non-zero: end-of-generation tokens do not stop
+    int32_t print_special;      // non-zero: special tokens appear in the text
+} tn_generation_config;
+TN_API void tn_generation_config_default(tn_generation_config *cfg);
+
+typedef struct tn_generation tn_generation;
+// cfg may be NULL. The session must outlive the generation. Works without a tokenizer: then no text comes.
+TN_API TN_MUST_USE tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg, tn_generation **out);
+TN_API void tn_generation_destroy(tn_generation **generation);
+// Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew.
+TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n);
+
+typedef struct tn_piece {
+    int32_t token;    // chosen token, -1 if generation stopped before one was chosen
+    const char *text; // complete characters that became certain with this token; valid until the next call
+    size_t n_text;
+    int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece
+    float logprob;    // natural log of the token's probability under the model (before sampling filters)
+} tn_piece;
+// Chooses one token and evaluates it when the next is asked for. Cancellation and a full context are
+// stop reasons, not failures.
+TN_API TN_MUST_USE tn_status tn_generation_step(tn_generation *g, tn_piece *out);
+
+typedef struct tn_generation_stats {
+    int32_t n_prompt, n_generated;
+    uint64_t prompt_ns, generate_ns, first_token_ns; // since the last prompt call
+} tn_generation_stats;
+TN_API void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention over the paged cache: projections, QK-norm, RoPE, cache write, attention, output projection.
+#include "models/builder.h"
+
+#include <stdio.h>
+
+typedef struct qkv {
+    tn_tensor *q, *k, *v; // [T, heads, head size]
+} qkv;
+
+static tn_tensor *heads(tn_builder *b, tn_tensor *x, int64_t n_heads, int64_t dim)
+{
+    return tn_op_reshape(b->g, x, 3, (int64_t[]){b->key->n_tokens, n_heads, dim});
+}
+
+static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
+{
+    const tn_config *c = b->c;
+    int64_t n_embd = c->n_embd, d = c->head_dim, dv = c->head_dim_v;
+    int64_t n_heads = c->layers[layer].n_heads, n_kv = c->layers[layer].n_kv_heads;
+    qkv r;
+    if (tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
+        tn_tensor *all = tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd);
+        r.q = tn_op_slice(b->g, all, 1, 0, n_heads * d);
+        r.k = tn_op_slice(b->g, all, 1, n_heads * d, n_kv * d);
+        r.v = tn_op_slice(b->g, all, 1, (n_heads + n_kv) * d, n_kv * dv);
+    } else {
+        r.q = tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd);
+        r.k = tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd);
+        r.v = tn_builder_linear(b, layer, "attn_v", h, n_kv * dv, n_embd);
+    }
+    r.q = heads(b, r.q, n_heads, d);
+    r.k = heads(b, r.k, n_kv, d);
+    r.v = heads(b, r.v, n_kv, dv);
+    return r;
+}
+
+static tn_tensor *norm_and_rotate(tn_builder *b, int32_t layer, tn_tensor *x, const char *norm)
+{
+    const tn_config *c = b->c;
+    tn_tensor *w = tn_builder_weight(b, layer, norm, TN_WEIGHT_OPTIONAL, 1, c->head_dim, 0, 0);
+    if (w) x = tn_op_rms_norm(b->g, x, w, c->eps);
+    const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
+    return rope->n_rot > 0 ? tn_op_rope(b->g, x, b->positions, b->rope_factors, rope) : x;
+}
+
+static tn_tensor *cache(tn_builder *b, int32_t layer, char which, tn_dtype type, int64_t dim, tn_tensor *x)
+{
+    char name[32];
+    snprintf(name, sizeof name, "cache_%c.%d", which, layer);
+    // Rows are padded to whole quantisation blocks.
+    int64_t block = tn_dtype_block_elems(type), row = (dim + block - 1) / block * block;
+    int64_t shape[4] = {b->setup->n_blocks, b->c->layers[layer].n_kv_heads, b->setup->block_size, row};
+    tn_tensor *state = tn_graph_state(b->g, name, type, 4, shape);
+    return tn_op_cache_write(b->g, state, x, b->slots);
+}
+
+tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
+{
+    const tn_config *c = b->c;
+    const tn_layer_config *l = &c->layers[layer];
+    qkv x = project(b, layer, h);
+    x.q = norm_and_rotate(b, layer, x.q, "attn_q_norm.weight");
+    x.k = norm_and_rotate(b, layer, x.k, "attn_k_norm.weight");
+    if (b->q_scale) x.q = tn_op_mul(b->g, x.q, b->q_scale);
+    tn_attention_args args = {
+        .q = x.q,
+        .k = cache(b, layer, 'k', b->setup->cache_type_k, c->head_dim, x.k),
+        .v = cache(b, layer, 'v', b->setup->cache_type_v, c->head_dim_v, x.v),
+        .q_start = b->q_start,
+        .kv_len = b->kv_len,
+        .block_table = b->block_table,
+    };
+    tn_attention_params p = {
+        .scale = c->attn_scale,
+        .causal = 1,
+        .window = l->sliding ? c->window : 0,
+        .softcap = c->attn_softcap,
+        .max_bias = c->max_bias,
+    };
+    int64_t width = (int64_t)l->n_heads * c->head_dim_v;
+    tn_tensor *y = tn_op_attention(b->g, &args, &p);
+    if (y && tn_tensor_dim(y, 2) != c->head_dim_v)
+        y = tn_op_copy(b->g, tn_op_slice(b->g, y, 2, 0, c->head_dim_v), TN_TYPE_F32);
+    y = tn_op_reshape(b->g, y, 2, (int64_t[]){b->key->n_tokens, width});
+    if (select) y = tn_builder_out_rows(b, y);
+    return tn_builder_linear(b, layer, "attn_output", y, c->n_embd, width);
+}

@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening a model: metadata, hyper-parameters, tokenizer, weights as views of the mapped file.
+#include "models/model.h"
+
+#include "models/decoder.h"
+#include "ops/quant.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+void tn_model_config_default(tn_model_config *cfg)
+{
+    *cfg = (tn_model_config){.struct_size = sizeof *cfg};
+}
+
+void tn_model_unref(tn_model **model)
+{
+    if (!model || !*model) return;
+    tn_model *m = *model;
+    *model = NULL;
+    // acq_rel: the last owner sees what the others did before they let go.
+    if (atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
+    tn_context *ctx = m->ctx;
+    if (m->weights)
+        for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) tn_buffer_destroy(&m->weights[i].buffer);
+    tn_free(ctx, m->weights);
+    tn_tokenizer_destroy(&m->tokenizer);
+    tn_config_fini(ctx, &m->config);
+    tn_gguf_close(&m->gguf);
+    tn_arena_fini(&m->arena);
+    tn_free(ctx, m->owned_file);
+    tn_free(ctx, m);
+}
+
+tn_model *tn_model_ref(tn_model *model)
+{
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+    return model;
+}
+
+static tn_status choose_device(tn_model *m, tn_device *wanted)
+{
+    m->device = wanted;
+    // Without a wish: the first device that computes something.
+    for (int32_t i = 0; !m->device && i < tn_context_n_devices(m->ctx); i++) {
+        tn_device *d = tn_context_device_get(m->ctx, i);
+        if (d->backend != &tn_backend_null) m->device = d;
+    }
+    return m->device ? TN_OK : tn_fail(m->ctx, TN_ERR_DEVICE, "no device");
+}
+
+// One-dimensional tensors of other float types as F32 in the arena.
+static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, tn_weight *w)
+{
+    tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
+    if (!to_f32) return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a vector of %s", t->name, tn_dtype_name(t->dtype));
+    w->dtype = TN_TYPE_F32;
+    if (m->metadata_only) return TN_OK;
+    float *values = tn_arena_array(&m->arena, (size_t)t->ne[0], sizeof *values);
+    if (!values) return TN_ERR_MEMORY;
+    to_f32(t->data, values, t->ne[0]);
+    w->buffer = tn_buffer_borrow(m->device, values, (size_t)t->ne[0] * sizeof *values);
+    return TN_OK;
+}
+
+static tn_status make_weights(tn_model *m)
+{
+    int64_t n = tn_gguf_n_tensors(m->gguf);
+    m->weights = tn_calloc(m->ctx, (size_t)n + 1, sizeof *m->weights);
+    if (!m->weights) return TN_ERR_MEMORY;
+    if (!m->device->host_memory && !m->metadata_only)
+        return tn_fail(m->ctx, TN_ERR_UNSUPPORTED, "weights on %s", m->device->name);
+    for (int64_t i = 0; i < n; i++) {
+        const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
+        tn_weight *w = &m->weights[i];
+        *w = (tn_weight){.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims};
+        memcpy(w->ne, t->ne, sizeof w->ne);
+        if (t->n_dims == 1 && t->dtype != TN_TYPE_F32) {
+            tn_status status = convert_vector(m, t, w);
+            if (status != TN_OK) return status;
+        } else if (!m->metadata_only) {
+            w->buffer = tn_buffer_borrow(m->device, t->data, t->size);
+        }
+    }
+    return TN_OK;
+}
+
+static tn_status read_name(tn_model *m)
+{
+    tn_gguf_str name = {"", 0};
+    tn_status status = tn_gguf_get_str(m->gguf, "general.name", &name);
+    if (status != TN_OK) return status;
+    char *copy = tn_arena_alloc(&m->arena, name.size + 1);
+    if (!copy) return TN_ERR_MEMORY;
+    memcpy(copy, name.data, name.size);
+    m->name = copy;
+    return TN_OK;
+}
+
+static tn_status load(tn_model *m, const tn_model_config *cfg)
+{
+    tn_status status = choose_device(m, cfg->device);
+    if (status == TN_OK) status = tn_config_read(m->ctx, m->gguf, &m->config);
+    if (status == TN_OK) status = read_name(m);
+    if (status == TN_OK) status = tn_tokenizer_create(m->ctx, m->gguf, cfg->pre, &m->tokenizer);
+    if (status == TN_OK && cfg->check_tensors) status = tn_gguf_check_data(m->gguf);
+    if (status == TN_OK) status = make_weights(m);
+    // A plan for one token: every tensor the architecture needs is there and has the right shape.
+    if (status == TN_OK) status = tn_decoder_check(m);
+    if (status == TN_OK && cfg->progress && cfg->progress(cfg->progress_user, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf)))
+        status = tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
+    return status;
+}
+
+static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model **out, tn_model_config *cfg)
+{
+    tn_model_config_default(cfg);
+    if (given) memcpy(cfg, given, TN_MIN(given->struct_size, sizeof *cfg));
+    tn_model *m = tn_calloc(ctx, 1, sizeof *m);
+    if (!m) return TN_ERR_MEMORY;
+    m->ctx = ctx;
+    m->metadata_only = cfg->metadata_only != 0;
+    atomic_init(&m->refs, 1);
+    tn_arena_init(&m->arena, ctx);
+    *out = m;
+    return TN_OK;
+}
+
+static tn_status finish(tn_model *m, tn_status status, const char *name, const tn_model_config *cfg, size_t before, tn_model **out)
+{
+    if (status == TN_OK) {
+        status = load(m, cfg);
+        if (status != TN_OK && status != TN_ERR_CANCELLED && status != TN_ERR_MEMORY) status = tn_fail_at(m->ctx, status, "%s", name);
+    }
+    if (status != TN_OK) {
+        tn_model_unref(&m);
+        return status;
+    }
+    m->owned_size = tn_context_memory(m->ctx) - before;
+    *out = m;
+    return TN_OK;
+}
+
+tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *given, tn_model **out)
+{
+    tn_model_config cfg;
+    tn_model *m;
+    size_t before = tn_context_memory(ctx);
+    tn_status status = create(ctx, given, &m, &cfg);
+    if (status != TN_OK) return status;
+    status = tn_gguf_open(ctx, path, &m->gguf);
+    return finish(m, status, path, &cfg, before, out);
+}
+
+tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, const char *name,
+                               const tn_model_config *given, tn_model **out)
+{
+    tn_model_config cfg;
+    tn_model *m;
+    size_t before = tn_context_memory(ctx);
+    tn_status status = create(ctx, given, &m, &cfg);
+    if (status != TN_OK) {
+        tn_free(ctx, take_data);
+        return status;
+    }
+    m->owned_file = take_data;
+    status = tn_gguf_open_memory(ctx, take_data, size, name, &m->gguf);
+    return finish(m, status, name, &cfg, before, out);
+}
+
+tn_context *tn_model_context(const tn_model *m)
+{
+    return m->ctx;
+}
+
+const tn_gguf *tn_model_gguf(const tn_model *m)
+{
+    return m->gguf;
+}
+
+const tn_tokenizer *tn_model_tokenizer(const tn_model *m)
+{
+    return m->tokenizer;
+}
+
+const tn_config *tn_model_config_of(const tn_model *m)
+{
+    return &m->config;
+}
+
+int32_t tn_model_find_weight(const tn_model *m, const char *name)
+{
+    const tn_gguf_tensor *t = tn_gguf_find_tensor(m->gguf, name);
+    return t ? (int32_t)(t - tn_gguf_tensor_at(m->gguf, 0)) : -1;
+}
+
+// Bytes that one decoded token reads: everything but the embedding table (one row) and the experts that
+// are not chosen. The table counts in full when it is the head too.
+static uint64_t active_size(const tn_model *m, const tn_gguf_tensor *t, bool tied)
+{
+    bool embeddings = strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;
+    if (embeddings && !(tied && t->name[0] == 't')) return t->size / (uint64_t)t->ne[0];
+    if (t->n_dims == 3 && m->config.n_experts > 0)
+        return t->size / (uint64_t)m->config.n_experts * (uint64_t)m->config.n_experts_used;
+    return t->size;
+}
+
+void tn_model_info_get(const tn_model *m, tn_model_info *info)
+{
+    const tn_config *c = &m->config;
+    *info = (tn_model_info){
+        .arch = c->arch->name, .name = m->name, .device = m->device->name,
+        .n_layers = c->n_layers, .n_embd = c->n_embd, .n_vocab = c->n_vocab, .n_ctx_train = c->n_ctx_train,
+        .n_heads = c->layers[0].n_heads, .n_kv_heads = c->layers[0].n_kv_heads, .head_dim = c->head_dim,
+        .n_ff = c->layers[0].n_ff, .n_experts = c->n_experts, .n_experts_used = c->n_experts_used,
+        .has_tokenizer = m->tokenizer != NULL, .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
+    };
+    bool tied = tn_model_find_weight(m, "output.weight") < 0;
+    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) {
+        const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
+        uint64_t n = 1;
+        for (int32_t d = 0; d < t->n_dims; d++) n *= (uint64_t)t->ne[d];
+        info->n_params += n;
+        info->weight_size += t->size;
+        info->active_weight_size += active_size(m, t, tied);
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of a model, for the models layer.
+#ifndef TN_MODELS_MODEL_H
+#define TN_MODELS_MODEL_H
+
+#include "core/arena.h"
+#include "core/device.h"
+#include "models/config.h"
+#include "models/text/tokenizer.h"
+
+#include <tenon/model.h>
+
+// A tensor as the graph sees it: type and shape of the file, but one-dimensional tensors are F32 always.
+typedef struct tn_weight {
+    const char *name;
+    tn_dtype dtype;
+    int32_t n_dims;
+    int64_t ne[TN_MAX_DIMS]; // outermost first, n_dims entries
+    tn_buffer buffer;        // empty in metadata-only models
+} tn_weight;
+
+struct tn_model {
+    _Atomic int32_t refs;
+    tn_context *ctx;
+    tn_device *device;
+    tn_gguf *gguf;
+    void *owned_file; // bytes of a model made in memory, else NULL
+    tn_config config;
+    tn_tokenizer *tokenizer; // NULL: none in the file
+    tn_weight *weights;      // one per tensor of the file, in its order
+    tn_arena arena;          // converted vectors, strings
+    const char *name;
+    bool metadata_only;
+    size_t owned_size;
+};
+
+// Takes the bytes (from tn_alloc) whatever the outcome.
+TN_MUST_USE tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, const char *name,
+                                           const tn_model_config *cfg, tn_model **out);
+
+tn_context *tn_model_context(const tn_model *m);
+const tn_gguf *tn_model_gguf(const tn_model *m);
+const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
+const tn_config *tn_model_config_of(const tn_model *m);
+// Index of a weight by name, -1 if absent.
+int32_t tn_model_find_weight(const tn_model *m, const char *name);
+
+struct tn_session;
+tn_model *tn_session_model(const struct tn_session *s);
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The paged store of K and V: fixed-size blocks, sequences as lists of block ids, blocks shared between
+// sequences by reference counts. Nothing is allocated after creation.
+#ifndef TN_MODELS_CACHE_H
+#define TN_MODELS_CACHE_H
+
+#include "core/device.h"
+
+// Tokens per block: long enough that a (block, head) tile streams well, short enough that a sequence wastes
+// little at its end.
+enum { TN_CACHE_BLOCK = 64 };
+
+// One state tensor: K or V of a layer.
+typedef struct tn_cache_part {
+    size_t offset;     // into the buffer
+    size_t block_size; // bytes of one block
+} tn_cache_part;
+
+typedef struct tn_cache_seq {
+    int32_t *blocks; // ids, max_blocks of them
+    int32_t length;  // tokens
+} tn_cache_seq;
+
+typedef struct tn_cache {
+    tn_context *ctx;
+    tn_buffer buffer;
+    int32_t n_blocks, max_blocks, n_seq, n_parts, n_ctx;
+    tn_cache_part *parts;
+    int32_t *refs;     // per block
+    int32_t *free_ids; // stack
+    int32_t n_free;
+    tn_cache_seq *seqs;
+    int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
+    uint8_t *zeros; // one block of the largest part
+} tn_cache;
+
+// row_sizes: bytes of one token in each part. With `dry` the store itself is not allocated.
+TN_MUST_USE tn_status tn_cache_init(tn_cache *c, tn_device *device, int32_t n_ctx, int32_t n_seq, int32_t n_parts,
+                                    const size_t *row_sizes, bool dry);
+void tn_cache_fini(tn_cache *c);
+size_t tn_cache_size(int32_t n_ctx, int32_t n_seq, int32_t n_parts, const size_t *row_sizes);
+int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
+
+// Makes room for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: nothing changed.
+TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);
+void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
+TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
+// Slot of a position: block id * TN_CACHE_BLOCK + index.
+int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position);
+
+#endif

@@ -1,0 +1,372 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Generating text: one token per step, its bytes through the stop strings and the UTF-8 border to the
+// caller. The chosen token is evaluated when the next one is asked for, so that the last costs nothing; the
+// sequence then is one token shorter than what was chosen.
+#include "core/arena.h"
+#include "models/model.h"
+#include "models/run/sampler.h"
+#include "models/text/tokenizer.h"
+
+#include <string.h>
+#include <tenon/session.h>
+
+// A stop string as an automaton (Knuth, Morris, Pratt 1977): each byte of the stream is looked at once,
+// and `matched` is how much of the stream's end could still become the string.
+typedef struct stop_string {
+    const char *text;
+    int32_t *border; // [size] longest proper prefix of text[0..i] that also ends it
+    int32_t size, matched;
+} stop_string;
+
+struct tn_generation {
+    tn_session *session;
+    tn_context *ctx;
+    const tn_tokenizer *tokenizer; // NULL: no text
+    tn_generation_config cfg;
+    tn_sampler *sampler;
+    tn_arena arena;
+    stop_string *stops; // [cfg.n_stops]
+    int32_t n_ctx, n_vocab;
+    float *prompt_logits; // [n_vocab] other sequences may be fed before the first step
+    bool use_prompt_logits;
+    bool ready;      // between a prompt and the piece that stops
+    bool drop_space; // the next text loses its leading space
+    int32_t pending; // chosen but not evaluated, -1 none
+    tn_strbuf text;  // bytes given out with the last piece, then bytes held back
+    size_t n_released;
+    tn_generation_stats stats;
+};
+
+enum { STOPS_MAX = 1024, STOP_SIZE_MAX = 65536, SEQ_MAX = 255 };
+
+// clang-format off
+static const tn_param_range generation_ranges[] = {
+    {"seq",        offsetof(tn_generation_config, seq),        true,  0, SEQ_MAX},
+    {"max_tokens", offsetof(tn_generation_config, max_tokens), true, -1, INT32_MAX},
+    {"n_stops",    offsetof(tn_generation_config, n_stops),    true,  0, STOPS_MAX},
+};
+// clang-format on
+
+void tn_generation_config_default(tn_generation_config *cfg)
+{
+    *cfg = (tn_generation_config){.struct_size = sizeof *cfg, .max_tokens = -1};
+    tn_sampling_default(&cfg->sampling);
+}
+
+// --- stop strings ------------------------------------------------------------------------------------
+
+static int32_t stop_advance(const stop_string *s, int32_t matched, char byte)
+{
+    while (matched > 0 && s->text[matched] != byte) matched = s->border[matched - 1];
+    return matched + (s->text[matched] == byte);
+}
+
+static tn_status stop_init(tn_generation *g, int32_t i, const char *text)
+{
+    stop_string *s = &g->stops[i];
+    size_t size = text ? strlen(text) : 0;
+    if (size == 0 || size > STOP_SIZE_MAX)
+        return tn_fail(g->ctx, TN_ERR_ARG, "generation: stops[%d] has %zu bytes, allowed 1..%d", (int)i, size,
+                       (int)STOP_SIZE_MAX);
+    s->text = tn_arena_strdup(&g->arena, text);
+    s->border = tn_arena_array(&g->arena, size, sizeof *s->border);
+    if (!s->text || !s->border) return TN_ERR_MEMORY;
+    s->size = (int32_t)size;
+    for (int32_t k = 1; k < s->size; k++) s->border[k] = stop_advance(s, s->border[k - 1], s->text[k]);
+    return TN_OK;
+}
+
+// Takes the bytes from `start` on. True when a stop string is complete: *cut is where it begins. What
+// completes first counts, whatever the borders of tokens; then the longest.
+static bool stops_scan(tn_generation *g, size_t start, size_t *cut)
+{
+    for (size_t pos = start; pos < g->text.size; pos++) {
+        int32_t longest = 0;
+        for (int32_t i = 0; i < g->cfg.n_stops; i++) {
+            stop_string *s = &g->stops[i];
+            s->matched = stop_advance(s, s->matched, g->text.data[pos]);
+            if (s->matched == s->size) longest = TN_MAX(longest, s->size);
+        }
+        if (longest == 0) continue;
+        *cut = pos + 1 - (size_t)longest;
+        return true;
+    }
+    return false;
+}
+
+// Bytes at the end of the text that may be the beginning of a stop string.
+static size_t stops_held(const tn_generation *g)
+{
+    int32_t held = 0;
+    for (int32_t i = 0; i < g->cfg.n_stops; i++) held = TN_MAX(held, g->stops[i].matched);
+    return (size_t)held;
+}
+
+// --- creation ----------------------------------------------------------------------------------------
+
+// The longest text that can wait at once: a token behind a nearly complete stop string behind a nearly
+// complete character.
+static tn_status reserve_text(tn_generation *g)
+{
+    static const char zeros[64];
+    size_t token = 0, stop = 0;
+    int32_t n = g->tokenizer ? tn_tokenizer_n_tokens(g->tokenizer) : 0;
+    for (int32_t i = 0; i < n; i++) token = TN_MAX(token, tn_tokenizer_text(g->tokenizer, i).size);
+    for (int32_t i = 0; i < g->cfg.n_stops; i++) stop = TN_MAX(stop, (size_t)g->stops[i].size);
+    while (g->text.status == TN_OK && g->text.size < token + stop + 4)
+        tn_strbuf_append(&g->text, zeros, sizeof zeros);
+    tn_strbuf_clear(&g->text);
+    return g->text.status;
+}
+
+static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
+{
+    tn_generation_config_default(&g->cfg);
+    if (cfg && cfg->struct_size < sizeof g->cfg)
+        return tn_fail(g->ctx, TN_ERR_ARG,
+                       "generation: struct_size is %zu, start from tn_generation_config_default",
+                       cfg->struct_size);
+    if (cfg) g->cfg = *cfg;
+    tn_status status =
+        tn_params_check(g->ctx, "generation", &g->cfg, generation_ranges, TN_COUNT(generation_ranges));
+    if (status == TN_OK && g->cfg.n_stops > 0 && !g->cfg.stops)
+        status =
+            tn_fail(g->ctx, TN_ERR_ARG, "generation: n_stops is %d, but stops is NULL", (int)g->cfg.n_stops);
+    return status;
+}
+
+static tn_status prepare(tn_generation *g)
+{
+    tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
+    if (status != TN_OK) return status;
+    g->prompt_logits = tn_calloc(g->ctx, (size_t)g->n_vocab, sizeof *g->prompt_logits);
+    g->stops = tn_arena_array(&g->arena, (size_t)g->cfg.n_stops, sizeof *g->stops);
+    if (!g->prompt_logits || !g->stops) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < g->cfg.n_stops && status == TN_OK; i++) status = stop_init(g, i, g->cfg.stops[i]);
+    if (status == TN_OK) status = reserve_text(g);
+    g->cfg.stops = NULL;
+    g->cfg.sampling.bias_tokens = NULL;
+    g->cfg.sampling.bias_values = NULL;
+    return status;
+}
+
+tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg, tn_generation **out)
+{
+    tn_model *model = tn_session_model(session);
+    tn_context *ctx = tn_model_context(model);
+    tn_generation *g = tn_calloc(ctx, 1, sizeof *g);
+    if (!g) return TN_ERR_MEMORY;
+    tn_model_info info;
+    tn_model_info_get(model, &info);
+    g->session = session;
+    g->ctx = ctx;
+    g->tokenizer = tn_model_tokenizer(model);
+    g->n_ctx = tn_session_n_ctx(session);
+    g->n_vocab = info.n_vocab;
+    g->pending = -1;
+    tn_arena_init(&g->arena, ctx);
+    tn_strbuf_init(&g->text, ctx);
+    tn_status status = read_config(g, cfg);
+    if (status == TN_OK) status = prepare(g);
+    if (status != TN_OK) goto fail;
+    *out = g;
+    return TN_OK;
+fail:
+    tn_generation_destroy(&g);
+    return status;
+}
+
+void tn_generation_destroy(tn_generation **generation)
+{
+    if (!generation || !*generation) return;
+    tn_generation *g = *generation;
+    tn_strbuf_fini(&g->text);
+    tn_arena_fini(&g->arena);
+    tn_free(g->ctx, g->prompt_logits);
+    tn_sampler_destroy(&g->sampler);
+    tn_free(g->ctx, g);
+    *generation = NULL;
+}
+
+void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
+{
+    *out = g->stats;
+}
+
+// --- prompt ------------------------------------------------------------------------------------------
+
+static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    if (length < 0)
+        return tn_fail(g->ctx, TN_ERR_ARG, "generation: the session has no sequence %d", (int)g->cfg.seq);
+    if (n > 0 && !ids) return tn_fail(g->ctx, TN_ERR_ARG, "generation: %zu prompt tokens at NULL", n);
+    if (n == 0 && length == 0)
+        return tn_fail(g->ctx, TN_ERR_ARG,
+                       "generation: the prompt is empty and the sequence holds nothing; "
+                       "start with at least one token, such as the beginning-of-text token");
+    size_t room = (size_t)TN_MAX(g->n_ctx - length, 0);
+    if (n > room)
+        return tn_fail(g->ctx, TN_ERR_CONTEXT_FULL,
+                       "generation: a prompt of %zu tokens, but of the context of "
+                       "%d tokens %d are in use and %zu free",
+                       n, (int)g->n_ctx, (int)length, room);
+    return TN_OK;
+}
+
+// Whether nothing but the beginning-of-text token comes before the first generated token.
+static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    if (!g->tokenizer || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0) return false;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] != tn_tokenizer_special(g->tokenizer, TN_SPECIAL_BOS)) return false;
+    return true;
+}
+
+// Appends the prompt to the sequence, in place of a token that was chosen but never evaluated.
+static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    g->pending = -1;
+    tn_sampler_set_length(g->sampler, length);
+    tn_status status = tn_session_feed(g->session, g->cfg.seq, ids, (int32_t)n);
+    int32_t fed = tn_session_length(g->session, g->cfg.seq) - length; // fewer than n if it failed
+    for (int32_t i = 0; i < fed && (size_t)i < n; i++) tn_sampler_push(g->sampler, ids[i]);
+    g->stats.n_prompt = TN_MAX(fed, 0);
+    return status;
+}
+
+static tn_status keep_logits(tn_generation *g)
+{
+    const float *logits = tn_session_logits(g->session, 0);
+    if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
+    memcpy(g->prompt_logits, logits, (size_t)g->n_vocab * sizeof *logits);
+    g->use_prompt_logits = true;
+    return TN_OK;
+}
+
+tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
+{
+    uint64_t start = tn_time_ns();
+    int32_t length = tn_session_length(g->session, g->cfg.seq);
+    tn_status status = check_prompt(g, ids, n, length);
+    if (status != TN_OK) return status;
+    g->stats = (tn_generation_stats){0};
+    g->ready = false;
+    g->use_prompt_logits = false;
+    g->drop_space = starts_text(g, ids, n, length);
+    g->n_released = 0;
+    tn_strbuf_clear(&g->text);
+    for (int32_t i = 0; i < g->cfg.n_stops; i++) g->stops[i].matched = 0;
+    if (n > 0) status = feed_prompt(g, ids, n, length);
+    if (status == TN_OK && g->pending < 0) status = keep_logits(g);
+    g->stats.prompt_ns = tn_time_ns() - start;
+    g->ready = status == TN_OK;
+    return status;
+}
+
+// --- step --------------------------------------------------------------------------------------------
+
+// Evaluates the token chosen last. Cancellation and a full cache go to *stop.
+static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
+{
+    if (g->pending < 0) return TN_OK;
+    tn_status status = tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    if (status == TN_ERR_CANCELLED || status == TN_ERR_CONTEXT_FULL) {
+        *stop = status == TN_ERR_CANCELLED ? TN_STOP_CANCELLED : TN_STOP_CONTEXT;
+        return TN_OK;
+    }
+    if (status == TN_OK) g->pending = -1;
+    return status;
+}
+
+static tn_status choose(tn_generation *g, tn_piece *piece)
+{
+    const float *logits = g->use_prompt_logits ? g->prompt_logits : tn_session_logits(g->session, 0);
+    if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
+    tn_sampler_set_length(g->sampler, tn_session_length(g->session, g->cfg.seq));
+    tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    if (status != TN_OK) return status;
+    tn_sampler_push(g->sampler, piece->token);
+    g->pending = piece->token;
+    g->use_prompt_logits = false;
+    g->stats.n_generated++;
+    return TN_OK;
+}
+
+// The token's bytes behind those held back. A model may have more outputs than its tokenizer has tokens.
+static tn_status append_text(tn_generation *g, int32_t token)
+{
+    size_t start = g->text.size;
+    if (!g->tokenizer || token >= tn_tokenizer_n_tokens(g->tokenizer)) return TN_OK;
+    tn_status status = tn_tokenizer_piece(g->tokenizer, token, g->cfg.print_special != 0, &g->text);
+    if (status != TN_OK || !g->drop_space || g->text.size == start) return status;
+    g->drop_space = false;
+    if (g->text.data[start] != ' ') return TN_OK;
+    g->text.size--;
+    memmove(g->text.data + start, g->text.data + start + 1, g->text.size - start);
+    return TN_OK;
+}
+
+static bool at_limit(const tn_generation *g)
+{
+    return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
+}
+
+static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string_found)
+{
+    if (!g->cfg.ignore_end && g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token)) return TN_STOP_END;
+    if (string_found) return TN_STOP_STRING;
+    if (at_limit(g)) return TN_STOP_LIMIT;
+    return tn_session_length(g->session, g->cfg.seq) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
+}
+
+// Drops what the last piece gave out.
+static void forget_released(tn_generation *g)
+{
+    if (g->n_released == 0) return;
+    g->text.size -= g->n_released;
+    memmove(g->text.data, g->text.data + g->n_released, g->text.size);
+    g->n_released = 0;
+}
+
+static tn_status step(tn_generation *g, tn_piece *piece)
+{
+    bool string_found = false;
+    forget_released(g);
+    if (at_limit(g)) piece->stop = TN_STOP_LIMIT;
+    tn_status status = piece->stop == TN_STOP_NONE ? evaluate_pending(g, &piece->stop) : TN_OK;
+    size_t start = g->text.size, cut = 0;
+    if (status == TN_OK && piece->stop == TN_STOP_NONE) {
+        status = choose(g, piece);
+        if (status == TN_OK) status = append_text(g, piece->token);
+        if (status != TN_OK) return status;
+        string_found = stops_scan(g, start, &cut);
+        piece->stop = reason_to_stop(g, piece->token, string_found);
+    }
+    if (status != TN_OK) return status;
+    size_t n = string_found ? cut : g->text.size;
+    if (piece->stop == TN_STOP_NONE) n = tn_utf8_printable(g->text.data, n - stops_held(g));
+    piece->text = g->text.data;
+    piece->n_text = n;
+    // Behind a stop nothing is left to hold back.
+    g->n_released = piece->stop == TN_STOP_NONE ? n : g->text.size;
+    return TN_OK;
+}
+
+tn_status tn_generation_step(tn_generation *g, tn_piece *out)
+{
+    if (!g->ready)
+        return tn_fail(g->ctx, TN_ERR_STATE,
+                       "generation: it has stopped or not begun; call tn_generation_prompt");
+    uint64_t start = tn_time_ns();
+    tn_piece piece = {.token = -1, .stop = TN_STOP_NONE};
+    tn_status status = step(g, &piece);
+    g->stats.generate_ns += tn_time_ns() - start;
+    if (status != TN_OK) return status;
+    if (g->stats.first_token_ns == 0 && piece.token >= 0)
+        g->stats.first_token_ns = g->stats.prompt_ns + g->stats.generate_ns;
+    g->ready = piece.stop == TN_STOP_NONE;
+    *out = piece;
+    return TN_OK;
+}

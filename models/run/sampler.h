@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From logits to a token: logit bias, penalties, top-k, top-p, min-p, temperature, draw. A sampler belongs
+// to one thread at a time and allocates nothing after its creation.
+#ifndef TN_MODELS_SAMPLER_H
+#define TN_MODELS_SAMPLER_H
+
+#include "core/context.h"
+
+#include <tenon/session.h>
+
+typedef struct tn_sampler tn_sampler;
+
+// Allowed values of one field of a parameter struct. NaN is in no range.
+typedef struct tn_param_range {
+    const char *name;
+    size_t offset;
+    bool is_int; // int32_t, else float
+    double min, max;
+} tn_param_range;
+// TN_ERR_ARG naming the first field out of range: "sampling: top_p is 2, allowed 0..1".
+TN_MUST_USE tn_status tn_params_check(tn_context *ctx, const char *what, const void *params,
+                                      const tn_param_range *ranges, size_t n);
+// All fields of tn_sampling, the bias list included. top_k above n_vocab is allowed and means off.
+TN_MUST_USE tn_status tn_sampling_check(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab);
+
+// n_history: tokens that the list for the penalties can hold (the longest sequence). Copies the bias list.
+// TN_ERR_ARG, TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_sampler_create(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab,
+                                        int32_t n_history, tn_sampler **out);
+void tn_sampler_destroy(tn_sampler **sampler);
+
+// Chooses from n_vocab logits; does not push the token. NaN and -inf are never chosen; +inf counts as the
+// largest float. *logprob: natural log of the token's probability under the logits as they came.
+// TN_ERR_INTERNAL: no logit is above -inf. TN_ERR_ARG: the bias list excludes every token.
+TN_MUST_USE tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, float *logprob);
+
+// The list that the penalties look back over mirrors the sequence. -1 stands for a token that is not
+// known; tokens beyond n_history are not kept.
+void tn_sampler_push(tn_sampler *s, int32_t token);
+// Drops the newest tokens, or appends unknown ones, until there are n.
+void tn_sampler_set_length(tn_sampler *s, int32_t n);
+
+#endif

@@ -1,0 +1,381 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions: plans by shape, the cache, the inputs of a step. Steady decoding finds its plan, fills small
+// buffers, submits, and reads the logits; it records and allocates nothing.
+#include "models/run/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// Plans kept besides those of creation (decode, full batch): rests of prompts, batches of sequences.
+enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256 };
+
+void tn_session_config_default(tn_session_config *cfg)
+{
+    *cfg = (tn_session_config){
+        .struct_size = sizeof *cfg,
+        .n_batch = 512,
+        .n_seq = 1,
+        .cache_type_k = TN_TYPE_F16,
+        .cache_type_v = TN_TYPE_F16,
+        .fusion = 1,
+    };
+}
+
+// --- creation --------------------------------------------------------------------------------------
+
+static bool cache_type_known(tn_dtype t)
+{
+    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 || t == TN_TYPE_Q4_0;
+}
+
+static tn_status read_config(tn_model *m, const tn_session_config *given, tn_session_config *c)
+{
+    tn_session_config_default(c);
+    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
+    tn_context *ctx = m->ctx;
+    if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
+    if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
+    if ((m->config.arch->flags & TN_ARCH_POSITIONS) && c->n_ctx > m->config.n_ctx_train)
+        return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens: the model has %d learned positions", c->n_ctx, m->config.n_ctx_train);
+    if (c->n_batch < 1 || c->n_batch > MAX_BATCH) return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d", c->n_batch, MAX_BATCH);
+    if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
+    if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))
+        return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0", tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));
+    c->n_batch = TN_MIN(c->n_batch, c->n_ctx);
+    c->n_batch = TN_MAX(c->n_batch, c->n_seq);
+    return TN_OK;
+}
+
+// Bytes of one token in K and V of every layer: K of layer i is part 2i, V is part 2i+1.
+static tn_status part_sizes(const tn_session *s, size_t **out)
+{
+    const tn_config *c = &s->model->config;
+    size_t *rows = tn_calloc(s->ctx, (size_t)c->n_layers * 2, sizeof *rows);
+    if (!rows) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < c->n_layers; i++)
+        for (int32_t v = 0; v < 2; v++) {
+            tn_dtype type = v ? s->cfg.cache_type_v : s->cfg.cache_type_k;
+            int64_t block = tn_dtype_block_elems(type), dim = v ? c->head_dim_v : c->head_dim;
+            dim = (dim + block - 1) / block * block;
+            rows[2 * i + v] = tn_dtype_row_size(type, dim) * (size_t)c->layers[i].n_kv_heads;
+        }
+    *out = rows;
+    return TN_OK;
+}
+
+static tn_status make_host_arrays(tn_session *s)
+{
+    size_t n = (size_t)s->cfg.n_batch, n_seq = (size_t)s->cfg.n_seq;
+    size_t table = n_seq * (size_t)s->cache.max_blocks;
+    s->ints = tn_calloc(s->ctx, 4 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
+    s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
+    if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
+    s->tokens = s->ints;
+    s->positions = s->tokens + n;
+    s->slots = s->positions + n;
+    s->out_rows = s->slots + n;
+    s->q_start = s->out_rows + n;
+    s->kv_len = s->q_start + n_seq + 1;
+    s->table = s->kv_len + n_seq;
+    return TN_OK;
+}
+
+static tn_status make_shared_buffers(tn_session *s, const tn_plan *plan)
+{
+    s->n_devices = plan->n_devices;
+    s->arena = tn_calloc(s->ctx, (size_t)plan->n_devices, sizeof *s->arena);
+    s->scratch = tn_calloc(s->ctx, (size_t)plan->n_devices, sizeof *s->scratch);
+    if (!s->arena || !s->scratch) return TN_ERR_MEMORY;
+    for (int32_t d = 0; d < plan->n_devices; d++) {
+        s->arena_size += plan->arena_size[d];
+        s->scratch_size += plan->scratch_size[d];
+        if (s->dry) continue;
+        tn_status status = TN_OK;
+        if (plan->arena_size[d]) status = tn_buffer_create(plan->devices[d], plan->arena_size[d], &s->arena[d]);
+        if (status == TN_OK && plan->scratch_size[d])
+            status = tn_buffer_create(plan->devices[d], plan->scratch_size[d], &s->scratch[d]);
+        if (status != TN_OK) return status;
+    }
+    return TN_OK;
+}
+
+// Buffers first for the largest plan, then the plans themselves: what a session needs is there from now on.
+static tn_status reserve(tn_session *s)
+{
+    tn_plan_key full = {s->cfg.n_batch, 1, 1}, many = {s->cfg.n_seq, s->cfg.n_seq, s->cfg.n_seq}, one = {1, 1, 1};
+    tn_plan *plan = NULL;
+    tn_status status = tn_session_plan(s, &full, &plan);
+    if (status == TN_OK) status = make_shared_buffers(s, plan);
+    if (status == TN_OK && !s->dry) {
+        tn_session_slot *slot;
+        status = tn_session_find_slot(s, &full, &slot);
+        if (status == TN_OK && s->cfg.n_seq > 1) status = tn_session_find_slot(s, &many, &slot);
+        if (status == TN_OK) status = tn_session_find_slot(s, &one, &slot);
+    }
+    tn_plan_unref(&plan);
+    return status;
+}
+
+void tn_session_destroy(tn_session **session)
+{
+    if (!session || !*session) return;
+    tn_session *s = *session;
+    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) tn_session_drop_slot(&s->slots_of_plans[i]);
+    for (int32_t d = 0; d < s->n_devices; d++) {
+        if (s->arena) tn_buffer_destroy(&s->arena[d]);
+        if (s->scratch) tn_buffer_destroy(&s->scratch[d]);
+    }
+    tn_free(s->ctx, s->arena);
+    tn_free(s->ctx, s->scratch);
+    tn_free(s->ctx, s->ints);
+    tn_free(s->ctx, s->q_scale);
+    tn_free(s->ctx, s->logits_copy);
+    tn_free(s->ctx, s->step_ns);
+    tn_cache_fini(&s->cache);
+    tn_model_unref(&s->model);
+    tn_free(s->ctx, s);
+    *session = NULL;
+}
+
+tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry, tn_session **out)
+{
+    tn_context *ctx = model->ctx;
+    tn_session_config c;
+    tn_status status = read_config(model, cfg, &c);
+    if (status != TN_OK) return status;
+    tn_session *s = tn_calloc(ctx, 1, sizeof *s);
+    if (!s) return TN_ERR_MEMORY;
+    *s = (tn_session){.ctx = ctx, .model = tn_model_ref(model), .device = device, .cfg = c, .dry = dry};
+    atomic_init(&s->cancel, 0);
+    size_t *rows = NULL;
+    status = part_sizes(s, &rows);
+    if (status == TN_OK) {
+        s->cache_size = tn_cache_size(c.n_ctx, c.n_seq, 2 * model->config.n_layers, rows);
+        status = tn_cache_init(&s->cache, device, c.n_ctx, c.n_seq, 2 * model->config.n_layers, rows, dry);
+    }
+    tn_free(ctx, rows);
+    if (status == TN_OK) {
+        s->setup = (tn_decoder_setup){s->cache.n_blocks, TN_CACHE_BLOCK, s->cache.max_blocks, c.n_ctx, c.cache_type_k, c.cache_type_v};
+        status = make_host_arrays(s);
+    }
+    if (status == TN_OK) status = reserve(s);
+    if (status != TN_OK) tn_session_destroy(&s);
+    else *out = s;
+    return status;
+}
+
+tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_session **out)
+{
+    if (model->metadata_only) return tn_fail(model->ctx, TN_ERR_STATE, "the model was opened without its weights");
+    return tn_session_create_on(model, model->device, cfg, false, out);
+}
+
+// --- eval ------------------------------------------------------------------------------------------
+
+static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    int64_t total = 0;
+    if (n_feeds < 1 || n_feeds > s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "%d feeds for %d sequences", n_feeds, s->cfg.n_seq);
+    for (int32_t i = 0; i < n_feeds; i++) {
+        const tn_feed *f = &feeds[i];
+        if (f->seq < 0 || f->seq >= s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
+        if (f->n_tokens < 1) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
+        for (int32_t k = 0; k < i; k++)
+            if (feeds[k].seq == f->seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d is fed twice", f->seq);
+        for (int32_t k = 0; k < f->n_tokens; k++)
+            if (f->tokens[k] < 0 || f->tokens[k] >= s->model->config.n_vocab)
+                return tn_fail(s->ctx, TN_ERR_ARG, "token %d is outside the vocabulary of %d", f->tokens[k], s->model->config.n_vocab);
+        total += f->n_tokens;
+    }
+    if (total > s->cfg.n_batch) return tn_fail(s->ctx, TN_ERR_ARG, "%lld tokens at once, the batch takes %d", (long long)total, s->cfg.n_batch);
+    return TN_OK;
+}
+
+// architectures.md 5.2: queries get warmer with the position.
+static float query_scale(const tn_config *c, int32_t position)
+{
+    double steps = floor((double)position / c->n_ctx_original);
+    return (float)(1.0 + (double)c->temperature_scale * log(steps + 1.0));
+}
+
+// Lengthens the sequences and writes the step's inputs to the host arrays.
+static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key)
+{
+    int32_t t = 0, out = 0;
+    for (int32_t i = 0; i < n_feeds; i++) {
+        const tn_feed *f = &feeds[i];
+        int32_t first = s->cache.seqs[f->seq].length;
+        tn_status status = tn_cache_extend(&s->cache, f->seq, f->n_tokens);
+        if (status != TN_OK) {
+            while (i-- > 0) tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
+            return status;
+        }
+        s->q_start[i] = t;
+        s->kv_len[i] = first + f->n_tokens;
+        int32_t *row = s->table + (size_t)i * (size_t)s->cache.max_blocks;
+        memcpy(row, s->cache.seqs[f->seq].blocks, (size_t)s->cache.max_blocks * sizeof *row);
+        for (int32_t k = 0; k < f->n_tokens; k++, t++) {
+            s->tokens[t] = f->tokens[k];
+            s->positions[t] = first + k;
+            s->slots[t] = tn_cache_slot(&s->cache, f->seq, first + k);
+            if (s->model->config.temperature_scale != 0.0f) s->q_scale[t] = query_scale(&s->model->config, first + k);
+            bool wanted = f->outputs == TN_OUTPUT_ALL || (f->outputs == TN_OUTPUT_LAST && k + 1 == f->n_tokens);
+            if (wanted) s->out_rows[out++] = t;
+        }
+    }
+    s->q_start[n_feeds] = t;
+    *key = (tn_plan_key){t, n_feeds, out};
+    return TN_OK;
+}
+
+static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
+{
+    const tn_plan_key *k = &slot->key;
+    size_t t = (size_t)k->n_tokens, n_seq = (size_t)k->n_seq;
+    const struct {
+        int32_t input;
+        const void *data;
+        size_t size;
+    } rows[] = {
+        {slot->in_tokens, s->tokens, t * 4},
+        {slot->in_positions, s->positions, t * 4},
+        {slot->in_slots, s->slots, t * 4},
+        {slot->in_q_start, s->q_start, (n_seq + 1) * 4},
+        {slot->in_kv_len, s->kv_len, n_seq * 4},
+        {slot->in_table, s->table, n_seq * (size_t)s->cache.max_blocks * 4},
+        {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
+        {slot->in_q_scale, s->q_scale, t * 4},
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        if (rows[i].input < 0) continue;
+        tn_status status = tn_runner_write_at(slot->runner, rows[i].input, rows[i].data, rows[i].size);
+        if (status != TN_OK) return status;
+    }
+    return TN_OK;
+}
+
+static tn_status read_logits(tn_session *s, tn_session_slot *slot)
+{
+    s->n_outputs = slot->key.n_outputs;
+    s->logits = NULL;
+    if (s->n_outputs == 0) return TN_OK;
+    s->logits = tn_runner_output_data(slot->runner, slot->out_logits);
+    if (s->logits) return TN_OK;
+    size_t size = (size_t)s->n_outputs * (size_t)s->model->config.n_vocab * sizeof(float);
+    if (size > s->logits_size) {
+        tn_free(s->ctx, s->logits_copy);
+        s->logits_size = 0;
+        s->logits_copy = tn_alloc(s->ctx, size);
+        if (!s->logits_copy) return TN_ERR_MEMORY;
+        s->logits_size = size;
+    }
+    s->logits = s->logits_copy;
+    return tn_runner_read_at(slot->runner, slot->out_logits, 0, s->logits_copy, size);
+}
+
+static tn_status run(tn_session *s, const tn_plan_key *key)
+{
+    tn_session_slot *slot;
+    tn_status status = tn_session_find_slot(s, key, &slot);
+    if (status == TN_OK) status = tn_session_profile_room(s, slot);
+    if (status == TN_OK) status = write_inputs(s, slot);
+    if (status != TN_OK) return status;
+    tn_submit_options options = {.cancel = &s->cancel, .step_ns = s->profile ? s->step_ns : NULL};
+    status = tn_runner_submit(slot->runner, &options);
+    if (status == TN_OK) status = tn_runner_wait(slot->runner);
+    if (status == TN_OK) status = read_logits(s, slot);
+    return status;
+}
+
+tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    s->n_outputs = 0;
+    s->logits = NULL;
+    tn_plan_key key;
+    tn_status status = check_feeds(s, feeds, n_feeds);
+    if (status == TN_OK) status = fill_inputs(s, feeds, n_feeds, &key);
+    if (status != TN_OK) return status;
+    status = run(s, &key);
+    if (status == TN_OK) return TN_OK;
+    s->n_outputs = 0;
+    for (int32_t i = 0; i < n_feeds; i++)
+        tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
+    return status;
+}
+
+tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n)
+{
+    if (n < 1) return tn_fail(s->ctx, TN_ERR_ARG, "no tokens to feed");
+    if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx - s->cache.seqs[seq].length)
+        return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL, "%d tokens do not fit: the context holds %d, %d are in use", n,
+                       s->cfg.n_ctx, s->cache.seqs[seq].length);
+    for (int32_t at = 0; at < n;) {
+        int32_t k = TN_MIN(n - at, s->cfg.n_batch);
+        bool last = at + k == n;
+        tn_feed f = {seq, k, tokens + at, last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE};
+        tn_status status = tn_session_eval(s, &f, 1);
+        if (status != TN_OK) return status;
+        at += k;
+        if (s->cfg.progress && s->cfg.progress(s->cfg.progress_user, (uint64_t)at, (uint64_t)n) && !last)
+            return tn_fail(s->ctx, TN_ERR_CANCELLED, "cancelled");
+    }
+    return TN_OK;
+}
+
+// --- small ones ------------------------------------------------------------------------------------
+
+const float *tn_session_logits(tn_session *s, int32_t i)
+{
+    if (i < 0 || i >= s->n_outputs) return NULL;
+    return s->logits + (size_t)i * (size_t)s->model->config.n_vocab;
+}
+
+int32_t tn_session_n_outputs(const tn_session *s)
+{
+    return s->n_outputs;
+}
+
+int32_t tn_session_length(const tn_session *s, int32_t seq)
+{
+    return seq >= 0 && seq < s->cfg.n_seq ? s->cache.seqs[seq].length : 0;
+}
+
+int32_t tn_session_n_ctx(const tn_session *s)
+{
+    return s->cfg.n_ctx;
+}
+
+int32_t tn_session_n_batch(const tn_session *s)
+{
+    return s->cfg.n_batch;
+}
+
+tn_model *tn_session_model(const tn_session *s)
+{
+    return s->model;
+}
+
+tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
+{
+    if (seq < 0 || seq >= s->cfg.n_seq || n < 0 || n > s->cache.seqs[seq].length)
+        return tn_fail(s->ctx, TN_ERR_ARG, "cannot cut sequence %d to %d tokens", seq, n);
+    tn_cache_truncate(&s->cache, seq, n);
+    return TN_OK;
+}
+
+tn_status tn_session_branch(tn_session *s, int32_t from, int32_t to, int32_t n)
+{
+    bool ok = from >= 0 && from < s->cfg.n_seq && to >= 0 && to < s->cfg.n_seq && from != to && n >= 0 &&
+              n <= s->cache.seqs[from].length;
+    if (!ok) return tn_fail(s->ctx, TN_ERR_ARG, "cannot branch %d tokens of sequence %d to %d", n, from, to);
+    return tn_cache_branch(&s->cache, from, to, n);
+}
+
+void tn_session_cancel(tn_session *s, int32_t on)
+{
+    // Lock-free on every supported machine, so safe in a signal handler. Relaxed: it carries no data.
+    atomic_store_explicit(&s->cancel, on, memory_order_relaxed);
+}

@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading a vocabulary and asking about it.
+#include "models/text/tokenizer_impl.h"
+
+#include <string.h>
+
+// clang-format off
+static const tn_tokenizer_kind kinds[] = {
+    // model    pre       bos eos unk  add_bos space_prefix clean
+    {"llama",   "",        1,  2,  0,  true,   true,        false, tn_spm_load, tn_spm_encode, tn_spm_pair},
+    {"gpt2",    NULL,     11, 11, -1,  false,  false,       true,  tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    {"gemma4",  "gemma4", -1, -1, -1,  true,   false,       true,  tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+};
+// clang-format on
+
+// --- lists of ids ------------------------------------------------------------------------------------
+
+void tn_tokens_init(tn_tokens *t, tn_context *ctx)
+{
+    *t = (tn_tokens){.ctx = ctx};
+}
+
+void tn_tokens_fini(tn_tokens *t)
+{
+    tn_free(t->ctx, t->ids);
+    *t = (tn_tokens){.ctx = t->ctx};
+}
+
+tn_status tn_tokens_push(tn_tokens *t, int32_t id)
+{
+    if (t->count == t->capacity) {
+        if (t->capacity > SIZE_MAX / 16) return tn_fail(t->ctx, TN_ERR_MEMORY, "too many tokens");
+        size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
+        int32_t *ids = tn_realloc(t->ctx, t->ids, t->count * sizeof *ids, capacity * sizeof *ids);
+        if (ids == NULL) return TN_ERR_MEMORY;
+        t->ids = ids;
+        t->capacity = capacity;
+    }
+    t->ids[t->count++] = id;
+    return TN_OK;
+}
+
+// --- loading -----------------------------------------------------------------------------------------
+
+static int32_t hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int32_t tn_byte_token_value(tn_gguf_str text)
+{
+    if (text.size != 6 || memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>') return -1;
+    int32_t high = hex_digit(text.data[3]), low = hex_digit(text.data[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static tn_status load_texts(tn_tokenizer *t, const tn_gguf *gguf)
+{
+    const tn_gguf_kv *kv = tn_gguf_find(gguf, "tokenizer.ggml.tokens");
+    if (kv == NULL || kv->type != TN_GGUF_ARRAY || kv->elem_type != TN_GGUF_STRING)
+        return tn_fail(t->ctx, TN_ERR_FORMAT, "tokenizer.ggml.tokens is missing or not an array of strings");
+    if (kv->count == 0 || kv->count > INT32_MAX / 4)
+        return tn_fail(t->ctx, TN_ERR_FORMAT, "tokenizer.ggml.tokens has %llu tokens",
+                       (unsigned long long)kv->count);
+    t->n_tokens = (int32_t)kv->count;
+    tn_status status = tn_text_map_init(&t->map, t->ctx, (size_t)kv->count + 512);
+    size_t cursor = 0;
+    for (int32_t i = 0; i < t->n_tokens && status == TN_OK; i++) {
+        tn_gguf_str text;
+        status = tn_gguf_array_next_str(gguf, kv, &cursor, &text);
+        if (status != TN_OK) break;
+        if (text.size == 0) {
+            text.data = tn_arena_printf(&t->arena, "[EMPTY_%d]", (int)i);
+            if (text.data == NULL) return TN_ERR_MEMORY;
+            text.size = strlen(text.data);
+        }
+        bool added;
+        int32_t index;
+        status = tn_text_map_add(&t->map, text, &index, &added);
+        if (status == TN_OK && !added)
+            return tn_fail(t->ctx, TN_ERR_FORMAT,
+                           "tokenizer.ggml.tokens: tokens %d and %d have the same text", (int)index, (int)i);
+        t->text_max = TN_MAX(t->text_max, text.size);
+    }
+    return status;
+}
+
+static tn_status load_types(tn_tokenizer *t, const tn_gguf *gguf)
+{
+    t->tokens = tn_arena_array(&t->arena, (size_t)t->n_tokens, sizeof *t->tokens);
+    if (t->tokens == NULL) return TN_ERR_MEMORY;
+    const tn_gguf_kv *kv = tn_gguf_find(gguf, "tokenizer.ggml.token_type");
+    if (kv != NULL && (kv->type != TN_GGUF_ARRAY || kv->count != (uint64_t)t->n_tokens))
+        return tn_fail(t->ctx, TN_ERR_FORMAT, "tokenizer.ggml.token_type: %llu values for %d tokens",
+                       (unsigned long long)kv->count, (int)t->n_tokens);
+    for (int32_t i = 0; i < t->n_tokens; i++) {
+        int64_t type = TN_TOKEN_NORMAL;
+        tn_status status = kv == NULL ? TN_OK : tn_gguf_array_i64(gguf, kv, (uint64_t)i, &type);
+        if (status != TN_OK) return status;
+        if (type < 0 || type >= TN_TOKEN_TYPE_COUNT)
+            return tn_fail(t->ctx, TN_ERR_FORMAT, "tokenizer.ggml.token_type: token %d has type %lld", (int)i,
+                           (long long)type);
+        if (type == TN_TOKEN_BYTE && tn_byte_token_value(t->map.texts[i]) < 0)
+            return tn_fail(t->ctx, TN_ERR_FORMAT, "token %d is a byte but its text is not <0xHH>", (int)i);
+        bool control = type == TN_TOKEN_CONTROL || type == TN_TOKEN_UNKNOWN;
+        t->tokens[i].type = (uint8_t)type;
+        t->tokens[i].attr = control ? TN_ATTR_CONTROL : type == TN_TOKEN_USER ? TN_ATTR_USER : 0;
+    }
+    return TN_OK;
+}
+
+static void find_byte_tokens(tn_tokenizer *t)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (uint32_t b = 0; b < 256; b++) {
+        char c = (char)b, text[6] = {'<', '0', 'x', hex[b >> 4], hex[b & 15], '>'};
+        t->char_token[b] = tn_tokenizer_find(t, &c, 1);
+        t->byte_token[b] = tn_tokenizer_find(t, text, sizeof text);
+        if (t->byte_token[b] < 0) t->byte_token[b] = t->char_token[b];
+    }
+}
+
+// Chooses the row of the pre-tokenizer: the caller's, else the file's, else "default" with a warning.
+static tn_status choose_pre(tn_tokenizer *t, const tn_gguf *gguf, const char *wanted)
+{
+    tn_gguf_str name = {"", 0};
+    tn_status status = TN_OK;
+    if (t->kind->pre != NULL)
+        name = (tn_gguf_str){t->kind->pre, strlen(t->kind->pre)};
+    else if (wanted != NULL)
+        name = (tn_gguf_str){wanted, strlen(wanted)};
+    else
+        status = tn_gguf_get_str(gguf, "tokenizer.ggml.pre", &name);
+    if (status == TN_OK && t->kind->pre == NULL && name.size == 0) {
+        name = (tn_gguf_str){"default", 7};
+        status = tn_event(
+            t->ctx, TN_EVENT_MODEL_WARNING,
+            "tokenizer.ggml.pre is missing: text is split in a generic way, which may lower quality; "
+            "name the right one with --pre");
+    }
+    if (status != TN_OK) return status;
+    char *copy = tn_arena_alloc(&t->arena, name.size + 1);
+    if (copy == NULL) return TN_ERR_MEMORY;
+    memcpy(copy, name.data, name.size);
+    t->pre_name = copy;
+    if (name.size == 0) return TN_OK;
+    t->pre = tn_pre_find(name.data, name.size);
+    if (t->pre == NULL)
+        return tn_fail(t->ctx, TN_ERR_MODEL, "unknown pre-tokenizer '%s'; choose a known one with --pre",
+                       t->pre_name);
+    return TN_OK;
+}
+
+static void set_defaults(tn_tokenizer *t)
+{
+    uint32_t flags = t->pre == NULL ? 0 : t->pre->flags;
+    for (size_t i = 0; i < TN_SPECIAL_COUNT; i++) t->special[i] = -1;
+    t->special[TN_SPECIAL_BOS] = flags & TN_PRE_NO_DEFAULT_BOS ? -1 : t->kind->bos;
+    t->special[TN_SPECIAL_EOS] = t->kind->eos;
+    t->special[TN_SPECIAL_UNK] = t->kind->unk;
+    for (size_t i = 0; i < TN_SPECIAL_COUNT; i++)
+        if (t->special[i] >= t->n_tokens) t->special[i] = -1;
+    t->add_bos = t->kind->add_bos || (flags & (TN_PRE_BOS | TN_PRE_BOS_FORCED)) != 0;
+    t->add_space_prefix = t->kind->space_prefix;
+    t->clean_spaces = t->kind->clean && !(flags & TN_PRE_NO_CLEAN);
+    t->space_mark = (flags & TN_PRE_SPACE_MARK) != 0;
+}
+
+static tn_status load_flags(tn_tokenizer *t, const tn_gguf *gguf)
+{
+    tn_status status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_bos_token", &t->add_bos);
+    if (status == TN_OK) status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_eos_token", &t->add_eos);
+    if (status == TN_OK)
+        status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_space_prefix", &t->add_space_prefix);
+    if (t->pre != NULL && t->pre->flags & TN_PRE_BOS_FORCED) t->add_bos = true;
+    return status;
+}
+
+static tn_status find_kind(tn_context *ctx, tn_gguf_str model, const tn_tokenizer_kind **out)
+{
+    for (size_t i = 0; i < TN_COUNT(kinds); i++) {
+        if (strlen(kinds[i].model) != model.size || memcmp(kinds[i].model, model.data, model.size) != 0)
+            continue;
+        *out = &kinds[i];
+        return TN_OK;
+    }
+    return tn_fail(ctx, TN_ERR_MODEL, "tokenizer kind '%.*s' is not supported",
+                   (int)TN_MIN(model.size, (size_t)64), model.data);
+}
+
+static bool names_none(tn_gguf_str model)
+{
+    return model.size == 0 || (model.size == 4 && memcmp(model.data, "none", 4) == 0) ||
+           (model.size == 8 && memcmp(model.data, "no_vocab", 8) == 0);
+}
+
+tn_status tn_tokenizer_create(tn_context *ctx, const tn_gguf *gguf, const char *pre, tn_tokenizer **out)
+{
+    tn_gguf_str model = {"", 0};
+    const tn_tokenizer_kind *kind = NULL;
+    tn_status status = tn_gguf_get_str(gguf, "tokenizer.ggml.model", &model);
+    if (status != TN_OK) return status;
+    if (names_none(model)) {
+        *out = NULL;
+        return TN_OK;
+    }
+    status = find_kind(ctx, model, &kind);
+    if (status != TN_OK) return status;
+    tn_tokenizer *t = tn_calloc(ctx, 1, sizeof *t);
+    if (t == NULL) return TN_ERR_MEMORY;
+    t->ctx = ctx;
+    t->kind = kind;
+    tn_arena_init(&t->arena, ctx);
+    if ((status = load_texts(t, gguf)) != TN_OK) goto fail;
+    if ((status = load_types(t, gguf)) != TN_OK) goto fail;
+    if ((status = choose_pre(t, gguf, pre)) != TN_OK) goto fail;
+    set_defaults(t);
+    find_byte_tokens(t);
+    if ((status = load_flags(t, gguf)) != TN_OK) goto fail;
+    if ((status = kind->load(t, gguf)) != TN_OK) goto fail;
+    if ((status = tn_special_load(t, gguf)) != TN_OK) goto fail;
+    *out = t;
+    return TN_OK;
+fail:
+    tn_tokenizer_destroy(&t);
+    return status;
+}
+
+void tn_tokenizer_destroy(tn_tokenizer **t)
+{
+    if (*t == NULL) return;
+    tn_text_map_fini(&(*t)->map);
+    tn_pair_map_fini(&(*t)->pairs);
+    tn_arena_fini(&(*t)->arena);
+    tn_free((*t)->ctx, *t);
+    *t = NULL;
+}
+
+// --- questions ---------------------------------------------------------------------------------------
+
+int32_t tn_tokenizer_n_tokens(const tn_tokenizer *t)
+{
+    return t->n_tokens;
+}
+
+const char *tn_tokenizer_model(const tn_tokenizer *t)
+{
+    return t->kind->model;
+}
+
+const char *tn_tokenizer_pre(const tn_tokenizer *t)
+{
+    return t->pre_name;
+}
+
+int32_t tn_tokenizer_find(const tn_tokenizer *t, const char *text, size_t n)
+{
+    int32_t id = tn_text_map_find(&t->map, text, n);
+    return id < t->n_tokens ? id : -1;
+}
+
+tn_gguf_str tn_tokenizer_text(const tn_tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->n_tokens ? t->map.texts[id] : (tn_gguf_str){"", 0};
+}
+
+int32_t tn_tokenizer_type(const tn_tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->n_tokens ? t->tokens[id].type : TN_TOKEN_UNDEFINED;
+}
+
+int32_t tn_tokenizer_special(const tn_tokenizer *t, int32_t which)
+{
+    return which >= 0 && which < TN_SPECIAL_COUNT ? t->special[which] : -1;
+}
+
+bool tn_tokenizer_is_eog(const tn_tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->n_tokens && (t->tokens[id].attr & TN_ATTR_EOG);
+}
+
+bool tn_tokenizer_add_bos(const tn_tokenizer *t)
+{
+    return t->add_bos;
+}
+
+bool tn_tokenizer_add_eos(const tn_tokenizer *t)
+{
+    return t->add_eos;
+}
+
+bool tn_tokenizer_add_space_prefix(const tn_tokenizer *t)
+{
+    return t->add_space_prefix;
+}

@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of attention, of the paged store that it reads, and of rope.
+#include "tests/check/check.h"
+
+#include <math.h>
+
+static const tn_dtype cache_types[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+
+// Appends n integers to the pool; the operand reads them.
+static int32_t *pool(check_case *c, check_operand *o, int64_t n)
+{
+    o->fill = CHECK_DATA;
+    o->ints_off = c->n_ints;
+    c->n_ints += (int32_t)n;
+    return &c->ints[o->ints_off];
+}
+
+// --- attention -------------------------------------------------------------------------------------
+
+enum { MAX_SEQS = 4 };
+
+typedef struct attention_shape {
+    int32_t n_seqs, q_len[MAX_SEQS], kv_len[MAX_SEQS];
+    int32_t heads, kv_heads, k_dim, v_dim, block;
+    tn_dtype k_type, v_type;
+    bool sinks, strided_q;
+    double q_scale; // 0: normal
+} attention_shape;
+
+// Blocks in shuffled order with a few unused ones between; table rows are longer than needed, and what is
+// not needed points outside, since nobody may read it.
+static void add_tables(check_case *c, const attention_shape *s, int32_t max_blocks, int32_t n_blocks)
+{
+    check_rng r = {(uint64_t)c->n_ints + (uint64_t)n_blocks * 977u};
+    int32_t *start = pool(c, check_vec(c, TN_TYPE_I32, s->n_seqs + 1), s->n_seqs + 1);
+    int32_t *len = pool(c, check_vec(c, TN_TYPE_I32, s->n_seqs), s->n_seqs);
+    int32_t *table =
+        pool(c, check_mat(c, TN_TYPE_I32, s->n_seqs, max_blocks), (int64_t)s->n_seqs * max_blocks);
+    int32_t order[CHECK_POOL];
+    for (int32_t i = 0; i < n_blocks; i++) order[i] = i;
+    for (int32_t i = n_blocks - 1; i > 0; i--) {
+        int32_t j = (int32_t)check_random_int(&r, 0, i), t = order[i];
+        order[i] = order[j];
+        order[j] = t;
+    }
+    start[0] = 0;
+    for (int32_t q = 0, next = 0; q < s->n_seqs; q++) {
+        start[q + 1] = start[q] + s->q_len[q];
+        len[q] = s->kv_len[q];
+        for (int32_t b = 0; b < max_blocks; b++)
+            table[q * max_blocks + b] = b * s->block < s->kv_len[q] ? order[next++] : 0x7fffff00;
+    }
+}
+
+static void attention_case(check_run *run, const attention_shape *s, const tn_attention_params *p)
+{
+    int32_t n_tokens = 0, n_blocks = 2, max_blocks = 1;
+    for (int32_t i = 0; i < s->n_seqs; i++) {
+        int32_t blocks = (s->kv_len[i] + s->block - 1) / s->block;
+        n_tokens += s->q_len[i];
+        n_blocks += blocks;
+        max_blocks = TN_MAX(max_blocks, blocks + 1);
+    }
+    check_case c;
+    check_begin(&c, TN_OP_attention);
+    c.type = s->k_type;
+    c.params.attention = *p;
+    if (p->scale == 0.0f) c.params.attention.scale = (float)(1.0 / sqrt((double)s->k_dim));
+    check_operand *q = check_cube(&c, TN_TYPE_F32, n_tokens, s->heads, s->k_dim);
+    if (s->q_scale != 0.0) check_range(q, CHECK_NORMAL, 0.0, s->q_scale);
+    if (s->strided_q) { // heads of a fused projection: longer token rows
+        q->parent[2] += 2;
+        q->start[2] = 1;
+    }
+    check_src(&c, s->k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->k_dim});
+    check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
+    add_tables(&c, s, max_blocks, n_blocks);
+    if (s->sinks) check_vec(&c, TN_TYPE_F32, s->heads);
+    snprintf(c.note, sizeof c.note, "q %d kv %d, %s causal %d window %d chunk %d softcap %g alibi %g%s",
+             s->q_len[0], s->kv_len[0], tn_dtype_name(s->v_type), p->causal, p->window, p->chunk,
+             (double)p->softcap, (double)p->max_bias, s->sinks ? " sinks" : "");
+    check_emit(run, &c);
+}
+
+static const attention_shape base = {.n_seqs = 1,
+                                     .q_len = {3},
+                                     .kv_len = {37},
+                                     .heads = 4,
+                                     .kv_heads = 2,
+                                     .k_dim = 64,
+                                     .v_dim = 64,
+                                     .block = 16,
+                                     .k_type = TN_TYPE_F16,
+                                     .v_type = TN_TYPE_F16};
+
+static void cases_types(check_run *run)
+{
+    tn_attention_params p = {.causal = 1};
+    for (size_t i = 0; i < TN_COUNT(cache_types); i++) {
+        for (size_t j = 0; j < TN_COUNT(cache_types); j++) {
+            attention_shape s = base;
+            s.k_type = cache_types[i];
+            s.v_type = cache_types[j];
+            attention_case(run, &s, &p);
+            s.q_len[0] = s.kv_len[0] = 21; // prefill
+            attention_case(run, &s, &p);
+            s.q_len[0] = 1; // decode
+            s.kv_len[0] = 130;
+            attention_case(run, &s, &p);
+        }
+    }
+}
+
+static void cases_dims(check_run *run)
+{
+    static const int32_t dims[] = {32, 64, 80, 96, 128, 256},
+                         heads[][2] = {{2, 2}, {4, 2}, {4, 1}, {8, 1}, {6, 2}};
+    tn_attention_params p = {.causal = 1};
+    for (size_t i = 0; i < TN_COUNT(dims); i++) {
+        for (size_t j = 0; j < TN_COUNT(heads); j++) {
+            attention_shape s = base;
+            bool q8 = (i + j) % 2 == 1 && dims[i] % 32 == 0;
+            s.k_dim = s.v_dim = dims[i];
+            s.k_type = s.v_type = q8 ? TN_TYPE_Q8_0 : j % 2 == 0 ? TN_TYPE_F32 : TN_TYPE_F16;
+            s.heads = heads[j][0];
+            s.kv_heads = heads[j][1];
+            s.strided_q = j == 1;
+            attention_case(run, &s, &p);
+            s.q_len[0] = 1;
+            s.kv_len[0] = 70;
+            attention_case(run, &s, &p);
+        }
+    }
+    attention_shape s = base; // keys wider than values, a single key, odd sizes
+    s.k_dim = 192, s.v_dim = 128;
+    attention_case(run, &s, &p);
+    s = base;
+    s.k_dim = s.v_dim = 40, s.k_type = s.v_type = TN_TYPE_F32;
+    attention_case(run, &s, &p);
+    s.k_dim = 24, s.v_dim = 576, s.kv_heads = 1;
+    attention_case(run, &s, &p);
+    s = base;
+    s.q_len[0] = s.kv_len[0] = 1;
+    attention_case(run, &s, &p);
+}
+
+static void cases_masks(check_run *run)
+{
+    static const tn_attention_params rows[] = {
+        {.causal = 0},
+        {.causal = 1, .window = 8},
+        {.causal = 1, .window = 1},
+        {.causal = 0, .window = 12},
+        {.causal = 1, .chunk = 16},
+        {.causal = 1, .chunk = 24, .window = 20},
+        {.causal = 1, .softcap = 5.0f},
+        {.causal = 1, .max_bias = 8.0f},
+        {.causal = 0, .max_bias = 8.0f},
+        {.causal = 1, .softcap = 2.0f, .max_bias = 4.0f, .window = 10},
+        {.causal = 1, .scale = 1.0f},
+    };
+    static const int32_t blocks[] = {16, 32, 64, 256};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        for (size_t j = 0; j < TN_COUNT(blocks); j++) {
+            attention_shape s = base;
+            s.block = blocks[j];
+            s.heads = 6; // no power of two: both ALiBi branches
+            s.sinks = j % 2 == 1;
+            s.q_len[0] = j == 0 ? 1 : 5 + 10 * (int32_t)j;
+            s.kv_len[0] = 45 + 5 * (int32_t)j;
+            s.k_type = j == 2 ? TN_TYPE_Q8_0 : TN_TYPE_F16;
+            attention_case(run, &s, &rows[i]);
+        }
+    }
+}
+
+static void cases_batches(check_run *run)
+{
+    static const attention_shape rows[] = {
+        {.n_seqs = 3, .q_len = {1, 1, 1}, .kv_len = {1, 65, 17}},
+        {.n_seqs = 4, .q_len = {5, 1, 20, 2}, .kv_len = {5, 40, 33, 2}},
+        {.n_seqs = 2, .q_len = {0, 3}, .kv_len = {9, 64}},
+        {.n_seqs = 2, .q_len = {33, 1}, .kv_len = {33, 300}},
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        for (int32_t causal = 0; causal < 2; causal++) {
+            attention_shape s = base;
+            s.n_seqs = rows[i].n_seqs;
+            for (int32_t q = 0; q < MAX_SEQS; q++)
+                s.q_len[q] = rows[i].q_len[q], s.kv_len[q] = rows[i].kv_len[q];
+            s.v_type = causal ? TN_TYPE_Q4_0 : TN_TYPE_F32;
+            attention_case(run, &s, &(tn_attention_params){.causal = causal});
+        }
+    }
+}
+
+// Long caches: decode, and a chunk of queries at the end of one.
+static void cases_long(check_run *run)
+{
+    static const int32_t rows[][2] = {{1, 2049}, {1, 3000}, {4, 1500}, {17, 700}};
+    size_t count = run->options.quick ? 1 : TN_COUNT(rows);
+    for (size_t i = 0; i < count; i++) {
+        for (int32_t form = 0; form < 3; form++) {
+            attention_shape s = base;
+            s.heads = 2, s.kv_heads = 1;
+            s.q_len[0] = rows[i][0];
+            s.kv_len[0] = rows[i][1];
+            s.block = form == 0 ? 16 : 64;
+            s.k_type = s.v_type = form == 2 ? TN_TYPE_Q8_0 : TN_TYPE_F16;
+            s.sinks = form == 1;
+            attention_case(run, &s, &(tn_attention_params){.causal = 1, .window = form == 1 ? 1024 : 0});
+        }
+    }
+    attention_shape s = base; // scores so far apart that one key takes all, and all alike
+    s.q_scale = 1000.0;
+    attention_case(run, &s, &(tn_attention_params){.causal = 1});
+    s.q_scale = 1e-20;
+    attention_case(run, &s, &(tn_attention_params){.causal = 1});
+}
+
+void check_cases_attention(check_run *run, int32_t op)
+{
+    TN_UNUSED(op);
+    cases_types(run);
+    cases_dims(run);
+    cases_masks(run);
+    cases_batches(run);
+    cases_long(run);
+}
+
+// --- cache_write -----------------------------------------------------------------------------------
+
+static void cache_case(check_run *run, tn_dtype type, const int32_t *shape, int32_t form)
+{
+    int64_t n_blocks = 5, kv_heads = shape[0], block = shape[1], dim = shape[2], n_tokens = shape[3];
+    check_case c;
+    check_begin(&c, TN_OP_cache_write);
+    c.type = type;
+    check_src(&c, type, 4, (int64_t[]){n_blocks, kv_heads, block, dim});
+    check_operand *x = check_cube(&c, TN_TYPE_F32, n_tokens, kv_heads, dim);
+    if (form == 1) check_strided(x);
+    if (form == 2) check_range(x, CHECK_EXTREME, -6, 4);
+    if (form == 3) check_range(x, CHECK_SPECIAL, 0, 0), x->special = CHECK_ZERO;
+    if (form == 4) check_range(x, CHECK_CONST, 0, 0);
+    int32_t *slots = pool(&c, check_vec(&c, TN_TYPE_I32, n_tokens), n_tokens);
+    // No two tokens share a slot; 7 and the number of slots have no common factor.
+    for (int64_t t = 0; t < n_tokens; t++) {
+        slots[t] = (int32_t)((3 + 7 * t) % (n_blocks * block));
+        if (form == 1 && t % 3 == 1) slots[t] = t % 2 == 0 ? -1 : (int32_t)(n_blocks * block);
+    }
+    check_emit(run, &c);
+}
+
+void check_cases_cache_write(check_run *run, int32_t op)
+{
+    static const int32_t shapes[][4] = {
+        {1, 16, 32, 1}, {2, 16, 64, 5}, {4, 32, 128, 33}, {2, 64, 96, 17}, {8, 16, 256, 3}};
+    TN_UNUSED(op);
+    for (size_t t = 0; t < TN_COUNT(cache_types); t++)
+        for (size_t i = 0; i < TN_COUNT(shapes); i++)
+            for (int32_t form = 0; form < 5; form++) cache_case(run, cache_types[t], shapes[i], form);
+    cache_case(run, TN_TYPE_F16, (int32_t[]){3, 16, 80, 7}, 0);
+    cache_case(run, TN_TYPE_F32, (int32_t[]){1, 16, 33, 2}, 1);
+    cache_case(run, TN_TYPE_Q5_1, (int32_t[]){2, 16, 64, 5}, 0);
+}
+
+// --- rope, norm_rope -------------------------------------------------------------------------------
+
+typedef struct rope_shape {
+    int64_t n_tokens, heads, dim;
+    int32_t n_rot, position; // of the first token
+} rope_shape;
+
+static void rope_case(check_run *run, int32_t op, const rope_shape *s, int32_t mode, int32_t form)
+{
+    check_case c;
+    check_begin(&c, op);
+    tn_rope_params p = {.mode = mode, .n_rot = s->n_rot, .base = form == 1 ? 500000.0f : 10000.0f};
+    if (form == 2) p.freq_scale = 0.25f, p.attn_factor = 1.19f;
+    if (form == 3 || form == 4) {
+        p.freq_scale = 0.0625f;
+        p.attn_factor = 1.277f;
+        p.yarn_ext = form == 3 ? 1.0f : 0.5f;
+        p.yarn_low = (float)s->n_rot / 16;
+        p.yarn_high = (float)s->n_rot / 3;
+    }
+    check_operand *x = check_cube(&c, TN_TYPE_F32, s->n_tokens, s->heads, s->dim);
+    if (form == 1) { // heads of a fused projection
+        x->parent[2] += 3;
+        x->start[2] = 1;
+    }
+    if (form == 2) check_strided(x);
+    if (op == TN_OP_norm_rope) {
+        check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
+        c.params.norm_rope = (tn_norm_rope_params){.eps = 1e-6f, .rope = p};
+    } else {
+        c.params.rope = p;
+    }
+    int32_t *pos = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
+    for (int64_t t = 0; t < s->n_tokens; t++)
+        pos[t] = s->position + (int32_t)(form == 4 ? 3 * (s->n_tokens - t) : t);
+    if (form >= 4) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
+    snprintf(c.note, sizeof c.note, "mode %d rot %d form %d position %d", mode, s->n_rot, form, s->position);
+    check_emit(run, &c);
+}
+
+void check_cases_rope(check_run *run, int32_t op)
+{
+    static const rope_shape shapes[] = {
+        {1, 1, 2, 2, 3},           {3, 2, 32, 32, 0},       {5, 4, 64, 64, 100},    {2, 3, 80, 32, 77},
+        {7, 2, 96, 96, 5},         {17, 8, 128, 128, 1000}, {1, 4, 128, 64, 32767}, {2, 2, 256, 256, 131071},
+        {2, 2, 128, 128, 1048575}, {3, 1, 34, 18, 9},       {2, 2, 64, 62, 4},
+    };
+    for (size_t i = 0; i < TN_COUNT(shapes); i++)
+        for (int32_t mode = 0; mode < 2; mode++)
+            for (int32_t form = 0; form < 6; form++) rope_case(run, op, &shapes[i], mode, form);
+}

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of the matrix products: every weight type, sizes around tiles and blocks, few and many rows.
+#include "ops/quant.h"
+#include "tests/check/check.h"
+
+typedef struct shape {
+    int64_t m, n, k; // k in blocks, or in units of 32 plus `odd` for plain types
+    int64_t odd;
+} shape;
+
+// k is short where m or n are large: the reference decodes each row of w once per row of x.
+static const shape shapes[] = {
+    {1, 1, 1, -31},  {1, 33, 3, 1},   {2, 16, 1, 0},  {3, 15, 2, 1},  {4, 31, 1, -1},
+    {5, 32, 5, 0},   {8, 65, 2, 0},   {16, 17, 3, 3}, {17, 64, 1, 0}, {33, 33, 2, 1},
+    {128, 48, 2, 0}, {9, 100, 9, -1}, {65, 8, 1, 7},
+};
+static const shape shapes_quick[] = {{1, 33, 3, 1}, {2, 17, 1, 0}, {5, 31, 2, -1}, {33, 17, 2, 1}};
+
+static int64_t k_of(tn_dtype type, const shape *s)
+{
+    int64_t block = tn_dtype_block_elems(type);
+    return block > 1 ? s->k * block : s->k * 32 + s->odd;
+}
+
+check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64_t n, int64_t k)
+{
+    check_operand *w = experts > 0 ? check_cube(c, type, experts, n, k) : check_mat(c, type, n, k);
+    bool integer = type == TN_TYPE_I8 || type == TN_TYPE_I16 || type == TN_TYPE_I32 || type == TN_TYPE_I64;
+    if (integer)
+        check_range(w, CHECK_INT, -100, 100);
+    else
+        w->hi = 0.1;
+    return w;
+}
+
+static bool with_experts(int32_t op)
+{
+    return op == TN_OP_matmul_id || op == TN_OP_matmul_id_glu;
+}
+
+static int32_t n_weights(int32_t op, int32_t variant)
+{
+    if (op == TN_OP_matmul_multi) return 2 + variant % 2;
+    return op == TN_OP_matmul_glu || op == TN_OP_matmul_id_glu ? 2 : 1;
+}
+
+static const int32_t linear_acts[] = {TN_UNARY_NONE, TN_UNARY_SILU, TN_UNARY_GELU,   TN_UNARY_GELU_ERF,
+                                      TN_UNARY_RELU, TN_UNARY_TANH, TN_UNARY_SIGMOID};
+static const tn_glu_params glus[] = {
+    {TN_UNARY_SILU, 0, 0}, {TN_UNARY_GELU, 0, 0}, {TN_UNARY_SILU, 7.0f, 1.702f}, {TN_UNARY_RELU, 0.5f, 0}};
+
+// Far from zero an activation multiplies the relative error of its argument: a GELU of -8 says nothing.
+#define ACTIVATED_FLOOR 1e-6
+
+// What follows the weights: ids, biases and residual, and the parameters that announce them.
+static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slots, int32_t variant)
+{
+    if (with_experts(c->op)) // some ids lie outside
+        check_range(check_mat(c, TN_TYPE_I32, s->m, slots), CHECK_INT, variant % 3 == 1 ? -1 : 0,
+                    (double)experts - (variant % 3 == 1 ? 0 : 1));
+    if (c->op == TN_OP_linear) {
+        tn_linear_params *p = &c->params.linear;
+        *p = (tn_linear_params){linear_acts[(size_t)variant % TN_COUNT(linear_acts)], variant % 2,
+                                variant / 2 % 2};
+        if (p->has_bias) check_vec(c, TN_TYPE_F32, s->n);
+        check_operand *r = p->has_residual ? check_mat(c, TN_TYPE_F32, s->m, s->n) : NULL;
+        if (r && variant % 4 == 2) check_strided(r);
+        snprintf(c->note, sizeof c->note, "%s%s%s", tn_unary_name(p->act), p->has_bias ? ", bias" : "",
+                 p->has_residual ? ", residual" : "");
+    }
+    if (c->op == TN_OP_matmul_multi) {
+        tn_matmul_multi_params *p = &c->params.matmul_multi;
+        p->n_weights = n_weights(c->op, variant);
+        for (int32_t i = 0; i < p->n_weights; i++) {
+            p->has_bias[i] = variant >> i & 1;
+            if (p->has_bias[i]) check_vec(c, TN_TYPE_F32, c->src[1 + i].ne[2]);
+        }
+    }
+    if (c->op != TN_OP_matmul && c->op != TN_OP_matmul_id && c->op != TN_OP_matmul_multi)
+        c->floor = ACTIVATED_FLOOR;
+    const tn_glu_params *glu = &glus[(size_t)variant % TN_COUNT(glus)];
+    if (c->op == TN_OP_matmul_glu) c->params.matmul_glu.glu = *glu;
+    if (c->op == TN_OP_matmul_id_glu) c->params.matmul_id_glu.glu = *glu;
+}
+
+static void build(check_case *c, int32_t op, tn_dtype type, const shape *s, int32_t variant)
+{
+    int64_t k = k_of(type, s), experts = with_experts(op) ? 1 + variant % 5 : 0, slots = 1 + variant % 3;
+    check_begin(c, op);
+    c->type = type;
+    check_operand *x = with_experts(op) ? check_cube(c, TN_TYPE_F32, s->m, variant % 2 == 0 ? 1 : slots, k)
+                                        : check_mat(c, TN_TYPE_F32, s->m, k);
+    if (variant % 4 == 3) check_strided(x);
+    for (int32_t i = 0; i < n_weights(op, variant); i++) {
+        // Q is wider than K and V; gate and up have one shape.
+        int64_t n = op == TN_OP_matmul_multi && i > 0 ? (s->n + 1) / 2 : s->n;
+        check_operand *w = check_weight(c, type, experts, n, k);
+        w->random_blocks = variant % 2 == 1;
+        w->shift = variant % 3 == 2 ? 8 : 0;
+    }
+    add_rest(c, s, experts, slots, variant);
+}
+
+// Values that stress the rounding of activations and the range of sums.
+static void cases_values(check_run *run, int32_t op, tn_dtype type)
+{
+    for (int32_t form = 0; form < 4; form++) {
+        shape s = {form == 0 ? 3 : 18, 20, 2, 1};
+        check_case c;
+        build(&c, op, type, &s, 0);
+        check_operand *x = &c.src[0];
+        bool glu = op == TN_OP_matmul_glu || op == TN_OP_matmul_id_glu;
+        if (form == 0) check_range(x, CHECK_EXTREME, -30, glu ? 15 : 30); // gate times up stays finite
+        if (form == 1)
+            check_range(x, CHECK_SPECIAL, 0, 0),
+                x->special = CHECK_ZERO | CHECK_NAN | (glu ? 0 : CHECK_POS_INF);
+        if (form == 2) check_range(x, CHECK_CONST, 0, 0);
+        if (form == 3) check_range(x, CHECK_NORMAL, 100.0, 1.0); // all sums far from zero
+        check_emit(run, &c);
+    }
+}
+
+static void cases_forms(check_run *run, int32_t op)
+{
+    check_case c;
+    if (op == TN_OP_matmul) { // more outer dimensions, and more rows than any tile
+        check_begin(&c, op);
+        check_strided(check_src(&c, TN_TYPE_F32, 4, (int64_t[]){2, 2, 3, 64}));
+        check_weight(&c, TN_TYPE_F16, 0, 21, 64);
+        c.type = TN_TYPE_F16;
+        check_emit(run, &c);
+    }
+    static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_Q8_0, TN_TYPE_Q4_K};
+    for (size_t i = 0; i < TN_COUNT(types); i++) {
+        shape s = {600, 5, 1, 0};
+        build(&c, op, types[i], &s, (int32_t)i);
+        check_emit(run, &c);
+    }
+    if (n_weights(op, 0) > 1) { // weights of different types, as some files mix them
+        static const tn_dtype pairs[][2] = {
+            {TN_TYPE_Q4_K, TN_TYPE_Q6_K}, {TN_TYPE_Q8_0, TN_TYPE_Q4_0}, {TN_TYPE_F16, TN_TYPE_F32}};
+        for (size_t i = 0; i < TN_COUNT(pairs); i++) {
+            shape s = {i == 0 ? 1 : 7, 33, 8, 0};
+            for (int32_t m = 0; m < 2; m++) {
+                s.m += 20 * m;
+                s.k = pairs[i][0] == TN_TYPE_Q4_K ? 1 : 8;
+                build(&c, op, pairs[i][0], &s, 2);
+                c.src[2].dtype = pairs[i][1];
+                snprintf(c.note, sizeof c.note, "mixed types");
+                check_emit(run, &c);
+            }
+        }
+    }
+}
+
+void check_cases_matmul(check_run *run, int32_t op)
+{
+    bool quick = run->options.quick;
+    const shape *list = quick ? shapes_quick : shapes;
+    size_t count = quick ? TN_COUNT(shapes_quick) : TN_COUNT(shapes);
+    int32_t variant = 0;
+    for (tn_dtype type = 0; type < TN_TYPE_COUNT; type++) {
+        if (!tn_quant_info_get(type)->to_f32) continue;
+        for (size_t i = 0; i < count; i++) {
+            check_case c;
+            build(&c, op, type, &list[i], variant++);
+            check_emit(run, &c);
+        }
+        cases_values(run, op, type);
+        bool model = op == TN_OP_matmul &&
+                     (!quick || type == TN_TYPE_F16 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K);
+        if (model) {
+            int64_t block = tn_dtype_block_elems(type);
+            shape s = {1, 256, block > 1 ? 4096 / block : 128, 0};
+            check_case c;
+            build(&c, op, type, &s, 1);
+            check_emit(run, &c);
+        }
+    }
+    cases_forms(run, op);
+}

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// tenon-check: every kernel of a device against the references of ops/. Exit: 0 all passed, 1 failures,
+// 2 usage, 77 no such device. The case generators do not know the device: what it refuses is counted.
+#include "tests/check/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: tenon-check [options]\n"
+    "  --backend NAME   device to check (default cpu)\n"
+    "  --isa LEVEL      reference, generic, avx2, avx512, avx512vnni (default: all this machine has)\n"
+    "  --op NAME        only this op\n"
+    "  --type NAME      only cases about this type (of weights or cache)\n"
+    "  --case N         only this case of the op\n"
+    "  --seed N         other random values (default 1)\n"
+    "  --threads N      threads of the device (default: all cores)\n"
+    "  --quick          fewer cases\n"
+    "  --list           ops and their number of cases\n"
+    "  --coverage       table of kernels as Markdown\n"
+    "  --bench          speed on model shapes\n"
+    "  --json           one object per line instead of text\n"
+    "  --self-test      checks that the tool notices mistakes\n";
+
+enum { EXIT_USAGE = 2, EXIT_SKIP = 77 };
+
+// --- options ---------------------------------------------------------------------------------------
+
+static int32_t op_by_name(const char *name)
+{
+    for (int32_t i = 0; i < TN_OP_COUNT; i++)
+        if (strcmp(tn_op_name(i), name) == 0) return check_op_has_cases(i) ? i : -1;
+    return -1;
+}
+
+static bool parse_number(const char *text, uint64_t max, uint64_t *out)
+{
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || n > max) return false;
+    *out = n;
+    return true;
+}
+
+static bool parse_flag(const char *arg, check_options *o)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--quick", &o->quick},       {"--json", &o->json},   {"--list", &o->list},
+                 {"--coverage", &o->coverage}, {"--bench", &o->bench}, {"--self-test", &o->self_test}};
+    for (size_t i = 0; i < TN_COUNT(flags); i++)
+        if (strcmp(arg, flags[i].name) == 0) return *flags[i].flag = true;
+    return false;
+}
+
+static bool parse_value(const char *arg, const char *value, check_options *o)
+{
+    uint64_t n;
+    if (strcmp(arg, "--backend") == 0) return (o->backend = value) != NULL;
+    if (strcmp(arg, "--isa") == 0) return (o->isa = value) != NULL;
+    if (strcmp(arg, "--op") == 0) return (o->op = op_by_name(value)) >= 0;
+    if (strcmp(arg, "--type") == 0) return (o->type = tn_dtype_by_name(value)) >= 0;
+    if (strcmp(arg, "--seed") == 0) return parse_number(value, UINT64_MAX, &o->seed);
+    if (strcmp(arg, "--case") == 0 && parse_number(value, INT32_MAX, &n))
+        return (o->only_case = (int32_t)n) >= 0;
+    if (strcmp(arg, "--threads") == 0 && parse_number(value, 512, &n)) return (o->n_threads = (int32_t)n) > 0;
+    return false;
+}
+
+static bool parse(int argc, char **argv, check_options *o)
+{
+    *o = (check_options){.backend = "cpu", .op = -1, .type = -1, .only_case = -1, .seed = 1};
+    for (int i = 1; i < argc; i++) {
+        if (parse_flag(argv[i], o)) continue;
+        if (i + 1 < argc && parse_value(argv[i], argv[i + 1], o)) {
+            i++;
+            continue;
+        }
+        fprintf(stderr, "tenon-check: bad option or value: %s\n%s", argv[i], usage);
+        return false;
+    }
+    return true;
+}
+
+// --- targets ---------------------------------------------------------------------------------------
+
+static tn_status context_create(const char *isa, int32_t n_threads, tn_context **out)
+{
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.isa = isa;
+    cfg.n_threads = n_threads;
+    return tn_context_create(&cfg, out);
+}
+
+static tn_status target_add(check_run *run, const char *isa)
+{
+    check_target *t = &run->targets[run->n_targets];
+    *t = (check_target){0};
+    tn_status status = context_create(isa, run->options.n_threads, &t->ctx);
+    if (status != TN_OK) return status;
+    t->device = tn_context_device_by_name(t->ctx, run->options.backend);
+    if (!t->device) {
+        char absent[512];
+        tn_context_absent_backends(t->ctx, absent, sizeof absent);
+        if (!run->options.json) printf("no device \"%s\"\n%s", run->options.backend, absent);
+        tn_context_destroy(&t->ctx);
+        return TN_ERR_DEVICE;
+    }
+    run->n_targets++;
+    snprintf(t->label, sizeof t->label, "%s", isa ? isa : t->device->name);
+    if (!isa || tn_context_n_threads(t->ctx) == 1) return TN_OK;
+    status = context_create(isa, 1, &t->ctx_single);
+    if (status == TN_OK) t->single = tn_context_device_by_name(t->ctx_single, run->options.backend);
+    return status;
+}
+
+static const char *const levels[] = {"generic", "avx2", "avx512", "avx512vnni"};
+
+// The CPU once per level, any other device as it is. A level that this machine lacks is left out.
+static tn_status targets_open(check_run *run)
+{
+    if (strcmp(run->options.backend, "cpu") != 0) return target_add(run, NULL);
+    if (run->options.isa) return target_add(run, run->options.isa);
+    for (size_t i = 0; i < TN_COUNT(levels); i++) {
+        tn_status status = target_add(run, levels[i]);
+        if (status == TN_ERR_UNSUPPORTED && run->n_targets > 0) break;
+        if (status != TN_OK) return status;
+    }
+    return TN_OK;
+}
+
+static void targets_close(check_run *run)
+{
+    for (int32_t i = 0; i < run->n_targets; i++) {
+        tn_context_destroy(&run->targets[i].ctx_single);
+        tn_context_destroy(&run->targets[i].ctx);
+    }
+}
+
+// --- modes -----------------------------------------------------------------------------------------
+
+static void print_devices(const check_run *run)
+{
+    for (int32_t i = 0; i < run->n_targets && !run->options.json; i++)
+        printf("%s: %s\n", run->targets[i].label, run->targets[i].device->description);
+}
+
+static int run_cases(check_run *run)
+{
+    const check_options *o = &run->options;
+    if (!o->coverage && !o->list) print_devices(run);
+    for (int32_t op = 0; op < TN_OP_COUNT; op++) {
+        if (!check_op_has_cases(op) || (o->op >= 0 && o->op != op)) continue;
+        check_cases(run, op);
+        if (o->list) printf("%-13s %5d cases\n", tn_op_name(op), run->n_cases[op]);
+    }
+    if (o->list) return run->n_failed > 0;
+    if (o->coverage) {
+        check_coverage_print(run);
+        return run->n_failed > 0;
+    }
+    check_summary_print(run);
+    char skipped[48] = "";
+    if (run->n_skipped > 0) snprintf(skipped, sizeof skipped, ", %lld skipped", (long long)run->n_skipped);
+    fprintf(o->json ? stderr : stdout, "%lld passed, %lld failed%s\n", (long long)run->n_passed,
+            (long long)run->n_failed, skipped);
+    // Nothing passes by doing nothing.
+    return run->n_failed > 0 || run->n_passed == 0;
+}
+
+static int run_mode(check_run *run)
+{
+    if (run->options.self_test) return check_self_test(run);
+    if (!run->options.bench) return run_cases(run);
+    print_devices(run);
+    check_bench(run);
+    return 0;
+}
+
+static int open_failed(const check_run *run, tn_status status)
+{
+    if (status == TN_ERR_DEVICE || status == TN_ERR_UNSUPPORTED) {
+        printf("SKIP: %s\n", status == TN_ERR_DEVICE ? run->options.backend : "this machine lacks the level");
+        return EXIT_SKIP;
+    }
+    fprintf(stderr, "tenon-check: %s\n", tn_status_text(status));
+    return status == TN_ERR_ARG ? EXIT_USAGE : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static check_run run;
+    if (!parse(argc, argv, &run.options)) return EXIT_USAGE;
+    run.results = calloc(TN_OP_COUNT, sizeof *run.results);
+    if (!run.results) return 1;
+    tn_status status = targets_open(&run);
+    int code = status == TN_OK ? run_mode(&run) : open_failed(&run, status);
+    targets_close(&run);
+    free(run.results);
+    return code;
+}

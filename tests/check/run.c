@@ -1,0 +1,441 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One case on all targets: the reference once on host copies, then each kernel three times: twice on the
+// target and, where there is one, on a single thread. Results are poisoned differently each time, so an
+// element that is not written makes the runs differ.
+#include "tests/check/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Kernels that round activations, against the reference without rounding; and the fewest results for which
+// an error relative to all of them says something.
+#define ROUNDED_NMSE 5e-4
+// A single element may be this many times further off than all are on average: in a long result the mean
+// alone would not show a wrong tail.
+#define WORST_FACTOR 9.0
+enum { ROUNDED_MIN_ELEMS = 64, MAX_PRINTED = 40 };
+
+static const uint8_t guard_byte = 0xa5;
+// Two NaNs.
+static const uint32_t poisons[] = {0x7fc0dead, 0xffc1beef, 0x7fc2f00d};
+
+typedef struct host_data {
+    uint8_t *src[TN_MAX_SRC]; // as given
+    uint8_t *want[TN_MAX_DST], *want_rounded[TN_MAX_DST];
+    bool has_rounded;
+} host_data;
+
+// An execution: the operands on the device, and what came back.
+typedef struct execution {
+    tn_device *device;
+    const check_case *c;
+    const tn_step *shape; // results inferred
+    const host_data *host;
+    uint32_t poison;
+    tn_buffer src[TN_MAX_SRC], dst[TN_MAX_DST], scratch;
+    size_t scratch_size;
+    uint8_t *got[TN_MAX_DST];
+    char problem[256];
+} execution;
+
+static void *allocate(size_t size)
+{
+    void *p = malloc(size > 0 ? size : 1);
+    if (p) return p;
+    fprintf(stderr, "tenon-check: out of memory\n");
+    exit(1);
+}
+
+static size_t dst_size(const tn_view *v)
+{
+    return tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
+}
+
+static bool aliased(const check_case *c, int32_t dst)
+{
+    return dst == 0 && (c->in_place || (tn_op_info_get(c->op)->flags & TN_OP_ALIAS));
+}
+
+// --- reference -------------------------------------------------------------------------------------
+
+static void reference(const check_case *c, const tn_step *shape, uint8_t *const *src, uint8_t **want)
+{
+    tn_step step = *shape;
+    for (int32_t i = 0; i < c->n_src; i++) step.src[i] = check_operand_view(&c->src[i], src[i]);
+    for (int32_t i = 0; i < shape->n_dst; i++) {
+        size_t size = dst_size(&shape->dst[i]);
+        want[i] = allocate(size);
+        step.dst[i].data = want[i];
+        if (i == 0 && (tn_op_info_get(c->op)->flags & TN_OP_ALIAS)) {
+            memcpy(want[i], src[0], size);
+            step.src[0].data = want[i];
+        }
+    }
+    tn_op_info_get(c->op)->ref(&step);
+}
+
+static void reference_rounded(const check_case *c, const tn_step *shape, host_data *h, check_round_fn round)
+{
+    uint8_t *src[TN_MAX_SRC];
+    memcpy(src, h->src, sizeof src);
+    size_t size = check_operand_size(&c->src[0]);
+    src[0] = allocate(size);
+    memcpy(src[0], h->src[0], size);
+    tn_view x = check_operand_view(&c->src[0], src[0]);
+    float *row = allocate((size_t)x.ne[3] * sizeof *row);
+    for (int64_t r = 0; r < tn_view_n_rows(&x); r++) {
+        round(tn_view_row(&x, r), row, x.ne[3]);
+        memcpy(tn_view_row(&x, r), row, (size_t)x.ne[3] * sizeof *row);
+    }
+    reference(c, shape, src, h->want_rounded);
+    h->has_rounded = true;
+    free(row);
+    free(src[0]);
+}
+
+// --- execution -------------------------------------------------------------------------------------
+
+// guard | shift | bytes | guard
+static tn_status fenced_create(execution *e, size_t shift, const void *bytes, size_t size, tn_buffer *out)
+{
+    size_t total = size + shift + 2 * (size_t)CHECK_GUARD;
+    tn_status status = tn_buffer_create(e->device, total, out);
+    if (status != TN_OK) return status;
+    uint8_t *image = allocate(total);
+    memset(image, guard_byte, total);
+    if (bytes) {
+        memcpy(image + CHECK_GUARD + shift, bytes, size);
+    } else {
+        for (size_t i = 0; i < size; i++) image[CHECK_GUARD + shift + i] = (uint8_t)(e->poison >> i % 4 * 8);
+    }
+    status = tn_buffer_write(out, 0, image, total);
+    free(image);
+    return status;
+}
+
+static void place(tn_view *v, tn_buffer *buffer, size_t offset)
+{
+    v->buffer = buffer;
+    v->offset = offset;
+    v->data = (char *)buffer->data + offset;
+}
+
+static tn_status operands_create(execution *e, tn_step *step)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < e->c->n_src && status == TN_OK; i++) {
+        const check_operand *o = &e->c->src[i];
+        if (o->n_dims == 0) continue;
+        status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
+        step->src[i] = check_operand_view(o, NULL);
+        place(&step->src[i], &e->src[i], step->src[i].offset + o->shift + CHECK_GUARD);
+    }
+    for (int32_t i = 0; i < step->n_dst && status == TN_OK; i++) {
+        tn_view *v = &step->dst[i];
+        if (aliased(e->c, i)) {
+            place(v, &e->src[0], e->c->src[0].shift + CHECK_GUARD);
+        } else {
+            status = fenced_create(e, 0, NULL, dst_size(v), &e->dst[i]);
+            place(v, &e->dst[i], CHECK_GUARD);
+        }
+    }
+    return status;
+}
+
+// Scratch starts at the start of its buffer: only its end is fenced.
+static tn_status scratch_create(execution *e, const tn_program *program)
+{
+    e->scratch_size = e->device->backend->scratch_size(e->device, program);
+    size_t total = e->scratch_size + CHECK_GUARD;
+    tn_status status = tn_buffer_create(e->device, total, &e->scratch);
+    if (status != TN_OK) return status;
+    uint8_t *image = allocate(total);
+    memset(image, (int)(e->poison & 0xff), e->scratch_size);
+    memset(image + e->scratch_size, guard_byte, CHECK_GUARD);
+    status = tn_buffer_write(&e->scratch, 0, image, total);
+    free(image);
+    return status;
+}
+
+static tn_status run_step(execution *e, tn_step *step)
+{
+    const tn_backend *backend = e->device->backend;
+    tn_program program = {.n_steps = 1, .steps = step};
+    tn_executable *executable = NULL;
+    tn_status status = scratch_create(e, &program);
+    if (status == TN_OK) status = backend->prepare(e->device, &program, &e->scratch, &executable);
+    if (status == TN_OK) status = backend->submit(e->device, executable, NULL);
+    if (status == TN_OK) status = backend->wait(e->device, executable);
+    if (executable) backend->executable_destroy(e->device, executable);
+    return status;
+}
+
+static bool guards_intact(const uint8_t *bytes, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (bytes[i] != guard_byte) return false;
+    return true;
+}
+
+// Reads a fenced buffer back and checks its fences; the caller frees the image.
+static uint8_t *fenced_read(execution *e, const tn_buffer *b, size_t begin, const char *what, int32_t i)
+{
+    uint8_t *image = allocate(b->size);
+    if (tn_buffer_read(b, 0, image, b->size) != TN_OK)
+        snprintf(e->problem, sizeof e->problem, "reading %s %d failed", what, i);
+    else if (!guards_intact(image, 0, begin))
+        snprintf(e->problem, sizeof e->problem, "wrote before %s %d", what, i);
+    else if (!guards_intact(image, b->size - CHECK_GUARD, b->size))
+        snprintf(e->problem, sizeof e->problem, "wrote behind %s %d", what, i);
+    return image;
+}
+
+static void results_read(execution *e, const tn_step *step)
+{
+    for (int32_t i = 0; i < e->c->n_src && !e->problem[0]; i++) {
+        const check_operand *o = &e->c->src[i];
+        if (o->n_dims == 0) continue;
+        size_t begin = CHECK_GUARD + o->shift;
+        uint8_t *image = fenced_read(e, &e->src[i], begin, "source", i);
+        if (!e->problem[0] && !(i == 0 && aliased(e->c, 0)) &&
+            memcmp(image + begin, e->host->src[i], check_operand_size(o)) != 0)
+            snprintf(e->problem, sizeof e->problem, "changed source %d", i);
+        free(image);
+    }
+    for (int32_t i = 0; i < step->n_dst && !e->problem[0]; i++) {
+        const tn_view *v = &step->dst[i];
+        size_t begin = v->offset;
+        uint8_t *image = fenced_read(e, v->buffer, begin, "result", i);
+        e->got[i] = allocate(dst_size(v));
+        memcpy(e->got[i], image + begin, dst_size(v));
+        free(image);
+    }
+    if (e->problem[0]) return;
+    uint8_t *image = allocate(e->scratch.size);
+    if (tn_buffer_read(&e->scratch, 0, image, e->scratch.size) != TN_OK ||
+        !guards_intact(image, e->scratch_size, e->scratch.size))
+        snprintf(e->problem, sizeof e->problem, "wrote behind the scratch of %zu bytes", e->scratch_size);
+    free(image);
+}
+
+static void execute(execution *e)
+{
+    tn_step step = *e->shape;
+    tn_status status = operands_create(e, &step);
+    if (status == TN_OK) status = run_step(e, &step);
+    if (status == TN_OK) {
+        results_read(e, &step);
+    } else {
+        char text[200];
+        tn_context_error(e->device->ctx, text, sizeof text);
+        snprintf(e->problem, sizeof e->problem, "%s: %s", tn_status_text(status), text);
+    }
+    for (int32_t i = 0; i < TN_MAX_SRC; i++) tn_buffer_destroy(&e->src[i]);
+    for (int32_t i = 0; i < TN_MAX_DST; i++) tn_buffer_destroy(&e->dst[i]);
+    tn_buffer_destroy(&e->scratch);
+}
+
+static void execution_fini(execution *e)
+{
+    for (int32_t i = 0; i < TN_MAX_DST; i++) free(e->got[i]);
+}
+
+// --- judging ---------------------------------------------------------------------------------------
+
+typedef struct verdict {
+    double worst;
+    char problem[400];
+} verdict;
+
+static check_diff compare_result(const execution *e, int32_t i, uint8_t *want)
+{
+    check_rule rule = {tn_op_info_get(e->c->op)->nmse == 0.0, e->c->relative, e->c->floor};
+    tn_view a = e->shape->dst[i], b = a;
+    a.data = e->got[i];
+    b.data = want;
+    return check_compare(&a, &b, &rule);
+}
+
+static void describe(verdict *v, const check_diff *d, int32_t i, double limit, const char *against)
+{
+    char what[96];
+    if (d->problem)
+        snprintf(what, sizeof what, "%s", d->problem);
+    else if (d->nmse <= limit)
+        snprintf(what, sizeof what, "one element off by %.3g of the RMS", sqrt(d->worst_nse));
+    else
+        snprintf(what, sizeof what, "NMSE %.3g exceeds %.3g", d->nmse, limit);
+    snprintf(v->problem, sizeof v->problem,
+             "result %d%s: %s; worst element %lld of %lld: %.9g, reference %.9g", i, against, what,
+             (long long)d->worst, (long long)d->n, d->got, d->want);
+}
+
+// Products as they are: the slope of an activation may multiply the error of rounding by anything.
+static bool plain_product(const check_case *c)
+{
+    bool activated = c->op == TN_OP_matmul_glu || c->op == TN_OP_matmul_id_glu ||
+                     (c->op == TN_OP_linear && c->params.linear.act != TN_UNARY_NONE);
+    return !activated && c->src[0].fill == CHECK_NORMAL;
+}
+
+static void judge(const execution *e, const host_data *h, bool rounds, verdict *v)
+{
+    double limit = tn_op_info_get(e->c->op)->nmse;
+    for (int32_t i = 0; i < e->shape->n_dst && !v->problem[0]; i++) {
+        check_diff d = compare_result(e, i, rounds ? h->want_rounded[i] : h->want[i]);
+        v->worst = fmax(v->worst, d.problem ? INFINITY : d.nmse);
+        bool good = !d.problem && d.nmse <= limit && d.worst_nse <= WORST_FACTOR * limit;
+        if (!good) describe(v, &d, i, limit, rounds ? " (rounded input)" : "");
+        if (!rounds || v->problem[0] || d.n < ROUNDED_MIN_ELEMS || !plain_product(e->c)) continue;
+        d = compare_result(e, i, h->want[i]);
+        if (d.problem || !(d.nmse <= ROUNDED_NMSE)) describe(v, &d, i, ROUNDED_NMSE, " (input as given)");
+    }
+}
+
+static void check_repeat(const execution *a, const execution *b, const char *what, verdict *v)
+{
+    if (v->problem[0]) return;
+    if (b->problem[0]) {
+        snprintf(v->problem, sizeof v->problem, "%s: %s", what, b->problem);
+        return;
+    }
+    for (int32_t i = 0; i < a->shape->n_dst; i++) {
+        const tn_view *d = &a->shape->dst[i];
+        if (memcmp(a->got[i], b->got[i], dst_size(d)) != 0) {
+            size_t at = 0;
+            while (a->got[i][at] == b->got[i][at]) at++;
+            snprintf(v->problem, sizeof v->problem, "result %d differs %s, first at byte %zu of %zu", i, what,
+                     at, dst_size(d));
+            return;
+        }
+    }
+}
+
+static void verdict_get(const check_target *t, const check_case *c, const tn_step *step, host_data *h,
+                        verdict *v)
+{
+    check_round_fn round = check_rounding(t->device, step);
+    if (round && !h->has_rounded) reference_rounded(c, step, h, round);
+    execution runs[3];
+    for (int32_t i = 0; i < 3; i++)
+        runs[i] = (execution){
+            .device = i < 2 ? t->device : t->single, .c = c, .shape = step, .host = h, .poison = poisons[i]};
+    execute(&runs[0]);
+    if (runs[0].problem[0])
+        snprintf(v->problem, sizeof v->problem, "%s", runs[0].problem);
+    else
+        judge(&runs[0], h, round != NULL, v);
+    if (!v->problem[0]) {
+        execute(&runs[1]);
+        check_repeat(&runs[0], &runs[1], "in the second run", v);
+    }
+    if (!v->problem[0] && t->single) {
+        execute(&runs[2]);
+        check_repeat(&runs[0], &runs[2], "on one thread", v);
+    }
+    for (int32_t i = 0; i < 3; i++) execution_fini(&runs[i]);
+}
+
+// --- accounting ------------------------------------------------------------------------------------
+
+static void note_kernel(check_result *r, const char *kernel)
+{
+    for (int32_t i = 0; i < CHECK_MAX_KERNELS; i++) {
+        if (r->kernels[i] && strcmp(r->kernels[i], kernel) != 0) continue;
+        r->kernels[i] = kernel;
+        r->n_kernels[i]++;
+        return;
+    }
+}
+
+static void report(check_run *run, const check_target *t, const check_case *c, const char *kernel,
+                   const verdict *v)
+{
+    char text[800];
+    check_case_text(c, text, sizeof text);
+    snprintf(run->last_failure, sizeof run->last_failure, "%s", v->problem);
+    if (run->options.quiet) return;
+    if (++run->n_printed > MAX_PRINTED && run->options.op < 0) {
+        if (run->n_printed == MAX_PRINTED + 1) printf("further failures are only counted; --op shows them\n");
+        return;
+    }
+    printf(
+        "FAIL %s %s (%s): %s\n     %s\n     again: --backend %s --isa %s --op %s --seed %llu --case %d%s\n",
+        t->label, tn_op_name(c->op), kernel, v->problem, text, run->options.backend, t->label,
+        tn_op_name(c->op), (unsigned long long)run->options.seed, c->number,
+        run->options.quick ? " --quick" : "");
+    fflush(stdout);
+}
+
+static void run_on(check_run *run, int32_t target, const check_case *c, const tn_step *step, host_data *h)
+{
+    const check_target *t = &run->targets[target];
+    check_result *r = &run->results[c->op][c->type][target];
+    if (!t->device->backend->accepts(t->device, step)) {
+        r->n_skipped++;
+        run->n_skipped++;
+        return;
+    }
+    const char *kernel = t->device->backend->kernel_name(t->device, step);
+    note_kernel(r, kernel);
+    r->n_cases++;
+    if (run->options.coverage) return;
+    verdict v = {0};
+    verdict_get(t, c, step, h, &v);
+    r->worst = fmax(r->worst, v.worst);
+    if (!v.problem[0]) {
+        run->n_passed++;
+        return;
+    }
+    r->n_failed++;
+    run->n_failed++;
+    report(run, t, c, kernel, &v);
+}
+
+static bool wanted(const check_run *run, const check_case *c)
+{
+    const check_options *o = &run->options;
+    if (o->only_case >= 0 && o->only_case != c->number) return false;
+    return o->type < 0 || o->type == c->type;
+}
+
+// The seed of a case depends on nothing but the given one, the op and the number.
+static void number_case(check_run *run, check_case *c)
+{
+    c->number = run->n_cases[c->op]++;
+    check_rng r = {run->options.seed * 0x100000001b3u + (uint64_t)c->op * 0x10001u +
+                   (uint64_t)c->number * 0x2545f491u};
+    c->seed = check_random_u64(&r);
+}
+
+void check_emit(check_run *run, check_case *c)
+{
+    number_case(run, c);
+    if (run->options.list || !wanted(run, c)) return;
+    tn_step step;
+    if (check_step(run->targets[0].ctx, c, &step) != TN_OK) {
+        char text[300], error[200];
+        tn_context_error(run->targets[0].ctx, error, sizeof error);
+        printf("FAIL case %d is refused: %s\n     %s\n", c->number, error,
+               check_case_text(c, text, sizeof text));
+        run->n_failed++;
+        return;
+    }
+    host_data h = {0};
+    if (!run->options.coverage) {
+        for (int32_t i = 0; i < c->n_src; i++) {
+            h.src[i] = allocate(check_operand_size(&c->src[i]));
+            if (c->src[i].n_dims > 0) check_operand_fill(c, i, h.src[i]);
+        }
+        reference(c, &step, h.src, h.want);
+    }
+    for (int32_t i = 0; i < run->n_targets; i++) run_on(run, i, c, &step, &h);
+    for (int32_t i = 0; i < TN_MAX_SRC; i++) free(h.src[i]);
+    for (int32_t i = 0; i < TN_MAX_DST; i++) {
+        free(h.want[i]);
+        free(h.want_rounded[i]);
+    }
+}

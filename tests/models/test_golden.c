@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Golden models: logits and greedy continuations that another implementation computed, through one
+// prefill, chunks and decoding, with fusion on and off, all cache types, and the references.
+//
+//     test_golden FOLDER [--isa LEVEL] [--model NAME] [--quick] [-v]
+#include "tests/json.h"
+#include "tests/unit/test.h"
+
+#include <math.h>
+#include <tenon/session.h>
+
+static bool verbose;
+static int n_skipped;
+
+typedef struct golden {
+    const char *folder, *name, *file;
+    int32_t *tokens, n_tokens;
+    float *logits;
+    int32_t n_vocab;
+    const json *greedy, *margins;
+    double strict, natural;
+    bool is_f32;
+    int32_t n_ctx;
+} golden;
+
+static double rel_l2(const float *got, const float *want, size_t n)
+{
+    double diff = 0.0, norm = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)got[i] - want[i];
+        diff += d * d;
+        norm += (double)want[i] * want[i];
+    }
+    return sqrt(diff / norm);
+}
+
+static void report(tn_context *ctx, const golden *g, const char *what)
+{
+    char text[512];
+    tn_context_error(ctx, text, sizeof text);
+    printf("%s: %s: %s\n", g->name, what, text);
+}
+
+// Logits of all tokens, fed `chunk` at a time.
+static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg, int32_t chunk, float *out)
+{
+    tn_session *s = NULL;
+    bool ok = tn_session_create(model, cfg, &s) == TN_OK;
+    for (int32_t at = 0; ok && at < g->n_tokens; at += chunk) {
+        int32_t n = g->n_tokens - at < chunk ? g->n_tokens - at : chunk;
+        tn_feed f = {0, n, g->tokens + at, TN_OUTPUT_ALL};
+        ok = tn_session_eval(s, &f, 1) == TN_OK;
+        for (int32_t i = 0; ok && i < n; i++)
+            memcpy(out + (size_t)(at + i) * (size_t)g->n_vocab, tn_session_logits(s, i), (size_t)g->n_vocab * sizeof *out);
+    }
+    if (!ok) report(ctx, g, "run failed");
+    tn_session_destroy(&s);
+    return ok;
+}
+
+// Greedy continuation equals the peer's as long as its margin is larger than what rounding can move.
+static bool check_greedy(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg, double tolerance)
+{
+    tn_session *s = NULL;
+    bool ok = tn_session_create(model, cfg, &s) == TN_OK && tn_session_feed(s, 0, g->tokens, g->n_tokens) == TN_OK;
+    if (!ok) report(ctx, g, "greedy failed");
+    for (size_t i = 0; ok && i < g->greedy->count; i++) {
+        const float *l = tn_session_logits(s, 0);
+        int32_t best = 0;
+        double norm = 0.0;
+        for (int32_t k = 0; k < g->n_vocab; k++) {
+            if (l[k] > l[best]) best = k;
+            norm += (double)l[k] * l[k];
+        }
+        int32_t want = (int32_t)g->greedy->items[i].number;
+        // Deviations of single logits: a few times the root mean square of the allowed relative error.
+        double room = 8.0 * tolerance * sqrt(norm / g->n_vocab);
+        if (g->margins && g->margins->items[i].number < room) break;
+        if (best != want) {
+            printf("%s: greedy token %zu is %d, must be %d\n", g->name, i, best, want);
+            ok = false;
+        }
+        if (ok && i + 1 < g->greedy->count) ok = tn_session_feed(s, 0, &want, 1) == TN_OK;
+    }
+    tn_session_destroy(&s);
+    return ok;
+}
+
+typedef struct variant {
+    const char *name;
+    tn_dtype cache;
+    int32_t chunk, fusion;
+    bool strict; // f32 cache: the strict bound for F32 models, and for references
+} variant;
+
+static void check_variant(tn_context *ctx, tn_model *model, const golden *g, const variant *v, bool reference, float *out)
+{
+    tn_session_config cfg;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = g->n_ctx;
+    cfg.cache_type_k = cfg.cache_type_v = v->cache;
+    cfg.fusion = v->fusion;
+    size_t n = (size_t)g->n_tokens * (size_t)g->n_vocab;
+    memset(out, 0, n * sizeof *out);
+    bool ok = run_logits(ctx, model, g, &cfg, v->chunk, out);
+    double err = ok ? rel_l2(out, g->logits, n) : INFINITY;
+    bool strict = v->strict && (g->is_f32 || reference);
+    // A q8_0 cache rounds K and V to 8 bits: the natural bounds are for f16.
+    double bound = strict ? g->strict : v->cache == TN_TYPE_Q8_0 ? fmax(g->natural, 0.02) : g->natural;
+    if (verbose || !(err <= bound)) printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, v->name, err, bound, err <= bound ? "" : "  FAIL");
+    TEST_CHECK(err <= bound);
+    if (v->cache != TN_TYPE_Q8_0 && g->greedy) TEST_CHECK(check_greedy(ctx, model, g, &cfg, strict ? g->strict : g->natural));
+}
+
+static void check_model(tn_context *ctx, const golden *g, bool reference, bool quick)
+{
+    static const variant variants[] = {
+        {"prefill f32", TN_TYPE_F32, 64, 1, true},        {"chunks of 7 f32", TN_TYPE_F32, 7, 1, true},
+        {"decode f32", TN_TYPE_F32, 1, 1, true},          {"chunks of 16 f32", TN_TYPE_F32, 16, 1, true},
+        {"prefill f32 unfused", TN_TYPE_F32, 64, 0, true}, {"decode f32 unfused", TN_TYPE_F32, 1, 0, true},
+        {"prefill f16", TN_TYPE_F16, 64, 1, false},       {"chunks of 7 f16", TN_TYPE_F16, 7, 1, false},
+        {"decode f16", TN_TYPE_F16, 1, 1, false},         {"prefill q8_0", TN_TYPE_Q8_0, 64, 1, false},
+        {"chunks of 7 q8_0", TN_TYPE_Q8_0, 7, 1, false},  {"decode q8_0", TN_TYPE_Q8_0, 1, 1, false},
+        {"prefill bf16", TN_TYPE_BF16, 64, 1, false},
+    };
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", g->folder, g->file);
+    tn_model *model = NULL;
+    tn_status status = tn_model_open(ctx, path, NULL, &model);
+    if (status == TN_ERR_MODEL) {
+        char text[512];
+        tn_context_error(ctx, text, sizeof text);
+        printf("SKIP: %s: %s\n", g->name, text);
+        n_skipped++;
+        return;
+    }
+    TEST_CHECK(status == TN_OK);
+    if (status != TN_OK) {
+        report(ctx, g, "open failed");
+        return;
+    }
+    float *out = malloc((size_t)g->n_tokens * (size_t)g->n_vocab * sizeof *out);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        const variant *v = &variants[i];
+        if (v->cache == TN_TYPE_BF16) { // bf16 keeps 8 bits: bound by its own step
+            golden loose = *g;
+            loose.natural = fmax(g->natural, 0.02);
+            loose.greedy = NULL;
+            check_variant(ctx, model, &loose, v, reference, out);
+        } else if (!quick || i == 0 || i == 2 || i == 7) {
+            check_variant(ctx, model, g, v, reference, out);
+        }
+    }
+    free(out);
+    tn_model_unref(&model);
+}
+
+static bool read_entry(const json *e, const char *folder, golden *g)
+{
+    const json *tokens = json_get(e, "tokens"), *logits = json_get(e, "logits"), *tol = json_get(e, "tolerance");
+    *g = (golden){.folder = folder, .name = json_get(e, "name")->text, .file = json_get(e, "file")->text};
+    if (!logits) return false;
+    g->n_tokens = (int32_t)tokens->count;
+    g->tokens = malloc(tokens->count * sizeof *g->tokens);
+    for (size_t i = 0; i < tokens->count; i++) g->tokens[i] = (int32_t)tokens->items[i].number;
+    g->n_vocab = (int32_t)json_get(logits, "shape")->items[1].number;
+    g->strict = json_get(tol, "strict_rel_l2")->number;
+    g->natural = json_get(tol, "natural_rel_l2")->number;
+    g->is_f32 = json_get(e, "quant") == NULL;
+    g->greedy = json_get(e, "greedy");
+    g->margins = json_get(e, "greedy_margins");
+    g->n_ctx = (int32_t)json_get(e, "n_ctx")->number;
+    char path[512];
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, json_get(logits, "file")->text);
+    g->logits = (float *)(void *)json_read_file(path, &size);
+    return g->logits && size == (size_t)g->n_tokens * (size_t)g->n_vocab * sizeof(float);
+}
+
+int main(int argc, char **argv)
+{
+    const char *isa = NULL, *only = NULL, *folder = NULL;
+    bool quick = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) isa = argv[++i];
+        else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc) only = argv[++i];
+        else if (strcmp(argv[i], "--quick") == 0) quick = true;
+        else if (strcmp(argv[i], "-v") == 0) verbose = true;
+        else folder = argv[i];
+    }
+    char path[512];
+    snprintf(path, sizeof path, "%s/manifest.json", folder ? folder : ".");
+    char *text = json_read_file(path, NULL);
+    if (!text) {
+        printf("SKIP: %s not found\n", path);
+        return 77;
+    }
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.isa = isa;
+    tn_context *ctx = NULL;
+    tn_status status = tn_context_create(&cfg, &ctx);
+    if (status == TN_ERR_UNSUPPORTED) {
+        printf("SKIP: this processor has no %s\n", isa);
+        return 77;
+    }
+    TEST_CHECK(status == TN_OK);
+    json root;
+    json_parse(text, &root);
+    const json *models = json_get(&root, "models");
+    for (size_t i = 0; ctx && models && i < models->count; i++) {
+        golden g;
+        if (only && strcmp(json_get(&models->items[i], "name")->text, only) != 0) continue;
+        if (read_entry(&models->items[i], folder, &g)) {
+            check_model(ctx, &g, isa && strcmp(isa, "reference") == 0, quick);
+        } else {
+            printf("SKIP: %s: no logits (an encoder)\n", g.name);
+            n_skipped++;
+        }
+        free(g.tokens);
+        free(g.logits);
+    }
+    json_free(&root);
+    free(text);
+    tn_context_destroy(&ctx);
+    printf("models skipped: %d\n", n_skipped);
+    return test_done();
+}

@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every source starts with the two-line licence header, below a #! line if it has one."""
+import sys
+
+from sources import Report, read, root, sources
+
+OWNER = "SPDX-FileCopyrightText: 2026 The tenon authors"
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+
+
+def main():
+    top, report = root(), Report()
+    for path in sources(top, (".c", ".h", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh")) + [".ci/run"]:
+        lines = read(top, path).split("\n")
+        if lines[0].startswith("#!"):
+            lines = lines[1:]
+        mark = "#" if path.endswith((".py", ".sh", "run")) else "//"
+        report.ok(path, lines[:2] == [f"{mark} {OWNER}", f"{mark} {LICENCE}"], "the two SPDX lines are missing")
+    return report.done()
+
+
+sys.exit(main())

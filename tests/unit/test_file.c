@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looking into files: keys as text, tensors, exported values.
+#include "tests/unit/model_files.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <tenon/file.h>
+#include <tenon/graph.h>
+
+// --- keys ----------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *name, *type, *value, *cut; // cut: with at most 3 items
+} shown_keys[] = {
+    {"k.u32", "u32", "4294967295", NULL},
+    {"k.f32", "f32", "1e-05", NULL},
+    {"k.bool", "bool", "true", NULL},
+    {"k.str", "str", "h\xc3\xa9llo", "h\xc3\xa9l..."},
+    {"k.odd\\n", "str", "a\\\\\\n\\x1b[0m\\xff\\xe2\\x80\\xae", "a\\\\\\n..."},
+    {"k.empty", "str", "", NULL},
+    {"k.strs", "[str]", "[\"abcd\", \"\\\"\", \"\", \"z\"]", "[\"abc\"..., \"\\\"\", \"\", ... 1 more]"},
+    {"k.i8s", "[i8]", "[-1, 2, 3, 4]", "[-1, 2, 3, ... 1 more]"},
+    {"k.u64s", "[u64]", "[18446744073709551615, 1]", NULL},
+    {"k.f64s", "[f64]", "[0.1, 1e+300, inf]", NULL},
+    {"k.bools", "[bool]", "[false, true]", NULL},
+    {"k.none", "[f32]", "[]", NULL},
+};
+
+static void save_keys(const char *name)
+{
+    tn_gguf_writer *w = NULL;
+    must(tn_gguf_writer_open(ctx, path_of(name), &w));
+    must(tn_gguf_writer_put_u32(w, "k.u32", UINT32_MAX));
+    must(tn_gguf_writer_put_f32(w, "k.f32", 1e-5f));
+    must(tn_gguf_writer_put_bool(w, "k.bool", true));
+    must(tn_gguf_writer_put_str(w, "k.str", "h\xc3\xa9llo"));
+    must(tn_gguf_writer_put_str(w, "k.odd\n", "a\\\n\x1b[0m\xff\xe2\x80\xae"));
+    must(tn_gguf_writer_put_str(w, "k.empty", ""));
+    must(tn_gguf_writer_put_strs(w, "k.strs", (const char *const[]){"abcd", "\"", "", "z"}, 4));
+    must(tn_gguf_writer_put_array(w, "k.i8s", TN_GGUF_I8, (int8_t[]){-1, 2, 3, 4}, 4));
+    must(tn_gguf_writer_put_array(w, "k.u64s", TN_GGUF_U64, (uint64_t[]){UINT64_MAX, 1}, 2));
+    must(tn_gguf_writer_put_array(w, "k.f64s", TN_GGUF_F64, (double[]){0.1, 1e300, HUGE_VAL}, 3));
+    must(tn_gguf_writer_put_array(w, "k.bools", TN_GGUF_BOOL, (uint8_t[]){0, 1}, 2));
+    must(tn_gguf_writer_put_array(w, "k.none", TN_GGUF_F32, NULL, 0));
+    must(tn_gguf_writer_begin(w));
+    must(tn_gguf_writer_commit(&w, NULL, NULL));
+}
+
+static void test_keys(void)
+{
+    save_keys("keys.gguf");
+    tn_file *file = NULL;
+    TEST_CHECK_STATUS(tn_file_open(ctx, path_of("keys.gguf"), &file), TN_OK);
+    if (!file) return;
+    TEST_CHECK(tn_file_n_keys(file) == TN_COUNT(shown_keys));
+    TEST_CHECK(tn_file_n_tensors(file) == 0 && tn_file_version(file) == 3 && tn_file_n_parts(file) == 1);
+    TEST_CHECK(tn_file_find_tensor(file, "x") == -1);
+    for (int64_t i = 0; i < tn_file_n_keys(file); i++) {
+        for (int64_t max = 0; max <= 3; max += 3) {
+            const char *type, *value,
+                *want = max && shown_keys[i].cut ? shown_keys[i].cut : shown_keys[i].value;
+            char *name = NULL;
+            TEST_CHECK_STATUS(tn_file_key(file, i, max, &name, &type, &value), TN_OK);
+            if (!name) continue;
+            bool same = strcmp(name, shown_keys[i].name) == 0 && strcmp(type, shown_keys[i].type) == 0;
+            if (max == 0 || shown_keys[i].cut || strlen(want) < 20) same = same && strcmp(value, want) == 0;
+            if (!TEST_CHECK(same)) printf("    %s %s: %s\n", name, type, value);
+            tn_text_free(ctx, name);
+        }
+    }
+    char *name = NULL;
+    const char *type, *value;
+    TEST_CHECK_STATUS(tn_file_key(file, -1, 0, &name, &type, &value), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_file_key(file, tn_file_n_keys(file), 0, &name, &type, &value), TN_ERR_ARG);
+    tn_file_close(&file);
+    TEST_CHECK(!file);
+    tn_file_close(&file);
+    TEST_CHECK_STATUS(tn_file_open(ctx, path_of("absent"), &file), TN_ERR_IO);
+    unlink(path_of("keys.gguf"));
+}
+
+// --- tensors -------------------------------------------------------------------------------------------
+
+static bool export_is_right(const char *path, const spec *t, uint32_t seed)
+{
+    static float x[MAX_ELEMS], packed[MAX_ELEMS], got[MAX_ELEMS];
+    size_t n = n_elems(t);
+    random_values(x, n, seed);
+    tn_quant_info_get(t->dtype)->from_f32(x, packed, (int64_t)n, NULL);
+    tn_quant_info_get(t->dtype)->to_f32(packed, x, (int64_t)n);
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    bool same = fread(got, sizeof *got, n, f) == n && fgetc(f) == EOF && memcmp(got, x, n * sizeof *x) == 0;
+    fclose(f);
+    return same;
+}
+
+static void test_tensors(void)
+{
+    const char *path = save_model("in.gguf", dense, N_DENSE, 0);
+    tn_file *file = NULL;
+    struct stat st;
+    TEST_CHECK_STATUS(tn_file_open(ctx, path, &file), TN_OK);
+    if (!file) return;
+    TEST_CHECK(tn_file_n_tensors(file) == N_DENSE);
+    TEST_CHECK(stat(path, &st) == 0 && tn_file_size(file) == (uint64_t)st.st_size);
+    TEST_CHECK_STATUS(tn_file_check(file), TN_OK);
+    for (int i = 0; i < N_DENSE; i++) {
+        tn_file_tensor t;
+        tn_file_tensor_get(file, i, &t);
+        TEST_CHECK(strcmp(t.name, dense[i].name) == 0 && t.dtype == dense[i].dtype &&
+                   t.n_dims == dense[i].n_dims);
+        TEST_CHECK(memcmp(t.shape, dense[i].ne, sizeof dense[i].ne) == 0 && t.file == 0);
+        TEST_CHECK(t.size == tn_dtype_row_size(t.dtype, (int64_t)n_elems(&dense[i])));
+        TEST_CHECK(tn_file_find_tensor(file, dense[i].name) == i);
+        TEST_CHECK_STATUS(tn_file_export_tensor(file, i, path_of("x.f32")), TN_OK);
+        TEST_CHECK(export_is_right(path_of("x.f32"), &dense[i], (uint32_t)i + 1));
+    }
+    unlink(path_of("x.f32"));
+    tn_file_tensor none = {.n_dims = 7};
+    tn_file_tensor_get(file, N_DENSE, &none);
+    TEST_CHECK(none.n_dims == 0 && !none.name);
+    TEST_CHECK_STATUS(tn_file_export_tensor(file, N_DENSE, path_of("x.f32")), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, NULL), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path_of("no/folder")), TN_ERR_IO);
+    TEST_CHECK(n_files() == 1);
+    tn_file_close(&file);
+}
+
+static tn_status use_all(const char *in, const char *out)
+{
+    tn_file *file = NULL;
+    tn_status status = tn_file_open(ctx, in, &file);
+    for (int64_t i = 0; status == TN_OK && i < tn_file_n_keys(file); i++) {
+        char *name;
+        const char *type, *value;
+        status = tn_file_key(file, i, 0, &name, &type, &value);
+        if (status == TN_OK) tn_text_free(ctx, name);
+    }
+    if (status == TN_OK) status = tn_file_export_tensor(file, 0, out);
+    tn_file_close(&file);
+    return status;
+}
+
+static void test_no_memory(void)
+{
+    int before = n_files();
+    long live = count.live, k = 0;
+    for (tn_status status = TN_ERR_MEMORY; status != TN_OK && k < 1000; k++) {
+        count.fail_from = count.calls + k;
+        count.fail_to = count.fail_from + 1;
+        status = use_all(path_of("in.gguf"), path_of("out"));
+        count.fail_from = count.fail_to = 0;
+        if (status != TN_OK && status != TN_ERR_MEMORY) TEST_CHECK_STATUS(status, TN_ERR_MEMORY);
+        if (status != TN_OK) TEST_CHECK(n_files() == before);
+        TEST_CHECK(count.live == live);
+    }
+    TEST_CHECK(k > 20 && k < 1000 && n_files() == before + 1);
+    unlink(path_of("out"));
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder)) return 1;
+    ctx = counting_context(&count);
+    test_keys();
+    test_tensors();
+    test_no_memory();
+    unlink(path_of("in.gguf"));
+    TEST_CHECK(rmdir(folder) == 0);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}

@@ -1,0 +1,637 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Generations on a session that follows a script: stop strings over token borders, held-back characters,
+// every reason to stop, no allocations; and the public text functions. The model and the session are
+// doubles defined here.
+#include "models/model.h"
+#include "models/run/rng.h"
+#include "tests/unit/counting.h"
+#include "tests/unit/test.h"
+#include "tests/unit/tiny_vocab.h"
+
+#include <math.h>
+#include <tenon/session.h>
+#include <tenon/text.h>
+
+enum { SCRIPT_MAX = 128, VOCAB_MAX = 600, BOS = 1, EOS = 2 };
+
+static counting allocs;
+static tn_context *ctx;
+
+// --- the doubles -------------------------------------------------------------------------------------
+
+// The next token of the script gets the highest logit whenever tokens were fed.
+static struct {
+    tn_model model;
+    int32_t n_ctx, n_vocab, length, n_script, script_pos, fed[SCRIPT_MAX];
+    int32_t script[SCRIPT_MAX];
+    tn_status fail_with; // of the feed with number fail_at
+    int32_t n_feeds, fail_at;
+    float logits[VOCAB_MAX];
+    bool no_logits;
+} fake;
+static tn_session *const session = (tn_session *)&fake;
+
+tn_model *tn_session_model(const struct tn_session *s)
+{
+    TN_UNUSED(s);
+    return &fake.model;
+}
+
+tn_context *tn_model_context(const tn_model *m)
+{
+    TN_UNUSED(m);
+    return ctx;
+}
+
+const tn_gguf *tn_model_gguf(const tn_model *m)
+{
+    return m->gguf;
+}
+
+const tn_tokenizer *tn_model_tokenizer(const tn_model *m)
+{
+    return m->tokenizer;
+}
+
+void tn_model_info_get(const tn_model *model, tn_model_info *info)
+{
+    TN_UNUSED(model);
+    *info = (tn_model_info){.n_vocab = fake.n_vocab};
+}
+
+int32_t tn_session_n_ctx(const tn_session *s)
+{
+    TN_UNUSED(s);
+    return fake.n_ctx;
+}
+
+int32_t tn_session_length(const tn_session *s, int32_t seq)
+{
+    TN_UNUSED(s);
+    return seq == 0 ? fake.length : -1;
+}
+
+tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n)
+{
+    TN_UNUSED(s);
+    if (seq != 0) return TN_ERR_ARG;
+    if (fake.n_feeds++ == fake.fail_at) return fake.fail_with;
+    if (n > fake.n_ctx - fake.length) return TN_ERR_CONTEXT_FULL;
+    memcpy(fake.fed + fake.length, tokens, (size_t)n * sizeof *tokens);
+    fake.length += n;
+    for (int32_t i = 0; i < fake.n_vocab; i++) fake.logits[i] = 0;
+    if (fake.script_pos < fake.n_script) fake.logits[fake.script[fake.script_pos++]] = 50;
+    return TN_OK;
+}
+
+const float *tn_session_logits(tn_session *s, int32_t i)
+{
+    TN_UNUSED(s);
+    return i == 0 && !fake.no_logits ? fake.logits : NULL;
+}
+
+// --- helpers -----------------------------------------------------------------------------------------
+
+static int32_t id_of(const char *text, size_t n)
+{
+    int32_t id = tn_tokenizer_find(fake.model.tokenizer, text, n);
+    if (id < 0) abort();
+    return id;
+}
+
+// Empties the session; the script is token texts separated by blanks.
+static void restart(const char *script)
+{
+    fake.length = fake.script_pos = fake.n_script = fake.n_feeds = 0;
+    fake.fail_at = -1;
+    fake.n_ctx = 100;
+    fake.n_vocab = tn_tokenizer_n_tokens(fake.model.tokenizer);
+    while (*script) {
+        size_t n = strcspn(script, " ");
+        fake.script[fake.n_script++] = id_of(script, n);
+        script += n + (script[n] == ' ');
+    }
+}
+
+static tn_generation *make(const tn_generation_config *cfg)
+{
+    tn_generation *g = NULL;
+    if (!TEST_CHECK_STATUS(tn_generation_create(session, cfg, &g), TN_OK)) abort();
+    return g;
+}
+
+static tn_generation_config config(int32_t n_stops, const char *const *stops)
+{
+    tn_generation_config cfg;
+    tn_generation_config_default(&cfg);
+    cfg.sampling.temperature = 0;
+    cfg.stops = stops;
+    cfg.n_stops = n_stops;
+    return cfg;
+}
+
+static bool message_has(const char *text)
+{
+    char message[1024];
+    tn_context_error(ctx, message, sizeof message);
+    bool found = strstr(message, text) != NULL;
+    if (!found) printf("    message: %s\n", message);
+    return found;
+}
+
+// Steps until it stops; the texts of the pieces separated by "|" go to `out`.
+static int32_t run(tn_generation *g, char *out, size_t size)
+{
+    size_t used = 0;
+    tn_piece piece = {0};
+    out[0] = 0;
+    for (int32_t i = 0; i < SCRIPT_MAX; i++) {
+        if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) return -1;
+        if (used + piece.n_text + 2 > size) abort();
+        if (i > 0) out[used++] = '|';
+        memcpy(out + used, piece.text, piece.n_text);
+        used += piece.n_text;
+        out[used] = 0;
+        if (piece.stop != TN_STOP_NONE) break;
+    }
+    return piece.stop;
+}
+
+static void expect_run(int line, tn_generation *g, const char *want, int32_t want_stop)
+{
+    char got[1024];
+    int32_t stop = run(g, got, sizeof got);
+    bool ok = strcmp(got, want) == 0 && stop == want_stop;
+    if (!test_report(ok, __FILE__, line, want)) printf("    got '%s', stop %d\n", got, (int)stop);
+}
+#define RUN(g, want, stop) expect_run(__LINE__, (g), (want), (stop))
+
+// A whole generation: prompt of the beginning-of-text token, then the script.
+static void expect_all(int line, const tn_generation_config *cfg, const char *script, const char *want,
+                       int32_t stop)
+{
+    restart(script);
+    tn_generation *g = make(cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    uint64_t before = tn_context_n_allocs(ctx);
+    expect_run(line, g, want, stop);
+    TEST_CHECK(tn_context_n_allocs(ctx) == before);
+    tn_generation_destroy(&g);
+    TEST_CHECK(g == NULL);
+}
+#define ALL(cfg, script, want, stop) expect_all(__LINE__, (cfg), (script), (want), (stop))
+
+// --- text --------------------------------------------------------------------------------------------
+
+static void test_leading_space(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    ALL(&cfg, "▁hello ▁a </s>", "hello| a|", TN_STOP_END);
+    ALL(&cfg, "<unk> ▁ ▁a </s>", "|| a|", TN_STOP_END); // the first that has a text
+    ALL(&cfg, "h ▁a </s>", "h| a|", TN_STOP_END);
+    ALL(&cfg, "</s>", "", TN_STOP_END);
+    restart("▁hello </s>");
+    tn_generation *g = make(&cfg);
+    int32_t h = id_of("h", 1);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, h}, 2), TN_OK); // continues a text
+    RUN(g, " hello|", TN_STOP_END);
+    tn_generation_destroy(&g);
+}
+
+static void test_stops(void)
+{
+    const char *one[] = {"llo"}, *none[] = {"lla"}, *self[] = {"aab"}, *two[] = {"hell", "el"},
+               *same[] = {"l", "el"};
+    const char *first[] = {"hello"}, *bytes[] = {"\xc3\xa9"}, *split[] = {"\xa9"},
+               *special[] = {"</s>", "s>"};
+    tn_generation_config cfg = config(1, one);
+    ALL(&cfg, "h e l l o a", "h|e|||", TN_STOP_STRING);
+    ALL(&cfg, "hell o a", "he|", TN_STOP_STRING);
+    ALL(&cfg, "a hello", "a|he", TN_STOP_STRING);
+    ALL(&cfg, "h l l l l o", "h|||l|l|", TN_STOP_STRING);
+    ALL(&cfg, "h l l </s>", "h|||ll", TN_STOP_END); // held back to the end
+    cfg = config(1, none);
+    ALL(&cfg, "h e l l o a </s>", "h|e|||llo|a|", TN_STOP_END);
+    cfg = config(1, self);
+    ALL(&cfg, "a a a b", "||a|", TN_STOP_STRING);
+    ALL(&cfg, "a a h a ab", "||aah||", TN_STOP_STRING);
+    cfg = config(2, two); // what completes first counts, however the tokens are cut
+    ALL(&cfg, "h e l l", "||h", TN_STOP_STRING);
+    ALL(&cfg, "hello", "h", TN_STOP_STRING);
+    cfg = config(2, same); // then the longer one
+    ALL(&cfg, "h e l", "h||", TN_STOP_STRING);
+    cfg = config(1, first);
+    ALL(&cfg, "▁hello", "", TN_STOP_STRING); // behind the dropped space
+    cfg = config(1, bytes);
+    ALL(&cfg, "a <0xC3> <0xA9> h", "a||", TN_STOP_STRING);
+    ALL(&cfg, "a <0xC3> <0xA8> </s>", "a||è|", TN_STOP_END);
+    cfg = config(1, split); // in the middle of a character: the rest comes as it is
+    ALL(&cfg, "a <0xC3> <0xA9> h", "a||\xc3", TN_STOP_STRING);
+    cfg = config(2, special); // also what print_special prints
+    cfg.print_special = 1;
+    ALL(&cfg, "h </s>", "h|", TN_STOP_END);
+    cfg.max_tokens = 2;
+    cfg.ignore_end = 1;
+    ALL(&cfg, "h </s> h", "h|", TN_STOP_STRING);
+}
+
+static void test_utf8(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    ALL(&cfg, "<0xF0> <0x9F> <0x98> <0x80> é </s>", "|||😀|é|", TN_STOP_END);
+    ALL(&cfg, "<0xF0> h <0xFF> <0x80> </s>", "|\xf0h|\xff|\x80|", TN_STOP_END);
+    ALL(&cfg, "<0xC3> </s>", "|\xc3", TN_STOP_END);
+    cfg.max_tokens = 2;
+    ALL(&cfg, "h <0xE2> <0x96>", "h|\xe2", TN_STOP_LIMIT);
+}
+
+// Random tokens and stop strings against a search in the whole text.
+static void test_random_streams(void)
+{
+    static const char *const tokens[] = {"a",  "b",    "ab",    "h", "e", "l",      "he",
+                                         "ll", "hell", "hello", "o", "é", "<0xC3>", "<0xA9>"};
+    tn_rng r;
+    tn_rng_seed(&r, 9);
+    for (int32_t round = 0; round < 2000; round++) {
+        char texts[3][8], script[256] = "", all[256] = "", got[512], joined[512];
+        const char *stops[3] = {texts[0], texts[1], texts[2]};
+        for (int32_t i = 0; i < 3; i++) {
+            size_t n = 1 + tn_rng_next(&r) % 4;
+            for (size_t k = 0; k < n; k++) texts[i][k] = "abhelo"[tn_rng_next(&r) % 6];
+            texts[i][n] = 0;
+        }
+        for (int32_t i = 0; i < 16; i++) {
+            const char *t = tokens[tn_rng_next(&r) % TN_COUNT(tokens)];
+            bool byte = t[0] == '<';
+            strcat(strcat(script, i ? " " : ""), t);
+            strcat(all, byte ? (t[3] == 'C' ? "\xc3" : "\xa9") : t);
+        }
+        // The prefix of `all` that ends first with a stop string loses the longest such.
+        size_t cut = strlen(all), longest = 0;
+        for (size_t end = 1; end <= cut && longest == 0; end++)
+            for (int32_t i = 0; i < 3; i++) {
+                size_t n = strlen(texts[i]);
+                if (n <= end && n > longest && memcmp(all + end - n, texts[i], n) == 0)
+                    longest = n, cut = end - n;
+            }
+        all[cut] = 0;
+        tn_generation_config cfg = config(3, stops);
+        cfg.max_tokens = 16;
+        restart(script);
+        tn_generation *g = make(&cfg);
+        TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+        int32_t stop = run(g, got, sizeof got);
+        size_t used = 0;
+        for (const char *p = got; *p; p++)
+            if (*p != '|') joined[used++] = *p;
+        joined[used] = 0;
+        TEST_CHECK(stop == (longest ? TN_STOP_STRING : TN_STOP_LIMIT));
+        if (!TEST_CHECK(strcmp(joined, all) == 0))
+            printf("    %s: '%s', expected '%s'\n", script, joined, all);
+        tn_generation_destroy(&g);
+    }
+}
+
+// --- reasons to stop ---------------------------------------------------------------------------------
+
+static void test_limits(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    cfg.max_tokens = 0;
+    ALL(&cfg, "h e", "", TN_STOP_LIMIT);
+    cfg.max_tokens = 1;
+    ALL(&cfg, "h e", "h", TN_STOP_LIMIT);
+    TEST_CHECK(fake.n_feeds == 1); // the last token is not evaluated
+    cfg.max_tokens = 3;
+    ALL(&cfg, "h e </s>", "h|e|", TN_STOP_END);
+    cfg.ignore_end = 1;
+    ALL(&cfg, "h </s> e", "h||e", TN_STOP_LIMIT);
+    cfg.print_special = 1;
+    ALL(&cfg, "h </s> e", "h|</s>|e", TN_STOP_LIMIT);
+    cfg.ignore_end = 0;
+    ALL(&cfg, "h </s> e", "h|</s>", TN_STOP_END);
+}
+
+static void test_context_full(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    tn_piece piece;
+    restart("h e l l o");
+    fake.n_ctx = 3;
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, 1, 1, 1}, 4), TN_ERR_CONTEXT_FULL);
+    TEST_CHECK(message_has("prompt of 4 tokens") &&
+               message_has("context of 3 tokens 0 are in use and 3 free"));
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    RUN(g, "h|e|l", TN_STOP_CONTEXT); // the third token is chosen, there is no room to evaluate it
+    TEST_CHECK(fake.length == 3);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_CONTEXT_FULL);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.token == -1 && piece.n_text == 0 && piece.stop == TN_STOP_CONTEXT);
+    tn_generation_destroy(&g);
+    restart("h e"); // a prompt that fills the context
+    fake.n_ctx = 2;
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, BOS}, 2), TN_OK);
+    RUN(g, "h", TN_STOP_CONTEXT);
+    tn_generation_destroy(&g);
+    restart("h <0xC3> e"); // another sequence took the room
+    fake.fail_at = 2;
+    fake.fail_with = TN_ERR_CONTEXT_FULL;
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    RUN(g, "h||\xc3", TN_STOP_CONTEXT);
+    tn_generation_destroy(&g);
+}
+
+static void test_cancel(void)
+{
+    const char *stops[] = {"ela"};
+    tn_generation_config cfg = config(1, stops);
+    tn_generation_stats stats;
+    restart("h e l l o </s>");
+    fake.fail_at = 2;
+    fake.fail_with = TN_ERR_CANCELLED;
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    RUN(g, "h||e", TN_STOP_CANCELLED); // held-back text is not lost
+    tn_generation_stats_get(g, &stats);
+    TEST_CHECK(stats.n_prompt == 1 && stats.n_generated == 2 && fake.length == 2);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK); // goes on where it was
+    RUN(g, "l|l|o|", TN_STOP_END);
+    tn_generation_destroy(&g);
+    restart("h");
+    fake.fail_at = 0;
+    fake.fail_with = TN_ERR_CANCELLED;
+    g = make(&cfg);
+    tn_piece piece;
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_CANCELLED);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    tn_generation_destroy(&g);
+    restart("h e </s>"); // other failures are failures, and the step can be asked for again
+    fake.fail_at = 1;
+    fake.fail_with = TN_ERR_DEVICE;
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_DEVICE);
+    RUN(g, "|e", TN_STOP_END);
+    tn_generation_destroy(&g);
+}
+
+// --- prompts -----------------------------------------------------------------------------------------
+
+static void test_prompts(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    tn_generation_stats stats;
+    tn_piece piece;
+    restart("h e </s> a b </s>");
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_ERR_ARG);
+    TEST_CHECK(message_has("prompt is empty"));
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 3), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, SIZE_MAX), TN_ERR_CONTEXT_FULL);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, 9}, 2), TN_OK);
+    RUN(g, "h|e|", TN_STOP_END);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
+    // The token that stopped was not evaluated: the next prompt comes in its place.
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){EOS, 7}, 2), TN_OK);
+    RUN(g, "a|b|", TN_STOP_END);
+    const int32_t want[] = {BOS, 9, id_of("h", 1), id_of("e", 1), EOS, 7, id_of("a", 1), id_of("b", 1)};
+    TEST_CHECK(fake.length == 8 && memcmp(fake.fed, want, sizeof want) == 0);
+    tn_generation_stats_get(g, &stats);
+    TEST_CHECK(stats.n_prompt == 2 && stats.n_generated == 3 && stats.first_token_ns >= stats.prompt_ns);
+    TEST_CHECK(stats.generate_ns > 0);
+    tn_generation_destroy(&g);
+    cfg.seq = 1; // the session has only one
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_ARG);
+    tn_generation_destroy(&g);
+}
+
+static void test_logits(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    tn_piece piece;
+    restart("h e l </s>");
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    fake.logits[id_of("a", 1)] = 99; // another sequence is fed before the first step
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.token == id_of("h", 1) && fabsf(piece.logprob) < 1e-6f);
+    fake.no_logits = true;
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_STATE);
+    fake.no_logits = false;
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK);
+    for (int32_t i = 0; i < fake.n_vocab; i++) fake.logits[i] = NAN;
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_INTERNAL);
+    tn_generation_destroy(&g);
+    restart("h e </s>"); // the prompt counts for penalties, and so does what was generated
+    cfg.sampling.presence_penalty = 100;
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){0, 1, id_of("h", 1)}, 3), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.token == 2 && piece.stop == TN_STOP_END);
+    fake.length = 2; // what is cut from the sequence is forgotten
+    fake.logits[id_of("h", 1)] = 50;
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){id_of("a", 1)}, 1), TN_OK);
+    fake.logits[2] = 50;
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.token == id_of("e", 1));
+    tn_generation_destroy(&g);
+}
+
+// More outputs than the tokenizer has tokens, and no tokenizer at all.
+static void test_no_text(void)
+{
+    const char *stops[] = {"h"};
+    tn_generation_config cfg = config(1, stops);
+    tn_piece piece;
+    restart("a a </s>");
+    fake.script[0] = fake.n_vocab++;
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    RUN(g, "|a|", TN_STOP_END);
+    tn_generation_destroy(&g);
+    restart("h </s> a");
+    tn_tokenizer *t = fake.model.tokenizer;
+    fake.model.tokenizer = NULL;
+    cfg.max_tokens = 3;
+    g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.text != NULL && piece.n_text == 0 && piece.token >= 0);
+    RUN(g, "|", TN_STOP_LIMIT);
+    tn_generation_destroy(&g);
+    fake.model.tokenizer = t;
+}
+
+// --- configuration -----------------------------------------------------------------------------------
+
+static void expect_config(int line, const tn_generation_config *cfg, const char *field)
+{
+    tn_generation *g = NULL;
+    tn_status status = tn_generation_create(session, cfg, &g);
+    bool ok = field ? status == TN_ERR_ARG && g == NULL && message_has(field) : status == TN_OK;
+    test_report(ok, __FILE__, line, field ? field : "accepted");
+    tn_generation_destroy(&g);
+}
+
+static void test_config(void)
+{
+    static const struct {
+        int32_t seq, max_tokens, n_stops;
+        const char *field; // NULL: accepted
+    } rows[] = {
+        {0, -1, 0, NULL},      {255, INT32_MAX, 0, NULL}, {-1, -1, 0, "seq"},
+        {256, -1, 0, "seq"},   {0, -2, 0, "max_tokens"},  {0, INT32_MIN, 0, "max_tokens"},
+        {0, 0, -1, "n_stops"}, {0, 0, 1024, NULL},        {0, 0, 1025, "n_stops"},
+    };
+    static const char *stops[1025];
+    static char long_stop[65538];
+    for (size_t i = 0; i < TN_COUNT(stops); i++) stops[i] = "stop";
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_generation_config cfg = config(rows[i].n_stops, stops);
+        cfg.seq = rows[i].seq;
+        cfg.max_tokens = rows[i].max_tokens;
+        expect_config(__LINE__, &cfg, rows[i].field);
+    }
+    expect_config(__LINE__, NULL, NULL);
+    tn_generation_config cfg = config(1, NULL);
+    expect_config(__LINE__, &cfg, "stops is NULL");
+    const char *odd[] = {"a", ""};
+    cfg = config(2, odd);
+    expect_config(__LINE__, &cfg, "stops[1]");
+    odd[1] = NULL;
+    expect_config(__LINE__, &cfg, "stops[1]");
+    odd[1] = long_stop;
+    memset(long_stop, 'x', 65536);
+    expect_config(__LINE__, &cfg, NULL);
+    long_stop[65536] = 'x';
+    expect_config(__LINE__, &cfg, "stops[1]");
+    cfg = config(0, NULL);
+    cfg.sampling.top_p = 2;
+    expect_config(__LINE__, &cfg, "top_p");
+    cfg = config(0, NULL);
+    cfg.struct_size = 8;
+    expect_config(__LINE__, &cfg, "struct_size");
+}
+
+static void test_allocations(void)
+{
+    const char *stops[] = {"one", "two"};
+    tn_generation_config cfg = config(2, stops);
+    cfg.sampling.repeat_penalty = 2;
+    restart("h");
+    long live = allocs.live, n_failed = 0;
+    tn_status status = TN_ERR_MEMORY;
+    for (; status != TN_OK && n_failed < 100; n_failed++) {
+        tn_generation *g = NULL;
+        allocs.fail_from = allocs.calls + n_failed;
+        allocs.fail_to = allocs.fail_from + 1;
+        status = tn_generation_create(session, &cfg, &g);
+        TEST_CHECK(status == TN_ERR_MEMORY ? g == NULL : status == TN_OK && g != NULL);
+        tn_generation_destroy(&g);
+        TEST_CHECK(allocs.live == live);
+    }
+    allocs.fail_from = allocs.fail_to = 0;
+    TEST_CHECK(status == TN_OK && n_failed > 6);
+}
+
+// --- text.h ------------------------------------------------------------------------------------------
+
+static void test_text_api(void)
+{
+    const tn_model *m = &fake.model;
+    int32_t *ids = NULL;
+    size_t n_ids = 0, n = 0;
+    char *text = NULL;
+    TEST_CHECK_STATUS(
+        tn_tokenize(m, "hello</s>", 9, TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL, &ids, &n_ids), TN_OK);
+    TEST_CHECK(n_ids == 3 && ids[0] == BOS && ids[1] == id_of("▁hello", 8) && ids[2] == EOS);
+    TEST_CHECK_STATUS(tn_detokenize(m, ids, n_ids, TN_TEXT_PRINT_SPECIAL, &text, &n), TN_OK);
+    TEST_CHECK(n == 13 && strcmp(text, "<s> hello</s>") == 0);
+    tn_free(ctx, text);
+    TEST_CHECK_STATUS(tn_detokenize(m, ids + 1, 1, 0, &text, &n), TN_OK);
+    TEST_CHECK(n == 5 && strcmp(text, "hello") == 0);
+    tn_free(ctx, text);
+    TEST_CHECK_STATUS(tn_detokenize(m, ids, 1, TN_TEXT_REMOVE_SPECIAL, &text, &n), TN_OK);
+    TEST_CHECK(n == 0 && text[0] == 0);
+    tn_free(ctx, text);
+    tn_tokens_free(m, ids);
+    TEST_CHECK_STATUS(tn_tokenize(m, "hello</s>", 9, 0, &ids, &n_ids), TN_OK);
+    TEST_CHECK(n_ids > 2 && ids[0] != BOS && ids[n_ids - 1] != EOS);
+    tn_tokens_free(m, ids);
+    TEST_CHECK_STATUS(tn_tokenize(m, NULL, 0, 0, &ids, &n_ids), TN_OK);
+    TEST_CHECK(n_ids == 0);
+    tn_tokens_free(m, ids);
+    TEST_CHECK_STATUS(tn_tokenize(m, NULL, 1, 0, &ids, &n_ids), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_tokenize(m, "a", 1, TN_TEXT_PRINT_SPECIAL, &ids, &n_ids), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_detokenize(m, NULL, 1, 0, &text, &n), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_detokenize(m, (int32_t[]){-1}, 1, 0, &text, &n), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_detokenize(m, (int32_t[]){1}, 1, TN_TEXT_ADD_SPECIAL, &text, &n), TN_ERR_ARG);
+    TEST_CHECK(tn_token_is_end(m, EOS) && !tn_token_is_end(m, BOS) && !tn_token_is_end(m, -1));
+    tn_model empty = {0};
+    TEST_CHECK_STATUS(tn_tokenize(&empty, "a", 1, 0, &ids, &n_ids), TN_ERR_MODEL);
+    TEST_CHECK(!tn_token_is_end(&empty, EOS) && !tn_chat_shape_name(&empty) &&
+               !tn_model_has_chat_template(&empty));
+}
+
+static void test_chat_api(void)
+{
+    const tn_model *m = &fake.model;
+    int32_t *ids = NULL;
+    size_t n_ids = 0;
+    tn_turn turns[] = {{"system", "a"}, {"user", "hello</s>"}};
+    TEST_CHECK(!tn_model_has_chat_template(m) && tn_chat_shape_name(m) != NULL);
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_OK);
+    bool has_end = false;
+    for (size_t i = 0; i < n_ids; i++) has_end = has_end || ids[i] == EOS;
+    TEST_CHECK(n_ids > 4 && !has_end);
+    tn_tokens_free(m, ids);
+    ids = NULL;
+    turns[1].content = NULL;
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_ERR_ARG);
+    turns[1] = (tn_turn){"stranger", "a"};
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, NULL, 2, &ids, &n_ids), TN_ERR_ARG);
+    TEST_CHECK(ids == NULL);
+}
+
+int main(void)
+{
+    static tiny_vocab vocab;
+    ctx = counting_context(&allocs);
+    tiny_spm(&vocab);
+    tiny_open(ctx, &vocab);
+    fake.model.ctx = ctx;
+    fake.model.gguf = vocab.gguf;
+    tiny_must(tn_tokenizer_create(ctx, vocab.gguf, NULL, &fake.model.tokenizer));
+    test_leading_space();
+    test_stops();
+    test_utf8();
+    test_random_streams();
+    test_limits();
+    test_context_full();
+    test_cancel();
+    test_prompts();
+    test_logits();
+    test_no_text();
+    test_config();
+    test_allocations();
+    test_text_api();
+    test_chat_api();
+    tn_tokenizer_destroy(&fake.model.tokenizer);
+    tiny_close(ctx, &vocab);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(allocs.live == 0);
+    return test_done();
+}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Models of random weights: known shapes, their files, refused shapes, failing allocations.
+#include "models/model.h"
+#include "core/context.h"
+#include "tests/unit/counting.h"
+#include "tests/unit/test.h"
+
+#include <string.h>
+
+static counting count;
+static tn_context *ctx;
+
+static bool message_has(const char *part)
+{
+    char text[1024];
+    tn_context_error(ctx, text, sizeof text);
+    if (!strstr(text, part)) printf("    message: %s\n", text);
+    return strstr(text, part) != NULL;
+}
+
+static bool same_data(const tn_gguf *a, const tn_gguf *b)
+{
+    for (int64_t i = 0; i < tn_gguf_n_tensors(a); i++) {
+        const tn_gguf_tensor *s = tn_gguf_tensor_at(a, i), *t = tn_gguf_tensor_at(b, i);
+        if (s->size != t->size || memcmp(s->data, t->data, t->size) != 0) return false;
+    }
+    return true;
+}
+
+// --- random models -------------------------------------------------------------------------------------
+
+static void test_shapes(void)
+{
+    tn_model_shape s = {0};
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-8b", &s), TN_OK);
+    TEST_CHECK(s.struct_size == sizeof s && s.n_layers == 32 && s.n_embd == 4096 && s.n_vocab == 128256 &&
+               !s.tied);
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "qwen3moe-30b-a3b", &s), TN_OK);
+    TEST_CHECK(s.n_experts == 128 && s.n_experts_used == 8 && s.n_ff_expert == 768);
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "qwen3-0.6b", &s), TN_OK);
+    TEST_CHECK(s.tied && s.n_heads * s.head_dim == 2048);
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-1b", &s), TN_OK);
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-9b", &s), TN_ERR_ARG);
+    TEST_CHECK(message_has("qwen3moe-30b-a3b"));
+}
+
+static void test_random(void)
+{
+    static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama"};
+    static const char *const types[] = {"Q4_K_M", "Q8_0", "MXFP4_MOE", "NVFP4"};
+    for (size_t i = 0; i < TN_COUNT(archs); i++) {
+        bool moe = i >= 2;
+        tn_model_shape s = {sizeof s, archs[i], 3,           256,         8,   2,      32,       512,
+                            300,      128,      moe ? 4 : 0, moe ? 2 : 0, 256, i == 1, types[i], 7};
+        tn_model *model = NULL, *again = NULL;
+        long live = count.live;
+        TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK);
+        TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &again), TN_OK);
+        if (model && again) {
+            tn_model_info info;
+            tn_model_info_get(model, &info);
+            TEST_CHECK(strcmp(info.arch, archs[i]) == 0 && info.n_layers == 3 && info.n_vocab == 300);
+            TEST_CHECK(info.n_experts == s.n_experts && info.head_dim == 32);
+            TEST_CHECK_STATUS(tn_gguf_check_data(tn_model_gguf(model)), TN_OK);
+            TEST_CHECK(same_data(tn_model_gguf(model), tn_model_gguf(again)));
+        } else {
+            TEST_CHECK(message_has("random model"));
+        }
+        tn_model_unref(&model);
+        tn_model_unref(&again);
+        TEST_CHECK(count.live == live);
+    }
+}
+
+static void test_random_refused(void)
+{
+    tn_model *model = NULL;
+    tn_model_shape good = {sizeof good, "llama", 1, 256, 4, 2, 16, 256, 32, 16, 0, 0, 0, 0, "F32", 1}, s;
+#define REFUSED(field, v, want)                                                                              \
+    s = good;                                                                                                \
+    s.field = (v);                                                                                           \
+    TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), (want))
+    REFUSED(struct_size, 8, TN_ERR_ARG);
+    REFUSED(arch, "llamb", TN_ERR_UNSUPPORTED);
+    REFUSED(arch, NULL, TN_ERR_UNSUPPORTED);
+    REFUSED(arch, "qwen3moe", TN_ERR_ARG);
+    REFUSED(n_layers, 0, TN_ERR_ARG);
+    REFUSED(n_embd, -1, TN_ERR_ARG);
+    REFUSED(n_kv_heads, 3, TN_ERR_ARG);
+    REFUSED(n_kv_heads, 0, TN_ERR_ARG);
+    REFUSED(head_dim, 15, TN_ERR_ARG);
+    REFUSED(n_experts, 4, TN_ERR_ARG);
+    REFUSED(type, "Q9", TN_ERR_ARG);
+    REFUSED(type, NULL, TN_ERR_ARG);
+    REFUSED(type, "IQ3_S", TN_ERR_UNSUPPORTED);
+#undef REFUSED
+    TEST_CHECK(!model);
+    long live = count.live, k = 0;
+    for (tn_status status = TN_ERR_MEMORY; status != TN_OK && k < 1000; k++) {
+        count.fail_from = count.calls + k;
+        count.fail_to = count.fail_from + 1;
+        status = tn_model_create_random(ctx, &good, NULL, &model);
+        count.fail_from = count.fail_to = 0;
+        if (status != TN_OK) TEST_CHECK_STATUS(status, TN_ERR_MEMORY);
+        if (status != TN_OK && count.live != live) TEST_CHECK(!"nothing leaks");
+        tn_model_unref(&model);
+    }
+    TEST_CHECK(k > 10 && k < 1000 && count.live == live);
+}
+
+int main(void)
+{
+    ctx = counting_context(&count);
+    test_shapes();
+    test_random();
+    test_random_refused();
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}
