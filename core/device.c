@@ -112,6 +112,16 @@ tn_status tn_buffer_write(tn_buffer *b, size_t offset, const void *bytes, size_t
     return status != TN_OK ? status : b->device->backend->buffer_write(b, offset, bytes, n);
 }
 
+tn_status tn_buffer_zero(tn_buffer *b)
+{
+    static const char zeros[65536];
+    for (size_t at = 0; at < b->size; at += sizeof zeros) {
+        tn_status status = tn_buffer_write(b, at, zeros, TN_MIN(sizeof zeros, b->size - at));
+        if (status != TN_OK) return status;
+    }
+    return TN_OK;
+}
+
 tn_status tn_buffer_read(const tn_buffer *b, size_t offset, void *bytes, size_t n)
 {
     tn_status status = check_range(b, offset, n);

@@ -12,6 +12,8 @@ void tn_devices_close(tn_context *ctx);
 
 // A buffer of the device; its bytes are undefined. On failure *out is unchanged.
 TN_MUST_USE tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer *out);
+// Writes zeros everywhere: the bytes are defined, and the system has really given the memory.
+TN_MUST_USE tn_status tn_buffer_zero(tn_buffer *buffer);
 // Host memory as a buffer, not owned. Only on devices with host_memory.
 tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size);
 void tn_buffer_destroy(tn_buffer *buffer); // clears it; a zeroed buffer is fine

@@ -262,13 +262,14 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     return TN_OK;
 }
 
-// True if some source is made after the first replaced node (and not by a replaced one).
+// True if some source is made after the first replaced node, or by a replaced one: x (x w^T)^T is two products
+// of one x, but the second needs the first.
 static bool source_comes_late(const matcher *m, const fusion *f)
 {
     int32_t first = m->positions[f->gone[0]->id];
     for (int32_t i = 1; i < f->n_gone; i++) first = TN_MIN(first, m->positions[f->gone[i]->id]);
     for (int32_t i = 0; i < f->n_src; i++)
-        if (f->src[i] && f->src[i]->producer && m->positions[f->src[i]->producer->id] > first) return true;
+        if (f->src[i] && f->src[i]->producer && m->positions[f->src[i]->producer->id] >= first) return true;
     return false;
 }
 

@@ -132,7 +132,10 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
 {
     if (g->status != TN_OK) return;
     tn_status status = TN_OK;
-    if (!value) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
+    bool taken = false;
+    for (int32_t i = 0; i < g->n_values; i++) taken |= g->values[i]->output && strcmp(g->values[i]->output, name) == 0;
+    if (taken) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: the name is taken", name);
+    else if (!value) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
     else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
         status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
     else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE || tn_tensor_external(value->root))

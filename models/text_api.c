@@ -60,8 +60,8 @@ tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t
                       size_t *n_ids)
 {
     tn_context *ctx = tn_model_context(model);
-    const tn_tokenizer *t;
-    int32_t mapped;
+    const tn_tokenizer *t = NULL;
+    int32_t mapped = 0;
     if (n > 0 && !text) return tn_fail(ctx, TN_ERR_ARG, "tokenize: %zu bytes at NULL", n);
     tn_status status = map_flags(ctx, encode_flags, TN_COUNT(encode_flags), flags, &mapped);
     if (status == TN_OK) status = get_tokenizer(model, &t);
@@ -81,8 +81,8 @@ tn_status tn_detokenize(const tn_model *model, const int32_t *ids, size_t n_ids,
                         size_t *n)
 {
     tn_context *ctx = tn_model_context(model);
-    const tn_tokenizer *t;
-    int32_t mapped;
+    const tn_tokenizer *t = NULL;
+    int32_t mapped = 0;
     if (n_ids > 0 && !ids) return tn_fail(ctx, TN_ERR_ARG, "detokenize: %zu tokens at NULL", n_ids);
     tn_status status = map_flags(ctx, decode_flags, TN_COUNT(decode_flags), flags, &mapped);
     if (status == TN_OK) status = get_tokenizer(model, &t);
@@ -140,7 +140,7 @@ tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n
                            size_t *n_ids)
 {
     tn_context *ctx = tn_model_context(model);
-    const tn_tokenizer *t;
+    const tn_tokenizer *t = NULL;
     const char *shape = NULL;
     tn_chat_turn *copy = NULL;
     tn_status status = get_tokenizer(model, &t);

@@ -62,6 +62,7 @@ tn_status tn_cache_init(tn_cache *c, tn_device *device, int32_t n_ctx, int32_t n
     tn_status status = c->zeros ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK && size == SIZE_MAX) status = tn_fail(ctx, TN_ERR_MEMORY, "out of memory: a cache of %d tokens", n_ctx);
     if (status == TN_OK && !dry) status = tn_buffer_create(device, size, &c->buffer);
+    if (status == TN_OK && !dry) status = tn_buffer_zero(&c->buffer);
     if (status != TN_OK) {
         tn_cache_fini(c);
         return status;

@@ -127,13 +127,12 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
     tn_session *s;
     tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
     if (status != TN_OK) return status;
-    // The prepared plans are measured on the null device, which takes all and has the same steps: it needs
-    // neither weights nor activations.
     size_t dry = tn_context_memory(ctx) - before;
     *out = (tn_session_memory){.cache = s->cache_size, .arena = s->arena_size, .scratch = s->scratch_size};
-    tn_plan_key keys[3] = {{s->cfg.n_batch, 1, 1}, {1, 1, 1}, {s->cfg.n_seq, s->cfg.n_seq, s->cfg.n_seq}};
+    int32_t n_seq = s->cfg.n_seq;
+    tn_plan_key keys[3] = {{s->cfg.n_batch, n_seq, n_seq}, {1, 1, 1}, {n_seq, n_seq, n_seq}};
     size_t plans = 0;
-    for (int32_t i = 0; i < (s->cfg.n_seq > 1 ? 3 : 2) && status == TN_OK; i++) {
+    for (int32_t i = 0; i < (n_seq > 1 ? 3 : 2) && status == TN_OK; i++) {
         if (i == 1 && memcmp(&keys[0], &keys[1], sizeof keys[0]) == 0) continue;
         tn_plan *plan = NULL;
         size_t start = tn_context_memory(ctx);

@@ -83,6 +83,14 @@ static tn_status make_host_arrays(tn_session *s)
     return TN_OK;
 }
 
+// Systems promise more memory than they have: zeroing makes the pages real now, not in the middle of a text.
+static tn_status reserve_buffer(tn_device *device, size_t size, tn_buffer *out)
+{
+    if (size == 0) return TN_OK;
+    tn_status status = tn_buffer_create(device, size, out);
+    return status == TN_OK ? tn_buffer_zero(out) : status;
+}
+
 static tn_status make_shared_buffers(tn_session *s, const tn_plan *plan)
 {
     s->n_devices = plan->n_devices;
@@ -93,10 +101,8 @@ static tn_status make_shared_buffers(tn_session *s, const tn_plan *plan)
         s->arena_size += plan->arena_size[d];
         s->scratch_size += plan->scratch_size[d];
         if (s->dry) continue;
-        tn_status status = TN_OK;
-        if (plan->arena_size[d]) status = tn_buffer_create(plan->devices[d], plan->arena_size[d], &s->arena[d]);
-        if (status == TN_OK && plan->scratch_size[d])
-            status = tn_buffer_create(plan->devices[d], plan->scratch_size[d], &s->scratch[d]);
+        tn_status status = reserve_buffer(plan->devices[d], plan->arena_size[d], &s->arena[d]);
+        if (status == TN_OK) status = reserve_buffer(plan->devices[d], plan->scratch_size[d], &s->scratch[d]);
         if (status != TN_OK) return status;
     }
     return TN_OK;
@@ -105,14 +111,15 @@ static tn_status make_shared_buffers(tn_session *s, const tn_plan *plan)
 // Buffers first for the largest plan, then the plans themselves: what a session needs is there from now on.
 static tn_status reserve(tn_session *s)
 {
-    tn_plan_key full = {s->cfg.n_batch, 1, 1}, many = {s->cfg.n_seq, s->cfg.n_seq, s->cfg.n_seq}, one = {1, 1, 1};
+    int32_t n_seq = s->cfg.n_seq;
+    tn_plan_key full = {s->cfg.n_batch, n_seq, n_seq}, many = {n_seq, n_seq, n_seq}, one = {1, 1, 1};
     tn_plan *plan = NULL;
     tn_status status = tn_session_plan(s, &full, &plan);
     if (status == TN_OK) status = make_shared_buffers(s, plan);
     if (status == TN_OK && !s->dry) {
         tn_session_slot *slot;
         status = tn_session_find_slot(s, &full, &slot);
-        if (status == TN_OK && s->cfg.n_seq > 1) status = tn_session_find_slot(s, &many, &slot);
+        if (status == TN_OK && n_seq > 1) status = tn_session_find_slot(s, &many, &slot);
         if (status == TN_OK) status = tn_session_find_slot(s, &one, &slot);
     }
     tn_plan_unref(&plan);
@@ -363,6 +370,7 @@ tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
     if (seq < 0 || seq >= s->cfg.n_seq || n < 0 || n > s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_ARG, "cannot cut sequence %d to %d tokens", seq, n);
     tn_cache_truncate(&s->cache, seq, n);
+    s->n_outputs = 0; // the logits belonged to what may be gone
     return TN_OK;
 }
 

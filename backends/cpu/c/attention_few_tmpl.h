@@ -247,14 +247,14 @@ static void few_exp(const attention_work *w, int64_t n_keys)
 static void few_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
     few_rows at;
-    row_range all = {0, w->rows_vec};
+    row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
     int64_t n = w->shape.dv_pad;
     few_find(w, 1, item, t->key, at);
     few_scores(w, at, t->n_keys);
     few_adjust_max(w, t->key, t->n_keys);
-    update_max(w, all);
+    update_max(w, &all);
     few_exp(w, t->n_keys);
-    update_sum(w, all);
+    update_sum(w, &all);
     few_find(w, 2, item, t->key, at);
     const few_type *type = few_prepare(w, 2, t->n_keys, at);
     for (int64_t r = 0; r < w->rows4; r += 4)

@@ -14,8 +14,9 @@
 #include "backends/cpu/kernel.h"
 
 enum {
-    ATTN_ROWS = 192,    // multiple of ATTN_ROW_UNIT; score tile of 96 KiB stays in L2
-    ATTN_ROW_UNIT = 48, // multiple of 12 and of 16: full micro-kernels of both products
+    ATTN_UNIT = 48,  // rows that pass from scores to output at once: multiple of 12 and of 16, so that
+                     // micro-kernels are full; scores of 24 KiB stay in L1
+    ATTN_ROWS = 192, // multiple of ATTN_UNIT; rows that share a converted tile of keys and values
     ATTN_KEYS = 128,    // per score tile; V panel of 32 columns: 16 KiB of L1
     ATTN_STRIP = 32,    // keys converted at a time when there are few rows: 16 KiB at 128 elements
     ATTN_SPLIT = 1024,  // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
@@ -90,7 +91,7 @@ static inline attention_shape attention_shape_get(const tn_step *step)
 static inline int64_t attention_thread_floats(const attention_shape *s)
 {
     return (ATTN_ROWS + ATTN_KEYS + 1) * s->d_pad + (2 * ATTN_ROWS + ATTN_KEYS + 1) * s->dv_pad +
-           ATTN_KEYS * ATTN_ROWS + ROW_NUMBERS * ATTN_ROWS;
+           ATTN_KEYS * ATTN_UNIT + ROW_NUMBERS * ATTN_ROWS;
 }
 
 static inline int64_t attention_partial_floats(const attention_shape *s)

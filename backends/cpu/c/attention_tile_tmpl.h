@@ -7,7 +7,7 @@
 //
 // Two layouts that give the same bits, since every score is one chain over d, every output element one chain
 // over the keys, and sums of exponentials go to VEC_N buckets by key:
-//   many rows  scores [key][row]: rows in the lanes; k is read by broadcast, so no transposing (this file)
+//   many rows  scores [key][row], ATTN_UNIT rows at a time: rows in the lanes; k is read by broadcast, so no transposing (this file)
 //   few rows   scores [row][key]: keys in the lanes; k is transposed (attention_few_tmpl.h)
 #include "backends/cpu/c/attention_plan.h"
 #include "backends/cpu/c/convert_tmpl.h"
@@ -18,9 +18,9 @@ typedef struct attention_work {
     const tn_step *step;
     const tn_attention_params *p;
     attention_shape shape;
-    // Scratch of this thread: q [d][ATTN_ROWS], or for few rows [ATTN_FEW][d_pad] and a strip of keys
-    // [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows the first row is 0),
-    // s scores, o and total [ATTN_ROWS][dv_pad]
+    // Scratch of this thread: q [ATTN_ROWS / ATTN_UNIT][d_pad][ATTN_UNIT], or for few rows [ATTN_FEW][d_pad] and
+    // a strip of keys [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows the
+    // first row is 0), s [ATTN_KEYS][ATTN_UNIT] scores, o and total [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
     float *row[ROW_NUMBERS];
     bool few;
@@ -33,9 +33,9 @@ typedef struct key_tile {
     bool first;          // of its split: nothing is in o yet
 } key_tile;
 
-// Rows of the tile that see a key of the key tile, rounded outwards to whole micro-kernels of both products.
+// Rows [first, first + n) that are worked on at once; n_vec, n4: rounded up to VEC_N, to 4.
 typedef struct row_range {
-    int64_t first, last;
+    int64_t first, n, n_vec, n4;
 } row_range;
 
 // What happens to scores between product and softmax.
@@ -109,9 +109,9 @@ static void load_visible(const attention_work *w, int32_t src, const attention_i
 }
 
 // ROW_TILE holds the tile's maxima: new maximum, its safe form and the factor of what was summed before.
-static void update_max(const attention_work *w, row_range range)
+static void update_max(const attention_work *w, const row_range *rows)
 {
-    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+    for (int64_t r = rows->first; r < rows->first + rows->n_vec; r += VEC_N) {
         vf old = vf_load(w->row[ROW_MAX] + r), max = vf_max(vf_load(w->row[ROW_TILE] + r), old);
         vf safe = vf_select(vm_eq(max, vf_set1(-INFINITY)), vf_zero(), max);
         vf_store(w->row[ROW_MAX] + r, max);
@@ -121,93 +121,97 @@ static void update_max(const attention_work *w, row_range range)
 }
 
 // ROW_TILE holds the tile's sums.
-static void update_sum(const attention_work *w, row_range range)
+static void update_sum(const attention_work *w, const row_range *rows)
 {
-    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+    for (int64_t r = rows->first; r < rows->first + rows->n_vec; r += VEC_N) {
         vf sum = vf_load(w->row[ROW_SUM] + r), alpha = vf_load(w->row[ROW_ALPHA] + r);
         vf_store(w->row[ROW_SUM] + r, vf_fma(sum, alpha, vf_load(w->row[ROW_TILE] + r)));
     }
 }
 
-// --- many rows: scores [key][ATTN_ROWS] ------------------------------------------------------------
+// --- many rows: scores [key][ATTN_UNIT] ------------------------------------------------------------
 
-// Rows go by token, so both ends of what they see rise.
-static row_range many_range(const attention_work *w, const key_tile *t)
-{
-    const float *low = w->row[ROW_LOW], *high = w->row[ROW_HIGH];
-    row_range r = {0, w->rows_vec};
-    while (r.first < r.last && high[r.first] <= (float)t->key) r.first++;
-    while (r.last > r.first && low[r.last - 1] >= (float)(t->key + t->n_keys)) r.last--;
-    r.first = r.first / ATTN_ROW_UNIT * ATTN_ROW_UNIT;
-    r.last = TN_MIN(attention_round_up(r.last, ATTN_ROW_UNIT), w->rows_vec);
-    return r;
-}
-
-static void many_adjust(const attention_work *w, const key_tile *t, row_range range)
+static void many_adjust(const attention_work *w, const key_tile *t, const row_range *rows)
 {
     score_rule rule = score_rule_get(w, t->key, t->n_keys);
     if (!rule.has_cap && !rule.has_slope && !rule.has_mask) return;
-    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+    for (int64_t i = 0; i < rows->n_vec; i += VEC_N) {
+        int64_t r = rows->first + i;
         score_lanes l = {vf_zero(), vf_load(w->row[ROW_POS] + r), vf_load(w->row[ROW_SLOPE] + r),
                          vf_load(w->row[ROW_LOW] + r), vf_load(w->row[ROW_HIGH] + r)};
-        for (int64_t j = 0; j < t->n_keys; j++) {
-            float *s = w->s + j * ATTN_ROWS + r;
+        float *s = w->s + i;
+        for (int64_t j = 0; j < t->n_keys; j++, s += ATTN_UNIT) {
             l.key = vf_set1((float)(t->key + j));
             vf_store(s, score_adjust(vf_load(s), &l, &rule));
         }
     }
 }
 
-static void many_max(const attention_work *w, int64_t n_keys, row_range range)
+static void many_max(const attention_work *w, int64_t n_keys, const row_range *rows)
 {
-    for (int64_t r = range.first; r < range.last; r += VEC_N) {
+    for (int64_t i = 0; i < rows->n_vec; i += VEC_N) {
         vf m0 = vf_set1(-INFINITY), m1 = m0, m2 = m0, m3 = m0; // four chains hide the latency
-        const float *s = w->s + r;
+        const float *s = w->s + i;
         int64_t j = 0;
-        for (; j + 4 <= n_keys; j += 4, s += 4 * ATTN_ROWS) {
+        for (; j + 4 <= n_keys; j += 4, s += 4 * ATTN_UNIT) {
             m0 = vf_max(vf_load(s), m0);
-            m1 = vf_max(vf_load(s + ATTN_ROWS), m1);
-            m2 = vf_max(vf_load(s + 2 * ATTN_ROWS), m2);
-            m3 = vf_max(vf_load(s + 3 * ATTN_ROWS), m3);
+            m1 = vf_max(vf_load(s + ATTN_UNIT), m1);
+            m2 = vf_max(vf_load(s + 2 * ATTN_UNIT), m2);
+            m3 = vf_max(vf_load(s + 3 * ATTN_UNIT), m3);
         }
-        for (; j < n_keys; j++, s += ATTN_ROWS) m0 = vf_max(vf_load(s), m0);
-        vf_store(w->row[ROW_TILE] + r, vf_max(vf_max(m0, m1), vf_max(m2, m3)));
+        for (; j < n_keys; j++, s += ATTN_UNIT) m0 = vf_max(vf_load(s), m0);
+        vf_store(w->row[ROW_TILE] + rows->first + i, vf_max(vf_max(m0, m1), vf_max(m2, m3)));
     }
 }
 
-static void many_exp(const attention_work *w, int64_t n_keys, row_range range)
+static void many_exp(const attention_work *w, int64_t n_keys, const row_range *rows)
 {
-    for (int64_t r = range.first; r < range.last; r += VEC_N) {
-        vf safe = vf_load(w->row[ROW_SAFE] + r), bucket[VEC_N];
-        for (int i = 0; i < VEC_N; i++) bucket[i] = vf_zero();
-        for (int64_t j = 0; j < n_keys; j++) {
-            float *s = w->s + j * ATTN_ROWS + r;
+    for (int64_t i = 0; i < rows->n_vec; i += VEC_N) {
+        vf safe = vf_load(w->row[ROW_SAFE] + rows->first + i), bucket[VEC_N];
+        for (int b = 0; b < VEC_N; b++) bucket[b] = vf_zero();
+        float *s = w->s + i;
+        for (int64_t j = 0; j < n_keys; j++, s += ATTN_UNIT) {
             vf e = vf_exp(vf_sub(vf_load(s), safe));
             vf_store(s, e);
             bucket[j % VEC_N] = vf_add(bucket[j % VEC_N], e);
         }
         for (int half = VEC_N / 2; half > 0; half /= 2) // the tree of vf_sum
-            for (int i = 0; i < half; i++) bucket[i] = vf_add(bucket[i], bucket[i + half]);
-        vf_store(w->row[ROW_TILE] + r, bucket[0]);
+            for (int b = 0; b < half; b++) bucket[b] = vf_add(bucket[b], bucket[b + half]);
+        vf_store(w->row[ROW_TILE] + rows->first + i, bucket[0]);
     }
+}
+
+// Rows go by token, so both ends of what they see rise.
+static bool many_blind(const attention_work *w, const key_tile *t, const row_range *rows)
+{
+    return w->row[ROW_HIGH][rows->first + rows->n - 1] <= (float)t->key ||
+           w->row[ROW_LOW][rows->first] >= (float)(t->key + t->n_keys);
+}
+
+static void many_unit(const attention_work *w, const key_tile *t, const row_range *rows)
+{
+    const attention_shape *s = &w->shape;
+    gemm(&(gemm_args){.a = w->k, .a_row = s->d_pad, .a_k = 1, .b = w->q + rows->first * s->d_pad, .ldb = ATTN_UNIT,
+                      .c = w->s, .ldc = ATTN_UNIT, .m = attention_round_up(t->n_keys, 4), .n = rows->n_vec, .k = s->d,
+                      .init = GEMM_ZERO});
+    many_adjust(w, t, rows);
+    many_max(w, t->n_keys, rows);
+    update_max(w, rows);
+    many_exp(w, t->n_keys, rows);
+    update_sum(w, rows);
+    gemm(&(gemm_args){.a = w->s, .a_row = 1, .a_k = ATTN_UNIT, .b = w->v, .ldb = s->dv_pad,
+                      .c = w->o + rows->first * s->dv_pad, .ldc = s->dv_pad, .alpha = w->row[ROW_ALPHA] + rows->first,
+                      .m = rows->n4, .n = s->dv_pad, .k = t->n_keys, .init = GEMM_SCALE});
 }
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    const attention_shape *s = &w->shape;
-    int64_t keys4 = attention_round_up(t->n_keys, 4);
-    row_range range = many_range(w, t);
-    int64_t n_rows = range.last - range.first, first = range.first;
-    load_visible(w, 1, item, t->key, t->n_keys, keys4, w->k);
-    gemm(&(gemm_args){.a = w->k, .a_row = s->d_pad, .a_k = 1, .b = w->q + first, .ldb = ATTN_ROWS,
-                      .c = w->s + first, .ldc = ATTN_ROWS, .m = keys4, .n = n_rows, .k = s->d, .init = GEMM_ZERO});
-    many_adjust(w, t, range);
-    many_max(w, t->n_keys, range);
-    update_max(w, range);
-    many_exp(w, t->n_keys, range);
-    update_sum(w, range);
+    load_visible(w, 1, item, t->key, t->n_keys, attention_round_up(t->n_keys, 4), w->k);
     load_visible(w, 2, item, t->key, t->n_keys, t->n_keys, w->v);
-    gemm(&(gemm_args){.a = w->s + first, .a_row = 1, .a_k = ATTN_ROWS, .b = w->v, .ldb = s->dv_pad,
-                      .c = w->o + first * s->dv_pad, .ldc = s->dv_pad, .alpha = w->row[ROW_ALPHA] + first,
-                      .m = TN_MIN(range.last, w->rows4) - first, .n = s->dv_pad, .k = t->n_keys, .init = GEMM_SCALE});
+    for (int64_t r = 0; r < item->n_rows; r += ATTN_UNIT) {
+        row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_UNIT)};
+        rows.n_vec = attention_round_up(rows.n, VEC_N);
+        rows.n4 = attention_round_up(rows.n, 4);
+        if (!many_blind(w, t, &rows)) many_unit(w, t, &rows);
+    }
 }

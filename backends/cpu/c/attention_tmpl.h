@@ -18,7 +18,7 @@ static void work_init(attention_work *w, const tn_cpu_task *task)
     w->q = p, p += ATTN_ROWS * s->d_pad;
     w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
     w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
-    w->s = p, p += ATTN_KEYS * ATTN_ROWS;
+    w->s = p, p += ATTN_KEYS * ATTN_UNIT;
     w->o = p, p += ATTN_ROWS * s->dv_pad;
     w->total = p, p += ATTN_ROWS * s->dv_pad;
     for (int i = 0; i < ROW_NUMBERS; i++) w->row[i] = p, p += ATTN_ROWS;
@@ -77,27 +77,24 @@ static void query_scale(const float *x, float *y, int64_t n, float scale)
     for (; i < n; i++) y[i] = x[i] * scale;
 }
 
-// Queries times scale: few rows as they are, many transposed.
+// Queries times scale: few rows as they are, many transposed in units.
 static void queries_load(attention_work *w, const attention_item *item)
 {
-    const attention_shape *s = &w->shape;
-    float *rows = w->few ? w->q : w->total;
-    int64_t n = w->few ? w->rows4 : w->rows_vec, stride = s->d_pad;
-    if (!w->few && s->dv_pad < s->d_pad) rows = w->k; // total is too small: through k, in parts
-    int64_t part = w->few || rows == w->total ? n : ATTN_ROW_UNIT;
-    for (int64_t r0 = 0; r0 < n; r0 += part) {
-        int64_t r1 = TN_MIN(r0 + part, n);
-        for (int64_t r = r0; r < r1; r++) {
-            float *y = rows + (r - r0) * stride;
-            if (r < item->n_rows) query_scale(query_row(w, item, r), y, s->d, w->p->scale);
-            else memset(y, 0, (size_t)s->d * sizeof *y);
-            for (int64_t i = s->d; i < stride; i++) y[i] = 0.0f;
+    int64_t d = w->shape.d, d_pad = w->shape.d_pad, n = w->few ? w->rows4 : w->rows_vec;
+    for (int64_t unit = 0; unit < n; unit += ATTN_UNIT) {
+        float *rows = w->few ? w->q : w->k;
+        int64_t n_rows = TN_MIN(n - unit, ATTN_UNIT);
+        for (int64_t r = 0; r < n_rows; r++) {
+            float *y = rows + r * d_pad;
+            if (unit + r < item->n_rows) query_scale(query_row(w, item, unit + r), y, d, w->p->scale);
+            else memset(y, 0, (size_t)d * sizeof *y);
+            for (int64_t i = d; i < d_pad; i++) y[i] = 0.0f;
         }
-        if (!w->few) transpose(rows, stride, w->q + r0, ATTN_ROWS, r1 - r0, s->d);
+        if (!w->few) transpose(rows, d_pad, w->q + unit * d_pad, ATTN_UNIT, n_rows, d);
     }
     if (!w->few) return;
-    memset(w->k, 0, (size_t)s->d_pad * sizeof *w->k);
-    memset(w->v, 0, (size_t)s->dv_pad * sizeof *w->v);
+    memset(w->k, 0, (size_t)d_pad * sizeof *w->k); // the row of zeros
+    memset(w->v, 0, (size_t)w->shape.dv_pad * sizeof *w->v);
 }
 
 // Partial result of a split into o, ROW_MAX and ROW_SUM.

@@ -74,7 +74,7 @@ TN_API const float *tn_session_logits(tn_session *session, int32_t i);
 TN_API int32_t tn_session_n_outputs(const tn_session *session);
 // Tokens in a sequence.
 TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
-// Cuts a sequence to n tokens (0: empties it); its cache blocks become free.
+// Cuts a sequence to n tokens (0: empties it); its cache blocks become free, the last logits are gone.
 TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
 // Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
 TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);
@@ -141,7 +141,9 @@ typedef struct tn_generation tn_generation;
 // cfg may be NULL. The session must outlive the generation. Works without a tokenizer: then no text comes.
 TN_API TN_MUST_USE tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg, tn_generation **out);
 TN_API void tn_generation_destroy(tn_generation **generation);
-// Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew.
+// Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew. n > 0: a token
+// that the last step chose and nobody evaluated is dropped (include it in the prompt to keep it);
+// n = 0: that token is evaluated and the text goes on. Cancelled: TN_ERR_CANCELLED, complete batches stay.
 TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n);
 
 typedef struct tn_piece {

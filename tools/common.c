@@ -1,0 +1,423 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "common.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TEXT_SIZE = 1200 };
+static const size_t input_max = (size_t)256 << 20; // bytes; far above any context, far below the memory
+
+// --- messages --------------------------------------------------------------------------------------------
+
+void clean_text(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == 0x7f) *p = '?';
+}
+
+const char *shown(const char *text, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s", text ? text : "");
+    clean_text(buf);
+    return buf;
+}
+
+static void print_line(char *text)
+{
+    clean_text(text);
+    fprintf(stderr, "tenon: %s\n", text);
+}
+
+int fail(int code, const char *fmt, ...)
+{
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    print_line(text);
+    return code;
+}
+
+void note(const char *fmt, ...)
+{
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    print_line(text);
+}
+
+typedef struct status_row {
+    tn_status status;
+    int code;
+    const char *advice;
+} status_row;
+
+static const status_row status_rows[] = {
+    {TN_ERR_ARG, EXIT_USAGE, NULL},
+    {TN_ERR_MEMORY, EXIT_MEMORY, "try a smaller context (-c) or --cache-type-k q8_0"},
+    {TN_ERR_FORMAT, EXIT_MODEL, NULL},
+    {TN_ERR_MODEL, EXIT_MODEL, NULL},
+    {TN_ERR_DEVICE, EXIT_DEVICE, "'tenon devices' lists what can be used"},
+    {TN_ERR_CONTEXT_FULL, EXIT_CONTEXT, "try a larger context (-c)"},
+    {TN_ERR_CANCELLED, EXIT_INTERRUPTED, NULL},
+};
+
+int tool_fail(const tool *t, tn_status status, const char *fmt, ...)
+{
+    char text[TEXT_SIZE], message[TEXT_SIZE / 2] = "";
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, TEXT_SIZE / 2, fmt, args);
+    va_end(args);
+    if (n >= TEXT_SIZE / 2) n = TEXT_SIZE / 2 - 1;
+    int code = EXIT_FAILED;
+    const char *advice = NULL;
+    for (size_t i = 0; i < sizeof status_rows / sizeof *status_rows; i++) {
+        if (status_rows[i].status != status) continue;
+        code = status_rows[i].code;
+        advice = status_rows[i].advice;
+    }
+    if (status == TN_ERR_CANCELLED) return fail(code, "%s: interrupted", text);
+    if (t->ctx) tn_context_error(t->ctx, message, sizeof message);
+    if (!*message) snprintf(message, sizeof message, "%s", tn_status_text(status));
+    snprintf(text + n, sizeof text - (size_t)n, ": %s%s%s", message, advice ? "; " : "", advice ? advice : "");
+    print_line(text);
+    return code;
+}
+
+void tool_info(const tool *t, const char *fmt, ...)
+{
+    if (t->log_level < TN_LOG_INFO) return;
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    print_line(text);
+}
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    (void)user;
+    note("%s: %s", level >= 0 && level <= TN_LOG_DEBUG ? levels[level] : "log", text);
+}
+
+static void on_event(void *user, int32_t code, const char *text)
+{
+    const tool *t = user;
+    (void)code;
+    if (t->log_level >= TN_LOG_WARN) note("warning: %s", text);
+}
+
+// --- context, device -------------------------------------------------------------------------------------
+
+// The line of the backend in the list of absent ones, "" if it says nothing.
+static void absent_reason(const tool *t, const char *backend, char *buf, size_t size)
+{
+    char all[2048];
+    tn_context_absent_backends(t->ctx, all, sizeof all);
+    size_t n = strlen(backend);
+    buf[0] = 0;
+    for (char *line = strtok(all, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, backend, n) == 0 && line[n] == ':') snprintf(buf, size, "%s", line + n + 1);
+}
+
+static int find_named_device(tool *t, const char *name, const char *backend)
+{
+    t->device = tn_context_device_by_name(t->ctx, name);
+    if (!t->device) {
+        char kind[64], reason[512];
+        snprintf(kind, sizeof kind, "%.*s", (int)strcspn(name, ":"), name);
+        absent_reason(t, kind, reason, sizeof reason);
+        return fail(EXIT_DEVICE, "--device %s: no such device%s%s; 'tenon devices' lists what can be used", name,
+                    *reason ? ":" : "", reason);
+    }
+    tn_device_info info;
+    tn_device_info_get(t->device, &info);
+    if (strcmp(backend, "auto") != 0 && strcmp(backend, info.backend) != 0)
+        return fail(EXIT_USAGE, "--device %s is not of --backend %s but of %s; give one of both", name, backend, info.backend);
+    return 0;
+}
+
+static int find_device(tool *t)
+{
+    char backend[32], reason[512];
+    opt_word(t->opt, OPT_BACKEND, backend, sizeof backend);
+    const char *name = opt_text(t->opt, OPT_DEVICE);
+    if (name) return find_named_device(t, name, backend);
+    if (strcmp(backend, "auto") == 0) return 0;
+    for (int32_t i = 0; i < tn_context_n_devices(t->ctx); i++) {
+        tn_device_info info;
+        t->device = tn_context_device_get(t->ctx, i);
+        tn_device_info_get(t->device, &info);
+        if (strcmp(info.backend, backend) == 0) return 0;
+    }
+    t->device = NULL;
+    absent_reason(t, backend, reason, sizeof reason);
+    return fail(EXIT_DEVICE, "--backend %s:%s; 'tenon devices' lists what can be used", backend,
+                *reason ? reason : " no such device here");
+}
+
+// Flags that scripts written for another tool bring along.
+static void tell_ignored(const tool *t)
+{
+    if (!(C_SESSION & (1 << t->opt->cmd))) return;
+    if (opt_is_set(t->opt, OPT_COMPAT)) tool_info(t, "a flag of another tool was given that has no effect here");
+    if (opt_is_set(t->opt, OPT_FLASH)) tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
+    if (opt_int(t->opt, OPT_GPU_LAYERS) > 0) tool_info(t, "--gpu-layers has no effect: no GPU backend is in this build");
+}
+
+int tool_open(tool *t, const options *o)
+{
+    *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
+    if (opt_flag(o, OPT_VERBOSE) && t->log_level < TN_LOG_INFO) t->log_level = TN_LOG_INFO;
+    char isa[32];
+    opt_word(o, OPT_ISA, isa, sizeof isa);
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.log = on_log;
+    cfg.event = on_event;
+    cfg.user = t;
+    cfg.log_level = t->log_level;
+    cfg.n_threads = (int32_t)opt_int(o, OPT_THREADS);
+    cfg.strict = opt_flag(o, OPT_STRICT);
+    cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
+    cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
+    tn_status status = tn_context_create(&cfg, &t->ctx);
+    if (status == TN_ERR_UNSUPPORTED)
+        return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
+    if (status != TN_OK) return tool_fail(t, status, "cannot start");
+    tell_ignored(t);
+    return find_device(t);
+}
+
+void tool_close(tool *t)
+{
+    tn_context_destroy(&t->ctx);
+}
+
+// --- model -----------------------------------------------------------------------------------------------
+
+int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args)
+{
+    *args = o->args;
+    *n_args = o->n_args;
+    *path = opt_text(o, OPT_MODEL);
+    if (*path) return 0;
+    if (o->n_args == 0)
+        return fail(EXIT_USAGE, "tenon %s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd), cmd_name(o->cmd));
+    *path = o->args[0];
+    *args = o->args + 1;
+    *n_args = o->n_args - 1;
+    return 0;
+}
+
+typedef struct load_bar {
+    uint64_t start_ns, drawn_ns;
+    bool terminal;
+} load_bar;
+
+enum { BAR_AFTER_MS = 500, BAR_EVERY_MS = 100 };
+
+// Non-zero ends loading.
+static int32_t on_load(void *user, uint64_t done, uint64_t total)
+{
+    load_bar *bar = user;
+    uint64_t now = now_ns();
+    if (!bar->terminal || now - bar->start_ns < BAR_AFTER_MS * 1000000ull) return 0;
+    if (now - bar->drawn_ns < BAR_EVERY_MS * 1000000ull) return 0;
+    bar->drawn_ns = now;
+    char a[32], b[32];
+    fprintf(stderr, "\rloading %s of %s, %.2f GB/s ", size_text(done, a, sizeof a), size_text(total, b, sizeof b),
+            (double)done / (double)(now - bar->start_ns));
+    return 0;
+}
+
+int tool_load(tool *t, const char *path, int32_t metadata_only, tn_model **out)
+{
+    load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr)};
+    tn_model_config cfg;
+    tn_model_config_default(&cfg);
+    cfg.device = t->device;
+    cfg.metadata_only = metadata_only;
+    cfg.progress = on_load;
+    cfg.progress_user = &bar;
+    int32_t bit = 1 << t->opt->cmd;
+    if (opt_rows[OPT_PRE].commands & bit) cfg.pre = opt_text(t->opt, OPT_PRE);
+    if ((opt_rows[OPT_CHECK].commands & bit) && !metadata_only) cfg.check_tensors = opt_flag(t->opt, OPT_CHECK);
+    tn_status status = tn_model_open(t->ctx, path, &cfg, out);
+    if (bar.drawn_ns) fprintf(stderr, "\r\033[K");
+    if (status != TN_OK) return tool_fail(t, status, "%s", path);
+    t->load_ns = now_ns() - bar.start_ns;
+    tn_model_info info;
+    tn_model_info_get(*out, &info);
+    if (!metadata_only)
+        tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device, t->device ? "" : " (automatic)",
+                  (double)t->load_ns * 1e-6);
+    return 0;
+}
+
+static tn_dtype cache_type(const options *o, opt_id id)
+{
+    char word[16];
+    return tn_dtype_by_name(opt_word(o, id, word, sizeof word));
+}
+
+void tool_session_config(const tool *t, tn_session_config *cfg)
+{
+    const options *o = t->opt;
+    tn_session_config_default(cfg);
+    int64_t batch = opt_int(o, OPT_BATCH), ubatch = opt_int(o, OPT_UBATCH);
+    cfg->n_ctx = (int32_t)opt_int(o, o->cmd == CMD_PERPLEXITY ? OPT_WINDOW : OPT_CTX);
+    cfg->n_batch = (int32_t)(batch < ubatch ? batch : ubatch);
+    cfg->cache_type_k = cache_type(o, OPT_CACHE_K);
+    cfg->cache_type_v = cache_type(o, OPT_CACHE_V);
+    cfg->fusion = opt_int(o, OPT_FUSION) == 0; // words: on, off
+}
+
+// --- input -----------------------------------------------------------------------------------------------
+
+static int read_stream(FILE *f, const char *path, char **text, size_t *n)
+{
+    size_t size = 1 << 16, used = 0;
+    char *buf = malloc(size);
+    while (buf) {
+        used += fread(buf + used, 1, size - used - 1, f);
+        if (used < size - 1) break;
+        if (size > input_max) {
+            free(buf);
+            return fail(EXIT_FAILED, "%s: more than %zu MiB of input; give a smaller file", path, input_max >> 20);
+        }
+        char *more = realloc(buf, size * 2);
+        if (!more) free(buf);
+        buf = more;
+        size *= 2;
+    }
+    if (!buf) return fail(EXIT_MEMORY, "out of memory while reading %s", path);
+    if (ferror(f)) {
+        free(buf);
+        return fail(EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
+    }
+    buf[used] = 0;
+    *text = buf;
+    *n = used;
+    return 0;
+}
+
+int read_input(const char *path, char **text, size_t *n)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdin : fopen(path, "rb");
+    if (!f) return fail(EXIT_FAILED, "cannot open %s: %s", path, strerror(errno));
+    int code = read_stream(f, standard ? "standard input" : path, text, n);
+    if (!standard) fclose(f);
+    return code;
+}
+
+static int parse_id_list(const char *text, int32_t n_vocab, int32_t *ids, size_t *n)
+{
+    static const char blanks[] = ", \t\r\n[]";
+    for (const char *p = text + strspn(text, blanks); *p; p += strspn(p, blanks)) {
+        char word[32];
+        size_t len = strcspn(p, blanks);
+        snprintf(word, sizeof word, "%.*s", (int)(len < 31 ? len : 31), p);
+        char *end;
+        errno = 0;
+        long long v = strtoll(word, &end, 10);
+        if (end == word || *end) return fail(EXIT_USAGE, "'%s' is no token id; ids are whole numbers from 0 to %d", word, n_vocab - 1);
+        if (errno || v < 0 || v >= n_vocab)
+            return fail(EXIT_USAGE, "token id %s is out of range; this vocabulary has 0 to %d", word, n_vocab - 1);
+        ids[(*n)++] = (int32_t)v;
+        p += len;
+    }
+    return 0;
+}
+
+int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n)
+{
+    char *owned = NULL;
+    size_t size = strlen(text);
+    if (strcmp(text, "-") == 0) {
+        int code = read_input("-", &owned, &size);
+        if (code) return code;
+        text = owned;
+    }
+    int32_t *list = malloc((size / 2 + 1) * sizeof *list); // an id takes a digit and a separator
+    size_t count = 0;
+    int code = list ? parse_id_list(text, n_vocab, list, &count) : fail(EXIT_MEMORY, "out of memory for the token ids");
+    free(owned);
+    if (code) {
+        free(list);
+        return code;
+    }
+    *ids = list;
+    *n = count;
+    return 0;
+}
+
+int join_args(const char *const *args, int n, char **text)
+{
+    size_t size = 1;
+    for (int i = 0; i < n; i++) size += strlen(args[i]) + 1;
+    char *out = malloc(size), *p = out;
+    if (!out) return fail(EXIT_MEMORY, "out of memory for the arguments");
+    *p = 0;
+    for (int i = 0; i < n; i++) p += snprintf(p, size - (size_t)(p - out), "%s%s", i ? " " : "", args[i]);
+    *text = out;
+    return 0;
+}
+
+// --- system ----------------------------------------------------------------------------------------------
+
+uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t peak_rss(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (uint64_t)usage.ru_maxrss * 1024; // Linux counts KiB
+}
+
+bool is_terminal(FILE *f)
+{
+    return isatty(fileno(f)) == 1;
+}
+
+bool use_color(const options *o, FILE *f)
+{
+    char word[16];
+    opt_word(o, OPT_COLOR, word, sizeof word);
+    if (strcmp(word, "always") == 0 || strcmp(word, "on") == 0) return true;
+    if (strcmp(word, "never") == 0 || strcmp(word, "off") == 0) return false;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if ((no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
+    return is_terminal(f);
+}
+
+const char *size_text(uint64_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+    while (v >= 1024 && u < 4) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(buf, size, u == 0 ? "%.0f %s" : "%.2f %s", v, units[u]);
+    return buf;
+}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all commands share: messages and exit codes, opening the context and a model, reading input.
+#ifndef TENON_TOOLS_COMMON_H
+#define TENON_TOOLS_COMMON_H
+
+#include "options.h"
+
+#include <stddef.h>
+#include <tenon/session.h>
+#include <tenon/text.h>
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_MODEL = 3,
+    EXIT_MEMORY = 4,
+    EXIT_DEVICE = 5,
+    EXIT_CONTEXT = 6,
+    EXIT_INTERRUPTED = 130,
+};
+
+#if defined(__GNUC__)
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
+#else
+#define PRINTF_LIKE(text, first)
+#endif
+
+// One line on standard error: "tenon: ...". Control characters are shown as ?. Returns code.
+int fail(int code, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+// Bytes that a terminal must not see become '?', in place.
+void clean_text(char *text);
+// The same into buf, cut to fit.
+const char *shown(const char *text, char *buf, size_t size);
+
+typedef struct tool {
+    const options *opt;
+    tn_context *ctx;
+    tn_device *device; // what --device or --backend asked for; NULL: automatic
+    int32_t log_level;
+    uint64_t load_ns;
+} tool;
+
+// Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
+int tool_open(tool *t, const options *o);
+void tool_close(tool *t);
+// Prints "tenon: <what>: <message of the library>" with advice; returns the exit code of the status.
+int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+// A message at TN_LOG_INFO.
+void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+// The model that the command line names: --model, or the first argument, which is then taken from *args.
+int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
+enum { LOAD_WEIGHTS = 0, LOAD_METADATA = 1 };
+int tool_load(tool *t, const char *path, int32_t metadata_only, tn_model **out);
+void tool_session_config(const tool *t, tn_session_config *cfg);
+// Writes the profile that --profile asked for; 0 or an exit code. Nothing happens without the flag.
+int tool_profile(const tool *t, const tn_session *session);
+
+// Whole file ("-": standard input), terminated, freed by free(). At most 256 MiB.
+int read_input(const char *path, char **text, size_t *n);
+// Ids separated by commas or blanks ("-": from standard input), each in [0, n_vocab); freed by free().
+int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n);
+// Arguments joined by blanks; freed by free().
+int join_args(const char *const *args, int n, char **text);
+
+uint64_t now_ns(void);
+uint64_t peak_rss(void); // bytes
+bool is_terminal(FILE *f);
+bool use_color(const options *o, FILE *f);
+// "3.2 GiB" in buf.
+const char *size_text(uint64_t bytes, char *buf, size_t size);
+
+#define CMD(id, name, args, help) int cmd_##name(const options *o);
+#include "commands.def"
+
+#endif

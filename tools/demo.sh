@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# From a fresh checkout to a first answer: installs what is missing (Debian, Ubuntu), builds, runs.
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/packages.sh
+. tools/packages.sh
+
+need gcc gcc
+need meson meson
+need ninja ninja-build
+need pkg-config pkg-config
+install_needed
+
+[ -f build/build.ninja ] || meson setup build
+ninja -C build tools/tenon
+exec build/tools/tenon run models/bundled/tenon-tiny.gguf -p "Once upon a time" -n 160 --stats "$@"

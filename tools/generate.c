@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "generate.h"
+
+#include "interrupt.h"
+#include "json.h"
+#include "output.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SCHEMA = 1 }; // of --json and --jsonl; grows when a key changes its meaning
+
+// --- options ---------------------------------------------------------------------------------------------
+
+// Steele, Lea and Flood 2014 (splitmix64): spreads a few bits of time over all of a seed.
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+// "15043-1.5": token and value; only minus infinity may be infinite.
+static int parse_bias(run_state *r, const char *text)
+{
+    char *end;
+    long long id = strtoll(text, &end, 10);
+    if (end == text || text[0] < '0' || text[0] > '9' || (*end != '+' && *end != '-'))
+        return fail(EXIT_USAGE, "--logit-bias: '%s' is not ID+X or ID-X, as in 15043-1.5", text);
+    if (id >= r->info.n_vocab)
+        return fail(EXIT_USAGE, "--logit-bias: token id %lld is out of range; this vocabulary has 0 to %d", id, r->info.n_vocab - 1);
+    char *last;
+    double value = strtod(end, &last);
+    if (last == end || *last || isnan(value) || value > 1e6 || (value < -1e6 && isfinite(value)))
+        return fail(EXIT_USAGE, "--logit-bias: '%s' is no bias; it takes -1000000 to 1000000, or -inf", end);
+    r->bias_tokens[r->n_bias] = (int32_t)id;
+    r->bias_values[r->n_bias++] = (float)value;
+    return 0;
+}
+
+int answer_options(run_state *r)
+{
+    const options *o = r->t.opt;
+    int64_t seed = opt_int(o, OPT_SEED);
+    r->seed = seed >= 0 ? (uint64_t)seed : mix(now_ns() ^ ((uint64_t)getpid() << 40)) >> 1;
+    size_t n = (size_t)o->n_items + 1;
+    r->stops = calloc(n, sizeof *r->stops);
+    r->bias_tokens = calloc(n, sizeof *r->bias_tokens);
+    r->bias_values = calloc(n, sizeof *r->bias_values);
+    if (!r->stops || !r->bias_tokens || !r->bias_values) return fail(EXIT_MEMORY, "out of memory for the options");
+    const char *text;
+    for (int k = 0; (text = opt_item_get(o, OPT_STOP, k)) != NULL; k++) {
+        if (!*text) return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
+        r->stops[r->n_stops++] = text;
+    }
+    int code = 0;
+    for (int k = 0; !code && (text = opt_item_get(o, OPT_BIAS, k)) != NULL; k++) code = parse_bias(r, text);
+    return code;
+}
+
+void answer_fini(run_state *r)
+{
+    free(r->stops);
+    free(r->bias_tokens);
+    free(r->bias_values);
+    free(r->text);
+    free(r->ids);
+}
+
+// --- collecting ------------------------------------------------------------------------------------------
+
+static bool grow(void **data, size_t *room, size_t wanted, size_t item)
+{
+    if (wanted <= *room) return true;
+    size_t more = wanted * 2 + 64;
+    void *p = realloc(*data, more * item);
+    if (!p) return false;
+    *data = p;
+    *room = more;
+    return true;
+}
+
+static bool keep(run_state *r, const tn_piece *piece)
+{
+    void *text = r->text, *ids = r->ids;
+    bool ok = grow(&text, &r->text_room, r->n_text + piece->n_text + 1, 1);
+    r->text = text;
+    if (ok) ok = grow(&ids, &r->ids_room, r->n_ids + 1, sizeof *r->ids);
+    r->ids = ids;
+    if (!ok) return false;
+    if (piece->n_text) memcpy(r->text + r->n_text, piece->text, piece->n_text);
+    r->n_text += piece->n_text;
+    r->text[r->n_text] = 0;
+    if (piece->token >= 0 && piece->stop != TN_STOP_END) r->ids[r->n_ids++] = piece->token;
+    return true;
+}
+
+// --- showing ---------------------------------------------------------------------------------------------
+
+const char *answer_stop_name(int32_t stop)
+{
+    static const char *const names[] = {
+        [TN_STOP_NONE] = "none",     [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
+        [TN_STOP_LIMIT] = "limit",   [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
+    };
+    return stop >= 0 && (size_t)stop < sizeof names / sizeof *names ? names[stop] : "none";
+}
+
+static double per_second(int64_t n, uint64_t ns)
+{
+    return ns ? (double)n * 1e9 / (double)ns : 0;
+}
+
+static void put_figures(const run_state *r, json *j)
+{
+    const tn_generation_stats *s = &r->stats;
+    json_text(j, "stop", answer_stop_name(r->stop));
+    json_size(j, "prompt_tokens", r->n_prompt);
+    json_size(j, "seed", r->seed);
+    json_object(j, "timings");
+    json_number(j, "load_ms", (double)r->t.load_ns * 1e-6);
+    json_number(j, "prompt_ms", (double)s->prompt_ns * 1e-6);
+    json_number(j, "prompt_per_second", per_second(s->n_prompt, s->prompt_ns));
+    json_int(j, "generated", s->n_generated);
+    json_number(j, "generated_ms", (double)s->generate_ns * 1e-6);
+    json_number(j, "generated_per_second", per_second(s->n_generated, s->generate_ns));
+    json_number(j, "first_token_ms", (double)s->first_token_ns * 1e-6);
+    json_end_object(j);
+    json_object(j, "memory");
+    json_size(j, "peak_rss", peak_rss());
+    json_size(j, "peak_library", tn_context_memory_peak(r->t.ctx));
+    json_end_object(j);
+}
+
+static void put_json(const run_state *r)
+{
+    json j;
+    json_init(&j, stdout);
+    json_object(&j, NULL);
+    json_int(&j, "schema", SCHEMA);
+    json_text(&j, "model", r->path);
+    json_text(&j, "device", r->info.device);
+    json_bytes(&j, "text", r->text ? r->text : "", r->n_text);
+    json_array(&j, "tokens");
+    for (size_t i = 0; i < r->n_ids; i++) json_int(&j, NULL, r->ids[i]);
+    json_end_array(&j);
+    put_figures(r, &j);
+    json_end_object(&j);
+    out_flush();
+}
+
+static void begin_event(json *j, const char *name)
+{
+    json_init(j, stdout);
+    json_object(j, NULL);
+    json_text(j, "event", name);
+}
+
+void answer_load_event(const run_state *r)
+{
+    if (r->form != FORM_JSONL) return;
+    json j;
+    begin_event(&j, "load");
+    json_int(&j, "schema", SCHEMA);
+    json_text(&j, "model", r->path);
+    json_text(&j, "arch", r->info.arch);
+    json_text(&j, "device", r->info.device);
+    json_int(&j, "context", tn_session_n_ctx(r->session));
+    json_number(&j, "load_ms", (double)r->t.load_ns * 1e-6);
+    json_end_object(&j);
+    out_flush();
+}
+
+void answer_error_event(const run_state *r, int code)
+{
+    char message[1024] = "";
+    json j;
+    if (r->form != FORM_JSONL) return;
+    if (r->t.ctx) tn_context_error(r->t.ctx, message, sizeof message);
+    begin_event(&j, "error");
+    json_int(&j, "code", code);
+    json_text(&j, "message", message);
+    json_end_object(&j);
+    out_flush();
+}
+
+// False when nobody reads any more.
+static bool show_piece(const run_state *r, const tn_piece *piece)
+{
+    char id[16];
+    json j;
+    bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END;
+    switch (r->form) {
+    case FORM_TEXT: return piece->n_text == 0 || out_write(piece->text, piece->n_text);
+    case FORM_IDS:
+        if (!is_token) return true;
+        snprintf(id, sizeof id, "%s%d", r->n_ids > 1 ? " " : "", piece->token);
+        return out_write(id, strlen(id));
+    case FORM_JSONL:
+        if (!is_token && piece->n_text == 0) return true;
+        begin_event(&j, "token");
+        if (is_token) json_int(&j, "id", piece->token);
+        json_bytes(&j, "text", piece->n_text ? piece->text : "", piece->n_text);
+        if (is_token) json_number(&j, "logprob", (double)piece->logprob);
+        json_end_object(&j);
+        return out_flush();
+    case FORM_JSON: break;
+    }
+    return true;
+}
+
+static void show_end(const run_state *r)
+{
+    json j;
+    bool open_line = r->n_text > 0 && r->text[r->n_text - 1] != '\n';
+    if (r->form == FORM_IDS || (r->form == FORM_TEXT && open_line && is_terminal(stdout))) out_write("\n", 1);
+    if (r->form == FORM_JSON) put_json(r);
+    if (r->form == FORM_JSONL) {
+        begin_event(&j, "stats");
+        put_figures(r, &j);
+        json_end_object(&j);
+        out_flush();
+    }
+    if (r->stop == TN_STOP_CONTEXT)
+        note("the context is full (%d tokens), the answer ends here; a larger -c gives it room", tn_session_n_ctx(r->session));
+}
+
+void answer_stats(const run_state *r)
+{
+    const options *o = r->t.opt;
+    const tn_generation_stats *s = &r->stats;
+    if (!opt_flag(o, OPT_STATS) && !is_terminal(stderr)) return;
+    char peak[32];
+    bool color = use_color(o, stderr);
+    fprintf(stderr,
+            "%s[prompt %d tokens %.1f t/s | generated %d tokens %.1f t/s | first token %.0f ms | peak RAM %s | seed %llu]%s\n",
+            color ? "\033[2m" : "", s->n_prompt, per_second(s->n_prompt, s->prompt_ns), s->n_generated,
+            per_second(s->n_generated, s->generate_ns), (double)s->first_token_ns * 1e-6,
+            size_text(peak_rss(), peak, sizeof peak), (unsigned long long)r->seed, color ? "\033[0m" : "");
+}
+
+// --- generating ------------------------------------------------------------------------------------------
+
+static void fill_sampling(const run_state *r, uint64_t seed, tn_sampling *s)
+{
+    const options *o = r->t.opt;
+    s->temperature = (float)opt_float(o, OPT_TEMP);
+    s->top_k = (int32_t)opt_int(o, OPT_TOP_K);
+    s->top_p = (float)opt_float(o, OPT_TOP_P);
+    s->min_p = (float)opt_float(o, OPT_MIN_P);
+    s->repeat_penalty = (float)opt_float(o, OPT_REPEAT);
+    s->presence_penalty = (float)opt_float(o, OPT_PRESENCE);
+    s->frequency_penalty = (float)opt_float(o, OPT_FREQUENCY);
+    s->penalty_last_n = (int32_t)opt_int(o, OPT_LAST_N);
+    s->seed = seed;
+    s->bias_tokens = r->bias_tokens;
+    s->bias_values = r->bias_values;
+    s->n_bias = r->n_bias;
+}
+
+static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
+{
+    const options *o = r->t.opt;
+    tn_generation_config cfg;
+    tn_generation_config_default(&cfg);
+    fill_sampling(r, seed, &cfg.sampling);
+    int64_t n = opt_int(o, OPT_PREDICT);
+    cfg.max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
+    cfg.stops = r->stops;
+    cfg.n_stops = r->n_stops;
+    cfg.ignore_end = opt_flag(o, OPT_IGNORE_EOS);
+    cfg.print_special = opt_flag(o, OPT_SHOW_SPECIAL);
+    tn_status status = tn_generation_create(r->session, &cfg, out);
+    return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", r->path);
+}
+
+static int generate(run_state *r, tn_generation *g)
+{
+    bool profile = opt_is_set(r->t.opt, OPT_PROFILE);
+    for (int64_t i = 0; r->stop == TN_STOP_NONE; i++) {
+        tn_piece piece;
+        if (profile && i > 0) tn_session_profile(r->session, 1); // forgets the pass before
+        tn_status status = tn_generation_step(g, &piece);
+        if (status != TN_OK) return tool_fail(&r->t, status, "generating");
+        if (!keep(r, &piece)) return fail(EXIT_MEMORY, "out of memory for the answer");
+        r->stop = piece.stop;
+        if (!show_piece(r, &piece) && r->stop == TN_STOP_NONE) r->stop = TN_STOP_CANCELLED;
+    }
+    return 0;
+}
+
+int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed)
+{
+    tn_generation *g = NULL;
+    int code = make_generation(r, seed, &g);
+    if (code) return code;
+    r->n_text = r->n_ids = 0;
+    r->n_prompt = n;
+    r->stop = opt_int(r->t.opt, OPT_PREDICT) == 0 ? TN_STOP_LIMIT : TN_STOP_NONE;
+    tn_status status = tn_generation_prompt(g, prompt, n);
+    if (status == TN_ERR_CANCELLED) r->stop = TN_STOP_CANCELLED;
+    else if (status != TN_OK) code = tool_fail(&r->t, status, "the prompt");
+    if (!code) code = generate(r, g);
+    tn_generation_stats_get(g, &r->stats);
+    tn_generation_destroy(&g);
+    if (!code) show_end(r);
+    return code;
+}

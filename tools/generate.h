@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One answer of `tenon run`: generating it, showing it in the form that was asked for, and its figures.
+#ifndef TENON_TOOLS_GENERATE_H
+#define TENON_TOOLS_GENERATE_H
+
+#include "common.h"
+
+typedef enum answer_form { FORM_TEXT, FORM_IDS, FORM_JSON, FORM_JSONL } answer_form;
+
+typedef struct run_state {
+    tool t;
+    const char *path;
+    tn_model *model;
+    tn_model_info info;
+    tn_session *session;
+    answer_form form;
+    uint64_t seed;
+    const char **stops;
+    int32_t n_stops;
+    int32_t *bias_tokens;
+    float *bias_values;
+    int32_t n_bias;
+    // The last answer: text[0 .. n_text), terminated; its ids; why it ended.
+    char *text;
+    size_t n_text, text_room;
+    int32_t *ids;
+    size_t n_ids, ids_room;
+    int32_t stop;
+    tn_generation_stats stats;
+    size_t n_prompt;
+} run_state;
+
+// Reads --seed, --stop and --logit-bias. 0 or an exit code.
+int answer_options(run_state *r);
+// Feeds a prompt behind what the session holds, generates, and shows the answer. An interruption is no
+// failure: r->stop says so.
+int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
+// The line with speeds and memory.
+void answer_stats(const run_state *r);
+const char *answer_stop_name(int32_t stop);
+void answer_load_event(const run_state *r);
+void answer_error_event(const run_state *r, int code);
+// Frees what the functions above made.
+void answer_fini(run_state *r);
+
+// chat.c: turns from standard input until it ends; after one answer with --single-turn.
+int run_chat(run_state *r);
+// Ids of one user turn behind the system turn of --system-prompt.
+int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "interrupt.h"
+
+#include "common.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// A signal handler has no argument: what it needs is necessarily global. All lock-free.
+static _Atomic(tn_session *) watched;
+static atomic_bool polled, seen;
+static atomic_llong last_ms;
+
+static long long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    long long now = now_ms();
+    long long before = atomic_exchange(&last_ms, now);
+    tn_session *session = atomic_load(&watched);
+    bool again = before != 0 && now - before < 1000;
+    atomic_store(&seen, true);
+    if (again || (!session && !atomic_load(&polled))) _exit(EXIT_INTERRUPTED);
+    if (session) tn_session_cancel(session, 1);
+}
+
+void interrupt_install(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    action.sa_handler = on_interrupt;
+    sigaction(SIGINT, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL); // a file over the size limit: the write reports it
+}
+
+void interrupt_watch(tn_session *session)
+{
+    atomic_store(&watched, session);
+    // A Ctrl-C that came while nothing was watched counts.
+    if (session && atomic_load(&seen)) tn_session_cancel(session, 1);
+}
+
+void interrupt_poll(bool on)
+{
+    atomic_store(&polled, on);
+}
+
+bool interrupted(void)
+{
+    return atomic_load(&seen);
+}
+
+void interrupt_clear(void)
+{
+    atomic_store(&seen, false);
+}

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ctrl-C: the first one stops what runs, a second within a second leaves with 130. SIGPIPE is ignored:
+// writing reports it.
+#ifndef TENON_TOOLS_INTERRUPT_H
+#define TENON_TOOLS_INTERRUPT_H
+
+#include <stdbool.h>
+#include <tenon/session.h>
+
+void interrupt_install(void);
+// The session to cancel; NULL before it is destroyed.
+void interrupt_watch(tn_session *session);
+// on: the command asks interrupted() often enough. Otherwise, and without a session, Ctrl-C leaves at once.
+void interrupt_poll(bool on);
+bool interrupted(void);
+void interrupt_clear(void);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "json.h"
+
+#include <math.h>
+#include <string.h>
+
+void json_init(json *j, FILE *f)
+{
+    memset(j, 0, sizeof *j);
+    j->f = f;
+}
+
+// Length of the UTF-8 character at p, 0 if the bytes are none (RFC 3629: no overlong forms, no surrogates).
+static size_t char_length(const unsigned char *p, size_t n)
+{
+    if (p[0] < 0x80) return 1;
+    size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || len > n) return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
+    if (p[0] == 0xed && p[1] > 0x9f) return 0;
+    if (p[0] == 0xf0 && p[1] < 0x90) return 0;
+    if (p[0] == 0xf4 && p[1] > 0x8f) return 0;
+    return len;
+}
+
+static void put_char(FILE *f, unsigned char c)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    const char *at = c ? strchr(plain, c) : NULL;
+    if (at) fprintf(f, "\\%c", letters[at - plain]);
+    else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
+    else fputc(c, f);
+}
+
+static void put_string(FILE *f, const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    fputc('"', f);
+    for (size_t i = 0; i < n;) {
+        size_t len = char_length(p + i, n - i);
+        if (len == 0) fputs("\xef\xbf\xbd", f);
+        else if (len == 1) put_char(f, p[i]);
+        else fwrite(p + i, 1, len, f);
+        i += len ? len : 1;
+    }
+    fputc('"', f);
+}
+
+static void begin(json *j, const char *key)
+{
+    if (j->filled[j->depth]) fputs(", ", j->f);
+    j->filled[j->depth] = true;
+    if (!key) return;
+    put_string(j->f, key, strlen(key));
+    fputs(": ", j->f);
+}
+
+static void open_level(json *j, const char *key, char c)
+{
+    begin(j, key);
+    fputc(c, j->f);
+    if (j->depth + 1 < JSON_DEPTH) j->depth++;
+    j->filled[j->depth] = false;
+}
+
+static void close_level(json *j, char c)
+{
+    fputc(c, j->f);
+    if (j->depth > 0) j->depth--;
+    if (j->depth > 0) return;
+    fputc('\n', j->f);
+    j->filled[0] = false;
+}
+
+void json_object(json *j, const char *key)
+{
+    open_level(j, key, '{');
+}
+
+void json_array(json *j, const char *key)
+{
+    open_level(j, key, '[');
+}
+
+void json_end_object(json *j)
+{
+    close_level(j, '}');
+}
+
+void json_end_array(json *j)
+{
+    close_level(j, ']');
+}
+
+void json_bytes(json *j, const char *key, const char *text, size_t n)
+{
+    begin(j, key);
+    put_string(j->f, text, n);
+}
+
+void json_text(json *j, const char *key, const char *text)
+{
+    if (text) json_bytes(j, key, text, strlen(text));
+    else json_null(j, key);
+}
+
+void json_int(json *j, const char *key, int64_t value)
+{
+    begin(j, key);
+    fprintf(j->f, "%lld", (long long)value);
+}
+
+void json_size(json *j, const char *key, uint64_t value)
+{
+    begin(j, key);
+    fprintf(j->f, "%llu", (unsigned long long)value);
+}
+
+void json_number(json *j, const char *key, double value)
+{
+    begin(j, key);
+    if (isfinite(value)) fprintf(j->f, "%.9g", value);
+    else fputs("null", j->f);
+}
+
+void json_bool(json *j, const char *key, bool value)
+{
+    begin(j, key);
+    fputs(value ? "true" : "false", j->f);
+}
+
+void json_null(json *j, const char *key)
+{
+    begin(j, key);
+    fputs("null", j->f);
+}

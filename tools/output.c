@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#define _XOPEN_SOURCE 700 // realpath
+#include "output.h"
+
+#include "common.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Why standard output failed first; as much a property of the process as stdout is.
+static int stdout_errno;
+
+// The stream may have failed earlier, inside a printf: then errno is gone, but a pipe still tells.
+static bool keep_error(void)
+{
+    if (stdout_errno) return false;
+    struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    int error = errno;
+    if (!error) error = poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) ? EPIPE : EIO;
+    stdout_errno = error;
+    return false;
+}
+
+bool out_flush(void)
+{
+    if (stdout_errno) return false;
+    errno = 0;
+    return (fflush(stdout) == 0 && !ferror(stdout)) || keep_error();
+}
+
+bool out_write(const void *data, size_t n)
+{
+    if (stdout_errno) return false;
+    errno = 0;
+    if (fwrite(data, 1, n, stdout) != n) return keep_error();
+    return out_flush();
+}
+
+int out_close(int code)
+{
+    out_flush();
+    errno = 0;
+    if (fclose(stdout) != 0) keep_error();
+    if (!stdout_errno || stdout_errno == EPIPE) return code;
+    int failed = fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(stdout_errno));
+    return code ? code : failed;
+}
+
+// --- files -----------------------------------------------------------------------------------------------
+
+static int out_fail(out_file *out, const char *what, const char *path)
+{
+    int code = fail(EXIT_FAILED, "cannot %s %s: %s", what, path, strerror(errno));
+    out_file_abort(out);
+    return code;
+}
+
+bool out_is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+int out_file_open(out_file *out, const char *path)
+{
+    *out = (out_file){0};
+    if (strcmp(path, "-") == 0) {
+        out->f = stdout;
+        return 0;
+    }
+    char *real = realpath(path, NULL); // a link keeps pointing at the file that changes
+    const char *target = real ? real : path;
+    bool special = out_is_special(target);
+    size_t n = strlen(target) + 16;
+    out->path = malloc(n);
+    out->temp = special ? NULL : malloc(n);
+    if (out->path) snprintf(out->path, n, "%s", target);
+    if (out->temp) snprintf(out->temp, n, "%s.tmp-XXXXXX", target);
+    free(real);
+    if (!out->path || (!special && !out->temp)) {
+        out_file_abort(out);
+        return fail(EXIT_MEMORY, "out of memory while opening %s", path);
+    }
+    if (special) {
+        out->f = fopen(out->path, "wb");
+        return out->f ? 0 : out_fail(out, "open", path);
+    }
+    int fd = mkstemp(out->temp);
+    if (fd < 0) {
+        free(out->temp);
+        out->temp = NULL;
+        return out_fail(out, "create", path);
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(fd, 0666 & ~mask) != 0) mask = 0; // the file stays private: not worth a failure
+    out->f = fdopen(fd, "wb");
+    if (out->f) return 0;
+    close(fd);
+    return out_fail(out, "open", path);
+}
+
+int out_file_commit(out_file *out)
+{
+    if (out->f == stdout) {
+        out->f = NULL;
+        out_flush(); // out_close reports
+        return 0;
+    }
+    errno = 0;
+    if (fflush(out->f) != 0 || ferror(out->f)) return out_fail(out, "write", out->path);
+    if (out->temp && fsync(fileno(out->f)) != 0) return out_fail(out, "write", out->path);
+    int closed = fclose(out->f);
+    out->f = NULL;
+    if (closed != 0) return out_fail(out, "write", out->path);
+    if (out->temp && rename(out->temp, out->path) != 0) return out_fail(out, "replace", out->path);
+    free(out->temp);
+    out->temp = NULL;
+    out_file_abort(out);
+    return 0;
+}
+
+void out_file_abort(out_file *out)
+{
+    if (out->f && out->f != stdout) fclose(out->f);
+    if (out->temp) unlink(out->temp);
+    free(out->temp);
+    free(out->path);
+    *out = (out_file){0};
+}

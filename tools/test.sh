@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds everything and runs all tests. The last line is "N passed, N failed, N skipped".
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/packages.sh
+. tools/packages.sh
+
+need gcc gcc
+need g++ g++
+need meson meson
+need ninja ninja-build
+need pkg-config pkg-config
+need python3 python3
+install_needed
+
+build="build-test"
+[ -f "$build/build.ninja" ] || meson setup "$build"
+ninja -C "$build"
+code=0
+meson test -C "$build" --no-rebuild --print-errorlogs "$@" || code=$?
+
+# Meson writes one JSON object per test.
+log=$build/meson-logs/testlog.json
+if [ ! -f "$log" ]; then
+    echo "no test ran: $log is missing" >&2
+    exit 1
+fi
+count() {
+    grep -c -E "\"result\": *\"($1)\"" "$log" || true
+}
+passed=$(count 'OK|EXPECTEDFAIL')
+skipped=$(count 'SKIP')
+failed=$(($(count '[A-Z]+') - passed - skipped))
+[ "$failed" -eq 0 ] || grep -E '"result": *"' "$log" | grep -v -E '"result": *"(OK|EXPECTEDFAIL|SKIP)"' |
+    sed 's/.*"name": *"\([^"]*\)".*/failed: \1/'
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ] && exit "$code"
+exit 1
