@@ -88,6 +88,11 @@ tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer 
         return TN_ERR_MEMORY;
     }
     snprintf(w->temp, n, "%s.tmp-%ld", path, (long)getpid());
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        writer_free(w);
+        return tn_fail(ctx, TN_ERR_IO, "%s: exists and is not a regular file", path);
+    }
     w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (w->fd < 0) {
         tn_status status = io_error(ctx, w->temp, "cannot create");

@@ -9,6 +9,8 @@
 static tn_tensor *repeated(const tn_node *n)
 {
     tn_tensor *x = n->src[0];
+    // A copy of a state keeps what a later write replaces.
+    if (x->root->kind == TN_VALUE_STATE && !tn_node_is_view(n)) return NULL;
     if (n->op == TN_OP_copy && x->view.dtype == n->dst[0]->view.dtype && tn_view_contiguous(&x->view)) return x;
     if (n->op == TN_OP_unary) {
         const tn_unary_params *p = n->params;

@@ -99,12 +99,25 @@ static tn_status read_name(tn_model *m)
     return TN_OK;
 }
 
+// A pre-tokenizer that the caller named is his mistake, one that the file names is the file's.
+static tn_status load_tokenizer(tn_model *m, const char *pre)
+{
+    tn_status status = tn_tokenizer_create(m->ctx, m->gguf, pre, &m->tokenizer);
+    return pre && status == TN_ERR_MODEL ? TN_ERR_ARG : status;
+}
+
 static tn_status load(tn_model *m, const tn_model_config *cfg)
 {
     tn_status status = choose_device(m, cfg->device);
+    if (status == TN_OK && m->tokenizer_only) {
+        status = read_name(m);
+        return status == TN_OK ? load_tokenizer(m, cfg->pre) : status;
+    }
     if (status == TN_OK) status = tn_config_read(m->ctx, m->gguf, &m->config);
+    if (status == TN_OK && tn_gguf_n_tensors(m->gguf) == 0)
+        status = tn_fail(m->ctx, TN_ERR_MODEL, "the file has no tensors: a vocabulary only");
     if (status == TN_OK) status = read_name(m);
-    if (status == TN_OK) status = tn_tokenizer_create(m->ctx, m->gguf, cfg->pre, &m->tokenizer);
+    if (status == TN_OK) status = load_tokenizer(m, cfg->pre);
     if (status == TN_OK && cfg->check_tensors) status = tn_gguf_check_data(m->gguf);
     if (status == TN_OK) status = make_weights(m);
     // A plan for one token: every tensor the architecture needs is there and has the right shape.
@@ -121,7 +134,8 @@ static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model 
     tn_model *m = tn_calloc(ctx, 1, sizeof *m);
     if (!m) return TN_ERR_MEMORY;
     m->ctx = ctx;
-    m->metadata_only = cfg->metadata_only != 0;
+    m->tokenizer_only = cfg->tokenizer_only != 0;
+    m->metadata_only = cfg->metadata_only != 0 || m->tokenizer_only;
     atomic_init(&m->refs, 1);
     tn_arena_init(&m->arena, ctx);
     *out = m;
@@ -196,20 +210,28 @@ int32_t tn_model_find_weight(const tn_model *m, const char *name)
     return t ? (int32_t)(t - tn_gguf_tensor_at(m->gguf, 0)) : -1;
 }
 
-// Bytes that one decoded token reads: everything but the embedding table (one row) and the experts that
+// What one decoded token reads of a tensor with n bytes or elements: everything but the embedding table (one row) and the experts that
 // are not chosen. The table counts in full when it is the head too.
-static uint64_t active_size(const tn_model *m, const tn_gguf_tensor *t, bool tied)
+static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tied, uint64_t n)
 {
     bool embeddings = strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;
-    if (embeddings && !(tied && t->name[0] == 't')) return t->size / (uint64_t)t->ne[0];
+    if (embeddings && !(tied && t->name[0] == 't')) return n / (uint64_t)t->ne[0];
     if (t->n_dims == 3 && m->config.n_experts > 0)
-        return t->size / (uint64_t)m->config.n_experts * (uint64_t)m->config.n_experts_used;
-    return t->size;
+        return n / (uint64_t)m->config.n_experts * (uint64_t)m->config.n_experts_used;
+    return n;
 }
 
 void tn_model_info_get(const tn_model *m, tn_model_info *info)
 {
     const tn_config *c = &m->config;
+    if (m->tokenizer_only) {
+        *info = (tn_model_info){
+            .arch = "", .name = m->name, .device = m->device->name, .has_tokenizer = m->tokenizer != NULL,
+            .n_vocab = m->tokenizer ? tn_tokenizer_n_tokens(m->tokenizer) : 0,
+            .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
+        };
+        return;
+    }
     *info = (tn_model_info){
         .arch = c->arch->name, .name = m->name, .device = m->device->name,
         .n_layers = c->n_layers, .n_embd = c->n_embd, .n_vocab = c->n_vocab, .n_ctx_train = c->n_ctx_train,
@@ -224,6 +246,7 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
         for (int32_t d = 0; d < t->n_dims; d++) n *= (uint64_t)t->ne[d];
         info->n_params += n;
         info->weight_size += t->size;
-        info->active_weight_size += active_size(m, t, tied);
+        info->active_weight_size += active_part(m, t, tied, t->size);
+        info->n_active_params += active_part(m, t, tied, n);
     }
 }

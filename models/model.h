@@ -32,7 +32,7 @@ struct tn_model {
     tn_weight *weights;      // one per tensor of the file, in its order
     tn_arena arena;          // converted vectors, strings
     const char *name;
-    bool metadata_only;
+    bool metadata_only, tokenizer_only;
     size_t owned_size;
 };
 

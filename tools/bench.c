@@ -28,9 +28,11 @@ static int read_sizes(const options *o, sizes *z)
     for (int i = 0; i < z->n_tg; i++) most = z->tg[i] > most ? z->tg[i] : most;
     z->longest = depth + most;
     int64_t ctx = opt_int(o, OPT_CTX);
-    if (most == 0) return fail(EXIT_USAGE, "nothing to measure: -p and -n are both 0; give sizes, as in -p 512 -n 128");
+    if (most == 0)
+        return fail(EXIT_USAGE, "nothing to measure: -p and -n are both 0; give sizes, as in -p 512 -n 128");
     if (ctx > 0 && z->longest > ctx)
-        return fail(EXIT_CONTEXT, "the largest test needs %lld tokens, -c gives %lld; leave -c away", (long long)z->longest, (long long)ctx);
+        return fail(EXIT_CONTEXT, "the largest test needs %lld tokens, -c gives %lld; leave -c away",
+                    (long long)z->longest, (long long)ctx);
     return 0;
 }
 
@@ -100,7 +102,7 @@ static int make_session(bench_state *s, int64_t n_ctx)
     s->cache_bytes = (double)memory.cache / s->cfg.n_ctx;
     const tn_model_info *m = &s->info;
     if (m->weight_size > 0) {
-        s->active_params = (double)m->n_params * (double)m->active_weight_size / (double)m->weight_size;
+        s->active_params = (double)m->n_active_params;
         s->int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
     }
     s->tokens = malloc((size_t)n_ctx * sizeof *s->tokens + 1);
@@ -167,13 +169,15 @@ static int run_test(bench_state *s, bool decode, int64_t n, int64_t depth)
     static const char clear[] = "\r\033[K";
     if (n == 0 || s->n_results == BENCH_TESTS) return 0;
     bench_result *r = &s->results[s->n_results];
-    *r = (bench_result){.decode = decode, .n = n, .depth = depth, .n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS)};
+    *r = (bench_result){
+        .decode = decode, .n = n, .depth = depth, .n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS)};
     double speeds[BENCH_REPS];
     char name[64];
     bool terminal = is_terminal(stderr);
     for (int32_t i = -1; i < r->n_reps; i++) { // -1: warms up
         uint64_t ns;
-        if (terminal) fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(r, name, sizeof name), i + 1, r->n_reps);
+        if (terminal)
+            fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(r, name, sizeof name), i + 1, r->n_reps);
         tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run_once(s, r, &ns);
         if (status != TN_OK && terminal) fputs(clear, stderr);
         if (status != TN_OK) return eval_fail(s, status);
@@ -200,7 +204,8 @@ static int measure(bench_state *s, const sizes *z)
 {
     if (!opt_flag(s->t.opt, OPT_NO_PEAKS)) {
         s->has_peaks = peaks_measure(tn_context_n_threads(s->t.ctx), &s->peaks);
-        if (!s->has_peaks) note("the peaks of this machine could not be measured: no memory or no threads for it");
+        if (!s->has_peaks)
+            note("the peaks of this machine could not be measured: no memory or no threads for it");
     }
     if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
     int code = 0;
@@ -212,9 +217,12 @@ static void print_results(const bench_state *s)
 {
     char format[16];
     opt_word(s->t.opt, OPT_FORMAT, format, sizeof format);
-    if (opt_flag(s->t.opt, OPT_JSON) || strcmp(format, "json") == 0) bench_print_json(s);
-    else if (opt_flag(s->t.opt, OPT_CSV) || strcmp(format, "csv") == 0) bench_print_csv(s);
-    else bench_print_text(s);
+    if (opt_flag(s->t.opt, OPT_JSON) || strcmp(format, "json") == 0)
+        bench_print_json(s);
+    else if (opt_flag(s->t.opt, OPT_CSV) || strcmp(format, "csv") == 0)
+        bench_print_csv(s);
+    else
+        bench_print_text(s);
 }
 
 static int bench(bench_state *s)
@@ -226,12 +234,14 @@ static int bench(bench_state *s)
     int code = read_sizes(o, &z);
     bool random = is_random(o);
     if (!code && !random) code = tool_model_path(o, &s->name, &args, &n_args);
-    if (!code && n_args > 0) code = fail(EXIT_USAGE, "unexpected argument '%s'; bench takes one model, or --shape", args[0]);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; bench takes one model, or --shape", args[0]);
     if (!code) code = tool_open(&s->t, o);
     if (!code) code = random ? make_random(s, z.longest) : tool_load(&s->t, s->name, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
-    if (s->info.is_encoder) return fail(EXIT_FAILED, "%s: encoder models cannot be measured by this version", s->name);
+    if (s->info.is_encoder)
+        return fail(EXIT_FAILED, "%s: encoder models cannot be measured by this version", s->name);
     code = make_session(s, z.longest);
     if (!code) code = measure(s, &z);
     if (!code) print_results(s);

@@ -11,17 +11,17 @@
 enum { BENCH_NUMS = 32, BENCH_TESTS = 2 * BENCH_NUMS * 8, BENCH_REPS = 1000 };
 
 typedef struct bench_result {
-    bool decode;       // tg; otherwise pp
+    bool decode; // tg; otherwise pp
     int64_t n, depth;
     int32_t n_reps;
     double median, spread, min, max; // tokens per second; spread: half of the range
-    double rate;       // decode: GB/s read; prefill: GFLOP/s
-    double share;      // of the peak, percent; 0: no peak
+    double rate;                     // decode: GB/s read; prefill: GFLOP/s
+    double share;                    // of the peak, percent; 0: no peak
 } bench_result;
 
 typedef struct bench_state {
     tool t;
-    const char *name;  // path or shape, for people
+    const char *name; // path or shape, for people
     tn_model *model;
     tn_model_info info;
     tn_session *session;
@@ -31,7 +31,7 @@ typedef struct bench_state {
     bool int8;            // weights are so small that the int8 peak is the roof
     peaks peaks;
     bool has_peaks;
-    double host_ns;       // per decode step, 0: unknown
+    double host_ns; // per decode step, 0: unknown
     int32_t *tokens;
     bench_result results[BENCH_TESTS];
     int n_results;

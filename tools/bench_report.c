@@ -10,14 +10,17 @@
 const char *bench_test_name(const bench_result *r, char *buf, size_t size)
 {
     int n = snprintf(buf, size, "%s%lld", r->decode ? "tg" : "pp", (long long)r->n);
-    if (r->depth > 0 && n > 0 && (size_t)n < size) snprintf(buf + n, size - (size_t)n, " @ d%lld", (long long)r->depth);
+    if (r->depth > 0 && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " @ d%lld", (long long)r->depth);
     return buf;
 }
 
 static void put_share(double share)
 {
-    if (share > 0) printf(" %.1f |", share);
-    else printf(" |");
+    if (share > 0)
+        printf(" %.1f |", share);
+    else
+        printf(" |");
 }
 
 void bench_print_text(const bench_state *s)
@@ -30,10 +33,12 @@ void bench_print_text(const bench_state *s)
            (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, weights, sizeof weights),
            device.description ? device.description : s->info.device, tn_context_n_threads(s->t.ctx));
     if (s->has_peaks)
-        printf("peaks measured now: read %.1f GB/s, f32 %.0f GFLOP/s (%s), int8 %.0f GOP/s (%s)\n", s->peaks.read_gbps,
-               s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops, s->peaks.int8_isa);
+        printf("peaks measured now: read %.1f GB/s, f32 %.0f GFLOP/s (%s), int8 %.0f GOP/s (%s)\n",
+               s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops,
+               s->peaks.int8_isa);
     if (s->host_ns > 0) printf("host overhead: %.1f us per decode step\n", s->host_ns * 1e-3);
-    printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n", s->int8 ? "int8" : "f32");
+    printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n",
+           s->int8 ? "int8" : "f32");
     printf("| :--- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < s->n_results; i++) {
         const bench_result *r = &s->results[i];
@@ -59,18 +64,23 @@ static void csv_text(const char *text)
 void bench_print_csv(const bench_state *s)
 {
     char name[64];
-    printf("model,arch,device,threads,n_params,weight_bytes,test,n,depth,repetitions,tps,tps_spread,tps_min,tps_max,gbps,"
-           "gbps_percent,gflops,gflops_percent,read_peak_gbps,f32_peak_gflops,int8_peak_gops,host_ns_per_step\n");
+    printf("model,arch,device,threads,n_params,weight_bytes,test,n,depth,repetitions,tps,tps_spread,tps_min,"
+           "tps_max,gbps,"
+           "gbps_percent,gflops,gflops_percent,read_peak_gbps,f32_peak_gflops,int8_peak_gops,host_ns_per_"
+           "step\n");
     for (int i = 0; i < s->n_results; i++) {
         const bench_result *r = &s->results[i];
         csv_text(s->name);
         printf(",%s,%s,%d,%llu,%llu,%s,%lld,%lld,%d,%.4f,%.4f,%.4f,%.4f,", s->info.arch, s->info.device,
-               tn_context_n_threads(s->t.ctx), (unsigned long long)s->info.n_params, (unsigned long long)s->info.weight_size,
-               bench_test_name(r, name, sizeof name), (long long)r->n, (long long)r->depth, r->n_reps, r->median, r->spread,
-               r->min, r->max);
-        if (r->decode) printf("%.3f,%.2f,,,", r->rate, r->share);
-        else printf(",,%.3f,%.2f,", r->rate, r->share);
-        printf("%.2f,%.1f,%.1f,%.0f\n", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops, s->host_ns);
+               tn_context_n_threads(s->t.ctx), (unsigned long long)s->info.n_params,
+               (unsigned long long)s->info.weight_size, bench_test_name(r, name, sizeof name),
+               (long long)r->n, (long long)r->depth, r->n_reps, r->median, r->spread, r->min, r->max);
+        if (r->decode)
+            printf("%.3f,%.2f,,,", r->rate, r->share);
+        else
+            printf(",,%.3f,%.2f,", r->rate, r->share);
+        printf("%.2f,%.1f,%.1f,%.0f\n", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops,
+               s->host_ns);
     }
 }
 
@@ -87,8 +97,10 @@ static void put_result(json *j, const bench_result *r)
     json_number(j, "min", r->min);
     json_number(j, "max", r->max);
     json_number(j, r->decode ? "gb_per_second" : "gflop_per_second", r->rate);
-    if (r->share > 0) json_number(j, "percent_of_peak", r->share);
-    else json_null(j, "percent_of_peak");
+    if (r->share > 0)
+        json_number(j, "percent_of_peak", r->share);
+    else
+        json_null(j, "percent_of_peak");
     json_end_object(j);
 }
 

@@ -174,8 +174,10 @@ static int answer(chat *c)
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: chat template", r->path);
     if (n > (size_t)tn_session_n_ctx(r->session)) {
         tn_tokens_free(r->model, ids);
-        return fail(EXIT_CONTEXT, "the conversation has %zu tokens, the context holds %d; /clear starts anew, -c gives more room",
-                    n, tn_session_n_ctx(r->session));
+        return fail(
+            EXIT_CONTEXT,
+            "the conversation has %zu tokens, the context holds %d; /clear starts anew, -c gives more room",
+            n, tn_session_n_ctx(r->session));
     }
     size_t same = reuse(c, ids, n);
     int code = answer_generate(r, ids + same, n - same, r->seed + c->n_answers++);
@@ -183,7 +185,7 @@ static int answer(chat *c)
     tn_tokens_free(r->model, ids);
     if (code || kept) return code ? code : kept;
     if (r->form == FORM_TEXT && !is_terminal(stdout)) out_write("\n", 1);
-    answer_stats(r);
+    if (answer_wants_stats(r)) answer_stats(r);
     return add_turn(c, "assistant", r->text ? r->text : "");
 }
 
@@ -210,7 +212,8 @@ static int command_help(chat *c, const char *rest)
     fputs("/system TEXT  set the system turn\n/clear        forget the conversation\n"
           "/regen        answer the last turn again\n/stats        speed and memory of the last answer\n"
           "/exit, /bye   leave (or Ctrl-D)\n\"\"\"           begins and ends a text of several lines\n"
-          "Ctrl-C stops an answer; twice within a second leaves.\n", stderr);
+          "Ctrl-C stops an answer; twice within a second leaves.\n",
+          stderr);
     return 0;
 }
 
@@ -247,7 +250,8 @@ static int command_stats(chat *c, const char *rest)
 {
     (void)rest;
     answer_stats(c->r);
-    fprintf(stderr, "context: %d of %d tokens\n", tn_session_length(c->r->session, 0), tn_session_n_ctx(c->r->session));
+    fprintf(stderr, "context: %d of %d tokens\n", tn_session_length(c->r->session, 0),
+            tn_session_n_ctx(c->r->session));
     return 0;
 }
 
@@ -257,8 +261,10 @@ typedef struct command_row {
 } command_row;
 
 static const command_row command_rows[] = {
-    {"/help", command_help},     {"/?", command_help},       {"/clear", command_clear}, {"/system", command_system},
-    {"/regen", command_regen}, {"/stats", command_stats}, {"/exit", NULL},           {"/bye", NULL},
+    {"/help", command_help},   {"/?", command_help},
+    {"/clear", command_clear}, {"/system", command_system},
+    {"/regen", command_regen}, {"/stats", command_stats},
+    {"/exit", NULL},           {"/bye", NULL},
 };
 
 static int command(chat *c, const char *line, bool *leave)
@@ -324,9 +330,12 @@ static line_result take_line(chat *c, int *code, bool *leave)
         line = block;
     }
     if (result != LINE_READ) return result;
-    if (!block && line[0] == '/') *code = command(c, line, leave);
-    else if (line[strspn(line, " \t")]) *code = ask(c, line);
-    else *leave = false;
+    if (!block && line[0] == '/')
+        *code = command(c, line, leave);
+    else if (line[strspn(line, " \t")])
+        *code = ask(c, line);
+    else
+        *leave = false;
     if (opt_flag(c->r->t.opt, OPT_SINGLE) && c->n_answers > 0) *leave = true;
     if (!out_flush()) *leave = true; // nobody reads the answers any more
     free(block);
@@ -338,7 +347,8 @@ static int chat_loop(chat *c)
     int code = 0;
     for (bool leave = false; !leave && !code;) {
         line_result result = take_line(c, &code, &leave);
-        if (result == LINE_FAILED) return fail(EXIT_FAILED, "cannot read the next line: %s", errno ? strerror(errno) : "too long");
+        if (result == LINE_FAILED)
+            return fail(EXIT_FAILED, "cannot read the next line: %s", errno ? strerror(errno) : "too long");
         if (result == LINE_END) {
             if (c->terminal) fputc('\n', stderr);
             break;
@@ -366,7 +376,9 @@ int run_chat(run_state *r)
     c.in.room = c.in.data ? READ_SIZE : 0;
     if (!c.in.data) code = fail(EXIT_MEMORY, "out of memory for the conversation");
     if (!code && system) code = set_system(&c, system);
-    if (!code && c.terminal) fprintf(stderr, "%s, context %d tokens; /help lists the commands\n", r->path, tn_session_n_ctx(r->session));
+    if (!code && c.terminal)
+        fprintf(stderr, "%s, context %d tokens; /help lists the commands\n", r->path,
+                tn_session_n_ctx(r->session));
     if (!code) code = chat_loop(&c);
     drop_turns(&c, 0);
     free(c.turns);

@@ -89,7 +89,11 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...)
     if (status == TN_ERR_CANCELLED) return fail(code, "%s: interrupted", text);
     if (t->ctx) tn_context_error(t->ctx, message, sizeof message);
     if (!*message) snprintf(message, sizeof message, "%s", tn_status_text(status));
-    snprintf(text + n, sizeof text - (size_t)n, ": %s%s%s", message, advice ? "; " : "", advice ? advice : "");
+    // Messages about files begin with the path already.
+    bool doubled = n > 0 && strncmp(message, text, (size_t)n) == 0;
+    if (doubled) n = 0;
+    snprintf(text + n, sizeof text - (size_t)n, "%s%s%s%s", doubled ? "" : ": ", message, advice ? "; " : "",
+             advice ? advice : "");
     print_line(text);
     return code;
 }
@@ -139,13 +143,14 @@ static int find_named_device(tool *t, const char *name, const char *backend)
         char kind[64], reason[512];
         snprintf(kind, sizeof kind, "%.*s", (int)strcspn(name, ":"), name);
         absent_reason(t, kind, reason, sizeof reason);
-        return fail(EXIT_DEVICE, "--device %s: no such device%s%s; 'tenon devices' lists what can be used", name,
-                    *reason ? ":" : "", reason);
+        return fail(EXIT_DEVICE, "--device %s: no such device%s%s; 'tenon devices' lists what can be used",
+                    name, *reason ? ":" : "", reason);
     }
     tn_device_info info;
     tn_device_info_get(t->device, &info);
     if (strcmp(backend, "auto") != 0 && strcmp(backend, info.backend) != 0)
-        return fail(EXIT_USAGE, "--device %s is not of --backend %s but of %s; give one of both", name, backend, info.backend);
+        return fail(EXIT_USAGE, "--device %s is not of --backend %s but of %s; give one of both", name,
+                    backend, info.backend);
     return 0;
 }
 
@@ -172,9 +177,12 @@ static int find_device(tool *t)
 static void tell_ignored(const tool *t)
 {
     if (!(C_SESSION & (1 << t->opt->cmd))) return;
-    if (opt_is_set(t->opt, OPT_COMPAT)) tool_info(t, "a flag of another tool was given that has no effect here");
-    if (opt_is_set(t->opt, OPT_FLASH)) tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
-    if (opt_int(t->opt, OPT_GPU_LAYERS) > 0) tool_info(t, "--gpu-layers has no effect: no GPU backend is in this build");
+    if (opt_is_set(t->opt, OPT_COMPAT))
+        tool_info(t, "a flag of another tool was given that has no effect here");
+    if (opt_is_set(t->opt, OPT_FLASH))
+        tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
+    if (opt_int(t->opt, OPT_GPU_LAYERS) > 0)
+        tool_info(t, "--gpu-layers has no effect: no GPU backend is in this build");
 }
 
 int tool_open(tool *t, const options *o)
@@ -215,7 +223,8 @@ int tool_model_path(const options *o, const char **path, const char *const **arg
     *path = opt_text(o, OPT_MODEL);
     if (*path) return 0;
     if (o->n_args == 0)
-        return fail(EXIT_USAGE, "tenon %s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd), cmd_name(o->cmd));
+        return fail(EXIT_USAGE, "tenon %s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd),
+                    cmd_name(o->cmd));
     *path = o->args[0];
     *args = o->args + 1;
     *n_args = o->n_args - 1;
@@ -238,32 +247,34 @@ static int32_t on_load(void *user, uint64_t done, uint64_t total)
     if (now - bar->drawn_ns < BAR_EVERY_MS * 1000000ull) return 0;
     bar->drawn_ns = now;
     char a[32], b[32];
-    fprintf(stderr, "\rloading %s of %s, %.2f GB/s ", size_text(done, a, sizeof a), size_text(total, b, sizeof b),
-            (double)done / (double)(now - bar->start_ns));
+    fprintf(stderr, "\rloading %s of %s, %.2f GB/s ", size_text(done, a, sizeof a),
+            size_text(total, b, sizeof b), (double)done / (double)(now - bar->start_ns));
     return 0;
 }
 
-int tool_load(tool *t, const char *path, int32_t metadata_only, tn_model **out)
+int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
 {
     load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr)};
     tn_model_config cfg;
     tn_model_config_default(&cfg);
     cfg.device = t->device;
-    cfg.metadata_only = metadata_only;
+    cfg.metadata_only = what == LOAD_METADATA;
+    cfg.tokenizer_only = what == LOAD_TOKENIZER;
     cfg.progress = on_load;
     cfg.progress_user = &bar;
     int32_t bit = 1 << t->opt->cmd;
     if (opt_rows[OPT_PRE].commands & bit) cfg.pre = opt_text(t->opt, OPT_PRE);
-    if ((opt_rows[OPT_CHECK].commands & bit) && !metadata_only) cfg.check_tensors = opt_flag(t->opt, OPT_CHECK);
+    if ((opt_rows[OPT_CHECK].commands & bit) && what == LOAD_WEIGHTS)
+        cfg.check_tensors = opt_flag(t->opt, OPT_CHECK);
     tn_status status = tn_model_open(t->ctx, path, &cfg, out);
     if (bar.drawn_ns) fprintf(stderr, "\r\033[K");
     if (status != TN_OK) return tool_fail(t, status, "%s", path);
     t->load_ns = now_ns() - bar.start_ns;
     tn_model_info info;
     tn_model_info_get(*out, &info);
-    if (!metadata_only)
-        tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device, t->device ? "" : " (automatic)",
-                  (double)t->load_ns * 1e-6);
+    if (what == LOAD_WEIGHTS)
+        tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device,
+                  t->device ? "" : " (automatic)", (double)t->load_ns * 1e-6);
     return 0;
 }
 
@@ -296,7 +307,8 @@ static int read_stream(FILE *f, const char *path, char **text, size_t *n)
         if (used < size - 1) break;
         if (size > input_max) {
             free(buf);
-            return fail(EXIT_FAILED, "%s: more than %zu MiB of input; give a smaller file", path, input_max >> 20);
+            return fail(EXIT_FAILED, "%s: more than %zu MiB of input; give a smaller file", path,
+                        input_max >> 20);
         }
         char *more = realloc(buf, size * 2);
         if (!more) free(buf);
@@ -334,9 +346,12 @@ static int parse_id_list(const char *text, int32_t n_vocab, int32_t *ids, size_t
         char *end;
         errno = 0;
         long long v = strtoll(word, &end, 10);
-        if (end == word || *end) return fail(EXIT_USAGE, "'%s' is no token id; ids are whole numbers from 0 to %d", word, n_vocab - 1);
+        if (end == word || *end)
+            return fail(EXIT_USAGE, "'%s' is no token id; ids are whole numbers from 0 to %d", word,
+                        n_vocab - 1);
         if (errno || v < 0 || v >= n_vocab)
-            return fail(EXIT_USAGE, "token id %s is out of range; this vocabulary has 0 to %d", word, n_vocab - 1);
+            return fail(EXIT_USAGE, "token id %s is out of range; this vocabulary has 0 to %d", word,
+                        n_vocab - 1);
         ids[(*n)++] = (int32_t)v;
         p += len;
     }
@@ -354,7 +369,8 @@ int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n)
     }
     int32_t *list = malloc((size / 2 + 1) * sizeof *list); // an id takes a digit and a separator
     size_t count = 0;
-    int code = list ? parse_id_list(text, n_vocab, list, &count) : fail(EXIT_MEMORY, "out of memory for the token ids");
+    int code = list ? parse_id_list(text, n_vocab, list, &count)
+                    : fail(EXIT_MEMORY, "out of memory for the token ids");
     free(owned);
     if (code) {
         free(list);

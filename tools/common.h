@@ -55,8 +55,8 @@ void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 // The model that the command line names: --model, or the first argument, which is then taken from *args.
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
-enum { LOAD_WEIGHTS = 0, LOAD_METADATA = 1 };
-int tool_load(tool *t, const char *path, int32_t metadata_only, tn_model **out);
+enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
+int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
 void tool_session_config(const tool *t, tn_session_config *cfg);
 // Writes the profile that --profile asked for; 0 or an exit code. Nothing happens without the flag.
 int tool_profile(const tool *t, const tn_session *session);

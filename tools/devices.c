@@ -20,7 +20,8 @@ static void print_text(const tool *t, char *absent)
         tn_device_info_get(tn_context_device_get(t->ctx, i), &info);
         if (is_hidden(t->opt, &info)) continue;
         printf("%-10s %s; memory %s, free %s\n", info.name, shown(info.description, text, sizeof text),
-               size_text(info.memory_total, total, sizeof total), size_text(info.memory_free, available, sizeof available));
+               size_text(info.memory_total, total, sizeof total),
+               size_text(info.memory_free, available, sizeof available));
     }
     for (char *line = strtok(absent, "\n"); line; line = strtok(NULL, "\n")) {
         char *colon = strchr(line, ':');
@@ -65,13 +66,16 @@ static void print_json(const tool *t, char *absent)
 int cmd_devices(const options *o)
 {
     tool t;
-    if (o->n_args > 0) return fail(EXIT_USAGE, "unexpected argument '%s'; tenon devices takes flags only", o->args[0]);
+    if (o->n_args > 0)
+        return fail(EXIT_USAGE, "unexpected argument '%s'; tenon devices takes flags only", o->args[0]);
     int code = tool_open(&t, o);
     if (!code) {
         char absent[2048];
         tn_context_absent_backends(t.ctx, absent, sizeof absent);
-        if (opt_flag(o, OPT_JSON)) print_json(&t, absent);
-        else print_text(&t, absent);
+        if (opt_flag(o, OPT_JSON))
+            print_json(&t, absent);
+        else
+            print_text(&t, absent);
     }
     tool_close(&t);
     return code;

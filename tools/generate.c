@@ -32,7 +32,8 @@ static int parse_bias(run_state *r, const char *text)
     if (end == text || text[0] < '0' || text[0] > '9' || (*end != '+' && *end != '-'))
         return fail(EXIT_USAGE, "--logit-bias: '%s' is not ID+X or ID-X, as in 15043-1.5", text);
     if (id >= r->info.n_vocab)
-        return fail(EXIT_USAGE, "--logit-bias: token id %lld is out of range; this vocabulary has 0 to %d", id, r->info.n_vocab - 1);
+        return fail(EXIT_USAGE, "--logit-bias: token id %lld is out of range; this vocabulary has 0 to %d",
+                    id, r->info.n_vocab - 1);
     char *last;
     double value = strtod(end, &last);
     if (last == end || *last || isnan(value) || value > 1e6 || (value < -1e6 && isfinite(value)))
@@ -46,15 +47,18 @@ int answer_options(run_state *r)
 {
     const options *o = r->t.opt;
     int64_t seed = opt_int(o, OPT_SEED);
-    r->seed = seed >= 0 ? (uint64_t)seed : mix(now_ns() ^ ((uint64_t)getpid() << 40)) >> 1;
+    r->seed = seed >= 0 ? (uint64_t)seed
+                        : mix(now_ns() ^ ((uint64_t)getpid() << 40)) >> 32; // short enough to type again
     size_t n = (size_t)o->n_items + 1;
     r->stops = calloc(n, sizeof *r->stops);
     r->bias_tokens = calloc(n, sizeof *r->bias_tokens);
     r->bias_values = calloc(n, sizeof *r->bias_values);
-    if (!r->stops || !r->bias_tokens || !r->bias_values) return fail(EXIT_MEMORY, "out of memory for the options");
+    if (!r->stops || !r->bias_tokens || !r->bias_values)
+        return fail(EXIT_MEMORY, "out of memory for the options");
     const char *text;
     for (int k = 0; (text = opt_item_get(o, OPT_STOP, k)) != NULL; k++) {
-        if (!*text) return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
+        if (!*text)
+            return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
         r->stops[r->n_stops++] = text;
     }
     int code = 0;
@@ -104,8 +108,8 @@ static bool keep(run_state *r, const tn_piece *piece)
 const char *answer_stop_name(int32_t stop)
 {
     static const char *const names[] = {
-        [TN_STOP_NONE] = "none",     [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
-        [TN_STOP_LIMIT] = "limit",   [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
+        [TN_STOP_NONE] = "none",   [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
+        [TN_STOP_LIMIT] = "limit", [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
     };
     return stop >= 0 && (size_t)stop < sizeof names / sizeof *names ? names[stop] : "none";
 }
@@ -120,7 +124,7 @@ static void put_figures(const run_state *r, json *j)
     const tn_generation_stats *s = &r->stats;
     json_text(j, "stop", answer_stop_name(r->stop));
     json_size(j, "prompt_tokens", r->n_prompt);
-    json_size(j, "seed", r->seed);
+    json_size(j, "seed", r->answer_seed);
     json_object(j, "timings");
     json_number(j, "load_ms", (double)r->t.load_ns * 1e-6);
     json_number(j, "prompt_ms", (double)s->prompt_ns * 1e-6);
@@ -195,7 +199,8 @@ static bool show_piece(const run_state *r, const tn_piece *piece)
     json j;
     bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END;
     switch (r->form) {
-    case FORM_TEXT: return piece->n_text == 0 || out_write(piece->text, piece->n_text);
+    case FORM_TEXT:
+        return piece->n_text == 0 || out_write(piece->text, piece->n_text);
     case FORM_IDS:
         if (!is_token) return true;
         snprintf(id, sizeof id, "%s%d", r->n_ids > 1 ? " " : "", piece->token);
@@ -208,7 +213,8 @@ static bool show_piece(const run_state *r, const tn_piece *piece)
         if (is_token) json_number(&j, "logprob", (double)piece->logprob);
         json_end_object(&j);
         return out_flush();
-    case FORM_JSON: break;
+    case FORM_JSON:
+        break;
     }
     return true;
 }
@@ -226,21 +232,30 @@ static void show_end(const run_state *r)
         out_flush();
     }
     if (r->stop == TN_STOP_CONTEXT)
-        note("the context is full (%d tokens), the answer ends here; a larger -c gives it room", tn_session_n_ctx(r->session));
+        note("the context is full (%d tokens), the answer ends here; a larger -c gives it room",
+             tn_session_n_ctx(r->session));
+}
+
+bool answer_wants_stats(const run_state *r)
+{
+    return opt_flag(r->t.opt, OPT_STATS) || is_terminal(stderr);
 }
 
 void answer_stats(const run_state *r)
 {
-    const options *o = r->t.opt;
     const tn_generation_stats *s = &r->stats;
-    if (!opt_flag(o, OPT_STATS) && !is_terminal(stderr)) return;
     char peak[32];
-    bool color = use_color(o, stderr);
+    bool color = use_color(r->t.opt, stderr);
+    // Where both streams end up in one log, the figures get a line of their own.
+    bool open_line = r->form == FORM_TEXT && r->n_text > 0 && r->text[r->n_text - 1] != '\n';
+    if (open_line && !is_terminal(stdout)) fputc('\n', stderr);
     fprintf(stderr,
-            "%s[prompt %d tokens %.1f t/s | generated %d tokens %.1f t/s | first token %.0f ms | peak RAM %s | seed %llu]%s\n",
+            "%s[prompt %d tokens %.1f t/s | generated %d tokens %.1f t/s | first token %.0f ms | peak RAM %s "
+            "| seed %llu]%s\n",
             color ? "\033[2m" : "", s->n_prompt, per_second(s->n_prompt, s->prompt_ns), s->n_generated,
             per_second(s->n_generated, s->generate_ns), (double)s->first_token_ns * 1e-6,
-            size_text(peak_rss(), peak, sizeof peak), (unsigned long long)r->seed, color ? "\033[0m" : "");
+            size_text(peak_rss(), peak, sizeof peak), (unsigned long long)r->answer_seed,
+            color ? "\033[0m" : "");
 }
 
 // --- generating ------------------------------------------------------------------------------------------
@@ -299,11 +314,14 @@ int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed
     int code = make_generation(r, seed, &g);
     if (code) return code;
     r->n_text = r->n_ids = 0;
+    r->answer_seed = seed;
     r->n_prompt = n;
     r->stop = opt_int(r->t.opt, OPT_PREDICT) == 0 ? TN_STOP_LIMIT : TN_STOP_NONE;
     tn_status status = tn_generation_prompt(g, prompt, n);
-    if (status == TN_ERR_CANCELLED) r->stop = TN_STOP_CANCELLED;
-    else if (status != TN_OK) code = tool_fail(&r->t, status, "the prompt");
+    if (status == TN_ERR_CANCELLED)
+        r->stop = TN_STOP_CANCELLED;
+    else if (status != TN_OK)
+        code = tool_fail(&r->t, status, "the prompt");
     if (!code) code = generate(r, g);
     tn_generation_stats_get(g, &r->stats);
     tn_generation_destroy(&g);

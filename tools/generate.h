@@ -28,6 +28,7 @@ typedef struct run_state {
     int32_t *ids;
     size_t n_ids, ids_room;
     int32_t stop;
+    uint64_t answer_seed;
     tn_generation_stats stats;
     size_t n_prompt;
 } run_state;
@@ -37,6 +38,8 @@ int answer_options(run_state *r);
 // Feeds a prompt behind what the session holds, generates, and shows the answer. An interruption is no
 // failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
+// Whether each answer ends with its figures: on a terminal, or with --stats.
+bool answer_wants_stats(const run_state *r);
 // The line with speeds and memory.
 void answer_stats(const run_state *r);
 const char *answer_stop_name(int32_t stop);

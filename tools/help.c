@@ -18,34 +18,49 @@ static const cmd_row cmd_rows[CMD_COUNT] = {
 // What the flags do not say.
 static const char *const notes[CMD_COUNT] = {
     [CMD_RUN] =
-        "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, which is\n"
-        "also read when there is no prompt and it is no terminal. A prompt is continued as it is (tokenized with the\n"
-        "special tokens that the model wants; special tokens in the text become their ids). With --chat, -sys or -st it\n"
-        "is one user turn in the model's chat template, and nothing in it becomes a special token. Without a prompt on\n"
+        "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, "
+        "which is\n"
+        "also read when there is no prompt and it is no terminal. A prompt is continued as it is (tokenized "
+        "with the\n"
+        "special tokens that the model wants; special tokens in the text become their ids). With --chat, "
+        "-sys or -st it\n"
+        "is one user turn in the model's chat template, and nothing in it becomes a special token. Without a "
+        "prompt on\n"
         "a terminal, or with --chat alone, a chat line by line: /help lists its commands.\n"
         "Only the answer is on standard output. The context grows with the prompt unless -c is given.\n"
-        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, seed, timings {load_ms, prompt_ms,\n"
-        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms}, memory {peak_rss, peak_library}};\n"
-        "stop is end, string, limit, context or cancelled. --jsonl: objects with the key event: load, token, stats, error.\n",
-    [CMD_BENCH] =
-        "pp512: 512 tokens of prompt at once; tg128: 128 tokens one by one; @ d1024: with 1024 tokens in the cache.\n"
-        "Speeds are medians, +- is half of the range. GB/s: weights and cache bytes that one decoded token reads.\n"
-        "GFLOP/s: 2 operations per active parameter and token; attention is not counted. Peaks are measured at the\n"
-        "start: reading 640 MB with all threads, and multiply-add chains in registers (f32; int8 dot products).\n"
-        "A shape is changed or described by --layers --width --heads --kv-heads --head-dim --ffn --vocab --experts\n"
-        "--experts-used --expert-ffn --arch.\n",
+        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, seed, timings {load_ms, "
+        "prompt_ms,\n"
+        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms}, memory "
+        "{peak_rss, peak_library}};\n"
+        "stop is end, string, limit, context or cancelled. --jsonl: objects with the key event: load, token, "
+        "stats, error.\n",
+    [CMD_BENCH] = "pp512: 512 tokens of prompt at once; tg128: 128 tokens one by one; @ d1024: with 1024 "
+                  "tokens in the cache.\n"
+                  "Speeds are medians, +- is half of the range. GB/s: weights and cache bytes that one "
+                  "decoded token reads.\n"
+                  "GFLOP/s: 2 operations per active parameter and token; attention is not counted. Peaks are "
+                  "measured at the\n"
+                  "start: reading 640 MB with all threads, and multiply-add chains in registers (f32; int8 "
+                  "dot products).\n"
+                  "A shape is changed or described by --layers --width --heads --kv-heads --head-dim --ffn "
+                  "--vocab --experts\n"
+                  "--experts-used --expert-ffn --arch.\n",
     [CMD_INSPECT] = "FILE may be any GGUF file, also a vocabulary or a model of an unknown kind.\n"
                     "--check reads every tensor: 3 is returned for values that are not finite.\n",
-    [CMD_TOKENIZE] = "Without TEXT and -f, standard input is read. One line per token: id and piece; --ids: one line of ids.\n"
+    [CMD_TOKENIZE] = "Without TEXT and -f, standard input is read. One line per token: id and piece; --ids: "
+                     "one line of ids.\n"
                      "Special tokens in the text are plain text unless --special is given.\n",
-    [CMD_DETOKENIZE] = "Without IDS and -f, standard input is read. Special tokens are printed with --special only.\n",
+    [CMD_DETOKENIZE] =
+        "Without IDS and -f, standard input is read. Special tokens are printed with --special only.\n",
     [CMD_LOGITS] = "No special tokens are added. -b 1 feeds one token at a time, as decoding does.\n",
-    [CMD_PLAN] = "Text holds the ops as recorded, what fusion did and why not, the steps with their kernels, and the memory.\n",
-    [CMD_PERPLEXITY] =
-        "The text is cut into windows; the second half of each is scored, each token given all before it in the window.\n"
-        "A model that wants BOS sees it in place of the first token of every window.\n"
-        "--kl takes text and window from its base: mean, median, 99 % and maximum of the Kullback-Leibler divergence in\n"
-        "nats, and the share of positions where both runs prefer the same token.\n",
+    [CMD_PLAN] = "Text holds the ops as recorded, what fusion did and why not, the steps with their kernels, "
+                 "and the memory.\n",
+    [CMD_PERPLEXITY] = "The text is cut into windows; the second half of each is scored, each token given "
+                       "all before it in the window.\n"
+                       "A model that wants BOS sees it in place of the first token of every window.\n"
+                       "--kl takes text and window from its base: mean, median, 99 % and maximum of the "
+                       "Kullback-Leibler divergence in\n"
+                       "nats, and the share of positions where both runs prefer the same token.\n",
     [CMD_QUANTIZE] = "OUT appears complete or not at all. IN and OUT must differ.\n",
 };
 
@@ -74,7 +89,8 @@ static void option_line(FILE *out, const opt_row *row)
 static void option_lines(FILE *out, cmd_id cmd, bool common)
 {
     for (int i = 0; i < OPT_COUNT; i++)
-        if ((opt_rows[i].commands & (1 << cmd)) && (opt_rows[i].commands == C_ALL) == common) option_line(out, &opt_rows[i]);
+        if ((opt_rows[i].commands & (1 << cmd)) && (opt_rows[i].commands == C_ALL) == common)
+            option_line(out, &opt_rows[i]);
 }
 
 void help_command(FILE *out, cmd_id cmd)
@@ -85,7 +101,8 @@ void help_command(FILE *out, cmd_id cmd)
     option_lines(out, cmd, false);
     fprintf(out, "\nCommon flags:\n");
     option_lines(out, cmd, true);
-    fprintf(out, "\nEvery long flag but --model and --help can be set in the environment: TENON_SOME_FLAG for --some-flag. Flags win.\n");
+    fprintf(out, "\nEvery long flag but --model and --help can be set in the environment: TENON_SOME_FLAG "
+                 "for --some-flag. Flags win.\n");
 }
 
 void help_all(FILE *out)
@@ -96,6 +113,7 @@ void help_all(FILE *out)
         snprintf(left, sizeof left, "%s %s", cmd_rows[i].name, cmd_rows[i].args);
         fprintf(out, "  %-32s %s\n", left, cmd_rows[i].help);
     }
-    fprintf(out, "\nExit codes: 0 done, 1 failed, 2 bad usage, 3 bad model file, 4 out of memory, 5 device missing or failed,\n"
+    fprintf(out, "\nExit codes: 0 done, 1 failed, 2 bad usage, 3 bad model file, 4 out of memory, 5 device "
+                 "missing or failed,\n"
                  "6 input does not fit the context, 130 interrupted.\n");
 }

@@ -10,13 +10,13 @@
 #include <tenon/file.h>
 #include <tenon/graph.h>
 
-enum { VALUE_ITEMS = 60, NAME_SIZE = 160 };
+enum { VALUE_CHARS = 60, VALUE_ITEMS = 6, NAME_SIZE = 160 };
 
 typedef struct inspect_state {
     tool t;
     const char *path;
     tn_file *file;
-    tn_model *model; // NULL: the file is no model that can run
+    tn_model *model;   // NULL: the file is no model that can run
     char reason[1024]; // why not
     tn_model_info info;
     bool has_memory;
@@ -39,7 +39,8 @@ static void open_model(inspect_state *s)
     }
     tn_model_info_get(s->model, &s->info);
     tool_session_config(&s->t, &s->cfg);
-    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = s->info.n_ctx_train > 0 && s->info.n_ctx_train < 4096 ? s->info.n_ctx_train : 4096;
+    if (s->cfg.n_ctx == 0)
+        s->cfg.n_ctx = s->info.n_ctx_train > 0 && s->info.n_ctx_train < 4096 ? s->info.n_ctx_train : 4096;
     s->has_memory = tn_session_predict(s->model, &s->cfg, &s->memory) == TN_OK;
     if (s->has_memory) return;
     tn_context_error(s->t.ctx, s->reason, sizeof s->reason);
@@ -63,15 +64,27 @@ static void count_types(const tn_file *file, type_total totals[TN_TYPE_COUNT])
     }
 }
 
+// Key i with its value cut for reading, or in full. *name carries all three and is freed by tn_text_free.
+static int get_key(const inspect_state *s, int64_t i, bool full, char **name, const char **type,
+                   const char **value)
+{
+    tn_status status = tn_file_key(s->file, i, full ? 0 : VALUE_CHARS, name, type, value);
+    if (status == TN_OK && !full && (*type)[0] == '[') { // the elements of arrays count, not their characters
+        tn_text_free(s->t.ctx, *name);
+        status = tn_file_key(s->file, i, VALUE_ITEMS, name, type, value);
+    }
+    return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s: key %lld", s->path, (long long)i);
+}
+
 // --- text ------------------------------------------------------------------------------------------------
 
-static int print_keys(const inspect_state *s, int64_t max_items)
+static int print_keys(const inspect_state *s, bool full)
 {
     for (int64_t i = 0; i < tn_file_n_keys(s->file); i++) {
         char *name;
         const char *type, *value;
-        tn_status status = tn_file_key(s->file, i, max_items, &name, &type, &value);
-        if (status != TN_OK) return tool_fail(&s->t, status, "%s: key %lld", s->path, (long long)i);
+        int code = get_key(s, i, full, &name, &type, &value);
+        if (code) return code;
         printf("%s  %s  %s\n", name, type, value);
         tn_text_free(s->t.ctx, name);
         if (!out_flush()) return 0;
@@ -154,17 +167,20 @@ static int print_text(const inspect_state *s)
     const options *o = s->t.opt;
     char size[32];
     if (opt_flag(o, OPT_TENSORS) || opt_flag(o, OPT_KEYS)) {
-        int code = opt_flag(o, OPT_KEYS) ? print_keys(s, 0) : 0;
+        int code = opt_flag(o, OPT_KEYS) ? print_keys(s, true) : 0;
         if (opt_flag(o, OPT_TENSORS)) print_tensors(s);
         return code;
     }
-    printf("file          GGUF version %u, %s, %d part%s, %lld keys, %lld tensors\n", tn_file_version(s->file),
-           size_text(tn_file_size(s->file), size, sizeof size), tn_file_n_parts(s->file),
-           tn_file_n_parts(s->file) == 1 ? "" : "s", (long long)tn_file_n_keys(s->file), (long long)tn_file_n_tensors(s->file));
-    if (s->model) print_model(s);
-    else printf("no model that can run here: %s\n", s->reason);
+    printf("file          GGUF version %u, %s, %d part%s, %lld keys, %lld tensors\n",
+           tn_file_version(s->file), size_text(tn_file_size(s->file), size, sizeof size),
+           tn_file_n_parts(s->file), tn_file_n_parts(s->file) == 1 ? "" : "s",
+           (long long)tn_file_n_keys(s->file), (long long)tn_file_n_tensors(s->file));
+    if (s->model)
+        print_model(s);
+    else
+        printf("no model that can run here: %s\n", s->reason);
     printf("\nMetadata\n");
-    int code = print_keys(s, VALUE_ITEMS);
+    int code = print_keys(s, false);
     printf("\nTensors\n");
     print_tensors(s);
     printf("\nSizes\n");
@@ -182,8 +198,8 @@ static int json_keys(const inspect_state *s, json *j)
     for (int64_t i = 0; i < tn_file_n_keys(s->file); i++) {
         char *name;
         const char *type, *value;
-        tn_status status = tn_file_key(s->file, i, opt_flag(s->t.opt, OPT_KEYS) ? 0 : VALUE_ITEMS, &name, &type, &value);
-        if (status != TN_OK) return tool_fail(&s->t, status, "%s: key %lld", s->path, (long long)i);
+        int code = get_key(s, i, opt_flag(s->t.opt, OPT_KEYS), &name, &type, &value);
+        if (code) return code;
         json_object(j, NULL);
         json_text(j, "name", name);
         json_text(j, "type", type);
@@ -351,13 +367,15 @@ int cmd_inspect(const options *o)
     const char *const *args;
     int n_args;
     int code = tool_model_path(o, &s.path, &args, &n_args);
-    if (!code && n_args > 0) code = fail(EXIT_USAGE, "unexpected argument '%s'; tenon inspect takes one file", args[0]);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; tenon inspect takes one file", args[0]);
     if (!code && opt_is_set(o, OPT_OUT) && !opt_is_set(o, OPT_TENSOR))
         code = fail(EXIT_USAGE, "--out needs --tensor NAME: it writes the values of one tensor");
     if (!code && opt_is_set(o, OPT_OUT) && strcmp(opt_text(o, OPT_OUT), "-") == 0)
         code = fail(EXIT_USAGE, "--out -: a tensor goes to a file only; give its name");
     if (!code && opt_is_set(o, OPT_OUT) && out_is_special(opt_text(o, OPT_OUT)))
-        code = fail(EXIT_USAGE, "--out %s is no regular file; a tensor goes to a file only", opt_text(o, OPT_OUT));
+        code = fail(EXIT_USAGE, "--out %s is no regular file; a tensor goes to a file only",
+                    opt_text(o, OPT_OUT));
     if (!code) code = tool_open(&s.t, o);
     if (!code) code = inspect(&s);
     tn_model_unref(&s.model);

@@ -30,9 +30,12 @@ static void put_char(FILE *f, unsigned char c)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     const char *at = c ? strchr(plain, c) : NULL;
-    if (at) fprintf(f, "\\%c", letters[at - plain]);
-    else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-    else fputc(c, f);
+    if (at)
+        fprintf(f, "\\%c", letters[at - plain]);
+    else if (c < 0x20 || c == 0x7f)
+        fprintf(f, "\\u%04x", c);
+    else
+        fputc(c, f);
 }
 
 static void put_string(FILE *f, const char *text, size_t n)
@@ -41,9 +44,12 @@ static void put_string(FILE *f, const char *text, size_t n)
     fputc('"', f);
     for (size_t i = 0; i < n;) {
         size_t len = char_length(p + i, n - i);
-        if (len == 0) fputs("\xef\xbf\xbd", f);
-        else if (len == 1) put_char(f, p[i]);
-        else fwrite(p + i, 1, len, f);
+        if (len == 0)
+            fputs("\xef\xbf\xbd", f);
+        else if (len == 1)
+            put_char(f, p[i]);
+        else
+            fwrite(p + i, 1, len, f);
         i += len ? len : 1;
     }
     fputc('"', f);
@@ -103,8 +109,10 @@ void json_bytes(json *j, const char *key, const char *text, size_t n)
 
 void json_text(json *j, const char *key, const char *text)
 {
-    if (text) json_bytes(j, key, text, strlen(text));
-    else json_null(j, key);
+    if (text)
+        json_bytes(j, key, text, strlen(text));
+    else
+        json_null(j, key);
 }
 
 void json_int(json *j, const char *key, int64_t value)
@@ -122,8 +130,10 @@ void json_size(json *j, const char *key, uint64_t value)
 void json_number(json *j, const char *key, double value)
 {
     begin(j, key);
-    if (isfinite(value)) fprintf(j->f, "%.9g", value);
-    else fputs("null", j->f);
+    if (isfinite(value))
+        fprintf(j->f, "%.9g", value);
+    else
+        fputs("null", j->f);
 }
 
 void json_bool(json *j, const char *key, bool value)

@@ -71,7 +71,10 @@ static int read_base_tokens(ppl_state *s, const char *path)
     s->ids = ids;
     s->n_ids = n;
     if (!ok) return base_fail(path, "its tokens are damaged");
-    return same ? 0 : fail(EXIT_USAGE, "--kl %s was made from another text than -f, or with other tokens; leave -f away", path);
+    return same ? 0
+                : fail(EXIT_USAGE,
+                       "--kl %s was made from another text than -f, or with other tokens; leave -f away",
+                       path);
 }
 
 int kl_open_base(ppl_state *s)
@@ -85,11 +88,13 @@ int kl_open_base(ppl_state *s)
         return base_fail(path, "not a file of log-probabilities");
     uint32_t n[3];
     for (int i = 0; i < 3; i++) n[i] = decode32(head + 8 + 4 * i);
-    if (n[0] < 4 || n[0] > (uint32_t)opt_rows[OPT_WINDOW].max_int || n[2] == 0 || n[2] > INT32_MAX || !size_fits(s->base, n))
+    if (n[0] < 4 || n[0] > (uint32_t)opt_rows[OPT_WINDOW].max_int || n[2] == 0 || n[2] > INT32_MAX ||
+        !size_fits(s->base, n))
         return base_fail(path, "damaged or cut");
     if (n[1] != (uint32_t)s->info.n_vocab)
-        return fail(EXIT_FAILED, "--kl %s has a vocabulary of %u tokens, %s one of %d: they cannot be compared", path, n[1],
-                    s->path, s->info.n_vocab);
+        return fail(EXIT_FAILED,
+                    "--kl %s has a vocabulary of %u tokens, %s one of %d: they cannot be compared", path,
+                    n[1], s->path, s->info.n_vocab);
     int64_t asked = opt_int(s->t.opt, OPT_WINDOW);
     if (asked > 0 && asked != (int64_t)n[0])
         return fail(EXIT_USAGE, "--kl %s has windows of %u tokens; leave -c away", path, n[0]);
@@ -200,7 +205,8 @@ void kl_print(const ppl_state *s, json *j)
     double median = s->kl[n / 2], high = s->kl[(n - 1) * 99 / 100], max = s->kl[n - 1];
     if (!j) {
         printf("base perplexity = %.4f\n", base);
-        printf("KL divergence = %.6g ± %.2g nats (median %.3g, 99 %% %.3g, largest %.3g)\n", mean, error, median, high, max);
+        printf("KL divergence = %.6g ± %.2g nats (median %.3g, 99 %% %.3g, largest %.3g)\n", mean, error,
+               median, high, max);
         printf("same first choice = %.2f %%\n", same);
         return;
     }

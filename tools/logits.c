@@ -58,9 +58,11 @@ static int open_session(logits_state *s)
     tool_session_config(&s->t, &cfg);
     int64_t n = (int64_t)s->n_ids, trained = s->info.n_ctx_train;
     if (cfg.n_ctx > 0 && n > cfg.n_ctx)
-        return fail(EXIT_CONTEXT, "--tokens has %zu tokens, the context holds %d; give a larger -c", s->n_ids, cfg.n_ctx);
+        return fail(EXIT_CONTEXT, "--tokens has %zu tokens, the context holds %d; give a larger -c", s->n_ids,
+                    cfg.n_ctx);
     if (n > opt_rows[OPT_CTX].max_int)
-        return fail(EXIT_CONTEXT, "--tokens has %zu tokens, a context holds %lld at most", s->n_ids, (long long)opt_rows[OPT_CTX].max_int);
+        return fail(EXIT_CONTEXT, "--tokens has %zu tokens, a context holds %lld at most", s->n_ids,
+                    (long long)opt_rows[OPT_CTX].max_int);
     if (cfg.n_ctx == 0) cfg.n_ctx = trained > 0 && trained < CTX_DEFAULT ? (int32_t)trained : CTX_DEFAULT;
     if (n > cfg.n_ctx) cfg.n_ctx = (int32_t)n;
     tn_status status = tn_session_create(s->model, &cfg, &s->session);
@@ -74,14 +76,16 @@ static int open_all(logits_state *s)
 {
     const options *o = s->t.opt;
     if (!opt_is_set(o, OPT_TOKENS)) return fail(EXIT_USAGE, "tenon logits: no tokens; give --tokens 1,2,3");
-    if (!opt_is_set(o, OPT_OUT)) return fail(EXIT_USAGE, "tenon logits: no place for the result; give --out FILE");
+    if (!opt_is_set(o, OPT_OUT))
+        return fail(EXIT_USAGE, "tenon logits: no place for the result; give --out FILE");
     int code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
     if (s->info.is_encoder || opt_flag(o, OPT_POOLED))
-        return fail(EXIT_FAILED, "%s: %s", s->path, s->info.is_encoder ? "encoder models cannot be run by this version"
-                                                     : "--pooled is for encoder models; leave it away");
+        return fail(EXIT_FAILED, "%s: %s", s->path,
+                    s->info.is_encoder ? "encoder models cannot be run by this version"
+                                       : "--pooled is for encoder models; leave it away");
     code = parse_ids(opt_text(o, OPT_TOKENS), s->info.n_vocab, &s->ids, &s->n_ids);
     if (!code && s->n_ids == 0) code = fail(EXIT_USAGE, "--tokens: the list is empty; give at least one id");
     if (!code) code = open_session(s);
@@ -97,7 +101,8 @@ int cmd_logits(const options *o)
     const char *const *args;
     int n_args;
     int code = tool_model_path(o, &s.path, &args, &n_args);
-    if (!code && n_args > 0) code = fail(EXIT_USAGE, "unexpected argument '%s'; ids are given as --tokens 1,2,3", args[0]);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; ids are given as --tokens 1,2,3", args[0]);
     if (!code) code = open_all(&s);
     if (!code) code = eval_all(&s);
     if (!code) code = out_file_commit(&s.out);

@@ -10,8 +10,9 @@
 #include <string.h>
 
 const opt_row opt_rows[OPT_COUNT] = {
-#define OPT(id, kind, names, value, min, max, def, commands, help)                                                     \
-    {KIND_##kind, names, value, (int64_t)(min), (int64_t)(max), (double)(min), (double)(max), def, commands, help},
+#define OPT(id, kind, names, value, min, max, def, commands, help)                                           \
+    {KIND_##kind,   names,         value, (int64_t)(min), (int64_t)(max),                                    \
+     (double)(min), (double)(max), def,   commands,       help},
 #include "options.def"
 };
 
@@ -121,7 +122,8 @@ static int bad_number(const source *s, const char *text, const char *reason)
     const opt_row *row = &opt_rows[s->id];
     const char *whole = row->kind == KIND_FLOAT ? "a number" : "a whole number";
     if (row->kind == KIND_FLOAT)
-        return fail(EXIT_USAGE, "%s: '%s' %s; it takes %s from %g to %g", s->name, text, reason, whole, row->min, row->max);
+        return fail(EXIT_USAGE, "%s: '%s' %s; it takes %s from %g to %g", s->name, text, reason, whole,
+                    row->min, row->max);
     return fail(EXIT_USAGE, "%s: '%s' %s; it takes %s from %lld to %lld", s->name, text, reason, whole,
                 (long long)row->min_int, (long long)row->max_int);
 }
@@ -140,8 +142,10 @@ static int read_int(const source *s, const char *text, size_t n, int64_t *out)
     char *end;
     errno = 0;
     long long v = strtoll(buf, &end, 10);
-    if (end == buf || *end || strchr(" \t\n\v\f\r", buf[0])) return bad_number(s, shown, "is no whole number");
-    if (errno == ERANGE || v < row->min_int || v > row->max_int) return bad_number(s, shown, "is out of range");
+    if (end == buf || *end || strchr(" \t\n\v\f\r", buf[0]))
+        return bad_number(s, shown, "is no whole number");
+    if (errno == ERANGE || v < row->min_int || v > row->max_int)
+        return bad_number(s, shown, "is out of range");
     *out = v;
     return 0;
 }
@@ -179,7 +183,8 @@ static int read_choice(const source *s, const char *text, int64_t *out)
 static int read_flag(const source *s, const char *text, int64_t *out)
 {
     int yes = word_index("1|on|true|yes", text), no = word_index("0|off|false|no", text);
-    if (yes < 0 && no < 0 && *text) return fail(EXIT_USAGE, "%s: '%s' is unknown; it takes 1 or 0", s->name, text);
+    if (yes < 0 && no < 0 && *text)
+        return fail(EXIT_USAGE, "%s: '%s' is unknown; it takes 1 or 0", s->name, text);
     *out = yes >= 0;
     return 0;
 }
@@ -190,17 +195,30 @@ static int set_value(const source *s, const char *text)
     const opt_row *row = &opt_rows[s->id];
     int code = 0;
     switch (row->kind) {
-    case KIND_FLAG: code = read_flag(s, text, &v->i); break;
-    case KIND_INT:
-        if (word_index(row->value, text) > 0) v->i = -1;
-        else code = read_int(s, text, strlen(text), &v->i);
+    case KIND_FLAG:
+        code = read_flag(s, text, &v->i);
         break;
-    case KIND_FLOAT: code = read_float(s, text, &v->f); break;
-    case KIND_NUMS: code = read_nums(s, text); break;
+    case KIND_INT:
+        if (word_index(row->value, text) > 0)
+            v->i = -1;
+        else
+            code = read_int(s, text, strlen(text), &v->i);
+        break;
+    case KIND_FLOAT:
+        code = read_float(s, text, &v->f);
+        break;
+    case KIND_NUMS:
+        code = read_nums(s, text);
+        break;
     case KIND_CHOICE:
-    case KIND_SWITCH: code = read_choice(s, text, &v->i); break;
-    case KIND_LIST: s->o->items[s->o->n_items++] = (opt_item){s->id, text}; break;
-    case KIND_TEXT: break;
+    case KIND_SWITCH:
+        code = read_choice(s, text, &v->i);
+        break;
+    case KIND_LIST:
+        s->o->items[s->o->n_items++] = (opt_item){s->id, text};
+        break;
+    case KIND_TEXT:
+        break;
     }
     if (code) return code;
     v->text = text;
@@ -229,8 +247,10 @@ static void environment_name(opt_id id, char *buf, size_t size)
     opt_name(id, name, sizeof name);
     snprintf(buf, size, "TENON_%s", name + 2);
     for (char *p = buf; *p; p++) {
-        if (*p == '-') *p = '_';
-        else if (*p >= 'a' && *p <= 'z') *p = (char)(*p - 'a' + 'A');
+        if (*p == '-')
+            *p = '_';
+        else if (*p >= 'a' && *p <= 'z')
+            *p = (char)(*p - 'a' + 'A');
     }
 }
 
@@ -284,11 +304,13 @@ static int unknown_option(cmd_id cmd, const char *arg, size_t n)
     int other = find_option(C_ALL, arg, n);
     for (int c = 0; other >= 0 && c < CMD_COUNT; c++)
         if (opt_rows[other].commands & (1 << c))
-            return fail(EXIT_USAGE, "%s is a flag of 'tenon %s', not of 'tenon %s'; see 'tenon help %s'", name, cmd_names[c],
-                        cmd_names[cmd], cmd_names[cmd]);
+            return fail(EXIT_USAGE, "%s is a flag of 'tenon %s', not of 'tenon %s'; see 'tenon help %s'",
+                        name, cmd_names[c], cmd_names[cmd], cmd_names[cmd]);
     if (is_near(name, best))
-        return fail(EXIT_USAGE, "unknown flag %s, did you mean %s? 'tenon help %s' lists all", name, nearest, cmd_names[cmd]);
-    return fail(EXIT_USAGE, "unknown flag %s; 'tenon help %s' lists all, -- ends the flags", name, cmd_names[cmd]);
+        return fail(EXIT_USAGE, "unknown flag %s, did you mean %s? 'tenon help %s' lists all", name, nearest,
+                    cmd_names[cmd]);
+    return fail(EXIT_USAGE, "unknown flag %s; 'tenon help %s' lists all, -- ends the flags", name,
+                cmd_names[cmd]);
 }
 
 // One flag at argv[0], its value behind '=' or in argv[1]. *used: arguments taken.
@@ -327,9 +349,12 @@ int options_parse(options *o, cmd_id cmd, int argc, char **argv)
     bool flags = true;
     for (int i = 0; i < argc && !code;) {
         int used = 1;
-        if (flags && strcmp(argv[i], "--") == 0) flags = false;
-        else if (flags && argv[i][0] == '-' && argv[i][1]) code = parse_flag(o, argc - i, argv + i, &used);
-        else o->args[o->n_args++] = argv[i];
+        if (flags && strcmp(argv[i], "--") == 0)
+            flags = false;
+        else if (flags && argv[i][0] == '-' && argv[i][1])
+            code = parse_flag(o, argc - i, argv + i, &used);
+        else
+            o->args[o->n_args++] = argv[i];
         i += used;
     }
     return code ? code : read_environment(o); // which fills only what no flag has set

@@ -55,7 +55,9 @@ int out_close(int code)
 
 static int out_fail(out_file *out, const char *what, const char *path)
 {
-    int code = fail(EXIT_FAILED, "cannot %s %s: %s", what, path, strerror(errno));
+    // A failure inside an earlier printf left its mark on the stream, but not its reason.
+    int code =
+        fail(EXIT_FAILED, "cannot %s %s: %s", what, path, errno ? strerror(errno) : "is the disk full?");
     out_file_abort(out);
     return code;
 }

@@ -21,8 +21,8 @@
 
 enum {
     CHAINS = 12,
-    ROUNDS = 4096,          // of all chains, between two looks at the clock
-    SLICE_MS = 10,          // measured at a time; the best slice counts, so that other programs disturb less
+    ROUNDS = 4096, // of all chains, between two looks at the clock
+    SLICE_MS = 10, // measured at a time; the best slice counts, so that other programs disturb less
     SLICES = 16,
     READ_PASSES = 6,
     READ_MB = 640,
@@ -54,8 +54,8 @@ static float chain_plain(float seed)
 __attribute__((target("avx2,fma"))) static float chain_f32_avx2(float seed)
 {
     __m256 mul = _mm256_set1_ps(1 - seed * 1e-6f), add = _mm256_set1_ps(seed);
-#define BEGIN(k) __m256 a##k = _mm256_set1_ps(seed + k);
-#define ROUND(k) a##k = _mm256_fmadd_ps(a##k, mul, add);
+#define BEGIN(k)   __m256 a##k = _mm256_set1_ps(seed + k);
+#define ROUND(k)   a##k = _mm256_fmadd_ps(a##k, mul, add);
 #define COLLECT(k) add = _mm256_add_ps(add, a##k);
     EACH_CHAIN(BEGIN)
     for (int i = 0; i < ROUNDS; i++) {
@@ -71,8 +71,8 @@ __attribute__((target("avx2,fma"))) static float chain_f32_avx2(float seed)
 __attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
 {
     __m512 mul = _mm512_set1_ps(1 - seed * 1e-6f), add = _mm512_set1_ps(seed);
-#define BEGIN(k) __m512 a##k = _mm512_set1_ps(seed + k);
-#define ROUND(k) a##k = _mm512_fmadd_ps(a##k, mul, add);
+#define BEGIN(k)   __m512 a##k = _mm512_set1_ps(seed + k);
+#define ROUND(k)   a##k = _mm512_fmadd_ps(a##k, mul, add);
 #define COLLECT(k) add = _mm512_add_ps(add, a##k);
     EACH_CHAIN(BEGIN)
     for (int i = 0; i < ROUNDS; i++) {
@@ -89,8 +89,8 @@ __attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
 __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 {
     __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
-#define BEGIN(k) __m256i a##k = _mm256_set1_epi32(k);
-#define ROUND(k) a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));
+#define BEGIN(k)   __m256i a##k = _mm256_set1_epi32(k);
+#define ROUND(k)   a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));
 #define COLLECT(k) sum = _mm256_add_epi32(sum, a##k);
     EACH_CHAIN(BEGIN)
     for (int i = 0; i < ROUNDS; i++) {
@@ -106,8 +106,8 @@ __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static float chain_int8_vnni(float seed)
 {
     __m512i x = _mm512_set1_epi8((char)seed), y = _mm512_set1_epi8(3), sum = x;
-#define BEGIN(k) __m512i a##k = _mm512_set1_epi32(k);
-#define ROUND(k) a##k = _mm512_dpbusd_epi32(a##k, x, y);
+#define BEGIN(k)   __m512i a##k = _mm512_set1_epi32(k);
+#define ROUND(k)   a##k = _mm512_dpbusd_epi32(a##k, x, y);
 #define COLLECT(k) sum = _mm512_add_epi32(sum, a##k);
     EACH_CHAIN(BEGIN)
     for (int i = 0; i < ROUNDS; i++) {
@@ -124,7 +124,8 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static float cha
 static chain_row best_f32(void)
 {
 #if HAS_X86
-    if (__builtin_cpu_supports("avx512f")) return (chain_row){"avx512", 2.0 * 16 * CHAINS * ROUNDS, chain_f32_avx512};
+    if (__builtin_cpu_supports("avx512f"))
+        return (chain_row){"avx512", 2.0 * 16 * CHAINS * ROUNDS, chain_f32_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return (chain_row){"avx2", 2.0 * 8 * CHAINS * ROUNDS, chain_f32_avx2};
 #endif
@@ -134,9 +135,11 @@ static chain_row best_f32(void)
 static chain_row best_int8(void)
 {
 #if HAS_X86
-    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
         return (chain_row){"avx512vnni", 2.0 * 64 * CHAINS * ROUNDS, chain_int8_vnni};
-    if (__builtin_cpu_supports("avx2")) return (chain_row){"avx2", 2.0 * 32 * CHAINS * ROUNDS, chain_int8_avx2};
+    if (__builtin_cpu_supports("avx2"))
+        return (chain_row){"avx2", 2.0 * 32 * CHAINS * ROUNDS, chain_int8_avx2};
 #endif
     return (chain_row){"generic", 2.0 * 4 * CHAINS * ROUNDS, chain_plain};
 }
@@ -152,7 +155,7 @@ typedef struct gate {
 
 typedef struct job {
     gate *gate;
-    chain_row chain;      // run == NULL: read instead
+    chain_row chain; // run == NULL: read instead
     uint64_t *words;
     size_t n_words;
     double rate;          // out: operations or bytes per second
@@ -207,8 +210,10 @@ static void *run_job(void *arg)
     // Touched first by the thread that reads it: pages lie on its memory node, and are no zero page.
     for (size_t i = 0; i < j->n_words; i++) j->words[i] = i;
     pthread_barrier_wait(&j->gate->start);
-    if (j->chain.run) run_chain(j);
-    else run_read(j);
+    if (j->chain.run)
+        run_chain(j);
+    else
+        run_read(j);
     return NULL;
 }
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 typedef struct peaks {
-    double read_gbps;   // GB/s, all threads, 640 MB; 0: not measured
-    double f32_gflops;  // multiply and add counted as two
+    double read_gbps;  // GB/s, all threads, 640 MB; 0: not measured
+    double f32_gflops; // multiply and add counted as two
     double int8_gops;
     const char *f32_isa, *int8_isa;
 } peaks;

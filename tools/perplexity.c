@@ -49,13 +49,21 @@ static int choose_windows(ppl_state *s)
 {
     const options *o = s->t.opt;
     int64_t window = opt_int(o, OPT_WINDOW), trained = s->info.n_ctx_train, chunks = opt_int(o, OPT_CHUNKS);
-    if (s->window == 0) s->window = (int32_t)(window ? window : trained > 0 && trained < WINDOW_DEFAULT ? trained : WINDOW_DEFAULT);
-    if (s->window < WINDOW_MIN) return fail(EXIT_USAGE, "-c: a window of %d tokens is too short; it takes %d or more", s->window, WINDOW_MIN);
+    if (s->window == 0)
+        s->window = (int32_t)(window                                    ? window
+                              : trained > 0 && trained < WINDOW_DEFAULT ? trained
+                                                                        : WINDOW_DEFAULT);
+    if (s->window < WINDOW_MIN)
+        return fail(EXIT_USAGE, "-c: a window of %d tokens is too short; it takes %d or more", s->window,
+                    WINDOW_MIN);
     int64_t n = (int64_t)s->n_ids / s->window;
     if (n == 0)
-        return fail(EXIT_USAGE, "the text has %zu tokens, one window needs %d; give a longer text or a smaller -c", s->n_ids, s->window);
+        return fail(EXIT_USAGE,
+                    "the text has %zu tokens, one window needs %d; give a longer text or a smaller -c",
+                    s->n_ids, s->window);
     s->n_chunks = (int32_t)(chunks >= 0 && chunks < n ? chunks : n);
-    if (s->n_chunks == 0) return fail(EXIT_USAGE, "--chunks 0: nothing to score; give 1 or more, or -1 for all");
+    if (s->n_chunks == 0)
+        return fail(EXIT_USAGE, "--chunks 0: nothing to score; give 1 or more, or -1 for all");
     return 0;
 }
 
@@ -177,8 +185,10 @@ static void print_result(const ppl_state *s)
 
 static int check_flags(const options *o)
 {
-    if (opt_is_set(o, OPT_KL) && opt_is_set(o, OPT_KL_BASE)) return fail(EXIT_USAGE, "--kl-base writes and --kl compares; give one of them");
-    if (!opt_is_set(o, OPT_FILE) && !opt_is_set(o, OPT_KL)) return fail(EXIT_USAGE, "tenon perplexity: no text; give -f FILE");
+    if (opt_is_set(o, OPT_KL) && opt_is_set(o, OPT_KL_BASE))
+        return fail(EXIT_USAGE, "--kl-base writes and --kl compares; give one of them");
+    if (!opt_is_set(o, OPT_FILE) && !opt_is_set(o, OPT_KL))
+        return fail(EXIT_USAGE, "tenon perplexity: no text; give -f FILE");
     return 0;
 }
 
@@ -209,7 +219,8 @@ int cmd_perplexity(const options *o)
     const char *const *args;
     int n_args;
     int code = tool_model_path(o, &s.path, &args, &n_args);
-    if (!code && n_args > 0) code = fail(EXIT_USAGE, "unexpected argument '%s'; the text is given as -f FILE", args[0]);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; the text is given as -f FILE", args[0]);
     if (!code) code = perplexity(&s);
     interrupt_watch(NULL);
     kl_close(&s);

@@ -22,12 +22,12 @@ typedef struct ppl_state {
     int64_t n_scored;
     bool failed;
     // kl.c
-    FILE *base;       // --kl: the run to compare with
-    out_file out;     // --kl-base
-    float *row;       // log-probabilities of one position
-    float *kl;        // one divergence per scored token
-    int64_t n_same;   // positions where both prefer the same token
-    double base_sum;  // negative log-probabilities of the base run
+    FILE *base;      // --kl: the run to compare with
+    out_file out;    // --kl-base
+    float *row;      // log-probabilities of one position
+    float *kl;       // one divergence per scored token
+    int64_t n_same;  // positions where both prefer the same token
+    double base_sum; // negative log-probabilities of the base run
     int32_t base_chunks;
 } ppl_state;
 

@@ -39,7 +39,8 @@ static int make_plan(const tool *t, tn_model *model, const char *path)
         return fail(EXIT_CONTEXT, "--tokens %d: the context holds %d; give a larger -c", n_tokens, cfg.n_ctx);
     if (cfg.n_batch < n_tokens) {
         if (opt_is_set(o, OPT_BATCH) || opt_is_set(o, OPT_UBATCH))
-            return fail(EXIT_USAGE, "--tokens %d: more than one batch of %d; give a larger -b", n_tokens, cfg.n_batch);
+            return fail(EXIT_USAGE, "--tokens %d: more than one batch of %d; give a larger -b", n_tokens,
+                        cfg.n_batch);
         cfg.n_batch = n_tokens;
     }
     char *text;
@@ -57,7 +58,9 @@ int cmd_plan(const options *o)
     const char *path, *const *args;
     int n_args;
     int code = tool_model_path(o, &path, &args, &n_args);
-    if (!code && n_args > 0) code = fail(EXIT_USAGE, "unexpected argument '%s'; the number of tokens is given as --tokens N", args[0]);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; the number of tokens is given as --tokens N",
+                    args[0]);
     if (!code && opt_flag(o, OPT_JSON) + opt_flag(o, OPT_DOT) + opt_flag(o, OPT_SVG) > 1)
         code = fail(EXIT_USAGE, "--json, --dot and --svg exclude each other; give one of them");
     if (!code) code = tool_open(&t, o);

@@ -20,7 +20,8 @@ typedef struct quantize_state {
     uint64_t start_ns;
 } quantize_state;
 
-static int32_t on_tensor(void *user, const char *tensor, const char *from, const char *to, double rmse, int64_t done, int64_t total)
+static int32_t on_tensor(void *user, const char *tensor, const char *from, const char *to, double rmse,
+                         int64_t done, int64_t total)
 {
     quantize_state *s = user;
     char name[128];
@@ -29,9 +30,11 @@ static int32_t on_tensor(void *user, const char *tensor, const char *from, const
     if (rmse > s->rmse_max) s->rmse_max = rmse;
     shown(tensor, name, sizeof name);
     if (s->t.log_level >= TN_LOG_INFO)
-        fprintf(stderr, "[%lld/%lld] %s %s -> %s, rmse %.6f\n", (long long)done, (long long)total, name, from, to, rmse);
+        fprintf(stderr, "[%lld/%lld] %s %s -> %s, rmse %.6f\n", (long long)done, (long long)total, name, from,
+                to, rmse);
     else if (s->terminal)
-        fprintf(stderr, "\r[%lld/%lld] %-48.48s %s -> %s\033[K", (long long)done, (long long)total, name, from, to);
+        fprintf(stderr, "\r[%lld/%lld] %-48.48s %s -> %s\033[K", (long long)done, (long long)total, name,
+                from, to);
     return interrupted();
 }
 
@@ -56,7 +59,8 @@ static int check_paths(const quantize_state *s)
     if (stat(s->out, &out) != 0) return 0;
     if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return fail(EXIT_USAGE, "IN and OUT are the same file (%s); give another name for OUT", s->out);
-    if (!S_ISREG(out.st_mode)) return fail(EXIT_USAGE, "%s exists and is no regular file; give another name for OUT", s->out);
+    if (!S_ISREG(out.st_mode))
+        return fail(EXIT_USAGE, "%s exists and is no regular file; give another name for OUT", s->out);
     return 0;
 }
 
@@ -88,14 +92,16 @@ static void print_result(const quantize_state *s)
     }
     char a[32], b[32];
     fprintf(stderr, "%s: %s, was %s; %lld of %lld tensors changed type, largest rmse %.6f, %.1f s\n", s->out,
-            size_text(after, a, sizeof a), size_text(before, b, sizeof b), (long long)s->n_changed, (long long)s->n_tensors,
-            s->rmse_max, seconds);
+            size_text(after, a, sizeof a), size_text(before, b, sizeof b), (long long)s->n_changed,
+            (long long)s->n_tensors, s->rmse_max, seconds);
 }
 
 int cmd_quantize(const options *o)
 {
-    if (o->n_args != 3) return fail(EXIT_USAGE, "tenon quantize takes IN OUT TYPE; types: %s", tn_quantize_types());
-    quantize_state s = {.in = o->args[0], .out = o->args[1], .type = o->args[2], .terminal = is_terminal(stderr)};
+    if (o->n_args != 3)
+        return fail(EXIT_USAGE, "tenon quantize takes IN OUT TYPE; types: %s", tn_quantize_types());
+    quantize_state s = {
+        .in = o->args[0], .out = o->args[1], .type = o->args[2], .terminal = is_terminal(stderr)};
     int code = check_type(&s);
     if (!code) code = check_paths(&s);
     if (!code) code = tool_open(&s.t, o);
@@ -105,8 +111,10 @@ int cmd_quantize(const options *o)
         s.start_ns = now_ns();
         tn_status status = tn_quantize(s.t.ctx, s.in, s.out, &cfg);
         if (s.terminal) fputs("\r\033[K", stderr);
-        if (status != TN_OK) code = tool_fail(&s.t, status, "%s", s.in);
-        else print_result(&s);
+        if (status != TN_OK)
+            code = tool_fail(&s.t, status, "%s", s.in);
+        else
+            print_result(&s);
     }
     tool_close(&s.t);
     return code;

@@ -14,11 +14,11 @@ enum { CTX_DEFAULT = 4096, ANSWER_ROOM = 512 };
 typedef struct prompt_source {
     const char *const *args; // words after the model
     int n_args;
-    bool chat;     // in the chat template
-    bool loop;     // no prompt: turns from standard input
-    char *text;    // NULL with --tokens
+    bool chat;  // in the chat template
+    bool loop;  // no prompt: turns from standard input
+    char *text; // NULL with --tokens
     size_t n_text;
-    int32_t *ids;  // from malloc, or from the library if `library_ids`
+    int32_t *ids; // from malloc, or from the library if `library_ids`
     size_t n_ids;
     bool library_ids;
 } prompt_source;
@@ -77,9 +77,13 @@ static int read_words(prompt_source *p)
 static int check_flags(const options *o, const prompt_source *p)
 {
     int n = opt_is_set(o, OPT_PROMPT) + opt_is_set(o, OPT_FILE) + opt_is_set(o, OPT_TOKENS) + (p->n_args > 0);
-    if (n > 1) return fail(EXIT_USAGE, "more than one prompt: give words after the model, or one of -p, -f and --tokens");
-    if (p->chat && opt_flag(o, OPT_RAW)) return fail(EXIT_USAGE, "--raw contradicts --chat, -sys and -st; give one of them");
-    if (p->chat && opt_is_set(o, OPT_TOKENS)) return fail(EXIT_USAGE, "--tokens is never put in a chat template; leave --chat away");
+    if (n > 1)
+        return fail(EXIT_USAGE,
+                    "more than one prompt: give words after the model, or one of -p, -f and --tokens");
+    if (p->chat && opt_flag(o, OPT_RAW))
+        return fail(EXIT_USAGE, "--raw contradicts --chat, -sys and -st; give one of them");
+    if (p->chat && opt_is_set(o, OPT_TOKENS))
+        return fail(EXIT_USAGE, "--tokens is never put in a chat template; leave --chat away");
     if (opt_flag(o, OPT_JSON) + opt_flag(o, OPT_JSONL) + opt_flag(o, OPT_IDS) > 1)
         return fail(EXIT_USAGE, "--json, --jsonl and --ids exclude each other; give one of them");
     return 0;
@@ -111,12 +115,15 @@ static int find_prompt(const options *o, prompt_source *p)
 static int tokenize_prompt(run_state *r, prompt_source *p)
 {
     const options *o = r->t.opt;
-    if (opt_is_set(o, OPT_TOKENS)) return parse_ids(opt_text(o, OPT_TOKENS), r->info.n_vocab, &p->ids, &p->n_ids);
-    if (!r->info.has_tokenizer) return fail(EXIT_USAGE, "%s has no tokenizer; give the prompt as --tokens 1,2,3", r->path);
+    if (opt_is_set(o, OPT_TOKENS))
+        return parse_ids(opt_text(o, OPT_TOKENS), r->info.n_vocab, &p->ids, &p->n_ids);
+    if (!r->info.has_tokenizer)
+        return fail(EXIT_USAGE, "%s has no tokenizer; give the prompt as --tokens 1,2,3", r->path);
     if (p->loop) return 0;
     p->library_ids = true;
     if (p->chat) return run_chat_prompt(r, p->text, &p->ids, &p->n_ids);
-    tn_status status = tn_tokenize(r->model, p->text, p->n_text, TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL, &p->ids, &p->n_ids);
+    tn_status status = tn_tokenize(r->model, p->text, p->n_text, TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL,
+                                   &p->ids, &p->n_ids);
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s: the prompt", r->path);
 }
 
@@ -139,8 +146,10 @@ static int open_session(run_state *r, size_t n_prompt)
     tool_session_config(&r->t, &cfg);
     cfg.n_ctx = fit_context(r, n_prompt);
     if (n_prompt > (size_t)cfg.n_ctx)
-        return fail(EXIT_CONTEXT, "the prompt has %zu tokens, the context holds %d (the model was trained with %d); "
-                    "give -c %zu or a shorter prompt", n_prompt, cfg.n_ctx, r->info.n_ctx_train, n_prompt + ANSWER_ROOM);
+        return fail(EXIT_CONTEXT,
+                    "the prompt has %zu tokens, the context holds %d (the model was trained with %d); "
+                    "give -c %zu or a shorter prompt",
+                    n_prompt, cfg.n_ctx, r->info.n_ctx_train, n_prompt + ANSWER_ROOM);
     tool_info(&r->t, "context of %d tokens", cfg.n_ctx);
     tn_status status = tn_session_create(r->model, &cfg, &r->session);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);
@@ -157,11 +166,12 @@ static int open_model(run_state *r)
     if (code) return code;
     tn_model_info_get(r->model, &r->info);
     if (r->info.is_encoder)
-        return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help logits'", r->path, r->info.arch);
-    r->form = opt_flag(o, OPT_JSON)                              ? FORM_JSON
-              : opt_flag(o, OPT_JSONL)                           ? FORM_JSONL
+        return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help logits'", r->path,
+                    r->info.arch);
+    r->form = opt_flag(o, OPT_JSON)                            ? FORM_JSON
+              : opt_flag(o, OPT_JSONL)                         ? FORM_JSONL
               : opt_flag(o, OPT_IDS) || !r->info.has_tokenizer ? FORM_IDS
-                                                                 : FORM_TEXT;
+                                                               : FORM_TEXT;
     return answer_options(r);
 }
 
@@ -170,7 +180,7 @@ static int run_prompt(run_state *r, prompt_source *p)
     if (p->n_ids == 0) return fail(EXIT_USAGE, "the prompt is empty; give at least one token");
     int code = answer_generate(r, p->ids, p->n_ids, r->seed);
     if (code) return code;
-    answer_stats(r);
+    if (answer_wants_stats(r)) answer_stats(r);
     return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
@@ -195,8 +205,10 @@ int cmd_run(const options *o)
     if (!code) code = run_all(&r, &p);
     if (code && code != EXIT_INTERRUPTED && code != EXIT_USAGE) answer_error_event(&r, code);
     interrupt_watch(NULL);
-    if (p.library_ids && p.ids) tn_tokens_free(r.model, p.ids);
-    else free(p.ids);
+    if (p.library_ids && p.ids)
+        tn_tokens_free(r.model, p.ids);
+    else
+        free(p.ids);
     free(p.text);
     answer_fini(&r);
     tn_session_destroy(&r.session);

@@ -18,7 +18,11 @@ install_needed
 
 build="build-test"
 [ -f "$build/build.ninja" ] || meson setup "$build"
-ninja -C "$build"
+if ! ninja -C "$build"; then
+    echo "the build failed"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+fi
 code=0
 meson test -C "$build" --no-rebuild --print-errorlogs "$@" || code=$?
 
@@ -35,7 +39,7 @@ passed=$(count 'OK|EXPECTEDFAIL')
 skipped=$(count 'SKIP')
 failed=$(($(count '[A-Z]+') - passed - skipped))
 [ "$failed" -eq 0 ] || grep -E '"result": *"' "$log" | grep -v -E '"result": *"(OK|EXPECTEDFAIL|SKIP)"' |
-    sed 's/.*"name": *"\([^"]*\)".*/failed: \1/'
+    sed 's/^{"name": *"\([^"]*\)".*/failed: \1/'
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ] && exit "$code"
 exit 1

@@ -25,7 +25,8 @@ static int read_text(text_state *s, const char *const *args, int n_args, opt_id 
     int n = (n_args > 0) + opt_is_set(o, flag) + opt_is_set(o, OPT_FILE);
     char name[64];
     if (n > 1)
-        return fail(EXIT_USAGE, "more than one input: give words after the model, %s, or -f", opt_name(flag, name, sizeof name));
+        return fail(EXIT_USAGE, "more than one input: give words after the model, %s, or -f",
+                    opt_name(flag, name, sizeof name));
     int code = 0;
     if (opt_is_set(o, flag) && strcmp(opt_text(o, flag), "-") != 0) {
         const char *one = opt_text(o, flag);
@@ -46,7 +47,7 @@ static int open_text(text_state *s, opt_id flag)
     int code = tool_model_path(s->t.opt, &s->path, &args, &n_args);
     if (!code) code = read_text(s, args, n_args, flag);
     if (!code) code = tool_open(&s->t, s->t.opt);
-    if (!code) code = tool_load(&s->t, s->path, LOAD_METADATA, &s->model);
+    if (!code) code = tool_load(&s->t, s->path, LOAD_TOKENIZER, &s->model);
     return code;
 }
 
@@ -81,10 +82,14 @@ static void print_piece(int32_t id, const char *piece, size_t n)
     printf("%6d '", id);
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)piece[i];
-        if (c == '\n') fputs("\\n", stdout);
-        else if (c == '\\') fputs("\\\\", stdout);
-        else if (c < 0x20 || c == 0x7f) printf("\\x%02x", c);
-        else putchar(c);
+        if (c == '\n')
+            fputs("\\n", stdout);
+        else if (c == '\\')
+            fputs("\\\\", stdout);
+        else if (c < 0x20 || c == 0x7f)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
     }
     fputs("'\n", stdout);
 }
@@ -102,8 +107,10 @@ static int print_pieces(const text_state *s, const int32_t *ids, size_t n, json 
         size_t start, end;
         int code = piece_of(s, ids[i], &piece, &start, &end);
         if (code) return code;
-        if (j) json_bytes(j, NULL, piece + start, end - start);
-        else print_piece(ids[i], piece + start, end - start);
+        if (j)
+            json_bytes(j, NULL, piece + start, end - start);
+        else
+            print_piece(ids[i], piece + start, end - start);
         tn_text_free(s->t.ctx, piece);
         if (i % 4096 == 0 && !out_flush()) return 0;
     }
@@ -130,14 +137,18 @@ int cmd_tokenize(const options *o)
     text_state s = {.t.opt = o};
     int code = open_text(&s, OPT_PROMPT);
     if (code) return close_text(&s, code);
-    int32_t flags = (opt_flag(o, OPT_NO_BOS) ? 0 : TN_TEXT_ADD_SPECIAL) | (opt_flag(o, OPT_SPECIAL) ? TN_TEXT_PARSE_SPECIAL : 0);
+    int32_t flags = (opt_flag(o, OPT_NO_BOS) ? 0 : TN_TEXT_ADD_SPECIAL) |
+                    (opt_flag(o, OPT_SPECIAL) ? TN_TEXT_PARSE_SPECIAL : 0);
     int32_t *ids;
     size_t n;
     tn_status status = tn_tokenize(s.model, s.text, s.n_text, flags, &ids, &n);
     if (status != TN_OK) return close_text(&s, tool_fail(&s.t, status, "%s", s.path));
-    if (opt_flag(o, OPT_JSON)) code = print_json(&s, ids, n);
-    else if (opt_flag(o, OPT_IDS)) print_ids(ids, n);
-    else code = print_pieces(&s, ids, n, NULL);
+    if (opt_flag(o, OPT_JSON))
+        code = print_json(&s, ids, n);
+    else if (opt_flag(o, OPT_IDS))
+        print_ids(ids, n);
+    else
+        code = print_pieces(&s, ids, n, NULL);
     tn_tokens_free(s.model, ids);
     return close_text(&s, code);
 }
@@ -154,7 +165,8 @@ static int detokenize(const text_state *s)
     int code = parse_ids(s->text, info.n_vocab, &ids, &n);
     if (code) return code;
     bool special = opt_flag(o, OPT_SPECIAL);
-    int32_t flags = (special ? TN_TEXT_PRINT_SPECIAL : 0) | (!special || opt_flag(o, OPT_NO_BOS) ? TN_TEXT_REMOVE_SPECIAL : 0);
+    int32_t flags = (special ? TN_TEXT_PRINT_SPECIAL : 0) |
+                    (!special || opt_flag(o, OPT_NO_BOS) ? TN_TEXT_REMOVE_SPECIAL : 0);
     char *text;
     tn_status status = tn_detokenize(s->model, ids, n, flags, &text, &n_text);
     free(ids);

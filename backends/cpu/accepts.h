@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps the kernels of each op take, for kernels.def; the same at every level. Matrix products: matmul.h.
+// Which steps the kernels of each op take, for kernels.def; the same at every level. Matrix products:
+// matmul.h.
 #ifndef TN_CPU_ACCEPTS_H
 #define TN_CPU_ACCEPTS_H
 

@@ -71,6 +71,13 @@ typedef struct local_layout {
     size_t q, scale, min, acc, x, size;
 } local_layout;
 
+// tn_view_row without its divisions where one stride leads through all rows.
+static void *row_at(const tn_view *v, int64_t r)
+{
+    if (v->ne[0] * v->ne[1] == 1) return (char *)v->data + r * v->nb[2];
+    return tn_view_row(v, r);
+}
+
 static size_t align_up(size_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
@@ -339,7 +346,7 @@ static void finish(const job *j, int32_t w, int64_t pair, int64_t r0, int64_t n,
     const operands *o = &j->in;
     const tn_matmul_isa *isa = j->isa;
     while (!isa->act) isa = isa->below;
-    float *y = (float *)tn_view_row(&j->task->step->dst[w], pair) + r0;
+    float *y = (float *)row_at(&j->task->step->dst[w], pair) + r0;
     int64_t n16 = (n + 15) / 16 * 16;
     if (o->bias[w]) {
         const float *bias = (const float *)o->bias[w]->data + r0;
@@ -348,7 +355,7 @@ static void finish(const job *j, int32_t w, int64_t pair, int64_t r0, int64_t n,
     if (o->act != TN_UNARY_NONE) isa->act(o->act, v, n16);
     if (o->glu) isa->glu(o->glu, v, u, n16);
     if (o->residual) {
-        const float *residual = (const float *)tn_view_row(o->residual, pair) + r0;
+        const float *residual = (const float *)row_at(o->residual, pair) + r0;
         for (int64_t i = 0; i < n; i++) v[i] += residual[i];
     }
     memcpy(y, v, (size_t)n * sizeof(float));
@@ -408,6 +415,12 @@ static void tile_values(const float *acc, int64_t tile_rows, int64_t n_x, int64_
         memcpy(v + r, acc + r * n_x + t * tile_rows, (size_t)tile_rows * sizeof(float));
 }
 
+// Without an epilogue sums go straight to y.
+static bool is_plain(const job *j, int32_t w)
+{
+    return !j->in.bias[w] && j->in.act == TN_UNARY_NONE && !j->in.glu && !j->in.residual;
+}
+
 static void tile_item(const job *j, const group *g, int64_t r0, int64_t n, int64_t x_block)
 {
     local_layout at = local_layout_get();
@@ -418,7 +431,13 @@ static void tile_item(const job *j, const group *g, int64_t r0, int64_t n, int64
         acc[i] = (float *)(void *)(j->local + at.acc) + i * TILE_X * TN_MATMUL_TILE_ROWS;
         tile_product(j, g, g->w + i, r0, n, x0, n_x, acc[i]);
     }
+    bool direct = is_plain(j, g->w) && n == j->kernel[g->w]->tile_rows;
     for (int64_t t = 0; t < n_x; t++) {
+        if (direct) {
+            float *y = (float *)row_at(&j->task->step->dst[g->w], pair_of(j, g, x0 + t)) + r0;
+            memcpy(y, acc[0] + t * n, (size_t)n * sizeof(float));
+            continue;
+        }
         for (int32_t i = 0; i < n_acc; i++) tile_values(acc[i], j->kernel[g->w + i]->tile_rows, n_x, t, n, v[i]);
         finish(j, g->w, pair_of(j, g, x0 + t), r0, n, v[0], v[1]);
     }

@@ -15,6 +15,7 @@
 
 enum { BLOCK = 32, UNIT = 16 };
 
+#ifndef TN_MATMUL_ROUND_BLOCK // an ISA may bring its own round_block, with the same bits
 // x [32] -> q [32], d; sums [2] of q over 16 elements.
 static inline float round_block(const float *restrict x, int8_t *restrict q, int32_t *restrict sums)
 {
@@ -43,6 +44,7 @@ static inline float round_block(const float *restrict x, int8_t *restrict q, int
     for (int i = 0; i < BLOCK; i++) q[i] = (int8_t)v[i];
     return amax / 127.0f;
 }
+#endif
 
 // init of one group of 256 rounded elements, q in the order of the format.
 static inline void init_group(const tn_matmul_format *f, const int8_t *q, int32_t *init)

@@ -10,7 +10,10 @@
 // e^x = 2^n e^r, |r| <= ln(2)/2; error <= 1.5 ulp, subnormal results and infinities included.
 TN_INLINE vf vf_exp(vf x)
 {
-    x = vf_min(vf_set1(89.0f), vf_max(vf_set1(-104.0f), x)); // beyond: 0 and infinity
+    // Below -104 the result is 0. Masked scores are there: computing with them would underflow, which costs
+    // ten times the whole function.
+    vm vanishes = vm_lt(x, vf_set1(-104.0f));
+    x = vf_min(vf_set1(89.0f), vf_select(vanishes, vf_zero(), x)); // above 89 infinity
     vf n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
     // ln 2 in two parts, the first short enough that n times it is exact
     vf r = vf_fnma(n, vf_set1(-2.12194440e-4f), vf_fnma(n, vf_set1(0.693359375f), x));
@@ -21,7 +24,7 @@ TN_INLINE vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set1(0.1666666586f));
     p = vf_fma(p, r, vf_set1(0.5000000068f));
     p = vf_add(vf_fma(p, vf_mul(r, r), r), vf_set1(1.0f));
-    return vf_scale2(p, n);
+    return vf_select(vanishes, vf_zero(), vf_scale2(p, n));
 }
 
 // ln x = e ln 2 + 2 atanh(s), s = (m - 1) / (m + 1), |s| <= 0.172; series up to s^9. Error <= 2 ulp.
@@ -82,7 +85,8 @@ TN_INLINE vf vec_erfc_scaled(vf u)
 // Normal distribution function (1 + erf(x / sqrt 2)) / 2, precise in the lower tail too.
 TN_INLINE vf vf_normal_cdf(vf x)
 {
-    vf z = vf_min(vf_set1(10.5f), vf_mul(vf_abs(x), vf_set1(0.707106781f))), one = vf_set1(1.0f), two = vf_set1(2.0f);
+    vf one = vf_set1(1.0f), two = vf_set1(2.0f);
+    vf z = vf_min(vf_set1(10.5f), vf_mul(vf_abs(x), vf_set1(0.707106781f)));
     vf p = vec_erfc_scaled(vf_div(vf_sub(z, two), vf_add(z, two)));
     vf e = vf_exp(vf_mul(vf_mul(x, x), vf_set1(-0.5f)));
     vf tail = vf_div(vf_mul(p, e), vf_fma(z, vf_set1(4.0f), two));

@@ -33,6 +33,7 @@ static bool cache_type_known(tn_dtype t)
 
 static tn_status read_config(tn_model *m, const tn_session_config *given, tn_session_config *c)
 {
+    if (m->tokenizer_only) return tn_fail(m->ctx, TN_ERR_STATE, "the model was opened for its tokenizer only");
     tn_session_config_default(c);
     if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
     tn_context *ctx = m->ctx;
@@ -190,6 +191,8 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
         const tn_feed *f = &feeds[i];
         if (f->seq < 0 || f->seq >= s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
         if (f->n_tokens < 1) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
+        if (f->outputs < TN_OUTPUT_NONE || f->outputs > TN_OUTPUT_ALL)
+            return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: outputs %d", f->seq, f->outputs);
         for (int32_t k = 0; k < i; k++)
             if (feeds[k].seq == f->seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d is fed twice", f->seq);
         for (int32_t k = 0; k < f->n_tokens; k++)

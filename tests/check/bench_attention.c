@@ -45,7 +45,8 @@ static bench_case make_case(const batch *b, const tn_attention_params *p)
     for (int s = 0; s < b->n_seq; s++) {
         start[s + 1] = start[s] + (int32_t)b->n_tokens[s];
         len[s] = (int32_t)b->kv_len[s];
-        for (int64_t i = 0; i < most; i++) table[s * most + i] = i * b->block < b->kv_len[s] ? (int32_t)--next : -7;
+        for (int64_t i = 0; i < most; i++)
+            table[s * most + i] = i * b->block < b->kv_len[s] ? (int32_t)--next : -7;
     }
     c.dst[0] = bench_view(TN_TYPE_F32, 1, tokens, b->heads, b->dv);
     return c;
@@ -78,7 +79,8 @@ static void check_alone(const bench_case *c, const batch *b)
             const char *want = (const char *)c->dst[0].data + t * c->dst[0].nb[1];
             char text[64];
             snprintf(text, sizeof text, "token %d alone has other bits", (int)t);
-            if (memcmp(y.data, want, (size_t)(b->heads * b->dv) * sizeof(float)) != 0) bench_fail(k->name, c->note, text);
+            if (memcmp(y.data, want, (size_t)(b->heads * b->dv) * sizeof(float)) != 0)
+                bench_fail(k->name, c->note, text);
         }
         bench_free(&y);
     }

@@ -3,7 +3,7 @@
 //
 // Checks and times the CPU's matrix products without a context or a graph.
 //
-//   bench_matmul check [--seed N]
+//   bench_matmul check [--seed N] [TYPE ...]
 //       every op, type and level on random shapes against the reference on the same rounded x; results must
 //       not depend on the number of threads, stay inside their rows, and carry NaNs.
 //   bench_matmul bench [--isa N] [--threads N] [--peak-int8 G] [--peak-f32 G] [--decode 1] [TYPE ...]
@@ -377,12 +377,14 @@ static int check_case(int32_t op, tn_dtype type, int64_t m, int64_t n, int64_t k
     return failed;
 }
 
-static int check(void)
+static int check(const char *const *names)
 {
     static const int32_t ops[] = {TN_OP_matmul,     TN_OP_linear,    TN_OP_matmul_multi,
                                   TN_OP_matmul_glu, TN_OP_matmul_id, TN_OP_matmul_id_glu};
     int failed = 0, cases = 0;
-    for (tn_dtype type = 0; type < TN_TYPE_COUNT; type++) {
+    for (; *names; names++) {
+        tn_dtype type = tn_dtype_by_name(*names);
+        if (type < 0) continue;
         if (!tn_quant_info_get(type)->to_f32) {
             printf("%s: no decoder\n", tn_dtype_name(type));
             continue;
@@ -484,7 +486,7 @@ static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k, u
     printf("\n");
 }
 
-static int bench(const options *o, char **names)
+static int bench(const options *o, const char *const *names)
 {
     uint8_t *w = need(WORKING_SET);
     memset(w, 1, WORKING_SET);
@@ -504,7 +506,7 @@ static int bench(const options *o, char **names)
 int main(int argc, char **argv)
 {
     options o = {.level = n_levels() - 1, .nth = 2};
-    static char *all[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",   "Q5_0",   "Q5_1",  "Q2_K",
+    static const char *const all[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",   "Q5_0",   "Q5_1",  "Q2_K",
                           "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", NULL};
     int i = 2;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
@@ -522,5 +524,8 @@ int main(int argc, char **argv)
         *t = (pool_thread){&team, n_started};
         if (pthread_create(&team.threads[n_started++], NULL, pool_main, t)) return 1;
     }
-    return checking ? check() : bench(&o, i < argc ? argv + i : all);
+    const char *names[TN_TYPE_COUNT + 1] = {NULL};
+    for (int t = 0; t < TN_TYPE_COUNT; t++)
+        names[t] = i >= argc ? tn_dtype_name(t) : t < argc - i ? argv[i + t] : NULL;
+    return checking ? check(names) : bench(&o, i < argc ? names : all);
 }

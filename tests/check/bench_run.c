@@ -47,7 +47,7 @@ const char *const tn_backends_not_built[] = {NULL};
 #define AVX512     TN_ISA_AVX512
 #define AVX512VNNI TN_ISA_AVX512VNNI
 static const tn_cpu_kernel rows[] = {
-#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags)                                                  \
+#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags)                                                \
     {TN_OP_##op, isa, #name, accepts, scratch, tn_##name, flags},
 #include "backends/cpu/kernels.def"
 };
@@ -109,7 +109,8 @@ void bench_fill(tn_view *v, float scale)
 
 void bench_scale(tn_view *v, float scale, float offset)
 {
-    for (int64_t i = 0; i < tn_view_n_elems(v); i++) ((float *)v->data)[i] = ((float *)v->data)[i] * scale + offset;
+    for (int64_t i = 0; i < tn_view_n_elems(v); i++)
+        ((float *)v->data)[i] = ((float *)v->data)[i] * scale + offset;
 }
 
 void bench_swap_dims(tn_view *v, int a, int b)
@@ -141,7 +142,11 @@ static void launch(const tn_cpu_kernel *kernel, const tn_step *step, int n_threa
     tn_cpu_barrier barrier = {0, 0};
 #pragma omp parallel num_threads(n_threads)
     {
-        tn_cpu_task task = {.step = step, .ith = omp_get_thread_num(), .nth = omp_get_num_threads(), .barrier = &barrier, .scratch = scratch};
+        tn_cpu_task task = {.step = step,
+                            .ith = omp_get_thread_num(),
+                            .nth = omp_get_num_threads(),
+                            .barrier = &barrier,
+                            .scratch = scratch};
         kernel->launch(&task);
     }
 }
@@ -157,7 +162,10 @@ static int machine_isa(void)
 {
     tn_cpu_features f;
     tn_cpu_features_get(&f);
-    return f.avx512vnni ? TN_ISA_AVX512VNNI : f.avx512 ? TN_ISA_AVX512 : f.avx2 ? TN_ISA_AVX2 : TN_ISA_GENERIC;
+    return f.avx512vnni ? TN_ISA_AVX512VNNI
+           : f.avx512   ? TN_ISA_AVX512
+           : f.avx2     ? TN_ISA_AVX2
+                        : TN_ISA_GENERIC;
 }
 
 const tn_cpu_kernel *bench_next_kernel(int32_t op, const tn_cpu_kernel *previous)
@@ -234,7 +242,8 @@ static void check_kernel(const bench_case *c, const tn_cpu_kernel *k, const tn_s
         char text[64];
         snprintf(text, sizeof text, "result %d: NMSE %.3g", i, nmse);
         if (!(nmse >= 0.0 && nmse <= tn_op_info_get(c->op)->nmse)) bench_fail(k->name, c->note, text);
-        if (!guards_intact(&one.dst[i]) || !guards_intact(&three.dst[i])) bench_fail(k->name, c->note, "writes outside");
+        if (!guards_intact(&one.dst[i]) || !guards_intact(&three.dst[i]))
+            bench_fail(k->name, c->note, "writes outside");
         if (memcmp(one.dst[i].data, three.dst[i].data, view_size(&one.dst[i])) != 0)
             bench_fail(k->name, c->note, "depends on the number of threads");
         if (c->alias && memcmp(one.dst[i].data, want->dst[i].data, view_size(&one.dst[i])) != 0)
@@ -255,8 +264,10 @@ void bench_check(bench_case *c)
     tn_op_info_get(c->op)->ref(&want);
     for (const tn_cpu_kernel *k = bench_next_kernel(c->op, NULL); k; k = bench_next_kernel(c->op, k)) {
         tn_step step = bench_step(c);
-        if (k->accepts(&step)) check_kernel(c, k, &want);
-        else bench_fail(k->name, c->note, "does not accept the step");
+        if (k->accepts(&step))
+            check_kernel(c, k, &want);
+        else
+            bench_fail(k->name, c->note, "does not accept the step");
     }
     free_outputs(&want);
 }
@@ -303,8 +314,9 @@ int bench_report(void)
 {
     for (int op = 0; op < TN_OP_COUNT; op++)
         if (worst[op].n > 0)
-            printf("%-14s %5d runs, worst NMSE %.2g (limit %.0e)%s%.2g\n", tn_op_name(op), worst[op].n, worst[op].nmse,
-                   tn_op_info_get(op)->nmse, worst[op].ulp > 0.0 ? ", worst ulp of normal inputs " : " ", worst[op].ulp);
+            printf("%-14s %5d runs, worst NMSE %.2g (limit %.0e)%s%.2g\n", tn_op_name(op), worst[op].n,
+                   worst[op].nmse, tn_op_info_get(op)->nmse,
+                   worst[op].ulp > 0.0 ? ", worst ulp of normal inputs " : " ", worst[op].ulp);
     printf("%d failed\n", n_failed);
     return n_failed > 0;
 }

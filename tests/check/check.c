@@ -112,6 +112,7 @@ static tn_status target_add(check_run *run, const char *isa)
     }
     run->n_targets++;
     snprintf(t->label, sizeof t->label, "%s", isa ? isa : t->device->name);
+    t->has_levels = isa != NULL;
     if (!isa || tn_context_n_threads(t->ctx) == 1) return TN_OK;
     status = context_create(isa, 1, &t->ctx_single);
     if (status == TN_OK) t->single = tn_context_device_by_name(t->ctx_single, run->options.backend);
@@ -187,13 +188,16 @@ static int open_failed(const check_run *run, tn_status status)
         printf("SKIP: %s\n", status == TN_ERR_DEVICE ? run->options.backend : "this machine lacks the level");
         return EXIT_SKIP;
     }
-    fprintf(stderr, "tenon-check: %s\n", tn_status_text(status));
-    return status == TN_ERR_ARG ? EXIT_USAGE : 1;
+    // The context that has the message is gone; of what it was given only the level can be wrong.
+    bool level = status == TN_ERR_ARG && run->options.isa;
+    fprintf(stderr, "tenon-check: %s%s\n", level ? "unknown level: " : "",
+            level ? run->options.isa : tn_status_text(status));
+    return level ? EXIT_USAGE : 1;
 }
 
 int main(int argc, char **argv)
 {
-    static check_run run;
+    check_run run = {0};
     if (!parse(argc, argv, &run.options)) return EXIT_USAGE;
     run.results = calloc(TN_OP_COUNT, sizeof *run.results);
     if (!run.results) return 1;

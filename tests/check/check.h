@@ -87,7 +87,8 @@ typedef struct check_case {
 // --- runs ------------------------------------------------------------------------------------------
 
 typedef struct check_target {
-    char label[32]; // level, or name of the device
+    char label[32];  // level, or name of the device
+    bool has_levels; // the label is one
     tn_context *ctx, *ctx_single;
     tn_device *device;
     tn_device *single; // the same with one thread, NULL if there is no such thing

@@ -209,7 +209,8 @@ static const struct {
 
 int check_self_test(check_run *run)
 {
-    check_target *t = &run->targets[run->n_targets - 1]; // the highest level
+    check_target *t = &run->targets[run->n_targets - 1], first = run->targets[0]; // t: the highest level
+    int32_t n_targets = run->n_targets;
     tn_device *real = t->device;
     if (!real->host_memory) {
         printf("SKIP: the self-test needs a device with host memory\n");
@@ -240,6 +241,8 @@ int check_self_test(check_run *run)
                rows[i].finds ? run->last_failure : "");
         ok ? n_passed++ : n_failed++;
     }
+    run->targets[0] = first;
+    run->n_targets = n_targets;
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed > 0;
 }

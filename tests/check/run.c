@@ -18,7 +18,8 @@
 #define WORST_FACTOR 9.0
 enum { ROUNDED_MIN_ELEMS = 64, MAX_PRINTED = 40 };
 
-static const uint8_t guard_byte = 0xa5;
+// NaN in every float type, so that reading a fence shows as well as writing it.
+static const uint8_t guard_byte = 0xff;
 // Two NaNs.
 static const uint32_t poisons[] = {0x7fc0dead, 0xffc1beef, 0x7fc2f00d};
 
@@ -362,11 +363,10 @@ static void report(check_run *run, const check_target *t, const check_case *c, c
         if (run->n_printed == MAX_PRINTED + 1) printf("further failures are only counted; --op shows them\n");
         return;
     }
-    printf(
-        "FAIL %s %s (%s): %s\n     %s\n     again: --backend %s --isa %s --op %s --seed %llu --case %d%s\n",
-        t->label, tn_op_name(c->op), kernel, v->problem, text, run->options.backend, t->label,
-        tn_op_name(c->op), (unsigned long long)run->options.seed, c->number,
-        run->options.quick ? " --quick" : "");
+    printf("FAIL %s %s (%s): %s\n     %s\n", t->label, tn_op_name(c->op), kernel, v->problem, text);
+    printf("     again: --backend %s%s%s --op %s --seed %llu --case %d%s\n", run->options.backend,
+           t->has_levels ? " --isa " : "", t->has_levels ? t->label : "", tn_op_name(c->op),
+           (unsigned long long)run->options.seed, c->number, run->options.quick ? " --quick" : "");
     fflush(stdout);
 }
 

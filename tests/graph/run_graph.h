@@ -70,6 +70,92 @@ static inline tn_status run_graph(const tn_graph *g, const run_args *a, const tn
     return status;
 }
 
+// --- values for everything --------------------------------------------------------------------------
+
+static inline uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u; // Numerical Recipes, 3rd edition, section 7.1
+    return *state >> 8;
+}
+
+// F32: values in [-1, 1) that depend on the name; I32: 0, 1, 0, 1, ..; other types: zeros.
+static inline void fill_value(const char *name, tn_dtype dtype, void *data, size_t size)
+{
+    uint32_t state = 1;
+    for (; *name; name++) state = state * 31 + (uint32_t)*name;
+    memset(data, 0, size);
+    for (size_t i = 0; i < size / 4; i++) {
+        if (dtype == TN_TYPE_F32) ((float *)data)[i] = (float)next_random(&state) / 8388608.0f - 1.0f;
+        if (dtype == TN_TYPE_I32) ((int32_t *)data)[i] = (int32_t)(i % 2);
+    }
+}
+
+// Runs a plan with those values; results one after another into out, at most `room` floats. Gives their count.
+static inline tn_status evaluate_plan(tn_plan *plan, float *out, size_t room, size_t *n_out)
+{
+    tn_binding *bound = calloc((size_t)plan->n_bound + 1, sizeof *bound);
+    tn_runner *r = NULL;
+    for (int32_t i = 0; i < plan->n_bound; i++) {
+        const tn_tensor *t = plan->graph->values[plan->bound[i].value];
+        void *data = malloc(tn_tensor_size(t));
+        fill_value(t->name, t->view.dtype, data, tn_tensor_size(t));
+        bound[i] = (tn_binding){t->name, data, tn_tensor_size(t)};
+    }
+    tn_status status = tn_runner_create(plan, bound, plan->n_bound, &r);
+    for (int32_t i = 0; i < plan->n_inputs && status == TN_OK; i++) {
+        const tn_tensor *t = plan->graph->values[plan->inputs[i].value];
+        void *data = malloc(tn_tensor_size(t));
+        fill_value(t->name, t->view.dtype, data, tn_tensor_size(t));
+        status = tn_runner_write(r, t->name, data, tn_tensor_size(t));
+        free(data);
+    }
+    // Twice: a second run must not see what the first one left behind.
+    for (int32_t k = 0; k < 2 && status == TN_OK; k++) status = tn_runner_run(r);
+    size_t n = 0;
+    for (int32_t i = 0; i < plan->n_outputs && status == TN_OK; i++) {
+        size_t size = tn_tensor_size(plan->graph->values[plan->outputs[i].value]);
+        if (n + size / sizeof *out > room) abort();
+        status = tn_runner_read(r, plan->outputs[i].name, out + n, size);
+        n += size / sizeof *out;
+    }
+    tn_runner_destroy(&r);
+    for (int32_t i = 0; i < plan->n_bound; i++) free((void *)(uintptr_t)bound[i].data);
+    free(bound);
+    *n_out = n;
+    return status;
+}
+
+static inline tn_status evaluate(const tn_graph *g, const tn_plan_config *cfg, float *out, size_t room, size_t *n_out)
+{
+    tn_plan *plan = NULL;
+    tn_status status = tn_plan_create(g, cfg, &plan);
+    if (status == TN_OK) status = evaluate_plan(plan, out, room, n_out);
+    tn_plan_unref(&plan);
+    return status;
+}
+
+// Largest difference relative to the largest value; infinite for values that are no numbers.
+static inline double deviation(const float *a, const float *b, size_t n)
+{
+    double diff = 0.0, most = 1e-30;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)a[i] - b[i], m = b[i];
+        if (!(d - d == 0.0)) return 1e300;
+        diff = d > diff ? d : -d > diff ? -d : diff;
+        most = m > most ? m : -m > most ? -m : most;
+    }
+    return diff / most;
+}
+
+// --- plans -----------------------------------------------------------------------------------------
+
+static inline int32_t count_steps(const tn_plan *plan, int32_t op)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->n_steps; i++) n += plan->steps[i].step.op == op;
+    return n;
+}
+
 // The plan as text contains `part`.
 static inline bool plan_says(const tn_plan *plan, const char *part)
 {
@@ -80,5 +166,79 @@ static inline bool plan_says(const tn_plan *plan, const char *part)
     tn_text_free(plan->ctx, text);
     return found;
 }
+
+// --- memory ----------------------------------------------------------------------------------------
+
+// Plays the plan on a map of its arenas, in which every step stamps what it writes: a step must find the
+// stamps of all it reads. Returns what is wrong, or NULL.
+static inline const char *check_memory(const tn_plan *p)
+{
+    enum { UNIT = 64 }; // of the arena's alignment
+    int32_t *owner[8] = {0};
+    const char *wrong = NULL;
+    for (int32_t d = 0; d < p->n_devices && d < 8; d++) owner[d] = calloc(p->arena_size[d] / UNIT + 1, sizeof(int32_t));
+    for (int32_t i = 0; i < p->graph->n_values && !wrong; i++) {
+        const tn_place *a = &p->places[i];
+        if (!a->in_arena) continue;
+        if (a->offset % UNIT || a->size % UNIT || a->offset + a->size > p->arena_size[a->device]) wrong = "a place leaves its arena";
+        if (a->size < tn_tensor_size(p->graph->values[i])) wrong = "a place is too small";
+        for (int32_t k = 0; k < i; k++) {
+            const tn_place *b = &p->places[k];
+            bool meet = b->in_arena && a->device == b->device && a->first <= b->last && b->first <= a->last;
+            if (meet && a->offset < b->offset + b->size && b->offset < a->offset + a->size) wrong = "two live places overlap";
+        }
+    }
+    for (int32_t i = 0; i < p->n_steps && !wrong; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        for (int32_t k = 0; k < s->step.n_src; k++) {
+            int32_t root = s->src[k].root;
+            if (root < 0 || !p->places[root].in_arena) continue;
+            const tn_place *a = &p->places[root];
+            if (owner[a->device][(a->offset + s->src[k].offset) / UNIT] != root + 1) wrong = "a source was overwritten";
+            for (size_t at = a->offset; at < a->offset + a->size; at += UNIT)
+                if (owner[a->device][at / UNIT] != root + 1) wrong = "a source was overwritten";
+            bool shares = (tn_op_info_get(s->step.op)->flags & TN_OP_INPLACE) != 0 && k == 0;
+            for (int32_t j = 0; j < s->step.n_dst; j++)
+                if (s->dst[j].root == root && !(shares && j == 0 && s->dst[j].offset == s->src[k].offset))
+                    wrong = "a result lies on a source";
+        }
+        for (int32_t k = 0; k < s->step.n_dst; k++) {
+            const tn_place *a = &p->places[s->dst[k].root];
+            for (size_t at = a->offset; a->in_arena && at < a->offset + a->size; at += UNIT)
+                owner[a->device][at / UNIT] = s->dst[k].root + 1;
+        }
+    }
+    for (int32_t i = 0; i < p->n_outputs && !wrong; i++) {
+        int32_t root = p->graph->values[p->outputs[i].value]->root->id;
+        const tn_place *a = &p->places[root];
+        for (size_t at = a->offset; a->in_arena && at < a->offset + a->size; at += UNIT)
+            if (owner[a->device][at / UNIT] != root + 1) wrong = "a result of the graph was overwritten";
+    }
+    for (int32_t d = 0; d < 8; d++) free(owner[d]);
+    return wrong;
+}
+
+// --- a device that refuses -------------------------------------------------------------------------
+
+// The CPU under another name, without some ops. One at a time in a test.
+static uint64_t fake_refuses; // bit per op
+static tn_backend fake_backend;
+
+static inline bool fake_accepts(const tn_device *device, const tn_step *step)
+{
+    return !(fake_refuses >> step->op & 1) && tn_backend_cpu.accepts(device, step);
+}
+
+static inline tn_device fake_device(tn_context *ctx)
+{
+    tn_device d = *tn_context_device_by_name(ctx, "cpu");
+    fake_backend = *d.backend;
+    fake_backend.accepts = fake_accepts;
+    d.backend = &fake_backend;
+    memcpy(d.name, "fake", 5);
+    return d;
+}
+
+#define REFUSE(op) ((uint64_t)1 << TN_OP_##op)
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every source starts with the two-line licence header, below a #! line if it has one."""
+"""Every source starts with the two-line licence header, below a #! or shellcheck line if it has one."""
 import sys
 
 from sources import Report, read, root, sources
@@ -13,7 +13,7 @@ def main():
     top, report = root(), Report()
     for path in sources(top, (".c", ".h", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh")) + [".ci/run"]:
         lines = read(top, path).split("\n")
-        if lines[0].startswith("#!"):
+        if lines[0].startswith(("#!", "# shellcheck")):
             lines = lines[1:]
         mark = "#" if path.endswith((".py", ".sh", "run")) else "//"
         report.ok(path, lines[:2] == [f"{mark} {OWNER}", f"{mark} {LICENCE}"], "the two SPDX lines are missing")

@@ -43,7 +43,8 @@ bool tn_cpu_accepts_copy(const tn_step *step)
     if (x->dtype == TN_TYPE_I32) return y->dtype == TN_TYPE_I32;
     if (!to_float || !tn_quant_info_get(x->dtype)->to_f32) return false;
     // Strided elements are gathered by 2 or 4 bytes.
-    return tn_view_rows_contiguous(x) || x->dtype == TN_TYPE_F32 || x->dtype == TN_TYPE_F16 || x->dtype == TN_TYPE_BF16;
+    return tn_view_rows_contiguous(x) || x->dtype == TN_TYPE_F32 || x->dtype == TN_TYPE_F16 ||
+           x->dtype == TN_TYPE_BF16;
 }
 
 bool tn_cpu_accepts_concat(const tn_step *step)
@@ -124,8 +125,9 @@ bool tn_cpu_accepts_glu(const tn_step *step)
 
 static bool rope_common(const tn_step *step, const tn_rope_params *p, int32_t pos)
 {
-    return f32_rows(&step->src[0]) && f32_rows(&step->dst[0]) && step->src[0].ne[0] == 1 && i32_run(&step->src[pos]) &&
-           (!row_has_src(step, pos + 1) || f32_rows(&step->src[pos + 1])) && p->n_rot <= TN_CPU_MAX_ROT;
+    return f32_rows(&step->src[0]) && f32_rows(&step->dst[0]) && step->src[0].ne[0] == 1 &&
+           i32_run(&step->src[pos]) && (!row_has_src(step, pos + 1) || f32_rows(&step->src[pos + 1])) &&
+           p->n_rot <= TN_CPU_MAX_ROT;
 }
 
 bool tn_cpu_accepts_rope(const tn_step *step)
@@ -149,7 +151,8 @@ bool tn_cpu_accepts_cache_write(const tn_step *step)
 bool tn_cpu_accepts_attention(const tn_step *step)
 {
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
-    bool caches = cache_type(k->dtype) && cache_type(v->dtype) && tn_view_contiguous(k) && tn_view_contiguous(v);
+    bool caches =
+        cache_type(k->dtype) && cache_type(v->dtype) && tn_view_contiguous(k) && tn_view_contiguous(v);
     bool tables = i32_run(&step->src[3]) && i32_run(&step->src[4]) && i32_run(&step->src[5]);
     bool sinks = !row_has_src(step, 6) || f32_rows(&step->src[6]);
     // Positions are compared as f32.

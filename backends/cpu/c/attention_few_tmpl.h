@@ -3,8 +3,9 @@
 //
 // A tile of at most ATTN_FEW rows (decode: the query heads of one KV head) against ATTN_KEYS keys, scores
 // [row][key]. Keys and values are read from the store once, without a copy in f32: keys are converted while
-// they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. Rows that come
-// ATTN_AHEAD keys later are prefetched: blocks are not neighbours, and hardware prefetchers stop at pages.
+// they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. Rows that
+// come ATTN_AHEAD keys later are prefetched: blocks are not neighbours, and hardware prefetchers stop at
+// pages.
 #include "backends/cpu/c/attention_tile_tmpl.h"
 
 enum { ATTN_AHEAD = 32 };
@@ -12,12 +13,14 @@ enum { ATTN_AHEAD = 32 };
 // Where the rows of a tile and the next ATTN_AHEAD ones lie; rows that nobody sees or has are a row of zeros.
 typedef const uint8_t *few_rows[ATTN_KEYS + ATTN_AHEAD];
 
-static void few_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key, few_rows at)
+static void few_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
+                     few_rows at)
 {
     const tn_view *c = &w->step->src[src];
     const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
     const uint8_t *zero = (const uint8_t *)(src == 1 ? w->k : w->v);
-    int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key), i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
+    int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key),
+            i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
     for (int64_t j = 0; j < i; j++) at[j] = zero;
     for (; i < n; i += run) {
         int64_t id = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
@@ -86,11 +89,11 @@ typedef struct few_keys_args {
 } few_keys_args;
 
 typedef struct few_values_args {
-    const float *s;           // [4][ATTN_KEYS]
-    const uint8_t *const *at; // n_keys rows, and those to prefetch
-    const float *scale;       // [n_keys][n_scales]
-    float *o;                 // [4], rows ldo apart
-    const float *alpha;       // [4], NULL: o starts at 0
+    const float *s;                   // [4][ATTN_KEYS]
+    const uint8_t *const *at;         // n_keys rows, and those to prefetch
+    const float *scale;               // [n_keys][n_scales]
+    float *o;                         // [4], rows ldo apart
+    const float *alpha;               // [4], NULL: o starts at 0
     int64_t n_scales, ldo, n_keys, n; // n elements of a row, a multiple of VEC_N
 } few_values_args;
 
@@ -99,18 +102,18 @@ typedef struct few_values_args {
     vf a##i = vf_zero(), b##i = vf_zero();                                                                   \
     if (g->alpha) {                                                                                          \
         vf alpha = vf_set1(g->alpha[i]);                                                                     \
-        a##i = vf_mul(vf_load(o + (i) * g->ldo), alpha);                                                     \
-        if (two) b##i = vf_mul(vf_load(o + (i) * g->ldo + VEC_N), alpha);                                    \
+        a##i = vf_mul(vf_load(o + (i)*g->ldo), alpha);                                                       \
+        if (two) b##i = vf_mul(vf_load(o + (i)*g->ldo + VEC_N), alpha);                                      \
     }
 #define ADD(i)                                                                                               \
     {                                                                                                        \
-        vf p = vf_set1(s[(i) * ATTN_KEYS]);                                                                  \
+        vf p = vf_set1(s[(i)*ATTN_KEYS]);                                                                    \
         a##i = vf_fma(p, v0, a##i);                                                                          \
         if (two) b##i = vf_fma(p, v1, b##i);                                                                 \
     }
 #define FINISH(i)                                                                                            \
-    vf_store(o + (i) * g->ldo, a##i);                                                                        \
-    if (two) vf_store(o + (i) * g->ldo + VEC_N, b##i);
+    vf_store(o + (i)*g->ldo, a##i);                                                                          \
+    if (two) vf_store(o + (i)*g->ldo + VEC_N, b##i);
 
 // keys: strip[d][key] = row[key][d]; size: bytes of VEC_N elements.
 // values: o = o * alpha + s . rows, elements [j, j + one or two vectors) of four rows.
@@ -146,11 +149,11 @@ typedef struct few_values_args {
         for (; j + 2 * VEC_N <= g->n; j += 2 * VEC_N) few_values_part_##name(g, j, true);                    \
         if (j < g->n) few_values_part_##name(g, j, false);                                                   \
     }
-#define ROW_f32(r) few_load_f32(row[r], j, scale + (r) * ns)
-#define ROW_f16(r) few_load_f16(row[r], j, scale + (r) * ns)
-#define ROW_bf16(r) few_load_bf16(row[r], j, scale + (r) * ns)
-#define ROW_q8_0(r) few_load_q8_0(row[r], j, scale + (r) * ns)
-#define ROW_q4_0(r) few_load_q4_0(row[r], j, scale + (r) * ns)
+#define ROW_f32(r)  few_load_f32(row[r], j, scale + (r)*ns)
+#define ROW_f16(r)  few_load_f16(row[r], j, scale + (r)*ns)
+#define ROW_bf16(r) few_load_bf16(row[r], j, scale + (r)*ns)
+#define ROW_q8_0(r) few_load_q8_0(row[r], j, scale + (r)*ns)
+#define ROW_q4_0(r) few_load_q4_0(row[r], j, scale + (r)*ns)
 FEW_TYPE(f32, 4 * VEC_N)
 FEW_TYPE(f16, 2 * VEC_N)
 FEW_TYPE(bf16, 2 * VEC_N)
@@ -178,8 +181,8 @@ static const few_type few_types[TN_TYPE_COUNT] = {
     [TN_TYPE_Q4_0] = {few_keys_q4_0, few_values_q4_0},
 };
 
-// Makes the rows of a tile readable by a few_type, which it returns. Behind the zero row of the tile buffer go
-// scales of packed blocks, or padded f32 copies of rows whose length is no multiple of VEC_N.
+// Makes the rows of a tile readable by a few_type, which it returns. Behind the zero row of the tile buffer
+// go scales of packed blocks, or padded f32 copies of rows whose length is no multiple of VEC_N.
 static const few_type *few_prepare(const attention_work *w, int32_t src, int64_t n, few_rows at)
 {
     const tn_view *c = &w->step->src[src];
@@ -205,10 +208,23 @@ static void few_scores(const attention_work *w, few_rows at, int64_t n_keys)
     int64_t n_scales = s->d / QUANT_BLOCK;
     for (int64_t j = 0; j < n_keys; j += ATTN_STRIP) {
         int64_t n_vec = attention_round_up(TN_MIN(n_keys - j, ATTN_STRIP), VEC_N);
-        type->keys(&(few_keys_args){.at = at + j, .scale = scales + j * n_scales, .n_scales = n_scales, .n = n_vec,
-                                    .d = s->d, .strip = strip});
-        gemm(&(gemm_args){.a = w->q, .a_row = s->d_pad, .a_k = 1, .b = strip, .ldb = ATTN_STRIP, .c = w->s + j,
-                          .ldc = ATTN_KEYS, .m = w->rows4, .n = n_vec, .k = s->d, .init = GEMM_ZERO});
+        type->keys(&(few_keys_args){.at = at + j,
+                                    .scale = scales + j * n_scales,
+                                    .n_scales = n_scales,
+                                    .n = n_vec,
+                                    .d = s->d,
+                                    .strip = strip});
+        gemm(&(gemm_args){.a = w->q,
+                          .a_row = s->d_pad,
+                          .a_k = 1,
+                          .b = strip,
+                          .ldb = ATTN_STRIP,
+                          .c = w->s + j,
+                          .ldc = ATTN_KEYS,
+                          .m = w->rows4,
+                          .n = n_vec,
+                          .k = s->d,
+                          .init = GEMM_ZERO});
     }
 }
 
@@ -258,8 +274,13 @@ static void few_step(const attention_work *w, const attention_item *item, const 
     few_find(w, 2, item, t->key, at);
     const few_type *type = few_prepare(w, 2, t->n_keys, at);
     for (int64_t r = 0; r < w->rows4; r += 4)
-        type->values(&(few_values_args){.s = w->s + r * ATTN_KEYS, .at = at, .scale = w->v + n,
-                                        .n_scales = w->shape.dv / QUANT_BLOCK, .o = w->o + r * n,
-                                        .alpha = t->first ? NULL : w->row[ROW_ALPHA] + r, .ldo = n,
-                                        .n_keys = t->n_keys, .n = attention_round_up(w->shape.dv, VEC_N)});
+        type->values(&(few_values_args){.s = w->s + r * ATTN_KEYS,
+                                        .at = at,
+                                        .scale = w->v + n,
+                                        .n_scales = w->shape.dv / QUANT_BLOCK,
+                                        .o = w->o + r * n,
+                                        .alpha = t->first ? NULL : w->row[ROW_ALPHA] + r,
+                                        .ldo = n,
+                                        .n_keys = t->n_keys,
+                                        .n = attention_round_up(w->shape.dv, VEC_N)});
 }

@@ -3,27 +3,30 @@
 //
 // How attention is cut into pieces of work, the same at every level.
 //
-// The rows of a sequence are its (token, head of the group) pairs for one KV head; a tile is up to ATTN_ROWS of
-// them. Keys go in tiles of ATTN_KEYS and splits of ATTN_SPLIT, both at absolute positions. Every split
-// gives a partial result (maximum, sum, unnormalised output); partial results are merged in rising order.
-// So a row's bits depend neither on the rows it shares a tile with nor on the threads. An item is a tile with all its
-// splits, or with one of them if there are too few tiles for the threads.
+// The rows of a sequence are its (token, head of the group) pairs for one KV head; a tile is a run of them,
+// cut to suit the number of threads. Keys go in tiles of ATTN_KEYS and splits of ATTN_SPLIT, both at absolute
+// positions. Every split gives a partial result (maximum, sum, unnormalised output); partial results are
+// merged in rising order. So a row's bits depend neither on the rows it shares a tile with nor on the
+// threads. An item is a tile with all its splits, or with one of them if there are too few tiles for the
+// threads.
 #ifndef TN_CPU_ATTENTION_PLAN_H
 #define TN_CPU_ATTENTION_PLAN_H
 
 #include "backends/cpu/kernel.h"
 
 enum {
-    ATTN_UNIT = 48,  // rows that pass from scores to output at once: multiple of 12 and of 16, so that
-                     // micro-kernels are full; scores of 24 KiB stay in L1
-    ATTN_ROWS = 192, // multiple of ATTN_UNIT; rows that share a converted tile of keys and values
-    ATTN_KEYS = 128,    // per score tile; V panel of 32 columns: 16 KiB of L1
-    ATTN_STRIP = 32,    // keys converted at a time when there are few rows: 16 KiB at 128 elements
-    ATTN_SPLIT = 1024,  // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
-    ATTN_FEW = 8,       // up to so many rows keys lie in the lanes instead of rows
-    ATTN_PAD = 16,      // row lengths in scratch are rounded up to it
+    ATTN_UNIT = 48,        // rows that pass from scores to output at once: multiple of 12 and of 16, so that
+                           // micro-kernels are full; scores of 24 KiB stay in L1
+    ATTN_ROWS = 192,       // most rows that share a converted tile of keys and values
+    ATTN_ROWS_LESS = 96,   // and when larger tiles would be too few to divide evenly; multiples of ATTN_UNIT
+    ATTN_KEYS = 128,       // per score tile; V panel of 32 columns: 16 KiB of L1
+    ATTN_STRIP = 32,       // keys converted at a time when there are few rows: 16 KiB at 128 elements
+    ATTN_SPLIT = 1024,     // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
+    ATTN_FEW = 8,          // up to so many rows keys lie in the lanes instead of rows
+    ATTN_PAD = 16,         // row lengths in scratch are rounded up to it
     ATTN_PARTIALS = 32768, // most partial rows kept in scratch (18 MiB at 128 elements)
     ATTN_ITEMS_PER_THREAD = 4, // fewer tiles than this per thread: split along the keys too
+    ATTN_LARGE_PER_THREAD = 8, // fewer large tiles than this per thread: take smaller ones
 };
 
 // Per-row numbers in scratch, ATTN_ROWS floats each. "Safe" is the maximum, or 0 where nothing was visible.
@@ -100,8 +103,8 @@ static inline int64_t attention_partial_floats(const attention_shape *s)
 }
 
 // Keys [*low, *high) that a token at this position sees.
-static inline void attention_visible(const tn_attention_params *p, int64_t position, int64_t kv_len, int64_t *low,
-                                     int64_t *high)
+static inline void attention_visible(const tn_attention_params *p, int64_t position, int64_t kv_len,
+                                     int64_t *low, int64_t *high)
 {
     *low = 0;
     if (p->window > 0) *low = TN_MAX(*low, position - p->window + 1);
@@ -115,12 +118,15 @@ typedef struct attention_iter {
     const tn_step *step;
     const attention_shape *shape;
     bool by_split;
+    int64_t tile_rows;
     int64_t seq, kv_head, row, split; // of the next item; split < 0: that tile has not begun
 } attention_iter;
 
-static inline attention_iter attention_iter_begin(const tn_step *step, const attention_shape *shape, bool by_split)
+static inline attention_iter attention_iter_begin(const tn_step *step, const attention_shape *shape,
+                                                  int64_t tile_rows, bool by_split)
 {
-    return (attention_iter){.step = step, .shape = shape, .by_split = by_split, .split = -1};
+    return (attention_iter){
+        .step = step, .shape = shape, .by_split = by_split, .tile_rows = tile_rows, .split = -1};
 }
 
 // The tile at the iterator with all its splits; false if the sequence has no such rows.
@@ -137,14 +143,15 @@ static inline bool attention_tile_get(const attention_iter *it, attention_item *
         .kv_head = it->kv_head,
         .first_token = first,
         .first_row = it->row,
-        .n_rows = TN_MIN(n_rows - it->row, ATTN_ROWS),
+        .n_rows = TN_MIN(n_rows - it->row, it->tile_rows),
         .last_token = last,
         .kv_len = TN_MAX(0, TN_MIN(kv_len[it->seq], s->max_keys)),
     };
     // Both ends of the visible range rise with the position.
     int64_t position = item->kv_len - (last - first), unused;
     attention_visible(p, position + it->row / s->group, item->kv_len, &item->key_low, &unused);
-    attention_visible(p, position + (it->row + item->n_rows - 1) / s->group, item->kv_len, &unused, &item->key_high);
+    attention_visible(p, position + (it->row + item->n_rows - 1) / s->group, item->kv_len, &unused,
+                      &item->key_high);
     item->split_first = item->key_low / ATTN_SPLIT;
     item->split_last = (item->key_high + ATTN_SPLIT - 1) / ATTN_SPLIT;
     return true;
@@ -160,7 +167,7 @@ static inline bool attention_iter_next(attention_iter *it, attention_item *item)
             continue;
         }
         if (!it->by_split) {
-            it->row += ATTN_ROWS;
+            it->row += it->tile_rows;
             return true;
         }
         it->split = it->split < 0 ? item->split_first : it->split + 1;
@@ -170,7 +177,7 @@ static inline bool attention_iter_next(attention_iter *it, attention_item *item)
             return true;
         }
         it->split = -1;
-        it->row += ATTN_ROWS;
+        it->row += it->tile_rows;
     }
     return false;
 }

@@ -7,8 +7,9 @@
 //
 // Two layouts that give the same bits, since every score is one chain over d, every output element one chain
 // over the keys, and sums of exponentials go to VEC_N buckets by key:
-//   many rows  scores [key][row], ATTN_UNIT rows at a time: rows in the lanes; k is read by broadcast, so no transposing (this file)
-//   few rows   scores [row][key]: keys in the lanes; k is transposed (attention_few_tmpl.h)
+//   many rows  scores [key][row], ATTN_UNIT rows at a time: rows in the lanes; k is read by broadcast, so no
+//   transposing (this file) few rows   scores [row][key]: keys in the lanes; k is transposed
+//   (attention_few_tmpl.h)
 #include "backends/cpu/c/attention_plan.h"
 #include "backends/cpu/c/convert_tmpl.h"
 #include "backends/cpu/c/gemm_tmpl.h"
@@ -18,14 +19,14 @@ typedef struct attention_work {
     const tn_step *step;
     const tn_attention_params *p;
     attention_shape shape;
-    // Scratch of this thread: q [ATTN_ROWS / ATTN_UNIT][d_pad][ATTN_UNIT], or for few rows [ATTN_FEW][d_pad] and
-    // a strip of keys [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows the
-    // first row is 0), s [ATTN_KEYS][ATTN_UNIT] scores, o and total [ATTN_ROWS][dv_pad]
+    // Scratch of this thread: q [ATTN_ROWS / ATTN_UNIT][d_pad][ATTN_UNIT], or for few rows [ATTN_FEW][d_pad]
+    // and a strip of keys [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows
+    // the first row is 0), s [ATTN_KEYS][ATTN_UNIT] scores, o and total [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
     float *row[ROW_NUMBERS];
     bool few;
-    int64_t rows4, rows_vec;  // rows rounded up to 4 and to VEC_N
-    float low_max, high_min;  // keys in [low_max, high_min) are visible to all rows
+    int64_t rows4, rows_vec; // rows rounded up to 4 and to VEC_N
+    float low_max, high_min; // keys in [low_max, high_min) are visible to all rows
 } attention_work;
 
 typedef struct key_tile {
@@ -52,7 +53,8 @@ TN_INLINE vf score_adjust(vf s, const score_lanes *l, const score_rule *r)
 {
     if (r->has_cap) s = vf_mul(r->cap, vf_tanh(vf_mul(s, r->cap_inverse)));
     if (r->has_slope) s = vf_fnma(l->slope, vf_abs(vf_sub(l->pos, l->key)), s);
-    if (r->has_mask) s = vf_select(vm_and(vm_le(l->low, l->key), vm_lt(l->key, l->high)), s, vf_set1(-INFINITY));
+    if (r->has_mask)
+        s = vf_select(vm_and(vm_le(l->low, l->key), vm_lt(l->key, l->high)), s, vf_set1(-INFINITY));
     return s;
 }
 
@@ -69,23 +71,28 @@ static score_rule score_rule_get(const attention_work *w, int64_t key, int64_t n
     };
 }
 
-// Rows [key, key + n) of the keys (src 1) or values (src 2) as f32, then zeros up to n_padded rows. A block
-// number outside the store reads as zeros.
-static void load_rows(const attention_work *w, int32_t src, const attention_item *item, int64_t key, int64_t n,
-                      int64_t n_padded, float *dst)
+// Rows [key, key + n) of the keys or values.
+typedef struct row_span {
+    int32_t src; // 1 keys, 2 values
+    int64_t key, n;
+} row_span;
+
+// A span as f32. A block number outside the store reads as zeros.
+static void load_rows(const attention_work *w, const attention_item *item, const row_span *span, float *dst)
 {
-    const tn_view *c = &w->step->src[src];
+    const tn_view *c = &w->step->src[span->src];
     const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
     int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD), run;
     to_f32_fn to_f32 = to_f32_get(c->dtype);
-    for (int64_t i = 0; i < n; i += run) {
-        int64_t block = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
-        run = TN_MIN(n - i, c->ne[2] - index);
+    for (int64_t i = 0; i < span->n; i += run) {
+        int64_t block = table[(span->key + i) / c->ne[2]], index = (span->key + i) % c->ne[2];
+        run = TN_MIN(span->n - i, c->ne[2] - index);
         if (block < 0 || block >= c->ne[0]) {
             memset(dst + i * stride, 0, (size_t)(run * stride) * sizeof *dst);
             continue;
         }
-        const char *x = (const char *)c->data + block * c->nb[0] + item->kv_head * c->nb[1] + index * c->nb[2];
+        const char *x = (const char *)c->data + block * c->nb[0] + item->kv_head * c->nb[1];
+        x += index * c->nb[2];
         if (d == stride) {
             to_f32(x, dst + i * stride, run * d);
             continue;
@@ -95,17 +102,19 @@ static void load_rows(const attention_work *w, int32_t src, const attention_item
             for (int64_t j = d; j < stride; j++) dst[r * stride + j] = 0.0f;
         }
     }
-    if (n_padded > n) memset(dst + n * stride, 0, (size_t)((n_padded - n) * stride) * sizeof *dst);
 }
 
-// Keys [key, key + n) of a tile; those before the first visible one may be gone from the store: zeros.
-static void load_visible(const attention_work *w, int32_t src, const attention_item *item, int64_t key, int64_t n,
-                         int64_t n_padded, float *dst)
+// The keys or values of a tile, and zeros for rows before the first visible one (they may be gone from the
+// store) and up to a multiple of 4 rows.
+static void load_tile(const attention_work *w, const attention_item *item, const key_tile *t, int32_t src)
 {
-    int64_t skip = TN_MAX(0, TN_MIN(item->key_low - key, n));
+    float *dst = src == 1 ? w->k : w->v;
     int64_t stride = attention_round_up(w->step->src[src].ne[3], ATTN_PAD);
-    if (skip > 0) memset(dst, 0, (size_t)(skip * stride) * sizeof *dst);
-    load_rows(w, src, item, key + skip, n - skip, n_padded - skip, dst + skip * stride);
+    int64_t skip = TN_MAX(0, TN_MIN(item->key_low - t->key, t->n_keys)),
+            n4 = attention_round_up(t->n_keys, 4);
+    memset(dst, 0, (size_t)(skip * stride) * sizeof *dst);
+    load_rows(w, item, &(row_span){src, t->key + skip, t->n_keys - skip}, dst + skip * stride);
+    memset(dst + t->n_keys * stride, 0, (size_t)((n4 - t->n_keys) * stride) * sizeof *dst);
 }
 
 // ROW_TILE holds the tile's maxima: new maximum, its safe form and the factor of what was summed before.
@@ -188,26 +197,46 @@ static bool many_blind(const attention_work *w, const key_tile *t, const row_ran
            w->row[ROW_LOW][rows->first] >= (float)(t->key + t->n_keys);
 }
 
-static void many_unit(const attention_work *w, const key_tile *t, const row_range *rows)
+static void many_unit(const attention_work *w, const key_tile *tile, const row_range *rows)
 {
     const attention_shape *s = &w->shape;
-    gemm(&(gemm_args){.a = w->k, .a_row = s->d_pad, .a_k = 1, .b = w->q + rows->first * s->d_pad, .ldb = ATTN_UNIT,
-                      .c = w->s, .ldc = ATTN_UNIT, .m = attention_round_up(t->n_keys, 4), .n = rows->n_vec, .k = s->d,
+    // Not beyond what the last row sees: with few tokens a tile of keys is mostly diagonal.
+    int64_t high = (int64_t)w->row[ROW_HIGH][rows->first + rows->n - 1];
+    key_tile cut = {.key = tile->key, .n_keys = TN_MIN(tile->n_keys, high - tile->key)}, *t = &cut;
+    gemm(&(gemm_args){.a = w->k,
+                      .a_row = s->d_pad,
+                      .a_k = 1,
+                      .b = w->q + rows->first * s->d_pad,
+                      .ldb = ATTN_UNIT,
+                      .c = w->s,
+                      .ldc = ATTN_UNIT,
+                      .m = attention_round_up(t->n_keys, 4),
+                      .n = rows->n_vec,
+                      .k = s->d,
                       .init = GEMM_ZERO});
     many_adjust(w, t, rows);
     many_max(w, t->n_keys, rows);
     update_max(w, rows);
     many_exp(w, t->n_keys, rows);
     update_sum(w, rows);
-    gemm(&(gemm_args){.a = w->s, .a_row = 1, .a_k = ATTN_UNIT, .b = w->v, .ldb = s->dv_pad,
-                      .c = w->o + rows->first * s->dv_pad, .ldc = s->dv_pad, .alpha = w->row[ROW_ALPHA] + rows->first,
-                      .m = rows->n4, .n = s->dv_pad, .k = t->n_keys, .init = GEMM_SCALE});
+    gemm(&(gemm_args){.a = w->s,
+                      .a_row = 1,
+                      .a_k = ATTN_UNIT,
+                      .b = w->v,
+                      .ldb = s->dv_pad,
+                      .c = w->o + rows->first * s->dv_pad,
+                      .ldc = s->dv_pad,
+                      .alpha = w->row[ROW_ALPHA] + rows->first,
+                      .m = rows->n4,
+                      .n = s->dv_pad,
+                      .k = t->n_keys,
+                      .init = GEMM_SCALE});
 }
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    load_visible(w, 1, item, t->key, t->n_keys, attention_round_up(t->n_keys, 4), w->k);
-    load_visible(w, 2, item, t->key, t->n_keys, t->n_keys, w->v);
+    load_tile(w, item, t, 1);
+    load_tile(w, item, t, 2);
     for (int64_t r = 0; r < item->n_rows; r += ATTN_UNIT) {
         row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_UNIT)};
         rows.n_vec = attention_round_up(rows.n, VEC_N);

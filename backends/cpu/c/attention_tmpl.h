@@ -1,18 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention over a paged cache (the contract is at the head of ops/attention.c), any mix of prefill and decode.
-// Work: items of attention_plan.h, given to threads by estimated cost; two phases if items are single splits.
-// Scratch: per thread about 2.2 KiB * (D + Dv) + 48 KiB; no score matrix of more than one tile exists.
-// Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per tile of 96 (query,
+// attention over a paged cache (the contract is at the head of ops/attention.c), any mix of prefill and
+// decode. Work: items of attention_plan.h, given to threads by estimated cost; two phases if items are single
+// splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 34 KiB; no scores beyond 128 keys by 48 rows exist.
+// Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per tile of 192 (query,
 // head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in backends/cpu/README.md.
+// Masked keys count as weight 0, so a NaN or infinity in a value row reaches every row of its tile.
 #include "backends/cpu/c/attention_few_tmpl.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
 
 static void work_init(attention_work *w, const tn_cpu_task *task)
 {
-    *w = (attention_work){.step = task->step, .p = task->step->params, .shape = attention_shape_get(task->step)};
+    *w = (attention_work){
+        .step = task->step, .p = task->step->params, .shape = attention_shape_get(task->step)};
     const attention_shape *s = &w->shape;
     float *p = (float *)task->scratch + task->ith * attention_thread_floats(s);
     w->q = p, p += ATTN_ROWS * s->d_pad;
@@ -45,13 +47,15 @@ static void rows_init(attention_work *w, const attention_item *item)
     w->high_min = INFINITY;
     for (int64_t r = 0; r < TN_MAX(w->rows4, w->rows_vec); r++) {
         bool real = r < item->n_rows;
-        int64_t row = item->first_row + r, head = item->kv_head * s->group + row % s->group, low = 0, high = 0;
+        int64_t row = item->first_row + r, head = item->kv_head * s->group + row % s->group, low = 0,
+                high = 0;
         int64_t position = item->kv_len - (item->last_token - item->first_token) + row / s->group;
         attention_visible(w->p, position, item->kv_len, &low, &high);
         w->row[ROW_LOW][r] = real ? (float)low : 0.0f;
         w->row[ROW_HIGH][r] = real ? (float)high : INFINITY;
         w->row[ROW_POS][r] = (float)position;
-        w->row[ROW_SLOPE][r] = real && w->p->max_bias > 0.0f ? alibi_slope(w->p->max_bias, s->n_heads, head) : 0.0f;
+        w->row[ROW_SLOPE][r] =
+            real && w->p->max_bias > 0.0f ? alibi_slope(w->p->max_bias, s->n_heads, head) : 0.0f;
         w->row[ROW_SINK][r] = real && sinks ? sinks[head] : -INFINITY;
         w->row[ROW_TILE][r] = 0.0f;
         w->row[ROW_MAX][r] = -INFINITY;
@@ -86,8 +90,10 @@ static void queries_load(attention_work *w, const attention_item *item)
         int64_t n_rows = TN_MIN(n - unit, ATTN_UNIT);
         for (int64_t r = 0; r < n_rows; r++) {
             float *y = rows + r * d_pad;
-            if (unit + r < item->n_rows) query_scale(query_row(w, item, unit + r), y, d, w->p->scale);
-            else memset(y, 0, (size_t)d * sizeof *y);
+            if (unit + r < item->n_rows)
+                query_scale(query_row(w, item, unit + r), y, d, w->p->scale);
+            else
+                memset(y, 0, (size_t)d * sizeof *y);
             for (int64_t i = d; i < d_pad; i++) y[i] = 0.0f;
         }
         if (!w->few) transpose(rows, d_pad, w->q + unit * d_pad, ATTN_UNIT, n_rows, d);
@@ -110,8 +116,10 @@ static void split_run(attention_work *w, const attention_item *item, int64_t spl
     }
     for (int64_t key = first; key < last; key += ATTN_KEYS) {
         key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
-        if (w->few) few_step(w, item, &t);
-        else many_step(w, item, &t);
+        if (w->few)
+            few_step(w, item, &t);
+        else
+            many_step(w, item, &t);
     }
 }
 
@@ -164,7 +172,8 @@ static void total_write(const attention_work *w, const attention_item *item)
 {
     const tn_view *y = &w->step->dst[0];
     for (int64_t r = 0; r < w->rows_vec; r += VEC_N) {
-        vf top = vf_load(w->row[ROW_TOTAL_MAX] + r), sink = vf_load(w->row[ROW_SINK] + r), max = vf_max(sink, top);
+        vf top = vf_load(w->row[ROW_TOTAL_MAX] + r), sink = vf_load(w->row[ROW_SINK] + r),
+           max = vf_max(sink, top);
         vf safe = vf_select(vm_eq(max, vf_set1(-INFINITY)), vf_zero(), max);
         vf a = vf_exp(vf_sub(top, safe)), b = vf_exp(vf_sub(sink, safe));
         vf sum = vf_fma(vf_load(w->row[ROW_TOTAL_SUM] + r), a, b);
@@ -180,14 +189,15 @@ static void total_write(const attention_work *w, const attention_item *item)
         float scale = w->row[ROW_TOTAL_SCALE][r];
         vf m = vf_set1(scale);
         int64_t i = 0;
-        for (; i + VEC_N <= n; i += VEC_N) vf_store(out + i, vf_add(vf_mul(vf_load(total + i), m), vf_zero()));
+        for (; i + VEC_N <= n; i += VEC_N)
+            vf_store(out + i, vf_add(vf_mul(vf_load(total + i), m), vf_zero()));
         for (; i < n; i++) out[i] = total[i] * scale + 0.0f;
     }
 }
 
 // Partial row of row r of the tile and a split, in the scratch behind that of the threads.
-static float *partial_row(const attention_work *w, const tn_cpu_task *task, const attention_item *item, int64_t r,
-                          int64_t split)
+static float *partial_row(const attention_work *w, const tn_cpu_task *task, const attention_item *item,
+                          int64_t r, int64_t split)
 {
     const attention_shape *s = &w->shape;
     int64_t row = item->first_row + r, token = item->first_token + row / s->group;
@@ -205,7 +215,8 @@ static void partial_store(const attention_work *w, const tn_cpu_task *task, cons
     }
 }
 
-static void partial_load(attention_work *w, const tn_cpu_task *task, const attention_item *item, int64_t split)
+static void partial_load(attention_work *w, const tn_cpu_task *task, const attention_item *item,
+                         int64_t split)
 {
     for (int64_t r = 0; r < item->n_rows; r++) {
         const float *p = partial_row(w, task, item, r, split);
@@ -229,22 +240,26 @@ static void item_run(attention_work *w, const tn_cpu_task *task, const attention
     if (phase == PHASE_WHOLE) queries_load(w, item);
     if (item->split_first == item->split_last) total_init(w);
     for (int64_t split = item->split_first; split < item->split_last; split++) {
-        if (phase == PHASE_WHOLE) split_run(w, item, split);
-        else partial_load(w, task, item, split);
-        if (split == item->split_first) total_begin(w);
-        else total_merge(w);
+        if (phase == PHASE_WHOLE)
+            split_run(w, item, split);
+        else
+            partial_load(w, task, item, split);
+        if (split == item->split_first)
+            total_begin(w);
+        else
+            total_merge(w);
     }
     total_write(w, item);
 }
 
 // Runs this thread's items of a phase: those whose middle lies in its part of the summed cost.
-static void phase_run(attention_work *w, const tn_cpu_task *task, int32_t phase)
+static void phase_run(attention_work *w, const tn_cpu_task *task, int64_t tile_rows, int32_t phase)
 {
     attention_item item;
     int64_t total = 0, before = 0;
-    attention_iter it = attention_iter_begin(task->step, &w->shape, phase == PHASE_SPLITS);
+    attention_iter it = attention_iter_begin(task->step, &w->shape, tile_rows, phase == PHASE_SPLITS);
     while (attention_iter_next(&it, &item)) total += attention_cost(&item);
-    it = attention_iter_begin(task->step, &w->shape, phase == PHASE_SPLITS);
+    it = attention_iter_begin(task->step, &w->shape, tile_rows, phase == PHASE_SPLITS);
     while (attention_iter_next(&it, &item)) {
         int64_t cost = attention_cost(&item);
         if ((before + cost / 2) * task->nth / total == task->ith) item_run(w, task, &item, phase);
@@ -252,29 +267,37 @@ static void phase_run(attention_work *w, const tn_cpu_task *task, int32_t phase)
     }
 }
 
-// Tiles alone keep the threads busy, or nothing can be split.
-static bool whole_tiles(const attention_work *w, const tn_cpu_task *task)
+// Number of tiles; *most_splits: of the tile with the longest range of keys.
+static int64_t count_tiles(const attention_work *w, const tn_cpu_task *task, int64_t tile_rows,
+                           int64_t *most_splits)
 {
-    if (task->nth == 1 || !w->shape.partials) return true;
     attention_item item;
-    int64_t n_items = 0, most_splits = 0;
-    attention_iter it = attention_iter_begin(task->step, &w->shape, false);
+    int64_t n = 0;
+    *most_splits = 0;
+    attention_iter it = attention_iter_begin(task->step, &w->shape, tile_rows, false);
     while (attention_iter_next(&it, &item)) {
-        n_items++;
-        most_splits = TN_MAX(most_splits, item.split_last - item.split_first);
+        n++;
+        *most_splits = TN_MAX(*most_splits, item.split_last - item.split_first);
     }
-    return n_items >= ATTN_ITEMS_PER_THREAD * task->nth || most_splits <= 1;
+    return n;
 }
 
 void VEC_NAME(attention_f32)(const tn_cpu_task *task)
 {
     attention_work w;
     work_init(&w, task);
-    if (whole_tiles(&w, task)) {
-        phase_run(&w, task, PHASE_WHOLE);
+    int64_t rows = ATTN_ROWS, most_splits, n_tiles = count_tiles(&w, task, rows, &most_splits);
+    if (task->nth > 1 && n_tiles < ATTN_LARGE_PER_THREAD * task->nth) {
+        rows = ATTN_ROWS_LESS;
+        n_tiles = count_tiles(&w, task, rows, &most_splits);
+    }
+    // Tiles alone keep the threads busy, or nothing can be split.
+    bool enough = task->nth == 1 || n_tiles >= ATTN_ITEMS_PER_THREAD * task->nth;
+    if (enough || !w.shape.partials || most_splits <= 1) {
+        phase_run(&w, task, rows, PHASE_WHOLE);
         return;
     }
-    phase_run(&w, task, PHASE_SPLITS);
+    phase_run(&w, task, rows, PHASE_SPLITS);
     tn_cpu_barrier_wait(task); // partial rows of all threads are written
-    phase_run(&w, task, PHASE_MERGE);
+    phase_run(&w, task, rows, PHASE_MERGE);
 }

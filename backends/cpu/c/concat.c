@@ -20,7 +20,8 @@ void tn_concat_generic(const tn_cpu_task *task)
     const tn_concat_params *p = step->params;
     const tn_view *a = &step->src[0], *b = &step->src[1], *y = &step->dst[0];
     int32_t axis = TN_MAX_DIMS - y->n_dims + p->axis;
-    size_t size = tn_dtype_block_size(y->dtype), a_size = (size_t)a->ne[3] * size, b_size = (size_t)b->ne[3] * size;
+    size_t size = tn_dtype_block_size(y->dtype), a_size = (size_t)a->ne[3] * size,
+           b_size = (size_t)b->ne[3] * size;
     int64_t first, last;
     rows_split(task, tn_view_n_rows(y), &first, &last);
     for (int64_t r = first; r < last; r++) {

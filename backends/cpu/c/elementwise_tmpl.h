@@ -37,10 +37,12 @@ ACT(softplus, vf_softplus(x))
 ACT(clamp, vf_min(p->b, vf_max(p->a, x)))
 #undef ACT
 
+// clang-format off
 #define KINDS(K)                                                                                             \
     K(AFFINE, affine) K(SILU, silu) K(GELU, gelu) K(GELU_ERF, gelu_erf) K(RELU, relu) K(TANH, tanh)          \
     K(SIGMOID, sigmoid) K(EXP, exp) K(LOG, log) K(SQRT, sqrt) K(SQUARE, square) K(ABS, abs)                  \
     K(SOFTCAP, softcap) K(SOFTPLUS, softplus) K(CLAMP, clamp)
+// clang-format on
 
 // --- unary -----------------------------------------------------------------------------------------
 
@@ -107,8 +109,10 @@ typedef struct glu_row {
             gate = vf_min(high, gate);                                                                       \
             up = vf_max(low, vf_min(high, up));                                                              \
             vf y = result;                                                                                   \
-            if (full) vf_store((r)->y + i, y);                                                               \
-            else vf_store_n((r)->y + i, y, left);                                                            \
+            if (full)                                                                                        \
+                vf_store((r)->y + i, y);                                                                     \
+            else                                                                                             \
+                vf_store_n((r)->y + i, y, left);                                                             \
         }                                                                                                    \
     } while (0)
 

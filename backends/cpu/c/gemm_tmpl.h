@@ -18,32 +18,33 @@ typedef struct gemm_args {
     int32_t init;
 } gemm_args;
 
+// clang-format off: lists of statements without semicolons between them
 // Three rows share a pointer: an address then needs only base + {0, 1, 2} * stride.
-#define ROW_VALUE(i) ((i) < 3 ? row0 : (i) < 6 ? row3 : (i) < 9 ? row6 : row9)[(i) % 3 * a_row]
-#define ROW_POINTER(rows, i) ((rows) > (i) ? row0 + (i) * a_row : row0)
+#define ROW_VALUE(i)         ((i) < 3 ? row0 : (i) < 6 ? row3 : (i) < 9 ? row6 : row9)[(i) % 3 * a_row]
+#define ROW_POINTER(rows, i) ((rows) > (i) ? row0 + (i)*a_row : row0)
 
 #define DECLARE2(i) vf c##i##0 = vf_zero(), c##i##1 = vf_zero();
 #define LOAD2(i)                                                                                             \
-    c##i##0 = vf_load(c + (i) * ldc);                                                                        \
-    c##i##1 = vf_load(c + (i) * ldc + VEC_N);
+    c##i##0 = vf_load(c + (i)*ldc);                                                                          \
+    c##i##1 = vf_load(c + (i)*ldc + VEC_N);
 #define SCALE2(i)                                                                                            \
     c##i##0 = vf_mul(c##i##0, vf_set1(alpha[i]));                                                            \
     c##i##1 = vf_mul(c##i##1, vf_set1(alpha[i]));
 #define FMA2(i)                                                                                              \
     {                                                                                                        \
-        vf x = vf_set1(ROW_VALUE(i));                                                                      \
+        vf x = vf_set1(ROW_VALUE(i));                                                                        \
         c##i##0 = vf_fma(x, b0, c##i##0);                                                                    \
         c##i##1 = vf_fma(x, b1, c##i##1);                                                                    \
     }
 #define STORE2(i)                                                                                            \
-    vf_store(c + (i) * ldc, c##i##0);                                                                        \
-    vf_store(c + (i) * ldc + VEC_N, c##i##1);
+    vf_store(c + (i)*ldc, c##i##0);                                                                          \
+    vf_store(c + (i)*ldc + VEC_N, c##i##1);
 
 #define DECLARE1(i) vf c##i##0 = vf_zero();
-#define LOAD1(i) c##i##0 = vf_load(c + (i) * ldc);
-#define SCALE1(i) c##i##0 = vf_mul(c##i##0, vf_set1(alpha[i]));
-#define FMA1(i) c##i##0 = vf_fma(vf_set1(ROW_VALUE(i)), b0, c##i##0);
-#define STORE1(i) vf_store(c + (i) * ldc, c##i##0);
+#define LOAD1(i)    c##i##0 = vf_load(c + (i)*ldc);
+#define SCALE1(i)   c##i##0 = vf_mul(c##i##0, vf_set1(alpha[i]));
+#define FMA1(i)     c##i##0 = vf_fma(vf_set1(ROW_VALUE(i)), b0, c##i##0);
+#define STORE1(i)   vf_store(c + (i)*ldc, c##i##0);
 
 #define REP_4(F) F(0) F(1) F(2) F(3)
 
@@ -53,10 +54,11 @@ typedef struct gemm_args {
     {                                                                                                        \
         int64_t a_row = g->a_row, a_k = g->a_k, ldb = g->ldb, ldc = g->ldc;                                  \
         const float *b = g->b + j, *alpha = g->alpha ? g->alpha + i : NULL, *row0 = g->a + i * a_row;        \
-        const float *row3 = ROW_POINTER(rows, 3), *row6 = ROW_POINTER(rows, 6), *row9 = ROW_POINTER(rows, 9); \
+        const float *row3 = ROW_POINTER(rows, 3), *row6 = ROW_POINTER(rows, 6),                              \
+                    *row9 = ROW_POINTER(rows, 9);                                                            \
         float *c = g->c + i * ldc + j;                                                                       \
-        rep(DECLARE##width)                                                                                  \
-        if (g->init != GEMM_ZERO) {                                                                          \
+        rep(DECLARE##width) if (g->init != GEMM_ZERO)                                                        \
+        {                                                                                                    \
             rep(LOAD##width)                                                                                 \
         }                                                                                                    \
         if (g->init == GEMM_SCALE) {                                                                         \
@@ -64,8 +66,7 @@ typedef struct gemm_args {
         }                                                                                                    \
         for (int64_t k = g->k; k > 0; k--) {                                                                 \
             load_b;                                                                                          \
-            rep(FMA##width)                                                                                  \
-            b += ldb;                                                                                        \
+            rep(FMA##width) b += ldb;                                                                        \
             row0 += a_k;                                                                                     \
             row3 += a_k;                                                                                     \
             row6 += a_k;                                                                                     \
@@ -77,6 +78,7 @@ MICRO_KERNEL(micro_rows_2, VEC_ROWS, VEC_REP_ROWS, 2, vf b0 = vf_load(b); vf b1 
 MICRO_KERNEL(micro_rows_1, VEC_ROWS, VEC_REP_ROWS, 1, vf b0 = vf_load(b))
 MICRO_KERNEL(micro_4_2, 4, REP_4, 2, vf b0 = vf_load(b); vf b1 = vf_load(b + VEC_N))
 MICRO_KERNEL(micro_4_1, 4, REP_4, 1, vf b0 = vf_load(b))
+// clang-format on
 
 // VEC_ROWS divides 12: rows go in twelves as far as possible, then in fours.
 static void gemm(const gemm_args *g)
@@ -86,13 +88,17 @@ static void gemm(const gemm_args *g)
         int64_t i = 0;
         for (; i + 12 <= g->m; i += 12) {
             for (int64_t r = i; r < i + 12; r += VEC_ROWS) {
-                if (two) micro_rows_2(g, r, j);
-                else micro_rows_1(g, r, j);
+                if (two)
+                    micro_rows_2(g, r, j);
+                else
+                    micro_rows_1(g, r, j);
             }
         }
         for (; i < g->m; i += 4) {
-            if (two) micro_4_2(g, i, j);
-            else micro_4_1(g, i, j);
+            if (two)
+                micro_4_2(g, i, j);
+            else
+                micro_4_1(g, i, j);
         }
     }
 }
@@ -104,7 +110,7 @@ static void transpose(const float *src, int64_t src_stride, float *dst, int64_t 
     for (int64_t i = 0; i < rows; i += VEC_N) {
         for (int64_t j = 0; j < cols; j += VEC_N) {
             const float *block = src + i * src_stride + j;
-#define ROW(r) vf_load(block + (r) * src_stride)
+#define ROW(r) vf_load(block + (r)*src_stride)
             VEC_TRANSPOSE(ROW, dst + j * dst_stride + i, dst_stride);
 #undef ROW
         }

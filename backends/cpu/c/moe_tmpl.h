@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k:       x [T, E] f32 (+ bias [E] for the choice only) -> indices I32 [T, k], largest first, ties: lower
+// top_k:       x [T, E] f32 (+ bias [E] for the choice only) -> indices I32 [T, k], largest first, ties:
+// lower
 //              index first, NaN like -inf; groups as in DeepSeek-V3 (2024), section 2.1.2
 // moe_weights: x [T, E], ids I32 [T, U] -> weights [T, U] by the gating kind
 // moe_sum:     x [T, U, n], w [T, U] -> [T, n], sum over u in order
@@ -56,14 +57,17 @@ static void keep_groups(const tn_top_k_params *p, const float *x, const float *b
         double a = -INFINITY, b = -INFINITY;
         for (int64_t j = g * size; j < (g + 1) * size; j++) {
             double v = choice_value(x, bias, j);
-            if (v > a) b = a, a = v;
-            else if (v > b) b = v;
+            if (v > a)
+                b = a, a = v;
+            else if (v > b)
+                b = v;
         }
         score[g] = size > 1 ? a + b : a;
     }
     for (int32_t g = 0; g < p->n_groups; g++) {
         int32_t better = 0;
-        for (int32_t o = 0; o < p->n_groups; o++) better += score[o] > score[g] || (score[o] == score[g] && o < g);
+        for (int32_t o = 0; o < p->n_groups; o++)
+            better += score[o] > score[g] || (score[o] == score[g] && o < g);
         keep[g] = better < p->n_groups_used;
     }
 }
@@ -126,8 +130,8 @@ static void gate_row(int32_t gating, float *y, int64_t n, float max, float sum)
     }
 }
 
-static void moe_weights_row(const tn_moe_weights_params *p, const float *x, int64_t n_experts, const int32_t *ids,
-                            float *y, int64_t n)
+static void moe_weights_row(const tn_moe_weights_params *p, const float *x, int64_t n_experts,
+                            const int32_t *ids, float *y, int64_t n)
 {
     float max = 0.0f, sum = 1.0f;
     for (int64_t u = 0; u < n; u++) y[u] = ids[u] >= 0 && ids[u] < n_experts ? x[ids[u]] : -INFINITY;
@@ -136,7 +140,8 @@ static void moe_weights_row(const tn_moe_weights_params *p, const float *x, int6
     if (p->gating != TN_GATING_NONE) gate_row(p->gating, y, n, max, sum);
     float total = 0.0f, scale = p->scale != 0.0f ? p->scale : 1.0f;
     for (int64_t u = 0; u < n; u++) total += y[u];
-    if (p->normalise) scale /= total > 6.103515625e-5f ? total : 6.103515625e-5f; // 2^-14, smallest normal f16
+    if (p->normalise)
+        scale /= total > 6.103515625e-5f ? total : 6.103515625e-5f; // 2^-14, smallest normal f16
     for (int64_t u = 0; u < n; u++) y[u] *= scale;
 }
 
@@ -147,13 +152,15 @@ void VEC_NAME(moe_weights_f32)(const tn_cpu_task *task)
     int64_t first, last;
     rows_split(task, tn_view_n_rows(y), &first, &last);
     for (int64_t r = first; r < last; r++)
-        moe_weights_row(step->params, tn_view_row(x, r), x->ne[3], tn_view_row(ids, r), tn_view_row(y, r), y->ne[3]);
+        moe_weights_row(step->params, tn_view_row(x, r), x->ne[3], tn_view_row(ids, r), tn_view_row(y, r),
+                        y->ne[3]);
 }
 
 // --- moe_sum ---------------------------------------------------------------------------------------
 
 // y[n] = sum_u w[u] x[u][n]; x_stride in floats
-static void weighted_sum(const float *x, int64_t x_stride, const float *w, int64_t n_terms, float *y, int64_t n)
+static void weighted_sum(const float *x, int64_t x_stride, const float *w, int64_t n_terms, float *y,
+                         int64_t n)
 {
     for (int64_t i = 0; i < n; i += VEC_N) {
         int64_t left = TN_MIN(n - i, VEC_N);
@@ -162,8 +169,10 @@ static void weighted_sum(const float *x, int64_t x_stride, const float *w, int64
             const float *p = x + u * x_stride + i;
             s = vf_fma(vf_set1(w[u]), left == VEC_N ? vf_load(p) : vf_load_n(p, left), s);
         }
-        if (left == VEC_N) vf_store(y + i, s);
-        else vf_store_n(y + i, s, left);
+        if (left == VEC_N)
+            vf_store(y + i, s);
+        else
+            vf_store_n(y + i, s, left);
     }
 }
 

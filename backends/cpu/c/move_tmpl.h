@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy:        elements of any strided tensor, F32, F16, BF16 or packed -> contiguous F32, F16 or BF16; I32 -> I32
-// get_rows:    rows of a table [n, k] of any type by ids I32 [..] -> f32 [.., k], times scale
+// copy:        elements of any strided tensor, F32, F16, BF16 or packed -> contiguous F32, F16 or BF16; I32
+// -> I32 get_rows:    rows of a table [n, k] of any type by ids I32 [..] -> f32 [.., k], times scale
 // cache_write: x f32 [T, KV, D] into a paged store [n_blocks, KV, B, D] of F32, F16, BF16, Q8_0 or Q4_0 at
 //              slots I32 [T] (block * B + index; outside the store: skipped)
 // Work: pieces of ROW_CHUNK elements, rows for the other two. No scratch: types other than f32 pass through
@@ -53,7 +53,8 @@ void VEC_NAME(copy)(const tn_cpu_task *task)
     rows_split(task, n_rows * row_chunks(n), &first, &last);
     for (int64_t i = first; i < last; i++) {
         row_chunk c = row_chunk_get(i, n);
-        copy_piece(x, tn_view_row(x, c.row), &c, y->dtype, (char *)tn_view_row(y, c.row) + c.first * y->nb[3]);
+        copy_piece(x, tn_view_row(x, c.row), &c, y->dtype,
+                   (char *)tn_view_row(y, c.row) + c.first * y->nb[3]);
     }
 }
 
@@ -84,7 +85,8 @@ void VEC_NAME(get_rows)(const tn_cpu_task *task)
 
 // n floats to a row of n_row elements: whole blocks at once, then a block that is filled up with zeros, and
 // zeros to the end.
-static void write_padded(from_f32_fn from_f32, tn_dtype type, const float *x, int64_t n, char *row, int64_t n_row)
+static void write_padded(from_f32_fn from_f32, tn_dtype type, const float *x, int64_t n, char *row,
+                         int64_t n_row)
 {
     int64_t block = tn_dtype_block_elems(type), whole = n / block * block;
     if (whole > 0) from_f32(x, row, whole);

@@ -4,8 +4,8 @@
 // rms_norm:     y = x / sqrt(mean(x^2) + eps) * w                     (Zhang and Sennrich 2019, eq. 4)
 // layer_norm:   y = (x - mean) / sqrt(var + eps) * w + b              (Ba et al. 2016)
 // add_rms_norm: s = a + b, y = rms_norm(s) * w
-// Rows [.., n] f32, w and b [n] optional. Work: one row. No scratch. Sums are doubles: squares of any f32 fit,
-// and the order of a row's sum is fixed. Bytes: 8 n per row, 16 n for add_rms_norm; limit: L2 or memory.
+// Rows [.., n] f32, w and b [n] optional. Work: one row. No scratch. Sums are doubles: squares of any f32
+// fit, and the order of a row's sum is fixed. Bytes: 8 n per row, 16 n for add_rms_norm; limit: L2 or memory.
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
 

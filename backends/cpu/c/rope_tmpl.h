@@ -3,10 +3,10 @@
 //
 // rope (Su et al. 2021, eq. 34; YaRN, Peng et al. 2023, section 3.2) and norm_rope (RMS norm of each head
 // first). x [T, H, D] f32, pos I32 [T], factors f32 [n_rot/2] optional -> like x.
-// theta_t = pos * phi_t * (freq_scale (1 - g_t) + g_t), phi_t = base^(-2t/n_rot) / factor_t, g_t = 0 without YaRN:
-// the part without pos is computed once per thread, the sines of a token once for all its heads.
-// Work: one token. No scratch. Angles are reduced to an eighth turn in double, so errors do not grow with
-// the position; sine and cosine then to 1 ulp of f32. Bytes: 8 per element; limit: L2 or memory.
+// theta_t = pos * phi_t * (freq_scale (1 - g_t) + g_t), phi_t = base^(-2t/n_rot) / factor_t, g_t = 0 without
+// YaRN: the part without pos is computed once per thread, the sines of a token once for all its heads. Work:
+// one token. No scratch. Angles are reduced to an eighth turn in double, so errors do not grow with the
+// position; sine and cosine then to 1 ulp of f32. Bytes: 8 per element; limit: L2 or memory.
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
@@ -127,8 +127,10 @@ static void rotate_halves(const float *x, float *y, const rope_table *t, int32_t
 // y may be x.
 static void rotate_head(const float *x, float *y, int64_t n, const rope_table *t, const tn_rope_params *p)
 {
-    if (p->mode == TN_ROPE_NORM) rotate_pairs(x, y, t, p->n_rot);
-    else rotate_halves(x, y, t, p->n_rot);
+    if (p->mode == TN_ROPE_NORM)
+        rotate_pairs(x, y, t, p->n_rot);
+    else
+        rotate_halves(x, y, t, p->n_rot);
     if (x != y) memcpy(y + p->n_rot, x + p->n_rot, (size_t)(n - p->n_rot) * sizeof *y);
 }
 

@@ -18,11 +18,11 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define VEC_N 4
+#define VEC_N          4
 #define VEC_NAME(base) tn_##base##_generic
 
 // Rows of the matrix micro-kernel (gemm_tmpl.h): as many as two vectors each fit the registers.
-#define VEC_ROWS 4
+#define VEC_ROWS        4
 #define VEC_REP_ROWS(F) F(0) F(1) F(2) F(3)
 
 typedef struct vf {
@@ -30,7 +30,7 @@ typedef struct vf {
 } vf;
 
 typedef struct vm {
-    bool v[4];
+    uint32_t v[4]; // all bits or none: selecting is then three bit operations, which compilers put in vectors
 } vm;
 
 typedef struct vd {
@@ -38,7 +38,12 @@ typedef struct vd {
 } vd;
 
 // e with i = 0, 1, 2, 3 in turn
-#define VEC_EACH(e) {{e(0), e(1), e(2), e(3)}}
+#define VEC_EACH(e)                                                                                          \
+    {                                                                                                        \
+        {                                                                                                    \
+            e(0), e(1), e(2), e(3)                                                                           \
+        }                                                                                                    \
+    }
 
 TN_INLINE vf vf_set1(float x)
 {
@@ -90,7 +95,8 @@ VEC_ARITHMETIC(vf_div, /)
 #define VEC_COMPARE(name, op)                                                                                \
     TN_INLINE vm name(vf a, vf b)                                                                            \
     {                                                                                                        \
-        return (vm){{a.v[0] op b.v[0], a.v[1] op b.v[1], a.v[2] op b.v[2], a.v[3] op b.v[3]}};               \
+        return (vm){{0u - (uint32_t)(a.v[0] op b.v[0]), 0u - (uint32_t)(a.v[1] op b.v[1]),                   \
+                     0u - (uint32_t)(a.v[2] op b.v[2]), 0u - (uint32_t)(a.v[3] op b.v[3])}};                 \
     }
 VEC_COMPARE(vm_lt, <)
 VEC_COMPARE(vm_le, <=)
@@ -98,25 +104,27 @@ VEC_COMPARE(vm_eq, ==)
 
 TN_INLINE vm vm_and(vm a, vm b)
 {
-    return (vm){{a.v[0] && b.v[0], a.v[1] && b.v[1], a.v[2] && b.v[2], a.v[3] && b.v[3]}};
+    return (vm){{a.v[0] & b.v[0], a.v[1] & b.v[1], a.v[2] & b.v[2], a.v[3] & b.v[3]}};
 }
 
 TN_INLINE bool vm_any(vm a)
 {
-    return a.v[0] || a.v[1] || a.v[2] || a.v[3];
+    return (a.v[0] | a.v[1] | a.v[2] | a.v[3]) != 0;
 }
 
 // a where m, else b
 TN_INLINE vf vf_select(vm m, vf a, vf b)
 {
-#define E(i) m.v[i] ? a.v[i] : b.v[i]
+#define E(i) tn_f32_from_bits((tn_f32_bits(a.v[i]) & m.v[i]) | (tn_f32_bits(b.v[i]) & ~m.v[i]))
     return (vf)VEC_EACH(E);
 #undef E
 }
 
 TN_INLINE vf vf_max(vf a, vf b)
 {
-    return vf_select(vm_lt(b, a), a, b);
+#define E(i) a.v[i] > b.v[i] ? a.v[i] : b.v[i]
+    return (vf)VEC_EACH(E);
+#undef E
 }
 
 TN_INLINE vf vf_min(vf a, vf b)
@@ -174,12 +182,13 @@ TN_INLINE vf vf_trunc(vf a)
 // a * 2^n, n whole in [-150, 130] or NaN if a is; two factors reach subnormal results and infinity.
 TN_INLINE vf vf_scale2(vf a, vf n)
 {
-    for (int i = 0; i < 4; i++) {
-        int32_t e = n.v[i] >= -150.0f && n.v[i] <= 130.0f ? (int32_t)n.v[i] : 0, half = e / 2;
-        a.v[i] *= tn_f32_from_bits((uint32_t)(half + 127) << 23);
-        a.v[i] *= tn_f32_from_bits((uint32_t)(e - half + 127) << 23);
-    }
-    return a;
+    // 1.5 * 2^23 + n has n in its low bits; 256 more keep the halves positive.
+#define BITS(i) (tn_f32_bits(n.v[i] + 12582912.0f) - 0x4b400000u + 256u)
+#define E(i)                                                                                                 \
+    a.v[i] * tn_f32_from_bits((BITS(i) / 2 - 1) << 23) * tn_f32_from_bits((BITS(i) - BITS(i) / 2 - 1) << 23)
+    return (vf)VEC_EACH(E);
+#undef E
+#undef BITS
 }
 
 // a = m * 2^e with m in [sqrt(1/2), sqrt(2)); a positive, normal, finite
@@ -188,7 +197,8 @@ TN_INLINE vf vf_frexp(vf a, vf *e)
     vf m;
     for (int i = 0; i < 4; i++) {
         uint32_t u = tn_f32_bits(a.v[i]);
-        uint32_t k = ((u - 0x3f3504f3u + 0x40000000u) >> 23) - 128u; // floor of the logarithm, biased and back
+        uint32_t k =
+            ((u - 0x3f3504f3u + 0x40000000u) >> 23) - 128u; // floor of the logarithm, biased and back
         e->v[i] = (float)(int32_t)k;
         m.v[i] = tn_f32_from_bits(u - (k << 23));
     }

@@ -15,6 +15,20 @@
 
 enum { PASS_X = 2 }; // rows of x per pass
 
+typedef struct rows_x {
+    const int8_t *q;
+    const float *d, *sum;
+    const int32_t *init;
+} rows_x;
+
+TN_INLINE rows_x rows_x_get(const tn_matmul_layout *l, const uint8_t *record)
+{
+    return (rows_x){.q = (const int8_t *)record,
+                    .d = (const float *)(const void *)(record + l->d_off),
+                    .sum = (const float *)(const void *)(record + l->sum_off),
+                    .init = (const int32_t *)(const void *)(record + l->init_off)};
+}
+
 typedef struct pass {
     const uint8_t *q;
     const float *scale, *min;

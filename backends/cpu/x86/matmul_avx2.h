@@ -6,7 +6,7 @@
 #define TN_CPU_X86_MATMUL_AVX2_H
 
 #include "backends/cpu/matmul.h"
-#include "backends/cpu/x86/matmul_unroll.h"
+#include "backends/cpu/x86/matmul_loops.h"
 #include "core/fp16.h"
 
 #include <immintrin.h>
@@ -23,23 +23,14 @@ enum {
 // Low nibbles of 2 blocks of 32, then their high nibbles.
 #define ORDER_NIBBLES {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15}
 
-typedef struct rows_x {
-    const int8_t *q;
-    const float *d, *sum;
-    const int32_t *init;
-} rows_x;
-
-TN_INLINE rows_x rows_x_get(const tn_matmul_layout *l, const uint8_t *record)
-{
-    return (rows_x){.q = (const int8_t *)record,
-                    .d = (const float *)(const void *)(record + l->d_off),
-                    .sum = (const float *)(const void *)(record + l->sum_off),
-                    .init = (const int32_t *)(const void *)(record + l->init_off)};
-}
-
 TN_INLINE __m256i load_i8(const void *p)
 {
     return _mm256_loadu_si256(p);
+}
+
+TN_INLINE __m256 load_subs(const uint8_t *p)
+{
+    return _mm256_loadu_ps((const float *)(const void *)p);
 }
 
 TN_INLINE __m256i load_2x16(const uint8_t *p, int stride)

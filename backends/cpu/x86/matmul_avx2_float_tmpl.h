@@ -27,6 +27,7 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
         for (int t = 0; t < n_x; t++) acc[t][0] = acc[t][1] = acc[t][2] = acc[t][3] = _mm256_setzero_ps();
         int64_t i = 0;
         for (; i + 32 <= k; i += 32) {
+            TN_MATMUL_PREFETCH(w + i * SIZE, 32 * SIZE);
             TN_MATMUL_UNROLL
             for (int j = 0; j < 4; j++) {
                 __m256 v = CAT(load, TYPE)(w, i + 8 * j);

@@ -70,7 +70,7 @@ TN_INLINE void q2_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_4_min_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m256i *u)
@@ -100,7 +100,7 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_4_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 // 128 bytes: low nibbles of each 32, then their high nibbles.
@@ -119,18 +119,20 @@ TN_INLINE void q4_k_unpack(const uint8_t *w, __m256i *u)
     unpack_nibbles(w + 16, u);
 }
 
-// d, dmin f16, then eight 6-bit scales and minima in 12 bytes: first four pairs plain, the others in
-// nibbles with their upper two bits above the first four.
+// d, dmin f16, then eight 6-bit scales and minima in 12 bytes, as 32-bit words a, b, c: bytes of a and b hold
+// the first four scales and minima, nibbles of c the others, whose upper two bits lie above in a and b.
 TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 {
-    uint32_t a = tn_load_u32(w + 4), b = tn_load_u32(w + 8), c = tn_load_u32(w + 12);
-    uint32_t scale_high = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
-    uint32_t min_high = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    uint64_t scales = (a & 0x3f3f3f3fu) | (uint64_t)scale_high << 32;
-    uint64_t mins = (b & 0x3f3f3f3fu) | (uint64_t)min_high << 32;
-    __m256 dmin = _mm256_sub_ps(_mm256_setzero_ps(), load_f16_all(w + 2));
-    *scale = scale_i8(_mm_cvtsi64_si128((long long)scales), load_f16_all(w));
-    *min = scale_i8(_mm_cvtsi64_si128((long long)mins), dmin);
+    const __m128i low_mask = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i high_mask = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    __m128i v = _mm_loadu_si128((const void *)w);
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xed), _mm_setr_epi32(0, 0, 0, 4)); // a, c, b, c
+    low = _mm_and_si128(low, low_mask);
+    __m128i high = _mm_and_si128(_mm_srli_epi32(_mm_shuffle_epi32(v, 0x94), 2), high_mask); // -, a, -, b
+    __m128i s = _mm_or_si128(low, high);
+    __m128 d = _mm_cvtph_ps(_mm_xor_si128(v, _mm_cvtsi32_si128((int)0x80000000u))); // d, -dmin
+    *scale = scale_i8(s, _mm256_broadcastss_ps(d));
+    *min = scale_i8(_mm_unpackhi_epi64(s, s), _mm256_broadcastss_ps(_mm_movehdup_ps(d)));
 }
 
 #define TYPE q4_k
@@ -144,7 +146,7 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_steps_8_min_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
@@ -165,7 +167,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_steps_4_min_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q6_k_unpack(const uint8_t *w, __m256i *u)
@@ -199,7 +201,7 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_2_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m256i *u)
@@ -233,5 +235,5 @@ TN_INLINE void iq4_xs_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"

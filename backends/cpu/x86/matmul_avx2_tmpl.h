@@ -24,7 +24,7 @@
 #define CAT(a, b) CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
-TN_INLINE __m256i NAME(dot)(const __m256i *u, const int8_t *q, const int32_t *init)
+TN_INLINE __m256i NAME(dot)(const __m256i *u, const uint8_t *q, const uint8_t *init)
 {
     const __m256i ones = _mm256_set1_epi16(1);
     if (SIGNED) {
@@ -40,48 +40,52 @@ TN_INLINE __m256i NAME(dot)(const __m256i *u, const int8_t *q, const int32_t *in
     return BIAS ? _mm256_add_epi32(dot, load_i8(init)) : dot;
 }
 
-TN_INLINE void NAME(rows_group)(const uint8_t *w, const rows_x *x, int64_t g, int n_x, __m256 *acc, __m256 *acc_min)
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int64_t g,
+                                int n_x, __m256 *acc, __m256 *acc_min)
 {
     enum { N_SUB = TN_MATMUL_GROUP / SUB };
+    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * N_SUB * 4;
+    const size_t init_at = l->init_off + (size_t)g * (TN_MATMUL_GROUP / CHAIN);
     __m256i u[8];
     __m256 scale[N_SUB / 8], min[N_SUB / 8];
     NAME(scales)(w, scale, min);
     NAME(unpack)(w, u);
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
-        const int8_t *q = x[t].q + g * TN_MATMUL_GROUP;
-        const int32_t *init = x[t].init + g * (TN_MATMUL_GROUP / 4 / CHAIN);
         __m256 s[N_SUB / 8];
         TN_MATMUL_UNROLL
         for (int i = 0; i < N_SUB / 8; i++) {
-            s[i] = _mm256_mul_ps(scale[i], _mm256_loadu_ps(x[t].d + g * N_SUB + 8 * i));
-            if (HAS_MIN) *acc_min = _mm256_fmadd_ps(min[i], _mm256_loadu_ps(x[t].sum + g * N_SUB + 8 * i), *acc_min);
+            s[i] = _mm256_mul_ps(scale[i], load_subs(x[t] + l->d_off + subs_at + 32 * i));
+            if (HAS_MIN)
+                acc_min[t] = _mm256_fmadd_ps(min[i], load_subs(x[t] + l->sum_off + subs_at + 32 * i), acc_min[t]);
         }
         TN_MATMUL_UNROLL
         for (int c = 0; c < 8 / CHAIN; c++) {
-            __m256i dot = NAME(dot)(u + c * CHAIN, q + c * CHAIN * 32, init + c * 8);
+            __m256i dot = NAME(dot)(u + c * CHAIN, x[t] + q_at + c * CHAIN * 32, x[t] + init_at + c * 32);
             acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), LANES(s, c), acc[t]);
         }
-        acc_min++;
     }
 }
 
 TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 {
-    rows_x x[TN_MATMUL_ROWS_X];
-    for (int t = 0; t < n_x; t++) x[t] = rows_x_get(a->layout, a->x[t]);
-    int64_t n_groups = a->layout->k / TN_MATMUL_GROUP;
-    int64_t tail = a->layout->k % TN_MATMUL_GROUP;
+    const uint8_t *x[TN_MATMUL_ROWS_X];
+    const tn_matmul_layout l = *a->layout;
+    for (int t = 0; t < n_x; t++) x[t] = a->x[t];
+    int64_t n_groups = l.k / TN_MATMUL_GROUP, tail = l.k % TN_MATMUL_GROUP;
     for (int64_t r = 0; r < a->n_rows; r++) {
         const uint8_t *w = a->w + r * a->w_stride;
         __m256 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm256_setzero_ps();
-        for (int64_t g = 0; g < n_groups; g++) NAME(rows_group)(w + g * GROUP_SIZE, x, g, n_x, acc, acc_min);
+        for (int64_t g = 0; g < n_groups; g++) {
+            TN_MATMUL_PREFETCH(w + g * GROUP_SIZE, GROUP_SIZE);
+            NAME(rows_group)(w + g * GROUP_SIZE, x, &l, g, n_x, acc, acc_min);
+        }
         if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
             uint8_t padded[GROUP_SIZE] = {0};
             memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
-            NAME(rows_group)(padded, x, n_groups, n_x, acc, acc_min);
+            NAME(rows_group)(padded, x, &l, n_groups, n_x, acc, acc_min);
         }
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++)

@@ -14,62 +14,76 @@
 
 enum { PASS_X = 6 }; // rows of x per pass
 
+// One pass; where to read in the records x advances with the sub-blocks.
 typedef struct pass {
     const uint8_t *q;
     const float *scale, *min;
-    rows_x x[PASS_X]; // at the start of the tile
+    const uint8_t *x[PASS_X];
+    size_t q_at, d_at, sum_at, init_at;
     float *acc;
     int64_t n_sub; // sub-blocks of 16 or 32
     bool first;
 } pass;
 
-TN_INLINE __m512i broadcast_4(const int8_t *p)
+TN_INLINE __m512i broadcast_4(const uint8_t *p)
 {
     return _mm512_set1_epi32((int)tn_load_u32(p));
 }
 
-// dot[2][n_x] of sub-block s.
-TN_INLINE void dot_sub(const pass *p, int64_t s, int n_x, int sub, __m512i (*dot)[PASS_X])
+TN_INLINE __m512 broadcast_f32(const uint8_t *p)
+{
+    return _mm512_set1_ps(*(const float *)(const void *)p);
+}
+
+// dot[2][n_x] of one sub-block at q; x: where its elements and its init are.
+TN_INLINE void dot_sub(const uint8_t *q, const uint8_t *const *x, size_t q_at, size_t init_at, int n_x, int sub,
+                       __m512i (*dot)[PASS_X])
 {
     TN_MATMUL_UNROLL
-    for (int t = 0; t < n_x; t++) dot[0][t] = dot[1][t] = _mm512_set1_epi32(p->x[t].init[s]);
+    for (int t = 0; t < n_x; t++) dot[0][t] = dot[1][t] = broadcast_4(x[t] + init_at);
     TN_MATMUL_UNROLL
     for (int j = 0; j < sub / 4; j++) {
-        const uint8_t *q = p->q + (s * (sub / 4) + j) * TILE_STEP;
-        __m512i a = _mm512_load_si512(q), b = _mm512_load_si512(q + 64);
+        __m512i a = _mm512_load_si512(q + j * TILE_STEP), b = _mm512_load_si512(q + j * TILE_STEP + 64);
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {
-            __m512i x = broadcast_4(p->x[t].q + s * sub + 4 * j);
-            dot[0][t] = _mm512_dpbusd_epi32(dot[0][t], a, x);
-            dot[1][t] = _mm512_dpbusd_epi32(dot[1][t], b, x);
+            __m512i v = broadcast_4(x[t] + q_at + 4 * j);
+            dot[0][t] = _mm512_dpbusd_epi32(dot[0][t], a, v);
+            dot[1][t] = _mm512_dpbusd_epi32(dot[1][t], b, v);
         }
     }
 }
 
 TN_INLINE void tile_pass(const pass *p, int n_x, int sub, bool has_min)
 {
+    const uint8_t *x[PASS_X], *q = p->q;
     __m512 acc[2][PASS_X];
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
+        x[t] = p->x[t];
         acc[0][t] = p->first ? _mm512_setzero_ps() : _mm512_load_ps(p->acc + t * TN_MATMUL_TILE_ROWS);
         acc[1][t] = p->first ? _mm512_setzero_ps() : _mm512_load_ps(p->acc + t * TN_MATMUL_TILE_ROWS + 16);
     }
+    size_t q_at = p->q_at, d_at = p->d_at, sum_at = p->sum_at, init_at = p->init_at, step = 0;
     for (int64_t s = 0; s < p->n_sub; s++) {
         __m512i dot[2][PASS_X];
-        dot_sub(p, s, n_x, sub, dot);
+        dot_sub(q, x, q_at, init_at + step, n_x, sub, dot);
         TN_MATMUL_UNROLL
         for (int r = 0; r < 2; r++) {
             __m512 scale = _mm512_load_ps(p->scale + s * TN_MATMUL_TILE_ROWS + r * 16);
             TN_MATMUL_UNROLL
             for (int t = 0; t < n_x; t++) {
                 __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(dot[r][t]), scale);
-                acc[r][t] = _mm512_fmadd_ps(v, _mm512_set1_ps(p->x[t].d[s]), acc[r][t]);
+                acc[r][t] = _mm512_fmadd_ps(v, broadcast_f32(x[t] + d_at + step), acc[r][t]);
             }
             if (!has_min) continue;
             __m512 min = _mm512_load_ps(p->min + s * TN_MATMUL_TILE_ROWS + r * 16);
             TN_MATMUL_UNROLL
-            for (int t = 0; t < n_x; t++) acc[r][t] = _mm512_fmadd_ps(min, _mm512_set1_ps(p->x[t].sum[s]), acc[r][t]);
+            for (int t = 0; t < n_x; t++)
+                acc[r][t] = _mm512_fmadd_ps(min, broadcast_f32(x[t] + sum_at + step), acc[r][t]);
         }
+        q += sub / 4 * TILE_STEP;
+        q_at += (size_t)sub;
+        step += sizeof(float);
     }
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
@@ -81,14 +95,16 @@ TN_INLINE void tile_pass(const pass *p, int n_x, int sub, bool has_min)
 TN_INLINE void tile_passes(const tn_matmul_tile_args *a, int sub, bool has_min)
 {
     const tn_matmul_tile *t = a->tile;
+    const tn_matmul_layout *l = a->layout;
+    size_t subs_at = (size_t)(t->k0 / sub) * sizeof(float);
     pass p = {.q = t->q, .scale = t->scale, .min = t->min, .n_sub = t->n_k / sub, .first = a->first};
+    p.q_at = (size_t)t->k0;
+    p.d_at = l->d_off + subs_at;
+    p.sum_at = l->sum_off + subs_at;
+    p.init_at = l->init_off + subs_at;
     for (int64_t i = 0; i < a->n_x; i += PASS_X) {
         int64_t n = TN_MIN(a->n_x - i, PASS_X);
-        for (int64_t j = 0; j < n; j++) {
-            rows_x x = rows_x_get(a->layout, a->x[i + j]);
-            int64_t s = t->k0 / sub;
-            p.x[j] = (rows_x){.q = x.q + t->k0, .d = x.d + s, .sum = x.sum + s, .init = x.init + s};
-        }
+        for (int64_t j = 0; j < n; j++) p.x[j] = a->x[i + j];
         p.acc = a->acc + i * TN_MATMUL_TILE_ROWS;
         if (n == 6) tile_pass(&p, 6, sub, has_min);
         else if (n == 5) tile_pass(&p, 5, sub, has_min);

@@ -6,7 +6,7 @@
 #define TN_CPU_X86_MATMUL_AVX512VNNI_H
 
 #include "backends/cpu/matmul.h"
-#include "backends/cpu/x86/matmul_unroll.h"
+#include "backends/cpu/x86/matmul_loops.h"
 #include "core/fp16.h"
 
 #include <immintrin.h>
@@ -55,25 +55,11 @@ TN_INLINE __m512i lanes_planes(int c)
     return lanes_of_4(2 * c, 2 * c + 1, 8 + 2 * c, 9 + 2 * c);
 }
 
-typedef struct rows_x {
-    const int8_t *q;
-    const float *d, *sum;
-    const int32_t *init;
-} rows_x;
-
-TN_INLINE rows_x rows_x_get(const tn_matmul_layout *l, const uint8_t *record)
+// Values of the sub-blocks of a group, zeros above.
+TN_INLINE __m512 load_subs(const uint8_t *p, int sub)
 {
-    return (rows_x){.q = (const int8_t *)record,
-                    .d = (const float *)(const void *)(record + l->d_off),
-                    .sum = (const float *)(const void *)(record + l->sum_off),
-                    .init = (const int32_t *)(const void *)(record + l->init_off)};
-}
-
-// Values of the sub-blocks of group g, zeros above.
-TN_INLINE __m512 load_subs(const float *p, int64_t g, int sub)
-{
-    if (sub == 16) return _mm512_loadu_ps(p + g * 16);
-    return _mm512_zextps256_ps512(_mm256_loadu_ps(p + g * 8));
+    if (sub == 16) return _mm512_loadu_ps(p);
+    return _mm512_zextps256_ps512(_mm256_loadu_ps((const float *)(const void *)p));
 }
 
 // 4 x 16 bytes at a stride.

@@ -52,7 +52,7 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_planes
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
@@ -84,7 +84,7 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_planes
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
@@ -101,20 +101,21 @@ TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
     unpack_nibbles(w + 16, u);
 }
 
-// d, dmin f16, then eight 6-bit scales and minima in 12 bytes: first four pairs plain, the others in
-// nibbles with their upper two bits above the first four.
+// d, dmin f16, then eight 6-bit scales and minima in 12 bytes, as 32-bit words a, b, c: bytes of a and b hold
+// the first four scales and minima, nibbles of c the others, whose upper two bits lie above in a and b.
 TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 {
-    uint32_t a = tn_load_u32(w + 4), b = tn_load_u32(w + 8), c = tn_load_u32(w + 12);
-    uint32_t scale_high = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
-    uint32_t min_high = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    uint64_t scales = (a & 0x3f3f3f3fu) | (uint64_t)scale_high << 32;
-    uint64_t mins = (b & 0x3f3f3f3fu) | (uint64_t)min_high << 32;
-    __m512 d = _mm512_castps128_ps512(_mm_cvtph_ps(_mm_cvtsi32_si128((int)(tn_load_u32(w) ^ 0x80000000u))));
-    d = _mm512_permutexvar_ps(lanes_of_2(0, 1), d); // d, then -dmin
-    __m512 v = scale_i8(_mm_set_epi64x((long long)mins, (long long)scales), d);
-    *min = _mm512_zextps256_ps512(_mm512_extractf32x8_ps(v, 1));
-    return _mm512_zextps256_ps512(_mm512_castps512_ps256(v));
+    const __m128i low_mask = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i high_mask = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    __m128i v = _mm_loadu_si128((const void *)w);
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xed), _mm_setr_epi32(0, 0, 0, 4)); // a, c, b, c
+    low = _mm_and_si128(low, low_mask);
+    __m128i high = _mm_and_si128(_mm_srli_epi32(_mm_shuffle_epi32(v, 0x94), 2), high_mask); // -, a, -, b
+    v = _mm_xor_si128(v, _mm_cvtsi32_si128((int)0x80000000u));
+    __m512 d = _mm512_permutexvar_ps(lanes_of_2(0, 1), _mm512_castps128_ps512(_mm_cvtph_ps(v))); // d, then -dmin
+    __m512 s = scale_i8(_mm_or_si128(low, high), d);
+    *min = _mm512_zextps256_ps512(_mm512_extractf32x8_ps(s, 1));
+    return _mm512_zextps256_ps512(_mm512_castps512_ps256(s));
 }
 
 #define TYPE q4_k
@@ -126,7 +127,7 @@ TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_pairs
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
@@ -151,7 +152,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 #define LANES lanes_pairs
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
@@ -187,7 +188,7 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
@@ -220,5 +221,5 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 8
+#define ROWS_X_MAX 4
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

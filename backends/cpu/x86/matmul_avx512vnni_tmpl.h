@@ -22,34 +22,37 @@
 #define CAT(a, b) CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
-TN_INLINE void NAME(rows_group)(const uint8_t *w, const rows_x *x, int64_t g, int n_x, __m512 *acc, __m512 *acc_min)
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int64_t g,
+                                int n_x, __m512 *acc, __m512 *acc_min)
 {
+    enum { SUBS_SIZE = TN_MATMUL_GROUP / SUB * 4 };
+    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * SUBS_SIZE;
+    const size_t init_at = l->init_off + (size_t)g * (TN_MATMUL_GROUP / CHAIN);
     __m512i u[4];
     __m512 min = _mm512_setzero_ps(), scale = NAME(scales)(w, &min);
     NAME(unpack)(w, u);
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
-        const int8_t *q = x[t].q + g * TN_MATMUL_GROUP;
-        const int32_t *init = x[t].init + g * (TN_MATMUL_GROUP / 4 / CHAIN);
-        __m512 s = _mm512_mul_ps(scale, load_subs(x[t].d, g, SUB));
+        __m512 s = _mm512_mul_ps(scale, load_subs(x[t] + l->d_off + subs_at, SUB));
         TN_MATMUL_UNROLL
         for (int c = 0; c < 4 / CHAIN; c++) {
-            __m512i dot = BIAS ? _mm512_load_si512(init + c * 16) : _mm512_setzero_si512();
-            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q + c * CHAIN * 64));
-            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + c * 128 + 64));
+            const uint8_t *q = x[t] + q_at + c * CHAIN * 64;
+            __m512i dot = BIAS ? _mm512_load_si512(x[t] + init_at + c * 64) : _mm512_setzero_si512();
+            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q));
+            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + 64));
             __m512 lanes = _mm512_permutexvar_ps(LANES(c), s);
             acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), lanes, acc[t]);
         }
-        if (HAS_MIN) acc_min[t] = _mm512_fmadd_ps(min, load_subs(x[t].sum, g, SUB), acc_min[t]);
+        if (HAS_MIN) acc_min[t] = _mm512_fmadd_ps(min, load_subs(x[t] + l->sum_off + subs_at, SUB), acc_min[t]);
     }
 }
 
 TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 {
-    rows_x x[TN_MATMUL_ROWS_X];
-    for (int t = 0; t < n_x; t++) x[t] = rows_x_get(a->layout, a->x[t]);
-    int64_t n_groups = a->layout->k / TN_MATMUL_GROUP;
-    int64_t tail = a->layout->k % TN_MATMUL_GROUP;
+    const uint8_t *x[TN_MATMUL_ROWS_X];
+    const tn_matmul_layout l = *a->layout;
+    for (int t = 0; t < n_x; t++) x[t] = a->x[t];
+    int64_t n_groups = l.k / TN_MATMUL_GROUP, tail = l.k % TN_MATMUL_GROUP;
     for (int64_t r = 0; r < a->n_rows; r++) {
         const uint8_t *w = a->w + r * a->w_stride;
         __m512 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
@@ -57,12 +60,12 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
         for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm512_setzero_ps();
         for (int64_t g = 0; g < n_groups; g++) {
             TN_MATMUL_PREFETCH(w + g * GROUP_SIZE, GROUP_SIZE);
-            NAME(rows_group)(w + g * GROUP_SIZE, x, g, n_x, acc, acc_min);
+            NAME(rows_group)(w + g * GROUP_SIZE, x, &l, g, n_x, acc, acc_min);
         }
         if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
             uint8_t padded[GROUP_SIZE] = {0};
             memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
-            NAME(rows_group)(padded, x, n_groups, n_x, acc, acc_min);
+            NAME(rows_group)(padded, x, &l, n_groups, n_x, acc, acc_min);
         }
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {

@@ -12,9 +12,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define VEC_N 8
-#define VEC_NAME(base) tn_##base##_avx2
-#define VEC_ROWS 6
+#define VEC_N           8
+#define VEC_NAME(base)  tn_##base##_avx2
+#define VEC_ROWS        6
 #define VEC_REP_ROWS(F) F(0) F(1) F(2) F(3) F(4) F(5)
 
 typedef __m256 vf;

@@ -12,9 +12,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define VEC_N 16
-#define VEC_NAME(base) tn_##base##_avx512
-#define VEC_ROWS 12
+#define VEC_N           16
+#define VEC_NAME(base)  tn_##base##_avx512
+#define VEC_ROWS        12
 #define VEC_REP_ROWS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
 
 typedef __m512 vf;
@@ -36,8 +36,8 @@ TN_INLINE vf vf_zero(void)
 
 TN_INLINE vf vf_iota(void)
 {
-    return _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f, 11.0f, 12.0f, 13.0f,
-                          14.0f, 15.0f);
+    return _mm512_setr_ps(0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f, 11.0f, 12.0f,
+                          13.0f, 14.0f, 15.0f);
 }
 
 TN_INLINE __mmask16 vec_first(int64_t n)

@@ -26,6 +26,7 @@ typedef struct tn_model_config {
     tn_device *device;        // where the weights go; NULL (default): the first real device
     const char *pre;          // overrides the pre-tokenizer named in the file; NULL (default): as the file says
     int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
+    int32_t tokenizer_only;   // non-zero: any architecture, also files without tensors; only text.h works
     int32_t check_tensors;    // non-zero: read and check every value first; default 0
     tn_progress_fn progress;  // default NULL
     void *progress_user;
@@ -34,7 +35,7 @@ TN_API void tn_model_config_default(tn_model_config *cfg);
 
 // Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
-// contradict each other), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED.
+// contradict each other), TN_ERR_ARG (cfg->pre is not known), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED.
 TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg, tn_model **out);
 TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
@@ -48,6 +49,7 @@ typedef struct tn_model_info {
     int32_t has_tokenizer;
     int32_t is_encoder;       // gives embeddings, not text
     uint64_t n_params;
+    uint64_t n_active_params;    // that one decoded token multiplies with
     uint64_t weight_size;     // bytes of all tensors
     uint64_t active_weight_size; // bytes that one decoded token reads
     uint64_t file_size;

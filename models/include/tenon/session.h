@@ -84,7 +84,8 @@ TN_API void tn_session_cancel(tn_session *session, int32_t on);
 
 // Times of the steps of the last eval, for profiles. on = 1 starts recording.
 TN_API void tn_session_profile(tn_session *session, int32_t on);
-// Step i of the plan used last: op, kernel and value name, nanoseconds since recording began. Returns 0
+// Step i of the plan used last: op, kernel, value name, and its time summed over the evals since recording
+// was switched on (or this plan came into use). Returns 0
 // past the end.
 typedef struct tn_step_time {
     const char *op, *kernel, *name;

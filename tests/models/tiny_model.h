@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Models of a few hundred kilobytes in the shape of real architectures, made in memory. A tiny_file lists the keys
+// and tensors first, so that a test can damage them before the file is written.
+#ifndef TN_TESTS_MODELS_TINY_MODEL_H
+#define TN_TESTS_MODELS_TINY_MODEL_H
+
+#include "models/model.h"
+#include "ops/quant.h"
+#include "tests/unit/counting.h"
+#include "tests/unit/tiny_vocab.h"
+
+#include <math.h>
+
+typedef struct tiny_shape {
+    const char *arch;
+    int32_t n_layers, n_embd, n_heads, n_kv, head_dim, n_ff, n_ctx;
+    int32_t n_experts, n_used, n_ff_expert; // 0: dense
+    tn_dtype dtype;                         // of matrices: F32, Q8_0, ..; vectors are F32
+    bool tokenizer;
+} tiny_shape;
+
+// n_vocab is that of tiny_spm, with and without the tokenizer.
+enum { TINY_MODEL_VOCAB = 276 };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_ARCHS };
+
+// clang-format off
+static const tiny_shape tiny_shapes[TINY_ARCHS] = {
+    /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type, tokenizer */
+    [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
+    [TINY_QWEN3MOE] = {"qwen3moe", 2, 64, 4, 2, 32,  96, 512, 8, 2, 32, TN_TYPE_F32, false},
+    [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false},
+    [TINY_GEMMA3]   = {"gemma3",   7, 64, 4, 1, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
+    [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
+};
+// clang-format on
+
+typedef struct tiny_key {
+    char name[64];
+    int32_t type; // TN_GGUF_U32, F32, BOOL, STRING, ARRAY
+    uint32_t u32;
+    float f32;
+    const char *text;
+    int32_t elem_type; // of arrays
+    const void *elems;
+    uint64_t count;
+} tiny_key;
+
+typedef struct tiny_tensor {
+    char name[64];
+    tn_dtype dtype;
+    int32_t n_dims;
+    int64_t ne[TN_MAX_DIMS]; // outermost first
+} tiny_tensor;
+
+typedef struct tiny_file {
+    tiny_shape shape;
+    int32_t n_keys, n_tensors;
+    tiny_key keys[32];
+    tiny_tensor tensors[128];
+} tiny_file;
+
+// --- description -----------------------------------------------------------------------------------
+
+// Key "<arch>.<name>", or `name` itself when it has a namespace of its own.
+static inline tiny_key *tiny_key_at(tiny_file *f, const char *name)
+{
+    char full[64];
+    bool own = strncmp(name, "general.", 8) == 0 || strncmp(name, "tokenizer.", 10) == 0;
+    snprintf(full, sizeof full, "%s%s%s", own ? "" : f->shape.arch, own ? "" : ".", name);
+    for (int32_t i = 0; i < f->n_keys; i++)
+        if (strcmp(f->keys[i].name, full) == 0) return &f->keys[i];
+    if (f->n_keys == (int32_t)TN_COUNT(f->keys)) abort();
+    tiny_key *k = &f->keys[f->n_keys++];
+    *k = (tiny_key){.type = TN_GGUF_U32};
+    memcpy(k->name, full, sizeof full);
+    return k;
+}
+
+static inline void tiny_u32(tiny_file *f, const char *name, int64_t v)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    k->type = TN_GGUF_U32;
+    k->u32 = (uint32_t)v;
+}
+
+static inline void tiny_f32(tiny_file *f, const char *name, float v)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    k->type = TN_GGUF_F32;
+    k->f32 = v;
+}
+
+static inline void tiny_str(tiny_file *f, const char *name, const char *v)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    k->type = TN_GGUF_STRING;
+    k->text = v;
+}
+
+static inline void tiny_array(tiny_file *f, const char *name, int32_t elem_type, const void *elems, uint64_t n)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    k->type = TN_GGUF_ARRAY;
+    k->elem_type = elem_type;
+    k->elems = elems;
+    k->count = n;
+}
+
+static inline void tiny_drop_key(tiny_file *f, const char *name)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    *k = f->keys[--f->n_keys];
+}
+
+static inline tiny_tensor *tiny_tensor_at(tiny_file *f, const char *name)
+{
+    for (int32_t i = 0; i < f->n_tensors; i++)
+        if (strcmp(f->tensors[i].name, name) == 0) return &f->tensors[i];
+    abort();
+}
+
+static inline void tiny_drop_tensor(tiny_file *f, const char *name)
+{
+    tiny_tensor *t = tiny_tensor_at(f, name);
+    *t = f->tensors[--f->n_tensors];
+}
+
+// layer < 0: a tensor of the whole model. Dimensions of 0 are not there.
+static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name, int64_t d0, int64_t d1, int64_t d2)
+{
+    if (f->n_tensors == (int32_t)TN_COUNT(f->tensors)) abort();
+    tiny_tensor *t = &f->tensors[f->n_tensors++];
+    *t = (tiny_tensor){.n_dims = 1 + (d1 > 0) + (d2 > 0), .ne = {d0, d1, d2}};
+    // The router stays F32 in quantised files too.
+    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 ? TN_TYPE_F32 : f->shape.dtype;
+    if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
+    else snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
+}
+
+static inline void tiny_describe_keys(tiny_file *f)
+{
+    const tiny_shape *s = &f->shape;
+    bool gpt2 = strcmp(s->arch, "gpt2") == 0, gemma3 = strcmp(s->arch, "gemma3") == 0;
+    tiny_str(f, "general.architecture", s->arch);
+    tiny_str(f, "general.name", "tiny");
+    tiny_u32(f, "vocab_size", TINY_MODEL_VOCAB);
+    tiny_u32(f, "context_length", s->n_ctx);
+    tiny_u32(f, "embedding_length", s->n_embd);
+    tiny_u32(f, "block_count", s->n_layers);
+    tiny_u32(f, "feed_forward_length", s->n_ff);
+    tiny_u32(f, "attention.head_count", s->n_heads);
+    tiny_f32(f, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5f);
+    if (gpt2) return;
+    tiny_u32(f, "attention.head_count_kv", s->n_kv);
+    tiny_u32(f, "attention.key_length", s->head_dim);
+    tiny_u32(f, "attention.value_length", s->head_dim);
+    tiny_u32(f, "rope.dimension_count", s->head_dim);
+    tiny_f32(f, "rope.freq_base", 10000.0f);
+    if (gemma3) tiny_u32(f, "attention.sliding_window", 24);
+    if (s->n_experts > 0) {
+        tiny_u32(f, "expert_count", s->n_experts);
+        tiny_u32(f, "expert_used_count", s->n_used);
+        tiny_u32(f, "expert_feed_forward_length", s->n_ff_expert);
+    }
+}
+
+static inline void tiny_describe_attention(tiny_file *f, int32_t i)
+{
+    const tiny_shape *s = &f->shape;
+    int64_t q = (int64_t)s->n_heads * s->head_dim, kv = (int64_t)s->n_kv * s->head_dim;
+    bool gpt2 = strcmp(s->arch, "gpt2") == 0, gemma3 = strcmp(s->arch, "gemma3") == 0;
+    tiny_add_tensor(f, i, "attn_norm.weight", s->n_embd, 0, 0);
+    if (gpt2 || strcmp(s->arch, "phi3") == 0) {
+        tiny_add_tensor(f, i, "attn_qkv.weight", q + 2 * kv, s->n_embd, 0);
+    } else {
+        tiny_add_tensor(f, i, "attn_q.weight", q, s->n_embd, 0);
+        tiny_add_tensor(f, i, "attn_k.weight", kv, s->n_embd, 0);
+        tiny_add_tensor(f, i, "attn_v.weight", kv, s->n_embd, 0);
+    }
+    if (gemma3 || strcmp(s->arch, "qwen3moe") == 0) {
+        tiny_add_tensor(f, i, "attn_q_norm.weight", s->head_dim, 0, 0);
+        tiny_add_tensor(f, i, "attn_k_norm.weight", s->head_dim, 0, 0);
+    }
+    tiny_add_tensor(f, i, "attn_output.weight", s->n_embd, q, 0);
+    if (gemma3) tiny_add_tensor(f, i, "post_attention_norm.weight", s->n_embd, 0, 0);
+    if (!gpt2) return;
+    tiny_add_tensor(f, i, "attn_norm.bias", s->n_embd, 0, 0);
+    tiny_add_tensor(f, i, "attn_qkv.bias", q + 2 * kv, 0, 0);
+    tiny_add_tensor(f, i, "attn_output.bias", s->n_embd, 0, 0);
+}
+
+static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
+{
+    const tiny_shape *s = &f->shape;
+    bool gpt2 = strcmp(s->arch, "gpt2") == 0, phi3 = strcmp(s->arch, "phi3") == 0;
+    tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
+    if (s->n_experts > 0) {
+        tiny_add_tensor(f, i, "ffn_gate_inp.weight", s->n_experts, s->n_embd, 0);
+        tiny_add_tensor(f, i, "ffn_gate_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
+        tiny_add_tensor(f, i, "ffn_up_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
+        tiny_add_tensor(f, i, "ffn_down_exps.weight", s->n_experts, s->n_embd, s->n_ff_expert);
+        return;
+    }
+    if (!gpt2 && !phi3) tiny_add_tensor(f, i, "ffn_gate.weight", s->n_ff, s->n_embd, 0);
+    tiny_add_tensor(f, i, "ffn_up.weight", phi3 ? 2 * s->n_ff : s->n_ff, s->n_embd, 0);
+    tiny_add_tensor(f, i, "ffn_down.weight", s->n_embd, s->n_ff, 0);
+    if (strcmp(s->arch, "gemma3") == 0) tiny_add_tensor(f, i, "post_ffw_norm.weight", s->n_embd, 0, 0);
+    if (!gpt2) return;
+    tiny_add_tensor(f, i, "ffn_norm.bias", s->n_embd, 0, 0);
+    tiny_add_tensor(f, i, "ffn_up.bias", s->n_ff, 0, 0);
+    tiny_add_tensor(f, i, "ffn_down.bias", s->n_embd, 0, 0);
+}
+
+static inline void tiny_describe(const tiny_shape *shape, tiny_file *f)
+{
+    *f = (tiny_file){.shape = *shape};
+    bool gpt2 = strcmp(shape->arch, "gpt2") == 0;
+    tiny_describe_keys(f);
+    tiny_add_tensor(f, -1, "token_embd.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
+    tiny_add_tensor(f, -1, "output_norm.weight", shape->n_embd, 0, 0);
+    if (gpt2) tiny_add_tensor(f, -1, "output_norm.bias", shape->n_embd, 0, 0);
+    if (gpt2) tiny_add_tensor(f, -1, "position_embd.weight", shape->n_ctx, shape->n_embd, 0);
+    else if (strcmp(shape->arch, "gemma3") != 0) tiny_add_tensor(f, -1, "output.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
+    if (strcmp(shape->arch, "phi3") == 0) {
+        tiny_add_tensor(f, -1, "rope_factors_long.weight", shape->head_dim / 2, 0, 0);
+        tiny_add_tensor(f, -1, "rope_factors_short.weight", shape->head_dim / 2, 0, 0);
+    }
+    for (int32_t i = 0; i < shape->n_layers; i++) {
+        tiny_describe_attention(f, i);
+        tiny_describe_ffn(f, i);
+    }
+}
+
+// --- bytes -----------------------------------------------------------------------------------------
+
+static inline void tiny_put_key(tn_gguf_writer *w, const tiny_key *k)
+{
+    if (k->type == TN_GGUF_U32) tiny_must(tn_gguf_writer_put_u32(w, k->name, k->u32));
+    else if (k->type == TN_GGUF_F32) tiny_must(tn_gguf_writer_put_f32(w, k->name, k->f32));
+    else if (k->type == TN_GGUF_BOOL) tiny_must(tn_gguf_writer_put_bool(w, k->name, k->u32 != 0));
+    else if (k->type == TN_GGUF_STRING) tiny_must(tn_gguf_writer_put_str(w, k->name, k->text));
+    else tiny_must(tn_gguf_writer_put_array(w, k->name, k->elem_type, k->elems, k->count));
+}
+
+static inline void tiny_put_vocab(tn_gguf_writer *w)
+{
+    tiny_vocab *v = malloc(sizeof *v);
+    if (!v) abort();
+    tiny_spm(v);
+    if (v->n_tokens != TINY_MODEL_VOCAB) abort();
+    tiny_must(tn_gguf_writer_put_str(w, "tokenizer.ggml.model", v->model));
+    tiny_must(tn_gguf_writer_put_strs(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens));
+    tiny_must(tn_gguf_writer_put_array(w, "tokenizer.ggml.scores", TN_GGUF_F32, v->scores, v->n_scores));
+    tiny_must(tn_gguf_writer_put_array(w, "tokenizer.ggml.token_type", TN_GGUF_I32, v->types, v->n_types));
+    free(v);
+}
+
+// Values that keep activations near 1: norms around 1, matrices with a deviation of about 1 / sqrt(columns).
+static inline void tiny_fill(const tiny_tensor *t, void *place)
+{
+    uint32_t state = 1;
+    int64_t n = 1, n_in = t->ne[t->n_dims - 1];
+    for (const char *p = t->name; *p; p++) state = state * 31 + (uint32_t)*p;
+    for (int32_t d = 0; d < t->n_dims; d++) n *= t->ne[d];
+    bool norm = t->n_dims == 1 && !strstr(t->name, ".bias"), table = strstr(t->name, "_embd.") != NULL;
+    float middle = norm ? 1.0f : 0.0f, size = t->n_dims == 1 ? 0.1f : table ? 1.0f : 1.7f / sqrtf((float)n_in);
+    float *row = malloc((size_t)n * sizeof *row);
+    if (!row) abort();
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u; // Numerical Recipes, 3rd edition, section 7.1
+        row[i] = middle + size * ((float)(state >> 8) / 8388608.0f - 1.0f);
+    }
+    tn_quant_fn from_f32 = tn_quant_info_get(t->dtype)->from_f32;
+    if (from_f32) from_f32(row, place, n, NULL); // else zeros
+    free(row);
+}
+
+// The file in memory of the context; freed by tn_free, or taken by tn_model_open_memory.
+static inline void *tiny_write(tn_context *ctx, const tiny_file *f, size_t *size)
+{
+    tn_gguf_writer *w;
+    void *data = NULL, *place;
+    tiny_must(tn_gguf_writer_open_memory(ctx, &w));
+    for (int32_t i = 0; i < f->n_keys; i++) tiny_put_key(w, &f->keys[i]);
+    if (f->shape.tokenizer) tiny_put_vocab(w);
+    for (int32_t i = 0; i < f->n_tensors; i++)
+        tiny_must(tn_gguf_writer_add_tensor(w, f->tensors[i].name, f->tensors[i].dtype, f->tensors[i].n_dims, f->tensors[i].ne));
+    tiny_must(tn_gguf_writer_begin(w));
+    for (int32_t i = 0; i < f->n_tensors; i++) {
+        tiny_must(tn_gguf_writer_place(w, i, &place));
+        tiny_fill(&f->tensors[i], place);
+    }
+    tiny_must(tn_gguf_writer_commit(&w, &data, size));
+    return data;
+}
+
+static inline tn_model *tiny_model_open(tn_context *ctx, const tiny_shape *shape)
+{
+    tiny_file *f = malloc(sizeof *f);
+    tn_model *model = NULL;
+    size_t size;
+    if (!f) abort();
+    tiny_describe(shape, f);
+    void *data = tiny_write(ctx, f, &size);
+    free(f);
+    tiny_must(tn_model_open_memory(ctx, data, size, "tiny", NULL, &model));
+    return model;
+}
+
+#endif
