@@ -22,6 +22,12 @@ static const char *shape_text(int32_t n_dims, const int64_t *ne, char text[64])
     return text;
 }
 
+void tn_builder_refuse(tn_builder *b, tn_status status)
+{
+    b->status = b->g->status = status;
+    tn_context_error(b->model->ctx, b->g->error, sizeof b->g->error);
+}
+
 bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name)
 {
     char text[NAME_SIZE];
@@ -37,7 +43,7 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
     tn_context *ctx = b->model->ctx;
     int32_t i = tn_model_find_weight(b->model, text);
     if (i < 0) {
-        if (!(flags & TN_WEIGHT_OPTIONAL)) b->status = tn_fail(ctx, TN_ERR_MODEL, "tensor %s is missing", text);
+        if (!(flags & TN_WEIGHT_OPTIONAL)) tn_builder_refuse(b, tn_fail(ctx, TN_ERR_MODEL, "tensor %s is missing", text));
         return NULL;
     }
     const tn_weight *w = &b->model->weights[i];
@@ -45,8 +51,8 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
     bool fits = w->n_dims == n_dims;
     for (int32_t d = 0; d < n_dims && fits; d++) fits = wanted[d] == 0 || wanted[d] == w->ne[d];
     if (!fits) {
-        b->status = tn_fail(ctx, TN_ERR_MODEL, "tensor %s has shape [%s], must be [%s]", text,
-                            shape_text(w->n_dims, w->ne, have), shape_text(n_dims, wanted, want));
+        tn_builder_refuse(b, tn_fail(ctx, TN_ERR_MODEL, "tensor %s has shape [%s], must be [%s]", text,
+                                     shape_text(w->n_dims, w->ne, have), shape_text(n_dims, wanted, want)));
         return NULL;
     }
     if (!b->recorded[i]) b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, w->n_dims, w->ne);

@@ -24,6 +24,8 @@ typedef struct tn_builder {
 enum { TN_WEIGHT_OPTIONAL = 1 };
 tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
                              int64_t d0, int64_t d1, int64_t d2);
+// Keeps the failure and its message, also in the graph: later calls that miss an operand do not replace it.
+void tn_builder_refuse(tn_builder *b, tn_status status);
 bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".

@@ -42,6 +42,9 @@ static tn_tensor *embed(tn_builder *b)
     tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
     if (!(c->arch->flags & TN_ARCH_POSITIONS)) return x;
     tn_tensor *positions = tn_builder_weight(b, -1, "position_embd.weight", 0, 2, 0, c->n_embd, 0);
+    if (positions && tn_tensor_dim(positions, 0) < c->n_ctx_train)
+        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_MODEL, "position_embd.weight has %lld rows for a context of %d",
+                                     (long long)tn_tensor_dim(positions, 0), c->n_ctx_train));
     return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
 }
 
@@ -112,9 +115,10 @@ static tn_status record(tn_builder *b)
         x = c->parallel ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
     }
     head(b, x);
-    // A missing tensor made NULL operands: it is the cause, not what the graph says.
-    if (b->status != TN_OK) return b->status;
-    if (tn_graph_status(b->g) != TN_OK) return tn_fail(b->model->ctx, tn_graph_status(b->g), "%s", b->g->error);
+    tn_status status = tn_graph_status(b->g);
+    // Whatever does not fit here comes from the file.
+    if (status == TN_ERR_SHAPE || status == TN_ERR_TYPE || status == TN_ERR_ARG) status = TN_ERR_MODEL;
+    if (status != TN_OK) return tn_fail(b->model->ctx, status, "%s", b->g->error);
     return TN_OK;
 }
 

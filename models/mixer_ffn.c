@@ -24,7 +24,7 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     int64_t n_ff = c->layers[layer].n_ff, n_embd = c->n_embd;
     tn_tensor *y;
     if (b->status == TN_OK && n_ff < 1)
-        b->status = tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.feed_forward_length is missing", c->arch->name);
+        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.feed_forward_length is missing", c->arch->name));
     if (tn_builder_has(b, layer, "ffn_gate.weight")) {
         tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate", h, n_ff, n_embd);
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
@@ -44,6 +44,8 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
     const tn_config *c = b->c;
     tn_graph *g = b->g;
     int64_t n_embd = c->n_embd, n_ff = c->n_ff_expert, n = c->n_experts;
+    if (b->status == TN_OK && n < 1)
+        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.expert_count is missing", c->arch->name));
     tn_tensor *logits = tn_builder_linear(b, layer, "ffn_gate_inp", h, n, n_embd);
     tn_tensor *ids = tn_op_top_k(g, logits, NULL, &(tn_top_k_params){.k = c->n_experts_used});
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);

@@ -171,7 +171,7 @@ tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, 
     tn_session_config c;
     tn_session_config_default(&c);
     if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
-    c.n_ctx = WARM_UP + STEPS;
+    c.n_ctx = TN_MIN(WARM_UP + STEPS, model->config.n_ctx_train);
     c.n_batch = 1;
     tn_device *null_device = tn_context_device_by_name(model->ctx, "null");
     if (!null_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no null device");
@@ -183,9 +183,10 @@ tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, 
     for (int32_t i = 0; i < WARM_UP + STEPS && status == TN_OK; i++) {
         if (i == WARM_UP) start = tn_time_ns();
         tn_feed f = {0, 1, &token, TN_OUTPUT_LAST};
-        status = tn_session_eval(s, &f, 1);
+        if (tn_session_length(s, 0) == c.n_ctx) status = tn_session_truncate(s, 0, 0);
+        if (status == TN_OK) status = tn_session_eval(s, &f, 1);
     }
-    *ns_per_step = (double)(tn_time_ns() - start) / STEPS;
+    if (status == TN_OK) *ns_per_step = (double)(tn_time_ns() - start) / STEPS;
     tn_session_destroy(&s);
     return status;
 }

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_THREADS = 64, GUARD = 64, WORKING_SET = 640 << 20 };
+enum { MAX_THREADS = 64, GUARD = 64, WORKING_SET = 768 << 20 };
 
 struct tn_cpu_barrier {
     _Atomic int32_t arrived, phase;
@@ -463,7 +463,8 @@ static double time_product(const options *o, tn_step *s, uint8_t *w, size_t copy
 static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k, uint8_t *w, size_t w_size, double read_rate)
 {
     size_t size = tn_dtype_row_size(type, k) * (size_t)n;
-    int copies = (int)TN_MAX(w_size / size, 1);
+    if (size > w_size) return;
+    int copies = (int)(w_size / size);
     fill_weights(type, w, n, k);
     for (int c = 1; c < copies; c++) memcpy(w + (size_t)c * size, w, size);
     printf("%-7s %6lld x %-5lld", tn_dtype_name(type), (long long)n, (long long)k);

@@ -39,6 +39,16 @@ static inline tn_graph *new_graph(tn_context *ctx)
     return g;
 }
 
+// Values of a graph that the test calls g.
+// clang-format off
+#define SHAPE(...)        (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define INPUT(name, ...)  tn_graph_input(g, name, TN_TYPE_F32, SHAPE(__VA_ARGS__))
+#define IDS(name, ...)    tn_graph_input(g, name, TN_TYPE_I32, SHAPE(__VA_ARGS__))
+#define WEIGHT(name, ...) tn_graph_weight(g, name, TN_TYPE_F32, SHAPE(__VA_ARGS__))
+#define NAMED(name, ...)  tn_graph_name(g, __VA_ARGS__, name)
+#define OUTPUT(name, ...) tn_graph_output(g, name, __VA_ARGS__)
+// clang-format on
+
 typedef struct run_args {
     const tn_plan_config *plan; // NULL: defaults
     const tn_binding *bound;    // weights and states
@@ -90,7 +100,8 @@ static inline void fill_value(const char *name, tn_dtype dtype, void *data, size
     }
 }
 
-// Runs a plan with those values; results one after another into out, at most `room` floats. Gives their count.
+// Runs a plan with those values; results one after another into out, at most `room` floats. Gives their
+// count.
 static inline tn_status evaluate_plan(tn_plan *plan, float *out, size_t room, size_t *n_out)
 {
     tn_binding *bound = calloc((size_t)plan->n_bound + 1, sizeof *bound);
@@ -125,7 +136,8 @@ static inline tn_status evaluate_plan(tn_plan *plan, float *out, size_t room, si
     return status;
 }
 
-static inline tn_status evaluate(const tn_graph *g, const tn_plan_config *cfg, float *out, size_t room, size_t *n_out)
+static inline tn_status evaluate(const tn_graph *g, const tn_plan_config *cfg, float *out, size_t room,
+                                 size_t *n_out)
 {
     tn_plan *plan = NULL;
     tn_status status = tn_plan_create(g, cfg, &plan);
@@ -148,6 +160,16 @@ static inline double deviation(const float *a, const float *b, size_t n)
 }
 
 // --- plans -----------------------------------------------------------------------------------------
+
+static inline tn_plan *compile_plan(const tn_graph *graph, int32_t fusion)
+{
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    cfg.fusion = fusion;
+    tn_plan *plan = NULL;
+    if (!TEST_CHECK_STATUS(tn_plan_create(graph, &cfg, &plan), TN_OK)) message_has(graph->ctx, "-");
+    return plan;
+}
 
 static inline int32_t count_steps(const tn_plan *plan, int32_t op)
 {
@@ -176,16 +198,19 @@ static inline const char *check_memory(const tn_plan *p)
     enum { UNIT = 64 }; // of the arena's alignment
     int32_t *owner[8] = {0};
     const char *wrong = NULL;
-    for (int32_t d = 0; d < p->n_devices && d < 8; d++) owner[d] = calloc(p->arena_size[d] / UNIT + 1, sizeof(int32_t));
+    for (int32_t d = 0; d < p->n_devices && d < 8; d++)
+        owner[d] = calloc(p->arena_size[d] / UNIT + 1, sizeof(int32_t));
     for (int32_t i = 0; i < p->graph->n_values && !wrong; i++) {
         const tn_place *a = &p->places[i];
         if (!a->in_arena) continue;
-        if (a->offset % UNIT || a->size % UNIT || a->offset + a->size > p->arena_size[a->device]) wrong = "a place leaves its arena";
+        if (a->offset % UNIT || a->size % UNIT || a->offset + a->size > p->arena_size[a->device])
+            wrong = "a place leaves its arena";
         if (a->size < tn_tensor_size(p->graph->values[i])) wrong = "a place is too small";
         for (int32_t k = 0; k < i; k++) {
             const tn_place *b = &p->places[k];
             bool meet = b->in_arena && a->device == b->device && a->first <= b->last && b->first <= a->last;
-            if (meet && a->offset < b->offset + b->size && b->offset < a->offset + a->size) wrong = "two live places overlap";
+            if (meet && a->offset < b->offset + b->size && b->offset < a->offset + a->size)
+                wrong = "two live places overlap";
         }
     }
     for (int32_t i = 0; i < p->n_steps && !wrong; i++) {
@@ -194,7 +219,8 @@ static inline const char *check_memory(const tn_plan *p)
             int32_t root = s->src[k].root;
             if (root < 0 || !p->places[root].in_arena) continue;
             const tn_place *a = &p->places[root];
-            if (owner[a->device][(a->offset + s->src[k].offset) / UNIT] != root + 1) wrong = "a source was overwritten";
+            if (owner[a->device][(a->offset + s->src[k].offset) / UNIT] != root + 1)
+                wrong = "a source was overwritten";
             for (size_t at = a->offset; at < a->offset + a->size; at += UNIT)
                 if (owner[a->device][at / UNIT] != root + 1) wrong = "a source was overwritten";
             bool shares = (tn_op_info_get(s->step.op)->flags & TN_OP_INPLACE) != 0 && k == 0;

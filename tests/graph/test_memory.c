@@ -13,16 +13,6 @@
 static tn_context *ctx;
 static double worst_ratio; // of all models
 
-static tn_plan *compile(const tn_graph *graph, int32_t fusion)
-{
-    tn_plan_config cfg;
-    tn_plan_config_default(&cfg);
-    cfg.fusion = fusion;
-    tn_plan *plan = NULL;
-    if (!TEST_CHECK_STATUS(tn_plan_create(graph, &cfg, &plan), TN_OK)) message_has(ctx, "-");
-    return plan;
-}
-
 typedef struct model_plans {
     tn_model *model;
     const char *name;
@@ -32,19 +22,23 @@ typedef struct model_plans {
 
 static void check_model_plan(model_plans *m, tn_plan_key key)
 {
-    tn_decoder_setup setup = {.n_blocks = 16, .block_size = 64, .max_blocks = 8, .n_ctx = 256,
-                              .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
+    tn_decoder_setup setup = {.n_blocks = 16,
+                              .block_size = 64,
+                              .max_blocks = 8,
+                              .n_ctx = 256,
+                              .cache_type_k = TN_TYPE_F16,
+                              .cache_type_v = TN_TYPE_F16};
     tn_graph *graph = NULL;
     if (!TEST_CHECK_STATUS(tn_decoder_record(m->model, &setup, &key, &graph), TN_OK)) return;
     for (int32_t fusion = 0; fusion < 2; fusion++) {
-        tn_plan *plan = compile(graph, fusion);
+        tn_plan *plan = compile_plan(graph, fusion);
         const char *wrong = plan ? check_memory(plan) : "no plan";
         if (!TEST_CHECK(!wrong)) printf("    %s: %s\n", m->name, wrong);
         double ratio = plan ? (double)plan->info.arena_size / (double)plan->info.arena_bound : 9.0;
         if (ratio > m->worst) {
             m->worst = ratio;
-            snprintf(m->at, sizeof m->at, "%d tokens, %d sequences, %d outputs, fusion %d", key.n_tokens, key.n_seq,
-                     key.n_outputs, fusion);
+            snprintf(m->at, sizeof m->at, "%d tokens, %d sequences, %d outputs, fusion %d", key.n_tokens,
+                     key.n_seq, key.n_outputs, fusion);
         }
         tn_plan_unref(&plan);
     }
@@ -53,7 +47,8 @@ static void check_model_plan(model_plans *m, tn_plan_key key)
 
 static int32_t test_model_plans(const char *folder)
 {
-    static const tn_plan_key keys[] = {{1, 1, 1}, {7, 1, 1}, {64, 1, 1}, {64, 1, 64}, {512, 1, 0}, {4, 4, 4}, {40, 4, 3}};
+    static const tn_plan_key keys[] = {{1, 1, 1},   {7, 1, 1}, {64, 1, 1}, {64, 1, 64},
+                                       {512, 1, 0}, {4, 4, 4}, {40, 4, 3}};
     DIR *dir = folder ? opendir(folder) : NULL;
     int32_t n_models = 0, n_skipped = 0;
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
@@ -70,13 +65,15 @@ static int32_t test_model_plans(const char *folder)
         if (status == TN_ERR_MODEL || !TEST_CHECK_STATUS(status, TN_OK)) continue;
         model_plans m = {.model = model, .name = e->d_name};
         for (size_t i = 0; i < TN_COUNT(keys); i++) check_model_plan(&m, keys[i]);
-        if (!TEST_CHECK(m.worst <= 1.05)) printf("    %s: arena / lower bound %.3f at %s\n", m.name, m.worst, m.at);
+        if (!TEST_CHECK(m.worst <= 1.05))
+            printf("    %s: arena / lower bound %.3f at %s\n", m.name, m.worst, m.at);
         if (m.worst > worst_ratio) worst_ratio = m.worst;
         n_models++;
         tn_model_unref(&model);
     }
     if (dir) closedir(dir);
-    printf("%d models, %d of unknown architectures; arena / lower bound at most %.3f\n", n_models, n_skipped, worst_ratio);
+    printf("%d models, %d of unknown architectures; arena / lower bound at most %.3f\n", n_models, n_skipped,
+           worst_ratio);
     return n_models;
 }
 

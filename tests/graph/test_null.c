@@ -14,15 +14,20 @@ enum { N_TOKENS = 5 };
 
 static tn_graph *record_model(tn_model *model)
 {
-    tn_decoder_setup setup = {.n_blocks = 4, .block_size = 64, .max_blocks = 4, .n_ctx = 256,
-                              .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
+    tn_decoder_setup setup = {.n_blocks = 4,
+                              .block_size = 64,
+                              .max_blocks = 4,
+                              .n_ctx = 256,
+                              .cache_type_k = TN_TYPE_F16,
+                              .cache_type_v = TN_TYPE_F16};
     tn_plan_key key = {N_TOKENS, 1, 1};
     tn_graph *g = NULL;
     TEST_CHECK_STATUS(tn_decoder_record(model, &setup, &key, &g), TN_OK);
     return g;
 }
 
-// Weights are never read and states never written: the device may be given the same few bytes for all of them.
+// Weights are never read and states never written: the device may be given the same few bytes for all of
+// them.
 static tn_status bind_nothing(void *user, const char *name, const tn_view *view, tn_runner_binding *out)
 {
     TN_UNUSED(view);
@@ -69,7 +74,8 @@ static void test_arch(const tiny_shape *shape)
         cfg.devices = &null_device;
         cfg.n_devices = 1;
         TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
-        TEST_CHECK(plan && cpu && plan->info.n_recorded == cpu->info.n_recorded && plan->info.input_size == cpu->info.input_size);
+        TEST_CHECK(plan && cpu && plan->info.n_recorded == cpu->info.n_recorded &&
+                   plan->info.input_size == cpu->info.input_size);
         TEST_CHECK(plan && cpu && (fusion || plan->n_steps == cpu->n_steps));
         TEST_CHECK(plan && plan->info.scratch_size == 0 && count_steps(plan, TN_OP_transfer) == 0);
         for (int32_t i = 0; plan && i < plan->n_steps; i++)

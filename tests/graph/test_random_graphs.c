@@ -67,7 +67,7 @@ static tn_tensor *tame(maker *m, tn_tensor *x)
 
 static tn_tensor *make_unary(maker *m, tn_tensor *x)
 {
-    static const int32_t kinds[] = {TN_UNARY_AFFINE, TN_UNARY_SILU, TN_UNARY_GELU,  TN_UNARY_RELU,
+    static const int32_t kinds[] = {TN_UNARY_AFFINE, TN_UNARY_SILU, TN_UNARY_GELU,   TN_UNARY_RELU,
                                     TN_UNARY_TANH,   TN_UNARY_ABS,  TN_UNARY_SIGMOID};
     return tn_op_unary(m->g, x, &(tn_unary_params){kinds[dice(m, TN_COUNT(kinds))], 0.75f, 0.25f});
 }
@@ -76,7 +76,8 @@ static tn_tensor *make_binary(maker *m, tn_tensor *x)
 {
     int32_t kind = dice(m, 2) ? TN_BINARY_ADD : (int32_t)dice(m, TN_BINARY_MUL + 1);
     tn_tensor *y = dice(m, 4) ? partner(m, x) : weight(m, 0, width(x));
-    if (tn_tensor_n_dims(y) == 2 && dice(m, 4) == 0) return tn_op_binary(m->g, kind, tn_op_reduce(m->g, y, TN_REDUCE_MAX), x);
+    if (tn_tensor_n_dims(y) == 2 && dice(m, 4) == 0)
+        return tn_op_binary(m->g, kind, tn_op_reduce(m->g, y, TN_REDUCE_MAX), x);
     return tn_op_binary(m->g, kind, x, y);
 }
 
@@ -114,15 +115,24 @@ static tn_tensor *make_value(maker *m)
 {
     tn_tensor *x = any(m);
     switch (dice(m, 9)) {
-    case 0: return make_unary(m, x);
-    case 1: return tame(m, make_binary(m, x));
-    case 2: return tame(m, make_product(m, x));
-    case 3: return make_glu(m, x);
-    case 4: return make_copy(m, x);
-    case 5: return make_slice(m, x);
-    case 6: return width(x) > 64 ? tame(m, x) : tn_op_concat(m->g, x, any(m), 1);
-    case 7: return tn_op_softmax(m->g, x, dice(m, 2) ? partner(m, x) : NULL, 0.5f);
-    default: return tn_op_rms_norm(m->g, tn_op_add(m->g, x, partner(m, x)), weight(m, 0, width(x)), 1e-3f);
+    case 0:
+        return make_unary(m, x);
+    case 1:
+        return tame(m, make_binary(m, x));
+    case 2:
+        return tame(m, make_product(m, x));
+    case 3:
+        return make_glu(m, x);
+    case 4:
+        return make_copy(m, x);
+    case 5:
+        return make_slice(m, x);
+    case 6:
+        return width(x) > 64 ? tame(m, x) : tn_op_concat(m->g, x, any(m), 1);
+    case 7:
+        return tn_op_softmax(m->g, x, dice(m, 2) ? partner(m, x) : NULL, 0.5f);
+    default:
+        return tn_op_rms_norm(m->g, tn_op_add(m->g, x, partner(m, x)), weight(m, 0, width(x)), 1e-3f);
     }
 }
 
@@ -130,7 +140,8 @@ static void make_graph(maker *m)
 {
     m->n_rows = 1 + dice(m, 6);
     for (int i = 0; i < 2; i++)
-        m->pool[m->n++] = tn_graph_input(m->g, i ? "x1" : "x0", TN_TYPE_F32, 2, (int64_t[]){m->n_rows, 8 + 8 * i});
+        m->pool[m->n++] =
+            tn_graph_input(m->g, i ? "x1" : "x0", TN_TYPE_F32, 2, (int64_t[]){m->n_rows, 8 + 8 * i});
     int32_t n = 3 + (int32_t)dice(m, MAX_POOL - 6);
     while (m->n < n) {
         tn_tensor *t = make_value(m);
@@ -143,7 +154,8 @@ static void make_graph(maker *m)
         snprintf(name, sizeof name, "y%d", i);
         tn_tensor *t = i ? m->pool[2 + dice(m, (uint32_t)m->n - 2)] : m->pool[m->n - 1];
         // The wanted value itself if it may be one, else a copy of it.
-        bool direct = t->kind == TN_VALUE_NODE && tn_view_contiguous(&t->view) && !t->output && t->root->kind == TN_VALUE_NODE;
+        bool direct = t->kind == TN_VALUE_NODE && tn_view_contiguous(&t->view) && !t->output &&
+                      t->root->kind == TN_VALUE_NODE;
         tn_graph_output(m->g, name, direct ? t : tn_op_scale(m->g, t, 0.5f));
     }
 }
@@ -167,7 +179,8 @@ static size_t run_naive(const tn_graph *g, float *out)
         if (tn_node_is_view(node)) continue;
         tn_node_step(node, &step);
         for (int32_t k = 0; k < node->n_src; k++)
-            if (node->src[k]) step.src[k].data = (char *)data[node->src[k]->root->id] + node->src[k]->view.offset;
+            if (node->src[k])
+                step.src[k].data = (char *)data[node->src[k]->root->id] + node->src[k]->view.offset;
         for (int32_t k = 0; k < node->n_dst; k++) step.dst[k].data = data[node->dst[k]->id];
         tn_op_info_get(node->op)->ref(&step);
     }
@@ -197,7 +210,8 @@ static void count_plan(const tn_plan *p)
 }
 
 // Compiles and runs the graph of a seed in one way; compares with the naive results.
-static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refuses, const float *want, size_t n, double tolerance)
+static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refuses, const float *want,
+                      size_t n, double tolerance)
 {
     static float got[ROOM];
     maker m = {.g = new_graph(ctx), .seed = seed, .strided = !refuses};
@@ -217,7 +231,9 @@ static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refu
     ok = ok && TEST_CHECK(wrong == NULL) && TEST_CHECK_STATUS(evaluate_plan(plan, got, ROOM, &n_got), TN_OK);
     double off = ok && n == n_got ? deviation(got, want, n) : 1e300;
     ok = TEST_CHECK(off <= tolerance) && ok;
-    if (!ok) printf("    seed %u, fusion %d, refused %llx: off by %g; memory: %s\n", seed, fusion, (unsigned long long)refuses, off, wrong ? wrong : "sound");
+    if (!ok)
+        printf("    seed %u, fusion %d, refused %llx: off by %g; memory: %s\n", seed, fusion,
+               (unsigned long long)refuses, off, wrong ? wrong : "sound");
     if (plan) count_plan(plan);
     tn_plan_unref(&plan);
     tn_graph_destroy(&m.g);
@@ -228,7 +244,8 @@ static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refu
 static bool check_seed(uint32_t seed)
 {
     static float want[ROOM];
-    static const uint64_t refuse[] = {REFUSE(unary) | REFUSE(softmax), REFUSE(matmul) | REFUSE(linear), REFUSE(rms_norm) | REFUSE(binary)};
+    static const uint64_t refuse[] = {REFUSE(unary) | REFUSE(softmax), REFUSE(matmul) | REFUSE(linear),
+                                      REFUSE(rms_norm) | REFUSE(binary)};
     bool ok = true;
     for (int32_t strided = 1; strided >= 0; strided--) {
         maker m = {.g = new_graph(reference), .seed = seed, .strided = strided};
@@ -237,7 +254,8 @@ static bool check_seed(uint32_t seed)
         size_t n = run_naive(m.g, want);
         tn_graph_destroy(&m.g);
         if (strided) {
-            ok = check_one(reference, seed, false, 0, want, n, 0.0) && ok; // the same references: the same bits
+            ok = check_one(reference, seed, false, 0, want, n, 0.0) &&
+                 ok; // the same references: the same bits
             ok = check_one(reference, seed, true, 0, want, n, 1e-5) && ok;
             ok = check_one(best, seed, false, 0, want, n, 1e-5) && ok;
             ok = check_one(best, seed, true, 0, want, n, 1e-5) && ok;
@@ -257,7 +275,8 @@ int main(int argc, char **argv)
     best = graph_context(NULL, 2);
     int n_bad = 0;
     for (uint32_t i = 0; i < count && n_bad < 5; i++) n_bad += !check_seed(first + i);
-    printf("%u graphs, %d fusions, %d results in place, arena / lower bound at most %.2f\n", count, n_fused, n_shared, worst_ratio);
+    printf("%u graphs, %d fusions, %d results in place, arena / lower bound at most %.2f\n", count, n_fused,
+           n_shared, worst_ratio);
     TEST_CHECK(n_fused > 0 && n_shared > 0);
     TEST_CHECK(worst_ratio <= 1.5); // small graphs of few sizes: far from what models look like
     tn_context_destroy(&best);

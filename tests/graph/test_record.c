@@ -16,7 +16,6 @@ static tn_tensor *value(tn_dtype dtype, int32_t n_dims, const int64_t *shape)
     return tn_graph_input(g, name, dtype, n_dims, shape);
 }
 
-#define SHAPE(...)    (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
 #define F32(...)      value(TN_TYPE_F32, SHAPE(__VA_ARGS__))
 #define I32(...)      value(TN_TYPE_I32, SHAPE(__VA_ARGS__))
 #define OF(type, ...) value(TN_TYPE_##type, SHAPE(__VA_ARGS__))
@@ -35,21 +34,21 @@ static bool has_shape(const tn_tensor *t, tn_dtype dtype, int32_t n_dims, const 
 }
 
 // The expression records a value of that type and shape on a fresh graph.
-#define ACCEPTS(expr, dtype, ...)                                                                              \
-    do {                                                                                                       \
-        begin();                                                                                               \
-        TEST_CHECK(has_shape((expr), TN_TYPE_##dtype, SHAPE(__VA_ARGS__)));                                    \
-        if (!TEST_CHECK_STATUS(tn_graph_status(g), TN_OK)) message_has(ctx, "-");                              \
-        tn_graph_destroy(&g);                                                                                  \
+#define ACCEPTS(expr, dtype, ...)                                                                            \
+    do {                                                                                                     \
+        begin();                                                                                             \
+        TEST_CHECK(has_shape((expr), TN_TYPE_##dtype, SHAPE(__VA_ARGS__)));                                  \
+        if (!TEST_CHECK_STATUS(tn_graph_status(g), TN_OK)) message_has(ctx, "-");                            \
+        tn_graph_destroy(&g);                                                                                \
     } while (0)
 
 // The expression fails on a fresh graph with that status.
-#define REJECTS(expr, status)                                                                                  \
-    do {                                                                                                       \
-        begin();                                                                                               \
-        test_report((expr) == NULL, __FILE__, __LINE__, #expr);                                                                        \
-        TEST_CHECK_STATUS(tn_graph_status(g), status);                                                         \
-        tn_graph_destroy(&g);                                                                                  \
+#define REJECTS(expr, status)                                                                                \
+    do {                                                                                                     \
+        begin();                                                                                             \
+        test_report((expr) == NULL, __FILE__, __LINE__, #expr);                                              \
+        TEST_CHECK_STATUS(tn_graph_status(g), status);                                                       \
+        tn_graph_destroy(&g);                                                                                \
     } while (0)
 
 // --- what comes from outside -----------------------------------------------------------------------
@@ -111,7 +110,8 @@ static void test_outputs(void)
     begin(), reject_output(F32(2), TN_ERR_SHAPE);
     begin(), reject_output(tn_op_copy(g, F32(2), TN_TYPE_F16), TN_ERR_TYPE);
     begin(), reject_output(tn_op_slice(g, tn_op_scale(g, F32(2, 4), 2.0f), 1, 0, 2), TN_ERR_SHAPE);
-    begin(), reject_output(tn_op_permute(g, tn_op_scale(g, F32(2, 4), 2.0f), (int32_t[]){1, 0}), TN_ERR_SHAPE);
+    begin(),
+        reject_output(tn_op_permute(g, tn_op_scale(g, F32(2, 4), 2.0f), (int32_t[]){1, 0}), TN_ERR_SHAPE);
     begin();
     tn_tensor *y = tn_op_scale(g, F32(2), 2.0f);
     tn_graph_output(g, "x", y);
@@ -216,7 +216,8 @@ static void test_elementwise(void)
     REJECTS(unary(F32(2), TN_UNARY_SOFTCAP, 0.0f), TN_ERR_ARG);
     REJECTS(unary(OF(F16, 2), TN_UNARY_SILU, 0.0f), TN_ERR_TYPE);
 
-    for (int32_t kind = 0; kind < TN_BINARY_COUNT; kind++) ACCEPTS(tn_op_binary(g, kind, F32(2, 3), F32(3)), F32, 2, 3);
+    for (int32_t kind = 0; kind < TN_BINARY_COUNT; kind++)
+        ACCEPTS(tn_op_binary(g, kind, F32(2, 3), F32(3)), F32, 2, 3);
     ACCEPTS(tn_op_mul(g, F32(4, 1, 3), F32(2, 1)), F32, 4, 2, 3);
     REJECTS(tn_op_binary(g, TN_BINARY_COUNT, F32(2), F32(2)), TN_ERR_ARG);
     REJECTS(tn_op_binary(g, -1, F32(2), F32(2)), TN_ERR_ARG);
@@ -236,7 +237,8 @@ static tn_tensor *top_k(tn_tensor *x, tn_tensor *bias, int32_t k, int32_t groups
 
 static void test_rows(void)
 {
-    for (int32_t kind = 0; kind < TN_REDUCE_COUNT; kind++) ACCEPTS(tn_op_reduce(g, F32(2, 3), kind), F32, 2, 1);
+    for (int32_t kind = 0; kind < TN_REDUCE_COUNT; kind++)
+        ACCEPTS(tn_op_reduce(g, F32(2, 3), kind), F32, 2, 1);
     REJECTS(tn_op_reduce(g, F32(2, 3), TN_REDUCE_COUNT), TN_ERR_ARG);
     REJECTS(tn_op_reduce(g, I32(2, 3), TN_REDUCE_SUM), TN_ERR_TYPE);
     REJECTS(tn_op_reduce(g, tn_op_permute(g, F32(2, 3), (int32_t[]){1, 0}), TN_REDUCE_SUM), TN_ERR_SHAPE);
@@ -269,7 +271,8 @@ static void test_rows(void)
     REJECTS(tn_op_layer_norm(g, OF(BF16, 2, 8), NULL, NULL, 1e-5f), TN_ERR_TYPE);
 }
 
-static tn_tensor *rope(tn_tensor *x, tn_tensor *pos, tn_tensor *factors, int32_t mode, int32_t n_rot, float base)
+static tn_tensor *rope(tn_tensor *x, tn_tensor *pos, tn_tensor *factors, int32_t mode, int32_t n_rot,
+                       float base)
 {
     return tn_op_rope(g, x, pos, factors, &(tn_rope_params){.mode = mode, .n_rot = n_rot, .base = base});
 }
@@ -350,13 +353,14 @@ static tn_tensor *fused(int32_t op, int32_t n_src, tn_tensor *const *src, const 
     tn_node *n;
     return tn_graph_record(g, op, n_src, src, params, &n) == TN_OK ? n->dst[0] : NULL;
 }
-#define FUSED(op, params, ...)                                                                                 \
-    fused(TN_OP_##op, (int32_t)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)),                   \
+#define FUSED(op, params, ...)                                                                               \
+    fused(TN_OP_##op, (int32_t)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)),                 \
           (tn_tensor *const[]){__VA_ARGS__}, params)
 
 static void test_fused(void)
 {
-    const tn_linear_params bias = {.has_bias = 1, .act = TN_UNARY_NONE}, both = {.has_bias = 1, .has_residual = 1};
+    const tn_linear_params bias = {.has_bias = 1, .act = TN_UNARY_NONE},
+                           both = {.has_bias = 1, .has_residual = 1};
     ACCEPTS(FUSED(linear, &both, F32(3, 8), F32(5, 8), F32(5), F32(3, 5)), F32, 3, 5);
     REJECTS(FUSED(linear, &both, F32(3, 8), F32(5, 8), F32(5), F32(5)), TN_ERR_SHAPE);
     REJECTS(FUSED(linear, &bias, F32(3, 8), F32(5, 8), F32(4)), TN_ERR_SHAPE);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every allocation fails once, and each time from some point on: opening a model, a session, a prompt, two decode
-// steps and the end give "out of memory" or succeed, and leave nothing behind.
+// Every allocation fails once, and each time from some point on: opening a model, a session, a prompt, two
+// decode steps and the end give "out of memory" or succeed, and leave nothing behind.
 //
 //     test_alloc [STEP]   only every STEP-th point (default 1)
 #include "tests/models/tiny_model.h"
@@ -60,12 +60,14 @@ static void check_points(const source *src, bool for_good, long step)
         bool ok = status == TN_OK || status == TN_ERR_MEMORY;
         ok = ok && count.live == base_live && tn_context_memory(ctx) == base_memory;
         if (!ok && n_wrong++ < 5)
-            printf("    %s, point %ld%s: \"%s\", %ld left\n", src->name, point, for_good ? " and on" : "", tn_status_text(status), count.live - base_live);
+            printf("    %s, point %ld%s: \"%s\", %ld left\n", src->name, point, for_good ? " and on" : "",
+                   tn_status_text(status), count.live - base_live);
     }
     TEST_CHECK(n_wrong == 0);
     TEST_CHECK(n_points > 20 && n_failed >= (n_points + step - 1) / step * 9 / 10);
     TEST_CHECK_STATUS(live_once(ctx, src), TN_OK); // the context is as good as new
-    printf("%s: %ld points %s, %ld gave out of memory\n", src->name, (n_points + step - 1) / step, for_good ? "and on" : "once", n_failed);
+    printf("%s: %ld points %s, %ld gave out of memory\n", src->name, (n_points + step - 1) / step,
+           for_good ? "and on" : "once", n_failed);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions on tiny models: however tokens are fed (at once, in chunks, one by one, beside other sequences, after
-// branches and cuts, on any number of threads), the logits are those of a plain run.
+// Sessions on tiny models: however tokens are fed (at once, in chunks, one by one, beside other sequences,
+// after branches and cuts, on any number of threads), the logits are those of a plain run.
 //
 //     test_session [--lent]   lent: all contexts use this program's threads instead of OpenMP's
 #include "tests/models/tiny_model.h"
@@ -93,7 +93,8 @@ static const int32_t *tokens_of(uint32_t seed)
 }
 
 // Logits of n tokens fed `chunk` at a time in a session of its own, one row per token.
-static bool plain_run(tn_model *model, const tn_session_config *cfg, const int32_t *tokens, int32_t n, int32_t chunk, float *out)
+static bool plain_run(tn_model *model, const tn_session_config *cfg, const int32_t *tokens, int32_t n,
+                      int32_t chunk, float *out)
 {
     tn_session *s = session(model, cfg);
     bool ok = true;
@@ -119,7 +120,8 @@ static double off(const float *a, const float *b, size_t n)
     return sqrt(diff / norm);
 }
 
-static bool close_to(const float *a, const float *b, size_t n, double bound, const char *what, const char *arch)
+static bool close_to(const float *a, const float *b, size_t n, double bound, const char *what,
+                     const char *arch)
 {
     double d = a && b ? off(a, b, n) : 1e300;
     if (TEST_CHECK(d <= bound)) return true;
@@ -149,9 +151,11 @@ static void test_chunks(tn_model *model, const char *isa, const tiny_shape *shap
     size_t n = (size_t)N * VOCAB;
     if (!plain_run(model, &cfg, tokens_of(1), N, N, whole)) return;
     for (size_t i = 0; i < TN_COUNT(chunks); i++)
-        if (plain_run(model, &cfg, tokens_of(1), N, chunks[i], parts)) close_to(parts, whole, n, bound, "chunks", shape->arch);
+        if (plain_run(model, &cfg, tokens_of(1), N, chunks[i], parts))
+            close_to(parts, whole, n, bound, "chunks", shape->arch);
     cfg.fusion = 0;
-    if (plain_run(model, &cfg, tokens_of(1), N, N, parts)) close_to(parts, whole, n, 1e-4 + 2 * bound, "no fusion", shape->arch);
+    if (plain_run(model, &cfg, tokens_of(1), N, N, parts))
+        close_to(parts, whole, n, 1e-4 + 2 * bound, "no fusion", shape->arch);
     static const struct {
         tn_dtype type;
         double bound;
@@ -162,7 +166,8 @@ static void test_chunks(tn_model *model, const char *isa, const tiny_shape *shap
             if (which & 1) cfg.cache_type_k = types[i].type;
             if (which & 2) cfg.cache_type_v = types[i].type;
             if (plain_run(model, &cfg, tokens_of(1), N, 60, parts))
-                close_to(parts, whole, n, types[i].bound * routing + bound, tn_dtype_name(types[i].type), shape->arch);
+                close_to(parts, whole, n, types[i].bound * routing + bound, tn_dtype_name(types[i].type),
+                         shape->arch);
         }
 }
 
@@ -204,7 +209,8 @@ static void test_threads(void)
             ok = ok && plain_run(model, &cfg, tokens_of(2), N, 1, (w ? many : one) + PROMPT * VOCAB);
             size_t n = (size_t)(PROMPT + N) * VOCAB;
             if (w > 0 && !TEST_CHECK(ok && memcmp(one, many, n * sizeof *one) == 0))
-                printf("    %s: %d threads%s: off by %g\n", shape.arch, ways[w].n, ways[w].lent ? ", lent" : "", off(many, one, n));
+                printf("    %s: %d threads%s: off by %g\n", shape.arch, ways[w].n,
+                       ways[w].lent ? ", lent" : "", off(many, one, n));
             TEST_CHECK(!ways[w].lent || n_lent_runs > before);
             tn_model_unref(&model);
             tn_context_destroy(&ctx);
@@ -230,24 +236,30 @@ static void test_sequences(const char *isa)
     }
     tn_session *s = session(model, &cfg);
     tn_feed feeds[3];
-    for (int32_t q = 0; q < 3; q++) feeds[q] = (tn_feed){2 - q, first[2 - q], tokens[2 - q], q == 1 ? TN_OUTPUT_LAST : TN_OUTPUT_ALL};
+    for (int32_t q = 0; q < 3; q++)
+        feeds[q] = (tn_feed){2 - q, first[2 - q], tokens[2 - q], q == 1 ? TN_OUTPUT_LAST : TN_OUTPUT_ALL};
     TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
-    TEST_CHECK(tn_session_n_outputs(s) == 33 + 1 + 70 && tn_session_logits(s, 104) == NULL && tn_session_logits(s, -1) == NULL);
+    TEST_CHECK(tn_session_n_outputs(s) == 33 + 1 + 70 && tn_session_logits(s, 104) == NULL &&
+               tn_session_logits(s, -1) == NULL);
     close_to(tn_session_logits(s, 0), alone[2], 33 * VOCAB, bound, "three at once", "2");
     close_to(tn_session_logits(s, 33), alone[1] + 4 * VOCAB, VOCAB, bound, "three at once", "1");
     close_to(tn_session_logits(s, 34), alone[0], 70 * VOCAB, bound, "three at once", "0");
-    for (int32_t q = 0; q < 3; q++) feeds[q] = (tn_feed){q, second[q], tokens[q] + first[q], q == 1 ? TN_OUTPUT_NONE : TN_OUTPUT_LAST};
+    for (int32_t q = 0; q < 3; q++)
+        feeds[q] = (tn_feed){q, second[q], tokens[q] + first[q], q == 1 ? TN_OUTPUT_NONE : TN_OUTPUT_LAST};
     TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
     TEST_CHECK(tn_session_n_outputs(s) == 2);
     close_to(tn_session_logits(s, 0), alone[0] + 78 * VOCAB, VOCAB, bound, "continued", "0");
     close_to(tn_session_logits(s, 1), alone[2] + 33 * VOCAB, VOCAB, bound, "continued", "2");
     for (int32_t k = 0; k < 8; k++) { // batched decoding
-        for (int32_t q = 0; q < 3; q++) feeds[q] = (tn_feed){q, 1, tokens[q] + first[q] + second[q] + k, TN_OUTPUT_LAST};
+        for (int32_t q = 0; q < 3; q++)
+            feeds[q] = (tn_feed){q, 1, tokens[q] + first[q] + second[q] + k, TN_OUTPUT_LAST};
         TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
         for (int32_t q = 0; q < 3; q++)
-            close_to(tn_session_logits(s, q), alone[q] + (first[q] + second[q] + k) * VOCAB, VOCAB, bound, "decoded together", "q");
+            close_to(tn_session_logits(s, q), alone[q] + (first[q] + second[q] + k) * VOCAB, VOCAB, bound,
+                     "decoded together", "q");
     }
-    TEST_CHECK(tn_session_length(s, 0) == 87 && tn_session_length(s, 1) == 53 && tn_session_length(s, 2) == 42);
+    TEST_CHECK(tn_session_length(s, 0) == 87 && tn_session_length(s, 1) == 53 &&
+               tn_session_length(s, 2) == 42);
     tn_session_destroy(&s);
     tn_model_unref(&model);
     tn_context_destroy(&ctx);
@@ -266,7 +278,8 @@ static void test_branches(void)
     uint32_t seed = 3;
     for (int32_t i = 0; i < STEPS; i++) {
         seed = seed * 1664525u + 1013904223u;
-        int32_t q = seed >> 8 & 3, to = (q + 1 + (int32_t)(seed >> 10 & 3) % 3) % SEQ, what = seed >> 14 & 7, n = (int32_t)(seed >> 17) % 48 + 1;
+        int32_t q = seed >> 8 & 3, to = (q + 1 + (int32_t)(seed >> 10 & 3) % 3) % SEQ, what = seed >> 14 & 7,
+                n = (int32_t)(seed >> 17) % 48 + 1;
         if (what == 0) {
             length[q] -= TN_MIN(n, length[q]);
             TEST_CHECK_STATUS(tn_session_truncate(s, q, length[q]), TN_OK);
@@ -284,7 +297,8 @@ static void test_branches(void)
                 length[q] += n;
                 n_fed++;
                 if (plain_run(model, &alone, held[q], length[q], length[q], want))
-                    close_to(tn_session_logits(s, 0), want + (length[q] - 1) * VOCAB, VOCAB, 0.0, "after branches", "llama");
+                    close_to(tn_session_logits(s, 0), want + (length[q] - 1) * VOCAB, VOCAB, 0.0,
+                             "after branches", "llama");
             } else if (!TEST_CHECK_STATUS(status, TN_ERR_CONTEXT_FULL)) {
                 break;
             } else { // make room
@@ -313,7 +327,8 @@ static void test_full(tn_model *model)
     TEST_CHECK(tn_session_n_ctx(s) == 100 && tn_session_n_batch(s) == 100);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t, 90), TN_OK);
     TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, 11, t + 90, TN_OUTPUT_LAST}, 1), TN_ERR_CONTEXT_FULL);
-    TEST_CHECK(tn_session_length(s, 0) == 90 && tn_session_n_outputs(s) == 0 && tn_session_logits(s, 0) == NULL);
+    TEST_CHECK(tn_session_length(s, 0) == 90 && tn_session_n_outputs(s) == 0 &&
+               tn_session_logits(s, 0) == NULL);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 90, 11), TN_ERR_CONTEXT_FULL);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 90, 10), TN_OK);
     plain_run(model, &cfg, t, 100, 100, want);
@@ -420,11 +435,11 @@ static void refuse_config(tn_model *model, tn_session_config cfg, tn_status want
     tn_session_destroy(&s);
 }
 
-#define REFUSE_CONFIG(field, value)                                                                            \
-    do {                                                                                                       \
-        tn_session_config bad = f32_config(100, 2);                                                            \
-        bad.field = (value);                                                                                   \
-        refuse_config(model, bad, TN_ERR_ARG);                                                                 \
+#define REFUSE_CONFIG(field, value)                                                                          \
+    do {                                                                                                     \
+        tn_session_config bad = f32_config(100, 2);                                                          \
+        bad.field = (value);                                                                                 \
+        refuse_config(model, bad, TN_ERR_ARG);                                                               \
     } while (0)
 
 static void test_arguments(tn_model *model)
@@ -443,8 +458,10 @@ static void test_arguments(tn_model *model)
     tn_session *s = session(model, &cfg);
     int32_t good[21] = {1, 2, 3}, high[] = {1, VOCAB}, low[] = {1, -1};
     const tn_feed bad[] = {
-        {-1, 1, good, TN_OUTPUT_LAST}, {2, 1, good, TN_OUTPUT_LAST},  {0, 0, good, TN_OUTPUT_LAST}, {0, -1, good, TN_OUTPUT_LAST},
-        {0, 21, good, TN_OUTPUT_LAST}, {0, 2, high, TN_OUTPUT_LAST},  {0, 2, low, TN_OUTPUT_LAST},  {0, 1, good, -1},
+        {-1, 1, good, TN_OUTPUT_LAST},   {2, 1, good, TN_OUTPUT_LAST},
+        {0, 0, good, TN_OUTPUT_LAST},    {0, -1, good, TN_OUTPUT_LAST},
+        {0, 21, good, TN_OUTPUT_LAST},   {0, 2, high, TN_OUTPUT_LAST},
+        {0, 2, low, TN_OUTPUT_LAST},     {0, 1, good, -1},
         {0, 1, good, TN_OUTPUT_ALL + 1},
     };
     TEST_CHECK_STATUS(tn_session_feed(s, 0, good, 3), TN_OK);

@@ -42,7 +42,8 @@ static void test_steady(const tiny_shape *shape, int32_t n_seq)
     }
     TEST_CHECK_STATUS(status, TN_OK);
     if (!TEST_CHECK(tn_context_n_allocs(ctx) == before && tn_context_memory(ctx) == memory))
-        printf("    %s, %d sequences: %llu allocations\n", shape->arch, n_seq, (unsigned long long)(tn_context_n_allocs(ctx) - before));
+        printf("    %s, %d sequences: %llu allocations\n", shape->arch, n_seq,
+               (unsigned long long)(tn_context_n_allocs(ctx) - before));
     tn_session_destroy(&s);
     tn_model_unref(&model);
 }
@@ -53,7 +54,8 @@ static void check_near(const char *what, const char *arch, size_t got, uint64_t 
 {
     double ratio = (double)got / (double)predicted;
     if (!TEST_CHECK(ratio > 0.98 && ratio < 1.02))
-        printf("    %s, %s: %zu bytes, %llu predicted: %+.2f %%\n", arch, what, got, (unsigned long long)predicted, (ratio - 1.0) * 100.0);
+        printf("    %s, %s: %zu bytes, %llu predicted: %+.2f %%\n", arch, what, got,
+               (unsigned long long)predicted, (ratio - 1.0) * 100.0);
 }
 
 static void test_predict(tn_model *model, const char *arch, tn_session_config cfg)
@@ -162,6 +164,7 @@ int main(void)
     ctx = counting_context(&count);
     for (int32_t i = 0; i < TINY_ARCHS; i++) {
         tiny_shape shape = tiny_shapes[i];
+        shape.n_ctx = 1024;
         if (i % 2) shape.dtype = TN_TYPE_Q8_0;
         test_steady(&shape, 1);
         test_steady(&shape, 3);

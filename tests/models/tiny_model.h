@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models of a few hundred kilobytes in the shape of real architectures, made in memory. A tiny_file lists the keys
-// and tensors first, so that a test can damage them before the file is written.
+// Models of a few hundred kilobytes in the shape of real architectures, made in memory. A tiny_file lists the
+// keys and tensors first, so that a test can damage them before the file is written.
 #ifndef TN_TESTS_MODELS_TINY_MODEL_H
 #define TN_TESTS_MODELS_TINY_MODEL_H
 
@@ -99,7 +99,8 @@ static inline void tiny_str(tiny_file *f, const char *name, const char *v)
     k->text = v;
 }
 
-static inline void tiny_array(tiny_file *f, const char *name, int32_t elem_type, const void *elems, uint64_t n)
+static inline void tiny_array(tiny_file *f, const char *name, int32_t elem_type, const void *elems,
+                              uint64_t n)
 {
     tiny_key *k = tiny_key_at(f, name);
     k->type = TN_GGUF_ARRAY;
@@ -128,15 +129,18 @@ static inline void tiny_drop_tensor(tiny_file *f, const char *name)
 }
 
 // layer < 0: a tensor of the whole model. Dimensions of 0 are not there.
-static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name, int64_t d0, int64_t d1, int64_t d2)
+static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name, int64_t d0, int64_t d1,
+                                   int64_t d2)
 {
     if (f->n_tensors == (int32_t)TN_COUNT(f->tensors)) abort();
     tiny_tensor *t = &f->tensors[f->n_tensors++];
     *t = (tiny_tensor){.n_dims = 1 + (d1 > 0) + (d2 > 0), .ne = {d0, d1, d2}};
     // The router stays F32 in quantised files too.
     t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 ? TN_TYPE_F32 : f->shape.dtype;
-    if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
-    else snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
+    if (layer < 0)
+        snprintf(t->name, sizeof t->name, "%s", name);
+    else
+        snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
 }
 
 static inline void tiny_describe_keys(tiny_file *f)
@@ -221,8 +225,10 @@ static inline void tiny_describe(const tiny_shape *shape, tiny_file *f)
     tiny_add_tensor(f, -1, "token_embd.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
     tiny_add_tensor(f, -1, "output_norm.weight", shape->n_embd, 0, 0);
     if (gpt2) tiny_add_tensor(f, -1, "output_norm.bias", shape->n_embd, 0, 0);
-    if (gpt2) tiny_add_tensor(f, -1, "position_embd.weight", shape->n_ctx, shape->n_embd, 0);
-    else if (strcmp(shape->arch, "gemma3") != 0) tiny_add_tensor(f, -1, "output.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
+    if (gpt2)
+        tiny_add_tensor(f, -1, "position_embd.weight", shape->n_ctx, shape->n_embd, 0);
+    else if (strcmp(shape->arch, "gemma3") != 0)
+        tiny_add_tensor(f, -1, "output.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
     if (strcmp(shape->arch, "phi3") == 0) {
         tiny_add_tensor(f, -1, "rope_factors_long.weight", shape->head_dim / 2, 0, 0);
         tiny_add_tensor(f, -1, "rope_factors_short.weight", shape->head_dim / 2, 0, 0);
@@ -237,11 +243,16 @@ static inline void tiny_describe(const tiny_shape *shape, tiny_file *f)
 
 static inline void tiny_put_key(tn_gguf_writer *w, const tiny_key *k)
 {
-    if (k->type == TN_GGUF_U32) tiny_must(tn_gguf_writer_put_u32(w, k->name, k->u32));
-    else if (k->type == TN_GGUF_F32) tiny_must(tn_gguf_writer_put_f32(w, k->name, k->f32));
-    else if (k->type == TN_GGUF_BOOL) tiny_must(tn_gguf_writer_put_bool(w, k->name, k->u32 != 0));
-    else if (k->type == TN_GGUF_STRING) tiny_must(tn_gguf_writer_put_str(w, k->name, k->text));
-    else tiny_must(tn_gguf_writer_put_array(w, k->name, k->elem_type, k->elems, k->count));
+    if (k->type == TN_GGUF_U32)
+        tiny_must(tn_gguf_writer_put_u32(w, k->name, k->u32));
+    else if (k->type == TN_GGUF_F32)
+        tiny_must(tn_gguf_writer_put_f32(w, k->name, k->f32));
+    else if (k->type == TN_GGUF_BOOL)
+        tiny_must(tn_gguf_writer_put_bool(w, k->name, k->u32 != 0));
+    else if (k->type == TN_GGUF_STRING)
+        tiny_must(tn_gguf_writer_put_str(w, k->name, k->text));
+    else
+        tiny_must(tn_gguf_writer_put_array(w, k->name, k->elem_type, k->elems, k->count));
 }
 
 static inline void tiny_put_vocab(tn_gguf_writer *w)
@@ -265,7 +276,9 @@ static inline void tiny_fill(const tiny_tensor *t, void *place)
     for (const char *p = t->name; *p; p++) state = state * 31 + (uint32_t)*p;
     for (int32_t d = 0; d < t->n_dims; d++) n *= t->ne[d];
     bool norm = t->n_dims == 1 && !strstr(t->name, ".bias"), table = strstr(t->name, "_embd.") != NULL;
-    float middle = norm ? 1.0f : 0.0f, size = t->n_dims == 1 ? 0.1f : table ? 1.0f : 1.7f / sqrtf((float)n_in);
+    float middle = norm ? 1.0f : 0.0f, size = t->n_dims == 1 ? 0.1f
+                                              : table        ? 1.0f
+                                                             : 1.7f / sqrtf((float)n_in);
     float *row = malloc((size_t)n * sizeof *row);
     if (!row) abort();
     for (int64_t i = 0; i < n; i++) {
@@ -286,7 +299,8 @@ static inline void *tiny_write(tn_context *ctx, const tiny_file *f, size_t *size
     for (int32_t i = 0; i < f->n_keys; i++) tiny_put_key(w, &f->keys[i]);
     if (f->shape.tokenizer) tiny_put_vocab(w);
     for (int32_t i = 0; i < f->n_tensors; i++)
-        tiny_must(tn_gguf_writer_add_tensor(w, f->tensors[i].name, f->tensors[i].dtype, f->tensors[i].n_dims, f->tensors[i].ne));
+        tiny_must(tn_gguf_writer_add_tensor(w, f->tensors[i].name, f->tensors[i].dtype, f->tensors[i].n_dims,
+                                            f->tensors[i].ne));
     tiny_must(tn_gguf_writer_begin(w));
     for (int32_t i = 0; i < f->n_tensors; i++) {
         tiny_must(tn_gguf_writer_place(w, i, &place));

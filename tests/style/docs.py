@@ -34,7 +34,8 @@ def check_paths(top, path, text, report):
     here = os.path.dirname(path)
     for match in list(PATH.finditer(text)) + list(LINK.finditer(text)):
         name = match.group(1)
-        exists = any(os.path.exists(os.path.join(top, p)) for p in (name, os.path.join(here, name)))
+        places = [name, os.path.join(here, name)] + [f"{layer}/include/{name}" for layer in LAYERS]
+        exists = any(os.path.exists(os.path.join(top, p)) for p in places)
         report.ok(f"{path}:{line_of(text, match.start())}", exists, f"{name} does not exist")
 
 
@@ -56,9 +57,18 @@ def check_commands(top, path, text, report):
                 report.ok(place, flag in flags, f"tenon has no flag {flag}")
 
 
+def check_example(top, report):
+    """The C program of README.md is the one that tests/headers builds and runs."""
+    blocks = re.findall(r"^```c\n(.*?)^```", read(top, "README.md"), re.M | re.S)
+    program = read(top, "tests/headers/embed.c").split("\n", 2)[2]
+    report.ok("README.md", program in blocks, "its C program differs from tests/headers/embed.c")
+
+
 def main():
     top, report = root(), Report()
     check_readmes(top, report)
+    if os.path.exists(os.path.join(top, "README.md")):
+        check_example(top, report)
     for path in ["README.md", "CONTRIBUTING.md"]:
         report.ok(path, os.path.exists(os.path.join(top, path)), "missing")
     for path in [p for p in ("README.md", "CONTRIBUTING.md") if os.path.exists(os.path.join(top, p))] + sources(top, (".md",)):

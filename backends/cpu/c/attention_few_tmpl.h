@@ -97,23 +97,25 @@ typedef struct few_values_args {
     int64_t n_scales, ldo, n_keys, n; // n elements of a row, a multiple of VEC_N
 } few_values_args;
 
+// Lists of statements without semicolons between them
+// clang-format off
 #define FOUR(F) F(0) F(1) F(2) F(3)
 #define START(i)                                                                                             \
     vf a##i = vf_zero(), b##i = vf_zero();                                                                   \
     if (g->alpha) {                                                                                          \
         vf alpha = vf_set1(g->alpha[i]);                                                                     \
-        a##i = vf_mul(vf_load(o + (i)*g->ldo), alpha);                                                       \
-        if (two) b##i = vf_mul(vf_load(o + (i)*g->ldo + VEC_N), alpha);                                      \
+        a##i = vf_mul(vf_load(o + (i) * g->ldo), alpha);                                                     \
+        if (two) b##i = vf_mul(vf_load(o + (i) * g->ldo + VEC_N), alpha);                                    \
     }
 #define ADD(i)                                                                                               \
     {                                                                                                        \
-        vf p = vf_set1(s[(i)*ATTN_KEYS]);                                                                    \
+        vf p = vf_set1(s[(i) * ATTN_KEYS]);                                                                  \
         a##i = vf_fma(p, v0, a##i);                                                                          \
         if (two) b##i = vf_fma(p, v1, b##i);                                                                 \
     }
 #define FINISH(i)                                                                                            \
-    vf_store(o + (i)*g->ldo, a##i);                                                                          \
-    if (two) vf_store(o + (i)*g->ldo + VEC_N, b##i);
+    vf_store(o + (i) * g->ldo, a##i);                                                                        \
+    if (two) vf_store(o + (i) * g->ldo + VEC_N, b##i);
 
 // keys: strip[d][key] = row[key][d]; size: bytes of VEC_N elements.
 // values: o = o * alpha + s . rows, elements [j, j + one or two vectors) of four rows.
@@ -149,11 +151,11 @@ typedef struct few_values_args {
         for (; j + 2 * VEC_N <= g->n; j += 2 * VEC_N) few_values_part_##name(g, j, true);                    \
         if (j < g->n) few_values_part_##name(g, j, false);                                                   \
     }
-#define ROW_f32(r)  few_load_f32(row[r], j, scale + (r)*ns)
-#define ROW_f16(r)  few_load_f16(row[r], j, scale + (r)*ns)
-#define ROW_bf16(r) few_load_bf16(row[r], j, scale + (r)*ns)
-#define ROW_q8_0(r) few_load_q8_0(row[r], j, scale + (r)*ns)
-#define ROW_q4_0(r) few_load_q4_0(row[r], j, scale + (r)*ns)
+#define ROW_f32(r)  few_load_f32(row[r], j, scale + (r) * ns)
+#define ROW_f16(r)  few_load_f16(row[r], j, scale + (r) * ns)
+#define ROW_bf16(r) few_load_bf16(row[r], j, scale + (r) * ns)
+#define ROW_q8_0(r) few_load_q8_0(row[r], j, scale + (r) * ns)
+#define ROW_q4_0(r) few_load_q4_0(row[r], j, scale + (r) * ns)
 FEW_TYPE(f32, 4 * VEC_N)
 FEW_TYPE(f16, 2 * VEC_N)
 FEW_TYPE(bf16, 2 * VEC_N)
@@ -169,6 +171,7 @@ FEW_TYPE(q4_0, VEC_N * 9 / 16)
 #undef START
 #undef ADD
 #undef FINISH
+// clang-format on
 
 typedef struct few_type {
     void (*keys)(const few_keys_args *g);
@@ -223,8 +226,7 @@ static void few_scores(const attention_work *w, few_rows at, int64_t n_keys)
                           .ldc = ATTN_KEYS,
                           .m = w->rows4,
                           .n = n_vec,
-                          .k = s->d,
-                          .init = GEMM_ZERO});
+                          .k = s->d});
     }
 }
 

@@ -212,8 +212,7 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
                       .ldc = ATTN_UNIT,
                       .m = attention_round_up(t->n_keys, 4),
                       .n = rows->n_vec,
-                      .k = s->d,
-                      .init = GEMM_ZERO});
+                      .k = s->d});
     many_adjust(w, t, rows);
     many_max(w, t->n_keys, rows);
     update_max(w, rows);
@@ -229,8 +228,7 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
                       .alpha = w->row[ROW_ALPHA] + rows->first,
                       .m = rows->n4,
                       .n = s->dv_pad,
-                      .k = t->n_keys,
-                      .init = GEMM_SCALE});
+                      .k = t->n_keys});
 }
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)

@@ -1,32 +1,32 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// c [m, n] = (c * alpha or c or 0) + a [m, k] b [k, n], small f32 matrices in L1 and L2. Every element is one
+// c [m, n] = (c * alpha or 0) + a [m, k] b [k, n], small f32 matrices in L1 and L2. Every element is one
 // chain of fused multiply-adds over k in order, so its bits do not depend on m, n or where the tiles lie.
 // m is a multiple of 4, n of VEC_N; a has any strides, rows of b and c are contiguous.
+// The loop over k ends by comparing pointers whose step is no constant: compilers then do not try to
+// vectorise across k, which undoes the vectors of vec_generic.h (measured: 5 times slower with gcc -O3).
 // Micro-kernel: VEC_ROWS rows by two vectors in registers; per k two loads of b and VEC_ROWS broadcasts of a
 // feed 2 VEC_ROWS multiply-adds.
-
-enum { GEMM_ZERO, GEMM_KEEP, GEMM_SCALE }; // what c is before: 0, itself, itself times alpha[row]
 
 typedef struct gemm_args {
     const float *a, *b;
     float *c;
     int64_t a_row, a_k, ldb, ldc; // floats
-    const float *alpha;           // [m] for GEMM_SCALE
+    const float *alpha;           // [m], or NULL: c starts at 0
     int64_t m, n, k;
-    int32_t init;
 } gemm_args;
 
-// clang-format off: lists of statements without semicolons between them
+// Lists of statements without semicolons between them
+// clang-format off
 // Three rows share a pointer: an address then needs only base + {0, 1, 2} * stride.
 #define ROW_VALUE(i)         ((i) < 3 ? row0 : (i) < 6 ? row3 : (i) < 9 ? row6 : row9)[(i) % 3 * a_row]
-#define ROW_POINTER(rows, i) ((rows) > (i) ? row0 + (i)*a_row : row0)
+#define ROW_POINTER(rows, i) ((rows) > (i) ? row0 + (i) * a_row : row0)
 
 #define DECLARE2(i) vf c##i##0 = vf_zero(), c##i##1 = vf_zero();
 #define LOAD2(i)                                                                                             \
-    c##i##0 = vf_load(c + (i)*ldc);                                                                          \
-    c##i##1 = vf_load(c + (i)*ldc + VEC_N);
+    c##i##0 = vf_load(c + (i) * ldc);                                                                        \
+    c##i##1 = vf_load(c + (i) * ldc + VEC_N);
 #define SCALE2(i)                                                                                            \
     c##i##0 = vf_mul(c##i##0, vf_set1(alpha[i]));                                                            \
     c##i##1 = vf_mul(c##i##1, vf_set1(alpha[i]));
@@ -37,14 +37,14 @@ typedef struct gemm_args {
         c##i##1 = vf_fma(x, b1, c##i##1);                                                                    \
     }
 #define STORE2(i)                                                                                            \
-    vf_store(c + (i)*ldc, c##i##0);                                                                          \
-    vf_store(c + (i)*ldc + VEC_N, c##i##1);
+    vf_store(c + (i) * ldc, c##i##0);                                                                        \
+    vf_store(c + (i) * ldc + VEC_N, c##i##1);
 
 #define DECLARE1(i) vf c##i##0 = vf_zero();
-#define LOAD1(i)    c##i##0 = vf_load(c + (i)*ldc);
+#define LOAD1(i)    c##i##0 = vf_load(c + (i) * ldc);
 #define SCALE1(i)   c##i##0 = vf_mul(c##i##0, vf_set1(alpha[i]));
 #define FMA1(i)     c##i##0 = vf_fma(vf_set1(ROW_VALUE(i)), b0, c##i##0);
-#define STORE1(i)   vf_store(c + (i)*ldc, c##i##0);
+#define STORE1(i)   vf_store(c + (i) * ldc, c##i##0);
 
 #define REP_4(F) F(0) F(1) F(2) F(3)
 
@@ -54,19 +54,18 @@ typedef struct gemm_args {
     {                                                                                                        \
         int64_t a_row = g->a_row, a_k = g->a_k, ldb = g->ldb, ldc = g->ldc;                                  \
         const float *b = g->b + j, *alpha = g->alpha ? g->alpha + i : NULL, *row0 = g->a + i * a_row;        \
-        const float *row3 = ROW_POINTER(rows, 3), *row6 = ROW_POINTER(rows, 6),                              \
-                    *row9 = ROW_POINTER(rows, 9);                                                            \
+        const float *row3 = ROW_POINTER(rows, 3), *row6 = ROW_POINTER(rows, 6);                              \
+        const float *row9 = ROW_POINTER(rows, 9), *end = row0 + g->k * a_k;                                  \
         float *c = g->c + i * ldc + j;                                                                       \
-        rep(DECLARE##width) if (g->init != GEMM_ZERO)                                                        \
-        {                                                                                                    \
+        rep(DECLARE##width)                                                                                  \
+        if (alpha) {                                                                                         \
             rep(LOAD##width)                                                                                 \
-        }                                                                                                    \
-        if (g->init == GEMM_SCALE) {                                                                         \
             rep(SCALE##width)                                                                                \
         }                                                                                                    \
-        for (int64_t k = g->k; k > 0; k--) {                                                                 \
+        while (row0 != end) {                                                                                \
             load_b;                                                                                          \
-            rep(FMA##width) b += ldb;                                                                        \
+            rep(FMA##width)                                                                                  \
+            b += ldb;                                                                                        \
             row0 += a_k;                                                                                     \
             row3 += a_k;                                                                                     \
             row6 += a_k;                                                                                     \

@@ -179,10 +179,7 @@ TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    uint64_t bytes = 0;
-    TN_MATMUL_UNROLL
-    for (int i = 0; i < 8; i++) bytes |= (uint64_t)w[17 * i] << (8 * i);
-    __m256i e = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+    __m256i e = _mm256_and_si256(_mm256_cvtepu16_epi32(load_8_u16(w, 17)), _mm256_set1_epi32(255));
     __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e);
     __mmask8 is_small = _mm256_cmplt_epi32_mask(e, _mm256_set1_epi32(2));

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // copy, get_rows, cache_write in AVX-512 F, BW, DQ, VL; the template says what and how.
-// clang-format off: the vectors come before the code over them
+// The vectors come first: the template is written over them.
 #include "backends/cpu/x86/vec_avx512.h"
 #include "backends/cpu/c/move_tmpl.h"

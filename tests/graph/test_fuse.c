@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fusion: each pattern fires where it should, leaves alone what it must, says why, and changes no result.
+#include "tests/graph/run_graph.h"
+
+static tn_context *ctx;      // reference: its device takes every fused op
+static tn_context *best_ctx; // the best level of this machine
+static tn_graph *g;
+
+enum { ROOM = 4096 };
+
+static tn_tensor *unary(tn_tensor *x, int32_t kind)
+{
+    return tn_op_unary(g, x, &(tn_unary_params){kind, 0.5f, 0.25f});
+}
+
+// --- fuse ------------------------------------------------------------------------------------------
+
+static const tn_rope_params turn = {.mode = TN_ROPE_NEOX, .n_rot = 8, .base = 1e4f};
+static const tn_glu_params silu_glu = {.act = TN_UNARY_SILU};
+
+static void add_norm(void)
+{
+    tn_tensor *sum = tn_op_add(g, INPUT("a", 3, 8), INPUT("b", 3, 8));
+    OUTPUT("y", NAMED("norm", tn_op_rms_norm(g, sum, WEIGHT("w", 8), 1e-5f)));
+    OUTPUT("sum", sum);
+}
+
+static void add_norm_used_later(void)
+{
+    tn_tensor *sum = tn_op_add(g, INPUT("a", 3, 8), INPUT("b", 3, 8));
+    tn_tensor *norm = NAMED("norm", tn_op_rms_norm(g, sum, NULL, 1e-5f));
+    OUTPUT("y", tn_op_mul(g, sum, norm));
+}
+
+static void add_norm_broadcast(void)
+{
+    tn_tensor *sum = tn_op_add(g, INPUT("a", 3, 8), WEIGHT("b", 8));
+    OUTPUT("y", NAMED("norm", tn_op_rms_norm(g, sum, WEIGHT("w", 8), 1e-5f)));
+}
+
+static void add_norm_late(void)
+{
+    tn_tensor *sum = tn_op_add(g, INPUT("a", 3, 8), INPUT("b", 3, 8));
+    tn_tensor *w = unary(WEIGHT("w", 8), TN_UNARY_TANH);
+    OUTPUT("y", NAMED("norm", tn_op_rms_norm(g, sum, w, 1e-5f)));
+}
+
+static tn_tensor *norm_then_rope(tn_tensor *w, tn_tensor **norm)
+{
+    *norm = tn_op_rms_norm(g, INPUT("x", 2, 3, 8), w, 1e-5f);
+    tn_tensor *y = tn_op_rope(g, *norm, IDS("pos", 2), WEIGHT("factors", 4), &turn);
+    OUTPUT("y", NAMED("turned", y));
+    return y;
+}
+
+static void norm_rope(void)
+{
+    tn_tensor *norm;
+    norm_then_rope(WEIGHT("w", 8), &norm);
+}
+
+static void norm_rope_plain(void)
+{
+    tn_tensor *norm;
+    norm_then_rope(NULL, &norm);
+}
+
+static void norm_rope_used(void)
+{
+    tn_tensor *norm, *y = norm_then_rope(WEIGHT("w", 8), &norm);
+    OUTPUT("z", tn_op_add(g, y, norm));
+}
+
+static void norm_rope_output(void)
+{
+    tn_tensor *norm;
+    norm_then_rope(WEIGHT("w", 8), &norm);
+    OUTPUT("norm", norm);
+}
+
+static void gate_and_up(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8);
+    tn_tensor *gate = tn_op_matmul(g, x, WEIGHT("g", 5, 8)), *up = tn_op_matmul(g, x, WEIGHT("u", 5, 8));
+    OUTPUT("y", NAMED("act", tn_op_glu(g, gate, up, &silu_glu)));
+}
+
+static void gate_of_other(void)
+{
+    tn_tensor *gate = tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("g", 5, 8));
+    OUTPUT("y", NAMED("act",
+                      tn_op_glu(g, gate, tn_op_matmul(g, INPUT("x2", 3, 8), WEIGHT("u", 5, 8)), &silu_glu)));
+}
+
+static void gate_used(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8);
+    tn_tensor *gate = tn_op_matmul(g, x, WEIGHT("g", 5, 8)), *up = tn_op_matmul(g, x, WEIGHT("u", 5, 8));
+    OUTPUT("y", tn_op_add(g, NAMED("act", tn_op_glu(g, gate, up, &silu_glu)), gate));
+}
+
+static void gate_output(void)
+{
+    gate_and_up();
+    OUTPUT("up", g->nodes[1]->dst[0]);
+}
+
+static void gate_type(void)
+{
+    tn_tensor *x = INPUT("x", 3, 32), *gate = tn_op_matmul(g, x, WEIGHT("g", 5, 32));
+    tn_tensor *up = tn_op_matmul(g, x, tn_graph_weight(g, "u", TN_TYPE_Q8_0, SHAPE(5, 32)));
+    OUTPUT("y", NAMED("act", tn_op_glu(g, gate, up, &silu_glu)));
+}
+
+static void experts(void)
+{
+    tn_tensor *x = INPUT("x", 3, 1, 8), *ids = IDS("ids", 3, 2);
+    tn_tensor *gate = tn_op_matmul_id(g, x, WEIGHT("g", 4, 5, 8), ids);
+    OUTPUT("y",
+           NAMED("act", tn_op_glu(g, gate, tn_op_matmul_id(g, x, WEIGHT("u", 4, 5, 8), ids), &silu_glu)));
+}
+
+static void experts_differ(void)
+{
+    tn_tensor *x = INPUT("x", 3, 1, 8), *gate = tn_op_matmul_id(g, x, WEIGHT("g", 4, 5, 8), IDS("ids", 3, 2));
+    tn_tensor *up = tn_op_matmul_id(g, x, WEIGHT("u", 4, 5, 8), IDS("ids2", 3, 2));
+    OUTPUT("y", NAMED("act", tn_op_glu(g, gate, up, &silu_glu)));
+}
+
+static void two_products(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *a = NAMED("a", tn_op_matmul(g, x, WEIGHT("wa", 5, 8)));
+    OUTPUT("y",
+           tn_op_concat(g, a, tn_op_add(g, tn_op_matmul(g, x, WEIGHT("wb", 4, 8)), WEIGHT("bias", 4)), 1));
+}
+
+static void four_products(void)
+{
+    static const char *const names[] = {"w0", "w1", "w2", "w3"};
+    tn_tensor *x = INPUT("x", 3, 8);
+    for (int i = 0; i < 4; i++)
+        OUTPUT(names[i] + 1, NAMED(names[i], tn_op_matmul(g, x, WEIGHT(names[i], 4 + i, 8))));
+}
+
+static void product_of_product(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *y = NAMED("first", tn_op_matmul(g, x, WEIGHT("w", 8, 8)));
+    OUTPUT("y", tn_op_matmul(g, x, y));
+}
+
+static void products_biased_output(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *a = NAMED("a", tn_op_matmul(g, x, WEIGHT("wa", 4, 8)));
+    tn_tensor *b = tn_op_matmul(g, x, WEIGHT("wb", 4, 8));
+    OUTPUT("a", a);
+    OUTPUT("y", tn_op_mul(g, tn_op_add(g, a, WEIGHT("bias", 4)), b));
+}
+
+static void linear_all(void)
+{
+    tn_tensor *y = NAMED("product", tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("w", 5, 8)));
+    y = unary(tn_op_add(g, y, WEIGHT("bias", 5)), TN_UNARY_GELU);
+    OUTPUT("y", tn_op_add(g, INPUT("r", 3, 5), y));
+}
+
+static void linear_late_residual(void)
+{
+    tn_tensor *y = tn_op_add(g, NAMED("product", tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("w", 5, 8))),
+                             WEIGHT("bias", 5));
+    OUTPUT("y", tn_op_add(g, unary(INPUT("r", 3, 5), TN_UNARY_TANH), y));
+}
+
+static void linear_alone(void)
+{
+    tn_tensor *y = NAMED("product", tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("w", 5, 8)));
+    OUTPUT("y", unary(tn_op_add(g, y, y), TN_UNARY_SILU)); // twice the product: neither bias nor residual
+}
+
+static void linear_output(void)
+{
+    tn_tensor *y = NAMED("product", tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("w", 5, 8)));
+    OUTPUT("product", y);
+    OUTPUT("y", unary(tn_op_add(g, y, WEIGHT("bias", 5)), TN_UNARY_SILU));
+}
+
+static void linear_broadcast(void)
+{
+    tn_tensor *y = NAMED("product", tn_op_matmul(g, INPUT("x", 3, 8), WEIGHT("w", 5, 8)));
+    OUTPUT("y", tn_op_add(g, y, INPUT("row", 5))); // no weight: neither a bias nor a residual of that shape
+}
+
+typedef struct fuse_case {
+    void (*build)(void);
+    const char *note; // line of the plan text; NULL: nothing is noted
+    int32_t n_fused, n_steps;
+} fuse_case;
+
+static const fuse_case fuse_cases[] = {
+    {add_norm, "residual add + rms_norm at norm: fired", 1, 1},
+    {add_norm_used_later, "residual add + rms_norm at norm: fired", 1, 2},
+    {add_norm_broadcast, "residual add + rms_norm at norm: the sum broadcasts", 0, 2},
+    {add_norm_late, "residual add + rms_norm at norm: a source is made too late", 0, 3},
+    {norm_rope, "rms_norm + rope at turned: fired", 1, 1},
+    {norm_rope_plain, "rms_norm + rope at turned: the norm has no weight", 0, 2},
+    {norm_rope_used, "rms_norm + rope at turned: the norm has other uses", 0, 3},
+    {norm_rope_output, "rms_norm + rope at turned: the norm has other uses", 0, 2},
+    {gate_and_up, "glu of two products at act: fired", 1, 1},
+    {gate_of_other, "glu of two products at act: gate and up have different inputs", 0, 3},
+    {gate_used, "glu of two products at act: gate or up has other uses", 1, 3},
+    {gate_output, "glu of two products at act: gate or up has other uses", 1, 2},
+    {gate_type, "glu of two products at act: gate and up have different types", 1, 2},
+    {experts, "glu of two products at act: fired", 1, 1},
+    {experts_differ, "glu of two products at act: gate and up have different experts", 0, 3},
+    {two_products, "products of one input at a: fired", 1, 2},
+    {four_products, "products of one input at w0: fired", 1, 2},
+    {product_of_product, "products of one input at first: a source is made too late", 0, 2},
+    {products_biased_output, "products of one input at a: fired", 1, 3},
+    {linear_all, "matmul + bias + activation + residual at product: fired", 1, 1},
+    {linear_late_residual, "matmul + bias + activation + residual at product: fired", 1, 3},
+    {linear_alone, NULL, 0, 3},
+    {linear_output, NULL, 0, 3},
+    {linear_broadcast, NULL, 0, 2},
+};
+
+// Fused results equal unfused ones, here and on the best level.
+static void check_same_results(void (*build)(void), tn_context *on)
+{
+    static float plain[ROOM], fused[ROOM];
+    size_t n = 0, m = 0;
+    tn_plan_config off;
+    tn_plan_config_default(&off);
+    off.fusion = 0;
+    g = new_graph(on);
+    build();
+    TEST_CHECK_STATUS(evaluate(g, &off, plain, ROOM, &n), TN_OK);
+    TEST_CHECK_STATUS(evaluate(g, NULL, fused, ROOM, &m), TN_OK);
+    TEST_CHECK(n > 0 && n == m && deviation(fused, plain, n) < 1e-5);
+    tn_graph_destroy(&g);
+}
+
+static void test_fuse(void)
+{
+    for (size_t i = 0; i < TN_COUNT(fuse_cases); i++) {
+        const fuse_case *c = &fuse_cases[i];
+        g = new_graph(ctx);
+        c->build();
+        tn_plan *plan = compile_plan(g, 1), *unfused = compile_plan(g, 0);
+        bool ok = plan && TEST_CHECK(!c->note || plan_says(plan, c->note));
+        ok = plan && TEST_CHECK(plan->info.n_fused == c->n_fused && plan->info.n_steps == c->n_steps) && ok;
+        if (!ok) printf("    case %zu: %s\n", i, c->note ? c->note : "no note");
+        TEST_CHECK(unfused && unfused->info.n_fused == 0 && !unfused->notes);
+        tn_plan_unref(&plan);
+        tn_plan_unref(&unfused);
+        tn_graph_destroy(&g);
+        check_same_results(c->build, ctx);
+        check_same_results(c->build, best_ctx);
+    }
+}
+
+static void test_refused(void)
+{
+    tn_device fake = fake_device(ctx), *devices[] = {&fake};
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    cfg.devices = devices;
+    cfg.n_devices = 1;
+    fake_refuses = REFUSE(matmul_glu) | REFUSE(add_rms_norm);
+    void (*const builds[])(void) = {gate_and_up, add_norm};
+    static const char *const notes[] = {
+        "glu of two products at act: the device has no kernel for the fused op",
+        "residual add + rms_norm at norm: the device has no kernel for the fused op"};
+    for (int i = 0; i < 2; i++) {
+        tn_plan *plan = NULL;
+        g = new_graph(ctx);
+        builds[i]();
+        TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+        TEST_CHECK(plan && plan_says(plan, notes[i]) && count_steps(plan, TN_OP_transfer) == 0);
+        tn_plan_unref(&plan);
+        tn_graph_destroy(&g);
+    }
+    fake_refuses = 0;
+}
+
+int main(void)
+{
+    ctx = graph_context("reference", 1);
+    best_ctx = graph_context(NULL, 2);
+    test_fuse();
+    test_refused();
+    tn_context_destroy(&best_ctx);
+    tn_context_destroy(&ctx);
+    return test_done();
+}

@@ -1,0 +1,331 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that are sound GGUF but no sound model: a missing or misshapen tensor, a key that is missing, of the
+// wrong type or out of range. Each is refused with a message that names the culprit. Then random damage to
+// the metadata bytes, of which nothing is asked but to end well.
+//
+//     test_bad_models [MUTATIONS [SEED]]
+#include "tests/models/tiny_model.h"
+#include "tests/unit/test.h"
+
+#include <tenon/session.h>
+
+static counting count;
+static tn_context *ctx;
+static tiny_file *f; // the model of the current case
+static long base_live;
+
+static void begin(int32_t arch)
+{
+    tiny_describe(&tiny_shapes[arch], f);
+}
+
+static bool message_has(const char *part)
+{
+    char text[1024];
+    tn_context_error(ctx, text, sizeof text);
+    bool found = strstr(text, part) != NULL;
+    if (!found) printf("    message without \"%s\": %s\n", part, text);
+    return found;
+}
+
+// A session, one token, five more.
+static tn_status try_tokens(tn_model *model)
+{
+    static const int32_t tokens[] = {1, 275, 3, 4, 5, 6};
+    tn_session *s = NULL;
+    tn_session_config cfg;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = 70;
+    tn_status status = tn_session_create(model, &cfg, &s);
+    if (status == TN_OK) status = tn_session_feed(s, 0, tokens, 1);
+    if (status == TN_OK) status = tn_session_feed(s, 0, tokens, 6);
+    tn_session_destroy(&s);
+    return status;
+}
+
+static tn_status try_model(void)
+{
+    size_t size;
+    tn_model *model = NULL;
+    void *data = tiny_write(ctx, f, &size);
+    tn_status status = tn_model_open_memory(ctx, data, size, "bad.gguf", NULL, &model);
+    if (status == TN_OK) status = try_tokens(model);
+    tn_model_unref(&model);
+    return status;
+}
+
+static void check_refused(int line, const char *culprit)
+{
+    tn_status status = try_model();
+    bool ok = TEST_CHECK(status == TN_ERR_MODEL || status == TN_ERR_FORMAT);
+    if (!ok) printf("    status: %s\n", tn_status_text(status));
+    ok = (status == TN_OK || TEST_CHECK(message_has(culprit))) && ok;
+    ok = TEST_CHECK(count.live == base_live) && ok;
+    if (!ok) printf("    case of line %d\n", line);
+}
+
+// What is done to a model of an architecture makes it refused, with a message about `culprit`.
+#define REFUSED(arch, damage, culprit)                                                                       \
+    do {                                                                                                     \
+        begin(arch);                                                                                         \
+        damage;                                                                                              \
+        check_refused(__LINE__, culprit);                                                                    \
+    } while (0)
+
+#define ACCEPTED(arch, change)                                                                               \
+    do {                                                                                                     \
+        begin(arch);                                                                                         \
+        change;                                                                                              \
+        if (!TEST_CHECK_STATUS(try_model(), TN_OK)) message_has("-");                                        \
+        TEST_CHECK(count.live == base_live);                                                                 \
+    } while (0)
+
+// --- tensors ---------------------------------------------------------------------------------------
+
+// Every tensor of every architecture: missing, then with another shape. What may be absent is left out.
+static void test_every_tensor(void)
+{
+    static const char *const optional[] = {"output.weight", "rope_factors", "_norm.bias", ".bias",
+                                           "attn_q_norm",   "attn_k_norm",  "post_",      "ffn_gate.weight"};
+    for (int32_t arch = 0; arch < TINY_ARCHS; arch++) {
+        begin(arch);
+        int32_t n = f->n_tensors;
+        for (int32_t i = 0; i < n; i++) {
+            char name[64];
+            bool may_miss = false;
+            begin(arch);
+            memcpy(name, f->tensors[i].name, sizeof name);
+            for (size_t k = 0; k < TN_COUNT(optional); k++) may_miss |= strstr(name, optional[k]) != NULL;
+            // Without its qkv or router the layer is taken for one of another kind: then that kind's tensor
+            // is named.
+            bool kind = strstr(name, "attn_qkv.weight") || strstr(name, "ffn_gate_inp");
+            if (!may_miss) {
+                tiny_drop_tensor(f, name);
+                check_refused(i, kind ? "blk." : name);
+            }
+            if (strstr(name, "rope_factors_long")) continue; // only read in long contexts
+            begin(arch);
+            tiny_tensor *t = tiny_tensor_at(f, name);
+            if (strcmp(name, "position_embd.weight") == 0)
+                t->ne[1] += 32;
+            else
+                t->ne[0] += strstr(name, "ffn_up") && arch == TINY_PHI3 ? 32 : 1;
+            check_refused(i, name);
+            begin(arch);
+            t = tiny_tensor_at(f, name);
+            t->ne[t->n_dims++] = 2;
+            check_refused(i, name);
+        }
+    }
+}
+
+static void test_tensors(void)
+{
+    // Types that no model has: a clean answer, whichever.
+    static const tn_dtype strange[] = {TN_TYPE_I8, TN_TYPE_I32, TN_TYPE_I64, TN_TYPE_F64};
+    static const char *const where[] = {"token_embd.weight", "blk.1.attn_q.weight", "blk.1.ffn_norm.weight",
+                                        "blk.0.ffn_up_exps.weight"};
+    for (size_t i = 0; i < TN_COUNT(strange) * TN_COUNT(where); i++) {
+        begin(i % 4 == 3 ? TINY_QWEN3MOE : TINY_LLAMA);
+        tiny_tensor_at(f, where[i % 4])->dtype = strange[i / 4];
+        tn_status status = try_model();
+        TEST_CHECK(status == TN_OK || (status == TN_ERR_MODEL && message_has(where[i % 4])));
+    }
+    // Fewer learned positions than the context says.
+    REFUSED(TINY_GPT2, tiny_tensor_at(f, "position_embd.weight")->ne[0] = 3, "position_embd.weight");
+    REFUSED(TINY_LLAMA, tiny_add_tensor(f, -1, "rope_freqs.weight", 3, 0, 0), "rope_freqs.weight");
+    REFUSED(TINY_LLAMA, tiny_add_tensor(f, 0, "attn_q.bias", 65, 0, 0), "blk.0.attn_q.bias");
+    ACCEPTED(TINY_LLAMA, tiny_add_tensor(f, -1, "unheard_of.weight", 5, 32, 0));
+    ACCEPTED(TINY_LLAMA, tiny_drop_tensor(f, "output.weight")); // tied to the embeddings
+    ACCEPTED(TINY_LLAMA, tiny_tensor_at(f, "blk.0.attn_norm.weight")->dtype = TN_TYPE_F16);
+    ACCEPTED(TINY_LLAMA, tiny_tensor_at(f, "blk.0.attn_norm.weight")->dtype = TN_TYPE_Q8_0);
+}
+
+// --- keys ------------------------------------------------------------------------------------------
+
+static void test_required_keys(void)
+{
+    static const char *const keys[] = {"context_length",       "embedding_length", "block_count",
+                                       "attention.head_count", "vocab_size",       "feed_forward_length"};
+    for (size_t i = 0; i < TN_COUNT(keys); i++) {
+        for (int32_t arch = 0; arch < TINY_ARCHS; arch++) {
+            if (arch == TINY_QWEN3MOE && i == 5) continue; // its experts have a width of their own
+            REFUSED(arch, tiny_drop_key(f, keys[i]), keys[i]);
+        }
+        REFUSED(TINY_LLAMA, tiny_u32(f, keys[i], 0), keys[i]);
+        REFUSED(TINY_LLAMA, tiny_u32(f, keys[i], UINT32_MAX), keys[i]);
+        if (i > 0) REFUSED(TINY_LLAMA, tiny_u32(f, keys[i], INT32_MAX), keys[i]); // but a context may be long
+        REFUSED(TINY_LLAMA, tiny_f32(f, keys[i], 64.5f), keys[i]);
+        REFUSED(TINY_LLAMA, tiny_str(f, keys[i], "64"), keys[i]);
+        REFUSED(TINY_LLAMA, tiny_array(f, keys[i], TN_GGUF_U32, NULL, 0), keys[i]);
+    }
+    REFUSED(TINY_LLAMA, tiny_drop_key(f, "general.architecture"), "general.architecture");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "general.architecture", 3), "general.architecture");
+    REFUSED(TINY_LLAMA, tiny_str(f, "general.architecture", "lama"), "llama");
+    REFUSED(TINY_LLAMA, tiny_str(f, "general.architecture", ""), "not supported");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "general.name", 3), "general.name");
+}
+
+static void test_sizes(void)
+{
+    static const uint32_t two[] = {4, 4}, three[] = {4, 4, 4}, zero[] = {4, 0}, odd[] = {4, 3};
+    static const float floats[] = {4.0f, 4.0f};
+    REFUSED(TINY_LLAMA, tiny_u32(f, "block_count", 1025), "block_count");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "block_count", 3), "blk.2.");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "embedding_length", 32), "[");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.head_count", 8), "blk.0.attn_q.weight");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.head_count_kv", 0), "attention.head_count_kv");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.head_count_kv", 3), "heads");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.head_count_kv", 8), "heads");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.key_length", 0), "attention.key_length");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.key_length", 4097), "attention.key_length");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.value_length", 0), "attention.value_length");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "attention.value_length", 24), "blk.0.attn_v.weight");
+    REFUSED(TINY_LLAMA, tiny_array(f, "attention.head_count", TN_GGUF_U32, three, 3), "attention.head_count");
+    REFUSED(TINY_LLAMA, tiny_array(f, "attention.head_count", TN_GGUF_U32, zero, 2), "attention.head_count");
+    REFUSED(TINY_LLAMA, tiny_array(f, "attention.head_count", TN_GGUF_F32, floats, 2),
+            "attention.head_count");
+    REFUSED(TINY_LLAMA, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, odd, 2), "heads");
+    REFUSED(TINY_LLAMA, tiny_array(f, "feed_forward_length", TN_GGUF_U32, two, 1), "feed_forward_length");
+    ACCEPTED(TINY_LLAMA, tiny_array(f, "attention.head_count", TN_GGUF_U32, two, 2));
+    // The width leaves nothing for a head.
+    REFUSED(TINY_LLAMA, (tiny_u32(f, "attention.head_count", 65), tiny_drop_key(f, "attention.key_length")),
+            "head");
+}
+
+static void test_numbers(void)
+{
+    const char *eps = "attention.layer_norm_rms_epsilon", *layer_eps = "attention.layer_norm_epsilon";
+    static const float bad_eps[] = {NAN, INFINITY, -1e-5f, 1.0f},
+                       bad_base[] = {NAN, INFINITY, 0.0f, -10000.0f};
+    for (size_t i = 0; i < 4; i++) {
+        REFUSED(TINY_LLAMA, tiny_f32(f, eps, bad_eps[i]), eps);
+        REFUSED(TINY_GPT2, tiny_f32(f, layer_eps, bad_eps[i]), layer_eps);
+        REFUSED(TINY_LLAMA, tiny_f32(f, "rope.freq_base", bad_base[i]), i < 2 ? "rope.freq_base" : "base");
+        REFUSED(TINY_LLAMA, tiny_f32(f, "rope.scaling.factor", i == 2 ? -2.0f : bad_base[i]),
+                "rope.scaling.factor");
+    }
+    REFUSED(TINY_LLAMA, tiny_drop_key(f, eps), eps);
+    REFUSED(TINY_GPT2, tiny_drop_key(f, layer_eps), layer_eps);
+    REFUSED(TINY_LLAMA, tiny_str(f, eps, "1e-5"), eps);
+    REFUSED(TINY_LLAMA, tiny_u32(f, "rope.dimension_count", 18), "rope.dimension_count");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "rope.dimension_count", 0), "rope.dimension_count");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "rope.dimension_count", 15), "15");
+    REFUSED(TINY_LLAMA, tiny_str(f, "rope.scaling.type", "stretch"), "stretch");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "rope.scaling.type", 1), "rope.scaling.type");
+    REFUSED(TINY_PHI3, tiny_u32(f, "rope.scaling.original_context_length", 0),
+            "rope.scaling.original_context_length");
+    REFUSED(TINY_GEMMA3, tiny_f32(f, "attention.sliding_window", 1.5f), "attention.sliding_window");
+    REFUSED(TINY_GEMMA3, tiny_u32(f, "attention.sliding_window", UINT32_MAX), "attention.sliding_window");
+    ACCEPTED(TINY_GEMMA3, tiny_u32(f, "attention.sliding_window", 0));
+    ACCEPTED(TINY_GEMMA3, tiny_u32(f, "attention.sliding_window", 1));
+}
+
+static void test_experts(void)
+{
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_count", 4097), "expert_count");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_count", 7), "blk.0.ffn_gate_inp.weight");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_count", 0), "expert_count");
+    REFUSED(TINY_QWEN3MOE, tiny_drop_key(f, "expert_count"), "expert_count");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_used_count", 0), "expert_used_count");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_used_count", 9), "expert_used_count");
+    REFUSED(TINY_QWEN3MOE, tiny_drop_key(f, "expert_used_count"), "expert_used_count");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_feed_forward_length", 0), "expert_feed_forward_length");
+    REFUSED(TINY_QWEN3MOE, tiny_u32(f, "expert_feed_forward_length", 64), "blk.0.ffn_gate_exps.weight");
+    REFUSED(TINY_QWEN3MOE,
+            (tiny_drop_key(f, "expert_feed_forward_length"), tiny_u32(f, "feed_forward_length", 1)),
+            "feed_forward_length");
+    ACCEPTED(TINY_QWEN3MOE, tiny_u32(f, "expert_used_count", 8));
+    ACCEPTED(TINY_QWEN3MOE, tiny_drop_key(f, "feed_forward_length"));
+}
+
+static void test_tokenizer(void)
+{
+    begin(TINY_LLAMA);
+    f->shape.tokenizer = true;
+    TEST_CHECK_STATUS(try_model(), TN_OK);
+    tiny_tensor_at(f, "token_embd.weight")->ne[0]--; // one row less than tokens
+    check_refused(__LINE__, "token_embd.weight");
+}
+
+// --- random damage ---------------------------------------------------------------------------------
+
+static uint32_t dice(uint32_t *state, uint32_t n)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % n;
+}
+
+// Changes a few bytes of the metadata: bits, interesting values, copies of other places.
+static void mutate(uint8_t *bytes, size_t n, uint32_t *state)
+{
+    static const uint8_t values[] = {0, 1, 2, 4, 7, 8, 9, 16, 31, 32, 63, 64, 127, 128, 254, 255};
+    for (uint32_t i = 1 + dice(state, 3); i > 0; i--) {
+        size_t at = dice(state, (uint32_t)n);
+        uint32_t how = dice(state, 4);
+        if (how == 0)
+            bytes[at] ^= (uint8_t)(1u << dice(state, 8));
+        else if (how == 1)
+            bytes[at] = values[dice(state, TN_COUNT(values))];
+        else if (how == 2)
+            bytes[at] = bytes[dice(state, (uint32_t)n)];
+        else
+            memset(bytes + at, 0xff, TN_MIN((size_t)(1 + dice(state, 8)), n - at));
+    }
+}
+
+static void test_mutations(int32_t arch, long n_mutations, uint32_t seed)
+{
+    long n_opened = 0, n_ran = 0, n_leaks = 0;
+    size_t size;
+    tn_gguf *gguf = NULL;
+    begin(arch);
+    f->shape.tokenizer = arch == TINY_LLAMA;
+    uint8_t *sound = tiny_write(ctx, f, &size);
+    tiny_must(tn_gguf_open_memory(ctx, sound, size, "sound", &gguf));
+    size_t metadata = (size_t)(tn_gguf_tensor_at(gguf, 0)->data - sound);
+    tn_gguf_close(&gguf);
+    long live = count.live;
+    for (long i = 0; i < n_mutations; i++) {
+        tn_model *model = NULL;
+        uint8_t *bytes = tn_alloc(ctx, size);
+        if (!bytes) abort();
+        memcpy(bytes, sound, size);
+        mutate(bytes, metadata, &seed);
+        if (tn_model_open_memory(ctx, bytes, size, "mutated", NULL, &model) == TN_OK) {
+            n_opened++;
+            n_ran += try_tokens(model) == TN_OK;
+        }
+        tn_model_unref(&model);
+        n_leaks += count.live != live;
+    }
+    TEST_CHECK(n_leaks == 0 && n_opened < n_mutations);
+    printf("%s: %ld mutations, %ld opened, %ld ran\n", tiny_shapes[arch].arch, n_mutations, n_opened, n_ran);
+    tn_free(ctx, sound);
+}
+
+int main(int argc, char **argv)
+{
+    long n_mutations = argc > 1 ? strtol(argv[1], NULL, 10) : 2000;
+    uint32_t seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    ctx = counting_context(&count);
+    f = malloc(sizeof *f);
+    if (!f) abort();
+    base_live = count.live;
+    for (int32_t arch = 0; arch < TINY_ARCHS; arch++) ACCEPTED(arch, (void)0);
+    test_every_tensor();
+    test_tensors();
+    test_required_keys();
+    test_sizes();
+    test_numbers();
+    test_experts();
+    test_tokenizer();
+    for (int32_t arch = 0; arch < TINY_ARCHS; arch++)
+        test_mutations(arch, n_mutations / TINY_ARCHS, seed + (uint32_t)arch);
+    free(f);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}
