@@ -3,7 +3,7 @@
 //
 // Memory: the life of each storage in steps, then offsets in one arena per device. Greedy by size: the
 // largest storage takes the lowest offset that is free during its whole life (Pisarchyk and Lee 2020,
-// "greedy by size"). Results of elementwise ops take the place of a source that dies there.
+// "greedy by size"), then rounds of repair. Results of elementwise ops take the place of a source that dies there.
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -56,10 +56,95 @@ static void share_in_place(tn_graph *g, tn_place *places)
     }
 }
 
+// One storage to place, with the storages of the same device that live at the same time.
 typedef struct item {
     int32_t value;
-    size_t size;
+    size_t size, offset;
+    int32_t *neighbours, n_neighbours;
+    bool placed;
 } item;
+
+typedef struct packer {
+    tn_context *ctx;
+    item *items;
+    int32_t n, most_neighbours;
+    int32_t *neighbours; // storage of items[].neighbours
+    int32_t *order;      // in which items are placed
+    size_t *best;        // offsets of the smallest arena so far
+    size_t best_size;
+    struct range {
+        size_t offset, end;
+    } *busy;
+} packer;
+
+static bool conflict(const tn_place *a, const tn_place *b)
+{
+    return a->device == b->device && a->first <= b->last && b->first <= a->last;
+}
+
+static tn_status find_neighbours(packer *p, const tn_place *places)
+{
+    size_t total = 0;
+    for (int pass = 0; pass < 2; pass++) { // count, then fill
+        size_t at = 0;
+        for (int32_t i = 0; i < p->n; i++) {
+            if (pass) p->items[i].neighbours = p->neighbours + at;
+            for (int32_t k = 0; k < p->n; k++) {
+                if (k == i || !conflict(&places[p->items[i].value], &places[p->items[k].value])) continue;
+                if (pass) p->items[i].neighbours[p->items[i].n_neighbours++] = k;
+                at++;
+            }
+            if (pass) p->most_neighbours = TN_MAX(p->most_neighbours, p->items[i].n_neighbours);
+        }
+        total = at;
+        if (pass == 0 && !(p->neighbours = tn_calloc(p->ctx, total + 1, sizeof *p->neighbours))) return TN_ERR_MEMORY;
+    }
+    p->busy = tn_calloc(p->ctx, (size_t)p->most_neighbours + 1, sizeof *p->busy);
+    return p->busy ? TN_OK : TN_ERR_MEMORY;
+}
+
+static int lower_first(const void *pa, const void *pb)
+{
+    const struct range *a = pa, *b = pb;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+// Lowest free offset among the neighbours that are placed already.
+static size_t find_offset(const packer *p, const item *me)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < me->n_neighbours; i++) {
+        const item *other = &p->items[me->neighbours[i]];
+        if (other->placed) p->busy[count++] = (struct range){other->offset, other->offset + other->size};
+    }
+    qsort(p->busy, (size_t)count, sizeof *p->busy, lower_first);
+    size_t at = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (p->busy[i].offset >= at + me->size) break;
+        at = TN_MAX(at, p->busy[i].end);
+    }
+    return at;
+}
+
+// Places all items in the order; keeps the result if it is the smallest so far. Gives the position in the
+// order of the item that reaches highest.
+static int32_t place_in_order(packer *p)
+{
+    size_t size = 0;
+    int32_t highest = 0;
+    for (int32_t i = 0; i < p->n; i++) p->items[i].placed = false;
+    for (int32_t i = 0; i < p->n; i++) {
+        item *me = &p->items[p->order[i]];
+        me->offset = find_offset(p, me);
+        me->placed = true;
+        if (me->offset + me->size > size) size = me->offset + me->size, highest = i;
+    }
+    if (size < p->best_size) {
+        p->best_size = size;
+        for (int32_t i = 0; i < p->n; i++) p->best[i] = p->items[i].offset;
+    }
+    return highest;
+}
 
 static int larger_first(const void *pa, const void *pb)
 {
@@ -68,33 +153,28 @@ static int larger_first(const void *pa, const void *pb)
     return a->value - b->value;
 }
 
-typedef struct placed {
-    size_t offset, end;
-} placed;
-
-static int lower_first(const void *pa, const void *pb)
+// Greedy by size, then repair: whoever reaches highest goes first next time, as long as the arena is above
+// the bound; every few rounds an order that got stuck is shaken by some fixed pseudo-random exchanges. Small
+// plans get more rounds: they are cheap, and one storage is a larger share of their arena.
+static void pack(packer *p, size_t bound)
 {
-    const placed *a = pa, *b = pb;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
-
-// Lowest free offset for item n among the items before it that live at the same time.
-static size_t find_offset(const tn_place *places, const item *items, int32_t n, placed *busy)
-{
-    const tn_place *me = &places[items[n].value];
-    int32_t count = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const tn_place *p = &places[items[i].value];
-        if (p->device == me->device && p->first <= me->last && me->first <= p->last)
-            busy[count++] = (placed){p->offset, p->offset + p->size};
+    enum { ROUNDS = 64, MORE_ROUNDS = 65536, STUCK = 12 };
+    int rounds = ROUNDS + MORE_ROUNDS / (p->n + 1);
+    uint32_t random = 1;
+    p->best_size = SIZE_MAX;
+    for (int32_t i = 0; i < p->n; i++) p->order[i] = i;
+    for (int round = 1; round <= rounds && p->best_size > bound; round++) {
+        int32_t highest = place_in_order(p), chosen = p->order[highest];
+        memmove(p->order + 1, p->order, (size_t)highest * sizeof *p->order);
+        p->order[0] = chosen;
+        for (int32_t i = 0; round % STUCK == 0 && i < p->n; i++) {
+            random = random * 1664525u + 1013904223u; // Numerical Recipes, section 7.1
+            int32_t k = (int32_t)(random >> 8) % p->n, t = p->order[i];
+            if (random >> 30) continue; // a quarter of the items move
+            p->order[i] = p->order[k];
+            p->order[k] = t;
+        }
     }
-    qsort(busy, (size_t)count, sizeof *busy, lower_first);
-    size_t at = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (busy[i].offset >= at + me->size) break;
-        at = TN_MAX(at, busy[i].end);
-    }
-    return at;
 }
 
 static void find_bound(const tn_pass_state *s)
@@ -111,32 +191,47 @@ static void find_bound(const tn_pass_state *s)
     }
 }
 
+static int32_t collect(tn_pass_state *s, item *items)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->graph->n_values; i++) {
+        const tn_tensor *t = s->graph->values[i];
+        if (t->kind != TN_VALUE_NODE || t->root != t || s->places[i].first < 0) continue;
+        s->places[i].size = (tn_tensor_size(t) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+        s->places[i].in_arena = true;
+        items[n++] = (item){.value = i, .size = s->places[i].size};
+    }
+    qsort(items, (size_t)n, sizeof *items, larger_first);
+    return n;
+}
+
 tn_status tn_pass_memory(tn_pass_state *s)
 {
     tn_graph *g = s->graph;
     find_lifetimes(g, s->places);
     share_in_place(g, s->places);
-    item *items = tn_calloc(s->ctx, (size_t)g->n_values + 1, sizeof *items);
-    placed *busy = tn_calloc(s->ctx, (size_t)g->n_values + 1, sizeof *busy);
-    tn_status status = items && busy ? TN_OK : TN_ERR_MEMORY;
-    int32_t n = 0;
-    for (int32_t i = 0; i < g->n_values && status == TN_OK; i++) {
-        const tn_tensor *t = g->values[i];
-        if (t->kind != TN_VALUE_NODE || t->root != t || s->places[i].first < 0) continue;
-        s->places[i].size = (tn_tensor_size(t) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-        s->places[i].in_arena = true;
-        items[n++] = (item){i, s->places[i].size};
-    }
+    size_t room = (size_t)g->n_values + 1, bound = 0;
+    packer p = {.ctx = s->ctx};
+    p.items = tn_calloc(s->ctx, room, sizeof *p.items);
+    p.order = tn_calloc(s->ctx, room, sizeof *p.order);
+    p.best = tn_calloc(s->ctx, room, sizeof *p.best);
+    tn_status status = p.items && p.order && p.best ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) {
-        qsort(items, (size_t)n, sizeof *items, larger_first);
-        for (int32_t i = 0; i < n; i++) {
-            tn_place *p = &s->places[items[i].value];
-            p->offset = find_offset(s->places, items, i, busy);
-            s->arena_size[p->device] = TN_MAX(s->arena_size[p->device], p->offset + p->size);
-        }
+        p.n = collect(s, p.items);
         find_bound(s);
+        for (int32_t d = 0; d < s->n_devices; d++) bound = TN_MAX(bound, s->arena_bound[d]);
+        status = find_neighbours(&p, s->places);
     }
-    tn_free(s->ctx, busy);
-    tn_free(s->ctx, items);
+    if (status == TN_OK) pack(&p, bound);
+    for (int32_t i = 0; i < p.n && status == TN_OK; i++) {
+        tn_place *place = &s->places[p.items[i].value];
+        place->offset = p.best[i];
+        s->arena_size[place->device] = TN_MAX(s->arena_size[place->device], place->offset + place->size);
+    }
+    tn_free(s->ctx, p.busy);
+    tn_free(s->ctx, p.neighbours);
+    tn_free(s->ctx, p.best);
+    tn_free(s->ctx, p.order);
+    tn_free(s->ctx, p.items);
     return status;
 }

@@ -40,7 +40,14 @@ static tn_status on_device(tn_pass_state *s, tn_tensor **value, int32_t d, tn_te
     tn_tensor **slot = &transferred[(size_t)t->id * (size_t)s->n_devices + (size_t)d];
     if (!*slot) {
         tn_node *n;
-        tn_status status = tn_graph_record(s->graph, TN_OP_transfer, 1, &t, NULL, &n);
+        tn_status status = TN_OK;
+        if (!tn_view_contiguous(&t->view)) { // bytes travel as one run
+            status = tn_graph_record(s->graph, TN_OP_copy, 1, &t, &(tn_copy_params){t->view.dtype}, &n);
+            if (status != TN_OK) return status;
+            n->device = from;
+            t = n->dst[0];
+        }
+        status = tn_graph_record(s->graph, TN_OP_transfer, 1, &t, NULL, &n);
         if (status != TN_OK) return status;
         n->device = d;
         *slot = n->dst[0];

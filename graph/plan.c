@@ -80,8 +80,8 @@ static tn_status run_passes(tn_plan *p, bool fusion)
 {
     size_t n_devices = (size_t)p->n_devices;
     p->arena_size = tn_calloc(p->ctx, 3 * n_devices, sizeof *p->arena_size);
-    // Passes may add transfers: at most one per value and device.
-    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * (n_devices + 1) + 1, sizeof *p->places);
+    // The place pass may add a transfer, and a copy before it, per value and device.
+    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 2 * (n_devices + 1) + 1, sizeof *p->places);
     if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
     p->scratch_size = p->arena_bound + n_devices;

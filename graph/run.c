@@ -25,8 +25,7 @@ struct tn_runner {
     tn_step *steps;           // resolved
     int32_t n_segments;
     segment *segments;
-    const tn_binding *bindings; // of tn_runner_create, only during creation
-    int32_t n_bindings;
+    tn_buffer *host_buffers; // of tn_runner_create: the caller's memory as buffers
     tn_status status; // first failure of the submitted work, for wait
 };
 
@@ -53,6 +52,7 @@ void tn_runner_destroy(tn_runner **runner)
     tn_free(r->ctx, r->roots);
     tn_free(r->ctx, r->steps);
     tn_free(r->ctx, r->segments);
+    tn_free(r->ctx, r->host_buffers);
     tn_plan_unref(&r->plan);
     tn_free(r->ctx, r);
     *runner = NULL;
@@ -156,13 +156,21 @@ static tn_status make_segments(tn_runner *r)
         if (joins) last->n_steps++;
         else r->segments[r->n_segments++] = (segment){.first = i, .n_steps = 1, .device = ps->device};
     }
+    bool transfers = false;
     for (int32_t i = 0; i < r->n_segments; i++) {
         segment *s = &r->segments[i];
-        if (r->steps[s->first].op == TN_OP_transfer) continue;
+        if (r->steps[s->first].op == TN_OP_transfer) {
+            transfers = true;
+            continue;
+        }
         tn_device *d = p->devices[s->device];
         tn_program program = {s->n_steps, &r->steps[s->first]};
         tn_status status = d->backend->prepare(d, &program, &r->scratch[s->device], &s->executable);
         if (status != TN_OK) return status;
+    }
+    if (!transfers) { // the executables have copies; only transfers are run from here
+        tn_free(r->ctx, r->steps);
+        r->steps = NULL;
     }
     return TN_OK;
 }
@@ -210,14 +218,19 @@ tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n,
 {
     if (!plan->devices[0]->host_memory)
         return tn_fail(plan->ctx, TN_ERR_UNSUPPORTED, "binding host memory on %s", plan->devices[0]->name);
-    // The buffers are views of the caller's memory: the steps keep their addresses, not the array.
     tn_buffer *buffers = tn_calloc(plan->ctx, (size_t)n + 1, sizeof *buffers);
     if (!buffers) return TN_ERR_MEMORY;
     host_bindings h = {plan->ctx, plan->devices[0], bindings, n, buffers};
     tn_runner_config cfg = {.bind = bind_host, .user = &h};
-    tn_status status = tn_runner_create_with(plan, &cfg, out);
-    tn_free(plan->ctx, buffers);
-    return status;
+    tn_runner *r;
+    tn_status status = tn_runner_create_with(plan, &cfg, &r);
+    if (status != TN_OK) {
+        tn_free(plan->ctx, buffers);
+        return status;
+    }
+    r->host_buffers = buffers;
+    *out = r;
+    return TN_OK;
 }
 
 // --- use -------------------------------------------------------------------------------------------
@@ -255,7 +268,7 @@ size_t tn_runner_size(const tn_plan *p)
     for (int32_t i = 0; i < p->n_inputs; i++)
         inputs += (tn_tensor_size(p->graph->values[p->inputs[i].value]) + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
     return sizeof(tn_runner) + inputs + n_values * sizeof(tn_view) + (size_t)p->n_bound * sizeof(tn_runner_binding) +
-           n_steps * (2 * sizeof(tn_step) + sizeof(segment)); // steps here and in the backend's executable
+           n_steps * (sizeof(tn_step) + sizeof(segment)); // the steps are in the backend's executable
 }
 
 tn_status tn_runner_write(tn_runner *r, const char *input, const void *data, size_t size)

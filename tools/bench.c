@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon bench: speed of prefill (pp) and decoding (tg), and what share of the machine that is.
-#include "bench.h"
-#include "interrupt.h"
+#include "tools/bench.h"
+#include "tools/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #ifndef TENON_TOOLS_BENCH_H
 #define TENON_TOOLS_BENCH_H
 
-#include "common.h"
-#include "peak.h"
+#include "tools/common.h"
+#include "tools/peak.h"
 
 enum { BENCH_NUMS = 32, BENCH_TESTS = 2 * BENCH_NUMS * 8, BENCH_REPS = 1000 };
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Results of `tenon bench` as a Markdown table, CSV or JSON.
-#include "bench.h"
-#include "json.h"
+#include "tools/bench.h"
+#include "tools/json.h"
 
 #include <string.h>
 

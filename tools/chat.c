@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The chat loop of `tenon run`: lines in, answers out, commands that begin with a slash.
-#include "generate.h"
-#include "interrupt.h"
-#include "output.h"
+#include "tools/generate.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "common.h"
+#include "tools/common.h"
 
 #include <errno.h>
 #include <stdarg.h>

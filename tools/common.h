@@ -5,7 +5,7 @@
 #ifndef TENON_TOOLS_COMMON_H
 #define TENON_TOOLS_COMMON_H
 
-#include "options.h"
+#include "tools/options.h"
 
 #include <stddef.h>
 #include <tenon/session.h>
@@ -76,6 +76,6 @@ bool use_color(const options *o, FILE *f);
 const char *size_text(uint64_t bytes, char *buf, size_t size);
 
 #define CMD(id, name, args, help) int cmd_##name(const options *o);
-#include "commands.def"
+#include "tools/commands.def"
 
 #endif

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon devices: what was found, what was not and why.
-#include "common.h"
-#include "json.h"
+#include "tools/common.h"
+#include "tools/json.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "generate.h"
+#include "tools/generate.h"
 
-#include "interrupt.h"
-#include "json.h"
-#include "output.h"
+#include "tools/interrupt.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef TENON_TOOLS_GENERATE_H
 #define TENON_TOOLS_GENERATE_H
 
-#include "common.h"
+#include "tools/common.h"
 
 typedef enum answer_form { FORM_TEXT, FORM_IDS, FORM_JSON, FORM_JSONL } answer_form;
 

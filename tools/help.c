@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Help texts: the flags come from the option table, the rest is here.
-#include "options.h"
+#include "tools/options.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct cmd_row {
 
 static const cmd_row cmd_rows[CMD_COUNT] = {
 #define CMD(id, name, args, help) {#name, args, help},
-#include "commands.def"
+#include "tools/commands.def"
 };
 
 // What the flags do not say.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon inspect: what is in a GGUF file, and what memory it will take as a model.
-#include "common.h"
-#include "json.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 #include <string.h>
 #include <tenon/file.h>

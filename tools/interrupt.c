@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "interrupt.h"
+#include "tools/interrupt.h"
 
-#include "common.h"
+#include "tools/common.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 //
 // File, all little-endian: "TENONKL1"; u32 window, vocabulary, windows; i32 tokens [windows * window]; then
 // f32 log-probabilities [windows * (window - window / 2 - 1), vocabulary].
-#include "perplexity.h"
+#include "tools/perplexity.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon logits: raw logits of given tokens, one row of little-endian f32 per token.
-#include "common.h"
-#include "interrupt.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
 
 #include <stdlib.h>
 #include <string.h>

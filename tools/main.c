@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon COMMAND ...: finds the command and turns its result into an exit code.
-#include "common.h"
-#include "interrupt.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
 
 #include <string.h>
 #include <tenon/version.h>
@@ -13,7 +13,7 @@ typedef int (*cmd_fn)(const options *o);
 
 static const cmd_fn commands[CMD_COUNT] = {
 #define CMD(id, name, args, help) cmd_##name,
-#include "commands.def"
+#include "tools/commands.def"
 };
 
 static int unknown_command(const char *name)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "options.h"
+#include "tools/options.h"
 
-#include "common.h"
+#include "tools/common.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,12 +13,12 @@ const opt_row opt_rows[OPT_COUNT] = {
 #define OPT(id, kind, names, value, min, max, def, commands, help)                                           \
     {KIND_##kind,   names,         value, (int64_t)(min), (int64_t)(max),                                    \
      (double)(min), (double)(max), def,   commands,       help},
-#include "options.def"
+#include "tools/options.def"
 };
 
 static const char *const cmd_names[CMD_COUNT] = {
 #define CMD(id, name, args, help) #name,
-#include "commands.def"
+#include "tools/commands.def"
 };
 
 enum { NAME_SIZE = 64, DISTANCE_MAX = 48 };

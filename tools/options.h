@@ -12,14 +12,14 @@
 
 typedef enum cmd_id {
 #define CMD(id, name, args, help) CMD_##id,
-#include "commands.def"
+#include "tools/commands.def"
     CMD_COUNT
 } cmd_id;
 
 // Sets of commands, for the table.
 enum {
 #define CMD(id, name, args, help) C_##id = 1 << CMD_##id,
-#include "commands.def"
+#include "tools/commands.def"
     C_ALL = (1 << CMD_COUNT) - 1,
     C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES),
     C_SESSION = C_RUN | C_BENCH | C_INSPECT | C_LOGITS | C_PLAN | C_PERPLEXITY,
@@ -27,7 +27,7 @@ enum {
 
 typedef enum opt_id {
 #define OPT(id, kind, names, value, min, max, def, commands, help) OPT_##id,
-#include "options.def"
+#include "tools/options.def"
     OPT_COUNT
 } opt_id;
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 #define _XOPEN_SOURCE 700 // realpath
-#include "output.h"
+#include "tools/output.h"
 
-#include "common.h"
+#include "tools/common.h"
 
 #include <errno.h>
 #include <poll.h>

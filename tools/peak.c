@@ -5,9 +5,9 @@
 // Computing: chains of multiply-add that live in registers; 12 independent chains hide 4-cycle latency on
 // machines with up to three units. The variants are built with target attributes and chosen at run time, so
 // that the file needs no flags of its own.
-#include "peak.h"
+#include "tools/peak.h"
 
-#include "common.h"
+#include "tools/common.h"
 
 #include <pthread.h>
 #include <stdlib.h>

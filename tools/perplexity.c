@@ -3,11 +3,11 @@
 //
 // tenon perplexity: exp of the mean negative log-probability of a text, in fixed windows of which the
 // second half is scored. The comparison of two runs is in kl.c.
-#include "perplexity.h"
+#include "tools/perplexity.h"
 
-#include "interrupt.h"
-#include "json.h"
-#include "output.h"
+#include "tools/interrupt.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 #include <math.h>
 #include <stdlib.h>

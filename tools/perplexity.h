@@ -5,9 +5,9 @@
 #ifndef TENON_TOOLS_PERPLEXITY_H
 #define TENON_TOOLS_PERPLEXITY_H
 
-#include "common.h"
-#include "json.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 typedef struct ppl_state {
     tool t;

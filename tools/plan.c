@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon plan: what would run for N tokens, without reading a weight.
-#include "common.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/output.h"
 
 #include <string.h>
 #include <tenon/graph.h>

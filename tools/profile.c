@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --profile: the steps of the last pass in the Trace Event Format (Chrome, Perfetto), one behind the other.
-#include "common.h"
-#include "json.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 static void put_step(json *j, const tn_step_time *step, double start_us)
 {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon quantize IN OUT TYPE.
-#include "common.h"
-#include "interrupt.h"
-#include "json.h"
+#include "tools/common.h"
+#include "tools/interrupt.h"
+#include "tools/json.h"
 
 #include <errno.h>
 #include <string.h>

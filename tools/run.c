@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon run: finds out what the prompt is, fits the context to it, and lets it be continued.
-#include "generate.h"
-#include "interrupt.h"
+#include "tools/generate.h"
+#include "tools/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>

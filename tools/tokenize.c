@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tenon tokenize, tenon detokenize.
-#include "common.h"
-#include "json.h"
-#include "output.h"
+#include "tools/common.h"
+#include "tools/json.h"
+#include "tools/output.h"
 
 #include <stdlib.h>
 #include <string.h>

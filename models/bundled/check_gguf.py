@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Reads the written GGUF file back and runs it, independently of the training code.
 
     python3 check_gguf.py tenon-tiny.gguf --ask "Where does Mia live?"      one answer, plain Python

@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Who and what a story is about: heroes, friends, things, places, weather.
 
 `new_state` fills the slots that every plot may use. Slots of the hero have no prefix ({A} {he} {him}

@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Conversations: talk, mixed questions, stories on request; and the same as plain-text pages."""
 
 import corpus_world as world

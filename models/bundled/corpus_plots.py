@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Plots: each is a chain of scenes over one state, plus the questions that the story answers.
 
 A plot is a row of PLOTS: theme words (what a user may ask for), a set-up that adds slots of its own,

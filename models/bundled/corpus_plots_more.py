@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """The second half of the plots, in the form that corpus_plots.py explains, and the morals of all."""
 
 import corpus_world as world

@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Questions whose answer is worked out: sums, sequences, copying, and facts given in the question.
 
 Each maker returns (question, short answer or None, full answer).

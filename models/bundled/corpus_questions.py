@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Questions about the people, things and words of the world, from the tables of corpus_world.
 
 Each maker returns (question, short answer or None, full answer).

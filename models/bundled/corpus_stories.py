@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Makes one story: an opening, the scenes of a plot over one state, an ending, and its questions."""
 
 import corpus_world as world

@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """The small world of the bundled model: its people, things and facts, as tables.
 
 Stories and questions both read these tables, so that a story never contradicts an answer. Names are

@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Writes the trained weights as a GGUF file (version 3, little endian). Standard library only.
 
     python3 export_gguf.py --checkpoint CKPT --tokenizer tokenizer.json --out tenon-tiny.gguf

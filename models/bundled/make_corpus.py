@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Writes the training text and the held-out text of the bundled model.
 
     python3 make_corpus.py --out DIR [--mb 400] [--jobs 16] [--seed 1]

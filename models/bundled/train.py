@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Trains the bundled model on one GPU (PyTorch).
 
     python3 train.py --corpus DIR --tokenizer tokenizer.json --out CKPT [--minutes 6 | --steps N]

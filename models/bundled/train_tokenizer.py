@@ -1,5 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: tenon authors
 """Trains the byte-level BPE vocabulary of the bundled model, and encodes text with it.
 
     python3 train_tokenizer.py --corpus DIR --out tokenizer.json [--vocab 2048]

@@ -130,10 +130,12 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
     size_t dry = tn_context_memory(ctx) - before;
     *out = (tn_session_memory){.cache = s->cache_size, .arena = s->arena_size, .scratch = s->scratch_size};
     int32_t n_seq = s->cfg.n_seq;
-    tn_plan_key keys[3] = {{s->cfg.n_batch, n_seq, n_seq}, {1, 1, 1}, {n_seq, n_seq, n_seq}};
+    // The plans of tn_session_create.
+    tn_plan_key keys[4] = {{s->cfg.n_batch, n_seq, n_seq}, {1, 1, 1}, {s->cfg.n_batch, 1, 0}, {n_seq, n_seq, n_seq}};
     size_t plans = 0;
-    for (int32_t i = 0; i < (n_seq > 1 ? 3 : 2) && status == TN_OK; i++) {
+    for (int32_t i = 0; i < (n_seq > 1 ? 4 : 3) && status == TN_OK; i++) {
         if (i == 1 && memcmp(&keys[0], &keys[1], sizeof keys[0]) == 0) continue;
+        if (i == 2 && s->cfg.n_ctx <= s->cfg.n_batch) continue;
         tn_plan *plan = NULL;
         size_t start = tn_context_memory(ctx);
         status = tn_session_plan(s, &keys[i], &plan);

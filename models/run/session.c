@@ -114,12 +114,14 @@ static tn_status reserve(tn_session *s)
 {
     int32_t n_seq = s->cfg.n_seq;
     tn_plan_key full = {s->cfg.n_batch, n_seq, n_seq}, many = {n_seq, n_seq, n_seq}, one = {1, 1, 1};
+    tn_plan_key inner = {s->cfg.n_batch, 1, 0}; // of a prompt longer than a batch
     tn_plan *plan = NULL;
     tn_status status = tn_session_plan(s, &full, &plan);
     if (status == TN_OK) status = make_shared_buffers(s, plan);
     if (status == TN_OK && !s->dry) {
         tn_session_slot *slot;
         status = tn_session_find_slot(s, &full, &slot);
+        if (status == TN_OK && s->cfg.n_ctx > s->cfg.n_batch) status = tn_session_find_slot(s, &inner, &slot);
         if (status == TN_OK && n_seq > 1) status = tn_session_find_slot(s, &many, &slot);
         if (status == TN_OK) status = tn_session_find_slot(s, &one, &slot);
     }

@@ -19,9 +19,12 @@ int main(int argc, char **argv)
     cfg.max_tokens = 64;
     cfg.sampling.temperature = 0; // always the most probable token
 
-    int ok = argc > 1 && tn_context_create(NULL, &ctx) == TN_OK && tn_model_open(ctx, argv[1], NULL, &model) == TN_OK &&
-             tn_chat_tokenize(model, &turn, 1, &ids, &n_ids) == TN_OK && tn_session_create(model, NULL, &session) == TN_OK &&
-             tn_generation_create(session, &cfg, &gen) == TN_OK && tn_generation_prompt(gen, ids, n_ids) == TN_OK;
+    int ok = argc > 1 && tn_context_create(NULL, &ctx) == TN_OK &&
+             tn_model_open(ctx, argv[1], NULL, &model) == TN_OK &&
+             tn_chat_tokenize(model, &turn, 1, &ids, &n_ids) == TN_OK &&
+             tn_session_create(model, NULL, &session) == TN_OK &&
+             tn_generation_create(session, &cfg, &gen) == TN_OK &&
+             tn_generation_prompt(gen, ids, n_ids) == TN_OK;
     tn_piece piece;
     memset(&piece, 0, sizeof piece);
     while (ok && piece.stop == TN_STOP_NONE && (ok = tn_generation_step(gen, &piece) == TN_OK) != 0)
