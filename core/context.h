@@ -8,6 +8,7 @@
 #include "core/compiler.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/context.h>
 
@@ -36,8 +37,9 @@ tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINT
 const char *tn_context_isa(const tn_context *ctx);
 bool tn_context_strict(const tn_context *ctx);
 
-// Lets other threads run; for loops that have spun for a while.
-void tn_thread_yield(void);
+// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have spun a while.
+void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
+void tn_wake_all(_Atomic uint32_t *word);
 // Monotonic time in nanoseconds.
 uint64_t tn_time_ns(void);
 

@@ -7,10 +7,15 @@
 #include "core/cpu_features.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 uint64_t tn_time_ns(void)
 {
@@ -19,10 +24,30 @@ uint64_t tn_time_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void tn_thread_yield(void)
+#if defined(__linux__)
+// futex(2): the kernel compares *word with value and sleeps in one step, so no wake-up is lost.
+void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
 {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+void tn_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+#else
+void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
+{
+    TN_UNUSED(word);
+    TN_UNUSED(value);
     sched_yield();
 }
+
+void tn_wake_all(_Atomic uint32_t *word)
+{
+    TN_UNUSED(word);
+}
+#endif
 
 int32_t tn_cpu_count(void)
 {

@@ -27,12 +27,15 @@ static const char *const isa_names[TN_ISA_COUNT] = {
 
 // --- barrier ---------------------------------------------------------------------------------------
 
-// Spins before it yields: a step takes microseconds, and the other threads are a few instructions away.
-enum { SPINS_BEFORE_YIELD = 4096 };
+// Spins before it sleeps: a step takes microseconds, and the other threads are usually a few instructions
+// away. 1000 pauses are about 50 us on recent x86. When another program holds a core, sleeping lets the late
+// thread run: spinning on made two processes on two cores 35 times slower.
+enum { SPINS_BEFORE_SLEEP = 1000 };
 
 struct tn_cpu_barrier {
     TN_ALIGNED(64) _Atomic int32_t arrived;
     TN_ALIGNED(64) _Atomic uint32_t round;
+    _Atomic uint32_t sleepers;
 };
 
 static void barrier_wait(tn_cpu_barrier *b, int32_t n_threads)
@@ -43,12 +46,20 @@ static void barrier_wait(tn_cpu_barrier *b, int32_t n_threads)
     // arrival publishes through `round`, which the others acquire.
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) == n_threads - 1) {
         atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&b->round, round + 1, memory_order_release);
+        // Sequentially consistent with `sleepers`: either this thread sees the sleeper, or the sleeper's
+        // futex sees the new round.
+        atomic_store(&b->round, round + 1);
+        if (atomic_load(&b->sleepers) > 0) tn_wake_all(&b->round);
         return;
     }
     for (int32_t spins = 0; atomic_load_explicit(&b->round, memory_order_acquire) == round; spins++) {
-        if (spins < SPINS_BEFORE_YIELD) TN_PAUSE();
-        else tn_thread_yield();
+        if (spins < SPINS_BEFORE_SLEEP) {
+            TN_PAUSE();
+            continue;
+        }
+        atomic_fetch_add(&b->sleepers, 1);
+        tn_wait_while(&b->round, round);
+        atomic_fetch_sub(&b->sleepers, 1);
     }
 }
 
