@@ -339,10 +339,16 @@ static const uint8_t *weight_row(const job *j, const group *g, int32_t w, int64_
     return (const uint8_t *)v->data + g->expert * v->nb[1] + r * v->nb[2];
 }
 
-// Epilogue: v (and for gate and up, u) hold rows [r0, r0 + n) of w against one row of x, with room to the
-// next multiple of 16 values.
-static void finish(const job *j, int32_t w, int64_t pair, int64_t r0, int64_t n, float *v, const float *u)
+// Rows [r0, r0 + n) of w against rows [x0, x0 + n_x) of a group.
+typedef struct range {
+    int64_t r0, n, x0, n_x;
+} range;
+
+// Epilogue: v (and for gate and up, u) hold the rows of r against row `pair` of y, with room to the next
+// multiple of 16 values.
+static void finish(const job *j, int32_t w, int64_t pair, const range *r, float *v, const float *u)
 {
+    int64_t r0 = r->r0, n = r->n;
     const operands *o = &j->in;
     const tn_matmul_isa *isa = j->isa;
     while (!isa->act) isa = isa->below;
@@ -361,43 +367,43 @@ static void finish(const job *j, int32_t w, int64_t pair, int64_t r0, int64_t n,
     memcpy(y, v, (size_t)n * sizeof(float));
 }
 
-static void rows_item(const job *j, const group *g, int64_t r0, int64_t n)
+static void rows_item(const job *j, const group *g, const range *r)
 {
     local_layout at = local_layout_get();
     float *out[2];
     out[0] = (float *)(void *)(j->local + at.acc);
     out[1] = out[0] + TN_MATMUL_ROWS_X * ROWS_CHUNK_MAX;
-    for (int64_t x0 = 0; x0 < g->n_x; x0 += TN_MATMUL_ROWS_X) {
-        int64_t n_x = TN_MIN(g->n_x - x0, TN_MATMUL_ROWS_X);
+    for (int64_t x0 = 0; x0 < r->n_x; x0 += TN_MATMUL_ROWS_X) {
+        int64_t n_x = TN_MIN(r->n_x - x0, TN_MATMUL_ROWS_X);
         const uint8_t *records[TN_MATMUL_ROWS_X];
         for (int32_t i = 0; i < (j->in.glu ? 2 : 1); i++) {
             int32_t w = g->w + i;
             records_list(j, g, w, x0, n_x, records);
-            tn_matmul_rows_args a = {.w = weight_row(j, g, w, r0), .w_stride = j->in.w[w]->nb[2], .n_rows = n,
+            tn_matmul_rows_args a = {.w = weight_row(j, g, w, r->r0), .w_stride = j->in.w[w]->nb[2], .n_rows = r->n,
                                      .layout = &j->acts[j->act[w]].layout, .x = records, .n_x = n_x,
                                      .y = out[i], .y_stride = ROWS_CHUNK_MAX};
             j->kernel[w]->rows(&a);
         }
         for (int64_t t = 0; t < n_x; t++)
-            finish(j, g->w, pair_of(j, g, x0 + t), r0, n, out[0] + t * ROWS_CHUNK_MAX, out[1] + t * ROWS_CHUNK_MAX);
+            finish(j, g->w, pair_of(j, g, x0 + t), r, out[0] + t * ROWS_CHUNK_MAX, out[1] + t * ROWS_CHUNK_MAX);
     }
 }
 
 // acc [tile rows / kernel's tile_rows][n_x][kernel's tile_rows]
-static void tile_product(const job *j, const group *g, int32_t w, int64_t r0, int64_t n, int64_t x0, int64_t n_x,
-                         float *acc)
+static void tile_product(const job *j, const group *g, int32_t w, const range *at, float *acc)
 {
-    local_layout at = local_layout_get();
+    local_layout local = local_layout_get();
     const tn_matmul_kernel *kernel = j->kernel[w];
     const tn_matmul_layout *layout = &j->acts[j->act[w]].layout;
-    const uint8_t **records = (const uint8_t **)(void *)(j->local + at.x);
-    records_list(j, g, w, x0, n_x, records);
-    for (int64_t r = 0; r < n; r += kernel->tile_rows) {
-        tn_matmul_tile tile = {.w = weight_row(j, g, w, r0 + r), .w_stride = j->in.w[w]->nb[2],
-                               .n_rows = TN_MIN(n - r, kernel->tile_rows), .type = j->in.w[w]->dtype,
-                               .q = j->local + at.q, .scale = (float *)(void *)(j->local + at.scale),
-                               .min = (float *)(void *)(j->local + at.min)};
-        tn_matmul_tile_args a = {.tile = &tile, .layout = layout, .x = records, .n_x = n_x, .acc = acc + r * n_x};
+    const uint8_t **records = (const uint8_t **)(void *)(j->local + local.x);
+    records_list(j, g, w, at->x0, at->n_x, records);
+    for (int64_t r = 0; r < at->n; r += kernel->tile_rows) {
+        tn_matmul_tile tile = {.w = weight_row(j, g, w, at->r0 + r), .w_stride = j->in.w[w]->nb[2],
+                               .n_rows = TN_MIN(at->n - r, kernel->tile_rows), .type = j->in.w[w]->dtype,
+                               .q = j->local + local.q, .scale = (float *)(void *)(j->local + local.scale),
+                               .min = (float *)(void *)(j->local + local.min)};
+        tn_matmul_tile_args a = {
+            .tile = &tile, .layout = layout, .x = records, .n_x = at->n_x, .acc = acc + r * at->n_x};
         for (int64_t k = 0; k < layout->k_pad; k += kernel->tile_k) {
             tile.k0 = k;
             tile.n_k = TN_MIN(layout->k_pad - k, kernel->tile_k);
@@ -405,14 +411,15 @@ static void tile_product(const job *j, const group *g, int32_t w, int64_t r0, in
             kernel->pack(&tile, layout);
             kernel->tile(&a);
         }
-        if (layout->k_pad == 0) memset(a.acc, 0, (size_t)(n_x * kernel->tile_rows) * sizeof(float));
+        if (layout->k_pad == 0) memset(a.acc, 0, (size_t)(at->n_x * kernel->tile_rows) * sizeof(float));
     }
 }
 
-static void tile_values(const float *acc, int64_t tile_rows, int64_t n_x, int64_t t, int64_t n, float *v)
+// The sums of row t of x, as one run.
+static void tile_values(const float *acc, int64_t tile_rows, const range *r, int64_t t, float *v)
 {
-    for (int64_t r = 0; r < n; r += tile_rows)
-        memcpy(v + r, acc + r * n_x + t * tile_rows, (size_t)tile_rows * sizeof(float));
+    for (int64_t i = 0; i < r->n; i += tile_rows)
+        memcpy(v + i, acc + i * r->n_x + t * tile_rows, (size_t)tile_rows * sizeof(float));
 }
 
 // Without an epilogue sums go straight to y.
@@ -421,25 +428,25 @@ static bool is_plain(const job *j, int32_t w)
     return !j->in.bias[w] && j->in.act == TN_UNARY_NONE && !j->in.glu && !j->in.residual;
 }
 
-static void tile_item(const job *j, const group *g, int64_t r0, int64_t n, int64_t x_block)
+static void tile_item(const job *j, const group *g, const range *r)
 {
     local_layout at = local_layout_get();
-    int64_t x0 = g->n_x * x_block / g->n_x_blocks, n_x = g->n_x * (x_block + 1) / g->n_x_blocks - x0;
     float *acc[2], v[2][TN_MATMUL_TILE_ROWS] TN_ALIGNED(64) = {{0}};
     int32_t n_acc = j->in.glu ? 2 : 1;
     for (int32_t i = 0; i < n_acc; i++) {
         acc[i] = (float *)(void *)(j->local + at.acc) + i * TILE_X * TN_MATMUL_TILE_ROWS;
-        tile_product(j, g, g->w + i, r0, n, x0, n_x, acc[i]);
+        tile_product(j, g, g->w + i, r, acc[i]);
     }
-    bool direct = is_plain(j, g->w) && n == j->kernel[g->w]->tile_rows;
-    for (int64_t t = 0; t < n_x; t++) {
+    bool direct = is_plain(j, g->w) && r->n == j->kernel[g->w]->tile_rows;
+    for (int64_t t = 0; t < r->n_x; t++) {
+        int64_t pair = pair_of(j, g, r->x0 + t);
         if (direct) {
-            float *y = (float *)row_at(&j->task->step->dst[g->w], pair_of(j, g, x0 + t)) + r0;
-            memcpy(y, acc[0] + t * n, (size_t)n * sizeof(float));
+            float *y = (float *)row_at(&j->task->step->dst[g->w], pair) + r->r0;
+            memcpy(y, acc[0] + t * r->n, (size_t)r->n * sizeof(float));
             continue;
         }
-        for (int32_t i = 0; i < n_acc; i++) tile_values(acc[i], j->kernel[g->w + i]->tile_rows, n_x, t, n, v[i]);
-        finish(j, g->w, pair_of(j, g, x0 + t), r0, n, v[0], v[1]);
+        for (int32_t i = 0; i < n_acc; i++) tile_values(acc[i], j->kernel[g->w + i]->tile_rows, r, t, v[i]);
+        finish(j, g->w, pair, r, v[0], v[1]);
     }
 }
 
@@ -452,10 +459,12 @@ static void run_item(const job *j, int64_t item)
         else hi = mid - 1;
     }
     const group *g = &j->groups[lo];
-    int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, r0 = at / g->n_x_blocks * chunk;
-    int64_t n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r0);
-    if (j->rows_mode) rows_item(j, g, r0, n);
-    else tile_item(j, g, r0, n, at % g->n_x_blocks);
+    int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, block = at % g->n_x_blocks;
+    range r = {.r0 = at / g->n_x_blocks * chunk, .x0 = g->n_x * block / g->n_x_blocks};
+    r.n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r.r0);
+    r.n_x = g->n_x * (block + 1) / g->n_x_blocks - r.x0;
+    if (j->rows_mode) rows_item(j, g, &r);
+    else tile_item(j, g, &r);
 }
 
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)

@@ -466,6 +466,8 @@ typedef struct options {
     int32_t nth;
     double peak_int8, peak_f32;
     bool decode; // only
+    uint8_t *w; // WORKING_SET bytes
+    double read_rate;
 } options;
 
 // Time of one product, over `reps` passes through all copies of w, which keep it out of the caches.
@@ -483,11 +485,12 @@ static double time_product(const options *o, tn_step *s, uint8_t *w, size_t copy
     return samples_typical(&times);
 }
 
-static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k, uint8_t *w, size_t w_size, double read_rate)
+static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k)
 {
+    uint8_t *w = o->w;
     size_t size = tn_dtype_row_size(type, k) * (size_t)n;
-    if (size > w_size) return;
-    int copies = (int)(w_size / size);
+    if (size > WORKING_SET) return;
+    int copies = (int)(WORKING_SET / size);
     fill_weights(type, w, n, k);
     for (int c = 1; c < copies; c++) memcpy(w + (size_t)c * size, w, size);
     printf("%-7s %6lld x %-5lld", tn_dtype_name(type), (long long)n, (long long)k);
@@ -502,7 +505,7 @@ static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k, u
         double t = time_product(o, &s, w, size, m < 16 ? copies : TN_MIN(copies, 2), m < 16 ? 5 : 8);
         double peak = tn_matmul_rounds(type) ? o->peak_int8 : o->peak_f32;
         double rate = (double)size / t * 1e-9, ops = 2.0 * (double)m * (double)n * (double)k / t * 1e-9;
-        if (m < 16) printf(" | m%lld %5.1f %3.0f%%", (long long)m, rate, 100.0 * rate / read_rate);
+        if (m < 16) printf(" | m%lld %5.1f %3.0f%%", (long long)m, rate, 100.0 * rate / o->read_rate);
         else printf(" | m%lld %6.0f %3.0f%%", (long long)m, ops, peak > 0.0 ? 100.0 * ops / peak : 0.0);
         fflush(stdout);
         free_tensors();
@@ -510,20 +513,21 @@ static void bench_shape(const options *o, tn_dtype type, int64_t n, int64_t k, u
     printf("\n");
 }
 
-static int bench(const options *o, const char *const *names)
+static int bench(options *o, const char *const *names)
 {
-    uint8_t *w = need(WORKING_SET);
-    memset(w, 1, WORKING_SET);
-    double rate = read_bandwidth(w, WORKING_SET, o->nth);
-    printf("%s, %d threads, read bandwidth %.1f GB/s; m < 16: GB/s of w, else Gop/s\n", levels[o->level].name, o->nth, rate);
+    o->w = need(WORKING_SET);
+    memset(o->w, 1, WORKING_SET);
+    o->read_rate = read_bandwidth(o->w, WORKING_SET, o->nth);
+    printf("%s, %d threads, read bandwidth %.1f GB/s; m < 16: GB/s of w, else Gop/s\n", levels[o->level].name, o->nth,
+           o->read_rate);
     static const int64_t shapes[][2] = {{8192, 2048}, {2048, 8192}, {128256, 2048}};
     for (; *names; names++) {
         tn_dtype type = tn_dtype_by_name(*names);
         if (type < 0) continue;
         for (size_t i = 0; i < TN_COUNT(shapes); i++)
-            bench_shape(o, type, shapes[i][0], shapes[i][1], w, WORKING_SET, rate);
+            bench_shape(o, type, shapes[i][0], shapes[i][1]);
     }
-    free(w);
+    free(o->w);
     return 0;
 }
 

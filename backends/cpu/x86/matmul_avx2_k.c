@@ -70,7 +70,7 @@ TN_INLINE void q2_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_4_min_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m256i *u)
@@ -100,7 +100,7 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_4_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 // 128 bytes: low nibbles of each 32, then their high nibbles.
@@ -146,7 +146,7 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_steps_8_min_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
@@ -167,7 +167,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_steps_4_min_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q6_k_unpack(const uint8_t *w, __m256i *u)
@@ -201,7 +201,7 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_16_steps_2_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m256i *u)
@@ -235,5 +235,5 @@ TN_INLINE void iq4_xs_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
 #define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"

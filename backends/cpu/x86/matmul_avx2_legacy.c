@@ -59,7 +59,7 @@ TN_INLINE void q4_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_steps_8_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m256i *u)
@@ -84,7 +84,7 @@ TN_INLINE void q4_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 160
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_steps_8_min_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m256i *u)
@@ -110,7 +110,7 @@ TN_INLINE void q5_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_steps_4_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m256i *u)
@@ -136,7 +136,7 @@ TN_INLINE void q5_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 192
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_steps_4_min_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m256i *u)
@@ -162,7 +162,7 @@ TN_INLINE void q8_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 272
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
@@ -185,7 +185,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m256i *u)
@@ -220,5 +220,5 @@ TN_INLINE void mxfp4_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 32
 #define TILE tn_matmul_tile_32_steps_4_avx2
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 8
 #include "backends/cpu/x86/matmul_avx2_tmpl.h"

@@ -35,12 +35,10 @@ TN_INLINE __m512 broadcast_f32(const uint8_t *p)
     return _mm512_set1_ps(*(const float *)(const void *)p);
 }
 
-// dot[2][n_x] of one sub-block at q; x: where its elements and its init are.
-TN_INLINE void dot_sub(const uint8_t *q, const uint8_t *const *x, size_t q_at, size_t init_at, int n_x, int sub,
+// dot[2][n_x] += one sub-block: of the tile at q, of the records from q_at on.
+TN_INLINE void dot_sub(const uint8_t *q, const uint8_t *const *x, size_t q_at, int n_x, int sub,
                        __m512i (*dot)[PASS_X])
 {
-    TN_MATMUL_UNROLL
-    for (int t = 0; t < n_x; t++) dot[0][t] = dot[1][t] = broadcast_4(x[t] + init_at);
     TN_MATMUL_UNROLL
     for (int j = 0; j < sub / 4; j++) {
         __m512i a = _mm512_load_si512(q + j * TILE_STEP), b = _mm512_load_si512(q + j * TILE_STEP + 64);
@@ -66,7 +64,9 @@ TN_INLINE void tile_pass(const pass *p, int n_x, int sub, bool has_min)
     size_t q_at = p->q_at, d_at = p->d_at, sum_at = p->sum_at, init_at = p->init_at, step = 0;
     for (int64_t s = 0; s < p->n_sub; s++) {
         __m512i dot[2][PASS_X];
-        dot_sub(q, x, q_at, init_at + step, n_x, sub, dot);
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) dot[0][t] = dot[1][t] = broadcast_4(x[t] + init_at + step);
+        dot_sub(q, x, q_at, n_x, sub, dot);
         TN_MATMUL_UNROLL
         for (int r = 0; r < 2; r++) {
             __m512 scale = _mm512_load_ps(p->scale + s * TN_MATMUL_TILE_ROWS + r * 16);

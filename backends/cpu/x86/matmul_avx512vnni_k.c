@@ -52,7 +52,7 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_planes
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
@@ -84,7 +84,7 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_planes
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
@@ -127,7 +127,7 @@ TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_pairs
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
@@ -152,7 +152,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 #define LANES lanes_pairs
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
@@ -188,7 +188,7 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
@@ -221,5 +221,5 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

@@ -43,7 +43,7 @@ TN_INLINE __m512 q4_0_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
@@ -66,7 +66,7 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 160
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
@@ -91,7 +91,7 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
@@ -116,7 +116,7 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 192
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
@@ -141,7 +141,7 @@ TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_natural_32
 #define GROUP_SIZE 272
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
@@ -162,7 +162,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 #define LANES lanes_fours
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
@@ -195,5 +195,5 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 #define LANES lanes_fours
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 4
+#define ROWS_X_MAX 6
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
