@@ -76,6 +76,7 @@ static void read_task(void *arg, int32_t i, int32_t team)
     int64_t a = w->n * i / team / 8 * 8, b = w->n * (i + 1) / team / 8 * 8;
     uint64_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     for (const uint64_t *p = w->data + a, *end = w->data + b; p < end; p += 8) {
+        TN_PREFETCH(p + 512); // 4 KiB: the hardware's own prefetch alone leaves a quarter of the bandwidth
         s0 += p[0] + p[1];
         s1 += p[2] + p[3];
         s2 += p[4] + p[5];
