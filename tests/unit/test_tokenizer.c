@@ -7,10 +7,9 @@
 #include "tests/unit/test.h"
 #include "tests/unit/tiny_vocab.h"
 
-#include <time.h>
-
 #include <limits.h>
 #include <math.h>
+#include <time.h>
 
 static counting count;
 static tn_context *ctx;
