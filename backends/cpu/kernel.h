@@ -27,7 +27,6 @@ typedef struct tn_cpu_task {
     tn_cpu_barrier *barrier; // for tn_cpu_barrier_wait: all threads of the team, any number of times
     void *scratch;           // shared by the team, 64-byte aligned, as many bytes as the row asked for
     bool has_bf16;           // AVX512_BF16 may be used
-    const struct tn_cpu_blas *blas; // OpenBLAS if it was opened, else NULL
 } tn_cpu_task;
 
 void tn_cpu_barrier_wait(const tn_cpu_task *task);
