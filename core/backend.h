@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 struct tn_step;
+struct tn_view;
 struct tn_program;
 typedef struct tn_backend tn_backend;
 typedef struct tn_buffer tn_buffer;
@@ -22,6 +23,7 @@ struct tn_buffer {
     void *data;
     size_t size;
     bool borrowed; // the bytes belong to somebody else (a mapped file)
+    size_t weight_offset, weight_size; // where a weight was written in the device's own layout; size 0: none
     void *handle;  // the backend's own
 };
 
@@ -53,6 +55,15 @@ struct tn_backend {
     void (*buffer_destroy)(tn_buffer *buffer);
     tn_status (*buffer_write)(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
     tn_status (*buffer_read)(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+    // Zeros `rows` runs of n bytes that begin `pitch` bytes apart, in order with the work. NULL: written from the host.
+    tn_status (*buffer_zero)(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
+    // Writes a whole weight, given as in a file, in the layout that the kernels want; it takes as many bytes.
+    // One weight a buffer. NULL: as in the file.
+    tn_status (*weight_write)(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes);
+
+    // Zeroed host memory that the device reads and writes itself, for the copies of a program. NULL: it has no such.
+    tn_status (*host_create)(tn_device *device, size_t size, void **out);
+    void (*host_destroy)(tn_device *device, void *host);
 
     // Whether the device can run the step as it is (types, shapes, strides; data pointers are NULL).
     bool (*accepts)(const tn_device *device, const struct tn_step *step);

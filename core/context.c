@@ -65,6 +65,7 @@ static tn_status read_config(const tn_context_config *cfg, tn_context_config *ou
     if (cfg->struct_size < offsetof(tn_context_config, memory_limit)) return TN_ERR_ARG;
     memcpy(out, cfg, TN_MIN(cfg->struct_size, sizeof *out));
     if (!out->allocator.alloc || !out->allocator.free) return TN_ERR_ARG;
+    if (out->cache_dir && strlen(out->cache_dir) >= sizeof((tn_context *)NULL)->cache_dir) return TN_ERR_ARG;
     if (out->n_threads < 0 || out->n_threads > MAX_THREADS) return TN_ERR_ARG;
     return TN_OK;
 }
@@ -78,6 +79,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     if (!ctx) return TN_ERR_MEMORY;
     memset(ctx, 0, sizeof *ctx);
     ctx->cfg = c;
+    if (c.cache_dir) memcpy(ctx->cache_dir, c.cache_dir, strlen(c.cache_dir) + 1);
     if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
     atomic_flag_clear(&ctx->error_lock);
     status = tn_devices_open(ctx);
@@ -289,6 +291,16 @@ int32_t tn_context_n_threads(const tn_context *ctx)
 const char *tn_context_isa(const tn_context *ctx)
 {
     return ctx->cfg.isa;
+}
+
+const char *tn_context_cache_dir(const tn_context *ctx)
+{
+    return ctx->cache_dir[0] ? ctx->cache_dir : NULL;
+}
+
+bool tn_context_tunes(const tn_context *ctx)
+{
+    return ctx->cfg.tune != 0;
 }
 
 bool tn_context_strict(const tn_context *ctx)

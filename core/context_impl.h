@@ -19,6 +19,7 @@ struct tn_context {
     _Atomic uint64_t n_allocs;
     tn_device *devices[TN_MAX_DEVICES]; // constant after creation
     int32_t n_devices;
+    char cache_dir[1024]; // copy of cfg.cache_dir, "": none
     char absent[512]; // one line per backend that is not there
 };
 

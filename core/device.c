@@ -112,14 +112,29 @@ tn_status tn_buffer_write(tn_buffer *b, size_t offset, const void *bytes, size_t
     return status != TN_OK ? status : b->device->backend->buffer_write(b, offset, bytes, n);
 }
 
-tn_status tn_buffer_zero(tn_buffer *b)
+tn_status tn_buffer_write_weight(tn_buffer *b, size_t offset, const struct tn_view *weight, const void *bytes, size_t size)
+{
+    const tn_backend *backend = b->device->backend;
+    tn_status status = check_range(b, offset, size);
+    if (status != TN_OK) return status;
+    return backend->weight_write ? backend->weight_write(b, offset, weight, bytes) : backend->buffer_write(b, offset, bytes, size);
+}
+
+tn_status tn_buffer_zero_rows(tn_buffer *b, size_t offset, size_t n, size_t pitch, size_t rows)
 {
     static const char zeros[65536];
-    for (size_t at = 0; at < b->size; at += sizeof zeros) {
-        tn_status status = tn_buffer_write(b, at, zeros, TN_MIN(sizeof zeros, b->size - at));
-        if (status != TN_OK) return status;
-    }
-    return TN_OK;
+    if (rows == 0 || n == 0) return TN_OK;
+    tn_status status = check_range(b, offset, (rows - 1) * pitch + n);
+    if (status == TN_OK && b->device->backend->buffer_zero) return b->device->backend->buffer_zero(b, offset, n, pitch, rows);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t at = 0; at < n && status == TN_OK; at += sizeof zeros)
+            status = b->device->backend->buffer_write(b, offset + r * pitch + at, zeros, TN_MIN(sizeof zeros, n - at));
+    return status;
+}
+
+tn_status tn_buffer_zero(tn_buffer *b, size_t offset, size_t n)
+{
+    return tn_buffer_zero_rows(b, offset, n, n, 1);
 }
 
 tn_status tn_buffer_read(const tn_buffer *b, size_t offset, void *bytes, size_t n)

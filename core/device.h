@@ -12,12 +12,16 @@ void tn_devices_close(tn_context *ctx);
 
 // A buffer of the device; its bytes are undefined. On failure *out is unchanged.
 TN_MUST_USE tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer *out);
-// Writes zeros everywhere: the bytes are defined, and the system has really given the memory.
-TN_MUST_USE tn_status tn_buffer_zero(tn_buffer *buffer);
-// Host memory as a buffer, not owned. Only on devices with host_memory.
+// Writes zeros: the bytes are defined, and the system has really given the memory.
+TN_MUST_USE tn_status tn_buffer_zero(tn_buffer *buffer, size_t offset, size_t n);
+// The same for `rows` runs of n bytes that begin `pitch` bytes apart.
+TN_MUST_USE tn_status tn_buffer_zero_rows(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
+// Memory of the device as a buffer, not owned: a part of another buffer or, on devices with host_memory, any.
 tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size);
 void tn_buffer_destroy(tn_buffer *buffer); // clears it; a zeroed buffer is fine
 TN_MUST_USE tn_status tn_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+// Bytes of a whole weight as they stand in a file, `size` of them; kernels find it at `offset`.
+TN_MUST_USE tn_status tn_buffer_write_weight(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes, size_t size);
 TN_MUST_USE tn_status tn_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct tn_file_map {
 
 // Maps a regular file; directories, devices and pipes are refused with a message.
 TN_MUST_USE tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out);
+bool tn_file_exists(const char *path);
 void tn_file_map_close(tn_context *ctx, tn_file_map *map);
 
 // A file that appears under `path` only when complete: written beside it, synced, renamed.

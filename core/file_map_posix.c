@@ -13,6 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool tn_file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
 static tn_status io_error(tn_context *ctx, const char *path, const char *what)
 {
     char text[128];

@@ -55,9 +55,10 @@ static void put_summary(const tn_plan *p, tn_strbuf *out)
     tn_plan_info i = p->info;
     tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps, i.n_fused);
     for (int32_t d = 0; d < p->n_devices; d++)
-        if (p->arena_size[d] || p->scratch_size[d] || d == 0)
-            tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu\n",
-                             p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d]);
+        if (p->arena_size[d] || p->scratch_size[d] || p->weight_size[d] || d == 0)
+            tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu, inputs %zu, states %zu, weights %zu\n",
+                             p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
+                             p->state_size[d], p->weight_size[d]);
     tn_strbuf_printf(out, "arena / lower bound: %.3f\ninputs: %llu bytes\n", ratio(&i), (unsigned long long)i.input_size);
 }
 
@@ -120,15 +121,30 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     tn_strbuf_puts(out, "]}");
 }
 
+static void json_devices(const tn_plan *p, tn_strbuf *out)
+{
+    tn_strbuf_puts(out, " \"devices\": [");
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        tn_strbuf_puts(out, d ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        put_json_string(out, p->devices[d]->name);
+        tn_strbuf_printf(out, ", \"arena_bytes\": %zu, \"arena_lower_bound\": %zu, \"scratch_bytes\": %zu, \"input_bytes\": %zu, "
+                              "\"state_bytes\": %zu, \"weight_bytes\": %zu}",
+                         p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d], p->state_size[d], p->weight_size[d]);
+    }
+    tn_strbuf_puts(out, "\n ],\n");
+}
+
 static void dump_json(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
     tn_strbuf_printf(out,
                      "{\"format\": 1, \"recorded\": %d, \"steps_total\": %d, \"fused\": %d,\n \"arena_bytes\": %llu, "
-                     "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n \"fusions\": [\n",
+                     "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n",
                      i.n_recorded, i.n_steps, i.n_fused, (unsigned long long)i.arena_size,
                      (unsigned long long)i.arena_bound, (unsigned long long)i.scratch_size,
                      (unsigned long long)i.input_size);
+    json_devices(p, out);
+    tn_strbuf_puts(out, " \"fusions\": [\n");
     for (const tn_fusion_note *n = p->notes; n; n = n->next) {
         tn_strbuf_puts(out, "    {\"pattern\": ");
         put_json_string(out, n->pattern);

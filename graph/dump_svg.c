@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory plan as SVG: one rectangle per storage, x = steps it lives, y = bytes of the arena; below,
+// The memory plan as SVG: one rectangle per storage, x = steps it lives, y = bytes of the arena, arenas of several
+// devices above each other; below,
 // one line per step with its op and kernel.
 #include "graph/dump.h"
 
@@ -19,17 +20,26 @@ static void put_escaped(tn_strbuf *out, const char *text)
     }
 }
 
+// Bytes of the arenas below that of a device.
+static size_t arena_base(const tn_plan *p, int32_t device)
+{
+    size_t base = 0;
+    for (int32_t d = 0; d < device; d++) base += p->arena_size[d];
+    return base;
+}
+
 static void put_storage(const tn_plan *p, int32_t value, double per_step, double per_byte, tn_strbuf *out)
 {
     static const char *const colours[] = {"#9ecae1", "#fdae6b", "#a1d99b", "#bcbddc", "#fdd0a2", "#c7e9c0"};
     const tn_place *pl = &p->places[value];
     const tn_tensor *t = p->graph->values[value];
-    double h = (double)pl->size * per_byte;
+    double h = (double)pl->size * per_byte, y = (double)(arena_base(p, pl->device) + pl->offset) * per_byte;
     tn_strbuf_printf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"#555\" stroke-width=\"0.3\"><title>",
-                     MARGIN + pl->first * per_step, MARGIN + CHART - (double)pl->offset * per_byte - h,
+                     MARGIN + pl->first * per_step, MARGIN + CHART - y - h,
                      (pl->last - pl->first + 1) * per_step, h, colours[(size_t)value % TN_COUNT(colours)]);
     put_escaped(out, t->name ? t->name : "?");
-    tn_strbuf_printf(out, ": %zu bytes at %zu, steps %d to %d</title></rect>\n", pl->size, pl->offset, pl->first, pl->last);
+    tn_strbuf_printf(out, ": %zu bytes at %zu of %s, steps %d to %d</title></rect>\n", pl->size, pl->offset,
+                     p->devices[pl->device]->name, pl->first, pl->last);
 }
 
 void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
@@ -41,15 +51,21 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
     tn_strbuf_printf(out, "<text x=\"%d\" y=\"30\" font-size=\"14\">%d steps, arena %llu bytes, lower bound %llu</text>\n", MARGIN,
                      p->n_steps, (unsigned long long)p->info.arena_size, (unsigned long long)p->info.arena_bound);
     double per_step = (double)WIDTH / (double)(p->graph->n_nodes + 1);
-    double per_byte = p->arena_size[0] ? (double)CHART / (double)p->arena_size[0] : 0.0;
+    double per_byte = p->info.arena_size ? (double)CHART / (double)p->info.arena_size : 0.0;
     for (int32_t v = 0; v < p->graph->n_values; v++)
-        if (p->places[v].in_arena && p->places[v].device == 0) put_storage(p, v, per_step, per_byte, out);
+        if (p->places[v].in_arena) put_storage(p, v, per_step, per_byte, out);
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        if (p->arena_size[d] == 0 || p->n_devices == 1) continue;
+        double y = MARGIN + CHART - (double)arena_base(p, d) * per_byte;
+        tn_strbuf_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\" stroke=\"black\"/><text x=\"4\" y=\"%.2f\">%s</text>\n",
+                         MARGIN, MARGIN + WIDTH, y, y, y - 4, p->devices[d]->name);
+    }
     tn_strbuf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"black\"/>\n", MARGIN, MARGIN, WIDTH, CHART);
     for (int32_t i = 0; i < lines; i++) {
         const tn_plan_step *s = &p->steps[i];
         char shape[96];
-        tn_strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%d %s %s %s ", MARGIN, MARGIN + CHART + (i + 2) * LINE, i,
-                         tn_op_name(s->step.op), s->kernel, tn_view_text(&s->step.dst[0], shape, sizeof shape));
+        tn_strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%d %s %s %s %s ", MARGIN, MARGIN + CHART + (i + 2) * LINE, i,
+                         p->devices[s->device]->name, tn_op_name(s->step.op), s->kernel, tn_view_text(&s->step.dst[0], shape, sizeof shape));
         put_escaped(out, s->step.name);
         tn_strbuf_puts(out, "</text>\n");
     }

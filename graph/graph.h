@@ -35,7 +35,8 @@ struct tn_node {
     tn_tensor *src[TN_MAX_SRC]; // NULL: absent optional source
     tn_tensor *dst[TN_MAX_DST];
     void *params;
-    int32_t device; // index into the devices of the plan
+    // Indices into the devices of the plan: where whoever recorded the node wants it, and where it runs.
+    int32_t wanted, device;
 };
 
 struct tn_graph {
@@ -45,6 +46,7 @@ struct tn_graph {
     char error[256];  // its message
     tn_tensor **values;
     int32_t n_values, values_capacity;
+    int32_t wanted; // device of the nodes that are recorded next
     tn_node **nodes; // in an order in which every source comes before its use
     int32_t n_nodes, nodes_capacity;
 };
@@ -52,6 +54,8 @@ struct tn_graph {
 // Records one op; results come out in node->dst. params are copied.
 TN_MUST_USE tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src,
                                       const void *params, tn_node **out);
+// Where the nodes recorded from now on are wanted: index into the devices of the plan. Starts as 0.
+void tn_graph_want(tn_graph *g, int32_t device);
 TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
 // The node as a backend sees it, data NULL.
 void tn_node_step(const tn_node *node, tn_step *step);
@@ -83,6 +87,7 @@ typedef struct tn_pass_state {
     tn_device *const *devices;
     int32_t n_devices;
     bool fusion;
+    int32_t fallback; // TN_FALLBACK_*
     tn_fusion_note *notes, **notes_end;
     int32_t n_fused;
     tn_place *places; // per value id, from the memory pass
@@ -103,8 +108,10 @@ int32_t tn_value_n_uses(const tn_graph *g, const tn_tensor *value);
 // A value that the outside binds, writes or reads.
 typedef struct tn_plan_port {
     const char *name;
-    int32_t value; // id
-    tn_view view;  // shape; offset into the root
+    int32_t value;    // id
+    tn_view view;     // shape; offset into the root
+    uint32_t devices; // bit per device of the plan whose steps read or write it
+    size_t offset;    // of inputs: into a buffer of inputs_size bytes
 } tn_plan_port;
 
 typedef struct tn_plan_operand {
@@ -131,6 +138,8 @@ struct tn_plan {
     tn_plan_port *inputs, *outputs, *bound; // bound: weights and states
     tn_place *places; // per value id
     size_t *arena_size, *arena_bound, *scratch_size; // per device
+    size_t *weight_size, *state_size, *input_size;   // per device: of the tensors that its steps use
+    size_t inputs_size; // of the buffer that inputs lie in, the same on every device
     const char *recorded; // text of the graph before the passes
     tn_fusion_note *notes;
     tn_plan_info info;
@@ -142,19 +151,22 @@ void tn_graph_print(const tn_graph *graph, tn_strbuf *out);
 // --- running, for the layers above -----------------------------------------------------------------
 
 typedef struct tn_runner_binding {
-    const char *name;
     const tn_buffer *buffer;
     size_t offset;
 } tn_runner_binding;
 
-// Called for each weight and state: fills the binding, or fails.
-typedef tn_status (*tn_bind_fn)(void *user, const char *name, const tn_view *view, tn_runner_binding *out);
+// Called for each weight and state, once for each device that uses it: fills the binding with memory of that
+// device, or fails.
+typedef tn_status (*tn_bind_fn)(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out);
 
 typedef struct tn_runner_config {
     tn_bind_fn bind;
     void *user;
     const tn_buffer *arena;   // n_devices buffers of at least arena_size, or NULL: the runner makes its own
     const tn_buffer *scratch; // the same for scratch_size
+    // The same for inputs_size, or NULL. Several runners may share them if every input is written before a run;
+    // devices with host memory need none.
+    const tn_buffer *inputs;
 } tn_runner_config;
 
 TN_MUST_USE tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_runner **out);
@@ -162,9 +174,9 @@ int32_t tn_plan_find_input(const tn_plan *plan, const char *name);  // -1 if abs
 int32_t tn_plan_find_output(const tn_plan *plan, const char *name); // -1 if absent
 TN_MUST_USE tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size_t size);
 TN_MUST_USE tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size);
-// The result's bytes in host memory, valid until the next run; NULL if the device has memory of its own.
+// The result's bytes in host memory, valid until the next run; NULL if its device has memory of its own.
 const void *tn_runner_output_data(const tn_runner *r, int32_t output);
-// Bytes that a runner of the plan allocates besides arena, scratch and what the backend keeps.
+// Bytes in host memory that a runner of the plan allocates besides arena, scratch and what the backend keeps.
 size_t tn_runner_size(const tn_plan *plan);
 TN_MUST_USE tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options);
 TN_MUST_USE tn_status tn_runner_wait(tn_runner *r);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuse: a table of patterns, each tried at every node with the op that ends it. A pattern that matches
-// fires if the first device takes the fused op as it stands; why it did not is kept for the plan.
+// fires if its parts are wanted on one device that takes the fused op as it stands; why it did not is kept for the plan.
 #include "graph/graph.h"
 
 #include <string.h>
@@ -19,6 +19,7 @@ typedef struct fusion {
         tn_matmul_id_glu_params id_glu;
         tn_add_rms_norm_params add_norm;
         tn_norm_rope_params norm_rope;
+        tn_rope_cache_params rope_cache;
     } params;
     int32_t n_dst;
     tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node takes over
@@ -34,6 +35,14 @@ typedef struct matcher {
 
 // Fills f, or returns why the pattern does not fit here; "" means: not even begun.
 typedef const char *(*match_fn)(const matcher *m, tn_node *n, fusion *f);
+
+static bool device_takes(const tn_pass_state *s, const tn_node *n)
+{
+    tn_step step;
+    tn_node_step(n, &step);
+    const tn_device *d = s->devices[n->wanted];
+    return d->backend->accepts(d, &step);
+}
 
 static tn_node *made_by(const tn_tensor *t, int32_t op)
 {
@@ -216,6 +225,94 @@ static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
     return f->n_gone > 1 ? NULL : "";
 }
 
+// rms_norm of the rows of a product's input, of which nobody else sees the normed rows.
+static const char *match_norm_product(const matcher *m, tn_node *n, fusion *f)
+{
+    if (n->n_src < 2 || n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
+    tn_node *product = only_user(m, n->dst[0]);
+    if (!product) return "the normed rows have several uses";
+    float eps = ((const tn_rms_norm_params *)n->params)->eps;
+    *f = (fusion){.op = product->op, .n_src = product->n_src, .n_dst = product->n_dst, .n_gone = 2};
+    memcpy(f->src, product->src, sizeof product->src);
+    if (product->op == TN_OP_matmul) {
+        f->op = TN_OP_linear;
+        f->params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_norm = 1, .eps = eps};
+    } else if (product->op == TN_OP_matmul_multi) {
+        f->params.multi = *(const tn_matmul_multi_params *)product->params;
+        f->params.multi.has_norm = 1;
+        f->params.multi.eps = eps;
+    } else if (product->op == TN_OP_matmul_glu) {
+        f->params.glu = *(const tn_matmul_glu_params *)product->params;
+        f->params.glu.has_norm = 1;
+        f->params.glu.eps = eps;
+    } else {
+        return "";
+    }
+    if (product->src[0] != n->dst[0]) return "";
+    f->src[0] = n->src[0];
+    f->src[f->n_src++] = n->src[1];
+    memcpy(f->dst, product->dst, sizeof product->dst);
+    f->gone[0] = product;
+    f->gone[1] = n;
+    return NULL;
+}
+
+// The rotation of a q or k: rope or norm_rope, seen by nobody but its user here.
+static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fusion *f, const tn_rope_params **rope)
+{
+    tn_node *n = made_by(x, TN_OP_norm_rope);
+    tn_rope_cache_params *p = &f->params.rope_cache;
+    if (n) {
+        const tn_norm_rope_params *np = n->params;
+        *rope = &np->rope;
+        if (p->has_norm[0] && p->eps != np->eps) return "the norms differ";
+        p->has_norm[which] = 1;
+        p->eps = np->eps;
+        f->src[7 + which] = n->src[1];
+    } else {
+        n = made_by(x, TN_OP_rope);
+        if (!n) return "q or k is not rotated";
+        *rope = n->params;
+    }
+    if (!private(m, x)) return "rotated values have other uses";
+    int32_t pos = n->op == TN_OP_norm_rope ? 2 : 1;
+    tn_tensor *factors = n->n_src > pos + 1 ? n->src[pos + 1] : NULL;
+    if (which == 1 && (f->src[5] != n->src[pos] || f->src[9] != factors)) return "q and k are rotated differently";
+    f->src[5] = n->src[pos];
+    f->src[9] = factors;
+    f->src[2 + which] = n->src[0];
+    f->gone[f->n_gone++] = n;
+    return NULL;
+}
+
+// What stands before an attention: rotations of q and k, cache writes of k and v.
+static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
+{
+    tn_node *wk = made_by(n->src[1], TN_OP_cache_write), *wv = made_by(n->src[2], TN_OP_cache_write);
+    if (!wk || !wv || wk == wv) return "";
+    const tn_rope_params *rq, *rk;
+    *f = (fusion){.op = TN_OP_rope_cache, .n_dst = 3};
+    const char *reason = rotation_of(m, n->src[0], 0, f, &rq);
+    if (!reason) reason = rotation_of(m, wk->src[1], 1, f, &rk);
+    if (reason) return reason;
+    if (memcmp(rq, rk, sizeof *rq) != 0) return "q and k are rotated differently";
+    // Whoever writes the cache has to be where it is read.
+    if (!device_takes(m->s, n)) return "the device has no kernel for the attention";
+    if (wk->src[2] != wv->src[2]) return "k and v go to different slots";
+    f->params.rope_cache.rope = *rq;
+    f->src[0] = wk->src[0];
+    f->src[1] = wv->src[0];
+    f->src[4] = wv->src[1];
+    f->src[6] = wk->src[2];
+    f->n_src = f->src[9] ? 10 : f->src[8] ? 9 : f->src[7] ? 8 : 7;
+    f->dst[0] = wk->dst[0];
+    f->dst[1] = wv->dst[0];
+    f->dst[2] = n->src[0];
+    f->gone[f->n_gone++] = wk;
+    f->gone[f->n_gone++] = wv;
+    return NULL;
+}
+
 static const struct {
     const char *name;
     int32_t at; // op of the node where it is tried
@@ -223,8 +320,10 @@ static const struct {
 } patterns[] = {
     {"glu of two products", TN_OP_glu, match_glu},
     {"products of one input", TN_OP_matmul, match_multi},
+    {"rms_norm + products", TN_OP_rms_norm, match_norm_product},
     {"residual add + rms_norm", TN_OP_rms_norm, match_add_rms_norm},
     {"rms_norm + rope", TN_OP_rope, match_norm_rope},
+    {"rope + cache writes", TN_OP_attention, match_rope_cache},
     {"matmul + bias + activation + residual", TN_OP_matmul, match_linear},
 };
 
@@ -238,12 +337,11 @@ static tn_status add_note(tn_pass_state *s, const char *pattern, const tn_node *
     return TN_OK;
 }
 
-static const char *refused_by_device(tn_pass_state *s, const fusion *f, const tn_node *fused)
+static bool wanted_together(const fusion *f)
 {
-    TN_UNUSED(f);
-    tn_step step;
-    tn_node_step(fused, &step);
-    return s->devices[0]->backend->accepts(s->devices[0], &step) ? NULL : "the device has no kernel for the fused op";
+    for (int32_t i = 1; i < f->n_gone; i++)
+        if (f->gone[i]->wanted != f->gone[0]->wanted) return false;
+    return true;
 }
 
 // Position where every source of the fused node exists: that of the first replaced node, unless a source
@@ -255,7 +353,8 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     void *params = tn_arena_alloc(&s->graph->arena, size);
     if (!node || !params) return TN_ERR_MEMORY;
     memcpy(params, &f->params, size);
-    *node = (tn_node){.id = f->gone[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params};
+    *node = (tn_node){.id = f->gone[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params,
+                      .wanted = f->gone[0]->wanted, .device = f->gone[0]->wanted};
     for (int32_t i = 0; i < f->n_src; i++) node->src[i] = f->src[i];
     for (int32_t i = 0; i < f->n_dst; i++) node->dst[i] = f->dst[i];
     *out = node;
@@ -293,11 +392,12 @@ static tn_status try_pattern(tn_pass_state *s, matcher *m, int32_t *positions, s
     fusion f;
     const char *reason = patterns[p].match(m, n, &f);
     if (reason && !*reason) return TN_OK;
+    if (!reason && !wanted_together(&f)) reason = "the parts belong to different devices";
     if (!reason && source_comes_late(m, &f)) reason = "a source is made too late";
     if (!reason) {
         tn_status status = build(s, &f, &fused);
         if (status != TN_OK) return status;
-        reason = refused_by_device(s, &f, fused);
+        if (!device_takes(s, fused)) reason = "the device has no kernel for the fused op";
     }
     tn_status status = add_note(s, patterns[p].name, n, reason);
     if (status != TN_OK || reason) return status;

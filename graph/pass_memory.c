@@ -56,7 +56,7 @@ static void share_in_place(tn_graph *g, tn_place *places)
     }
 }
 
-// One storage to place, with the storages of the same device that live at the same time.
+// One storage to place, with the storages that live at the same time.
 typedef struct item {
     int32_t value;
     size_t size, offset;
@@ -79,7 +79,7 @@ typedef struct packer {
 
 static bool conflict(const tn_place *a, const tn_place *b)
 {
-    return a->device == b->device && a->first <= b->last && b->first <= a->last;
+    return a->first <= b->last && b->first <= a->last;
 }
 
 static tn_status find_neighbours(packer *p, const tn_place *places)
@@ -191,47 +191,58 @@ static void find_bound(const tn_pass_state *s)
     }
 }
 
-static int32_t collect(tn_pass_state *s, item *items)
+static void find_sizes(tn_pass_state *s)
 {
-    int32_t n = 0;
     for (int32_t i = 0; i < s->graph->n_values; i++) {
         const tn_tensor *t = s->graph->values[i];
         if (t->kind != TN_VALUE_NODE || t->root != t || s->places[i].first < 0) continue;
         s->places[i].size = (tn_tensor_size(t) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
         s->places[i].in_arena = true;
-        items[n++] = (item){.value = i, .size = s->places[i].size};
     }
+}
+
+static int32_t collect(const tn_pass_state *s, int32_t device, item *items)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->graph->n_values; i++)
+        if (s->places[i].in_arena && s->places[i].device == device) items[n++] = (item){.value = i, .size = s->places[i].size};
     qsort(items, (size_t)n, sizeof *items, larger_first);
     return n;
 }
 
-tn_status tn_pass_memory(tn_pass_state *s)
+static tn_status pack_device(tn_pass_state *s, int32_t device)
 {
-    tn_graph *g = s->graph;
-    find_lifetimes(g, s->places);
-    share_in_place(g, s->places);
-    size_t room = (size_t)g->n_values + 1, bound = 0;
+    size_t room = (size_t)s->graph->n_values + 1;
     packer p = {.ctx = s->ctx};
     p.items = tn_calloc(s->ctx, room, sizeof *p.items);
     p.order = tn_calloc(s->ctx, room, sizeof *p.order);
     p.best = tn_calloc(s->ctx, room, sizeof *p.best);
     tn_status status = p.items && p.order && p.best ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) {
-        p.n = collect(s, p.items);
-        find_bound(s);
-        for (int32_t d = 0; d < s->n_devices; d++) bound = TN_MAX(bound, s->arena_bound[d]);
+        p.n = collect(s, device, p.items);
         status = find_neighbours(&p, s->places);
     }
-    if (status == TN_OK) pack(&p, bound);
+    if (status == TN_OK) pack(&p, s->arena_bound[device]);
     for (int32_t i = 0; i < p.n && status == TN_OK; i++) {
         tn_place *place = &s->places[p.items[i].value];
         place->offset = p.best[i];
-        s->arena_size[place->device] = TN_MAX(s->arena_size[place->device], place->offset + place->size);
+        s->arena_size[device] = TN_MAX(s->arena_size[device], place->offset + place->size);
     }
     tn_free(s->ctx, p.busy);
     tn_free(s->ctx, p.neighbours);
     tn_free(s->ctx, p.best);
     tn_free(s->ctx, p.order);
     tn_free(s->ctx, p.items);
+    return status;
+}
+
+tn_status tn_pass_memory(tn_pass_state *s)
+{
+    find_lifetimes(s->graph, s->places);
+    share_in_place(s->graph, s->places);
+    find_sizes(s);
+    find_bound(s);
+    tn_status status = TN_OK;
+    for (int32_t d = 0; d < s->n_devices && status == TN_OK; d++) status = pack_device(s, d);
     return status;
 }

@@ -45,6 +45,9 @@ tn_plan *tn_plan_ref(tn_plan *plan)
     return plan;
 }
 
+// Of each input in the buffer of all: lines of the memory.
+enum { INPUT_ALIGN = 64 };
+
 static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
 {
     tn_device *cpu = tn_context_device_by_name(p->ctx, "cpu");
@@ -59,6 +62,11 @@ static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
     // The CPU takes what the others have no kernel for, with an event.
     if (!has_cpu && cpu) p->devices[p->n_devices++] = cpu;
     if (p->n_devices == 0) return tn_fail(p->ctx, TN_ERR_DEVICE, "no device to plan for");
+    if (p->n_devices > 32) return tn_fail(p->ctx, TN_ERR_ARG, "a plan for %d devices", p->n_devices); // bits of a port
+    for (int32_t i = 0; i < p->graph->n_nodes; i++)
+        if (p->graph->nodes[i]->wanted >= p->n_devices)
+            return tn_fail(p->ctx, TN_ERR_INTERNAL, "%s is wanted on device %d of %d", p->graph->nodes[i]->dst[0]->name,
+                           p->graph->nodes[i]->wanted, p->n_devices);
     return TN_OK;
 }
 
@@ -76,21 +84,25 @@ static tn_status record_text(tn_plan *p)
     return status;
 }
 
-static tn_status run_passes(tn_plan *p, bool fusion)
+static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
-    p->arena_size = tn_calloc(p->ctx, 3 * n_devices, sizeof *p->arena_size);
+    p->arena_size = tn_calloc(p->ctx, 6 * n_devices, sizeof *p->arena_size);
     // The place pass may add a transfer, and a copy before it, per value and device.
     p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 2 * (n_devices + 1) + 1, sizeof *p->places);
     if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
     p->scratch_size = p->arena_bound + n_devices;
+    p->weight_size = p->scratch_size + n_devices;
+    p->state_size = p->weight_size + n_devices;
+    p->input_size = p->state_size + n_devices;
     tn_pass_state s = {
         .ctx = p->ctx,
         .graph = p->graph,
         .devices = p->devices,
         .n_devices = p->n_devices,
-        .fusion = fusion,
+        .fusion = cfg->fusion != 0,
+        .fallback = cfg->fallback,
         .places = p->places,
         .arena_size = p->arena_size,
         .arena_bound = p->arena_bound,
@@ -114,7 +126,9 @@ static tn_plan_operand operand(const tn_tensor *t)
 static tn_status make_steps(tn_plan *p)
 {
     tn_graph *g = p->graph;
-    p->steps = tn_calloc(p->ctx, (size_t)g->n_nodes + 1, sizeof *p->steps);
+    size_t n_steps = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++) n_steps += !tn_node_is_view(g->nodes[i]);
+    p->steps = tn_calloc(p->ctx, n_steps + 1, sizeof *p->steps);
     if (!p->steps) return TN_ERR_MEMORY;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const tn_node *n = g->nodes[i];
@@ -130,25 +144,63 @@ static tn_status make_steps(tn_plan *p)
     return TN_OK;
 }
 
+// Bit per device whose steps touch the storage; per value.
+static void find_users(const tn_plan *p, uint32_t *users)
+{
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        for (int32_t k = 0; k < s->step.n_src; k++)
+            if (s->src[k].root >= 0) users[s->src[k].root] |= 1u << s->device;
+    }
+}
+
+static void find_port_sizes(tn_plan *p)
+{
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        for (int32_t i = 0; i < p->n_inputs; i++)
+            if (p->inputs[i].devices >> d & 1) p->input_size[d] = p->inputs_size;
+        for (int32_t i = 0; i < p->n_bound; i++) {
+            const tn_tensor *t = p->graph->values[p->bound[i].value];
+            size_t *size = t->kind == TN_VALUE_STATE ? &p->state_size[d] : &p->weight_size[d];
+            if (p->bound[i].devices >> d & 1) *size += tn_tensor_size(t);
+        }
+    }
+}
+
 static tn_status make_ports(tn_plan *p)
 {
     const tn_graph *g = p->graph;
-    size_t n = (size_t)g->n_values + 1;
-    p->inputs = tn_calloc(p->ctx, n, sizeof *p->inputs);
-    p->outputs = tn_calloc(p->ctx, n, sizeof *p->outputs);
-    p->bound = tn_calloc(p->ctx, n, sizeof *p->bound);
-    if (!p->inputs || !p->outputs || !p->bound) return TN_ERR_MEMORY;
+    size_t n_inputs = 0, n_outputs = 0, n_bound = 0;
+    for (int32_t i = 0; i < g->n_values; i++) {
+        n_inputs += g->values[i]->kind == TN_VALUE_INPUT;
+        n_outputs += g->values[i]->output != NULL;
+        n_bound += tn_tensor_external(g->values[i]);
+    }
+    p->inputs = tn_calloc(p->ctx, n_inputs + 1, sizeof *p->inputs);
+    p->outputs = tn_calloc(p->ctx, n_outputs + 1, sizeof *p->outputs);
+    p->bound = tn_calloc(p->ctx, n_bound + 1, sizeof *p->bound);
+    uint32_t *users = tn_calloc(p->ctx, (size_t)g->n_values + 1, sizeof *users);
+    if (!p->inputs || !p->outputs || !p->bound || !users) {
+        tn_free(p->ctx, users);
+        return TN_ERR_MEMORY;
+    }
+    find_users(p, users);
+    p->inputs_size = INPUT_ALIGN;
     for (int32_t i = 0; i < g->n_values; i++) {
         const tn_tensor *t = g->values[i];
-        tn_plan_port port = {t->name, i, t->view};
+        tn_plan_port port = {.name = t->name, .value = i, .view = t->view, .devices = users[i]};
         if (t->kind == TN_VALUE_INPUT) {
-            p->inputs[p->n_inputs++] = port;
+            port.offset = p->inputs_size;
+            p->inputs_size += (tn_tensor_size(t) + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
             p->info.input_size += tn_tensor_size(t);
+            p->inputs[p->n_inputs++] = port;
         } else if (tn_tensor_external(t)) {
             p->bound[p->n_bound++] = port;
         }
-        if (t->output) p->outputs[p->n_outputs++] = (tn_plan_port){t->output, i, t->view};
+        if (t->output) p->outputs[p->n_outputs++] = (tn_plan_port){.name = t->output, .value = i, .view = t->view};
     }
+    tn_free(p->ctx, users);
+    find_port_sizes(p);
     return TN_OK;
 }
 
@@ -161,7 +213,7 @@ static tn_status find_scratch(tn_plan *p)
         int32_t n = 0;
         for (int32_t i = 0; i < p->n_steps; i++)
             if (p->steps[i].device == d && p->steps[i].step.op != TN_OP_transfer) steps[n++] = p->steps[i].step;
-        tn_program program = {n, steps};
+        tn_program program = {.n_steps = n, .steps = steps};
         p->scratch_size[d] = p->devices[d]->backend->scratch_size(p->devices[d], &program);
         p->info.scratch_size += p->scratch_size[d];
         p->info.arena_size += p->arena_size[d];
@@ -182,11 +234,11 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     if (!p) return TN_ERR_MEMORY;
     p->ctx = ctx;
     atomic_init(&p->refs, 1);
-    tn_status status = set_devices(p, &c);
-    if (status == TN_OK) status = tn_graph_clone(graph, &p->graph);
+    tn_status status = tn_graph_clone(graph, &p->graph);
+    if (status == TN_OK) status = set_devices(p, &c);
     for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
     if (status == TN_OK) status = record_text(p);
-    if (status == TN_OK) status = run_passes(p, c.fusion != 0);
+    if (status == TN_OK) status = run_passes(p, &c);
     if (status == TN_OK) status = make_steps(p);
     if (status == TN_OK) status = make_ports(p);
     if (status == TN_OK) status = find_scratch(p);

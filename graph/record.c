@@ -29,6 +29,11 @@ void tn_graph_destroy(tn_graph **graph)
     *graph = NULL;
 }
 
+void tn_graph_want(tn_graph *g, int32_t device)
+{
+    g->wanted = device;
+}
+
 tn_status tn_graph_status(const tn_graph *graph)
 {
     return graph->status;
@@ -181,12 +186,12 @@ static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
         t->out = i;
         t->name = tn_arena_printf(&g->arena, "%s_%d", tn_op_name(node->op), node->id);
         if (!t->name) return TN_ERR_MEMORY;
-        if (i == 0 && (flags & (TN_OP_VIEW | TN_OP_ALIAS))) {
+        if (tn_op_aliases(flags, i) || (i == 0 && (flags & TN_OP_VIEW))) {
             // slice gives its offset relative to the source.
             size_t inner = (flags & TN_OP_VIEW) ? step->dst[0].offset : 0;
             if (node->op != TN_OP_slice) inner = 0;
-            t->root = node->src[0]->root;
-            t->view.offset = node->src[0]->view.offset + inner;
+            t->root = node->src[i]->root;
+            t->view.offset = node->src[i]->view.offset + inner;
         } else {
             t->view.offset = 0;
         }
@@ -203,7 +208,7 @@ static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const
         return tn_fail(g->ctx, TN_ERR_ARG, "%s: %d sources", info->name, n_src);
     tn_node *node = tn_arena_alloc(&g->arena, sizeof *node);
     if (!node || grow(g->ctx, &g->nodes, g->n_nodes, &g->nodes_capacity) != TN_OK) return TN_ERR_MEMORY;
-    *node = (tn_node){.id = g->n_nodes, .op = op, .n_src = n_src, .n_dst = info->n_dst};
+    *node = (tn_node){.id = g->n_nodes, .op = op, .n_src = n_src, .n_dst = info->n_dst, .wanted = g->wanted, .device = g->wanted};
     for (int32_t i = 0; i < n_src; i++) node->src[i] = src[i];
     if (info->params_size > 0) {
         node->params = tn_arena_alloc(&g->arena, info->params_size);

@@ -88,6 +88,13 @@ tn_tensor *tn_op_softmax(tn_graph *g, tn_tensor *x, tn_tensor *mask, float scale
     return op(g, TN_OP_softmax, 2, SRC(x, mask), &(tn_softmax_params){scale});
 }
 
+tn_tensor *tn_op_argmax_logprob(tn_graph *g, tn_tensor *x, tn_tensor **logprob)
+{
+    tn_tensor *best = op(g, TN_OP_argmax_logprob, 1, SRC(x), NULL);
+    *logprob = best ? best->producer->dst[1] : NULL;
+    return best;
+}
+
 tn_tensor *tn_op_argmax(tn_graph *g, tn_tensor *x)
 {
     return op(g, TN_OP_argmax, 1, SRC(x), NULL);

@@ -10,26 +10,48 @@
 // Consecutive steps of one device, or one transfer (executable NULL).
 typedef struct segment {
     int32_t first, n_steps, device;
+    int32_t transfer; // which one
     tn_executable *executable;
 } segment;
+
+typedef struct location {
+    const tn_buffer *buffer; // NULL: not used there
+    size_t offset;
+} location;
 
 struct tn_runner {
     tn_context *ctx;
     tn_plan *plan;
     tn_buffer *own_arena, *own_scratch; // per device, NULL if they belong to somebody else
     const tn_buffer *arena, *scratch;
-    tn_buffer inputs; // all inputs in one buffer of the first device
-    size_t *input_offsets;
-    tn_runner_binding *bound; // per bound port
-    tn_view *roots;           // per value id: where its storage is
-    tn_step *steps;           // resolved
-    int32_t n_segments;
+    tn_device *host_device; // that gave host_inputs and reaches them itself, NULL: they are plain memory
+    char *host_outputs;     // of that device: what it leaves there after every run
+    size_t *fetched;        // per output: where it lies there, NOT_FETCHED
+    char *host_inputs; // all inputs: used in place by devices with host memory, sent in one piece to the others
+    tn_buffer *inputs; // per device: empty, that memory borrowed, or a buffer of the device
+    bool shared_inputs, inputs_changed;
+    location *roots;   // per device and value id: where its storage is
+    int32_t n_segments, n_transfers;
     segment *segments;
-    tn_buffer *host_buffers; // of tn_runner_create: the caller's memory as buffers
+    tn_step *transfers; // resolved; other steps are in the executables
+    tn_buffer *host_buffers; // of tn_runner_create: the caller's memory as buffers, or copies of it
+    int32_t n_host_buffers;
     tn_status status; // first failure of the submitted work, for wait
 };
 
-enum { INPUT_ALIGN = 64 };
+enum { NOT_FETCHED = -1, FETCH_MAX = 16384, FETCH_ALIGN = 64 }; // bytes; larger outputs are read when somebody asks
+
+static void free_host(tn_runner *r, void *host)
+{
+    if (host && r->host_device) r->host_device->backend->host_destroy(r->host_device, host);
+    else tn_free(r->ctx, host);
+}
+
+static void free_bound(tn_context *ctx, tn_buffer *buffers, int32_t n)
+{
+    for (int32_t i = 0; buffers && i < n; i++) tn_buffer_destroy(&buffers[i]);
+    tn_free(ctx, buffers);
+}
 
 void tn_runner_destroy(tn_runner **runner)
 {
@@ -40,19 +62,16 @@ void tn_runner_destroy(tn_runner **runner)
         tn_device *d = p->devices[r->segments[i].device];
         if (r->segments[i].executable) d->backend->executable_destroy(d, r->segments[i].executable);
     }
-    for (int32_t d = 0; d < p->n_devices; d++) {
-        if (r->own_arena) tn_buffer_destroy(&r->own_arena[d]);
-        if (r->own_scratch) tn_buffer_destroy(&r->own_scratch[d]);
-    }
-    tn_buffer_destroy(&r->inputs);
-    tn_free(r->ctx, r->own_arena);
-    tn_free(r->ctx, r->own_scratch);
-    tn_free(r->ctx, r->input_offsets);
-    tn_free(r->ctx, r->bound);
+    free_bound(r->ctx, r->own_arena, p->n_devices);
+    free_bound(r->ctx, r->own_scratch, p->n_devices);
+    free_bound(r->ctx, r->inputs, p->n_devices);
+    free_host(r, r->host_inputs);
+    free_host(r, r->host_outputs);
+    tn_free(r->ctx, r->fetched);
     tn_free(r->ctx, r->roots);
-    tn_free(r->ctx, r->steps);
+    tn_free(r->ctx, r->transfers);
     tn_free(r->ctx, r->segments);
-    tn_free(r->ctx, r->host_buffers);
+    free_bound(r->ctx, r->host_buffers, r->n_host_buffers);
     tn_plan_unref(&r->plan);
     tn_free(r->ctx, r);
     *runner = NULL;
@@ -79,100 +98,206 @@ static tn_status make_buffers(tn_runner *r, const size_t *sizes, const tn_buffer
     return TN_OK;
 }
 
-static tn_status make_inputs(tn_runner *r)
+static tn_status host_create(tn_runner *r, size_t size, char **out)
 {
-    const tn_plan *p = r->plan;
-    size_t size = INPUT_ALIGN;
-    r->input_offsets = tn_calloc(r->ctx, (size_t)p->n_inputs + 1, sizeof *r->input_offsets);
-    if (!r->input_offsets) return TN_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_inputs; i++) {
-        r->input_offsets[i] = size;
-        size += (tn_tensor_size(p->graph->values[p->inputs[i].value]) + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
-    }
-    tn_status status = tn_buffer_create(p->devices[0], size, &r->inputs);
-    if (status != TN_OK) return status;
-    static const char zeros[4096];
-    for (size_t at = 0; at < size && status == TN_OK; at += sizeof zeros)
-        status = tn_buffer_write(&r->inputs, at, zeros, TN_MIN(sizeof zeros, size - at));
-    return status;
+    void *host = NULL;
+    tn_status status = TN_OK;
+    if (r->host_device) status = r->host_device->backend->host_create(r->host_device, size, &host);
+    else host = tn_calloc(r->ctx, 1, size);
+    *out = host;
+    return status == TN_OK && !host ? TN_ERR_MEMORY : status;
 }
 
-static void set_root(tn_runner *r, int32_t value, const tn_buffer *buffer, size_t offset)
+// Where inputs are written, and where small outputs arrive by themselves.
+static tn_status make_host(tn_runner *r)
 {
-    r->roots[value] = (tn_view){
-        .data = (char *)buffer->data + offset,
-        // A view names the buffer for backends that address by (buffer, offset); they never resize it.
-        .buffer = (tn_buffer *)(uintptr_t)buffer,
-        .offset = offset,
-    };
+    const tn_plan *p = r->plan;
+    for (int32_t d = 0; d < p->n_devices && !r->host_device; d++)
+        if (p->devices[d]->backend->host_create) r->host_device = p->devices[d];
+    r->fetched = tn_calloc(r->ctx, (size_t)p->n_outputs + 1, sizeof *r->fetched);
+    if (!r->fetched) return TN_ERR_MEMORY;
+    size_t size = 0;
+    for (int32_t i = 0; i < p->n_outputs; i++) {
+        const tn_tensor *t = p->graph->values[p->outputs[i].value];
+        const tn_place *place = &p->places[t->root->id];
+        size_t n = tn_tensor_size(t);
+        bool fetched = r->host_device && place->in_arena && p->devices[place->device] == r->host_device && n <= FETCH_MAX && n % 4 == 0;
+        r->fetched[i] = fetched ? size : (size_t)NOT_FETCHED;
+        if (fetched) size += (n + FETCH_ALIGN - 1) / FETCH_ALIGN * FETCH_ALIGN;
+    }
+    tn_status status = host_create(r, p->inputs_size, &r->host_inputs);
+    return status == TN_OK && size > 0 ? host_create(r, size, &r->host_outputs) : status;
+}
+
+static tn_status make_inputs(tn_runner *r, const tn_buffer *given)
+{
+    const tn_plan *p = r->plan;
+    r->inputs = tn_calloc(r->ctx, (size_t)p->n_devices, sizeof *r->inputs);
+    if (!r->inputs) return TN_ERR_MEMORY;
+    tn_status made = make_host(r);
+    if (made != TN_OK) return made;
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        if (p->input_size[d] == 0) continue;
+        if (p->devices[d]->host_memory) {
+            r->inputs[d] = tn_buffer_borrow(p->devices[d], r->host_inputs, p->inputs_size);
+        } else if (given && given[d].size >= p->inputs_size) {
+            r->inputs[d] = given[d];
+            r->inputs[d].borrowed = r->shared_inputs = true;
+        } else {
+            tn_status status = tn_buffer_create(p->devices[d], p->inputs_size, &r->inputs[d]);
+            if (status != TN_OK) return status;
+        }
+    }
+    r->inputs_changed = true; // zeros, until something is written
+    return TN_OK;
+}
+
+static location *root_at(const tn_runner *r, int32_t device, int32_t value)
+{
+    return &r->roots[(size_t)device * (size_t)r->plan->graph->n_values + (size_t)value];
+}
+
+static const location *output_root(const tn_runner *r, const tn_tensor *t)
+{
+    return root_at(r, r->plan->places[t->root->id].device, t->root->id);
+}
+
+static tn_status bind_port(tn_runner *r, const tn_runner_config *cfg, const tn_plan_port *port, int32_t device)
+{
+    tn_runner_binding b;
+    tn_status status = cfg->bind(cfg->user, r->plan->devices[device], port, &b);
+    if (status != TN_OK) return status;
+    size_t size = tn_tensor_size(r->plan->graph->values[port->value]);
+    if (b.offset > b.buffer->size || size > b.buffer->size - b.offset)
+        return tn_fail(r->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", port->name,
+                       b.buffer->size - TN_MIN(b.buffer->size, b.offset), size);
+    *root_at(r, device, port->value) = (location){b.buffer, b.offset};
+    return TN_OK;
 }
 
 static tn_status bind_all(tn_runner *r, const tn_runner_config *cfg)
 {
-    tn_plan *p = r->plan;
-    size_t n_values = (size_t)p->graph->n_values;
-    r->roots = tn_calloc(r->ctx, n_values + 1, sizeof *r->roots);
-    r->bound = tn_calloc(r->ctx, (size_t)p->n_bound + 1, sizeof *r->bound);
-    if (!r->roots || !r->bound) return TN_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_inputs; i++) set_root(r, p->inputs[i].value, &r->inputs, r->input_offsets[i]);
-    for (int32_t i = 0; i < p->n_bound; i++) {
-        tn_status status = cfg->bind(cfg->user, p->bound[i].name, &p->bound[i].view, &r->bound[i]);
-        if (status != TN_OK) return status;
-        size_t size = tn_tensor_size(p->graph->values[p->bound[i].value]);
-        const tn_buffer *b = r->bound[i].buffer;
-        if (r->bound[i].offset > b->size || size > b->size - r->bound[i].offset)
-            return tn_fail(r->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", p->bound[i].name,
-                           b->size - TN_MIN(b->size, r->bound[i].offset), size);
-        set_root(r, p->bound[i].value, b, r->bound[i].offset);
+    const tn_plan *p = r->plan;
+    int32_t n_values = p->graph->n_values;
+    r->roots = tn_calloc(r->ctx, (size_t)n_values * (size_t)p->n_devices + 1, sizeof *r->roots);
+    if (!r->roots) return TN_ERR_MEMORY;
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        for (int32_t i = 0; i < p->n_inputs; i++)
+            if (p->inputs[i].devices >> d & 1)
+                *root_at(r, d, p->inputs[i].value) = (location){&r->inputs[d], p->inputs[i].offset};
+        for (int32_t i = 0; i < p->n_bound; i++) {
+            tn_status status = p->bound[i].devices >> d & 1 ? bind_port(r, cfg, &p->bound[i], d) : TN_OK;
+            if (status != TN_OK) return status;
+        }
     }
-    for (size_t i = 0; i < n_values; i++)
-        if (p->places[i].in_arena) set_root(r, (int32_t)i, &r->arena[p->places[i].device], p->places[i].offset);
+    for (int32_t i = 0; i < n_values; i++) {
+        const tn_place *place = &p->places[i];
+        if (place->in_arena) *root_at(r, place->device, i) = (location){&r->arena[place->device], place->offset};
+    }
     return TN_OK;
 }
 
-static void resolve(const tn_runner *r, tn_view *v, const tn_plan_operand *o)
+// Storage in an arena is where it was made, everything else where it is used.
+static void resolve(const tn_runner *r, int32_t device, tn_view *v, const tn_plan_operand *o)
 {
     if (o->root < 0) return;
-    const tn_view *root = &r->roots[o->root];
-    v->data = (char *)root->data + o->offset;
-    v->buffer = root->buffer;
+    const tn_place *place = &r->plan->places[o->root];
+    const location *root = root_at(r, place->in_arena ? place->device : device, o->root);
+    v->data = (char *)root->buffer->data + root->offset + o->offset;
+    // A view names the buffer for backends that address by (buffer, offset); they never resize it.
+    v->buffer = (tn_buffer *)(uintptr_t)root->buffer;
     v->offset = root->offset + o->offset;
+}
+
+static void resolve_step(const tn_runner *r, const tn_plan_step *s, tn_step *out)
+{
+    *out = s->step;
+    for (int32_t k = 0; k < s->step.n_src; k++) resolve(r, s->device, &out->src[k], &s->src[k]);
+    for (int32_t k = 0; k < s->step.n_dst; k++) resolve(r, s->device, &out->dst[k], &s->dst[k]);
+}
+
+static void find_segments(tn_runner *r)
+{
+    const tn_plan *p = r->plan;
+    bool open = false; // the last segment takes further steps of its device
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
+        bool transfer = s->step.op == TN_OP_transfer;
+        if (open && !transfer && last->device == s->device) last->n_steps++;
+        else r->segments[r->n_segments++] = (segment){.first = i, .n_steps = transfer ? 0 : 1, .device = s->device};
+        r->n_transfers += transfer;
+        open = !transfer;
+    }
+}
+
+static bool first_of_device(const tn_runner *r, const segment *s)
+{
+    for (const segment *t = r->segments; t < s; t++)
+        if (t->device == s->device && t->n_steps > 0) return false;
+    return true;
+}
+
+static bool last_of_device(const tn_runner *r, const segment *s)
+{
+    for (const segment *t = s + 1; t < r->segments + r->n_segments; t++)
+        if (t->device == s->device && t->n_steps > 0) return false;
+    return true;
+}
+
+static int32_t list_downloads(const tn_runner *r, tn_host_copy *out)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->plan->n_outputs; i++) {
+        const tn_tensor *t = r->plan->graph->values[r->plan->outputs[i].value];
+        if (r->fetched[i] == (size_t)NOT_FETCHED) continue;
+        const location *root = output_root(r, t);
+        out[n++] = (tn_host_copy){r->host_outputs + r->fetched[i], (char *)root->buffer->data + root->offset + t->view.offset, tn_tensor_size(t)};
+    }
+    return n;
+}
+
+static tn_status prepare_segment(tn_runner *r, segment *s, tn_step *room)
+{
+    tn_device *d = r->plan->devices[s->device];
+    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &room[i]);
+    tn_program program = {.n_steps = s->n_steps, .steps = room};
+    tn_host_copy upload = {r->host_inputs, NULL, r->plan->inputs_size}, *downloads = NULL;
+    if (d == r->host_device) {
+        downloads = tn_calloc(r->ctx, (size_t)r->plan->n_outputs + 1, sizeof *downloads);
+        if (!downloads) return TN_ERR_MEMORY;
+        program.n_uploads = first_of_device(r, s) && r->plan->input_size[s->device] > 0;
+        upload.device = r->inputs[s->device].data;
+        program.uploads = &upload;
+        program.n_downloads = last_of_device(r, s) ? list_downloads(r, downloads) : 0;
+        program.downloads = downloads;
+    }
+    tn_status status = d->backend->prepare(d, &program, &r->scratch[s->device], &s->executable);
+    tn_free(r->ctx, downloads);
+    return status;
 }
 
 static tn_status make_segments(tn_runner *r)
 {
-    tn_plan *p = r->plan;
-    r->steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->steps);
+    const tn_plan *p = r->plan;
     r->segments = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->segments);
-    if (!r->steps || !r->segments) return TN_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const tn_plan_step *ps = &p->steps[i];
-        r->steps[i] = ps->step;
-        for (int32_t k = 0; k < ps->step.n_src; k++) resolve(r, &r->steps[i].src[k], &ps->src[k]);
-        for (int32_t k = 0; k < ps->step.n_dst; k++) resolve(r, &r->steps[i].dst[k], &ps->dst[k]);
-        segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
-        bool transfer = ps->step.op == TN_OP_transfer;
-        bool joins = last && !transfer && last->device == ps->device && p->steps[last->first].step.op != TN_OP_transfer;
-        if (joins) last->n_steps++;
-        else r->segments[r->n_segments++] = (segment){.first = i, .n_steps = 1, .device = ps->device};
-    }
-    bool transfers = false;
-    for (int32_t i = 0; i < r->n_segments; i++) {
+    tn_step *room = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room);
+    if (r->segments) find_segments(r);
+    if (r->n_transfers > 0) r->transfers = tn_calloc(r->ctx, (size_t)r->n_transfers, sizeof *r->transfers);
+    bool ok = r->segments && room && (r->transfers || r->n_transfers == 0);
+    tn_status status = ok ? TN_OK : TN_ERR_MEMORY;
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_segments && status == TN_OK; i++) {
         segment *s = &r->segments[i];
-        if (r->steps[s->first].op == TN_OP_transfer) {
-            transfers = true;
+        if (s->n_steps > 0) {
+            status = prepare_segment(r, s, room);
             continue;
         }
-        tn_device *d = p->devices[s->device];
-        tn_program program = {s->n_steps, &r->steps[s->first]};
-        tn_status status = d->backend->prepare(d, &program, &r->scratch[s->device], &s->executable);
-        if (status != TN_OK) return status;
+        resolve_step(r, &p->steps[s->first], &r->transfers[n]);
+        s->transfer = n++;
     }
-    if (!transfers) { // the executables have copies; only transfers are run from here
-        tn_free(r->ctx, r->steps);
-        r->steps = NULL;
-    }
-    return TN_OK;
+    tn_free(r->ctx, room);
+    return status;
 }
 
 tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_runner **out)
@@ -183,7 +308,7 @@ tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_r
     r->plan = tn_plan_ref(plan);
     tn_status status = make_buffers(r, plan->arena_size, cfg->arena, &r->own_arena, &r->arena);
     if (status == TN_OK) status = make_buffers(r, plan->scratch_size, cfg->scratch, &r->own_scratch, &r->scratch);
-    if (status == TN_OK) status = make_inputs(r);
+    if (status == TN_OK) status = make_inputs(r, cfg->inputs);
     if (status == TN_OK) status = bind_all(r, cfg);
     if (status == TN_OK) status = make_segments(r);
     if (status != TN_OK) tn_runner_destroy(&r);
@@ -194,41 +319,54 @@ tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_r
 // --- creation from host memory ---------------------------------------------------------------------
 
 typedef struct host_bindings {
-    tn_context *ctx;
-    tn_device *device;
+    const tn_plan *plan;
     const tn_binding *bindings;
     int32_t n;
-    tn_buffer *buffers; // one per binding
+    tn_buffer *buffers; // n for each device
 } host_bindings;
 
-static tn_status bind_host(void *user, const char *name, const tn_view *view, tn_runner_binding *out)
+// Devices with memory of their own get a copy; a state stays there from then on.
+static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_plan_port *port, tn_buffer *out)
 {
-    TN_UNUSED(view);
+    const tn_view *v = &port->view;
+    size_t size = tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
+    if (from->size < size)
+        return tn_fail(device->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", from->name, from->size, size);
+    tn_status status = tn_buffer_create(device, size, out);
+    return status == TN_OK ? tn_buffer_write_weight(out, 0, v, from->data, size) : status;
+}
+
+static tn_status bind_host(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out)
+{
     host_bindings *h = user;
+    int32_t d = 0;
+    while (h->plan->devices[d] != device) d++;
     for (int32_t i = 0; i < h->n; i++) {
-        if (strcmp(h->bindings[i].name, name) != 0) continue;
-        h->buffers[i] = tn_buffer_borrow(h->device, h->bindings[i].data, h->bindings[i].size);
-        *out = (tn_runner_binding){name, &h->buffers[i], 0};
+        if (strcmp(h->bindings[i].name, port->name) != 0) continue;
+        tn_buffer *b = &h->buffers[d * h->n + i];
+        *out = (tn_runner_binding){b, 0};
+        if (!device->host_memory) return bind_copy(device, &h->bindings[i], port, b);
+        *b = tn_buffer_borrow(device, h->bindings[i].data, h->bindings[i].size);
         return TN_OK;
     }
-    return tn_fail(h->ctx, TN_ERR_ARG, "%s: nothing is bound to it", name);
+    return tn_fail(device->ctx, TN_ERR_ARG, "%s: nothing is bound to it", port->name);
 }
 
 tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n, tn_runner **out)
 {
-    if (!plan->devices[0]->host_memory)
-        return tn_fail(plan->ctx, TN_ERR_UNSUPPORTED, "binding host memory on %s", plan->devices[0]->name);
-    tn_buffer *buffers = tn_calloc(plan->ctx, (size_t)n + 1, sizeof *buffers);
+    int32_t n_buffers = n * plan->n_devices;
+    tn_buffer *buffers = tn_calloc(plan->ctx, (size_t)n_buffers + 1, sizeof *buffers);
     if (!buffers) return TN_ERR_MEMORY;
-    host_bindings h = {plan->ctx, plan->devices[0], bindings, n, buffers};
+    host_bindings h = {plan, bindings, n, buffers};
     tn_runner_config cfg = {.bind = bind_host, .user = &h};
     tn_runner *r;
     tn_status status = tn_runner_create_with(plan, &cfg, &r);
     if (status != TN_OK) {
-        tn_free(plan->ctx, buffers);
+        free_bound(plan->ctx, buffers, n_buffers);
         return status;
     }
     r->host_buffers = buffers;
+    r->n_host_buffers = n_buffers;
     *out = r;
     return TN_OK;
 }
@@ -240,7 +378,9 @@ tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size
     const tn_plan_port *port = &r->plan->inputs[input];
     size_t want = tn_tensor_size(r->plan->graph->values[port->value]);
     if (size != want) return tn_fail(r->ctx, TN_ERR_ARG, "input %s has %zu bytes, not %zu", port->name, want, size);
-    return tn_buffer_write(&r->inputs, r->input_offsets[input], data, size);
+    if (size > 0) memcpy(r->host_inputs + port->offset, data, size);
+    r->inputs_changed = true;
+    return TN_OK;
 }
 
 tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size)
@@ -250,25 +390,27 @@ tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *d
     size_t have = tn_tensor_size(t);
     if (offset > have || size > have - offset)
         return tn_fail(r->ctx, TN_ERR_ARG, "output %s has %zu bytes, not %zu + %zu", port->name, have, offset, size);
-    const tn_view *root = &r->roots[t->root->id];
+    if (r->fetched[output] != (size_t)NOT_FETCHED) {
+        if (size > 0) memcpy(data, r->host_outputs + r->fetched[output] + offset, size);
+        return TN_OK;
+    }
+    const location *root = output_root(r, t);
     return tn_buffer_read(root->buffer, root->offset + t->view.offset + offset, data, size);
 }
 
 const void *tn_runner_output_data(const tn_runner *r, int32_t output)
 {
     const tn_tensor *t = r->plan->graph->values[r->plan->outputs[output].value];
-    const tn_view *root = &r->roots[t->root->id];
-    return root->buffer->device->host_memory ? (const char *)root->data + t->view.offset : NULL;
+    const location *root = output_root(r, t);
+    return root->buffer->device->host_memory ? (const char *)root->buffer->data + root->offset + t->view.offset : NULL;
 }
 
 size_t tn_runner_size(const tn_plan *p)
 {
-    size_t n_values = (size_t)p->graph->n_values + 1, n_steps = (size_t)p->n_steps + 1;
-    size_t inputs = INPUT_ALIGN;
-    for (int32_t i = 0; i < p->n_inputs; i++)
-        inputs += (tn_tensor_size(p->graph->values[p->inputs[i].value]) + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
-    return sizeof(tn_runner) + inputs + n_values * sizeof(tn_view) + (size_t)p->n_bound * sizeof(tn_runner_binding) +
-           n_steps * (sizeof(tn_step) + sizeof(segment)); // the steps are in the backend's executable
+    size_t n_values = (size_t)p->graph->n_values, n_steps = (size_t)p->n_steps + 1, n_devices = (size_t)p->n_devices, n_transfers = 0;
+    for (int32_t i = 0; i < p->n_steps; i++) n_transfers += p->steps[i].step.op == TN_OP_transfer;
+    return sizeof(tn_runner) + p->inputs_size + n_devices * (n_values * sizeof(location) + sizeof(tn_buffer)) +
+           n_transfers * sizeof(tn_step) + n_steps * (sizeof(tn_step) + sizeof(segment)); // the steps are in the backend's executables
 }
 
 tn_status tn_runner_write(tn_runner *r, const char *input, const void *data, size_t size)
@@ -287,12 +429,14 @@ tn_status tn_runner_read(tn_runner *r, const char *output, void *data, size_t si
     return tn_runner_read_at(r, i, 0, data, size);
 }
 
-// Between devices bytes go through the host, in pieces on the stack.
-static tn_status run_transfer(const tn_step *step)
+// Between devices bytes go through the host: memory of one of them, or pieces on the stack.
+static tn_status move_bytes(const tn_step *step)
 {
     char piece[16384];
     const tn_view *x = &step->src[0], *y = &step->dst[0];
     size_t size = tn_dtype_row_size(x->dtype, x->ne[3]) * (size_t)tn_view_n_rows(x);
+    if (y->buffer->device->host_memory) return tn_buffer_read(x->buffer, x->offset, y->data, size);
+    if (x->buffer->device->host_memory) return tn_buffer_write(y->buffer, y->offset, x->data, size);
     for (size_t at = 0; at < size; at += sizeof piece) {
         size_t n = TN_MIN(sizeof piece, size - at);
         tn_status status = tn_buffer_read(x->buffer, x->offset + at, piece, n);
@@ -302,25 +446,44 @@ static tn_status run_transfer(const tn_step *step)
     return TN_OK;
 }
 
+static tn_status run_transfer(const tn_step *step, uint64_t *ns)
+{
+    uint64_t start = ns ? tn_time_ns() : 0;
+    tn_status status = move_bytes(step);
+    if (ns) *ns += tn_time_ns() - start;
+    return status;
+}
+
+static tn_status send_inputs(tn_runner *r)
+{
+    if (!r->inputs_changed && !r->shared_inputs) return TN_OK;
+    for (int32_t d = 0; d < r->plan->n_devices; d++) {
+        tn_buffer *b = &r->inputs[d];
+        if (!b->device || b->device->host_memory || b->device == r->host_device) continue;
+        tn_status status = tn_buffer_write(b, 0, r->host_inputs, r->plan->inputs_size);
+        if (status != TN_OK) return status;
+    }
+    r->inputs_changed = false;
+    return TN_OK;
+}
+
+static tn_status run_segment(tn_runner *r, int32_t i, const tn_submit_options *options)
+{
+    const segment *s = &r->segments[i];
+    tn_device *d = r->plan->devices[s->device];
+    tn_submit_options o = options ? *options : (tn_submit_options){0};
+    if (o.step_ns) o.step_ns += s->first;
+    if (!s->executable) return run_transfer(&r->transfers[s->transfer], o.step_ns);
+    tn_status status = d->backend->submit(d, s->executable, &o);
+    // The next segment reads what this one made through the host, or on another device.
+    return status == TN_OK && i + 1 < r->n_segments ? d->backend->wait(d, s->executable) : status;
+}
+
 tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options)
 {
-    r->status = TN_OK;
-    for (int32_t i = 0; i < r->n_segments; i++) {
-        const segment *s = &r->segments[i];
-        tn_device *d = r->plan->devices[s->device];
-        if (!s->executable) {
-            r->status = run_transfer(&r->steps[s->first]);
-            if (r->status != TN_OK) return r->status;
-            continue;
-        }
-        tn_submit_options o = options ? *options : (tn_submit_options){0};
-        if (o.step_ns) o.step_ns += s->first;
-        tn_status status = d->backend->submit(d, s->executable, &o);
-        // The next segment reads what this one made through the host, or on another device.
-        if (status == TN_OK && i + 1 < r->n_segments) status = d->backend->wait(d, s->executable);
-        if (status != TN_OK) return r->status = status;
-    }
-    return TN_OK;
+    r->status = send_inputs(r);
+    for (int32_t i = 0; i < r->n_segments && r->status == TN_OK; i++) r->status = run_segment(r, i, options);
+    return r->status;
 }
 
 tn_status tn_runner_wait(tn_runner *r)

@@ -30,8 +30,9 @@ static tn_status verify_results(const tn_graph *g, const char *after, const tn_n
         const tn_tensor *t = n->dst[i];
         if (t->producer != n || t->out != i) return broken(g, after, n, "a result has another producer");
         if (!same_view(&t->view, &step.dst[i])) return broken(g, after, n, "a result has not the shape its op infers");
-        bool shares = tn_op_info_get(n->op)->flags & (TN_OP_VIEW | TN_OP_ALIAS);
-        if (i == 0 && shares && t->root != n->src[0]->root) return broken(g, after, n, "a view left its root");
+        int32_t flags = tn_op_info_get(n->op)->flags;
+        bool shares = tn_op_aliases(flags, i) || (i == 0 && (flags & TN_OP_VIEW));
+        if (shares && t->root != n->src[i]->root) return broken(g, after, n, "a view left its root");
     }
     return TN_OK;
 }
@@ -48,7 +49,8 @@ static tn_status verify_versions(const tn_graph *g, const char *after, const tn_
             while (s->producer && tn_node_is_view(s->producer)) s = s->producer->src[0];
             if (s != now) return broken(g, after, n, "reads an overwritten version of a state");
         }
-        if (tn_op_info_get(n->op)->flags & TN_OP_ALIAS) latest[n->dst[0]->root->id] = n->dst[0];
+        for (int32_t k = 0; k < n->n_dst; k++)
+            if (tn_op_aliases(tn_op_info_get(n->op)->flags, k)) latest[n->dst[k]->root->id] = n->dst[k];
     }
     return TN_OK;
 }

@@ -80,6 +80,17 @@ tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_te
     return tn_op_layer_norm(b->g, x, w, bias, b->c->eps);
 }
 
+void tn_builder_enter(tn_builder *b, int32_t layer)
+{
+    tn_graph_want(b->g, layer < b->setup->n_host_layers);
+}
+
+void tn_builder_enter_cache(tn_builder *b, int32_t layer)
+{
+    bool host = layer < b->setup->n_host_layers || (b->setup->host_states && b->setup->host_states[layer]);
+    tn_graph_want(b->g, host);
+}
+
 tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x)
 {
     return b->key->n_outputs < b->key->n_tokens ? tn_op_get_rows(b->g, x, b->out_rows, 1.0f) : x;

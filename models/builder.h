@@ -32,6 +32,10 @@ bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);
 // The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".
 tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width);
+// What is recorded from now on belongs to this layer (n_layers: the head): it is wanted on the device of the layer.
+void tn_builder_enter(tn_builder *b, int32_t layer);
+// The same for the cache of the layer and whatever touches it.
+void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 // Rows of x whose results are wanted.
 tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
 

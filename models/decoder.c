@@ -100,7 +100,12 @@ static void head(tn_builder *b, tn_tensor *x)
     if (bias) logits = tn_op_add(b->g, logits, bias);
     if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);
     if (c->logit_softcap > 0.0f) logits = tn_op_unary(b->g, logits, &(tn_unary_params){TN_UNARY_SOFTCAP, c->logit_softcap, 0.0f});
-    if (b->key->n_outputs > 0) tn_graph_output(b->g, "logits", logits);
+    if (b->key->n_outputs < 1) return;
+    tn_graph_output(b->g, "logits", logits);
+    if (!b->setup->best) return;
+    tn_tensor *logprob, *best = tn_op_argmax_logprob(b->g, logits, &logprob);
+    tn_graph_output(b->g, "best", best);
+    tn_graph_output(b->g, "best_logprob", logprob);
 }
 
 static tn_status record(tn_builder *b)
@@ -108,12 +113,15 @@ static tn_status record(tn_builder *b)
     const tn_config *c = b->c;
     make_inputs(b);
     find_rope_factors(b);
+    tn_builder_enter(b, 0);
     tn_tensor *x = embed(b);
     for (int32_t i = 0; i < c->n_layers && b->status == TN_OK && tn_graph_status(b->g) == TN_OK; i++) {
         // Rows that nobody asked for end with the last layer's cache writes.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
+        tn_builder_enter(b, i);
         x = c->parallel ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
     }
+    tn_builder_enter(b, c->n_layers);
     head(b, x);
     tn_status status = tn_graph_status(b->g);
     // Whatever does not fit here comes from the file.

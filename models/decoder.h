@@ -19,12 +19,17 @@ typedef struct tn_decoder_setup {
     int32_t max_blocks;            // block ids per sequence in the table
     int32_t n_ctx;                 // chooses between long and short rope factors
     tn_dtype cache_type_k, cache_type_v;
+    // The first layers, with the embedding before them, are wanted on device 1 of the plan, all else on device 0.
+    int32_t n_host_layers;
+    const bool *host_states; // per layer: cache and attention are wanted on device 1 too; NULL: as the layer
+    bool best; // the most probable tokens are results too, so that logits need not travel
 } tn_decoder_setup;
 
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
 // out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32).
 // Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D].
-// Output: logits [n_outputs, n_vocab], if there are any.
+// Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
+// probability, best_logprob F32 [n_outputs, 1].
 TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
                                         tn_graph **out);
 // Records a small graph and drops it: whether tensors are complete and fit each other.

@@ -65,6 +65,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     x.q = norm_and_rotate(b, layer, x.q, "attn_q_norm.weight");
     x.k = norm_and_rotate(b, layer, x.k, "attn_k_norm.weight");
     if (b->q_scale) x.q = tn_op_mul(b->g, x.q, b->q_scale);
+    tn_builder_enter_cache(b, layer);
     tn_attention_args args = {
         .q = x.q,
         .k = cache(b, layer, 'k', b->setup->cache_type_k, c->head_dim, x.k),
@@ -82,6 +83,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     };
     int64_t width = (int64_t)l->n_heads * c->head_dim_v;
     tn_tensor *y = tn_op_attention(b->g, &args, &p);
+    tn_builder_enter(b, layer);
     if (y && tn_tensor_dim(y, 2) != c->head_dim_v)
         y = tn_op_copy(b->g, tn_op_slice(b->g, y, 2, 0, c->head_dim_v), TN_TYPE_F32);
     y = tn_op_reshape(b->g, y, 2, (int64_t[]){b->key->n_tokens, width});

@@ -1,18 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening a model: metadata, hyper-parameters, tokenizer, weights as views of the mapped file.
+// Opening a model: metadata, hyper-parameters, tokenizer. Where the weights go: weights.c.
 #include "models/model.h"
-
-#include "models/decoder.h"
-#include "ops/quant.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 void tn_model_config_default(tn_model_config *cfg)
 {
-    *cfg = (tn_model_config){.struct_size = sizeof *cfg};
+    *cfg = (tn_model_config){.struct_size = sizeof *cfg, .device_layers = -1};
 }
 
 void tn_model_unref(tn_model **model)
@@ -23,9 +20,7 @@ void tn_model_unref(tn_model **model)
     // acq_rel: the last owner sees what the others did before they let go.
     if (atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
     tn_context *ctx = m->ctx;
-    if (m->weights)
-        for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) tn_buffer_destroy(&m->weights[i].buffer);
-    tn_free(ctx, m->weights);
+    tn_weights_destroy(m);
     tn_tokenizer_destroy(&m->tokenizer);
     tn_config_fini(ctx, &m->config);
     tn_gguf_close(&m->gguf);
@@ -48,43 +43,9 @@ static tn_status choose_device(tn_model *m, tn_device *wanted)
         tn_device *d = tn_context_device_get(m->ctx, i);
         if (d->backend != &tn_backend_null) m->device = d;
     }
-    return m->device ? TN_OK : tn_fail(m->ctx, TN_ERR_DEVICE, "no device");
-}
-
-// One-dimensional tensors of other float types as F32 in the arena.
-static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, tn_weight *w)
-{
-    tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
-    if (!to_f32) return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a vector of %s", t->name, tn_dtype_name(t->dtype));
-    w->dtype = TN_TYPE_F32;
-    if (m->metadata_only) return TN_OK;
-    float *values = tn_arena_array(&m->arena, (size_t)t->ne[0], sizeof *values);
-    if (!values) return TN_ERR_MEMORY;
-    to_f32(t->data, values, t->ne[0]);
-    w->buffer = tn_buffer_borrow(m->device, values, (size_t)t->ne[0] * sizeof *values);
-    return TN_OK;
-}
-
-static tn_status make_weights(tn_model *m)
-{
-    int64_t n = tn_gguf_n_tensors(m->gguf);
-    m->weights = tn_calloc(m->ctx, (size_t)n + 1, sizeof *m->weights);
-    if (!m->weights) return TN_ERR_MEMORY;
-    if (!m->device->host_memory && !m->metadata_only)
-        return tn_fail(m->ctx, TN_ERR_UNSUPPORTED, "weights on %s", m->device->name);
-    for (int64_t i = 0; i < n; i++) {
-        const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
-        tn_weight *w = &m->weights[i];
-        *w = (tn_weight){.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims};
-        memcpy(w->ne, t->ne, sizeof w->ne);
-        if (t->n_dims == 1 && t->dtype != TN_TYPE_F32) {
-            tn_status status = convert_vector(m, t, w);
-            if (status != TN_OK) return status;
-        } else if (!m->metadata_only) {
-            w->buffer = tn_buffer_borrow(m->device, t->data, t->size);
-        }
-    }
-    return TN_OK;
+    if (!m->device) return tn_fail(m->ctx, TN_ERR_DEVICE, "no device");
+    m->host = m->device->host_memory ? m->device : tn_context_device_by_name(m->ctx, "cpu");
+    return m->host ? TN_OK : tn_fail(m->ctx, TN_ERR_DEVICE, "no device with host memory");
 }
 
 static tn_status read_name(tn_model *m)
@@ -119,12 +80,8 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
     if (status == TN_OK) status = read_name(m);
     if (status == TN_OK) status = load_tokenizer(m, cfg->pre);
     if (status == TN_OK && cfg->check_tensors) status = tn_gguf_check_data(m->gguf);
-    if (status == TN_OK) status = make_weights(m);
-    // A plan for one token: every tensor the architecture needs is there and has the right shape.
-    if (status == TN_OK) status = tn_decoder_check(m);
-    if (status == TN_OK && cfg->progress && cfg->progress(cfg->progress_user, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf)))
-        status = tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
-    return status;
+    if (status == TN_OK) status = tn_weights_make(m, cfg);
+    return status == TN_OK ? tn_weights_progress(m, cfg, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf)) : status;
 }
 
 static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model **out, tn_model_config *cfg)
@@ -135,6 +92,7 @@ static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model 
     if (!m) return TN_ERR_MEMORY;
     m->ctx = ctx;
     m->tokenizer_only = cfg->tokenizer_only != 0;
+    m->no_fallback = cfg->no_fallback != 0;
     m->metadata_only = cfg->metadata_only != 0 || m->tokenizer_only;
     atomic_init(&m->refs, 1);
     tn_arena_init(&m->arena, ctx);
@@ -228,7 +186,7 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
         *info = (tn_model_info){
             .arch = "", .name = m->name, .device = m->device->name, .has_tokenizer = m->tokenizer != NULL,
             .n_vocab = m->tokenizer ? tn_tokenizer_n_tokens(m->tokenizer) : 0,
-            .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
+            .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size, .host_device = m->host->name,
         };
         return;
     }
@@ -238,6 +196,7 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
         .n_heads = c->layers[0].n_heads, .n_kv_heads = c->layers[0].n_kv_heads, .head_dim = c->head_dim,
         .n_ff = c->layers[0].n_ff, .n_experts = c->n_experts, .n_experts_used = c->n_experts_used,
         .has_tokenizer = m->tokenizer != NULL, .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
+        .device_layers = m->device_layers, .host_device = m->host->name, .device_size = m->device_size,
     };
     bool tied = tn_model_find_weight(m, "output.weight") < 0;
     for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) {

@@ -18,18 +18,24 @@ typedef struct tn_weight {
     tn_dtype dtype;
     int32_t n_dims;
     int64_t ne[TN_MAX_DIMS]; // outermost first, n_dims entries
-    tn_buffer buffer;        // empty in metadata-only models
+    tn_buffer host;          // the file, or converted; empty in metadata-only models
+    tn_buffer buffer;        // the copy on a device with memory of its own; empty if it is not read there
 } tn_weight;
 
 struct tn_model {
     _Atomic int32_t refs;
     tn_context *ctx;
-    tn_device *device;
+    tn_device *device;     // of the last device_layers layers and the head
+    tn_device *host;       // of the layers before; the same as device if that has host memory
+    int32_t device_layers; // 1 to n_layers
+    bool no_fallback;
     tn_gguf *gguf;
     void *owned_file; // bytes of a model made in memory, else NULL
     tn_config config;
     tn_tokenizer *tokenizer; // NULL: none in the file
     tn_weight *weights;      // one per tensor of the file, in its order
+    tn_buffer uploaded;      // all copies on a device with memory of its own, else empty
+    size_t device_size;      // bytes that it takes there
     tn_arena arena;          // converted vectors, strings
     const char *name;
     bool metadata_only, tokenizer_only;
@@ -44,10 +50,20 @@ tn_context *tn_model_context(const tn_model *m);
 const tn_gguf *tn_model_gguf(const tn_model *m);
 const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
 const tn_config *tn_model_config_of(const tn_model *m);
+// Describes the weights, finds how many layers the device takes, and copies theirs there.
+TN_MUST_USE tn_status tn_weights_make(tn_model *m, const tn_model_config *cfg);
+void tn_weights_destroy(tn_model *m);
+TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total);
+// A weight as the device reads it.
+TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name, const tn_buffer **out);
+// Bytes that are read in host memory.
+uint64_t tn_weights_host_size(const tn_model *m);
 // Index of a weight by name, -1 if absent.
 int32_t tn_model_find_weight(const tn_model *m, const char *name);
 
 struct tn_session;
 tn_model *tn_session_model(const struct tn_session *s);
+// Whether the device has chosen the best tokens of the last eval: asking for them costs nothing.
+bool tn_session_has_best(const struct tn_session *s);
 
 #endif

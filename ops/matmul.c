@@ -6,6 +6,7 @@
 #include "ops/matmul.h"
 #include "ops/quant.h"
 
+#include <math.h>
 #include <string.h>
 
 tn_status tn_infer_matmul_common(tn_context *ctx, tn_step *step, int32_t w_src)
@@ -33,8 +34,29 @@ tn_status tn_infer_matmul(tn_context *ctx, tn_step *step)
     return TN_OK;
 }
 
+tn_status tn_infer_norm_weight(tn_context *ctx, const tn_step *step, int32_t i)
+{
+    return tn_need_vector(ctx, step, i, step->src[0].ne[3]);
+}
+
+static double norm_scale(const tn_view *x, int64_t x_row, double eps)
+{
+    double sum = 0.0;
+    for (int64_t j = 0; j < x->ne[3]; j++) {
+        double v = tn_view_get_row(x, x_row, j);
+        sum += v * v;
+    }
+    return 1.0 / sqrt(sum / (double)x->ne[3] + eps);
+}
+
 double tn_ref_dot(const tn_view *w, const char *w_row, const tn_view *x, int64_t x_row)
 {
+    return tn_ref_dot_normed(w, w_row, x, x_row, &(tn_ref_norm){NULL, 0.0});
+}
+
+double tn_ref_dot_normed(const tn_view *w, const char *w_row, const tn_view *x, int64_t x_row, const tn_ref_norm *norm)
+{
+    double scale = norm->weight ? norm_scale(x, x_row, norm->eps) : 1.0;
     int64_t n = tn_dtype_block_elems(w->dtype), k = w->ne[3];
     if (n == 1) n = 256;
     const char *xr = tn_view_row(x, x_row);
@@ -44,6 +66,9 @@ double tn_ref_dot(const tn_view *w, const char *w_row, const tn_view *x, int64_t
         int64_t m = TN_MIN(n, k - j);
         tn_quant_info_get(w->dtype)->to_f32(w_row + tn_dtype_row_size(w->dtype, j), buf, m);
         memcpy(xs, xr + (size_t)j * sizeof(float), (size_t)m * sizeof(float));
+        // Rounded like the unfused form, whose norm is stored as f32.
+        for (int64_t i = 0; i < m && norm->weight; i++)
+            xs[i] = (float)((double)xs[i] * scale * tn_view_get_row(norm->weight, 0, j + i));
         for (int64_t i = 0; i < m; i++) sum += (double)xs[i] * (double)buf[i];
     }
     return sum;

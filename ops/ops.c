@@ -15,6 +15,7 @@
 #define PARAMS_N(name) 0
 #define V TN_OP_VIEW
 #define A TN_OP_ALIAS
+#define B TN_OP_ALIAS_1
 #define F TN_OP_FUSED
 #define I TN_OP_INPLACE
 static const tn_op_info ops[TN_OP_COUNT] = {
@@ -24,6 +25,7 @@ static const tn_op_info ops[TN_OP_COUNT] = {
 };
 #undef V
 #undef A
+#undef B
 #undef F
 #undef I
 

@@ -15,7 +15,7 @@
 typedef tn_status (*tn_infer_fn)(tn_context *ctx, tn_step *step);
 typedef void (*tn_ref_fn)(const tn_step *step);
 
-enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8 };
+enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8, TN_OP_ALIAS_1 = 16 };
 
 typedef struct tn_op_info {
     const char *name;
@@ -37,6 +37,17 @@ void tn_view_set_contiguous(tn_view *v);
 const char *tn_view_text(const tn_view *v, char *buf, size_t size);
 // True if a and b have the same four extents.
 bool tn_view_same_shape(const tn_view *a, const tn_view *b);
+// Result i has the storage of source i by the rule of the op.
+static inline bool tn_op_aliases(int32_t flags, int32_t i)
+{
+    return (i == 0 && (flags & TN_OP_ALIAS)) || (i == 1 && (flags & TN_OP_ALIAS_1));
+}
+// Whether block types among the sources are weights, which devices may keep in a layout of their own; caches are
+// quantised too, but by kernels, and stay raw blocks.
+static inline bool tn_op_takes_weights(int32_t op)
+{
+    return op != TN_OP_attention && op != TN_OP_cache_write && op != TN_OP_rope_cache;
+}
 // Source i is given (optional sources may be missing).
 static inline bool tn_step_has_src(const tn_step *step, int32_t i)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <tenon/ops.h>
 
-#define TN_MAX_SRC 7
+#define TN_MAX_SRC 10
 #define TN_MAX_DST 3
 
 // A strided view of memory. Always TN_MAX_DIMS dimensions: lower ranks have leading ones.
@@ -32,10 +32,19 @@ typedef struct tn_step {
     const char *name;   // of the first result, for messages and traces
 } tn_step;
 
+// Between host memory that the device can reach (backend.h, host_create) and memory of the device.
+typedef struct tn_host_copy {
+    void *host, *device;
+    size_t size; // a multiple of 4, as the addresses are
+} tn_host_copy;
+
 // Steps in order, for one device.
 typedef struct tn_program {
     int32_t n_steps;
     const tn_step *steps;
+    // Part of every run: uploads before the first step, downloads after the last. Only for backends with host_create.
+    int32_t n_uploads, n_downloads;
+    const tn_host_copy *uploads, *downloads;
 } tn_program;
 
 // Rows of a view: product of all dimensions but the last.

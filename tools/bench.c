@@ -83,8 +83,10 @@ static int make_random(bench_state *s, int64_t n_ctx)
     if (shape.n_ctx < n_ctx) shape.n_ctx = (int32_t)n_ctx;
     shape.seed = opt_int(o, OPT_SEED) >= 0 ? (uint32_t)opt_int(o, OPT_SEED) : 1;
     tn_model_config cfg;
-    tn_model_config_default(&cfg);
-    cfg.device = s->t.device;
+    tool_session_config(&s->t, &s->cfg);
+    s->cfg.n_seq = (int32_t)opt_int(o, OPT_SEQUENCES);
+    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    tool_model_config(&s->t, &s->cfg, &cfg);
     s->name = name ? name : "random";
     status = tn_model_create_random(s->t.ctx, &shape, &cfg, &s->model);
     return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->name);
@@ -94,7 +96,8 @@ static int make_session(bench_state *s, int64_t n_ctx)
 {
     tn_session_memory memory;
     tool_session_config(&s->t, &s->cfg);
-    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN);
+    s->cfg.n_seq = (int32_t)opt_int(s->t.opt, OPT_SEQUENCES);
+    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
     tn_status status = tn_session_predict(s->model, &s->cfg, &memory);
     if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
@@ -105,6 +108,7 @@ static int make_session(bench_state *s, int64_t n_ctx)
         s->active_params = (double)m->n_active_params;
         s->int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
     }
+    s->n_tokens = n_ctx;
     s->tokens = malloc((size_t)n_ctx * sizeof *s->tokens + 1);
     if (!s->tokens) return fail(EXIT_MEMORY, "out of memory for %lld tokens", (long long)n_ctx);
     uint32_t x = 12345; // the ids do not matter, but all the same would be odd for experts
@@ -122,20 +126,39 @@ static int eval_fail(const bench_state *s, tn_status status)
     return tool_fail(&s->t, status, "%s", s->name);
 }
 
+// One token for every sequence; greedy: the next step starts from what this one chose.
+static tn_status decode_step(bench_state *s, int32_t *tokens)
+{
+    tn_feed feeds[BENCH_SEQUENCES];
+    for (int32_t q = 0; q < s->cfg.n_seq; q++)
+        feeds[q] = (tn_feed){.seq = q, .n_tokens = 1, .tokens = &tokens[q], .outputs = TN_OUTPUT_LAST};
+    tn_status status = tn_session_eval(s->session, feeds, s->cfg.n_seq);
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++)
+        status = tn_session_best(s->session, q, &tokens[q], NULL);
+    return status;
+}
+
+static tn_status truncate_all(bench_state *s, int64_t n)
+{
+    tn_status status = TN_OK;
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++) status = tn_session_truncate(s->session, q, (int32_t)n);
+    return status;
+}
+
 static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
 {
-    tn_status status = tn_session_truncate(s->session, 0, (int32_t)r->depth);
+    tn_status status = truncate_all(s, r->depth);
     bool profile = opt_is_set(s->t.opt, OPT_PROFILE);
-    const int32_t *tokens = s->tokens + r->depth;
+    int32_t chosen[BENCH_SEQUENCES], *tokens = r->decode ? chosen : s->tokens + r->depth;
+    for (int32_t q = 0; q < s->cfg.n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
     uint64_t start = now_ns();
     if (status == TN_OK && !r->decode) {
         if (profile) tn_session_profile(s->session, 1);
         status = tn_session_feed(s->session, 0, tokens, (int32_t)r->n);
     }
     for (int64_t i = 0; r->decode && i < r->n && status == TN_OK; i++) {
-        tn_feed feed = {.seq = 0, .n_tokens = 1, .tokens = tokens + i, .outputs = TN_OUTPUT_LAST};
         if (profile) tn_session_profile(s->session, 1);
-        status = tn_session_eval(s->session, &feed, 1);
+        status = decode_step(s, tokens);
     }
     *ns = now_ns() - start;
     return status;
@@ -156,7 +179,8 @@ static void summarize(const bench_state *s, bench_result *r, double *speeds)
     r->spread = (r->max - r->min) / 2;
     if (r->decode) {
         double cached = (double)r->depth + (double)(r->n + 1) / 2; // positions read, on average
-        r->rate = r->median * ((double)s->info.active_weight_size + cached * s->cache_bytes) * 1e-9;
+        // Weights once a step, the cache once a sequence.
+        r->rate = r->median * ((double)s->info.active_weight_size / s->cfg.n_seq + cached * s->cache_bytes) * 1e-9;
         if (s->has_peaks) r->share = 100 * r->rate / s->peaks.read_gbps;
     } else {
         r->rate = r->median * 2 * s->active_params * 1e-9;
@@ -181,7 +205,7 @@ static int run_test(bench_state *s, bool decode, int64_t n, int64_t depth)
         tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run_once(s, r, &ns);
         if (status != TN_OK && terminal) fputs(clear, stderr);
         if (status != TN_OK) return eval_fail(s, status);
-        if (i >= 0) speeds[i] = ns ? (double)n * 1e9 / (double)ns : 0;
+        if (i >= 0) speeds[i] = ns ? (double)(n * (decode ? s->cfg.n_seq : 1)) * 1e9 / (double)ns : 0;
     }
     if (terminal) fputs(clear, stderr);
     summarize(s, r, speeds);
@@ -191,8 +215,9 @@ static int run_test(bench_state *s, bool decode, int64_t n, int64_t depth)
 
 static int run_depth(bench_state *s, const sizes *z, int64_t depth)
 {
-    tn_status status = tn_session_truncate(s->session, 0, 0);
-    if (status == TN_OK && depth > 0) status = tn_session_feed(s->session, 0, s->tokens, (int32_t)depth);
+    tn_status status = truncate_all(s, 0);
+    for (int32_t q = 0; q < s->cfg.n_seq && depth > 0 && status == TN_OK; q++)
+        status = tn_session_feed(s->session, q, s->tokens, (int32_t)depth);
     if (status != TN_OK) return eval_fail(s, status);
     int code = 0;
     for (int i = 0; i < z->n_pp && !code; i++) code = run_test(s, false, z->pp[i], depth);
@@ -202,7 +227,8 @@ static int run_depth(bench_state *s, const sizes *z, int64_t depth)
 
 static int measure(bench_state *s, const sizes *z)
 {
-    if (!opt_flag(s->t.opt, OPT_NO_PEAKS)) {
+    // The peaks are those of the processor.
+    if (!opt_flag(s->t.opt, OPT_NO_PEAKS) && strcmp(s->info.device, "cpu") == 0) {
         s->has_peaks = peaks_measure(tn_context_n_threads(s->t.ctx), &s->peaks);
         if (!s->has_peaks)
             note("the peaks of this machine could not be measured: no memory or no threads for it");

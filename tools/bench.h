@@ -8,7 +8,7 @@
 #include "tools/common.h"
 #include "tools/peak.h"
 
-enum { BENCH_NUMS = 32, BENCH_TESTS = 2 * BENCH_NUMS * 8, BENCH_REPS = 1000 };
+enum { BENCH_NUMS = 32, BENCH_TESTS = 2 * BENCH_NUMS * 8, BENCH_REPS = 1000, BENCH_SEQUENCES = 256 };
 
 typedef struct bench_result {
     bool decode; // tg; otherwise pp
@@ -33,6 +33,7 @@ typedef struct bench_state {
     bool has_peaks;
     double host_ns; // per decode step, 0: unknown
     int32_t *tokens;
+    int64_t n_tokens;
     bench_result results[BENCH_TESTS];
     int n_results;
 } bench_state;

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_SIZE = 1200 };
+enum { TEXT_SIZE = 1200, CACHE_DIR_SIZE = 1000 };
 static const size_t input_max = (size_t)256 << 20; // bytes; far above any context, far below the memory
 
 // --- messages --------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ typedef struct status_row {
 
 static const status_row status_rows[] = {
     {TN_ERR_ARG, EXIT_USAGE, NULL},
-    {TN_ERR_MEMORY, EXIT_MEMORY, "try a smaller context (-c) or --cache-type-k q8_0"},
+    {TN_ERR_MEMORY, EXIT_MEMORY, "try a smaller context (-c), --cache-type-k q8_0 or fewer --gpu-layers"},
     {TN_ERR_FORMAT, EXIT_MODEL, NULL},
     {TN_ERR_MODEL, EXIT_MODEL, NULL},
     {TN_ERR_DEVICE, EXIT_DEVICE, "'tenon devices' lists what can be used"},
@@ -116,11 +117,23 @@ static void on_log(void *user, int32_t level, const char *text)
     note("%s: %s", level >= 0 && level <= TN_LOG_DEBUG ? levels[level] : "log", text);
 }
 
+// Every plan tells what it cannot run where it was wanted: once is enough.
+static bool told_before(tool *t, const char *text)
+{
+    uint64_t hash = 14695981039346656037u; // FNV-1a, 64 bits
+    for (const char *p = text; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+    int room = (int)(sizeof t->told / sizeof *t->told);
+    for (int i = 0; i < t->n_told; i++)
+        if (t->told[i] == hash) return true;
+    if (t->n_told < room) t->told[t->n_told++] = hash;
+    return false;
+}
+
 static void on_event(void *user, int32_t code, const char *text)
 {
-    const tool *t = user;
+    tool *t = user;
     (void)code;
-    if (t->log_level >= TN_LOG_WARN) note("warning: %s", text);
+    if (t->log_level >= TN_LOG_WARN && !told_before(t, text)) note("warning: %s", text);
 }
 
 // --- context, device -------------------------------------------------------------------------------------
@@ -181,8 +194,18 @@ static void tell_ignored(const tool *t)
         tool_info(t, "a flag of another tool was given that has no effect here");
     if (opt_is_set(t->opt, OPT_FLASH))
         tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
-    if (opt_int(t->opt, OPT_GPU_LAYERS) > 0)
-        tool_info(t, "--gpu-layers has no effect: no GPU backend is in this build");
+}
+
+// The user's cache directory for this program (XDG Base Directory Specification); made only when something is to be kept.
+static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = base && base[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s", base)
+            : home && home[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s/.cache", home) : -1;
+    if (n < 0 || n + 8 > CACHE_DIR_SIZE) return false;
+    if (make) mkdir(dir, 0700);
+    memcpy(dir + n, "/tenon", 7);
+    return !make || mkdir(dir, 0700) == 0 || errno == EEXIST;
 }
 
 int tool_open(tool *t, const options *o)
@@ -201,6 +224,9 @@ int tool_open(tool *t, const options *o)
     cfg.strict = opt_flag(o, OPT_STRICT);
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
     cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
+    char cache[CACHE_DIR_SIZE];
+    if (cache_dir(cache, opt_flag(o, OPT_TUNE))) cfg.cache_dir = cache;
+    cfg.tune = opt_flag(o, OPT_TUNE);
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
@@ -252,12 +278,39 @@ static int32_t on_load(void *user, uint64_t done, uint64_t total)
     return 0;
 }
 
+void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg)
+{
+    tn_model_config_default(cfg);
+    cfg->device = t->device;
+    cfg->no_fallback = t->device != NULL; // asked for by --backend or --device
+    cfg->session = session;
+    if (!session) return;
+    const char *layers = opt_text(t->opt, OPT_GPU_LAYERS);
+    cfg->device_layers = layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
+}
+
+static void tell_loaded(const tool *t, const char *path, const tn_model *model)
+{
+    tn_model_info info;
+    tn_model_info_get(model, &info);
+    char size[32];
+    tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device, t->device ? "" : " (automatic)",
+              (double)t->load_ns * 1e-6);
+    if (info.device_size > 0)
+        tool_info(t, "%d of %d layers on %s, %s of weights; %d on %s", info.device_layers, info.n_layers, info.device,
+                  size_text(info.device_size, size, sizeof size), info.n_layers - info.device_layers, info.host_device);
+    else if ((C_SESSION & (1 << t->opt->cmd)) && opt_int(t->opt, OPT_GPU_LAYERS) > 0)
+        tool_info(t, "--gpu-layers has no effect: %s has no memory of its own", info.device);
+}
+
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
 {
     load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr)};
+    bool session = (C_SESSION & (1 << t->opt->cmd)) && what != LOAD_TOKENIZER;
+    tn_session_config planned;
     tn_model_config cfg;
-    tn_model_config_default(&cfg);
-    cfg.device = t->device;
+    if (session) tool_session_config(t, &planned);
+    tool_model_config(t, session ? &planned : NULL, &cfg);
     cfg.metadata_only = what == LOAD_METADATA;
     cfg.tokenizer_only = what == LOAD_TOKENIZER;
     cfg.progress = on_load;
@@ -270,11 +323,7 @@ int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
     if (bar.drawn_ns) fprintf(stderr, "\r\033[K");
     if (status != TN_OK) return tool_fail(t, status, "%s", path);
     t->load_ns = now_ns() - bar.start_ns;
-    tn_model_info info;
-    tn_model_info_get(*out, &info);
-    if (what == LOAD_WEIGHTS)
-        tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device,
-                  t->device ? "" : " (automatic)", (double)t->load_ns * 1e-6);
+    if (what == LOAD_WEIGHTS) tell_loaded(t, path, *out);
     return 0;
 }
 

@@ -43,6 +43,8 @@ typedef struct tool {
     tn_device *device; // what --device or --backend asked for; NULL: automatic
     int32_t log_level;
     uint64_t load_ns;
+    uint64_t told[64]; // hashes of the events that were printed
+    int n_told;
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
@@ -57,6 +59,9 @@ void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
 enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
+// Device, layers on it, and what is to happen if it lacks kernels or memory. `session` must live until the model is open:
+// the one that layers are fitted for; NULL for commands without one.
+void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg);
 void tool_session_config(const tool *t, tn_session_config *cfg);
 // Writes the profile that --profile asked for; 0 or an exit code. Nothing happens without the flag.
 int tool_profile(const tool *t, const tn_session *session);

@@ -173,6 +173,7 @@ void answer_load_event(const run_state *r)
     json_text(&j, "model", r->path);
     json_text(&j, "arch", r->info.arch);
     json_text(&j, "device", r->info.device);
+    json_int(&j, "device_layers", r->info.device_layers);
     json_int(&j, "context", tn_session_n_ctx(r->session));
     json_number(&j, "load_ms", (double)r->t.load_ns * 1e-6);
     json_end_object(&j);

@@ -29,8 +29,8 @@ typedef struct inspect_state {
 static void open_model(inspect_state *s)
 {
     tn_model_config cfg;
-    tn_model_config_default(&cfg);
-    cfg.device = s->t.device;
+    tool_session_config(&s->t, &s->cfg);
+    tool_model_config(&s->t, &s->cfg, &cfg);
     cfg.metadata_only = 1;
     if (tn_model_open(s->t.ctx, s->path, &cfg, &s->model) != TN_OK) {
         tn_context_error(s->t.ctx, s->reason, sizeof s->reason);
@@ -38,7 +38,6 @@ static void open_model(inspect_state *s)
         return;
     }
     tn_model_info_get(s->model, &s->info);
-    tool_session_config(&s->t, &s->cfg);
     if (s->cfg.n_ctx == 0)
         s->cfg.n_ctx = s->info.n_ctx_train > 0 && s->info.n_ctx_train < 4096 ? s->info.n_ctx_train : 4096;
     s->has_memory = tn_session_predict(s->model, &s->cfg, &s->memory) == TN_OK;
@@ -144,6 +143,21 @@ static void print_model(const inspect_state *s)
     printf("per token     %s of weights\n", size_text(m->active_weight_size, size, sizeof size));
 }
 
+static void print_devices(const inspect_state *s)
+{
+    const tn_model_info *m = &s->info;
+    printf("layers        %d on %s, %d on %s\n", m->device_layers, m->device, m->n_layers - m->device_layers,
+           m->host_device);
+    for (int32_t i = 0; i < s->memory.n_devices; i++) {
+        const tn_device_memory *d = &s->memory.devices[i];
+        char t[6][32];
+        printf("%-13s weights %s, cache %s, activations %s, scratch %s, other %s: %s\n", d->device,
+               size_text(d->weights, t[0], sizeof t[0]), size_text(d->cache, t[1], sizeof t[1]),
+               size_text(d->arena, t[2], sizeof t[2]), size_text(d->scratch, t[3], sizeof t[3]),
+               size_text(d->other, t[4], sizeof t[4]), size_text(d->total, t[5], sizeof t[5]));
+    }
+}
+
 static void print_memory(const inspect_state *s)
 {
     char a[32], b[32];
@@ -160,6 +174,7 @@ static void print_memory(const inspect_state *s)
     printf("other         %s\n", size_text(m->other, a, sizeof a));
     printf("session       %s; with the model %s beyond the file\n", size_text(m->total, a, sizeof a),
            size_text(m->total + s->info.owned_size, b, sizeof b));
+    if (s->info.device_size > 0) print_devices(s);
 }
 
 static int print_text(const inspect_state *s)
@@ -274,6 +289,25 @@ static void json_model(const inspect_state *s, json *j)
     json_end_object(j);
 }
 
+static void json_devices(const inspect_state *s, json *j)
+{
+    json_int(j, "device_layers", s->info.device_layers);
+    json_array(j, "devices");
+    for (int32_t i = 0; i < s->memory.n_devices; i++) {
+        const tn_device_memory *d = &s->memory.devices[i];
+        json_object(j, NULL);
+        json_text(j, "device", d->device);
+        json_size(j, "weights", d->weights);
+        json_size(j, "cache", d->cache);
+        json_size(j, "activations", d->arena);
+        json_size(j, "scratch", d->scratch);
+        json_size(j, "other", d->other);
+        json_size(j, "total", d->total);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void json_memory(const inspect_state *s, json *j)
 {
     json_object(j, "memory");
@@ -287,6 +321,7 @@ static void json_memory(const inspect_state *s, json *j)
         json_size(j, "other", s->memory.other);
         json_size(j, "session", s->memory.total);
         json_size(j, "total", s->memory.total + s->info.owned_size);
+        json_devices(s, j);
     }
     json_end_object(j);
 }

@@ -68,6 +68,21 @@ void tn_cpu_barrier_wait(const tn_cpu_task *task)
     barrier_wait(task->barrier, task->nth);
 }
 
+// --- cancelling ------------------------------------------------------------------------------------
+
+struct tn_cpu_stop {
+    const _Atomic int32_t *cancel; // of the submission; NULL: none
+    _Atomic bool seen;             // some step was left incomplete
+};
+
+bool tn_cpu_stopped(const tn_cpu_task *task)
+{
+    // Relaxed both: neither orders data, the result is thrown away.
+    if (!task->stop || !task->stop->cancel || atomic_load_explicit(task->stop->cancel, memory_order_relaxed) == 0) return false;
+    atomic_store_explicit(&task->stop->seen, true, memory_order_relaxed);
+    return true;
+}
+
 // --- kernels ---------------------------------------------------------------------------------------
 
 #define GENERIC    TN_ISA_GENERIC
@@ -281,6 +296,7 @@ typedef struct team_work {
     // before the barrier that ends this one, so every thread sees it in time (the barrier orders it) and a
     // slow thread that still checks the current step goes on.
     _Atomic int32_t stop_at;
+    struct tn_cpu_stop stop;
     bool has_bf16;
 } team_work;
 
@@ -303,6 +319,7 @@ static void run_team(void *arg, int32_t ith, int32_t team)
             .barrier = &w->barrier,
             .scratch = w->e->scratch ? w->e->scratch->data : NULL,
             .has_bf16 = w->has_bf16,
+            .stop = &w->stop,
         };
         w->e->steps[i].launch(&task);
         bool last = i + 1 == w->e->n_steps;
@@ -320,10 +337,10 @@ static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit
 {
     int32_t n = tn_context_n_threads(device->ctx);
     team_work w = {.e = e, .options = options, .stop_at = cancelled(options) ? 0 : e->n_steps,
-                   .has_bf16 = ((cpu_impl *)device->impl)->has_bf16};
+                   .stop = {.cancel = options ? options->cancel : NULL}, .has_bf16 = ((cpu_impl *)device->impl)->has_bf16};
     e->status = TN_OK;
     if (w.stop_at > 0) tn_parallel(device->ctx, n, run_team, &w);
-    if (w.stop_at < e->n_steps) e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    if (w.stop_at < e->n_steps || atomic_load_explicit(&w.stop.seen, memory_order_relaxed)) e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
     return TN_OK;
 }
 

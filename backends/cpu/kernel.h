@@ -27,7 +27,11 @@ typedef struct tn_cpu_task {
     tn_cpu_barrier *barrier; // for tn_cpu_barrier_wait: all threads of the team, any number of times
     void *scratch;           // shared by the team, 64-byte aligned, as many bytes as the row asked for
     bool has_bf16;           // AVX512_BF16 may be used
+    struct tn_cpu_stop *stop; // NULL: the work cannot be cancelled
 } tn_cpu_task;
+
+// For long steps: true when the work was cancelled, and then the rest of the step may be left out, but no barrier.
+bool tn_cpu_stopped(const tn_cpu_task *task);
 
 void tn_cpu_barrier_wait(const tn_cpu_task *task);
 

@@ -132,8 +132,16 @@ bool tn_matmul_rounds(tn_dtype weight_type)
     return kernel_get(&tn_matmul_isa_generic, weight_type)->tile_format != NULL;
 }
 
+static bool has_norm(const tn_step *step)
+{
+    if (step->op == TN_OP_linear) return ((const tn_linear_params *)step->params)->has_norm != 0;
+    if (step->op == TN_OP_matmul_multi) return ((const tn_matmul_multi_params *)step->params)->has_norm != 0;
+    return step->op == TN_OP_matmul_glu && ((const tn_matmul_glu_params *)step->params)->has_norm != 0;
+}
+
 static bool accepts(const tn_step *step, bool rounds)
 {
+    if (has_norm(step)) return false; // one pass over x for the norm costs nothing that matters here
     operands o = operands_get(step);
     if (o.n_w < 1 || o.n_w > MAX_WEIGHTS) return false;
     const tn_view *x = o.x;
@@ -476,7 +484,7 @@ void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
     tn_cpu_barrier_wait(task);
     for (;;) {
         int64_t item = atomic_fetch_add_explicit(&j.shared->next, 1, memory_order_relaxed);
-        if (item >= j.shared->n_items) return;
+        if (item >= j.shared->n_items || tn_cpu_stopped(task)) return;
         run_item(&j, item);
     }
 }

@@ -14,55 +14,52 @@ int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq)
     return (n_ctx - 1) / TN_CACHE_BLOCK + 1 + (n_seq - 1);
 }
 
-size_t tn_cache_size(int32_t n_ctx, int32_t n_seq, int32_t n_parts, const size_t *row_sizes)
+size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size)
 {
-    size_t total = 0, n_blocks = (size_t)tn_cache_n_blocks(n_ctx, n_seq);
-    for (int32_t i = 0; i < n_parts; i++) {
-        size_t bytes;
-        if (!tn_mul_size(row_sizes[i], TN_CACHE_BLOCK * n_blocks, &bytes) ||
-            !tn_round_up_size(bytes, PART_ALIGN, &bytes) || !tn_add_size(total, bytes, &total))
-            return SIZE_MAX;
-    }
-    return total;
+    size_t bytes, n_blocks = (size_t)tn_cache_n_blocks(n_ctx, n_seq);
+    if (!tn_mul_size(row_size, TN_CACHE_BLOCK * n_blocks, &bytes) || !tn_round_up_size(bytes, PART_ALIGN, &bytes)) return SIZE_MAX;
+    return bytes;
 }
 
 void tn_cache_fini(tn_cache *c)
 {
     if (!c->ctx) return;
-    tn_buffer_destroy(&c->buffer);
+    for (int32_t d = 0; d < TN_CACHE_DEVICES; d++) tn_buffer_destroy(&c->buffers[d]);
     tn_free(c->ctx, c->parts);
     tn_free(c->ctx, c->refs);
     tn_free(c->ctx, c->free_ids);
     tn_free(c->ctx, c->seqs);
     tn_free(c->ctx, c->table);
-    tn_free(c->ctx, c->zeros);
+    tn_free(c->ctx, c->used);
     *c = (tn_cache){0};
 }
 
-tn_status tn_cache_init(tn_cache *c, tn_device *device, int32_t n_ctx, int32_t n_seq, int32_t n_parts,
-                        const size_t *row_sizes, bool dry)
+static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
 {
-    tn_context *ctx = device->ctx;
-    *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = n_parts, .n_ctx = n_ctx};
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        size_t bytes = tn_cache_part_size(c->n_ctx, c->n_seq, cfg->row_sizes[i]), *at = &c->sizes[cfg->devices[i]], end;
+        if (!tn_add_size(*at, bytes, &end) || end == SIZE_MAX)
+            return tn_fail(c->ctx, TN_ERR_MEMORY, "out of memory: a cache of %d tokens", c->n_ctx);
+        c->parts[i] = (tn_cache_part){cfg->devices[i], *at, cfg->row_sizes[i] * TN_CACHE_BLOCK};
+        *at = end;
+    }
+    return TN_OK;
+}
+
+tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg)
+{
+    int32_t n_ctx = cfg->n_ctx, n_seq = cfg->n_seq;
+    *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx};
     c->n_blocks = tn_cache_n_blocks(n_ctx, n_seq);
     c->max_blocks = (n_ctx - 1) / TN_CACHE_BLOCK + 1;
-    c->parts = tn_calloc(ctx, (size_t)n_parts, sizeof *c->parts);
+    c->parts = tn_calloc(ctx, (size_t)cfg->n_parts, sizeof *c->parts);
     c->refs = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->refs);
     c->free_ids = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->free_ids);
     c->seqs = tn_calloc(ctx, (size_t)n_seq, sizeof *c->seqs);
     c->table = tn_calloc(ctx, (size_t)n_seq * (size_t)c->max_blocks, sizeof *c->table);
-    bool ok = c->parts && c->refs && c->free_ids && c->seqs && c->table;
-    size_t size = tn_cache_size(n_ctx, n_seq, n_parts, row_sizes), offset = 0, largest = 1;
-    for (int32_t i = 0; i < n_parts && ok; i++) {
-        c->parts[i] = (tn_cache_part){offset, row_sizes[i] * TN_CACHE_BLOCK};
-        largest = TN_MAX(largest, c->parts[i].block_size);
-        offset += (c->parts[i].block_size * (size_t)c->n_blocks + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
-    }
-    c->zeros = ok ? tn_calloc(ctx, 1, largest) : NULL;
-    tn_status status = c->zeros ? TN_OK : TN_ERR_MEMORY;
-    if (status == TN_OK && size == SIZE_MAX) status = tn_fail(ctx, TN_ERR_MEMORY, "out of memory: a cache of %d tokens", n_ctx);
-    if (status == TN_OK && !dry) status = tn_buffer_create(device, size, &c->buffer);
-    if (status == TN_OK && !dry) status = tn_buffer_zero(&c->buffer);
+    c->used = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->used);
+    bool ok = c->parts && c->refs && c->free_ids && c->seqs && c->table && c->used;
+    tn_status status = ok ? place_parts(c, cfg) : TN_ERR_MEMORY;
     if (status != TN_OK) {
         tn_cache_fini(c);
         return status;
@@ -74,15 +71,63 @@ tn_status tn_cache_init(tn_cache *c, tn_device *device, int32_t n_ctx, int32_t n
     return TN_OK;
 }
 
-// A block starts as zeros: attention reads whole blocks and masks what lies beyond the length.
-static tn_status clear_block(tn_cache *c, int32_t id)
+tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices)
 {
-    for (int32_t i = 0; i < c->n_parts; i++) {
-        const tn_cache_part *p = &c->parts[i];
-        tn_status status = tn_buffer_write(&c->buffer, p->offset + (size_t)id * p->block_size, c->zeros, p->block_size);
-        if (status != TN_OK) return status;
+    tn_status status = TN_OK;
+    for (int32_t d = 0; d < TN_CACHE_DEVICES && status == TN_OK; d++) {
+        if (c->sizes[d] == 0) continue;
+        status = tn_buffer_create(devices[d], c->sizes[d], &c->buffers[d]);
+        if (status == TN_OK) status = tn_buffer_zero(&c->buffers[d], 0, c->sizes[d]);
     }
-    return TN_OK;
+    for (int32_t d = 0; d < TN_CACHE_DEVICES && status != TN_OK; d++) tn_buffer_destroy(&c->buffers[d]);
+    return status;
+}
+
+// Parts from i on that are alike and equally far apart, `step` parts from one to the next.
+static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
+{
+    const tn_cache_part *first = &c->parts[i];
+    int32_t n = 1;
+    for (int32_t k = i + step; k < c->n_parts; k += step, n++) {
+        const tn_cache_part *p = &c->parts[k];
+        bool same = p->device == first->device && p->block_size == first->block_size;
+        if (!same || p->offset - c->parts[k - step].offset != c->parts[i + step].offset - first->offset) break;
+    }
+    return n;
+}
+
+// A block starts as zeros: attention reads whole blocks and masks what lies beyond the length. Blocks [id, id + n) of all
+// parts in few calls: on a device each call costs as much as a kernel.
+static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
+{
+    enum { STEP = 2 }; // K and V of a layer may differ, those of different layers seldom do
+    tn_status status = TN_OK;
+    for (int32_t which = 0; which < STEP; which++)
+        for (int32_t i = which; i < c->n_parts && status == TN_OK;) {
+            const tn_cache_part *p = &c->parts[i];
+            int32_t rows = alike(c, i, STEP);
+            size_t pitch = rows > 1 ? c->parts[i + STEP].offset - p->offset : 0, size = (size_t)n * p->block_size;
+            status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size, size, pitch, (size_t)rows);
+            i += rows * STEP;
+        }
+    return status;
+}
+
+// Clears those of the blocks that were used before, neighbours together.
+static tn_status clear_used(tn_cache *c, const int32_t *ids, int32_t n)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < n && status == TN_OK;) {
+        int32_t low = ids[i], high = ids[i], k = i + 1;
+        bool used = c->used[ids[i]];
+        for (; k < n && c->used[ids[k]] == used && (ids[k] == low - 1 || ids[k] == high + 1); k++) {
+            low = TN_MIN(low, ids[k]);
+            high = TN_MAX(high, ids[k]);
+        }
+        if (used) status = clear_blocks(c, low, high - low + 1);
+        for (; i < k; i++) c->used[ids[i]] = true;
+    }
+    return status;
 }
 
 static tn_status copy_block(tn_cache *c, int32_t from, int32_t to)
@@ -90,11 +135,11 @@ static tn_status copy_block(tn_cache *c, int32_t from, int32_t to)
     char piece[4096];
     for (int32_t i = 0; i < c->n_parts; i++) {
         const tn_cache_part *p = &c->parts[i];
+        tn_buffer *b = &c->buffers[p->device];
         for (size_t at = 0; at < p->block_size; at += sizeof piece) {
             size_t n = TN_MIN(sizeof piece, p->block_size - at);
-            tn_status status = tn_buffer_read(&c->buffer, p->offset + (size_t)from * p->block_size + at, piece, n);
-            if (status == TN_OK)
-                status = tn_buffer_write(&c->buffer, p->offset + (size_t)to * p->block_size + at, piece, n);
+            tn_status status = tn_buffer_read(b, p->offset + (size_t)from * p->block_size + at, piece, n);
+            if (status == TN_OK) status = tn_buffer_write(b, p->offset + (size_t)to * p->block_size + at, piece, n);
             if (status != TN_OK) return status;
         }
     }
@@ -129,6 +174,7 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
     tn_status status = copy_block(c, *last, id);
     if (status != TN_OK) return status;
     c->n_free--;
+    c->used[id] = true;
     c->refs[id] = 1;
     c->refs[*last]--;
     *last = id;
@@ -150,8 +196,8 @@ tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
         int32_t id = c->free_ids[--c->n_free];
         c->refs[id] = 1;
         s->blocks[got] = id;
-        status = clear_block(c, id);
     }
+    if (status == TN_OK) status = clear_used(c, s->blocks + have, want - have);
     if (status != TN_OK) {
         while (got > have) release(c, s->blocks[--got]);
         return status;

@@ -12,9 +12,12 @@
 // little at its end.
 enum { TN_CACHE_BLOCK = 64 };
 
+enum { TN_CACHE_DEVICES = 2 };
+
 // One state tensor: K or V of a layer.
 typedef struct tn_cache_part {
-    size_t offset;     // into the buffer
+    int32_t device;    // index
+    size_t offset;     // into the buffer of the device
     size_t block_size; // bytes of one block
 } tn_cache_part;
 
@@ -25,7 +28,8 @@ typedef struct tn_cache_seq {
 
 typedef struct tn_cache {
     tn_context *ctx;
-    tn_buffer buffer;
+    tn_buffer buffers[TN_CACHE_DEVICES]; // empty where no part lies
+    size_t sizes[TN_CACHE_DEVICES];      // bytes, also of dry caches
     int32_t n_blocks, max_blocks, n_seq, n_parts, n_ctx;
     tn_cache_part *parts;
     int32_t *refs;     // per block
@@ -33,14 +37,21 @@ typedef struct tn_cache {
     int32_t n_free;
     tn_cache_seq *seqs;
     int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
-    uint8_t *zeros; // one block of the largest part
+    bool *used;     // per block: holds something of an earlier sequence
 } tn_cache;
 
-// row_sizes: bytes of one token in each part. With `dry` the store itself is not allocated.
-TN_MUST_USE tn_status tn_cache_init(tn_cache *c, tn_device *device, int32_t n_ctx, int32_t n_seq, int32_t n_parts,
-                                    const size_t *row_sizes, bool dry);
+typedef struct tn_cache_config {
+    int32_t n_ctx, n_seq, n_parts;
+    const size_t *row_sizes; // bytes of one token in each part
+    const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
+} tn_cache_config;
+
+// Lists and offsets, without the store itself.
+TN_MUST_USE tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg);
+// The store, zeroed; devices by index. On failure the cache stays as it was initialised.
+TN_MUST_USE tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices);
 void tn_cache_fini(tn_cache *c);
-size_t tn_cache_size(int32_t n_ctx, int32_t n_seq, int32_t n_parts, const size_t *row_sizes);
+size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size); // SIZE_MAX: too large
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
 
 // Makes room for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: nothing changed.

@@ -29,8 +29,12 @@ struct tn_generation {
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
-    float *prompt_logits; // [n_vocab] other sequences may be fed before the first step
+    // Other sequences may be fed before the first step: what the prompt gave is kept.
+    float *prompt_logits; // [n_vocab]
     bool use_prompt_logits;
+    bool use_prompt_best; // chosen on the device
+    int32_t prompt_best;
+    float prompt_logprob;
     bool ready;      // between a prompt and the piece that stops
     bool drop_space; // the next text loses its leading space
     int32_t pending; // chosen but not evaluated, -1 none
@@ -238,6 +242,10 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
 
 static tn_status keep_logits(tn_generation *g)
 {
+    if (tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session)) {
+        g->use_prompt_best = true;
+        return tn_session_best(g->session, 0, &g->prompt_best, &g->prompt_logprob);
+    }
     const float *logits = tn_session_logits(g->session, 0);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
     memcpy(g->prompt_logits, logits, (size_t)g->n_vocab * sizeof *logits);
@@ -253,7 +261,7 @@ tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
     if (status != TN_OK) return status;
     g->stats = (tn_generation_stats){0};
     g->ready = false;
-    g->use_prompt_logits = false;
+    g->use_prompt_logits = g->use_prompt_best = false;
     g->drop_space = starts_text(g, ids, n, length);
     g->n_released = 0;
     tn_strbuf_clear(&g->text);
@@ -280,16 +288,28 @@ static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
     return status;
 }
 
-static tn_status choose(tn_generation *g, tn_piece *piece)
+static tn_status choose_token(tn_generation *g, tn_piece *piece)
 {
+    if (g->use_prompt_best) {
+        piece->token = g->prompt_best;
+        piece->logprob = g->prompt_logprob;
+        return TN_OK;
+    }
+    if (!g->use_prompt_logits && tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session))
+        return tn_session_best(g->session, 0, &piece->token, &piece->logprob);
     const float *logits = g->use_prompt_logits ? g->prompt_logits : tn_session_logits(g->session, 0);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
+    return tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+}
+
+static tn_status choose(tn_generation *g, tn_piece *piece)
+{
     tn_sampler_set_length(g->sampler, tn_session_length(g->session, g->cfg.seq));
-    tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    tn_status status = choose_token(g, piece);
     if (status != TN_OK) return status;
     tn_sampler_push(g->sampler, piece->token);
     g->pending = piece->token;
-    g->use_prompt_logits = false;
+    g->use_prompt_logits = g->use_prompt_best = false;
     g->stats.n_generated++;
     return TN_OK;
 }

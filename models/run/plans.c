@@ -15,45 +15,58 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     if (status != TN_OK) return status;
     tn_plan_config cfg;
     tn_plan_config_default(&cfg);
-    cfg.devices = &s->device;
-    cfg.n_devices = 1;
+    cfg.devices = s->devices;
+    cfg.n_devices = s->n_targets;
     cfg.fusion = s->cfg.fusion;
+    cfg.fallback = s->quiet ? TN_FALLBACK_QUIET : TN_FALLBACK_EVENT;
+    if (s->model->no_fallback) cfg.fallback = TN_FALLBACK_ERROR;
     status = tn_plan_create(g, &cfg, out);
     tn_graph_destroy(&g);
     return status;
 }
 
-// "cache_k.7" is part 14, "cache_v.7" part 15; everything else is a weight.
-static tn_status bind(void *user, const char *name, const tn_view *view, tn_runner_binding *out)
+// K of layer 7 is part 14, V is part 15.
+int32_t tn_session_cache_part(const char *name)
 {
-    TN_UNUSED(view);
+    if (strncmp(name, "cache_", 6) != 0 || (name[6] != 'k' && name[6] != 'v') || name[7] != '.') return -1;
+    return (int32_t)(2 * strtol(name + 8, NULL, 10) + (name[6] == 'v'));
+}
+
+static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out)
+{
     tn_session *s = user;
-    if (strncmp(name, "cache_", 6) == 0 && (name[6] == 'k' || name[6] == 'v') && name[7] == '.') {
-        int64_t part = 2 * strtol(name + 8, NULL, 10) + (name[6] == 'v');
-        *out = (tn_runner_binding){name, &s->cache.buffer, s->cache.parts[part].offset};
-        return TN_OK;
-    }
-    int32_t i = tn_model_find_weight(s->model, name);
-    if (i < 0) return tn_fail(s->ctx, TN_ERR_INTERNAL, "%s: no such weight", name);
-    *out = (tn_runner_binding){name, &s->model->weights[i].buffer, 0};
+    int32_t i = tn_session_cache_part(port->name);
+    out->offset = 0;
+    if (i < 0) return tn_weights_find(s->model, device, port->name, &out->buffer);
+    const tn_cache_part *part = &s->cache.parts[i];
+    *out = (tn_runner_binding){&s->cache.buffers[part->device], part->offset};
+    // A plan that was made later than the cache, and has no kernel where the others have one.
+    if (s->devices[part->device] != device)
+        return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s lies on %s, attention over this many tokens would run on %s", port->name,
+                       s->devices[part->device]->name, device->name);
     return TN_OK;
 }
 
-void tn_session_drop_slot(tn_session_slot *slot)
+void tn_session_drop_slot(tn_session *s, tn_session_slot *slot)
 {
+    if (s->logits_slot == slot) s->logits_slot = NULL;
     tn_runner_destroy(&slot->runner);
     tn_plan_unref(&slot->plan);
     *slot = (tn_session_slot){0};
 }
 
-static tn_status fill_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot)
+tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot)
 {
     slot->key = *key;
-    tn_status status = tn_session_plan(s, key, &slot->plan);
-    tn_runner_config cfg = {.bind = bind, .user = s, .arena = s->arena, .scratch = s->scratch};
-    if (status == TN_OK) status = tn_runner_create_with(slot->plan, &cfg, &slot->runner);
+    return tn_session_plan(s, key, &slot->plan);
+}
+
+tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
+{
+    tn_runner_config cfg = {.bind = bind, .user = s, .arena = s->arena, .scratch = s->scratch, .inputs = s->inputs};
+    tn_status status = tn_runner_create_with(slot->plan, &cfg, &slot->runner);
     if (status != TN_OK) {
-        tn_session_drop_slot(slot);
+        tn_session_drop_slot(s, slot);
         return status;
     }
     const tn_plan *p = slot->plan;
@@ -66,6 +79,8 @@ static tn_status fill_slot(tn_session *s, const tn_plan_key *key, tn_session_slo
     slot->in_out_rows = tn_plan_find_input(p, "out_rows");
     slot->in_q_scale = tn_plan_find_input(p, "q_scale");
     slot->out_logits = tn_plan_find_output(p, "logits");
+    slot->out_best = tn_plan_find_output(p, "best");
+    slot->out_logprob = tn_plan_find_output(p, "best_logprob");
     return TN_OK;
 }
 
@@ -82,8 +97,9 @@ tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session
         if (!slot->runner || (oldest->runner && slot->last_use < oldest->last_use)) oldest = slot;
     }
     if (s->profiled == oldest) s->profiled = NULL;
-    tn_session_drop_slot(oldest);
-    tn_status status = fill_slot(s, key, oldest);
+    tn_session_drop_slot(s, oldest);
+    tn_status status = tn_session_plan_slot(s, key, oldest);
+    if (status == TN_OK) status = tn_session_prepare_slot(s, oldest);
     if (status != TN_OK) return status;
     oldest->last_use = ++s->clock;
     *out = oldest;
@@ -120,6 +136,21 @@ int32_t tn_session_step_time(const tn_session *s, int32_t i, tn_step_time *out)
 
 // --- without running -------------------------------------------------------------------------------
 
+static void predict_device(const tn_session *s, int32_t d, tn_session_memory *out)
+{
+    const tn_model *m = s->model;
+    tn_device *device = s->slots_of_plans[0].plan->devices[d];
+    tn_device_memory *row = &out->devices[out->n_devices];
+    *row = (tn_device_memory){.device = device->name, .arena = s->arena_size[d], .scratch = s->scratch_size[d], .other = s->input_size[d]};
+    if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
+    row->weights = device->host_memory ? tn_weights_host_size(m) : m->device_size;
+    out->cache += row->cache;
+    out->arena += row->arena;
+    out->scratch += row->scratch;
+    out->other += row->other;
+    out->n_devices++;
+}
+
 tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out)
 {
     tn_context *ctx = model->ctx;
@@ -127,26 +158,39 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
     tn_session *s;
     tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
     if (status != TN_OK) return status;
-    size_t dry = tn_context_memory(ctx) - before;
-    *out = (tn_session_memory){.cache = s->cache_size, .arena = s->arena_size, .scratch = s->scratch_size};
-    int32_t n_seq = s->cfg.n_seq;
-    // The plans of tn_session_create.
-    tn_plan_key keys[4] = {{s->cfg.n_batch, n_seq, n_seq}, {1, 1, 1}, {s->cfg.n_batch, 1, 0}, {n_seq, n_seq, n_seq}};
-    size_t plans = 0;
-    for (int32_t i = 0; i < (n_seq > 1 ? 4 : 3) && status == TN_OK; i++) {
-        if (i == 1 && memcmp(&keys[0], &keys[1], sizeof keys[0]) == 0) continue;
-        if (i == 2 && s->cfg.n_ctx <= s->cfg.n_batch) continue;
-        tn_plan *plan = NULL;
-        size_t start = tn_context_memory(ctx);
-        status = tn_session_plan(s, &keys[i], &plan);
-        if (status != TN_OK) break;
-        plans += tn_context_memory(ctx) - start + tn_runner_size(plan);
-        tn_plan_unref(&plan);
+    // Objects of the host: those of the dry session, its plans among them, and what runners will add.
+    size_t host = tn_context_memory(ctx) - before;
+    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++)
+        if (s->slots_of_plans[i].plan) host += tn_runner_size(s->slots_of_plans[i].plan);
+    *out = (tn_session_memory){0};
+    for (int32_t d = 0; d < s->n_devices && out->n_devices < (int32_t)TN_COUNT(out->devices); d++)
+        if (d < s->n_targets || s->arena_size[d] > 0) predict_device(s, d, out);
+    out->devices[out->n_devices - 1].other += host; // the host is last
+    out->other += host;
+    out->total = out->cache + out->arena + out->scratch + out->other;
+    for (int32_t i = 0; i < out->n_devices; i++) {
+        tn_device_memory *row = &out->devices[i];
+        row->total = row->weights + row->cache + row->arena + row->scratch + row->other;
     }
     tn_session_destroy(&s);
-    out->other = dry + plans;
-    out->total = out->cache + out->arena + out->scratch + out->other;
-    return status;
+    return TN_OK;
+}
+
+// The plans of all layers on the device bound those of fewer; the cache counts by layer.
+tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uint64_t *sessions)
+{
+    tn_session *s;
+    tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
+    if (status != TN_OK) return status;
+    uint64_t size = s->arena_size[0] + s->scratch_size[0] + s->input_size[0];
+    int32_t n_layers = model->config.n_layers;
+    for (int32_t n = 1; n <= n_layers; n++) {
+        for (int32_t part = 2 * (n_layers - n); part < 2 * (n_layers - n) + 2; part++)
+            if (s->cache.parts[part].device == 0) size += s->cache.parts[part].block_size * (size_t)s->cache.n_blocks;
+        sessions[n] = size;
+    }
+    tn_session_destroy(&s);
+    return TN_OK;
 }
 
 tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format, char **out)
@@ -160,6 +204,7 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
     if (status != TN_OK) return status;
     tn_plan_key key = {n_tokens, 1, 1};
     tn_plan *plan = NULL;
+    s->quiet = false;
     status = tn_session_plan(s, &key, &plan);
     if (status == TN_OK) status = tn_plan_dump(plan, format, out);
     tn_plan_unref(&plan);

@@ -408,6 +408,12 @@ static int32_t sample(tn_sampler *s, float max)
     return draw(s, weigh(s, max, c->temperature));
 }
 
+bool tn_sampler_is_greedy(const tn_sampler *s)
+{
+    const tn_sampling *c = &s->cfg;
+    return c->temperature <= 0 && c->n_bias == 0 && c->repeat_penalty == 1 && c->presence_penalty == 0 && c->frequency_penalty == 0;
+}
+
 tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, float *logprob)
 {
     float *x = s->logits;

@@ -36,6 +36,9 @@ void tn_sampler_destroy(tn_sampler **sampler);
 // TN_ERR_INTERNAL: no logit is above -inf. TN_ERR_ARG: the bias list excludes every token.
 TN_MUST_USE tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, float *logprob);
 
+// Whether it always takes the most probable token as it came: no bias, penalties or chance.
+bool tn_sampler_is_greedy(const tn_sampler *s);
+
 // The list that the penalties look back over mirrors the sequence. -1 stands for a token that is not
 // known; tokens beyond n_history are not kept.
 void tn_sampler_push(tn_sampler *s, int32_t token);

@@ -74,6 +74,14 @@ static tn_status make_host_arrays(tn_session *s)
     s->ints = tn_calloc(s->ctx, 4 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
+    if (s->setup.best) {
+        s->best = tn_calloc(s->ctx, n, sizeof *s->best);
+        s->best_logprob = tn_calloc(s->ctx, n, sizeof *s->best_logprob);
+        // Logits of one row a sequence; reading all rows of a prompt takes more then.
+        s->logits_size = n_seq * (size_t)s->model->config.n_vocab * sizeof *s->logits_copy;
+        s->logits_copy = tn_alloc(s->ctx, s->logits_size);
+        if (!s->best || !s->best_logprob || !s->logits_copy) return TN_ERR_MEMORY;
+    }
     s->tokens = s->ints;
     s->positions = s->tokens + n;
     s->slots = s->positions + n;
@@ -89,43 +97,112 @@ static tn_status reserve_buffer(tn_device *device, size_t size, tn_buffer *out)
 {
     if (size == 0) return TN_OK;
     tn_status status = tn_buffer_create(device, size, out);
-    return status == TN_OK ? tn_buffer_zero(out) : status;
+    return status == TN_OK ? tn_buffer_zero(out, 0, size) : status;
 }
 
-static tn_status make_shared_buffers(tn_session *s, const tn_plan *plan)
+static tn_status find_sizes(tn_session *s)
 {
-    s->n_devices = plan->n_devices;
-    s->arena = tn_calloc(s->ctx, (size_t)plan->n_devices, sizeof *s->arena);
-    s->scratch = tn_calloc(s->ctx, (size_t)plan->n_devices, sizeof *s->scratch);
-    if (!s->arena || !s->scratch) return TN_ERR_MEMORY;
-    for (int32_t d = 0; d < plan->n_devices; d++) {
-        s->arena_size += plan->arena_size[d];
-        s->scratch_size += plan->scratch_size[d];
-        if (s->dry) continue;
-        tn_status status = reserve_buffer(plan->devices[d], plan->arena_size[d], &s->arena[d]);
-        if (status == TN_OK) status = reserve_buffer(plan->devices[d], plan->scratch_size[d], &s->scratch[d]);
-        if (status != TN_OK) return status;
+    int32_t n = s->n_devices = s->slots_of_plans[0].plan->n_devices;
+    s->arena_size = tn_calloc(s->ctx, 3 * (size_t)n, sizeof *s->arena_size);
+    if (!s->arena_size) return TN_ERR_MEMORY;
+    s->scratch_size = s->arena_size + n;
+    s->input_size = s->scratch_size + n;
+    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) {
+        const tn_plan *p = s->slots_of_plans[i].plan;
+        for (int32_t d = 0; p && d < n; d++) {
+            s->arena_size[d] = TN_MAX(s->arena_size[d], p->arena_size[d]);
+            s->scratch_size[d] = TN_MAX(s->scratch_size[d], p->scratch_size[d]);
+            // Devices with host memory read the inputs where the runners have them.
+            if (!p->devices[d]->host_memory) s->input_size[d] = TN_MAX(s->input_size[d], p->input_size[d]);
+        }
     }
     return TN_OK;
 }
 
-// Buffers first for the largest plan, then the plans themselves: what a session needs is there from now on.
+static tn_status make_shared_buffers(tn_session *s)
+{
+    tn_device *const *devices = s->slots_of_plans[0].plan->devices;
+    s->arena = tn_calloc(s->ctx, 3 * (size_t)s->n_devices, sizeof *s->arena);
+    if (!s->arena) return TN_ERR_MEMORY;
+    s->scratch = s->arena + s->n_devices;
+    s->inputs = s->scratch + s->n_devices;
+    tn_status status = TN_OK;
+    for (int32_t d = 0; d < s->n_devices && status == TN_OK; d++) {
+        status = reserve_buffer(devices[d], s->arena_size[d], &s->arena[d]);
+        if (status == TN_OK) status = reserve_buffer(devices[d], s->scratch_size[d], &s->scratch[d]);
+        if (status == TN_OK) status = reserve_buffer(devices[d], s->input_size[d], &s->inputs[d]);
+    }
+    return status;
+}
+
+int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
+{
+    int32_t n = 0, n_seq = s->cfg.n_seq, n_batch = s->cfg.n_batch;
+    keys[n++] = (tn_plan_key){n_batch, n_seq, n_seq};
+    if (s->cfg.n_ctx > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0}; // of a prompt longer than a batch
+    if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq};
+    if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1};
+    return n;
+}
+
+static tn_status init_cache(tn_session *s)
+{
+    const tn_config *c = &s->model->config;
+    int32_t n_parts = 2 * c->n_layers;
+    size_t *rows = NULL;
+    tn_status status = part_sizes(s, &rows);
+    uint8_t *devices = tn_calloc(s->ctx, (size_t)n_parts, sizeof *devices);
+    if (status == TN_OK && !devices) status = TN_ERR_MEMORY;
+    for (int32_t i = 0; i < n_parts && status == TN_OK; i++)
+        devices[i] = i / 2 < s->setup.n_host_layers || s->host_states[i / 2];
+    tn_cache_config cfg = {s->cfg.n_ctx, s->cfg.n_seq, n_parts, rows, devices};
+    tn_cache_fini(&s->cache);
+    if (status == TN_OK) status = tn_cache_init(&s->cache, s->ctx, &cfg);
+    tn_free(s->ctx, devices);
+    tn_free(s->ctx, rows);
+    return status;
+}
+
+// Layers whose cache a plan could not leave on the device: attention has no kernel there.
+static bool find_host_states(tn_session *s, const tn_plan *p)
+{
+    bool moved = false;
+    for (int32_t i = 0; i < p->n_bound && s->n_targets > 1; i++) {
+        int32_t part = tn_session_cache_part(p->bound[i].name);
+        if (part < 0 || s->cache.parts[part].device == 1 || !(p->bound[i].devices >> 1 & 1)) continue;
+        moved = s->host_states[part / 2] = true;
+    }
+    return moved;
+}
+
+// Where a plan moved the cache of a layer to the host, all plans have to.
+static tn_status make_plans(tn_session *s)
+{
+    tn_plan_key keys[TN_SESSION_KEYS];
+    int32_t n = tn_session_keys(s, keys);
+    tn_status status = TN_OK;
+    for (bool moved = true; moved && status == TN_OK;) {
+        moved = false;
+        for (int32_t i = 0; i < n && status == TN_OK; i++) {
+            tn_session_drop_slot(s, &s->slots_of_plans[i]);
+            status = tn_session_plan_slot(s, &keys[i], &s->slots_of_plans[i]);
+            if (status == TN_OK) moved |= find_host_states(s, s->slots_of_plans[i].plan);
+        }
+        if (moved && status == TN_OK) status = init_cache(s);
+    }
+    return status;
+}
+
+// Plans first, then all their memory at once, then the plans' executables: what a session needs is there from now on.
 static tn_status reserve(tn_session *s)
 {
-    int32_t n_seq = s->cfg.n_seq;
-    tn_plan_key full = {s->cfg.n_batch, n_seq, n_seq}, many = {n_seq, n_seq, n_seq}, one = {1, 1, 1};
-    tn_plan_key inner = {s->cfg.n_batch, 1, 0}; // of a prompt longer than a batch
-    tn_plan *plan = NULL;
-    tn_status status = tn_session_plan(s, &full, &plan);
-    if (status == TN_OK) status = make_shared_buffers(s, plan);
-    if (status == TN_OK && !s->dry) {
-        tn_session_slot *slot;
-        status = tn_session_find_slot(s, &full, &slot);
-        if (status == TN_OK && s->cfg.n_ctx > s->cfg.n_batch) status = tn_session_find_slot(s, &inner, &slot);
-        if (status == TN_OK && n_seq > 1) status = tn_session_find_slot(s, &many, &slot);
-        if (status == TN_OK) status = tn_session_find_slot(s, &one, &slot);
-    }
-    tn_plan_unref(&plan);
+    tn_status status = make_plans(s);
+    if (status == TN_OK) status = find_sizes(s);
+    if (s->dry || status != TN_OK) return status;
+    status = tn_cache_reserve(&s->cache, s->devices);
+    if (status == TN_OK) status = make_shared_buffers(s);
+    for (int32_t i = 0; i < TN_SESSION_SLOTS && status == TN_OK; i++)
+        if (s->slots_of_plans[i].plan) status = tn_session_prepare_slot(s, &s->slots_of_plans[i]);
     return status;
 }
 
@@ -133,21 +210,31 @@ void tn_session_destroy(tn_session **session)
 {
     if (!session || !*session) return;
     tn_session *s = *session;
-    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) tn_session_drop_slot(&s->slots_of_plans[i]);
-    for (int32_t d = 0; d < s->n_devices; d++) {
-        if (s->arena) tn_buffer_destroy(&s->arena[d]);
-        if (s->scratch) tn_buffer_destroy(&s->scratch[d]);
-    }
+    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) tn_session_drop_slot(s, &s->slots_of_plans[i]);
+    for (int32_t d = 0; s->arena && d < 3 * s->n_devices; d++) tn_buffer_destroy(&s->arena[d]);
     tn_free(s->ctx, s->arena);
-    tn_free(s->ctx, s->scratch);
+    tn_free(s->ctx, s->arena_size);
+    tn_free(s->ctx, s->host_states);
     tn_free(s->ctx, s->ints);
     tn_free(s->ctx, s->q_scale);
     tn_free(s->ctx, s->logits_copy);
+    tn_free(s->ctx, s->best);
+    tn_free(s->ctx, s->best_logprob);
     tn_free(s->ctx, s->step_ns);
     tn_cache_fini(&s->cache);
     tn_model_unref(&s->model);
     tn_free(s->ctx, s);
     *session = NULL;
+}
+
+// Another device than the model's takes all layers: it has host memory, where all weights are.
+static void set_devices(tn_session *s, tn_device *device)
+{
+    const tn_model *m = s->model;
+    s->devices[s->n_targets++] = device;
+    if (device != m->device || m->host == device) return;
+    s->devices[s->n_targets++] = m->host;
+    s->setup.n_host_layers = m->config.n_layers - m->device_layers;
 }
 
 tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry, tn_session **out)
@@ -158,17 +245,16 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     if (status != TN_OK) return status;
     tn_session *s = tn_calloc(ctx, 1, sizeof *s);
     if (!s) return TN_ERR_MEMORY;
-    *s = (tn_session){.ctx = ctx, .model = tn_model_ref(model), .device = device, .cfg = c, .dry = dry};
+    *s = (tn_session){.ctx = ctx, .model = tn_model_ref(model), .cfg = c, .dry = dry, .quiet = dry};
     atomic_init(&s->cancel, 0);
-    size_t *rows = NULL;
-    status = part_sizes(s, &rows);
+    set_devices(s, device);
+    s->host_states = tn_calloc(ctx, (size_t)model->config.n_layers, sizeof *s->host_states);
+    status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
     if (status == TN_OK) {
-        s->cache_size = tn_cache_size(c.n_ctx, c.n_seq, 2 * model->config.n_layers, rows);
-        status = tn_cache_init(&s->cache, device, c.n_ctx, c.n_seq, 2 * model->config.n_layers, rows, dry);
-    }
-    tn_free(ctx, rows);
-    if (status == TN_OK) {
-        s->setup = (tn_decoder_setup){s->cache.n_blocks, TN_CACHE_BLOCK, s->cache.max_blocks, c.n_ctx, c.cache_type_k, c.cache_type_v};
+        s->setup = (tn_decoder_setup){
+            s->cache.n_blocks, TN_CACHE_BLOCK, s->cache.max_blocks, c.n_ctx, c.cache_type_k, c.cache_type_v,
+            .n_host_layers = s->setup.n_host_layers, .host_states = s->host_states, .best = !device->host_memory,
+        };
         status = make_host_arrays(s);
     }
     if (status == TN_OK) status = reserve(s);
@@ -269,13 +355,21 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
     return TN_OK;
 }
 
-static tn_status read_logits(tn_session *s, tn_session_slot *slot)
+// On devices with memory of their own only the best tokens are read; logits when somebody asks.
+static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
 {
     s->n_outputs = slot->key.n_outputs;
-    s->logits = NULL;
     if (s->n_outputs == 0) return TN_OK;
     s->logits = tn_runner_output_data(slot->runner, slot->out_logits);
-    if (s->logits) return TN_OK;
+    if (!s->logits) s->logits_slot = slot;
+    if (!s->best) return TN_OK;
+    size_t n = (size_t)s->n_outputs;
+    tn_status status = tn_runner_read_at(slot->runner, slot->out_best, 0, s->best, n * sizeof *s->best);
+    return status == TN_OK ? tn_runner_read_at(slot->runner, slot->out_logprob, 0, s->best_logprob, n * sizeof(float)) : status;
+}
+
+static tn_status read_logits(tn_session *s, tn_session_slot *slot)
+{
     size_t size = (size_t)s->n_outputs * (size_t)s->model->config.n_vocab * sizeof(float);
     if (size > s->logits_size) {
         tn_free(s->ctx, s->logits_copy);
@@ -284,8 +378,9 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
         if (!s->logits_copy) return TN_ERR_MEMORY;
         s->logits_size = size;
     }
-    s->logits = s->logits_copy;
-    return tn_runner_read_at(slot->runner, slot->out_logits, 0, s->logits_copy, size);
+    tn_status status = tn_runner_read_at(slot->runner, slot->out_logits, 0, s->logits_copy, size);
+    if (status == TN_OK) s->logits = s->logits_copy;
+    return status;
 }
 
 static tn_status run(tn_session *s, const tn_plan_key *key)
@@ -298,7 +393,7 @@ static tn_status run(tn_session *s, const tn_plan_key *key)
     tn_submit_options options = {.cancel = &s->cancel, .step_ns = s->profile ? s->step_ns : NULL};
     status = tn_runner_submit(slot->runner, &options);
     if (status == TN_OK) status = tn_runner_wait(slot->runner);
-    if (status == TN_OK) status = read_logits(s, slot);
+    if (status == TN_OK) status = read_outputs(s, slot);
     return status;
 }
 
@@ -306,6 +401,7 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 {
     s->n_outputs = 0;
     s->logits = NULL;
+    s->logits_slot = NULL;
     tn_plan_key key;
     tn_status status = check_feeds(s, feeds, n_feeds);
     if (status == TN_OK) status = fill_inputs(s, feeds, n_feeds, &key);
@@ -342,7 +438,38 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
     if (i < 0 || i >= s->n_outputs) return NULL;
+    if (!s->logits && (!s->logits_slot || read_logits(s, s->logits_slot) != TN_OK)) return NULL;
     return s->logits + (size_t)i * (size_t)s->model->config.n_vocab;
+}
+
+bool tn_session_has_best(const tn_session *s)
+{
+    return s->best && s->n_outputs > 0;
+}
+
+// Where the device does not choose, the host looks through the logits.
+tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
+{
+    if (i < 0 || i >= s->n_outputs) return tn_fail(s->ctx, TN_ERR_STATE, "there is no output row %d", i);
+    float p = 0.0f;
+    if (s->best) {
+        *token = s->best[i];
+        p = s->best_logprob[i];
+    } else {
+        const float *x = tn_session_logits(s, i);
+        if (!x) return tn_fail(s->ctx, TN_ERR_STATE, "there are no logits");
+        int32_t n = s->model->config.n_vocab, best = 0;
+        double sum = 0.0;
+        for (int32_t k = 0; k < n; k++)
+            if (x[k] > x[best] || isnan(x[best])) best = k;
+        for (int32_t k = 0; k < n; k++)
+            if (!isnan(x[k])) sum += x[k] == x[best] ? 1.0 : exp((double)x[k] - x[best]);
+        *token = best;
+        p = (float)-log(sum);
+    }
+    if (!(p <= 0.0f)) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
+    if (logprob) *logprob = p;
+    return TN_OK;
 }
 
 int32_t tn_session_n_outputs(const tn_session *s)

@@ -21,20 +21,23 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, out_logits;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, out_logits, out_best, out_logprob;
 } tn_session_slot;
 
 struct tn_session {
     tn_context *ctx;
     tn_model *model;
-    tn_device *device;
+    tn_device *devices[TN_CACHE_DEVICES]; // that plans are made for: of the last layers, of the first layers
+    int32_t n_targets;                    // how many of them there are
     tn_session_config cfg;
-    bool dry; // plans only: no cache, no activations
+    bool dry;   // plans only: no cache, no activations
+    bool quiet; // no events from plans
     tn_decoder_setup setup;
     tn_cache cache;
-    size_t cache_size, arena_size, scratch_size;
-    int32_t n_devices;
-    tn_buffer *arena, *scratch; // per device, shared by all plans
+    bool *host_states; // per layer, see tn_decoder_setup
+    int32_t n_devices; // of plans
+    size_t *arena_size, *scratch_size, *input_size; // per device: the most of the plans of creation
+    tn_buffer *arena, *scratch, *inputs;            // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
     uint64_t clock; // of slot uses
     // Host side of the inputs; one allocation.
@@ -43,6 +46,9 @@ struct tn_session {
     const float *logits; // of the last eval: in the arena, or logits_copy
     float *logits_copy;
     size_t logits_size;
+    int32_t *best; // of the last eval, then their log-probabilities: n_batch of each; NULL: not made on the device
+    float *best_logprob;
+    tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
     _Atomic int32_t cancel; // written by any thread, read between steps
     bool profile;
@@ -51,12 +57,23 @@ struct tn_session {
     const tn_session_slot *profiled;
 };
 
+// Plans made at creation: the keys of all steps that do not depend on the lengths of prompts.
+enum { TN_SESSION_KEYS = 4 };
+int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS]);
+// sessions[n], n from 1 to the count of layers: bytes that a session takes on the device of the model with its last n
+// layers there. cfg may be NULL.
+TN_MUST_USE tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uint64_t *sessions);
 TN_MUST_USE tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry,
                                            tn_session **out);
 TN_MUST_USE tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out);
+// Plans a key into an empty slot; prepares what was planned.
+TN_MUST_USE tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot);
+TN_MUST_USE tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot);
 // The prepared plan for a key; makes it in the slot that was unused longest.
 TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session_slot **out);
-void tn_session_drop_slot(tn_session_slot *slot);
+// Part of the cache by the name of its state, -1: it is a weight.
+int32_t tn_session_cache_part(const char *name);
+void tn_session_drop_slot(tn_session *s, tn_session_slot *slot);
 TN_MUST_USE tn_status tn_session_profile_room(tn_session *s, const tn_session_slot *slot);
 
 #endif

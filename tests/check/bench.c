@@ -15,14 +15,16 @@ enum {
     MAX_COPIES = 256,
     MAX_RUNS = 31,
     MIN_RUNS = 5,
+    DEVICE_STEPS = 32, // of a submission at least, on devices that work while the host waits: waking it takes as long as a short step
     TEMPLATE_ROWS =
         32, // rows of random data that are repeated: generating all would take longer than the run
 };
 #define MIN_SECONDS 0.4
-#define MAX_FLOPS   2e10 // of one submission
+#define MAX_FLOPS        2e10 // of one submission
+#define MAX_FLOPS_DEVICE 4e12 // of one submission to a device, where starting it costs as much as small steps
 
 typedef struct copies {
-    int32_t n;
+    int32_t n, n_steps; // steps beyond n use the copies again
     tn_buffer (*src)[TN_MAX_SRC], (*dst)[TN_MAX_DST];
     tn_step *steps;
     tn_buffer scratch;
@@ -83,15 +85,18 @@ static tn_status step_create(tn_device *device, const bench_case *b, copies *s, 
         size_t size = check_operand_size(&b->c.src[j]);
         if (size == 0) continue;
         status = tn_buffer_create(device, size, &s->src[i][j]);
-        if (status == TN_OK) status = tn_buffer_write(&s->src[i][j], 0, data[j], size);
         step->src[j] = check_operand_view(&b->c.src[j], s->src[i][j].data);
+        bool weight = tn_dtype_block_elems(b->c.src[j].dtype) > 1 && tn_op_takes_weights(b->c.op);
+        if (status != TN_OK) break;
+        if (weight) status = tn_buffer_write_weight(&s->src[i][j], 0, &step->src[j], data[j], size);
+        else status = tn_buffer_write(&s->src[i][j], 0, data[j], size);
         step->src[j].buffer = &s->src[i][j];
     }
     for (int32_t j = 0; j < step->n_dst && status == TN_OK; j++) {
         tn_view *v = &step->dst[j];
-        bool alias = j == 0 && (tn_op_info_get(b->c.op)->flags & TN_OP_ALIAS);
+        bool alias = tn_op_aliases(tn_op_info_get(b->c.op)->flags, j);
         if (!alias) status = tn_buffer_create(device, result_size(v), &s->dst[i][j]);
-        v->buffer = alias ? &s->src[i][0] : &s->dst[i][j];
+        v->buffer = alias ? &s->src[i][j] : &s->dst[i][j];
         v->data = v->buffer->data;
         v->offset = 0;
     }
@@ -104,11 +109,13 @@ static tn_status copies_create(tn_device *device, const bench_case *b, const tn_
     uint8_t *data[TN_MAX_SRC] = {NULL};
     for (int32_t j = 0; j < b->c.n_src; j++) size += check_operand_size(&b->c.src[j]);
     for (int32_t j = 0; j < shape->n_dst; j++) size += result_size(&shape->dst[j]);
-    double n = TN_MIN((double)WORKING_SET / (double)size + 1.0, MAX_FLOPS / (b->flops + 1.0));
+    double most = strcmp(device->backend->name, "cpu") == 0 ? MAX_FLOPS : MAX_FLOPS_DEVICE;
+    double n = TN_MIN((double)WORKING_SET / (double)size + 1.0, most / (b->flops + 1.0));
     s->n = n < 1.0 ? 1 : n > MAX_COPIES ? MAX_COPIES : (int32_t)n;
     s->src = calloc((size_t)s->n, sizeof *s->src);
     s->dst = calloc((size_t)s->n, sizeof *s->dst);
-    s->steps = calloc((size_t)s->n, sizeof *s->steps);
+    s->n_steps = device->backend->weight_write ? TN_MAX(s->n, DEVICE_STEPS) : s->n;
+    s->steps = calloc((size_t)s->n_steps, sizeof *s->steps);
     tn_status status = s->src && s->dst && s->steps ? TN_OK : TN_ERR_MEMORY;
     for (int32_t j = 0; j < b->c.n_src && status == TN_OK; j++) {
         data[j] = calloc(1, check_operand_size(&b->c.src[j]) + 1);
@@ -121,6 +128,7 @@ static tn_status copies_create(tn_device *device, const bench_case *b, const tn_
         s->steps[i] = *shape;
         status = step_create(device, b, s, i, data);
     }
+    for (int32_t i = s->n; i < s->n_steps && status == TN_OK; i++) s->steps[i] = s->steps[i - s->n];
     for (int32_t j = 0; j < TN_MAX_SRC; j++) free(data[j]);
     return status;
 }
@@ -136,7 +144,7 @@ static int by_value(const void *a, const void *b)
 static tn_status measure(tn_device *device, copies *s, timing *out)
 {
     const tn_backend *backend = device->backend;
-    tn_program program = {.n_steps = s->n, .steps = s->steps};
+    tn_program program = {.n_steps = s->n_steps, .steps = s->steps};
     tn_executable *e = NULL;
     double seconds[MAX_RUNS], total = 0.0;
     int32_t n = 0;
@@ -148,8 +156,8 @@ static tn_status measure(tn_device *device, copies *s, timing *out)
         status = backend->submit(device, e, NULL);
         if (status == TN_OK) status = backend->wait(device, e);
         if (i < 0) continue;
-        seconds[n] = (double)(tn_time_ns() - start) * 1e-9 / s->n;
-        total += seconds[n++] * s->n;
+        seconds[n] = (double)(tn_time_ns() - start) * 1e-9 / s->n_steps;
+        total += seconds[n++] * s->n_steps;
     }
     if (e) backend->executable_destroy(device, e);
     if (status != TN_OK) return status;

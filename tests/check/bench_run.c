@@ -27,6 +27,12 @@ struct tn_cpu_barrier {
     _Atomic uint32_t round;
 };
 
+bool tn_cpu_stopped(const tn_cpu_task *task)
+{
+    TN_UNUSED(task);
+    return false;
+}
+
 void tn_cpu_barrier_wait(const tn_cpu_task *task)
 {
     tn_cpu_barrier *b = task->barrier;

@@ -6,6 +6,7 @@
 #include "tests/check/bench.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     D_MODEL = 4096,
@@ -41,16 +42,24 @@ static check_operand *weight(bench_case *b, tn_dtype type, int64_t experts, int6
 
 // --- matrix products -------------------------------------------------------------------------------
 
-static void time_matmul(bench_run *r, tn_dtype type, int64_t m)
+static void time_matmul(bench_run *r, tn_dtype type, int64_t m, int64_t n, int64_t k)
 {
     bench_case b;
     begin(&b, TN_OP_matmul, type);
-    check_mat(&b.c, TN_TYPE_F32, m, D_MODEL);
-    weight(&b, type, 0, D_MODEL, D_MODEL);
-    b.bytes = operand_bytes(&b) + 4.0 * (double)m * D_MODEL;
-    b.flops = 2.0 * (double)m * D_MODEL * D_MODEL;
-    snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d, k %d", (long long)m, D_MODEL, D_MODEL);
+    check_mat(&b.c, TN_TYPE_F32, m, k);
+    weight(&b, type, 0, n, k);
+    b.bytes = operand_bytes(&b) + 4.0 * (double)(m * n);
+    b.flops = 2.0 * (double)(m * n * k);
+    snprintf(b.c.note, sizeof b.c.note, "m %lld, n %lld, k %lld", (long long)m, (long long)n, (long long)k);
     check_bench_case(r, &b);
+}
+
+// One token through the matrices of two models: gate and up, down, q k v, o, head.
+static void time_decode(bench_run *r, tn_dtype type)
+{
+    static const int32_t shapes[][2] = {{28672, 4096}, {4096, 14336}, {6144, 4096}, {4096, 4096}, {128256, 4096},
+                                        {16384, 2048}, {2048, 8192},  {3072, 2048}, {2048, 2048}};
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) time_matmul(r, type, 1, shapes[i][0], shapes[i][1]);
 }
 
 static void time_fused(bench_run *r, tn_dtype type, int64_t m)
@@ -87,6 +96,44 @@ static void time_fused(bench_run *r, tn_dtype type, int64_t m)
     check_bench_case(r, &b);
 }
 
+// The products of a layer of 8 billion weights: width 4096, 32 heads and 8 for keys, 14336 inside.
+static void time_layer(bench_run *r, tn_dtype type, int64_t m)
+{
+    enum { WIDTH = 4096, INNER = 14336, KV = 1024 };
+    bench_case b;
+    begin(&b, TN_OP_matmul_multi, type);
+    check_mat(&b.c, TN_TYPE_F32, m, WIDTH);
+    weight(&b, type, 0, WIDTH, WIDTH);
+    for (int32_t i = 0; i < 2; i++) weight(&b, type, 0, KV, WIDTH);
+    b.c.params.matmul_multi.n_weights = 3;
+    b.bytes = operand_bytes(&b) + 4.0 * (double)m * (WIDTH + 2 * KV);
+    b.flops = 2.0 * (double)m * WIDTH * (WIDTH + 2 * KV);
+    snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d + 2 x %d, k %d", (long long)m, WIDTH, KV, WIDTH);
+    check_bench_case(r, &b);
+
+    for (int32_t i = 0; i < 2; i++) {
+        int64_t k = i == 0 ? WIDTH : INNER;
+        begin(&b, TN_OP_linear, type);
+        check_mat(&b.c, TN_TYPE_F32, m, k);
+        weight(&b, type, 0, WIDTH, k);
+        check_mat(&b.c, TN_TYPE_F32, m, WIDTH);
+        b.c.params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_residual = 1};
+        b.bytes = operand_bytes(&b) + 4.0 * (double)m * WIDTH;
+        b.flops = 2.0 * (double)m * WIDTH * (double)k;
+        snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d, k %lld, residual", (long long)m, WIDTH, (long long)k);
+        check_bench_case(r, &b);
+    }
+
+    begin(&b, TN_OP_matmul_glu, type);
+    check_mat(&b.c, TN_TYPE_F32, m, WIDTH);
+    for (int32_t i = 0; i < 2; i++) weight(&b, type, 0, INNER, WIDTH);
+    b.c.params.matmul_glu.glu.act = TN_UNARY_SILU;
+    b.bytes = operand_bytes(&b) + 4.0 * (double)m * INNER;
+    b.flops = 4.0 * (double)m * WIDTH * INNER;
+    snprintf(b.c.note, sizeof b.c.note, "m %lld, n 2 x %d, k %d", (long long)m, INNER, WIDTH);
+    check_bench_case(r, &b);
+}
+
 static void time_experts(bench_run *r, int32_t op, tn_dtype type, int64_t m)
 {
     bench_case b;
@@ -108,15 +155,50 @@ static void time_experts(bench_run *r, int32_t op, tn_dtype type, int64_t m)
     check_bench_case(r, &b);
 }
 
+// 128 experts of which 8 are used: width 2048, 768 inside.
+static void time_many_experts(bench_run *r, tn_dtype type, int64_t m)
+{
+    enum { WIDTH = 2048, INNER = 768, EXPERTS = 128, USED = 8 };
+    for (int32_t form = 0; form < 2; form++) {
+        bench_case b;
+        begin(&b, form == 0 ? TN_OP_matmul_id_glu : TN_OP_matmul_id, type);
+        int64_t k = form == 0 ? WIDTH : INNER, n = form == 0 ? INNER : WIDTH;
+        check_cube(&b.c, TN_TYPE_F32, m, form == 0 ? 1 : USED, k);
+        for (int32_t i = 0; i < 2 - form; i++) weight(&b, type, EXPERTS, n, k);
+        check_range(check_mat(&b.c, TN_TYPE_I32, m, USED), CHECK_INT, 0, EXPERTS - 1);
+        b.c.params.matmul_id_glu.glu = (tn_glu_params){.act = TN_UNARY_SILU};
+        double used = fmin((double)(m * USED), EXPERTS);
+        b.bytes = (2 - form) * used * (double)n * (double)tn_dtype_row_size(type, k) + 4.0 * (double)m * (double)(k + USED * n);
+        b.flops = 2.0 * (2 - form) * (double)m * USED * (double)k * (double)n;
+        snprintf(b.c.note, sizeof b.c.note, "m %lld, %d of %d experts, n %lld, k %lld", (long long)m, USED, EXPERTS, (long long)n, (long long)k);
+        check_bench_case(r, &b);
+    }
+}
+
+// What only devices can time: a layer with the rows of a prompt, and of many sequences at once.
+static void layers(bench_run *r)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_0, TN_TYPE_Q8_0, TN_TYPE_Q4_K, TN_TYPE_Q6_K};
+    static const int64_t rows[] = {32, 512, 4096};
+    if (strcmp(r->target->device->backend->name, "cpu") == 0) return;
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < TN_COUNT(rows); i++) {
+            time_layer(r, types[t], rows[i]);
+            time_many_experts(r, types[t], rows[i]);
+        }
+}
+
 static void products(bench_run *r)
 {
     static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_Q8_0, TN_TYPE_Q4_K, TN_TYPE_Q6_K};
+    static const tn_dtype decoded[] = {TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0, TN_TYPE_Q4_K, TN_TYPE_Q6_K};
     static const int64_t rows[] = {1, 4, PREFILL};
     for (tn_dtype type = 0; type < TN_TYPE_COUNT; type++) {
         bool whole = type == TN_TYPE_F64 || (type >= TN_TYPE_I8 && type <= TN_TYPE_I64); // no model has these
         for (size_t i = 0; !whole && tn_quant_info_get(type)->to_f32 && i < TN_COUNT(rows); i++)
-            time_matmul(r, type, rows[i]);
+            time_matmul(r, type, rows[i], D_MODEL, D_MODEL);
     }
+    for (size_t t = 0; t < TN_COUNT(decoded); t++) time_decode(r, decoded[t]);
     for (size_t t = 0; t < TN_COUNT(types); t++) {
         for (size_t i = 0; i < TN_COUNT(rows); i += 2) {
             time_fused(r, types[t], rows[i]);
@@ -128,28 +210,28 @@ static void products(bench_run *r)
 
 // --- attention -------------------------------------------------------------------------------------
 
-static void time_attention(bench_run *r, tn_dtype type, int32_t n_tokens, int32_t kv_len)
+// n_seqs sequences of n_tokens queries and kv_len keys each.
+static void time_attention(bench_run *r, tn_dtype type, int32_t n_seqs, int32_t n_tokens, int32_t kv_len)
 {
-    enum { HEADS = 32, KV_HEADS = 8, DIM = 128, BLOCK = 32 };
+    enum { HEADS = 32, KV_HEADS = 8, DIM = 128 };
     bench_case b;
     begin(&b, TN_OP_attention, type);
-    int32_t n_blocks = (kv_len + BLOCK - 1) / BLOCK;
+    int32_t block = 64; // as in the cache of a model; the table has to fit the pool of integers of a case
+    while (n_seqs * (kv_len / block + 2) + n_seqs + 1 > CHECK_POOL) block *= 2;
+    int32_t n_blocks = (kv_len + block - 1) / block, start = n_seqs + 1, all = n_seqs * n_tokens;
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
-    check_cube(&b.c, TN_TYPE_F32, n_tokens, HEADS, DIM);
-    for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){n_blocks, KV_HEADS, BLOCK, DIM});
-    check_vec(&b.c, TN_TYPE_I32, 2)->fill = CHECK_DATA;
-    check_vec(&b.c, TN_TYPE_I32, 1)->fill = CHECK_DATA;
-    check_mat(&b.c, TN_TYPE_I32, 1, n_blocks)->fill = CHECK_DATA;
-    b.c.ints[1] = n_tokens;
-    b.c.src[4].ints_off = 2;
-    b.c.ints[2] = kv_len;
-    b.c.src[5].ints_off = 3;
-    for (int32_t i = 0; i < n_blocks; i++) b.c.ints[3 + i] = i;
-    b.bytes = operand_bytes(&b) + 4.0 * n_tokens * HEADS * DIM;
-    b.flops =
-        4.0 * n_tokens * HEADS * DIM * (kv_len - 0.5 * (n_tokens - 1)); // half of the last square is masked
-    snprintf(b.c.note, sizeof b.c.note, "%d queries, %d keys, %d/%d heads of %d", n_tokens, kv_len, HEADS,
-             KV_HEADS, DIM);
+    check_cube(&b.c, TN_TYPE_F32, all, HEADS, DIM);
+    for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){n_seqs * n_blocks, KV_HEADS, block, DIM});
+    check_vec(&b.c, TN_TYPE_I32, start)->fill = CHECK_DATA;
+    check_vec(&b.c, TN_TYPE_I32, n_seqs)->fill = CHECK_DATA;
+    check_mat(&b.c, TN_TYPE_I32, n_seqs, n_blocks)->fill = CHECK_DATA;
+    b.c.src[4].ints_off = start;
+    b.c.src[5].ints_off = start + n_seqs;
+    for (int32_t i = 0; i < n_seqs; i++) b.c.ints[i + 1] = (i + 1) * n_tokens, b.c.ints[start + i] = kv_len;
+    for (int32_t i = 0; i < n_seqs * n_blocks; i++) b.c.ints[start + n_seqs + i] = i;
+    b.bytes = operand_bytes(&b) + 4.0 * all * HEADS * DIM;
+    b.flops = 4.0 * all * HEADS * DIM * (kv_len - 0.5 * (n_tokens - 1)); // half of the last square is masked
+    snprintf(b.c.note, sizeof b.c.note, "%d x %d queries, %d keys, %d/%d heads of %d", n_seqs, n_tokens, kv_len, HEADS, KV_HEADS, DIM);
     check_bench_case(r, &b);
 }
 
@@ -183,18 +265,51 @@ static void time_rope(bench_run *r, int32_t op, int64_t n_tokens)
     check_bench_case(r, &b);
 }
 
+static void time_rope_cache(bench_run *r, int64_t n_tokens)
+{
+    bench_case b;
+    begin(&b, TN_OP_rope_cache, TN_TYPE_F16);
+    b.c.params.rope_cache = (tn_rope_cache_params){.rope = {.mode = TN_ROPE_NORM, .n_rot = 128, .base = 1e6f}};
+    for (int32_t i = 0; i < 2; i++) check_src(&b.c, TN_TYPE_F16, 4, (int64_t[]){128, 8, 32, 128});
+    check_cube(&b.c, TN_TYPE_F32, n_tokens, 32, 128);
+    for (int32_t i = 0; i < 2; i++) check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 128);
+    for (int32_t i = 0; i < 2; i++) check_vec(&b.c, TN_TYPE_I32, n_tokens)->fill = CHECK_DATA;
+    for (int32_t i = 0; i < n_tokens; i++) b.c.ints[i] = i;
+    check_absent(&b.c);
+    check_absent(&b.c);
+    b.bytes = (double)n_tokens * 128 * (4.0 * (2 * 32 + 2 * 8) + 2.0 * 2 * 8);
+    snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 32 and 8 heads of 128", (long long)n_tokens);
+    check_bench_case(r, &b);
+}
+
+// What takes a CPU minutes.
+static void device_attention(bench_run *r, tn_dtype type)
+{
+    time_attention(r, type, 1, 1, 512);
+    time_attention(r, type, 1, 1, 32768);
+    time_attention(r, type, 1, 4, 4096);
+    time_attention(r, type, 32, 1, 512);
+    time_attention(r, type, 32, 1, 4096);
+    if (type == TN_TYPE_F16) time_attention(r, type, 32, 1, 32768);
+    time_attention(r, type, 1, 2048, 2048);
+    time_attention(r, type, 1, 4096, 4096);
+}
+
 static void attention(bench_run *r)
 {
     static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
     for (size_t i = 0; i < TN_COUNT(types); i++) {
-        time_attention(r, types[i], 1, 4096);
-        time_attention(r, types[i], 512, 512);
-        time_attention(r, types[i], PREFILL, 4096);
+        time_attention(r, types[i], 1, 1, 4096);
+        time_attention(r, types[i], 1, 512, 512);
+        time_attention(r, types[i], 1, PREFILL, 4096);
+        if (r->target->device->backend->weight_write && types[i] != TN_TYPE_F32) device_attention(r, types[i]);
         time_cache_write(r, types[i], 512);
     }
-    for (int32_t i = 0; i < 2; i++) {
-        time_rope(r, TN_OP_rope, i == 0 ? 1 : 512);
-        time_rope(r, TN_OP_norm_rope, i == 0 ? 1 : 512);
+    for (int32_t i = 0; i < (r->target->device->backend->weight_write ? 3 : 2); i++) {
+        static const int64_t tokens[] = {1, 512, 4096};
+        time_rope(r, TN_OP_rope, tokens[i]);
+        time_rope(r, TN_OP_norm_rope, tokens[i]);
+        time_rope_cache(r, tokens[i]);
     }
 }
 
@@ -253,29 +368,36 @@ static void rows_of(bench_run *r, int64_t m)
     c = named(TN_OP_top_k, "8 of");
     c.params.top_k.k = 8;
     time_rows(r, &c, 1, 0, experts);
-    if (m > 1) return;
+    if (m > 32) return;
+    vocab[0] = m;
     c = named(TN_OP_argmax, "");
     time_rows(r, &c, 1, 0, vocab);
+    c = named(TN_OP_argmax_logprob, "");
+    time_rows(r, &c, 1, 0, vocab);
+    if (m > 1) return;
     c = named(TN_OP_top_k, "40 of");
     c.params.top_k.k = 40;
     time_rows(r, &c, 1, 0, vocab);
 }
 
-static void time_get_rows(bench_run *r, tn_dtype type)
+static void time_get_rows(bench_run *r, tn_dtype type, int64_t n_rows)
 {
     bench_case b;
     begin(&b, TN_OP_get_rows, type);
     weight(&b, type, 0, 32000, D_MODEL);
-    check_range(check_vec(&b.c, TN_TYPE_I32, 512), CHECK_INT, 0, 31999);
-    b.bytes = 512.0 * ((double)tn_dtype_row_size(type, D_MODEL) + 4.0 * D_MODEL);
-    snprintf(b.c.note, sizeof b.c.note, "512 of [32000, %d]", D_MODEL);
+    check_range(check_vec(&b.c, TN_TYPE_I32, n_rows), CHECK_INT, 0, 31999);
+    b.bytes = (double)n_rows * ((double)tn_dtype_row_size(type, D_MODEL) + 4.0 * D_MODEL);
+    snprintf(b.c.note, sizeof b.c.note, "%lld of [32000, %d]", (long long)n_rows, D_MODEL);
     check_bench_case(r, &b);
 }
 
 static void time_moves(bench_run *r)
 {
     static const tn_dtype tables[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_Q8_0, TN_TYPE_Q4_K, TN_TYPE_Q6_K};
-    for (size_t i = 0; i < TN_COUNT(tables); i++) time_get_rows(r, tables[i]);
+    for (size_t i = 0; i < TN_COUNT(tables); i++) {
+        if (r->target->device->backend->weight_write) time_get_rows(r, tables[i], 1);
+        time_get_rows(r, tables[i], 512);
+    }
     for (int32_t form = 0; form < 3; form++) {
         bench_case b;
         begin(&b, TN_OP_copy, TN_TYPE_F32);
@@ -298,30 +420,35 @@ static void time_moves(bench_run *r)
     check_bench_case(r, &b);
 }
 
-static void time_router(bench_run *r)
+static void time_router(bench_run *r, int64_t n_tokens)
 {
     bench_case b;
     begin(&b, TN_OP_moe_weights, TN_TYPE_F32);
-    check_mat(&b.c, TN_TYPE_F32, 512, 128);
-    check_range(check_mat(&b.c, TN_TYPE_I32, 512, 8), CHECK_INT, 0, 127);
+    check_mat(&b.c, TN_TYPE_F32, n_tokens, 128);
+    check_range(check_mat(&b.c, TN_TYPE_I32, n_tokens, 8), CHECK_INT, 0, 127);
     b.c.params.moe_weights = (tn_moe_weights_params){TN_GATING_SOFTMAX, 1, 0.0f};
-    b.bytes = operand_bytes(&b) + 4.0 * 512 * 8;
-    snprintf(b.c.note, sizeof b.c.note, "512 tokens, 8 of 128 experts");
+    b.bytes = operand_bytes(&b) + 4.0 * (double)n_tokens * 8;
+    snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 of 128 experts", (long long)n_tokens);
     check_bench_case(r, &b);
     begin(&b, TN_OP_moe_sum, TN_TYPE_F32);
-    check_cube(&b.c, TN_TYPE_F32, 512, 8, 2048);
-    check_mat(&b.c, TN_TYPE_F32, 512, 8);
-    b.bytes = operand_bytes(&b) + 4.0 * 512 * 2048;
-    snprintf(b.c.note, sizeof b.c.note, "512 tokens, 8 experts, n 2048");
+    check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 2048);
+    check_mat(&b.c, TN_TYPE_F32, n_tokens, 8);
+    b.bytes = operand_bytes(&b) + 4.0 * (double)n_tokens * 2048;
+    snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 experts, n 2048", (long long)n_tokens);
     check_bench_case(r, &b);
 }
 
 void check_bench_shapes(bench_run *r)
 {
     products(r);
+    layers(r);
     attention(r);
+    bool device = r->target->device->backend->weight_write;
     rows_of(r, 1);
+    if (device) rows_of(r, 32);
     rows_of(r, 512);
+    if (device) rows_of(r, 4096);
     time_moves(r);
-    time_router(r);
+    if (device) time_router(r, 1);
+    time_router(r, 512);
 }

@@ -275,11 +275,10 @@ static void cases_argmax(check_run *run, int32_t op)
                  {CHECK_SPECIAL, 0, 0},
                  {CHECK_EXTREME, -30, 30},
                  {CHECK_CONST, -(double)INFINITY, 0}};
-    TN_UNUSED(op);
     size_list s = sizes(run);
     for (size_t i = 0; i < s.count * TN_COUNT(fills) + 2; i++) {
         check_case c;
-        check_begin(&c, TN_OP_argmax);
+        check_begin(&c, op);
         bool big = i >= s.count * TN_COUNT(fills);
         check_operand *x = check_mat(&c, TN_TYPE_F32, big ? 1 : 3, big ? 50257 : s.n[i % s.count]);
         if (!big) check_range(x, fills[i / s.count].fill, fills[i / s.count].lo, fills[i / s.count].hi);
@@ -497,6 +496,7 @@ static void (*const generators[TN_OP_COUNT])(check_run *run, int32_t op) = {
     [TN_OP_reduce] = cases_reduce,
     [TN_OP_softmax] = cases_softmax,
     [TN_OP_argmax] = cases_argmax,
+    [TN_OP_argmax_logprob] = cases_argmax,
     [TN_OP_top_k] = cases_top_k,
     [TN_OP_get_rows] = cases_get_rows,
     [TN_OP_rms_norm] = cases_norm,
@@ -506,6 +506,7 @@ static void (*const generators[TN_OP_COUNT])(check_run *run, int32_t op) = {
     [TN_OP_rope] = check_cases_rope,
     [TN_OP_norm_rope] = check_cases_rope,
     [TN_OP_cache_write] = check_cases_cache_write,
+    [TN_OP_rope_cache] = check_cases_rope_cache,
     [TN_OP_attention] = check_cases_attention,
     [TN_OP_matmul] = check_cases_matmul,
     [TN_OP_matmul_id] = check_cases_matmul,

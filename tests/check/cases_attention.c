@@ -220,6 +220,29 @@ static void cases_long(check_run *run)
     attention_case(run, &s, &(tn_attention_params){.causal = 1});
 }
 
+// Many queries over pages as models have them: several tiles of rows and of keys, sequences that end inside them.
+static void cases_prefill(check_run *run)
+{
+    static const attention_shape rows[] = {
+        {.n_seqs = 1, .q_len = {150}, .kv_len = {150}, .heads = 4, .kv_heads = 2, .k_dim = 64},
+        {.n_seqs = 3, .q_len = {70, 1, 40}, .kv_len = {333, 200, 40}, .heads = 2, .kv_heads = 1, .k_dim = 128},
+        {.n_seqs = 2, .q_len = {0, 65}, .kv_len = {7, 257}, .heads = 3, .kv_heads = 1, .k_dim = 128},
+        {.n_seqs = 2, .q_len = {50, 33}, .kv_len = {190, 33}, .heads = 2, .kv_heads = 2, .k_dim = 256},
+    };
+    static const tn_attention_params params[] = {
+        {.causal = 1}, {.causal = 0}, {.causal = 1, .window = 100}, {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t j = 0; j < (run->options.quick ? 1 : TN_COUNT(params)); j++) {
+            attention_shape s = rows[i];
+            s.v_dim = s.k_dim;
+            s.block = 64;
+            s.k_type = s.v_type = (i + j) % 4 == 3 ? TN_TYPE_Q8_0 : TN_TYPE_F16;
+            s.sinks = j == 1;
+            s.strided_q = j == 2;
+            attention_case(run, &s, &params[j]);
+        }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -228,6 +251,7 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_masks(run);
     cases_batches(run);
     cases_long(run);
+    cases_prefill(run);
 }
 
 // --- cache_write -----------------------------------------------------------------------------------
@@ -316,4 +340,64 @@ void check_cases_rope(check_run *run, int32_t op)
     for (size_t i = 0; i < TN_COUNT(shapes); i++)
         for (int32_t mode = 0; mode < 2; mode++)
             for (int32_t form = 0; form < 6; form++) rope_case(run, op, &shapes[i], mode, form);
+}
+
+// --- rope_cache ------------------------------------------------------------------------------------
+
+typedef struct rope_cache_shape {
+    int64_t n_tokens, heads, kv_heads, dim, v_dim, block;
+    int32_t n_rot, position;
+} rope_cache_shape;
+
+static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype k_type, tn_dtype v_type, int32_t form)
+{
+    int64_t n_blocks = s->n_tokens / s->block + 3;
+    check_case c;
+    check_begin(&c, TN_OP_rope_cache);
+    c.type = k_type;
+    tn_rope_cache_params *p = &c.params.rope_cache;
+    *p = (tn_rope_cache_params){.rope = {.mode = form % 2, .n_rot = s->n_rot, .base = 10000.0f}};
+    if (form >= 2) p->has_norm[0] = p->has_norm[1] = 1, p->eps = 1e-6f;
+    check_src(&c, k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->dim});
+    check_src(&c, v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
+    for (int32_t i = 0; i < 3; i++) { // q, k, v; in form 1 heads of a fused projection
+        int64_t heads = i == 0 ? s->heads : s->kv_heads;
+        check_operand *x = check_cube(&c, TN_TYPE_F32, s->n_tokens, heads, i == 2 ? s->v_dim : s->dim);
+        if (form == 1) {
+            x->parent[2] += 3;
+            x->start[2] = 1;
+        }
+    }
+    int32_t *pos = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
+    int32_t *slots = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
+    for (int64_t t = 0; t < s->n_tokens; t++) {
+        pos[t] = s->position < 0 ? 0 : s->position + (int32_t)t;
+        slots[t] = form == 1 && t % 3 == 1 ? -1 : (int32_t)((3 + 7 * t) % (n_blocks * s->block));
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        if (p->has_norm[i]) check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
+        else check_absent(&c);
+    }
+    if (form == 3) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
+    snprintf(c.note, sizeof c.note, "%s, form %d position %d", tn_dtype_name(v_type), form, s->position);
+    check_emit(run, &c);
+}
+
+// Quantised caches with positions 0, where rope changes nothing: a value on the border between two codes would
+// otherwise go either way.
+void check_cases_rope_cache(check_run *run, int32_t op)
+{
+    static const rope_cache_shape shapes[] = {
+        {1, 32, 8, 128, 128, 64, 128, 511}, {1, 4, 2, 64, 64, 16, 64, 7}, {5, 4, 1, 96, 64, 16, 32, 100},
+        {33, 8, 8, 80, 80, 32, 80, 0},      {3, 2, 2, 256, 256, 64, 256, 4000}};
+    TN_UNUSED(op);
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
+        for (int32_t form = 0; form < 4; form++) rope_cache_case(run, &shapes[i], TN_TYPE_F32, TN_TYPE_F32, form);
+        rope_cache_shape still = shapes[i];
+        still.position = -1;
+        still.dim = still.v_dim = (still.dim + 31) / 32 * 32;
+        for (size_t k = 0; k < TN_COUNT(cache_types); k++)
+            for (int32_t form = 0; form < 2; form++)
+                rope_cache_case(run, &still, cache_types[k], cache_types[(k + i) % TN_COUNT(cache_types)], form);
+    }
 }

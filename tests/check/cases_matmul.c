@@ -5,6 +5,8 @@
 #include "ops/quant.h"
 #include "tests/check/check.h"
 
+#include <string.h>
+
 typedef struct shape {
     int64_t m, n, k; // k in blocks, or in units of 32 plus `odd` for plain types
     int64_t odd;
@@ -46,6 +48,11 @@ static int32_t n_weights(int32_t op, int32_t variant)
     return op == TN_OP_matmul_glu || op == TN_OP_matmul_id_glu ? 2 : 1;
 }
 
+int32_t check_n_weights(const check_case *c)
+{
+    return c->op == TN_OP_matmul_multi ? c->params.matmul_multi.n_weights : n_weights(c->op, 0);
+}
+
 static const int32_t linear_acts[] = {TN_UNARY_NONE, TN_UNARY_SILU, TN_UNARY_GELU,   TN_UNARY_GELU_ERF,
                                       TN_UNARY_RELU, TN_UNARY_TANH, TN_UNARY_SIGMOID};
 static const tn_glu_params glus[] = {
@@ -53,6 +60,18 @@ static const tn_glu_params glus[] = {
 
 // Far from zero an activation multiplies the relative error of its argument: a GELU of -8 says nothing.
 #define ACTIVATED_FLOOR 1e-6
+
+// The norm that x goes through first.
+static void add_norm(check_case *c)
+{
+    const float eps = 1e-5f;
+    if (c->op == TN_OP_linear) c->params.linear.has_norm = 1, c->params.linear.eps = eps;
+    else if (c->op == TN_OP_matmul_multi) c->params.matmul_multi.has_norm = 1, c->params.matmul_multi.eps = eps;
+    else if (c->op == TN_OP_matmul_glu) c->params.matmul_glu.has_norm = 1, c->params.matmul_glu.eps = eps;
+    else return;
+    check_range(check_vec(c, TN_TYPE_F32, c->src[0].ne[TN_MAX_DIMS - 1]), CHECK_NORMAL, 1.0, 0.2);
+    strcat(c->note, ", norm");
+}
 
 // What follows the weights: ids, biases and residual, and the parameters that announce them.
 static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slots, int32_t variant)
@@ -62,8 +81,8 @@ static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slo
                     (double)experts - (variant % 3 == 1 ? 0 : 1));
     if (c->op == TN_OP_linear) {
         tn_linear_params *p = &c->params.linear;
-        *p = (tn_linear_params){linear_acts[(size_t)variant % TN_COUNT(linear_acts)], variant % 2,
-                                variant / 2 % 2};
+        *p = (tn_linear_params){.act = linear_acts[(size_t)variant % TN_COUNT(linear_acts)],
+                                .has_bias = variant % 2, .has_residual = variant / 2 % 2};
         if (p->has_bias) check_vec(c, TN_TYPE_F32, s->n);
         check_operand *r = p->has_residual ? check_mat(c, TN_TYPE_F32, s->m, s->n) : NULL;
         if (r && variant % 4 == 2) check_strided(r);
@@ -82,6 +101,7 @@ static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slo
         c->floor = ACTIVATED_FLOOR;
     const tn_glu_params *glu = &glus[(size_t)variant % TN_COUNT(glus)];
     if (c->op == TN_OP_matmul_glu) c->params.matmul_glu.glu = *glu;
+    if (variant % 5 == 3) add_norm(c);
     if (c->op == TN_OP_matmul_id_glu) c->params.matmul_id_glu.glu = *glu;
 }
 

@@ -142,9 +142,12 @@ void check_emit(check_run *run, check_case *c);
 void check_cases_matmul(check_run *run, int32_t op);
 void check_cases_attention(check_run *run, int32_t op);
 void check_cases_cache_write(check_run *run, int32_t op);
+void check_cases_rope_cache(check_run *run, int32_t op);
 void check_cases_rope(check_run *run, int32_t op);
 // Weights for matrix products: [n, k] or, with experts > 0, [experts, n, k].
 check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64_t n, int64_t k);
+// Weights of a case of a matrix product: sources 1 and following.
+int32_t check_n_weights(const check_case *c);
 
 // --- data ------------------------------------------------------------------------------------------
 
@@ -179,6 +182,8 @@ check_diff check_compare(const tn_view *got, const tn_view *want, const check_ru
 // What a kernel that rounds activations makes of a row of k values; NULL if it takes them as they are.
 typedef void (*check_round_fn)(const float *x, float *y, int64_t k);
 check_round_fn check_rounding(const tn_device *device, const tn_step *step);
+// The same for rows of weights, of kernels that expand them to fewer bits than f32.
+check_round_fn check_weight_rounding(const tn_device *device, const tn_step *step);
 
 // --- modes -----------------------------------------------------------------------------------------
 

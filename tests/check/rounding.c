@@ -5,8 +5,14 @@
 // interface of backends does not say. A backend with such kernels has a row here.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul.h"
+#if TN_HAVE_CUDA
+#include "backends/cuda/kernel.h"
+#endif
+#include "core/fp16.h"
 #include "tests/check/check.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 // Several rows may share a launch function: the one that takes the step says.
@@ -22,11 +28,59 @@ static check_round_fn cpu_rounding(const tn_step *step, const char *name)
     return NULL;
 }
 
+#if TN_HAVE_CUDA
+// x times a power of two that brings the largest finite value to 2^14 .. 2^15, rounded to f16.
+static void round_f16(const float *x, float *y, int64_t k)
+{
+    float most = 0.0f;
+    for (int64_t i = 0; i < k; i++)
+        if (fabsf(x[i]) <= FLT_MAX) most = fmaxf(most, fabsf(x[i]));
+    int e = (int)(tn_f32_bits(most) >> 23) - 127;
+    float power = most == 0.0f ? 1.0f : ldexpf(1.0f, 14 - TN_MAX(e, -112));
+    for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
+}
+
+static void round_bf16(const float *x, float *y, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++) y[i] = tn_bf16_to_f32(tn_f32_to_bf16(x[i]));
+}
+
+static void round_to_f16(const float *x, float *y, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i]));
+}
+
+static int32_t cuda_flags(const tn_step *step, const char *name)
+{
+    int32_t n;
+    const tn_cuda_kernel *kernels = tn_cuda_kernels(&n);
+    for (int32_t i = 0; i < n; i++)
+        if (kernels[i].op == step->op && strcmp(kernels[i].name, name) == 0) return kernels[i].flags;
+    return 0;
+}
+
+static check_round_fn cuda_rounding(const tn_step *step, const char *name)
+{
+    int32_t flags = cuda_flags(step, name);
+    if (flags & TN_CUDA_ROUNDS_I8) return tn_matmul_round_row; // like the kernels of the CPU, to the bit
+    if (flags & TN_CUDA_ROUNDS_F16) return round_f16;
+    return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;
+}
+
+static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name)
+{
+    return cuda_flags(step, name) & TN_CUDA_ROUNDS_WEIGHTS_F16 ? round_to_f16 : NULL;
+}
+#endif
+
 static const struct {
     const char *backend;
-    check_round_fn (*rounding)(const tn_step *step, const char *kernel);
+    check_round_fn (*rounding)(const tn_step *step, const char *kernel), (*weight)(const tn_step *step, const char *kernel);
 } rows[] = {
-    {"cpu", cpu_rounding},
+    {"cpu", cpu_rounding, NULL},
+#if TN_HAVE_CUDA
+    {"cuda", cuda_rounding, cuda_weight_rounding},
+#endif
 };
 
 check_round_fn check_rounding(const tn_device *device, const tn_step *step)
@@ -34,5 +88,13 @@ check_round_fn check_rounding(const tn_device *device, const tn_step *step)
     for (size_t i = 0; i < TN_COUNT(rows); i++)
         if (strcmp(rows[i].backend, device->backend->name) == 0)
             return rows[i].rounding(step, device->backend->kernel_name(device, step));
+    return NULL;
+}
+
+check_round_fn check_weight_rounding(const tn_device *device, const tn_step *step)
+{
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        if (rows[i].weight && strcmp(rows[i].backend, device->backend->name) == 0)
+            return rows[i].weight(step, device->backend->kernel_name(device, step));
     return NULL;
 }

@@ -4,6 +4,7 @@
 // One case on all targets: the reference once on host copies, then each kernel three times: twice on the
 // target and, where there is one, on a single thread. Results are poisoned differently each time, so an
 // element that is not written makes the runs differ.
+#include "ops/quant.h"
 #include "tests/check/check.h"
 
 #include <math.h>
@@ -37,6 +38,7 @@ typedef struct execution {
     const host_data *host;
     uint32_t poison;
     tn_buffer src[TN_MAX_SRC], dst[TN_MAX_DST], scratch;
+    uint8_t *packed[TN_MAX_SRC]; // weights in a layout of the device: the bytes before the run
     size_t scratch_size;
     uint8_t *got[TN_MAX_DST];
     char problem[256];
@@ -57,7 +59,7 @@ static size_t dst_size(const tn_view *v)
 
 static bool aliased(const check_case *c, int32_t dst)
 {
-    return dst == 0 && (c->in_place || (tn_op_info_get(c->op)->flags & TN_OP_ALIAS));
+    return (dst == 0 && c->in_place) || tn_op_aliases(tn_op_info_get(c->op)->flags, dst);
 }
 
 // --- reference -------------------------------------------------------------------------------------
@@ -70,31 +72,81 @@ static void reference(const check_case *c, const tn_step *shape, uint8_t *const 
         size_t size = dst_size(&shape->dst[i]);
         want[i] = allocate(size);
         step.dst[i].data = want[i];
-        if (i == 0 && (tn_op_info_get(c->op)->flags & TN_OP_ALIAS)) {
-            memcpy(want[i], src[0], size);
-            step.src[0].data = want[i];
+        if (tn_op_aliases(tn_op_info_get(c->op)->flags, i)) {
+            memcpy(want[i], src[i], size);
+            step.src[i].data = want[i];
         }
     }
     tn_op_info_get(c->op)->ref(&step);
 }
 
-static void reference_rounded(const check_case *c, const tn_step *shape, host_data *h, check_round_fn round)
+static double norm_eps(const check_case *c)
 {
+    return c->op == TN_OP_linear ? c->params.linear.eps
+           : c->op == TN_OP_matmul_glu ? c->params.matmul_glu.eps : c->params.matmul_multi.eps;
+}
+
+// Kernels round what they have normed: the case without its norm, and the weight of the norm; NULL: it has none.
+static const float *take_norm(check_case *c, tn_step *shape, const host_data *h)
+{
+    int32_t *flag = c->op == TN_OP_linear ? &c->params.linear.has_norm
+                    : c->op == TN_OP_matmul_glu ? &c->params.matmul_glu.has_norm
+                    : c->op == TN_OP_matmul_multi ? &c->params.matmul_multi.has_norm : NULL;
+    if (shape->params) shape->params = &c->params;
+    if (!flag || !*flag) return NULL;
+    *flag = 0;
+    shape->n_src = --c->n_src;
+    return (const float *)(const void *)h->src[c->n_src];
+}
+
+static void norm_row(float *x, const float *w, double eps, int64_t n)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    double scale = 1.0 / sqrt(sum / (double)n + eps);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] * scale * (double)w[i]);
+}
+
+// Source i as floats, each row rounded.
+static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, check_round_fn round)
+{
+    check_operand *o = &c->src[i];
+    int64_t k = o->parent[3], rows = o->parent[0] * o->parent[1] * o->parent[2];
+    size_t row_size = tn_dtype_row_size(o->dtype, k);
+    float *to = allocate((size_t)(rows * k) * sizeof *to), *row = allocate((size_t)k * sizeof *row);
+    for (int64_t r = 0; r < rows; r++) {
+        tn_quant_info_get(o->dtype)->to_f32(bytes + (size_t)r * row_size, row, k);
+        round(row, to + r * k, k);
+    }
+    free(row);
+    o->dtype = TN_TYPE_F32;
+    return (uint8_t *)to;
+}
+
+static void reference_rounded(const check_case *c, const tn_step *shape, host_data *h, const check_target *t)
+{
+    check_round_fn round = check_rounding(t->device, shape), round_weight = check_weight_rounding(t->device, shape);
     uint8_t *src[TN_MAX_SRC];
     memcpy(src, h->src, sizeof src);
+    check_case plain = *c;
+    int32_t n_weights = round_weight ? check_n_weights(c) : 0;
+    for (int32_t i = 1; i <= n_weights; i++) src[i] = expand_rounded(&plain, i, src[i], round_weight);
+    tn_step plain_shape = *shape;
+    const float *norm_weight = take_norm(&plain, &plain_shape, h);
     size_t size = check_operand_size(&c->src[0]);
     src[0] = allocate(size);
     memcpy(src[0], h->src[0], size);
     tn_view x = check_operand_view(&c->src[0], src[0]);
     float *row = allocate((size_t)x.ne[3] * sizeof *row);
     for (int64_t r = 0; r < tn_view_n_rows(&x); r++) {
+        if (norm_weight) norm_row(tn_view_row(&x, r), norm_weight, norm_eps(c), x.ne[3]);
         round(tn_view_row(&x, r), row, x.ne[3]);
         memcpy(tn_view_row(&x, r), row, (size_t)x.ne[3] * sizeof *row);
     }
-    reference(c, shape, src, h->want_rounded);
+    reference(&plain, &plain_shape, src, h->want_rounded);
     h->has_rounded = true;
     free(row);
-    free(src[0]);
+    for (int32_t i = 0; i <= n_weights; i++) free(src[i]);
 }
 
 // --- execution -------------------------------------------------------------------------------------
@@ -124,20 +176,43 @@ static void place(tn_view *v, tn_buffer *buffer, size_t offset)
     v->data = (char *)buffer->data + offset;
 }
 
+// Quantised weights of devices that have a layout for them; quantised caches stay as they are.
+static bool is_packed(const execution *e, int32_t i)
+{
+    bool weight = tn_dtype_block_elems(e->c->src[i].dtype) > 1 && tn_op_takes_weights(e->c->op);
+    return weight && e->device->backend->weight_write;
+}
+
+static tn_status weight_create(execution *e, int32_t i, const tn_view *view)
+{
+    size_t size = check_operand_size(&e->c->src[i]);
+    tn_status status = fenced_create(e, 0, NULL, size, &e->src[i]);
+    if (status == TN_OK) status = tn_buffer_write_weight(&e->src[i], CHECK_GUARD, view, e->host->src[i], size);
+    e->packed[i] = allocate(size);
+    return status == TN_OK ? tn_buffer_read(&e->src[i], CHECK_GUARD, e->packed[i], size) : status;
+}
+
+// Bytes between the fence and the operand: layouts of devices start aligned.
+static size_t shift_of(const execution *e, int32_t i)
+{
+    return is_packed(e, i) ? 0 : e->c->src[i].shift;
+}
+
 static tn_status operands_create(execution *e, tn_step *step)
 {
     tn_status status = TN_OK;
     for (int32_t i = 0; i < e->c->n_src && status == TN_OK; i++) {
         const check_operand *o = &e->c->src[i];
         if (o->n_dims == 0) continue;
-        status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
         step->src[i] = check_operand_view(o, NULL);
-        place(&step->src[i], &e->src[i], step->src[i].offset + o->shift + CHECK_GUARD);
+        if (is_packed(e, i)) status = weight_create(e, i, &step->src[i]);
+        else status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
+        place(&step->src[i], &e->src[i], step->src[i].offset + shift_of(e, i) + CHECK_GUARD);
     }
     for (int32_t i = 0; i < step->n_dst && status == TN_OK; i++) {
         tn_view *v = &step->dst[i];
         if (aliased(e->c, i)) {
-            place(v, &e->src[0], e->c->src[0].shift + CHECK_GUARD);
+            place(v, &e->src[i], e->c->src[i].shift + CHECK_GUARD);
         } else {
             status = fenced_create(e, 0, NULL, dst_size(v), &e->dst[i]);
             place(v, &e->dst[i], CHECK_GUARD);
@@ -199,10 +274,10 @@ static void results_read(execution *e, const tn_step *step)
     for (int32_t i = 0; i < e->c->n_src && !e->problem[0]; i++) {
         const check_operand *o = &e->c->src[i];
         if (o->n_dims == 0) continue;
-        size_t begin = CHECK_GUARD + o->shift;
+        size_t begin = CHECK_GUARD + shift_of(e, i);
+        const uint8_t *before = e->packed[i] ? e->packed[i] : e->host->src[i];
         uint8_t *image = fenced_read(e, &e->src[i], begin, "source", i);
-        if (!e->problem[0] && !(i == 0 && aliased(e->c, 0)) &&
-            memcmp(image + begin, e->host->src[i], check_operand_size(o)) != 0)
+        if (!e->problem[0] && !(i < step->n_dst && aliased(e->c, i)) && memcmp(image + begin, before, check_operand_size(o)) != 0)
             snprintf(e->problem, sizeof e->problem, "changed source %d", i);
         free(image);
     }
@@ -234,7 +309,11 @@ static void execute(execution *e)
         tn_context_error(e->device->ctx, text, sizeof text);
         snprintf(e->problem, sizeof e->problem, "%s: %s", tn_status_text(status), text);
     }
-    for (int32_t i = 0; i < TN_MAX_SRC; i++) tn_buffer_destroy(&e->src[i]);
+    for (int32_t i = 0; i < TN_MAX_SRC; i++) {
+        tn_buffer_destroy(&e->src[i]);
+        free(e->packed[i]);
+        e->packed[i] = NULL;
+    }
     for (int32_t i = 0; i < TN_MAX_DST; i++) tn_buffer_destroy(&e->dst[i]);
     tn_buffer_destroy(&e->scratch);
 }
@@ -319,7 +398,7 @@ static void verdict_get(const check_target *t, const check_case *c, const tn_ste
                         verdict *v)
 {
     check_round_fn round = check_rounding(t->device, step);
-    if (round && !h->has_rounded) reference_rounded(c, step, h, round);
+    if (round && !h->has_rounded) reference_rounded(c, step, h, t);
     execution runs[3];
     for (int32_t i = 0; i < 3; i++)
         runs[i] = (execution){

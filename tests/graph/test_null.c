@@ -28,10 +28,11 @@ static tn_graph *record_model(tn_model *model)
 
 // Weights are never read and states never written: the device may be given the same few bytes for all of
 // them.
-static tn_status bind_nothing(void *user, const char *name, const tn_view *view, tn_runner_binding *out)
+static tn_status bind_nothing(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out)
 {
-    TN_UNUSED(view);
-    *out = (tn_runner_binding){name, user, 0};
+    TN_UNUSED(device);
+    TN_UNUSED(port);
+    *out = (tn_runner_binding){user, 0};
     return TN_OK;
 }
 

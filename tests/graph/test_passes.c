@@ -121,12 +121,13 @@ static void test_view_of_bypassed(void)
 
 // --- place -----------------------------------------------------------------------------------------
 
-static int n_events;
+static int n_events; // nodes that the events tell of: "softmax (F32) x 2 runs on cpu: .."
 
 static void count_events(void *user, int32_t code, const char *text)
 {
     TN_UNUSED(user);
-    n_events += code == TN_EVENT_DEVICE_FALLBACK && strstr(text, "fake has no kernel") != NULL;
+    const char *count = strstr(text, ") x ");
+    if (code == TN_EVENT_DEVICE_FALLBACK && count && strstr(text, "fake has no kernel")) n_events += atoi(count + 4);
 }
 
 static tn_context *event_context(int32_t strict)
@@ -212,6 +213,68 @@ static void test_place(void)
     fake_refuses = 0;
     tn_graph_destroy(&g);
     tn_context_destroy(&strict);
+}
+
+// A product on the other device, its bias here; a cache that is wanted on both.
+static void two_sides(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *s = tn_graph_state(g, "s", TN_TYPE_F32, SHAPE(1, 1, 4, 8));
+    tn_graph_want(g, 1);
+    tn_tensor *h = tn_op_matmul(g, x, WEIGHT("w", 8, 8));
+    tn_graph_want(g, 0);
+    h = tn_op_add(g, h, WEIGHT("b", 8));
+    tn_tensor *rows = tn_op_reshape(g, tn_op_slice(g, h, 0, 0, 2), SHAPE(2, 1, 8));
+    tn_tensor *s1 = tn_op_cache_write(g, s, rows, IDS("slots", 2));
+    tn_graph_want(g, 1);
+    OUTPUT("y", tn_op_mul(g, tn_op_copy(g, tn_op_reshape(g, s1, SHAPE(4, 8)), TN_TYPE_F32), WEIGHT("v", 8)));
+    OUTPUT("z", unary(tn_op_add(g, h, x), TN_UNARY_TANH));
+}
+
+static int32_t device_of(const tn_plan *plan, int32_t op)
+{
+    for (int32_t i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].step.op == op) return plan->steps[i].device;
+    return -1;
+}
+
+static void test_wanted(void)
+{
+    static float here[ROOM], placed[ROOM];
+    size_t n = 0, m = 0;
+    tn_context *c = event_context(0);
+    tn_device fake = fake_device(c), *devices[] = {&fake, tn_context_device_by_name(c, "cpu")};
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    g = new_graph(c);
+    two_sides();
+    tn_plan *plan = NULL;
+    TEST_CHECK_STATUS(tn_plan_create(g, NULL, &plan), TN_ERR_INTERNAL); // there is one device only
+    cfg.devices = devices;
+    cfg.n_devices = 2;
+    n_events = 0;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+    TEST_CHECK(plan && device_of(plan, TN_OP_matmul) == 1 && count_steps(plan, TN_OP_linear) == 0 && n_events == 0);
+    TEST_CHECK(plan && plan_says(plan, "the parts belong to different devices"));
+    TEST_CHECK(plan && device_of(plan, TN_OP_cache_write) == 1 && device_of(plan, TN_OP_copy) == 1); // with its reader
+    TEST_CHECK(plan && plan->input_size[0] == 0 && plan->input_size[1] > 0 && plan->state_size[0] == 0);
+    TEST_CHECK(plan && check_memory(plan) == NULL);
+    TEST_CHECK(plan && evaluate_plan(plan, placed, ROOM, &m) == TN_OK);
+    tn_plan_unref(&plan);
+    for (int32_t i = 0; i < g->n_nodes; i++) g->nodes[i]->wanted = 0;
+    TEST_CHECK_STATUS(evaluate(g, &cfg, here, ROOM, &n), TN_OK);
+    TEST_CHECK(n == m && n > 0 && deviation(here, placed, n) < 1e-6);
+    fake_refuses = REFUSE(matmul) | REFUSE(binary);
+    cfg.fusion = 0;
+    cfg.fallback = TN_FALLBACK_ERROR;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_ERR_UNSUPPORTED);
+    TEST_CHECK(message_has(c, "fake has no kernel for matmul (F32, F32) x 1, binary (F32, F32) x 3"));
+    cfg.fallback = TN_FALLBACK_QUIET;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+    TEST_CHECK(n_events == 0);
+    tn_plan_unref(&plan);
+    fake_refuses = 0;
+    tn_graph_destroy(&g);
+    tn_context_destroy(&c);
 }
 
 // --- schedule and verify ---------------------------------------------------------------------------
@@ -342,6 +405,7 @@ int main(void)
     test_simplify();
     test_view_of_bypassed();
     test_place();
+    test_wanted();
     test_schedule();
     test_verify();
     tn_context_destroy(&ctx);

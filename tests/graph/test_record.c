@@ -370,7 +370,7 @@ static void test_fused(void)
     REJECTS(FUSED(matmul_multi, &two, F32(3, 8), F32(5, 8), F32(4, 8), F32(5)), TN_ERR_SHAPE);
     REJECTS(FUSED(matmul_multi, &two, F32(3, 8), F32(5, 8), F32(4, 8), F32(4), F32(4)), TN_ERR_ARG);
     REJECTS(FUSED(matmul_multi, &four, F32(3, 8), F32(5, 8), F32(4, 8)), TN_ERR_ARG);
-    const tn_matmul_glu_params silu = {{.act = TN_UNARY_SILU}};
+    const tn_matmul_glu_params silu = {.glu = {.act = TN_UNARY_SILU}};
     ACCEPTS(FUSED(matmul_glu, &silu, F32(3, 8), F32(5, 8), F32(5, 8)), F32, 3, 5);
     REJECTS(FUSED(matmul_glu, &silu, F32(3, 8), F32(5, 8), F32(4, 8)), TN_ERR_SHAPE);
     REJECTS(FUSED(matmul_glu, &silu, F32(3, 8), F32(5, 8)), TN_ERR_ARG);

@@ -4,7 +4,7 @@
 #
 # What the built library asks for and offers: no way to end the process or to print, only tn_*, nothing that can
 # change between contexts, and a size that fits.
-#     symbols.sh LIBTENON.so [TENON]
+#     symbols.sh LIBTENON.so [TENON [BYTES]]   most bytes that each may have
 set -u
 
 if ! command -v nm >/dev/null 2>&1; then
@@ -13,7 +13,7 @@ if ! command -v nm >/dev/null 2>&1; then
 fi
 lib=$1
 tool=${2-}
-size_max=5000000 # bytes; a build without optimisation or with a sanitizer is not measured
+size_max=${3-5000000} # bytes; a build without optimisation or with a sanitizer is not measured
 passed=0
 failed=0
 

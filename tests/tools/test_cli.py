@@ -65,7 +65,8 @@ def check_variants(t):
     t.ok("variants: an answer", len(want) > 20, want)
     for flags in (["--fusion", "off"], ["-b", 1], ["-b", 5], ["-t", 1], ["-t", 3], ["--isa", "generic"], ["--isa", "reference"],
                   ["--cache-type-k", "f32", "--cache-type-v", "f32"], ["-ctk", "bf16", "-ctv", "bf16"],
-                  ["-ctk", "q8_0", "-ctv", "q8_0"], ["-ctk", "q8_0"], ["-c", 64], ["-fa", "on", "-ngl", 99, "--no-mmap"]):
+                  ["-ctk", "q8_0", "-ctv", "q8_0"], ["-ctk", "q8_0"], ["-c", 64], ["-fa", "on", "-ngl", 99, "--no-mmap"], ["-ngl", "all"],
+                  ["--gpu-layers", 0], ["--gpu-layers", "auto", "--backend", "cpu"]):
         r = t.run(*base, *flags)
         t.ok(f"variants: {flags}", r.code == 0 and r.ids == want, f"{r.ids} {r.err}, expected {want}")
     r = t.run(*base, "-ctk", "q4_0", "-ctv", "q4_0")
@@ -370,6 +371,10 @@ def check_inspect(t):
     for name in ("output_norm.weight", "blk.0.attn_k.weight", "blk.7.ffn_down.weight"):
         r = t.run("inspect", t.model, "--tensor", name, "--out", t.temp("tensor.f32"))
         t.ok(f"--tensor {name}", r.code == 0 and r.out == b"" and read_f32(t.temp("tensor.f32")) == dequantised(tensors[name], data), r.err)
+    memory = d.get("memory", {})
+    devices = memory.get("devices", [])
+    total = sum(x["total"] - x["weights"] for x in devices)
+    t.ok("inspect: memory by device", devices and total == memory.get("session") and devices[-1]["device"] == "cpu", memory)
     r = t.run("inspect", t.model)
     t.ok("inspect as text", r.code == 0 and all(w in r.text for w in ("llama", "token_embd.weight", "Q8_0", "MiB")), r.out)
     t.ok("inspect --keys", "tokenizer.ggml.model" in t.run("inspect", t.model, "--keys").text, "")
@@ -401,6 +406,8 @@ def check_plan(t):
         t.ok("plan --out", r.code == 0 and r.out == b"" and f.read() == svg, r.err)
     off = as_json(t, "plan --fusion off", t.run(*flags, "--json", "--fusion", "off").out)
     t.ok("plan --fusion off has more steps", len(json.dumps(off.get("steps"))) > len(json.dumps(d.get("steps"))), "")
+    memory = r"^memory on cpu: arena \d+ bytes \(lower bound \d+\), scratch \d+, inputs \d+, states \d+, weights \d+$"
+    t.ok("plan: devices", re.search(memory, text.text, re.M) and d["devices"][-1]["state_bytes"] > 0, d.get("devices"))
     ratio = re.search(r"arena / lower bound: ([0-9.]+)", text.text)
     t.ok("plan: memory near its bound", ratio and float(ratio.group(1)) <= 1.05, ratio and ratio.group(0))
 

@@ -92,6 +92,21 @@ const float *tn_session_logits(tn_session *s, int32_t i)
     return i == 0 && !fake.no_logits ? fake.logits : NULL;
 }
 
+bool tn_session_has_best(const tn_session *s)
+{
+    TN_UNUSED(s);
+    return false;
+}
+
+tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
+{
+    TN_UNUSED(s);
+    TN_UNUSED(i);
+    TN_UNUSED(token);
+    TN_UNUSED(logprob);
+    return TN_ERR_STATE;
+}
+
 // --- helpers -----------------------------------------------------------------------------------------
 
 static int32_t id_of(const char *text, size_t n)

@@ -19,8 +19,9 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
 #define ORDER_NATURAL {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 // Low nibbles of 4 blocks of 32, then their high nibbles.
 #define ORDER_NIBBLES {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15}
-// Low nibbles of two runs of 32 bytes, each holding sub-blocks (2g, 2g + 1), then their high nibbles.
-#define ORDER_PAIRS {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}
+// Low nibbles of the first halves of four runs of 32 bytes, each holding sub-blocks (2g, 2g + 1), low nibbles of
+// the second halves, then the high nibbles.
+#define ORDER_RUNS {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}
 // Bit pairs s of both halves of the group.
 #define ORDER_PLANES {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15}
 
@@ -45,9 +46,9 @@ TN_INLINE __m512i lanes_fours(int c) // natural with sub-blocks of 16; nibbles w
     return lanes_of_4(4 * c, 4 * c + 1, 4 * c + 2, 4 * c + 3);
 }
 
-TN_INLINE __m512i lanes_pairs(int c)
+TN_INLINE __m512i lanes_runs(int c)
 {
-    return lanes_of_2(c / 2 * 4 + c % 2, c / 2 * 4 + c % 2 + 2);
+    return lanes_of_4(c, c + 2, c + 4, c + 6);
 }
 
 TN_INLINE __m512i lanes_planes(int c)
@@ -60,6 +61,12 @@ TN_INLINE __m512 load_subs(const uint8_t *p, int sub)
 {
     if (sub == 16) return _mm512_loadu_ps(p);
     return _mm512_zextps256_ps512(_mm256_loadu_ps((const float *)(const void *)p));
+}
+
+// 8 values, in both halves.
+TN_INLINE __m512 load_subs_twice(const uint8_t *p)
+{
+    return _mm512_broadcast_f32x8(_mm256_loadu_ps((const float *)(const void *)p));
 }
 
 // 4 x 16 bytes at a stride.

@@ -53,6 +53,7 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
@@ -85,6 +86,7 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
@@ -96,63 +98,98 @@ TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
     u[3] = high_nibbles(b);
 }
 
-TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
+// Four runs of 32 bytes, each the nibbles of two sub-blocks: the first halves of all runs, then the second halves,
+// so that two vectors share their scales.
+TN_INLINE void unpack_runs(const uint8_t *p, __m512i *u)
 {
-    unpack_nibbles(w + 16, u);
+    __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
+    __m512i first = _mm512_shuffle_i64x2(a, b, 0x88), second = _mm512_shuffle_i64x2(a, b, 0xdd);
+    u[0] = low_nibbles(first);
+    u[1] = low_nibbles(second);
+    u[2] = high_nibbles(first);
+    u[3] = high_nibbles(second);
 }
 
-// d, dmin f16, then eight 6-bit scales and minima in 12 bytes, as 32-bit words a, b, c: bytes of a and b hold
-// the first four scales and minima, nibbles of c the others, whose upper two bits lie above in a and b.
+TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
+{
+    unpack_runs(w + 16, u);
+}
+
+// The eight 6-bit scales and minima of two groups, one group per half of v: d, dmin, then 32-bit words a, b, c.
+// Bytes of a and b hold the first four scales and minima, nibbles of c the others, whose upper two bits lie above
+// in a and b. Returns the scales of both, then the minima of both.
+TN_INLINE __m256i q4_k_bytes(__m256i v)
+{
+    const __m256i low_mask = _mm256_set1_epi64x(0x0f0f0f0f3f3f3f3f);
+    const __m256i high_mask = _mm256_set1_epi64x(0x3030303000000000);
+    __m256i low = _mm256_shuffle_epi32(v, 0xed); // a, c, b, c
+    low = _mm256_srlv_epi32(low, _mm256_setr_epi32(0, 0, 0, 4, 0, 0, 0, 4));
+    __m256i high = _mm256_srli_epi32(_mm256_shuffle_epi32(v, 0x94), 2); // -, a, -, b
+    v = _mm256_ternarylogic_epi32(_mm256_and_si256(low, low_mask), high, high_mask, 0xf8); // or of the parts
+    return _mm256_permute4x64_epi64(v, 0xd8);
+}
+
+TN_INLINE __m512 q4_k_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    __m128i head = _mm_loadu_si128((const void *)v);
+    __m256i q = _mm256_inserti128_si256(_mm256_castsi128_si256(head), _mm_loadu_si128((const void *)w), 1);
+    __m128 dm = _mm_cvtph_ps(_mm_unpacklo_epi32(head, _mm_cvtsi32_si128((int)tn_load_u32(w))));
+    __m512 d = _mm512_castps128_ps512(_mm_xor_ps(dm, _mm_setr_ps(0, -0.0f, 0, -0.0f))); // d, -dmin of both
+    q = q4_k_bytes(q);
+    *min = scale_i8(_mm256_extracti128_si256(q, 1), _mm512_permutexvar_ps(lanes_of_2(1, 3), d));
+    return scale_i8(_mm256_castsi256_si128(q), _mm512_permutexvar_ps(lanes_of_2(0, 2), d));
+}
+
 TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 {
-    const __m128i low_mask = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
-    const __m128i high_mask = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
-    __m128i v = _mm_loadu_si128((const void *)w);
-    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xed), _mm_setr_epi32(0, 0, 0, 4)); // a, c, b, c
-    low = _mm_and_si128(low, low_mask);
-    __m128i high = _mm_and_si128(_mm_srli_epi32(_mm_shuffle_epi32(v, 0x94), 2), high_mask); // -, a, -, b
-    v = _mm_xor_si128(v, _mm_cvtsi32_si128((int)0x80000000u));
-    __m512 d = _mm512_permutexvar_ps(lanes_of_2(0, 1), _mm512_castps128_ps512(_mm_cvtph_ps(v))); // d, then -dmin
-    __m512 s = scale_i8(_mm_or_si128(low, high), d);
-    *min = _mm512_zextps256_ps512(_mm512_extractf32x8_ps(s, 1));
+    __m512 m, s = q4_k_scales_2(w, w, &m);
+    *min = _mm512_zextps256_ps512(_mm512_castps512_ps256(m));
     return _mm512_zextps256_ps512(_mm512_castps512_ps256(s));
 }
 
 #define TYPE q4_k
 #define SUB 32
-#define CHAIN 1
+#define CHAIN 2
 #define HAS_MIN 1
 #define BIAS 0
-#define ORDER ORDER_PAIRS
-#define LANES lanes_pairs
+#define ORDER ORDER_RUNS
+#define LANES lanes_runs
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
+
+TN_INLINE __m512i bytes_of_4(int a, int b, int c, int d) // one per 16 bytes
+{
+    return _mm512_shuffle_epi8(lanes_of_4(a, b, c, d), _mm512_setzero_si512());
+}
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 {
-    __m512i high = load_2_same(w + 16);
     const __m512i sixteen = _mm512_set1_epi8(16);
-    unpack_nibbles(w + 48, u);
+    unpack_runs(w + 48, u);
     TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) { // sub-blocks as in lanes_pairs
-        int g = z / 2 * 4 + z % 2;
-        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bytes_of_2(1 << g, 4 << g)), u[z], sixteen);
+    for (int z = 0; z < 4; z++) { // sub-blocks as in lanes_runs
+        __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(w + 16 + z % 2 * 16)));
+        __m512i bits = z < 2 ? bytes_of_4(1, 4, 16, 64) : bytes_of_4(2, 8, 32, 128);
+        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bits), u[z], sixteen);
     }
 }
 
 #define q5_k_scales q4_k_scales
+#define q5_k_scales_2 q4_k_scales_2
 #define TYPE q5_k
 #define SUB 32
-#define CHAIN 1
+#define CHAIN 2
 #define HAS_MIN 1
 #define BIAS 0
-#define ORDER ORDER_PAIRS
-#define LANES lanes_pairs
+#define ORDER ORDER_RUNS
+#define LANES lanes_runs
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
@@ -189,6 +226,7 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
@@ -222,4 +260,5 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

@@ -23,15 +23,43 @@ TN_INLINE void add_fifth_bits(const uint8_t *h, int stride, __m512i *u)
     u[1] = _mm512_mask_add_epi8(u[1], load_u64_of_u16(h + 2, stride), u[1], sixteen);
 }
 
+// Four blocks of 9 words of 16 bits, a scale and 8 of nibbles: one vector holds all but the last nibbles, and one
+// permutation picks out what four loads and three insertions would.
+TN_INLINE __m512i nibbles_of_4x18(const uint8_t *w)
+{
+    const __m512i words = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 26, 25, 24, 23, 22, 21, 20, 19, //
+                                           17, 16, 15, 14, 13, 12, 11, 10, 8, 7, 6, 5, 4, 3, 2, 1);
+    __m512i last = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(w + 56)));
+    return _mm512_mask_permutexvar_epi16(last, 0xffffff, words, _mm512_loadu_si512(w));
+}
+
+TN_INLINE void unpack_8x18(const uint8_t *w, __m512i *u)
+{
+    __m512i a = nibbles_of_4x18(w), b = nibbles_of_4x18(w + 72);
+    u[0] = low_nibbles(a);
+    u[1] = high_nibbles(a);
+    u[2] = low_nibbles(b);
+    u[3] = high_nibbles(b);
+}
+
 TN_INLINE void q4_0_unpack(const uint8_t *w, __m512i *u)
 {
-    unpack_nibbles(w + 2, 18, u);
+    unpack_8x18(w, u);
 }
 
 TN_INLINE __m512 q4_0_scales(const uint8_t *w, __m512 *min)
 {
+    const __m512i words = _mm512_set1_epi64(0x001b001200090000); // 27, 18, 9, 0
+    __m512i d = _mm512_permutexvar_epi16(words, _mm512_loadu_si512(w));
+    d = _mm512_mask_permutexvar_epi16(d, 0xf0, words, _mm512_loadu_si512(w + 72));
     TN_UNUSED(min);
-    return load_8_f16(w, 18);
+    return _mm512_zextps256_ps512(_mm256_cvtph_ps(_mm512_castsi512_si128(d)));
+}
+
+TN_INLINE __m512 q4_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    __m512 a = q4_0_scales(v, min), b = q4_0_scales(w, min);
+    return _mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1);
 }
 
 #define TYPE q4_0
@@ -44,6 +72,7 @@ TN_INLINE __m512 q4_0_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
@@ -67,6 +96,7 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 160
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
@@ -92,6 +122,7 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
@@ -117,6 +148,7 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 192
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
@@ -142,17 +174,19 @@ TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 272
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 {
-    unpack_nibbles(w + 2, 18, u);
+    unpack_8x18(w, u);
     const __m512i values = iq4_values();
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
 }
 
 #define iq4_nl_scales q4_0_scales
+#define iq4_nl_scales_2 q4_0_scales_2
 #define TYPE iq4_nl
 #define SUB 32
 #define CHAIN 2
@@ -163,6 +197,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
@@ -196,4 +231,5 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 32
 #define ROWS_X_MAX 6
+#define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

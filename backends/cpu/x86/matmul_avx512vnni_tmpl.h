@@ -12,9 +12,11 @@
 //   GROUP_SIZE   bytes of 256 weights
 //   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
 //   ROWS_X_MAX   see tn_matmul_kernel
-// and two functions for a group of 256 weights:
+//   PAIRS        1: a single row of x goes against two rows of w at a time
+// and functions for a group of 256 weights:
 //   TYPE_unpack(w, u)        u[4]: bytes q + BIAS in that order
 //   TYPE_scales(w, &min)     scale per sub-block in natural order, zeros above; min only with HAS_MIN
+//   TYPE_scales_2(v, w, &min) with PAIRS: the scales of two groups, 8 each; SUB is 32
 //
 // rows: y = sum over vectors of scale * d_x * (dpbusd(init, u, x)) + sum(min * sum_x); init undoes BIAS exactly.
 // pack: 2 x 16 rows, each vector set transposed so that 64 bytes hold 4 consecutive k of 16 rows.
@@ -47,13 +49,82 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
     }
 }
 
+#if PAIRS
+// One group of two rows of w: their scales share vectors, and they share the loads of x. Every sum is made of the
+// same operations in the same order as in rows_group.
+TN_INLINE void NAME(pair_group)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l, int64_t g,
+                                __m512 *acc, __m512 *acc_min)
+{
+    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
+    const uint8_t *init = x + l->init_off + (size_t)g * (TN_MATMUL_GROUP / CHAIN);
+    __m512 min = _mm512_setzero_ps(), scale = NAME(scales_2)(w[0], w[1], &min);
+    __m512 s = _mm512_mul_ps(scale, load_subs_twice(x + l->d_off + subs_at));
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 2; i++) {
+        __m512i u[4];
+        NAME(unpack)(w[i], u);
+        TN_MATMUL_UNROLL
+        for (int c = 0; c < 4 / CHAIN; c++) {
+            const uint8_t *q = x + q_at + c * CHAIN * 64;
+            __m512i dot = BIAS ? _mm512_load_si512(init + c * 64) : _mm512_setzero_si512();
+            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q));
+            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + 64));
+            __m512i lanes = _mm512_add_epi32(LANES(c), _mm512_set1_epi32(8 * i));
+            acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_permutexvar_ps(lanes, s), acc[i]);
+        }
+    }
+    if (HAS_MIN) *acc_min = _mm512_fmadd_ps(min, load_subs_twice(x + l->sum_off + subs_at), *acc_min);
+}
+
+TN_INLINE void NAME(pair)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l, float *y)
+{
+    int64_t n_groups = l->k / TN_MATMUL_GROUP, tail = l->k % TN_MATMUL_GROUP;
+    __m512 acc[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()}, acc_min = _mm512_setzero_ps();
+    for (int64_t g = 0; g < n_groups; g++) {
+        const uint8_t *at[2] = {w[0] + g * GROUP_SIZE, w[1] + g * GROUP_SIZE};
+        TN_MATMUL_PREFETCH(w[0] + 2 * g * GROUP_SIZE, 2 * GROUP_SIZE); // the rows are neighbours: one stream
+        NAME(pair_group)(at, x, l, g, acc, &acc_min);
+    }
+    if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
+        uint8_t padded[2][GROUP_SIZE] = {{0}};
+        const uint8_t *const at[2] = {padded[0], padded[1]};
+        for (int i = 0; i < 2; i++)
+            memcpy(padded[i], w[i] + n_groups * GROUP_SIZE,
+                   (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+        NAME(pair_group)(at, x, l, n_groups, acc, &acc_min);
+    }
+    if (HAS_MIN) {
+        acc[0] = _mm512_add_ps(acc[0], _mm512_zextps256_ps512(_mm512_castps512_ps256(acc_min)));
+        acc[1] = _mm512_add_ps(acc[1], _mm512_zextps256_ps512(_mm512_extractf32x8_ps(acc_min, 1)));
+    }
+    y[0] = _mm512_reduce_add_ps(acc[0]);
+    y[1] = _mm512_reduce_add_ps(acc[1]);
+}
+#endif
+
+// Rows in pairs; how many are done.
+TN_INLINE int64_t NAME(pairs)(const tn_matmul_rows_args *a)
+{
+    int64_t r = 0;
+#if PAIRS
+    const tn_matmul_layout l = *a->layout;
+    for (; r + 2 <= a->n_rows; r += 2) {
+        const uint8_t *const w[2] = {a->w + r * a->w_stride, a->w + (r + 1) * a->w_stride};
+        NAME(pair)(w, a->x[0], &l, a->y + r);
+    }
+#else
+    TN_UNUSED(a);
+#endif
+    return r;
+}
+
 TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 {
     const uint8_t *x[TN_MATMUL_ROWS_X];
     const tn_matmul_layout l = *a->layout;
     for (int t = 0; t < n_x; t++) x[t] = a->x[t];
     int64_t n_groups = l.k / TN_MATMUL_GROUP, tail = l.k % TN_MATMUL_GROUP;
-    for (int64_t r = 0; r < a->n_rows; r++) {
+    for (int64_t r = n_x == 1 ? NAME(pairs)(a) : 0; r < a->n_rows; r++) {
         const uint8_t *w = a->w + r * a->w_stride;
         __m512 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
         TN_MATMUL_UNROLL
@@ -155,6 +226,7 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
 #undef GROUP_SIZE
 #undef BLOCK_ELEMS
 #undef ROWS_X_MAX
+#undef PAIRS
 #undef NAME
 #undef CAT
 #undef CAT2

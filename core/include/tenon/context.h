@@ -44,6 +44,7 @@ enum {
     TN_EVENT_DEVICE_FALLBACK = 1, // an op runs on another device than asked
     TN_EVENT_MODEL_WARNING,       // the file has something odd that was worked around
     TN_EVENT_CONTEXT_TRUNCATED,   // context reduced to fit
+    TN_EVENT_LAYERS_ON_HOST,      // not all layers fit on the device: the first ones run on the CPU
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 
@@ -60,6 +61,8 @@ typedef struct tn_context_config {
     const char *isa;         // highest CPU level: "reference", "generic", "avx2", "avx512", "avx512vnni",
                              // NULL (default) = the best this machine has
     size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
+    const char *cache_dir;   // existing directory for what was measured on this machine; copied. NULL (default): none is used
+    int32_t tune;            // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);

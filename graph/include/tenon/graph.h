@@ -72,6 +72,7 @@ TN_API tn_tensor *tn_op_scale(tn_graph *g, tn_tensor *x, float factor);
 TN_API tn_tensor *tn_op_reduce(tn_graph *g, tn_tensor *x, int32_t kind);
 TN_API tn_tensor *tn_op_softmax(tn_graph *g, tn_tensor *x, tn_tensor *mask_or_null, float scale);
 TN_API tn_tensor *tn_op_argmax(tn_graph *g, tn_tensor *x);
+TN_API tn_tensor *tn_op_argmax_logprob(tn_graph *g, tn_tensor *x, tn_tensor **logprob);
 TN_API tn_tensor *tn_op_top_k(tn_graph *g, tn_tensor *x, tn_tensor *bias_or_null, const tn_top_k_params *p);
 TN_API tn_tensor *tn_op_get_rows(tn_graph *g, tn_tensor *table, tn_tensor *ids, float scale);
 TN_API tn_tensor *tn_op_rms_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, float eps);
@@ -98,16 +99,25 @@ TN_API tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights);
 
 // --- plans -----------------------------------------------------------------------------------------
 
+// What happens to ops that the wanted device has no kernel for.
+enum {
+    TN_FALLBACK_EVENT, // they run elsewhere; TN_EVENT_DEVICE_FALLBACK for each kind of them
+    TN_FALLBACK_ERROR, // TN_ERR_UNSUPPORTED; the message lists all of them
+    TN_FALLBACK_QUIET, // they run elsewhere
+};
+
 typedef struct tn_plan_config {
     size_t struct_size;
-    tn_device *const *devices; // in order of preference; NULL (default): the CPU
+    tn_device *const *devices; // in order of preference, at most 31; NULL (default): the CPU
     int32_t n_devices;
-    int32_t fusion; // default 1; 0 keeps every op as recorded
+    int32_t fusion;   // default 1; 0 keeps every op as recorded
+    int32_t fallback; // TN_FALLBACK_*; default TN_FALLBACK_EVENT. A strict context makes every fallback an error
 } tn_plan_config;
 TN_API void tn_plan_config_default(tn_plan_config *cfg);
 
 // Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
-// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: an op that no device takes; TN_ERR_MEMORY.
+// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device takes, or fallbacks that must not be;
+// TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out);
 TN_API tn_plan *tn_plan_ref(tn_plan *plan);
 TN_API void tn_plan_unref(tn_plan **plan);

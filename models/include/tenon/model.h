@@ -23,19 +23,26 @@ typedef int32_t (*tn_progress_fn)(void *user, uint64_t bytes_done, uint64_t byte
 
 typedef struct tn_model_config {
     size_t struct_size;
-    tn_device *device;        // where the weights go; NULL (default): the first real device
+    tn_device *device;        // where the model runs; NULL (default): the first real device
     const char *pre;          // overrides the pre-tokenizer named in the file; NULL (default): as the file says
     int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
     int32_t tokenizer_only;   // non-zero: any architecture, also files without tensors; only text.h works
     int32_t check_tensors;    // non-zero: read and check every value first; default 0
     tn_progress_fn progress;  // default NULL
     void *progress_user;
+    // On devices with memory of their own, the last `device_layers` layers and the head run there, the layers before them
+    // and the embedding on the CPU. -1 (default): as many as fit, TN_EVENT_LAYERS_ON_HOST if not all do; more than there are: all.
+    int32_t device_layers;
+    int32_t no_fallback;      // non-zero: sessions fail if the device has no kernel for an op of its layers; default 0: on the CPU
+    uint64_t reserve_size;    // bytes that a fit leaves for sessions; 0 (default): what `session` will take
+    const struct tn_session_config *session; // the session that a fit leaves room for; NULL: a default one
 } tn_model_config;
 TN_API void tn_model_config_default(tn_model_config *cfg);
 
 // Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
-// contradict each other), TN_ERR_ARG (cfg->pre is not known), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED.
+// contradict each other), TN_ERR_ARG (cfg->pre is not known), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED,
+// TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU to help).
 TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg, tn_model **out);
 TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
@@ -43,7 +50,7 @@ TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
 typedef struct tn_model_info {
     const char *arch;         // "llama"; strings are valid as long as the model
     const char *name;         // general.name, "" if absent
-    const char *device;       // name of the device that holds the weights
+    const char *device;       // name of the device of the last layers
     int32_t n_layers, n_embd, n_vocab, n_ctx_train, n_heads, n_kv_heads, head_dim, n_ff;
     int32_t n_experts, n_experts_used; // 0: dense
     int32_t has_tokenizer;
@@ -54,6 +61,9 @@ typedef struct tn_model_info {
     uint64_t active_weight_size; // bytes that one decoded token reads
     uint64_t file_size;
     uint64_t owned_size;      // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
+    int32_t device_layers;    // layers on `device`
+    const char *host_device;  // name of the device of the layers before them
+    uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
 } tn_model_info;
 TN_API void tn_model_info_get(const tn_model *model, tn_model_info *info);
 

@@ -40,9 +40,17 @@ typedef struct tn_session_config {
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
+// Bytes on one device. `weights` in host memory are pages of the mapped file; `total` is the sum of all.
+typedef struct tn_device_memory {
+    const char *device; // its name, valid as long as the context
+    uint64_t weights, cache, arena, scratch, other, total;
+} tn_device_memory;
+
 // Bytes that a session will take: cache, activations, kernel scratch, inputs, host copies.
 typedef struct tn_session_memory {
-    uint64_t cache, arena, scratch, other, total;
+    uint64_t cache, arena, scratch, other, total; // on all devices, without the weights
+    int32_t n_devices;                            // 1 or 2
+    tn_device_memory devices[2];                  // the same by device, the host last
 } tn_session_memory;
 // Plans without allocating the cache; works on metadata-only models. cfg may be NULL.
 TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out);
@@ -71,6 +79,10 @@ TN_API TN_MUST_USE tn_status tn_session_feed(tn_session *session, int32_t seq, c
 // Logits of output row i of the last eval, in the order of the feeds: n_vocab floats, valid until the
 // next call. NULL if there is no such row.
 TN_API const float *tn_session_logits(tn_session *session, int32_t i);
+// The most probable token of output row i, the first one if several, and the natural logarithm of its probability
+// (logprob may be NULL). On devices with memory of their own it is chosen there, and logits do not travel.
+// TN_ERR_STATE: there is no such row; TN_ERR_INTERNAL: the logits are not finite.
+TN_API TN_MUST_USE tn_status tn_session_best(tn_session *session, int32_t i, int32_t *token, float *logprob);
 TN_API int32_t tn_session_n_outputs(const tn_session *session);
 // Tokens in a sequence.
 TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);

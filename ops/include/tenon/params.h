@@ -126,21 +126,28 @@ typedef struct tn_moe_weights_params {
     float scale;       // of the weights; 0 means 1
 } tn_moe_weights_params;
 
-// Fused: act(x w^T + bias) + residual
+// Fused: act(norm(x) w^T + bias) + residual; sources x, w, then those of bias, residual and norm weight that exist
 typedef struct tn_linear_params {
     int32_t act;          // TN_UNARY_* or TN_UNARY_NONE
-    int32_t has_bias;     // source 2 is the bias
-    int32_t has_residual; // the last source is the residual
+    int32_t has_bias;
+    int32_t has_residual;
+    int32_t has_norm; // x goes through rms_norm first
+    float eps;        // of the norm
 } tn_linear_params;
 
-// Fused: up to three products of the same x; sources x, w0, w1 [, w2], then the biases that exist
+// Fused: up to three products of the same x; sources x, w0, w1 [, w2], then the biases that exist, then the norm weight
 typedef struct tn_matmul_multi_params {
     int32_t n_weights;   // 2 or 3
     int32_t has_bias[3]; // biases follow the weights in this order
+    int32_t has_norm;    // x goes through rms_norm first
+    float eps;
 } tn_matmul_multi_params;
 
+// Fused: sources x, gate, up, then the norm weight if there is one
 typedef struct tn_matmul_glu_params {
     tn_glu_params glu;
+    int32_t has_norm; // x goes through rms_norm first
+    float eps;
 } tn_matmul_glu_params;
 
 typedef struct tn_matmul_id_glu_params {
@@ -150,6 +157,13 @@ typedef struct tn_matmul_id_glu_params {
 typedef struct tn_add_rms_norm_params {
     float eps;
 } tn_add_rms_norm_params;
+
+// Fused: q and k of an attention through their norms and rope, k and v into the cache.
+typedef struct tn_rope_cache_params {
+    int32_t has_norm[2]; // of q, of k: rms_norm per head first
+    float eps;
+    tn_rope_params rope;
+} tn_rope_cache_params;
 
 // Fused: rms_norm per head, then rope
 typedef struct tn_norm_rope_params {

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of the matrix products that read weights as they are (kernels/matmul_any.cu, kernels/matvec*.cu): all six ops.
+#ifndef TN_CUDA_ARGS_MATVEC_H
+#define TN_CUDA_ARGS_MATVEC_H
+
+#include "backends/cuda/args.h"
+
+#include <tenon/params.h>
+
+enum { TN_MATVEC_MAX_WEIGHTS = 3 };
+
+// --- any size: matmul_any ----------------------------------------------------------------------------
+
+// One weight [n, k], or [experts, n, k], and what its products become. Gate and up: both have the same y.
+typedef struct tn_cuda_matmul_weight {
+    tn_cuda_weight w;
+    tn_cuda_view y;
+    const float *bias; // NULL: none
+    int32_t type;      // TN_TYPE_*
+    int32_t n;
+} tn_cuda_matmul_weight;
+
+typedef struct tn_cuda_matmul_args {
+    tn_cuda_view x; // rows over the outer dimensions in order
+    tn_cuda_matmul_weight part[TN_MATVEC_MAX_WEIGHTS];
+    tn_cuda_view residual; // data NULL: none
+    tn_cuda_view ids;      // I32 [tokens, used]; data NULL: no experts
+    const float *norm;     // NULL: none; else x goes through rms_norm with this weight first
+    tn_glu_params glu;
+    float eps;
+    int32_t act; // TN_UNARY_*
+    int32_t n_parts;
+    int32_t is_glu; // two parts: gate and up
+    int32_t k;
+    int32_t n_rows;    // rows of the results: of x, or tokens x used
+    int32_t n_experts;
+    int32_t x_used;    // experts: rows of x per token, 1 or used
+} tn_cuda_matmul_args;
+
+// --- few rows: matvec --------------------------------------------------------------------------------
+
+enum {
+    TN_MATVEC_MAX_COLUMNS = 8, // rows of x that share one reading of the weights
+    TN_MATVEC_MAX_SLOTS = 16,  // of the ring of a warp
+};
+
+// Elements of a row that a lane handles at a time: those of 16 bytes, in types that have a loop of their own.
+#define TN_MATVEC_UNIT_ELEMS(t)                                                                                                      \
+    ((t) == TN_TYPE_F32 ? 4                                                                                                          \
+     : (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? 8                                                                                 \
+     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 || (t) == TN_TYPE_IQ4_NL ||           \
+             (t) == TN_TYPE_IQ4_XS || (t) == TN_TYPE_MXFP4 || (t) == TN_TYPE_Q4_K || (t) == TN_TYPE_Q5_K || (t) == TN_TYPE_Q6_K      \
+         ? 32                                                                                                                        \
+         : 16)
+// Units of a slice that a lane keeps activations for in registers.
+#define TN_MATVEC_LANE_UNITS(t, columns)                                                                                             \
+    (TN_MATVEC_UNIT_ELEMS(t) == 32 ? ((columns) == 1 ? 4 : (columns) == 2 ? 2 : 1)                                                   \
+     : TN_MATVEC_UNIT_ELEMS(t) == 16 ? ((columns) == 1 ? 8 : (columns) == 2 ? 4 : 2)                                                 \
+                                     : ((columns) == 1 ? 8 : (columns) == 2 ? 4 : (columns) == 4 ? 2 : 1))
+#define TN_MATVEC_WARPS(columns) ((columns) > 2 ? 16 : 8)
+
+typedef struct tn_cuda_matvec_part {
+    const char *plane[TN_CUDA_MAX_PLANES];
+    int64_t row_size[TN_CUDA_MAX_PLANES];
+    const float *bias; // NULL: none
+    float *y;
+    int64_t y_stride;      // floats, from one row of the result to the next
+    int32_t n;             // rows of the weight, per expert
+    int32_t first;         // in the sequence of all rows of all parts; gate and up: 0
+    int32_t type;
+    int32_t n_planes;
+    int32_t unit[TN_CUDA_MAX_PLANES];    // bytes of a block
+    int32_t slot_at[TN_CUDA_MAX_PLANES]; // where the plane's piece of a row begins in a slot
+} tn_cuda_matvec_part;
+
+typedef struct tn_cuda_matvec_args {
+    tn_cuda_matvec_part part[TN_MATVEC_MAX_WEIGHTS];
+    const float *x;
+    int64_t x_stride;      // floats, from one row of x (or token) to the next
+    int64_t x_used_stride; // experts: from one slot of a token to the next, 0 if they share the row
+    const float *residual; // NULL: none
+    int64_t residual_stride;
+    const float *norm;     // NULL: none
+    const int32_t *ids;    // NULL: no experts
+    int64_t ids_stride[2]; // ints: tokens, slots
+    tn_glu_params glu;
+    float eps;
+    int32_t act, n_parts, is_glu, k, n_columns, n_experts, n_used;
+    int32_t n_virtual; // rows of all parts, which blocks share; of gate, if is_glu
+    // Rows are cut into slices along k, one for each of `n_slices` warps; the others take other rows.
+    int32_t n_slices, slice_shift, group_shift; // 2^slice_shift; 2^group_shift warps take different rows
+    int32_t slice_blocks, n_blocks, block_elems;
+    int32_t stage_rows;       // rows in a slot of a ring
+    int32_t n_slots, slot_size;
+    int32_t sums_at, x_at, rings_at; // in shared memory
+    int32_t x_columns; // rows of x that are rounded at a time
+} tn_cuda_matvec_args;
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of kernels/softmax.cu, kernels/select.cu and kernels/moe.cu.
+#ifndef TN_CUDA_ARGS_SELECT_H
+#define TN_CUDA_ARGS_SELECT_H
+
+#include "backends/cuda/args.h"
+
+enum {
+    TN_CUDA_SOFTMAX_RUNS = 4, // of four floats
+    TN_CUDA_TOP_K_WARPS = 4,
+    TN_CUDA_TOP_K_THREADS = 1024,
+    TN_CUDA_MAX_GROUPS = 256,
+    TN_CUDA_MOE_WARPS = 4,
+    TN_CUDA_MOE_THREADS = 256,
+};
+
+typedef struct tn_cuda_softmax_args {
+    tn_cuda_view x, mask, y; // mask without data: none
+    float scale;
+    int32_t kind; // TN_REDUCE_*
+    int32_t aligned;
+} tn_cuda_softmax_args;
+
+typedef struct tn_cuda_top_k_args {
+    tn_cuda_view x, y;
+    const float *bias; // [n] or NULL
+    uint32_t n_rows;
+    int32_t k, n_groups, n_groups_used;
+} tn_cuda_top_k_args;
+
+typedef struct tn_cuda_moe_args {
+    tn_cuda_view x, ids, w, y; // moe_weights: x [T, E], ids [T, U]; moe_sum: x [T, U, n], w [T, U]
+    uint32_t n_tokens, n_chunks;
+    int32_t gating, normalise, aligned;
+    float scale;
+} tn_cuda_moe_args;
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host files of the attention kernels share.
+#ifndef TN_CUDA_ATTENTION_H
+#define TN_CUDA_ATTENTION_H
+
+#include "backends/cuda/args_attention.h"
+#include "backends/cuda/kernel.h"
+#include "ops/ops.h"
+
+// Queries per sequence, on average, up to which the decode kernel is the better one. It takes any number, but reads the
+// cache again for every 8 or 16 rows.
+enum { TN_CUDA_ATTENTION_FEW = 8 };
+
+// Types and layouts that all attention kernels need.
+bool tn_cuda_attention_common(const tn_step *step);
+// Arguments from a step; splits and scratch stay 0.
+tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
+// Row tiles of all sequences at most (kernels/attention_rows.cuh).
+static inline int64_t tn_cuda_attention_tiles(const tn_step *step, int32_t rows)
+{
+    int64_t group = step->src[0].ne[2] / step->src[1].ne[1];
+    return step->src[0].ne[1] * group / rows + step->src[4].ne[3];
+}
+
+#endif

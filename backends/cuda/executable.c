@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
+// by one with events between them.
+#include "backends/cuda/kernel.h"
+#include "backends/cuda/tune.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+// --- kernels ---------------------------------------------------------------------------------------
+
+static const tn_cuda_kernel kernel_rows[] = {
+#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags) {TN_OP_##op, #name, accepts, scratch, launch, flags},
+#include "backends/cuda/kernels.def"
+    {-1, NULL, NULL, NULL, NULL, 0},
+};
+
+const tn_cuda_kernel *tn_cuda_kernels(int32_t *count)
+{
+    *count = (int32_t)TN_COUNT(kernel_rows) - 1;
+    return kernel_rows;
+}
+
+static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
+{
+    for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++)
+        if (kernel_rows[i].op == step->op && kernel_rows[i].accepts(cuda, step)) return &kernel_rows[i];
+    return NULL;
+}
+
+const tn_cuda_kernel *tn_cuda_find_kernel(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_cuda_kernel *tuned = tn_cuda_tuned(cuda, step);
+    return tuned ? tuned : default_kernel(cuda, step);
+}
+
+bool tn_cuda_accepts(const tn_device *device, const tn_step *step)
+{
+    return tn_cuda_find_kernel(tn_cuda_of(device), step) != NULL;
+}
+
+const char *tn_cuda_kernel_name(const tn_device *device, const tn_step *step)
+{
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
+    return k ? k->name : "none";
+}
+
+size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
+{
+    size_t size = 0;
+    bool tunes = tn_context_tunes(device->ctx); // then every candidate has to have room
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *step = &program->steps[i];
+        const tn_cuda_kernel *chosen = tn_cuda_find_kernel(tn_cuda_of(device), step);
+        for (size_t r = 0; r + 1 < TN_COUNT(kernel_rows); r++) {
+            const tn_cuda_kernel *k = &kernel_rows[r];
+            bool counts = k == chosen || (tunes && k->op == step->op && k->accepts(tn_cuda_of(device), step));
+            if (!counts || !k->scratch) continue;
+            size_t need = k->scratch(tn_cuda_of(device), step);
+            size = TN_MAX(size, need);
+        }
+    }
+    return size;
+}
+
+// What was tuned since the scratch was made may need more of it: then the default runs.
+static const tn_cuda_kernel *choose_kernel(const tn_cuda *c, const tn_step *step, size_t scratch_size)
+{
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(c, step);
+    bool fits = !k || !k->scratch || k->scratch(c, step) <= scratch_size;
+    return fits ? k : default_kernel(c, step);
+}
+
+tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid, const void *args)
+{
+    tn_cuda *c = l->cuda;
+    if (grid->x == 0 || grid->y == 0 || grid->z == 0) return TN_OK;
+    CUfunction f;
+    tn_status status = tn_cuda_function(c, module, entry, &f);
+    // Above 48 KiB a kernel has to be told once; telling it again costs nothing that matters.
+    if (status == TN_OK && grid->shared > 48 * 1024)
+        status = tn_cuda_check(c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared), entry);
+    if (status != TN_OK) return status;
+    CUlaunchAttribute attributes[2];
+    CUlaunchConfig config = {
+        .gridDimX = grid->x, .gridDimY = grid->y, .gridDimZ = grid->z, .blockDimX = grid->threads, .blockDimY = 1, .blockDimZ = 1,
+        .sharedMemBytes = grid->shared, .hStream = c->stream, .attrs = attributes,
+    };
+    // Kernels wait for their predecessor themselves (kernels/common.cuh), from compute capability 9.0 on.
+    if (c->compute >= 90 && !grid->alone) {
+        attributes[config.numAttrs++] = (CUlaunchAttribute){
+            .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    }
+    if (grid->cluster > 1) {
+        attributes[config.numAttrs++] = (CUlaunchAttribute){
+            .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid->cluster, 1, 1}};
+    }
+    void *params[] = {(void *)(uintptr_t)args};
+    return tn_cuda_check(c, c->driver.launch(&config, f, params, NULL), entry);
+}
+
+// --- executables -----------------------------------------------------------------------------------
+
+typedef struct cuda_step {
+    tn_step step;
+    const tn_cuda_kernel *kernel;
+} cuda_step;
+
+struct tn_executable {
+    int32_t n_steps;
+    cuda_step *steps;
+    char *scratch;
+    tn_cuda_copy_args uploads, downloads; // before the first step, after the last
+    CUgraph graph;
+    CUgraphExec exec;
+    CUevent *events; // n_steps + 1, made when times are first wanted
+    bool timed;      // the last submission was
+    uint64_t *step_ns;
+};
+
+void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
+{
+    if (!e) return;
+    tn_cuda *c = tn_cuda_of(device);
+    c->driver.ctx_set(c->context);
+    c->driver.stream_synchronize(c->stream);
+    for (int32_t i = 0; e->events && i <= e->n_steps; i++)
+        if (e->events[i]) c->driver.event_destroy(e->events[i]);
+    if (e->exec) c->driver.graph_exec_destroy(e->exec);
+    if (e->graph) c->driver.graph_destroy(e->graph);
+    tn_free(device->ctx, e->events);
+    tn_free(device->ctx, e->steps);
+    tn_free(device->ctx, e);
+}
+
+// A quantised operand is a whole weight in planes: parts of it, or raw blocks, would be read wrongly.
+static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
+{
+    tn_cuda_pack_args layout;
+    if (!v->buffer || !tn_cuda_layout_get(v->dtype, &layout)) return TN_OK;
+    size_t size = tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
+    if (v->buffer->weight_size == size && v->buffer->weight_offset == v->offset) return TN_OK;
+    return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
+                   step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op), c->device->name);
+}
+
+static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
+{
+    tn_cuda_launch l = {.cuda = c, .step = &e->steps[i].step, .scratch = e->scratch};
+    tn_status status = e->steps[i].kernel->launch(&l);
+    return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->steps[i].kernel->name);
+}
+
+static tn_status set_copies(tn_cuda *c, tn_cuda_copy_args *a, int32_t n, const tn_host_copy *copies, bool up)
+{
+    if (n > TN_CUDA_COPIES) return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %d copies of a run", c->device->name, n);
+    a->n = n;
+    for (int32_t i = 0; i < n; i++) {
+        a->copy[i].to = up ? copies[i].device : copies[i].host;
+        a->copy[i].from = up ? copies[i].host : copies[i].device;
+        a->copy[i].n = (int64_t)(copies[i].size / 4);
+    }
+    return TN_OK;
+}
+
+static tn_status launch_copies(tn_cuda *c, const tn_cuda_copy_args *a)
+{
+    enum { COPY_THREADS = 256, COPY_BLOCKS = 16 };
+    int64_t most = 0;
+    for (int32_t i = 0; i < a->n; i++) most = TN_MAX(most, a->copy[i].n);
+    tn_cuda_launch l = {.cuda = c};
+    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(tn_div_up(most, COPY_THREADS), COPY_BLOCKS), .y = 1, .z = 1, .threads = COPY_THREADS};
+    return tn_cuda_run(&l, TN_CUDA_MODULE_copy_list, "tn_copy_list", &grid, a);
+}
+
+// Relaxed, because launches load modules at first use, which is safe here: nothing of it touches the stream.
+static tn_status capture(tn_cuda *c, tn_executable *e)
+{
+    tn_status status = tn_cuda_check(c, c->driver.capture_begin(c->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing");
+    if (status != TN_OK) return status;
+    status = launch_copies(c, &e->uploads);
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) status = launch_step(c, e, i);
+    if (status == TN_OK) status = launch_copies(c, &e->downloads);
+    CUresult ended = c->driver.capture_end(c->stream, &e->graph);
+    if (status == TN_OK) status = tn_cuda_check(c, ended, "capturing");
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.graph_instantiate(&e->exec, e->graph, 0), "making the graph");
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.graph_upload(e->exec, c->stream), "making the graph");
+    return status;
+}
+
+tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch, tn_executable **out)
+{
+    tn_context *ctx = device->ctx;
+    tn_cuda *c = tn_cuda_of(device);
+    tn_status status = tn_cuda_enter(c);
+    if (status != TN_OK) return status;
+    tn_executable *e = tn_calloc(ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->n_steps = program->n_steps;
+    e->scratch = scratch ? scratch->data : NULL;
+    e->steps = tn_calloc(ctx, (size_t)program->n_steps + 1, sizeof *e->steps);
+    if (!e->steps) status = TN_ERR_MEMORY;
+    if (status == TN_OK) status = set_copies(c, &e->uploads, program->n_uploads, program->uploads, true);
+    if (status == TN_OK) status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);
+    if (status == TN_OK && tn_context_tunes(ctx)) status = tn_cuda_tune(c, program, scratch);
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
+        const tn_step *step = &program->steps[i];
+        e->steps[i] = (cuda_step){*step, choose_kernel(c, step, scratch ? scratch->size : 0)};
+        if (!e->steps[i].kernel) status = tn_fail(ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", device->name, tn_op_name(step->op));
+        for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++) status = check_weight(c, step, &step->src[k]);
+    }
+    if (status == TN_OK) status = capture(c, e);
+    if (status != TN_OK) tn_cuda_executable_destroy(device, e);
+    else *out = e;
+    return status;
+}
+
+static tn_status submit_timed(tn_cuda *c, tn_executable *e)
+{
+    if (!e->events) {
+        e->events = tn_calloc(c->device->ctx, (size_t)e->n_steps + 1, sizeof *e->events);
+        if (!e->events) return TN_ERR_MEMORY;
+    }
+    tn_status status = launch_copies(c, &e->uploads);
+    for (int32_t i = 0; i <= e->n_steps && status == TN_OK; i++) {
+        if (!e->events[i]) status = tn_cuda_check(c, c->driver.event_create(&e->events[i], CU_EVENT_DEFAULT), "making an event");
+        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(e->events[i], c->stream), "recording an event");
+        if (status == TN_OK && i < e->n_steps) status = launch_step(c, e, i);
+    }
+    return status == TN_OK ? launch_copies(c, &e->downloads) : status;
+}
+
+tn_status tn_cuda_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    // Relaxed: the flag carries no data. A graph is short: once launched it runs to its end.
+    if (options && options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed) != 0)
+        return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    tn_status status = tn_cuda_enter(c);
+    if (status != TN_OK) return status;
+    e->step_ns = options ? options->step_ns : NULL;
+    e->timed = e->step_ns != NULL;
+    if (e->timed) return submit_timed(c, e);
+    return tn_cuda_check(c, c->driver.graph_launch(e->exec, c->stream), "launching");
+}
+
+tn_status tn_cuda_wait(tn_device *device, tn_executable *e)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    tn_status status = tn_cuda_enter(c);
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "running");
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK && e->timed; i++) {
+        float ms = 0.0f;
+        status = tn_cuda_check(c, c->driver.event_elapsed(&ms, e->events[i], e->events[i + 1]), "reading a time");
+        e->step_ns[i] += (uint64_t)((double)ms * 1e6);
+    }
+    e->timed = false;
+    return status;
+}

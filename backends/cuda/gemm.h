@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products on tensor cores: what gemm*.c share.
+#ifndef TN_CUDA_GEMM_H
+#define TN_CUDA_GEMM_H
+
+#include "backends/cuda/args_few.h"
+#include "backends/cuda/args_gemm.h"
+#include "backends/cuda/kernel.h"
+
+// Where the optional operands of a product are; NULL: absent.
+typedef struct tn_cuda_gemm_operands {
+    const tn_view *bias[TN_GEMM_MAX_SEGS], *residual, *norm;
+    float eps;
+    int32_t act;
+} tn_cuda_gemm_operands;
+
+tn_cuda_gemm_operands tn_cuda_gemm_find(const tn_step *step);
+int32_t tn_cuda_gemm_n_weights(const tn_step *step);
+bool tn_cuda_gemm_all_weights(const tn_step *step, tn_dtype type);
+bool tn_cuda_gemm_type_known(tn_dtype type);
+bool tn_cuda_gemm_act_known(int32_t act);
+// The weight itself can be multiplied in this mode.
+bool tn_cuda_gemm_direct(int32_t mode, const tn_view *w);
+// Products that tensor cores take at all.
+bool tn_cuda_gemm_takes(const tn_cuda *cuda, const tn_step *step);
+// Bytes from one row to the next where that is one number, else 0.
+int64_t tn_cuda_row_stride(const tn_view *v);
+// x of the step, normed if it has a norm, to 16-bit rows: `a` says where and how.
+TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
+// Rows of a weight, of each group, to 16-bit rows: `a` says which and where.
+TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups);
+// Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and maps are chosen here (gemm_tiles.c).
+TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, bool bf16, bool glu);
+
+// --- 9 to 64 rows (few.c) ----------------------------------------------------------------------------
+
+// Types that kernels/few.cuh expands to f16.
+bool tn_cuda_few_f16_type(tn_dtype type);
+TN_MUST_USE tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles);
+
+#endif

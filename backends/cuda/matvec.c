@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products with up to 8 rows of x (kernels/matvec.cuh): which steps, and how rows, slices and rings are laid out.
+#include "backends/cuda/matvec.h"
+
+#include "core/compiler.h"
+
+#include <string.h>
+
+enum {
+    ALIGN = 16,
+    // Of a block: two blocks and what the driver takes of each fit into the 228 KiB of a multiprocessor.
+    SHARED_SIZE = 112 * 1024,
+    STATIC_SIZE = 1536, // declared in the kernels
+    SUMS_SIZE = 12 * 1024,
+    STAGE_SIZE = 2048, // bytes that a copy should have
+    MIN_SLOTS = 4,
+    MAX_PAIRS = 256,
+};
+
+// Types of which the kernels round the activations.
+static bool rounds(tn_dtype t)
+{
+    return tn_dtype_block_elems(t) > 1 && t != TN_TYPE_Q8_1 && t != TN_TYPE_Q8_K;
+}
+
+static bool plain(tn_dtype t)
+{
+    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16;
+}
+
+static const struct {
+    tn_dtype dtype;
+    int32_t module[2];    // one column, more
+    const char *entry[4]; // 1, 2, 4, 8 columns
+} entries[] = {
+#define OFTEN(type)                                               \
+    {TN_TYPE_##type,                                              \
+     {TN_CUDA_MODULE_matvec_main, TN_CUDA_MODULE_matvec_more},    \
+     {"tn_matvec_" #type "_1", "tn_matvec_" #type "_2", "tn_matvec_" #type "_4", "tn_matvec_" #type "_8"}}
+#define SELDOM(type, module) \
+    {TN_TYPE_##type, {TN_CUDA_MODULE_##module, TN_CUDA_MODULE_##module}, {"tn_matvec_" #type "_1", NULL, "tn_matvec_" #type "_4", NULL}}
+    OFTEN(F16), OFTEN(BF16), OFTEN(Q4_0), OFTEN(Q8_0), OFTEN(Q4_K), OFTEN(Q6_K),
+    SELDOM(F32, matvec_blocks), SELDOM(Q4_1, matvec_blocks), SELDOM(Q5_0, matvec_blocks), SELDOM(Q5_1, matvec_blocks),
+    SELDOM(Q5_K, matvec_blocks), SELDOM(Q2_K, matvec_blocks), SELDOM(Q3_K, matvec_blocks), SELDOM(IQ4_NL, matvec_blocks),
+    SELDOM(IQ4_XS, matvec_blocks), SELDOM(MXFP4, matvec_blocks), SELDOM(NVFP4, matvec_blocks),
+    SELDOM(IQ2_XXS, matvec_few), SELDOM(IQ2_XS, matvec_few), SELDOM(IQ2_S, matvec_few), SELDOM(IQ3_XXS, matvec_few),
+    SELDOM(IQ3_S, matvec_few), SELDOM(IQ1_S, matvec_few), SELDOM(IQ1_M, matvec_few), 
+    SELDOM(TQ2_0, matvec_few), SELDOM(Q1_0, matvec_few), SELDOM(Q2_0, matvec_few),
+};
+
+static int32_t entry_of(tn_dtype t)
+{
+    for (int32_t i = 0; i < (int32_t)TN_COUNT(entries); i++)
+        if (entries[i].dtype == t) return i;
+    return -1;
+}
+
+// --- the plan -----------------------------------------------------------------------------------------
+
+static int32_t align_up(int64_t n)
+{
+    return (int32_t)((n + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+// Layout of a slot for `rows` rows of a slice of `blocks` blocks; returns its size.
+static int32_t slot_layout(tn_cuda_matvec_args *a, const tn_cuda_pack_args *layout, int32_t rows, int32_t blocks)
+{
+    int64_t at = 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES && layout->unit[p] > 0; p++) {
+        for (int32_t i = 0; i < a->n_parts; i++) {
+            a->part[i].slot_at[p] = (int32_t)at;
+            a->part[i].unit[p] = layout->unit[p];
+            a->part[i].n_planes = p + 1;
+        }
+        // Whole blocks of 16 bytes on both sides.
+        bool aligned = layout->unit[p] % ALIGN == 0 || plain(a->part[0].type);
+        at += align_up((int64_t)rows * blocks * layout->unit[p]) + (aligned ? 0 : ALIGN);
+    }
+    return (int32_t)TN_MIN(at, INT32_MAX / 2);
+}
+
+// Slices, slots and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much.
+static bool plan(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
+{
+    tn_cuda_pack_args layout;
+    tn_cuda_layout_get(type, &layout);
+    int32_t unit_elems = TN_MATVEC_UNIT_ELEMS(type), lane_units = TN_MATVEC_LANE_UNITS(type, columns), warps = TN_MATVEC_WARPS(columns);
+    a->block_elems = (int32_t)tn_dtype_block_elems(type);
+    if (a->block_elems == 1) {
+        a->block_elems = unit_elems;
+        layout.unit[0] = ALIGN;
+    }
+    a->n_blocks = a->k / a->block_elems;
+    int32_t shared = TN_MIN(SHARED_SIZE, cuda->max_shared) - STATIC_SIZE, x_size = plain(type) ? 0 : align_up(a->k + a->k / 4);
+    a->x_columns = columns;
+    while (a->x_columns > 1 && a->x_columns * x_size > shared / 3) a->x_columns /= 2;
+    a->sums_at = warps * TN_MATVEC_MAX_SLOTS * 8;
+    a->x_at = a->sums_at + SUMS_SIZE;
+    a->rings_at = align_up(a->x_at + a->x_columns * x_size);
+    int32_t ring = (shared - a->rings_at) / warps;
+    for (a->n_slices = 1; a->n_slices <= warps; a->n_slices *= 2) {
+        a->slice_blocks = (int32_t)tn_div_up(a->n_blocks, a->n_slices);
+        int64_t units = (int64_t)a->slice_blocks * a->block_elems / unit_elems;
+        a->slot_size = slot_layout(a, &layout, 1, a->slice_blocks);
+        // No slice may be empty.
+        bool ok = units <= lane_units * 32 && (a->n_slices - 1) * a->slice_blocks < a->n_blocks;
+        bool last = a->n_slices == warps || (a->n_slices * 2 - 1) * (int32_t)tn_div_up(a->n_blocks, a->n_slices * 2) >= a->n_blocks;
+        if (ok && a->slot_size * (last ? 2 : MIN_SLOTS) <= ring) break;
+    }
+    if (a->n_slices > warps) return false;
+    a->slice_shift = a->group_shift = 0;
+    while (1 << a->slice_shift < a->n_slices) a->slice_shift++;
+    while (a->n_slices << a->group_shift < warps) a->group_shift++;
+    a->stage_rows = 1;
+    if (a->n_slices == 1) {
+        a->stage_rows = TN_MAX(1, TN_MIN(STAGE_SIZE / a->slot_size, ring / MIN_SLOTS / a->slot_size));
+        a->slot_size = slot_layout(a, &layout, a->stage_rows, a->slice_blocks);
+    }
+    a->n_slots = TN_MIN(ring / a->slot_size, TN_MATVEC_MAX_SLOTS);
+    int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
+    int64_t blocks = TN_MIN(cuda->n_sms, a->n_virtual);
+    if (a->ids) blocks = TN_MAX(1, blocks / (int64_t)grid->y);
+    blocks *= tn_div_up(a->n_virtual, blocks * most);
+    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
+    grid->shared = (uint32_t)(a->rings_at + warps * a->n_slots * a->slot_size);
+    return true;
+}
+
+// --- steps --------------------------------------------------------------------------------------------
+
+// Rows of a view counted over the outer dimensions lie at equal distances: returns that, or -1.
+static int64_t row_distance(const tn_view *v)
+{
+    int64_t distance = 0, expect = 0;
+    for (int32_t d = 2; d >= 0; d--) {
+        if (v->ne[d] == 1) continue;
+        if (distance == 0) distance = v->nb[d];
+        else if (v->nb[d] != expect) return -1;
+        expect = v->nb[d] * v->ne[d];
+    }
+    return distance % 4 == 0 ? distance : -1;
+}
+
+static void get_args(const tn_step *step, const tn_matvec_operands *o, tn_cuda_matvec_args *a)
+{
+    *a = (tn_cuda_matvec_args){
+        .x = o->x->data, .x_stride = row_distance(o->x) / 4, .residual = o->residual ? o->residual->data : NULL,
+        .residual_stride = o->residual ? row_distance(o->residual) / 4 : 0, .norm = o->norm ? o->norm->data : NULL, .eps = o->eps, .act = o->act,
+        .is_glu = o->glu != NULL, .k = (int32_t)o->x->ne[3], .n_columns = o->ids ? 1 : (int32_t)tn_view_n_rows(&step->dst[0]), .n_used = 1,
+    };
+    if (o->glu) a->glu = *o->glu;
+    if (o->ids) {
+        a->ids = o->ids->data;
+        a->ids_stride[0] = o->ids->nb[2] / 4, a->ids_stride[1] = o->ids->nb[3] / 4;
+        a->x_stride = o->x->nb[1] / 4, a->x_used_stride = o->x->ne[2] > 1 ? o->x->nb[2] / 4 : 0;
+        a->n_experts = (int32_t)o->w[0]->ne[1], a->n_used = (int32_t)o->ids->ne[3];
+    }
+}
+
+// Part i of the step becomes the next one of the launch.
+static void add_part(const tn_step *step, const tn_matvec_operands *o, int32_t i, tn_cuda_matvec_args *a)
+{
+    const tn_view *w = o->w[i], *y = &step->dst[o->glu ? 0 : i];
+    tn_cuda_weight planes = tn_cuda_weight_planes(w);
+    tn_cuda_matvec_part *p = &a->part[a->n_parts++];
+    *p = (tn_cuda_matvec_part){.bias = o->bias[i] ? o->bias[i]->data : NULL, .y = y->data, .y_stride = row_distance(y) / 4,
+                               .n = (int32_t)w->ne[2], .first = o->glu ? 0 : a->n_virtual, .type = w->dtype};
+    memcpy(p->plane, planes.plane, sizeof p->plane);
+    memcpy(p->row_size, planes.row_size, sizeof p->row_size);
+    a->n_virtual = p->first + p->n;
+}
+
+static bool accepts(const tn_cuda *cuda, const tn_step *step, bool rounding)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(step);
+    const tn_view *y = &step->dst[0];
+    if (!tn_matvec_addressable(step, &o) || tn_view_n_elems(y) == 0 || o.x->ne[3] == 0) return false;
+    int64_t rows = tn_view_n_rows(y);
+    if (o.ids ? o.ids->ne[2] > TN_MATVEC_MAX_COLUMNS || rows > MAX_PAIRS || o.ids->nb[2] % 4 || o.ids->nb[3] % 4 : rows > TN_MATVEC_MAX_COLUMNS) return false;
+    if (!o.ids && row_distance(o.x) < 0) return false;
+    if (o.residual && row_distance(o.residual) < 0) return false;
+    for (int32_t i = 0; i < o.n_w; i++) {
+        const tn_view *w = o.w[i];
+        if (row_distance(&step->dst[o.glu ? 0 : i]) < 0 || entry_of(w->dtype) < 0 || (rounding ? !rounds(w->dtype) : !plain(w->dtype))) return false;
+        if (o.glu && w->dtype != o.w[0]->dtype) return false;
+        if (!rounding && (w->ne[3] * (int64_t)tn_dtype_block_size(w->dtype)) % ALIGN != 0) return false;
+        tn_cuda_matvec_args a = {.n_parts = 1, .k = (int32_t)w->ne[3], .n_virtual = (int32_t)w->ne[2], .is_glu = o.glu != NULL};
+        tn_cuda_grid grid = {.y = 1};
+        if (!plan(cuda, &a, w->dtype, 1, &grid)) return false;
+    }
+    return true;
+}
+
+bool tn_cuda_accepts_matvec(const tn_cuda *cuda, const tn_step *step)
+{
+    return accepts(cuda, step, false);
+}
+
+bool tn_cuda_accepts_matvec_i8(const tn_cuda *cuda, const tn_step *step)
+{
+    return accepts(cuda, step, true);
+}
+
+// All columns in as few launches as the registers allow.
+static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type, int64_t n_pairs)
+{
+    int32_t rest = a->n_columns, entry = entry_of(type);
+    tn_status status = TN_OK;
+    while (rest > 0 && status == TN_OK) {
+        int32_t log = rest > 4 ? 3 : rest > 2 ? 2 : rest > 1 ? 1 : 0;
+        // Rows of 16 bits and more keep the memory busy by themselves: copies ahead of time only get in the way of the
+        // predecessor's (8B bf16, 32 layers: 155 to 164 tok/s with, 214 without).
+        tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1, .alone = tn_dtype_block_elems(type) == 1};
+        if (!entries[entry].entry[log]) log = 2;
+        while (!entries[entry].entry[log] || !plan(l->cuda, a, type, 1 << log, &grid)) log--;
+        a->n_columns = TN_MIN(rest, 1 << log);
+        status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
+        rest -= a->n_columns;
+        a->x += a->n_columns * a->x_stride;
+        if (a->residual) a->residual += a->n_columns * a->residual_stride;
+        for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
+    }
+    return status;
+}
+
+// Bulk copies and wide loads of weights without planes want their rows aligned.
+static bool aligned(const tn_matvec_operands *o)
+{
+    for (int32_t i = 0; i < o->n_w; i++)
+        if ((uintptr_t)o->w[i]->data % ALIGN != 0) return false;
+    return true;
+}
+
+tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(l->step);
+    if (!aligned(&o)) return tn_cuda_launch_matmul_any(l);
+    bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
+    tn_status status = TN_OK;
+    // Weights of one type share a launch.
+    for (int32_t i = 0; i < o.n_w && status == TN_OK; i++) {
+        if (done[i]) continue;
+        tn_cuda_matvec_args a;
+        get_args(l->step, &o, &a);
+        for (int32_t j = i; j < o.n_w; j++) {
+            if (o.w[j]->dtype != o.w[i]->dtype) continue;
+            add_part(l->step, &o, j, &a);
+            done[j] = true;
+        }
+        status = launch_columns(l, &a, o.w[i]->dtype, o.ids ? tn_view_n_rows(&l->step->dst[0]) : 1);
+    }
+    return status;
+}

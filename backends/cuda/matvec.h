@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host sides of the matrix products that read weights as they are share.
+#ifndef TN_CUDA_MATVEC_H
+#define TN_CUDA_MATVEC_H
+
+#include "backends/cuda/args_matvec.h"
+#include "backends/cuda/kernel.h"
+
+// A matrix product of any of the six ops, taken apart. Pointers into the step, NULL if absent.
+typedef struct tn_matvec_operands {
+    const tn_view *x, *w[TN_MATVEC_MAX_WEIGHTS], *bias[TN_MATVEC_MAX_WEIGHTS];
+    const tn_view *residual, *norm, *ids;
+    float eps;
+    int32_t n_w, act;
+    const tn_glu_params *glu; // gate and up
+} tn_matvec_operands;
+
+tn_matvec_operands tn_matvec_operands_get(const tn_step *step);
+// Whether types and strides are what the kernels can address.
+bool tn_matvec_addressable(const tn_step *step, const tn_matvec_operands *o);
+tn_cuda_matmul_args tn_matmul_args_get(const tn_step *step, const tn_matvec_operands *o);
+
+#endif

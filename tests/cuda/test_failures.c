@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA backend on a driver library whose calls fail on request: every failure is a status, nothing leaks, other
+// contexts live on, and after running out of memory a smaller request succeeds. Needs no GPU.
+//     test_failures MODEL.gguf [STRIDE]   every STRIDE-th call fails; LD_LIBRARY_PATH leads to the fake libcuda.so.1
+#include "tests/cuda/fake.h"
+#include "tests/unit/test.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/session.h>
+#include <unistd.h>
+
+static fake_state *fake;
+static const char *path;
+static int32_t layers = -1; // on the device
+
+typedef struct work {
+    tn_context *ctx;
+    tn_model *model;
+    tn_session *session;
+} work;
+
+static void clean(work *w)
+{
+    tn_session_destroy(&w->session);
+    tn_model_unref(&w->model);
+    tn_context_destroy(&w->ctx);
+}
+
+static tn_status open_layers(work *w, int32_t n_layers)
+{
+    tn_model_config cfg;
+    tn_model_config_default(&cfg);
+    cfg.device = tn_context_device_by_name(w->ctx, "cuda");
+    cfg.device_layers = n_layers;
+    if (!cfg.device) return TN_ERR_DEVICE;
+    return tn_model_open(w->ctx, path, &cfg, &w->model);
+}
+
+static tn_status open_model(work *w)
+{
+    return open_layers(w, layers);
+}
+
+static tn_status open_session(work *w, int32_t n_ctx)
+{
+    tn_session_config cfg;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = n_ctx;
+    cfg.n_batch = 32;
+    return tn_session_create(w->model, &cfg, &w->session);
+}
+
+static tn_status feed(work *w)
+{
+    int32_t tokens[48];
+    for (int32_t i = 0; i < 48; i++) tokens[i] = i + 3;
+    tn_status status = tn_session_feed(w->session, 0, tokens, 48);
+    for (int32_t i = 0; i < 3 && status == TN_OK; i++) status = tn_session_feed(w->session, 0, tokens, 1);
+    return status;
+}
+
+// Everything from opening to reading logits; *w holds what was made.
+static tn_status run(work *w)
+{
+    *w = (work){0};
+    tn_status status = tn_context_create(NULL, &w->ctx);
+    if (status == TN_OK) status = open_model(w);
+    if (status == TN_OK) status = open_session(w, 128);
+    if (status == TN_OK) status = feed(w);
+    // Logits have no status of their own: they are there or not.
+    bool absent = status == TN_OK && !tn_session_logits(w->session, 0);
+    if (absent) status = fake->error == CUDA_ERROR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_DEVICE;
+    return status;
+}
+
+static void reset(void)
+{
+    fake->fail_at = 0;
+    fake->n_calls = 0;
+    fake->lost = CUDA_SUCCESS;
+    fake->fail_stays = false;
+    fake->failed[0] = 0;
+}
+
+static bool nothing_alive(void)
+{
+    return fake->n_alive == 0 && fake->used == 0 && fake->n_captures == 0;
+}
+
+static void test_plain(int compute)
+{
+    work w;
+    reset();
+    fake->compute = compute;
+    TEST_CHECK_STATUS(run(&w), TN_OK);
+    if (test_failed > 0) {
+        char text[300] = "";
+        if (w.ctx) tn_context_error(w.ctx, text, sizeof text);
+        printf("    capability %d: %s\n", compute, text);
+    }
+    clean(&w);
+    TEST_CHECK(nothing_alive());
+    fake->compute = 90;
+}
+
+// The n-th call fails, for good (a lost device) or once.
+static void test_each(CUresult error, bool stays, tn_status want, int64_t stride)
+{
+    reset();
+    work w;
+    TEST_CHECK_STATUS(run(&w), TN_OK);
+    clean(&w);
+    int64_t total = fake->n_calls;
+    for (int64_t n = 1; n <= total; n += stride) {
+        reset();
+        fake->fail_at = n;
+        fake->error = error;
+        fake->fail_stays = stays;
+        tn_status status = run(&w);
+        bool failed = fake->failed[0] != 0;
+        char text[300] = "";
+        if (w.ctx) tn_context_error(w.ctx, text, sizeof text);
+        // Opening the list of devices may go on without the device: then there is none to run on.
+        bool right = !failed || status == want || (!w.model && status == TN_ERR_DEVICE) || (!stays && status == TN_OK);
+        if (!TEST_CHECK(right)) printf("    call %lld, %s: %s: %s\n", (long long)n, fake->failed, tn_status_text(status), text);
+        if (status != TN_OK && w.model) TEST_CHECK(text[0] != 0);
+        clean(&w);
+        if (!TEST_CHECK(nothing_alive())) {
+            printf("    call %lld, %s: %lld alive, %zu bytes\n", (long long)n, fake->failed, (long long)fake->n_alive, fake->used);
+            return;
+        }
+    }
+}
+
+// A lost device poisons its sessions; the model on the processor, and a new context, work on.
+static void test_lost(void)
+{
+    work w, other;
+    reset();
+    TEST_CHECK_STATUS(run(&w), TN_OK);
+    fake->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
+    TEST_CHECK_STATUS(feed(&w), TN_ERR_DEVICE);
+    fake->lost = CUDA_SUCCESS; // the driver context would stay broken: so does the device
+    TEST_CHECK_STATUS(feed(&w), TN_ERR_DEVICE);
+    char text[300] = "";
+    tn_context_error(w.ctx, text, sizeof text);
+    TEST_CHECK(strstr(text, "lost") != NULL);
+    tn_model *on_cpu = NULL;
+    tn_model_config cfg;
+    tn_model_config_default(&cfg);
+    cfg.device = tn_context_device_by_name(w.ctx, "cpu");
+    TEST_CHECK_STATUS(tn_model_open(w.ctx, path, &cfg, &on_cpu), TN_OK);
+    tn_session *session = NULL;
+    if (on_cpu) TEST_CHECK_STATUS(tn_session_create(on_cpu, NULL, &session), TN_OK);
+    if (session) TEST_CHECK_STATUS(tn_session_feed(session, 0, (int32_t[]){3}, 1), TN_OK);
+    tn_session_destroy(&session);
+    tn_model_unref(&on_cpu);
+    TEST_CHECK_STATUS(run(&other), TN_OK);
+    clean(&other);
+    clean(&w);
+    TEST_CHECK(nothing_alive());
+}
+
+// A context that does not fit is refused whole, and a smaller one then works.
+static void test_memory(void)
+{
+    work w = {0};
+    reset();
+    TEST_CHECK_STATUS(tn_context_create(NULL, &w.ctx), TN_OK);
+    TEST_CHECK_STATUS(open_model(&w), TN_OK);
+    size_t before = fake->used, memory = fake->memory;
+    fake->memory = fake->used + (8u << 20);
+    TEST_CHECK_STATUS(open_session(&w, 100000), TN_ERR_MEMORY);
+    char text[300] = "";
+    tn_context_error(w.ctx, text, sizeof text);
+    if (!TEST_CHECK(strstr(text, "memory") != NULL)) printf("    %s\n", text);
+    TEST_CHECK(fake->used == before);
+    TEST_CHECK_STATUS(open_session(&w, 64), TN_OK);
+    if (w.session) TEST_CHECK_STATUS(tn_session_feed(w.session, 0, (int32_t[]){3}, 1), TN_OK);
+    clean(&w);
+    // A model that does not fit, by request or as it happens.
+    fake->memory = 1u << 20;
+    TEST_CHECK_STATUS(tn_context_create(NULL, &w.ctx), TN_OK);
+    TEST_CHECK_STATUS(open_layers(&w, INT32_MAX), TN_ERR_MEMORY);
+    TEST_CHECK_STATUS(open_layers(&w, 1), TN_ERR_MEMORY);
+    TEST_CHECK_STATUS(open_model(&w), TN_OK);
+    tn_model_info info = {0};
+    if (w.model) tn_model_info_get(w.model, &info);
+    TEST_CHECK(info.device && strcmp(info.device, "cpu") == 0 && info.device_size == 0);
+    clean(&w);
+    TEST_CHECK(nothing_alive());
+    fake->memory = memory;
+}
+
+static tn_status run_in(const char *dir, int32_t tune, work *w)
+{
+    *w = (work){0};
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.cache_dir = dir;
+    cfg.tune = tune;
+    tn_status status = tn_context_create(&cfg, &w->ctx);
+    if (status == TN_OK) status = open_model(w);
+    if (status == TN_OK) status = open_session(w, 128);
+    return status == TN_OK ? feed(w) : status;
+}
+
+// Choices are kept, a damaged file counts as none, and a folder that cannot be written to is an error with its name.
+static void test_tuning(void)
+{
+    char dir[] = "/tmp/tenon-tuning-XXXXXX", command[200], name[300] = "";
+    reset();
+    if (!TEST_CHECK(mkdtemp(dir) != NULL)) return;
+    work w;
+    TEST_CHECK_STATUS(run_in(dir, 1, &w), TN_OK);
+    clean(&w);
+    snprintf(command, sizeof command, "ls %s/tuning-cuda-*.txt", dir);
+    FILE *list = popen(command, "r");
+    bool found = list && fgets(name, sizeof name, list);
+    if (list) pclose(list);
+    name[strcspn(name, "\n")] = 0;
+    TEST_CHECK(found);
+    int64_t before = fake->n_calls;
+    TEST_CHECK_STATUS(run_in(dir, 1, &w), TN_OK); // all is known: nothing is timed
+    clean(&w);
+    int64_t second = fake->n_calls - before;
+    FILE *file = fopen(name, "r+");
+    if (TEST_CHECK(file != NULL)) {
+        fseek(file, 90, SEEK_SET);
+        fputc('~', file);
+        fclose(file);
+    }
+    before = fake->n_calls;
+    TEST_CHECK_STATUS(run_in(dir, 1, &w), TN_OK);
+    clean(&w);
+    TEST_CHECK(fake->n_calls - before > second);
+    remove(name);
+    rmdir(dir);
+    TEST_CHECK_STATUS(run_in(dir, 0, &w), TN_OK); // nothing is written without tuning
+    clean(&w);
+    TEST_CHECK_STATUS(run_in(dir, 1, &w), TN_ERR_IO);
+    char text[300] = "";
+    tn_context_error(w.ctx, text, sizeof text);
+    TEST_CHECK(strstr(text, dir) != NULL);
+    clean(&w);
+    TEST_CHECK(nothing_alive());
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return 2;
+    path = argv[1];
+    int64_t stride = argc > 2 ? atoll(argv[2]) : 1;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *get = library ? dlsym(library, "fake_get") : NULL;
+    if (!get) {
+        printf("SKIP: libcuda.so.1 is not the fake one\n");
+        return 77;
+    }
+    fake_state *(*function)(void);
+    memcpy(&function, &get, sizeof function);
+    fake = function();
+    static const int capabilities[] = {75, 80, 86, 89, 90, 100, 120};
+    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) test_plain(capabilities[i]);
+    if (test_failed == 0) {
+        test_each(CUDA_ERROR_OUT_OF_MEMORY, false, TN_ERR_MEMORY, stride);
+        test_each(CUDA_ERROR_LAUNCH_FAILED, true, TN_ERR_DEVICE, stride);
+        layers = 3; // the others on the processor
+        test_plain(90);
+        test_each(CUDA_ERROR_OUT_OF_MEMORY, false, TN_ERR_MEMORY, 4 * stride);
+        layers = -1;
+        test_lost();
+        test_memory();
+        test_tuning();
+    }
+    dlclose(library);
+    return test_done();
+}
