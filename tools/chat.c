@@ -27,8 +27,6 @@ typedef struct chat {
     tn_turn *turns; // contents from malloc
     size_t n_turns, room;
     bool has_system;
-    int32_t *fed; // what the sequence of the session holds
-    size_t n_fed;
     uint64_t n_answers; // answers made so far: each has its own seed
     line_reader in;
     bool terminal;
@@ -139,31 +137,6 @@ int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 
 // --- answers ---------------------------------------------------------------------------------------------
 
-// Tokens that the session holds already and that the conversation begins with; the rest is cut off.
-static size_t reuse(chat *c, const int32_t *ids, size_t n)
-{
-    size_t same = 0;
-    while (same < c->n_fed && same + 1 < n && c->fed[same] == ids[same]) same++;
-    if (tn_session_truncate(c->r->session, 0, (int32_t)same) == TN_OK) return same;
-    // Models with a state instead of a cache can only start anew.
-    return tn_session_truncate(c->r->session, 0, 0) == TN_OK ? 0 : same;
-}
-
-// What the session holds now: the prompt, and of the answer all that was evaluated.
-static int remember(chat *c, const int32_t *ids, size_t n)
-{
-    const run_state *r = c->r;
-    int32_t *fed = malloc((n + r->n_ids + 1) * sizeof *fed);
-    if (!fed) return fail(EXIT_MEMORY, "out of memory for the conversation");
-    memcpy(fed, ids, n * sizeof *fed);
-    if (r->n_ids) memcpy(fed + n, r->ids, r->n_ids * sizeof *fed);
-    size_t length = (size_t)tn_session_length(r->session, 0);
-    free(c->fed);
-    c->fed = fed;
-    c->n_fed = n + r->n_ids < length ? n + r->n_ids : length;
-    return 0;
-}
-
 // The answer to the turns so far becomes one more turn.
 static int answer(chat *c)
 {
@@ -179,11 +152,9 @@ static int answer(chat *c)
             "the conversation has %zu tokens, the context holds %d; /clear starts anew, -c gives more room",
             n, tn_session_n_ctx(r->session));
     }
-    size_t same = reuse(c, ids, n);
-    int code = answer_generate(r, ids + same, n - same, r->seed + c->n_answers++);
-    int kept = remember(c, ids, n);
+    int code = answer_generate(r, ids, n, r->seed + c->n_answers++);
     tn_tokens_free(r->model, ids);
-    if (code || kept) return code ? code : kept;
+    if (code) return code;
     if (r->form == FORM_TEXT && !is_terminal(stdout)) out_write("\n", 1);
     if (answer_wants_stats(r)) answer_stats(r);
     return add_turn(c, "assistant", r->text ? r->text : "");
@@ -382,7 +353,6 @@ int run_chat(run_state *r)
     if (!code) code = chat_loop(&c);
     drop_turns(&c, 0);
     free(c.turns);
-    free(c.fed);
     free(c.in.data);
     return code;
 }

@@ -124,6 +124,7 @@ static void put_figures(const run_state *r, json *j)
     const tn_generation_stats *s = &r->stats;
     json_text(j, "stop", answer_stop_name(r->stop));
     json_size(j, "prompt_tokens", r->n_prompt);
+    json_int(j, "reused_tokens", s->n_reused);
     json_size(j, "seed", r->answer_seed);
     json_object(j, "timings");
     json_number(j, "load_ms", (double)r->t.load_ns * 1e-6);
@@ -318,7 +319,7 @@ int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed
     r->answer_seed = seed;
     r->n_prompt = n;
     r->stop = opt_int(r->t.opt, OPT_PREDICT) == 0 ? TN_STOP_LIMIT : TN_STOP_NONE;
-    tn_status status = tn_generation_prompt(g, prompt, n);
+    tn_status status = tn_generation_start(g, prompt, n);
     if (status == TN_ERR_CANCELLED)
         r->stop = TN_STOP_CANCELLED;
     else if (status != TN_OK)

@@ -35,7 +35,7 @@ typedef struct run_state {
 
 // Reads --seed, --stop and --logit-bias. 0 or an exit code.
 int answer_options(run_state *r);
-// Feeds a prompt behind what the session holds, generates, and shows the answer. An interruption is no
+// Makes the session hold the prompt (what it holds of it already is kept), generates, and shows the answer. An interruption is no
 // failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
 // Whether each answer ends with its figures: on a terminal, or with --stats.

@@ -28,7 +28,7 @@ static const char *const notes[CMD_COUNT] = {
         "prompt on\n"
         "a terminal, or with --chat alone, a chat line by line: /help lists its commands.\n"
         "Only the answer is on standard output. The context grows with the prompt unless -c is given.\n"
-        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, seed, timings {load_ms, "
+        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, reused_tokens, seed, timings {load_ms, "
         "prompt_ms,\n"
         "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms}, memory "
         "{peak_rss, peak_library}};\n"

@@ -31,6 +31,7 @@ void tn_cache_fini(tn_cache *c)
     tn_free(c->ctx, c->seqs);
     tn_free(c->ctx, c->table);
     tn_free(c->ctx, c->used);
+    tn_free(c->ctx, c->ids);
     *c = (tn_cache){0};
 }
 
@@ -58,7 +59,8 @@ tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg
     c->seqs = tn_calloc(ctx, (size_t)n_seq, sizeof *c->seqs);
     c->table = tn_calloc(ctx, (size_t)n_seq * (size_t)c->max_blocks, sizeof *c->table);
     c->used = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->used);
-    bool ok = c->parts && c->refs && c->free_ids && c->seqs && c->table && c->used;
+    c->ids = tn_calloc(ctx, (size_t)c->n_blocks * TN_CACHE_BLOCK, sizeof *c->ids);
+    bool ok = c->parts && c->refs && c->free_ids && c->seqs && c->table && c->used && c->ids;
     tn_status status = ok ? place_parts(c, cfg) : TN_ERR_MEMORY;
     if (status != TN_OK) {
         tn_cache_fini(c);
@@ -133,6 +135,7 @@ static tn_status clear_used(tn_cache *c, const int32_t *ids, int32_t n)
 static tn_status copy_block(tn_cache *c, int32_t from, int32_t to)
 {
     char piece[4096];
+    memcpy(c->ids + (size_t)to * TN_CACHE_BLOCK, c->ids + (size_t)from * TN_CACHE_BLOCK, TN_CACHE_BLOCK * sizeof *c->ids);
     for (int32_t i = 0; i < c->n_parts; i++) {
         const tn_cache_part *p = &c->parts[i];
         tn_buffer *b = &c->buffers[p->device];
@@ -221,4 +224,9 @@ tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n)
 int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position)
 {
     return c->seqs[seq].blocks[position / TN_CACHE_BLOCK] * TN_CACHE_BLOCK + position % TN_CACHE_BLOCK;
+}
+
+int32_t tn_cache_token(const tn_cache *c, int32_t seq, int32_t position)
+{
+    return c->ids[tn_cache_slot(c, seq, position)];
 }

@@ -38,6 +38,7 @@ typedef struct tn_cache {
     tn_cache_seq *seqs;
     int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
     bool *used;     // per block: holds something of an earlier sequence
+    int32_t *ids;   // per slot: the token, as far as a sequence with the block reaches
 } tn_cache;
 
 typedef struct tn_cache_config {
@@ -60,5 +61,7 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
 // Slot of a position: block id * TN_CACHE_BLOCK + index.
 int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position);
+// Token at a position below the length.
+int32_t tn_cache_token(const tn_cache *c, int32_t seq, int32_t position);
 
 #endif

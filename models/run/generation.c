@@ -228,6 +228,16 @@ static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, in
     return true;
 }
 
+// Makes the sequence hold as much of the prompt as the session has; all but the last token, whose logits are needed.
+static tn_status reuse_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t *n_reused)
+{
+    tn_status status = tn_session_reuse(g->session, g->cfg.seq, ids, (int32_t)n - 1, n_reused);
+    if (status != TN_OK) return status;
+    tn_sampler_set_length(g->sampler, 0);
+    for (int32_t i = 0; i < *n_reused; i++) tn_sampler_push(g->sampler, ids[i]);
+    return TN_OK;
+}
+
 // Appends the prompt to the sequence, in place of a token that was chosen but never evaluated.
 static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
@@ -253,24 +263,40 @@ static tn_status keep_logits(tn_generation *g)
     return TN_OK;
 }
 
-tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
+// reuse: the ids are all that the sequence shall hold, else they are appended.
+static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
     uint64_t start = tn_time_ns();
-    int32_t length = tn_session_length(g->session, g->cfg.seq);
-    tn_status status = check_prompt(g, ids, n, length);
+    int32_t length = tn_session_length(g->session, g->cfg.seq), n_reused = 0;
+    tn_status status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
     if (status != TN_OK) return status;
     g->stats = (tn_generation_stats){0};
     g->ready = false;
     g->use_prompt_logits = g->use_prompt_best = false;
-    g->drop_space = starts_text(g, ids, n, length);
+    g->drop_space = starts_text(g, ids, n, reuse ? 0 : length);
     g->n_released = 0;
     tn_strbuf_clear(&g->text);
     for (int32_t i = 0; i < g->cfg.n_stops; i++) g->stops[i].matched = 0;
-    if (n > 0) status = feed_prompt(g, ids, n, length);
+    if (reuse) {
+        status = reuse_prompt(g, ids, n, &n_reused);
+        length = n_reused;
+    }
+    if (status == TN_OK && n > 0) status = feed_prompt(g, ids + n_reused, n - (size_t)n_reused, length);
+    g->stats.n_reused = n_reused;
     if (status == TN_OK && g->pending < 0) status = keep_logits(g);
     g->stats.prompt_ns = tn_time_ns() - start;
     g->ready = status == TN_OK;
     return status;
+}
+
+tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
+{
+    return begin(g, ids, n, false);
+}
+
+tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n)
+{
+    return begin(g, ids, n, true);
 }
 
 // --- step --------------------------------------------------------------------------------------------

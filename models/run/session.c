@@ -319,6 +319,7 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
             s->tokens[t] = f->tokens[k];
             s->positions[t] = first + k;
             s->slots[t] = tn_cache_slot(&s->cache, f->seq, first + k);
+            s->cache.ids[s->slots[t]] = f->tokens[k];
             if (s->model->config.temperature_scale != 0.0f) s->q_scale[t] = query_scale(&s->model->config, first + k);
             bool wanted = f->outputs == TN_OUTPUT_ALL || (f->outputs == TN_OUTPUT_LAST && k + 1 == f->n_tokens);
             if (wanted) s->out_rows[out++] = t;

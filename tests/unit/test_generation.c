@@ -86,6 +86,16 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
     return TN_OK;
 }
 
+tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused)
+{
+    TN_UNUSED(s);
+    if (seq != 0) return TN_ERR_ARG;
+    *n_reused = 0;
+    while (*n_reused < TN_MIN(n, fake.length) && fake.fed[*n_reused] == tokens[*n_reused]) ++*n_reused;
+    fake.length = *n_reused;
+    return TN_OK;
+}
+
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
     TN_UNUSED(s);

@@ -90,6 +90,12 @@ TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
 TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
 // Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
 TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);
+// Copies up to n token ids of a sequence from position `first` on to `out`; returns how many there were.
+TN_API int32_t tn_session_tokens(const tn_session *session, int32_t seq, int32_t first, int32_t *out, int32_t n);
+// Makes `seq` hold the longest prefix of the tokens that any sequence holds, its own or another's, and nothing
+// else: whole blocks are shared, not copied. *n_reused: its length, 0 to n; feed the rest. Keep n below the
+// number of tokens where the logits of the last one are wanted.
+TN_API TN_MUST_USE tn_status tn_session_reuse(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused);
 // on = 1: the running and every following eval ends with TN_ERR_CANCELLED, until on = 0.
 // May be called from any thread and from a signal handler.
 TN_API void tn_session_cancel(tn_session *session, int32_t on);
@@ -159,6 +165,10 @@ TN_API void tn_generation_destroy(tn_generation **generation);
 // n = 0: that token is evaluated and the text goes on. Cancelled: TN_ERR_CANCELLED, complete batches stay.
 TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n);
 
+// The same for ids that are all that the sequence shall hold: what it or another sequence of the session already
+// holds of them is kept (tn_session_reuse), the rest is fed. n >= 1.
+TN_API TN_MUST_USE tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n);
+
 typedef struct tn_piece {
     int32_t token;    // chosen token, -1 if generation stopped before one was chosen
     const char *text; // complete characters that became certain with this token; valid until the next call
@@ -171,8 +181,9 @@ typedef struct tn_piece {
 TN_API TN_MUST_USE tn_status tn_generation_step(tn_generation *g, tn_piece *out);
 
 typedef struct tn_generation_stats {
-    int32_t n_prompt, n_generated;
+    int32_t n_prompt, n_generated; // tokens of the prompt that were evaluated, tokens chosen
     uint64_t prompt_ns, generate_ns, first_token_ns; // since the last prompt call
+    int32_t n_reused; // tokens of the prompt that the session held already
 } tn_generation_stats;
 TN_API void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
 

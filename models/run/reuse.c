@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What sequences hold, and starting a sequence from the longest prefix that any of them holds.
+#include "models/run/session.h"
+
+#include <string.h>
+
+int32_t tn_session_tokens(const tn_session *s, int32_t seq, int32_t first, int32_t *out, int32_t n)
+{
+    int32_t length = tn_session_length(s, seq);
+    if (first < 0 || first >= length) return 0;
+    n = TN_MIN(n, length - first);
+    for (int32_t i = 0; i < n; i++) out[i] = tn_cache_token(&s->cache, seq, first + i);
+    return TN_MAX(n, 0);
+}
+
+static int32_t common_prefix(const tn_cache *c, int32_t seq, const int32_t *tokens, int32_t n)
+{
+    int32_t same = 0, most = TN_MIN(n, c->seqs[seq].length);
+    while (same < most && tn_cache_token(c, seq, same) == tokens[same]) same++;
+    return same;
+}
+
+tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused)
+{
+    if (seq < 0 || seq >= s->cfg.n_seq)
+        return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", seq, s->cfg.n_seq);
+    if (n < 0 || (n > 0 && !tokens))
+        return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: a prefix of %d tokens", seq, n);
+    // The sequence itself before others that hold as much: nothing needs to be shared then.
+    int32_t from = seq, same = common_prefix(&s->cache, seq, tokens, n);
+    for (int32_t q = 0; q < s->cfg.n_seq; q++) {
+        int32_t also = q == seq ? 0 : common_prefix(&s->cache, q, tokens, n);
+        if (also > same) same = also, from = q;
+    }
+    tn_status status =
+        from == seq ? tn_session_truncate(s, seq, same) : tn_session_branch(s, from, seq, same);
+    if (status == TN_OK) *n_reused = same;
+    return status;
+}
