@@ -3,6 +3,7 @@
 #include "models/config.h"
 
 #include "models/keys.h"
+#include "models/nearest.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,34 +33,14 @@ static const tn_arch archs[] = {
 
 // --- the architecture ------------------------------------------------------------------------------
 
-// Edit distance (Levenshtein 1966), names cut to a bound that no known one reaches.
-static int distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    enum { MAX = 32 };
-    int row[MAX + 1];
-    if (na > MAX) na = MAX;
-    if (nb > MAX) nb = MAX;
-    for (size_t j = 0; j <= nb; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= na; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= nb; j++) {
-            int above = row[j], change = diagonal + (a[i - 1] != b[j - 1]);
-            row[j] = TN_MIN(change, TN_MIN(above, row[j - 1]) + 1);
-            diagonal = above;
-        }
-    }
-    return row[nb];
-}
-
 static tn_status unknown_arch(tn_context *ctx, tn_gguf_str name)
 {
     char near[160] = "";
     int best = 1 << 20;
     for (size_t i = 0; i < TN_COUNT(archs); i++)
-        best = TN_MIN(best, distance(name.data, name.size, archs[i].name, strlen(archs[i].name)));
+        best = TN_MIN(best, tn_name_distance(name.data, name.size, archs[i].name, strlen(archs[i].name)));
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
-        if (distance(name.data, name.size, archs[i].name, strlen(archs[i].name)) > best + 1) continue;
+        if (tn_name_distance(name.data, name.size, archs[i].name, strlen(archs[i].name)) > best + 1) continue;
         size_t n = strlen(near);
         snprintf(near + n, sizeof near - n, "%s%s", n ? ", " : "", archs[i].name);
     }

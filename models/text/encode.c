@@ -129,14 +129,15 @@ tn_status tn_tokenizer_encode(const tn_tokenizer *t, const char *text, size_t n,
                               tn_tokens *out)
 {
     size_t count = out->count;
-    int32_t bos = t->special[TN_SPECIAL_BOS], eos = t->special[TN_SPECIAL_EOS];
+    int32_t bos = t->special[TN_SPECIAL_BOS], eos = t->add_eos ? t->special[TN_SPECIAL_EOS] : -1;
+    if (t->kind->framed) eos = t->special[TN_SPECIAL_SEP];
     bool add_special = flags & TN_TOKENIZE_ADD_SPECIAL;
     tn_text_span span = {n, (flags & TN_TOKENIZE_PARSE_SPECIAL) != 0};
     tn_spans spans = {.spans = &span, .count = 1};
     tn_status status = TN_OK;
     if (add_special && t->add_bos && bos >= 0) status = tn_tokens_push(out, bos);
     if (status == TN_OK) status = tn_encode_spans(t, text, n, &spans, out);
-    if (status == TN_OK && add_special && t->add_eos && eos >= 0) status = tn_tokens_push(out, eos);
+    if (status == TN_OK && add_special && eos >= 0) status = tn_tokens_push(out, eos);
     if (status != TN_OK) out->count = count;
     return status;
 }

@@ -5,6 +5,12 @@
 // pre_pattern.h.
 #include "models/text/pre_table.h"
 
+#include "core/compiler.h"
+#include "models/nearest.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 // clang-format off
@@ -79,18 +85,51 @@ static const tn_pre table[] = {
     {"superbpe", {"\\p{N}+", THOUSANDS}, TN_PRE_NO_CLEAN},
     {"kimi-k2", {KIMI}, TN_PRE_NO_CLEAN | TN_PRE_MERGES_OPTIONAL},
     {"laguna", {LINES_APART, QWEN2}, TN_PRE_NO_CLEAN},
-    {"jais-2", {JAIS2}, TN_PRE_NO_CLEAN},
+    {"jais-2", {JAIS2}, 0},
 };
 // clang-format on
 
+// One name of the table.
+typedef struct name_at {
+    const tn_pre *row;
+    const char *text;
+    size_t size;
+} name_at;
+
+// The next name; begins with row NULL, false at the end.
+static bool next_name(name_at *at)
+{
+    if (at->row == NULL)
+        *at = (name_at){.row = table, .text = table[0].names};
+    else
+        at->text += at->size;
+    if (*at->text == ' ') at->text++;
+    if (*at->text == 0) {
+        if (++at->row == table + TN_COUNT(table)) return false;
+        at->text = at->row->names;
+    }
+    at->size = strcspn(at->text, " ");
+    return true;
+}
+
 const tn_pre *tn_pre_find(const char *name, size_t n)
 {
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        for (const char *p = table[i].names; *p != 0;) {
-            size_t length = strcspn(p, " ");
-            if (length == n && memcmp(p, name, n) == 0) return &table[i];
-            p += length + (p[length] == ' ');
-        }
-    }
+    for (name_at at = {0}; next_name(&at);)
+        if (at.size == n && memcmp(at.text, name, n) == 0) return at.row;
     return NULL;
+}
+
+void tn_pre_nearest(const char *name, size_t n, char *text, size_t size)
+{
+    int best = INT_MAX;
+    size_t used = 0;
+    for (name_at at = {0}; next_name(&at);) {
+        int distance = tn_name_distance(name, n, at.text, at.size);
+        best = distance < best ? distance : best;
+    }
+    *text = 0;
+    for (name_at at = {0}; next_name(&at) && used < size;)
+        if (tn_name_distance(name, n, at.text, at.size) <= best + 1)
+            used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)at.size,
+                                     at.text);
 }

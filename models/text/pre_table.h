@@ -29,5 +29,7 @@ typedef struct tn_pre {
 
 // The row of a name, NULL if unknown.
 const tn_pre *tn_pre_find(const char *name, size_t n);
+// The known names nearest to an unknown one, with commas, for a message.
+void tn_pre_nearest(const char *name, size_t n, char *text, size_t size);
 
 #endif

@@ -207,9 +207,9 @@ static tn_status list_lengths(tn_tokenizer *t)
 static tn_status find_newline(tn_tokenizer *t)
 {
     int32_t *nl = &t->special[TN_SPECIAL_NL];
-    if (t->pre == NULL) {
+    if (t->kind->newline == TN_NEWLINE_BYTE) {
         *nl = t->byte_token['\n'];
-    } else {
+    } else if (t->kind->newline == TN_NEWLINE_TEXT) {
         tn_tokens ids;
         tn_tokens_init(&ids, t->ctx);
         tn_status status = tn_tokenizer_encode(t, "\n", 1, 0, &ids);

@@ -8,10 +8,11 @@
 
 // clang-format off
 static const tn_tokenizer_kind kinds[] = {
-    // model    pre       bos eos unk  add_bos space_prefix clean
-    {"llama",   "",        1,  2,  0,  true,   true,        false, tn_spm_load, tn_spm_encode, tn_spm_pair},
-    {"gpt2",    NULL,     11, 11, -1,  false,  false,       true,  tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
-    {"gemma4",  "gemma4", -1, -1, -1,  true,   false,       true,  tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    // model    pre       bos eos unk sep pad mask  add_bos add_eos space_prefix clean framed newline
+    {"llama",   "",         1,  2,  0, -1, -1, -1,  true,  false, true,  false, false, TN_NEWLINE_BYTE, tn_spm_load, tn_spm_encode, tn_spm_pair},
+    {"gpt2",    NULL,      11, 11, -1, -1, -1, -1,  false, false, false, true,  false, TN_NEWLINE_TEXT, tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    {"gemma4",  "gemma4",  -1, -1, -1, -1, -1, -1,  true,  false, false, true,  false, TN_NEWLINE_TEXT, tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    {"bert",    "",       101, -1, 100, 102, 0, 103, true, false, false, true,  true,  TN_NEWLINE_PAD,  tn_wpm_load, tn_wpm_encode, NULL},
 };
 // clang-format on
 
@@ -149,10 +150,12 @@ static tn_status choose_pre(tn_tokenizer *t, const tn_gguf *gguf, const char *wa
     t->pre_name = copy;
     if (name.size == 0) return TN_OK;
     t->pre = tn_pre_find(name.data, name.size);
-    if (t->pre == NULL)
-        return tn_fail(t->ctx, TN_ERR_MODEL, "unknown pre-tokenizer '%s'; choose a known one with --pre",
-                       t->pre_name);
-    return TN_OK;
+    if (t->pre != NULL) return TN_OK;
+    char near[160];
+    tn_pre_nearest(name.data, name.size, near, sizeof near);
+    return tn_fail(t->ctx, TN_ERR_MODEL,
+                   "unknown pre-tokenizer '%.*s'; choose a known one with --pre NAME, the nearest: %s",
+                   (int)TN_MIN(name.size, (size_t)64), name.data, near);
 }
 
 static void set_defaults(tn_tokenizer *t)
@@ -162,9 +165,13 @@ static void set_defaults(tn_tokenizer *t)
     t->special[TN_SPECIAL_BOS] = flags & TN_PRE_NO_DEFAULT_BOS ? -1 : t->kind->bos;
     t->special[TN_SPECIAL_EOS] = t->kind->eos;
     t->special[TN_SPECIAL_UNK] = t->kind->unk;
+    t->special[TN_SPECIAL_SEP] = t->kind->sep;
+    t->special[TN_SPECIAL_PAD] = t->kind->pad;
+    t->special[TN_SPECIAL_MASK] = t->kind->mask;
     for (size_t i = 0; i < TN_SPECIAL_COUNT; i++)
         if (t->special[i] >= t->n_tokens) t->special[i] = -1;
     t->add_bos = t->kind->add_bos || (flags & (TN_PRE_BOS | TN_PRE_BOS_FORCED)) != 0;
+    t->add_eos = t->kind->add_eos;
     t->add_space_prefix = t->kind->space_prefix;
     t->clean_spaces = t->kind->clean && !(flags & TN_PRE_NO_CLEAN);
     t->space_mark = (flags & TN_PRE_SPACE_MARK) != 0;
@@ -177,6 +184,7 @@ static tn_status load_flags(tn_tokenizer *t, const tn_gguf *gguf)
     if (status == TN_OK)
         status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_space_prefix", &t->add_space_prefix);
     if (t->pre != NULL && t->pre->flags & TN_PRE_BOS_FORCED) t->add_bos = true;
+    if (t->kind->framed) t->add_bos = true, t->add_eos = false; // sep is at the end
     return status;
 }
 

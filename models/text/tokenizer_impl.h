@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out
-// special tokens, spm.c and bpe.c turn the rest into symbols, merge.c joins them. decode.c goes back.
+// special tokens, spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words. decode.c
+// goes back.
 #ifndef TN_MODELS_TOKENIZER_IMPL_H
 #define TN_MODELS_TOKENIZER_IMPL_H
 
 #include "core/arena.h"
 #include "models/text/pre_pattern.h"
 #include "models/text/pre_table.h"
+#include "models/text/prefix.h"
 #include "models/text/text_map.h"
 #include "models/text/tokenizer.h"
 
@@ -60,7 +62,7 @@ typedef struct tn_encoder {
     const tn_tokenizer *t;
     tn_context *ctx;
     tn_tokens *out;
-    tn_strbuf text; // SPM: the fragment with marked spaces
+    tn_strbuf text; // SPM: the fragment with marked spaces; WPM: a word
     tn_symbol *symbols;
     size_t n_symbols, symbols_capacity;
     tn_candidate *heap;
@@ -70,16 +72,22 @@ typedef struct tn_encoder {
     tn_pieces pieces;
 } tn_encoder;
 
+// Which token stands for a line break; the pad token where that one does not exist.
+enum { TN_NEWLINE_BYTE, TN_NEWLINE_PAD, TN_NEWLINE_TEXT };
+
 // How a kind of vocabulary works; one row per value of tokenizer.ggml.model, in tokenizer.c.
 typedef struct tn_tokenizer_kind {
     const char *model;
-    const char *pre;       // the only pre-tokenizer of the kind, NULL: the file says; "": has none
-    int32_t bos, eos, unk; // default ids, -1 none
-    bool add_bos, space_prefix, clean;
+    const char *pre; // the only pre-tokenizer of the kind, NULL: the file says; "": has none
+    int32_t bos, eos, unk, sep, pad, mask; // default ids, -1 none
+    bool add_bos, add_eos, space_prefix, clean;
+    bool framed;     // bos before and sep after every text, whatever the file says
+    int32_t newline; // TN_NEWLINE_*
     tn_status (*load)(tn_tokenizer *t, const tn_gguf *gguf);
     // Appends the ids of raw text; `at_start`: nothing or a special token comes before it.
     tn_status (*encode)(tn_encoder *e, const char *text, size_t n, bool at_start);
-    // Priority and index of the text that two neighbours make together; false if they never merge.
+    // Priority and index of the text that two neighbours make together; false if they never merge. NULL: the
+    // kind has no merges.
     bool (*pair)(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
 } tn_tokenizer_kind;
 
@@ -92,9 +100,11 @@ struct tn_tokenizer {
     tn_text_map map; // tokens first, then other texts that merges mention
     tn_token *tokens;
     int32_t n_tokens;
-    size_t text_max;    // bytes of the longest token
-    uint32_t *priority; // SPM, per token: ascending with falling score
-    tn_pair_map pairs;  // BPE
+    size_t text_max;               // bytes of the longest token
+    uint32_t *priority;            // SPM, per token: ascending with falling score
+    tn_prefix_map prefixes;        // WPM
+    bool lowercase, strip_accents; // WPM
+    tn_pair_map pairs;             // BPE
     tn_pattern patterns[TN_PRE_EXPRESSIONS];
     size_t n_patterns;
     int32_t byte_symbol[256];           // BPE: the text that stands for a byte
@@ -134,6 +144,9 @@ TN_MUST_USE tn_status tn_encoder_reserve(tn_encoder *e, void **array, size_t *ca
 tn_status tn_spm_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_spm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
 bool tn_spm_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
+
+tn_status tn_wpm_load(tn_tokenizer *t, const tn_gguf *gguf);
+tn_status tn_wpm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
 
 tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start);

@@ -15,7 +15,17 @@ static const char *const pres[] = {"gpt-2",        "llama-bpe",   "qwen35",   "g
                                    "bloom",        "exaone-moe",  "kimi-k2",  "jais-2", "laguna",
                                    "bailingmoe",   "default"};
 
-enum { MODE_SPM, MODE_BPE, MODE_GEMMA4, MODE_PATCHED_SPM, MODE_PATCHED_BPE, MODE_FILE, MODE_COUNT };
+enum {
+    MODE_SPM,
+    MODE_BPE,
+    MODE_GEMMA4,
+    MODE_WPM,
+    MODE_PATCHED_SPM,
+    MODE_PATCHED_BPE,
+    MODE_PATCHED_WPM,
+    MODE_FILE,
+    MODE_COUNT
+};
 
 static bool is_utf8(const char *text, size_t n)
 {
@@ -66,14 +76,21 @@ static void use(tn_context *ctx, const tn_tokenizer *t, const char *text, size_t
     tn_strbuf_fini(&out);
 }
 
+static void make_vocab(uint8_t mode, tiny_vocab *v)
+{
+    if (mode == MODE_WPM || mode == MODE_PATCHED_WPM)
+        tiny_wpm(v);
+    else if (mode == MODE_BPE || mode == MODE_PATCHED_BPE)
+        tiny_bpe(v);
+    else
+        tiny_spm(v);
+}
+
 static void run_text(tn_context *ctx, uint8_t mode, uint8_t pick, const char *text, size_t n)
 {
     tiny_vocab v;
     tn_tokenizer *t = NULL;
-    if (mode == MODE_BPE)
-        tiny_bpe(&v);
-    else
-        tiny_spm(&v);
+    make_vocab(mode, &v);
     if (mode == MODE_BPE) v.pre = pres[pick % TN_COUNT(pres)];
     if (mode == MODE_GEMMA4) {
         v.model = "gemma4";
@@ -86,7 +103,9 @@ static void run_text(tn_context *ctx, uint8_t mode, uint8_t pick, const char *te
     // Valid UTF-8 comes back, except that SPM cannot tell a space from its mark, that its leading space moves
     // when the user-defined token of two spaces comes first, and where decode cleans up.
     bool exact = is_utf8(text, n);
-    if (mode == MODE_SPM)
+    if (mode == MODE_WPM)
+        exact = false;
+    else if (mode == MODE_SPM)
         exact = exact && !has(text, n, TN_SPACE_MARK) && !has(text, n, "  ");
     else
         exact = exact && mode == MODE_BPE && !t->clean_spaces;
@@ -110,10 +129,7 @@ static void run_file(tn_context *ctx, const void *data, size_t size)
 static void run_patched(tn_context *ctx, uint8_t mode, const uint8_t *data, size_t size)
 {
     tiny_vocab v;
-    if (mode == MODE_PATCHED_BPE)
-        tiny_bpe(&v);
-    else
-        tiny_spm(&v);
+    make_vocab(mode, &v);
     tiny_id(&v, "tokenizer.ggml.padding_token_id", 1);
     tiny_flag(&v, "tokenizer.ggml.add_eos_token", true);
     tiny_open(ctx, &v);

@@ -94,6 +94,22 @@ static inline void tiny_bpe(tiny_vocab *v)
     tiny_id(v, "tokenizer.ggml.eos_token_id", (uint32_t)end);
 }
 
+// Ids 0 to 4 are [PAD] [UNK] [CLS] [SEP] [MASK]; words, pieces inside of words, letters, signs.
+static inline void tiny_wpm(tiny_vocab *v)
+{
+    static const char *const words[] = {"▁hello", "▁he", "llo", "llo!", "▁e", "e", "▁l", "l",
+                                        "▁o",     "o",   "▁中", "▁,",   "▁!", "▁", "é",  "▁straße"};
+    static const char *const specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    static const char *const keys[] = {"padding", "unknown", "cls", "seperator", "mask"};
+    static char texts[TN_COUNT(keys)][64];
+    *v = (tiny_vocab){.model = "bert"};
+    for (size_t i = 0; i < TN_COUNT(specials); i++) {
+        snprintf(texts[i], sizeof texts[i], "tokenizer.ggml.%s_token_id", i == 2 ? "bos" : keys[i]);
+        tiny_id(v, texts[i], (uint32_t)tiny_add(v, specials[i], TN_TOKEN_CONTROL, 0));
+    }
+    for (size_t i = 0; i < TN_COUNT(words); i++) tiny_add(v, words[i], TN_TOKEN_NORMAL, 0);
+}
+
 static inline void tiny_must(tn_status status)
 {
     if (status != TN_OK) abort();

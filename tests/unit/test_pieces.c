@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vocabularies without merges: word pieces. What the real vocabularies of test_vocab do not have.
+#include "tests/unit/counting.h"
+#include "tests/unit/test.h"
+#include "tests/unit/tiny_vocab.h"
+
+static tn_context *ctx;
+
+static tn_tokenizer *load(tiny_vocab *v)
+{
+    tn_tokenizer *t = NULL;
+    tiny_open(ctx, v);
+    TEST_CHECK_STATUS(tn_tokenizer_create(ctx, v->gguf, NULL, &t), TN_OK);
+    return t;
+}
+
+static void unload(tiny_vocab *v, tn_tokenizer **t)
+{
+    tn_tokenizer_destroy(t);
+    tiny_close(ctx, v);
+}
+
+// Texts of the tokens with a bar between them.
+static void expect(int line, const tn_tokenizer *t, const char *text, int32_t flags, const char *want)
+{
+    tn_tokens ids;
+    tn_strbuf got;
+    tn_tokens_init(&ids, ctx);
+    tn_strbuf_init(&got, ctx);
+    tn_status status = tn_tokenizer_encode(t, text, strlen(text), flags, &ids);
+    for (size_t i = 0; i < ids.count; i++) {
+        tn_gguf_str s = tn_tokenizer_text(t, ids.ids[i]);
+        tn_strbuf_printf(&got, "%s%.*s", i ? "|" : "", (int)s.size, s.data);
+    }
+    if (!test_report(status == TN_OK && strcmp(got.data ? got.data : "", want) == 0, __FILE__, line, text))
+        printf("    got  %s\n    want %s\n", got.data ? got.data : "", want);
+    tn_strbuf_fini(&got);
+    tn_tokens_fini(&ids);
+}
+#define TOKENS(t, text, flags, want) expect(__LINE__, (t), (text), (flags), (want))
+
+enum { ADD = TN_TOKENIZE_ADD_SPECIAL, PARSE = TN_TOKENIZE_PARSE_SPECIAL };
+
+static void expect_text(int line, const tn_tokenizer *t, const char *text, int32_t flags, const char *want)
+{
+    tn_tokens ids;
+    tn_strbuf got;
+    tn_tokens_init(&ids, ctx);
+    tn_strbuf_init(&got, ctx);
+    TEST_CHECK_STATUS(tn_tokenizer_encode(t, text, strlen(text), ADD, &ids), TN_OK);
+    TEST_CHECK_STATUS(tn_tokenizer_decode(t, ids.ids, ids.count, flags, &got), TN_OK);
+    if (!test_report(strcmp(got.data ? got.data : "", want) == 0, __FILE__, line, text))
+        printf("    got  %s\n    want %s\n", got.data ? got.data : "", want);
+    tn_strbuf_fini(&got);
+    tn_tokens_fini(&ids);
+}
+#define DECODED(t, text, flags, want) expect_text(__LINE__, (t), (text), (flags), (want))
+
+static void test_wpm(void)
+{
+    tiny_vocab v;
+    tiny_wpm(&v);
+    tn_tokenizer *t = load(&v);
+    TOKENS(t, "hello", 0, "▁hello");
+    TOKENS(t, "hello", ADD, "[CLS]|▁hello|[SEP]");
+    TOKENS(t, "", ADD, "[CLS]|[SEP]");
+    TOKENS(t, "  HELLO\thello\n", 0, "▁hello|▁hello");
+    TOKENS(t, "helloo", 0, "▁hello|o");
+    TOKENS(t, "hello!", 0, "▁hello|▁!"); // signs are words of their own: "llo!" never matches
+    TOKENS(t, "hex", 0, "[UNK]");        // the piece before the hole does not count
+    TOKENS(t, "hex hello,zz", 0, "[UNK]|▁hello|▁,|[UNK]");
+    TOKENS(t, "中中hello", 0, "▁中|▁中|▁hello");
+    TOKENS(t, "h\xc3\xa9llo", 0, "▁hello"); // accents go
+    TOKENS(t, "he\xcc\x81llo", 0, "▁hello");
+    TOKENS(t, "hel\xc2\xadlo\x01", 0, "▁hello"); // so do format and control characters
+    TOKENS(t,
+           "stra\xc3\x9f"
+           "e",
+           0, "▁straße");
+    TOKENS(t, "hello[SEP]hello", PARSE, "▁hello|[SEP]|▁hello");
+    TOKENS(t, "[SEP]", 0, "[UNK]|[UNK]|[UNK]"); // no brackets in this vocabulary
+    DECODED(t, "Hello, hello!", TN_DETOKENIZE_REMOVE_SPECIAL, " hello, hello!");
+    DECODED(t, "Hello", TN_DETOKENIZE_PRINT_SPECIAL, "[CLS] hello[SEP]");
+    TEST_CHECK(tn_tokenizer_special(t, TN_SPECIAL_NL) == 0 && tn_tokenizer_special(t, TN_SPECIAL_SEP) == 3);
+    TEST_CHECK(tn_tokenizer_add_bos(t) && !tn_tokenizer_add_eos(t));
+    unload(&v, &t);
+
+    tiny_wpm(&v); // cased, with accents: two keys, of which the second follows the first
+    tiny_flag(&v, "tokenizer.ggml.normalizer.lowercase", false);
+    tiny_flag(&v, "tokenizer.ggml.add_bos_token", false); // without effect
+    t = load(&v);
+    TOKENS(t, "Hello hello", ADD, "[CLS]|[UNK]|▁hello|[SEP]");
+    TOKENS(t, "hello\xc3\xa9", 0, "▁hello|é");
+    unload(&v, &t);
+    tiny_wpm(&v);
+    tiny_flag(&v, "tokenizer.ggml.normalizer.strip_accents", false);
+    t = load(&v);
+    TOKENS(t, "HELLO\xc3\x89", 0, "▁hello|é");
+    unload(&v, &t);
+}
+
+// Every allocation fails once: nothing leaks, nothing crashes.
+static void test_allocations(void (*make)(tiny_vocab *), const char *text)
+{
+    for (long at = 0, done = 0; !done && at < 200; at++) {
+        counting own;
+        tn_context *fresh = counting_context(&own);
+        tiny_vocab v;
+        make(&v);
+        tiny_open(fresh, &v);
+        tn_tokenizer *t = NULL;
+        tn_tokens ids;
+        tn_tokens_init(&ids, fresh);
+        own.fail_from = own.calls + at;
+        own.fail_to = own.fail_from + 1;
+        tn_status status = tn_tokenizer_create(fresh, v.gguf, NULL, &t);
+        if (status == TN_OK) status = tn_tokenizer_encode(t, text, strlen(text), ADD, &ids);
+        TEST_CHECK(status == TN_OK || status == TN_ERR_MEMORY);
+        done = status == TN_OK;
+        own.fail_to = 0;
+        tn_tokens_fini(&ids);
+        tn_tokenizer_destroy(&t);
+        tiny_close(fresh, &v);
+        tn_context_destroy(&fresh);
+        TEST_CHECK(own.live == 0);
+    }
+}
+
+// The nearest names are in the message, which says what to do.
+static void test_unknown_pre(void)
+{
+    char text[512] = "";
+    counting own;
+    tn_context *fresh = counting_context(&own);
+    tiny_vocab v;
+    tn_tokenizer *t = NULL;
+    tiny_bpe(&v);
+    v.pre = "qwen36";
+    tiny_open(fresh, &v);
+    TEST_CHECK_STATUS(tn_tokenizer_create(fresh, v.gguf, NULL, &t), TN_ERR_MODEL);
+    tn_context_error(fresh, text, sizeof text);
+    TEST_CHECK(strstr(text, "'qwen36'") && strstr(text, "--pre NAME") && strstr(text, "qwen35") &&
+               strstr(text, "qwen2"));
+    TEST_CHECK_STATUS(tn_tokenizer_create(fresh, v.gguf, "qwen2", &t), TN_OK);
+    tn_tokenizer_destroy(&t);
+    tiny_close(fresh, &v);
+    tn_context_destroy(&fresh);
+}
+
+int main(void)
+{
+    counting count;
+    ctx = counting_context(&count);
+    test_wpm();
+    test_unknown_pre();
+    test_allocations(tiny_wpm, "hello, hex 中");
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}
