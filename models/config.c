@@ -15,19 +15,17 @@
 #define MOE_NORM        TN_ARCH_MOE_NORM
 #define MOE_FF_FULL     TN_ARCH_MOE_FF_FULL
 #define EMBED_SQRT      TN_ARCH_EMBED_SQRT
-#define GEMMA2          TN_ARCH_GEMMA2
-#define GEMMA3          TN_ARCH_GEMMA3
-#define WINDOW          TN_ARCH_WINDOW
 #define POSITIONS       TN_ARCH_POSITIONS
 #define PARALLEL        TN_ARCH_PARALLEL
 #define PARALLEL_KEY    TN_ARCH_PARALLEL_KEY
 #define ATTN_NORM_2     TN_ARCH_ATTN_NORM_2
 #define SCALES          TN_ARCH_SCALES
 #define YARN_KEYS       TN_ARCH_YARN_KEYS
+#define SOFTCAP         TN_ARCH_SOFTCAP
 
 static const tn_arch archs[] = {
-#define TN_ARCH(name, rope, norm, act, flags)                                                                  \
-    {name, TN_ARCH_ROPE_##rope, TN_ARCH_NORM_##norm, TN_UNARY_##act, flags},
+#define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
+    {.name = id, .rope = TN_ARCH_ROPE_##pairs, .norm = TN_ARCH_NORM_##kind, .act = TN_UNARY_##unary, .flags = __VA_ARGS__},
 #include "models/archs.def"
 };
 
@@ -122,9 +120,9 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
 
 static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    int32_t flags = c->arch->flags, period = (flags & TN_ARCH_GEMMA3) ? 6 : 2;
-    if (!(flags & TN_ARCH_WINDOW)) return TN_OK;
-    c->window = (flags & TN_ARCH_GEMMA2) ? 4096 : 0;
+    int32_t period = c->arch->period;
+    if (period == 0) return TN_OK;
+    c->window = c->arch->window;
     tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, 0, &c->window);
     // An array of the pattern is for other architectures: these keep their period then.
     const tn_gguf_kv *pattern = tn_keys_find(k, "attention.sliding_window_pattern");
@@ -139,13 +137,13 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     int32_t flags = c->arch->flags;
-    bool by_width = ((flags & TN_ARCH_GEMMA2) && c->n_layers == 46) || ((flags & TN_ARCH_GEMMA3) && c->n_layers == 62);
-    double dim = by_width ? (double)c->n_embd / c->layers[0].n_heads : c->head_dim;
+    double dim = c->n_layers == c->arch->n_layers_by_width ? (double)c->n_embd / c->layers[0].n_heads : c->head_dim;
     c->attn_scale = (float)(1.0 / sqrt(dim));
-    if (flags & TN_ARCH_GEMMA2) c->attn_softcap = 50.0f, c->logit_softcap = 30.0f;
+    c->attn_softcap = c->arch->attn_softcap;
+    c->logit_softcap = c->arch->logit_softcap;
     tn_status status = TN_OK;
-    if (flags & TN_ARCH_GEMMA2) status = tn_keys_f32(k, "attn_logit_softcapping", 0, &c->attn_softcap);
-    if (status == TN_OK && (flags & (TN_ARCH_GEMMA2 | TN_ARCH_GEMMA3)))
+    if (c->attn_softcap > 0.0f) status = tn_keys_f32(k, "attn_logit_softcapping", 0, &c->attn_softcap);
+    if (status == TN_OK && (flags & TN_ARCH_SOFTCAP))
         status = tn_keys_f32(k, "final_logit_softcapping", 0, &c->logit_softcap);
     const char *eps = c->arch->norm == TN_ARCH_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
     if (status == TN_OK) status = tn_keys_f32(k, eps, TN_KEY_REQUIRED, &c->eps);
@@ -226,11 +224,11 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
     if (status == TN_OK) status = read_scaling(ctx, k, c);
     c->rope_sliding = c->rope;
-    if (c->arch->flags & TN_ARCH_GEMMA3) {
-        c->rope_sliding.base = 10000.0f;
+    if (c->arch->swa_base > 0.0f) {
+        c->rope_sliding.base = c->arch->swa_base;
         c->rope_sliding.freq_scale = 1.0f;
     }
-    if (status == TN_OK && (c->arch->flags & TN_ARCH_WINDOW)) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
+    if (status == TN_OK && c->arch->period > 0) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
     return status;
 }
 

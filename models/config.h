@@ -22,21 +22,23 @@ enum {
     TN_ARCH_MOE_NORM = 1 << 3,        // weights of the chosen experts are normalised
     TN_ARCH_MOE_FF_FULL = 1 << 4,     // experts are as wide as feed_forward_length
     TN_ARCH_EMBED_SQRT = 1 << 5,      // embeddings times sqrt(width)
-    TN_ARCH_GEMMA2 = 1 << 6,          // softcap defaults, period 2, window 4096, scale of the 46-layer model
-    TN_ARCH_GEMMA3 = 1 << 7,          // period 6, own rope base of sliding layers, scale of the 62-layer model
-    TN_ARCH_WINDOW = 1 << 8,          // honours attention.sliding_window
-    TN_ARCH_POSITIONS = 1 << 9,       // learned positions
-    TN_ARCH_PARALLEL = 1 << 10,       // x + attn(h) + ffn(h)
-    TN_ARCH_PARALLEL_KEY = 1 << 11,   // the same with a norm each, if use_parallel_residual
-    TN_ARCH_ATTN_NORM_2 = 1 << 12,    // attention reads attn_norm_2 if it exists
-    TN_ARCH_SCALES = 1 << 13,         // granite's four scales
-    TN_ARCH_YARN_KEYS = 1 << 14,      // mistral3: own YaRN keys and query temperature
+    TN_ARCH_POSITIONS = 1 << 6,       // learned positions
+    TN_ARCH_PARALLEL = 1 << 7,        // x + attn(h) + ffn(h)
+    TN_ARCH_PARALLEL_KEY = 1 << 8,    // the same with a norm each, if use_parallel_residual
+    TN_ARCH_ATTN_NORM_2 = 1 << 9,     // attention reads attn_norm_2 if it exists
+    TN_ARCH_SCALES = 1 << 10,         // granite's four scales
+    TN_ARCH_YARN_KEYS = 1 << 11,      // mistral3: own YaRN keys and query temperature
+    TN_ARCH_SOFTCAP = 1 << 12,        // reads final_logit_softcapping
 };
 
 typedef struct tn_arch {
     const char *name;
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
     int32_t flags;
+    int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window
+    float swa_base;         // rope base of sliding layers, whose positions are not scaled then; 0: as the others
+    float attn_softcap, logit_softcap; // defaults of the keys; attn_logit_softcapping is not read where this is 0
+    int32_t n_layers_by_width;         // a model of so many layers has scores times 1/sqrt(width / heads)
 } tn_arch;
 
 typedef struct tn_layer_config {
