@@ -22,6 +22,9 @@
 #define SCALES          TN_ARCH_SCALES
 #define YARN_KEYS       TN_ARCH_YARN_KEYS
 #define SOFTCAP         TN_ARCH_SOFTCAP
+#define FFN_NORM_NAME   TN_ARCH_FFN_NORM_NAME
+#define SINKS           TN_ARCH_SINKS
+#define HEAD_ROT        TN_ARCH_HEAD_ROT
 
 static const tn_arch archs[] = {
 #define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
@@ -96,6 +99,10 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->head_dim = c->head_dim_v = c->n_embd / c->layers[0].n_heads;
     tn_status status = tn_keys_i32(k, "attention.key_length", 1, 4096, 0, &c->head_dim);
     if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length", 1, 4096, 0, &c->head_dim_v);
+    if (status == TN_OK && (c->arch->flags & TN_ARCH_HEAD_ROT)) {
+        status = tn_keys_i32(k, "rope.dimension_count", 2, 4096, 0, &c->head_dim);
+        c->head_dim_v = c->head_dim;
+    }
     if (status == TN_OK && (c->head_dim < 1 || c->head_dim_v < 1 || c->head_dim > 4096 || c->head_dim_v > 4096))
         status = tn_fail(ctx, TN_ERR_FORMAT, "head size %d of width %d and %d heads", c->head_dim, c->n_embd, c->layers[0].n_heads);
     return status;
@@ -113,6 +120,8 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK && c->n_ff_expert < 1)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
     c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
+    if (c->arch->gating != 0) c->moe.gating = c->arch->gating;
+    c->expert_glu = (tn_glu_params){.act = c->arch->act, .limit = c->arch->glu_limit, .alpha = c->arch->glu_alpha};
     return status;
 }
 
@@ -123,7 +132,7 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     int32_t period = c->arch->period;
     if (period == 0) return TN_OK;
     c->window = c->arch->window;
-    tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, 0, &c->window);
+    tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
     // An array of the pattern is for other architectures: these keep their period then.
     const tn_gguf_kv *pattern = tn_keys_find(k, "attention.sliding_window_pattern");
     if (status == TN_OK && pattern && pattern->type != TN_GGUF_ARRAY)

@@ -29,16 +29,21 @@ enum {
     TN_ARCH_SCALES = 1 << 10,         // granite's four scales
     TN_ARCH_YARN_KEYS = 1 << 11,      // mistral3: own YaRN keys and query temperature
     TN_ARCH_SOFTCAP = 1 << 12,        // reads final_logit_softcapping
+    TN_ARCH_FFN_NORM_NAME = 1 << 24,  // the norm before the feed-forward is called post_attention_norm
+    TN_ARCH_SINKS = 1 << 25,          // a logit more for each head: attn_sinks.weight
+    TN_ARCH_HEAD_ROT = 1 << 26,       // heads are as large as rope.dimension_count
 };
 
 typedef struct tn_arch {
     const char *name;
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
     int32_t flags;
-    int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window
+    int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window; window -1: its key is required
     float swa_base;         // rope base of sliding layers, whose positions are not scaled then; 0: as the others
     float attn_softcap, logit_softcap; // defaults of the keys; attn_logit_softcapping is not read where this is 0
     int32_t n_layers_by_width;         // a model of so many layers has scores times 1/sqrt(width / heads)
+    int32_t gating;                    // TN_GATING_*, 0: softmax
+    float glu_limit, glu_alpha;        // of experts, see tn_glu_params
 } tn_arch;
 
 typedef struct tn_layer_config {
@@ -65,6 +70,7 @@ typedef struct tn_config {
     // Experts
     int32_t n_experts, n_experts_used, n_ff_expert;
     tn_moe_weights_params moe;
+    tn_glu_params expert_glu;
     // Ends
     float embed_scale, residual_scale, logit_scale, logit_softcap; // 0: off
 } tn_config;

@@ -53,14 +53,14 @@ static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
     return tn_builder_has(b, layer, "ffn_gate_inp.weight") ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
 }
 
-// What a mixer gave, on its way into the residual stream: gemma's norm after it, granite's scale.
+// What a mixer gave, on its way into the residual stream: gemma's norm after it (NULL: none), granite's scale.
 static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
 {
     char weight[64];
-    size_t n = strlen(norm);
-    memcpy(weight, norm, n);
+    size_t n = norm ? strlen(norm) : 0;
+    if (norm) memcpy(weight, norm, n);
     memcpy(weight + n, ".weight", 8);
-    if (tn_builder_has(b, layer, weight)) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
+    if (norm && tn_builder_has(b, layer, weight)) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
     float r = b->c->residual_scale;
     return r != 0.0f && r != 1.0f ? tn_op_scale(b->g, y, r) : y;
 }
@@ -69,10 +69,11 @@ static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, b
 {
     int64_t width = b->c->n_embd;
     tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width);
-    tn_tensor *a = leave(b, layer, "post_attention_norm", tn_mixer_attention(b, layer, h, select));
+    bool renamed = (b->c->arch->flags & TN_ARCH_FFN_NORM_NAME) != 0;
+    tn_tensor *a = leave(b, layer, renamed ? NULL : "post_attention_norm", tn_mixer_attention(b, layer, h, select));
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_op_add(b->g, x, a);
-    h = tn_builder_norm(b, layer, "ffn_norm", x, width);
+    h = tn_builder_norm(b, layer, renamed ? "post_attention_norm" : "ffn_norm", x, width);
     return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, h)));
 }
 

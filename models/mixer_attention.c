@@ -74,6 +74,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .kv_len = b->kv_len,
         .block_table = b->block_table,
     };
+    if (c->arch->flags & TN_ARCH_SINKS) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
     tn_attention_params p = {
         .scale = c->attn_scale,
         .causal = 1,

@@ -23,7 +23,7 @@ typedef struct tiny_shape {
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_ARCHS };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_ARCHS };
 
 // clang-format off
 static const tiny_shape tiny_shapes[TINY_ARCHS] = {
@@ -33,6 +33,7 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_GEMMA3]   = {"gemma3",   7, 64, 4, 1, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
+    [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false},
 };
 // clang-format on
 
@@ -136,11 +137,16 @@ static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name
     tiny_tensor *t = &f->tensors[f->n_tensors++];
     *t = (tiny_tensor){.n_dims = 1 + (d1 > 0) + (d2 > 0), .ne = {d0, d1, d2}};
     // The router stays F32 in quantised files too.
-    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 ? TN_TYPE_F32 : f->shape.dtype;
+    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 || strstr(name, ".bias") ? TN_TYPE_F32 : f->shape.dtype;
     if (layer < 0)
         snprintf(t->name, sizeof t->name, "%s", name);
     else
         snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
+}
+
+static inline bool tiny_is(const tiny_file *f, const char *arch)
+{
+    return strcmp(f->shape.arch, arch) == 0;
 }
 
 static inline void tiny_describe_keys(tiny_file *f)
@@ -162,7 +168,12 @@ static inline void tiny_describe_keys(tiny_file *f)
     tiny_u32(f, "attention.value_length", s->head_dim);
     tiny_u32(f, "rope.dimension_count", s->head_dim);
     tiny_f32(f, "rope.freq_base", 10000.0f);
-    if (gemma3) tiny_u32(f, "attention.sliding_window", 24);
+    if (gemma3 || tiny_is(f, "gpt-oss")) tiny_u32(f, "attention.sliding_window", 24);
+    if (tiny_is(f, "gpt-oss")) {
+        tiny_str(f, "rope.scaling.type", "yarn");
+        tiny_f32(f, "rope.scaling.factor", 8.0f);
+        tiny_u32(f, "rope.scaling.original_context_length", 64);
+    }
     if (s->n_experts > 0) {
         tiny_u32(f, "expert_count", s->n_experts);
         tiny_u32(f, "expert_used_count", s->n_used);
@@ -188,7 +199,14 @@ static inline void tiny_describe_attention(tiny_file *f, int32_t i)
         tiny_add_tensor(f, i, "attn_k_norm.weight", s->head_dim, 0, 0);
     }
     tiny_add_tensor(f, i, "attn_output.weight", s->n_embd, q, 0);
-    if (gemma3) tiny_add_tensor(f, i, "post_attention_norm.weight", s->n_embd, 0, 0);
+    if (gemma3 || tiny_is(f, "gpt-oss")) tiny_add_tensor(f, i, "post_attention_norm.weight", s->n_embd, 0, 0);
+    if (tiny_is(f, "gpt-oss")) {
+        tiny_add_tensor(f, i, "attn_q.bias", q, 0, 0);
+        tiny_add_tensor(f, i, "attn_k.bias", kv, 0, 0);
+        tiny_add_tensor(f, i, "attn_v.bias", kv, 0, 0);
+        tiny_add_tensor(f, i, "attn_output.bias", s->n_embd, 0, 0);
+        tiny_add_tensor(f, i, "attn_sinks.weight", s->n_heads, 0, 0);
+    }
     if (!gpt2) return;
     tiny_add_tensor(f, i, "attn_norm.bias", s->n_embd, 0, 0);
     tiny_add_tensor(f, i, "attn_qkv.bias", q + 2 * kv, 0, 0);
@@ -199,7 +217,13 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
 {
     const tiny_shape *s = &f->shape;
     bool gpt2 = strcmp(s->arch, "gpt2") == 0, phi3 = strcmp(s->arch, "phi3") == 0;
-    tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
+    if (!tiny_is(f, "gpt-oss")) tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
+    if (tiny_is(f, "gpt-oss")) {
+        tiny_add_tensor(f, i, "ffn_gate_inp.bias", s->n_experts, 0, 0);
+        tiny_add_tensor(f, i, "ffn_gate_exps.bias", s->n_experts, s->n_ff_expert, 0);
+        tiny_add_tensor(f, i, "ffn_up_exps.bias", s->n_experts, s->n_ff_expert, 0);
+        tiny_add_tensor(f, i, "ffn_down_exps.bias", s->n_experts, s->n_embd, 0);
+    }
     if (s->n_experts > 0) {
         tiny_add_tensor(f, i, "ffn_gate_inp.weight", s->n_experts, s->n_embd, 0);
         tiny_add_tensor(f, i, "ffn_gate_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
