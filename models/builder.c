@@ -34,6 +34,16 @@ bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name)
     return tn_model_find_weight(b->model, full_name(layer, name, text)) >= 0;
 }
 
+int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims)
+{
+    char text[NAME_SIZE];
+    int32_t i = tn_model_find_weight(b->model, full_name(layer, name, text));
+    if (i < 0) return 0;
+    const tn_weight *w = &b->model->weights[i];
+    *n_dims = w->n_dims;
+    return w->ne[w->n_dims - 1];
+}
+
 tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
                              int64_t d0, int64_t d1, int64_t d2)
 {

@@ -27,6 +27,8 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
 // Keeps the failure and its message, also in the graph: later calls that miss an operand do not replace it.
 void tn_builder_refuse(tn_builder *b, tn_status status);
 bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
+// Length of the rows of a weight and how many dimensions it has; 0 and unchanged if it is absent.
+int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims);
 
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);

@@ -25,6 +25,11 @@
 #define FFN_NORM_NAME   TN_ARCH_FFN_NORM_NAME
 #define SINKS           TN_ARCH_SINKS
 #define HEAD_ROT        TN_ARCH_HEAD_ROT
+#define QK_NORM         TN_ARCH_QK_NORM
+#define POST_NORM       TN_ARCH_POST_NORM
+#define NO_PRE_NORM     TN_ARCH_NO_PRE_NORM
+#define SWA_UNSCALED    TN_ARCH_SWA_UNSCALED
+#define UNTIED          TN_ARCH_UNTIED
 
 static const tn_arch archs[] = {
 #define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
@@ -222,6 +227,15 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     return TN_OK;
 }
 
+static void read_sliding_rope(tn_config *c)
+{
+    tn_rope_params *r = &c->rope_sliding;
+    *r = c->rope;
+    if (c->arch->swa_base > 0.0f) r->base = c->arch->swa_base, r->freq_scale = 1.0f;
+    if (c->arch->flags & TN_ARCH_SWA_UNSCALED)
+        *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = r->base, .freq_scale = 1.0f, .attn_factor = 1.0f};
+}
+
 static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
@@ -232,12 +246,9 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK && (c->rope.n_rot % 2 != 0 || !(c->rope.base > 1.0f)))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
     if (status == TN_OK) status = read_scaling(ctx, k, c);
-    c->rope_sliding = c->rope;
-    if (c->arch->swa_base > 0.0f) {
-        c->rope_sliding.base = c->arch->swa_base;
-        c->rope_sliding.freq_scale = 1.0f;
-    }
-    if (status == TN_OK && c->arch->period > 0) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
+    read_sliding_rope(c);
+    bool own_base = c->arch->period > 0 && !(c->arch->flags & TN_ARCH_SWA_UNSCALED);
+    if (status == TN_OK && own_base) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
     return status;
 }
 

@@ -32,6 +32,11 @@ enum {
     TN_ARCH_FFN_NORM_NAME = 1 << 24,  // the norm before the feed-forward is called post_attention_norm
     TN_ARCH_SINKS = 1 << 25,          // a logit more for each head: attn_sinks.weight
     TN_ARCH_HEAD_ROT = 1 << 26,       // heads are as large as rope.dimension_count
+    TN_ARCH_QK_NORM = 1 << 13,        // must have norms of q and k; where they exist, all architectures use them
+    TN_ARCH_POST_NORM = 1 << 14,      // norms of what attention and feed-forward give
+    TN_ARCH_NO_PRE_NORM = 1 << 15,    // and none of what they take
+    TN_ARCH_SWA_UNSCALED = 1 << 16,   // rope scaling is not for sliding layers, which have no base of their own
+    TN_ARCH_UNTIED = 1 << 17,         // must have output.weight
 };
 
 typedef struct tn_arch {

@@ -6,8 +6,6 @@
 
 #include "models/builder.h"
 
-#include <string.h>
-
 static void make_inputs(tn_builder *b)
 {
     const tn_plan_key *k = b->key;
@@ -53,27 +51,28 @@ static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
     return tn_builder_has(b, layer, "ffn_gate_inp.weight") ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
 }
 
-// What a mixer gave, on its way into the residual stream: gemma's norm after it (NULL: none), granite's scale.
+// The input of a mixer; some architectures norm only what comes out.
+static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tensor *x)
+{
+    return (b->c->arch->flags & TN_ARCH_NO_PRE_NORM) ? x : tn_builder_norm(b, layer, norm, x, b->c->n_embd);
+}
+
+// What a mixer gave, on its way into the residual stream: a norm after it, granite's scale.
 static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
 {
-    char weight[64];
-    size_t n = norm ? strlen(norm) : 0;
-    if (norm) memcpy(weight, norm, n);
-    memcpy(weight + n, ".weight", 8);
-    if (norm && tn_builder_has(b, layer, weight)) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
+    if (b->c->arch->flags & TN_ARCH_POST_NORM) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
     float r = b->c->residual_scale;
     return r != 0.0f && r != 1.0f ? tn_op_scale(b->g, y, r) : y;
 }
 
 static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
 {
-    int64_t width = b->c->n_embd;
-    tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width);
-    bool renamed = (b->c->arch->flags & TN_ARCH_FFN_NORM_NAME) != 0;
-    tn_tensor *a = leave(b, layer, renamed ? NULL : "post_attention_norm", tn_mixer_attention(b, layer, h, select));
+    tn_tensor *h = enter(b, layer, "attn_norm", x);
+    tn_tensor *a = leave(b, layer, "post_attention_norm", tn_mixer_attention(b, layer, h, select));
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_op_add(b->g, x, a);
-    h = tn_builder_norm(b, layer, renamed ? "post_attention_norm" : "ffn_norm", x, width);
+    bool renamed = (b->c->arch->flags & TN_ARCH_FFN_NORM_NAME) != 0;
+    h = enter(b, layer, renamed ? "post_attention_norm" : "ffn_norm", x);
     return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, h)));
 }
 
@@ -94,8 +93,9 @@ static void head(tn_builder *b, tn_tensor *x)
 {
     const tn_config *c = b->c;
     x = tn_builder_norm(b, -1, "output_norm", x, c->n_embd);
-    tn_tensor *w = tn_builder_weight(b, -1, "output.weight", TN_WEIGHT_OPTIONAL, 2, c->n_vocab, c->n_embd, 0);
-    if (!w) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
+    int32_t optional = (c->arch->flags & TN_ARCH_UNTIED) ? 0 : TN_WEIGHT_OPTIONAL;
+    tn_tensor *w = tn_builder_weight(b, -1, "output.weight", optional, 2, c->n_vocab, c->n_embd, 0);
+    if (!w && optional) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *logits = tn_op_matmul(b->g, x, w);
     tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
     if (bias) logits = tn_op_add(b->g, logits, bias);

@@ -37,12 +37,30 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
     return r;
 }
 
-static tn_tensor *norm_and_rotate(tn_builder *b, int32_t layer, tn_tensor *x, const char *norm)
+// Norm of q or k before it is rotated: of each head with one weight for all [d] or one for each [n, d], or of all heads as
+// one row [n * d]. The shape of the weight tells.
+static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n, int64_t d)
 {
-    const tn_config *c = b->c;
-    tn_tensor *w = tn_builder_weight(b, layer, norm, TN_WEIGHT_OPTIONAL, 1, c->head_dim, 0, 0);
-    if (w) x = tn_op_rms_norm(b->g, x, w, c->eps);
-    const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
+    const tn_arch *arch = b->c->arch;
+    char text[64];
+    snprintf(text, sizeof text, "%s.weight", name);
+    int32_t n_dims = 0;
+    int64_t width = tn_builder_find(b, layer, text, &n_dims);
+    if (width == 0 && !(arch->flags & TN_ARCH_QK_NORM)) return x;
+    if (n_dims == 2) {
+        tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n, d, 0);
+        bool rms = arch->norm == TN_ARCH_NORM_RMS;
+        x = rms ? tn_op_rms_norm(b->g, x, NULL, b->c->eps) : tn_op_layer_norm(b->g, x, NULL, NULL, b->c->eps);
+        return tn_op_mul(b->g, x, w);
+    }
+    if (n == 1 || width != n * d) return tn_builder_norm(b, layer, name, x, d);
+    x = tn_op_reshape(b->g, x, 2, (int64_t[]){b->key->n_tokens, n * d});
+    return heads(b, tn_builder_norm(b, layer, name, x, n * d), n, d);
+}
+
+static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
+{
+    const tn_rope_params *rope = b->c->layers[layer].sliding ? &b->c->rope_sliding : &b->c->rope;
     return rope->n_rot > 0 ? tn_op_rope(b->g, x, b->positions, b->rope_factors, rope) : x;
 }
 
@@ -62,8 +80,8 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     const tn_config *c = b->c;
     const tn_layer_config *l = &c->layers[layer];
     qkv x = project(b, layer, h);
-    x.q = norm_and_rotate(b, layer, x.q, "attn_q_norm.weight");
-    x.k = norm_and_rotate(b, layer, x.k, "attn_k_norm.weight");
+    x.q = rotate(b, layer, qk_norm(b, layer, "attn_q_norm", x.q, l->n_heads, c->head_dim));
+    x.k = rotate(b, layer, qk_norm(b, layer, "attn_k_norm", x.k, l->n_kv_heads, c->head_dim));
     if (b->q_scale) x.q = tn_op_mul(b->g, x.q, b->q_scale);
     tn_builder_enter_cache(b, layer);
     tn_attention_args args = {
