@@ -5,7 +5,8 @@
 // q [T, H, D], k [n_blocks, KV, B, D], v [n_blocks, KV, B, Dv], q_start I32 [n_seq + 1], kv_len I32 [n_seq],
 // block_table I32 [n_seq, max_blocks], sinks F32 [H] optional -> [T, H, Dv].
 // Tokens q_start[s] .. q_start[s+1]-1 belong to sequence s and are its last ones: the last has position
-// kv_len[s] - 1. Rows of k may be longer than those of q (padded to whole quantisation blocks). Key j lies in block block_table[s][j / B] at index j % B. Head h reads KV head h / (H / KV).
+// kv_len[s] - 1. Rows of k may be longer than those of q (padded to whole quantisation blocks). v may be a part of longer rows,
+// those of k among them. Key j lies in block block_table[s][j / B] at index j % B. Head h reads KV head h / (H / KV).
 #include "ops/ops.h"
 #include "ops/quant.h"
 
@@ -23,7 +24,7 @@ tn_status tn_infer_attention(tn_context *ctx, tn_step *step)
     bool ok = q->n_dims == 3 && k->n_dims == 4 && v->n_dims == 4 && q->ne[3] <= k->ne[3] && k->ne[0] == v->ne[0] &&
               k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && q->ne[2] % k->ne[1] == 0 &&
               step->src[3].ne[3] == n_seq + 1 && step->src[5].ne[2] == n_seq && tn_view_contiguous(k) &&
-              tn_view_contiguous(v);
+              tn_view_rows_contiguous(v);
     if (!ok) {
         char a[96], b[96], c[96];
         return tn_fail(ctx, TN_ERR_SHAPE, "attention: q %s, k %s, v %s", tn_view_text(q, a, sizeof a),

@@ -26,6 +26,7 @@ typedef struct attention_shape {
     int32_t heads, kv_heads, k_dim, v_dim, block;
     tn_dtype k_type, v_type;
     bool sinks, strided_q;
+    int32_t v_longer; // elements that the rows of v are a part of, more than v_dim
     double q_scale; // 0: normal
 } attention_shape;
 
@@ -75,7 +76,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
         q->start[2] = 1;
     }
     check_src(&c, s->k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->k_dim});
-    check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
+    check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim})->parent[3] += s->v_longer;
     add_tables(&c, s, max_blocks, n_blocks);
     if (s->sinks) check_vec(&c, TN_TYPE_F32, s->heads);
     snprintf(c.note, sizeof c.note, "q %d kv %d, %s causal %d window %d chunk %d softcap %g alibi %g%s",
@@ -243,6 +244,32 @@ static void cases_prefill(check_run *run)
         }
 }
 
+// Compressed caches: one KV head, keys wider than values, values that are the first part of longer rows.
+static void cases_compressed(check_run *run)
+{
+    static const int32_t lengths[][2] = {{1, 70}, {3, 37}, {40, 150}};
+    tn_attention_params p = {.causal = 1};
+    for (size_t t = 0; t < TN_COUNT(cache_types); t++)
+        for (size_t i = 0; i < TN_COUNT(lengths); i++) {
+            attention_shape s = base;
+            s.kv_heads = 1;
+            s.heads = i == 2 ? 2 : 16;
+            s.k_dim = 576, s.v_dim = 512, s.v_longer = 64;
+            s.block = 64;
+            s.k_type = s.v_type = cache_types[t];
+            s.q_len[0] = lengths[i][0];
+            s.kv_len[0] = lengths[i][1];
+            attention_case(run, &s, &p);
+            s.heads = 4;
+            s.k_dim = 40, s.v_dim = 32, s.v_longer = 32;
+            if (tn_dtype_block_elems(s.k_type) > 1) s.k_dim = 64;
+            attention_case(run, &s, &p);
+        }
+    attention_shape s = base; // no multiple of a vector
+    s.k_dim = 44, s.v_dim = 20, s.v_longer = 3, s.k_type = s.v_type = TN_TYPE_F32;
+    attention_case(run, &s, &p);
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -252,6 +279,7 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_batches(run);
     cases_long(run);
     cases_prefill(run);
+    cases_compressed(run);
 }
 
 // --- cache_write -----------------------------------------------------------------------------------

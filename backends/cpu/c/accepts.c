@@ -152,7 +152,7 @@ bool tn_cpu_accepts_attention(const tn_step *step)
 {
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
     bool caches =
-        cache_type(k->dtype) && cache_type(v->dtype) && tn_view_contiguous(k) && tn_view_contiguous(v);
+        cache_type(k->dtype) && cache_type(v->dtype) && tn_view_contiguous(k) && tn_view_rows_contiguous(v);
     bool tables = i32_run(&step->src[3]) && i32_run(&step->src[4]) && i32_run(&step->src[5]);
     bool sinks = !row_has_src(step, 6) || f32_rows(&step->src[6]);
     // Positions are compared as f32.

@@ -84,6 +84,7 @@ static void load_rows(const attention_work *w, const attention_item *item, const
     const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
     int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD), run;
     to_f32_fn to_f32 = to_f32_get(c->dtype);
+    bool one_run = d == stride && (size_t)c->nb[2] == tn_dtype_row_size(c->dtype, d); // values may be a part of longer rows
     for (int64_t i = 0; i < span->n; i += run) {
         int64_t block = table[(span->key + i) / c->ne[2]], index = (span->key + i) % c->ne[2];
         run = TN_MIN(span->n - i, c->ne[2] - index);
@@ -93,7 +94,7 @@ static void load_rows(const attention_work *w, const attention_item *item, const
         }
         const char *x = (const char *)c->data + block * c->nb[0] + item->kv_head * c->nb[1];
         x += index * c->nb[2];
-        if (d == stride) {
+        if (one_run) {
             to_f32(x, dst + i * stride, run * d);
             continue;
         }
