@@ -16,6 +16,7 @@ typedef struct tn_builder {
     tn_status status;     // first missing or misshapen tensor
     tn_tensor **recorded; // per weight of the model, NULL until used
     tn_tensor *tokens, *positions, *slots, *q_start, *kv_len, *block_table, *out_rows, *q_scale;
+    tn_tensor *head_ids; // latent attention: I32 [T, H], the number of each head
     tn_tensor *rope_factors; // or NULL
 } tn_builder;
 
@@ -41,8 +42,12 @@ void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 // Rows of x whose results are wanted.
 tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
 
+// Rows x [T, KV, dim] of this step into the cache of the layer ('k' or 'v'), rows of which may be longer: whole blocks of the type.
+tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x);
+
 // Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows that are wanted.
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
+tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h);
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h);
 

@@ -30,6 +30,8 @@
 #define NO_PRE_NORM     TN_ARCH_NO_PRE_NORM
 #define SWA_UNSCALED    TN_ARCH_SWA_UNSCALED
 #define UNTIED          TN_ARCH_UNTIED
+#define MLA             TN_ARCH_MLA
+#define MOE_KEYS        TN_ARCH_MOE_KEYS
 
 static const tn_arch archs[] = {
 #define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
@@ -113,6 +115,49 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status;
 }
 
+// Files before the compressed form tell the sizes of heads as key_length and value_length, newer ones as *_mla.
+static tn_status read_mla(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    if (!(c->arch->flags & TN_ARCH_MLA)) return TN_OK;
+    int32_t n_rot = 0;
+    tn_mla_config *m = &c->mla;
+    *m = (tn_mla_config){.dim_q = c->head_dim, .dim_v = c->head_dim_v};
+    tn_status status = tn_keys_i32(k, "attention.kv_lora_rank", 1, TN_MAX_MLA_RANK, TN_KEY_REQUIRED, &m->kv_rank);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.q_lora_rank", 0, TN_MAX_WIDTH, 0, &m->q_rank);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.key_length_mla", 1, 4096, 0, &m->dim_q);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_mla", 1, 4096, 0, &m->dim_v);
+    if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count", 2, 4096, TN_KEY_REQUIRED, &n_rot);
+    if (status != TN_OK) return status;
+    if (n_rot >= m->dim_q)
+        return tn_fail(ctx, TN_ERR_FORMAT, "%s: heads of %d with %d rotated dimensions", c->arch->name, m->dim_q, n_rot);
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        if (c->layers[i].n_heads != c->layers[0].n_heads)
+            return tn_fail(ctx, TN_ERR_FORMAT, "%s.attention.head_count differs between layers", c->arch->name);
+        c->layers[i].n_kv_heads = 1;
+    }
+    c->head_dim = m->kv_rank + n_rot;
+    c->head_dim_v = m->kv_rank;
+    return TN_OK;
+}
+
+// How experts are chosen and weighted, where the file tells.
+static tn_status read_routing(const tn_keys *k, tn_config *c)
+{
+    bool normalise = c->moe.normalise != 0;
+    int32_t gating = 0, n_shared = 0;
+    tn_status status = tn_keys_bool(k, "expert_weights_norm", &normalise);
+    if (status == TN_OK) status = tn_keys_f32(k, "expert_weights_scale", 0, &c->moe.scale);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_gating_func", 0, TN_GATING_SOFTMAX_SELECTED, 0, &gating);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_group_count", 0, c->n_experts, 0, &c->n_expert_groups);
+    c->n_expert_groups_used = c->n_expert_groups;
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_group_used_count", 0, c->n_experts, 0, &c->n_expert_groups_used);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_count", 0, TN_MAX_WIDTH / c->n_ff_expert, 0, &n_shared);
+    c->n_ff_shared = n_shared * c->n_ff_expert;
+    c->moe.normalise = normalise;
+    if (gating != 0) c->moe.gating = gating;
+    return status;
+}
+
 static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     tn_status status = tn_keys_i32(k, "expert_count", 0, TN_MAX_EXPERTS, 0, &c->n_experts);
@@ -127,6 +172,8 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
     if (c->arch->gating != 0) c->moe.gating = c->arch->gating;
     c->expert_glu = (tn_glu_params){.act = c->arch->act, .limit = c->arch->glu_limit, .alpha = c->arch->glu_alpha};
+    if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_KEYS)) status = read_routing(k, c);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, TN_MAX_WIDTH, 0, &c->n_ff_shared);
     return status;
 }
 
@@ -151,7 +198,7 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     int32_t flags = c->arch->flags;
-    double dim = c->n_layers == c->arch->n_layers_by_width ? (double)c->n_embd / c->layers[0].n_heads : c->head_dim;
+    double dim = c->n_layers == c->arch->n_layers_by_width ? (double)c->n_embd / c->layers[0].n_heads : c->mla.kv_rank > 0 ? c->mla.dim_q : c->head_dim;
     c->attn_scale = (float)(1.0 / sqrt(dim));
     c->attn_softcap = c->arch->attn_softcap;
     c->logit_softcap = c->arch->logit_softcap;
@@ -184,6 +231,18 @@ static void yarn_ramp(tn_rope_params *r, double n_original, double beta_fast, do
     r->yarn_high = (float)fmin(r->n_rot - 1, high);
 }
 
+// architectures.md 5.18: with latent attention the magnitude of scaled positions goes into the scale of the scores.
+static tn_status read_mla_scale(const tn_keys *k, tn_config *c, double factor, bool yarn)
+{
+    double ln = factor > 1.0 ? log(factor) : 0.0, m = c->rope.attn_factor;
+    float lambda = 0.0f;
+    tn_status status = tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda);
+    if (!yarn && factor != 1.0) m *= 1.0 + 0.1 * ln;
+    if (factor != 1.0) m *= 1.0 + (double)lambda * ln; // the file holds 0.1 times the multiplier
+    if (yarn || factor != 1.0) c->attn_scale = (float)((double)c->attn_scale * m * m);
+    return status;
+}
+
 static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
 {
     float fast = 32.0f, slow = 1.0f, lambda = 0.0f;
@@ -195,7 +254,9 @@ static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
     }
     yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
     double ln = factor > 1.0 ? log(factor) : 0.0;
-    double m = lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
+    // Latent attention with the key has no magnitude here, see read_mla_scale.
+    bool mla_key = (c->arch->flags & TN_ARCH_MLA) && tn_keys_find(k, "rope.scaling.yarn_log_multiplier");
+    double m = mla_key ? 1.0 : lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
     c->rope.attn_factor = (float)(c->rope.attn_factor * m);
     return status;
 }
@@ -221,7 +282,10 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->rope.freq_scale = 1.0f / factor;
     c->longrope = (c->arch->flags & TN_ARCH_LONGROPE_ALWAYS) ||
                   ((c->arch->flags & TN_ARCH_LONGROPE_TYPE) && is(type, "longrope"));
-    if (is(type, "yarn")) return read_yarn(k, c, factor);
+    bool yarn = is(type, "yarn");
+    if (yarn) status = read_yarn(k, c, factor);
+    if (status == TN_OK && c->mla.kv_rank > 0) status = read_mla_scale(k, c, factor, yarn);
+    if (yarn || status != TN_OK) return status;
     if (!is(type, "none") && !is(type, "linear") && !is(type, "longrope"))
         return tn_fail(ctx, TN_ERR_MODEL, "rope scaling \"%.*s\" is not known", (int)TN_MIN(type.size, 32), type.data);
     return TN_OK;
@@ -277,6 +341,7 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     tn_keys k = {ctx, gguf, c.arch->name};
     status = read_sizes(&k, &c);
     if (status == TN_OK) status = read_layers(ctx, &k, &c);
+    if (status == TN_OK) status = read_mla(ctx, &k, &c);
     if (status == TN_OK) status = read_experts(ctx, &k, &c);
     if (status == TN_OK) status = read_attention(ctx, &k, &c);
     if (status == TN_OK) status = read_rope(ctx, &k, &c);

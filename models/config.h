@@ -9,7 +9,7 @@
 
 #include <tenon/params.h>
 
-enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_MAX_VOCAB = 1 << 24 };
+enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_MAX_VOCAB = 1 << 24, TN_MAX_MLA_RANK = 1 << 14 };
 
 enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };
 enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
@@ -37,6 +37,8 @@ enum {
     TN_ARCH_NO_PRE_NORM = 1 << 15,    // and none of what they take
     TN_ARCH_SWA_UNSCALED = 1 << 16,   // rope scaling is not for sliding layers, which have no base of their own
     TN_ARCH_UNTIED = 1 << 17,         // must have output.weight
+    TN_ARCH_MLA = 1 << 20,            // latent attention over a compressed cache, its YaRN factor in the attention scale
+    TN_ARCH_MOE_KEYS = 1 << 21,       // gating, scale, norm and groups of the experts come from keys
 };
 
 typedef struct tn_arch {
@@ -56,10 +58,19 @@ typedef struct tn_layer_config {
     bool sliding; // window applies
 } tn_layer_config;
 
+// Multi-head latent attention (DeepSeek-V2, 2024, section 2.1). The cache holds one row a token: the compressed vector,
+// whose rank counts as the size of values, then the rotated part of the keys.
+typedef struct tn_mla_config {
+    int32_t kv_rank;      // 0: ordinary attention
+    int32_t q_rank;       // of compressed queries; 0: attn_q makes them whole
+    int32_t dim_q, dim_v; // head sizes before compression: dim_q with the rotated part
+} tn_mla_config;
+
 typedef struct tn_config {
     const tn_arch *arch;
     int32_t n_layers, n_embd, n_vocab, n_ctx_train;
-    int32_t head_dim, head_dim_v; // of K and V
+    int32_t head_dim, head_dim_v; // of K and V in the cache
+    tn_mla_config mla;
     tn_layer_config *layers;      // n_layers
     float eps;
     bool parallel;
@@ -74,8 +85,10 @@ typedef struct tn_config {
     float temperature_scale; // mistral3, 0: off
     // Experts
     int32_t n_experts, n_experts_used, n_ff_expert;
+    int32_t n_ff_shared; // of the expert that serves every token; 0: none
     tn_moe_weights_params moe;
     tn_glu_params expert_glu;
+    int32_t n_expert_groups, n_expert_groups_used; // 0 or 1: none
     // Ends
     float embed_scale, residual_scale, logit_scale, logit_softcap; // 0: off
 } tn_config;

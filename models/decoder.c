@@ -19,6 +19,8 @@ static void make_inputs(tn_builder *b)
     if (out > 0 && out < t) b->out_rows = tn_graph_input(b->g, "out_rows", TN_TYPE_I32, 1, &out);
     if (b->c->temperature_scale != 0.0f)
         b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});
+    if (b->c->mla.kv_rank > 0)
+        b->head_ids = tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
 }
 
 // Long or short factors are chosen once for the session, by its context rounded up to 256 as the files'
@@ -57,6 +59,11 @@ static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tenso
     return (b->c->arch->flags & TN_ARCH_NO_PRE_NORM) ? x : tn_builder_norm(b, layer, norm, x, b->c->n_embd);
 }
 
+static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
+{
+    return b->c->mla.kv_rank > 0 ? tn_mixer_mla(b, layer, h, select) : tn_mixer_attention(b, layer, h, select);
+}
+
 // What a mixer gave, on its way into the residual stream: a norm after it, granite's scale.
 static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
 {
@@ -68,7 +75,7 @@ static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tenso
 static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
 {
     tn_tensor *h = enter(b, layer, "attn_norm", x);
-    tn_tensor *a = leave(b, layer, "post_attention_norm", tn_mixer_attention(b, layer, h, select));
+    tn_tensor *a = leave(b, layer, "post_attention_norm", mix(b, layer, h, select));
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_op_add(b->g, x, a);
     bool renamed = (b->c->arch->flags & TN_ARCH_FFN_NORM_NAME) != 0;
@@ -83,7 +90,7 @@ static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, boo
     tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width), *in = h;
     if ((b->c->arch->flags & TN_ARCH_ATTN_NORM_2) && tn_builder_has(b, layer, "attn_norm_2.weight"))
         in = tn_builder_norm(b, layer, "attn_norm_2", x, width);
-    tn_tensor *a = tn_mixer_attention(b, layer, in, select);
+    tn_tensor *a = mix(b, layer, in, select);
     if (b->c->arch->flags & TN_ARCH_PARALLEL_KEY) h = tn_builder_norm(b, layer, "ffn_norm", x, width);
     if (select) h = tn_builder_out_rows(b, h), x = tn_builder_out_rows(b, x);
     return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, h));
@@ -137,7 +144,7 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
     tn_builder b = {.model = model, .c = &model->config, .setup = setup, .key = key, .status = TN_OK};
     tn_status status = tn_graph_create(ctx, &b.g);
     if (status != TN_OK) return status;
-    b.recorded = tn_calloc(ctx, (size_t)tn_gguf_n_tensors(model->gguf) + 1, sizeof(tn_tensor *));
+    b.recorded = tn_calloc(ctx, (size_t)model->n_weights + 1, sizeof(tn_tensor *));
     status = b.recorded ? record(&b) : TN_ERR_MEMORY;
     tn_free(ctx, b.recorded);
     if (status != TN_OK) tn_graph_destroy(&b.g);

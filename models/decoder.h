@@ -26,8 +26,10 @@ typedef struct tn_decoder_setup {
 } tn_decoder_setup;
 
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
-// out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32).
-// Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D].
+// out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32); with latent attention:
+// head_ids [T, H] (I32), in each row 0 .. H-1.
+// Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D]; latent attention has no
+// "cache_v.N", its values are a part of its keys.
 // Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
 // probability, best_logprob F32 [n_outputs, 1].
 TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,

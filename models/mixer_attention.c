@@ -64,12 +64,13 @@ static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
     return rope->n_rot > 0 ? tn_op_rope(b->g, x, b->positions, b->rope_factors, rope) : x;
 }
 
-static tn_tensor *cache(tn_builder *b, int32_t layer, char which, tn_dtype type, int64_t dim, tn_tensor *x)
+tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x)
 {
+    if (!x) return NULL; // an earlier failure
     char name[32];
     snprintf(name, sizeof name, "cache_%c.%d", which, layer);
     // Rows are padded to whole quantisation blocks.
-    int64_t block = tn_dtype_block_elems(type), row = (dim + block - 1) / block * block;
+    int64_t block = tn_dtype_block_elems(type), dim = tn_tensor_dim(x, 2), row = (dim + block - 1) / block * block;
     int64_t shape[4] = {b->setup->n_blocks, b->c->layers[layer].n_kv_heads, b->setup->block_size, row};
     tn_tensor *state = tn_graph_state(b->g, name, type, 4, shape);
     return tn_op_cache_write(b->g, state, x, b->slots);
@@ -86,8 +87,8 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     tn_builder_enter_cache(b, layer);
     tn_attention_args args = {
         .q = x.q,
-        .k = cache(b, layer, 'k', b->setup->cache_type_k, c->head_dim, x.k),
-        .v = cache(b, layer, 'v', b->setup->cache_type_v, c->head_dim_v, x.v),
+        .k = tn_builder_cache(b, layer, 'k', b->setup->cache_type_k, x.k),
+        .v = tn_builder_cache(b, layer, 'v', b->setup->cache_type_v, x.v),
         .q_start = b->q_start,
         .kv_len = b->kv_len,
         .block_table = b->block_table,

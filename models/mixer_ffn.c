@@ -54,6 +54,30 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
 }
 
+// An ordinary gated feed-forward beside the chosen ones.
+static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
+{
+    int64_t n_ff = b->c->n_ff_shared, n_embd = b->c->n_embd;
+    tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate_shexp", h, n_ff, n_embd);
+    tn_tensor *up = tn_builder_linear(b, layer, "ffn_up_shexp", h, n_ff, n_embd);
+    tn_tensor *y = tn_op_glu(b->g, gate, up, &(tn_glu_params){.act = b->c->arch->act});
+    return tn_builder_linear(b, layer, "ffn_down_shexp", y, n_embd, n_ff);
+}
+
+// A bias or groups choose by probabilities; without them the order of logits is the same.
+static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits)
+{
+    const tn_config *c = b->c;
+    tn_top_k_params p = {.k = c->n_experts_used, .n_groups = c->n_expert_groups, .n_groups_used = c->n_expert_groups_used};
+    tn_tensor *bias = tn_builder_weight(b, layer, "exp_probs_b.bias", TN_WEIGHT_OPTIONAL, 1, c->n_experts, 0, 0);
+    tn_tensor *score = logits;
+    if ((bias || p.n_groups > 1) && c->moe.gating == TN_GATING_SIGMOID)
+        score = tn_op_unary(b->g, logits, &(tn_unary_params){.kind = TN_UNARY_SIGMOID});
+    else if ((bias || p.n_groups > 1) && c->moe.gating == TN_GATING_SOFTMAX)
+        score = tn_op_softmax(b->g, logits, NULL, 1.0f);
+    return tn_op_top_k(b->g, score, bias, &p);
+}
+
 // architectures.md 3.4: router, top-k, gathered products, weighted sum.
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
 {
@@ -63,7 +87,7 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
     if (b->status == TN_OK && n < 1)
         tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.expert_count is missing", c->arch->name));
     tn_tensor *logits = tn_builder_linear(b, layer, "ffn_gate_inp", h, n, n_embd);
-    tn_tensor *ids = tn_op_top_k(g, logits, NULL, &(tn_top_k_params){.k = c->n_experts_used});
+    tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
     if (tn_builder_has(b, layer, "ffn_gate_up_exps.weight")) {
@@ -72,5 +96,6 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
         tn_tensor *gate = expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
         y = tn_op_glu(g, gate, expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd), &c->expert_glu);
     }
-    return tn_op_moe_sum(g, expert_linear(b, layer, "ffn_down_exps", y, ids, n_embd, n_ff), weights);
+    y = tn_op_moe_sum(g, expert_linear(b, layer, "ffn_down_exps", y, ids, n_embd, n_ff), weights);
+    return c->n_ff_shared > 0 ? tn_op_add(g, y, shared_expert(b, layer, h)) : y;
 }

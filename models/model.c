@@ -165,7 +165,10 @@ const tn_config *tn_model_config_of(const tn_model *m)
 int32_t tn_model_find_weight(const tn_model *m, const char *name)
 {
     const tn_gguf_tensor *t = tn_gguf_find_tensor(m->gguf, name);
-    return t ? (int32_t)(t - tn_gguf_tensor_at(m->gguf, 0)) : -1;
+    if (t) return (int32_t)(t - tn_gguf_tensor_at(m->gguf, 0));
+    for (int64_t i = m->n_weights - m->n_derived; i < m->n_weights; i++)
+        if (strcmp(m->weights[i].name, name) == 0) return (int32_t)i;
+    return -1;
 }
 
 // What one decoded token reads of a tensor with n bytes or elements: everything but the embedding table (one row) and the experts that
@@ -174,7 +177,7 @@ static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tie
 {
     bool embeddings = strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;
     if (embeddings && !(tied && t->name[0] == 't')) return n / (uint64_t)t->ne[0];
-    if (t->n_dims == 3 && m->config.n_experts > 0)
+    if (t->n_dims == 3 && m->config.n_experts > 0 && strstr(t->name, "_exps"))
         return n / (uint64_t)m->config.n_experts * (uint64_t)m->config.n_experts_used;
     return n;
 }

@@ -20,6 +20,7 @@ typedef struct tn_weight {
     int64_t ne[TN_MAX_DIMS]; // outermost first, n_dims entries
     tn_buffer host;          // the file, or converted; empty in metadata-only models
     tn_buffer buffer;        // the copy on a device with memory of its own; empty if it is not read there
+    bool unused;             // others were made of it
 } tn_weight;
 
 struct tn_model {
@@ -33,7 +34,8 @@ struct tn_model {
     void *owned_file; // bytes of a model made in memory, else NULL
     tn_config config;
     tn_tokenizer *tokenizer; // NULL: none in the file
-    tn_weight *weights;      // one per tensor of the file, in its order
+    tn_weight *weights;      // one per tensor of the file, in its order, then n_derived that were made of them
+    int64_t n_weights, n_derived;
     tn_buffer uploaded;      // all copies on a device with memory of its own, else empty
     size_t device_size;      // bytes that it takes there
     tn_arena arena;          // converted vectors, strings
@@ -53,6 +55,10 @@ const tn_config *tn_model_config_of(const tn_model *m);
 // Describes the weights, finds how many layers the device takes, and copies theirs there.
 TN_MUST_USE tn_status tn_weights_make(tn_model *m, const tn_model_config *cfg);
 void tn_weights_destroy(tn_model *m);
+// Makes the weights that the decoder wants in another form than the file has; at most tn_weights_derived_max, for which there
+// is room behind those of the file.
+TN_MUST_USE tn_status tn_weights_derive(tn_model *m);
+int64_t tn_weights_derived_max(const tn_model *m);
 TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total);
 // A weight as the device reads it.
 TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name, const tn_buffer **out);

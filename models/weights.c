@@ -59,8 +59,9 @@ static size_t aligned_size(const tn_weight *w)
 static tn_status describe(tn_model *m)
 {
     int64_t n = tn_gguf_n_tensors(m->gguf);
-    m->weights = tn_calloc(m->ctx, (size_t)n + 1, sizeof *m->weights);
+    m->weights = tn_calloc(m->ctx, (size_t)(n + tn_weights_derived_max(m)) + 1, sizeof *m->weights);
     if (!m->weights) return TN_ERR_MEMORY;
+    m->n_weights = n;
     for (int64_t i = 0; i < n; i++) {
         const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
         tn_weight *w = &m->weights[i];
@@ -74,7 +75,7 @@ static tn_status describe(tn_model *m)
         }
         if (!m->metadata_only) w->host = tn_buffer_borrow(m->host, values, weight_size(w));
     }
-    return TN_OK;
+    return tn_weights_derive(m);
 }
 
 // --- layers on the device --------------------------------------------------------------------------
@@ -101,7 +102,7 @@ static bool is_tied(const tn_model *m)
 static bool on_device(const tn_model *m, const tn_weight *w, int32_t n)
 {
     int32_t layer = layer_of(w->name);
-    if (n == 0 || m->device->host_memory) return false;
+    if (n == 0 || m->device->host_memory || w->unused) return false;
     if (layer >= 0) return layer >= m->config.n_layers - n;
     if (n == m->config.n_layers || !is_table(w)) return true;
     return w->name[0] == 't' && is_tied(m);
@@ -110,7 +111,7 @@ static bool on_device(const tn_model *m, const tn_weight *w, int32_t n)
 static uint64_t device_bytes(const tn_model *m, int32_t n)
 {
     uint64_t size = 0;
-    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++)
+    for (int64_t i = 0; i < m->n_weights; i++)
         if (on_device(m, &m->weights[i], n)) size += aligned_size(&m->weights[i]);
     return size;
 }
@@ -119,9 +120,9 @@ uint64_t tn_weights_host_size(const tn_model *m)
 {
     uint64_t size = 0;
     bool split = m->device != m->host && m->device_layers < m->config.n_layers;
-    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) {
+    for (int64_t i = 0; i < m->n_weights; i++) {
         const tn_weight *w = &m->weights[i];
-        if (!on_device(m, w, m->device_layers) || (split && is_table(w))) size += weight_size(w);
+        if (!w->unused && (!on_device(m, w, m->device_layers) || (split && is_table(w)))) size += weight_size(w);
     }
     return size;
 }
@@ -229,7 +230,7 @@ static tn_status upload(tn_model *m, const tn_model_config *cfg)
 {
     tn_status status = tn_buffer_create(m->device, m->device_size, &m->uploaded);
     size_t at = 0;
-    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && status == TN_OK; i++) {
+    for (int64_t i = 0; i < m->n_weights && status == TN_OK; i++) {
         tn_weight *w = &m->weights[i];
         if (!on_device(m, w, m->device_layers)) continue;
         size_t size = weight_size(w);
@@ -254,7 +255,7 @@ tn_status tn_weights_make(tn_model *m, const tn_model_config *cfg)
 
 void tn_weights_destroy(tn_model *m)
 {
-    for (int64_t i = 0; m->weights && i < tn_gguf_n_tensors(m->gguf); i++) {
+    for (int64_t i = 0; m->weights && i < m->n_weights; i++) {
         tn_buffer_destroy(&m->weights[i].buffer);
         tn_buffer_destroy(&m->weights[i].host);
     }

@@ -78,6 +78,7 @@ tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
     slot->in_table = tn_plan_find_input(p, "block_table");
     slot->in_out_rows = tn_plan_find_input(p, "out_rows");
     slot->in_q_scale = tn_plan_find_input(p, "q_scale");
+    slot->in_head_ids = tn_plan_find_input(p, "head_ids");
     slot->out_logits = tn_plan_find_output(p, "logits");
     slot->out_best = tn_plan_find_output(p, "best");
     slot->out_logprob = tn_plan_find_output(p, "best_logprob");

@@ -61,6 +61,7 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
             tn_dtype type = v ? s->cfg.cache_type_v : s->cfg.cache_type_k;
             int64_t block = tn_dtype_block_elems(type), dim = v ? c->head_dim_v : c->head_dim;
             dim = (dim + block - 1) / block * block;
+            if (v && c->mla.kv_rank > 0) dim = 0; // a part of K
             rows[2 * i + v] = tn_dtype_row_size(type, dim) * (size_t)c->layers[i].n_kv_heads;
         }
     *out = rows;
@@ -74,6 +75,12 @@ static tn_status make_host_arrays(tn_session *s)
     s->ints = tn_calloc(s->ctx, 4 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
+    if (s->model->config.mla.kv_rank > 0) {
+        size_t n_heads = (size_t)s->model->config.layers[0].n_heads;
+        s->head_ids = tn_calloc(s->ctx, n * n_heads, sizeof *s->head_ids);
+        if (!s->head_ids) return TN_ERR_MEMORY;
+        for (size_t i = 0; i < n * n_heads; i++) s->head_ids[i] = (int32_t)(i % n_heads);
+    }
     if (s->setup.best) {
         s->best = tn_calloc(s->ctx, n, sizeof *s->best);
         s->best_logprob = tn_calloc(s->ctx, n, sizeof *s->best_logprob);
@@ -217,6 +224,7 @@ void tn_session_destroy(tn_session **session)
     tn_free(s->ctx, s->host_states);
     tn_free(s->ctx, s->ints);
     tn_free(s->ctx, s->q_scale);
+    tn_free(s->ctx, s->head_ids);
     tn_free(s->ctx, s->logits_copy);
     tn_free(s->ctx, s->best);
     tn_free(s->ctx, s->best_logprob);
@@ -347,6 +355,7 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         {slot->in_table, s->table, n_seq * (size_t)s->cache.max_blocks * 4},
         {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
         {slot->in_q_scale, s->q_scale, t * 4},
+        {slot->in_head_ids, s->head_ids, t * (size_t)s->model->config.layers[0].n_heads * 4},
     };
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         if (rows[i].input < 0) continue;

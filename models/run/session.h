@@ -21,7 +21,7 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, out_logits, out_best, out_logprob;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, out_logits, out_best, out_logprob;
 } tn_session_slot;
 
 struct tn_session {
@@ -43,6 +43,7 @@ struct tn_session {
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     float *q_scale;
+    int32_t *head_ids; // latent attention: of a full batch, the same always
     const float *logits; // of the last eval: in the arena, or logits_copy
     float *logits_copy;
     size_t logits_size;

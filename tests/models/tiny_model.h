@@ -19,21 +19,25 @@ typedef struct tiny_shape {
     int32_t n_experts, n_used, n_ff_expert; // 0: dense
     tn_dtype dtype;                         // of matrices: F32, Q8_0, ..; vectors are F32
     bool tokenizer;
+    int32_t kv_rank; // of latent attention
 } tiny_shape;
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_ARCHS };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_ARCHS };
+// Latent attention: rank of queries, rotated and value sizes.
+enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
 // clang-format off
 static const tiny_shape tiny_shapes[TINY_ARCHS] = {
-    /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type, tokenizer */
+    /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type, tokenizer, rank */
     [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_QWEN3MOE] = {"qwen3moe", 2, 64, 4, 2, 32,  96, 512, 8, 2, 32, TN_TYPE_F32, false},
     [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_GEMMA3]   = {"gemma3",   7, 64, 4, 1, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false},
+    [TINY_DEEPSEEK2] = {"deepseek2", 3, 64, 4, 1, 40, 96, 512, 8, 8, 32, TN_TYPE_F32, false, 64},
 };
 // clang-format on
 
@@ -58,7 +62,7 @@ typedef struct tiny_tensor {
 typedef struct tiny_file {
     tiny_shape shape;
     int32_t n_keys, n_tensors;
-    tiny_key keys[32];
+    tiny_key keys[48];
     tiny_tensor tensors[128];
 } tiny_file;
 
@@ -149,6 +153,42 @@ static inline bool tiny_is(const tiny_file *f, const char *arch)
     return strcmp(f->shape.arch, arch) == 0;
 }
 
+static inline void tiny_bool(tiny_file *f, const char *name, bool v)
+{
+    tiny_key *k = tiny_key_at(f, name);
+    k->type = TN_GGUF_BOOL;
+    k->u32 = v;
+}
+
+static inline bool tiny_is_mla(const tiny_file *f)
+{
+    return strcmp(f->shape.arch, "deepseek2") == 0;
+}
+
+// Compressed cache, YaRN, a dense layer first, keys of the routing. Its choices are close, and rounding would change them: all
+// experts are used.
+static inline void tiny_describe_mla_keys(tiny_file *f)
+{
+    tiny_u32(f, "attention.q_lora_rank", TINY_Q_RANK);
+    tiny_u32(f, "attention.kv_lora_rank", f->shape.kv_rank);
+    tiny_u32(f, "attention.key_length_mla", f->shape.head_dim);
+    tiny_u32(f, "attention.value_length_mla", TINY_MLA_VALUE);
+    tiny_u32(f, "attention.key_length", f->shape.kv_rank + TINY_MLA_ROT);
+    tiny_u32(f, "attention.value_length", f->shape.kv_rank);
+    tiny_u32(f, "rope.dimension_count", TINY_MLA_ROT);
+    tiny_str(f, "rope.scaling.type", "yarn");
+    tiny_f32(f, "rope.scaling.factor", 4.0f);
+    tiny_u32(f, "rope.scaling.original_context_length", 64);
+    tiny_f32(f, "rope.scaling.yarn_log_multiplier", 0.0707f);
+    tiny_u32(f, "leading_dense_block_count", 1);
+    tiny_u32(f, "expert_shared_count", 2);
+    tiny_f32(f, "expert_weights_scale", 2.5f);
+    tiny_bool(f, "expert_weights_norm", true);
+    tiny_u32(f, "expert_gating_func", 2);
+    tiny_u32(f, "expert_group_count", 4);
+    tiny_u32(f, "expert_group_used_count", 4);
+}
+
 static inline void tiny_describe_keys(tiny_file *f)
 {
     const tiny_shape *s = &f->shape;
@@ -179,6 +219,22 @@ static inline void tiny_describe_keys(tiny_file *f)
         tiny_u32(f, "expert_used_count", s->n_used);
         tiny_u32(f, "expert_feed_forward_length", s->n_ff_expert);
     }
+    if (tiny_is_mla(f)) tiny_describe_mla_keys(f);
+}
+
+static inline void tiny_describe_mla(tiny_file *f, int32_t i)
+{
+    const tiny_shape *s = &f->shape;
+    int64_t nope = s->head_dim - TINY_MLA_ROT;
+    tiny_add_tensor(f, i, "attn_norm.weight", s->n_embd, 0, 0);
+    tiny_add_tensor(f, i, "attn_q_a.weight", TINY_Q_RANK, s->n_embd, 0);
+    tiny_add_tensor(f, i, "attn_q_a_norm.weight", TINY_Q_RANK, 0, 0);
+    tiny_add_tensor(f, i, "attn_q_b.weight", (int64_t)s->n_heads * s->head_dim, TINY_Q_RANK, 0);
+    tiny_add_tensor(f, i, "attn_kv_a_mqa.weight", f->shape.kv_rank + TINY_MLA_ROT, s->n_embd, 0);
+    tiny_add_tensor(f, i, "attn_kv_a_norm.weight", f->shape.kv_rank, 0, 0);
+    tiny_add_tensor(f, i, "attn_k_b.weight", s->n_heads, f->shape.kv_rank, nope);
+    tiny_add_tensor(f, i, "attn_v_b.weight", s->n_heads, TINY_MLA_VALUE, f->shape.kv_rank);
+    tiny_add_tensor(f, i, "attn_output.weight", s->n_embd, (int64_t)s->n_heads * TINY_MLA_VALUE, 0);
 }
 
 static inline void tiny_describe_attention(tiny_file *f, int32_t i)
@@ -186,6 +242,10 @@ static inline void tiny_describe_attention(tiny_file *f, int32_t i)
     const tiny_shape *s = &f->shape;
     int64_t q = (int64_t)s->n_heads * s->head_dim, kv = (int64_t)s->n_kv * s->head_dim;
     bool gpt2 = strcmp(s->arch, "gpt2") == 0, gemma3 = strcmp(s->arch, "gemma3") == 0;
+    if (tiny_is_mla(f)) {
+        tiny_describe_mla(f, i);
+        return;
+    }
     tiny_add_tensor(f, i, "attn_norm.weight", s->n_embd, 0, 0);
     if (gpt2 || strcmp(s->arch, "phi3") == 0) {
         tiny_add_tensor(f, i, "attn_qkv.weight", q + 2 * kv, s->n_embd, 0);
@@ -224,11 +284,16 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
         tiny_add_tensor(f, i, "ffn_up_exps.bias", s->n_experts, s->n_ff_expert, 0);
         tiny_add_tensor(f, i, "ffn_down_exps.bias", s->n_experts, s->n_embd, 0);
     }
-    if (s->n_experts > 0) {
+    if (s->n_experts > 0 && !(tiny_is_mla(f) && i == 0)) {
         tiny_add_tensor(f, i, "ffn_gate_inp.weight", s->n_experts, s->n_embd, 0);
         tiny_add_tensor(f, i, "ffn_gate_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
         tiny_add_tensor(f, i, "ffn_up_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
         tiny_add_tensor(f, i, "ffn_down_exps.weight", s->n_experts, s->n_embd, s->n_ff_expert);
+        if (!tiny_is_mla(f)) return;
+        tiny_add_tensor(f, i, "exp_probs_b.bias", s->n_experts, 0, 0);
+        tiny_add_tensor(f, i, "ffn_gate_shexp.weight", 2 * s->n_ff_expert, s->n_embd, 0);
+        tiny_add_tensor(f, i, "ffn_up_shexp.weight", 2 * s->n_ff_expert, s->n_embd, 0);
+        tiny_add_tensor(f, i, "ffn_down_shexp.weight", s->n_embd, 2 * s->n_ff_expert, 0);
         return;
     }
     if (!gpt2 && !phi3) tiny_add_tensor(f, i, "ffn_gate.weight", s->n_ff, s->n_embd, 0);

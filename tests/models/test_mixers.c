@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mixers beyond plain attention: latent attention from both forms of its tensors.
+#include "tests/models/tiny_model.h"
+#include "tests/unit/test.h"
+
+#include <tenon/session.h>
+
+enum { N_TOKENS = 40 };
+
+static tn_model *open_file(tn_context *ctx, const tiny_file *f)
+{
+    tn_model *m = NULL;
+    size_t size;
+    void *data = tiny_write(ctx, f, &size);
+    tiny_must(tn_model_open_memory(ctx, data, size, "tiny", NULL, &m));
+    return m;
+}
+
+// Logits of the last of N_TOKENS tokens, in chunks of 16.
+static void logits(tn_model *m, tn_dtype cache, float *out)
+{
+    tn_session_config cfg;
+    tn_session *s = NULL;
+    int32_t ids[N_TOKENS];
+    for (int32_t i = 0; i < N_TOKENS; i++) ids[i] = (i * 37 + 11) % TINY_MODEL_VOCAB;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = 64;
+    cfg.n_batch = 16;
+    cfg.cache_type_k = cfg.cache_type_v = cache;
+    tiny_must(tn_session_create(m, &cfg, &s));
+    tiny_must(tn_session_feed(s, 0, ids, N_TOKENS));
+    memcpy(out, tn_session_logits(s, 0), TINY_MODEL_VOCAB * sizeof *out);
+    tn_session_destroy(&s);
+}
+
+static double rel_l2(const float *got, const float *want)
+{
+    double diff = 0.0, norm = 0.0;
+    for (int32_t i = 0; i < TINY_MODEL_VOCAB; i++) {
+        double d = (double)got[i] - want[i];
+        diff += d * d;
+        norm += (double)want[i] * want[i];
+    }
+    return sqrt(diff / norm);
+}
+
+// --- latent attention ------------------------------------------------------------------------------
+
+// Two matrices of heads become one as older files have it, with the older keys.
+static void make_old(tiny_file *f, tn_dtype type)
+{
+    const tiny_shape *s = &f->shape;
+    int64_t rows = (int64_t)s->n_heads * (s->head_dim - TINY_MLA_ROT + TINY_MLA_VALUE);
+    tiny_drop_key(f, "attention.key_length_mla");
+    tiny_drop_key(f, "attention.value_length_mla");
+    tiny_u32(f, "attention.key_length", s->head_dim);
+    tiny_u32(f, "attention.value_length", TINY_MLA_VALUE);
+    tiny_u32(f, "attention.head_count_kv", s->n_heads);
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.attn_v_b.weight", i);
+        tiny_drop_tensor(f, name);
+        snprintf(name, sizeof name, "blk.%d.attn_k_b.weight", i);
+        tiny_drop_tensor(f, name);
+        tiny_add_tensor(f, i, "attn_kv_b.weight", rows, s->kv_rank, 0);
+        f->tensors[f->n_tensors - 1].dtype = type;
+    }
+}
+
+static const float *weight(const tn_model *m, const char *what, int32_t layer)
+{
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, what);
+    int32_t i = tn_model_find_weight(m, name);
+    return i >= 0 ? m->weights[i].host.data : NULL;
+}
+
+// The newer form is filled from the older one by its definition: both must give the same bits.
+static void fill_new(tn_model *new_form, const tn_model *old_form, const tiny_shape *s)
+{
+    int64_t nope = s->head_dim - TINY_MLA_ROT, rows = nope + TINY_MLA_VALUE;
+    for (int32_t layer = 0; layer < s->n_layers; layer++) {
+        const float *kv = weight(old_form, "attn_kv_b", layer);
+        float *k = (float *)(uintptr_t)weight(new_form, "attn_k_b", layer),
+              *v = (float *)(uintptr_t)weight(new_form, "attn_v_b", layer);
+        if (!kv || !k || !v) abort();
+        for (int64_t h = 0; h < s->n_heads; h++)
+            for (int64_t c = 0; c < s->kv_rank; c++) {
+                const float *column = kv + h * rows * s->kv_rank + c;
+                for (int64_t n = 0; n < nope; n++)
+                    k[(h * s->kv_rank + c) * nope + n] = column[n * s->kv_rank];
+                for (int64_t d = 0; d < TINY_MLA_VALUE; d++)
+                    v[(h * TINY_MLA_VALUE + d) * s->kv_rank + c] = column[(nope + d) * s->kv_rank];
+            }
+    }
+}
+
+static void mla_forms(tn_context *ctx)
+{
+    tiny_shape shape = tiny_shapes[TINY_DEEPSEEK2], *s = &shape;
+    shape.kv_rank = 48; // values end inside of a block of a quantised cache
+    tiny_file *f = malloc(sizeof *f);
+    if (!f) abort();
+    float want[TINY_MODEL_VOCAB], got[TINY_MODEL_VOCAB];
+    tiny_describe(s, f);
+    tn_model *new_form = open_file(ctx, f), *old_form;
+    make_old(f, TN_TYPE_F32);
+    old_form = open_file(ctx, f);
+    fill_new(new_form, old_form, s);
+    logits(new_form, TN_TYPE_F32, want);
+    logits(old_form, TN_TYPE_F32, got);
+    TEST_CHECK(memcmp(got, want, sizeof want) == 0);
+    logits(old_form, TN_TYPE_Q8_0, got);
+    TEST_CHECK(rel_l2(got, want) < 0.05);
+    tn_model_unref(&old_form);
+    tiny_describe(s, f);
+    make_old(f, TN_TYPE_F16);
+    old_form = open_file(ctx, f);
+    logits(old_form, TN_TYPE_F32, got);
+    TEST_CHECK(rel_l2(got, want) < 0.01);
+    tn_model_unref(&old_form);
+    tiny_describe(s, f);
+    make_old(f, TN_TYPE_F32);
+    for (int32_t i = 0; i < f->n_tensors; i++)
+        if (strstr(f->tensors[i].name, "attn_kv_b")) f->tensors[i].ne[0]--;
+    size_t size;
+    void *data = tiny_write(ctx, f, &size);
+    TEST_CHECK(tn_model_open_memory(ctx, data, size, "tiny", NULL, &old_form) == TN_ERR_MODEL);
+    tn_model_unref(&new_form);
+    free(f);
+}
+
+// The cache holds the compressed row only.
+static void mla_cache_size(tn_context *ctx)
+{
+    tn_model *m = tiny_model_open(ctx, &tiny_shapes[TINY_DEEPSEEK2]);
+    tn_session_config cfg;
+    tn_session_memory memory;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = 64;
+    tiny_must(tn_session_predict(m, &cfg, &memory));
+    TEST_CHECK(memory.cache ==
+               3ull * 64 * (uint64_t)(tiny_shapes[TINY_DEEPSEEK2].kv_rank + TINY_MLA_ROT) * 2);
+    tn_model_unref(&m);
+}
+
+int main(void)
+{
+    tn_context *ctx = NULL;
+    tiny_must(tn_context_create(NULL, &ctx));
+    mla_forms(ctx);
+    mla_cache_size(ctx);
+    tn_context_destroy(&ctx);
+    return test_done();
+}
