@@ -32,6 +32,8 @@
 #define UNTIED          TN_ARCH_UNTIED
 #define MLA             TN_ARCH_MLA
 #define MOE_KEYS        TN_ARCH_MOE_KEYS
+#define EMBED_NORM      TN_ARCH_EMBED_NORM
+#define ALIBI_KEYS      TN_ARCH_ALIBI_KEYS
 
 static const tn_arch archs[] = {
 #define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
@@ -195,6 +197,14 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status;
 }
 
+static tn_status read_alibi(const tn_keys *k, tn_config *c)
+{
+    c->max_bias = c->arch->max_bias;
+    if (!(c->arch->flags & TN_ARCH_ALIBI_KEYS)) return TN_OK;
+    tn_status status = tn_keys_f32(k, "attention.max_alibi_bias", 0, &c->max_bias);
+    return status == TN_OK ? tn_keys_f32(k, "attention.clamp_kqv", 0, &c->clamp_kqv) : status;
+}
+
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     int32_t flags = c->arch->flags;
@@ -216,6 +226,7 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
             return tn_fail(ctx, TN_ERR_FORMAT, "key %s.use_parallel_residual is missing", c->arch->name);
         status = tn_keys_bool(k, "use_parallel_residual", &c->parallel);
     }
+    if (status == TN_OK) status = read_alibi(k, c);
     return status == TN_OK ? read_window(ctx, k, c) : status;
 }
 

@@ -22,7 +22,7 @@ enum {
     TN_ARCH_MOE_NORM = 1 << 3,        // weights of the chosen experts are normalised
     TN_ARCH_MOE_FF_FULL = 1 << 4,     // experts are as wide as feed_forward_length
     TN_ARCH_EMBED_SQRT = 1 << 5,      // embeddings times sqrt(width)
-    TN_ARCH_POSITIONS = 1 << 6,       // learned positions
+    TN_ARCH_POSITIONS = 1 << 6,       // must have learned positions; where they exist, all architectures use them
     TN_ARCH_PARALLEL = 1 << 7,        // x + attn(h) + ffn(h)
     TN_ARCH_PARALLEL_KEY = 1 << 8,    // the same with a norm each, if use_parallel_residual
     TN_ARCH_ATTN_NORM_2 = 1 << 9,     // attention reads attn_norm_2 if it exists
@@ -37,6 +37,8 @@ enum {
     TN_ARCH_NO_PRE_NORM = 1 << 15,    // and none of what they take
     TN_ARCH_SWA_UNSCALED = 1 << 16,   // rope scaling is not for sliding layers, which have no base of their own
     TN_ARCH_UNTIED = 1 << 17,         // must have output.weight
+    TN_ARCH_EMBED_NORM = 1 << 18,     // embeddings are normed
+    TN_ARCH_ALIBI_KEYS = 1 << 19,     // mpt: reads attention.max_alibi_bias and attention.clamp_kqv
     TN_ARCH_MLA = 1 << 20,            // latent attention over a compressed cache, its YaRN factor in the attention scale
     TN_ARCH_MOE_KEYS = 1 << 21,       // gating, scale, norm and groups of the experts come from keys
 };
@@ -48,6 +50,7 @@ typedef struct tn_arch {
     int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window; window -1: its key is required
     float swa_base;         // rope base of sliding layers, whose positions are not scaled then; 0: as the others
     float attn_softcap, logit_softcap; // defaults of the keys; attn_logit_softcapping is not read where this is 0
+    float max_bias;                    // of ALiBi
     int32_t n_layers_by_width;         // a model of so many layers has scores times 1/sqrt(width / heads)
     int32_t gating;                    // TN_GATING_*, 0: softmax
     float glu_limit, glu_alpha;        // of experts, see tn_glu_params

@@ -35,17 +35,24 @@ static void find_rope_factors(tn_builder *b)
         b->rope_factors = tn_builder_weight(b, -1, "rope_freqs.weight", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
 }
 
-static tn_tensor *embed(tn_builder *b)
+static tn_tensor *add_positions(tn_builder *b, tn_tensor *x)
 {
     const tn_config *c = b->c;
-    tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
-    tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
-    if (!(c->arch->flags & TN_ARCH_POSITIONS)) return x;
     tn_tensor *positions = tn_builder_weight(b, -1, "position_embd.weight", 0, 2, 0, c->n_embd, 0);
     if (positions && tn_tensor_dim(positions, 0) < c->n_ctx_train)
         tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_MODEL, "position_embd.weight has %lld rows for a context of %d",
                                      (long long)tn_tensor_dim(positions, 0), c->n_ctx_train));
     return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
+}
+
+static tn_tensor *embed(tn_builder *b)
+{
+    const tn_config *c = b->c;
+    tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
+    tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
+    bool positions = (c->arch->flags & TN_ARCH_POSITIONS) || tn_builder_has(b, -1, "position_embd.weight");
+    if (positions) x = add_positions(b, x);
+    return (c->arch->flags & TN_ARCH_EMBED_NORM) ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
 }
 
 static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)

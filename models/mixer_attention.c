@@ -15,6 +15,12 @@ static tn_tensor *heads(tn_builder *b, tn_tensor *x, int64_t n_heads, int64_t di
     return tn_op_reshape(b->g, x, 3, (int64_t[]){b->key->n_tokens, n_heads, dim});
 }
 
+static tn_tensor *clamped(tn_builder *b, tn_tensor *x)
+{
+    float limit = b->c->clamp_kqv;
+    return limit > 0.0f ? tn_op_unary(b->g, x, &(tn_unary_params){TN_UNARY_CLAMP, -limit, limit}) : x;
+}
+
 static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
@@ -22,14 +28,14 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
     int64_t n_heads = c->layers[layer].n_heads, n_kv = c->layers[layer].n_kv_heads;
     qkv r;
     if (tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
-        tn_tensor *all = tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd);
+        tn_tensor *all = clamped(b, tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd));
         r.q = tn_op_slice(b->g, all, 1, 0, n_heads * d);
         r.k = tn_op_slice(b->g, all, 1, n_heads * d, n_kv * d);
         r.v = tn_op_slice(b->g, all, 1, (n_heads + n_kv) * d, n_kv * dv);
     } else {
-        r.q = tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd);
-        r.k = tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd);
-        r.v = tn_builder_linear(b, layer, "attn_v", h, n_kv * dv, n_embd);
+        r.q = clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd));
+        r.k = clamped(b, tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd));
+        r.v = clamped(b, tn_builder_linear(b, layer, "attn_v", h, n_kv * dv, n_embd));
     }
     r.q = heads(b, r.q, n_heads, d);
     r.k = heads(b, r.k, n_kv, d);

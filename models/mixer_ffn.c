@@ -37,6 +37,8 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     } else {
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
         y = tn_op_unary(b->g, up, &(tn_unary_params){.kind = c->arch->act});
+        tn_tensor *scales = tn_builder_weight(b, layer, "ffn.act.scales", TN_WEIGHT_OPTIONAL, 1, n_ff, 0, 0);
+        if (scales) y = tn_op_binary(b->g, TN_BINARY_DIV, y, scales);
     }
     return tn_builder_linear(b, layer, "ffn_down", y, n_embd, n_ff);
 }
