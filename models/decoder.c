@@ -25,11 +25,16 @@ static void make_inputs(tn_builder *b)
 
 // Long or short factors are chosen once for the session, by its context rounded up to 256 as the files'
 // other users do.
+bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx)
+{
+    return c->longrope && ((int64_t)n_ctx + 255) / 256 * 256 > c->n_ctx_original;
+}
+
 static void find_rope_factors(tn_builder *b)
 {
     const tn_config *c = b->c;
-    int64_t n = c->rope.n_rot / 2, n_ctx = ((int64_t)b->setup->n_ctx + 255) / 256 * 256;
-    const char *longrope = n_ctx > c->n_ctx_original ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    int64_t n = c->rope.n_rot / 2;
+    const char *longrope = tn_decoder_long_rope(c, b->setup->n_ctx) ? "rope_factors_long.weight" : "rope_factors_short.weight";
     if (c->longrope) b->rope_factors = tn_builder_weight(b, -1, longrope, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
     if (!b->rope_factors && c->rope_freqs)
         b->rope_factors = tn_builder_weight(b, -1, "rope_freqs.weight", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);

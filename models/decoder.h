@@ -34,6 +34,8 @@ typedef struct tn_decoder_setup {
 // probability, best_logprob F32 [n_outputs, 1].
 TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
                                         tn_graph **out);
+// Whether a session of n_ctx tokens turns keys with the factors of long contexts, which its cache then depends on.
+bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx);
 // Records a small graph and drops it: whether tensors are complete and fit each other.
 TN_MUST_USE tn_status tn_decoder_check(const tn_model *model);
 

@@ -5,8 +5,10 @@
 #include "tools/generate.h"
 #include "tools/interrupt.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CTX_DEFAULT = 4096, ANSWER_ROOM = 512 };
 
@@ -80,6 +82,8 @@ static int check_flags(const options *o, const prompt_source *p)
     if (n > 1)
         return fail(EXIT_USAGE,
                     "more than one prompt: give words after the model, or one of -p, -f and --tokens");
+    if (opt_flag(o, OPT_SESSION_RO) && !opt_is_set(o, OPT_SESSION))
+        return fail(EXIT_USAGE, "--session-ro needs --session FILE");
     if (p->chat && opt_flag(o, OPT_RAW))
         return fail(EXIT_USAGE, "--raw contradicts --chat, -sys and -st; give one of them");
     if (p->chat && opt_is_set(o, OPT_TOKENS))
@@ -140,6 +144,27 @@ static int32_t fit_context(const run_state *r, size_t n_prompt)
     return (int32_t)(need < trained ? need : trained);
 }
 
+// A session that cannot be loaded ends the command: it is not written over.
+static int load_session(run_state *r)
+{
+    const char *path = opt_text(r->t.opt, OPT_SESSION);
+    struct stat st;
+    if (!path || (stat(path, &st) != 0 && errno == ENOENT)) return 0;
+    tn_status status = tn_session_load(r->session, path);
+    if (status != TN_OK) return tool_fail(&r->t, status, "%s", path);
+    tool_info(&r->t, "%s: %d tokens", path, tn_session_length(r->session, 0));
+    return 0;
+}
+
+// Also of what an interruption left.
+static int save_session(run_state *r)
+{
+    const char *path = opt_text(r->t.opt, OPT_SESSION);
+    if (!path || opt_flag(r->t.opt, OPT_SESSION_RO)) return 0;
+    tn_status status = tn_session_save(r->session, path);
+    return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", path);
+}
+
 static int open_session(run_state *r, size_t n_prompt)
 {
     tn_session_config cfg;
@@ -156,7 +181,7 @@ static int open_session(run_state *r, size_t n_prompt)
     if (opt_is_set(r->t.opt, OPT_PROFILE)) tn_session_profile(r->session, 1);
     interrupt_watch(r->session);
     answer_load_event(r);
-    return 0;
+    return load_session(r);
 }
 
 static int open_model(run_state *r)
@@ -192,7 +217,11 @@ static int run_all(run_state *r, prompt_source *p)
     if (!code) code = open_model(r);
     if (!code) code = tokenize_prompt(r, p);
     if (!code) code = open_session(r, p->n_ids);
-    if (!code) code = p->loop ? run_chat(r) : run_prompt(r, p);
+    if (!code) {
+        code = p->loop ? run_chat(r) : run_prompt(r, p);
+        int saved = code == EXIT_DONE || code == EXIT_INTERRUPTED ? save_session(r) : 0;
+        if (saved) code = saved;
+    }
     int profile_code = r->session ? tool_profile(&r->t, r->session) : 0;
     return code ? code : profile_code;
 }

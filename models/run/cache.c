@@ -149,7 +149,7 @@ static tn_status copy_block(tn_cache *c, int32_t from, int32_t to)
     return TN_OK;
 }
 
-static int32_t blocks_of(int32_t length)
+int32_t tn_cache_blocks_of(int32_t length)
 {
     return (length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
 }
@@ -163,7 +163,7 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
     if (n >= s->length) return;
-    for (int32_t i = blocks_of(n); i < blocks_of(s->length); i++) release(c, s->blocks[i]);
+    for (int32_t i = tn_cache_blocks_of(n); i < tn_cache_blocks_of(s->length); i++) release(c, s->blocks[i]);
     s->length = n;
 }
 
@@ -171,7 +171,7 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
 static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
 {
     if (s->length % TN_CACHE_BLOCK == 0) return TN_OK;
-    int32_t *last = &s->blocks[blocks_of(s->length) - 1];
+    int32_t *last = &s->blocks[tn_cache_blocks_of(s->length) - 1];
     if (c->refs[*last] == 1) return TN_OK;
     int32_t id = c->free_ids[c->n_free - 1];
     tn_status status = copy_block(c, *last, id);
@@ -187,10 +187,10 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
 tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
-    bool shared = s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[blocks_of(s->length) - 1]] > 1;
+    bool shared = s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[tn_cache_blocks_of(s->length) - 1]] > 1;
     if (n > c->n_ctx - s->length)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d", s->length, n, c->n_ctx);
-    int32_t have = blocks_of(s->length), want = blocks_of(s->length + n);
+    int32_t have = tn_cache_blocks_of(s->length), want = tn_cache_blocks_of(s->length + n);
     if (want - have + shared > c->n_free)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");
     tn_status status = own_last_block(c, s);
@@ -212,7 +212,7 @@ tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
 tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n)
 {
     tn_cache_truncate(c, to, 0);
-    for (int32_t i = 0; i < blocks_of(n); i++) {
+    for (int32_t i = 0; i < tn_cache_blocks_of(n); i++) {
         int32_t id = c->seqs[from].blocks[i];
         c->refs[id]++;
         c->seqs[to].blocks[i] = id;

@@ -54,6 +54,7 @@ TN_MUST_USE tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices);
 void tn_cache_fini(tn_cache *c);
 size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size); // SIZE_MAX: too large
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
+int32_t tn_cache_blocks_of(int32_t length); // that a sequence of so many tokens takes
 
 // Makes room for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: nothing changed.
 TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);

@@ -131,6 +131,36 @@ def check_prompts(t):
     t.ok("chat: no special tokens from the user", as_json(t, "chat", r.out).get("prompt_tokens", 0) > 11, r.out)
 
 
+def check_session(t):
+    """--session: the next run evaluates what is new, and says what a run without a file says."""
+    path = t.temp("story.session")
+    # At this level rows do not depend on the batch they come in: the same bits.
+    base = ["run", t.model, "-n", 12, "--temp", 0, "--json", "--isa", "generic"]
+
+    def run(name, prompt, *flags):
+        r = t.run(*base, "-p", prompt, *flags)
+        t.ok("session: " + name, r.code == 0, f"{r.code} {r.err}")
+        return as_json(t, "session: " + name, r.out)
+
+    first = run("first", STORY, "--session", path)
+    size = os.path.getsize(path)
+    t.ok("session: nothing to reuse", first.get("reused_tokens") == 0, first)
+    longer = STORY + first.get("text", "") + " and then"
+    plain, kept = run("plain", longer), run("second", longer, "--prompt-cache", path, "--prompt-cache-ro", "--prompt-cache-all")
+    t.ok("session: same text", kept.get("tokens") == plain.get("tokens") and plain.get("tokens"), f"{kept} {plain}")
+    t.ok("session: reused", kept.get("reused_tokens") >= first.get("prompt_tokens") + 8, kept)
+    t.ok("session: read only", os.path.getsize(path) == size, path)
+    run("third", longer, "--session", path)
+    again = run("fourth", longer, "--session", path)
+    t.ok("session: all but one token", again.get("reused_tokens") == plain.get("prompt_tokens") - 1, again)
+    t.ok("session: same text again", again.get("tokens") == plain.get("tokens"), f"{again} {plain}")
+    chat = ["run", t.model, "--chat", "--temp", 0, "--session", t.temp("chat.session")]
+    one, two = (t.run(*chat, "--stats", stdin=b"Where does Mia live?\n") for _ in range(2))
+    t.ok("session: chat", one.out == two.out and b"blue house" in two.out, f"{one.out} {two.out} {two.err}")
+    t.ok("session: chat reuses", "[prompt 1 tokens" in two.err, two.err)
+    t.ok("session: no other files", not [f for f in os.listdir(t.folder.name) if "session.tmp" in f], os.listdir(t.folder.name))
+
+
 def check_ends(t):
     """-n, --stop, the end token, a full context."""
     base = ["run", t.model, "-p", STORY, "--temp", 0, "--json"]
@@ -208,6 +238,11 @@ def check_interrupt(t, quick):
     t.ok("Ctrl-C while generating: code", code in (0, 130), f"{code} {err!r}")
     t.ok("Ctrl-C while generating: time", seconds < limit, f"{seconds:.2f} s")
     t.ok("Ctrl-C while generating: figures", "t/s" in err, err)
+    path = t.temp("interrupted.session")
+    code, seconds, err, running = interrupted(t, [*args, "-c", 4096, "--session", path], True, 0.3)
+    r = t.run("run", t.model, "-p", STORY, "-n", 1, "-c", 4096, "--session", path, "--json")
+    t.ok("Ctrl-C while generating: the session is saved", running and as_json(t, "session", r.out).get("reused_tokens") == 3,
+         f"{code} {err} {r.err}")
     ids = t.temp("many.txt")
     with open(ids, "w", encoding="ascii") as f:
         f.write("300 576 258 430 " * 15000)
@@ -487,7 +522,7 @@ def main():
     with open(os.path.join(t.bundled, "expected.json"), encoding="utf-8") as f:
         expected = json.load(f)
     for part, args in ((check_general, ()), (check_greedy, (expected,)), (check_variants, ()), (check_seed, ()), (check_forms, ()),
-                       (check_prompts, ()), (check_ends, ()), (check_without_tokenizer, ()), (check_interrupt, (quick,)),
+                       (check_prompts, ()), (check_session, ()), (check_ends, ()), (check_without_tokenizer, ()), (check_interrupt, (quick,)),
                        (check_tokenize, ()), (check_logits, (expected,)), (check_golden, (golden, quick)),
                        (check_perplexity, (quick,)), (check_inspect, ()), (check_plan, ()), (check_quantize, (quick,)),
                        (check_bench, ()), (check_profile, ())):

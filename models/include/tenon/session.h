@@ -96,6 +96,18 @@ TN_API int32_t tn_session_tokens(const tn_session *session, int32_t seq, int32_t
 // else: whole blocks are shared, not copied. *n_reused: its length, 0 to n; feed the rest. Keep n below the
 // number of tokens where the logits of the last one are wanted.
 TN_API TN_MUST_USE tn_status tn_session_reuse(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused);
+// Writes what all sequences hold (token ids, keys and values) to a file, complete or not at all. The file fits the model,
+// the types of the cache, and any context and device that hold as much. Samplers and logits are no part of it.
+// TN_ERR_IO, TN_ERR_MEMORY, TN_ERR_DEVICE.
+TN_API TN_MUST_USE tn_status tn_session_save(tn_session *session, const char *path);
+// Replaces what all sequences hold by a saved session. On failure the session is unchanged, but empty where the device
+// failed in the middle. TN_ERR_FORMAT: no session file, or damaged; TN_ERR_UNSUPPORTED: of a newer version, or the context sizes
+// choose other rope factors; TN_ERR_MODEL: of another model; TN_ERR_TYPE: other types of the cache; TN_ERR_CONTEXT_FULL:
+// more tokens or sequences than this session has room for; TN_ERR_IO, TN_ERR_DEVICE.
+TN_API TN_MUST_USE tn_status tn_session_load(tn_session *session, const char *path);
+// The same with bytes in memory, freed by tn_text_free (graph.h).
+TN_API TN_MUST_USE tn_status tn_session_save_memory(tn_session *session, char **bytes, size_t *n);
+TN_API TN_MUST_USE tn_status tn_session_load_memory(tn_session *session, const void *bytes, size_t n);
 // on = 1: the running and every following eval ends with TN_ERR_CANCELLED, until on = 0.
 // May be called from any thread and from a signal handler.
 TN_API void tn_session_cancel(tn_session *session, int32_t on);

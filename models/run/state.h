@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of sessions, format 1. Numbers are little endian and not aligned:
+//
+//   head       "tenon-st", u32 version, u32 flags, u64 bytes of the file, u64 hash of the model, i32 type of K, i32 type of V
+//              (ids of GGUF), u32 tokens per block, u32 blocks, u32 sequences, u32 parts
+//   parts      u64 bytes of one block, for each part of the cache (K and V of layer 0, K and V of layer 1, ..)
+//   sequences  in rising order: u32 index, u32 tokens, then u32 number of the block for each of its blocks
+//   tokens     i32 for each slot of each block; 0 where no sequence reaches
+//   data       for each block all its parts, as they lie in the cache
+//   checksum   u64 XXH64 of all bytes before
+//
+// The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its start and in
+// its middle: enough to tell fine-tuned versions apart without reading gigabytes.
+#ifndef TN_MODELS_STATE_H
+#define TN_MODELS_STATE_H
+
+#include "models/run/session.h"
+
+#define TN_STATE_MAGIC "tenon-st"
+enum {
+    TN_STATE_VERSION = 1,
+    TN_STATE_HEAD_SIZE = 56,
+    TN_STATE_CHECKSUM_SIZE = 8,
+    TN_STATE_LONG_ROPE = 1, // flag: keys were turned with the rope factors of long contexts
+};
+
+uint64_t tn_model_hash(const tn_model *model);
+// Flags of a session's files.
+uint32_t tn_state_flags(const tn_session *s);
+
+#endif

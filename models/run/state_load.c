@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading sessions: everything is checked before the session is touched. The layout is in state.h.
+#include "core/file_map.h"
+#include "core/hash.h"
+#include "models/gguf/cursor.h"
+#include "models/run/state.h"
+
+#include <string.h>
+
+// A state that was read: places in its bytes, numbers within the limits of the session.
+typedef struct state {
+    tn_context *ctx;
+    const char *name; // for messages
+    uint32_t version, flags, type_k, type_v, block, n_blocks, n_seqs, n_parts;
+    uint64_t size, model;
+    const uint8_t *seqs, *ids, *data;
+    size_t seqs_size;
+} state;
+
+typedef struct state_seq {
+    uint32_t index, length;
+    const uint8_t *blocks; // u32 each
+} state_seq;
+
+static uint32_t u32_at(const uint8_t *list, size_t i)
+{
+    return (uint32_t)tn_load_le(list + 4 * i, 4);
+}
+
+// --- checks ------------------------------------------------------------------------------------------
+
+static tn_status damaged(const state *t, const char *what)
+{
+    return tn_fail(t->ctx, TN_ERR_FORMAT, "%s: the session file is damaged: %s", t->name, what);
+}
+
+// What can be said without knowing the session: it is such a file, of this version, complete and as it was
+// written.
+static tn_status read_head(state *t, tn_cursor *c)
+{
+    const uint8_t *magic;
+    uint32_t *const numbers[] = {&t->type_k, &t->type_v, &t->block, &t->n_blocks, &t->n_seqs, &t->n_parts};
+    if (!tn_cursor_bytes(c, 8, &magic) || memcmp(magic, TN_STATE_MAGIC, 8) != 0)
+        return tn_fail(t->ctx, TN_ERR_FORMAT, "%s: not a session file", t->name);
+    if (!tn_cursor_u32(c, &t->version)) return damaged(t, "it ends in its head");
+    if (t->version != TN_STATE_VERSION)
+        return tn_fail(t->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: session file of format %u, this library reads format %d", t->name,
+                       (unsigned)t->version, (int)TN_STATE_VERSION);
+    bool ok = tn_cursor_u32(c, &t->flags) && tn_cursor_u64(c, &t->size) && tn_cursor_u64(c, &t->model);
+    for (size_t i = 0; i < TN_COUNT(numbers); i++) ok = ok && tn_cursor_u32(c, numbers[i]);
+    if (!ok || c->size < TN_STATE_HEAD_SIZE + TN_STATE_CHECKSUM_SIZE)
+        return damaged(t, "it ends in its head");
+    if (t->size != c->size)
+        return tn_fail(t->ctx, TN_ERR_FORMAT,
+                       "%s: the session file is damaged: it has %zu bytes, its head says %llu", t->name,
+                       c->size, (unsigned long long)t->size);
+    size_t n = c->size - TN_STATE_CHECKSUM_SIZE;
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, c->data, n);
+    if (tn_hash_value(&h) != tn_load_le(c->data + n, TN_STATE_CHECKSUM_SIZE))
+        return damaged(t, "its checksum does not match");
+    c->size = n;
+    return TN_OK;
+}
+
+static const char *type_name(uint32_t file_id)
+{
+    tn_dtype type = tn_dtype_by_file_id(file_id);
+    return type < 0 ? "unknown type" : tn_dtype_name(type);
+}
+
+// Same model, same cache: the same bytes mean the same.
+static tn_status check_kind(const state *t, const tn_session *s)
+{
+    if (t->model != tn_model_hash(s->model))
+        return tn_fail(t->ctx, TN_ERR_MODEL,
+                       "%s: the session was saved with another model, or another version of it", t->name);
+    if (t->type_k != (uint32_t)tn_dtype_file_id(s->cfg.cache_type_k) ||
+        t->type_v != (uint32_t)tn_dtype_file_id(s->cfg.cache_type_v))
+        return tn_fail(
+            t->ctx, TN_ERR_TYPE,
+            "%s: the session was saved with a cache of %s keys and %s values, this one has %s and %s",
+            t->name, type_name(t->type_k), type_name(t->type_v), tn_dtype_name(s->cfg.cache_type_k),
+            tn_dtype_name(s->cfg.cache_type_v));
+    if (t->flags != tn_state_flags(s))
+        return tn_fail(t->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: the session was saved with a %s context, for which this model turns keys "
+                       "otherwise; use a similar context size",
+                       t->name, t->flags & TN_STATE_LONG_ROPE ? "longer" : "shorter");
+    if (t->block != TN_CACHE_BLOCK)
+        return tn_fail(t->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: the session was saved in blocks of %u tokens, this library has blocks of %d",
+                       t->name, (unsigned)t->block, (int)TN_CACHE_BLOCK);
+    return TN_OK;
+}
+
+static tn_status read_parts(const state *t, tn_cursor *c, const tn_cache *cache, uint64_t *block_size)
+{
+    if (t->n_parts != (uint32_t)cache->n_parts) return damaged(t, "it has another number of layers");
+    *block_size = 0;
+    for (int32_t i = 0; i < cache->n_parts; i++) {
+        uint64_t size;
+        if (!tn_cursor_u64(c, &size)) return damaged(t, "it ends among the layers");
+        if (size != cache->parts[i].block_size) return damaged(t, "its layers have other sizes");
+        *block_size += size; // bytes of a store that exists: no overflow
+    }
+    return TN_OK;
+}
+
+static bool read_seq(tn_cursor *c, state_seq *out)
+{
+    bool ok = tn_cursor_u32(c, &out->index) && tn_cursor_u32(c, &out->length);
+    uint64_t n = ((uint64_t)out->length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
+    return ok && tn_cursor_bytes(c, 4 * n, &out->blocks);
+}
+
+static tn_status check_fit(const state *t, const tn_cache *cache, const state_seq *q)
+{
+    if (q->index >= (uint32_t)cache->n_seq)
+        return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds sequence %u, this session has %d", t->name,
+                       (unsigned)q->index, cache->n_seq);
+    if (q->length > (uint32_t)cache->n_ctx)
+        return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u tokens, the context of this session %d",
+                       t->name, (unsigned)q->length, cache->n_ctx);
+    return TN_OK;
+}
+
+static tn_status read_seqs(state *t, tn_cursor *c, const tn_cache *cache)
+{
+    size_t first = c->pos;
+    uint32_t next = 0; // lowest index that may follow
+    t->seqs = c->data + first;
+    for (uint32_t i = 0; i < t->n_seqs; i++) {
+        state_seq q;
+        if (!read_seq(c, &q)) return damaged(t, "it ends among the sequences");
+        if (q.index < next || q.length == 0) return damaged(t, "its sequences are out of order or empty");
+        tn_status status = check_fit(t, cache, &q);
+        if (status != TN_OK) return status;
+        for (size_t k = 0; k * TN_CACHE_BLOCK < q.length; k++)
+            if (u32_at(q.blocks, k) >= t->n_blocks)
+                return damaged(t, "a sequence names a block that is not there");
+        next = q.index + 1;
+    }
+    t->seqs_size = c->pos - first;
+    return TN_OK;
+}
+
+// Sequences in turn; false at the end. They were read before.
+static bool next_seq(tn_cursor *c, state_seq *out)
+{
+    return tn_cursor_left(c) > 0 && read_seq(c, out);
+}
+
+static tn_cursor seqs_cursor(const state *t)
+{
+    return (tn_cursor){t->seqs, t->seqs_size, 0};
+}
+
+static tn_status check_tokens(const state *t, const tn_session *s)
+{
+    tn_cursor c = seqs_cursor(t);
+    state_seq q;
+    while (next_seq(&c, &q))
+        for (size_t k = 0; k < q.length; k++) {
+            size_t slot = (size_t)u32_at(q.blocks, k / TN_CACHE_BLOCK) * TN_CACHE_BLOCK + k % TN_CACHE_BLOCK;
+            if (u32_at(t->ids, slot) >= (uint32_t)s->model->config.n_vocab)
+                return damaged(t, "a token is not in the vocabulary");
+        }
+    return TN_OK;
+}
+
+static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes, size_t n)
+{
+    tn_cursor c = {bytes, n, 0};
+    uint64_t block_size = 0;
+    tn_status status = read_head(t, &c);
+    if (status == TN_OK) status = check_kind(t, s);
+    if (status == TN_OK) status = read_parts(t, &c, &s->cache, &block_size);
+    if (status == TN_OK) status = read_seqs(t, &c, &s->cache);
+    if (status != TN_OK) return status;
+    if (t->n_blocks > (uint32_t)s->cache.n_blocks)
+        return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u blocks of %d tokens, this session %d",
+                       t->name, (unsigned)t->n_blocks, (int)TN_CACHE_BLOCK, s->cache.n_blocks);
+    // Not more blocks than the store has: no overflow.
+    if (!tn_cursor_bytes(&c, (uint64_t)t->n_blocks * TN_CACHE_BLOCK * 4, &t->ids) ||
+        !tn_cursor_bytes(&c, t->n_blocks * block_size, &t->data))
+        return damaged(t, "it ends among the blocks");
+    if (tn_cursor_left(&c) > 0) return damaged(t, "something follows its blocks");
+    return check_tokens(t, s);
+}
+
+// --- taking over ---------------------------------------------------------------------------------------
+
+static tn_status write_block(tn_cache *c, int32_t id, const uint8_t *data)
+{
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const tn_cache_part *p = &c->parts[i];
+        if (p->block_size == 0) continue;
+        tn_status status = tn_buffer_write(&c->buffers[p->device], p->offset + (size_t)id * p->block_size,
+                                           data, p->block_size);
+        if (status != TN_OK) return status;
+        data += p->block_size;
+    }
+    return TN_OK;
+}
+
+// Blocks get the ids from first_id on. The cache is empty; only a device that fails leaves it so.
+static tn_status take(const state *t, tn_cache *c)
+{
+    size_t size = 0;
+    for (int32_t i = 0; i < c->n_parts; i++) size += c->parts[i].block_size;
+    for (uint32_t i = 0; i < t->n_blocks; i++) {
+        int32_t id = c->free_ids[c->n_free - 1 - (int32_t)i];
+        c->used[id] = true;
+        tn_status status = write_block(c, id, t->data + i * size);
+        if (status != TN_OK) return status;
+        for (size_t k = 0; k < TN_CACHE_BLOCK; k++)
+            c->ids[(size_t)id * TN_CACHE_BLOCK + k] = (int32_t)u32_at(t->ids, (size_t)i * TN_CACHE_BLOCK + k);
+    }
+    tn_cursor seqs = seqs_cursor(t);
+    state_seq q;
+    int32_t top = c->n_free - 1;
+    while (next_seq(&seqs, &q)) {
+        tn_cache_seq *s = &c->seqs[q.index];
+        s->length = (int32_t)q.length;
+        for (int32_t k = 0; k < tn_cache_blocks_of(s->length); k++) {
+            s->blocks[k] = c->free_ids[top - (int32_t)u32_at(q.blocks, (size_t)k)];
+            c->refs[s->blocks[k]]++;
+        }
+    }
+    // Blocks that no sequence names stay free.
+    int32_t n_free = 0;
+    for (int32_t i = 0; i < c->n_free; i++)
+        if (c->refs[c->free_ids[i]] == 0) c->free_ids[n_free++] = c->free_ids[i];
+    c->n_free = n_free;
+    return TN_OK;
+}
+
+static tn_status load(tn_session *s, const uint8_t *bytes, size_t n, const char *name)
+{
+    state t = {.ctx = s->ctx, .name = name};
+    tn_status status = read_state(&t, s, bytes, n);
+    if (status != TN_OK) return status;
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++) status = tn_session_truncate(s, q, 0);
+    return status == TN_OK ? take(&t, &s->cache) : status;
+}
+
+tn_status tn_session_load(tn_session *s, const char *path)
+{
+    if (!path) return tn_fail(s->ctx, TN_ERR_ARG, "no path to load the session from");
+    tn_file_map map;
+    tn_status status = tn_file_map_open(s->ctx, path, &map);
+    if (status != TN_OK) return status;
+    status = load(s, map.data, map.size, path);
+    tn_file_map_close(s->ctx, &map);
+    return status;
+}
+
+tn_status tn_session_load_memory(tn_session *s, const void *bytes, size_t n)
+{
+    if (n > 0 && !bytes) return tn_fail(s->ctx, TN_ERR_ARG, "a session of %zu bytes at NULL", n);
+    return load(s, bytes, n, "session");
+}
