@@ -25,6 +25,9 @@
 #define FFN_NORM_NAME   TN_ARCH_FFN_NORM_NAME
 #define SINKS           TN_ARCH_SINKS
 #define HEAD_ROT        TN_ARCH_HEAD_ROT
+#define QK_UNIT         TN_ARCH_QK_UNIT
+#define MOE_STEP        TN_ARCH_MOE_STEP
+#define MOE_INPUT       TN_ARCH_MOE_INPUT
 #define QK_NORM         TN_ARCH_QK_NORM
 #define POST_NORM       TN_ARCH_POST_NORM
 #define NO_PRE_NORM     TN_ARCH_NO_PRE_NORM
@@ -160,6 +163,15 @@ static tn_status read_routing(const tn_keys *k, tn_config *c)
     return status;
 }
 
+static tn_status read_moe_step(const tn_keys *k, tn_config *c)
+{
+    int32_t step = 0;
+    tn_status status = tn_keys_i32(k, "interleave_moe_layer_step", 0, TN_MAX_LAYERS, TN_KEY_REQUIRED, &step);
+    for (int32_t i = 0; i < c->n_layers; i++) c->layers[i].dense = step == 0 || (i + 1) % step != 0;
+    c->n_ff_shared = c->n_ff_expert;
+    return status;
+}
+
 static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     tn_status status = tn_keys_i32(k, "expert_count", 0, TN_MAX_EXPERTS, 0, &c->n_experts);
@@ -168,13 +180,15 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status != TN_OK) return status;
     int32_t n_ff = c->layers[0].n_ff;
     c->n_ff_expert = (c->arch->flags & TN_ARCH_MOE_FF_FULL) ? n_ff : n_ff / c->n_experts_used;
-    status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, 0, &c->n_ff_expert);
+    int32_t need = (c->arch->flags & TN_ARCH_MOE_STEP) ? TN_KEY_REQUIRED : 0;
+    status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, need, &c->n_ff_expert);
     if (status == TN_OK && c->n_ff_expert < 1)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
     c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
     if (c->arch->gating != 0) c->moe.gating = c->arch->gating;
     c->expert_glu = (tn_glu_params){.act = c->arch->act, .limit = c->arch->glu_limit, .alpha = c->arch->glu_alpha};
     if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_KEYS)) status = read_routing(k, c);
+    if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_STEP)) status = read_moe_step(k, c);
     if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, TN_MAX_WIDTH, 0, &c->n_ff_shared);
     return status;
 }
@@ -184,7 +198,7 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
 static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     int32_t period = c->arch->period;
-    if (period == 0) return TN_OK;
+    if (period == 0 || c->arch->chunk > 0) return TN_OK;
     c->window = c->arch->window;
     tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
     // An array of the pattern is for other architectures: these keep their period then.
@@ -203,6 +217,27 @@ static tn_status read_alibi(const tn_keys *k, tn_config *c)
     if (!(c->arch->flags & TN_ARCH_ALIBI_KEYS)) return TN_OK;
     tn_status status = tn_keys_f32(k, "attention.max_alibi_bias", 0, &c->max_bias);
     return status == TN_OK ? tn_keys_f32(k, "attention.clamp_kqv", 0, &c->clamp_kqv) : status;
+}
+
+// Layers without rope, whose queries get warmer, and the others, which see a run of positions. A window of 0 tells that
+// all layers see everything: then only the last one has no rope and nothing gets warmer (llama.cpp, llama4).
+static tn_status read_chunks(const tn_keys *k, tn_config *c)
+{
+    const tn_arch *arch = c->arch;
+    int32_t nope = arch->nope_period, window = arch->chunk;
+    tn_status status = arch->chunk > 0 ? tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, 0, &window) : TN_OK;
+    c->chunk = window > 0 ? arch->chunk : 0;
+    if (arch->chunk > 0 && c->chunk == 0) nope = c->n_layers;
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        c->layers[i].no_rope = nope > 0 && (i + 1) % nope == 0;
+        if (arch->chunk > 0) c->layers[i].sliding = c->chunk > 0 && i % arch->period < arch->period - 1;
+    }
+    if (c->chunk > 0 && arch->temperature > 0.0f) {
+        c->temperature_scale = arch->temperature;
+        c->temperature_length = c->chunk;
+        c->temperature_start = 1;
+    }
+    return status;
 }
 
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
@@ -227,7 +262,8 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
         status = tn_keys_bool(k, "use_parallel_residual", &c->parallel);
     }
     if (status == TN_OK) status = read_alibi(k, c);
-    return status == TN_OK ? read_window(ctx, k, c) : status;
+    if (status == TN_OK) status = read_window(ctx, k, c);
+    return status == TN_OK ? read_chunks(k, c) : status;
 }
 
 // YaRN (Peng et al. 2023, eq. 18-23): pair indices between which angles go from unscaled to scaled.
@@ -331,7 +367,10 @@ static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     if (c->arch->flags & TN_ARCH_EMBED_SQRT) c->embed_scale = (float)sqrt((double)c->n_embd);
     tn_status status = TN_OK;
-    if (c->arch->flags & TN_ARCH_YARN_KEYS) status = tn_keys_f32(k, "attention.temperature_scale", 0, &c->temperature_scale);
+    if (c->arch->flags & TN_ARCH_YARN_KEYS) {
+        status = tn_keys_f32(k, "attention.temperature_scale", 0, &c->temperature_scale);
+        c->temperature_length = c->n_ctx_original;
+    }
     if (!(c->arch->flags & TN_ARCH_SCALES) || status != TN_OK) return status;
     float attn = 0.0f, logit = 0.0f;
     status = tn_keys_f32(k, "embedding_scale", 0, &c->embed_scale);

@@ -32,6 +32,9 @@ enum {
     TN_ARCH_FFN_NORM_NAME = 1 << 24,  // the norm before the feed-forward is called post_attention_norm
     TN_ARCH_SINKS = 1 << 25,          // a logit more for each head: attn_sinks.weight
     TN_ARCH_HEAD_ROT = 1 << 26,       // heads are as large as rope.dimension_count
+    TN_ARCH_QK_UNIT = 1 << 27,        // q and k of rotated layers are normed after rope, without weights; not with 128 experts
+    TN_ARCH_MOE_STEP = 1 << 28,       // every interleave_moe_layer_step-th layer has experts, and one for all tokens beside them
+    TN_ARCH_MOE_INPUT = 1 << 29,      // weights of experts multiply what they take
     TN_ARCH_QK_NORM = 1 << 13,        // must have norms of q and k; where they exist, all architectures use them
     TN_ARCH_POST_NORM = 1 << 14,      // norms of what attention and feed-forward give
     TN_ARCH_NO_PRE_NORM = 1 << 15,    // and none of what they take
@@ -48,6 +51,9 @@ typedef struct tn_arch {
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
     int32_t flags;
     int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window; window -1: its key is required
+    int32_t chunk;          // sliding layers see the run of so many positions that they are in; 0: the last `window` ones
+    int32_t nope_period;    // the last layer of each so many has no rope; 0: all have
+    float temperature;      // of queries in layers without rope, see tn_config; 0: off, or by keys
     float swa_base;         // rope base of sliding layers, whose positions are not scaled then; 0: as the others
     float attn_softcap, logit_softcap; // defaults of the keys; attn_logit_softcapping is not read where this is 0
     float max_bias;                    // of ALiBi
@@ -59,6 +65,8 @@ typedef struct tn_arch {
 typedef struct tn_layer_config {
     int32_t n_heads, n_kv_heads, n_ff;
     bool sliding; // window applies
+    bool no_rope; // q and k are not rotated
+    bool dense;   // where a key tells: no experts
 } tn_layer_config;
 
 // Multi-head latent attention (DeepSeek-V2, 2024, section 2.1). The cache holds one row a token: the compressed vector,
@@ -79,13 +87,15 @@ typedef struct tn_config {
     bool parallel;
     // Attention
     float attn_scale, attn_softcap, max_bias, clamp_kqv;
-    int32_t window;
+    int32_t window, chunk; // of sliding layers, 0: none
     // Positions
     tn_rope_params rope, rope_sliding; // n_rot 0: none
     int32_t n_ctx_original;            // of rope scaling
     bool longrope;                     // rope_factors_long / _short are read
     bool rope_freqs;
-    float temperature_scale; // mistral3, 0: off
+    // Queries at position p are multiplied by 1 + scale * ln(floor((p + start) / length) + 1). scale 0: off
+    float temperature_scale;
+    int32_t temperature_length, temperature_start;
     // Experts
     int32_t n_experts, n_experts_used, n_ff_expert;
     int32_t n_ff_shared; // of the expert that serves every token; 0: none

@@ -62,7 +62,10 @@ static tn_tensor *embed(tn_builder *b)
 
 static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
 {
-    return tn_builder_has(b, layer, "ffn_gate_inp.weight") ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
+    const tn_config *c = b->c;
+    bool experts = tn_builder_has(b, layer, "ffn_gate_inp.weight");
+    if (c->arch->flags & TN_ARCH_MOE_STEP) experts = c->n_experts > 0 && !c->layers[layer].dense;
+    return experts ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
 }
 
 // The input of a mixer; some architectures norm only what comes out.

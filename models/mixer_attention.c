@@ -66,8 +66,12 @@ static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_ten
 
 static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
 {
-    const tn_rope_params *rope = b->c->layers[layer].sliding ? &b->c->rope_sliding : &b->c->rope;
-    return rope->n_rot > 0 ? tn_op_rope(b->g, x, b->positions, b->rope_factors, rope) : x;
+    const tn_config *c = b->c;
+    const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
+    if (rope->n_rot == 0 || c->layers[layer].no_rope) return x;
+    x = tn_op_rope(b->g, x, b->positions, b->rope_factors, rope);
+    bool unit = (c->arch->flags & TN_ARCH_QK_UNIT) && c->n_experts != 128;
+    return unit ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
 }
 
 tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x)
@@ -89,7 +93,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     qkv x = project(b, layer, h);
     x.q = rotate(b, layer, qk_norm(b, layer, "attn_q_norm", x.q, l->n_heads, c->head_dim));
     x.k = rotate(b, layer, qk_norm(b, layer, "attn_k_norm", x.k, l->n_kv_heads, c->head_dim));
-    if (b->q_scale) x.q = tn_op_mul(b->g, x.q, b->q_scale);
+    if (b->q_scale && (c->arch->nope_period == 0 || l->no_rope)) x.q = tn_op_mul(b->g, x.q, b->q_scale);
     tn_builder_enter_cache(b, layer);
     tn_attention_args args = {
         .q = x.q,
@@ -104,6 +108,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .scale = c->attn_scale,
         .causal = 1,
         .window = l->sliding ? c->window : 0,
+        .chunk = l->sliding ? c->chunk : 0,
         .softcap = c->attn_softcap,
         .max_bias = c->max_bias,
     };

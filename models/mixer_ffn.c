@@ -92,6 +92,10 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
     tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
+    if (c->arch->flags & TN_ARCH_MOE_INPUT) { // x [T, U, E]; what the experts give is added as it is
+        x = tn_op_mul(g, tn_op_reshape(g, weights, 3, (int64_t[]){-1, c->n_experts_used, 1}), x);
+        weights = tn_op_unary(g, weights, &(tn_unary_params){TN_UNARY_AFFINE, 0.0f, 1.0f});
+    }
     if (tn_builder_has(b, layer, "ffn_gate_up_exps.weight")) {
         y = glu_of_halves(b, expert_linear(b, layer, "ffn_gate_up_exps", x, ids, 2 * n_ff, n_embd), 2, n_ff, &c->expert_glu);
     } else {

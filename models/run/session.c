@@ -300,10 +300,10 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
     return TN_OK;
 }
 
-// architectures.md 5.2: queries get warmer with the position.
+// Queries get warmer with the position.
 static float query_scale(const tn_config *c, int32_t position)
 {
-    double steps = floor((double)position / c->n_ctx_original);
+    double steps = floor(((double)position + c->temperature_start) / c->temperature_length);
     return (float)(1.0 + (double)c->temperature_scale * log(steps + 1.0));
 }
 

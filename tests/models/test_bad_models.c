@@ -242,6 +242,11 @@ static void test_experts(void)
             "feed_forward_length");
     ACCEPTED(TINY_QWEN3MOE, tiny_u32(f, "expert_used_count", 8));
     ACCEPTED(TINY_QWEN3MOE, tiny_drop_key(f, "feed_forward_length"));
+    REFUSED(TINY_LLAMA4, tiny_drop_key(f, "interleave_moe_layer_step"), "interleave_moe_layer_step");
+    REFUSED(TINY_LLAMA4, tiny_drop_key(f, "expert_feed_forward_length"), "expert_feed_forward_length");
+    REFUSED(TINY_LLAMA4, tiny_u32(f, "interleave_moe_layer_step", 1), "blk.0.ffn_gate_inp.weight");
+    REFUSED(TINY_LLAMA4, tiny_u32(f, "interleave_moe_layer_step", 3), "blk.1.ffn_up.weight");
+    ACCEPTED(TINY_LLAMA4, tiny_u32(f, "attention.sliding_window", 0));
 }
 
 static void test_tokenizer(void)

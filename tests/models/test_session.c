@@ -316,6 +316,37 @@ static void test_branches(void)
     tn_context_destroy(&ctx);
 }
 
+// Layers of llama4 see the run of 8192 positions that they are in: what comes after reads like a beginning.
+static void test_long_runs(tn_context *ctx)
+{
+    enum { RUN = 8192, N = 20 };
+    static float fresh[N * VOCAB];
+    tiny_shape shape = tiny_shapes[TINY_LLAMA4];
+    tn_model *model = tiny_model_open(ctx, &shape);
+    TEST_CHECK(model->config.chunk == RUN && model->config.layers[2].sliding && !model->config.layers[3].sliding);
+    TEST_CHECK(model->config.layers[3].no_rope && !model->config.layers[2].no_rope);
+    TEST_CHECK(model->config.temperature_length == RUN && model->config.temperature_start == 1);
+    tn_model_unref(&model);
+    shape.n_layers = 3; // none that sees everything
+    shape.n_ctx = 2 * RUN;
+    model = tiny_model_open(ctx, &shape);
+    tn_session_config cfg = f32_config(RUN + N, 1);
+    int32_t *junk = malloc(RUN * sizeof *junk);
+    if (!junk) abort();
+    for (int32_t i = 0; i < RUN; i++) junk[i] = token(3, i) < 0 ? 0 : token(3, i);
+    plain_run(model, &cfg, tokens_of(1), N, N, fresh);
+    tn_session *s = session(model, &cfg);
+    TEST_CHECK_STATUS(tn_session_feed(s, 0, junk, RUN), TN_OK);
+    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
+    close_to(tn_session_logits(s, 0), fresh, N * VOCAB, 1e-3, "a second run", "llama4");
+    TEST_CHECK_STATUS(tn_session_truncate(s, 0, RUN - 1), TN_OK); // one key of the first run is seen by the first token only
+    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
+    TEST_CHECK(off(tn_session_logits(s, 0), fresh, VOCAB) > 0.05);
+    tn_session_destroy(&s);
+    free(junk);
+    tn_model_unref(&model);
+}
+
 // --- limits ----------------------------------------------------------------------------------------
 
 static void test_full(tn_model *model)
@@ -530,6 +561,7 @@ int main(int argc, char **argv)
     test_arguments(model);
     tn_model_unref(&model);
     test_refused_models(ctx);
+    test_long_runs(ctx);
     tn_context_destroy(&ctx);
     return test_done();
 }

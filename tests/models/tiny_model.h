@@ -24,7 +24,7 @@ typedef struct tiny_shape {
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_ARCHS };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_ARCHS };
 // Latent attention: rank of queries, rotated and value sizes.
 enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
@@ -38,6 +38,7 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
     [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false},
     [TINY_DEEPSEEK2] = {"deepseek2", 3, 64, 4, 1, 40, 96, 512, 8, 8, 32, TN_TYPE_F32, false, 64},
+    [TINY_LLAMA4]   = {"llama4",   4, 64, 4, 2, 16,  96, 512, 4, 2, 32, TN_TYPE_F32, false},
 };
 // clang-format on
 
@@ -209,6 +210,7 @@ static inline void tiny_describe_keys(tiny_file *f)
     tiny_u32(f, "rope.dimension_count", s->head_dim);
     tiny_f32(f, "rope.freq_base", 10000.0f);
     if (gemma3 || tiny_is(f, "gpt-oss")) tiny_u32(f, "attention.sliding_window", 24);
+    if (tiny_is(f, "llama4")) tiny_u32(f, "interleave_moe_layer_step", 2);
     if (tiny_is(f, "gpt-oss")) {
         tiny_str(f, "rope.scaling.type", "yarn");
         tiny_f32(f, "rope.scaling.factor", 8.0f);
@@ -284,7 +286,13 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
         tiny_add_tensor(f, i, "ffn_up_exps.bias", s->n_experts, s->n_ff_expert, 0);
         tiny_add_tensor(f, i, "ffn_down_exps.bias", s->n_experts, s->n_embd, 0);
     }
-    if (s->n_experts > 0 && !(tiny_is_mla(f) && i == 0)) {
+    if (tiny_is(f, "llama4") && i % 2 == 1) {
+        tiny_add_tensor(f, i, "ffn_gate_shexp.weight", s->n_ff_expert, s->n_embd, 0);
+        tiny_add_tensor(f, i, "ffn_up_shexp.weight", s->n_ff_expert, s->n_embd, 0);
+        tiny_add_tensor(f, i, "ffn_down_shexp.weight", s->n_embd, s->n_ff_expert, 0);
+    }
+    bool dense = (tiny_is_mla(f) && i == 0) || (tiny_is(f, "llama4") && i % 2 == 0);
+    if (s->n_experts > 0 && !dense) {
         tiny_add_tensor(f, i, "ffn_gate_inp.weight", s->n_experts, s->n_embd, 0);
         tiny_add_tensor(f, i, "ffn_gate_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
         tiny_add_tensor(f, i, "ffn_up_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
