@@ -35,6 +35,7 @@
 #define UNTIED          TN_ARCH_UNTIED
 #define MLA             TN_ARCH_MLA
 #define MOE_KEYS        TN_ARCH_MOE_KEYS
+#define SHARED_GATE     TN_ARCH_SHARED_GATE
 #define EMBED_NORM      TN_ARCH_EMBED_NORM
 #define ALIBI_KEYS      TN_ARCH_ALIBI_KEYS
 
@@ -179,9 +180,10 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     status = tn_keys_i32(k, "expert_used_count", 1, c->n_experts, TN_KEY_REQUIRED, &c->n_experts_used);
     if (status != TN_OK) return status;
     int32_t n_ff = c->layers[0].n_ff;
-    c->n_ff_expert = (c->arch->flags & TN_ARCH_MOE_FF_FULL) ? n_ff : n_ff / c->n_experts_used;
+    bool full = (c->arch->flags & TN_ARCH_MOE_FF_FULL) != 0;
+    c->n_ff_expert = full ? n_ff : n_ff / c->n_experts_used;
     int32_t need = (c->arch->flags & TN_ARCH_MOE_STEP) ? TN_KEY_REQUIRED : 0;
-    status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, need, &c->n_ff_expert);
+    if (!full) status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, need, &c->n_ff_expert);
     if (status == TN_OK && c->n_ff_expert < 1)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
     c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
@@ -190,7 +192,9 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_KEYS)) status = read_routing(k, c);
     if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_STEP)) status = read_moe_step(k, c);
     if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, TN_MAX_WIDTH, 0, &c->n_ff_shared);
-    return status;
+    if (status != TN_OK || c->n_ff_shared > 0 || !(c->arch->flags & TN_ARCH_SHARED_GATE)) return status;
+    c->n_ff_shared = n_ff;
+    return n_ff > 0 ? TN_OK : tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_shared_feed_forward_length are missing", c->arch->name);
 }
 
 // --- attention and positions -----------------------------------------------------------------------

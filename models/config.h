@@ -44,6 +44,7 @@ enum {
     TN_ARCH_ALIBI_KEYS = 1 << 19,     // mpt: reads attention.max_alibi_bias and attention.clamp_kqv
     TN_ARCH_MLA = 1 << 20,            // latent attention over a compressed cache, its YaRN factor in the attention scale
     TN_ARCH_MOE_KEYS = 1 << 21,       // gating, scale, norm and groups of the experts come from keys
+    TN_ARCH_SHARED_GATE = 1 << 22,    // experts have a shared one with a gate, without a key of its own as wide as feed_forward_length
 };
 
 typedef struct tn_arch {

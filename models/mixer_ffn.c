@@ -56,14 +56,27 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
 }
 
+// The weight of the shared expert in each row, [T, 1]; NULL: 1.
+static tn_tensor *shared_weight(tn_builder *b, int32_t layer, tn_tensor *h)
+{
+    int32_t optional = (b->c->arch->flags & TN_ARCH_SHARED_GATE) ? 0 : TN_WEIGHT_OPTIONAL;
+    int64_t n_embd = b->c->n_embd;
+    tn_tensor *w = tn_builder_weight(b, layer, "ffn_gate_inp_shexp.weight", optional, 1, n_embd, 0, 0);
+    if (!w) return NULL;
+    tn_tensor *y = tn_op_matmul(b->g, h, tn_op_reshape(b->g, w, 2, (int64_t[]){1, n_embd}));
+    return tn_op_unary(b->g, y, &(tn_unary_params){.kind = TN_UNARY_SIGMOID});
+}
+
 // An ordinary gated feed-forward beside the chosen ones.
 static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     int64_t n_ff = b->c->n_ff_shared, n_embd = b->c->n_embd;
+    tn_tensor *weight = shared_weight(b, layer, h);
     tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate_shexp", h, n_ff, n_embd);
     tn_tensor *up = tn_builder_linear(b, layer, "ffn_up_shexp", h, n_ff, n_embd);
     tn_tensor *y = tn_op_glu(b->g, gate, up, &(tn_glu_params){.act = b->c->arch->act});
-    return tn_builder_linear(b, layer, "ffn_down_shexp", y, n_embd, n_ff);
+    y = tn_builder_linear(b, layer, "ffn_down_shexp", y, n_embd, n_ff);
+    return weight ? tn_op_mul(b->g, y, weight) : y;
 }
 
 // A bias or groups choose by probabilities; without them the order of logits is the same.
