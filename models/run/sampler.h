@@ -1,12 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From logits to a token: logit bias, penalties, top-k, top-p, min-p, temperature, draw. A sampler belongs
-// to one thread at a time and allocates nothing after its creation.
+// From logits to a token: logit bias, then the stages in the order of the user, then a draw. Choosing and
+// accepting are two calls, and what was accepted can be taken back:
+//     tn_sampler_choose(s, logits, &choice);   // from any row; changes nothing but the random numbers
+//     tn_sampler_push(s, choice.token);        // the sequence goes on with it
+//     tn_sampler_set_length(s, n);             // the sequence has n tokens again
+// A sampler belongs to one thread at a time and allocates nothing after its creation.
 #ifndef TN_MODELS_SAMPLER_H
 #define TN_MODELS_SAMPLER_H
 
 #include "core/context.h"
+#include "models/text/tokenizer.h"
 
 #include <tenon/session.h>
 
@@ -25,24 +30,35 @@ TN_MUST_USE tn_status tn_params_check(tn_context *ctx, const char *what, const v
 // All fields of tn_sampling, the bias list included. top_k above n_vocab is allowed and means off.
 TN_MUST_USE tn_status tn_sampling_check(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab);
 
-// n_history: tokens that the list for the penalties can hold (the longest sequence). Copies the bias list.
-// TN_ERR_ARG, TN_ERR_MEMORY.
+// The texts that end repetitions for DRY: those given, or the default ones.
+const char *const *tn_sampling_breakers(const tn_sampling *c, int32_t *n);
+
+// n_history: tokens that the list for the penalties can hold (the longest sequence). Copies what `sampling`
+// points at. TN_ERR_ARG, TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_sampler_create(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab,
                                         int32_t n_history, tn_sampler **out);
 void tn_sampler_destroy(tn_sampler **sampler);
+// DRY looks for its breakers in the texts of tokens; without a tokenizer it finds none. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_sampler_set_tokenizer(tn_sampler *s, const tn_tokenizer *tokenizer);
 
 // Chooses from n_vocab logits; does not push the token. NaN and -inf are never chosen; +inf counts as the
 // largest float. *logprob: natural log of the token's probability under the logits as they came.
 // TN_ERR_INTERNAL: no logit is above -inf. TN_ERR_ARG: the bias list excludes every token.
 TN_MUST_USE tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, float *logprob);
+// The tn_sampling.n_logprobs most probable tokens of the last choice, best first, lower id first among
+// equals.
+const tn_logprob *tn_sampler_logprobs(const tn_sampler *s, int32_t *n);
 
-// Whether it always takes the most probable token as it came: no bias, penalties or chance.
+// Whether it always takes the most probable token as it came and nothing else is asked of it: then logits
+// are not needed.
 bool tn_sampler_is_greedy(const tn_sampler *s);
 
-// The list that the penalties look back over mirrors the sequence. -1 stands for a token that is not
-// known; tokens beyond n_history are not kept.
+// The list that the stages look back over mirrors the sequence. -1 stands for a token that is not known;
+// tokens beyond n_history are not kept.
 void tn_sampler_push(tn_sampler *s, int32_t token);
 // Drops the newest tokens, or appends unknown ones, until there are n.
 void tn_sampler_set_length(tn_sampler *s, int32_t n);
+// Mirostat's bound of surprise in bits, 0 if it is off.
+float tn_sampler_mu(const tn_sampler *s);
 
 #endif

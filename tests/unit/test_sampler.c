@@ -5,6 +5,7 @@
 // logits, parameter ranges, failing allocations.
 #include "models/run/rng.h"
 #include "models/run/sampler.h"
+#include "tests/unit/chi_square.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 
@@ -112,32 +113,6 @@ static float some_logit(tn_rng *r)
 }
 
 // --- distributions -----------------------------------------------------------------------------------
-
-// Pearson's statistic over the classes with at least 5 expected draws; the rest is one class.
-static bool chi_square_fits(const double *p, const int32_t *seen, int32_t n, int32_t n_draws)
-{
-    double sum = 0, rest_p = 0;
-    int32_t rest_seen = 0, classes = 0;
-    for (int32_t i = 0; i < n; i++) {
-        double want = p[i] * n_draws;
-        if (p[i] <= 0 && seen[i] > 0) return false;
-        if (want >= 5) {
-            sum += (seen[i] - want) * (seen[i] - want) / want;
-            classes++;
-        } else {
-            rest_p += p[i];
-            rest_seen += seen[i];
-        }
-    }
-    if (rest_p * n_draws >= 5) {
-        sum += (rest_seen - rest_p * n_draws) * (rest_seen - rest_p * n_draws) / (rest_p * n_draws);
-        classes++;
-    }
-    if (classes < 2) return true;
-    // Wilson and Hilferty 1931: the quantile at 5 standard deviations.
-    double df = classes - 1, t = 1 - 2 / (9 * df) + 5 * sqrt(2 / (9 * df));
-    return sum < df * t * t * t;
-}
 
 static void check_distribution(int line, const tn_sampling *c, const float *logits, int32_t n,
                                int32_t n_draws)
@@ -491,8 +466,9 @@ static void check_range(const char *name, tn_status want, const tn_sampling *c)
     tn_sampler_destroy(&s);
 }
 
-static void test_float_range(const char *name, size_t offset, float min, float max)
+static void test_range_FLOAT(const char *name, size_t offset, double low, double high)
 {
+    float min = (float)low, max = (float)high;
     const float values[] = {min,      max,      nextafterf(min, -INFINITY), nextafterf(max, INFINITY), NAN,
                             INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -502,7 +478,7 @@ static void test_float_range(const char *name, size_t offset, float min, float m
     }
 }
 
-static void test_int_range(const char *name, size_t offset, int64_t min, int64_t max)
+static void test_range_INT(const char *name, size_t offset, int64_t min, int64_t max)
 {
     const int64_t values[] = {min, max, min - 1, max + 1, INT32_MIN};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -518,14 +494,8 @@ static void test_int_range(const char *name, size_t offset, int64_t min, int64_t
 
 static void test_ranges(void)
 {
-    test_float_range(FIELD(temperature), 0, 100);
-    test_float_range(FIELD(top_p), 0, 1);
-    test_float_range(FIELD(min_p), 0, 1);
-    test_float_range(FIELD(repeat_penalty), 0.01f, 100);
-    test_float_range(FIELD(presence_penalty), -100, 100);
-    test_float_range(FIELD(frequency_penalty), -100, 100);
-    test_int_range(FIELD(top_k), 0, INT32_MAX);
-    test_int_range(FIELD(penalty_last_n), -1, 1000000);
+#define TN_SAMPLING(kind, field, min, max, def) test_range_##kind(FIELD(field), min, max);
+#include <tenon/sampling.def>
     // clang-format off
     static const struct {
         int32_t n, id;
@@ -563,6 +533,9 @@ static void test_allocations(void)
     const float value = 1;
     tn_sampling c = plain();
     c.repeat_penalty = 2;
+    c.dry_multiplier = 1;
+    c.mirostat = 2;
+    c.n_logprobs = 3;
     c.bias_tokens = &id;
     c.bias_values = &value;
     c.n_bias = 1;

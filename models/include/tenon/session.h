@@ -131,19 +131,37 @@ TN_API TN_MUST_USE tn_status tn_model_host_overhead(tn_model *model, const tn_se
 
 // --- sampling --------------------------------------------------------------------------------------
 
+// From logits to a token. Ranges and defaults: sampling.def. Sources of the formulas: models/run/sampler.c.
 typedef struct tn_sampling {
     size_t struct_size;
-    float temperature;     // 0: greedy; default 0.8
-    int32_t top_k;         // 0: off; default 40
-    float top_p;           // 1: off; default 0.95
-    float min_p;           // 0: off; default 0.05
-    float repeat_penalty;  // 1: off (default); divides positive and multiplies negative logits
-    float presence_penalty, frequency_penalty; // 0: off (default); subtracted from logits
-    int32_t penalty_last_n; // tokens looked back for penalties; default 64, -1: all
+    const char *samplers;  // stages in the order they run, separated by ';'. NULL (default):
+                           // "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature"
+    float temperature;     // 0: greedy
+    int32_t top_k;         // 0: off
+    float top_p;           // 1: off
+    float min_p;           // 0: off
+    float typical_p;       // 1: off
+    float top_n_sigma;     // 0 or less: off; keeps logits within so many standard deviations of the best
+    float xtc_probability; // 0: off; how often the most probable tokens make way
+    float xtc_threshold;   // probability from which a token is one of them; above 0.5: off
+    float dynatemp_range;  // 0: off; the temperature follows the entropy within +- this
+    float dynatemp_exponent;
+    float repeat_penalty;  // 1: off; divides positive and multiplies negative logits
+    float presence_penalty, frequency_penalty; // 0: off; subtracted from logits
+    int32_t penalty_last_n; // tokens looked back for penalties; -1: all
+    float dry_multiplier;   // 0: off; tokens that prolong a repetition lose multiplier * base ^ (length - allowed)
+    float dry_base;
+    int32_t dry_allowed_length; // in tokens
+    int32_t dry_penalty_last_n; // tokens looked back; -1: all, 0: off
+    const char *const *dry_breakers; // no repetition reaches over these texts, 1 to 64 bytes each
+    int32_t n_dry_breakers; // 0..64; -1 (default): "\n" ":" "\"" "*"
+    int32_t mirostat;       // 2: Mirostat 2 in place of the stages from top_n_sigma to xtc; 0 (default): off
+    float mirostat_tau, mirostat_eta; // surprise aimed at in bits, learning rate
     uint64_t seed;         // same seed, same text; default 0 is a seed like any other
     const int32_t *bias_tokens; // logit bias: n_bias pairs, read when the generation is created
     const float *bias_values;
     int32_t n_bias;
+    int32_t n_logprobs;    // the most probable tokens that come with each piece
 } tn_sampling;
 TN_API void tn_sampling_default(tn_sampling *s);
 
@@ -181,12 +199,19 @@ TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_
 // holds of them is kept (tn_session_reuse), the rest is fed. n >= 1.
 TN_API TN_MUST_USE tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n);
 
+typedef struct tn_logprob {
+    int32_t token;
+    float logprob; // natural log of its probability under the model
+} tn_logprob;
+
 typedef struct tn_piece {
     int32_t token;    // chosen token, -1 if generation stopped before one was chosen
     const char *text; // complete characters that became certain with this token; valid until the next call
     size_t n_text;
     int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece
     float logprob;    // natural log of the token's probability under the model (before sampling filters)
+    const tn_logprob *logprobs; // the most probable tokens in its place, best first; valid until the next call
+    int32_t n_logprobs;         // tn_sampling.n_logprobs, or 0 if no token was chosen
 } tn_piece;
 // Chooses one token and evaluates it when the next is asked for. Cancellation and a full context are
 // stop reasons, not failures.
