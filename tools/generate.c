@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/graph.h>
 #include <unistd.h>
 
 enum { SCHEMA = 1 }; // of --json and --jsonl; grows when a key changes its meaning
@@ -24,25 +25,6 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-// "15043-1.5": token and value; only minus infinity may be infinite.
-static int parse_bias(run_state *r, const char *text)
-{
-    char *end;
-    long long id = strtoll(text, &end, 10);
-    if (end == text || text[0] < '0' || text[0] > '9' || (*end != '+' && *end != '-'))
-        return fail(EXIT_USAGE, "--logit-bias: '%s' is not ID+X or ID-X, as in 15043-1.5", text);
-    if (id >= r->info.n_vocab)
-        return fail(EXIT_USAGE, "--logit-bias: token id %lld is out of range; this vocabulary has 0 to %d",
-                    id, r->info.n_vocab - 1);
-    char *last;
-    double value = strtod(end, &last);
-    if (last == end || *last || isnan(value) || value > 1e6 || (value < -1e6 && isfinite(value)))
-        return fail(EXIT_USAGE, "--logit-bias: '%s' is no bias; it takes -1000000 to 1000000, or -inf", end);
-    r->bias_tokens[r->n_bias] = (int32_t)id;
-    r->bias_values[r->n_bias++] = (float)value;
-    return 0;
-}
-
 int answer_options(run_state *r)
 {
     const options *o = r->t.opt;
@@ -51,26 +33,22 @@ int answer_options(run_state *r)
                         : mix(now_ns() ^ ((uint64_t)getpid() << 40)) >> 32; // short enough to type again
     size_t n = (size_t)o->n_items + 1;
     r->stops = calloc(n, sizeof *r->stops);
-    r->bias_tokens = calloc(n, sizeof *r->bias_tokens);
-    r->bias_values = calloc(n, sizeof *r->bias_values);
-    if (!r->stops || !r->bias_tokens || !r->bias_values)
-        return fail(EXIT_MEMORY, "out of memory for the options");
+    if (!r->stops) return fail(EXIT_MEMORY, "out of memory for the options");
     const char *text;
     for (int k = 0; (text = opt_item_get(o, OPT_STOP, k)) != NULL; k++) {
         if (!*text)
             return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
         r->stops[r->n_stops++] = text;
     }
-    int code = 0;
-    for (int k = 0; !code && (text = opt_item_get(o, OPT_BIAS, k)) != NULL; k++) code = parse_bias(r, text);
-    return code;
+    return sampling_options(r);
 }
 
 void answer_fini(run_state *r)
 {
     free(r->stops);
-    free(r->bias_tokens);
-    free(r->bias_values);
+    free(r->logprobs);
+    free(r->likely);
+    sampling_fini(r);
     free(r->text);
     free(r->ids);
 }
@@ -88,19 +66,34 @@ static bool grow(void **data, size_t *room, size_t wanted, size_t item)
     return true;
 }
 
+static bool keep_id(run_state *r, const tn_piece *piece)
+{
+    void *ids = r->ids, *logprobs = r->logprobs, *likely = r->likely;
+    size_t width = (size_t)piece->n_logprobs;
+    bool ok = grow(&ids, &r->ids_room, r->n_ids + 1, sizeof *r->ids);
+    r->ids = ids;
+    ok = ok && grow(&logprobs, &r->logprobs_room, r->n_ids + 1, sizeof *r->logprobs);
+    r->logprobs = logprobs;
+    ok = ok && grow(&likely, &r->likely_room, (r->n_ids + 1) * width, sizeof *r->likely);
+    r->likely = likely;
+    if (!ok) return false;
+    if (width) memcpy(r->likely + r->n_ids * width, piece->logprobs, width * sizeof *r->likely);
+    r->n_likely = piece->n_logprobs;
+    r->logprobs[r->n_ids] = piece->logprob;
+    r->ids[r->n_ids++] = piece->token;
+    return true;
+}
+
 static bool keep(run_state *r, const tn_piece *piece)
 {
-    void *text = r->text, *ids = r->ids;
+    void *text = r->text;
     bool ok = grow(&text, &r->text_room, r->n_text + piece->n_text + 1, 1);
     r->text = text;
-    if (ok) ok = grow(&ids, &r->ids_room, r->n_ids + 1, sizeof *r->ids);
-    r->ids = ids;
     if (!ok) return false;
     if (piece->n_text) memcpy(r->text + r->n_text, piece->text, piece->n_text);
     r->n_text += piece->n_text;
     r->text[r->n_text] = 0;
-    if (piece->token >= 0 && piece->stop != TN_STOP_END) r->ids[r->n_ids++] = piece->token;
-    return true;
+    return piece->token < 0 || piece->stop == TN_STOP_END || keep_id(r, piece);
 }
 
 // --- showing ---------------------------------------------------------------------------------------------
@@ -141,6 +134,43 @@ static void put_figures(const run_state *r, json *j)
     json_end_object(j);
 }
 
+static void put_text_of(const run_state *r, json *j, int32_t id)
+{
+    char *text = NULL;
+    size_t n = 0;
+    if (!r->info.has_tokenizer) return;
+    if (tn_detokenize(r->model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) == TN_OK)
+        json_bytes(j, "text", text, n);
+    tn_text_free(r->t.ctx, text);
+}
+
+static void put_likely(const run_state *r, json *j, const tn_logprob *likely, int32_t n)
+{
+    json_array(j, "top");
+    for (int32_t i = 0; i < n; i++) {
+        json_object(j, NULL);
+        json_int(j, "id", likely[i].token);
+        put_text_of(r, j, likely[i].token);
+        json_number(j, "logprob", (double)likely[i].logprob);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_logprobs(const run_state *r, json *j)
+{
+    json_array(j, "logprobs");
+    for (size_t i = 0; i < r->n_ids; i++) {
+        json_object(j, NULL);
+        json_int(j, "id", r->ids[i]);
+        put_text_of(r, j, r->ids[i]);
+        json_number(j, "logprob", (double)r->logprobs[i]);
+        put_likely(r, j, r->likely + i * (size_t)r->n_likely, r->n_likely);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void put_json(const run_state *r)
 {
     json j;
@@ -153,6 +183,7 @@ static void put_json(const run_state *r)
     json_array(&j, "tokens");
     for (size_t i = 0; i < r->n_ids; i++) json_int(&j, NULL, r->ids[i]);
     json_end_array(&j);
+    if (opt_int(r->t.opt, OPT_LOGPROBS) > 0) put_logprobs(r, &j);
     put_figures(r, &j);
     json_end_object(&j);
     out_flush();
@@ -213,6 +244,7 @@ static bool show_piece(const run_state *r, const tn_piece *piece)
         if (is_token) json_int(&j, "id", piece->token);
         json_bytes(&j, "text", piece->n_text ? piece->text : "", piece->n_text);
         if (is_token) json_number(&j, "logprob", (double)piece->logprob);
+        if (is_token && piece->n_logprobs > 0) put_likely(r, &j, piece->logprobs, piece->n_logprobs);
         json_end_object(&j);
         return out_flush();
     case FORM_JSON:
@@ -262,29 +294,12 @@ void answer_stats(const run_state *r)
 
 // --- generating ------------------------------------------------------------------------------------------
 
-static void fill_sampling(const run_state *r, uint64_t seed, tn_sampling *s)
-{
-    const options *o = r->t.opt;
-    s->temperature = (float)opt_float(o, OPT_TEMP);
-    s->top_k = (int32_t)opt_int(o, OPT_TOP_K);
-    s->top_p = (float)opt_float(o, OPT_TOP_P);
-    s->min_p = (float)opt_float(o, OPT_MIN_P);
-    s->repeat_penalty = (float)opt_float(o, OPT_REPEAT);
-    s->presence_penalty = (float)opt_float(o, OPT_PRESENCE);
-    s->frequency_penalty = (float)opt_float(o, OPT_FREQUENCY);
-    s->penalty_last_n = (int32_t)opt_int(o, OPT_LAST_N);
-    s->seed = seed;
-    s->bias_tokens = r->bias_tokens;
-    s->bias_values = r->bias_values;
-    s->n_bias = r->n_bias;
-}
-
 static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
 {
     const options *o = r->t.opt;
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
-    fill_sampling(r, seed, &cfg.sampling);
+    sampling_fill(r, seed, &cfg.sampling);
     int64_t n = opt_int(o, OPT_PREDICT);
     cfg.max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
     cfg.stops = r->stops;

@@ -22,6 +22,9 @@ typedef struct run_state {
     int32_t *bias_tokens;
     float *bias_values;
     int32_t n_bias;
+    char **breakers; // of --dry-sequence-breaker
+    int32_t n_breakers;
+    char samplers[256];
     // The last answer: text[0 .. n_text), terminated; its ids; why it ended.
     char *text;
     size_t n_text, text_room;
@@ -31,12 +34,20 @@ typedef struct run_state {
     uint64_t answer_seed;
     tn_generation_stats stats;
     size_t n_prompt;
+    float *logprobs;    // of ids
+    tn_logprob *likely; // [n_ids][n_likely] with --logprobs
+    size_t logprobs_room, likely_room;
+    int32_t n_likely;
 } run_state;
 
-// Reads --seed, --stop and --logit-bias. 0 or an exit code.
+// Reads --seed, --stop and the options of sampling. 0 or an exit code.
 int answer_options(run_state *r);
-// Makes the session hold the prompt (what it holds of it already is kept), generates, and shows the answer. An interruption is no
-// failure: r->stop says so.
+// sampling.c: the options of sampling; what fill_sampling then points at belongs to r.
+int sampling_options(run_state *r);
+void sampling_fill(const run_state *r, uint64_t seed, tn_sampling *s);
+void sampling_fini(run_state *r);
+// Makes the session hold the prompt (what it holds of it already is kept), generates, and shows the answer.
+// An interruption is no failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
 // Whether each answer ends with its figures: on a terminal, or with --stats.
 bool answer_wants_stats(const run_state *r);

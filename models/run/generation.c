@@ -144,6 +144,7 @@ static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
 static tn_status prepare(tn_generation *g)
 {
     tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
+    if (status == TN_OK) status = tn_sampler_set_tokenizer(g->sampler, g->tokenizer);
     if (status != TN_OK) return status;
     g->prompt_logits = tn_calloc(g->ctx, (size_t)g->n_vocab, sizeof *g->prompt_logits);
     g->stops = tn_arena_array(&g->arena, (size_t)g->cfg.n_stops, sizeof *g->stops);
@@ -151,6 +152,8 @@ static tn_status prepare(tn_generation *g)
     for (int32_t i = 0; i < g->cfg.n_stops && status == TN_OK; i++) status = stop_init(g, i, g->cfg.stops[i]);
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
+    g->cfg.sampling.samplers = NULL;
+    g->cfg.sampling.dry_breakers = NULL;
     g->cfg.sampling.bias_tokens = NULL;
     g->cfg.sampling.bias_values = NULL;
     return status;
@@ -325,7 +328,9 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
         return tn_session_best(g->session, 0, &piece->token, &piece->logprob);
     const float *logits = g->use_prompt_logits ? g->prompt_logits : tn_session_logits(g->session, 0);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
-    return tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
+    return status;
 }
 
 static tn_status choose(tn_generation *g, tn_piece *piece)

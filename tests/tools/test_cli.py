@@ -100,6 +100,10 @@ def check_forms(t):
     t.ok("--jsonl events", kinds == ["load"] + ["token"] * 30 + ["stats"], kinds)
     t.ok("--jsonl text", "".join(e.get("text", "") for e in events) == plain.text, plain.text)
     t.ok("--jsonl ids", [e["id"] for e in events if "id" in e] == one.get("tokens"), one.get("tokens"))
+    rows = as_json(t, "--logprobs", t.run(*flags, "--json", "--logprobs", 3).out).get("logprobs", [])
+    t.ok("--logprobs", [row["id"] for row in rows] == one.get("tokens") and all(
+        len(row["top"]) == 3 and row["top"][0]["logprob"] >= row["logprob"] and row["top"][0]["logprob"] >= row["top"][2]["logprob"]
+        for row in rows), rows[:2])
     t.ok("--jsonl probabilities", all(e["logprob"] <= 0 for e in events if "logprob" in e), events)
     t.ok("--ids", t.run(*flags, "--ids").ids == one.get("tokens"), "")
     r = t.run(*flags, "--stats")

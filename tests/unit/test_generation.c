@@ -550,11 +550,28 @@ static void test_config(void)
     expect_config(__LINE__, &cfg, "struct_size");
 }
 
+// The session's own choice has no alternatives to show: logits are read.
+static void test_logprobs(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    cfg.sampling.n_logprobs = 2;
+    restart("h e </s>");
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    tn_piece piece;
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.n_logprobs == 2 && piece.logprobs[0].token == piece.token &&
+               piece.logprobs[0].logprob == piece.logprob && piece.logprobs[1].logprob < piece.logprob);
+    RUN(g, "e|", TN_STOP_END);
+    tn_generation_destroy(&g);
+}
+
 static void test_allocations(void)
 {
     const char *stops[] = {"one", "two"};
     tn_generation_config cfg = config(2, stops);
     cfg.sampling.repeat_penalty = 2;
+    cfg.sampling.dry_multiplier = 2;
     restart("h");
     long live = allocs.live, n_failed = 0;
     tn_status status = TN_ERR_MEMORY;
@@ -651,6 +668,7 @@ int main(void)
     test_logits();
     test_no_text();
     test_config();
+    test_logprobs();
     test_allocations();
     test_text_api();
     test_chat_api();
