@@ -135,6 +135,20 @@ tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_ten
     return op(g, TN_OP_cache_write, 3, SRC(cache, x, slots), NULL);
 }
 
+tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor **next)
+{
+    tn_tensor *state = op(g, TN_OP_short_conv, 5, SRC(a->state, a->x, a->w, a->q_start, a->slots), NULL);
+    if (next) *next = state;
+    return state ? state->producer->dst[1] : NULL;
+}
+
+tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p, tn_tensor **next)
+{
+    tn_tensor *state = op(g, TN_OP_delta_rule, 8, SRC(a->state, a->q, a->k, a->v, a->g, a->beta, a->q_start, a->slots), p);
+    if (next) *next = state;
+    return state ? state->producer->dst[1] : NULL;
+}
+
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
     return op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);

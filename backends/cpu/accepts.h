@@ -27,9 +27,17 @@ bool tn_cpu_accepts_moe_weights(const tn_step *step);
 bool tn_cpu_accepts_moe_sum(const tn_step *step);
 bool tn_cpu_accepts_add_rms_norm(const tn_step *step);
 bool tn_cpu_accepts_norm_rope(const tn_step *step);
+bool tn_cpu_accepts_short_conv(const tn_step *step);
+bool tn_cpu_accepts_delta_rule(const tn_step *step);
 
 // Shared scratch of attention: tiles of each thread, and partial results of key ranges.
 size_t tn_cpu_scratch_attention(const tn_step *step, int32_t n_threads);
+
+// Of delta_rule: for each thread some columns of a head's matrix, a query and a key.
+size_t tn_cpu_scratch_delta_rule(const tn_step *step, int32_t n_threads);
+
+// Columns that one thread keeps at a time, a multiple of all vector lengths; most weights of a channel.
+enum { TN_CPU_DELTA_COLUMNS = 32, TN_CPU_MAX_CONV = 16 };
 
 // Most rotated elements of a head, and most results of top_k: tables of that size lie on the stack.
 enum { TN_CPU_MAX_ROT = 1024, TN_CPU_MAX_K = 1024, TN_CPU_MAX_GROUPS = 256 };

@@ -144,6 +144,8 @@ void check_cases_attention(check_run *run, int32_t op);
 void check_cases_cache_write(check_run *run, int32_t op);
 void check_cases_rope_cache(check_run *run, int32_t op);
 void check_cases_rope(check_run *run, int32_t op);
+void check_cases_short_conv(check_run *run, int32_t op);
+void check_cases_delta_rule(check_run *run, int32_t op);
 // Weights for matrix products: [n, k] or, with experts > 0, [experts, n, k].
 check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64_t n, int64_t k);
 // Weights of a case of a matrix product: sources 1 and following.

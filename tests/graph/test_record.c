@@ -315,6 +315,37 @@ static void test_positions_and_cache(void)
     REJECTS(attention(OF(F16, 5, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2), TN_ERR_TYPE);
 }
 
+static tn_tensor *short_conv(tn_tensor *state, tn_tensor *x, tn_tensor *w, tn_tensor *slots)
+{
+    return tn_op_short_conv(g, &(tn_short_conv_args){state, x, w, I32(3), slots}, NULL);
+}
+
+static tn_tensor *delta_rule(tn_tensor *state, tn_tensor *q, tn_tensor *v, tn_tensor *beta, tn_tensor *slots)
+{
+    tn_delta_rule_args a = {state, q, q, v, beta, beta, I32(3), slots};
+    return tn_op_delta_rule(g, &a, &(tn_delta_rule_params){.scale = 1.0f}, NULL);
+}
+
+static void test_recurrent(void)
+{
+    ACCEPTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), F32, 5, 10);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 9), F32(10, 4), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 3), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(3, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 3)), TN_ERR_SHAPE);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), F32(2, 2)), TN_ERR_TYPE);
+    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), OF(F16, 10, 4), I32(2, 2)), TN_ERR_TYPE);
+    REJECTS(short_conv(OF(F16, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), TN_ERR_TYPE);
+
+    ACCEPTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), F32, 5, 6, 9);
+    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 4, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 9), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 8), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 3), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(3, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(OF(F16, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_TYPE);
+}
+
 static tn_tensor *moe_weights(tn_tensor *x, tn_tensor *ids, int32_t gating)
 {
     return tn_op_moe_weights(g, x, ids, &(tn_moe_weights_params){.gating = gating});
@@ -478,6 +509,7 @@ int main(void)
     test_elementwise();
     test_rows();
     test_positions_and_cache();
+    test_recurrent();
     test_products();
     test_fused();
     test_null_operands();

@@ -173,3 +173,30 @@ bool tn_cpu_accepts_moe_sum(const tn_step *step)
     const tn_view *x = &step->src[0];
     return all_f32_rows(step) && x->ne[0] == 1 && x->nb[2] % (int64_t)sizeof(float) == 0;
 }
+
+// States and their tables: I32 runs behind the operands.
+static bool slots_run(const tn_step *step, int32_t src)
+{
+    return i32_run(&step->src[src]) && i32_run(&step->src[src + 1]);
+}
+
+bool tn_cpu_accepts_short_conv(const tn_step *step)
+{
+    const tn_view *state = &step->src[0];
+    return state->dtype == TN_TYPE_F32 && tn_view_contiguous(state) && f32_rows(&step->src[1]) && f32_rows(&step->src[2]) &&
+           f32_rows(&step->dst[1]) && slots_run(step, 3) && state->ne[2] < TN_CPU_MAX_CONV;
+}
+
+bool tn_cpu_accepts_delta_rule(const tn_step *step)
+{
+    const tn_view *state = &step->src[0];
+    bool rows = state->dtype == TN_TYPE_F32 && tn_view_contiguous(state) && f32_rows(&step->dst[1]);
+    for (int32_t i = 1; i < 6; i++) rows = rows && f32_rows(&step->src[i]);
+    return rows && slots_run(step, 6);
+}
+
+size_t tn_cpu_scratch_delta_rule(const tn_step *step, int32_t n_threads)
+{
+    size_t floats = (size_t)step->src[0].ne[2] * (TN_CPU_DELTA_COLUMNS + 2);
+    return (floats + 15) / 16 * 16 * sizeof(float) * (size_t)n_threads;
+}

@@ -47,7 +47,7 @@ TN_API tn_status tn_graph_status(const tn_graph *graph);
 TN_API tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
 // Constant; bound once, when a runner is created.
 TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
-// State that ops write in place (cache_write) and that stays from run to run; bound like a weight.
+// State that ops write in place (cache_write, short_conv, delta_rule) and that stays from run to run; bound like a weight.
 TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
 // Marks a value as a result; it must be contiguous F32 or I32.
 TN_API void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value);
@@ -81,6 +81,28 @@ TN_API tn_tensor *tn_op_glu(tn_graph *g, tn_tensor *gate, tn_tensor *up, const t
 TN_API tn_tensor *tn_op_rope(tn_graph *g, tn_tensor *x, tn_tensor *pos, tn_tensor *factors_or_null,
                              const tn_rope_params *p);
 TN_API tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_tensor *slots);
+
+// Operands of ops that keep a state per sequence: sequence s has the tokens q_start[s] .. q_start[s+1]-1, reads slot
+// slots[s][0] of the state (negative: starts anew) and writes slots[s][1]. The result is the value for each token;
+// *next (may be NULL): the next version of the state.
+typedef struct tn_short_conv_args {
+    tn_tensor *state; // F32 [slots, C - 1, N]: the last rows of x
+    tn_tensor *x;     // [tokens, N]
+    tn_tensor *w;     // F32 [N, C]
+    tn_tensor *q_start; // I32 [sequences + 1]
+    tn_tensor *slots;   // I32 [sequences, 2]
+} tn_short_conv_args;
+// Causal convolution of each channel by itself.
+TN_API tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor **next);
+typedef struct tn_delta_rule_args {
+    tn_tensor *state;    // F32 [slots, heads, Sk, Sv]
+    tn_tensor *q, *k;    // [tokens, key heads, Sk]
+    tn_tensor *v;        // [tokens, heads, Sv]
+    tn_tensor *g, *beta; // [tokens, heads]: logarithm of the decay, strength of the update
+    tn_tensor *q_start;  // I32 [sequences + 1]
+    tn_tensor *slots;    // I32 [sequences, 2]
+} tn_delta_rule_args;
+TN_API tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p, tn_tensor **next);
 
 // Operands of attention over a paged cache.
 typedef struct tn_attention_args {

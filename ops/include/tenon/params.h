@@ -165,6 +165,14 @@ typedef struct tn_rope_cache_params {
     tn_rope_params rope;
 } tn_rope_cache_params;
 
+// Gated delta rule (Yang et al. 2024, eq. 10)
+typedef struct tn_delta_rule_params {
+    float scale;       // of queries
+    int32_t normalise; // non-zero: queries and keys of each head are divided by max(length, eps) first
+    float eps;
+    int32_t grouped; // value head a reads query and key head a / (H / Hk), else a mod Hk
+} tn_delta_rule_params;
+
 // Fused: rms_norm per head, then rope
 typedef struct tn_norm_rope_params {
     float eps;
