@@ -9,39 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROPE_FREQS      TN_ARCH_ROPE_FREQS
-#define LONGROPE_TYPE   TN_ARCH_LONGROPE_TYPE
-#define LONGROPE_ALWAYS TN_ARCH_LONGROPE_ALWAYS
-#define MOE_NORM        TN_ARCH_MOE_NORM
-#define MOE_FF_FULL     TN_ARCH_MOE_FF_FULL
-#define EMBED_SQRT      TN_ARCH_EMBED_SQRT
-#define POSITIONS       TN_ARCH_POSITIONS
-#define PARALLEL        TN_ARCH_PARALLEL
-#define PARALLEL_KEY    TN_ARCH_PARALLEL_KEY
-#define ATTN_NORM_2     TN_ARCH_ATTN_NORM_2
-#define SCALES          TN_ARCH_SCALES
-#define YARN_KEYS       TN_ARCH_YARN_KEYS
-#define SOFTCAP         TN_ARCH_SOFTCAP
-#define FFN_NORM_NAME   TN_ARCH_FFN_NORM_NAME
-#define SINKS           TN_ARCH_SINKS
-#define HEAD_ROT        TN_ARCH_HEAD_ROT
-#define QK_UNIT         TN_ARCH_QK_UNIT
-#define MOE_STEP        TN_ARCH_MOE_STEP
-#define MOE_INPUT       TN_ARCH_MOE_INPUT
-#define QK_NORM         TN_ARCH_QK_NORM
-#define POST_NORM       TN_ARCH_POST_NORM
-#define NO_PRE_NORM     TN_ARCH_NO_PRE_NORM
-#define SWA_UNSCALED    TN_ARCH_SWA_UNSCALED
-#define UNTIED          TN_ARCH_UNTIED
-#define MLA             TN_ARCH_MLA
-#define MOE_KEYS        TN_ARCH_MOE_KEYS
-#define SHARED_GATE     TN_ARCH_SHARED_GATE
-#define EMBED_NORM      TN_ARCH_EMBED_NORM
-#define ALIBI_KEYS      TN_ARCH_ALIBI_KEYS
-
 static const tn_arch archs[] = {
 #define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
-    {.name = id, .rope = TN_ARCH_ROPE_##pairs, .norm = TN_ARCH_NORM_##kind, .act = TN_UNARY_##unary, .flags = __VA_ARGS__},
+    {.name = id, .rope = TN_ARCH_ROPE_##pairs, .norm = TN_ARCH_NORM_##kind, .act = TN_UNARY_##unary, __VA_ARGS__},
 #include "models/archs.def"
 };
 
@@ -112,7 +82,7 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->head_dim = c->head_dim_v = c->n_embd / c->layers[0].n_heads;
     tn_status status = tn_keys_i32(k, "attention.key_length", 1, 4096, 0, &c->head_dim);
     if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length", 1, 4096, 0, &c->head_dim_v);
-    if (status == TN_OK && (c->arch->flags & TN_ARCH_HEAD_ROT)) {
+    if (status == TN_OK && c->arch->head_rot) {
         status = tn_keys_i32(k, "rope.dimension_count", 2, 4096, 0, &c->head_dim);
         c->head_dim_v = c->head_dim;
     }
@@ -124,7 +94,7 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
 // Files before the compressed form tell the sizes of heads as key_length and value_length, newer ones as *_mla.
 static tn_status read_mla(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    if (!(c->arch->flags & TN_ARCH_MLA)) return TN_OK;
+    if (!c->arch->mla) return TN_OK;
     int32_t n_rot = 0;
     tn_mla_config *m = &c->mla;
     *m = (tn_mla_config){.dim_q = c->head_dim, .dim_v = c->head_dim_v};
@@ -180,19 +150,19 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
     status = tn_keys_i32(k, "expert_used_count", 1, c->n_experts, TN_KEY_REQUIRED, &c->n_experts_used);
     if (status != TN_OK) return status;
     int32_t n_ff = c->layers[0].n_ff;
-    bool full = (c->arch->flags & TN_ARCH_MOE_FF_FULL) != 0;
+    bool full = c->arch->moe_ff_full;
     c->n_ff_expert = full ? n_ff : n_ff / c->n_experts_used;
-    int32_t need = (c->arch->flags & TN_ARCH_MOE_STEP) ? TN_KEY_REQUIRED : 0;
+    int32_t need = c->arch->moe_step ? TN_KEY_REQUIRED : 0;
     if (!full) status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, need, &c->n_ff_expert);
     if (status == TN_OK && c->n_ff_expert < 1)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
-    c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = (c->arch->flags & TN_ARCH_MOE_NORM) != 0};
+    c->moe = (tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = c->arch->moe_norm};
     if (c->arch->gating != 0) c->moe.gating = c->arch->gating;
     c->expert_glu = (tn_glu_params){.act = c->arch->act, .limit = c->arch->glu_limit, .alpha = c->arch->glu_alpha};
-    if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_KEYS)) status = read_routing(k, c);
-    if (status == TN_OK && (c->arch->flags & TN_ARCH_MOE_STEP)) status = read_moe_step(k, c);
+    if (status == TN_OK && c->arch->moe_keys) status = read_routing(k, c);
+    if (status == TN_OK && c->arch->moe_step) status = read_moe_step(k, c);
     if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, TN_MAX_WIDTH, 0, &c->n_ff_shared);
-    if (status != TN_OK || c->n_ff_shared > 0 || !(c->arch->flags & TN_ARCH_SHARED_GATE)) return status;
+    if (status != TN_OK || c->n_ff_shared > 0 || !c->arch->shared_gate) return status;
     c->n_ff_shared = n_ff;
     return n_ff > 0 ? TN_OK : tn_fail(ctx, TN_ERR_FORMAT, "%s.feed_forward_length and expert_shared_feed_forward_length are missing", c->arch->name);
 }
@@ -218,7 +188,7 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
 static tn_status read_alibi(const tn_keys *k, tn_config *c)
 {
     c->max_bias = c->arch->max_bias;
-    if (!(c->arch->flags & TN_ARCH_ALIBI_KEYS)) return TN_OK;
+    if (!c->arch->alibi_keys) return TN_OK;
     tn_status status = tn_keys_f32(k, "attention.max_alibi_bias", 0, &c->max_bias);
     return status == TN_OK ? tn_keys_f32(k, "attention.clamp_kqv", 0, &c->clamp_kqv) : status;
 }
@@ -246,21 +216,20 @@ static tn_status read_chunks(const tn_keys *k, tn_config *c)
 
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    int32_t flags = c->arch->flags;
     double dim = c->n_layers == c->arch->n_layers_by_width ? (double)c->n_embd / c->layers[0].n_heads : c->mla.kv_rank > 0 ? c->mla.dim_q : c->head_dim;
     c->attn_scale = (float)(1.0 / sqrt(dim));
     c->attn_softcap = c->arch->attn_softcap;
     c->logit_softcap = c->arch->logit_softcap;
     tn_status status = TN_OK;
     if (c->attn_softcap > 0.0f) status = tn_keys_f32(k, "attn_logit_softcapping", 0, &c->attn_softcap);
-    if (status == TN_OK && (flags & TN_ARCH_SOFTCAP))
+    if (status == TN_OK && c->arch->softcap)
         status = tn_keys_f32(k, "final_logit_softcapping", 0, &c->logit_softcap);
     const char *eps = c->arch->norm == TN_ARCH_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
     if (status == TN_OK) status = tn_keys_f32(k, eps, TN_KEY_REQUIRED, &c->eps);
     if (status == TN_OK && !(c->eps >= 0.0f && c->eps < 1.0f))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.%s is %g", c->arch->name, eps, (double)c->eps);
-    c->parallel = (flags & TN_ARCH_PARALLEL) != 0;
-    if (status == TN_OK && (flags & TN_ARCH_PARALLEL_KEY)) {
+    c->parallel = c->arch->parallel;
+    if (status == TN_OK && c->arch->parallel_key) {
         if (!tn_keys_find(k, "use_parallel_residual"))
             return tn_fail(ctx, TN_ERR_FORMAT, "key %s.use_parallel_residual is missing", c->arch->name);
         status = tn_keys_bool(k, "use_parallel_residual", &c->parallel);
@@ -298,7 +267,7 @@ static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
 {
     float fast = 32.0f, slow = 1.0f, lambda = 0.0f;
     tn_status status = TN_OK;
-    if (c->arch->flags & TN_ARCH_YARN_KEYS) {
+    if (c->arch->yarn_keys) {
         status = tn_keys_f32(k, "rope.scaling.yarn_beta_fast", 0, &fast);
         if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_beta_slow", 0, &slow);
         if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda);
@@ -306,7 +275,7 @@ static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
     yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
     double ln = factor > 1.0 ? log(factor) : 0.0;
     // Latent attention with the key has no magnitude here, see read_mla_scale.
-    bool mla_key = (c->arch->flags & TN_ARCH_MLA) && tn_keys_find(k, "rope.scaling.yarn_log_multiplier");
+    bool mla_key = c->arch->mla && tn_keys_find(k, "rope.scaling.yarn_log_multiplier");
     double m = mla_key ? 1.0 : lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
     c->rope.attn_factor = (float)(c->rope.attn_factor * m);
     return status;
@@ -331,8 +300,7 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (factor == 0.0f || is(type, "none")) factor = 1.0f;
     if (!(factor > 0.0f)) return tn_fail(ctx, TN_ERR_FORMAT, "%s.rope.scaling.factor is %g", c->arch->name, (double)factor);
     c->rope.freq_scale = 1.0f / factor;
-    c->longrope = (c->arch->flags & TN_ARCH_LONGROPE_ALWAYS) ||
-                  ((c->arch->flags & TN_ARCH_LONGROPE_TYPE) && is(type, "longrope"));
+    c->longrope = c->arch->longrope || (c->arch->longrope_by_type && is(type, "longrope"));
     bool yarn = is(type, "yarn");
     if (yarn) status = read_yarn(k, c, factor);
     if (status == TN_OK && c->mla.kv_rank > 0) status = read_mla_scale(k, c, factor, yarn);
@@ -347,7 +315,7 @@ static void read_sliding_rope(tn_config *c)
     tn_rope_params *r = &c->rope_sliding;
     *r = c->rope;
     if (c->arch->swa_base > 0.0f) r->base = c->arch->swa_base, r->freq_scale = 1.0f;
-    if (c->arch->flags & TN_ARCH_SWA_UNSCALED)
+    if (c->arch->swa_unscaled)
         *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = r->base, .freq_scale = 1.0f, .attn_factor = 1.0f};
 }
 
@@ -355,27 +323,27 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
     c->rope = (tn_rope_params){.mode = c->arch->rope, .n_rot = c->head_dim, .base = 10000.0f, .attn_factor = 1.0f};
-    c->rope_freqs = (c->arch->flags & TN_ARCH_ROPE_FREQS) != 0;
+    c->rope_freqs = c->arch->rope_freqs;
     tn_status status = tn_keys_i32(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
     if (status == TN_OK) status = tn_keys_f32(k, "rope.freq_base", 0, &c->rope.base);
     if (status == TN_OK && (c->rope.n_rot % 2 != 0 || !(c->rope.base > 1.0f)))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
     if (status == TN_OK) status = read_scaling(ctx, k, c);
     read_sliding_rope(c);
-    bool own_base = c->arch->period > 0 && !(c->arch->flags & TN_ARCH_SWA_UNSCALED);
+    bool own_base = c->arch->period > 0 && !c->arch->swa_unscaled;
     if (status == TN_OK && own_base) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
     return status;
 }
 
 static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    if (c->arch->flags & TN_ARCH_EMBED_SQRT) c->embed_scale = (float)sqrt((double)c->n_embd);
+    if (c->arch->embed_sqrt) c->embed_scale = (float)sqrt((double)c->n_embd);
     tn_status status = TN_OK;
-    if (c->arch->flags & TN_ARCH_YARN_KEYS) {
+    if (c->arch->yarn_keys) {
         status = tn_keys_f32(k, "attention.temperature_scale", 0, &c->temperature_scale);
         c->temperature_length = c->n_ctx_original;
     }
-    if (!(c->arch->flags & TN_ARCH_SCALES) || status != TN_OK) return status;
+    if (!c->arch->scales || status != TN_OK) return status;
     float attn = 0.0f, logit = 0.0f;
     status = tn_keys_f32(k, "embedding_scale", 0, &c->embed_scale);
     if (status == TN_OK) status = tn_keys_f32(k, "residual_scale", 0, &c->residual_scale);

@@ -14,53 +14,57 @@ enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_M
 enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };
 enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
 
-// What a row of archs.def switches on. Everything that a tensor's presence or a key tells is no flag.
-enum {
-    TN_ARCH_ROPE_FREQS = 1 << 0,      // reads rope_freqs.weight
-    TN_ARCH_LONGROPE_TYPE = 1 << 1,   // reads rope_factors_* if the scaling type is longrope
-    TN_ARCH_LONGROPE_ALWAYS = 1 << 2, // reads them whenever they exist
-    TN_ARCH_MOE_NORM = 1 << 3,        // weights of the chosen experts are normalised
-    TN_ARCH_MOE_FF_FULL = 1 << 4,     // experts are as wide as feed_forward_length
-    TN_ARCH_EMBED_SQRT = 1 << 5,      // embeddings times sqrt(width)
-    TN_ARCH_POSITIONS = 1 << 6,       // must have learned positions; where they exist, all architectures use them
-    TN_ARCH_PARALLEL = 1 << 7,        // x + attn(h) + ffn(h)
-    TN_ARCH_PARALLEL_KEY = 1 << 8,    // the same with a norm each, if use_parallel_residual
-    TN_ARCH_ATTN_NORM_2 = 1 << 9,     // attention reads attn_norm_2 if it exists
-    TN_ARCH_SCALES = 1 << 10,         // granite's four scales
-    TN_ARCH_YARN_KEYS = 1 << 11,      // mistral3: own YaRN keys and query temperature
-    TN_ARCH_SOFTCAP = 1 << 12,        // reads final_logit_softcapping
-    TN_ARCH_FFN_NORM_NAME = 1 << 24,  // the norm before the feed-forward is called post_attention_norm
-    TN_ARCH_SINKS = 1 << 25,          // a logit more for each head: attn_sinks.weight
-    TN_ARCH_HEAD_ROT = 1 << 26,       // heads are as large as rope.dimension_count
-    TN_ARCH_QK_UNIT = 1 << 27,        // q and k of rotated layers are normed after rope, without weights; not with 128 experts
-    TN_ARCH_MOE_STEP = 1 << 28,       // every interleave_moe_layer_step-th layer has experts, and one for all tokens beside them
-    TN_ARCH_MOE_INPUT = 1 << 29,      // weights of experts multiply what they take
-    TN_ARCH_QK_NORM = 1 << 13,        // must have norms of q and k; where they exist, all architectures use them
-    TN_ARCH_POST_NORM = 1 << 14,      // norms of what attention and feed-forward give
-    TN_ARCH_NO_PRE_NORM = 1 << 15,    // and none of what they take
-    TN_ARCH_SWA_UNSCALED = 1 << 16,   // rope scaling is not for sliding layers, which have no base of their own
-    TN_ARCH_UNTIED = 1 << 17,         // must have output.weight
-    TN_ARCH_EMBED_NORM = 1 << 18,     // embeddings are normed
-    TN_ARCH_ALIBI_KEYS = 1 << 19,     // mpt: reads attention.max_alibi_bias and attention.clamp_kqv
-    TN_ARCH_MLA = 1 << 20,            // latent attention over a compressed cache, its YaRN factor in the attention scale
-    TN_ARCH_MOE_KEYS = 1 << 21,       // gating, scale, norm and groups of the experts come from keys
-    TN_ARCH_SHARED_GATE = 1 << 22,    // experts have a shared one with a gate, without a key of its own as wide as feed_forward_length
-};
-
+// A row of archs.def. What a tensor's presence or a key tells stands in no row.
 typedef struct tn_arch {
     const char *name;
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
-    int32_t flags;
-    int32_t period, window; // sliding layers: all but the last of each `period`; defaults of the keys. 0: no keys, no window; window -1: its key is required
-    int32_t chunk;          // sliding layers see the run of so many positions that they are in; 0: the last `window` ones
-    int32_t nope_period;    // the last layer of each so many has no rope; 0: all have
-    float temperature;      // of queries in layers without rope, see tn_config; 0: off, or by keys
-    float swa_base;         // rope base of sliding layers, whose positions are not scaled then; 0: as the others
-    float attn_softcap, logit_softcap; // defaults of the keys; attn_logit_softcapping is not read where this is 0
-    float max_bias;                    // of ALiBi
-    int32_t n_layers_by_width;         // a model of so many layers has scores times 1/sqrt(width / heads)
-    int32_t gating;                    // TN_GATING_*, 0: softmax
-    float glu_limit, glu_alpha;        // of experts, see tn_glu_params
+    // Ends
+    bool embed_sqrt;     // embeddings times sqrt(width)
+    bool embed_norm;     // embeddings are normed
+    bool positions;      // must have learned positions; where they exist, all architectures use them
+    bool untied;         // must have output.weight
+    bool softcap;        // reads final_logit_softcapping
+    float logit_softcap; // its default
+    bool scales;         // granite's four scales
+    // Blocks
+    bool no_pre_norm;      // attention and feed-forward take x as it is
+    bool post_norm;        // norms of what they give
+    bool ffn_norm_renamed; // the norm before the feed-forward is called post_attention_norm
+    bool parallel;         // x + attn(h) + ffn(h)
+    bool parallel_key;     // the same with a norm each, if use_parallel_residual
+    bool attn_norm_2;      // attention reads attn_norm_2 if it exists
+    // Attention
+    bool qk_norm;              // must have norms of q and k; where they exist, all architectures use them
+    bool qk_unit;              // q and k of rotated layers are normed after rope, without weights; not with 128 experts
+    bool head_rot;             // heads are as large as rope.dimension_count
+    bool sinks;                // a logit more for each head: attn_sinks.weight
+    bool mla;                  // latent attention over a compressed cache, its YaRN factor in the attention scale
+    float attn_softcap;        // default of attn_logit_softcapping, which is not read where this is 0
+    int32_t n_layers_by_width; // a model of so many layers has scores times 1/sqrt(width / heads)
+    float max_bias;            // of ALiBi
+    bool alibi_keys;           // reads attention.max_alibi_bias and attention.clamp_kqv
+    // Sliding layers
+    int32_t period;    // all but the last of each so many slide; default of the key. 0: none, and no keys
+    int32_t window;    // default of its key; -1: the key is required
+    int32_t chunk;     // they see the run of so many positions that they are in; 0: the last `window` ones
+    float swa_base;    // default rope base of theirs, positions are not scaled then; 0: as the others
+    bool swa_unscaled; // rope scaling is not for them, and they have no base of their own
+    // Rope
+    bool rope_freqs;       // reads rope_freqs.weight
+    bool longrope;         // reads rope_factors_*.weight
+    bool longrope_by_type; // if the scaling type is longrope
+    bool yarn_keys;        // mistral3: own YaRN keys and query temperature
+    int32_t nope_period;   // the last layer of each so many has no rope; 0: all have
+    float temperature;     // of queries in layers without rope, see tn_config; 0: off, or by keys
+    // Experts
+    bool moe_norm;              // weights of the chosen ones are normalised
+    bool moe_ff_full;           // as wide as feed_forward_length
+    bool moe_keys;              // gating, scale, norm and groups come from keys
+    bool moe_step;              // every interleave_moe_layer_step-th layer has them, and one for all tokens beside them
+    bool moe_input;             // weights multiply what they take
+    bool shared_gate;           // a shared one with a gate, without a key of its own as wide as feed_forward_length
+    int32_t gating;             // TN_GATING_*, 0: softmax
+    float glu_limit, glu_alpha; // see tn_glu_params
 } tn_arch;
 
 typedef struct tn_layer_config {

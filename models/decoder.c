@@ -55,23 +55,23 @@ static tn_tensor *embed(tn_builder *b)
     const tn_config *c = b->c;
     tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
-    bool positions = (c->arch->flags & TN_ARCH_POSITIONS) || tn_builder_has(b, -1, "position_embd.weight");
+    bool positions = c->arch->positions || tn_builder_has(b, -1, "position_embd.weight");
     if (positions) x = add_positions(b, x);
-    return (c->arch->flags & TN_ARCH_EMBED_NORM) ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
+    return c->arch->embed_norm ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
 }
 
 static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
     bool experts = tn_builder_has(b, layer, "ffn_gate_inp.weight");
-    if (c->arch->flags & TN_ARCH_MOE_STEP) experts = c->n_experts > 0 && !c->layers[layer].dense;
+    if (c->arch->moe_step) experts = c->n_experts > 0 && !c->layers[layer].dense;
     return experts ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
 }
 
 // The input of a mixer; some architectures norm only what comes out.
 static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tensor *x)
 {
-    return (b->c->arch->flags & TN_ARCH_NO_PRE_NORM) ? x : tn_builder_norm(b, layer, norm, x, b->c->n_embd);
+    return b->c->arch->no_pre_norm ? x : tn_builder_norm(b, layer, norm, x, b->c->n_embd);
 }
 
 static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
@@ -82,7 +82,7 @@ static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
 // What a mixer gave, on its way into the residual stream: a norm after it, granite's scale.
 static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
 {
-    if (b->c->arch->flags & TN_ARCH_POST_NORM) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
+    if (b->c->arch->post_norm) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
     float r = b->c->residual_scale;
     return r != 0.0f && r != 1.0f ? tn_op_scale(b->g, y, r) : y;
 }
@@ -93,7 +93,7 @@ static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, b
     tn_tensor *a = leave(b, layer, "post_attention_norm", mix(b, layer, h, select));
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_op_add(b->g, x, a);
-    bool renamed = (b->c->arch->flags & TN_ARCH_FFN_NORM_NAME) != 0;
+    bool renamed = b->c->arch->ffn_norm_renamed;
     h = enter(b, layer, renamed ? "post_attention_norm" : "ffn_norm", x);
     return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, h)));
 }
@@ -103,10 +103,10 @@ static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, boo
 {
     int64_t width = b->c->n_embd;
     tn_tensor *h = tn_builder_norm(b, layer, "attn_norm", x, width), *in = h;
-    if ((b->c->arch->flags & TN_ARCH_ATTN_NORM_2) && tn_builder_has(b, layer, "attn_norm_2.weight"))
+    if (b->c->arch->attn_norm_2 && tn_builder_has(b, layer, "attn_norm_2.weight"))
         in = tn_builder_norm(b, layer, "attn_norm_2", x, width);
     tn_tensor *a = mix(b, layer, in, select);
-    if (b->c->arch->flags & TN_ARCH_PARALLEL_KEY) h = tn_builder_norm(b, layer, "ffn_norm", x, width);
+    if (b->c->arch->parallel_key) h = tn_builder_norm(b, layer, "ffn_norm", x, width);
     if (select) h = tn_builder_out_rows(b, h), x = tn_builder_out_rows(b, x);
     return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, h));
 }
@@ -115,7 +115,7 @@ static void head(tn_builder *b, tn_tensor *x)
 {
     const tn_config *c = b->c;
     x = tn_builder_norm(b, -1, "output_norm", x, c->n_embd);
-    int32_t optional = (c->arch->flags & TN_ARCH_UNTIED) ? 0 : TN_WEIGHT_OPTIONAL;
+    int32_t optional = c->arch->untied ? 0 : TN_WEIGHT_OPTIONAL;
     tn_tensor *w = tn_builder_weight(b, -1, "output.weight", optional, 2, c->n_vocab, c->n_embd, 0);
     if (!w && optional) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *logits = tn_op_matmul(b->g, x, w);

@@ -52,7 +52,7 @@ static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_ten
     snprintf(text, sizeof text, "%s.weight", name);
     int32_t n_dims = 0;
     int64_t width = tn_builder_find(b, layer, text, &n_dims);
-    if (width == 0 && !(arch->flags & TN_ARCH_QK_NORM)) return x;
+    if (width == 0 && !arch->qk_norm) return x;
     if (n_dims == 2) {
         tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n, d, 0);
         bool rms = arch->norm == TN_ARCH_NORM_RMS;
@@ -70,7 +70,7 @@ static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
     const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
     if (rope->n_rot == 0 || c->layers[layer].no_rope) return x;
     x = tn_op_rope(b->g, x, b->positions, b->rope_factors, rope);
-    bool unit = (c->arch->flags & TN_ARCH_QK_UNIT) && c->n_experts != 128;
+    bool unit = c->arch->qk_unit && c->n_experts != 128;
     return unit ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
 }
 
@@ -103,7 +103,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .kv_len = b->kv_len,
         .block_table = b->block_table,
     };
-    if (c->arch->flags & TN_ARCH_SINKS) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
+    if (c->arch->sinks) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
     tn_attention_params p = {
         .scale = c->attn_scale,
         .causal = 1,

@@ -59,7 +59,7 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
 // The weight of the shared expert in each row, [T, 1]; NULL: 1.
 static tn_tensor *shared_weight(tn_builder *b, int32_t layer, tn_tensor *h)
 {
-    int32_t optional = (b->c->arch->flags & TN_ARCH_SHARED_GATE) ? 0 : TN_WEIGHT_OPTIONAL;
+    int32_t optional = b->c->arch->shared_gate ? 0 : TN_WEIGHT_OPTIONAL;
     int64_t n_embd = b->c->n_embd;
     tn_tensor *w = tn_builder_weight(b, layer, "ffn_gate_inp_shexp.weight", optional, 1, n_embd, 0, 0);
     if (!w) return NULL;
@@ -105,7 +105,7 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
     tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
-    if (c->arch->flags & TN_ARCH_MOE_INPUT) { // x [T, U, E]; what the experts give is added as it is
+    if (c->arch->moe_input) { // x [T, U, E]; what the experts give is added as it is
         x = tn_op_mul(g, tn_op_reshape(g, weights, 3, (int64_t[]){-1, c->n_experts_used, 1}), x);
         weights = tn_op_unary(g, weights, &(tn_unary_params){TN_UNARY_AFFINE, 0.0f, 1.0f});
     }
