@@ -179,8 +179,11 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     const tn_gguf_kv *pattern = tn_keys_find(k, "attention.sliding_window_pattern");
     if (status == TN_OK && pattern && pattern->type != TN_GGUF_ARRAY)
         status = tn_keys_i32(k, "attention.sliding_window_pattern", 0, TN_MAX_LAYERS, 0, &period);
-    for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++)
-        c->layers[i].sliding = c->window > 0 && (period == 0 || i % period < period - 1);
+    for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++) {
+        bool slides = period == 0 || i % period < period - 1;
+        c->layers[i].sliding = slides && c->window > 0;
+        c->layers[i].no_rope = !slides && c->arch->swa_rope;
+    }
     TN_UNUSED(ctx);
     return status;
 }
@@ -203,7 +206,7 @@ static tn_status read_chunks(const tn_keys *k, tn_config *c)
     c->chunk = window > 0 ? arch->chunk : 0;
     if (arch->chunk > 0 && c->chunk == 0) nope = c->n_layers;
     for (int32_t i = 0; i < c->n_layers; i++) {
-        c->layers[i].no_rope = nope > 0 && (i + 1) % nope == 0;
+        c->layers[i].no_rope |= nope > 0 && (i + 1) % nope == 0;
         if (arch->chunk > 0) c->layers[i].sliding = c->chunk > 0 && i % arch->period < arch->period - 1;
     }
     if (c->chunk > 0 && arch->temperature > 0.0f) {
@@ -228,7 +231,6 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK) status = tn_keys_f32(k, eps, TN_KEY_REQUIRED, &c->eps);
     if (status == TN_OK && !(c->eps >= 0.0f && c->eps < 1.0f))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s.%s is %g", c->arch->name, eps, (double)c->eps);
-    c->parallel = c->arch->parallel;
     if (status == TN_OK && c->arch->parallel_key) {
         if (!tn_keys_find(k, "use_parallel_residual"))
             return tn_fail(ctx, TN_ERR_FORMAT, "key %s.use_parallel_residual is missing", c->arch->name);
@@ -319,6 +321,20 @@ static void read_sliding_rope(tn_config *c)
         *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = r->base, .freq_scale = 1.0f, .attn_factor = 1.0f};
 }
 
+// Keys that say which elements are a pair, or that nothing is rotated at all.
+static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
+{
+    const tn_gguf_kv *sections = c->arch->rope_sections ? tn_keys_find(k, "rope.dimension_sections") : NULL;
+    int64_t first[2] = {0, 0};
+    bool finetuned = true;
+    tn_status status = c->arch->scales ? tn_keys_bool(k, "rope.scaling.finetuned", &finetuned) : TN_OK;
+    for (uint64_t i = 0; i < 2 && sections && sections->count >= 2 && status == TN_OK; i++)
+        status = tn_gguf_array_i64(k->gguf, sections, i, &first[i]);
+    if (first[0] > 0 && first[1] > 0) c->rope.mode = TN_ROPE_NEOX;
+    if (!finetuned) c->rope.n_rot = 0;
+    return status;
+}
+
 static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
@@ -329,6 +345,7 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK && (c->rope.n_rot % 2 != 0 || !(c->rope.base > 1.0f)))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
     if (status == TN_OK) status = read_scaling(ctx, k, c);
+    if (status == TN_OK) status = read_rope_kind(k, c);
     read_sliding_rope(c);
     bool own_base = c->arch->period > 0 && !c->arch->swa_unscaled;
     if (status == TN_OK && own_base) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
@@ -342,6 +359,10 @@ static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (c->arch->yarn_keys) {
         status = tn_keys_f32(k, "attention.temperature_scale", 0, &c->temperature_scale);
         c->temperature_length = c->n_ctx_original;
+    }
+    if (c->arch->logit_scale && status == TN_OK) {
+        int32_t need = c->arch->logit_scale == TN_ARCH_REQUIRED ? TN_KEY_REQUIRED : 0;
+        status = tn_keys_f32(k, "logit_scale", need, &c->logit_scale);
     }
     if (!c->arch->scales || status != TN_OK) return status;
     float attn = 0.0f, logit = 0.0f;

@@ -13,6 +13,7 @@ enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_M
 
 enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };
 enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
+enum { TN_ARCH_REQUIRED = -1 }; // of a key in place of its default
 
 // A row of archs.def. What a tensor's presence or a key tells stands in no row.
 typedef struct tn_arch {
@@ -25,16 +26,17 @@ typedef struct tn_arch {
     bool untied;         // must have output.weight
     bool softcap;        // reads final_logit_softcapping
     float logit_softcap; // its default
-    bool scales;         // granite's four scales
+    int32_t logit_scale; // logits times the key: 1, or TN_ARCH_REQUIRED
+    bool scales;         // granite's four scales, rope.scaling.finetuned
     // Blocks
     bool no_pre_norm;      // attention and feed-forward take x as it is
     bool post_norm;        // norms of what they give
     bool ffn_norm_renamed; // the norm before the feed-forward is called post_attention_norm
-    bool parallel;         // x + attn(h) + ffn(h)
+    bool parallel;         // x + attn(h) + ffn(h) in layers without ffn_norm
     bool parallel_key;     // the same with a norm each, if use_parallel_residual
     bool attn_norm_2;      // attention reads attn_norm_2 if it exists
     // Attention
-    bool qk_norm;              // must have norms of q and k; where they exist, all architectures use them
+    int32_t qk_norm;           // models of so many layers must have norms of q and k; where they exist, all architectures use them
     bool qk_unit;              // q and k of rotated layers are normed after rope, without weights; not with 128 experts
     bool head_rot;             // heads are as large as rope.dimension_count
     bool sinks;                // a logit more for each head: attn_sinks.weight
@@ -45,11 +47,13 @@ typedef struct tn_arch {
     bool alibi_keys;           // reads attention.max_alibi_bias and attention.clamp_kqv
     // Sliding layers
     int32_t period;    // all but the last of each so many slide; default of the key. 0: none, and no keys
-    int32_t window;    // default of its key; -1: the key is required
+    int32_t window;    // default of its key, or TN_ARCH_REQUIRED
     int32_t chunk;     // they see the run of so many positions that they are in; 0: the last `window` ones
     float swa_base;    // default rope base of theirs, positions are not scaled then; 0: as the others
+    bool swa_rope;     // no rope in the others
     bool swa_unscaled; // rope scaling is not for them, and they have no base of their own
     // Rope
+    bool rope_sections;    // the first two rope.dimension_sections > 0: NEOX pairs
     bool rope_freqs;       // reads rope_freqs.weight
     bool longrope;         // reads rope_factors_*.weight
     bool longrope_by_type; // if the scaling type is longrope
@@ -89,7 +93,7 @@ typedef struct tn_config {
     tn_mla_config mla;
     tn_layer_config *layers;      // n_layers
     float eps;
-    bool parallel;
+    bool parallel; // as the key of parallel_key says
     // Attention
     float attn_scale, attn_softcap, max_bias, clamp_kqv;
     int32_t window, chunk; // of sliding layers, 0: none

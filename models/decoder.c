@@ -131,6 +131,12 @@ static void head(tn_builder *b, tn_tensor *x)
     tn_graph_output(b->g, "best_logprob", logprob);
 }
 
+static bool is_parallel(const tn_builder *b, int32_t layer)
+{
+    if (b->c->arch->parallel_key) return b->c->parallel;
+    return b->c->arch->parallel && !tn_builder_has(b, layer, "ffn_norm.weight");
+}
+
 static tn_status record(tn_builder *b)
 {
     const tn_config *c = b->c;
@@ -142,7 +148,7 @@ static tn_status record(tn_builder *b)
         // Rows that nobody asked for end with the last layer's cache writes.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
         tn_builder_enter(b, i);
-        x = c->parallel ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
+        x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
     }
     tn_builder_enter(b, c->n_layers);
     head(b, x);

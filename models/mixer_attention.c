@@ -52,7 +52,8 @@ static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_ten
     snprintf(text, sizeof text, "%s.weight", name);
     int32_t n_dims = 0;
     int64_t width = tn_builder_find(b, layer, text, &n_dims);
-    if (width == 0 && !arch->qk_norm) return x;
+    bool required = arch->qk_norm > 0 && b->c->n_layers >= arch->qk_norm;
+    if (width == 0 && !required) return x;
     if (n_dims == 2) {
         tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n, d, 0);
         bool rms = arch->norm == TN_ARCH_NORM_RMS;
