@@ -337,7 +337,9 @@ static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
 
 static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
+    bool finetuned = true; // granite: false means that nothing tells positions apart
+    tn_status known = c->arch->scales ? tn_keys_bool(k, "rope.scaling.finetuned", &finetuned) : TN_OK;
+    if (known != TN_OK || !finetuned || c->arch->rope == TN_ARCH_ROPE_NONE) return known;
     c->rope = (tn_rope_params){.mode = c->arch->rope, .n_rot = c->head_dim, .base = 10000.0f, .attn_factor = 1.0f};
     c->rope_freqs = c->arch->rope_freqs;
     tn_status status = tn_keys_i32(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
