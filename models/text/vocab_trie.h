@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes that tokens print, as a tree in one array: for asking of many tokens at once what a byte does.
+// Immutable after creation; any thread may use it.
+#ifndef TN_MODELS_VOCAB_TRIE_H
+#define TN_MODELS_VOCAB_TRIE_H
+
+#include "models/text/tokenizer.h"
+
+enum { TN_PIECE_MAX = 1024 }; // bytes; longer tokens are left out
+
+// Nodes stand in depth-first order: what follows a node and is deeper belongs to it.
+typedef struct tn_trie_node {
+    uint32_t end;   // index behind the last node below this one
+    int32_t token;  // that ends here, -1 none; more: tn_vocab_trie.same
+    uint16_t depth; // bytes from the root, 1 for the first
+    uint8_t byte;
+} tn_trie_node;
+
+typedef struct tn_vocab_trie {
+    tn_context *ctx;
+    int32_t n_tokens;
+    tn_trie_node *nodes;
+    uint32_t n_nodes;
+    int32_t *same;   // [n_tokens] another token with the same bytes, -1 none
+    uint32_t *start; // [n_tokens + 1] of each token's bytes; those of control tokens and the like are empty
+    tn_strbuf bytes;
+    int32_t *ends; // [n_ends] end-of-generation tokens
+    int32_t n_ends;
+} tn_vocab_trie;
+
+// Control, unknown and unused tokens are left out: text never consists of them. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_vocab_trie_create(tn_context *ctx, const tn_tokenizer *t, tn_vocab_trie **out);
+void tn_vocab_trie_destroy(tn_vocab_trie **trie);
+
+static inline const char *tn_vocab_piece(const tn_vocab_trie *t, int32_t token, size_t *n)
+{
+    *n = t->start[token + 1] - t->start[token];
+    return t->bytes.data + t->start[token];
+}
+
+#endif
