@@ -9,9 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+// Feed-forward: SwiGLU, GeGLU, or a plain gelu.
+#define SILU  .act = TN_UNARY_SILU, .gated = true
+#define GEGLU .act = TN_UNARY_GELU, .gated = true
+#define GELU  .act = TN_UNARY_GELU
+
 static const tn_arch archs[] = {
-#define TN_ARCH(id, pairs, kind, unary, ...)                                                                          \
-    {.name = id, .rope = TN_ARCH_ROPE_##pairs, .norm = TN_ARCH_NORM_##kind, .act = TN_UNARY_##unary, __VA_ARGS__},
+#define TN_ARCH(id, pairs, kind, ffn, ...)                                                                            \
+    {.name = id, .rope = TN_ARCH_ROPE_##pairs, .norm = TN_ARCH_NORM_##kind, ffn, __VA_ARGS__},
 #include "models/archs.def"
 };
 

@@ -19,6 +19,7 @@ enum { TN_ARCH_REQUIRED = -1 }; // of a key in place of its default
 typedef struct tn_arch {
     const char *name;
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
+    bool gated;              // feed-forward must have a gate; where there is one, all architectures use it
     // Ends
     bool embed_sqrt;     // embeddings times sqrt(width)
     bool embed_norm;     // embeddings are normed

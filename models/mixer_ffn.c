@@ -28,12 +28,14 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     tn_tensor *y;
     if (b->status == TN_OK && n_ff < 1)
         tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.feed_forward_length is missing", c->arch->name));
-    if (tn_builder_has(b, layer, "ffn_gate.weight")) {
+    bool has_gate = tn_builder_has(b, layer, "ffn_gate.weight");
+    int64_t n_up = has_gate ? n_ff : rows_of(b, layer, "ffn_up.weight");
+    if (n_up == 2 * n_ff || (c->arch->gated && n_up != n_ff)) {
+        y = glu_of_halves(b, tn_builder_linear(b, layer, "ffn_up", h, 2 * n_ff, n_embd), 1, n_ff, &glu);
+    } else if (c->arch->gated || has_gate) {
         tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate", h, n_ff, n_embd);
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
         y = tn_op_glu(b->g, gate, up, &glu);
-    } else if (rows_of(b, layer, "ffn_up.weight") == 2 * n_ff) {
-        y = glu_of_halves(b, tn_builder_linear(b, layer, "ffn_up", h, 2 * n_ff, n_embd), 1, n_ff, &glu);
     } else {
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
         y = tn_op_unary(b->g, up, &(tn_unary_params){.kind = c->arch->act});
