@@ -44,6 +44,9 @@ typedef struct tn_submit_options {
 
 struct tn_backend {
     const char *name;
+    // Of matrix products, and all else where tokens are rows, with up to so many rows: each has the bits that it has alone,
+    // whatever the others are. 0: no promise.
+    int32_t rows_alike;
     // Opens the devices of this backend and hands each to tn_device_add. A backend that finds nothing
     // returns TN_OK and says why through tn_backend_absent.
     tn_status (*open)(tn_context *ctx);

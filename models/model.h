@@ -71,5 +71,7 @@ struct tn_session;
 tn_model *tn_session_model(const struct tn_session *s);
 // Whether the device has chosen the best tokens of the last eval: asking for them costs nothing.
 bool tn_session_has_best(const struct tn_session *s);
+// Rows of one sequence up to so many have the bits that each has in a pass of its own; 0: nothing is promised.
+int32_t tn_session_rows_alike(const struct tn_session *s);
 
 #endif

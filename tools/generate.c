@@ -12,6 +12,7 @@
 #include <tenon/graph.h>
 #include <unistd.h>
 
+enum { NGRAM_DEFAULT = 4, NGRAM_MAX = 16 };
 enum { SCHEMA = 1 }; // of --json and --jsonl; grows when a key changes its meaning
 
 // --- options ---------------------------------------------------------------------------------------------
@@ -23,6 +24,27 @@ static uint64_t mix(uint64_t x)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
+}
+
+// "off", "ngram" or "ngram:3".
+static int parse_spec(run_state *r)
+{
+    const char *text = opt_text(r->t.opt, OPT_SPEC);
+    char *end = "";
+    long n = NGRAM_DEFAULT;
+    if (strcmp(text, "off") == 0) return 0;
+    bool ok = strncmp(text, "ngram", 5) == 0;
+    if (ok && text[5] == ':')
+        n = strtol(text + 6, &end, 10);
+    else
+        ok = ok && text[5] == 0;
+    if (!ok || *end || n < 1 || n > NGRAM_MAX)
+        return fail(EXIT_USAGE, "--spec: '%s' is not off, ngram or ngram:N with N from 1 to %d", text,
+                    NGRAM_MAX);
+    if (opt_is_set(r->t.opt, OPT_MODEL_DRAFT))
+        return fail(EXIT_USAGE, "--spec %s and --model-draft exclude each other; give one of them", text);
+    r->spec_ngram = (int32_t)n;
+    return 0;
 }
 
 int answer_options(run_state *r)
@@ -40,7 +62,8 @@ int answer_options(run_state *r)
             return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
         r->stops[r->n_stops++] = text;
     }
-    return sampling_options(r);
+    int code = sampling_options(r);
+    return code ? code : parse_spec(r);
 }
 
 void answer_fini(run_state *r)
@@ -127,6 +150,10 @@ static void put_figures(const run_state *r, json *j)
     json_number(j, "generated_ms", (double)s->generate_ns * 1e-6);
     json_number(j, "generated_per_second", per_second(s->n_generated, s->generate_ns));
     json_number(j, "first_token_ms", (double)s->first_token_ns * 1e-6);
+    if (r->spec_ngram > 0 || r->draft) {
+        json_int(j, "drafted", s->n_drafted);
+        json_int(j, "accepted", s->n_accepted);
+    }
     json_end_object(j);
     json_object(j, "memory");
     json_size(j, "peak_rss", peak_rss());
@@ -283,13 +310,17 @@ void answer_stats(const run_state *r)
     // Where both streams end up in one log, the figures get a line of their own.
     bool open_line = r->form == FORM_TEXT && r->n_text > 0 && r->text[r->n_text - 1] != '\n';
     if (open_line && !is_terminal(stdout)) fputc('\n', stderr);
-    fprintf(stderr,
-            "%s[prompt %d tokens %.1f t/s | generated %d tokens %.1f t/s | first token %.0f ms | peak RAM %s "
-            "| seed %llu]%s\n",
-            color ? "\033[2m" : "", s->n_prompt, per_second(s->n_prompt, s->prompt_ns), s->n_generated,
-            per_second(s->n_generated, s->generate_ns), (double)s->first_token_ns * 1e-6,
-            size_text(peak_rss(), peak, sizeof peak), (unsigned long long)r->answer_seed,
-            color ? "\033[0m" : "");
+    char guesses[80] = "";
+    if (r->spec_ngram > 0 || r->draft)
+        snprintf(guesses, sizeof guesses, "drafted %d, accepted %d (%.0f %%) | ", s->n_drafted, s->n_accepted,
+                 s->n_drafted > 0 ? 100.0 * s->n_accepted / s->n_drafted : 0.0);
+    fprintf(
+        stderr,
+        "%s[prompt %d tokens %.1f t/s | generated %d tokens %.1f t/s | %sfirst token %.0f ms | peak RAM %s "
+        "| seed %llu]%s\n",
+        color ? "\033[2m" : "", s->n_prompt, per_second(s->n_prompt, s->prompt_ns), s->n_generated,
+        per_second(s->n_generated, s->generate_ns), guesses, (double)s->first_token_ns * 1e-6,
+        size_text(peak_rss(), peak, sizeof peak), (unsigned long long)r->answer_seed, color ? "\033[0m" : "");
 }
 
 // --- generating ------------------------------------------------------------------------------------------
@@ -306,6 +337,10 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     cfg.n_stops = r->n_stops;
     cfg.ignore_end = opt_flag(o, OPT_IGNORE_EOS);
     cfg.print_special = opt_flag(o, OPT_SHOW_SPECIAL);
+    cfg.spec_ngram = r->spec_ngram;
+    cfg.draft = r->draft;
+    cfg.draft_max = (int32_t)opt_int(o, OPT_DRAFT_MAX);
+    cfg.draft_min = (int32_t)opt_int(o, OPT_DRAFT_MIN);
     tn_status status = tn_generation_create(r->session, &cfg, out);
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", r->path);
 }

@@ -15,6 +15,9 @@ typedef struct run_state {
     tn_model *model;
     tn_model_info info;
     tn_session *session;
+    tn_model *draft_model; // of --model-draft, NULL without
+    tn_session *draft;
+    int32_t spec_ngram; // of --spec, 0: off
     answer_form form;
     uint64_t seed;
     const char **stops;

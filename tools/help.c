@@ -33,8 +33,8 @@ static const char *const notes[CMD_COUNT] = {
         "Only the answer is on standard output. The context grows with the prompt unless -c is given.\n"
         "--json: {schema, model, device, text, tokens, stop, prompt_tokens, reused_tokens, seed, timings {load_ms, "
         "prompt_ms,\n"
-        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms}, memory "
-        "{peak_rss, peak_library}};\n"
+        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms, drafted, accepted (with "
+        "--spec or -md)}, memory {peak_rss, peak_library}};\n"
         "stop is end, string, limit, context or cancelled. --jsonl: objects with the key event: load, token, "
         "stats, error.\n",
     [CMD_BENCH] = "pp512: 512 tokens of prompt at once; tg128: 128 tokens one by one; @ d1024: with 1024 "

@@ -165,6 +165,24 @@ static int save_session(run_state *r)
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", path);
 }
 
+// The model that guesses, with a session for as many tokens.
+static int open_draft(run_state *r, int32_t n_ctx)
+{
+    const char *path = opt_text(r->t.opt, OPT_MODEL_DRAFT);
+    if (!path) return 0;
+    uint64_t load_ns = r->t.load_ns;
+    int code = tool_load(&r->t, path, LOAD_WEIGHTS, &r->draft_model);
+    r->t.load_ns += load_ns;
+    if (code) return code;
+    tn_session_config cfg;
+    tn_model_info info;
+    tool_session_config(&r->t, &cfg);
+    tn_model_info_get(r->draft_model, &info);
+    cfg.n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < n_ctx ? info.n_ctx_train : n_ctx;
+    tn_status status = tn_session_create(r->draft_model, &cfg, &r->draft);
+    return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s: a context of %d tokens", path, cfg.n_ctx);
+}
+
 static int open_session(run_state *r, size_t n_prompt)
 {
     tn_session_config cfg;
@@ -178,6 +196,8 @@ static int open_session(run_state *r, size_t n_prompt)
     tool_info(&r->t, "context of %d tokens", cfg.n_ctx);
     tn_status status = tn_session_create(r->model, &cfg, &r->session);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);
+    int code = open_draft(r, cfg.n_ctx);
+    if (code) return code;
     if (opt_is_set(r->t.opt, OPT_PROFILE)) tn_session_profile(r->session, 1);
     interrupt_watch(r->session);
     answer_load_event(r);
@@ -241,7 +261,9 @@ int cmd_run(const options *o)
     free(p.text);
     answer_fini(&r);
     tn_session_destroy(&r.session);
+    tn_session_destroy(&r.draft);
     tn_model_unref(&r.model);
+    tn_model_unref(&r.draft_model);
     tool_close(&r.t);
     return code;
 }

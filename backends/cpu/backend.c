@@ -352,6 +352,7 @@ static tn_status cpu_wait(tn_device *device, tn_executable *e)
 
 const tn_backend tn_backend_cpu = {
     .name = "cpu",
+    .rows_alike = TN_MATMUL_ROWS_ALIKE,
     .open = cpu_open,
     .close = cpu_close,
     .memory_free = cpu_memory_free,

@@ -16,6 +16,7 @@
 enum {
     TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
     TN_MATMUL_ROWS_X = 4,        // rows of x that one call of a rows kernel takes
+    TN_MATMUL_ROWS_ALIKE = 6,    // the least rows_x_max: so many rows take the same way as one
     TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
     TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "models/model.h"
 #include "models/run/sampler.h"
+#include "models/run/speculate.h"
 #include "models/text/tokenizer.h"
 
 #include <string.h>
@@ -29,16 +30,21 @@ struct tn_generation {
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
-    // Other sequences may be fed before the first step: what the prompt gave is kept.
-    float *prompt_logits; // [n_vocab]
-    bool use_prompt_logits;
-    bool use_prompt_best; // chosen on the device
-    int32_t prompt_best;
-    float prompt_logprob;
-    bool ready;      // between a prompt and the piece that stops
-    bool drop_space; // the next text loses its leading space
-    int32_t pending; // chosen but not evaluated, -1 none
-    tn_strbuf text;  // bytes given out with the last piece, then bytes held back
+    // Logits of the prompt, or of the last token and the guesses behind it, kept because others may use the
+    // session between two steps: [max_rows]. Without any left, those of the session count.
+    float *logits; // [max_rows, n_vocab]
+    int32_t *best; // instead, if the device chose
+    float *best_logprob;
+    int32_t row, n_rows, max_rows; // the row to choose from next
+    bool rows_best;
+    tn_speculation *speculation; // NULL: off
+    int32_t *batch;              // [max_rows] the token evaluated last, then guesses
+    int32_t n_guesses;           // behind it that the sequence holds; 0 when one was wrong or all were right
+    int32_t guessed_length; // of the sequence, with them
+    bool ready;                  // between a prompt and the piece that stops
+    bool drop_space;             // the next text loses its leading space
+    int32_t pending;             // chosen but not evaluated, -1 none
+    tn_strbuf text;              // bytes given out with the last piece, then bytes held back
     size_t n_released;
     tn_generation_stats stats;
 };
@@ -50,6 +56,9 @@ static const tn_param_range generation_ranges[] = {
     {"seq",        offsetof(tn_generation_config, seq),        true,  0, SEQ_MAX},
     {"max_tokens", offsetof(tn_generation_config, max_tokens), true, -1, INT32_MAX},
     {"n_stops",    offsetof(tn_generation_config, n_stops),    true,  0, STOPS_MAX},
+    {"spec_ngram", offsetof(tn_generation_config, spec_ngram), true,  0, 16},
+    {"draft_max",  offsetof(tn_generation_config, draft_max),  true,  0, 64},
+    {"draft_min",  offsetof(tn_generation_config, draft_min),  true,  0, 64},
 };
 // clang-format on
 
@@ -146,9 +155,16 @@ static tn_status prepare(tn_generation *g)
     tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
     if (status == TN_OK) status = tn_sampler_set_tokenizer(g->sampler, g->tokenizer);
     if (status != TN_OK) return status;
-    g->prompt_logits = tn_calloc(g->ctx, (size_t)g->n_vocab, sizeof *g->prompt_logits);
+    status = tn_speculation_create(g->session, &g->cfg, &g->speculation);
+    if (status != TN_OK) return status;
+    g->max_rows = g->speculation ? tn_speculation_max(g->speculation) + 1 : 1;
+    size_t rows = (size_t)g->max_rows;
+    g->logits = tn_calloc(g->ctx, rows * (size_t)g->n_vocab, sizeof *g->logits);
+    g->best = tn_arena_array(&g->arena, rows, sizeof *g->best);
+    g->best_logprob = tn_arena_array(&g->arena, rows, sizeof *g->best_logprob);
+    g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
     g->stops = tn_arena_array(&g->arena, (size_t)g->cfg.n_stops, sizeof *g->stops);
-    if (!g->prompt_logits || !g->stops) return TN_ERR_MEMORY;
+    if (!g->logits || !g->best || !g->best_logprob || !g->batch || !g->stops) return TN_ERR_MEMORY;
     for (int32_t i = 0; i < g->cfg.n_stops && status == TN_OK; i++) status = stop_init(g, i, g->cfg.stops[i]);
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
@@ -185,21 +201,57 @@ fail:
     return status;
 }
 
+void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
+{
+    *out = g->stats;
+}
+
+// --- guesses -----------------------------------------------------------------------------------------
+
+// Tokens of the sequence, without the guesses behind the last one whose logits were used.
+static int32_t held(const tn_generation *g)
+{
+    int32_t guesses = g->n_guesses > 0 ? g->n_guesses - g->row : 0;
+    return tn_session_length(g->session, g->cfg.seq) - guesses;
+}
+
+// What is left of the guesses goes out of the sequence.
+static tn_status drop_guesses(tn_generation *g)
+{
+    int32_t n = held(g), guesses = g->n_guesses;
+    g->n_guesses = g->n_rows = 0;
+    // Another length: somebody has cut or filled the sequence meanwhile.
+    if (guesses == 0 || tn_session_length(g->session, g->cfg.seq) != g->guessed_length) return TN_OK;
+    return tn_session_truncate(g->session, g->cfg.seq, n);
+}
+
+// The pass went on with guesses: if the token is the next of them its row is there, else they are wrong.
+static tn_status compare_guess(tn_generation *g, int32_t token)
+{
+    if (g->n_guesses == 0) {
+        g->n_rows = 0;
+        return TN_OK;
+    }
+    bool right = g->row < g->n_guesses && g->batch[g->row + 1] == token, last = g->row == g->n_guesses;
+    if (right) g->stats.n_accepted++;
+    if (right) return TN_OK;
+    tn_speculation_learn(g->speculation, g->row, !last);
+    return drop_guesses(g);
+}
+
 void tn_generation_destroy(tn_generation **generation)
 {
     if (!generation || !*generation) return;
     tn_generation *g = *generation;
+    tn_status status = drop_guesses(g); // a device that failed says so at the next call
+    TN_UNUSED(status);
     tn_strbuf_fini(&g->text);
     tn_arena_fini(&g->arena);
-    tn_free(g->ctx, g->prompt_logits);
+    tn_free(g->ctx, g->logits);
     tn_sampler_destroy(&g->sampler);
+    tn_speculation_destroy(&g->speculation);
     tn_free(g->ctx, g);
     *generation = NULL;
-}
-
-void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
-{
-    *out = g->stats;
 }
 
 // --- prompt ------------------------------------------------------------------------------------------
@@ -231,7 +283,8 @@ static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, in
     return true;
 }
 
-// Makes the sequence hold as much of the prompt as the session has; all but the last token, whose logits are needed.
+// Makes the sequence hold as much of the prompt as the session has; all but the last token, whose logits are
+// needed.
 static tn_status reuse_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t *n_reused)
 {
     tn_status status = tn_session_reuse(g->session, g->cfg.seq, ids, (int32_t)n - 1, n_reused);
@@ -253,29 +306,37 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
     return status;
 }
 
-static tn_status keep_logits(tn_generation *g)
+// The first n rows of the session's last pass.
+static tn_status keep_rows(tn_generation *g, int32_t n)
 {
-    if (tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session)) {
-        g->use_prompt_best = true;
-        return tn_session_best(g->session, 0, &g->prompt_best, &g->prompt_logprob);
+    tn_status status = TN_OK;
+    g->rows_best = tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session);
+    for (int32_t i = 0; i < n && status == TN_OK; i++) {
+        const float *logits = g->rows_best ? NULL : tn_session_logits(g->session, i);
+        if (g->rows_best)
+            status = tn_session_best(g->session, i, &g->best[i], &g->best_logprob[i]);
+        else if (logits)
+            memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
+        else
+            status = tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
     }
-    const float *logits = tn_session_logits(g->session, 0);
-    if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
-    memcpy(g->prompt_logits, logits, (size_t)g->n_vocab * sizeof *logits);
-    g->use_prompt_logits = true;
-    return TN_OK;
+    g->row = 0;
+    g->n_rows = status == TN_OK ? n : 0;
+    return status;
 }
 
 // reuse: the ids are all that the sequence shall hold, else they are appended.
 static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
     uint64_t start = tn_time_ns();
-    int32_t length = tn_session_length(g->session, g->cfg.seq), n_reused = 0;
-    tn_status status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
+    int32_t length = held(g), n_reused = 0;
+    tn_status status = drop_guesses(g);
+    if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
     if (status != TN_OK) return status;
     g->stats = (tn_generation_stats){0};
     g->ready = false;
-    g->use_prompt_logits = g->use_prompt_best = false;
+    g->n_rows = 0;
+    if (g->speculation) tn_speculation_reset(g->speculation);
     g->drop_space = starts_text(g, ids, n, reuse ? 0 : length);
     g->n_released = 0;
     tn_strbuf_clear(&g->text);
@@ -286,7 +347,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     }
     if (status == TN_OK && n > 0) status = feed_prompt(g, ids + n_reused, n - (size_t)n_reused, length);
     g->stats.n_reused = n_reused;
-    if (status == TN_OK && g->pending < 0) status = keep_logits(g);
+    if (status == TN_OK && g->pending < 0) status = keep_rows(g, 1);
     g->stats.prompt_ns = tn_time_ns() - start;
     g->ready = status == TN_OK;
     return status;
@@ -304,11 +365,41 @@ tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n)
 
 // --- step --------------------------------------------------------------------------------------------
 
+static bool at_limit(const tn_generation *g)
+{
+    return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
+}
+
+// With as many guesses behind it as can still be of use.
+static tn_status feed_pending(tn_generation *g)
+{
+    int32_t n = 0, room = g->n_ctx - held(g) - 1;
+    if (g->cfg.max_tokens >= 0) room = TN_MIN(room, g->cfg.max_tokens - g->stats.n_generated - 1);
+    tn_status status = g->speculation ? tn_speculation_guess(g->speculation, room, g->batch + 1, &n) : TN_OK;
+    if (status != TN_OK) return tn_fail_at(g->ctx, status, "draft model");
+    if (n == 0) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    g->batch[0] = g->pending;
+    status = tn_session_eval(g->session, &(tn_feed){g->cfg.seq, n + 1, g->batch, TN_OUTPUT_ALL}, 1);
+    // Other sequences may hold the blocks that guesses would need.
+    if (status == TN_ERR_CONTEXT_FULL) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    if (status == TN_OK) status = keep_rows(g, n + 1);
+    if (status != TN_OK) return status;
+    g->n_guesses = n;
+    g->guessed_length = tn_session_length(g->session, g->cfg.seq);
+    g->stats.n_drafted += n;
+    return TN_OK;
+}
+
 // Evaluates the token chosen last. Cancellation and a full cache go to *stop.
 static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
 {
     if (g->pending < 0) return TN_OK;
-    tn_status status = tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    if (g->n_guesses > 0) { // it was guessed, and evaluated with the tokens before it
+        g->row++;
+        g->pending = -1;
+        return TN_OK;
+    }
+    tn_status status = feed_pending(g);
     if (status == TN_ERR_CANCELLED || status == TN_ERR_CONTEXT_FULL) {
         *stop = status == TN_ERR_CANCELLED ? TN_STOP_CANCELLED : TN_STOP_CONTEXT;
         return TN_OK;
@@ -319,14 +410,16 @@ static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
 
 static tn_status choose_token(tn_generation *g, tn_piece *piece)
 {
-    if (g->use_prompt_best) {
-        piece->token = g->prompt_best;
-        piece->logprob = g->prompt_logprob;
+    bool kept = g->row < g->n_rows;
+    if (kept && g->rows_best) {
+        piece->token = g->best[g->row];
+        piece->logprob = g->best_logprob[g->row];
         return TN_OK;
     }
-    if (!g->use_prompt_logits && tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session))
+    if (!kept && tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session))
         return tn_session_best(g->session, 0, &piece->token, &piece->logprob);
-    const float *logits = g->use_prompt_logits ? g->prompt_logits : tn_session_logits(g->session, 0);
+    const float *logits =
+        kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab : tn_session_logits(g->session, 0);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
     tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
     if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
@@ -335,14 +428,18 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
 
 static tn_status choose(tn_generation *g, tn_piece *piece)
 {
-    tn_sampler_set_length(g->sampler, tn_session_length(g->session, g->cfg.seq));
+    int32_t length = held(g);
+    tn_sampler_set_length(g->sampler, length);
     tn_status status = choose_token(g, piece);
     if (status != TN_OK) return status;
     tn_sampler_push(g->sampler, piece->token);
+    if (g->speculation) {
+        tn_speculation_follow(g->speculation, length);
+        tn_speculation_push(g->speculation, piece->token);
+    }
     g->pending = piece->token;
-    g->use_prompt_logits = g->use_prompt_best = false;
     g->stats.n_generated++;
-    return TN_OK;
+    return compare_guess(g, piece->token);
 }
 
 // The token's bytes behind those held back. A model may have more outputs than its tokenizer has tokens.
@@ -359,17 +456,12 @@ static tn_status append_text(tn_generation *g, int32_t token)
     return TN_OK;
 }
 
-static bool at_limit(const tn_generation *g)
-{
-    return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
-}
-
 static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string_found)
 {
     if (!g->cfg.ignore_end && g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token)) return TN_STOP_END;
     if (string_found) return TN_STOP_STRING;
     if (at_limit(g)) return TN_STOP_LIMIT;
-    return tn_session_length(g->session, g->cfg.seq) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
+    return held(g) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
 }
 
 // Drops what the last piece gave out.
@@ -394,6 +486,7 @@ static tn_status step(tn_generation *g, tn_piece *piece)
         if (status != TN_OK) return status;
         string_found = stops_scan(g, start, &cut);
         piece->stop = reason_to_stop(g, piece->token, string_found);
+        if (piece->stop != TN_STOP_NONE) status = drop_guesses(g);
     }
     if (status != TN_OK) return status;
     size_t n = string_found ? cut : g->text.size;

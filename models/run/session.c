@@ -457,6 +457,13 @@ bool tn_session_has_best(const tn_session *s)
     return s->best && s->n_outputs > 0;
 }
 
+int32_t tn_session_rows_alike(const tn_session *s)
+{
+    int32_t n = s->devices[0]->backend->rows_alike;
+    for (int32_t i = 1; i < s->n_targets; i++) n = TN_MIN(n, s->devices[i]->backend->rows_alike);
+    return n;
+}
+
 // Where the device does not choose, the host looks through the logits.
 tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
 {

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <tenon/session.h>
 
-// Plans kept: decode, full batch, and some for rests of prompts and batches of sequences.
-enum { TN_SESSION_SLOTS = 8 };
+// Plans kept: decode, full batch, and some for rests of prompts, batches of sequences and guesses of some lengths.
+enum { TN_SESSION_SLOTS = 16 };
 
 // A prepared plan with the places of its inputs.
 typedef struct tn_session_slot {

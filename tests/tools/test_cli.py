@@ -165,6 +165,22 @@ def check_session(t):
     t.ok("session: no other files", not [f for f in os.listdir(t.folder.name) if "session.tmp" in f], os.listdir(t.folder.name))
 
 
+def check_guesses(t):
+    """--spec and --model-draft: the same text, and figures about guesses."""
+    prompt = "Tom has a red ball. Ben has a red ball. Anna has a red ball. Lily has a red ball. Max has"
+    for flags in (["--temp", 0], ["--temp", 1, "-s", 3, "--repeat-penalty", 1.1]):
+        base = ["run", t.model, "-p", prompt, "-n", 60, "--ignore-eos", *flags]
+        plain = as_json(t, "guesses", t.run(*base, "--json").out)
+        t.ok("guesses: none", "drafted" not in plain.get("timings", {"drafted": 0}), plain)
+        for guess in (["--spec", "ngram"], ["--spec", "ngram:2", "--draft-max", 3], ["-md", t.model, "--draft-min", 1]):
+            r = as_json(t, f"guesses {guess}", t.run(*base, *guess, "--json").out)
+            t.ok(f"guesses {guess}: same text", r.get("tokens") == plain.get("tokens"), f"{r} {plain}")
+            times = r.get("timings", {})
+            t.ok(f"guesses {guess}: figures", 0 < times.get("accepted", 0) <= times.get("drafted", 0), times)
+    r = t.run("run", t.model, "-p", prompt, "-n", 40, "--temp", 0, "--spec", "ngram", "--stats")
+    t.ok("guesses: --stats", re.search(r"drafted \d+, accepted \d+ \(\d+ %\)", r.err), r.err)
+
+
 def check_ends(t):
     """-n, --stop, the end token, a full context."""
     base = ["run", t.model, "-p", STORY, "--temp", 0, "--json"]
@@ -526,7 +542,7 @@ def main():
     with open(os.path.join(t.bundled, "expected.json"), encoding="utf-8") as f:
         expected = json.load(f)
     for part, args in ((check_general, ()), (check_greedy, (expected,)), (check_variants, ()), (check_seed, ()), (check_forms, ()),
-                       (check_prompts, ()), (check_session, ()), (check_ends, ()), (check_without_tokenizer, ()), (check_interrupt, (quick,)),
+                       (check_prompts, ()), (check_session, ()), (check_guesses, ()), (check_ends, ()), (check_without_tokenizer, ()), (check_interrupt, (quick,)),
                        (check_tokenize, ()), (check_logits, (expected,)), (check_golden, (golden, quick)),
                        (check_perplexity, (quick,)), (check_inspect, ()), (check_plan, ()), (check_quantize, (quick,)),
                        (check_bench, ()), (check_profile, ())):

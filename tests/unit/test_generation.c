@@ -96,6 +96,41 @@ tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, in
     return TN_OK;
 }
 
+// Asked for by speculation, which stays off here.
+tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    TN_UNUSED(n_feeds);
+    return tn_session_feed(s, feeds->seq, feeds->tokens, feeds->n_tokens);
+}
+
+tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
+{
+    TN_UNUSED(s);
+    TN_UNUSED(seq);
+    fake.length = n;
+    return TN_OK;
+}
+
+int32_t tn_session_tokens(const tn_session *s, int32_t seq, int32_t first, int32_t *out, int32_t n)
+{
+    TN_UNUSED(s);
+    TN_UNUSED(seq);
+    memcpy(out, fake.fed + first, (size_t)n * sizeof *out);
+    return n;
+}
+
+int32_t tn_session_rows_alike(const tn_session *s)
+{
+    TN_UNUSED(s);
+    return 0;
+}
+
+int32_t tn_session_n_batch(const tn_session *s)
+{
+    TN_UNUSED(s);
+    return fake.n_ctx;
+}
+
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
     TN_UNUSED(s);

@@ -183,6 +183,15 @@ typedef struct tn_generation_config {
     int32_t n_stops;
     int32_t ignore_end;         // non-zero: end-of-generation tokens do not stop
     int32_t print_special;      // non-zero: special tokens appear in the text
+    // Guessing tokens, so that one pass checks several. It changes the speed, and where the device gives rows of a few the
+    // bits that they have alone (the CPU: drafts of up to 5 tokens), nothing else: with the same seed the same text.
+    // Between two steps the sequence of the session may hold guesses; they are gone after the last piece.
+    int32_t spec_ngram;         // from the text itself: what followed its last tokens before, of which so many are compared,
+                                // 0 (default: off) to 16
+    tn_session *draft;          // from a smaller model with the same vocabulary: a session on the same context that only this
+                                // generation uses, and that outlives it; its first sequence is overwritten. NULL (default): none
+    int32_t draft_max;          // tokens guessed at a time, up to 64; 0 (default): as many as keep the bits, or 5
+    int32_t draft_min;          // fewer guesses are not checked; default 0
 } tn_generation_config;
 TN_API void tn_generation_config_default(tn_generation_config *cfg);
 
@@ -221,6 +230,7 @@ typedef struct tn_generation_stats {
     int32_t n_prompt, n_generated; // tokens of the prompt that were evaluated, tokens chosen
     uint64_t prompt_ns, generate_ns, first_token_ns; // since the last prompt call
     int32_t n_reused; // tokens of the prompt that the session held already
+    int32_t n_drafted, n_accepted; // tokens that were guessed, those of them that were right
 } tn_generation_stats;
 TN_API void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
 

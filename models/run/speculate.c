@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "models/run/speculate.h"
+
+#include "models/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    NGRAM_MAX = 16,
+    MAX_DEFAULT = 5,  // guesses where the device promises nothing
+    PROBE_EVERY = 16, // where guesses are mostly wrong, one token is tried this often: it costs at most 2 %
+};
+
+// A further guess is made while it is this likely to be right together with those before it. Rows of a check
+// cost 0.05 (large models, bound by memory) to 0.36 (7 MB, in the cache) of a pass, so less than this gains
+// nothing.
+static const double likely_enough = 0.3;
+static const double learn_rate = 0.1;
+
+struct tn_speculation {
+    tn_context *ctx;
+    tn_session *session, *draft; // draft NULL: from the text
+    int32_t seq;
+    int32_t ngram, max, min;
+    int32_t *tokens; // [room]
+    int32_t n, room;
+    int32_t n_same;              // tokens that the draft's sequence shares with this one
+    double right[NGRAM_MAX + 1]; // how likely a guess is right, by the length of what was found; [0]: of the
+                                 // smaller model
+    int32_t row;                 // of `right` that the last guess used
+    uint32_t n_waits;
+};
+
+// --- creation ------------------------------------------------------------------------------------------
+
+static tn_status check_vocabulary(tn_context *ctx, const tn_model *a, const tn_model *b)
+{
+    const tn_tokenizer *x = tn_model_tokenizer(a), *y = tn_model_tokenizer(b);
+    if (!x || !y) {
+        if (!x && !y && a->config.n_vocab == b->config.n_vocab) return TN_OK;
+        return tn_fail(ctx, TN_ERR_MODEL,
+                       "draft model: its vocabulary cannot be compared: a tokenizer is missing");
+    }
+    int32_t n = tn_tokenizer_n_tokens(x), m = tn_tokenizer_n_tokens(y);
+    if (n != m)
+        return tn_fail(ctx, TN_ERR_MODEL,
+                       "draft model: it has %d tokens, the model %d; both must have the same vocabulary", m,
+                       n);
+    for (int32_t i = 0; i < n; i++) {
+        tn_gguf_str s = tn_tokenizer_text(x, i), t = tn_tokenizer_text(y, i);
+        if (s.size != t.size || memcmp(s.data, t.data, s.size) != 0)
+            return tn_fail(
+                ctx, TN_ERR_MODEL,
+                "draft model: token %d is another one than in the model; both must have the same vocabulary",
+                i);
+    }
+    return TN_OK;
+}
+
+static tn_status check_draft(tn_context *ctx, tn_session *session, tn_session *draft)
+{
+    const tn_model *model = tn_session_model(session), *other = tn_session_model(draft);
+    if (draft == session) return tn_fail(ctx, TN_ERR_ARG, "draft: it is the session itself");
+    if (tn_model_context(other) != ctx)
+        return tn_fail(ctx, TN_ERR_ARG, "draft: its model belongs to another context");
+    return check_vocabulary(ctx, model, other);
+}
+
+// As many rows as are checked with the bits that they would have alone, one of them for the token before the
+// guess.
+static int32_t most_guesses(tn_session *session, int32_t asked)
+{
+    int32_t alike = tn_session_rows_alike(session), most = asked > 0   ? asked
+                                                           : alike > 1 ? alike - 1
+                                                                       : MAX_DEFAULT;
+    return TN_MIN(most, tn_session_n_batch(session) - 1);
+}
+
+tn_status tn_speculation_create(tn_session *session, const tn_generation_config *cfg, tn_speculation **out)
+{
+    tn_context *ctx = tn_model_context(tn_session_model(session));
+    *out = NULL;
+    if (cfg->spec_ngram == 0 && !cfg->draft) return TN_OK;
+    int32_t max = most_guesses(session, cfg->draft_max);
+    if (cfg->draft_min > max)
+        return tn_fail(ctx, TN_ERR_ARG, "generation: draft_min is %d, but at most %d tokens are guessed",
+                       cfg->draft_min, max);
+    tn_status status = cfg->draft ? check_draft(ctx, session, cfg->draft) : TN_OK;
+    if (status != TN_OK) return status;
+    tn_speculation *s = tn_calloc(ctx, 1, sizeof *s);
+    if (!s) return TN_ERR_MEMORY;
+    *s = (tn_speculation){
+        .ctx = ctx, .session = session, .draft = cfg->draft, .seq = cfg->seq, .ngram = cfg->spec_ngram};
+    s->max = max;
+    s->min = TN_MAX(cfg->draft_min, 1);
+    s->room = tn_session_n_ctx(session) + 1; // one token is chosen, but not evaluated
+    s->tokens = tn_calloc(ctx, (size_t)s->room, sizeof *s->tokens);
+    if (!s->tokens) {
+        tn_speculation_destroy(&s);
+        return TN_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i <= NGRAM_MAX; i++) s->right[i] = i == 0 || i > 2 ? 0.7 : 0.25 * (i + 0.5);
+    *out = s;
+    return TN_OK;
+}
+
+void tn_speculation_destroy(tn_speculation **s)
+{
+    if (!*s) return;
+    tn_free((*s)->ctx, (*s)->tokens);
+    tn_free((*s)->ctx, *s);
+    *s = NULL;
+}
+
+int32_t tn_speculation_max(const tn_speculation *s)
+{
+    return s->max;
+}
+
+// --- the sequence ----------------------------------------------------------------------------------------
+
+void tn_speculation_push(tn_speculation *s, int32_t token)
+{
+    if (s->n < s->room) s->tokens[s->n] = token;
+    s->n++;
+}
+
+void tn_speculation_reset(tn_speculation *s)
+{
+    s->n = s->n_same = 0;
+}
+
+void tn_speculation_follow(tn_speculation *s, int32_t n)
+{
+    s->n = TN_MIN(s->n, n);
+    s->n_same = TN_MIN(s->n_same, s->n);
+    s->n += tn_session_tokens(s->session, s->seq, s->n, s->tokens + s->n, n - s->n);
+}
+
+// --- guesses -----------------------------------------------------------------------------------------------
+
+// Tokens worth guessing if each is right with this probability.
+static int32_t worth(double right, int32_t room)
+{
+    int32_t n = 0;
+    for (double p = right; n < room && p >= likely_enough; p *= right) n++;
+    return n;
+}
+
+static int32_t common_end(const int32_t *tokens, int32_t a, int32_t b, int32_t most)
+{
+    int32_t n = 0;
+    while (n < most && n <= a && tokens[a - n] == tokens[b - n]) n++;
+    return n;
+}
+
+// Where the longest run of tokens that ends the text, of s->ngram at most, stands before: the last such
+// place.
+static int32_t find_before(const tn_speculation *s, int32_t *length)
+{
+    const int32_t *t = s->tokens;
+    int32_t last = s->n - 1, at = -1;
+    *length = 0;
+    for (int32_t i = last - 1; i >= 0 && *length < s->ngram; i--) {
+        if (t[i] != t[last]) continue;
+        int32_t n = common_end(t, i, last, s->ngram);
+        if (n > *length) *length = n, at = i;
+    }
+    return at;
+}
+
+// Where nothing is likely, one token now and then: the text may have changed.
+static int32_t wanted(tn_speculation *s, int32_t row, int32_t room)
+{
+    s->row = row;
+    int32_t n = worth(s->right[row], room);
+    if (n == 0 && ++s->n_waits % PROBE_EVERY == 0) n = 1;
+    return n;
+}
+
+static int32_t guess_from_text(tn_speculation *s, int32_t room, int32_t *out)
+{
+    int32_t length, at = find_before(s, &length);
+    if (at < 0) return 0;
+    int32_t n = wanted(s, length, room);
+    // Behind the end of the text the guess goes on with itself: a loop repeats.
+    for (int32_t i = 0; i < n; i++) {
+        int32_t from = at + 1 + i;
+        out[i] = from < s->n ? s->tokens[from] : out[from - s->n];
+    }
+    return n;
+}
+
+// Makes the draft hold the sequence but its last token.
+static tn_status draft_follow(tn_speculation *s)
+{
+    tn_session *d = s->draft;
+    int32_t held = tn_session_length(d, 0), token;
+    // What it guessed may have been right; only that part has to be looked at.
+    s->n_same = TN_MIN(s->n_same, held);
+    while (s->n_same < TN_MIN(held, s->n - 1) && tn_session_tokens(d, 0, s->n_same, &token, 1) == 1 &&
+           token == s->tokens[s->n_same])
+        s->n_same++;
+    tn_status status = tn_session_truncate(d, 0, TN_MIN(s->n_same, s->n - 1));
+    s->n_same = tn_session_length(d, 0);
+    if (status == TN_OK && s->n_same < s->n - 1)
+        status = tn_session_feed(d, 0, s->tokens + s->n_same, s->n - 1 - s->n_same);
+    s->n_same = tn_session_length(d, 0);
+    return status;
+}
+
+static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out, int32_t *n)
+{
+    room = TN_MIN(room, tn_session_n_ctx(s->draft) - s->n);
+    int32_t most = room > 0 ? wanted(s, 0, room) : 0, token = s->tokens[s->n - 1],
+            vocab = tn_session_model(s->draft)->config.n_vocab;
+    if (most == 0) return TN_OK;
+    tn_status status = draft_follow(s);
+    double likely = 1;
+    while (status == TN_OK && *n < most) {
+        float logprob = 0;
+        status = tn_session_feed(s->draft, 0, &token, 1);
+        if (status == TN_OK) status = tn_session_best(s->draft, 0, &token, &logprob);
+        likely *= exp((double)logprob);
+        // Its own doubt ends a guess as well as what was learned about it, but where it is nearly always right.
+        bool doubts = *n > 0 && likely < likely_enough && s->right[0] < 0.9;
+        if (status != TN_OK || doubts || token >= vocab) break;
+        out[(*n)++] = token;
+    }
+    return status;
+}
+
+tn_status tn_speculation_guess(tn_speculation *s, int32_t room, int32_t *out, int32_t *n)
+{
+    tn_status status = TN_OK;
+    *n = 0;
+    room = TN_MIN(room, s->max);
+    if (room < s->min || s->n < 2 || s->n > s->room) return TN_OK;
+    if (s->draft)
+        status = guess_with_model(s, room, out, n);
+    else
+        *n = guess_from_text(s, room, out);
+    if (*n < s->min) *n = 0;
+    return status;
+}
+
+void tn_speculation_learn(tn_speculation *s, int32_t n_right, bool wrong)
+{
+    double *p = &s->right[s->row];
+    for (int32_t i = 0; i < n_right; i++) *p += learn_rate * (1 - *p);
+    if (wrong) *p -= learn_rate * *p;
+}
