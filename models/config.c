@@ -383,6 +383,16 @@ static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status;
 }
 
+static tn_status read_pooling(const tn_keys *k, tn_config *c)
+{
+    bool causal = !c->arch->encoder;
+    tn_status status = tn_keys_bool(k, "attention.causal", &causal);
+    c->whole_texts = c->arch->encoder || !causal;
+    if (status == TN_OK && c->whole_texts && c->arch->mla)
+        return tn_fail(k->ctx, TN_ERR_MODEL, "%s.attention.causal is false: latent attention has a causal mask only", c->arch->name);
+    return status == TN_OK ? tn_keys_i32(k, "pooling_type", TN_POOLING_NONE, TN_POOLING_RANK, 0, &c->pooling) : status;
+}
+
 tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
 {
     tn_config c = {0};
@@ -396,6 +406,7 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     if (status == TN_OK) status = read_attention(ctx, &k, &c);
     if (status == TN_OK) status = read_rope(ctx, &k, &c);
     if (status == TN_OK) status = read_scales(ctx, &k, &c);
+    if (status == TN_OK) status = read_pooling(&k, &c);
     if (status != TN_OK) tn_config_fini(ctx, &c);
     else *out = c;
     return status;

@@ -7,6 +7,7 @@
 
 #include "models/gguf/gguf.h"
 
+#include <tenon/embed.h>
 #include <tenon/params.h>
 
 enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_MAX_VOCAB = 1 << 24, TN_MAX_MLA_RANK = 1 << 14 };
@@ -34,6 +35,7 @@ typedef struct tn_arch {
     bool post_norm;        // norms of what they give
     bool ffn_norm_renamed; // the norm before the feed-forward is called post_attention_norm
     bool parallel;         // x + attn(h) + ffn(h) in layers without ffn_norm
+    bool encoder;          // every token sees all of its text, norms follow the sums; gives embeddings
     bool parallel_key;     // the same with a norm each, if use_parallel_residual
     bool attn_norm_2;      // attention reads attn_norm_2 if it exists
     // Attention
@@ -95,6 +97,8 @@ typedef struct tn_config {
     tn_layer_config *layers;      // n_layers
     float eps;
     bool parallel; // as the key of parallel_key says
+    bool whole_texts; // no causal mask and no cache: a text is evaluated at once
+    int32_t pooling;  // TN_POOLING_* of embed.h
     // Attention
     float attn_scale, attn_softcap, max_bias, clamp_kqv;
     int32_t window, chunk; // of sliding layers, 0: none

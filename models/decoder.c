@@ -12,7 +12,7 @@ static void make_inputs(tn_builder *b)
     int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1, table[2] = {s, b->setup->max_blocks}, out = k->n_outputs;
     b->tokens = tn_graph_input(b->g, "tokens", TN_TYPE_I32, 1, &t);
     b->positions = tn_graph_input(b->g, "positions", TN_TYPE_I32, 1, &t);
-    b->slots = tn_graph_input(b->g, "slots", TN_TYPE_I32, 1, &t);
+    if (!b->c->whole_texts) b->slots = tn_graph_input(b->g, "slots", TN_TYPE_I32, 1, &t);
     b->q_start = tn_graph_input(b->g, "q_start", TN_TYPE_I32, 1, &s1);
     b->kv_len = tn_graph_input(b->g, "kv_len", TN_TYPE_I32, 1, &s);
     b->block_table = tn_graph_input(b->g, "block_table", TN_TYPE_I32, 2, table);
@@ -50,11 +50,21 @@ static tn_tensor *add_positions(tn_builder *b, tn_tensor *x)
     return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
 }
 
+// Segment 0 for every token, as the files' other users do.
+static tn_tensor *add_segments(tn_builder *b, tn_tensor *x)
+{
+    tn_tensor *table = tn_builder_weight(b, -1, "token_types.weight", 0, 2, 0, b->c->n_embd, 0);
+    int64_t t = b->key->n_tokens;
+    tn_tensor *types = tn_graph_input(b->g, "token_types", TN_TYPE_I32, 1, &t);
+    return tn_op_add(b->g, x, tn_op_get_rows(b->g, table, types, 1.0f));
+}
+
 static tn_tensor *embed(tn_builder *b)
 {
     const tn_config *c = b->c;
     tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
+    if (c->arch->encoder) x = add_segments(b, x);
     bool positions = c->arch->positions || tn_builder_has(b, -1, "position_embd.weight");
     if (positions) x = add_positions(b, x);
     return c->arch->embed_norm ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
@@ -111,6 +121,34 @@ static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, boo
     return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, h));
 }
 
+// Norms behind the sums.
+static tn_tensor *encoder_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
+{
+    int64_t width = b->c->n_embd;
+    tn_tensor *a = tn_mixer_attention(b, layer, x, select);
+    if (select) x = tn_builder_out_rows(b, x);
+    x = tn_builder_norm(b, layer, "attn_output_norm", tn_op_add(b->g, x, a), width);
+    return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x)), width);
+}
+
+// What rows of the last layer are for a model that does not predict tokens: themselves, or the scores of a head.
+static void result(tn_builder *b, tn_tensor *x)
+{
+    const tn_config *c = b->c;
+    if (!c->arch->encoder) x = tn_builder_norm(b, -1, "output_norm", x, c->n_embd);
+    int64_t width = c->n_embd;
+    if (b->setup->result == TN_RESULT_SCORES) {
+        if (tn_builder_has(b, -1, "cls.weight")) {
+            tn_tensor *w = tn_builder_weight(b, -1, "cls.weight", 0, 2, 0, width, 0);
+            if (w) width = tn_tensor_dim(w, 0);
+            x = tn_op_unary(b->g, tn_builder_linear(b, -1, "cls", x, width, c->n_embd), &(tn_unary_params){.kind = TN_UNARY_TANH});
+        }
+        if (tn_builder_has(b, -1, "cls.output.weight"))
+            x = tn_builder_linear(b, -1, "cls.output", x, tn_result_width(b->model, TN_RESULT_SCORES), width);
+    }
+    if (b->key->n_outputs > 0) tn_graph_output(b->g, tn_result_name(b->setup->result), x);
+}
+
 static void head(tn_builder *b, tn_tensor *x)
 {
     const tn_config *c = b->c;
@@ -148,10 +186,12 @@ static tn_status record(tn_builder *b)
         // Rows that nobody asked for end with the last layer's cache writes.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
         tn_builder_enter(b, i);
-        x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
+        if (c->arch->encoder) x = encoder_block(b, i, x, select);
+        else x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
     }
     tn_builder_enter(b, c->n_layers);
-    head(b, x);
+    if (b->setup->result == TN_RESULT_LOGITS) head(b, x);
+    else result(b, x);
     tn_status status = tn_graph_status(b->g);
     // Whatever does not fit here comes from the file.
     if (status == TN_ERR_SHAPE || status == TN_ERR_TYPE || status == TN_ERR_ARG) status = TN_ERR_MODEL;
@@ -173,10 +213,32 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
     return status;
 }
 
+const char *tn_result_name(int32_t result)
+{
+    static const char *const names[] = {"logits", "hidden", "scores"};
+    return names[result];
+}
+
+int32_t tn_result_width(const tn_model *model, int32_t result)
+{
+    static const char *const heads[] = {"cls.output.weight", "cls.weight"};
+    if (result == TN_RESULT_LOGITS) return model->config.whole_texts ? 0 : model->config.n_vocab;
+    if (result == TN_RESULT_HIDDEN) return model->config.n_embd;
+    for (size_t i = 0; i < TN_COUNT(heads); i++) {
+        int32_t w = tn_model_find_weight(model, heads[i]);
+        // The outermost of two dimensions; the reader bounds it by the size of the file.
+        if (w >= 0 && model->weights[w].n_dims == 2 && model->weights[w].ne[0] <= TN_MAX_WIDTH)
+            return (int32_t)model->weights[w].ne[0];
+    }
+    return 0;
+}
+
 tn_status tn_decoder_check(const tn_model *model)
 {
     tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16,
                               .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
+    if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
+    if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;
     tn_plan_key key = {1, 1, 1};
     tn_graph *g;
     tn_status status = tn_decoder_record(model, &setup, &key, &g);

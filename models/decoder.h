@@ -8,6 +8,8 @@
 #include "graph/graph.h"
 #include "models/model.h"
 
+#include <tenon/session.h>
+
 // What changes shapes: the key of a plan.
 typedef struct tn_plan_key {
     int32_t n_tokens, n_seq, n_outputs;
@@ -22,20 +24,27 @@ typedef struct tn_decoder_setup {
     // The first layers, with the embedding before them, are wanted on device 1 of the plan, all else on device 0.
     int32_t n_host_layers;
     const bool *host_states; // per layer: cache and attention are wanted on device 1 too; NULL: as the layer
+    int32_t result; // TN_RESULT_* of session.h
     bool best; // the most probable tokens are results too, so that logits need not travel
 } tn_decoder_setup;
 
+// Models of whole texts have no cache: K and V of the pass are read in place, as blocks of one token, so the block table
+// counts tokens (block_size 1, max_blocks the longest text), and slots are absent. Models with segments: token_types [T].
+//
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
 // out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32); with latent attention:
 // head_ids [T, H] (I32), in each row 0 .. H-1.
 // Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D]; latent attention has no
 // "cache_v.N", its values are a part of its keys.
 // Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
-// probability, best_logprob F32 [n_outputs, 1].
+// probability, best_logprob F32 [n_outputs, 1]. Other results than logits: hidden [n_outputs, n_embd] or scores [n_outputs, classes].
 TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
                                         tn_graph **out);
 // Whether a session of n_ctx tokens turns keys with the factors of long contexts, which its cache then depends on.
 bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx);
+// Name of the output of a TN_RESULT_*, and values per row; 0: the model has none of that kind.
+const char *tn_result_name(int32_t result);
+int32_t tn_result_width(const tn_model *model, int32_t result);
 // Records a small graph and drops it: whether tensors are complete and fit each other.
 TN_MUST_USE tn_status tn_decoder_check(const tn_model *model);
 

@@ -87,6 +87,14 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
     return tn_op_cache_write(b->g, state, x, b->slots);
 }
 
+// K or V of the pass itself as blocks of one token. Parts of a fused product lie apart: they are copied together.
+static tn_tensor *plain(tn_builder *b, tn_tensor *x)
+{
+    if (!x) return NULL; // an earlier failure
+    if (!tn_view_contiguous(&x->view)) x = tn_op_copy(b->g, x, TN_TYPE_F32);
+    return x ? tn_op_reshape(b->g, x, 4, (int64_t[]){b->key->n_tokens, tn_tensor_dim(x, 1), 1, tn_tensor_dim(x, 2)}) : NULL;
+}
+
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
 {
     const tn_config *c = b->c;
@@ -96,10 +104,11 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     x.k = rotate(b, layer, qk_norm(b, layer, "attn_k_norm", x.k, l->n_kv_heads, c->head_dim));
     if (b->q_scale && (c->arch->nope_period == 0 || l->no_rope)) x.q = tn_op_mul(b->g, x.q, b->q_scale);
     tn_builder_enter_cache(b, layer);
+    bool whole = c->whole_texts;
     tn_attention_args args = {
         .q = x.q,
-        .k = tn_builder_cache(b, layer, 'k', b->setup->cache_type_k, x.k),
-        .v = tn_builder_cache(b, layer, 'v', b->setup->cache_type_v, x.v),
+        .k = whole ? plain(b, x.k) : tn_builder_cache(b, layer, 'k', b->setup->cache_type_k, x.k),
+        .v = whole ? plain(b, x.v) : tn_builder_cache(b, layer, 'v', b->setup->cache_type_v, x.v),
         .q_start = b->q_start,
         .kv_len = b->kv_len,
         .block_table = b->block_table,
@@ -107,7 +116,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     if (c->arch->sinks) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
     tn_attention_params p = {
         .scale = c->attn_scale,
-        .causal = 1,
+        .causal = !whole,
         .window = l->sliding ? c->window : 0,
         .chunk = l->sliding ? c->chunk : 0,
         .softcap = c->attn_softcap,

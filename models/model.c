@@ -4,7 +4,10 @@
 // Opening a model: metadata, hyper-parameters, tokenizer. Where the weights go: weights.c.
 #include "models/model.h"
 
+#include "models/decoder.h"
+
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 void tn_model_config_default(tn_model_config *cfg)
@@ -60,6 +63,38 @@ static tn_status read_name(tn_model *m)
     return TN_OK;
 }
 
+// Names of classes. A list that does not fit the head says nothing about it.
+static tn_status read_labels(tn_model *m)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.classifier.output_labels", m->config.arch->name);
+    const tn_gguf_kv *kv = tn_gguf_find(m->gguf, key);
+    int32_t n = tn_result_width(m, TN_RESULT_SCORES);
+    if (!kv || kv->type != TN_GGUF_ARRAY || kv->elem_type != TN_GGUF_STRING || n < 1) return TN_OK;
+    if (kv->count != (uint64_t)n)
+        return tn_event(m->ctx, TN_EVENT_MODEL_WARNING, "%s has %llu names for %d classes: they are left out", key,
+                        (unsigned long long)kv->count, (int)n);
+    m->labels = tn_arena_array(&m->arena, (size_t)n, sizeof *m->labels);
+    if (!m->labels) return TN_ERR_MEMORY;
+    size_t cursor = 0;
+    for (int32_t i = 0; i < n; i++) {
+        tn_gguf_str text;
+        tn_status status = tn_gguf_array_next_str(m->gguf, kv, &cursor, &text);
+        if (status != TN_OK) return status;
+        char *copy = tn_arena_alloc(&m->arena, text.size + 1);
+        if (!copy) return TN_ERR_MEMORY;
+        memcpy(copy, text.data, text.size);
+        m->labels[i] = copy;
+    }
+    m->n_labels = n;
+    return TN_OK;
+}
+
+const char *tn_model_class_label(const tn_model *m, int32_t i)
+{
+    return i >= 0 && i < m->n_labels ? m->labels[i] : NULL;
+}
+
 // A pre-tokenizer that the caller named is his mistake, one that the file names is the file's.
 static tn_status load_tokenizer(tn_model *m, const char *pre)
 {
@@ -81,6 +116,7 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
     if (status == TN_OK) status = load_tokenizer(m, cfg->pre);
     if (status == TN_OK && cfg->check_tensors) status = tn_gguf_check_data(m->gguf);
     if (status == TN_OK) status = tn_weights_make(m, cfg);
+    if (status == TN_OK) status = read_labels(m);
     return status == TN_OK ? tn_weights_progress(m, cfg, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf)) : status;
 }
 
@@ -198,7 +234,8 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
         .n_layers = c->n_layers, .n_embd = c->n_embd, .n_vocab = c->n_vocab, .n_ctx_train = c->n_ctx_train,
         .n_heads = c->layers[0].n_heads, .n_kv_heads = c->layers[0].n_kv_heads, .head_dim = c->head_dim,
         .n_ff = c->layers[0].n_ff, .n_experts = c->n_experts, .n_experts_used = c->n_experts_used,
-        .has_tokenizer = m->tokenizer != NULL, .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
+        .has_tokenizer = m->tokenizer != NULL, .is_encoder = c->whole_texts, .pooling = c->pooling, .n_classes = tn_result_width(m, TN_RESULT_SCORES),
+        .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
         .device_layers = m->device_layers, .host_device = m->host->name, .device_size = m->device_size,
     };
     bool tied = tn_model_find_weight(m, "output.weight") < 0;

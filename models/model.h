@@ -40,6 +40,8 @@ struct tn_model {
     size_t device_size;      // bytes that it takes there
     tn_arena arena;          // converted vectors, strings
     const char *name;
+    const char **labels; // of classes, config n_classes of them; NULL: the file has none
+    int32_t n_labels;
     bool metadata_only, tokenizer_only;
     size_t owned_size;
 };

@@ -12,6 +12,7 @@
 
 // A signal handler has no argument: what it needs is necessarily global. All lock-free.
 static _Atomic(tn_session *) watched;
+static _Atomic(tn_embedder *) watched_embedder;
 static atomic_bool polled, seen;
 static atomic_llong last_ms;
 
@@ -28,10 +29,12 @@ static void on_interrupt(int signal_number)
     long long now = now_ms();
     long long before = atomic_exchange(&last_ms, now);
     tn_session *session = atomic_load(&watched);
+    tn_embedder *embedder = atomic_load(&watched_embedder);
     bool again = before != 0 && now - before < 1000;
     atomic_store(&seen, true);
-    if (again || (!session && !atomic_load(&polled))) _exit(EXIT_INTERRUPTED);
+    if (again || (!session && !embedder && !atomic_load(&polled))) _exit(EXIT_INTERRUPTED);
     if (session) tn_session_cancel(session, 1);
+    if (embedder) tn_embedder_cancel(embedder, 1);
 }
 
 void interrupt_install(void)
@@ -52,6 +55,12 @@ void interrupt_watch(tn_session *session)
     atomic_store(&watched, session);
     // A Ctrl-C that came while nothing was watched counts.
     if (session && atomic_load(&seen)) tn_session_cancel(session, 1);
+}
+
+void interrupt_watch_embedder(tn_embedder *embedder)
+{
+    atomic_store(&watched_embedder, embedder);
+    if (embedder && atomic_load(&seen)) tn_embedder_cancel(embedder, 1);
 }
 
 void interrupt_poll(bool on)

@@ -7,11 +7,13 @@
 #define TENON_TOOLS_INTERRUPT_H
 
 #include <stdbool.h>
+#include <tenon/embed.h>
 #include <tenon/session.h>
 
 void interrupt_install(void);
 // The session to cancel; NULL before it is destroyed.
 void interrupt_watch(tn_session *session);
+void interrupt_watch_embedder(tn_embedder *embedder);
 // on: the command asks interrupted() often enough. Otherwise, and without a session, Ctrl-C leaves at once.
 void interrupt_poll(bool on);
 bool interrupted(void);

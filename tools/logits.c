@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon logits: raw logits of given tokens, one row of little-endian f32 per token.
+// tenon logits: raw logits of given tokens, one row of little-endian f32 per token; of encoders hidden states, or
+// with --pooled the vector of the text.
 #include "tools/common.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
@@ -17,6 +18,8 @@ typedef struct logits_state {
     tn_model *model;
     tn_model_info info;
     tn_session *session;
+    tn_embedder *embedder; // with --pooled
+    size_t width;          // values per row
     int32_t *ids;
     size_t n_ids;
     out_file out;
@@ -25,7 +28,7 @@ typedef struct logits_state {
 
 static bool write_row(logits_state *s, const float *logits)
 {
-    size_t n = (size_t)s->info.n_vocab;
+    size_t n = s->width;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &logits[i], sizeof bits);
@@ -52,6 +55,46 @@ static int eval_all(logits_state *s)
     return 0;
 }
 
+static int write_pooled(logits_state *s)
+{
+    size_t rows = tn_embedder_pooling(s->embedder) == TN_POOLING_NONE ? s->n_ids : 1;
+    float *out = malloc(rows * s->width * sizeof *out + 1);
+    if (!out) return fail(EXIT_MEMORY, "out of memory for %zu rows", rows);
+    tn_text_ids text = {s->ids, (int32_t)s->n_ids};
+    tn_status status = tn_embedder_run(s->embedder, &text, 1, out);
+    for (size_t i = 0; i < rows && status == TN_OK; i++)
+        if (!write_row(s, out + i * s->width)) break; // commit reports it
+    free(out);
+    return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->path);
+}
+
+// What --pooling asks for.
+static int32_t pooling_of(const options *o)
+{
+    return (int32_t)opt_int(o, OPT_POOLING) + TN_POOLING_DEFAULT; // words in the order of TN_POOLING_*
+}
+
+static int open_embedder(logits_state *s)
+{
+    tn_session_config cfg;
+    tool_session_config(&s->t, &cfg);
+    tn_embedder_config e;
+    tn_embedder_config_default(&e);
+    e.pooling = pooling_of(s->t.opt);
+    e.normalize = 0;
+    e.max_tokens = (int32_t)s->n_ids;
+    e.n_batch = cfg.n_batch;
+    e.n_seq = 1;
+    e.fusion = cfg.fusion;
+    e.cache_type_k = cfg.cache_type_k;
+    e.cache_type_v = cfg.cache_type_v;
+    tn_status status = tn_embedder_create(s->model, &e, &s->embedder);
+    if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
+    s->width = (size_t)tn_embedder_width(s->embedder);
+    interrupt_watch_embedder(s->embedder);
+    return 0;
+}
+
 static int open_session(logits_state *s)
 {
     tn_session_config cfg;
@@ -65,9 +108,11 @@ static int open_session(logits_state *s)
                     (long long)opt_rows[OPT_CTX].max_int);
     if (cfg.n_ctx == 0) cfg.n_ctx = trained > 0 && trained < CTX_DEFAULT ? (int32_t)trained : CTX_DEFAULT;
     if (n > cfg.n_ctx) cfg.n_ctx = (int32_t)n;
+    if (s->info.is_encoder) cfg.n_batch = (int32_t)n; // every token sees all of them
     tn_status status = tn_session_create(s->model, &cfg, &s->session);
     if (status == TN_ERR_ARG && n > trained) status = TN_ERR_CONTEXT_FULL; // learned positions end there
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->path, cfg.n_ctx);
+    s->width = (size_t)tn_session_width(s->session);
     interrupt_watch(s->session);
     return 0;
 }
@@ -82,16 +127,12 @@ static int open_all(logits_state *s)
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
-    if (s->info.is_encoder || opt_flag(o, OPT_POOLED))
-        return fail(EXIT_FAILED, "%s: %s", s->path,
-                    s->info.is_encoder ? "encoder models cannot be run by this version"
-                                       : "--pooled is for encoder models; leave it away");
     code = parse_ids(opt_text(o, OPT_TOKENS), s->info.n_vocab, &s->ids, &s->n_ids);
     if (!code && s->n_ids == 0) code = fail(EXIT_USAGE, "--tokens: the list is empty; give at least one id");
-    if (!code) code = open_session(s);
+    if (!code) code = opt_flag(o, OPT_POOLED) ? open_embedder(s) : open_session(s);
     if (code) return code;
-    s->row = malloc((size_t)s->info.n_vocab * 4 + 1);
-    if (!s->row) return fail(EXIT_MEMORY, "out of memory for a row of %d logits", s->info.n_vocab);
+    s->row = malloc(s->width * 4 + 1);
+    if (!s->row) return fail(EXIT_MEMORY, "out of memory for a row of %zu values", s->width);
     return out_file_open(&s->out, opt_text(o, OPT_OUT));
 }
 
@@ -104,14 +145,16 @@ int cmd_logits(const options *o)
     if (!code && n_args > 0)
         code = fail(EXIT_USAGE, "unexpected argument '%s'; ids are given as --tokens 1,2,3", args[0]);
     if (!code) code = open_all(&s);
-    if (!code) code = eval_all(&s);
+    if (!code) code = s.embedder ? write_pooled(&s) : eval_all(&s);
     if (!code) code = out_file_commit(&s.out);
     out_file_abort(&s.out);
-    if (!code) code = tool_profile(&s.t, s.session);
+    if (!code && s.session) code = tool_profile(&s.t, s.session);
     interrupt_watch(NULL);
+    interrupt_watch_embedder(NULL);
     free(s.row);
     free(s.ids);
     tn_session_destroy(&s.session);
+    tn_embedder_destroy(&s.embedder);
     tn_model_unref(&s.model);
     tool_close(&s.t);
     return code;

@@ -211,7 +211,7 @@ static int open_model(run_state *r)
     if (code) return code;
     tn_model_info_get(r->model, &r->info);
     if (r->info.is_encoder)
-        return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help logits'", r->path,
+        return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help embed'", r->path,
                     r->info.arch);
     r->form = opt_flag(o, OPT_JSON)                            ? FORM_JSON
               : opt_flag(o, OPT_JSONL)                         ? FORM_JSONL

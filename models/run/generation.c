@@ -136,6 +136,8 @@ static tn_status reserve_text(tn_generation *g)
 
 static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
 {
+    if (tn_session_result(g->session) != TN_RESULT_LOGITS)
+        return tn_fail(g->ctx, TN_ERR_UNSUPPORTED, "generation: the model or session gives embeddings, no logits");
     tn_generation_config_default(&g->cfg);
     if (cfg && cfg->struct_size < sizeof g->cfg)
         return tn_fail(g->ctx, TN_ERR_ARG,

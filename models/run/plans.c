@@ -79,7 +79,8 @@ tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
     slot->in_out_rows = tn_plan_find_input(p, "out_rows");
     slot->in_q_scale = tn_plan_find_input(p, "q_scale");
     slot->in_head_ids = tn_plan_find_input(p, "head_ids");
-    slot->out_logits = tn_plan_find_output(p, "logits");
+    slot->in_types = tn_plan_find_input(p, "token_types");
+    slot->out_logits = tn_plan_find_output(p, tn_result_name(s->result));
     slot->out_best = tn_plan_find_output(p, "best");
     slot->out_logprob = tn_plan_find_output(p, "best_logprob");
     return TN_OK;

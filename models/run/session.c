@@ -45,7 +45,10 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
     if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))
         return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0", tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));
-    c->n_batch = TN_MIN(c->n_batch, c->n_ctx);
+    if (m->config.whole_texts && c->result == TN_RESULT_LOGITS) c->result = TN_RESULT_HIDDEN;
+    if (c->result < TN_RESULT_LOGITS || c->result > TN_RESULT_SCORES) return tn_fail(ctx, TN_ERR_ARG, "result %d", c->result);
+    if (tn_result_width(m, c->result) < 1) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "the model has no classification head (cls.weight or cls.output.weight)");
+    if (!m->config.whole_texts) c->n_batch = TN_MIN(c->n_batch, c->n_ctx);
     c->n_batch = TN_MAX(c->n_batch, c->n_seq);
     return TN_OK;
 }
@@ -56,7 +59,7 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
     const tn_config *c = &s->model->config;
     size_t *rows = tn_calloc(s->ctx, (size_t)c->n_layers * 2, sizeof *rows);
     if (!rows) return TN_ERR_MEMORY;
-    for (int32_t i = 0; i < c->n_layers; i++)
+    for (int32_t i = 0; i < c->n_layers && !c->whole_texts; i++)
         for (int32_t v = 0; v < 2; v++) {
             tn_dtype type = v ? s->cfg.cache_type_v : s->cfg.cache_type_k;
             int64_t block = tn_dtype_block_elems(type), dim = v ? c->head_dim_v : c->head_dim;
@@ -71,8 +74,8 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
 static tn_status make_host_arrays(tn_session *s)
 {
     size_t n = (size_t)s->cfg.n_batch, n_seq = (size_t)s->cfg.n_seq;
-    size_t table = n_seq * (size_t)s->cache.max_blocks;
-    s->ints = tn_calloc(s->ctx, 4 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
+    size_t table = n_seq * (size_t)s->setup.max_blocks;
+    s->ints = tn_calloc(s->ctx, 5 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
     if (s->model->config.mla.kv_rank > 0) {
@@ -93,7 +96,8 @@ static tn_status make_host_arrays(tn_session *s)
     s->positions = s->tokens + n;
     s->slots = s->positions + n;
     s->out_rows = s->slots + n;
-    s->q_start = s->out_rows + n;
+    s->types = s->out_rows + n;
+    s->q_start = s->types + n;
     s->kv_len = s->q_start + n_seq + 1;
     s->table = s->kv_len + n_seq;
     return TN_OK;
@@ -145,7 +149,9 @@ static tn_status make_shared_buffers(tn_session *s)
 int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
 {
     int32_t n = 0, n_seq = s->cfg.n_seq, n_batch = s->cfg.n_batch;
-    keys[n++] = (tn_plan_key){n_batch, n_seq, n_seq};
+    bool whole = s->model->config.whole_texts;
+    keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq};
+    if (whole) return n;
     if (s->cfg.n_ctx > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0}; // of a prompt longer than a batch
     if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq};
     if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1};
@@ -255,14 +261,19 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     if (!s) return TN_ERR_MEMORY;
     *s = (tn_session){.ctx = ctx, .model = tn_model_ref(model), .cfg = c, .dry = dry, .quiet = dry};
     atomic_init(&s->cancel, 0);
+    s->cancelled = &s->cancel;
     set_devices(s, device);
     s->host_states = tn_calloc(ctx, (size_t)model->config.n_layers, sizeof *s->host_states);
     status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
     if (status == TN_OK) {
         s->setup = (tn_decoder_setup){
             s->cache.n_blocks, TN_CACHE_BLOCK, s->cache.max_blocks, c.n_ctx, c.cache_type_k, c.cache_type_v,
-            .n_host_layers = s->setup.n_host_layers, .host_states = s->host_states, .best = !device->host_memory,
+            .n_host_layers = s->setup.n_host_layers, .host_states = s->host_states, .result = c.result,
+            .best = !device->host_memory && c.result == TN_RESULT_LOGITS,
         };
+        s->result = c.result;
+        s->width = tn_result_width(model, c.result);
+        if (model->config.whole_texts) s->setup.block_size = 1, s->setup.max_blocks = TN_MIN(c.n_ctx, c.n_batch);
         status = make_host_arrays(s);
     }
     if (status == TN_OK) status = reserve(s);
@@ -287,7 +298,7 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
         const tn_feed *f = &feeds[i];
         if (f->seq < 0 || f->seq >= s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
         if (f->n_tokens < 1) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
-        if (f->outputs < TN_OUTPUT_NONE || f->outputs > TN_OUTPUT_ALL)
+        if (f->outputs < TN_OUTPUT_NONE || f->outputs > TN_OUTPUT_FIRST)
             return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: outputs %d", f->seq, f->outputs);
         for (int32_t k = 0; k < i; k++)
             if (feeds[k].seq == f->seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d is fed twice", f->seq);
@@ -329,8 +340,7 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
             s->slots[t] = tn_cache_slot(&s->cache, f->seq, first + k);
             s->cache.ids[s->slots[t]] = f->tokens[k];
             if (s->model->config.temperature_scale != 0.0f) s->q_scale[t] = query_scale(&s->model->config, first + k);
-            bool wanted = f->outputs == TN_OUTPUT_ALL || (f->outputs == TN_OUTPUT_LAST && k + 1 == f->n_tokens);
-            if (wanted) s->out_rows[out++] = t;
+            if (tn_feed_wants(f, k)) s->out_rows[out++] = t;
         }
     }
     s->q_start[n_feeds] = t;
@@ -352,10 +362,11 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         {slot->in_slots, s->slots, t * 4},
         {slot->in_q_start, s->q_start, (n_seq + 1) * 4},
         {slot->in_kv_len, s->kv_len, n_seq * 4},
-        {slot->in_table, s->table, n_seq * (size_t)s->cache.max_blocks * 4},
+        {slot->in_table, s->table, n_seq * (size_t)s->setup.max_blocks * 4},
         {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
         {slot->in_q_scale, s->q_scale, t * 4},
         {slot->in_head_ids, s->head_ids, t * (size_t)s->model->config.layers[0].n_heads * 4},
+        {slot->in_types, s->types, t * 4},
     };
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         if (rows[i].input < 0) continue;
@@ -380,7 +391,7 @@ static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
 
 static tn_status read_logits(tn_session *s, tn_session_slot *slot)
 {
-    size_t size = (size_t)s->n_outputs * (size_t)s->model->config.n_vocab * sizeof(float);
+    size_t size = (size_t)s->n_outputs * (size_t)s->width * sizeof(float);
     if (size > s->logits_size) {
         tn_free(s->ctx, s->logits_copy);
         s->logits_size = 0;
@@ -400,7 +411,7 @@ static tn_status run(tn_session *s, const tn_plan_key *key)
     if (status == TN_OK) status = tn_session_profile_room(s, slot);
     if (status == TN_OK) status = write_inputs(s, slot);
     if (status != TN_OK) return status;
-    tn_submit_options options = {.cancel = &s->cancel, .step_ns = s->profile ? s->step_ns : NULL};
+    tn_submit_options options = {.cancel = s->cancelled, .step_ns = s->profile ? s->step_ns : NULL};
     status = tn_runner_submit(slot->runner, &options);
     if (status == TN_OK) status = tn_runner_wait(slot->runner);
     if (status == TN_OK) status = read_outputs(s, slot);
@@ -414,12 +425,13 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     s->logits_slot = NULL;
     tn_plan_key key;
     tn_status status = check_feeds(s, feeds, n_feeds);
-    if (status == TN_OK) status = fill_inputs(s, feeds, n_feeds, &key);
+    bool whole = s->model->config.whole_texts;
+    if (status == TN_OK) status = whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
     if (status != TN_OK) return status;
     status = run(s, &key);
     if (status == TN_OK) return TN_OK;
     s->n_outputs = 0;
-    for (int32_t i = 0; i < n_feeds; i++)
+    for (int32_t i = 0; i < n_feeds && !whole; i++)
         tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
     return status;
 }
@@ -430,6 +442,7 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
     if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx - s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL, "%d tokens do not fit: the context holds %d, %d are in use", n,
                        s->cfg.n_ctx, s->cache.seqs[seq].length);
+    if (s->model->config.whole_texts && n > s->setup.max_blocks) return tn_session_text_too_long(s, n);
     for (int32_t at = 0; at < n;) {
         int32_t k = TN_MIN(n - at, s->cfg.n_batch);
         bool last = at + k == n;
@@ -449,7 +462,7 @@ const float *tn_session_logits(tn_session *s, int32_t i)
 {
     if (i < 0 || i >= s->n_outputs) return NULL;
     if (!s->logits && (!s->logits_slot || read_logits(s, s->logits_slot) != TN_OK)) return NULL;
-    return s->logits + (size_t)i * (size_t)s->model->config.n_vocab;
+    return s->logits + (size_t)i * (size_t)s->width;
 }
 
 bool tn_session_has_best(const tn_session *s)
@@ -467,6 +480,7 @@ int32_t tn_session_rows_alike(const tn_session *s)
 // Where the device does not choose, the host looks through the logits.
 tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
 {
+    if (s->result != TN_RESULT_LOGITS) return tn_fail(s->ctx, TN_ERR_STATE, "output rows are no logits");
     if (i < 0 || i >= s->n_outputs) return tn_fail(s->ctx, TN_ERR_STATE, "there is no output row %d", i);
     float p = 0.0f;
     if (s->best) {
@@ -507,6 +521,16 @@ int32_t tn_session_n_ctx(const tn_session *s)
 int32_t tn_session_n_batch(const tn_session *s)
 {
     return s->cfg.n_batch;
+}
+
+int32_t tn_session_width(const tn_session *s)
+{
+    return s->width;
+}
+
+int32_t tn_session_result(const tn_session *s)
+{
+    return s->result;
 }
 
 tn_model *tn_session_model(const tn_session *s)

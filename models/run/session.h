@@ -21,7 +21,7 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, out_logits, out_best, out_logprob;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, in_types, out_logits, out_best, out_logprob;
 } tn_session_slot;
 
 struct tn_session {
@@ -42,8 +42,10 @@ struct tn_session {
     uint64_t clock; // of slot uses
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
+    int32_t *types; // segments: zeros
     float *q_scale;
     int32_t *head_ids; // latent attention: of a full batch, the same always
+    int32_t result, width; // of output rows
     const float *logits; // of the last eval: in the arena, or logits_copy
     float *logits_copy;
     size_t logits_size;
@@ -52,11 +54,23 @@ struct tn_session {
     tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
     _Atomic int32_t cancel; // written by any thread, read between steps
+    _Atomic int32_t *cancelled; // where that is read: `cancel`, or the mark of whoever owns the session
     bool profile;
     uint64_t *step_ns;
     int32_t step_ns_count;
     const tn_session_slot *profiled;
 };
+
+// fill_inputs of models that take whole texts: nothing is kept, so nothing needs to be taken back.
+TN_MUST_USE tn_status tn_session_fill_texts(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key);
+
+TN_MUST_USE tn_status tn_session_text_too_long(tn_session *s, int32_t n);
+// Whether the row of token k of a feed is wanted.
+static inline bool tn_feed_wants(const tn_feed *f, int32_t k)
+{
+    return f->outputs == TN_OUTPUT_ALL || (f->outputs == TN_OUTPUT_LAST && k + 1 == f->n_tokens) ||
+           (f->outputs == TN_OUTPUT_FIRST && k == 0);
+}
 
 // Plans made at creation: the keys of all steps that do not depend on the lengths of prompts.
 enum { TN_SESSION_KEYS = 4 };

@@ -9,6 +9,7 @@
 #include "tests/unit/test.h"
 
 #include <math.h>
+#include <tenon/embed.h>
 #include <tenon/session.h>
 
 static bool verbose;
@@ -171,21 +172,103 @@ static void check_model(tn_context *ctx, const golden *g, bool reference, bool q
     tn_model_unref(&model);
 }
 
+// --- encoders ----------------------------------------------------------------------------------------
+
+// One file of expected rows of an entry ("token_embeddings", "embedding"); n: its values.
+static float *read_rows(const json *e, const char *folder, const char *field, size_t *n)
+{
+    const json *at = json_get(e, field), *shape = at ? json_get(at, "shape") : NULL;
+    if (!shape) return NULL;
+    char path[512];
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, json_get(at, "file")->text);
+    *n = (size_t)(shape->items[0].number * shape->items[1].number);
+    float *rows = (float *)(void *)json_read_file(path, &size);
+    if (rows && size == *n * sizeof *rows) return rows;
+    free(rows);
+    return NULL;
+}
+
+static void check_rows(const golden *g, const char *what, bool ok, const float *got, const float *want, size_t n, double bound)
+{
+    double err = ok ? rel_l2(got, want, n) : INFINITY;
+    if (verbose || !(err <= bound)) printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, what, err, bound, err <= bound ? "" : "  FAIL");
+    TEST_CHECK(err <= bound);
+}
+
+static bool rows_of_session(tn_model *model, const golden *g, const tn_session_config *cfg, float *out, size_t n)
+{
+    tn_session *s = NULL;
+    tn_feed f = {0, g->n_tokens, g->tokens, TN_OUTPUT_ALL};
+    bool ok = tn_session_create(model, cfg, &s) == TN_OK && tn_session_eval(s, &f, 1) == TN_OK;
+    ok = ok && tn_session_logits(s, 0) && n == (size_t)tn_session_n_outputs(s) * (size_t)tn_session_width(s);
+    if (ok) memcpy(out, tn_session_logits(s, 0), n * sizeof *out);
+    tn_session_destroy(&s);
+    return ok;
+}
+
+// The pooled vector of the text alone, and of the same text in the middle of others.
+static bool rows_of_embedder(tn_model *model, const golden *g, int32_t fusion, bool alone, float *out, size_t n)
+{
+    tn_embedder_config cfg;
+    tn_embedder_config_default(&cfg);
+    cfg.normalize = 0;
+    cfg.fusion = fusion;
+    tn_embedder *e = NULL;
+    tn_text_ids texts[3] = {{g->tokens, 5}, {g->tokens, g->n_tokens}, {g->tokens + 3, 1}};
+    bool ok = tn_embedder_create(model, &cfg, &e) == TN_OK && (size_t)tn_embedder_width(e) == n;
+    float *rows = malloc(3 * n * sizeof *rows);
+    ok = ok && tn_embedder_run(e, alone ? texts + 1 : texts, alone ? 1 : 3, rows) == TN_OK;
+    if (ok) memcpy(out, alone ? rows : rows + n, n * sizeof *out);
+    free(rows);
+    tn_embedder_destroy(&e);
+    return ok;
+}
+
+static void check_encoder(tn_context *ctx, const golden *g, const json *e, bool reference)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", g->folder, g->file);
+    tn_model *model = NULL;
+    tn_model_config cfg;
+    tn_model_config_default(&cfg);
+    cfg.device = tn_context_device_by_name(ctx, backend ? backend : "cpu");
+    size_t n = 0, n_pooled = 0;
+    float *want = read_rows(e, g->folder, "token_embeddings", &n), *pooled = read_rows(e, g->folder, "embedding", &n_pooled);
+    float *got = malloc((n + n_pooled + 1) * sizeof *got);
+    bool ok = want && pooled && tn_model_open(ctx, path, &cfg, &model) == TN_OK;
+    TEST_CHECK(ok);
+    if (!ok) report(ctx, g, "open failed");
+    double bound = (g->is_f32 || reference) && !backend ? g->strict : g->natural;
+    for (int32_t fusion = 0; ok && fusion < 2; fusion++) {
+        tn_session_config s;
+        tn_session_config_default(&s);
+        s.fusion = fusion;
+        check_rows(g, fusion ? "tokens" : "tokens unfused", rows_of_session(model, g, &s, got, n), got, want, n, bound);
+        check_rows(g, "pooled", rows_of_embedder(model, g, fusion, true, got, n_pooled), got, pooled, n_pooled, bound);
+        check_rows(g, "pooled among others", rows_of_embedder(model, g, fusion, false, got, n_pooled), got, pooled, n_pooled, bound);
+    }
+    free(want);
+    free(pooled);
+    free(got);
+    tn_model_unref(&model);
+}
+
 static bool read_entry(const json *e, const char *folder, golden *g)
 {
     const json *tokens = json_get(e, "tokens"), *logits = json_get(e, "logits"), *tol = json_get(e, "tolerance");
     *g = (golden){.folder = folder, .name = json_get(e, "name")->text, .file = json_get(e, "file")->text};
-    if (!logits) return false;
     g->n_tokens = (int32_t)tokens->count;
     g->tokens = malloc(tokens->count * sizeof *g->tokens);
     for (size_t i = 0; i < tokens->count; i++) g->tokens[i] = (int32_t)tokens->items[i].number;
-    g->n_vocab = (int32_t)json_get(logits, "shape")->items[1].number;
     g->strict = json_get(tol, "strict_rel_l2")->number;
     g->natural = json_get(tol, "natural_rel_l2")->number;
     g->is_f32 = json_get(e, "quant") == NULL;
     g->greedy = json_get(e, "greedy");
     g->margins = json_get(e, "greedy_margins");
     g->n_ctx = (int32_t)json_get(e, "n_ctx")->number;
+    if (!logits) return true; // an encoder
+    g->n_vocab = (int32_t)json_get(logits, "shape")->items[1].number;
     char path[512];
     size_t size = 0;
     snprintf(path, sizeof path, "%s/%s", folder, json_get(logits, "file")->text);
@@ -234,12 +317,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; ctx && models && i < models->count; i++) {
         golden g;
         if (only && strcmp(json_get(&models->items[i], "name")->text, only) != 0) continue;
-        if (read_entry(&models->items[i], folder, &g)) {
-            check_model(ctx, &g, isa && strcmp(isa, "reference") == 0, quick);
-        } else {
-            printf("SKIP: %s: no logits (an encoder)\n", g.name);
-            n_skipped++;
-        }
+        bool reference = isa && strcmp(isa, "reference") == 0;
+        if (!TEST_CHECK(read_entry(&models->items[i], folder, &g))) printf("%s: no expected values\n", g.name);
+        else if (g.logits) check_model(ctx, &g, reference, quick);
+        else check_encoder(ctx, &g, &models->items[i], reference);
         free(g.tokens);
         free(g.logits);
     }

@@ -493,7 +493,7 @@ static void test_arguments(tn_model *model)
         {0, 0, good, TN_OUTPUT_LAST},    {0, -1, good, TN_OUTPUT_LAST},
         {0, 21, good, TN_OUTPUT_LAST},   {0, 2, high, TN_OUTPUT_LAST},
         {0, 2, low, TN_OUTPUT_LAST},     {0, 1, good, -1},
-        {0, 1, good, TN_OUTPUT_ALL + 1},
+        {0, 1, good, TN_OUTPUT_FIRST + 1},
     };
     TEST_CHECK_STATUS(tn_session_feed(s, 0, good, 3), TN_OK);
     for (size_t i = 0; i < TN_COUNT(bad); i++)

@@ -147,7 +147,7 @@ def input_rows(t, f):
         ("plan over -c", ["plan", m, "--tokens", "64", "-c", "32"], CONTEXT, ["64", "32"]),
         ("no --tokens", ["logits", m, "--out", t.temp("o")], USAGE, ["--tokens"]),
         ("no --out", ["logits", m, "--tokens", "1"], USAGE, ["--out"]),
-        ("pooled", ["logits", m, "--tokens", "1", "--pooled", "--out", t.temp("o")], (USAGE, FAILED), ["--pooled"]),
+        ("pooled", ["logits", m, "--tokens", "1", "--pooled", "--pooling", "rank", "--out", t.temp("o")], FAILED, ["head"]),
         ("no such tensor", ["inspect", m, "--tensor", "blk.0.attn_qq.weight", "--out", t.temp("o")], USAGE, ["blk.0.attn_qq.weight", "blk.0.attn_q.weight"]),
         ("--out alone", ["inspect", m, "--out", t.temp("o")], USAGE, ["--tensor"]),
         ("no bench model", ["bench"], USAGE, ["model"]),

@@ -63,6 +63,8 @@ typedef struct tn_model_info {
     uint64_t owned_size;      // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
     int32_t device_layers;    // layers on `device`
     const char *host_device;  // name of the device of the layers before them
+    int32_t pooling;          // TN_POOLING_* of embed.h that the file asks for
+    int32_t n_classes;        // of the classification head, 0: it has none
     uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
 } tn_model_info;
 TN_API void tn_model_info_get(const tn_model *model, tn_model_info *info);

@@ -28,6 +28,15 @@ TN_EXTERN_C_BEGIN
 
 typedef struct tn_session tn_session;
 
+// What the rows are that an eval gives. Encoders and other models without a causal mask have no logits: there LOGITS
+// means HIDDEN. Such models keep nothing: every feed is a whole text of at most min(n_ctx, n_batch) tokens, the texts of
+// an eval have n_batch tokens together, and sequences stay empty.
+enum {
+    TN_RESULT_LOGITS, // n_vocab values
+    TN_RESULT_HIDDEN, // n_embd values: the last layer, behind the last norm of the model
+    TN_RESULT_SCORES  // of the classification head, one per class
+};
+
 typedef struct tn_session_config {
     size_t struct_size;
     int32_t n_ctx;       // tokens that the cache holds in all; 0 (default): min(trained context, 4096)
@@ -37,6 +46,7 @@ typedef struct tn_session_config {
     int32_t fusion;      // default 1
     tn_progress_fn progress; // tokens done and in all while a prompt is fed; default NULL
     void *progress_user;
+    int32_t result;      // TN_RESULT_*: what output rows hold; default TN_RESULT_LOGITS
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
@@ -61,13 +71,16 @@ TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session
 TN_API void tn_session_destroy(tn_session **session);
 TN_API int32_t tn_session_n_ctx(const tn_session *session);
 TN_API int32_t tn_session_n_batch(const tn_session *session);
+// Values in an output row, and what they are (TN_RESULT_*).
+TN_API int32_t tn_session_width(const tn_session *session);
+TN_API int32_t tn_session_result(const tn_session *session);
 
-enum { TN_OUTPUT_NONE, TN_OUTPUT_LAST, TN_OUTPUT_ALL };
+enum { TN_OUTPUT_NONE, TN_OUTPUT_LAST, TN_OUTPUT_ALL, TN_OUTPUT_FIRST };
 typedef struct tn_feed {
     int32_t seq;           // 0 .. n_seq-1
     int32_t n_tokens;
     const int32_t *tokens;
-    int32_t outputs;       // TN_OUTPUT_*: which tokens' logits are wanted
+    int32_t outputs;       // TN_OUTPUT_*: which tokens' rows are wanted
 } tn_feed;
 // Appends tokens to one or more different sequences in one pass; together at most n_batch tokens.
 // On any failure the sequences are as before. TN_ERR_CONTEXT_FULL: the cache has no room for them;
@@ -76,8 +89,8 @@ TN_API TN_MUST_USE tn_status tn_session_eval(tn_session *session, const tn_feed 
 // Appends any number of tokens to one sequence, n_batch at a time; logits of the last token are kept.
 // Cancelled or failed: the sequence keeps what complete batches added.
 TN_API TN_MUST_USE tn_status tn_session_feed(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n);
-// Logits of output row i of the last eval, in the order of the feeds: n_vocab floats, valid until the
-// next call. NULL if there is no such row.
+// Logits (or what `result` says) of output row i of the last eval, in the order of the feeds: tn_session_width floats,
+// valid until the next call. NULL if there is no such row.
 TN_API const float *tn_session_logits(tn_session *session, int32_t i);
 // The most probable token of output row i, the first one if several, and the natural logarithm of its probability
 // (logprob may be NULL). On devices with memory of their own it is chosen there, and logits do not travel.

@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Embedders: texts are put together to batches for a session whose rows are hidden states or scores, and the
+// rows of each text become one.
+#include "models/run/session.h"
+
+#include <math.h>
+#include <string.h>
+#include <tenon/embed.h>
+
+enum { BATCH_MAX = 65536, TEXTS_MAX = 256 };
+
+struct tn_embedder {
+    tn_context *ctx;
+    tn_model *model;
+    tn_embedder_config cfg;
+    int32_t width, room; // room: tokens that the session takes in all
+    tn_session *session; // NULL: not made yet
+    tn_feed feeds[TEXTS_MAX];
+    double *sum; // [width], of a mean
+    _Atomic int32_t cancel;
+};
+
+void tn_embedder_config_default(tn_embedder_config *cfg)
+{
+    *cfg = (tn_embedder_config){
+        .struct_size = sizeof *cfg,
+        .pooling = TN_POOLING_DEFAULT,
+        .normalize = 1,
+        .n_batch = 512,
+        .n_seq = 32,
+        .fusion = 1,
+        .cache_type_k = TN_TYPE_F16,
+        .cache_type_v = TN_TYPE_F16,
+    };
+}
+
+// Learned positions end where training did.
+static bool has_positions(const tn_model *m)
+{
+    return tn_model_find_weight(m, "position_embd.weight") >= 0;
+}
+
+static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_embedder_config *c)
+{
+    tn_context *ctx = m->ctx;
+    tn_embedder_config_default(c);
+    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
+    if (m->metadata_only) return tn_fail(ctx, TN_ERR_STATE, "the model was opened without its weights");
+    if (c->pooling < TN_POOLING_DEFAULT || c->pooling > TN_POOLING_RANK)
+        return tn_fail(ctx, TN_ERR_ARG, "embedder: pooling %d", c->pooling);
+    if (c->n_batch < 1 || c->n_batch > BATCH_MAX)
+        return tn_fail(ctx, TN_ERR_ARG, "embedder: batch of %d, must be 1 to %d", c->n_batch, BATCH_MAX);
+    if (c->n_seq < 1 || c->n_seq > TEXTS_MAX)
+        return tn_fail(ctx, TN_ERR_ARG, "embedder: %d texts at a time, must be 1 to %d", c->n_seq, TEXTS_MAX);
+    if (c->max_tokens < 0) return tn_fail(ctx, TN_ERR_ARG, "embedder: texts of %d tokens", c->max_tokens);
+    const tn_config *mc = &m->config;
+    if (c->max_tokens == 0) c->max_tokens = mc->n_ctx_train;
+    if (mc->whole_texts) c->max_tokens = TN_MIN(c->max_tokens, BATCH_MAX);
+    if (has_positions(m)) c->max_tokens = TN_MIN(c->max_tokens, mc->n_ctx_train);
+    if (c->pooling == TN_POOLING_DEFAULT) c->pooling = mc->pooling;
+    if (c->pooling == TN_POOLING_NONE && (!given || given->pooling == TN_POOLING_DEFAULT))
+        c->pooling = mc->whole_texts ? TN_POOLING_MEAN : TN_POOLING_LAST;
+    if (c->pooling == TN_POOLING_RANK && tn_result_width(m, TN_RESULT_SCORES) < 1)
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED,
+                       "the model has no classification head (cls.weight or cls.output.weight)");
+    return TN_OK;
+}
+
+tn_status tn_embedder_create(tn_model *model, const tn_embedder_config *cfg, tn_embedder **out)
+{
+    tn_embedder_config c;
+    tn_status status = read_config(model, cfg, &c);
+    if (status != TN_OK) return status;
+    tn_embedder *e = tn_calloc(model->ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->ctx = model->ctx;
+    e->model = tn_model_ref(model);
+    e->cfg = c;
+    atomic_init(&e->cancel, 0);
+    e->width = tn_result_width(model, c.pooling == TN_POOLING_RANK ? TN_RESULT_SCORES : TN_RESULT_HIDDEN);
+    e->sum = tn_calloc(e->ctx, (size_t)e->width, sizeof *e->sum);
+    if (!e->sum) {
+        tn_embedder_destroy(&e);
+        return TN_ERR_MEMORY;
+    }
+    *out = e;
+    return TN_OK;
+}
+
+void tn_embedder_destroy(tn_embedder **embedder)
+{
+    if (!embedder || !*embedder) return;
+    tn_embedder *e = *embedder;
+    tn_session_destroy(&e->session);
+    tn_free(e->ctx, e->sum);
+    tn_model_unref(&e->model);
+    tn_free(e->ctx, e);
+    *embedder = NULL;
+}
+
+int32_t tn_embedder_pooling(const tn_embedder *e)
+{
+    return e->cfg.pooling;
+}
+
+int32_t tn_embedder_width(const tn_embedder *e)
+{
+    return e->width;
+}
+
+int32_t tn_embedder_max_tokens(const tn_embedder *e)
+{
+    return e->cfg.max_tokens;
+}
+
+// --- evaluating --------------------------------------------------------------------------------------
+
+// A session that takes a text of n tokens. Texts that do not fit the last one get one of their own size.
+static tn_status make_session(tn_embedder *e, int32_t n)
+{
+    if (e->session && n <= e->room) return TN_OK;
+    tn_session_destroy(&e->session);
+    bool whole = e->model->config.whole_texts;
+    tn_session_config c;
+    tn_session_config_default(&c);
+    e->room = TN_MAX(n, e->cfg.n_batch);
+    c.n_ctx = whole ? TN_MIN(e->room, e->cfg.max_tokens) : e->room;
+    c.n_batch = whole ? e->room : e->cfg.n_batch;
+    c.n_seq = TN_MIN(e->cfg.n_seq, c.n_batch);
+    c.fusion = e->cfg.fusion;
+    c.cache_type_k = e->cfg.cache_type_k;
+    c.cache_type_v = e->cfg.cache_type_v;
+    c.result = e->cfg.pooling == TN_POOLING_RANK ? TN_RESULT_SCORES : TN_RESULT_HIDDEN;
+    if (!whole && has_positions(e->model)) c.n_ctx = TN_MIN(c.n_ctx, e->model->config.n_ctx_train);
+    tn_status status = tn_session_create(e->model, &c, &e->session);
+    if (status == TN_OK) e->session->cancelled = &e->cancel;
+    return status;
+}
+
+// Which rows of a text count.
+static int32_t wanted_rows(const tn_embedder *e)
+{
+    static const int32_t by_pooling[] = {
+        [TN_POOLING_NONE] = TN_OUTPUT_ALL,  [TN_POOLING_MEAN] = TN_OUTPUT_ALL,
+        [TN_POOLING_CLS] = TN_OUTPUT_FIRST, [TN_POOLING_LAST] = TN_OUTPUT_LAST,
+        [TN_POOLING_RANK] = TN_OUTPUT_LAST,
+    };
+    // A causal model knows the text at its end, an encoder was trained to tell at the first token.
+    if (e->cfg.pooling == TN_POOLING_RANK && e->model->config.whole_texts) return TN_OUTPUT_FIRST;
+    return by_pooling[e->cfg.pooling];
+}
+
+static void normalise(const tn_embedder *e, float *row)
+{
+    double norm = 0.0;
+    for (int32_t i = 0; i < e->width; i++) norm += (double)row[i] * row[i];
+    double factor = norm > 0.0 ? 1.0 / sqrt(norm) : 0.0;
+    for (int32_t i = 0; i < e->width; i++) row[i] = (float)(row[i] * factor);
+}
+
+static tn_status copy_row(tn_embedder *e, int32_t i, float *out)
+{
+    const float *row = tn_session_logits(e->session, i);
+    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: no room for the rows of the result");
+    memcpy(out, row, (size_t)e->width * sizeof *out);
+    return TN_OK;
+}
+
+static tn_status add_row(tn_embedder *e, int32_t i)
+{
+    const float *row = tn_session_logits(e->session, i);
+    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: no room for the rows of the result");
+    for (int32_t k = 0; k < e->width; k++) e->sum[k] += row[k];
+    return TN_OK;
+}
+
+static void end_mean(tn_embedder *e, int32_t n_tokens, float *out)
+{
+    for (int32_t k = 0; k < e->width; k++) out[k] = (float)(e->sum[k] / n_tokens);
+    memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
+}
+
+// Rows that a text gives.
+static int64_t rows_of(const tn_embedder *e, const tn_text_ids *text)
+{
+    return e->cfg.pooling == TN_POOLING_NONE ? text->n : 1;
+}
+
+// A text of a causal model that is longer than a batch, in parts.
+static tn_status run_long(tn_embedder *e, const tn_text_ids *text, float *out)
+{
+    int32_t wanted = wanted_rows(e), batch = tn_session_n_batch(e->session);
+    float *next = out;
+    tn_status status = tn_session_truncate(e->session, 0, 0);
+    for (int32_t at = 0; at < text->n && status == TN_OK; at += batch) {
+        int32_t n = TN_MIN(batch, text->n - at);
+        bool edge = wanted == TN_OUTPUT_ALL || (wanted == TN_OUTPUT_FIRST ? at == 0 : at + n == text->n);
+        e->feeds[0] = (tn_feed){0, n, text->ids + at, edge ? wanted : TN_OUTPUT_NONE};
+        status = tn_session_eval(e->session, e->feeds, 1);
+        for (int32_t i = 0; i < tn_session_n_outputs(e->session) && status == TN_OK; i++) {
+            if (e->cfg.pooling == TN_POOLING_MEAN) {
+                status = add_row(e, i);
+            } else {
+                status = copy_row(e, i, next);
+                next += e->width;
+            }
+        }
+    }
+    if (status == TN_OK && e->cfg.pooling == TN_POOLING_MEAN) end_mean(e, text->n, out);
+    return status;
+}
+
+static tn_status run_together(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < n && status == TN_OK; i++) {
+        status = tn_session_truncate(e->session, i, 0);
+        e->feeds[i] = (tn_feed){i, texts[i].n, texts[i].ids, wanted_rows(e)};
+    }
+    if (status == TN_OK) status = tn_session_eval(e->session, e->feeds, n);
+    for (int32_t i = 0, row = 0; i < n && status == TN_OK; i++) {
+        if (e->cfg.pooling == TN_POOLING_MEAN) {
+            for (int32_t k = 0; k < texts[i].n && status == TN_OK; k++) status = add_row(e, row++);
+            end_mean(e, texts[i].n, out);
+            out += e->width;
+            continue;
+        }
+        for (int64_t k = rows_of(e, &texts[i]); k > 0 && status == TN_OK; k--, out += e->width)
+            status = copy_row(e, row++, out);
+    }
+    return status;
+}
+
+// How many texts from the first on fit a batch; at least 1.
+static int32_t fitting(const tn_embedder *e, const tn_text_ids *texts, int32_t n)
+{
+    int32_t count = 0;
+    int64_t batch = tn_session_n_batch(e->session), used = 0;
+    while (count < n && count < TN_MIN(e->cfg.n_seq, batch) && used + texts[count].n <= batch)
+        used += texts[count++].n;
+    return TN_MAX(count, 1);
+}
+
+static tn_status check_texts(const tn_embedder *e, const tn_text_ids *texts, int32_t n)
+{
+    if (n < 0 || (n > 0 && !texts)) return tn_fail(e->ctx, TN_ERR_ARG, "embedder: %d texts at NULL", n);
+    for (int32_t i = 0; i < n; i++) {
+        if (texts[i].n < 1 || !texts[i].ids)
+            return tn_fail(e->ctx, TN_ERR_ARG, "embedder: text %d has no tokens", i);
+        if (texts[i].n > e->cfg.max_tokens)
+            return tn_fail(e->ctx, TN_ERR_CONTEXT_FULL, "text %d has %d tokens, at most %d fit", i,
+                           texts[i].n, e->cfg.max_tokens);
+    }
+    return TN_OK;
+}
+
+tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
+{
+    tn_status status = check_texts(e, texts, n);
+    for (int32_t i = 0; i < n && status == TN_OK;) {
+        status = make_session(e, texts[i].n);
+        if (status != TN_OK) break;
+        int32_t count = fitting(e, texts + i, n - i);
+        bool is_long = texts[i].n > tn_session_n_batch(e->session);
+        status = is_long ? run_long(e, &texts[i], out) : run_together(e, texts + i, count, out);
+        int64_t rows = 0;
+        for (int32_t k = 0; k < count; k++) rows += rows_of(e, &texts[i + k]);
+        for (; rows > 0; rows--, out += e->width)
+            if (e->cfg.normalize && e->cfg.pooling != TN_POOLING_RANK && status == TN_OK) normalise(e, out);
+        i += count;
+    }
+    if (status != TN_OK) memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
+    return status;
+}
+
+void tn_embedder_cancel(tn_embedder *e, int32_t on)
+{
+    // As for sessions: lock-free, and it carries no data.
+    atomic_store_explicit(&e->cancel, on, memory_order_relaxed);
+}
