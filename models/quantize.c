@@ -6,18 +6,20 @@
 //
 // Work is cut into pieces of a fixed number of elements, whatever the threads: without importance weights
 // every block is encoded by itself, so pieces need not respect rows, and results do not depend on the split.
-// Memory is one chunk of output, and two pieces of f32 per thread.
+// With such weights a piece is whole rows. Memory is one chunk of output, two pieces of f32 per thread, and
+// the weights of one tensor.
 #include "core/compiler.h"
 #include "models/file.h"
+#include "models/imatrix.h"
 #include "models/keys.h"
 #include "models/quantize_mix.h"
+#include "models/quantize_types.h"
 #include "ops/quant.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
 
@@ -33,6 +35,14 @@ typedef struct piece {
     enum { PIECE_GOOD, PIECE_BAD_SOURCE, PIECE_BAD_RESULT } state;
 } piece;
 
+// How a tensor is cut.
+typedef struct cutting {
+    int64_t cols, rows; // of each matrix
+    int64_t n_matrices;
+    int64_t piece, chunk; // elements
+    bool weighted;
+} cutting;
+
 typedef struct quantizer {
     tn_context *ctx;
     const tn_quantize_config *cfg;
@@ -41,11 +51,16 @@ typedef struct quantizer {
     const tn_quant_mix *mix;
     char arch[64];
     tn_quant_mix_model model;
+    tn_imatrix *imatrix;
     tn_dtype *types; // of the tensors, in their order
     int32_t n_threads;
-    float *values;   // 2 pieces per thread: before and after
-    piece *pieces;   // of one chunk
-    uint8_t *packed; // one chunk of the largest result
+    int64_t piece_max;  // elements
+    float *importance;  // of one tensor
+    float *values;      // 2 pieces per thread: before and after
+    double error_total; // over all tensors that change
+    int64_t n_changed;  // their elements
+    piece *pieces;      // of one chunk
+    uint8_t *packed;    // one chunk of the largest result
 } quantizer;
 
 // --- one chunk -------------------------------------------------------------------------------------
@@ -53,8 +68,11 @@ typedef struct quantizer {
 typedef struct chunk {
     tn_dtype from, to;
     const uint8_t *src;
-    uint8_t *dst; // NULL: src is only checked
-    int64_t n;    // elements
+    uint8_t *dst;     // NULL: src is only checked
+    int64_t first, n; // elements, of the tensor and here
+    cutting cut;
+    const float *importance; // [matrices, cols], or NULL
+    int64_t piece_max;
     float *values;
     piece *pieces;
     // The next piece that no thread has taken. Relaxed: it orders nothing, results are read after the team
@@ -62,17 +80,29 @@ typedef struct chunk {
     _Atomic int64_t next;
 } chunk;
 
+static void encode(const chunk *c, int64_t first, const float *x, uint8_t *dst, int64_t n)
+{
+    const tn_quant_info *to = tn_quant_info_get(c->to);
+    if (!c->importance) {
+        to->from_f32(x, dst, n, NULL);
+        return;
+    }
+    int64_t cols = c->cut.cols, row = (c->first + first) / cols;
+    for (int64_t i = 0; i < n; i += cols, row++, dst += tn_dtype_row_size(c->to, cols))
+        to->from_f32(x + i, dst, cols, c->importance + row / c->cut.rows * cols);
+}
+
 static piece convert_piece(const chunk *c, int64_t first, float *before, float *after)
 {
     const tn_quant_info *from = tn_quant_info_get(c->from), *to = tn_quant_info_get(c->to);
-    int64_t n = TN_MIN(c->n - first, PIECE_ELEMS);
+    int64_t n = TN_MIN(c->n - first, c->cut.piece);
     const uint8_t *src = c->src + tn_dtype_row_size(c->from, first);
     piece result = {.state = PIECE_GOOD};
     if (!tn_quant_row_valid(c->from, src, n)) return (piece){.state = PIECE_BAD_SOURCE};
     if (!c->dst) return result;
     uint8_t *dst = c->dst + tn_dtype_row_size(c->to, first);
     from->to_f32(src, before, n);
-    to->from_f32(before, dst, n, NULL);
+    encode(c, first, before, dst, n);
     if (!tn_quant_row_valid(c->to, dst, n)) return (piece){.state = PIECE_BAD_RESULT};
     to->to_f32(dst, after, n);
     for (int64_t k = 0; k < n; k++) {
@@ -86,18 +116,18 @@ static void convert_pieces(void *arg, int32_t thread, int32_t team)
 {
     TN_UNUSED(team);
     chunk *c = arg;
-    float *values = c->values + (size_t)thread * 2 * PIECE_ELEMS;
+    float *values = c->values + (size_t)thread * 2 * (size_t)c->piece_max;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
-        if (i >= (c->n + PIECE_ELEMS - 1) / PIECE_ELEMS) return;
-        c->pieces[i] = convert_piece(c, i * PIECE_ELEMS, values, values + PIECE_ELEMS);
+        if (i >= (c->n + c->cut.piece - 1) / c->cut.piece) return;
+        c->pieces[i] = convert_piece(c, i * c->cut.piece, values, values + c->piece_max);
     }
 }
 
 // Converts a chunk and adds its squared error to *error.
 static tn_status run_chunk(quantizer *q, chunk *c, const tn_gguf_tensor *t, double *error)
 {
-    int64_t n = (c->n + PIECE_ELEMS - 1) / PIECE_ELEMS;
+    int64_t n = (c->n + c->cut.piece - 1) / c->cut.piece;
     tn_parallel(q->ctx, (int32_t)TN_MIN(n, q->n_threads), convert_pieces, c);
     for (int64_t i = 0; i < n; i++) {
         if (c->pieces[i].state == PIECE_BAD_SOURCE)
@@ -112,17 +142,36 @@ static tn_status run_chunk(quantizer *q, chunk *c, const tn_gguf_tensor *t, doub
     return TN_OK;
 }
 
+static cutting cut_tensor(const quantizer *q, const tn_gguf_tensor *t, tn_dtype to)
+{
+    cutting c = {.cols = t->ne[t->n_dims - 1], .rows = t->n_dims > 1 ? t->ne[t->n_dims - 2] : 1};
+    c.n_matrices = tn_gguf_tensor_elems(t) / c.cols / c.rows;
+    c.weighted = q->imatrix && to != t->dtype && tn_imatrix_has(q->imatrix, t->name);
+    c.piece = c.weighted ? TN_MAX(c.cols, PIECE_ELEMS / c.cols * c.cols) : PIECE_ELEMS;
+    c.chunk = TN_MAX(c.piece, CHUNK_ELEMS / c.piece * c.piece);
+    return c;
+}
+
 static tn_status write_tensor(quantizer *q, const tn_gguf_tensor *t, tn_dtype to, double *rmse)
 {
     bool copy = to == t->dtype;
     int64_t n = tn_gguf_tensor_elems(t);
+    cutting cut = cut_tensor(q, t, to);
     double error = 0;
-    for (int64_t first = 0; first < n; first += CHUNK_ELEMS) {
+    if (cut.weighted) {
+        tn_status status = tn_imatrix_read(q->imatrix, t->name, cut.n_matrices, cut.cols, q->importance);
+        if (status != TN_OK) return status;
+    }
+    for (int64_t first = 0; first < n; first += cut.chunk) {
         chunk c = {.from = t->dtype,
                    .to = to,
                    .src = t->data + tn_dtype_row_size(t->dtype, first),
                    .dst = copy ? NULL : q->packed,
-                   .n = TN_MIN(n - first, CHUNK_ELEMS),
+                   .first = first,
+                   .n = TN_MIN(n - first, cut.chunk),
+                   .cut = cut,
+                   .importance = cut.weighted ? q->importance : NULL,
+                   .piece_max = q->piece_max,
                    .values = q->values,
                    .pieces = q->pieces};
         tn_status status = run_chunk(q, &c, t, &error);
@@ -131,6 +180,10 @@ static tn_status write_tensor(quantizer *q, const tn_gguf_tensor *t, tn_dtype to
         if (status != TN_OK) return status;
     }
     *rmse = n > 0 ? sqrt(error / (double)n) : 0;
+    if (!copy) {
+        q->error_total += error;
+        q->n_changed += n;
+    }
     return TN_OK;
 }
 
@@ -179,77 +232,55 @@ static tn_status read_model(quantizer *q)
                                     .n_head = n_head,
                                     .n_head_kv = n_head_kv,
                                     .n_expert = n_expert,
-                                    .has_output = tn_gguf_find_tensor(q->in, "output.weight") != NULL};
+                                    .has_output = tn_gguf_find_tensor(q->in, "output.weight") != NULL,
+                                    .has_imatrix = q->imatrix != NULL};
     for (int64_t i = 0; i < tn_gguf_n_tensors(q->in); i++)
         q->model.n_attn_v += tn_quant_mix_is_attn_v(tn_gguf_tensor_at(q->in, i)->name);
     return TN_OK;
 }
 
-// --- types -----------------------------------------------------------------------------------------
+// --- the whole file --------------------------------------------------------------------------------
 
-typedef struct named {
-    const char *name;
-    int64_t tensor;
-} named;
-
-static int compare_named(const void *a, const void *b)
+// Room for the largest of everything.
+static tn_status reserve(quantizer *q)
 {
-    return tn_quant_mix_compare(((const named *)a)->name, ((const named *)b)->name);
-}
-
-// Integers are indices or tables, not weights.
-static bool is_integer(tn_dtype type)
-{
-    return type == TN_TYPE_I8 || type == TN_TYPE_I16 || type == TN_TYPE_I32 || type == TN_TYPE_I64;
-}
-
-static tn_status pick_type(quantizer *q, tn_quant_mix_state *state, int64_t i)
-{
-    const tn_gguf_tensor *t = tn_gguf_tensor_at(q->in, i);
-    tn_dtype to =
-        is_integer(t->dtype) ? t->dtype : tn_quant_mix_pick(state, t->name, t->dtype, t->n_dims, t->ne);
-    if (to != t->dtype && (!tn_quant_info_get(to)->from_f32 || !tn_quant_info_get(t->dtype)->to_f32))
-        return tn_fail(q->ctx, TN_ERR_UNSUPPORTED, "tensor \"%s\": %s cannot be converted to %s", t->name,
-                       tn_dtype_name(t->dtype), tn_dtype_name(to));
-    q->types[i] = to;
-    return TN_OK;
+    size_t packed = 1;
+    int64_t n_pieces = 1, columns = 1;
+    q->piece_max = PIECE_ELEMS;
+    for (int64_t i = 0; i < tn_gguf_n_tensors(q->in); i++) {
+        const tn_gguf_tensor *t = tn_gguf_tensor_at(q->in, i);
+        cutting cut = cut_tensor(q, t, q->types[i]);
+        int64_t n = TN_MIN(tn_gguf_tensor_elems(t), cut.chunk);
+        q->piece_max = TN_MAX(q->piece_max, cut.piece);
+        n_pieces = TN_MAX(n_pieces, (n + cut.piece - 1) / cut.piece);
+        if (cut.weighted) columns = TN_MAX(columns, cut.n_matrices * cut.cols);
+        if (q->types[i] != t->dtype) packed = TN_MAX(packed, tn_dtype_row_size(q->types[i], n));
+    }
+    q->n_threads = (int32_t)TN_MIN(tn_context_n_threads(q->ctx), n_pieces);
+    q->pieces = tn_calloc(q->ctx, (size_t)n_pieces, sizeof *q->pieces);
+    q->values = tn_alloc(q->ctx, (size_t)q->n_threads * 2 * (size_t)q->piece_max * sizeof *q->values);
+    q->importance = tn_alloc(q->ctx, (size_t)columns * sizeof *q->importance);
+    q->packed = tn_alloc(q->ctx, packed);
+    return q->pieces && q->values && q->importance && q->packed ? TN_OK : TN_ERR_MEMORY;
 }
 
 static tn_status pick_types(quantizer *q)
 {
-    size_t n = (size_t)tn_gguf_n_tensors(q->in);
-    q->types = tn_calloc(q->ctx, n, sizeof *q->types);
-    named *order = tn_calloc(q->ctx, n, sizeof *order);
-    tn_status status = q->types && order ? TN_OK : TN_ERR_MEMORY;
-    if (status == TN_OK) {
-        tn_quant_mix_state state = tn_quant_mix_begin(q->mix, &q->model);
-        for (size_t i = 0; i < n; i++)
-            order[i] = (named){tn_gguf_tensor_at(q->in, (int64_t)i)->name, (int64_t)i};
-        qsort(order, n, sizeof *order, compare_named);
-        for (size_t i = 0; i < n && status == TN_OK; i++) status = pick_type(q, &state, order[i].tensor);
-    }
-    tn_free(q->ctx, order);
-    return status;
+    q->types = tn_calloc(q->ctx, (size_t)tn_gguf_n_tensors(q->in) + 1, sizeof *q->types);
+    if (!q->types) return TN_ERR_MEMORY;
+    return tn_quantize_pick_types(q->ctx, q->in, q->cfg, q->mix, &q->model, q->types);
 }
 
-// --- the whole file --------------------------------------------------------------------------------
-
-static tn_status reserve(quantizer *q)
+// A matrix that is about none of the tensors was made for another model.
+static tn_status open_imatrix(quantizer *q)
 {
-    size_t packed = 1;
-    int64_t most = 1;
-    for (int64_t i = 0; i < tn_gguf_n_tensors(q->in); i++) {
-        const tn_gguf_tensor *t = tn_gguf_tensor_at(q->in, i);
-        int64_t n = TN_MIN(tn_gguf_tensor_elems(t), CHUNK_ELEMS);
-        most = TN_MAX(most, n);
-        if (q->types[i] != t->dtype) packed = TN_MAX(packed, tn_dtype_row_size(q->types[i], n));
-    }
-    int64_t n_pieces = (most + PIECE_ELEMS - 1) / PIECE_ELEMS;
-    q->n_threads = (int32_t)TN_MIN(tn_context_n_threads(q->ctx), n_pieces);
-    q->pieces = tn_calloc(q->ctx, (size_t)n_pieces, sizeof *q->pieces);
-    q->values = tn_alloc(q->ctx, (size_t)q->n_threads * 2 * PIECE_ELEMS * sizeof *q->values);
-    q->packed = tn_alloc(q->ctx, packed);
-    return q->pieces && q->values && q->packed ? TN_OK : TN_ERR_MEMORY;
+    if (!q->cfg->imatrix) return TN_OK;
+    tn_status status = tn_imatrix_open(q->ctx, q->cfg->imatrix, &q->imatrix);
+    if (status != TN_OK) return status;
+    for (int64_t i = 0; i < tn_gguf_n_tensors(q->in); i++)
+        if (tn_imatrix_has(q->imatrix, tn_gguf_tensor_at(q->in, i)->name)) return TN_OK;
+    return tn_fail(q->ctx, TN_ERR_ARG, "%s is about no tensor of %s; it was made for another model",
+                   q->cfg->imatrix, tn_gguf_name(q->in));
 }
 
 static bool key_is(tn_gguf_str key, const char *name)
@@ -299,7 +330,7 @@ const char *tn_quantize_types(void)
 {
     return "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS Q3_K_L "
            "Q3_K_M "
-           "Q3_K_S Q2_K Q2_K_S MXFP4_MOE";
+           "Q3_K_S Q2_K Q2_K_S MXFP4 MXFP4_MOE";
 }
 
 static tn_status check_args(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *cfg,
@@ -319,13 +350,18 @@ tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn
     tn_status status = check_args(ctx, in, out, cfg, &q.mix);
     if (status == TN_OK) status = tn_gguf_open(ctx, in, &q.in);
     if (status == TN_OK) status = tn_refuse_own_file(q.in, out);
+    if (status == TN_OK) status = open_imatrix(&q);
     if (status == TN_OK) status = read_model(&q);
     if (status == TN_OK) status = pick_types(&q);
     if (status == TN_OK) status = reserve(&q);
     if (status == TN_OK) status = tn_gguf_writer_open(ctx, out, &q.out);
     if (status == TN_OK) status = write_file(&q);
+    if (status == TN_OK && cfg->rmse)
+        *cfg->rmse = q.n_changed > 0 ? sqrt(q.error_total / (double)q.n_changed) : 0;
     tn_gguf_writer_abort(&q.out);
+    tn_imatrix_close(&q.imatrix);
     tn_free(ctx, q.packed);
+    tn_free(ctx, q.importance);
     tn_free(ctx, q.values);
     tn_free(ctx, q.pieces);
     tn_free(ctx, q.types);

@@ -74,6 +74,7 @@ static const tn_quant_mix mixes[] = {
     {"IQ3_S",      26, false, T(IQ3_S),  T(Q6_K), IF(GQA4, Q4_K), NO, T(IQ3_S), T(Q5_K), false},
     {"IQ3_M",      27, false, T(IQ3_S),  T(Q6_K), IF(ALWAYS, Q4_K), IF(FIRST_8TH, Q4_K), T(Q4_K), T(Q5_K), false},
     {"MXFP4_MOE",  38, false, T(Q8_0),   T(Q8_0), NO, NO, T(Q8_0), T(Q8_0), true},
+    {"MXFP4",      38, false, T(MXFP4),  T(Q8_0), NO, NO, T(MXFP4), T(MXFP4), false},
 };
 
 // Falcon's own rules; its attn_output has the default type in the mixes that are not listed.
@@ -228,7 +229,7 @@ static tn_dtype pick_by_rules(tn_quant_mix_state *s, const char *name, int32_t n
     return mix->base;
 }
 
-static tn_dtype fit_row(tn_dtype type, int64_t n)
+tn_dtype tn_quant_mix_fit(tn_dtype type, int64_t n)
 {
     if (n % tn_dtype_block_elems(type) == 0) return type;
     for (size_t k = 0; k < TN_COUNT(fallbacks); k++) {
@@ -315,5 +316,5 @@ tn_dtype tn_quant_mix_pick(tn_quant_mix_state *state, const char *name, tn_dtype
 {
     if (tn_quant_mix_keeps(name, n_dims, ne)) return source;
     if (state->mix->plain) return state->mix->base;
-    return fit_row(pick_by_rules(state, name, n_dims, ne), ne[n_dims - 1]);
+    return tn_quant_mix_fit(pick_by_rules(state, name, n_dims, ne), ne[n_dims - 1]);
 }

@@ -48,6 +48,9 @@ int tn_quant_mix_compare(const char *a, const char *b);
 // Whether the tensor keeps its type in every mix. ne: outermost first.
 bool tn_quant_mix_keeps(const char *name, int32_t n_dims, const int64_t *ne);
 
+// `type`, or what takes its place in rows of n elements that are no multiple of its block.
+tn_dtype tn_quant_mix_fit(tn_dtype type, int64_t n);
+
 tn_quant_mix_state tn_quant_mix_begin(const tn_quant_mix *mix, const tn_quant_mix_model *model);
 // The type for one tensor: `source` if it is never quantised; falls back to a smaller block where rows do
 // not fit the rule's type. Never fails.

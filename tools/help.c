@@ -64,7 +64,11 @@ static const char *const notes[CMD_COUNT] = {
                        "--kl takes text and window from its base: mean, median, 99 % and maximum of the "
                        "Kullback-Leibler divergence in\n"
                        "nats, and the share of positions where both runs prefer the same token.\n",
-    [CMD_QUANTIZE] = "OUT appears complete or not at all. IN and OUT must differ.\n",
+    [CMD_QUANTIZE] = "OUT appears complete or not at all. IN and OUT must differ. For each tensor that "
+                     "changes, the root mean square\n"
+                     "of the change is said. Norms, biases and routers keep their type; rows that are no "
+                     "multiple of a type's\n"
+                     "block get a smaller one. In --tensor-type, * is any characters and ? is one.\n",
 };
 
 static void option_line(FILE *out, const opt_row *row)

@@ -7,34 +7,54 @@
 #include "tools/json.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <tenon/file.h>
+
+typedef struct tensor_line {
+    char name[64], from[16], to[16];
+    double rmse;
+} tensor_line;
 
 typedef struct quantize_state {
     tool t;
     const char *in, *out, *type;
     bool terminal;
     int64_t n_tensors, n_changed;
-    double rmse_max;
+    double rmse, rmse_max;
     uint64_t start_ns;
+    tensor_line *lines; // n_tensors, for --json
 } quantize_state;
+
+static bool keep_line(quantize_state *s, const tensor_line *line, int64_t done, int64_t total)
+{
+    if (!s->lines) s->lines = calloc((size_t)total, sizeof *s->lines);
+    if (s->lines) s->lines[done - 1] = *line;
+    return s->lines != NULL;
+}
 
 static int32_t on_tensor(void *user, const char *tensor, const char *from, const char *to, double rmse,
                          int64_t done, int64_t total)
 {
     quantize_state *s = user;
     char name[128];
+    bool changed = strcmp(from, to) != 0, errors_only = s->t.log_level < TN_LOG_WARN;
     s->n_tensors = total;
-    if (strcmp(from, to) != 0) s->n_changed++;
+    if (changed) s->n_changed++;
     if (rmse > s->rmse_max) s->rmse_max = rmse;
     shown(tensor, name, sizeof name);
-    if (s->t.log_level >= TN_LOG_INFO)
-        fprintf(stderr, "[%lld/%lld] %s %s -> %s, rmse %.6f\n", (long long)done, (long long)total, name, from,
-                to, rmse);
-    else if (s->terminal)
-        fprintf(stderr, "\r[%lld/%lld] %-48.48s %s -> %s\033[K", (long long)done, (long long)total, name,
-                from, to);
+    tensor_line line = {.rmse = rmse};
+    snprintf(line.name, sizeof line.name, "%s", tensor);
+    snprintf(line.from, sizeof line.from, "%s", from);
+    snprintf(line.to, sizeof line.to, "%s", to);
+    bool as_json = opt_flag(s->t.opt, OPT_JSON);
+    if (as_json && !keep_line(s, &line, done, total)) return 1;
+    if (s->terminal && !errors_only) fputs("\r\033[K", stderr);
+    if (!errors_only && !as_json && (changed || s->t.log_level >= TN_LOG_INFO))
+        fprintf(stderr, "[%*lld/%lld] %-40s %6s -> %-7s rmse %.6f\n", total > 99 ? 4 : 2, (long long)done,
+                (long long)total, name, from, to, rmse);
+    if (s->terminal && !errors_only) fprintf(stderr, "[%lld/%lld]", (long long)done, (long long)total);
     return interrupted();
 }
 
@@ -70,6 +90,20 @@ static uint64_t file_size(const char *path)
     return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+static void print_lines(const quantize_state *s, json *j)
+{
+    json_array(j, "by_tensor");
+    for (int64_t i = 0; s->lines && i < s->n_tensors; i++) {
+        json_object(j, NULL);
+        json_text(j, "name", s->lines[i].name);
+        json_text(j, "from", s->lines[i].from);
+        json_text(j, "to", s->lines[i].to);
+        json_number(j, "rmse", s->lines[i].rmse);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void print_result(const quantize_state *s)
 {
     uint64_t before = file_size(s->in), after = file_size(s->out);
@@ -85,15 +119,53 @@ static void print_result(const quantize_state *s)
         json_size(&j, "bytes_out", after);
         json_int(&j, "tensors", s->n_tensors);
         json_int(&j, "tensors_changed", s->n_changed);
+        json_number(&j, "rmse", s->rmse);
         json_number(&j, "rmse_max", s->rmse_max);
         json_number(&j, "seconds", seconds);
+        print_lines(s, &j);
         json_end_object(&j);
         return;
     }
     char a[32], b[32];
-    fprintf(stderr, "%s: %s, was %s; %lld of %lld tensors changed type, largest rmse %.6f, %.1f s\n", s->out,
-            size_text(after, a, sizeof a), size_text(before, b, sizeof b), (long long)s->n_changed,
-            (long long)s->n_tensors, s->rmse_max, seconds);
+    fprintf(stderr, "%s: %s, was %s; %lld of %lld tensors changed type, rmse %.6f, at most %.6f, %.1f s\n",
+            s->out, size_text(after, a, sizeof a), size_text(before, b, sizeof b), (long long)s->n_changed,
+            (long long)s->n_tensors, s->rmse, s->rmse_max, seconds);
+}
+
+// The flags about types; their values are checked by the library.
+static tn_status convert(quantize_state *s, const char **rules, int32_t n_rules)
+{
+    const options *o = s->t.opt;
+    for (int32_t i = 0; i < n_rules; i++) rules[i] = opt_item_get(o, OPT_TENSOR_TYPE, i);
+    tn_quantize_config cfg = {
+        .struct_size = sizeof cfg,
+        .type = s->type,
+        .report = on_tensor,
+        .user = s,
+        .imatrix = opt_text(o, OPT_IMATRIX),
+        .tensor_types = rules,
+        .n_tensor_types = n_rules,
+        .output_type = opt_text(o, OPT_OUTPUT_TYPE),
+        .embedding_type = opt_text(o, OPT_EMBED_TYPE),
+        .rmse = &s->rmse,
+    };
+    interrupt_poll(true);
+    s->start_ns = now_ns();
+    return tn_quantize(s->t.ctx, s->in, s->out, &cfg);
+}
+
+static int quantize(quantize_state *s)
+{
+    int32_t n_rules = 0;
+    while (opt_item_get(s->t.opt, OPT_TENSOR_TYPE, n_rules)) n_rules++;
+    const char **rules = malloc(((size_t)n_rules + 1) * sizeof *rules);
+    if (!rules) return fail(EXIT_MEMORY, "out of memory for %d flags", n_rules);
+    tn_status status = convert(s, rules, n_rules);
+    free(rules);
+    if (s->terminal) fputs("\r\033[K", stderr);
+    if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->in);
+    print_result(s);
+    return 0;
 }
 
 int cmd_quantize(const options *o)
@@ -105,17 +177,8 @@ int cmd_quantize(const options *o)
     int code = check_type(&s);
     if (!code) code = check_paths(&s);
     if (!code) code = tool_open(&s.t, o);
-    if (!code) {
-        tn_quantize_config cfg = {.struct_size = sizeof cfg, .type = s.type, .report = on_tensor, .user = &s};
-        interrupt_poll(true);
-        s.start_ns = now_ns();
-        tn_status status = tn_quantize(s.t.ctx, s.in, s.out, &cfg);
-        if (s.terminal) fputs("\r\033[K", stderr);
-        if (status != TN_OK)
-            code = tool_fail(&s.t, status, "%s", s.in);
-        else
-            print_result(&s);
-    }
+    if (!code) code = quantize(&s);
+    free(s.lines);
     tool_close(&s.t);
     return code;
 }

@@ -43,7 +43,7 @@ static int32_t on_report(void *user, const char *tensor, const char *from, const
 static tn_status quantize(tn_context *c, const char *in, const char *out, const char *type, reports *r)
 {
     *r = (reports){.cancel_at = r->cancel_at};
-    tn_quantize_config cfg = {sizeof cfg, type, on_report, r};
+    tn_quantize_config cfg = {.struct_size = sizeof cfg, .type = type, .report = on_report, .user = r};
     return tn_quantize(c, in, out, &cfg);
 }
 

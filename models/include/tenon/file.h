@@ -47,6 +47,16 @@ typedef struct tn_quantize_config {
     int32_t (*report)(void *user, const char *tensor, const char *from, const char *to, double rmse,
                       int64_t done, int64_t total);
     void *user;
+    // Fields below may be 0.
+    const char *imatrix; // path of an importance matrix (GGUF, or the older list of records): what columns matter how much
+    // n_tensor_types times "PATTERN=TYPE": tensors with a name of which a part matches get TYPE ("Q6_K"), or a smaller
+    // block where rows do not fit it; the first that matches wins. * is any characters, ? is one. Norms, biases and
+    // routers keep their type. A pattern without any tensor is an error.
+    const char *const *tensor_types;
+    int32_t n_tensor_types;
+    const char *output_type;    // of the head, output.weight or a shared token_embd.weight
+    const char *embedding_type; // of token_embd.weight
+    double *rmse;               // root of the mean squared change of all values in tensors whose type changed
 } tn_quantize_config;
 // Names of the types that tn_quantize takes, separated by blanks. Any thread.
 TN_API const char *tn_quantize_types(void);
