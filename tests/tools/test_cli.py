@@ -467,6 +467,15 @@ def check_plan(t):
     t.ok("plan: memory near its bound", ratio and float(ratio.group(1)) <= 1.05, ratio and ratio.group(0))
 
 
+def check_quantize_types(t):
+    flags = ["--tensor-type", "attn_v=q8_0", "--tensor-type", "blk.?.ffn_*=Q5_K", "--token-embedding-type", "Q4_1"]
+    r = t.run("quantize", t.model, t.temp("types.gguf"), "Q4_0", *flags)
+    t.ok("quantize: a line per tensor", r.code == 0 and len(re.findall(r"^\[ ?\d+/\d+\] \S+ +\S+ -> \S+ +rmse 0\.\d+$", r.err, re.M)) > 40, r.err[:300])
+    kinds = dict(re.findall(r"^(\S+\.weight) +(\w+) ", t.run("inspect", t.temp("types.gguf"), "--tensors").text, re.M))
+    want = {"blk.1.attn_v.weight": "Q8_0", "blk.7.ffn_up.weight": "Q5_K", "blk.0.attn_q.weight": "Q4_0", "token_embd.weight": "Q4_1", "output_norm.weight": "F32"}
+    t.ok("quantize --tensor-type", want.items() <= kinds.items(), kinds)
+
+
 def check_quantize(t, quick):
     listed = t.run("quantize", t.model, t.temp("x.gguf"), "?").err.split("takes", 1)[-1].split()
     t.ok("quantize: types", {"F16", "Q8_0", "Q4_K_M", "Q4_0", "IQ4_XS", "Q2_K"} <= set(listed), listed)
@@ -483,8 +492,11 @@ def check_quantize(t, quick):
     r = t.run("quantize", t.model, t.temp("j.gguf"), "q4_0", "--json")
     d = as_json(t, "quantize --json", r.out)
     t.ok("quantize --json", d.get("bytes_out") == os.path.getsize(t.temp("j.gguf")) < d.get("bytes_in", 0), d)
+    lines = d.get("by_tensor", [])
+    t.ok("quantize --json: tensors", len(lines) == d.get("tensors") and d.get("rmse_max") == max(x["rmse"] for x in lines) > d.get("rmse") > 0, lines[:3])
     first = open(t.temp("j.gguf"), "rb").read()
     t.run("quantize", t.model, t.temp("j2.gguf"), "Q4_0", "-t", 1)
+    check_quantize_types(t)
     t.ok("quantize is the same each time", first == open(t.temp("j2.gguf"), "rb").read(), "")
 
 
