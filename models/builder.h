@@ -18,6 +18,7 @@ typedef struct tn_builder {
     tn_tensor *tokens, *positions, *slots, *q_start, *kv_len, *block_table, *out_rows, *q_scale;
     tn_tensor *head_ids; // latent attention: I32 [T, H], the number of each head
     tn_tensor *rope_factors; // or NULL
+    tn_tensor **caches;      // K and V of each layer, with the rows of this step in them
 } tn_builder;
 
 // Weight "blk.<layer>.<name>" (layer < 0: "<name>") with that shape, outermost first; NULL if it is absent,
@@ -49,6 +50,7 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h);
-tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h);
+// The router sees `route`, the experts h.
+tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route);
 
 #endif

@@ -180,17 +180,58 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (period == 0 || c->arch->chunk > 0) return TN_OK;
     c->window = c->arch->window;
     tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
-    // An array of the pattern is for other architectures: these keep their period then.
-    const tn_gguf_kv *pattern = tn_keys_find(k, "attention.sliding_window_pattern");
-    if (status == TN_OK && pattern && pattern->type != TN_GGUF_ARRAY)
-        status = tn_keys_i32(k, "attention.sliding_window_pattern", 0, TN_MAX_LAYERS, 0, &period);
+    // An array of the pattern is for one architecture; the others keep their period then.
+    const char *key = "attention.sliding_window_pattern";
+    const tn_gguf_kv *pattern = tn_keys_find(k, key);
+    bool array = pattern && pattern->type == TN_GGUF_ARRAY;
+    if (status == TN_OK && c->arch->swa_heads && !pattern)
+        return tn_fail(ctx, TN_ERR_FORMAT, "key %s.%s is missing", c->arch->name, key);
+    if (status == TN_OK && pattern && !array) status = tn_keys_i32(k, key, 0, TN_MAX_LAYERS, 0, &period);
     for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++) {
-        bool slides = period == 0 || i % period < period - 1;
-        c->layers[i].sliding = slides && c->window > 0;
+        int32_t slides = period == 0 || i % period < period - 1;
+        if (array && c->arch->swa_heads) status = tn_keys_layer_i32(k, key, i, c->n_layers, 0, 1, 0, &slides);
+        c->layers[i].sliding = slides && (c->window > 0 || c->arch->swa_heads);
         c->layers[i].no_rope = !slides && c->arch->swa_rope;
     }
-    TN_UNUSED(ctx);
     return status;
+}
+
+// The last layers may read K and V of the last layer of their kind that has some: of the two before them the first one
+// slides, the second one does not.
+static tn_status share_keys(tn_context *ctx, tn_config *c, int32_t n_shared)
+{
+    int32_t first = c->n_layers - n_shared;
+    for (int32_t i = first; i < c->n_layers; i++) {
+        tn_layer_config *l = &c->layers[i];
+        l->kv_layer = first - (l->sliding ? 2 : 1);
+        if (l->kv_layer < 0 || c->layers[l->kv_layer].sliding != l->sliding)
+            return tn_fail(ctx, TN_ERR_FORMAT, "layer %d shares keys of layer %d, which is none of its kind", i, l->kv_layer);
+        l->n_kv_heads = c->layers[l->kv_layer].n_kv_heads;
+        if (l->n_heads % l->n_kv_heads != 0)
+            return tn_fail(ctx, TN_ERR_FORMAT, "layer %d: %d heads are no multiple of the %d KV heads of layer %d", i, l->n_heads,
+                           l->n_kv_heads, l->kv_layer);
+    }
+    return TN_OK;
+}
+
+static tn_status read_heads(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    int32_t dim_v = c->head_dim_v, n_shared = 0;
+    tn_status status = TN_OK;
+    c->head_dim_swa = c->head_dim;
+    if (c->arch->swa_heads) {
+        status = tn_keys_i32(k, "attention.key_length_swa", 1, 4096, 0, &c->head_dim_swa);
+        if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_swa", 1, 4096, 0, &dim_v);
+        if (status == TN_OK) status = tn_keys_i32(k, "attention.shared_kv_layers", 0, c->n_layers - 1, 0, &n_shared);
+        if (status == TN_OK) status = tn_keys_i32(k, "embedding_length_per_layer_input", 0, TN_MAX_WIDTH / c->n_layers, 0, &c->n_per_layer);
+    }
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        tn_layer_config *l = &c->layers[i];
+        l->head_dim = l->sliding ? c->head_dim_swa : c->head_dim;
+        l->head_dim_v = l->sliding ? dim_v : c->head_dim_v;
+        l->kv_layer = i;
+    }
+    return status == TN_OK ? share_keys(ctx, c, n_shared) : status;
 }
 
 static tn_status read_alibi(const tn_keys *k, tn_config *c)
@@ -225,7 +266,7 @@ static tn_status read_chunks(const tn_keys *k, tn_config *c)
 static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     double dim = c->n_layers == c->arch->n_layers_by_width ? (double)c->n_embd / c->layers[0].n_heads : c->mla.kv_rank > 0 ? c->mla.dim_q : c->head_dim;
-    c->attn_scale = (float)(1.0 / sqrt(dim));
+    c->attn_scale = c->arch->attn_scale > 0.0f ? c->arch->attn_scale : (float)(1.0 / sqrt(dim));
     c->attn_softcap = c->arch->attn_softcap;
     c->logit_softcap = c->arch->logit_softcap;
     tn_status status = TN_OK;
@@ -243,7 +284,8 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
     }
     if (status == TN_OK) status = read_alibi(k, c);
     if (status == TN_OK) status = read_window(ctx, k, c);
-    return status == TN_OK ? read_chunks(k, c) : status;
+    if (status == TN_OK) status = read_chunks(k, c);
+    return status == TN_OK ? read_heads(ctx, k, c) : status;
 }
 
 // YaRN (Peng et al. 2023, eq. 18-23): pair indices between which angles go from unscaled to scaled.
@@ -354,6 +396,12 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK) status = read_scaling(ctx, k, c);
     if (status == TN_OK) status = read_rope_kind(k, c);
     read_sliding_rope(c);
+    if (c->arch->swa_heads) {
+        c->rope_sliding.n_rot = c->head_dim_swa;
+        if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count_swa", 2, c->head_dim_swa, 0, &c->rope_sliding.n_rot);
+        if (status == TN_OK && c->rope_sliding.n_rot % 2 != 0)
+            status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions in sliding layers", c->arch->name, c->rope_sliding.n_rot);
+    }
     bool own_base = c->arch->period > 0 && !c->arch->swa_unscaled;
     if (status == TN_OK && own_base) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
     return status;

@@ -41,9 +41,11 @@ typedef struct tn_arch {
     // Attention
     int32_t qk_norm;           // models of so many layers must have norms of q and k; where they exist, all architectures use them
     bool qk_unit;              // q and k of rotated layers are normed after rope, without weights; not with 128 experts
+    bool v_norm;               // v goes through a norm without weights, and is k as projected where there is no attn_v
     bool head_rot;             // heads are as large as rope.dimension_count
     bool sinks;                // a logit more for each head: attn_sinks.weight
     bool mla;                  // latent attention over a compressed cache, its YaRN factor in the attention scale
+    float attn_scale;          // of scores; 0: 1/sqrt(head size), or by keys
     float attn_softcap;        // default of attn_logit_softcapping, which is not read where this is 0
     int32_t n_layers_by_width; // a model of so many layers has scores times 1/sqrt(width / heads)
     float max_bias;            // of ALiBi
@@ -54,6 +56,7 @@ typedef struct tn_arch {
     int32_t chunk;     // they see the run of so many positions that they are in; 0: the last `window` ones
     float swa_base;    // default rope base of theirs, positions are not scaled then; 0: as the others
     bool swa_rope;     // no rope in the others
+    bool swa_heads;    // they have heads of a size of their own; an array may say which layers they are
     bool swa_unscaled; // rope scaling is not for them, and they have no base of their own
     // Rope
     bool rope_sections;    // the first two rope.dimension_sections > 0: NEOX pairs
@@ -69,6 +72,7 @@ typedef struct tn_arch {
     bool moe_keys;              // gating, scale, norm and groups come from keys
     bool moe_step;              // every interleave_moe_layer_step-th layer has them, and one for all tokens beside them
     bool moe_input;             // weights multiply what they take
+    bool moe_beside;            // beside an ordinary feed-forward, with norms of their own
     bool shared_gate;           // a shared one with a gate, without a key of its own as wide as feed_forward_length
     int32_t gating;             // TN_GATING_*, 0: softmax
     float glu_limit, glu_alpha; // see tn_glu_params
@@ -76,6 +80,8 @@ typedef struct tn_arch {
 
 typedef struct tn_layer_config {
     int32_t n_heads, n_kv_heads, n_ff;
+    int32_t head_dim, head_dim_v; // of K and V in the cache
+    int32_t kv_layer;             // whose K and V are read: its own, or an earlier layer's, and then it has none
     bool sliding; // window applies
     bool no_rope; // q and k are not rotated
     bool dense;   // where a key tells: no experts
@@ -92,7 +98,9 @@ typedef struct tn_mla_config {
 typedef struct tn_config {
     const tn_arch *arch;
     int32_t n_layers, n_embd, n_vocab, n_ctx_train;
-    int32_t head_dim, head_dim_v; // of K and V in the cache
+    int32_t head_dim, head_dim_v; // of layers that do not slide
+    int32_t head_dim_swa;         // of K in those that do
+    int32_t n_per_layer;          // width of the second embedding of each layer, 0: none
     tn_mla_config mla;
     tn_layer_config *layers;      // n_layers
     float eps;

@@ -6,6 +6,8 @@
 
 #include "models/builder.h"
 
+#include <math.h>
+
 static void make_inputs(tn_builder *b)
 {
     const tn_plan_key *k = b->key;
@@ -70,12 +72,26 @@ static tn_tensor *embed(tn_builder *b)
     return c->arch->embed_norm ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
 }
 
-static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *h)
+// architectures.md 5.13: x is the residual stream, h what the ordinary feed-forward takes. The router sees x without the
+// weights of a norm, with some of its own.
+static tn_tensor *feed_forward_beside(tn_builder *b, int32_t layer, tn_tensor *x, tn_tensor *h)
+{
+    const tn_config *c = b->c;
+    tn_tensor *y = tn_builder_norm(b, layer, "post_ffw_norm_1", tn_mixer_ffn(b, layer, h), c->n_embd);
+    tn_tensor *route = tn_op_scale(b->g, tn_op_rms_norm(b->g, x, NULL, c->eps), (float)(1.0 / sqrt((double)c->n_embd)));
+    route = tn_op_mul(b->g, route, tn_builder_weight(b, layer, "ffn_gate_inp.scale", 0, 1, c->n_embd, 0, 0));
+    tn_tensor *moe = tn_mixer_moe(b, layer, tn_builder_norm(b, layer, "pre_ffw_norm_2", x, c->n_embd), route);
+    return tn_op_add(b->g, y, tn_builder_norm(b, layer, "post_ffw_norm_2", moe, c->n_embd));
+}
+
+// x: the residual stream, h: normed.
+static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *x, tn_tensor *h)
 {
     const tn_config *c = b->c;
     bool experts = tn_builder_has(b, layer, "ffn_gate_inp.weight");
     if (c->arch->moe_step) experts = c->n_experts > 0 && !c->layers[layer].dense;
-    return experts ? tn_mixer_moe(b, layer, h) : tn_mixer_ffn(b, layer, h);
+    if (experts && c->arch->moe_beside) return feed_forward_beside(b, layer, x, h);
+    return experts ? tn_mixer_moe(b, layer, h, h) : tn_mixer_ffn(b, layer, h);
 }
 
 // The input of a mixer; some architectures norm only what comes out.
@@ -105,7 +121,7 @@ static tn_tensor *sequential_block(tn_builder *b, int32_t layer, tn_tensor *x, b
     x = tn_op_add(b->g, x, a);
     bool renamed = b->c->arch->ffn_norm_renamed;
     h = enter(b, layer, renamed ? "post_attention_norm" : "ffn_norm", x);
-    return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, h)));
+    return tn_op_add(b->g, x, leave(b, layer, "post_ffw_norm", feed_forward(b, layer, x, h)));
 }
 
 // x + attn(h) + ffn(h'), with one norm or two.
@@ -118,7 +134,7 @@ static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, boo
     tn_tensor *a = mix(b, layer, in, select);
     if (b->c->arch->parallel_key) h = tn_builder_norm(b, layer, "ffn_norm", x, width);
     if (select) h = tn_builder_out_rows(b, h), x = tn_builder_out_rows(b, x);
-    return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, h));
+    return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, x, h));
 }
 
 // Norms behind the sums.
@@ -128,7 +144,7 @@ static tn_tensor *encoder_block(tn_builder *b, int32_t layer, tn_tensor *x, bool
     tn_tensor *a = tn_mixer_attention(b, layer, x, select);
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_builder_norm(b, layer, "attn_output_norm", tn_op_add(b->g, x, a), width);
-    return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x)), width);
+    return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x, x)), width);
 }
 
 // What rows of the last layer are for a model that does not predict tokens: themselves, or the scores of a head.
@@ -175,19 +191,50 @@ static bool is_parallel(const tn_builder *b, int32_t layer)
     return b->c->arch->parallel && !tn_builder_has(b, layer, "ffn_norm.weight");
 }
 
+// The second embeddings of all layers, [T, L * P]: a table, and a projection of the first embedding x.
+static tn_tensor *layer_inputs(tn_builder *b, tn_tensor *x)
+{
+    const tn_config *c = b->c;
+    int64_t p = c->n_per_layer, width = p * c->n_layers, n_tokens = b->key->n_tokens;
+    tn_tensor *table = tn_builder_weight(b, -1, "per_layer_token_embd.weight", 0, 2, c->n_vocab, width, 0);
+    tn_tensor *t = tn_op_get_rows(b->g, table, b->tokens, (float)sqrt((double)p));
+    tn_tensor *u = tn_builder_linear(b, -1, "per_layer_model_proj", x, width, c->n_embd);
+    u = tn_op_reshape(b->g, tn_op_scale(b->g, u, (float)(1.0 / sqrt((double)c->n_embd))), 3, (int64_t[]){n_tokens, c->n_layers, p});
+    u = tn_op_reshape(b->g, tn_builder_norm(b, -1, "per_layer_proj_norm", u, p), 2, (int64_t[]){n_tokens, width});
+    return tn_op_scale(b->g, tn_op_add(b->g, u, t), 0.70710678f); // 1/sqrt(2)
+}
+
+// What follows a block: the second embedding of the layer through a gate, and a factor.
+static tn_tensor *add_layer_input(tn_builder *b, int32_t layer, tn_tensor *x, tn_tensor *inputs, bool select)
+{
+    const tn_config *c = b->c;
+    int64_t p = c->n_per_layer, n_embd = c->n_embd;
+    if (inputs) {
+        tn_tensor *in = tn_op_slice(b->g, inputs, 1, layer * p, p);
+        if (select) in = tn_builder_out_rows(b, in);
+        tn_tensor *gate = tn_builder_linear(b, layer, "inp_gate", x, p, n_embd);
+        in = tn_op_glu(b->g, gate, in, &(tn_glu_params){.act = c->arch->act});
+        in = tn_builder_linear(b, layer, "proj", in, n_embd, p);
+        x = tn_op_add(b->g, x, tn_builder_norm(b, layer, "post_norm", in, n_embd));
+    }
+    tn_tensor *scale = tn_builder_weight(b, layer, "layer_output_scale.weight", TN_WEIGHT_OPTIONAL, 1, 1, 0, 0);
+    return scale ? tn_op_mul(b->g, x, scale) : x;
+}
+
 static tn_status record(tn_builder *b)
 {
     const tn_config *c = b->c;
     make_inputs(b);
     find_rope_factors(b);
     tn_builder_enter(b, 0);
-    tn_tensor *x = embed(b);
+    tn_tensor *x = embed(b), *inputs = b->c->n_per_layer > 0 ? layer_inputs(b, x) : NULL;
     for (int32_t i = 0; i < c->n_layers && b->status == TN_OK && tn_graph_status(b->g) == TN_OK; i++) {
         // Rows that nobody asked for end with the last layer's cache writes.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
         tn_builder_enter(b, i);
         if (c->arch->encoder) x = encoder_block(b, i, x, select);
         else x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
+        x = add_layer_input(b, i, x, inputs, select);
     }
     tn_builder_enter(b, c->n_layers);
     if (b->setup->result == TN_RESULT_LOGITS) head(b, x);
@@ -206,7 +253,9 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
     tn_status status = tn_graph_create(ctx, &b.g);
     if (status != TN_OK) return status;
     b.recorded = tn_calloc(ctx, (size_t)model->n_weights + 1, sizeof(tn_tensor *));
-    status = b.recorded ? record(&b) : TN_ERR_MEMORY;
+    b.caches = tn_calloc(ctx, 2 * (size_t)model->config.n_layers, sizeof(tn_tensor *));
+    status = b.recorded && b.caches ? record(&b) : TN_ERR_MEMORY;
+    tn_free(ctx, b.caches);
     tn_free(ctx, b.recorded);
     if (status != TN_OK) tn_graph_destroy(&b.g);
     else *out = b.g;

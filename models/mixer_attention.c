@@ -21,12 +21,25 @@ static tn_tensor *clamped(tn_builder *b, tn_tensor *x)
     return limit > 0.0f ? tn_op_unary(b->g, x, &(tn_unary_params){TN_UNARY_CLAMP, -limit, limit}) : x;
 }
 
+// V of layers that have no matrix for it is what K was before its norm.
+static tn_tensor *project_v(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *k)
+{
+    const tn_config *c = b->c;
+    bool own = !c->arch->v_norm || tn_builder_has(b, layer, "attn_v.weight");
+    return own ? clamped(b, tn_builder_linear(b, layer, "attn_v", h, (int64_t)c->layers[layer].n_kv_heads * c->layers[layer].head_dim_v, c->n_embd)) : k;
+}
+
+// k and v are NULL in layers that read those of another one.
 static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
-    int64_t n_embd = c->n_embd, d = c->head_dim, dv = c->head_dim_v;
-    int64_t n_heads = c->layers[layer].n_heads, n_kv = c->layers[layer].n_kv_heads;
-    qkv r;
+    const tn_layer_config *l = &c->layers[layer];
+    int64_t n_embd = c->n_embd, d = l->head_dim, dv = l->head_dim_v, n_heads = l->n_heads, n_kv = l->n_kv_heads;
+    qkv r = {0};
+    if (l->kv_layer != layer) {
+        r.q = heads(b, clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd)), n_heads, d);
+        return r;
+    }
     if (tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
         tn_tensor *all = clamped(b, tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd));
         r.q = tn_op_slice(b->g, all, 1, 0, n_heads * d);
@@ -35,11 +48,12 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
     } else {
         r.q = clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd));
         r.k = clamped(b, tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd));
-        r.v = clamped(b, tn_builder_linear(b, layer, "attn_v", h, n_kv * dv, n_embd));
+        r.v = project_v(b, layer, h, r.k);
     }
     r.q = heads(b, r.q, n_heads, d);
     r.k = heads(b, r.k, n_kv, d);
     r.v = heads(b, r.v, n_kv, dv);
+    if (c->arch->v_norm) r.v = tn_op_rms_norm(b->g, r.v, NULL, c->eps);
     return r;
 }
 
@@ -70,7 +84,9 @@ static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
     const tn_config *c = b->c;
     const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
     if (rope->n_rot == 0 || c->layers[layer].no_rope) return x;
-    x = tn_op_rope(b->g, x, b->positions, b->rope_factors, rope);
+    // Factors belong to the base of the layers that do not slide.
+    bool plain = c->layers[layer].sliding && c->arch->swa_base > 0.0f;
+    x = tn_op_rope(b->g, x, b->positions, plain ? NULL : b->rope_factors, rope);
     bool unit = c->arch->qk_unit && c->n_experts != 128;
     return unit ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
 }
@@ -100,15 +116,20 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     const tn_config *c = b->c;
     const tn_layer_config *l = &c->layers[layer];
     qkv x = project(b, layer, h);
-    x.q = rotate(b, layer, qk_norm(b, layer, "attn_q_norm", x.q, l->n_heads, c->head_dim));
-    x.k = rotate(b, layer, qk_norm(b, layer, "attn_k_norm", x.k, l->n_kv_heads, c->head_dim));
+    tn_tensor **caches = &b->caches[2 * l->kv_layer];
+    x.q = rotate(b, layer, qk_norm(b, layer, "attn_q_norm", x.q, l->n_heads, l->head_dim));
+    if (x.k) x.k = rotate(b, layer, qk_norm(b, layer, "attn_k_norm", x.k, l->n_kv_heads, l->head_dim));
     if (b->q_scale && (c->arch->nope_period == 0 || l->no_rope)) x.q = tn_op_mul(b->g, x.q, b->q_scale);
-    tn_builder_enter_cache(b, layer);
-    bool whole = c->whole_texts;
+    tn_builder_enter_cache(b, l->kv_layer);
+    if (l->kv_layer == layer) {
+        bool whole = c->whole_texts;
+        caches[0] = whole ? plain(b, x.k) : tn_builder_cache(b, layer, 'k', b->setup->cache_type_k, x.k);
+        caches[1] = whole ? plain(b, x.v) : tn_builder_cache(b, layer, 'v', b->setup->cache_type_v, x.v);
+    }
     tn_attention_args args = {
         .q = x.q,
-        .k = whole ? plain(b, x.k) : tn_builder_cache(b, layer, 'k', b->setup->cache_type_k, x.k),
-        .v = whole ? plain(b, x.v) : tn_builder_cache(b, layer, 'v', b->setup->cache_type_v, x.v),
+        .k = caches[0],
+        .v = caches[1],
         .q_start = b->q_start,
         .kv_len = b->kv_len,
         .block_table = b->block_table,
@@ -116,17 +137,17 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     if (c->arch->sinks) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
     tn_attention_params p = {
         .scale = c->attn_scale,
-        .causal = !whole,
+        .causal = !c->whole_texts,
         .window = l->sliding ? c->window : 0,
         .chunk = l->sliding ? c->chunk : 0,
         .softcap = c->attn_softcap,
         .max_bias = c->max_bias,
     };
-    int64_t width = (int64_t)l->n_heads * c->head_dim_v;
+    int64_t width = (int64_t)l->n_heads * l->head_dim_v;
     tn_tensor *y = tn_op_attention(b->g, &args, &p);
     tn_builder_enter(b, layer);
-    if (y && tn_tensor_dim(y, 2) != c->head_dim_v)
-        y = tn_op_copy(b->g, tn_op_slice(b->g, y, 2, 0, c->head_dim_v), TN_TYPE_F32);
+    if (y && tn_tensor_dim(y, 2) != l->head_dim_v)
+        y = tn_op_copy(b->g, tn_op_slice(b->g, y, 2, 0, l->head_dim_v), TN_TYPE_F32);
     y = tn_op_reshape(b->g, y, 2, (int64_t[]){b->key->n_tokens, width});
     if (select) y = tn_builder_out_rows(b, y);
     return tn_builder_linear(b, layer, "attn_output", y, c->n_embd, width);

@@ -95,15 +95,23 @@ static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits
     return tn_op_top_k(b->g, score, bias, &p);
 }
 
+// One factor of what each expert gives: scale [n], ids [T, U] -> [T, U].
+static tn_tensor *chosen_scales(tn_builder *b, tn_tensor *scale, tn_tensor *ids)
+{
+    const tn_config *c = b->c;
+    tn_tensor *table = tn_op_reshape(b->g, scale, 2, (int64_t[]){c->n_experts, 1});
+    return tn_op_reshape(b->g, tn_op_get_rows(b->g, table, ids, 1.0f), 2, (int64_t[]){-1, c->n_experts_used});
+}
+
 // architectures.md 3.4: router, top-k, gathered products, weighted sum.
-tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
+tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route)
 {
     const tn_config *c = b->c;
     tn_graph *g = b->g;
     int64_t n_embd = c->n_embd, n_ff = c->n_ff_expert, n = c->n_experts;
     if (b->status == TN_OK && n < 1)
         tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.expert_count is missing", c->arch->name));
-    tn_tensor *logits = tn_builder_linear(b, layer, "ffn_gate_inp", h, n, n_embd);
+    tn_tensor *logits = tn_builder_linear(b, layer, "ffn_gate_inp", route, n, n_embd);
     tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
@@ -117,6 +125,8 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h)
         tn_tensor *gate = expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
         y = tn_op_glu(g, gate, expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd), &c->expert_glu);
     }
+    tn_tensor *scale = tn_builder_weight(b, layer, "ffn_down_exps.scale", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
+    if (scale) weights = tn_op_mul(g, weights, chosen_scales(b, scale, ids));
     y = tn_op_moe_sum(g, expert_linear(b, layer, "ffn_down_exps", y, ids, n_embd, n_ff), weights);
     return c->n_ff_shared > 0 ? tn_op_add(g, y, shared_expert(b, layer, h)) : y;
 }

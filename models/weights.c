@@ -89,7 +89,8 @@ static int32_t layer_of(const char *name)
 
 static bool is_table(const tn_weight *w)
 {
-    return strcmp(w->name, "token_embd.weight") == 0 || strcmp(w->name, "position_embd.weight") == 0;
+    return strcmp(w->name, "token_embd.weight") == 0 || strcmp(w->name, "position_embd.weight") == 0 ||
+           strcmp(w->name, "per_layer_token_embd.weight") == 0;
 }
 
 static bool is_tied(const tn_model *m)

@@ -109,7 +109,8 @@ static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
             const tn_cache_part *p = &c->parts[i];
             int32_t rows = alike(c, i, STEP);
             size_t pitch = rows > 1 ? c->parts[i + STEP].offset - p->offset : 0, size = (size_t)n * p->block_size;
-            status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size, size, pitch, (size_t)rows);
+            if (size > 0) // not of layers that read another one's
+                status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size, size, pitch, (size_t)rows);
             i += rows * STEP;
         }
     return status;

@@ -62,9 +62,10 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
     for (int32_t i = 0; i < c->n_layers && !c->whole_texts; i++)
         for (int32_t v = 0; v < 2; v++) {
             tn_dtype type = v ? s->cfg.cache_type_v : s->cfg.cache_type_k;
-            int64_t block = tn_dtype_block_elems(type), dim = v ? c->head_dim_v : c->head_dim;
+            int64_t block = tn_dtype_block_elems(type), dim = v ? c->layers[i].head_dim_v : c->layers[i].head_dim;
             dim = (dim + block - 1) / block * block;
-            if (v && c->mla.kv_rank > 0) dim = 0; // a part of K
+            if (v && c->mla.kv_rank > 0) dim = 0;    // a part of K
+            if (c->layers[i].kv_layer != i) dim = 0; // another layer's
             rows[2 * i + v] = tn_dtype_row_size(type, dim) * (size_t)c->layers[i].n_kv_heads;
         }
     *out = rows;

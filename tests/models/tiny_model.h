@@ -24,7 +24,7 @@ typedef struct tiny_shape {
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_ARCHS };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_GEMMA4, TINY_ARCHS };
 // Latent attention: rank of queries, rotated and value sizes.
 enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
@@ -39,6 +39,7 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false},
     [TINY_DEEPSEEK2] = {"deepseek2", 3, 64, 4, 1, 40, 96, 512, 8, 8, 32, TN_TYPE_F32, false, 64},
     [TINY_LLAMA4]   = {"llama4",   4, 64, 4, 2, 16,  96, 512, 4, 2, 32, TN_TYPE_F32, false},
+    [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false},
 };
 // clang-format on
 
@@ -190,6 +191,24 @@ static inline void tiny_describe_mla_keys(tiny_file *f)
     tiny_u32(f, "expert_group_used_count", 4);
 }
 
+// Layers 0 and 2 slide, the last two read K and V of the first two; heads, KV heads and widths of layers differ.
+enum { TINY_GEMMA4_SHARED = 2, TINY_GEMMA4_HEAD = 16, TINY_GEMMA4_P = 32 };
+static const uint32_t tiny_gemma4_kv[] = {2, 1, 2, 1}, tiny_gemma4_ff[] = {96, 64, 96, 128};
+static const uint8_t tiny_gemma4_sliding[] = {1, 0, 1, 0};
+
+static inline void tiny_describe_gemma4_keys(tiny_file *f)
+{
+    tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, tiny_gemma4_kv, 4);
+    tiny_array(f, "feed_forward_length", TN_GGUF_U32, tiny_gemma4_ff, 4);
+    tiny_array(f, "attention.sliding_window_pattern", TN_GGUF_BOOL, tiny_gemma4_sliding, 4);
+    tiny_u32(f, "attention.sliding_window", 24);
+    tiny_u32(f, "attention.key_length_swa", TINY_GEMMA4_HEAD);
+    tiny_u32(f, "attention.value_length_swa", TINY_GEMMA4_HEAD);
+    tiny_u32(f, "rope.dimension_count_swa", TINY_GEMMA4_HEAD);
+    tiny_u32(f, "attention.shared_kv_layers", TINY_GEMMA4_SHARED);
+    tiny_u32(f, "embedding_length_per_layer_input", TINY_GEMMA4_P);
+}
+
 static inline void tiny_describe_keys(tiny_file *f)
 {
     const tiny_shape *s = &f->shape;
@@ -222,6 +241,7 @@ static inline void tiny_describe_keys(tiny_file *f)
         tiny_u32(f, "expert_feed_forward_length", s->n_ff_expert);
     }
     if (tiny_is_mla(f)) tiny_describe_mla_keys(f);
+    if (tiny_is(f, "gemma4")) tiny_describe_gemma4_keys(f);
 }
 
 static inline void tiny_describe_mla(tiny_file *f, int32_t i)
@@ -237,6 +257,34 @@ static inline void tiny_describe_mla(tiny_file *f, int32_t i)
     tiny_add_tensor(f, i, "attn_k_b.weight", s->n_heads, f->shape.kv_rank, nope);
     tiny_add_tensor(f, i, "attn_v_b.weight", s->n_heads, TINY_MLA_VALUE, f->shape.kv_rank);
     tiny_add_tensor(f, i, "attn_output.weight", s->n_embd, (int64_t)s->n_heads * TINY_MLA_VALUE, 0);
+}
+
+static inline void tiny_describe_gemma4(tiny_file *f, int32_t i)
+{
+    static const char *const norms[] = {"attn_norm.weight",       "post_attention_norm.weight", "ffn_norm.weight",
+                                        "post_ffw_norm.weight",   "post_ffw_norm_1.weight",     "pre_ffw_norm_2.weight",
+                                        "post_ffw_norm_2.weight", "post_norm.weight",           "ffn_gate_inp.scale"};
+    const tiny_shape *s = &f->shape;
+    int64_t head = tiny_gemma4_sliding[i] ? TINY_GEMMA4_HEAD : s->head_dim, q = s->n_heads * head, n_ff = tiny_gemma4_ff[i];
+    for (size_t k = 0; k < TN_COUNT(norms); k++) tiny_add_tensor(f, i, norms[k], s->n_embd, 0, 0);
+    tiny_add_tensor(f, i, "attn_q.weight", q, s->n_embd, 0);
+    tiny_add_tensor(f, i, "attn_q_norm.weight", head, 0, 0);
+    tiny_add_tensor(f, i, "attn_output.weight", s->n_embd, q, 0);
+    if (i < s->n_layers - TINY_GEMMA4_SHARED) {
+        tiny_add_tensor(f, i, "attn_k.weight", tiny_gemma4_kv[i] * head, s->n_embd, 0);
+        tiny_add_tensor(f, i, "attn_k_norm.weight", head, 0, 0);
+        if (i != 1) tiny_add_tensor(f, i, "attn_v.weight", tiny_gemma4_kv[i] * head, s->n_embd, 0);
+    }
+    tiny_add_tensor(f, i, "ffn_gate.weight", n_ff, s->n_embd, 0);
+    tiny_add_tensor(f, i, "ffn_up.weight", n_ff, s->n_embd, 0);
+    tiny_add_tensor(f, i, "ffn_down.weight", s->n_embd, n_ff, 0);
+    tiny_add_tensor(f, i, "ffn_gate_inp.weight", s->n_experts, s->n_embd, 0);
+    tiny_add_tensor(f, i, "ffn_gate_up_exps.weight", s->n_experts, 2 * s->n_ff_expert, s->n_embd);
+    tiny_add_tensor(f, i, "ffn_down_exps.weight", s->n_experts, s->n_embd, s->n_ff_expert);
+    tiny_add_tensor(f, i, "ffn_down_exps.scale", s->n_experts, 0, 0);
+    tiny_add_tensor(f, i, "inp_gate.weight", TINY_GEMMA4_P, s->n_embd, 0);
+    tiny_add_tensor(f, i, "proj.weight", s->n_embd, TINY_GEMMA4_P, 0);
+    if (i % 2 == 0) tiny_add_tensor(f, i, "layer_output_scale.weight", 1, 0, 0);
 }
 
 static inline void tiny_describe_attention(tiny_file *f, int32_t i)
@@ -324,13 +372,24 @@ static inline void tiny_describe(const tiny_shape *shape, tiny_file *f)
     if (gpt2) tiny_add_tensor(f, -1, "output_norm.bias", shape->n_embd, 0, 0);
     if (gpt2)
         tiny_add_tensor(f, -1, "position_embd.weight", shape->n_ctx, shape->n_embd, 0);
-    else if (strcmp(shape->arch, "gemma3") != 0)
+    else if (strncmp(shape->arch, "gemma", 5) != 0)
         tiny_add_tensor(f, -1, "output.weight", TINY_MODEL_VOCAB, shape->n_embd, 0);
     if (strcmp(shape->arch, "phi3") == 0) {
         tiny_add_tensor(f, -1, "rope_factors_long.weight", shape->head_dim / 2, 0, 0);
         tiny_add_tensor(f, -1, "rope_factors_short.weight", shape->head_dim / 2, 0, 0);
     }
+    if (tiny_is(f, "gemma4")) {
+        int64_t width = (int64_t)shape->n_layers * TINY_GEMMA4_P;
+        tiny_add_tensor(f, -1, "rope_freqs.weight", shape->head_dim / 2, 0, 0);
+        tiny_add_tensor(f, -1, "per_layer_token_embd.weight", TINY_MODEL_VOCAB, width, 0);
+        tiny_add_tensor(f, -1, "per_layer_model_proj.weight", width, shape->n_embd, 0);
+        tiny_add_tensor(f, -1, "per_layer_proj_norm.weight", TINY_GEMMA4_P, 0, 0);
+    }
     for (int32_t i = 0; i < shape->n_layers; i++) {
+        if (tiny_is(f, "gemma4")) {
+            tiny_describe_gemma4(f, i);
+            continue;
+        }
         tiny_describe_attention(f, i);
         tiny_describe_ffn(f, i);
     }
