@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public functions of text.h over the tokenizer and the chat shapes of a model.
+// The public functions of text.h over the tokenizer and the chat template of a model.
 #include "models/model.h"
 #include "models/text/chat.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <tenon/text.h>
 
 #define CHAT_TEMPLATE_KEY "tokenizer.chat_template"
@@ -103,67 +105,131 @@ tn_status tn_detokenize(const tn_model *model, const int32_t *ids, size_t n_ids,
 
 // --- chat --------------------------------------------------------------------------------------------
 
-// The template in the file; size 0 if there is none.
-static tn_gguf_str chat_template(const tn_model *model)
+// A text of the file; size 0 if there is none.
+static tn_gguf_str file_text(const tn_model *model, const char *key)
 {
     tn_gguf_str text = {NULL, 0};
     const tn_gguf *gguf = tn_model_gguf(model);
-    const tn_gguf_kv *kv = gguf ? tn_gguf_find(gguf, CHAT_TEMPLATE_KEY) : NULL;
+    const tn_gguf_kv *kv = gguf ? tn_gguf_find(gguf, key) : NULL;
     if (!kv || kv->type != TN_GGUF_STRING) return text;
-    if (tn_gguf_get_str(gguf, CHAT_TEMPLATE_KEY, &text) != TN_OK) text.size = 0;
+    if (tn_gguf_get_str(gguf, key, &text) != TN_OK) text.size = 0;
     return text;
 }
 
-static tn_status chat_shape(const tn_model *model, const tn_tokenizer *t, const char **name)
+static bool template_of_file(const tn_model *model, const char *name, tn_chat_template *out)
 {
-    tn_gguf_str text = chat_template(model);
-    return tn_chat_shape(tn_model_context(model), t, text.data, text.size, name);
+    char key[128] = CHAT_TEMPLATE_KEY;
+    if (name && strlen(name) > 64) return false;
+    if (name) snprintf(key, sizeof key, CHAT_TEMPLATE_KEY ".%s", name);
+    tn_gguf_str text = file_text(model, key);
+    if (text.size == 0) return false;
+    *out = (tn_chat_template){text.data, text.size, name ? name : "of the file"};
+    return true;
 }
 
-static tn_status copy_turns(tn_context *ctx, const tn_turn *turns, size_t n, tn_chat_turn **out)
+static void builtin(const char *name, tn_chat_template *out)
 {
-    if (n > 0 && !turns) return tn_fail(ctx, TN_ERR_ARG, "chat: %zu turns at NULL", n);
-    tn_chat_turn *copy = tn_calloc(ctx, n, sizeof *copy);
-    if (!copy) return TN_ERR_MEMORY;
-    for (size_t i = 0; i < n; i++) {
-        if (!turns[i].role || !turns[i].content) {
-            tn_free(ctx, copy);
-            return tn_fail(ctx, TN_ERR_ARG, "chat: turn %zu has no role or no content", i);
-        }
-        copy[i] = (tn_chat_turn){turns[i].role, turns[i].content};
+    const char *text = tn_chat_builtin(name, strlen(name));
+    *out = (tn_chat_template){text, strlen(text), name};
+}
+
+static tn_status unknown_template(const tn_model *model, const char *name)
+{
+    tn_context *ctx = tn_model_context(model);
+    tn_strbuf known;
+    tn_strbuf_init(&known, ctx);
+    for (size_t i = 0; tn_chat_builtin_name(i); i++)
+        tn_strbuf_printf(&known, "%s%s", i ? " " : "", tn_chat_builtin_name(i));
+    tn_status status = known.status;
+    if (status == TN_OK)
+        status =
+            tn_fail(ctx, TN_ERR_ARG, "there is no chat template '%.60s'; built in are: %s", name, known.data);
+    tn_strbuf_fini(&known);
+    return status;
+}
+
+static tn_status find_template(const tn_model *model, const tn_tokenizer *t, const tn_chat_config *cfg,
+                               tn_chat_template *out)
+{
+    const char *asked = cfg->chat_template;
+    if (asked && (strstr(asked, "{%") || strstr(asked, "{{") || strstr(asked, "{#"))) {
+        *out = (tn_chat_template){asked, strlen(asked), "given"};
+    } else if (asked && tn_chat_builtin(asked, strlen(asked))) {
+        builtin(asked, out);
+    } else if (asked) {
+        return template_of_file(model, asked, out) ? TN_OK : unknown_template(model, asked);
+    } else if (!(cfg->tools && template_of_file(model, "tool_use", out)) &&
+               !template_of_file(model, NULL, out)) {
+        builtin(tn_chat_builtin_for(t), out);
     }
-    *out = copy;
     return TN_OK;
 }
 
-tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns, int32_t **ids,
-                           size_t *n_ids)
+void tn_chat_config_default(tn_chat_config *cfg)
 {
-    tn_context *ctx = tn_model_context(model);
+    *cfg = (tn_chat_config){.struct_size = sizeof *cfg, .local_time = TN_CHAT_NO_TIME};
+}
+
+// Fields that the caller's version of the struct lacks keep their defaults.
+static tn_status read_config(tn_context *ctx, const tn_chat_config *cfg, tn_chat_config *out)
+{
+    tn_chat_config_default(out);
+    if (!cfg) return TN_OK;
+    if (cfg->struct_size == 0 || cfg->struct_size > sizeof *out)
+        return tn_fail(ctx, TN_ERR_ARG, "chat: struct_size is %zu; begin with tn_chat_config_default",
+                       cfg->struct_size);
+    memcpy(out, cfg, cfg->struct_size);
+    return TN_OK;
+}
+
+static tn_status apply(const tn_model *model, const tn_turn *turns, size_t n_turns, const tn_chat_config *cfg,
+                       tn_tokens *tokens, tn_strbuf *text)
+{
     const tn_tokenizer *t = NULL;
-    const char *shape = NULL;
-    tn_chat_turn *copy = NULL;
+    tn_chat_template chosen;
+    tn_chat_config own;
     tn_status status = get_tokenizer(model, &t);
-    if (status == TN_OK) status = chat_shape(model, t, &shape);
-    if (status == TN_OK) status = copy_turns(ctx, turns, n_turns, &copy);
-    if (status != TN_OK) return status;
+    if (status == TN_OK) status = read_config(tn_model_context(model), cfg, &own);
+    if (status == TN_OK) status = find_template(model, t, &own, &chosen);
+    return status == TN_OK ? tn_chat_apply(t, &chosen, turns, n_turns, &own, tokens, text) : status;
+}
+
+tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns,
+                           const tn_chat_config *cfg, int32_t **ids, size_t *n_ids)
+{
     tn_tokens tokens;
-    tn_tokens_init(&tokens, ctx);
-    status = tn_chat_render(ctx, t, shape, copy, n_turns, true, &tokens, NULL);
-    tn_free(ctx, copy);
+    tn_tokens_init(&tokens, tn_model_context(model));
+    tn_status status = apply(model, turns, n_turns, cfg, &tokens, NULL);
     return give_tokens(status, &tokens, ids, n_ids);
 }
 
-const char *tn_chat_shape_name(const tn_model *model)
+tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_turns,
+                         const tn_chat_config *cfg, char **text, size_t *n)
+{
+    tn_strbuf out;
+    tn_strbuf_init(&out, tn_model_context(model));
+    tn_strbuf_append(&out, "", 0);
+    tn_status status = apply(model, turns, n_turns, cfg, NULL, &out);
+    if (status == TN_OK) status = out.status;
+    if (status != TN_OK) {
+        tn_strbuf_fini(&out);
+        return status;
+    }
+    *text = out.data;
+    *n = out.size;
+    return TN_OK;
+}
+
+const char *tn_chat_template_name(const tn_model *model)
 {
     const tn_tokenizer *t = tn_model_tokenizer(model);
-    const char *name = NULL;
-    return t && chat_shape(model, t, &name) == TN_OK ? name : NULL;
+    if (!t) return NULL;
+    return tn_model_has_chat_template(model) ? "file" : tn_chat_builtin_for(t);
 }
 
 int32_t tn_model_has_chat_template(const tn_model *model)
 {
-    return chat_template(model).size > 0;
+    return file_text(model, CHAT_TEMPLATE_KEY).size > 0;
 }
 
 int32_t tn_token_is_end(const tn_model *model, int32_t id)

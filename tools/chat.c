@@ -100,7 +100,7 @@ static int add_turn(chat *c, const char *role, const char *content)
     }
     char *text = copy(content);
     if (!text) return fail(EXIT_MEMORY, "out of memory for the conversation");
-    c->turns[c->n_turns++] = (tn_turn){role, text};
+    c->turns[c->n_turns++] = (tn_turn){.role = role, .content = text};
     return 0;
 }
 
@@ -130,8 +130,9 @@ static int set_system(chat *c, const char *text)
 int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 {
     const char *system = opt_text(r->t.opt, OPT_SYSTEM);
-    tn_turn turns[2] = {{"system", system}, {"user", text}};
-    tn_status status = tn_chat_tokenize(r->model, system ? turns : turns + 1, system ? 2 : 1, ids, n);
+    tn_turn turns[2] = {{.role = "system", .content = system}, {.role = "user", .content = text}};
+    tn_status status =
+        tn_chat_tokenize(r->model, system ? turns : turns + 1, system ? 2 : 1, &r->chat, ids, n);
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s: chat template (--raw does without)", r->path);
 }
 
@@ -143,7 +144,7 @@ static int answer(chat *c)
     run_state *r = c->r;
     int32_t *ids;
     size_t n;
-    tn_status status = tn_chat_tokenize(r->model, c->turns, c->n_turns, &ids, &n);
+    tn_status status = tn_chat_tokenize(r->model, c->turns, c->n_turns, &r->chat, &ids, &n);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: chat template", r->path);
     if (n > (size_t)tn_session_n_ctx(r->session)) {
         tn_tokens_free(r->model, ids);

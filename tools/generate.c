@@ -63,6 +63,7 @@ int answer_options(run_state *r)
         r->stops[r->n_stops++] = text;
     }
     int code = sampling_options(r);
+    if (!code) code = chat_options(r);
     return code ? code : parse_spec(r);
 }
 
@@ -72,6 +73,7 @@ void answer_fini(run_state *r)
     free(r->logprobs);
     free(r->likely);
     sampling_fini(r);
+    chat_fini(r);
     free(r->text);
     free(r->ids);
 }

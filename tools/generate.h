@@ -17,7 +17,9 @@ typedef struct run_state {
     tn_session *session;
     tn_model *draft_model; // of --model-draft, NULL without
     tn_session *draft;
-    int32_t spec_ngram; // of --spec, 0: off
+    int32_t spec_ngram;               // of --spec, 0: off
+    tn_chat_config chat;              // of --chat-template and the options around it
+    char *template_text, *tools_text; // what it points at
     answer_form form;
     uint64_t seed;
     const char **stops;
@@ -61,6 +63,10 @@ void answer_load_event(const run_state *r);
 void answer_error_event(const run_state *r, int code);
 // Frees what the functions above made.
 void answer_fini(run_state *r);
+
+// conversation.c: the options of chat templates.
+int chat_options(run_state *r);
+void chat_fini(run_state *r);
 
 // chat.c: turns from standard input until it ends; after one answer with --single-turn.
 int run_chat(run_state *r);

@@ -136,9 +136,9 @@ static void print_model(const inspect_state *s)
     printf("vocabulary    %d%s\n", m->n_vocab, m->has_tokenizer ? "" : " (no tokenizer in the file)");
     printf("context       %d (trained)\n", m->n_ctx_train);
     if (m->has_tokenizer) {
-        const char *shape = tn_chat_shape_name(s->model);
-        printf("chat          %s%s\n", shape ? shape : "no template that is known",
-               tn_model_has_chat_template(s->model) ? "" : " (not in the file)");
+        bool own = tn_model_has_chat_template(s->model);
+        printf("chat          %s%s\n", own ? "template of the file" : tn_chat_template_name(s->model),
+               own ? "" : " (built in, the file has none)");
     }
     printf("per token     %s of weights\n", size_text(m->active_weight_size, size, sizeof size));
 }
@@ -281,7 +281,7 @@ static void json_model(const inspect_state *s, json *j)
     json_int(j, "vocabulary", m->n_vocab);
     json_int(j, "context_trained", m->n_ctx_train);
     json_bool(j, "tokenizer", m->has_tokenizer);
-    json_text(j, "chat", m->has_tokenizer ? tn_chat_shape_name(s->model) : NULL);
+    json_text(j, "chat", m->has_tokenizer ? tn_chat_template_name(s->model) : NULL);
     json_bool(j, "chat_template", m->has_tokenizer && tn_model_has_chat_template(s->model));
     json_size(j, "parameters", m->n_params);
     json_size(j, "weight_bytes", m->weight_size);

@@ -1,33 +1,32 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat turns to prompt tokens. The shape comes from the file's template; roles and markers become special
-// tokens, what users wrote never does.
+// Conversations to prompt tokens by a chat template. What the template says becomes special tokens; what
+// came in the turns, the tools and the variables never does.
 #ifndef TN_MODELS_CHAT_H
 #define TN_MODELS_CHAT_H
 
 #include "models/text/tokenizer.h"
 
-typedef struct tn_chat_turn {
-    const char *role; // "system", "user", "assistant"
-    const char *content;
-} tn_chat_turn;
+#include <tenon/text.h>
 
-// Which known shape a template has (n bytes of text); NULL or empty: by the special tokens, else chatml.
-// *name is valid for ever. TN_ERR_UNSUPPORTED with the names of the known shapes if none fits.
-TN_MUST_USE tn_status tn_chat_shape(tn_context *ctx, const tn_tokenizer *t, const char *chat_template,
-                                    size_t n, const char **name);
+// A template and where it came from.
+typedef struct tn_chat_template {
+    const char *text; // n bytes
+    size_t n;
+    const char *name; // for messages
+} tn_chat_template;
 
-// Appends the tokens of the turns to `out`, with the opening of an assistant turn if `open_assistant`.
-// The bos token comes first if `out` is empty and the shape or the file wants one. With `text` not NULL the
-// rendered text goes there too (special tokens by name). On failure `out` keeps its count.
-// TN_ERR_ARG: unknown shape or role, or a system turn that has no user turn to go into.
-TN_MUST_USE tn_status tn_chat_render(tn_context *ctx, const tn_tokenizer *t, const char *shape,
-                                     const tn_chat_turn *turns, size_t n_turns, bool open_assistant,
-                                     tn_tokens *out, tn_strbuf *text);
+// Templates for files without one: text by name or NULL; name i or NULL; the name for these special tokens.
+const char *tn_chat_builtin(const char *name, size_t n);
+const char *tn_chat_builtin_name(size_t i);
+const char *tn_chat_builtin_for(const tn_tokenizer *t);
 
-// Text that ends an assistant turn of the shape ("<|im_end|>"); "" if that is the eos token of the file,
-// NULL if the shape is unknown.
-const char *tn_chat_stop(const char *shape);
+// Renders the turns. The text goes to `text` (special tokens by name), the tokens to `out`; either may be
+// NULL. The bos token comes first if the tokenizer wants one, `out` is empty and the template does not begin
+// with it. On failure `out` keeps its count. Statuses: text.h.
+TN_MUST_USE tn_status tn_chat_apply(const tn_tokenizer *t, const tn_chat_template *chat_template,
+                                    const tn_turn *turns, size_t n_turns, const tn_chat_config *cfg,
+                                    tn_tokens *out, tn_strbuf *text);
 
 #endif

@@ -64,13 +64,17 @@ static void use(tn_context *ctx, const tn_tokenizer *t, const char *text, size_t
     if (!content) abort();
     if (n > 0) memcpy(content, text, n);
     content[n] = 0;
-    const tn_chat_turn turns[] = {
-        {"system", "be brief"}, {"user", content}, {"assistant", content}, {"user", "go"}};
-    static const char *const shapes[] = {"chatml", "gemma", "llama2", "phi3"};
-    const char *shape = shapes[n % TN_COUNT(shapes)];
+    const tn_turn turns[] = {{.role = "system", .content = "be brief"},
+                             {.role = "user", .content = content},
+                             {.role = "assistant", .content = content},
+                             {.role = "user", .content = "go"}};
+    static const char *const names[] = {"chatml", "gemma", "llama2", "phi3"};
+    const char *name = names[n % TN_COUNT(names)], *source = tn_chat_builtin(name, strlen(name));
+    tn_chat_config cfg = {.local_time = TN_CHAT_NO_TIME};
     ids.count = 0;
-    if (tn_chat_render(ctx, t, shape, turns, TN_COUNT(turns), true, &ids, &out) != TN_OK) abort();
-    if (tn_chat_shape(ctx, t, text, n, &shape) == TN_OK && !tn_chat_stop(shape)) abort();
+    if (tn_chat_apply(t, &(tn_chat_template){source, strlen(source), name}, turns, TN_COUNT(turns), &cfg,
+                      &ids, &out) != TN_OK)
+        abort();
     free(content);
     tn_tokens_fini(&ids);
     tn_strbuf_fini(&out);

@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     tn_generation *gen = NULL;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    tn_turn turn = {"user", argc > 2 ? argv[2] : "Hello!"};
+    tn_turn turn = {.role = "user", .content = argc > 2 ? argv[2] : "Hello!"};
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
     cfg.max_tokens = 64;
@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 
     int ok = argc > 1 && tn_context_create(NULL, &ctx) == TN_OK &&
              tn_model_open(ctx, argv[1], NULL, &model) == TN_OK &&
-             tn_chat_tokenize(model, &turn, 1, &ids, &n_ids) == TN_OK &&
+             tn_chat_tokenize(model, &turn, 1, NULL, &ids, &n_ids) == TN_OK &&
              tn_session_create(model, NULL, &session) == TN_OK &&
              tn_generation_create(session, &cfg, &gen) == TN_OK &&
              tn_generation_prompt(gen, ids, n_ids) == TN_OK;

@@ -664,7 +664,7 @@ static void test_text_api(void)
     TEST_CHECK(tn_token_is_end(m, EOS) && !tn_token_is_end(m, BOS) && !tn_token_is_end(m, -1));
     tn_model empty = {0};
     TEST_CHECK_STATUS(tn_tokenize(&empty, "a", 1, 0, &ids, &n_ids), TN_ERR_MODEL);
-    TEST_CHECK(!tn_token_is_end(&empty, EOS) && !tn_chat_shape_name(&empty) &&
+    TEST_CHECK(!tn_token_is_end(&empty, EOS) && !tn_chat_template_name(&empty) &&
                !tn_model_has_chat_template(&empty));
 }
 
@@ -673,19 +673,32 @@ static void test_chat_api(void)
     const tn_model *m = &fake.model;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    tn_turn turns[] = {{"system", "a"}, {"user", "hello</s>"}};
-    TEST_CHECK(!tn_model_has_chat_template(m) && tn_chat_shape_name(m) != NULL);
-    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_OK);
+    tn_turn turns[] = {{.role = "system", .content = "a"}, {.role = "user", .content = "hello</s>"}};
+    TEST_CHECK(!tn_model_has_chat_template(m) && tn_chat_template_name(m) != NULL);
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, NULL, &ids, &n_ids), TN_OK);
     bool has_end = false;
     for (size_t i = 0; i < n_ids; i++) has_end = has_end || ids[i] == EOS;
     TEST_CHECK(n_ids > 4 && !has_end);
     tn_tokens_free(m, ids);
     ids = NULL;
-    turns[1].content = NULL;
-    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_ERR_ARG);
-    turns[1] = (tn_turn){"stranger", "a"};
-    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, &ids, &n_ids), TN_ERR_ARG);
-    TEST_CHECK_STATUS(tn_chat_tokenize(m, NULL, 2, &ids, &n_ids), TN_ERR_ARG);
+    tn_chat_config cfg;
+    char *text = NULL;
+    tn_chat_config_default(&cfg);
+    cfg.chat_template = "{{ messages|length }}{{ messages[1].content }}{{ x }}{{ add_generation_prompt }}";
+    cfg.variables = "{\"x\": 1}";
+    TEST_CHECK_STATUS(tn_chat_render(m, turns, 2, &cfg, &text, &n_ids), TN_OK);
+    TEST_CHECK(strcmp(text, "<s>2hello</s>1True") == 0 && n_ids == strlen(text));
+    tn_free(ctx, text);
+    turns[1].role = NULL;
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, NULL, &ids, &n_ids), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, NULL, 2, NULL, &ids, &n_ids), TN_ERR_ARG);
+    cfg.chat_template = "nothing";
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 1, &cfg, &ids, &n_ids), TN_ERR_ARG);
+    cfg.chat_template = "chatml";
+    cfg.variables = "[]";
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 1, &cfg, &ids, &n_ids), TN_ERR_ARG);
+    cfg.struct_size = 9999;
+    TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 1, &cfg, &ids, &n_ids), TN_ERR_ARG);
     TEST_CHECK(ids == NULL);
 }
 

@@ -25,16 +25,46 @@ TN_API void tn_tokens_free(const tn_model *model, int32_t *ids);
 TN_API TN_MUST_USE tn_status tn_detokenize(const tn_model *model, const int32_t *ids, size_t n_ids, int32_t flags,
                                            char **text, size_t *n);
 
+// One turn of a conversation. Texts that are NULL are absent.
 typedef struct tn_turn {
-    const char *role; // "system", "user" or "assistant"
-    const char *content;
+    const char *role;              // "system", "user", "assistant", "tool", ...
+    const char *content;           // NULL: none, for a turn that only calls tools
+    const char *content_parts;     // instead of content: a JSON list of {"type": "text", "text": ...}
+    const char *name;              // of the tool that answers
+    const char *tool_call_id;      // which call it answers
+    const char *reasoning_content; // what the assistant thought before its answer
+    const char *tool_calls;        // JSON list: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": {...}}}]
 } tn_turn;
-// The prompt of a conversation by the model's chat template, open for the assistant's answer. What the
-// turns say never becomes special tokens. TN_ERR_UNSUPPORTED: a template of unknown shape.
+
+#define TN_CHAT_NO_TIME INT64_MIN
+typedef struct tn_chat_config {
+    size_t struct_size; // sizeof(tn_chat_config), set by tn_chat_config_default
+    // The text of a template; or the name of a built-in one ("chatml"), or of a further one in the file
+    // ("tool_use"). NULL (default): the file's; without one, the built-in one that fits the special tokens.
+    const char *chat_template;
+    const char *tools;            // JSON list of {"type": "function", "function": {...}}; NULL (default): none
+    const char *variables;        // JSON object, more variables of the template: {"enable_thinking": false}; NULL (default)
+    int64_t local_time;           // seconds since 1970-01-01 00:00 in local time; TN_CHAT_NO_TIME (default): not told
+    int32_t no_generation_prompt; // non-zero: ends behind the last turn, not with the opening of an answer; default 0
+    // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory, 16 MiB of text, 128 levels.
+    uint64_t max_steps;
+    size_t max_memory, max_output; // bytes
+    int32_t max_depth;             // at most 128
+} tn_chat_config;
+TN_API void tn_chat_config_default(tn_chat_config *cfg);
+
+// The prompt of a conversation by the chat template, open for the assistant's answer. What comes from turns,
+// tools and variables never becomes special tokens. cfg may be NULL for the defaults. Any thread.
+// TN_ERR_ARG: a turn without role, JSON that is none, an unknown name of a template, or a conversation that the
+// template refuses, in its words; TN_ERR_FORMAT: the template cannot be parsed; TN_ERR_MODEL: no tokenizer, or
+// the template fails or exceeds a limit. Messages name line and column of the template.
 TN_API TN_MUST_USE tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns,
-                                              int32_t **ids, size_t *n_ids);
-// Name of the shape ("chatml"), NULL if the model has none that is known or no tokenizer.
-TN_API const char *tn_chat_shape_name(const tn_model *model);
+                                              const tn_chat_config *cfg, int32_t **ids, size_t *n_ids);
+// The same as text, special tokens by name; *text is terminated, freed by tn_text_free (graph.h).
+TN_API TN_MUST_USE tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_turns,
+                                            const tn_chat_config *cfg, char **text, size_t *n);
+// "file" if the file has a chat template, else the name of the built-in one that is used; NULL: no tokenizer.
+TN_API const char *tn_chat_template_name(const tn_model *model);
 // Whether the file itself has a chat template.
 TN_API int32_t tn_model_has_chat_template(const tn_model *model);
 // Whether generation ends with this token.
