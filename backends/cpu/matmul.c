@@ -381,8 +381,10 @@ static void rows_item(const job *j, const group *g, const range *r)
     float *out[2];
     out[0] = (float *)(void *)(j->local + at.acc);
     out[1] = out[0] + TN_MATMUL_ROWS_X * ROWS_CHUNK_MAX;
-    for (int64_t x0 = 0; x0 < r->n_x; x0 += TN_MATMUL_ROWS_X) {
-        int64_t n_x = TN_MIN(r->n_x - x0, TN_MATMUL_ROWS_X);
+    int64_t step = j->kernel[g->w]->rows_x;
+    if (j->in.glu) step = TN_MIN(step, j->kernel[g->w + 1]->rows_x);
+    for (int64_t x0 = 0; x0 < r->n_x; x0 += step) {
+        int64_t n_x = TN_MIN(r->n_x - x0, step);
         const uint8_t *records[TN_MATMUL_ROWS_X];
         for (int32_t i = 0; i < (j->in.glu ? 2 : 1); i++) {
             int32_t w = g->w + i;

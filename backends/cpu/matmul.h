@@ -15,7 +15,7 @@
 
 enum {
     TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
-    TN_MATMUL_ROWS_X = 4,        // rows of x that one call of a rows kernel takes
+    TN_MATMUL_ROWS_X = 6,        // most rows of x that one call of a rows kernel takes
     TN_MATMUL_ROWS_ALIKE = 6,    // the least rows_x_max: so many rows take the same way as one
     TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
@@ -80,6 +80,7 @@ typedef struct tn_matmul_kernel {
     void (*tile)(const tn_matmul_tile_args *args);
     int32_t tile_rows;  // multiple of 16
     int32_t tile_k;     // multiple of 256
+    int32_t rows_x;     // rows of x that a call of `rows` takes at most
     int32_t rows_x_max; // up to this many rows of x the rows kernel is faster
 } tn_matmul_kernel;
 

@@ -115,7 +115,8 @@ static void tile(const tn_matmul_tile_args *a)
 }
 
 #define KERNEL(rows_fn, pack_fn)                                                                               \
-    {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = AVX2_TILE_ROWS, .tile_k = TILE_K, .rows_x_max = 8}
+    {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = AVX2_TILE_ROWS, .tile_k = TILE_K,  \
+     .rows_x = 4, .rows_x_max = 8}
 const tn_matmul_kernel tn_matmul_f32_avx2 = KERNEL(f32_rows, f32_pack);
 const tn_matmul_kernel tn_matmul_f16_avx2 = KERNEL(f16_rows, f16_pack);
 const tn_matmul_kernel tn_matmul_bf16_avx2 = KERNEL(bf16_rows, bf16_pack);

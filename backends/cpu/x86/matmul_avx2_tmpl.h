@@ -166,6 +166,7 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
     .tile = TILE,
     .tile_rows = AVX2_TILE_ROWS,
     .tile_k = AVX2_QUANT_K,
+    .rows_x = 4,
     .rows_x_max = ROWS_X_MAX,
 };
 

@@ -174,7 +174,7 @@ static void tile(const tn_matmul_tile_args *a)
 
 #define KERNEL(rows_fn, pack_fn)                                                                                \
     {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS, .tile_k = TILE_K,        \
-     .rows_x_max = 8}
+     .rows_x = 4, .rows_x_max = 8}
 static const tn_matmul_kernel f32 = KERNEL(f32_rows, f32_pack);
 static const tn_matmul_kernel f16 = KERNEL(f16_rows, f16_pack);
 static const tn_matmul_kernel bf16 = KERNEL(bf16_rows, bf16_pack);

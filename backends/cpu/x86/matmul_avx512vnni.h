@@ -69,6 +69,26 @@ TN_INLINE __m512 load_subs_twice(const uint8_t *p)
     return _mm512_broadcast_f32x8(_mm256_loadu_ps((const float *)(const void *)p));
 }
 
+// Sum of the lanes, in the order of add_lanes_4: halves, quarters, pairs of a quarter, both.
+TN_INLINE float add_lanes(__m512 v)
+{
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+// Of four vectors at once: 3 additions and 6 shuffles for what is 4 and 4 each alone, in the same order.
+TN_INLINE __m128 add_lanes_4(const __m512 *v)
+{
+    __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    __m512 c = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); // a quarter for each
+    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0x4e));                                             // 2 3 0 1
+    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0xb1));                                             // 1 0 3 2
+    return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), c));
+}
+
 // 4 x 16 bytes at a stride.
 TN_INLINE __m512i load_4x16(const uint8_t *p, int stride)
 {

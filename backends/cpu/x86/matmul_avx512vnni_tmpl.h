@@ -97,8 +97,8 @@ TN_INLINE void NAME(pair)(const uint8_t *const *w, const uint8_t *x, const tn_ma
         acc[0] = _mm512_add_ps(acc[0], _mm512_zextps256_ps512(_mm512_castps512_ps256(acc_min)));
         acc[1] = _mm512_add_ps(acc[1], _mm512_zextps256_ps512(_mm512_extractf32x8_ps(acc_min, 1)));
     }
-    y[0] = _mm512_reduce_add_ps(acc[0]);
-    y[1] = _mm512_reduce_add_ps(acc[1]);
+    y[0] = add_lanes(acc[0]);
+    y[1] = add_lanes(acc[1]);
 }
 #endif
 
@@ -118,31 +118,49 @@ TN_INLINE int64_t NAME(pairs)(const tn_matmul_rows_args *a)
     return r;
 }
 
+// One row of w against n_x rows of x: the lanes of the sums.
+TN_INLINE void NAME(row)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int n_x, __m512 *acc)
+{
+    int64_t n_groups = l->k / TN_MATMUL_GROUP, tail = l->k % TN_MATMUL_GROUP;
+    __m512 acc_min[TN_MATMUL_ROWS_X];
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm512_setzero_ps();
+    for (int64_t g = 0; g < n_groups; g++) {
+        TN_MATMUL_PREFETCH(w + g * GROUP_SIZE, GROUP_SIZE);
+        NAME(rows_group)(w + g * GROUP_SIZE, x, l, g, n_x, acc, acc_min);
+    }
+    if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
+        uint8_t padded[GROUP_SIZE] = {0};
+        memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+        NAME(rows_group)(padded, x, l, n_groups, n_x, acc, acc_min);
+    }
+    TN_MATMUL_UNROLL
+    for (int t = 0; t < n_x; t++)
+        if (HAS_MIN) acc[t] = _mm512_add_ps(acc[t], acc_min[t]);
+}
+
 TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 {
     const uint8_t *x[TN_MATMUL_ROWS_X];
     const tn_matmul_layout l = *a->layout;
     for (int t = 0; t < n_x; t++) x[t] = a->x[t];
-    int64_t n_groups = l.k / TN_MATMUL_GROUP, tail = l.k % TN_MATMUL_GROUP;
-    for (int64_t r = n_x == 1 ? NAME(pairs)(a) : 0; r < a->n_rows; r++) {
-        const uint8_t *w = a->w + r * a->w_stride;
-        __m512 acc[TN_MATMUL_ROWS_X], acc_min[TN_MATMUL_ROWS_X];
-        TN_MATMUL_UNROLL
-        for (int t = 0; t < n_x; t++) acc[t] = acc_min[t] = _mm512_setzero_ps();
-        for (int64_t g = 0; g < n_groups; g++) {
-            TN_MATMUL_PREFETCH(w + g * GROUP_SIZE, GROUP_SIZE);
-            NAME(rows_group)(w + g * GROUP_SIZE, x, &l, g, n_x, acc, acc_min);
-        }
-        if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
-            uint8_t padded[GROUP_SIZE] = {0};
-            memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
-            NAME(rows_group)(padded, x, &l, n_groups, n_x, acc, acc_min);
+    int64_t r = n_x == 1 ? NAME(pairs)(a) : 0;
+    // With short rows adding up the lanes is a third of the work: sums of four rows of w go together.
+    for (; n_x > 1 && r + 4 <= a->n_rows; r += 4) {
+        __m512 sums[TN_MATMUL_ROWS_X][4], acc[TN_MATMUL_ROWS_X];
+        for (int i = 0; i < 4; i++) {
+            NAME(row)(a->w + (r + i) * a->w_stride, x, &l, n_x, acc);
+            TN_MATMUL_UNROLL
+            for (int t = 0; t < n_x; t++) sums[t][i] = acc[t];
         }
         TN_MATMUL_UNROLL
-        for (int t = 0; t < n_x; t++) {
-            if (HAS_MIN) acc[t] = _mm512_add_ps(acc[t], acc_min[t]);
-            a->y[t * a->y_stride + r] = _mm512_reduce_add_ps(acc[t]);
-        }
+        for (int t = 0; t < n_x; t++) _mm_storeu_ps(a->y + t * a->y_stride + r, add_lanes_4(sums[t]));
+    }
+    for (; r < a->n_rows; r++) {
+        __m512 acc[TN_MATMUL_ROWS_X];
+        NAME(row)(a->w + r * a->w_stride, x, &l, n_x, acc);
+        TN_MATMUL_UNROLL
+        for (int t = 0; t < n_x; t++) a->y[t * a->y_stride + r] = add_lanes(acc[t]);
     }
 }
 
@@ -151,7 +169,9 @@ static void NAME(rows)(const tn_matmul_rows_args *a)
     if (a->n_x == 1) NAME(rows_n)(a, 1);
     else if (a->n_x == 2) NAME(rows_n)(a, 2);
     else if (a->n_x == 3) NAME(rows_n)(a, 3);
-    else NAME(rows_n)(a, 4);
+    else if (a->n_x == 4) NAME(rows_n)(a, 4);
+    else if (a->n_x == 5) NAME(rows_n)(a, 5);
+    else NAME(rows_n)(a, 6);
 }
 
 // 16 rows, one group: w[r] -> bytes and scales at their places in the tile.
@@ -213,6 +233,7 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
                       : (HAS_MIN ? tn_matmul_tile_32_min_avx512vnni : tn_matmul_tile_32_avx512vnni),
     .tile_rows = TN_MATMUL_TILE_ROWS,
     .tile_k = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS,
+    .rows_x = TN_MATMUL_ROWS_X,
     .rows_x_max = ROWS_X_MAX,
 };
 
