@@ -108,6 +108,16 @@ tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session
     return TN_OK;
 }
 
+tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
+{
+    tn_status status = TN_OK;
+    for (int32_t k = 2; k <= TN_MIN(n, TN_SESSION_SLOTS / 2) && status == TN_OK; k++) {
+        tn_session_slot *slot;
+        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k}, &slot);
+    }
+    return status;
+}
+
 // --- profiles --------------------------------------------------------------------------------------
 
 tn_status tn_session_profile_room(tn_session *s, const tn_session_slot *slot)

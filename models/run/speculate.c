@@ -88,6 +88,7 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
         return tn_fail(ctx, TN_ERR_ARG, "generation: draft_min is %d, but at most %d tokens are guessed",
                        cfg->draft_min, max);
     tn_status status = cfg->draft ? check_draft(ctx, session, cfg->draft) : TN_OK;
+    if (status == TN_OK) status = tn_session_prepare_rows(session, max + 1);
     if (status != TN_OK) return status;
     tn_speculation *s = tn_calloc(ctx, 1, sizeof *s);
     if (!s) return TN_ERR_MEMORY;

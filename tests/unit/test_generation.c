@@ -131,6 +131,13 @@ int32_t tn_session_rows_alike(const tn_session *s)
     return 0;
 }
 
+tn_status tn_session_prepare_rows(struct tn_session *s, int32_t n)
+{
+    TN_UNUSED(s);
+    TN_UNUSED(n);
+    return TN_OK;
+}
+
 int32_t tn_session_n_batch(const tn_session *s)
 {
     TN_UNUSED(s);
