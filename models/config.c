@@ -378,15 +378,16 @@ static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
     for (uint64_t i = 0; i < 2 && sections && sections->count >= 2 && status == TN_OK; i++)
         status = tn_gguf_array_i64(k->gguf, sections, i, &first[i]);
     if (first[0] > 0 && first[1] > 0) c->rope.mode = TN_ROPE_NEOX;
-    if (!finetuned) c->rope.n_rot = 0;
+    if (!finetuned) { // nothing tells positions apart
+        c->rope.n_rot = 0;
+        c->rope_freqs = false;
+    }
     return status;
 }
 
 static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    bool finetuned = true; // granite: false means that nothing tells positions apart
-    tn_status known = c->arch->scales ? tn_keys_bool(k, "rope.scaling.finetuned", &finetuned) : TN_OK;
-    if (known != TN_OK || !finetuned || c->arch->rope == TN_ARCH_ROPE_NONE) return known;
+    if (c->arch->rope == TN_ARCH_ROPE_NONE) return TN_OK;
     c->rope = (tn_rope_params){.mode = c->arch->rope, .n_rot = c->head_dim, .base = 10000.0f, .attn_factor = 1.0f};
     c->rope_freqs = c->arch->rope_freqs;
     tn_status status = tn_keys_i32(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
