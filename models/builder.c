@@ -69,11 +69,22 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
     return b->recorded[i];
 }
 
+tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, const tn_tensor *w, int64_t n)
+{
+    char text[64];
+    // A router's scale is another thing: it multiplies what the router reads.
+    if (!w || (n == 1 && tn_tensor_dtype(w) != TN_TYPE_NVFP4)) return NULL;
+    snprintf(text, sizeof text, "%s.scale", name);
+    return tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
+}
+
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in)
 {
     char text[NAME_SIZE];
     snprintf(text, sizeof text, "%s.weight", name);
-    tn_tensor *y = tn_op_matmul(b->g, x, tn_builder_weight(b, layer, text, 0, 2, n_out, n_in, 0));
+    tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n_out, n_in, 0);
+    tn_tensor *y = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, layer, name, w, 1);
+    if (scale) y = tn_op_mul(b->g, y, scale);
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n_out, 0, 0);
     return bias ? tn_op_add(b->g, y, bias) : y;

@@ -32,6 +32,10 @@ bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 // Length of the rows of a weight and how many dimensions it has; 0 and unchanged if it is absent.
 int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims);
 
+// "<name>.scale" [n], by which products with NVFP4 weights, or those of n experts, are multiplied: one factor per matrix.
+// NULL: none.
+tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, const tn_tensor *w, int64_t n);
+
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);
 // The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".

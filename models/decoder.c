@@ -172,7 +172,8 @@ static void head(tn_builder *b, tn_tensor *x)
     int32_t optional = c->arch->untied ? 0 : TN_WEIGHT_OPTIONAL;
     tn_tensor *w = tn_builder_weight(b, -1, "output.weight", optional, 2, c->n_vocab, c->n_embd, 0);
     if (!w && optional) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
-    tn_tensor *logits = tn_op_matmul(b->g, x, w);
+    tn_tensor *logits = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, -1, "output", w, 1);
+    if (scale) logits = tn_op_mul(b->g, logits, scale);
     tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
     if (bias) logits = tn_op_add(b->g, logits, bias);
     if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);

@@ -46,13 +46,15 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
 }
 
 // Rows of x times the matrices of their experts, plus the biases of those if the file has any: "<name>.weight" [n, n_out, n_in],
-// "<name>.bias" [n, n_out].
+// "<name>.bias" [n, n_out], "<name>.scale" [n] (tn_builder_scale).
 static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, tn_tensor *ids, int64_t n_out, int64_t n_in)
 {
     char text[64];
     int64_t n = b->c->n_experts;
     snprintf(text, sizeof text, "%s.weight", name);
-    tn_tensor *y = tn_op_matmul_id(b->g, x, tn_builder_weight(b, layer, text, 0, 3, n, n_out, n_in), ids);
+    tn_tensor *w = tn_builder_weight(b, layer, text, 0, 3, n, n_out, n_in);
+    tn_tensor *y = tn_op_matmul_id(b->g, x, w, ids), *scale = tn_builder_scale(b, layer, name, w, n);
+    if (scale) y = tn_op_mul(b->g, y, tn_op_get_rows(b->g, tn_op_reshape(b->g, scale, 2, (int64_t[]){n, 1}), ids, 1.0f));
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 2, n, n_out, 0);
     return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
@@ -95,14 +97,6 @@ static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits
     return tn_op_top_k(b->g, score, bias, &p);
 }
 
-// One factor of what each expert gives: scale [n], ids [T, U] -> [T, U].
-static tn_tensor *chosen_scales(tn_builder *b, tn_tensor *scale, tn_tensor *ids)
-{
-    const tn_config *c = b->c;
-    tn_tensor *table = tn_op_reshape(b->g, scale, 2, (int64_t[]){c->n_experts, 1});
-    return tn_op_reshape(b->g, tn_op_get_rows(b->g, table, ids, 1.0f), 2, (int64_t[]){-1, c->n_experts_used});
-}
-
 // architectures.md 3.4: router, top-k, gathered products, weighted sum.
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route)
 {
@@ -125,8 +119,6 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *r
         tn_tensor *gate = expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
         y = tn_op_glu(g, gate, expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd), &c->expert_glu);
     }
-    tn_tensor *scale = tn_builder_weight(b, layer, "ffn_down_exps.scale", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
-    if (scale) weights = tn_op_mul(g, weights, chosen_scales(b, scale, ids));
     y = tn_op_moe_sum(g, expert_linear(b, layer, "ffn_down_exps", y, ids, n_embd, n_ff), weights);
     return c->n_ff_shared > 0 ? tn_op_add(g, y, shared_expert(b, layer, h)) : y;
 }

@@ -4,7 +4,7 @@
 import math
 import random
 
-from .gguf import File
+from .gguf import NVFP4, File, random_nvfp4
 
 VOCAB, CONTEXT, TOKENS = 96, 256, 24
 
@@ -20,7 +20,7 @@ class Builder:
         for name, value in sizes.items():
             setattr(self, name, value)
         self.R, self.Dv = self.R or self.D, self.Dv or self.D
-        self.tensors = {}
+        self.tensors, self.packed = {}, {}
         self.keys = {"general.architecture": arch, "general.name": f"random {arch}", "general.file_type": 0}
         self.set(vocab_size=self.V, context_length=CONTEXT, embedding_length=self.E, block_count=self.L, feed_forward_length=self.F)
         self.set(**{"attention.head_count": self.H, "attention.head_count_kv": self.K})
@@ -117,5 +117,17 @@ class Builder:
         n = self.R // 2
         self.put(name, [n], [low + (high - low) * i / n + 0.1 * self.random.random() for i in range(n)])
 
+    def as_nvfp4(self, name, gain=1.5):
+        """Other random weights in NVFP4, and the factors that stand beside them: one per matrix."""
+        dims, values = self.tensors[name + ".weight"]
+        blob, values = random_nvfp4(self.random, len(values))
+        size = math.sqrt(sum(v * v for v in values) / len(values))
+        self.packed[name + ".weight"] = NVFP4, blob
+        self.put(name + ".weight", dims, values)
+        n = dims[2] if len(dims) > 2 else 1
+        self.put(name + ".scale", [n], [gain / math.sqrt(dims[0]) / size * (1 + 0.3 * self.random.random()) for _ in range(n)])
+
     def file(self):
-        return File(self.keys, self.tensors)
+        file = File(self.keys, self.tensors)
+        file.packed = self.packed
+        return file

@@ -95,6 +95,18 @@ def mistral3(seed, rope, temperature=0.0, experts=False):
     return mixture(b, size=96) if experts else layers(b, None, {})
 
 
+@variants("llama", nvfp4=dict(), nvfp4_experts=dict(experts=True))
+def llama_nvfp4(seed, experts=False):
+    b = Builder("llama", seed, L=2, F=64).rope().embeddings()
+    b = mixture(b, attention=dict(bias=True)) if experts else layers(b, dict(bias=True), {})
+    for n in range(b.L):
+        for name in ("ffn_gate", "ffn_up", "ffn_down"):
+            b.as_nvfp4(f"blk.{n}.{name}" + ("_exps" if experts else ""))
+        for name in ("attn_q", "attn_v", "attn_output"):
+            b.as_nvfp4(f"blk.{n}.{name}")
+    return b
+
+
 SCALES = {"embedding_scale": 1.7, "attention.scale": 0.3, "residual_scale": 0.6, "logit_scale": 2.5}
 
 
@@ -312,6 +324,8 @@ def gemma4(seed, P=0, shared=0, no_values=False, K=2, F=96, L=5, experts=0, spli
         if experts:
             b.experts(n, experts, 32, fused=not split)
             b.values(f"blk.{n}.ffn_gate_inp.scale", b.E, centre=10.0, spread=3.0)
+            if split:
+                b.values(f"blk.{n}.ffn_down_exps.scale", experts, centre=1.0, spread=0.4)
             for name in ("post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"):
                 b.norm(f"blk.{n}.{name}")
     return b

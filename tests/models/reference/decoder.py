@@ -39,7 +39,10 @@ class Decoder:
         return self.f.has(f"blk.{n}.{name}.weight")
 
     def linear(self, n, name, x):
-        return matvec(self.f.rows(f"blk.{n}.{name}.weight"), x, self.w(n, name + ".bias"))
+        rows, factor = self.f.rows(f"blk.{n}.{name}.weight"), self.w(n, name + ".scale")
+        if factor and len(factor) == 1:  # of NVFP4 weights
+            return add(scaled(matvec(rows, x), factor[0]), self.w(n, name + ".bias") or [0.0] * len(rows))
+        return matvec(rows, x, self.w(n, name + ".bias"))
 
     def normed(self, x, name):
         w, b = self.f.vector(name + ".weight"), self.f.vector(name + ".bias")
@@ -142,7 +145,10 @@ class Decoder:
         full = f"blk.{n}.{name}"
         (_, n_out, _), _ = self.f.tensors[full + ".weight"]
         bias = self.f.rows(full + ".bias")[e] if self.f.has(full + ".bias") else None
-        return matvec(self.f.rows(full + ".weight")[e * n_out:(e + 1) * n_out], x, bias)
+        y = matvec(self.f.rows(full + ".weight")[e * n_out:(e + 1) * n_out], x)
+        if self.f.has(full + ".scale"):
+            y = scaled(y, self.f.vector(full + ".scale")[e])
+        return add(y, bias) if bias else y
 
     def expert_ffn(self, n, e, x):
         if self.has(n, "ffn_gate_up_exps"):

@@ -10,12 +10,15 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", U32: "I", I32: "i", F32: "f", BOOL: "
 
 
 class File:
-    """keys: name -> value. tensors: name -> (dims, values), the first dimension is the contiguous one."""
+    """keys: name -> value. tensors: name -> (dims, values), the first dimension is the contiguous one.
+
+    packed: name -> (type, bytes) of tensors that are written in another type than F32; their values are in tensors too.
+    """
 
     def __init__(self, keys, tensors):
         self.keys, self.tensors = keys, tensors
         self.arch = keys["general.architecture"]
-        self.split = {}
+        self.split, self.packed = {}, {}
 
     def key(self, name, default=None):
         return self.keys.get(f"{self.arch}.{name}", default)
@@ -40,6 +43,21 @@ def floats(raw):
     if sys.byteorder != "little":
         values.byteswap()
     return values.tolist()
+
+
+NVFP4, E2M1 = 40, (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+
+
+def random_nvfp4(random, n):
+    """Bytes of n values, and the values: blocks of 64 with four scales (exponent, mantissa of 3 bits) and codes of 4 bits."""
+    blob, values = b"", []
+    for _ in range(n // 64):
+        scales, codes = [random.randrange(40, 64) for _ in range(4)], [random.randrange(16) for _ in range(64)]
+        blob += bytes(scales) + bytes(codes[16 * s + r] | codes[16 * s + r + 8] << 4 for s in range(4) for r in range(8))
+        for i, code in enumerate(codes):
+            exponent, mantissa = scales[i // 16] >> 3, scales[i // 16] & 7
+            values.append((-1 if code & 8 else 1) * E2M1[code & 7] * (1 + mantissa / 8) * 2.0 ** (exponent - 7))
+    return blob, values
 
 
 def read(path):
@@ -119,9 +137,9 @@ def write(path, file):
         out += packed_text(name) + packed(value)
     offset, blobs = 0, []
     for name, (dims, values) in file.tensors.items():
-        blob = struct.pack(f"<{len(values)}f", *values)
+        kind, blob = file.packed.get(name) or (0, struct.pack(f"<{len(values)}f", *values))
         blob += bytes(-len(blob) % ALIGNMENT)
-        out += packed_text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, 0, offset)
+        out += packed_text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
         offset += len(blob)
         blobs.append(blob)
     out += bytes(-len(out) % ALIGNMENT)
