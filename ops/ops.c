@@ -129,7 +129,9 @@ double tn_view_get(const tn_view *v, int64_t i0, int64_t i1, int64_t i2, int64_t
     }
     case TN_TYPE_F16: return tn_load_f16(p);
     case TN_TYPE_BF16: return tn_bf16_to_f32(tn_load_u16(p));
-    default: return get_quantised(v, element(v, i0, i1, i2, 0), i3);
+    default:
+        if (tn_dtype_block_elems(v->dtype) == 1) return get_quantised(v, p, 0); // rows may be strided
+        return get_quantised(v, element(v, i0, i1, i2, 0), i3);
     }
 }
 

@@ -183,9 +183,14 @@ static bool is_packed(const execution *e, int32_t i)
     return weight && e->device->backend->weight_write;
 }
 
-static tn_status weight_create(execution *e, int32_t i, const tn_view *view)
+// The parent is written, of which the operand may be a part.
+static tn_status weight_create(execution *e, int32_t i)
 {
-    size_t size = check_operand_size(&e->c->src[i]);
+    const check_operand *o = &e->c->src[i];
+    size_t size = check_operand_size(o);
+    tn_view whole = {.dtype = o->dtype, .n_dims = o->n_dims}, *view = &whole;
+    memcpy(whole.ne, o->parent, sizeof whole.ne);
+    tn_view_set_contiguous(&whole);
     tn_status status = fenced_create(e, 0, NULL, size, &e->src[i]);
     if (status == TN_OK) status = tn_buffer_write_weight(&e->src[i], CHECK_GUARD, view, e->host->src[i], size);
     e->packed[i] = allocate(size);
@@ -205,7 +210,7 @@ static tn_status operands_create(execution *e, tn_step *step)
         const check_operand *o = &e->c->src[i];
         if (o->n_dims == 0) continue;
         step->src[i] = check_operand_view(o, NULL);
-        if (is_packed(e, i)) status = weight_create(e, i, &step->src[i]);
+        if (is_packed(e, i)) status = weight_create(e, i);
         else status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
         place(&step->src[i], &e->src[i], step->src[i].offset + shift_of(e, i) + CHECK_GUARD);
     }
