@@ -24,7 +24,7 @@ struct tn_buffer {
     size_t size;
     bool borrowed; // the bytes belong to somebody else (a mapped file)
     size_t weight_offset, weight_size; // where a weight was written in the device's own layout; size 0: none
-    void *handle;  // the backend's own
+    void *handle;  // the backend's own, of the whole buffer if this is a part of one
 };
 
 struct tn_device {
@@ -32,7 +32,9 @@ struct tn_device {
     tn_context *ctx;
     char name[32], description[160];
     uint64_t memory_total;
+    size_t max_buffer_size; // bytes of one buffer; 0: no limit but memory
     bool host_memory; // buffers are plain host memory: mapped files can be used in place
+    bool software;    // a processor in disguise: only used when asked for
     void *impl;       // the backend's own
 };
 

@@ -83,6 +83,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
     atomic_flag_clear(&ctx->error_lock);
     status = tn_devices_open(ctx);
+    ctx->cfg.backend = NULL; // the caller's
     if (status != TN_OK) {
         tn_context_destroy(&ctx);
         return status;

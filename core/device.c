@@ -21,9 +21,15 @@ void tn_backend_absent(tn_context *ctx, const char *backend, const char *why)
     snprintf(ctx->absent + n, sizeof ctx->absent - n, "%s: %s\n", backend, why);
 }
 
+static bool wanted(const tn_context *ctx, const tn_backend *backend)
+{
+    return !ctx->cfg.backend || backend == &tn_backend_cpu || strcmp(backend->name, ctx->cfg.backend) == 0;
+}
+
 tn_status tn_devices_open(tn_context *ctx)
 {
     for (int i = 0; tn_backends[i]; i++) {
+        if (!wanted(ctx, tn_backends[i])) continue;
         tn_status status = tn_backends[i]->open(ctx);
         if (status != TN_OK) return status;
     }
@@ -91,6 +97,11 @@ tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size)
 {
     // Kernels never write to weights; the interface has one pointer for both directions.
     return (tn_buffer){.device = device, .data = (void *)(uintptr_t)data, .size = size, .borrowed = true};
+}
+
+tn_buffer tn_buffer_part(const tn_buffer *whole, size_t offset, size_t size)
+{
+    return (tn_buffer){.device = whole->device, .data = (char *)whole->data + offset, .size = size, .borrowed = true, .handle = whole->handle};
 }
 
 void tn_buffer_destroy(tn_buffer *buffer)

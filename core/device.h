@@ -18,6 +18,8 @@ TN_MUST_USE tn_status tn_buffer_zero(tn_buffer *buffer, size_t offset, size_t n)
 TN_MUST_USE tn_status tn_buffer_zero_rows(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
 // Memory of the device as a buffer, not owned: a part of another buffer or, on devices with host_memory, any.
 tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size);
+// [offset, offset + size) of a buffer that outlives it.
+tn_buffer tn_buffer_part(const tn_buffer *whole, size_t offset, size_t size);
 void tn_buffer_destroy(tn_buffer *buffer); // clears it; a zeroed buffer is fine
 TN_MUST_USE tn_status tn_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
 // Bytes of a whole weight as they stand in a file, `size` of them; kernels find it at `offset`.

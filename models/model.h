@@ -36,7 +36,8 @@ struct tn_model {
     tn_tokenizer *tokenizer; // NULL: none in the file
     tn_weight *weights;      // one per tensor of the file, in its order, then n_derived that were made of them
     int64_t n_weights, n_derived;
-    tn_buffer uploaded;      // all copies on a device with memory of its own, else empty
+    tn_buffer *uploaded;     // n_uploaded: all copies on a device with memory of its own, else NULL
+    int32_t n_uploaded;
     size_t device_size;      // bytes that it takes there
     tn_arena arena;          // converted vectors, strings
     const char *name;

@@ -226,21 +226,58 @@ tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t 
     return TN_OK;
 }
 
-// All copies in one buffer of the device, reserved before the first byte is read.
+// Copies lie one after the other in as few buffers as the device allows.
+typedef struct place {
+    int32_t buffer;
+    size_t at;
+} place;
+
+static void next_place(const tn_model *m, size_t size, place *p)
+{
+    size_t most = m->device->max_buffer_size;
+    if (most == 0 || p->at == 0 || size <= most - TN_MIN(p->at, most)) return;
+    p->buffer++;
+    p->at = 0;
+}
+
+// All of them are reserved before the first byte is read.
+static tn_status reserve(tn_model *m)
+{
+    place p = {0, 0};
+    for (int64_t pass = 0; pass < 2; pass++) {
+        p = (place){0, 0};
+        for (int64_t i = 0; i < m->n_weights; i++) {
+            if (!on_device(m, &m->weights[i], m->device_layers)) continue;
+            next_place(m, aligned_size(&m->weights[i]), &p);
+            p.at += aligned_size(&m->weights[i]);
+            if (pass > 0) m->uploaded[p.buffer].size = p.at;
+        }
+        if (pass > 0) break;
+        m->uploaded = tn_calloc(m->ctx, (size_t)p.buffer + 1, sizeof *m->uploaded);
+        if (!m->uploaded) return TN_ERR_MEMORY;
+        m->n_uploaded = p.buffer + 1;
+    }
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < m->n_uploaded && status == TN_OK; i++) status = tn_buffer_create(m->device, m->uploaded[i].size, &m->uploaded[i]);
+    return status;
+}
+
 static tn_status upload(tn_model *m, const tn_model_config *cfg)
 {
-    tn_status status = tn_buffer_create(m->device, m->device_size, &m->uploaded);
-    size_t at = 0;
+    tn_status status = reserve(m);
+    place p = {0, 0};
+    uint64_t done = 0;
     for (int64_t i = 0; i < m->n_weights && status == TN_OK; i++) {
         tn_weight *w = &m->weights[i];
         if (!on_device(m, w, m->device_layers)) continue;
-        size_t size = weight_size(w);
         tn_view v = weight_view(w);
-        w->buffer = tn_buffer_borrow(m->device, (char *)m->uploaded.data + at, size);
-        status = tn_buffer_write_weight(&w->buffer, 0, &v, w->host.data, size);
+        next_place(m, aligned_size(w), &p);
+        w->buffer = tn_buffer_part(&m->uploaded[p.buffer], p.at, weight_size(w));
+        status = tn_buffer_write_weight(&w->buffer, 0, &v, w->host.data, weight_size(w));
         if (status != TN_OK) return tn_fail_at(m->ctx, status, "%s", w->name);
-        at += aligned_size(w);
-        status = tn_weights_progress(m, cfg, at, m->device_size);
+        p.at += aligned_size(w);
+        done += aligned_size(w);
+        status = tn_weights_progress(m, cfg, done, m->device_size);
     }
     return status;
 }
@@ -260,7 +297,8 @@ void tn_weights_destroy(tn_model *m)
         tn_buffer_destroy(&m->weights[i].buffer);
         tn_buffer_destroy(&m->weights[i].host);
     }
-    tn_buffer_destroy(&m->uploaded);
+    for (int32_t i = 0; i < m->n_uploaded; i++) tn_buffer_destroy(&m->uploaded[i]);
+    tn_free(m->ctx, m->uploaded);
     tn_free(m->ctx, m->weights);
 }
 

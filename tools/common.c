@@ -208,6 +208,16 @@ static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
     return !make || mkdir(dir, 0700) == 0 || errno == EEXIST;
 }
 
+// The one backend that may be used, NULL: any. Drivers take a while to start, and not every command needs one.
+static const char *only_backend(const options *o, char *buf, size_t size)
+{
+    const char *device = opt_text(o, OPT_DEVICE);
+    opt_word(o, OPT_BACKEND, buf, size);
+    if (device) snprintf(buf, size, "%.*s", (int)strcspn(device, ":"), device);
+    else if (strcmp(buf, "auto") == 0 && (((C_SESSION | C_DEVICES) >> o->cmd) & 1) != 0) return NULL;
+    return strcmp(buf, "auto") == 0 ? "cpu" : buf;
+}
+
 int tool_open(tool *t, const options *o)
 {
     *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
@@ -227,6 +237,8 @@ int tool_open(tool *t, const options *o)
     char cache[CACHE_DIR_SIZE];
     if (cache_dir(cache, opt_flag(o, OPT_TUNE))) cfg.cache_dir = cache;
     cfg.tune = opt_flag(o, OPT_TUNE);
+    char backend[32];
+    cfg.backend = only_backend(o, backend, sizeof backend);
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);

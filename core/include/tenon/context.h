@@ -63,6 +63,8 @@ typedef struct tn_context_config {
     size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
     const char *cache_dir;   // existing directory for what was measured on this machine; copied. NULL (default): none is used
     int32_t tune;            // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
+    const char *backend;     // "cuda": the only backend whose devices are looked for, besides the CPU, which is always there;
+                             // drivers may take a while to start. Only read while creating. NULL (default): all
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);
