@@ -10,6 +10,12 @@ need() {
     command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
 
+# want FILE PACKAGE: for parts that can be left out; only where packages can be installed. FILE may be a pattern.
+want() {
+    # shellcheck disable=SC2086
+    ls $1 >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || missing="$missing $2"
+}
+
 # A C compiler without the headers of the C library is no use.
 need_headers() {
     printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"

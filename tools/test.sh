@@ -14,6 +14,9 @@ need meson meson
 need ninja ninja-build
 need pkg-config pkg-config
 need python3 python3
+want /usr/bin/glslangValidator glslang-tools
+want /usr/include/vulkan/vulkan.h libvulkan-dev
+want '/usr/share/vulkan/icd.d/lvp_icd*.json' mesa-vulkan-drivers
 install_needed
 
 build="build-test"

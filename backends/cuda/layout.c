@@ -14,8 +14,8 @@ static const struct {
     tn_dtype dtype;
     piece pieces[6];
 } rows[] = {
-#define TN_CUDA_LAYOUT(dtype, ...) {TN_TYPE_##dtype, {__VA_ARGS__}},
-#include "backends/cuda/layout.def"
+#define TN_PLANES(dtype, ...) {TN_TYPE_##dtype, {__VA_ARGS__}},
+#include "backends/planes.def"
 };
 
 bool tn_cuda_layout_get(tn_dtype dtype, tn_cuda_pack_args *out)

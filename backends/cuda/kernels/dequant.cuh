@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of every type as numbers, from the planes of layout.def.
+// Weights of every type as numbers, from the planes of backends/planes.def.
 //
 // All block formats are integers times scales: tn_unpack16<type>(w, row, k) gives the 16 elements k .. k + 15 of
 // a row (k a multiple of 16) as int8 in natural order, four to a word, the first one lowest, with

@@ -62,7 +62,7 @@ static __device__ __forceinline__ int mv_slice_blocks(const tn_cuda_matvec_args 
 
 // --- the ring ---------------------------------------------------------------------------------------
 
-// Bytes of a block in each plane, from layout.def.
+// Bytes of a block in each plane, from backends/planes.def.
 struct mv_piece {
     int start, size, plane, at;
 };
@@ -75,9 +75,9 @@ static constexpr __host__ __device__ int mv_plane_size(int plane, mv_piece a, mv
 template <int TYPE> static constexpr __host__ __device__ int mv_unit_size(int plane)
 {
     switch (TYPE) {
-#define TN_CUDA_LAYOUT(type, ...) \
+#define TN_PLANES(type, ...) \
     case TN_TYPE_##type: return mv_plane_size(plane, __VA_ARGS__);
-#include "backends/cuda/layout.def"
+#include "backends/planes.def"
     default: return plane == 0 ? 16 : 0; // no planes: what a lane takes at a time
     }
 }

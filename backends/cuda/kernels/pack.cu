@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of a file -> planes (layout.def). One thread moves one byte of the input; consecutive threads read
+// Blocks of a file -> planes (backends/planes.def). One thread moves one byte of the input; consecutive threads read
 // consecutive bytes. Bytes moved: 2 n; it runs while the next piece is on the bus, which is 80 times slower than the memory here.
 #include "backends/cuda/kernels/common.cuh"
 

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every shader is given: one record in a buffer, its address in the push constants. The same for all
+// ops, so that operands and parameters are copied from the step without knowing the op; shaders/common.glsl
+// has the same layout.
+#ifndef TN_VULKAN_ARGS_H
+#define TN_VULKAN_ARGS_H
+
+#include "ops/step.h"
+
+#include <stdint.h>
+
+typedef struct tn_vk_view {
+    uint64_t data;
+    int64_t nb[TN_MAX_DIMS]; // bytes
+    int32_t ne[TN_MAX_DIMS]; // elements
+    int32_t dtype, pad;
+} tn_vk_view;
+
+// A weight in planes (backends/planes.h): plane p of row r starts at plane[p] + r * row_size[p].
+enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
+typedef struct tn_vk_weight {
+    uint64_t plane[TN_VK_MAX_PLANES];
+    int64_t row_size[TN_VK_MAX_PLANES];
+} tn_vk_weight;
+
+typedef struct tn_vk_args {
+    tn_vk_view src[TN_MAX_SRC], dst[TN_MAX_DST];
+    tn_vk_weight weight[TN_VK_MAX_WEIGHTS];
+    uint64_t tables;              // grids of the codebook formats, as uint16
+    int32_t params[TN_VK_PARAMS]; // tn_<op>_params, by words
+    int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
+} tn_vk_args;
+
+#endif

@@ -1,0 +1,317 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Vulkan backend: which devices there are, and the logical device that is made when one is first used.
+#include "core/backend.h"
+
+#include "backends/vulkan/device.h"
+#include "core/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const tn_backend tn_backend_vulkan;
+
+enum { MAX_PHYSICAL = 16 };
+
+// --- errors ----------------------------------------------------------------------------------------
+
+tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what)
+{
+    if (r == VK_SUCCESS) return TN_OK;
+    if (r == VK_ERROR_DEVICE_LOST) atomic_store_explicit(&v->lost, 1, memory_order_relaxed); // orders nothing
+    if (r == VK_ERROR_OUT_OF_HOST_MEMORY || r == VK_ERROR_OUT_OF_DEVICE_MEMORY)
+        return tn_fail(v->device->ctx, TN_ERR_MEMORY, "%s: %s: out of memory", v->device->name, what);
+    return tn_fail(v->device->ctx, TN_ERR_DEVICE, "%s: %s: %s (VkResult %d)", v->device->name, what,
+                   r == VK_ERROR_DEVICE_LOST ? "the device was lost" : "the driver failed", (int)r);
+}
+
+// --- the logical device ------------------------------------------------------------------------------
+
+// All that shaders rely on. Core of Vulkan 1.2, optional there.
+typedef struct features {
+    VkPhysicalDeviceFeatures2 core;
+    VkPhysicalDeviceVulkan11Features v11;
+    VkPhysicalDeviceVulkan12Features v12;
+} features;
+
+static void link_features(features *f)
+{
+    *f = (features){.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                    .v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                    .v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    f->core.pNext = &f->v11;
+    f->v11.pNext = &f->v12;
+}
+
+// NULL, or the name of what the device lacks.
+static const char *missing_feature(const features *f)
+{
+    return !f->v12.bufferDeviceAddress        ? "bufferDeviceAddress"
+           : !f->v12.timelineSemaphore        ? "timelineSemaphore"
+           : !f->v12.scalarBlockLayout        ? "scalarBlockLayout"
+           : !f->v12.storageBuffer8BitAccess  ? "storageBuffer8BitAccess"
+           : !f->v11.storageBuffer16BitAccess ? "storageBuffer16BitAccess"
+           : !f->v12.shaderInt8               ? "shaderInt8"
+           : !f->core.features.shaderInt16    ? "shaderInt16"
+           : !f->core.features.shaderInt64    ? "shaderInt64"
+                                              : NULL;
+}
+
+static tn_status make_device(tn_vk *v)
+{
+    features f;
+    link_features(&f);
+    f.core.features.shaderInt16 = f.core.features.shaderInt64 = VK_TRUE;
+    f.v11.storageBuffer16BitAccess = f.v12.storageBuffer8BitAccess = f.v12.shaderInt8 = VK_TRUE;
+    f.v12.bufferDeviceAddress = f.v12.timelineSemaphore = f.v12.scalarBlockLayout = VK_TRUE;
+    float priority = 1.0f;
+    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                     .queueFamilyIndex = v->family,
+                                     .queueCount = 1,
+                                     .pQueuePriorities = &priority};
+    VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                               .pNext = &f.core,
+                               .queueCreateInfoCount = 1,
+                               .pQueueCreateInfos = &queue};
+    VkDevice device;
+    tn_status status =
+        tn_vk_check(v, v->instance->CreateDevice(v->physical, &info, NULL, &device), "making a device");
+    if (status != TN_OK) return status;
+    v->handle = device;
+    if (tn_vk_functions_get(v->instance, device, &v->f)) return TN_OK;
+    // Without its functions it cannot even be destroyed properly; this driver is broken.
+    v->handle = NULL;
+    return tn_fail(v->device->ctx, TN_ERR_DEVICE, "%s: the driver lacks functions of Vulkan 1.2",
+                   v->device->name);
+}
+
+static tn_status make_objects(tn_vk *v)
+{
+    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                    .queueFamilyIndex = v->family};
+    VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                      .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+    VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sizeof(uint64_t)};
+    VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                         .pushConstantRangeCount = 1,
+                                         .pPushConstantRanges = &range};
+    VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    v->f.GetDeviceQueue(v->handle, v->family, 0, &v->queue);
+    tn_status status =
+        tn_vk_check(v, v->f.CreateCommandPool(v->handle, &pool, NULL, &v->pool), "making a command pool");
+    if (status == TN_OK)
+        status = tn_vk_check(v, v->f.CreateSemaphore(v->handle, &semaphore, NULL, &v->timeline),
+                             "making a semaphore");
+    if (status == TN_OK)
+        status = tn_vk_check(v, v->f.CreatePipelineLayout(v->handle, &layout, NULL, &v->layout),
+                             "making a layout");
+    if (status == TN_OK)
+        status =
+            tn_vk_check(v, v->f.CreatePipelineCache(v->handle, &cache, NULL, &v->cache), "making a cache");
+    return status == TN_OK ? tn_vk_tables_create(v) : status;
+}
+
+static void destroy_objects(tn_vk *v)
+{
+    if (!v->handle) return;
+    tn_vk_memory_destroy(v, &v->staging);
+    tn_vk_memory_destroy(v, &v->tables);
+    tn_vk_angles_free(v);
+    tn_vk_pipelines_free(v);
+    v->f.DestroyPipelineCache(v->handle, v->cache, NULL);
+    v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
+    v->f.DestroySemaphore(v->handle, v->timeline, NULL);
+    v->f.DestroyCommandPool(v->handle, v->pool, NULL);
+    v->f.DestroyDevice(v->handle, NULL);
+    v->cache = NULL, v->layout = NULL, v->timeline = NULL, v->pool = NULL, v->handle = NULL;
+}
+
+tn_status tn_vk_enter(tn_vk *v)
+{
+    if (atomic_load_explicit(&v->lost, memory_order_relaxed) != 0)
+        return tn_fail(v->device->ctx, TN_ERR_DEVICE,
+                       "%s: the device was lost; sessions on it have to be made anew in a new context",
+                       v->device->name);
+    mtx_lock(&v->lock);
+    tn_status status = TN_OK;
+    if (!v->handle) {
+        status = make_device(v);
+        if (status == TN_OK) status = make_objects(v);
+        if (status != TN_OK) destroy_objects(v);
+    }
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+// --- devices ---------------------------------------------------------------------------------------
+
+// The first memory type with all of `want`, of those without `avoid` if there are any; -1: none.
+static int32_t memory_type(const VkPhysicalDeviceMemoryProperties *m, VkMemoryPropertyFlags want,
+                           VkMemoryPropertyFlags avoid)
+{
+    for (int32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < m->memoryTypeCount; i++) {
+            VkMemoryPropertyFlags flags = m->memoryTypes[i].propertyFlags;
+            if ((flags & want) == want && (round > 0 || !(flags & avoid))) return (int32_t)i;
+        }
+    return -1;
+}
+
+static bool find_queue(tn_vk *v)
+{
+    VkQueueFamilyProperties families[16];
+    uint32_t n = TN_COUNT(families);
+    v->instance->GetPhysicalDeviceQueueFamilyProperties(v->physical, &n, families);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+        v->family = i;
+        if (families[i].timestampValidBits == 0) v->tick_ns = 0.0f;
+        return true;
+    }
+    return false;
+}
+
+// NULL, or why the device cannot be used.
+static const char *describe(tn_vk *v, int32_t ordinal)
+{
+    tn_device *d = v->device;
+    VkPhysicalDeviceMaintenance3Properties limits = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+                                               .pNext = &limits};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                     .pNext = &driver};
+    VkPhysicalDeviceMemoryProperties memory;
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    v->instance->GetPhysicalDeviceMemoryProperties(v->physical, &memory);
+    const VkPhysicalDeviceProperties *of = &p.properties;
+    snprintf(d->name, sizeof d->name, "vulkan:%d", ordinal);
+    snprintf(d->description, sizeof d->description, "%.64s, %.32s %.32s, Vulkan %u.%u", of->deviceName,
+             driver.driverName, driver.driverInfo, VK_API_VERSION_MAJOR(of->apiVersion),
+             VK_API_VERSION_MINOR(of->apiVersion));
+    d->software = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    d->max_buffer_size = (size_t)TN_MIN(limits.maxMemoryAllocationSize, SIZE_MAX);
+    v->max_groups = TN_MIN(of->limits.maxComputeWorkGroupCount[0], of->limits.maxComputeWorkGroupCount[1]);
+    v->tick_ns = of->limits.timestampPeriod;
+    if (of->apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
+    if (!find_queue(v)) return "a queue for compute";
+    int32_t on_device = memory_type(&memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
+    int32_t on_host =
+        memory_type(&memory, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    if (on_device < 0 || on_host < 0) return "memory of the kinds wanted";
+    v->device_type = (uint32_t)on_device;
+    v->host_type = (uint32_t)on_host;
+    VkMemoryPropertyFlags visible =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    v->device_visible = (memory.memoryTypes[on_device].propertyFlags & visible) == visible;
+    d->memory_total = memory.memoryHeaps[memory.memoryTypes[on_device].heapIndex].size;
+    features f;
+    link_features(&f);
+    v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
+    return missing_feature(&f);
+}
+
+static void destroy(tn_vk *v)
+{
+    tn_context *ctx = v->device->ctx;
+    destroy_objects(v);
+    mtx_destroy(&v->lock);
+    tn_vk_instance_unref(ctx, v->instance);
+    tn_free(ctx, v);
+}
+
+// *lacks: what the device has not, or NULL; then it was not added.
+static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysicalDevice physical,
+                             int32_t ordinal, char *lacks, size_t lacks_size)
+{
+    tn_device *d = tn_calloc(ctx, 1, sizeof *d);
+    tn_vk *v = tn_calloc(ctx, 1, sizeof *v);
+    if (!d || !v || mtx_init(&v->lock, mtx_plain) != thrd_success) {
+        tn_free(ctx, v);
+        tn_free(ctx, d);
+        return TN_ERR_MEMORY;
+    }
+    *d = (tn_device){.backend = &tn_backend_vulkan, .ctx = ctx, .impl = v};
+    v->device = d;
+    v->physical = physical;
+    v->instance = instance;
+    instance->refs++;
+    atomic_init(&v->lost, 0);
+    const char *without = describe(v, ordinal);
+    tn_status status = TN_OK;
+    if (without)
+        snprintf(lacks, lacks_size, "%s: it lacks %s", d->description, without);
+    else
+        status = tn_device_add(ctx, d);
+    if (!without && status == TN_OK) return TN_OK;
+    destroy(v);
+    tn_free(ctx, d);
+    return status;
+}
+
+// Real devices first: a software driver is taken only when it is asked for, or alone.
+static tn_status vulkan_open(tn_context *ctx)
+{
+    char why[256] = "";
+    tn_vk_instance *instance;
+    tn_status status = tn_vk_instance_create(ctx, &instance, why, sizeof why);
+    if (status != TN_OK || !instance) {
+        if (status == TN_OK) tn_backend_absent(ctx, "vulkan", why);
+        return status;
+    }
+    VkPhysicalDevice found[MAX_PHYSICAL];
+    uint32_t n = MAX_PHYSICAL;
+    int32_t ordinal = 0;
+    VkResult r = instance->EnumeratePhysicalDevices(instance->handle, &n, found);
+    if (r != VK_SUCCESS && r != VK_INCOMPLETE) n = 0;
+    for (int32_t software = 0; software < 2; software++)
+        for (uint32_t i = 0; i < n && status == TN_OK; i++) {
+            VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+            instance->GetPhysicalDeviceProperties2(found[i], &p);
+            if ((p.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) != (software != 0)) continue;
+            char lacks[256] = "";
+            status = open_device(ctx, instance, found[i], ordinal, lacks, sizeof lacks);
+            if (*lacks)
+                tn_backend_absent(ctx, "vulkan", lacks);
+            else
+                ordinal++;
+        }
+    if (n == 0) tn_backend_absent(ctx, "vulkan", "the Vulkan loader finds no device");
+    tn_vk_instance_unref(ctx, instance);
+    return status;
+}
+
+static void vulkan_close(tn_device *device)
+{
+    destroy(tn_vk_of(device));
+}
+
+// The core of Vulkan tells no free memory: what exists.
+static uint64_t vulkan_memory_free(const tn_device *device)
+{
+    return device->memory_total;
+}
+
+const tn_backend tn_backend_vulkan = {
+    .name = "vulkan",
+    .open = vulkan_open,
+    .close = vulkan_close,
+    .memory_free = vulkan_memory_free,
+    .buffer_create = tn_vk_buffer_create,
+    .buffer_destroy = tn_vk_buffer_destroy,
+    .buffer_write = tn_vk_buffer_write,
+    .buffer_read = tn_vk_buffer_read,
+    .weight_write = tn_vk_weight_write,
+    .host_create = tn_vk_host_create,
+    .host_destroy = tn_vk_host_destroy,
+    .accepts = tn_vk_accepts,
+    .prepare = tn_vk_prepare,
+    .scratch_size = tn_vk_scratch_size,
+    .executable_destroy = tn_vk_executable_destroy,
+    .kernel_name = tn_vk_kernel_name,
+    .submit = tn_vk_submit,
+    .wait = tn_vk_wait,
+};

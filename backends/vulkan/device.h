@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One Vulkan device of one context: a logical device of its own, one queue, the pipelines made so far.
+#ifndef TN_VULKAN_DEVICE_H
+#define TN_VULKAN_DEVICE_H
+
+#include "backends/vulkan/loader.h"
+#include "core/backend.h"
+
+#include <threads.h>
+
+enum {
+#define TN_VK_SHADER(stem) TN_VK_SHADER_##stem,
+#include "backends/vulkan/shaders.def"
+    TN_VK_SHADER_COUNT
+};
+
+// Memory with the buffer that covers it. Kernels use the address, copies the buffer, the host `mapped`, if
+// any.
+typedef struct tn_vk_memory {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    void *mapped;
+    uint64_t address;
+    size_t size;
+    struct tn_vk_memory *next; // of the memory that host_create made
+} tn_vk_memory;
+
+typedef struct tn_vk_pipeline tn_vk_pipeline;
+
+typedef struct tn_vk {
+    tn_device *device;
+    tn_vk_instance *instance;
+    VkPhysicalDevice physical;
+    VkDevice handle; // made at first use, with all that follows
+    tn_vk_functions f;
+    mtx_t lock; // the queue, the pool, the pipelines, the staging memory, the list of host memory: sessions
+                // of several threads share them
+    VkQueue queue;
+    uint32_t family;
+    VkCommandPool pool;
+    VkSemaphore timeline; // counts submissions
+    uint64_t n_submitted;
+    VkPipelineLayout layout; // push constants only
+    VkPipelineCache cache;
+    tn_vk_pipeline *pipelines; // a list, newest first
+    tn_vk_memory staging;      // for memory that the host does not see; made at first use
+    tn_vk_memory tables;       // grids of the codebook formats
+    tn_vk_memory *hosts;
+    struct tn_vk_angles *angles;     // a list
+    uint32_t device_type, host_type; // memory types
+    bool device_visible;             // the host sees the device's memory
+    uint32_t max_groups;             // workgroups in one dimension
+    float tick_ns;                   // of timestamps; 0: the queue has none
+    // First error after which the device answers nothing else: every later call fails with it.
+    _Atomic int32_t lost;
+} tn_vk;
+
+static inline tn_vk *tn_vk_of(const tn_device *device)
+{
+    return device->impl;
+}
+
+// TN_OK, or a failure that says what was tried. Remembers that a device was lost.
+tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
+// Makes the logical device at first use; fails if it was lost.
+TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
+
+// --- memory (memory.c) -------------------------------------------------------------------------------
+
+// host: memory that the host sees and that stays coherent; zeroed.
+TN_MUST_USE tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out);
+void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m);
+TN_MUST_USE tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes,
+                                         size_t n);
+// The address by which the device reaches memory of host_create; 0: it is none.
+uint64_t tn_vk_host_address(tn_vk *v, const void *host);
+
+tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out);
+void tn_vk_buffer_destroy(tn_buffer *buffer);
+tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+tn_status tn_vk_host_create(tn_device *device, size_t size, void **out);
+void tn_vk_host_destroy(tn_device *device, void *host);
+
+// --- weights (planes.c) --------------------------------------------------------------------------------
+
+struct tn_view;
+struct tn_vk_weight;
+TN_MUST_USE tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const struct tn_view *weight,
+                                         const void *bytes);
+// Where the planes of a whole weight are; false if the type is stored as in the file, all in plane 0.
+bool tn_vk_weight_planes(const struct tn_view *weight, struct tn_vk_weight *out);
+// Fills v->tables.
+TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
+
+// --- angles of rope (angles.c)
+// -------------------------------------------------------------------------------
+
+struct tn_rope_params;
+// Address of n_rot / 2 numbers: the turn of each pair from one position to the next, without rope factors, in
+// units of 2^-64 turns; made at first use. Takes the lock.
+TN_MUST_USE tn_status tn_vk_angles_get(tn_vk *v, const struct tn_rope_params *p, uint64_t *address);
+void tn_vk_angles_free(tn_vk *v);
+
+// --- pipelines (pipeline.c) ------------------------------------------------------------------------------
+
+enum { TN_VK_CONSTANTS = 4 }; // specialisation constants of a shader, ids from 0
+// The pipeline of a shader with these constants; made at first use. Takes the lock.
+TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
+                                         VkPipeline *out);
+void tn_vk_pipelines_free(tn_vk *v);
+
+// --- work (executable.c) -----------------------------------------------------------------------------------
+
+// Submits and returns the value of the timeline that tells its end. Takes the lock.
+TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, VkCommandBuffer commands, uint64_t *value);
+TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);
+// Waits for all that was submitted.
+TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);
+
+bool tn_vk_accepts(const tn_device *device, const struct tn_step *step);
+const char *tn_vk_kernel_name(const tn_device *device, const struct tn_step *step);
+size_t tn_vk_scratch_size(tn_device *device, const struct tn_program *program);
+tn_status tn_vk_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
+                        tn_executable **out);
+void tn_vk_executable_destroy(tn_device *device, tn_executable *executable);
+tn_status tn_vk_submit(tn_device *device, tn_executable *executable, const tn_submit_options *options);
+tn_status tn_vk_wait(tn_device *device, tn_executable *executable);
+
+#endif

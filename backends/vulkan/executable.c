@@ -1,0 +1,344 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps become one command buffer, recorded once and submitted as often as wanted. With times wanted a second
+// one is recorded that has timestamps between the steps.
+#include "backends/vulkan/kernel.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+typedef struct host_copy { // shaders/copies.comp
+    uint64_t to, from, words;
+} host_copy;
+
+typedef struct run { // one dispatch
+    VkPipeline pipeline;
+    uint64_t args; // address
+    uint32_t x, y;
+    int32_t step;
+} run;
+
+struct tn_executable {
+    int32_t n_steps, n_runs, n_uploads, n_downloads;
+    run *runs;
+    run up, down;
+    tn_vk_memory args; // all records, then the lists of copies
+    VkCommandBuffer commands, timed;
+    VkQueryPool queries; // n_steps + 1, made when times are first wanted
+    uint64_t *ticks;
+    uint64_t *step_ns; // of the last submission, NULL: none wanted
+    uint64_t value;    // of the timeline at its end
+};
+
+// --- submission --------------------------------------------------------------------------------------
+
+tn_status tn_vk_submit_commands(tn_vk *v, VkCommandBuffer commands, uint64_t *value)
+{
+    mtx_lock(&v->lock);
+    uint64_t next = v->n_submitted + 1;
+    VkTimelineSemaphoreSubmitInfo signal = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                            .signalSemaphoreValueCount = 1,
+                                            .pSignalSemaphoreValues = &next};
+    VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                         .pNext = &signal,
+                         .commandBufferCount = 1,
+                         .pCommandBuffers = &commands,
+                         .signalSemaphoreCount = 1,
+                         .pSignalSemaphores = &v->timeline};
+    tn_status status = tn_vk_check(v, v->f.QueueSubmit(v->queue, 1, &info, VK_NULL_HANDLE), "submitting");
+    if (status == TN_OK) *value = v->n_submitted = next;
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+tn_status tn_vk_wait_for(tn_vk *v, uint64_t value)
+{
+    if (value == 0) return TN_OK;
+    VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                .semaphoreCount = 1,
+                                .pSemaphores = &v->timeline,
+                                .pValues = &value};
+    return tn_vk_check(v, v->f.WaitSemaphores(v->handle, &info, UINT64_MAX), "running");
+}
+
+tn_status tn_vk_drain(tn_vk *v)
+{
+    mtx_lock(&v->lock);
+    uint64_t value = v->n_submitted;
+    mtx_unlock(&v->lock);
+    return tn_vk_wait_for(v, value);
+}
+
+// --- recording -----------------------------------------------------------------------------------------
+
+// Each step sees what those before it wrote.
+static void barrier(tn_vk *v, VkCommandBuffer commands, bool to_host)
+{
+    VkMemoryBarrier b = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                         .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                         .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                                          (to_host ? VK_ACCESS_HOST_READ_BIT : 0u)};
+    v->f.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                                (to_host ? VK_PIPELINE_STAGE_HOST_BIT : 0u),
+                            0, 1, &b, 0, NULL, 0, NULL);
+}
+
+static void dispatch(tn_vk *v, VkCommandBuffer commands, const run *r)
+{
+    if (r->x == 0) return;
+    v->f.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, r->pipeline);
+    v->f.CmdPushConstants(commands, v->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof r->args, &r->args);
+    v->f.CmdDispatch(commands, r->x, r->y, 1);
+}
+
+static void record_runs(tn_vk *v, const tn_executable *e, VkCommandBuffer commands, bool timed)
+{
+    barrier(v, commands, false); // against what was submitted before
+    if (timed) v->f.CmdResetQueryPool(commands, e->queries, 0, (uint32_t)e->n_steps + 1);
+    dispatch(v, commands, &e->up);
+    barrier(v, commands, false);
+    if (timed) v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries, 0);
+    int32_t next = 0;
+    for (int32_t s = 0; s < e->n_steps; s++) {
+        for (; next < e->n_runs && e->runs[next].step == s; next++) dispatch(v, commands, &e->runs[next]);
+        barrier(v, commands, false);
+        if (timed)
+            v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries,
+                                   (uint32_t)s + 1);
+    }
+    dispatch(v, commands, &e->down);
+    barrier(v, commands, true);
+}
+
+static tn_status record(tn_vk *v, const tn_executable *e, bool timed, VkCommandBuffer *out)
+{
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = v->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    // The same work may be submitted again before the last run has ended.
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
+    mtx_lock(&v->lock);
+    tn_status status = tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, out), "making commands");
+    if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(*out, &begin), "recording");
+    if (status == TN_OK) {
+        record_runs(v, e, *out, timed);
+        status = tn_vk_check(v, v->f.EndCommandBuffer(*out), "recording");
+    }
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+// --- preparation ---------------------------------------------------------------------------------------
+
+bool tn_vk_accepts(const tn_device *device, const tn_step *step)
+{
+    TN_UNUSED(device);
+    return tn_vk_find_kernel(step) != NULL;
+}
+
+const char *tn_vk_kernel_name(const tn_device *device, const tn_step *step)
+{
+    TN_UNUSED(device);
+    const tn_vk_kernel *k = tn_vk_find_kernel(step);
+    return k ? k->name : "none";
+}
+
+size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
+{
+    TN_UNUSED(device);
+    TN_UNUSED(program);
+    return 0;
+}
+
+void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
+{
+    if (!e) return;
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_drain(v);
+    TN_UNUSED(status);
+    mtx_lock(&v->lock);
+    if (e->commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->commands);
+    if (e->timed) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->timed);
+    mtx_unlock(&v->lock);
+    if (e->queries) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
+    tn_vk_memory_destroy(v, &e->args);
+    tn_free(device->ctx, e->ticks);
+    tn_free(device->ctx, e->runs);
+    tn_free(device->ctx, e);
+}
+
+// A quantised operand is a whole weight in planes: parts of it, or raw blocks, would be read wrongly.
+static tn_status check_weights(tn_vk *v, const tn_step *step)
+{
+    for (int32_t i = 0; i < step->n_src && tn_op_takes_weights(step->op); i++) {
+        const tn_view *w = &step->src[i];
+        tn_vk_weight planes;
+        if (!w->buffer || w->ne[3] == 0 || !tn_vk_weight_planes(w, &planes)) continue;
+        size_t size = tn_dtype_row_size(w->dtype, w->ne[3]) * (size_t)tn_view_n_rows(w);
+        if (w->buffer->weight_size == size && w->buffer->weight_offset == w->offset) continue;
+        return tn_fail(
+            v->device->ctx, TN_ERR_UNSUPPORTED,
+            "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
+            step->name ? step->name : "", tn_dtype_name(w->dtype), tn_op_name(step->op), v->device->name);
+    }
+    return TN_OK;
+}
+
+static void spread(const tn_vk *v, int64_t groups, run *r)
+{
+    r->x = (uint32_t)TN_MIN(groups, (int64_t)v->max_groups);
+    r->y = r->x > 0 ? (uint32_t)((groups + r->x - 1) / r->x) : 0;
+}
+
+// The dispatches of one step, their records into `records`.
+static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
+                              tn_vk_args *records)
+{
+    const tn_vk_kernel *k = tn_vk_find_kernel(step);
+    if (!k)
+        return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", v->device->name,
+                       tn_op_name(step->op));
+    tn_status status = check_weights(v, step);
+    for (int32_t i = 0, n = 1; i < n && status == TN_OK; i++) {
+        tn_vk_dispatch d = {0};
+        tn_vk_args_of(step, &d.args);
+        n = k->launch(step, i, &d);
+        d.args.tables = v->tables.address;
+        if (d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
+        run *r = &e->runs[e->n_runs];
+        *r = (run){.step = index, .args = e->args.address + (uint64_t)e->n_runs * sizeof *records};
+        records[e->n_runs++] = d.args;
+        spread(v, d.groups, r);
+        if (status == TN_OK && d.groups > 0)
+            status = tn_vk_pipeline_get(v, d.shader, d.constants, &r->pipeline);
+    }
+    return status;
+}
+
+static int32_t count_runs(const tn_program *program)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_vk_kernel *k = tn_vk_find_kernel(&program->steps[i]);
+        tn_vk_dispatch d = {0};
+        n += k ? k->launch(&program->steps[i], 0, &d) : 0;
+    }
+    return n;
+}
+
+static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies, bool up, host_copy *list,
+                                uint64_t address, run *r)
+{
+    enum { COPY_THREADS = 256, MAX_BLOCKS = 64 };
+    uint64_t most = 0;
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t host = tn_vk_host_address(v, copies[i].host), device = (uint64_t)(uintptr_t)copies[i].device;
+        if (host == 0)
+            return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: copy of memory that it does not reach",
+                           v->device->name);
+        list[i] = (host_copy){up ? device : host, up ? host : device, copies[i].size / 4};
+        most = TN_MAX(most, list[i].words);
+    }
+    *r = (run){.args = address};
+    if (n == 0) return TN_OK;
+    r->x = (uint32_t)TN_MIN((most + COPY_THREADS - 1) / COPY_THREADS, (uint64_t)MAX_BLOCKS);
+    r->y = (uint32_t)n;
+    return tn_vk_pipeline_get(v, TN_VK_SHADER_copies, (int32_t[TN_VK_CONSTANTS]){0}, &r->pipeline);
+}
+
+static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
+{
+    int32_t n_runs = count_runs(program), n_copies = program->n_uploads + program->n_downloads;
+    size_t lists = (size_t)n_runs * sizeof(tn_vk_args), size = lists + (size_t)n_copies * sizeof(host_copy);
+    e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
+    char *records = tn_calloc(v->device->ctx, size + 1, 1);
+    tn_status status = e->runs && records ? tn_vk_memory_create(v, size, false, &e->args) : TN_ERR_MEMORY;
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++)
+        status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
+    host_copy *list = (host_copy *)(void *)(records + lists);
+    uint64_t at = e->args.address + lists;
+    if (status == TN_OK)
+        status = prepare_copies(v, program->n_uploads, program->uploads, true, list, at, &e->up);
+    list += program->n_uploads;
+    at += (uint64_t)program->n_uploads * sizeof *list;
+    if (status == TN_OK)
+        status = prepare_copies(v, program->n_downloads, program->downloads, false, list, at, &e->down);
+    if (status == TN_OK) status = tn_vk_memory_write(v, &e->args, 0, records, size);
+    if (status == TN_OK) status = record(v, e, false, &e->commands);
+    tn_free(v->device->ctx, records);
+    return status;
+}
+
+tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
+                        tn_executable **out)
+{
+    TN_UNUSED(scratch);
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_executable *e = tn_calloc(device->ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->n_steps = program->n_steps;
+    status = prepare(v, e, program);
+    if (status != TN_OK)
+        tn_vk_executable_destroy(device, e);
+    else
+        *out = e;
+    return status;
+}
+
+// --- running -------------------------------------------------------------------------------------------
+
+static tn_status make_timed(tn_vk *v, tn_executable *e)
+{
+    if (e->timed) return TN_OK;
+    if (v->tick_ns == 0.0f)
+        return tn_fail(v->device->ctx, TN_ERR_UNSUPPORTED, "%s has no clock for single steps",
+                       v->device->name);
+    VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                  .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                  .queryCount = (uint32_t)e->n_steps + 1};
+    tn_status status = TN_OK;
+    if (!e->ticks) e->ticks = tn_calloc(v->device->ctx, (size_t)e->n_steps + 1, sizeof *e->ticks);
+    if (!e->ticks) return TN_ERR_MEMORY;
+    if (!e->queries)
+        status = tn_vk_check(v, v->f.CreateQueryPool(v->handle, &info, NULL, &e->queries), "making queries");
+    return status == TN_OK ? record(v, e, true, &e->timed) : status;
+}
+
+tn_status tn_vk_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
+{
+    tn_vk *v = tn_vk_of(device);
+    // Relaxed: the flag carries no data. Once submitted, a command buffer runs to its end.
+    if (options && options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed) != 0)
+        return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    tn_status status = tn_vk_enter(v);
+    e->step_ns = options ? options->step_ns : NULL;
+    if (status == TN_OK && e->step_ns) status = make_timed(v, e);
+    if (status != TN_OK) return status;
+    return tn_vk_submit_commands(v, e->step_ns ? e->timed : e->commands, &e->value);
+}
+
+tn_status tn_vk_wait(tn_device *device, tn_executable *e)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
+    uint64_t *step_ns = e->step_ns;
+    e->step_ns = NULL;
+    if (status != TN_OK || !step_ns) return status;
+    uint32_t n = (uint32_t)e->n_steps + 1;
+    status = tn_vk_check(v,
+                         v->f.GetQueryPoolResults(v->handle, e->queries, 0, n, n * sizeof *e->ticks, e->ticks,
+                                                  sizeof *e->ticks,
+                                                  VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                         "reading times");
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++)
+        step_ns[i] += (uint64_t)((double)(e->ticks[i + 1] - e->ticks[i]) * (double)v->tick_ns);
+    return status;
+}

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a row of kernels.def consists of: which steps it takes, and the dispatches that run one.
+#ifndef TN_VULKAN_KERNEL_H
+#define TN_VULKAN_KERNEL_H
+
+#include "backends/vulkan/args.h"
+#include "backends/vulkan/device.h"
+
+typedef struct tn_vk_dispatch {
+    int32_t shader; // TN_VK_SHADER_*
+    int32_t constants[TN_VK_CONSTANTS];
+    int64_t groups;
+    const tn_rope_params *rope; // not NULL: args.tables are to be their angles
+    tn_vk_args args;            // operands and parameters are there already, n is all -1
+} tn_vk_dispatch;
+
+typedef bool (*tn_vk_accepts_fn)(const tn_step *step); // data pointers are NULL
+// Fills dispatch i of the step and returns how many there are. Operands are bound.
+typedef int32_t (*tn_vk_launch_fn)(const tn_step *step, int32_t i, tn_vk_dispatch *d);
+
+typedef struct tn_vk_kernel {
+    int32_t op;
+    const char *name;
+    tn_vk_accepts_fn accepts;
+    tn_vk_launch_fn launch;
+} tn_vk_kernel;
+
+// The first row of kernels.def that takes the step; NULL: none.
+const tn_vk_kernel *tn_vk_find_kernel(const tn_step *step);
+// Whether weights of the type can be read.
+bool tn_vk_reads_type(tn_dtype type);
+// Operands and parameters of a step, as kernels get them.
+void tn_vk_args_of(const tn_step *step, tn_vk_args *out);
+
+#define TN_VK_KERNEL(op, name, accepts, launch)                                                              \
+    bool accepts(const tn_step *step);                                                                       \
+    int32_t launch(const tn_step *step, int32_t i, tn_vk_dispatch *d);
+#include "backends/vulkan/kernels.def"
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffers, each with memory of its own: a model has some hundred weights, far below the 4096 allocations that
+// every device grants, and whoever frees a weight gives its memory back at once. A pool would only add what
+// can go wrong.
+#include "backends/vulkan/device.h"
+
+#include "core/device.h"
+
+#include <string.h>
+
+enum { STAGING_SIZE = 16 << 20 };
+
+void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
+{
+    if (m->buffer) v->f.DestroyBuffer(v->handle, m->buffer, NULL);
+    if (m->memory) v->f.FreeMemory(v->handle, m->memory, NULL); // unmaps it too
+    *m = (tn_vk_memory){0};
+}
+
+static tn_status bind(tn_vk *v, uint32_t type, bool map, tn_vk_memory *m)
+{
+    VkMemoryRequirements need;
+    v->f.GetBufferMemoryRequirements(v->handle, m->buffer, &need);
+    if (!(need.memoryTypeBits >> type & 1u))
+        return tn_fail(v->device->ctx, TN_ERR_DEVICE, "%s: buffers cannot lie in its memory",
+                       v->device->name);
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                 .pNext = &flags,
+                                 .allocationSize = need.size,
+                                 .memoryTypeIndex = type};
+    VkResult r = v->f.AllocateMemory(v->handle, &info, NULL, &m->memory);
+    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY || r == VK_ERROR_OUT_OF_HOST_MEMORY)
+        return tn_fail(v->device->ctx, TN_ERR_MEMORY, "%s: out of memory: %zu MiB are wanted",
+                       v->device->name, m->size >> 20);
+    tn_status status = tn_vk_check(v, r, "allocating");
+    if (status == TN_OK)
+        status = tn_vk_check(v, v->f.BindBufferMemory(v->handle, m->buffer, m->memory, 0), "binding memory");
+    if (status == TN_OK && map)
+        status = tn_vk_check(v, v->f.MapMemory(v->handle, m->memory, 0, VK_WHOLE_SIZE, 0, &m->mapped),
+                             "mapping memory");
+    if (status != TN_OK) return status;
+    VkBufferDeviceAddressInfo at = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                    .buffer = m->buffer};
+    m->address = v->f.GetBufferDeviceAddress(v->handle, &at);
+    return TN_OK;
+}
+
+tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    tn_vk_memory m = {.size = TN_MAX(size, 4)};
+    VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                               .size = m.size,
+                               .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+                                        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                        VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    tn_status status =
+        tn_vk_check(v, v->f.CreateBuffer(v->handle, &info, NULL, &m.buffer), "making a buffer");
+    if (status == TN_OK)
+        status = bind(v, host ? v->host_type : v->device_type, host || v->device_visible, &m);
+    if (status != TN_OK) {
+        tn_vk_memory_destroy(v, &m);
+        return status;
+    }
+    if (host) memset(m.mapped, 0, m.size);
+    *out = m;
+    return TN_OK;
+}
+
+tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
+    if (!m) return TN_ERR_MEMORY;
+    status = tn_vk_memory_create(v, size, false, m);
+    if (status != TN_OK) {
+        tn_free(device->ctx, m);
+        return status;
+    }
+    out->handle = m;
+    out->data = (void *)(uintptr_t)m->address;
+    return TN_OK;
+}
+
+void tn_vk_buffer_destroy(tn_buffer *buffer)
+{
+    tn_vk *v = tn_vk_of(buffer->device);
+    tn_status status = tn_vk_drain(v); // work that was submitted may still use it; a lost device uses nothing
+    TN_UNUSED(status);
+    tn_vk_memory_destroy(v, buffer->handle);
+    tn_free(buffer->device->ctx, buffer->handle);
+}
+
+// Copies between a buffer and the staging memory, and waits.
+static tn_status copy(tn_vk *v, VkBuffer from, size_t from_offset, VkBuffer to, size_t to_offset, size_t n)
+{
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = v->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    VkBufferCopy region = {.srcOffset = from_offset, .dstOffset = to_offset, .size = n};
+    VkCommandBuffer commands = NULL;
+    mtx_lock(&v->lock);
+    tn_status status =
+        tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, &commands), "making commands");
+    if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(commands, &begin), "recording");
+    if (status == TN_OK) {
+        v->f.CmdCopyBuffer(commands, from, to, 1, &region);
+        status = tn_vk_check(v, v->f.EndCommandBuffer(commands), "recording");
+    }
+    mtx_unlock(&v->lock);
+    uint64_t value = 0;
+    if (status == TN_OK) status = tn_vk_submit_commands(v, commands, &value);
+    if (status == TN_OK) status = tn_vk_wait_for(v, value);
+    mtx_lock(&v->lock);
+    if (commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &commands);
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+// Memory that the host does not see is reached through the staging memory; one transfer at a time uses it.
+static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
+{
+    tn_status status = v->staging.buffer ? TN_OK : tn_vk_memory_create(v, STAGING_SIZE, true, &v->staging);
+    for (size_t at = 0; at < n && status == TN_OK; at += STAGING_SIZE) {
+        size_t piece = TN_MIN(n - at, (size_t)STAGING_SIZE);
+        if (write) memcpy(v->staging.mapped, bytes + at, piece);
+        status = write ? copy(v, v->staging.buffer, 0, m->buffer, offset + at, piece)
+                       : copy(v, m->buffer, offset + at, v->staging.buffer, 0, piece);
+        if (status == TN_OK && !write) memcpy(bytes + at, v->staging.mapped, piece);
+    }
+    return status;
+}
+
+static tn_status move_bytes(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
+{
+    tn_status status = tn_vk_enter(v);
+    if (status == TN_OK) status = tn_vk_drain(v);
+    if (status != TN_OK || n == 0) return status;
+    if (!m->mapped) return stage(v, m, offset, bytes, n, write);
+    if (write)
+        memcpy((char *)m->mapped + offset, bytes, n);
+    else
+        memcpy(bytes, (char *)m->mapped + offset, n);
+    return TN_OK;
+}
+
+tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes, size_t n)
+{
+    return move_bytes(v, m, offset, (char *)(uintptr_t)bytes, n, true); // only read from
+}
+
+// A buffer may be a part of another one, whose memory it then has.
+static size_t offset_in(const tn_buffer *b, size_t offset)
+{
+    const tn_vk_memory *m = b->handle;
+    return (size_t)((uint64_t)(uintptr_t)b->data - m->address) + offset;
+}
+
+tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
+{
+    return tn_vk_memory_write(tn_vk_of(buffer->device), buffer->handle, offset_in(buffer, offset), bytes, n);
+}
+
+tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)
+{
+    return move_bytes(tn_vk_of(buffer->device), buffer->handle, offset_in(buffer, offset), bytes, n, false);
+}
+
+tn_status tn_vk_host_create(tn_device *device, size_t size, void **out)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
+    if (!m) return TN_ERR_MEMORY;
+    status = tn_vk_memory_create(v, size, true, m);
+    if (status != TN_OK) {
+        tn_free(device->ctx, m);
+        return status;
+    }
+    mtx_lock(&v->lock);
+    m->next = v->hosts;
+    v->hosts = m;
+    mtx_unlock(&v->lock);
+    *out = m->mapped;
+    return TN_OK;
+}
+
+void tn_vk_host_destroy(tn_device *device, void *host)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_drain(v);
+    TN_UNUSED(status);
+    tn_vk_memory *gone = NULL;
+    mtx_lock(&v->lock);
+    for (tn_vk_memory **m = &v->hosts; *m && !gone; m = *m ? &(*m)->next : m)
+        if ((*m)->mapped == host) gone = *m, *m = gone->next;
+    mtx_unlock(&v->lock);
+    if (!gone) return;
+    tn_vk_memory_destroy(v, gone);
+    tn_free(device->ctx, gone);
+}
+
+uint64_t tn_vk_host_address(tn_vk *v, const void *host)
+{
+    uint64_t address = 0;
+    mtx_lock(&v->lock);
+    for (const tn_vk_memory *m = v->hosts; m; m = m->next) {
+        uintptr_t at = (uintptr_t)host, from = (uintptr_t)m->mapped;
+        if (at >= from && at - from < m->size) address = m->address + (at - from);
+    }
+    mtx_unlock(&v->lock);
+    return address;
+}

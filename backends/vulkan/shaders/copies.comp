@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words between memory of the device and memory of the host that it reaches: entry g of the list at params, as
+// (to, from, words), for workgroups with y = g.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "backends/vulkan/shaders/common.glsl"
+
+layout(local_size_x = 256) in;
+
+struct Copy {
+    uint64_t to, from, words;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Copies { Copy at[]; };
+
+void main()
+{
+    Copy c = Copies(uint64_t(args)).at[gl_WorkGroupID.y];
+    for (uint64_t i = gl_GlobalInvocationID.x; i < c.words; i += 256 * gl_NumWorkGroups.x) store_u32(c.to + 4 * i, load_u32(c.from + 4 * i));
+}

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights of every type as numbers, from the planes of backends/planes.def: dequant16 gives the elements k .. k + 15 of a
+// row (k a multiple of 16, the largest run that all formats have one scale for). TYPE is a constant where it is called, so
+// that the driver keeps one branch. Formats: ops/quant_*.c.
+
+const int iq4_values[16] = int[](-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+const int fp4_values[16] = int[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12); // E2M1 doubled
+// Where the grids begin in args.tables, in words of 16 bits (tables.c).
+const int GRID_IQ2XXS = 0, GRID_IQ2XS = 256, GRID_IQ2S = 768, GRID_IQ3XXS = 1792, GRID_IQ3S = 2048, GRID_IQ1 = 2560;
+
+// Unit `block` of plane p of a row.
+uint64_t unit_of(Weight w, int p, int64_t row, int64_t block, int size)
+{
+    return w.plane[p] + row * w.row_size[p] + block * size;
+}
+uint byte_of(uvec4 v, int i) { return bitfieldExtract(v[i >> 2], 8 * (i & 3), 8); }
+uint grid(int at, uint i) { return load_u16(args.tables + 2 * (at + int64_t(i))); }
+// Sign bits of 8 elements from the 7 stored ones: bit 7 makes their number even.
+uint signs8(uint s)
+{
+    s &= 127u;
+    return s | (uint(bitCount(s)) & 1u) << 7;
+}
+float negate_if(uint bits, int i, float v) { return (bits >> i & 1u) != 0u ? -v : v; }
+
+// 2^(e - 128)
+float half_e8m0(uint e) { return uintBitsToFloat(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+// Half of an unsigned E4M3 value; 0x7f reads as 0.
+float half_ue4m3(uint s)
+{
+    uint e = s >> 3 & 15u, m = s & 7u;
+    if ((s & 127u) == 127u) return 0.0;
+    return e == 0 ? float(m) * 0.0009765625 : float(8 + m) * uintBitsToFloat((e + 127 - 11) << 23);
+}
+
+void legacy16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+{
+    int64_t block = k / 32;
+    int high = int(k / 16 & 1);
+    if (type == TYPE_Q8_0) {
+        uvec4 v = load_u128(unit_of(w, 0, row, block, 32) + 16 * high);
+        float d = half_bits(load_u16(unit_of(w, 1, row, block, 2)));
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(bitfieldExtract(int(v[i >> 2]), 8 * (i & 3), 8));
+        return;
+    }
+    uvec4 v = load_u128(unit_of(w, 0, row, block, 16));
+    bool five = type == TYPE_Q5_0 || type == TYPE_Q5_1, has_min = type == TYPE_Q4_1 || type == TYPE_Q5_1;
+    uint h = five ? load_u32(unit_of(w, 1, row, block, 4)) >> 16 * high : 0;
+    uint64_t at = unit_of(w, five ? 2 : 1, row, block, has_min ? 4 : 2);
+    float d = half_bits(load_u16(at)), m = has_min ? half_bits(load_u16(at + 2)) : 0.0;
+    int less = has_min ? 0 : five ? 16 : 8;
+    [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int((byte_of(v, i) >> 4 * high & 15u) | (h >> i & 1u) << 4) - less) + m;
+}
+
+// Bits 2 * quarter of bytes 32 * half + l of a plane of 64-byte units: the 2-bit scheme of Q2_K, Q3_K, Q6_K, TQ2_0.
+uvec4 pairs16(uint64_t unit, int run)
+{
+    return load_u128(unit + 32 * (run / 8) + 16 * (run % 2)) >> 2 * (run % 8 / 2) & 0x03030303u;
+}
+
+// Scale and minimum of group g of Q4_K and Q5_K from the 16 bytes d, dmin, 12 bytes of 6-bit pairs.
+vec2 k4_scales(uvec4 head, int g)
+{
+    int at = 8 * (g & 3);
+    uint a = head.y >> at & 255u, b = head.z >> at & 255u, c = head.w >> at & 255u;
+    uint sc = g < 4 ? a & 63u : (c & 15u) | a >> 6 << 4, mn = g < 4 ? b & 63u : c >> 4 | b >> 6 << 4;
+    return vec2(half_bits(head.x) * float(sc), half_bits(head.x >> 16) * float(mn));
+}
+
+void k16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
+{
+    uvec4 v;
+    float d, m = 0.0;
+    int less = 0;
+    if (type == TYPE_Q2_K) {
+        v = pairs16(unit_of(w, 0, row, block, 64), run);
+        uint s = load_u8(unit_of(w, 1, row, block, 16) + run), h = load_u32(unit_of(w, 2, row, block, 4));
+        d = half_bits(h) * float(s & 15u);
+        m = half_bits(h >> 16) * float(s >> 4);
+    } else if (type == TYPE_Q3_K) {
+        uvec4 h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
+        v = pairs16(unit_of(w, 0, row, block, 64), run) | (h >> run / 2 & 0x01010101u) << 2;
+        uint64_t at = unit_of(w, 2, row, block, 12);
+        uint low = load_u8(at + run % 8) >> 4 * (run / 8) & 15u, top = load_u8(at + 8 + run % 4) >> 2 * (run / 4) & 3u;
+        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(int(low | top << 4) - 32);
+        less = 4;
+    } else if (type == TYPE_Q6_K) {
+        int part = run % 8 / 2;
+        v = load_u128(unit_of(w, 0, row, block, 128) + 64 * (run / 8) + 32 * (part % 2) + 16 * (run % 2)) >> 4 * (part / 2) & 0x0f0f0f0fu;
+        v |= pairs16(unit_of(w, 1, row, block, 64), run) << 4;
+        int s = bitfieldExtract(int(load_u8(unit_of(w, 2, row, block, 16) + run)), 0, 8);
+        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(s);
+        less = 32;
+    } else { // Q4_K, Q5_K
+        int g = run / 2;
+        v = load_u128(unit_of(w, 0, row, block, 128) + 32 * (g / 2) + 16 * (run % 2)) >> 4 * (g % 2) & 0x0f0f0f0fu;
+        if (type == TYPE_Q5_K) v |= (load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2)) >> g & 0x01010101u) << 4;
+        vec2 dm = k4_scales(load_u128(unit_of(w, type == TYPE_Q5_K ? 2 : 1, row, block, 16)), g);
+        d = dm.x;
+        m = dm.y;
+    }
+    [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(byte_of(v, i)) - less) - m;
+}
+
+// IQ4_NL, IQ4_XS, MXFP4: tables of 16 values under nibbles in the order of Q4_0; NVFP4.
+void table16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+{
+    int64_t group = k / 32;
+    int high = int(k / 16 & 1);
+    float d;
+    if (type == TYPE_NVFP4) {
+        int s = int(k / 16 & 3);
+        uint64_t at = unit_of(w, 0, row, k / 64, 32) + 8 * s;
+        uvec2 v = uvec2(load_u32(at), load_u32(at + 4));
+        d = half_ue4m3(load_u8(unit_of(w, 1, row, k / 64, 4) + s));
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(fp4_values[v[i % 8 / 4] >> (8 * (i % 4) + 4 * (i / 8)) & 15u]);
+        return;
+    }
+    uvec4 v = load_u128(unit_of(w, 0, row, group, 16));
+    if (type == TYPE_MXFP4) d = half_e8m0(load_u8(unit_of(w, 1, row, group, 1)));
+    else if (type == TYPE_IQ4_NL) d = half_bits(load_u16(unit_of(w, 1, row, group, 2)));
+    else {
+        uint64_t at = unit_of(w, 1, row, group / 8, 8);
+        uint x = load_u32(at), h = load_u32(at + 4);
+        int g = int(group % 8);
+        d = half_bits(x) * float(int((h >> 4 * g & 15u) | (x >> (16 + 2 * g) & 3u) << 4) - 32);
+    }
+    [[unroll]] for (int i = 0; i < 16; i++) {
+        uint c = byte_of(v, i) >> 4 * high & 15u;
+        y[i] = d * float(type == TYPE_MXFP4 ? fp4_values[c] : iq4_values[c]);
+    }
+}
+
+// TQ1_0, TQ2_0, Q1_0, Q2_0
+void few16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+{
+    if (type == TYPE_TQ1_0) {
+        int64_t block = k / 256;
+        int run = int(k / 16 & 15);
+        // Runs 0-9: bytes 0-31, digit run / 2. 10-14: bytes 32-47. 15: the four bytes apart, digit i in word i.
+        uint64_t at = unit_of(w, 0, row, block, 48);
+        uvec4 v;
+        if (run < 15) v = load_u128(at + (run < 10 ? 16 * (run % 2) : 32));
+        else v = uvec4(load_u32(unit_of(w, 1, row, block, 4)));
+        float d = half_bits(load_u16(unit_of(w, 2, row, block, 2)));
+        const uint powers[5] = uint[](1u, 3u, 9u, 27u, 81u);
+        [[unroll]] for (int i = 0; i < 16; i++) {
+            uint b = byte_of(v, i) * powers[run < 10 ? run / 2 : run < 15 ? run - 10 : i / 4] & 255u;
+            y[i] = d * float(int(b * 3u >> 8) - 1);
+        }
+        return;
+    }
+    int elems = type == TYPE_TQ2_0 ? 256 : type == TYPE_Q1_0 ? 128 : 64;
+    int64_t block = k / elems;
+    int run = int(k / 16 % (elems / 16));
+    float d = half_bits(load_u16(unit_of(w, 1, row, block, 2)));
+    if (type == TYPE_TQ2_0) {
+        uvec4 v = pairs16(unit_of(w, 0, row, block, 64), run);
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(byte_of(v, i)) - 1);
+    } else if (type == TYPE_Q1_0) {
+        uint bits = load_u16(unit_of(w, 0, row, block, 16) + 2 * run);
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(bits >> i & 1u) * 2 - 1);
+    } else {
+        uint codes = load_u32(unit_of(w, 0, row, block, 16) + 4 * run);
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(codes >> 2 * i & 3u) - 1);
+    }
+}
+
+// 8 elements of a grid row of 2-bit codes for 8, 25, 43.
+void iq2_row(uint codes, uint signs, float d, int at, inout float y[16])
+{
+    [[unroll]] for (int i = 0; i < 8; i++) y[at + i] = negate_if(signs, i, d * float(0x002b1908u >> 8 * (codes >> 2 * i & 3u) & 255u));
+}
+
+void iq2_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
+{
+    uint64_t unit = unit_of(w, 0, row, block, 64);
+    uint s, a, b, sa, sb;
+    if (type == TYPE_IQ2_XXS) {
+        uint v = load_u32(unit + 8 * (run / 2)), h = load_u32(unit + 8 * (run / 2) + 4);
+        int l = 2 * (run % 2);
+        s = h >> 28;
+        a = grid(GRID_IQ2XXS, v >> 8 * l & 255u), sa = signs8(h >> 7 * l);
+        b = grid(GRID_IQ2XXS, v >> (8 * l + 8) & 255u), sb = signs8(h >> (7 * l + 7));
+    } else if (type == TYPE_IQ2_XS) {
+        uint v = load_u32(unit + 4 * run);
+        s = load_u8(unit_of(w, 1, row, block, 8) + run / 2) >> 4 * (run % 2) & 15u;
+        a = grid(GRID_IQ2XS, v & 511u), sa = signs8(v >> 9);
+        b = grid(GRID_IQ2XS, v >> 16 & 511u), sb = signs8(v >> 25);
+    } else {
+        uint low = load_u16(unit + 2 * run), signs = load_u16(unit + 32 + 2 * run);
+        uint64_t rest = unit_of(w, 1, row, block, 16);
+        uint high = load_u8(rest + run / 2) >> 4 * (run % 2);
+        s = load_u8(rest + 8 + run / 2) >> 4 * (run % 2) & 15u;
+        a = grid(GRID_IQ2S, (low & 255u) | (high & 3u) << 8), sa = signs;
+        b = grid(GRID_IQ2S, low >> 8 | (high & 12u) << 6), sb = signs >> 8;
+    }
+    float d = half_bits(load_u16(unit_of(w, type == TYPE_IQ2_XXS ? 1 : 2, row, block, 2))) * (0.5 + float(s)) * 0.25;
+    iq2_row(a, sa, d, 0, y);
+    iq2_row(b, sb, d, 8, y);
+}
+
+void iq3_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
+{
+    bool xxs = type == TYPE_IQ3_XXS;
+    uint64_t unit = unit_of(w, 0, row, block, xxs ? 96 : 64);
+    uint low = load_u32(unit + 4 * run), high = 0, signs;
+    float d;
+    if (xxs) {
+        uint word = load_u32(unit + 64 + 4 * (run / 2));
+        int l = 2 * (run % 2);
+        signs = signs8(word >> 7 * l) | signs8(word >> (7 * l + 7)) << 8;
+        d = half_bits(load_u16(unit_of(w, 1, row, block, 2))) * (0.5 + float(word >> 28)) * 0.5;
+    } else {
+        uint64_t rest = unit_of(w, 2, row, block, 12);
+        signs = load_u16(unit_of(w, 1, row, block, 32) + 2 * run);
+        high = load_u8(rest + run / 2) >> 4 * (run % 2);
+        uint s = load_u8(rest + 8 + run / 4) >> 4 * (run / 2 % 2) & 15u;
+        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(1 + 2 * s);
+    }
+    const uint values[8] = uint[](4u, 12u, 20u, 28u, 36u, 44u, 52u, 62u);
+    [[unroll]] for (int i = 0; i < 4; i++) {
+        uint index = (low >> 8 * i & 255u) | (high >> i & 1u) << 8, codes = grid(xxs ? GRID_IQ3XXS : GRID_IQ3S, index);
+        [[unroll]] for (int j = 0; j < 4; j++) {
+            uint c = codes >> 3 * j & 7u;
+            y[4 * i + j] = negate_if(signs, 4 * i + j, d * float(xxs ? values[c] : 2 * c + 1));
+        }
+    }
+}
+
+// The shift of an eighth: values are code - 1 plus or minus 1/8.
+void iq1_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
+{
+    uint low = load_u16(unit_of(w, 0, row, block, 32) + 2 * run), first, second, scale;
+    float d, delta[2];
+    if (type == TYPE_IQ1_S) {
+        uint h = load_u16(unit_of(w, 1, row, block, 16) + 2 * (run / 2));
+        first = h >> 6 * (run % 2), second = first >> 3;
+        delta[0] = delta[1] = (h >> 15) != 0u ? -0.125 : 0.125;
+        scale = h >> 12 & 7u;
+        d = half_bits(load_u16(unit_of(w, 2, row, block, 2)));
+    } else {
+        uint nibbles = load_u8(unit_of(w, 1, row, block, 16) + run);
+        uint64_t at = unit_of(w, 2, row, block, 8);
+        uint sx = load_u32(at), sy = load_u32(at + 4);
+        first = nibbles, second = nibbles >> 4;
+        delta[0] = (nibbles & 8u) != 0u ? -0.125 : 0.125;
+        delta[1] = (nibbles & 128u) != 0u ? -0.125 : 0.125;
+        scale = (run < 8 ? sx : sy) >> (16 * (run / 4 % 2) + 3 * (run % 4)) & 7u;
+        d = half_bits((sx >> 12 & 15u) | (sx >> 28 << 4) | (sy >> 12 & 15u) << 8 | (sy >> 28 << 12));
+    }
+    d *= float(2 * scale + 1);
+    uint a = grid(GRID_IQ1, (low & 255u) | (first & 7u) << 8), b = grid(GRID_IQ1, low >> 8 | (second & 7u) << 8);
+    [[unroll]] for (int i = 0; i < 8; i++) {
+        y[i] = d * (float(a >> 2 * i & 3u) - 1.0 + delta[0]);
+        y[8 + i] = d * (float(b >> 2 * i & 3u) - 1.0 + delta[1]);
+    }
+}
+
+// Q8_1 and Q8_K lie as in files.
+void raw16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+{
+    int elems = type == TYPE_Q8_1 ? 32 : 256, size = type == TYPE_Q8_1 ? 36 : 292;
+    uint64_t unit = unit_of(w, 0, row, k / elems, size);
+    float d = type == TYPE_Q8_1 ? half_bits(load_u16(unit)) : load_f32(unit);
+    [[unroll]] for (int i = 0; i < 4; i++) {
+        int v = load_i32(unit + 4 + k % elems + 4 * i);
+        [[unroll]] for (int j = 0; j < 4; j++) y[4 * i + j] = d * float(bitfieldExtract(v, 8 * j, 8));
+    }
+}
+
+bool is_plain(int type) { return type <= TYPE_I64; }
+
+void dequant16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+{
+    int64_t block = k / 256;
+    int run = int(k / 16 & 15);
+    switch (type) {
+    case TYPE_Q4_0: case TYPE_Q4_1: case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q8_0: legacy16(type, w, row, k, y); break;
+    case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q4_K: case TYPE_Q5_K: case TYPE_Q6_K: k16(type, w, row, block, run, y); break;
+    case TYPE_IQ4_NL: case TYPE_IQ4_XS: case TYPE_MXFP4: case TYPE_NVFP4: table16(type, w, row, k, y); break;
+    case TYPE_TQ1_0: case TYPE_TQ2_0: case TYPE_Q1_0: case TYPE_Q2_0: few16(type, w, row, k, y); break;
+    case TYPE_IQ2_XXS: case TYPE_IQ2_XS: case TYPE_IQ2_S: iq2_16(type, w, row, block, run, y); break;
+    case TYPE_IQ3_XXS: case TYPE_IQ3_S: iq3_16(type, w, row, block, run, y); break;
+    case TYPE_IQ1_S: case TYPE_IQ1_M: iq1_16(type, w, row, block, run, y); break;
+    case TYPE_Q8_1: case TYPE_Q8_K: raw16(type, w, row, k, y); break;
+    default: // plain types
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = load_plain(type, w.plane[0] + row * w.row_size[0], k + i);
+    }
+}

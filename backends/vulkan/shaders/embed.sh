@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compiles one shader to SPIR-V and wraps it into an object file with two symbols: where it begins and ends.
+#     embed.sh OUT.o DEPENDENCIES STEM SOURCE.comp "C COMPILER" GLSLANG INCLUDE...
+set -eu
+out=$1 dependencies=$2 stem=$3 source=$4 cc=$5 glslang=$6
+shift 6
+# It prints the name of the source, and its errors, on standard output.
+"$glslang" --quiet -V --target-env vulkan1.2 "$@" --depfile "$dependencies.glsl" -o "$out.spv" "$source" || exit 1
+# Ninja wants the name of the real output.
+sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"
+cat >"$out.S" <<END
+    .section .rodata
+    .balign 64
+    .globl tn_vk_code_$stem
+    .hidden tn_vk_code_$stem
+    .globl tn_vk_code_end_$stem
+    .hidden tn_vk_code_end_$stem
+tn_vk_code_$stem:
+    .incbin "$out.spv"
+tn_vk_code_end_$stem:
+    .section .note.GNU-stack,"",%progbits
+END
+# shellcheck disable=SC2086
+$cc -c -o "$out" "$out.S"

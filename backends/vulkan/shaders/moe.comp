@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// top_k, moe_weights and moe_sum. top_k: one workgroup per row, k rounds of the best that comes after the last chosen;
+// groups by rank of the sum of their two best. moe_weights: one workgroup per token. moe_sum: one invocation per element.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "backends/vulkan/shaders/common.glsl"
+
+const uint THREADS = 64;
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int OP = OP_top_k;
+#include "backends/vulkan/shaders/reduce.glsl"
+
+#define LOWEST uintBitsToFloat(0xff800000u) // -inf
+const uint NONE = 0xffffffffu, MAX_GROUPS = 256;
+shared uint best_space[THREADS];
+shared float group_space[MAX_GROUPS];
+
+float value(uint64_t row, uint j)
+{
+    float v = load_f32(row + 4 * int64_t(j));
+    if (has_src(1)) v += load_f32(args.src[1].data + 4 * int64_t(j));
+    return isnan(v) ? LOWEST : v;
+}
+
+bool kept(uint j, uint size, uint groups, uint used)
+{
+    if (groups <= 1) return true;
+    uint mine = j / size, better = 0;
+    float s = group_space[mine];
+    for (uint g = 0; g < groups; g++) better += uint(group_space[g] > s || (group_space[g] == s && g < mine));
+    return better < used;
+}
+
+void top_k(uint r, uint t)
+{
+    uint n = uint(args.src[0].ne[3]), k = uint(args.params[0]), groups = uint(args.params[1]), used = uint(args.params[2]);
+    uint64_t row = row_of(args.src[0], r), y = row_of(args.dst[0], r);
+    uint size = groups > 1 ? n / groups : n;
+    for (uint g = t; groups > 1 && g < groups; g += THREADS) {
+        float a = LOWEST, b = LOWEST;
+        for (uint j = g * size; j < (g + 1) * size; j++) {
+            float v = value(row, j);
+            if (v > a) b = a, a = v;
+            else if (v > b) b = v;
+        }
+        group_space[g] = size > 1 ? a + b : a;
+    }
+    barrier();
+    float last = uintBitsToFloat(0x7f800000u);
+    uint last_j = 0;
+    for (uint i = 0; i < k; i++) {
+        float best = LOWEST;
+        uint best_j = NONE;
+        for (uint j = t; j < n; j += THREADS) {
+            float v = value(row, j);
+            bool after = i == 0 || v < last || (v == last && j > last_j);
+            if (after && (best_j == NONE || v > best) && kept(j, size, groups, used)) best = v, best_j = j;
+        }
+        float all = reduce_max(best);
+        best_space[t] = best_j != NONE && best == all ? best_j : NONE;
+        for (uint m = THREADS / 2; m > 0; m >>= 1) {
+            barrier();
+            if (t < m) best_space[t] = min(best_space[t], best_space[t + m]);
+        }
+        barrier();
+        last = all, last_j = best_space[0];
+        if (t == 0) store_u32(y + 4 * i, last_j);
+        barrier();
+    }
+}
+
+float chosen(uint64_t x, View ids, uint r, uint u)
+{
+    int e = load_i32(ids.data + int64_t(r) * ids.nb[2] + int64_t(u) * ids.nb[3]);
+    return e >= 0 && e < args.src[0].ne[3] ? load_f32(x + 4 * int64_t(e)) : LOWEST;
+}
+
+float weight(float x, int gating, float top, float sum)
+{
+    if (gating == GATING_SIGMOID) return 1.0 / (1.0 + exp(-x));
+    return gating == GATING_NONE ? x : exp(x - top) / sum;
+}
+
+void moe_weights(uint r, uint t)
+{
+    View ids = args.src[1];
+    int gating = args.params[0];
+    uint used = uint(ids.ne[3]), n = gating == GATING_SOFTMAX_SELECTED ? used : uint(args.src[0].ne[3]);
+    uint64_t x = row_of(args.src[0], r), y = row_of(args.dst[0], r);
+    float top = LOWEST, sum = 0.0, total = 0.0;
+    for (uint j = t; j < n; j += THREADS) top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, ids, r, j) : load_f32(x + 4 * j));
+    top = reduce_max(top);
+    for (uint j = t; j < n; j += THREADS) sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, ids, r, j) : load_f32(x + 4 * j)) - top);
+    sum = reduce_sum(sum);
+    for (uint u = t; u < used; u += THREADS) total += weight(chosen(x, ids, r, u), gating, top, sum);
+    total = reduce_sum(total);
+    float scale = scale_or_1(param_f(2));
+    if (args.params[1] != 0) scale /= max(total, 6.103515625e-5);
+    for (uint u = t; u < used; u += THREADS) store_f32(y + 4 * u, weight(chosen(x, ids, r, u), gating, top, sum) * scale);
+}
+
+void moe_sum(uint e)
+{
+    View x = args.src[0], w = args.src[1], y = args.dst[0];
+    uint n = uint(y.ne[3]), r = e / n, j = e % n;
+    if (r >= uint(y.ne[2])) return;
+    float sum = 0.0;
+    for (uint u = 0; u < w.ne[3]; u++)
+        sum += load_f32(row_of(w, r) + 4 * u) * load_f32(x.data + int64_t(r) * x.nb[1] + int64_t(u) * x.nb[2] + 4 * int64_t(j));
+    store_f32(row_of(y, r) + 4 * int64_t(j), sum);
+}
+
+void main()
+{
+    uint g = group_index(), t = gl_LocalInvocationID.x;
+    if (OP == OP_moe_sum) {
+        moe_sum(g * THREADS + t);
+        return;
+    }
+    if (g >= n_rows(args.dst[0])) return;
+    if (OP == OP_top_k) top_k(g, t);
+    else moe_weights(g, t);
+}

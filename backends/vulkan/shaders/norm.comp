@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// rms_norm, layer_norm and add_rms_norm: one workgroup per row, two or three passes over it (from the cache). Limit: memory.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "backends/vulkan/shaders/common.glsl"
+
+const uint THREADS = 128;
+layout(local_size_x = 128) in;
+layout(constant_id = 0) const int OP = OP_rms_norm;
+#include "backends/vulkan/shaders/reduce.glsl"
+
+void main()
+{
+    uint r = group_index(), t = gl_LocalInvocationID.x;
+    if (r >= n_rows(args.src[0])) return;
+    int n = args.src[0].ne[3], weight = OP == OP_add_rms_norm ? 2 : 1;
+    uint64_t x = row_of(args.src[0], r), y = row_of(args.dst[OP == OP_add_rms_norm ? 1 : 0], r);
+    if (OP == OP_add_rms_norm) {
+        uint64_t b = row_of(args.src[1], r), sum = row_of(args.dst[0], r);
+        float squares = 0.0;
+        for (uint j = t; j < n; j += THREADS) {
+            float v = load_f32(x + 4 * j) + load_f32(b + 4 * j);
+            store_f32(sum + 4 * j, v);
+            squares += v * v;
+        }
+        float scale = inversesqrt(reduce_sum(squares) / float(n) + param_f(0));
+        for (uint j = t; j < n; j += THREADS) // its own stores: each invocation reads what it wrote
+            store_f32(y + 4 * j, load_f32(sum + 4 * j) * scale * (has_src(weight) ? load_f32(args.src[weight].data + 4 * j) : 1.0));
+        return;
+    }
+    float mean = 0.0, sum = 0.0;
+    if (OP == OP_layer_norm) {
+        for (uint j = t; j < n; j += THREADS) sum += load_f32(x + 4 * j);
+        mean = reduce_sum(sum) / float(n);
+    }
+    sum = 0.0;
+    for (uint j = t; j < n; j += THREADS) {
+        float d = load_f32(x + 4 * j) - mean;
+        sum += d * d;
+    }
+    float scale = 1.0 / sqrt(reduce_sum(sum) / float(n) + param_f(0));
+    for (uint j = t; j < n; j += THREADS) {
+        float v = (load_f32(x + 4 * j) - mean) * scale;
+        if (has_src(1)) v *= load_f32(args.src[1].data + 4 * j);
+        if (OP == OP_layer_norm && has_src(2)) v += load_f32(args.src[2].data + 4 * j);
+        store_f32(y + 4 * j, v);
+    }
+}

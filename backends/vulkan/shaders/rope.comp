@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// rope, norm_rope, and q and k of rope_cache: one workgroup per token and head; invocations take pairs. In rope_cache, k goes
+// into the cache through shared memory, v by cache.comp. At args.n: 0 source, 1 positions, 2 norm weight (-1 none),
+// 3 factors (-1 none), 4 first word of the rope parameters, 5 eps word, 6 cache source (-1: to the result 7), 8 slots.
+// args.tables are the turns of angles.c. RoPE, Su et al. 2021, eq. 34.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "backends/vulkan/shaders/common.glsl"
+
+const uint THREADS = 64;
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int TYPE = TYPE_F32; // of the cache
+const uint MAX_HEAD = 1024;
+#include "backends/vulkan/shaders/reduce.glsl"
+#include "backends/vulkan/shaders/cache_row.glsl"
+
+shared float head[MAX_HEAD];
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Turns { uint64_t at[]; };
+
+// A turn divided by a float of 24 bits m * 2^e, exact to the last bit kept.
+uint64_t divide(uint64_t turn, float factor)
+{
+    uint bits = floatBitsToUint(factor), m = (bits & 0x7fffffu) | 0x800000u;
+    int e = int(bits >> 23 & 255u) - 150;
+    uint64_t q = turn / m, r = turn % m;
+    if (e >= 0) return e < 64 ? q >> e : uint64_t(0);
+    int up = min(-e, 40);
+    return (q << up) + (r << up) / m;
+}
+
+// cos and sin of a part of a turn in 2^-32 turns: those of the language may be as coarse as 2^-11. Taylor series on
+// an eighth of a turn to each side of a quarter, error below 3e-8.
+vec2 turn(uint t)
+{
+    uint quarter = (t + 0x20000000u) >> 30;
+    float x = float(int(t - (quarter << 30))) * (6.28318530717958647693 / 4294967296.0), y = x * x;
+    float s = x * (1.0 + y * (-1.0 / 6.0 + y * (1.0 / 120.0 + y * (-1.0 / 5040.0 + y / 362880.0))));
+    float c = 1.0 + y * (-0.5 + y * (1.0 / 24.0 + y * (-1.0 / 720.0 + y / 40320.0)));
+    return quarter == 0 || quarter == 4 ? vec2(c, s) : quarter == 1 ? vec2(-s, c) : quarter == 2 ? vec2(-c, -s) : vec2(s, -c);
+}
+
+void main()
+{
+    View x = args.src[args.n[0]];
+    uint heads = uint(x.ne[2]), t = gl_LocalInvocationID.x, g = group_index(), n = uint(x.ne[3]);
+    if (g >= uint(x.ne[1]) * heads) return;
+    uint token = g / heads, h = g % heads;
+    uint64_t from = x.data + int64_t(token) * x.nb[1] + int64_t(h) * x.nb[2];
+    for (uint j = t; j < n; j += THREADS) head[j] = load_f32(from + 4 * j);
+    barrier();
+    if (args.n[2] >= 0) {
+        float sum = 0.0;
+        for (uint j = t; j < n; j += THREADS) sum += head[j] * head[j];
+        float scale = 1.0 / sqrt(reduce_sum(sum) / float(n) + param_f(args.n[5]));
+        for (uint j = t; j < n; j += THREADS) head[j] *= scale * load_f32(args.src[args.n[2]].data + 4 * j);
+        barrier();
+    }
+    int p = args.n[4], mode = args.params[p];
+    uint n_rot = uint(args.params[p + 1]);
+    View pos = args.src[args.n[1]];
+    uint64_t position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3])));
+    float m = scale_or_1(param_f(p + 4));
+    for (uint i = t; i < n_rot / 2; i += THREADS) {
+        uint64_t each = Turns(args.tables).at[i];
+        if (args.n[3] >= 0) each = divide(each, load_f32(args.src[args.n[3]].data + 4 * i));
+        vec2 cs = turn(uint(each * position >> 32)) * m;
+        uint a = mode == ROPE_NORM ? 2 * i : i, b = mode == ROPE_NORM ? 2 * i + 1 : i + n_rot / 2;
+        float u = head[a], v = head[b];
+        head[a] = u * cs.x - v * cs.y;
+        head[b] = u * cs.y + v * cs.x;
+    }
+    barrier();
+    if (args.n[6] < 0) {
+        View y = args.dst[args.n[7]];
+        uint64_t to = y.data + int64_t(token) * y.nb[1] + int64_t(h) * y.nb[2];
+        for (uint j = t; j < n; j += THREADS) store_f32(to + 4 * j, head[j]);
+        return;
+    }
+    View cache = args.src[args.n[6]];
+    uint64_t to = cache_slot(cache, args.src[args.n[8]], token, h);
+    if (to == 0) return;
+    uint width = uint(cache.ne[3]);
+    if (TYPE == TYPE_Q8_0 || TYPE == TYPE_Q4_0) {
+        for (uint b = t; b < width / 32; b += THREADS) {
+            float v[32];
+            for (uint i = 0; i < 32; i++) v[i] = b * 32 + i < n ? head[b * 32 + i] : 0.0;
+            store_block(TYPE, to + (TYPE == TYPE_Q8_0 ? 34 : 18) * b, v);
+        }
+        return;
+    }
+    for (uint j = t; j < width; j += THREADS) store_cached(TYPE, to, j, j < n ? head[j] : 0.0);
+}

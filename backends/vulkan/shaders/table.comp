@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// get_rows of tables of every type: y[r] = table[id(r)] * scale, one invocation per 16 elements. An id outside gives zeros.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "backends/vulkan/shaders/common.glsl"
+#include "backends/vulkan/shaders/dequant.glsl"
+
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const int TYPE = TYPE_F32;
+
+void main()
+{
+    View y = args.dst[0], ids = args.src[1];
+    uint n = uint(y.ne[3]), runs = (n + 15) / 16, e = group_index() * 64 + gl_LocalInvocationID.x;
+    if (e >= n_rows(y) * runs) return;
+    uint r = e / runs, k = e % runs * 16, per = uint(ids.ne[3]);
+    int id = load_i32(row_of(ids, r / per) + int64_t(r % per) * ids.nb[3]);
+    bool inside = id >= 0 && id < args.src[0].ne[2];
+    uint64_t to = row_of(y, r) + 4 * int64_t(k);
+    float scale = scale_or_1(param_f(0)), v[16];
+    if (!inside) {
+        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * i, 0.0);
+    } else if (is_plain(TYPE)) {
+        uint64_t row = args.src[0].data + int64_t(id) * args.src[0].nb[2];
+        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * i, load_plain(TYPE, row, k + i) * scale);
+    } else {
+        dequant16(TYPE, args.weight[0], id, k, v);
+        [[unroll]] for (int i = 0; i < 16; i++) store_f32(to + 4 * i, v[i] * scale);
+    }
+}
