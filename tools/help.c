@@ -17,6 +17,19 @@ static const cmd_row cmd_rows[CMD_COUNT] = {
 
 // What the flags do not say.
 static const char *const notes[CMD_COUNT] = {
+    [CMD_EMBED] =
+        "The words after MODEL are one text; otherwise -f FILE or standard input hold many (--input): a text per line, or "
+        "an\n"
+        "object per line: {\"text\": \"...\", \"id\": ...}. One vector per line, or with --json {index, id, tokens, embedding};\n"
+        "with --pooling none one per token. Texts are evaluated many at a time, -b tokens together; a longer text takes "
+        "more.\n",
+    [CMD_CLASSIFY] =
+        "For models with a classification head: classifiers and rerankers. Input as for embed; a pair is {\"query\": "
+        "\"...\",\n"
+        "\"document\": \"...\"}, or each text with --query, and gets the separators or the template of the file. A line per "
+        "text: the\n"
+        "best class and its probability, or the score if there is one class. --json: {index, id, tokens, label, classes "
+        "[{label, score, probability}]}.\n",
     [CMD_RUN] =
         "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, "
         "which is\n"

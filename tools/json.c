@@ -142,6 +142,12 @@ void json_bool(json *j, const char *key, bool value)
     fputs(value ? "true" : "false", j->f);
 }
 
+void json_raw(json *j, const char *key, const char *value)
+{
+    begin(j, key);
+    fputs(value, j->f);
+}
+
 void json_null(json *j, const char *key)
 {
     begin(j, key);

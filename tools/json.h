@@ -29,6 +29,8 @@ void json_int(json *j, const char *key, int64_t value);
 void json_size(json *j, const char *key, uint64_t value);
 void json_number(json *j, const char *key, double value); // not finite: null
 void json_bool(json *j, const char *key, bool value);
+// `value` is JSON already.
+void json_raw(json *j, const char *key, const char *value);
 void json_null(json *j, const char *key);
 
 #endif

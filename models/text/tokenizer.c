@@ -172,6 +172,7 @@ static void set_defaults(tn_tokenizer *t)
         if (t->special[i] >= t->n_tokens) t->special[i] = -1;
     t->add_bos = t->kind->add_bos || (flags & (TN_PRE_BOS | TN_PRE_BOS_FORCED)) != 0;
     t->add_eos = t->kind->add_eos;
+    t->add_sep = t->kind->framed || (flags & TN_PRE_SEP) != 0;
     t->add_space_prefix = t->kind->space_prefix;
     t->clean_spaces = t->kind->clean && !(flags & TN_PRE_NO_CLEAN);
     t->space_mark = (flags & TN_PRE_SPACE_MARK) != 0;
@@ -183,8 +184,9 @@ static tn_status load_flags(tn_tokenizer *t, const tn_gguf *gguf)
     if (status == TN_OK) status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_eos_token", &t->add_eos);
     if (status == TN_OK)
         status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_space_prefix", &t->add_space_prefix);
+    if (status == TN_OK) status = tn_gguf_get_bool(gguf, "tokenizer.ggml.add_sep_token", &t->add_sep);
     if (t->pre != NULL && t->pre->flags & TN_PRE_BOS_FORCED) t->add_bos = true;
-    if (t->kind->framed) t->add_bos = true, t->add_eos = false; // sep is at the end
+    if (t->kind->framed) t->add_bos = t->add_sep = true, t->add_eos = false; // sep is at the end
     return status;
 }
 

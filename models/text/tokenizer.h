@@ -34,6 +34,16 @@ void tn_tokenizer_destroy(tn_tokenizer **t);
 // Appends the ids of `text` (n bytes, any bytes) to `out`.
 TN_MUST_USE tn_status tn_tokenizer_encode(const tn_tokenizer *t, const char *text, size_t n, int32_t flags,
                                           tn_tokens *out);
+
+// A query and a document in one input. `format` is the file's template with {query} and {document}, empty: separators
+// of the vocabulary. With max_tokens > 0 the document is cut at its end to fit.
+typedef struct tn_text_pair {
+    tn_gguf_str query, document, format;
+    size_t max_tokens;
+} tn_text_pair;
+// Replaces what `out` holds. TN_ERR_UNSUPPORTED: nothing separates the two; TN_ERR_CONTEXT_FULL: the query does not fit.
+TN_MUST_USE tn_status tn_tokenizer_encode_pair(const tn_tokenizer *t, const tn_text_pair *in, tn_tokens *out);
+
 // Bytes of a whole sequence, with the leading-space and clean-up rules of the file.
 TN_MUST_USE tn_status tn_tokenizer_decode(const tn_tokenizer *t, const int32_t *ids, size_t n, int32_t flags,
                                           tn_strbuf *out);

@@ -113,7 +113,7 @@ struct tn_tokenizer {
     tn_special_length *special_lengths; // longest first
     size_t n_special_lengths;
     int32_t special[TN_SPECIAL_COUNT];
-    bool add_bos, add_eos, add_space_prefix, clean_spaces, space_mark;
+    bool add_bos, add_eos, add_sep, add_space_prefix, clean_spaces, space_mark;
 };
 
 // One stretch of the text to encode; up to `end`.

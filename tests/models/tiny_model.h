@@ -407,6 +407,8 @@ static inline void tiny_put_key(tn_gguf_writer *w, const tiny_key *k)
         tiny_must(tn_gguf_writer_put_bool(w, k->name, k->u32 != 0));
     else if (k->type == TN_GGUF_STRING)
         tiny_must(tn_gguf_writer_put_str(w, k->name, k->text));
+    else if (k->elem_type == TN_GGUF_STRING)
+        tiny_must(tn_gguf_writer_put_strs(w, k->name, k->elems, k->count));
     else
         tiny_must(tn_gguf_writer_put_array(w, k->name, k->elem_type, k->elems, k->count));
 }

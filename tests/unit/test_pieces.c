@@ -101,6 +101,57 @@ static void test_wpm(void)
     unload(&v, &t);
 }
 
+static void expect_pair(int line, const tn_tokenizer *t, const tn_text_pair *pair, tn_status want_status,
+                        const char *want)
+{
+    tn_tokens ids;
+    tn_strbuf got;
+    tn_tokens_init(&ids, ctx);
+    tn_strbuf_init(&got, ctx);
+    tn_status status = tn_tokenizer_encode_pair(t, pair, &ids);
+    for (size_t i = 0; i < ids.count && status == TN_OK; i++) {
+        tn_gguf_str s = tn_tokenizer_text(t, ids.ids[i]);
+        tn_strbuf_printf(&got, "%s%.*s", i ? "|" : "", (int)s.size, s.data);
+    }
+    if (!test_report(status == want_status && strcmp(got.data ? got.data : "", want) == 0, __FILE__, line,
+                     want))
+        printf("    got  %s: %s\n", tn_status_text(status), got.data ? got.data : "");
+    tn_strbuf_fini(&got);
+    tn_tokens_fini(&ids);
+}
+#define STR(text) ((tn_gguf_str){(text), sizeof(text) - 1})
+#define PAIR(t, query, document, format, max, status, want)                                                  \
+    expect_pair(__LINE__, (t), &(tn_text_pair){STR(query), STR(document), STR(format), (max)}, (status),     \
+                (want))
+
+// Separators of the vocabulary, or a template whose own special tokens count and whose texts' do not.
+static void test_pairs(void)
+{
+    tiny_vocab v;
+    tiny_wpm(&v);
+    tn_tokenizer *t = load(&v);
+    PAIR(t, "hello", "hello hello", "", 0, TN_OK, "[CLS]|▁hello|[SEP]|▁hello|▁hello|[SEP]");
+    PAIR(t, "hello", "hello hello", "", 5, TN_OK, "[CLS]|▁hello|[SEP]|▁hello|[SEP]");
+    PAIR(t, "hello", "hello hello", "", 4, TN_OK, "[CLS]|▁hello|[SEP]|[SEP]");
+    PAIR(t, "hello", "中中中中", "", 6, TN_OK, "[CLS]|▁hello|[SEP]|▁中|▁中|[SEP]");
+    PAIR(t, "hello", "hello", "", 3, TN_ERR_CONTEXT_FULL, "");
+    PAIR(t, "", "", "", 0, TN_OK, "[CLS]|[SEP]|[SEP]");
+    PAIR(t, "hello", "he", "[CLS]{query},{document}[MASK]", 0, TN_OK, "[CLS]|▁hello|▁,|▁he|[MASK]");
+    PAIR(t, "hello", "he", "{document}!{query}", 0, TN_OK, "▁he|▁!|▁hello");
+    PAIR(t, "[SEP]", "he he", "{query}{document}", 4, TN_OK, "[UNK]|[UNK]|[UNK]|▁he");
+    PAIR(t, "a", "b", "{query}", 0, TN_ERR_FORMAT, "");
+    unload(&v, &t);
+    tiny_bpe(&v); // no separator of its own
+    t = load(&v);
+    PAIR(t, "hello", "12", "", 0, TN_ERR_UNSUPPORTED, "");
+    unload(&v, &t);
+    tiny_bpe(&v);
+    tiny_flag(&v, "tokenizer.ggml.add_eos_token", true);
+    t = load(&v);
+    PAIR(t, "hello", "12", "", 0, TN_OK, "hello|<|endoftext|>|12|<|endoftext|>");
+    unload(&v, &t);
+}
+
 // Every allocation fails once: nothing leaks, nothing crashes.
 static void test_allocations(void (*make)(tiny_vocab *), const char *text)
 {
@@ -154,6 +205,7 @@ int main(void)
     counting count;
     ctx = counting_context(&count);
     test_wpm();
+    test_pairs();
     test_unknown_pre();
     test_allocations(tiny_wpm, "hello, hex 中");
     tn_context_destroy(&ctx);

@@ -19,6 +19,11 @@ enum {
 // Any bytes to ids; *ids is freed by tn_tokens_free. TN_ERR_MODEL: the model has no tokenizer.
 TN_API TN_MUST_USE tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t flags,
                                          int32_t **ids, size_t *n_ids);
+// A query and a document as one input of a model that compares them, by the template or the separators of its file. With
+// max_tokens > 0 the document is cut at its end to fit. TN_ERR_UNSUPPORTED: the model knows no pairs; TN_ERR_CONTEXT_FULL:
+// the query alone does not fit.
+TN_API TN_MUST_USE tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document,
+                                              size_t n_document, size_t max_tokens, int32_t **ids, size_t *n_ids);
 TN_API void tn_tokens_free(const tn_model *model, int32_t *ids);
 // Ids to bytes; *text is terminated, *n is its length, freed by tn_text_free (graph.h).
 // TN_ERR_ARG: an id outside the vocabulary.
