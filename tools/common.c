@@ -235,10 +235,11 @@ int tool_open(tool *t, const options *o)
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
     cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
     char cache[CACHE_DIR_SIZE];
-    if (cache_dir(cache, opt_flag(o, OPT_TUNE))) cfg.cache_dir = cache;
-    cfg.tune = opt_flag(o, OPT_TUNE);
     char backend[32];
     cfg.backend = only_backend(o, backend, sizeof backend);
+    cfg.tune = opt_flag(o, OPT_TUNE);
+    // Some drivers compile kernels at their first use, which is kept too.
+    if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);

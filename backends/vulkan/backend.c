@@ -97,7 +97,6 @@ static tn_status make_objects(tn_vk *v)
     VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                          .pushConstantRangeCount = 1,
                                          .pPushConstantRanges = &range};
-    VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     v->f.GetDeviceQueue(v->handle, v->family, 0, &v->queue);
     tn_status status =
         tn_vk_check(v, v->f.CreateCommandPool(v->handle, &pool, NULL, &v->pool), "making a command pool");
@@ -107,9 +106,7 @@ static tn_status make_objects(tn_vk *v)
     if (status == TN_OK)
         status = tn_vk_check(v, v->f.CreatePipelineLayout(v->handle, &layout, NULL, &v->layout),
                              "making a layout");
-    if (status == TN_OK)
-        status =
-            tn_vk_check(v, v->f.CreatePipelineCache(v->handle, &cache, NULL, &v->cache), "making a cache");
+    if (status == TN_OK) status = tn_vk_cache_create(v);
     return status == TN_OK ? tn_vk_tables_create(v) : status;
 }
 
@@ -118,6 +115,7 @@ static void destroy_objects(tn_vk *v)
     if (!v->handle) return;
     tn_vk_memory_destroy(v, &v->staging);
     tn_vk_memory_destroy(v, &v->tables);
+    tn_vk_cache_save(v);
     tn_vk_angles_free(v);
     tn_vk_pipelines_free(v);
     v->f.DestroyPipelineCache(v->handle, v->cache, NULL);

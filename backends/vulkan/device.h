@@ -44,6 +44,7 @@ typedef struct tn_vk {
     uint64_t n_submitted;
     VkPipelineLayout layout; // push constants only
     VkPipelineCache cache;
+    int32_t n_made; // pipelines made, which the cache may not have had
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats
@@ -111,6 +112,9 @@ enum { TN_VK_CONSTANTS = 4 }; // specialisation constants of a shader, ids from 
 TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
                                          VkPipeline *out);
 void tn_vk_pipelines_free(tn_vk *v);
+// The driver's cache, with what an earlier process left (cache.c).
+TN_MUST_USE tn_status tn_vk_cache_create(tn_vk *v);
+void tn_vk_cache_save(tn_vk *v);
 
 // --- work (executable.c) -----------------------------------------------------------------------------------
 

@@ -29,8 +29,6 @@ typedef struct tn_vk_kernel {
 
 // The first row of kernels.def that takes the step; NULL: none.
 const tn_vk_kernel *tn_vk_find_kernel(const tn_step *step);
-// Whether weights of the type can be read.
-bool tn_vk_reads_type(tn_dtype type);
 // Operands and parameters of a step, as kernels get them.
 void tn_vk_args_of(const tn_step *step, tn_vk_args *out);
 

@@ -86,15 +86,9 @@ int32_t tn_vk_launch_elementwise(const tn_step *step, int32_t i, tn_vk_dispatch 
     return 1;
 }
 
-static bool is_movable(tn_dtype t)
-{
-    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_I8 || t == TN_TYPE_I16 ||
-           t == TN_TYPE_I32;
-}
-
 bool tn_vk_accepts_copy(const tn_step *step)
 {
-    return small(step) && is_movable(step->src[0].dtype);
+    return small(step) && tn_dtype_block_elems(step->src[0].dtype) == 1;
 }
 
 int32_t tn_vk_launch_move(const tn_step *step, int32_t i, tn_vk_dispatch *d)
@@ -115,8 +109,7 @@ int32_t tn_vk_launch_move(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 bool tn_vk_accepts_table(const tn_step *step)
 {
     const tn_view *table = &step->src[0];
-    return small(step) && tn_vk_reads_type(table->dtype) &&
-           (tn_dtype_block_elems(table->dtype) == 1 || tn_view_contiguous(table));
+    return small(step) && (tn_dtype_block_elems(table->dtype) == 1 || tn_view_contiguous(table));
 }
 
 int32_t tn_vk_launch_table(const tn_step *step, int32_t i, tn_vk_dispatch *d)
@@ -124,6 +117,8 @@ int32_t tn_vk_launch_table(const tn_step *step, int32_t i, tn_vk_dispatch *d)
     TN_UNUSED(i);
     d->shader = TN_VK_SHADER_table;
     d->constants[0] = step->src[0].dtype;
+    d->constants[1] = step->op;
+    d->constants[2] = step->dst[0].dtype;
     tn_vk_weight_planes(&step->src[0], &d->args.weight[0]);
     d->groups = div_up(tn_view_n_rows(&step->dst[0]) * div_up(step->dst[0].ne[3], 16), TABLE_GROUP);
     return 1;

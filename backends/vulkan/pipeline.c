@@ -74,6 +74,7 @@ tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[T
             status = make(v, p);
         }
         if (status == TN_OK) {
+            v->n_made++;
             p->next = v->pipelines;
             v->pipelines = p;
         } else

@@ -11,17 +11,6 @@ enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, TILE_COLUMNS = 64, TILE_ROWS = 32 };
 // args.n
 enum { N_COLUMNS, N_ROWS, N_BIAS, N_RESIDUAL, N_ACT, N_RESULT, N_GLU, N_IDS, N_EXPERTS };
 
-bool tn_vk_reads_type(tn_dtype t)
-{
-    return t != TN_TYPE_F64 && t != TN_TYPE_I64;
-}
-
-static int32_t n_weights(const tn_step *step)
-{
-    if (step->op == TN_OP_matmul_multi) return ((const tn_matmul_multi_params *)step->params)->n_weights;
-    return step->op == TN_OP_matmul_glu || step->op == TN_OP_matmul_id_glu ? 2 : 1;
-}
-
 static bool has_norm(const tn_step *step)
 {
     return step->op == TN_OP_linear         ? ((const tn_linear_params *)step->params)->has_norm != 0
@@ -32,10 +21,7 @@ static bool has_norm(const tn_step *step)
 
 bool tn_vk_accepts_product(const tn_step *step)
 {
-    if (!tn_vk_accepts_rows(step) || has_norm(step)) return false;
-    for (int32_t i = 1; i <= n_weights(step); i++)
-        if (!tn_vk_reads_type(step->src[i].dtype)) return false;
-    return true;
+    return tn_vk_accepts_rows(step) && !has_norm(step);
 }
 
 bool tn_vk_accepts_matvec(const tn_step *step)

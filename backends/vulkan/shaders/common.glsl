@@ -80,6 +80,18 @@ uint64_t row_of(View v, uint r)
 uint n_rows(View v) { return uint(v.ne[0]) * uint(v.ne[1]) * uint(v.ne[2]); }
 bool has_src(int i) { return args.src[i].ne[3] > 0; }
 
+// A double as a float, to nearest even; few devices have doubles. What is too small for a normal float becomes 0.
+float from_double(uint low, uint high)
+{
+    int e = int(high >> 20 & 2047u) - 896;
+    uint sign = high & 0x80000000u, m = (high & 0xfffffu) << 3 | low >> 29, rest = low & 0x1fffffffu;
+    if (e >= 255) return uintBitsToFloat(sign | 0x7f800000u | (e == 1151 && (m | rest) != 0u ? 0x400000u : 0u));
+    if (e <= 0) return uintBitsToFloat(sign);
+    uint bits = uint(e) << 23 | m;
+    bits += uint(rest > 0x10000000u || (rest == 0x10000000u && (m & 1u) != 0u));
+    return uintBitsToFloat(sign | bits);
+}
+
 // Element k of a row of a plain type.
 float load_plain(int dtype, uint64_t row, int64_t k)
 {
@@ -90,7 +102,8 @@ float load_plain(int dtype, uint64_t row, int64_t k)
     case TYPE_I8: return float(bitfieldExtract(int(load_u8(row + k)), 0, 8));
     case TYPE_I16: return float(bitfieldExtract(int(load_u16(row + 2 * k)), 0, 16));
     case TYPE_I32: return float(load_i32(row + 4 * k));
-    default: return 0.0;
+    case TYPE_I64: return float(int64_t(uint64_t(load_u32(row + 8 * k)) | uint64_t(load_u32(row + 8 * k + 4)) << 32));
+    default: return from_double(load_u32(row + 8 * k), load_u32(row + 8 * k + 4));
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// get_rows of tables of every type: y[r] = table[id(r)] * scale, one invocation per 16 elements. An id outside gives zeros.
+// get_rows of tables of every type: y[r] = table[id(r)] * scale, and copy of whole weights of block types; one invocation per
+// 16 elements. An id outside gives zeros.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -9,6 +10,19 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int TYPE = TYPE_F32;
+layout(constant_id = 1) const int OP = OP_get_rows;
+layout(constant_id = 2) const int TO = TYPE_F32;
+
+void copy(uint r, uint k)
+{
+    float v[16];
+    uint64_t to = row_of(args.dst[0], r);
+    dequant16(TYPE, args.weight[0], r, k, v);
+    [[unroll]] for (int i = 0; i < 16; i++) {
+        if (TO == TYPE_F32) store_f32(to + 4 * int64_t(k + i), v[i]);
+        else store_u16(to + 2 * int64_t(k + i), TO == TYPE_F16 ? to_half(v[i]) : to_bf16(v[i]));
+    }
+}
 
 void main()
 {
@@ -16,6 +30,10 @@ void main()
     uint n = uint(y.ne[3]), runs = (n + 15) / 16, e = group_index() * 64 + gl_LocalInvocationID.x;
     if (e >= n_rows(y) * runs) return;
     uint r = e / runs, k = e % runs * 16, per = uint(ids.ne[3]);
+    if (OP == OP_copy) {
+        copy(r, k);
+        return;
+    }
     int id = load_i32(row_of(ids, r / per) + int64_t(r % per) * ids.nb[3]);
     bool inside = id >= 0 && id < args.src[0].ne[2];
     uint64_t to = row_of(y, r) + 4 * int64_t(k);
