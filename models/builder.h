@@ -16,6 +16,7 @@ typedef struct tn_builder {
     tn_status status;     // first missing or misshapen tensor
     tn_tensor **recorded; // per weight of the model, NULL until used
     tn_tensor *tokens, *positions, *slots, *q_start, *kv_len, *block_table, *out_rows, *q_scale;
+    tn_tensor *state_slots; // recurrent layers: I32 [S, 2]
     tn_tensor *head_ids; // latent attention: I32 [T, H], the number of each head
     tn_tensor *rope_factors; // or NULL
     tn_tensor **caches;      // K and V of each layer, with the rows of this step in them
@@ -53,6 +54,7 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
 // Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows that are wanted.
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
+tn_tensor *tn_mixer_delta(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h);
 // The router sees `route`, the experts h.
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route);

@@ -77,11 +77,11 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
         tn_status status = tn_keys_layer_i32(k, "attention.head_count", i, c->n_layers, 1, TN_MAX_WIDTH, TN_KEY_REQUIRED, &l->n_heads);
         l->n_kv_heads = l->n_heads;
         if (status == TN_OK)
-            status = tn_keys_layer_i32(k, "attention.head_count_kv", i, c->n_layers, 1, TN_MAX_WIDTH, 0, &l->n_kv_heads);
+            status = tn_keys_layer_i32(k, "attention.head_count_kv", i, c->n_layers, c->arch->delta ? 0 : 1, TN_MAX_WIDTH, 0, &l->n_kv_heads);
         if (status == TN_OK)
             status = tn_keys_layer_i32(k, "feed_forward_length", i, c->n_layers, 0, TN_MAX_WIDTH, 0, &l->n_ff);
         if (status != TN_OK) return status;
-        if (l->n_heads % l->n_kv_heads != 0)
+        if (l->n_kv_heads > 0 && l->n_heads % l->n_kv_heads != 0)
             return tn_fail(ctx, TN_ERR_FORMAT, "layer %d: %d heads are no multiple of %d KV heads", i, l->n_heads, l->n_kv_heads);
     }
     c->head_dim = c->head_dim_v = c->n_embd / c->layers[0].n_heads;
@@ -119,6 +119,48 @@ static tn_status read_mla(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->head_dim = m->kv_rank + n_rot;
     c->head_dim_v = m->kv_rank;
     return TN_OK;
+}
+
+// Which layers are recurrent: an array, or all but the last of each group.
+static tn_status read_recurrent(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    int32_t interval = 4, n_extra = 0;
+    bool listed = tn_keys_find(k, "attention.recurrent_layers") != NULL;
+    tn_status status = tn_keys_i32(k, "full_attention_interval", 1, TN_MAX_LAYERS, 0, &interval);
+    for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++) {
+        int32_t recurrent = (i + 1) % interval != 0;
+        if (listed) status = tn_keys_layer_i32(k, "attention.recurrent_layers", i, c->n_layers, 0, 1, 0, &recurrent);
+        c->layers[i].recurrent = recurrent != 0;
+        if (status == TN_OK && !recurrent && c->layers[i].n_kv_heads < 1)
+            status = tn_fail(ctx, TN_ERR_FORMAT, "%s.attention.head_count_kv of layer %d is 0", c->arch->name, i);
+    }
+    // The last layers may be those that predict further tokens, which nobody asks for.
+    if (status == TN_OK) status = tn_keys_i32(k, "nextn_predict_layers", 0, c->n_layers - 1, 0, &n_extra);
+    c->n_layers -= n_extra;
+    return status;
+}
+
+static tn_status read_delta(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    tn_delta_config *d = &c->delta;
+    int32_t inner = 0;
+    if (c->arch->delta == TN_DELTA_NONE) return TN_OK;
+    tn_status status = tn_keys_i32(k, "ssm.conv_kernel", 2, 16, TN_KEY_REQUIRED, &d->n_conv);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.state_size", 1, 1024, TN_KEY_REQUIRED, &d->dim);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.group_count", 1, 4096, TN_KEY_REQUIRED, &d->n_key_heads);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.time_step_rank", 1, 4096, TN_KEY_REQUIRED, &d->n_heads);
+    if (status != TN_OK) return status;
+    inner = d->n_heads * d->dim;
+    status = tn_keys_i32(k, "ssm.inner_size", 1, INT32_MAX, 0, &inner);
+    if (status != TN_OK) return status;
+    if (d->n_heads % d->n_key_heads != 0 || inner != d->n_heads * d->dim)
+        return tn_fail(ctx, TN_ERR_FORMAT, "%s: %d value heads of %d with %d key heads and an inner size of %d", c->arch->name,
+                       d->n_heads, d->dim, d->n_key_heads, inner);
+    if (c->head_dim != c->head_dim_v)
+        return tn_fail(ctx, TN_ERR_FORMAT, "%s: heads of %d with values of %d", c->arch->name, c->head_dim, c->head_dim_v);
+    d->n_channels = (2 * d->n_key_heads + d->n_heads) * d->dim;
+    d->scale = (float)(1.0 / sqrt(d->dim));
+    return read_recurrent(ctx, k, c);
 }
 
 // How experts are chosen and weighted, where the file tells.
@@ -451,6 +493,7 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     status = read_sizes(&k, &c);
     if (status == TN_OK) status = read_layers(ctx, &k, &c);
     if (status == TN_OK) status = read_mla(ctx, &k, &c);
+    if (status == TN_OK) status = read_delta(ctx, &k, &c);
     if (status == TN_OK) status = read_experts(ctx, &k, &c);
     if (status == TN_OK) status = read_attention(ctx, &k, &c);
     if (status == TN_OK) status = read_rope(ctx, &k, &c);

@@ -16,6 +16,9 @@ enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_AR
 enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
 enum { TN_ARCH_REQUIRED = -1 }; // of a key in place of its default
 
+// Layers that are gated delta nets, with gated attention in the others: which query and key a value head reads (params.h).
+enum { TN_DELTA_NONE, TN_DELTA_TILED, TN_DELTA_GROUPED };
+
 // A row of archs.def. What a tensor's presence or a key tells stands in no row.
 typedef struct tn_arch {
     const char *name;
@@ -50,6 +53,7 @@ typedef struct tn_arch {
     int32_t n_layers_by_width; // a model of so many layers has scores times 1/sqrt(width / heads)
     float max_bias;            // of ALiBi
     bool alibi_keys;           // reads attention.max_alibi_bias and attention.clamp_kqv
+    int32_t delta;             // TN_DELTA_*
     // Sliding layers
     int32_t period;    // all but the last of each so many slide; default of the key. 0: none, and no keys
     int32_t window;    // default of its key, or TN_ARCH_REQUIRED
@@ -85,6 +89,7 @@ typedef struct tn_layer_config {
     bool sliding; // window applies
     bool no_rope; // q and k are not rotated
     bool dense;   // where a key tells: no experts
+    bool recurrent; // a gated delta net instead of attention
 } tn_layer_config;
 
 // Multi-head latent attention (DeepSeek-V2, 2024, section 2.1). The cache holds one row a token: the compressed vector,
@@ -95,6 +100,13 @@ typedef struct tn_mla_config {
     int32_t dim_q, dim_v; // head sizes before compression: dim_q with the rotated part
 } tn_mla_config;
 
+// Gated delta net (Yang et al. 2024).
+typedef struct tn_delta_config {
+    int32_t n_key_heads, n_heads, dim; // 0: no such layers; heads of values, size of all heads
+    int32_t n_conv, n_channels;        // of the convolution before it
+    float scale;                       // of queries
+} tn_delta_config;
+
 typedef struct tn_config {
     const tn_arch *arch;
     int32_t n_layers, n_embd, n_vocab, n_ctx_train;
@@ -102,6 +114,7 @@ typedef struct tn_config {
     int32_t head_dim_swa;         // of K in those that do
     int32_t n_per_layer;          // width of the second embedding of each layer, 0: none
     tn_mla_config mla;
+    tn_delta_config delta;
     tn_layer_config *layers;      // n_layers
     float eps;
     bool parallel; // as the key of parallel_key says

@@ -21,6 +21,7 @@ static void make_inputs(tn_builder *b)
     if (out > 0 && out < t) b->out_rows = tn_graph_input(b->g, "out_rows", TN_TYPE_I32, 1, &out);
     if (b->c->temperature_scale != 0.0f)
         b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});
+    if (b->c->delta.dim > 0) b->state_slots = tn_graph_input(b->g, "state_slots", TN_TYPE_I32, 2, (int64_t[]){s, 2});
     if (b->c->mla.kv_rank > 0)
         b->head_ids = tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
 }
@@ -102,6 +103,7 @@ static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tenso
 
 static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
 {
+    if (b->c->layers[layer].recurrent) return tn_mixer_delta(b, layer, h, select);
     return b->c->mla.kv_rank > 0 ? tn_mixer_mla(b, layer, h, select) : tn_mixer_attention(b, layer, h, select);
 }
 
@@ -285,7 +287,7 @@ int32_t tn_result_width(const tn_model *model, int32_t result)
 
 tn_status tn_decoder_check(const tn_model *model)
 {
-    tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16,
+    tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16, .n_state_slots = 2,
                               .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
     if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
     if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;

@@ -19,6 +19,7 @@ typedef struct tn_plan_key {
 typedef struct tn_decoder_setup {
     int32_t n_blocks, block_size;  // of the cache
     int32_t max_blocks;            // block ids per sequence in the table
+    int32_t n_state_slots;         // of recurrent states
     int32_t n_ctx;                 // chooses between long and short rope factors
     tn_dtype cache_type_k, cache_type_v;
     // The first layers, with the embedding before them, are wanted on device 1 of the plan, all else on device 0.
@@ -33,9 +34,11 @@ typedef struct tn_decoder_setup {
 //
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
 // out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32); with latent attention:
-// head_ids [T, H] (I32), in each row 0 .. H-1.
+// head_ids [T, H] (I32), in each row 0 .. H-1; with recurrent layers: state_slots [S, 2] (I32), the slots that are read and
+// written (negative: the beginning of a sequence).
 // Weights by their names in the file, states "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D]; latent attention has no
-// "cache_v.N", its values are a part of its keys.
+// "cache_v.N", its values are a part of its keys. Recurrent layers
+// have "state_conv.N" [slots, C - 1, channels] and "state_delta.N" [slots, heads, S, S] (F32) instead of both.
 // Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
 // probability, best_logprob F32 [n_outputs, 1]. Other results than logits: hidden [n_outputs, n_embd] or scores [n_outputs, classes].
 TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,

@@ -8,6 +8,7 @@
 
 typedef struct qkv {
     tn_tensor *q, *k, *v; // [T, heads, head size]
+    tn_tensor *gate;      // of the result, like q; NULL: none
 } qkv;
 
 static tn_tensor *heads(tn_builder *b, tn_tensor *x, int64_t n_heads, int64_t dim)
@@ -40,17 +41,22 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
         r.q = heads(b, clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd)), n_heads, d);
         return r;
     }
-    if (tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
+    bool gated = c->arch->delta != TN_DELTA_NONE;
+    if (!gated && tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
         tn_tensor *all = clamped(b, tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd));
         r.q = tn_op_slice(b->g, all, 1, 0, n_heads * d);
         r.k = tn_op_slice(b->g, all, 1, n_heads * d, n_kv * d);
         r.v = tn_op_slice(b->g, all, 1, (n_heads + n_kv) * d, n_kv * dv);
     } else {
-        r.q = clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd));
+        r.q = clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d * (gated ? 2 : 1), n_embd));
         r.k = clamped(b, tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd));
         r.v = project_v(b, layer, h, r.k);
     }
-    r.q = heads(b, r.q, n_heads, d);
+    r.q = heads(b, r.q, n_heads, gated ? 2 * d : d);
+    if (gated) { // rows of each head: the query, then its gate
+        r.gate = tn_op_slice(b->g, r.q, 2, d, d);
+        r.q = tn_op_slice(b->g, r.q, 2, 0, d);
+    }
     r.k = heads(b, r.k, n_kv, d);
     r.v = heads(b, r.v, n_kv, dv);
     if (c->arch->v_norm) r.v = tn_op_rms_norm(b->g, r.v, NULL, c->eps);
@@ -148,6 +154,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
     tn_builder_enter(b, layer);
     if (y && tn_tensor_dim(y, 2) != l->head_dim_v)
         y = tn_op_copy(b->g, tn_op_slice(b->g, y, 2, 0, l->head_dim_v), TN_TYPE_F32);
+    if (x.gate) y = tn_op_glu(b->g, x.gate, y, &(tn_glu_params){.act = TN_UNARY_SIGMOID});
     y = tn_op_reshape(b->g, y, 2, (int64_t[]){b->key->n_tokens, width});
     if (select) y = tn_builder_out_rows(b, y);
     return tn_builder_linear(b, layer, "attn_output", y, c->n_embd, width);

@@ -32,28 +32,44 @@ void tn_cache_fini(tn_cache *c)
     tn_free(c->ctx, c->table);
     tn_free(c->ctx, c->used);
     tn_free(c->ctx, c->ids);
+    tn_cache_states_fini(c);
     *c = (tn_cache){0};
+}
+
+static tn_status place(tn_cache *c, int32_t part, int32_t device, size_t bytes, size_t block_size)
+{
+    size_t *at = &c->sizes[device], end;
+    if (!tn_add_size(*at, bytes, &end) || end == SIZE_MAX)
+        return tn_fail(c->ctx, TN_ERR_MEMORY, "out of memory: a cache of %d tokens", c->n_ctx);
+    c->parts[part] = (tn_cache_part){device, *at, block_size};
+    *at = end;
+    return TN_OK;
 }
 
 static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
 {
-    for (int32_t i = 0; i < c->n_parts; i++) {
-        size_t bytes = tn_cache_part_size(c->n_ctx, c->n_seq, cfg->row_sizes[i]), *at = &c->sizes[cfg->devices[i]], end;
-        if (!tn_add_size(*at, bytes, &end) || end == SIZE_MAX)
-            return tn_fail(c->ctx, TN_ERR_MEMORY, "out of memory: a cache of %d tokens", c->n_ctx);
-        c->parts[i] = (tn_cache_part){cfg->devices[i], *at, cfg->row_sizes[i] * TN_CACHE_BLOCK};
-        *at = end;
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < c->n_parts && status == TN_OK; i++) {
+        size_t bytes = tn_cache_part_size(c->n_ctx, c->n_seq, cfg->row_sizes[i]);
+        status = place(c, i, cfg->devices[i], bytes, cfg->row_sizes[i] * TN_CACHE_BLOCK);
     }
-    return TN_OK;
+    for (int32_t i = 0; i < c->n_states && status == TN_OK; i++) {
+        size_t bytes;
+        if (!tn_mul_size(cfg->state_sizes[i], (size_t)c->n_slots, &bytes) || !tn_round_up_size(bytes, PART_ALIGN, &bytes)) bytes = SIZE_MAX;
+        status = place(c, c->n_parts + i, cfg->state_devices[i], bytes, cfg->state_sizes[i]);
+    }
+    return status;
 }
 
 tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg)
 {
     int32_t n_ctx = cfg->n_ctx, n_seq = cfg->n_seq;
     *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx};
+    c->n_states = cfg->n_states;
+    c->n_slots = cfg->n_slots;
     c->n_blocks = tn_cache_n_blocks(n_ctx, n_seq);
     c->max_blocks = (n_ctx - 1) / TN_CACHE_BLOCK + 1;
-    c->parts = tn_calloc(ctx, (size_t)cfg->n_parts, sizeof *c->parts);
+    c->parts = tn_calloc(ctx, (size_t)cfg->n_parts + (size_t)cfg->n_states, sizeof *c->parts);
     c->refs = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->refs);
     c->free_ids = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->free_ids);
     c->seqs = tn_calloc(ctx, (size_t)n_seq, sizeof *c->seqs);
@@ -62,6 +78,7 @@ tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg
     c->ids = tn_calloc(ctx, (size_t)c->n_blocks * TN_CACHE_BLOCK, sizeof *c->ids);
     bool ok = c->parts && c->refs && c->free_ids && c->seqs && c->table && c->used && c->ids;
     tn_status status = ok ? place_parts(c, cfg) : TN_ERR_MEMORY;
+    if (status == TN_OK) status = tn_cache_states_init(c);
     if (status != TN_OK) {
         tn_cache_fini(c);
         return status;
@@ -164,6 +181,7 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
     if (n >= s->length) return;
+    tn_cache_states_truncate(c, seq, n);
     for (int32_t i = tn_cache_blocks_of(n); i < tn_cache_blocks_of(s->length); i++) release(c, s->blocks[i]);
     s->length = n;
 }
@@ -219,6 +237,7 @@ tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n)
         c->seqs[to].blocks[i] = id;
     }
     c->seqs[to].length = n;
+    tn_cache_states_branch(c, from, to, n);
     return TN_OK;
 }
 

@@ -3,6 +3,13 @@
 //
 // The paged store of K and V: fixed-size blocks, sequences as lists of block ids, blocks shared between
 // sequences by reference counts. Nothing is allocated after creation.
+//
+// Models with recurrent layers keep states besides: a fixed size per sequence, whatever its length. A slot holds the states
+// of all such layers after some number of tokens: a snapshot of a sequence. A step reads the slot of a sequence's last
+// snapshot and writes another slot, which becomes its last one: a step that fails changes nothing, and older snapshots are
+// where a sequence can be cut to without computing it from its beginning. A sequence may be longer than its last snapshot
+// (it was cut, branched or loaded): the tokens between are computed again before the next step (run/replay.c). So whoever
+// changes K, V and lengths of sequences may leave the states alone, as long as it truncates before it puts other tokens.
 #ifndef TN_MODELS_CACHE_H
 #define TN_MODELS_CACHE_H
 
@@ -18,7 +25,7 @@ enum { TN_CACHE_DEVICES = 2 };
 typedef struct tn_cache_part {
     int32_t device;    // index
     size_t offset;     // into the buffer of the device
-    size_t block_size; // bytes of one block
+    size_t block_size; // bytes of one block, of states: of one slot
 } tn_cache_part;
 
 typedef struct tn_cache_seq {
@@ -26,25 +33,38 @@ typedef struct tn_cache_seq {
     int32_t length;  // tokens
 } tn_cache_seq;
 
+typedef struct tn_cache_snapshot {
+    int32_t slot, position; // the state after so many tokens
+    bool turn;              // where a prompt ended
+} tn_cache_snapshot;
+
 typedef struct tn_cache {
     tn_context *ctx;
     tn_buffer buffers[TN_CACHE_DEVICES]; // empty where no part lies
     size_t sizes[TN_CACHE_DEVICES];      // bytes, also of dry caches
     int32_t n_blocks, max_blocks, n_seq, n_parts, n_ctx;
-    tn_cache_part *parts;
+    tn_cache_part *parts; // n_parts of K and V, then n_states
     int32_t *refs;     // per block
     int32_t *free_ids; // stack
     int32_t n_free;
     tn_cache_seq *seqs;
     int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
     bool *used;     // per block: holds something of an earlier sequence
-    int32_t *ids;   // per slot: the token, as far as a sequence with the block reaches
+    int32_t n_states, n_slots; // of recurrent states; 0: none
+    int32_t *slot_refs;        // per slot: lists that it is in, 1 while a step writes it
+    tn_cache_snapshot *snapshots; // per sequence n_slots, in rising order of positions
+    int32_t *n_snapshots;         // per sequence
+    int32_t *ids;   // per slot of K and V: the token, as far as a sequence with the block reaches
 } tn_cache;
 
 typedef struct tn_cache_config {
     int32_t n_ctx, n_seq, n_parts;
     const size_t *row_sizes; // bytes of one token in each part
     const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
+    // Recurrent states, 0: none. At least two slots per sequence; more are kept to go back to.
+    int32_t n_states, n_slots;
+    const size_t *state_sizes; // bytes of a slot in each state
+    const uint8_t *state_devices;
 } tn_cache_config;
 
 // Lists and offsets, without the store itself.
@@ -62,6 +82,18 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
 // Slot of a position: block id * TN_CACHE_BLOCK + index.
 int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position);
+// The position and slot of a sequence's last snapshot; 0 and -1: its beginning.
+int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot);
+// A slot for a step to write: a free one, or that of the snapshot which costs least to lose, never a last one. Each feed of
+// a step takes one, then keeps it as the last snapshot of its sequence or drops it. -1: none is left.
+int32_t tn_cache_state_take(tn_cache *c);
+void tn_cache_state_drop(tn_cache *c, int32_t slot);
+void tn_cache_state_keep(tn_cache *c, int32_t seq, int32_t slot, int32_t position, bool turn);
+// For cache.c.
+TN_MUST_USE tn_status tn_cache_states_init(tn_cache *c);
+void tn_cache_states_fini(tn_cache *c);
+void tn_cache_states_truncate(tn_cache *c, int32_t seq, int32_t n);
+void tn_cache_states_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
 // Token at a position below the length.
 int32_t tn_cache_token(const tn_cache *c, int32_t seq, int32_t position);
 

@@ -25,17 +25,26 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     return status;
 }
 
-// K of layer 7 is part 14, V is part 15.
-int32_t tn_session_cache_part(const char *name)
+// K of layer 7 is part 14, V is part 15; behind those of all layers its states: columns of the convolution, then the matrix.
+int32_t tn_session_cache_part(const tn_session *s, const char *name)
 {
-    if (strncmp(name, "cache_", 6) != 0 || (name[6] != 'k' && name[6] != 'v') || name[7] != '.') return -1;
-    return (int32_t)(2 * strtol(name + 8, NULL, 10) + (name[6] == 'v'));
+    static const char *const kinds[] = {"cache_k.", "cache_v.", "state_conv.", "state_delta."};
+    for (int32_t i = 0; i < (int32_t)TN_COUNT(kinds); i++) {
+        size_t n = strlen(kinds[i]);
+        if (strncmp(name, kinds[i], n) == 0) return (i >= 2 ? s->cache.n_parts : 0) + 2 * (int32_t)strtol(name + n, NULL, 10) + i % 2;
+    }
+    return -1;
+}
+
+int32_t tn_session_part_layer(const tn_session *s, int32_t part)
+{
+    return part % s->cache.n_parts / 2;
 }
 
 static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out)
 {
     tn_session *s = user;
-    int32_t i = tn_session_cache_part(port->name);
+    int32_t i = tn_session_cache_part(s, port->name);
     out->offset = 0;
     if (i < 0) return tn_weights_find(s->model, device, port->name, &out->buffer);
     const tn_cache_part *part = &s->cache.parts[i];
@@ -79,6 +88,7 @@ tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
     slot->in_out_rows = tn_plan_find_input(p, "out_rows");
     slot->in_q_scale = tn_plan_find_input(p, "q_scale");
     slot->in_head_ids = tn_plan_find_input(p, "head_ids");
+    slot->in_state_slots = tn_plan_find_input(p, "state_slots");
     slot->in_types = tn_plan_find_input(p, "token_types");
     slot->out_logits = tn_plan_find_output(p, tn_result_name(s->result));
     slot->out_best = tn_plan_find_output(p, "best");
@@ -197,8 +207,12 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
     uint64_t size = s->arena_size[0] + s->scratch_size[0] + s->input_size[0];
     int32_t n_layers = model->config.n_layers;
     for (int32_t n = 1; n <= n_layers; n++) {
-        for (int32_t part = 2 * (n_layers - n); part < 2 * (n_layers - n) + 2; part++)
-            if (s->cache.parts[part].device == 0) size += s->cache.parts[part].block_size * (size_t)s->cache.n_blocks;
+        int32_t layer = n_layers - n;
+        for (int32_t part = 0; part < s->cache.n_parts + s->cache.n_states; part++) {
+            bool mine = tn_session_part_layer(s, part) == layer && s->cache.parts[part].device == 0;
+            int32_t count = part < s->cache.n_parts ? s->cache.n_blocks : s->cache.n_slots;
+            if (mine) size += s->cache.parts[part].block_size * (size_t)count;
+        }
         sessions[n] = size;
     }
     tn_session_destroy(&s);

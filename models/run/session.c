@@ -10,7 +10,7 @@
 #include <string.h>
 
 // Plans kept besides those of creation (decode, full batch): rests of prompts, batches of sequences.
-enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256 };
+enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256, MAX_CHECKPOINTS = 1024 };
 
 void tn_session_config_default(tn_session_config *cfg)
 {
@@ -21,6 +21,7 @@ void tn_session_config_default(tn_session_config *cfg)
         .cache_type_k = TN_TYPE_F16,
         .cache_type_v = TN_TYPE_F16,
         .fusion = 1,
+        .n_checkpoints = 4,
     };
 }
 
@@ -49,6 +50,8 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (c->result < TN_RESULT_LOGITS || c->result > TN_RESULT_SCORES) return tn_fail(ctx, TN_ERR_ARG, "result %d", c->result);
     if (tn_result_width(m, c->result) < 1) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "the model has no classification head (cls.weight or cls.output.weight)");
     if (!m->config.whole_texts) c->n_batch = TN_MIN(c->n_batch, c->n_ctx);
+    if (c->n_checkpoints < 0 || c->n_checkpoints > MAX_CHECKPOINTS)
+        return tn_fail(ctx, TN_ERR_ARG, "%d checkpoints, must be 0 to %d", c->n_checkpoints, MAX_CHECKPOINTS);
     c->n_batch = TN_MAX(c->n_batch, c->n_seq);
     return TN_OK;
 }
@@ -66,6 +69,7 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
             dim = (dim + block - 1) / block * block;
             if (v && c->mla.kv_rank > 0) dim = 0;    // a part of K
             if (c->layers[i].kv_layer != i) dim = 0; // another layer's
+            if (c->layers[i].recurrent) dim = 0;
             rows[2 * i + v] = tn_dtype_row_size(type, dim) * (size_t)c->layers[i].n_kv_heads;
         }
     *out = rows;
@@ -76,7 +80,7 @@ static tn_status make_host_arrays(tn_session *s)
 {
     size_t n = (size_t)s->cfg.n_batch, n_seq = (size_t)s->cfg.n_seq;
     size_t table = n_seq * (size_t)s->setup.max_blocks;
-    s->ints = tn_calloc(s->ctx, 5 * n + 2 * n_seq + 1 + table, sizeof *s->ints);
+    s->ints = tn_calloc(s->ctx, 5 * n + 4 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
     if (s->model->config.mla.kv_rank > 0) {
@@ -100,7 +104,8 @@ static tn_status make_host_arrays(tn_session *s)
     s->types = s->out_rows + n;
     s->q_start = s->types + n;
     s->kv_len = s->q_start + n_seq + 1;
-    s->table = s->kv_len + n_seq;
+    s->state_slots = s->kv_len + n_seq;
+    s->table = s->state_slots + 2 * n_seq;
     return TN_OK;
 }
 
@@ -159,20 +164,44 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
     return n;
 }
 
+// Bytes of a slot of the recurrent states of every layer: columns of the convolution of layer i are state 2i, its matrix 2i+1.
+static tn_status state_sizes(const tn_session *s, size_t **out)
+{
+    const tn_config *c = &s->model->config;
+    const tn_delta_config *d = &c->delta;
+    size_t *sizes = tn_calloc(s->ctx, (size_t)c->n_layers * 2, sizeof *sizes);
+    if (!sizes) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < c->n_layers; i++) {
+        if (!c->layers[i].recurrent) continue;
+        sizes[2 * i] = (size_t)(d->n_conv - 1) * (size_t)d->n_channels * sizeof(float);
+        sizes[2 * i + 1] = (size_t)d->n_heads * (size_t)d->dim * (size_t)d->dim * sizeof(float);
+    }
+    *out = sizes;
+    return TN_OK;
+}
+
 static tn_status init_cache(tn_session *s)
 {
     const tn_config *c = &s->model->config;
     int32_t n_parts = 2 * c->n_layers;
-    size_t *rows = NULL;
+    size_t *rows = NULL, *states = NULL;
     tn_status status = part_sizes(s, &rows);
+    if (status == TN_OK) status = state_sizes(s, &states);
     uint8_t *devices = tn_calloc(s->ctx, (size_t)n_parts, sizeof *devices);
     if (status == TN_OK && !devices) status = TN_ERR_MEMORY;
     for (int32_t i = 0; i < n_parts && status == TN_OK; i++)
         devices[i] = i / 2 < s->setup.n_host_layers || s->host_states[i / 2];
-    tn_cache_config cfg = {s->cfg.n_ctx, s->cfg.n_seq, n_parts, rows, devices};
+    tn_cache_config cfg = {.n_ctx = s->cfg.n_ctx, .n_seq = s->cfg.n_seq, .n_parts = n_parts, .row_sizes = rows, .devices = devices};
+    if (c->delta.dim > 0) {
+        cfg.n_states = n_parts;
+        cfg.n_slots = 2 * s->cfg.n_seq + s->cfg.n_checkpoints;
+        cfg.state_sizes = states;
+        cfg.state_devices = devices;
+    }
     tn_cache_fini(&s->cache);
     if (status == TN_OK) status = tn_cache_init(&s->cache, s->ctx, &cfg);
     tn_free(s->ctx, devices);
+    tn_free(s->ctx, states);
     tn_free(s->ctx, rows);
     return status;
 }
@@ -182,9 +211,9 @@ static bool find_host_states(tn_session *s, const tn_plan *p)
 {
     bool moved = false;
     for (int32_t i = 0; i < p->n_bound && s->n_targets > 1; i++) {
-        int32_t part = tn_session_cache_part(p->bound[i].name);
+        int32_t part = tn_session_cache_part(s, p->bound[i].name);
         if (part < 0 || s->cache.parts[part].device == 1 || !(p->bound[i].devices >> 1 & 1)) continue;
-        moved = s->host_states[part / 2] = true;
+        moved = s->host_states[tn_session_part_layer(s, part)] = true;
     }
     return moved;
 }
@@ -268,7 +297,8 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
     if (status == TN_OK) {
         s->setup = (tn_decoder_setup){
-            s->cache.n_blocks, TN_CACHE_BLOCK, s->cache.max_blocks, c.n_ctx, c.cache_type_k, c.cache_type_v,
+            .n_blocks = s->cache.n_blocks, .block_size = TN_CACHE_BLOCK, .max_blocks = s->cache.max_blocks,
+            .n_state_slots = s->cache.n_slots, .n_ctx = c.n_ctx, .cache_type_k = c.cache_type_k, .cache_type_v = c.cache_type_v,
             .n_host_layers = s->setup.n_host_layers, .host_states = s->host_states, .result = c.result,
             .best = !device->host_memory && c.result == TN_RESULT_LOGITS,
         };
@@ -313,10 +343,12 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
 }
 
 // Queries get warmer with the position.
-static float query_scale(const tn_config *c, int32_t position)
+void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position)
 {
+    const tn_config *c = &s->model->config;
+    if (c->temperature_scale == 0.0f) return;
     double steps = floor(((double)position + c->temperature_start) / c->temperature_length);
-    return (float)(1.0 + (double)c->temperature_scale * log(steps + 1.0));
+    s->q_scale[i] = (float)(1.0 + (double)c->temperature_scale * log(steps + 1.0));
 }
 
 // Lengthens the sequences and writes the step's inputs to the host arrays.
@@ -340,7 +372,7 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
             s->positions[t] = first + k;
             s->slots[t] = tn_cache_slot(&s->cache, f->seq, first + k);
             s->cache.ids[s->slots[t]] = f->tokens[k];
-            if (s->model->config.temperature_scale != 0.0f) s->q_scale[t] = query_scale(&s->model->config, first + k);
+            tn_session_fill_scale(s, t, first + k);
             if (tn_feed_wants(f, k)) s->out_rows[out++] = t;
         }
     }
@@ -366,6 +398,7 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         {slot->in_table, s->table, n_seq * (size_t)s->setup.max_blocks * 4},
         {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
         {slot->in_q_scale, s->q_scale, t * 4},
+        {slot->in_state_slots, s->state_slots, 2 * n_seq * 4},
         {slot->in_head_ids, s->head_ids, t * (size_t)s->model->config.layers[0].n_heads * 4},
         {slot->in_types, s->types, t * 4},
     };
@@ -405,7 +438,7 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
     return status;
 }
 
-static tn_status run(tn_session *s, const tn_plan_key *key)
+tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
 {
     tn_session_slot *slot;
     tn_status status = tn_session_find_slot(s, key, &slot);
@@ -426,11 +459,19 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     s->logits_slot = NULL;
     tn_plan_key key;
     tn_status status = check_feeds(s, feeds, n_feeds);
+    for (int32_t i = 0; i < n_feeds && status == TN_OK; i++) status = tn_session_catch_up(s, feeds[i].seq);
     bool whole = s->model->config.whole_texts;
     if (status == TN_OK) status = whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
     if (status != TN_OK) return status;
-    status = run(s, &key);
-    if (status == TN_OK) return TN_OK;
+    status = tn_session_take_slots(s, feeds, n_feeds);
+    if (status == TN_OK) {
+        status = tn_session_run(s, &key);
+        if (status != TN_OK) tn_session_drop_slots(s, n_feeds);
+    }
+    if (status == TN_OK) {
+        tn_session_keep_slots(s, feeds, n_feeds);
+        return TN_OK;
+    }
     s->n_outputs = 0;
     for (int32_t i = 0; i < n_feeds && !whole; i++)
         tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);

@@ -21,7 +21,7 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, in_types, out_logits, out_best, out_logprob;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
 } tn_session_slot;
 
 struct tn_session {
@@ -43,6 +43,7 @@ struct tn_session {
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     int32_t *types; // segments: zeros
+    int32_t *state_slots; // per feed: of recurrent states, read and written
     float *q_scale;
     int32_t *head_ids; // latent attention: of a full batch, the same always
     int32_t result, width; // of output rows
@@ -87,7 +88,19 @@ TN_MUST_USE tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *sl
 // The prepared plan for a key; makes it in the slot that was unused longest.
 TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session_slot **out);
 // Part of the cache by the name of its state, -1: it is a weight.
-int32_t tn_session_cache_part(const char *name);
+int32_t tn_session_cache_part(const tn_session *s, const char *name);
+// Layer that a part of the cache belongs to.
+int32_t tn_session_part_layer(const tn_session *s, int32_t part);
+// Runs the step whose inputs are in the host arrays.
+TN_MUST_USE tn_status tn_session_run(tn_session *s, const tn_plan_key *key);
+// Query temperature of token i of the step, if the model has one.
+void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position);
+// Recurrent states. Slots for the feeds of a step, then what becomes of them.
+TN_MUST_USE tn_status tn_session_take_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds);
+void tn_session_drop_slots(tn_session *s, int32_t n_feeds);
+void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds);
+// Makes the last snapshot of a sequence that of its length; uses the host arrays.
+TN_MUST_USE tn_status tn_session_catch_up(tn_session *s, int32_t seq);
 void tn_session_drop_slot(tn_session *s, tn_session_slot *slot);
 TN_MUST_USE tn_status tn_session_profile_room(tn_session *s, const tn_session_slot *slot);
 

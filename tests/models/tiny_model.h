@@ -24,7 +24,9 @@ typedef struct tiny_shape {
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_GEMMA4, TINY_ARCHS };
+enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_GEMMA4, TINY_QWEN35, TINY_QWEN3NEXT, TINY_ARCHS };
+// Gated delta nets: heads of keys and of values, weights of the convolution, rotated dimensions.
+enum { TINY_DELTA_KEYS = 2, TINY_DELTA_HEADS = 4, TINY_DELTA_DIM = 32, TINY_DELTA_CONV = 4, TINY_DELTA_ROT = 16 };
 // Latent attention: rank of queries, rotated and value sizes.
 enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
@@ -40,6 +42,8 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_DEEPSEEK2] = {"deepseek2", 3, 64, 4, 1, 40, 96, 512, 8, 8, 32, TN_TYPE_F32, false, 64},
     [TINY_LLAMA4]   = {"llama4",   4, 64, 4, 2, 16,  96, 512, 4, 2, 32, TN_TYPE_F32, false},
     [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false},
+    [TINY_QWEN35]   = {"qwen35",   5, 64, 4, 2, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
+    [TINY_QWEN3NEXT] = {"qwen3next", 4, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false},
 };
 // clang-format on
 
@@ -143,7 +147,7 @@ static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name
     tiny_tensor *t = &f->tensors[f->n_tensors++];
     *t = (tiny_tensor){.n_dims = 1 + (d1 > 0) + (d2 > 0), .ne = {d0, d1, d2}};
     // The router stays F32 in quantised files too.
-    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 || strstr(name, ".bias") ? TN_TYPE_F32 : f->shape.dtype;
+    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 || strcmp(name, "ssm_conv1d.weight") == 0 || strstr(name, ".bias") ? TN_TYPE_F32 : f->shape.dtype;
     if (layer < 0)
         snprintf(t->name, sizeof t->name, "%s", name);
     else
@@ -209,6 +213,43 @@ static inline void tiny_describe_gemma4_keys(tiny_file *f)
     tiny_u32(f, "embedding_length_per_layer_input", TINY_GEMMA4_P);
 }
 
+static inline bool tiny_is_delta(const tiny_file *f)
+{
+    return tiny_is(f, "qwen35") || tiny_is(f, "qwen3next");
+}
+
+static inline void tiny_describe_delta_keys(tiny_file *f)
+{
+    tiny_u32(f, "rope.dimension_count", TINY_DELTA_ROT);
+    tiny_u32(f, "ssm.conv_kernel", TINY_DELTA_CONV);
+    tiny_u32(f, "ssm.state_size", TINY_DELTA_DIM);
+    tiny_u32(f, "ssm.group_count", TINY_DELTA_KEYS);
+    tiny_u32(f, "ssm.time_step_rank", TINY_DELTA_HEADS);
+    tiny_u32(f, "ssm.inner_size", TINY_DELTA_HEADS * TINY_DELTA_DIM);
+    tiny_u32(f, "full_attention_interval", tiny_is(f, "qwen35") ? 3 : 2);
+    if (f->shape.n_experts > 0) tiny_u32(f, "expert_shared_feed_forward_length", 64);
+}
+
+// The tensors of a layer without attention; qwen3next has them interleaved by key heads.
+static inline void tiny_describe_delta(tiny_file *f, int32_t i)
+{
+    int64_t e = f->shape.n_embd, s = TINY_DELTA_DIM, nk = TINY_DELTA_KEYS, nv = TINY_DELTA_HEADS;
+    if (tiny_is(f, "qwen35")) {
+        tiny_add_tensor(f, i, "attn_qkv.weight", (2 * nk + nv) * s, e, 0);
+        tiny_add_tensor(f, i, "attn_gate.weight", nv * s, e, 0);
+        tiny_add_tensor(f, i, "ssm_beta.weight", nv, e, 0);
+        tiny_add_tensor(f, i, "ssm_alpha.weight", nv, e, 0);
+    } else {
+        tiny_add_tensor(f, i, "ssm_in.weight", (2 * nk + 2 * nv) * s, e, 0);
+        tiny_add_tensor(f, i, "ssm_ba.weight", 2 * nv, e, 0);
+    }
+    tiny_add_tensor(f, i, "ssm_conv1d.weight", (2 * nk + nv) * s, TINY_DELTA_CONV, 0);
+    tiny_add_tensor(f, i, "ssm_dt.bias", nv, 0, 0);
+    tiny_add_tensor(f, i, "ssm_a", nv, 0, 0);
+    tiny_add_tensor(f, i, "ssm_norm.weight", s, 0, 0);
+    tiny_add_tensor(f, i, "ssm_out.weight", e, nv * s, 0);
+}
+
 static inline void tiny_describe_keys(tiny_file *f)
 {
     const tiny_shape *s = &f->shape;
@@ -242,6 +283,7 @@ static inline void tiny_describe_keys(tiny_file *f)
     }
     if (tiny_is_mla(f)) tiny_describe_mla_keys(f);
     if (tiny_is(f, "gemma4")) tiny_describe_gemma4_keys(f);
+    if (tiny_is_delta(f)) tiny_describe_delta_keys(f);
 }
 
 static inline void tiny_describe_mla(tiny_file *f, int32_t i)
@@ -297,14 +339,19 @@ static inline void tiny_describe_attention(tiny_file *f, int32_t i)
         return;
     }
     tiny_add_tensor(f, i, "attn_norm.weight", s->n_embd, 0, 0);
+    if (tiny_is_delta(f)) tiny_add_tensor(f, i, "post_attention_norm.weight", s->n_embd, 0, 0);
+    if (tiny_is_delta(f) && (i + 1) % (tiny_is(f, "qwen35") ? 3 : 2) != 0) {
+        tiny_describe_delta(f, i);
+        return;
+    }
     if (gpt2 || strcmp(s->arch, "phi3") == 0) {
         tiny_add_tensor(f, i, "attn_qkv.weight", q + 2 * kv, s->n_embd, 0);
     } else {
-        tiny_add_tensor(f, i, "attn_q.weight", q, s->n_embd, 0);
+        tiny_add_tensor(f, i, "attn_q.weight", tiny_is_delta(f) ? 2 * q : q, s->n_embd, 0);
         tiny_add_tensor(f, i, "attn_k.weight", kv, s->n_embd, 0);
         tiny_add_tensor(f, i, "attn_v.weight", kv, s->n_embd, 0);
     }
-    if (gemma3 || strcmp(s->arch, "qwen3moe") == 0) {
+    if (gemma3 || tiny_is_delta(f) || strcmp(s->arch, "qwen3moe") == 0) {
         tiny_add_tensor(f, i, "attn_q_norm.weight", s->head_dim, 0, 0);
         tiny_add_tensor(f, i, "attn_k_norm.weight", s->head_dim, 0, 0);
     }
@@ -327,7 +374,7 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
 {
     const tiny_shape *s = &f->shape;
     bool gpt2 = strcmp(s->arch, "gpt2") == 0, phi3 = strcmp(s->arch, "phi3") == 0;
-    if (!tiny_is(f, "gpt-oss")) tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
+    if (!tiny_is(f, "gpt-oss") && !tiny_is_delta(f)) tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
     if (tiny_is(f, "gpt-oss")) {
         tiny_add_tensor(f, i, "ffn_gate_inp.bias", s->n_experts, 0, 0);
         tiny_add_tensor(f, i, "ffn_gate_exps.bias", s->n_experts, s->n_ff_expert, 0);
@@ -345,8 +392,9 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
         tiny_add_tensor(f, i, "ffn_gate_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
         tiny_add_tensor(f, i, "ffn_up_exps.weight", s->n_experts, s->n_ff_expert, s->n_embd);
         tiny_add_tensor(f, i, "ffn_down_exps.weight", s->n_experts, s->n_embd, s->n_ff_expert);
-        if (!tiny_is_mla(f)) return;
-        tiny_add_tensor(f, i, "exp_probs_b.bias", s->n_experts, 0, 0);
+        if (tiny_is_delta(f)) tiny_add_tensor(f, i, "ffn_gate_inp_shexp.weight", s->n_embd, 0, 0);
+        if (!tiny_is_mla(f) && !tiny_is_delta(f)) return;
+        if (tiny_is_mla(f)) tiny_add_tensor(f, i, "exp_probs_b.bias", s->n_experts, 0, 0);
         tiny_add_tensor(f, i, "ffn_gate_shexp.weight", 2 * s->n_ff_expert, s->n_embd, 0);
         tiny_add_tensor(f, i, "ffn_up_shexp.weight", 2 * s->n_ff_expert, s->n_embd, 0);
         tiny_add_tensor(f, i, "ffn_down_shexp.weight", s->n_embd, 2 * s->n_ff_expert, 0);
@@ -434,7 +482,8 @@ static inline void tiny_fill(const tiny_tensor *t, void *place)
     for (const char *p = t->name; *p; p++) state = state * 31 + (uint32_t)*p;
     for (int32_t d = 0; d < t->n_dims; d++) n *= t->ne[d];
     bool norm = t->n_dims == 1 && !strstr(t->name, ".bias"), table = strstr(t->name, "_embd.") != NULL;
-    float middle = norm ? 1.0f : 0.0f, size = t->n_dims == 1 ? 0.1f
+    bool decay = t->n_dims == 1 && strstr(t->name, ".ssm_a"); // negative
+    float middle = decay ? -1.0f : norm ? 1.0f : 0.0f, size = t->n_dims == 1 ? 0.1f
                                               : table        ? 1.0f
                                                              : 1.7f / sqrtf((float)n_in);
     float *row = malloc((size_t)n * sizeof *row);

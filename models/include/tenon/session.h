@@ -47,6 +47,8 @@ typedef struct tn_session_config {
     tn_progress_fn progress; // tokens done and in all while a prompt is fed; default NULL
     void *progress_user;
     int32_t result;      // TN_RESULT_*: what output rows hold; default TN_RESULT_LOGITS
+    int32_t n_checkpoints; // models with recurrent layers: states kept to cut and branch sequences at, besides two for each
+                           // sequence; 0..1024, default 4. Elsewhere a cut computes what is missing again with the next tokens
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
@@ -99,7 +101,8 @@ TN_API TN_MUST_USE tn_status tn_session_best(tn_session *session, int32_t i, int
 TN_API int32_t tn_session_n_outputs(const tn_session *session);
 // Tokens in a sequence.
 TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
-// Cuts a sequence to n tokens (0: empties it); its cache blocks become free, the last logits are gone.
+// Cuts a sequence to n tokens (0: empties it); its cache blocks become free, the last logits are gone. With recurrent layers
+// the next step goes on from the nearest state that was kept, and first evaluates the tokens from there to n again.
 TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
 // Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
 TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);

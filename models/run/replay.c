@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of models with recurrent states: which slots of the store they read and write, and bringing the state
+// of a sequence that was cut or branched up to its length.
+#include "models/run/session.h"
+
+#include <string.h>
+
+tn_status tn_session_take_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    if (s->cache.n_slots == 0) return TN_OK;
+    for (int32_t i = 0; i < n_feeds; i++) {
+        (void)tn_cache_state_find(&s->cache, feeds[i].seq, &s->state_slots[2 * i]);
+        s->state_slots[2 * i + 1] = tn_cache_state_take(&s->cache);
+        if (s->state_slots[2 * i + 1] >= 0) continue;
+        tn_session_drop_slots(s, i);
+        return tn_fail(s->ctx, TN_ERR_INTERNAL, "no room for the state of sequence %d", feeds[i].seq);
+    }
+    return TN_OK;
+}
+
+void tn_session_drop_slots(tn_session *s, int32_t n_feeds)
+{
+    for (int32_t i = 0; i < n_feeds && s->cache.n_slots > 0; i++)
+        tn_cache_state_drop(&s->cache, s->state_slots[2 * i + 1]);
+}
+
+void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    for (int32_t i = 0; i < n_feeds && s->cache.n_slots > 0; i++) {
+        const tn_feed *f = &feeds[i];
+        bool turn = f->n_tokens > 1 && f->outputs != TN_OUTPUT_NONE;
+        tn_cache_state_keep(&s->cache, f->seq, s->state_slots[2 * i + 1], s->cache.seqs[f->seq].length, turn);
+    }
+}
+
+// The inputs for n tokens that a sequence holds from position `at` on. Their K and V are in the cache, in
+// blocks that others may share: they are read, not written again.
+static void fill_again(tn_session *s, int32_t seq, int32_t at, int32_t n)
+{
+    s->q_start[0] = 0;
+    s->q_start[1] = n;
+    s->kv_len[0] = at + n;
+    memcpy(s->table, s->cache.seqs[seq].blocks, (size_t)s->cache.max_blocks * sizeof *s->table);
+    for (int32_t i = 0; i < n; i++) {
+        s->tokens[i] = tn_cache_token(&s->cache, seq, at + i);
+        s->positions[i] = at + i;
+        s->slots[i] = -1;
+        tn_session_fill_scale(s, i, at + i);
+    }
+}
+
+tn_status tn_session_catch_up(tn_session *s, int32_t seq)
+{
+    if (s->cache.n_slots == 0) return TN_OK;
+    for (;;) {
+        int32_t slot, length = s->cache.seqs[seq].length, at = tn_cache_state_find(&s->cache, seq, &slot);
+        if (at == length) return TN_OK;
+        tn_feed f = {.seq = seq, .n_tokens = TN_MIN(length - at, s->cfg.n_batch), .outputs = TN_OUTPUT_NONE};
+        tn_plan_key key = {f.n_tokens, 1, 0};
+        tn_status status = tn_session_take_slots(s, &f, 1);
+        if (status != TN_OK) return status;
+        fill_again(s, seq, at, f.n_tokens);
+        status = tn_session_run(s, &key);
+        if (status != TN_OK) {
+            tn_session_drop_slots(s, 1);
+            return status;
+        }
+        tn_cache_state_keep(&s->cache, seq, s->state_slots[1], at + f.n_tokens, false);
+    }
+}
