@@ -519,6 +519,11 @@ int32_t tn_session_rows_alike(const tn_session *s)
     return n;
 }
 
+bool tn_session_has_states(const tn_session *s)
+{
+    return s->cache.n_slots > 0;
+}
+
 // Where the device does not choose, the host looks through the logits.
 tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
 {

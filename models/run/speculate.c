@@ -15,8 +15,8 @@ enum {
 
 // A further guess is made while it is this likely to be right together with those before it. Rows of a check
 // cost 0.05 (large models, bound by memory) to 0.36 (7 MB, in the cache) of a pass, so less than this gains
-// nothing.
-static const double likely_enough = 0.3;
+// nothing. Models with recurrent states evaluate the tokens before a wrong guess once more.
+static const double likely_enough = 0.3, likely_enough_recurrent = 0.6;
 static const double learn_rate = 0.1;
 
 struct tn_speculation {
@@ -26,6 +26,7 @@ struct tn_speculation {
     int32_t ngram, max, min;
     int32_t *tokens; // [room]
     int32_t n, room;
+    double enough;               // see likely_enough
     int32_t n_same;              // tokens that the draft's sequence shares with this one
     double right[NGRAM_MAX + 1]; // how likely a guess is right, by the length of what was found; [0]: of the
                                  // smaller model
@@ -95,6 +96,7 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
     *s = (tn_speculation){
         .ctx = ctx, .session = session, .draft = cfg->draft, .seq = cfg->seq, .ngram = cfg->spec_ngram};
     s->max = max;
+    s->enough = tn_session_has_states(session) ? likely_enough_recurrent : likely_enough;
     s->min = TN_MAX(cfg->draft_min, 1);
     s->room = tn_session_n_ctx(session) + 1; // one token is chosen, but not evaluated
     s->tokens = tn_calloc(ctx, (size_t)s->room, sizeof *s->tokens);
@@ -143,10 +145,10 @@ void tn_speculation_follow(tn_speculation *s, int32_t n)
 // --- guesses -----------------------------------------------------------------------------------------------
 
 // Tokens worth guessing if each is right with this probability.
-static int32_t worth(double right, int32_t room)
+static int32_t worth(double right, double enough, int32_t room)
 {
     int32_t n = 0;
-    for (double p = right; n < room && p >= likely_enough; p *= right) n++;
+    for (double p = right; n < room && p >= enough; p *= right) n++;
     return n;
 }
 
@@ -176,7 +178,7 @@ static int32_t find_before(const tn_speculation *s, int32_t *length)
 static int32_t wanted(tn_speculation *s, int32_t row, int32_t room)
 {
     s->row = row;
-    int32_t n = worth(s->right[row], room);
+    int32_t n = worth(s->right[row], s->enough, room);
     if (n == 0 && ++s->n_waits % PROBE_EVERY == 0) n = 1;
     return n;
 }
@@ -225,8 +227,9 @@ static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out,
         status = tn_session_feed(s->draft, 0, &token, 1);
         if (status == TN_OK) status = tn_session_best(s->draft, 0, &token, &logprob);
         likely *= exp((double)logprob);
-        // Its own doubt ends a guess as well as what was learned about it, but where it is nearly always right.
-        bool doubts = *n > 0 && likely < likely_enough && s->right[0] < 0.9;
+        // Its own doubt ends a guess as well as what was learned about it, but where it is nearly always
+        // right.
+        bool doubts = *n > 0 && likely < s->enough && s->right[0] < 0.9;
         if (status != TN_OK || doubts || token >= vocab) break;
         out[(*n)++] = token;
     }

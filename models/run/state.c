@@ -91,7 +91,7 @@ typedef struct plan {
     int32_t *number;  // per block of the cache: its number in the file, -1: not in use
     int32_t *blocks;  // in the file: its id in the cache
     int32_t *reached; // in the file: tokens that a sequence reaches
-    int32_t n_blocks, n_seqs;
+    int32_t n_blocks, n_seqs, n_snapshots;
     size_t size;
 } plan;
 
@@ -102,15 +102,25 @@ static void plan_fini(tn_context *ctx, plan *p)
 
 static tn_status plan_size(const tn_cache *c, plan *p)
 {
-    size_t block = TN_CACHE_BLOCK * 4, data, refs = 0;
+    size_t block = TN_CACHE_BLOCK * 4, snapshot = 8, data, states, refs = 0;
     bool ok = true;
     for (int32_t i = 0; i < c->n_parts; i++) ok = ok && tn_add_size(block, c->parts[i].block_size, &block);
+    for (int32_t i = 0; i < c->n_states; i++)
+        ok = ok && tn_add_size(snapshot, c->parts[c->n_parts + i].block_size, &snapshot);
     for (int32_t q = 0; q < c->n_seq; q++)
         if (c->seqs[q].length > 0) refs += 8 + 4 * (size_t)tn_cache_blocks_of(c->seqs[q].length);
-    p->size = TN_STATE_HEAD_SIZE + TN_STATE_CHECKSUM_SIZE + 8 * (size_t)c->n_parts + refs;
+    p->size = TN_STATE_HEAD_SIZE + TN_STATE_CHECKSUM_SIZE + 8 * (size_t)(c->n_parts + c->n_states) + refs;
     ok = ok && tn_mul_size(block, (size_t)p->n_blocks, &data) && tn_add_size(p->size, data, &p->size);
+    ok = ok && tn_mul_size(snapshot, (size_t)p->n_snapshots, &states) &&
+         tn_add_size(p->size, states, &p->size);
     return ok ? TN_OK
               : tn_fail(c->ctx, TN_ERR_MEMORY, "out of memory: the state of the session is too large");
+}
+
+// Tokens that went into the last recurrent state of a sequence; 0: there is none.
+static int32_t snapshot_of(const tn_cache *c, int32_t seq, int32_t *slot)
+{
+    return c->n_slots > 0 ? tn_cache_state_find(c, seq, slot) : 0;
 }
 
 static tn_status plan_init(const tn_cache *c, plan *p)
@@ -123,7 +133,9 @@ static tn_status plan_init(const tn_cache *c, plan *p)
     for (size_t i = 0; i < n; i++) p->number[i] = -1;
     for (int32_t q = 0; q < c->n_seq; q++) {
         const tn_cache_seq *s = &c->seqs[q];
+        int32_t slot;
         p->n_seqs += s->length > 0;
+        p->n_snapshots += snapshot_of(c, q, &slot) > 0;
         for (int32_t i = 0; i < tn_cache_blocks_of(s->length); i++) {
             int32_t id = s->blocks[i], used = TN_MIN(s->length - i * TN_CACHE_BLOCK, TN_CACHE_BLOCK);
             if (p->number[id] < 0) {
@@ -153,7 +165,9 @@ static tn_status make_head(const tn_session *s, const plan *p, tn_strbuf *b)
     put_number(b, (uint32_t)p->n_blocks, 4);
     put_number(b, (uint32_t)p->n_seqs, 4);
     put_number(b, (uint32_t)c->n_parts, 4);
-    for (int32_t i = 0; i < c->n_parts; i++) put_number(b, c->parts[i].block_size, 8);
+    put_number(b, (uint32_t)c->n_states, 4);
+    put_number(b, (uint32_t)p->n_snapshots, 4);
+    for (int32_t i = 0; i < c->n_parts + c->n_states; i++) put_number(b, c->parts[i].block_size, 8);
     for (int32_t q = 0; q < c->n_seq; q++) {
         const tn_cache_seq *seq = &c->seqs[q];
         if (seq->length == 0) continue;
@@ -162,38 +176,57 @@ static tn_status make_head(const tn_session *s, const plan *p, tn_strbuf *b)
         for (int32_t i = 0; i < tn_cache_blocks_of(seq->length); i++)
             put_number(b, (uint32_t)p->number[seq->blocks[i]], 4);
     }
+    for (int32_t q = 0; q < c->n_seq; q++) {
+        int32_t slot, n = snapshot_of(c, q, &slot);
+        if (n == 0) continue;
+        put_number(b, (uint32_t)q, 4);
+        put_number(b, (uint32_t)n, 4);
+    }
     for (int32_t i = 0; i < p->n_blocks; i++)
         for (int32_t k = 0; k < TN_CACHE_BLOCK; k++)
             put_number(b, k < p->reached[i] ? (uint32_t)c->ids[p->blocks[i] * TN_CACHE_BLOCK + k] : 0, 4);
     return b->status;
 }
 
-static tn_status put_block(const tn_cache *c, int32_t id, char *piece, sink *out)
+// Block or slot `id` of parts [first, last).
+static tn_status put_parts(const tn_cache *c, int32_t first, int32_t last, int32_t id, char *piece, sink *out)
 {
-    for (int32_t i = 0; i < c->n_parts; i++) {
+    for (int32_t i = first; i < last; i++) {
         const tn_cache_part *part = &c->parts[i];
-        if (part->block_size == 0) continue; // values that are a part of the keys
-        tn_status status = tn_buffer_read(
-            &c->buffers[part->device], part->offset + (size_t)id * part->block_size, piece, part->block_size);
+        if (part->block_size == 0) continue; // values that are a part of the keys, layers of the other kind
+        size_t at = part->offset + (size_t)id * part->block_size;
+        tn_status status = tn_buffer_read(&c->buffers[part->device], at, piece, part->block_size);
         if (status == TN_OK) status = sink_put(out, piece, part->block_size);
         if (status != TN_OK) return status;
     }
     return TN_OK;
 }
 
+static tn_status put_data(const tn_cache *c, const plan *p, char *piece, sink *out)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < p->n_blocks && status == TN_OK; i++)
+        status = put_parts(c, 0, c->n_parts, p->blocks[i], piece, out);
+    for (int32_t q = 0; q < c->n_seq && status == TN_OK; q++) {
+        int32_t slot;
+        if (snapshot_of(c, q, &slot) > 0)
+            status = put_parts(c, c->n_parts, c->n_parts + c->n_states, slot, piece, out);
+    }
+    return status;
+}
+
 static tn_status put_all(const tn_session *s, const plan *p, sink *out)
 {
     const tn_cache *c = &s->cache;
     size_t largest = 0;
-    for (int32_t i = 0; i < c->n_parts; i++) largest = TN_MAX(largest, c->parts[i].block_size);
+    for (int32_t i = 0; i < c->n_parts + c->n_states; i++) largest = TN_MAX(largest, c->parts[i].block_size);
     tn_strbuf head;
     tn_strbuf_init(&head, s->ctx);
     tn_hash_init(&out->hash);
     char *piece = tn_alloc(s->ctx, largest);
     tn_status status = piece ? make_head(s, p, &head) : TN_ERR_MEMORY;
     if (status == TN_OK) status = sink_put(out, head.data, head.size);
-    for (int32_t i = 0; i < p->n_blocks && status == TN_OK; i++)
-        status = put_block(c, p->blocks[i], piece, out);
+    if (status == TN_OK) status = put_data(c, p, piece, out);
     if (status == TN_OK) {
         tn_strbuf_clear(&head);
         put_number(&head, tn_hash_value(&out->hash), TN_STATE_CHECKSUM_SIZE);

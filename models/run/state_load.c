@@ -13,9 +13,10 @@
 typedef struct state {
     tn_context *ctx;
     const char *name; // for messages
-    uint32_t version, flags, type_k, type_v, block, n_blocks, n_seqs, n_parts;
+    uint32_t version, flags, type_k, type_v, block, n_blocks, n_seqs, n_parts, n_states, n_snapshots;
     uint64_t size, model;
-    const uint8_t *seqs, *ids, *data;
+    uint64_t block_size, snapshot_size; // bytes of all parts of a block, of all states of a snapshot
+    const uint8_t *seqs, *snapshots, *ids, *data, *states;
     size_t seqs_size;
 } state;
 
@@ -41,7 +42,8 @@ static tn_status damaged(const state *t, const char *what)
 static tn_status read_head(state *t, tn_cursor *c)
 {
     const uint8_t *magic;
-    uint32_t *const numbers[] = {&t->type_k, &t->type_v, &t->block, &t->n_blocks, &t->n_seqs, &t->n_parts};
+    uint32_t *const numbers[] = {&t->type_k, &t->type_v,  &t->block,    &t->n_blocks,
+                                 &t->n_seqs, &t->n_parts, &t->n_states, &t->n_snapshots};
     if (!tn_cursor_bytes(c, 8, &magic) || memcmp(magic, TN_STATE_MAGIC, 8) != 0)
         return tn_fail(t->ctx, TN_ERR_FORMAT, "%s: not a session file", t->name);
     if (!tn_cursor_u32(c, &t->version)) return damaged(t, "it ends in its head");
@@ -98,17 +100,27 @@ static tn_status check_kind(const state *t, const tn_session *s)
     return TN_OK;
 }
 
-static tn_status read_parts(const state *t, tn_cursor *c, const tn_cache *cache, uint64_t *block_size)
+// Sizes of parts [first, last), which are those of a store that exists: their sum does not overflow.
+static tn_status read_sizes(const state *t, tn_cursor *c, const tn_cache_part *parts, int32_t n,
+                            uint64_t *sum)
 {
-    if (t->n_parts != (uint32_t)cache->n_parts) return damaged(t, "it has another number of layers");
-    *block_size = 0;
-    for (int32_t i = 0; i < cache->n_parts; i++) {
+    *sum = 0;
+    for (int32_t i = 0; i < n; i++) {
         uint64_t size;
         if (!tn_cursor_u64(c, &size)) return damaged(t, "it ends among the layers");
-        if (size != cache->parts[i].block_size) return damaged(t, "its layers have other sizes");
-        *block_size += size; // bytes of a store that exists: no overflow
+        if (size != parts[i].block_size) return damaged(t, "its layers have other sizes");
+        *sum += size;
     }
     return TN_OK;
+}
+
+static tn_status read_parts(state *t, tn_cursor *c, const tn_cache *cache)
+{
+    if (t->n_parts != (uint32_t)cache->n_parts || t->n_states != (uint32_t)cache->n_states)
+        return damaged(t, "it has another number of layers");
+    tn_status status = read_sizes(t, c, cache->parts, cache->n_parts, &t->block_size);
+    if (status != TN_OK) return status;
+    return read_sizes(t, c, cache->parts + cache->n_parts, cache->n_states, &t->snapshot_size);
 }
 
 static bool read_seq(tn_cursor *c, state_seq *out)
@@ -160,6 +172,26 @@ static tn_cursor seqs_cursor(const state *t)
     return (tn_cursor){t->seqs, t->seqs_size, 0};
 }
 
+// Snapshots belong to sequences that are there, and are not longer.
+static tn_status read_snapshots(state *t, tn_cursor *c)
+{
+    tn_cursor seqs = seqs_cursor(t);
+    state_seq q;
+    if (t->n_snapshots > t->n_seqs || (t->n_snapshots > 0 && t->n_states == 0))
+        return damaged(t, "it has too many snapshots");
+    if (!tn_cursor_bytes(c, 8 * (uint64_t)t->n_snapshots, &t->snapshots))
+        return damaged(t, "it ends among the snapshots");
+    for (uint32_t i = 0; i < t->n_snapshots; i++) {
+        uint32_t index = u32_at(t->snapshots, 2 * (size_t)i),
+                 position = u32_at(t->snapshots, 2 * (size_t)i + 1);
+        do {
+            if (!next_seq(&seqs, &q)) return damaged(t, "a snapshot is of a sequence that is not there");
+        } while (q.index != index);
+        if (position == 0 || position > q.length) return damaged(t, "a snapshot is not of its sequence");
+    }
+    return TN_OK;
+}
+
 static tn_status check_tokens(const state *t, const tn_session *s)
 {
     tn_cursor c = seqs_cursor(t);
@@ -176,50 +208,75 @@ static tn_status check_tokens(const state *t, const tn_session *s)
 static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes, size_t n)
 {
     tn_cursor c = {bytes, n, 0};
-    uint64_t block_size = 0;
     tn_status status = read_head(t, &c);
     if (status == TN_OK) status = check_kind(t, s);
-    if (status == TN_OK) status = read_parts(t, &c, &s->cache, &block_size);
+    if (status == TN_OK) status = read_parts(t, &c, &s->cache);
     if (status == TN_OK) status = read_seqs(t, &c, &s->cache);
+    if (status == TN_OK) status = read_snapshots(t, &c);
     if (status != TN_OK) return status;
     if (t->n_blocks > (uint32_t)s->cache.n_blocks)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u blocks of %d tokens, this session %d",
                        t->name, (unsigned)t->n_blocks, (int)TN_CACHE_BLOCK, s->cache.n_blocks);
-    // Not more blocks than the store has: no overflow.
-    if (!tn_cursor_bytes(&c, (uint64_t)t->n_blocks * TN_CACHE_BLOCK * 4, &t->ids) ||
-        !tn_cursor_bytes(&c, t->n_blocks * block_size, &t->data))
-        return damaged(t, "it ends among the blocks");
+    // Not more blocks and snapshots than the store has: no overflow.
+    bool ok = tn_cursor_bytes(&c, (uint64_t)t->n_blocks * TN_CACHE_BLOCK * 4, &t->ids);
+    ok = ok && tn_cursor_bytes(&c, t->n_blocks * t->block_size, &t->data);
+    ok = ok && tn_cursor_bytes(&c, t->n_snapshots * t->snapshot_size, &t->states);
+    if (!ok) return damaged(t, "it ends among the blocks");
     if (tn_cursor_left(&c) > 0) return damaged(t, "something follows its blocks");
     return check_tokens(t, s);
 }
 
 // --- taking over ---------------------------------------------------------------------------------------
 
-static tn_status write_block(tn_cache *c, int32_t id, const uint8_t *data)
+// Block or slot `id` of n parts.
+static tn_status write_parts(tn_cache *c, const tn_cache_part *parts, int32_t n, int32_t id,
+                             const uint8_t *data)
 {
-    for (int32_t i = 0; i < c->n_parts; i++) {
-        const tn_cache_part *p = &c->parts[i];
+    for (int32_t i = 0; i < n; i++) {
+        const tn_cache_part *p = &parts[i];
         if (p->block_size == 0) continue;
-        tn_status status = tn_buffer_write(&c->buffers[p->device], p->offset + (size_t)id * p->block_size,
-                                           data, p->block_size);
+        size_t at = p->offset + (size_t)id * p->block_size;
+        tn_status status = tn_buffer_write(&c->buffers[p->device], at, data, p->block_size);
         if (status != TN_OK) return status;
         data += p->block_size;
     }
     return TN_OK;
 }
 
-// Blocks get the ids from first_id on. The cache is empty; only a device that fails leaves it so.
+// The cache is empty: there is a slot for each sequence.
+static tn_status write_snapshots(const state *t, tn_cache *c)
+{
+    for (uint32_t i = 0; i < t->n_snapshots; i++) {
+        int32_t seq = (int32_t)u32_at(t->snapshots, 2 * (size_t)i), slot = tn_cache_state_take(c);
+        if (slot < 0)
+            return tn_fail(t->ctx, TN_ERR_INTERNAL, "%s: no room for the state of sequence %d", t->name,
+                           (int)seq);
+        tn_status status =
+            write_parts(c, c->parts + c->n_parts, c->n_states, slot, t->states + i * t->snapshot_size);
+        if (status != TN_OK) {
+            tn_cache_state_drop(c, slot);
+            return status;
+        }
+        tn_cache_state_keep(c, seq, slot, (int32_t)u32_at(t->snapshots, 2 * (size_t)i + 1), true);
+    }
+    return TN_OK;
+}
+
+// Block i gets the i-th free id from the top. The cache is empty; only a device that fails leaves it so.
 static tn_status take(const state *t, tn_cache *c)
 {
-    size_t size = 0;
-    for (int32_t i = 0; i < c->n_parts; i++) size += c->parts[i].block_size;
     for (uint32_t i = 0; i < t->n_blocks; i++) {
         int32_t id = c->free_ids[c->n_free - 1 - (int32_t)i];
         c->used[id] = true;
-        tn_status status = write_block(c, id, t->data + i * size);
+        tn_status status = write_parts(c, c->parts, c->n_parts, id, t->data + i * t->block_size);
         if (status != TN_OK) return status;
         for (size_t k = 0; k < TN_CACHE_BLOCK; k++)
             c->ids[(size_t)id * TN_CACHE_BLOCK + k] = (int32_t)u32_at(t->ids, (size_t)i * TN_CACHE_BLOCK + k);
+    }
+    tn_status status = write_snapshots(t, c);
+    if (status != TN_OK) {
+        for (int32_t seq = 0; seq < c->n_seq; seq++) tn_cache_states_truncate(c, seq, 0);
+        return status;
     }
     tn_cursor seqs = seqs_cursor(t);
     state_seq q;

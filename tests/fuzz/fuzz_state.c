@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzer of session files. The last byte of an input is dropped; if it is odd, the checksum is made right
-// first, so that what lies behind it is reached. Whatever loads must be usable; whatever does not must leave
-// the session as it was. With libFuzzer, or with -DTN_FUZZ_STANDALONE for a number of seconds (first
-// argument) on mutations of a good file; the second argument is the first seed (default 1). Same seeds, same
-// bytes.
+// Fuzzer of session files, of a model with attention and recurrent layers. The last byte of an input is
+// dropped; if it is odd, the checksum is made right first, so that what lies behind it is reached. Whatever
+// loads must be usable; whatever does not must leave the session as it was. With libFuzzer, or with
+// -DTN_FUZZ_STANDALONE for a number of seconds (first argument) on mutations of a good file; the second
+// argument is the first seed (default 1). Same seeds, same bytes.
 #include "core/hash.h"
 #include "models/run/state.h"
 #include "tests/models/tiny_model.h"
@@ -41,7 +41,7 @@ static void fixture_init(void)
     session.n_ctx = N_CTX;
     session.n_seq = SEQ;
     must(tn_context_create(&cfg, &fixture.ctx) == TN_OK);
-    fixture.model = tiny_model_open(fixture.ctx, &tiny_shapes[TINY_LLAMA]);
+    fixture.model = tiny_model_open(fixture.ctx, &tiny_shapes[TINY_QWEN35]);
     must(tn_session_create(fixture.model, &session, &fixture.session) == TN_OK);
     must(tn_session_feed(fixture.session, 0, tokens, 100) == TN_OK);
     must(tn_session_branch(fixture.session, 0, 2, 90) == TN_OK);

@@ -270,6 +270,44 @@ static void test_interleaved(void)
     tn_context_destroy(&ctx);
 }
 
+// Recurrent states and latent attention: what a wrong guess left in the states is undone. Stages of the
+// sampler that draw themselves, or remember more than tokens.
+static void test_archs(void)
+{
+    static const int32_t archs[] = {TINY_QWEN35, TINY_QWEN3NEXT, TINY_DEEPSEEK2, TINY_GEMMA4, TINY_GPT_OSS};
+    static const int32_t bias_tokens[] = {11, 48, 85, 122};
+    static const float bias_values[] = {3, 3, 3, 3};
+    tn_context *ctx = context(NULL);
+    int32_t prompt[64];
+    for (int32_t i = 0; i < 64; i++) prompt[i] = (i % 4 * 37 + 11) % VOCAB;
+    for (size_t i = 0; i < TN_COUNT(archs); i++) {
+        tn_model *model = tiny_model_open(ctx, &tiny_shapes[archs[i]]);
+        tn_session *plain = session(model, N_CTX, 1), *s = session(model, N_CTX, 1);
+        int32_t drafted = 0, accepted = 0;
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            answer a;
+            tn_generation_config cfg = config(0.6f, seed);
+            cfg.sampling.bias_tokens = bias_tokens;
+            cfg.sampling.bias_values = bias_values;
+            cfg.sampling.n_bias = 4;
+            if (seed == 1) cfg.sampling.mirostat = 2;
+            if (seed == 2) cfg.sampling.xtc_probability = 0.3f;
+            if (seed == 2) cfg.sampling.dry_multiplier = 0.1f;
+            if (seed == 3) cfg.sampling.frequency_penalty = 0.05f;
+            cfg.draft_max = 3;
+            compare(plain, s, cfg, prompt, 60 + (int32_t)seed, &a);
+            drafted += a.stats.n_drafted;
+            accepted += a.stats.n_accepted;
+        }
+        if (!TEST_CHECK(accepted > 0 && accepted < drafted))
+            printf("    %s: %d of %d\n", tiny_shapes[archs[i]].arch, accepted, drafted);
+        tn_session_destroy(&plain);
+        tn_session_destroy(&s);
+        tn_model_unref(&model);
+    }
+    tn_context_destroy(&ctx);
+}
+
 // A device that chooses tokens itself, and a context that ends within a guess.
 static void test_far(void)
 {
@@ -494,6 +532,7 @@ int main(int argc, char **argv)
     test_rows();
     test_draft();
     test_interleaved();
+    test_archs();
     test_far();
     test_distribution();
     test_refused();

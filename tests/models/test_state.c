@@ -206,6 +206,34 @@ static void test_types(tn_context *ctx)
     tn_model_unref(&model);
 }
 
+// Latent attention, layers that share keys, recurrent states: the last state of each sequence goes along, so
+// that nothing is evaluated again.
+static void test_archs(tn_context *ctx)
+{
+    static const int32_t archs[] = {TINY_DEEPSEEK2, TINY_GEMMA4, TINY_LLAMA4, TINY_QWEN35, TINY_QWEN3NEXT};
+    for (size_t i = 0; i < TN_COUNT(archs); i++) {
+        tn_model *model = tiny_model_open(ctx, &tiny_shapes[archs[i]]);
+        tn_session *a = session(model), *b = session(model);
+        fill(a);
+        TEST_CHECK_STATUS(tn_session_feed(b, 2, (int32_t[]){1, 2, 3}, 3), TN_OK);
+        saved state = save(a);
+        TEST_CHECK_STATUS(tn_session_load_memory(b, state.bytes, state.size), TN_OK);
+        TEST_CHECK(same_state(b, &state));
+        int32_t slot, furthest = 0;
+        for (int32_t q = 0; q < SEQ && a->cache.n_slots > 0; q++) {
+            int32_t position = tn_cache_state_find(&a->cache, q, &slot);
+            TEST_CHECK(tn_cache_state_find(&b->cache, q, &slot) == position);
+            furthest = TN_MAX(furthest, position);
+        }
+        TEST_CHECK(a->cache.n_slots == 0 || furthest == 105); // sequence 1
+        check_goes_on(a, b);
+        drop(ctx, &state);
+        tn_session_destroy(&a);
+        tn_session_destroy(&b);
+        tn_model_unref(&model);
+    }
+}
+
 // Nothing is lost: a loaded session can still be filled to the last block, and shared blocks stay shared.
 static void test_blocks(tn_model *model)
 {
@@ -321,7 +349,8 @@ static void test_numbers(tn_model *model)
     tn_session *a = session(model), *s = session(model);
     fill(a);
     saved state = save(a), before = save(s);
-    size_t parts = number_at(&state, 52), seqs = TN_STATE_HEAD_SIZE + 8 * parts, ids = seqs;
+    size_t parts = number_at(&state, 52) + number_at(&state, 56), seqs = TN_STATE_HEAD_SIZE + 8 * parts,
+           ids = seqs;
     for (uint32_t i = 0; i < number_at(&state, 48); i++)
         ids += 8 + 4 * (((size_t)number_at(&state, ids + 4) + 63) / 64);
     const struct {
@@ -373,6 +402,41 @@ static void test_numbers(tn_model *model)
     drop(s->ctx, &before);
     tn_session_destroy(&a);
     tn_session_destroy(&s);
+}
+
+static void test_snapshots(tn_context *ctx)
+{
+    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_QWEN35]);
+    tn_session *a = session(model), *s = session(model);
+    TEST_CHECK_STATUS(tn_session_feed(a, 1, (int32_t[]){3, 1, 4}, 3), TN_OK);
+    saved state = save(a), before = save(s);
+    size_t seqs = TN_STATE_HEAD_SIZE + 8 * ((size_t)number_at(&state, 52) + number_at(&state, 56)),
+           at = seqs + 12;
+    TEST_CHECK(number_at(&state, 60) == 1 && number_at(&state, at) == 1 && number_at(&state, at + 4) == 3);
+    const struct {
+        const char *what;
+        size_t at;
+        uint32_t value;
+    } rows[] = {
+        {"no states", 56, 0},           {"a state more", 56, number_at(&state, 56) + 1},
+        {"no snapshots", 60, 0},        {"two snapshots", 60, 2},
+        {"many snapshots", 60, ~0u},    {"of a sequence that is not there", at, 0},
+        {"of one beyond", at, 2},       {"of one far away", at, ~0u},
+        {"of no tokens", at + 4, 0},    {"of more tokens", at + 4, 4},
+        {"of all tokens", at + 4, ~0u}, {"size of a state", seqs - 8, 4},
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        saved b = copy_of(s->ctx, &state);
+        for (size_t k = 0; k < 4; k++) b.bytes[rows[i].at + k] = (char)(rows[i].value >> 8 * k);
+        seal(&b);
+        refuse(s, &before, &b, TN_ERR_FORMAT, rows[i].what);
+        drop(s->ctx, &b);
+    }
+    drop(ctx, &state);
+    drop(ctx, &before);
+    tn_session_destroy(&a);
+    tn_session_destroy(&s);
+    tn_model_unref(&model);
 }
 
 static void test_unfitting(tn_context *ctx, tn_model *model)
@@ -552,10 +616,12 @@ int main(void)
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
     test_hash();
     test_types(ctx);
+    test_archs(ctx);
     test_blocks(model);
     test_devices();
     test_damage(model);
     test_numbers(model);
+    test_snapshots(ctx);
     test_unfitting(ctx, model);
     test_files(model);
     test_kill(model);
