@@ -76,6 +76,8 @@ tn_model *tn_session_model(const struct tn_session *s);
 bool tn_session_has_best(const struct tn_session *s);
 // Rows of one sequence up to so many have the bits that each has in a pass of its own; 0: nothing is promised.
 int32_t tn_session_rows_alike(const struct tn_session *s);
+// Whether tn_session_cancel is on.
+bool tn_session_cancelled(const struct tn_session *s);
 // Whether tokens before a cut may have to be evaluated again.
 bool tn_session_has_states(const struct tn_session *s);
 // Makes the plans of passes over 2 to n tokens of a sequence with all their logits, so that steps need not.

@@ -519,6 +519,11 @@ int32_t tn_session_rows_alike(const tn_session *s)
     return n;
 }
 
+bool tn_session_cancelled(const tn_session *s)
+{
+    return atomic_load_explicit(&s->cancel, memory_order_relaxed) != 0;
+}
+
 bool tn_session_has_states(const tn_session *s)
 {
     return s->cache.n_slots > 0;

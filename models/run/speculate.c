@@ -196,7 +196,8 @@ static int32_t guess_from_text(tn_speculation *s, int32_t room, int32_t *out)
     return n;
 }
 
-// Makes the draft hold the sequence but its last token.
+// Makes the draft hold the sequence but its last token. Nobody cancels the draft's session: it looks at the
+// other one.
 static tn_status draft_follow(tn_speculation *s)
 {
     tn_session *d = s->draft;
@@ -208,9 +209,11 @@ static tn_status draft_follow(tn_speculation *s)
         s->n_same++;
     tn_status status = tn_session_truncate(d, 0, TN_MIN(s->n_same, s->n - 1));
     s->n_same = tn_session_length(d, 0);
-    if (status == TN_OK && s->n_same < s->n - 1)
-        status = tn_session_feed(d, 0, s->tokens + s->n_same, s->n - 1 - s->n_same);
-    s->n_same = tn_session_length(d, 0);
+    while (status == TN_OK && s->n_same < s->n - 1 && !tn_session_cancelled(s->session)) {
+        int32_t n = TN_MIN(s->n - 1 - s->n_same, tn_session_n_batch(d));
+        status = tn_session_feed(d, 0, s->tokens + s->n_same, n);
+        s->n_same = tn_session_length(d, 0);
+    }
     return status;
 }
 
@@ -221,6 +224,7 @@ static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out,
             vocab = tn_session_model(s->draft)->config.n_vocab;
     if (most == 0) return TN_OK;
     tn_status status = draft_follow(s);
+    if (status != TN_OK || s->n_same < s->n - 1) return status;
     double likely = 1;
     while (status == TN_OK && *n < most) {
         float logprob = 0;

@@ -226,6 +226,32 @@ static void test_draft(void)
     tn_context_destroy(&ctx);
 }
 
+// Cancelling the session stops the draft too, which would have read the whole prompt first.
+static void test_cancel(void)
+{
+    tn_context *ctx = context(NULL);
+    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
+    tn_session *s = session(model, N_CTX, 1), *draft = session(model, N_CTX, 1);
+    tn_generation_config cfg = config(0, 0);
+    tn_generation *g = NULL;
+    int32_t prompt[100] = {1, 2, 3};
+    cfg.spec_ngram = 0;
+    cfg.draft = draft;
+    TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_start(g, prompt, 100), TN_OK);
+    tn_piece piece = {0};
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    tn_session_cancel(s, 1);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.stop == TN_STOP_CANCELLED && tn_session_length(draft, 0) == 0 &&
+               tn_session_length(s, 0) == 100);
+    tn_generation_destroy(&g);
+    tn_session_destroy(&s);
+    tn_session_destroy(&draft);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 // Two generations step by step on one session, while tokens of a third sequence pass through it.
 static void test_interleaved(void)
 {
@@ -531,6 +557,7 @@ int main(int argc, char **argv)
 {
     test_rows();
     test_draft();
+    test_cancel();
     test_interleaved();
     test_archs();
     test_far();

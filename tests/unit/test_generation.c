@@ -138,6 +138,12 @@ tn_status tn_session_prepare_rows(struct tn_session *s, int32_t n)
     return TN_OK;
 }
 
+bool tn_session_cancelled(const struct tn_session *s)
+{
+    TN_UNUSED(s);
+    return false;
+}
+
 bool tn_session_has_states(const struct tn_session *s)
 {
     TN_UNUSED(s);
