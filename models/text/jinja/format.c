@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NUMBER_SIZE = 64 };
+enum { NUMBER_SIZE = 64, ESCAPE_WORK = 32 }; // bytes; bytes of work that an escaped character counts for
 
 // --- numbers -----------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ static size_t json_escape(str s, size_t i, bool ascii, char out[16])
     const char *at = c ? strchr(plain, c) : NULL;
     if (c < 0x80) {
         if (at)
-            snprintf(out, 16, "\\%c", letters[at - plain]);
+            memcpy(out, (char[]){'\\', letters[at - plain], 0}, 3);
         else if (c < 0x20)
             snprintf(out, 16, "\\u%04x", c);
         else
@@ -234,6 +234,7 @@ static void json_string(tn_jj_builder *b, str s, bool ascii)
     tn_jj_adds(b, "\"");
     for (size_t i = 0; i < s->n && b->j->status == TN_OK; i++) {
         if ((size = json_escape(s, i, ascii, text)) == 0) continue;
+        if (!tn_jj_work(b->j, ESCAPE_WORK)) return;
         tn_jj_add_part(b, s, from, i);
         tn_jj_add(b, text, strlen(text), s->mask ? s->mask[i] != 0 : s->user);
         i += size - 1;

@@ -4,6 +4,8 @@
 // Upper and lower case, and what characters are.
 #include "models/text/jinja/jinja_impl.h"
 
+enum { CHAR_WORK = 128 }; // bytes of plain copying that one character costs as much as
+
 // The tables only know the way down; back up by trying the distances that alphabets have.
 static uint32_t upper(uint32_t cp)
 {
@@ -41,7 +43,7 @@ value tn_jj_change_case(tn_jj *j, str s, int how)
     tn_jj_builder b;
     bool word_start = true;
     tn_jj_build(&b, j);
-    for (size_t i = 0, size; i < s->n && tn_jj_work(j, 8); i += size) {
+    for (size_t i = 0, size; i < s->n && tn_jj_work(j, CHAR_WORK); i += size) {
         char text[4];
         uint32_t cp = tn_utf8_decode(s->data + i, s->n - i, &size);
         bool stray = cp == TN_UNICODE_REPLACEMENT && size == 1;
