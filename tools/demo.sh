@@ -12,6 +12,7 @@ need gcc gcc
 need meson meson
 need ninja ninja-build
 need pkg-config pkg-config
+want /usr/include/histedit.h libedit-dev
 install_needed
 
 [ -f build/build.ninja ] || meson setup build

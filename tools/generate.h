@@ -64,7 +64,7 @@ void answer_error_event(const run_state *r, int code);
 // Frees what the functions above made.
 void answer_fini(run_state *r);
 
-// conversation.c: the options of chat templates.
+// chat_options.c: the options of chat templates.
 int chat_options(run_state *r);
 void chat_fini(run_state *r);
 

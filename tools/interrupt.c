@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,12 +16,24 @@ static _Atomic(tn_session *) watched;
 static _Atomic(tn_embedder *) watched_embedder;
 static atomic_bool polled, seen;
 static atomic_llong last_ms;
+static struct termios terminal; // as it was before an editor changed it
+static atomic_bool keeps_terminal;
 
 static long long now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void leave(void)
+{
+    static const char paste_off[] = "\033[?2004l";
+    if (atomic_load(&keeps_terminal)) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+        if (write(STDERR_FILENO, paste_off, sizeof paste_off - 1) < 0) _exit(EXIT_INTERRUPTED);
+    }
+    _exit(EXIT_INTERRUPTED);
 }
 
 static void on_interrupt(int signal_number)
@@ -32,7 +45,7 @@ static void on_interrupt(int signal_number)
     tn_embedder *embedder = atomic_load(&watched_embedder);
     bool again = before != 0 && now - before < 1000;
     atomic_store(&seen, true);
-    if (again || (!session && !embedder && !atomic_load(&polled))) _exit(EXIT_INTERRUPTED);
+    if (again || (!session && !embedder && !atomic_load(&polled))) leave();
     if (session) tn_session_cancel(session, 1);
     if (embedder) tn_embedder_cancel(embedder, 1);
 }
@@ -48,6 +61,11 @@ void interrupt_install(void)
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
     sigaction(SIGXFSZ, &action, NULL); // a file over the size limit: the write reports it
+}
+
+void interrupt_keep_terminal(void)
+{
+    if (tcgetattr(STDIN_FILENO, &terminal) == 0) atomic_store(&keeps_terminal, true);
 }
 
 void interrupt_watch(tn_session *session)

@@ -13,6 +13,8 @@
 void interrupt_install(void);
 // The session to cancel; NULL before it is destroyed.
 void interrupt_watch(tn_session *session);
+// Leaving by Ctrl-C gives the terminal back as it is now.
+void interrupt_keep_terminal(void);
 void interrupt_watch_embedder(tn_embedder *embedder);
 // on: the command asks interrupted() often enough. Otherwise, and without a session, Ctrl-C leaves at once.
 void interrupt_poll(bool on);

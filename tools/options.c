@@ -360,6 +360,20 @@ int options_parse(options *o, cmd_id cmd, int argc, char **argv)
     return code ? code : read_environment(o); // which fills only what no flag has set
 }
 
+int opt_by_name(cmd_id cmd, const char *name)
+{
+    return find_option(1 << cmd, name, strlen(name));
+}
+
+int options_set(options *o, opt_id id, const char *text)
+{
+    char name[NAME_SIZE];
+    source s = {o, id, opt_name(id, name, sizeof name)};
+    int code = set_value(&s, text);
+    if (!code) o->values[id].text = opt_rows[id].text; // the caller's text may go
+    return code;
+}
+
 void options_fini(options *o)
 {
     free(o->args);

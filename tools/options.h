@@ -78,6 +78,10 @@ typedef struct options {
 // Parses argv[0 .. argc). Returns 0, or 2 after a message.
 int options_parse(options *o, cmd_id cmd, int argc, char **argv);
 void options_fini(options *o);
+// The option of a command with this name ("--temp"), -1 if there is none.
+int opt_by_name(cmd_id cmd, const char *name);
+// Changes a number or a word later on. Returns 0, or 2 after a message.
+int options_set(options *o, opt_id id, const char *text);
 
 bool opt_flag(const options *o, opt_id id);
 bool opt_is_set(const options *o, opt_id id);

@@ -13,6 +13,7 @@ need g++ g++
 need meson meson
 need ninja ninja-build
 need pkg-config pkg-config
+want /usr/include/histedit.h libedit-dev
 need python3 python3
 want /usr/bin/glslangValidator glslang-tools
 want /usr/include/vulkan/vulkan.h libvulkan-dev
