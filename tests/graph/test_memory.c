@@ -24,7 +24,7 @@ static void check_model_plan(model_plans *m, tn_plan_key key)
 {
     tn_decoder_setup setup = {.n_blocks = 16,
                               .block_size = 64,
-                              .max_blocks = 8,
+                              .max_blocks = 8, .n_state_slots = 2,
                               .n_ctx = 256,
                               .cache_type_k = TN_TYPE_F16,
                               .cache_type_v = TN_TYPE_F16};

@@ -16,7 +16,7 @@ static tn_graph *record_model(tn_model *model)
 {
     tn_decoder_setup setup = {.n_blocks = 4,
                               .block_size = 64,
-                              .max_blocks = 4,
+                              .max_blocks = 4, .n_state_slots = 2,
                               .n_ctx = 256,
                               .cache_type_k = TN_TYPE_F16,
                               .cache_type_v = TN_TYPE_F16};
