@@ -257,6 +257,30 @@ class Qwen35(HeadNorms, Decoder):
         return [add(x, self.feed(n, self.norm(n, "post_attention_norm", x))) for x in rows]
 
 
+@arch("qwen35moe")
+class Qwen35Moe(Qwen35):
+    experts = Qwen2Moe.experts
+
+
+@arch("qwen3next")
+class Qwen3Next(Qwen35Moe):
+    """Value heads of a key head are neighbours; ssm_in and ssm_ba hold everything of a key head in one run of rows."""
+
+    def k_head(self, a):
+        return a // (self.nv // self.nk)
+
+    def inputs(self, n, x):
+        r, S = self.nv // self.nk, self.S
+        if self.has(n, "ssm_in"):
+            groups = cut(self.linear(n, "ssm_in", x), 2 * S + 2 * r * S)
+            q, k, v, z = ([g[first:last] for g in groups] for first, last in ((0, S), (S, 2 * S), (2 * S, 2 * S + r * S), (2 * S + r * S, None)))
+            y, z = joined(q) + joined(k) + joined(v), joined(z)
+        else:
+            y, z = self.linear(n, "attn_qkv", x), self.linear(n, "attn_gate", x)
+        pairs = cut(self.linear(n, "ssm_ba", x), 2 * r)
+        return y, z, joined(p[:r] for p in pairs), joined(p[r:] for p in pairs)
+
+
 # --- gemma --------------------------------------------------------------------------------------------------
 
 @arch("gemma")

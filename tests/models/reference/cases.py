@@ -232,10 +232,27 @@ def qwen3moe(seed, size=0):
 
 
 @variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]), groups=dict(nk=1, nv=3, interval=2, C=2))
-def qwen35(seed, kinds=None, nk=2, nv=4, interval=4, C=4):
+def qwen35(seed, **options):
+    return hybrid("qwen35", seed, **options)
+
+
+@variants("qwen35moe", plain=dict(experts=5))
+def qwen35moe(seed, **options):
+    return hybrid("qwen35moe", seed, **options)
+
+
+@variants("qwen3next", plain=dict(experts=5, interval=2), rows=dict(experts=4, interval=2, interleaved=True),
+          groups=dict(experts=4, nk=3, nv=3, interval=3, interleaved=True))
+def qwen3next(seed, **options):
+    return hybrid("qwen3next", seed, **options)
+
+
+def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, interleaved=False):
     L, S = (len(kinds) if kinds else interval), 12
-    b = Builder("qwen35", seed, L=L, D=24, R=8).rope(base=1e6, dimension_sections=[2, 1, 1, 0]).embeddings()
+    b = Builder(arch, seed, L=L, D=24, R=8).rope(base=1e6, dimension_sections=[2, 1, 1, 0]).embeddings()
     b.set(**{"ssm.conv_kernel": C, "ssm.state_size": S, "ssm.group_count": nk, "ssm.time_step_rank": nv, "ssm.inner_size": nv * S})
+    if experts:
+        b.set(expert_count=experts, expert_used_count=2, expert_feed_forward_length=40, expert_shared_feed_forward_length=56)
     if kinds:
         b.set(**{"attention.recurrent_layers": kinds})
     elif interval != 4:
@@ -244,9 +261,14 @@ def qwen35(seed, kinds=None, nk=2, nv=4, interval=4, C=4):
         recurrent, name = kinds[n] if kinds else (n + 1) % interval != 0, f"blk.{n}."
         b.norm(name + "attn_norm")
         b.norm(name + "post_attention_norm")
-        b.ffn(n)
+        if experts:
+            b.experts(n, experts, 40)
+            b.ffn(n, suffix="_shexp", size=56)
+            b.values(name + "ffn_gate_inp_shexp.weight", b.E, spread=0.2)
+        else:
+            b.ffn(n)
         if recurrent:
-            delta_net(b, name, nk, nv, S, C)
+            delta_net(b, name, nk, nv, S, C, interleaved)
         else:
             b.attention(n)
             b.matrix(name + "attn_q", b.E, 2 * b.H * b.D, gain=1.6)
@@ -254,13 +276,19 @@ def qwen35(seed, kinds=None, nk=2, nv=4, interval=4, C=4):
     return b
 
 
-def delta_net(b, name, nk, nv, S, C):
+def delta_net(b, name, nk, nv, S, C, interleaved):
     channels = 2 * nk * S + nv * S
-    b.matrix(name + "attn_qkv", b.E, channels, gain=1.5)
-    b.matrix(name + "attn_gate", b.E, nv * S, gain=1.5)
+    if interleaved:
+        b.matrix(name + "ssm_in", b.E, channels + nv * S, gain=1.5)
+    else:
+        b.matrix(name + "attn_qkv", b.E, channels, gain=1.5)
+        b.matrix(name + "attn_gate", b.E, nv * S, gain=1.5)
     b.values(name + "ssm_conv1d.weight", C, channels, spread=0.6)
-    b.matrix(name + "ssm_beta", b.E, nv, gain=1.5)
-    b.matrix(name + "ssm_alpha", b.E, nv, gain=1.0)
+    if b.arch == "qwen3next":
+        b.matrix(name + "ssm_ba", b.E, 2 * nv, gain=1.2)
+    else:
+        b.matrix(name + "ssm_beta", b.E, nv, gain=1.5)
+        b.matrix(name + "ssm_alpha", b.E, nv, gain=1.0)
     b.values(name + "ssm_dt.bias", nv, spread=0.5)
     b.put(name + "ssm_a", [nv], [-0.05 - 0.4 * b.random.random() for _ in range(nv)])
     b.norm(name + "ssm_norm", S)
