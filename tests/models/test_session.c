@@ -187,6 +187,21 @@ static void test_archs(void)
         }
 }
 
+// The type that files of gpt-oss have.
+static void test_mxfp4(void)
+{
+    static const char *const levels[] = {NULL, "generic"};
+    for (size_t l = 0; l < TN_COUNT(levels); l++) {
+        tiny_shape shape = tiny_shapes[TINY_GPT_OSS];
+        shape.dtype = TN_TYPE_MXFP4;
+        tn_context *ctx = context(levels[l], 1, false);
+        tn_model *model = tiny_model_open(ctx, &shape);
+        test_chunks(model, levels[l], &shape);
+        tn_model_unref(&model);
+        tn_context_destroy(&ctx);
+    }
+}
+
 // --- threads ---------------------------------------------------------------------------------------
 
 static void test_threads(void)
@@ -550,6 +565,7 @@ int main(int argc, char **argv)
 {
     all_lent = argc > 1 && strcmp(argv[1], "--lent") == 0;
     test_archs();
+    test_mxfp4();
     test_threads();
     test_sequences(NULL);
     test_sequences("generic");

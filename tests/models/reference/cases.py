@@ -174,11 +174,11 @@ def glm4(seed, bias=False, sections=None):
     return layers(b, dict(bias=bias), dict(kind="fused"), ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
 
 
-@variants("llama4", plain=dict(), dense=dict(step=2, freqs=True), unchunked=dict(keys={"attention.sliding_window": 0}), many=dict(experts=128, L=1))
-def llama4(seed, step=1, experts=4, L=4, freqs=False, keys=None):
+@variants("llama4", plain=dict(), dense=dict(step=2, freqs=True), unchunked=dict(keys={"attention.sliding_window": 0}), many=dict(experts=128, L=1), pairs=dict(used=2))
+def llama4(seed, step=1, experts=4, L=4, freqs=False, keys=None, used=1):
     size = 8 if experts > 8 else 32
     b = Builder("llama4", seed, L=L).rope(base=500000.0).embeddings()
-    b.set(expert_count=experts, expert_used_count=1, expert_feed_forward_length=size, interleave_moe_layer_step=step, **(keys or {}))
+    b.set(expert_count=experts, expert_used_count=used, expert_feed_forward_length=size, interleave_moe_layer_step=step, **(keys or {}))
     if freqs:
         b.factors("rope_freqs.weight")
 
