@@ -38,9 +38,9 @@ typedef struct tn_arch {
     bool post_norm;        // norms of what they give
     bool ffn_norm_renamed; // the norm before the feed-forward is called post_attention_norm
     bool parallel;         // x + attn(h) + ffn(h) in layers without ffn_norm
-    bool encoder;          // every token sees all of its text, norms follow the sums; gives embeddings
     bool parallel_key;     // the same with a norm each, if use_parallel_residual
     bool attn_norm_2;      // attention reads attn_norm_2 if it exists
+    bool encoder;          // every token sees all of its text, norms follow the sums; gives embeddings
     // Attention
     int32_t qk_norm;           // models of so many layers must have norms of q and k; where they exist, all architectures use them
     bool qk_unit;              // q and k of rotated layers are normed after rope, without weights; not with 128 experts

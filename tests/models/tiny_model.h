@@ -33,17 +33,17 @@ enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 // clang-format off
 static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type, tokenizer, rank */
-    [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
-    [TINY_QWEN3MOE] = {"qwen3moe", 2, 64, 4, 2, 32,  96, 512, 8, 2, 32, TN_TYPE_F32, false},
-    [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false},
-    [TINY_GEMMA3]   = {"gemma3",   7, 64, 4, 1, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
-    [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
-    [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false},
+    [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
+    [TINY_QWEN3MOE] = {"qwen3moe", 2, 64, 4, 2, 32,  96, 512, 8, 2, 32, TN_TYPE_F32, false, 0},
+    [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
+    [TINY_GEMMA3]   = {"gemma3",   7, 64, 4, 1, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
+    [TINY_PHI3]     = {"phi3",     2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
+    [TINY_GPT_OSS]  = {"gpt-oss",  2, 64, 4, 2, 32,  96, 512, 8, 4, 32, TN_TYPE_F32, false, 0},
     [TINY_DEEPSEEK2] = {"deepseek2", 3, 64, 4, 1, 40, 96, 512, 8, 8, 32, TN_TYPE_F32, false, 64},
-    [TINY_LLAMA4]   = {"llama4",   4, 64, 4, 2, 16,  96, 512, 4, 2, 32, TN_TYPE_F32, false},
-    [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false},
-    [TINY_QWEN35]   = {"qwen35",   5, 64, 4, 2, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false},
-    [TINY_QWEN3NEXT] = {"qwen3next", 4, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false},
+    [TINY_LLAMA4]   = {"llama4",   4, 64, 4, 2, 16,  96, 512, 4, 2, 32, TN_TYPE_F32, false, 0},
+    [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
+    [TINY_QWEN35]   = {"qwen35",   5, 64, 4, 2, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
+    [TINY_QWEN3NEXT] = {"qwen3next", 4, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
 };
 // clang-format on
 
