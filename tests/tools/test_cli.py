@@ -476,6 +476,20 @@ def check_quantize_types(t):
     t.ok("quantize --tensor-type", want.items() <= kinds.items(), kinds)
 
 
+def check_quality(t):
+    """Fewer bits, more divergence: the K types of one kind, without the mixes that spend bits where they matter most."""
+    flags = ["--cache-type-k", "f32", "--cache-type-v", "f32"]
+    t.done_well("quantize F32", t.run("quantize", t.model, t.temp("base.gguf"), "F32"))
+    text = os.path.join(t.bundled, "heldout.txt")
+    t.done_well("--kl-base", t.run("perplexity", t.temp("base.gguf"), "-f", text, "--chunks", 3, "--kl-base", t.temp("base.kl"), *flags))
+    found = []
+    for kind in ("F16", "Q8_0", "Q6_K", "Q5_K_S", "Q4_K_S", "Q3_K_S", "Q2_K_S"):
+        t.run("quantize", t.temp("base.gguf"), t.temp("q.gguf"), kind)
+        d = as_json(t, "quality " + kind, t.run("perplexity", t.temp("q.gguf"), "--kl", t.temp("base.kl"), "--json", *flags).out)
+        found.append((d.get("kl", {}).get("mean", -1), kind))
+    t.ok("quality by type", found == sorted(found) and found[0][0] >= 0 and found[-1][0] < 0.1, found)
+
+
 def check_quantize(t, quick):
     listed = t.run("quantize", t.model, t.temp("x.gguf"), "?").err.split("takes", 1)[-1].split()
     t.ok("quantize: types", {"F16", "Q8_0", "Q4_K_M", "Q4_0", "IQ4_XS", "Q2_K"} <= set(listed), listed)
@@ -497,6 +511,8 @@ def check_quantize(t, quick):
     first = open(t.temp("j.gguf"), "rb").read()
     t.run("quantize", t.model, t.temp("j2.gguf"), "Q4_0", "-t", 1)
     check_quantize_types(t)
+    if not quick:
+        check_quality(t)
     t.ok("quantize is the same each time", first == open(t.temp("j2.gguf"), "rb").read(), "")
 
 
