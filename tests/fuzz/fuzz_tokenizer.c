@@ -134,7 +134,7 @@ static void run_patched(tn_context *ctx, uint8_t mode, const uint8_t *data, size
 {
     tiny_vocab v;
     make_vocab(mode, &v);
-    tiny_id(&v, "tokenizer.ggml.padding_token_id", 1);
+    tiny_id(&v, "tokenizer.ggml.eom_token_id", 1);
     tiny_flag(&v, "tokenizer.ggml.add_eos_token", true);
     tiny_open(ctx, &v);
     size_t file_size = tn_gguf_file_size(v.gguf);
