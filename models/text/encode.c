@@ -120,6 +120,7 @@ tn_status tn_encode_spans(const tn_tokenizer *t, const char *text, size_t n, con
     tn_free(t->ctx, e.symbols);
     tn_free(t->ctx, e.heap);
     tn_free(t->ctx, e.cps);
+    tn_free(t->ctx, e.ways);
     tn_pieces_fini(&e.pieces);
     tn_strbuf_fini(&e.text);
     return status;

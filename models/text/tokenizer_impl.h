@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out
-// special tokens, spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words. decode.c
+// special tokens, spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words, ugm.c into tokens. decode.c
 // goes back.
 #ifndef TN_MODELS_TOKENIZER_IMPL_H
 #define TN_MODELS_TOKENIZER_IMPL_H
@@ -57,12 +57,27 @@ typedef struct tn_candidate {
     int32_t merged;
 } tn_candidate;
 
+// Unigram: what text is replaced by before it is cut into tokens. Borrowed from the file; ugm.c says how it is built.
+typedef struct tn_charsmap {
+    const uint8_t *nodes; // n_nodes of u32, any alignment
+    uint32_t n_nodes;     // 0: there is none
+    const char *texts;    // each with a 0 byte behind it
+    size_t texts_size;
+} tn_charsmap;
+
+// Unigram: the best way to an offset of the text.
+typedef struct tn_way {
+    double score;
+    uint32_t from;
+    int32_t id; // -1: unknown character
+} tn_way;
+
 // Scratch of one call of encode.
 typedef struct tn_encoder {
     const tn_tokenizer *t;
     tn_context *ctx;
     tn_tokens *out;
-    tn_strbuf text; // SPM: the fragment with marked spaces; WPM: a word
+    tn_strbuf text; // SPM: the fragment with marked spaces; WPM: a word; unigram: the normalised fragment
     tn_symbol *symbols;
     size_t n_symbols, symbols_capacity;
     tn_candidate *heap;
@@ -70,6 +85,8 @@ typedef struct tn_encoder {
     tn_cp *cps;
     size_t n_cps, cps_capacity;
     tn_pieces pieces;
+    tn_way *ways;
+    size_t ways_capacity;
 } tn_encoder;
 
 // Which token stands for a line break; the pad token where that one does not exist.
@@ -102,8 +119,11 @@ struct tn_tokenizer {
     int32_t n_tokens;
     size_t text_max;               // bytes of the longest token
     uint32_t *priority;            // SPM, per token: ascending with falling score
-    tn_prefix_map prefixes;        // WPM
+    tn_prefix_map prefixes;        // WPM, unigram
     bool lowercase, strip_accents; // WPM
+    double *scores, unknown_score; // unigram, per token
+    tn_charsmap charsmap;
+    bool merge_spaces; // unigram: runs of spaces count as one, those at the ends as none
     tn_pair_map pairs;             // BPE
     tn_pattern patterns[TN_PRE_EXPRESSIONS];
     size_t n_patterns;
@@ -147,6 +167,9 @@ bool tn_spm_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *ri
 
 tn_status tn_wpm_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_wpm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
+
+tn_status tn_ugm_load(tn_tokenizer *t, const tn_gguf *gguf);
+tn_status tn_ugm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
 
 tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start);

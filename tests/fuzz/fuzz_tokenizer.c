@@ -20,9 +20,11 @@ enum {
     MODE_BPE,
     MODE_GEMMA4,
     MODE_WPM,
+    MODE_UGM,
     MODE_PATCHED_SPM,
     MODE_PATCHED_BPE,
     MODE_PATCHED_WPM,
+    MODE_PATCHED_UGM,
     MODE_FILE,
     MODE_COUNT
 };
@@ -84,6 +86,8 @@ static void make_vocab(uint8_t mode, tiny_vocab *v)
 {
     if (mode == MODE_WPM || mode == MODE_PATCHED_WPM)
         tiny_wpm(v);
+    else if (mode == MODE_UGM || mode == MODE_PATCHED_UGM)
+        tiny_ugm(v);
     else if (mode == MODE_BPE || mode == MODE_PATCHED_BPE)
         tiny_bpe(v);
     else
@@ -107,7 +111,7 @@ static void run_text(tn_context *ctx, uint8_t mode, uint8_t pick, const char *te
     // Valid UTF-8 comes back, except that SPM cannot tell a space from its mark, that its leading space moves
     // when the user-defined token of two spaces comes first, and where decode cleans up.
     bool exact = is_utf8(text, n);
-    if (mode == MODE_WPM)
+    if (mode == MODE_WPM || mode == MODE_UGM)
         exact = false;
     else if (mode == MODE_SPM)
         exact = exact && !has(text, n, TN_SPACE_MARK) && !has(text, n, "  ");

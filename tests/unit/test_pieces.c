@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies without merges: word pieces. What the real vocabularies of test_vocab do not have.
+// Vocabularies without merges: word pieces and unigrams. What the real vocabularies of test_vocab do not
+// have.
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 #include "tests/unit/tiny_vocab.h"
@@ -99,6 +100,87 @@ static void test_wpm(void)
     t = load(&v);
     TOKENS(t, "HELLO\xc3\x89", 0, "▁hello|é");
     unload(&v, &t);
+}
+
+static void test_ugm(void)
+{
+    tiny_vocab v;
+    tiny_ugm(&v);
+    tn_tokenizer *t = load(&v);
+    TOKENS(t, "hello", 0, "▁hello");
+    TOKENS(t, "hello", ADD, "▁hello|</s>");
+    TOKENS(t, "", ADD, "</s>");
+    TOKENS(t, "  hello \t  hello ", 0, "▁hello|▁hello");
+    TOKENS(t, "hezllo", 0, "▁he|<unk>|llo");
+    TOKENS(t, "hezzzllo", 0, "▁he|<unk>|llo");
+    TOKENS(t, "z\xe4\xb8\xad\xff", 0, "▁|<unk>");
+    TOKENS(t, "h\xc3\xa9llo", 0, "▁hello"); // replaced
+    TOKENS(t, "\xef\xac\x81", 0, "▁fi");
+    TOKENS(t, "o\xef\xac\x81", 0, "▁|o|fi");
+    TOKENS(t, "ab", 0, "▁|X"); // the longest key
+    TOKENS(t, "aaab", 0, "▁|X");
+    TOKENS(t, "aa", 0, ""); // nothing is left
+    TOKENS(t, "b\xe2\x80", 0, "▁hello");
+    TOKENS(t, "b\xe2", 0, "▁|<unk>"); // the key is cut
+    TOKENS(t, "he</s>llo", PARSE, "▁he|</s>|▁|llo");
+    DECODED(t, "hello hello", TN_DETOKENIZE_REMOVE_SPECIAL, "hello hello");
+    TEST_CHECK(!tn_tokenizer_add_bos(t) && tn_tokenizer_add_eos(t) &&
+               tn_tokenizer_special(t, TN_SPECIAL_PAD) == 0);
+    // 100 000 characters in one word: linear.
+    size_t n = 100000;
+    char *text = malloc(n);
+    tn_tokens ids;
+    tn_tokens_init(&ids, ctx);
+    memset(text, 'l', n);
+    TEST_CHECK_STATUS(tn_tokenizer_encode(t, text, n, 0, &ids), TN_OK);
+    TEST_CHECK(ids.count == n + 1);
+    tn_tokens_fini(&ids);
+    free(text);
+    unload(&v, &t);
+
+    tiny_ugm(&v);
+    v.n_flags = 0; // no mark in front, all spaces count
+    v.n_charsmap = 0;
+    t = load(&v);
+    TOKENS(t, "hello hello", 0, "he|llo|▁hello");
+    TOKENS(t, "hello  hello ", 0, "he|llo|▁|▁hello|▁");
+    TOKENS(t, "\t", 0, "<unk>");
+    unload(&v, &t);
+    tiny_ugm(&v); // user-defined tokens are cut out, and cost nothing
+    tiny_add(&v, "llo", TN_TOKEN_USER, 0);
+    v.tokens[5] = "zzz";
+    t = load(&v);
+    TOKENS(t, "hello", 0, "▁he|llo");
+    unload(&v, &t);
+}
+
+// Charsmaps that lie: an error, or a text that is not replaced; never a read outside.
+static void test_charsmaps(void)
+{
+    tiny_vocab v;
+    for (uint32_t i = 0; i < 400; i++) {
+        tiny_ugm(&v);
+        uint32_t state = (i + 1) * 2654435761u;
+        for (uint32_t k = 0; k < 1 + i % 5; k++) {
+            state = state * 1664525u + 1013904223u;
+            v.charsmap[(state >> 8) % (i % 3 == 0 ? 8 : v.n_charsmap)] = (uint8_t)(state >> 3);
+        }
+        if (i % 4 == 0) v.n_charsmap = (state >> 10) % v.n_charsmap;
+        tn_context *fresh = NULL;
+        tn_tokenizer *t = NULL;
+        if (tn_context_create(NULL, &fresh) != TN_OK) abort();
+        tiny_open(fresh, &v);
+        tn_tokens ids;
+        tn_tokens_init(&ids, fresh);
+        static const char text[] = "h\xc3\xa9llo ab a \xef\xac\x81 b\xe2\x80 \t";
+        tn_status status = tn_tokenizer_create(fresh, v.gguf, NULL, &t);
+        if (status == TN_OK) status = tn_tokenizer_encode(t, text, sizeof text - 1, 0, &ids);
+        TEST_CHECK(status == TN_OK || status == TN_ERR_FORMAT);
+        tn_tokens_fini(&ids);
+        tn_tokenizer_destroy(&t);
+        tiny_close(fresh, &v);
+        tn_context_destroy(&fresh);
+    }
 }
 
 static void expect_pair(int line, const tn_tokenizer *t, const tn_text_pair *pair, tn_status want_status,
@@ -205,9 +287,12 @@ int main(void)
     counting count;
     ctx = counting_context(&count);
     test_wpm();
+    test_ugm();
+    test_charsmaps();
     test_pairs();
     test_unknown_pre();
     test_allocations(tiny_wpm, "hello, hex 中");
+    test_allocations(tiny_ugm, "hello hezllo ab");
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
     return test_done();

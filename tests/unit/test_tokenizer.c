@@ -307,7 +307,7 @@ static void expect_refused(int line, tiny_vocab *v, const char *pre, tn_status w
 
 static void test_hostile(void)
 {
-    static const char *const kinds[] = {"bart", "t5", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
+    static const char *const kinds[] = {"bart", "t6", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
     tiny_vocab v;
     for (size_t i = 0; i < TN_COUNT(kinds); i++) {
         tiny_spm(&v);

@@ -33,7 +33,9 @@ typedef struct tiny_vocab {
     } flags[TINY_KEYS];
     size_t n_flags;
     char byte_texts[256][8];
-    void *data; // the file, freed by tiny_close
+    uint8_t charsmap[4 + 4 * 256 * 13 + 64];
+    uint64_t n_charsmap; // 0: the key is left out
+    void *data;          // the file, freed by tiny_close
     tn_gguf *gguf;
 } tiny_vocab;
 
@@ -49,6 +51,11 @@ static inline int32_t tiny_add(tiny_vocab *v, const char *text, int32_t type, fl
 
 static inline void tiny_id(tiny_vocab *v, const char *key, uint32_t value)
 {
+    for (size_t i = 0; i < v->n_ids; i++)
+        if (strcmp(v->ids[i].key, key) == 0) {
+            v->ids[i].value = value;
+            return;
+        }
     v->ids[v->n_ids].key = key;
     v->ids[v->n_ids++].value = value;
 }
@@ -110,6 +117,72 @@ static inline void tiny_wpm(tiny_vocab *v)
     for (size_t i = 0; i < TN_COUNT(words); i++) tiny_add(v, words[i], TN_TOKEN_NORMAL, 0);
 }
 
+static inline void tiny_node(tiny_vocab *v, uint32_t i, uint32_t word)
+{
+    for (uint32_t k = 0; k < 4; k++) v->charsmap[4 + 4 * i + k] = (uint8_t)(word >> 8 * k);
+}
+
+// A trie as a double array in which the children of state s are at 256 * (s + 1): wasteful and easily built.
+static inline void tiny_charsmap(tiny_vocab *v, const char *const (*rows)[2], size_t n_rows)
+{
+    enum { STATES = 12 };
+    struct {
+        uint32_t parent, value, low;
+        uint8_t byte;
+        bool leaf;
+    } states[STATES] = {{0}};
+    uint32_t n = 1, nodes_size = 4 * 256 * (STATES + 1), text = 0;
+    char *texts = (char *)v->charsmap + 4 + nodes_size;
+    for (size_t r = 0; r < n_rows; r++) {
+        uint32_t at = 0;
+        for (const char *p = rows[r][0]; *p; p++) {
+            uint32_t next = 1;
+            while (next < n && !(states[next].parent == at && states[next].byte == (uint8_t)*p)) next++;
+            if (next == STATES) abort();
+            if (next == n) states[n].parent = at, states[n++].byte = (uint8_t)*p;
+            at = next;
+        }
+        states[at].leaf = true;
+        states[at].value = text;
+        memcpy(texts + text, rows[r][1], strlen(rows[r][1]) + 1);
+        text += (uint32_t)strlen(rows[r][1]) + 1;
+    }
+    memset(v->charsmap, 0, 4 + nodes_size);
+    tiny_node(v, 0, 1u << 10 | 0x200u);
+    for (uint32_t s = 1; s < n; s++) {
+        // Offsets are relative, by exclusive or: the low byte of an index is that of all bytes before.
+        uint32_t parent = states[s].parent, low = states[parent].low ^ states[s].byte;
+        uint32_t word =
+            ((parent + 1) ^ (s + 1)) << 10 | 0x200u | (states[s].leaf ? 0x100u : 0u) | states[s].byte;
+        states[s].low = low;
+        tiny_node(v, 256 * (parent + 1) + low, word);
+        if (states[s].leaf) tiny_node(v, 256 * (s + 1) + low, states[s].value | 0x80000000u);
+    }
+    for (uint32_t k = 0; k < 4; k++) v->charsmap[k] = (uint8_t)(nodes_size >> 8 * k);
+    v->n_charsmap = 4 + nodes_size + text;
+}
+
+// Ids 0 to 2 are <pad> </s> <unk>; accents, ligatures and tabs are replaced.
+static inline void tiny_ugm(tiny_vocab *v)
+{
+    static const struct {
+        const char *text;
+        float score;
+    } words[] = {{"▁hello", -1}, {"▁he", -2}, {"llo", -2.5f}, {"▁", -3}, {"h", -5},  {"e", -5},
+                 {"l", -5},      {"o", -5},   {"▁fi", -4},    {"X", -6}, {"he", -7}, {"fi", -4.5f}};
+    static const char *const replaced[][2] = {{"\xc3\xa9", "e"}, {"\xef\xac\x81", "fi"},
+                                              {"\t", " "},       {"ab", "X"},
+                                              {"a", ""},         {"b\xe2\x80", "hello"}};
+    *v = (tiny_vocab){.model = "t5"};
+    tiny_add(v, "<pad>", TN_TOKEN_CONTROL, 0);
+    tiny_add(v, "</s>", TN_TOKEN_CONTROL, 0);
+    tiny_add(v, "<unk>", TN_TOKEN_UNKNOWN, 0);
+    for (size_t i = 0; i < TN_COUNT(words); i++) tiny_add(v, words[i].text, TN_TOKEN_NORMAL, words[i].score);
+    tiny_flag(v, "tokenizer.ggml.add_space_prefix", true);
+    tiny_flag(v, "tokenizer.ggml.remove_extra_whitespaces", true);
+    tiny_charsmap(v, replaced, TN_COUNT(replaced));
+}
+
 static inline void tiny_must(tn_status status)
 {
     if (status != TN_OK) abort();
@@ -132,6 +205,9 @@ static inline void tiny_open(tn_context *ctx, tiny_vocab *v)
         tiny_must(
             tn_gguf_writer_put_array(w, "tokenizer.ggml.token_type", TN_GGUF_I32, v->types, v->n_types));
     if (v->n_merges) tiny_must(tn_gguf_writer_put_strs(w, "tokenizer.ggml.merges", v->merges, v->n_merges));
+    if (v->n_charsmap)
+        tiny_must(tn_gguf_writer_put_array(w, "tokenizer.ggml.precompiled_charsmap", TN_GGUF_U8, v->charsmap,
+                                           v->n_charsmap));
     for (size_t i = 0; i < v->n_ids; i++)
         tiny_must(tn_gguf_writer_put_u32(w, v->ids[i].key, v->ids[i].value));
     for (size_t i = 0; i < v->n_flags; i++)
