@@ -125,6 +125,25 @@ class Gguf:
     def set_text(self, name, value):
         self.keys[name] = struct.pack("<IQ", STRING, len(value.encode())) + value.encode()
 
+    def set_texts(self, name, values):
+        self.keys[name] = struct.pack("<IIQ", ARRAY, STRING, len(values))
+        for v in values:
+            self.keys[name] += struct.pack("<Q", len(v.encode())) + v.encode()
+
+    def text(self, name):
+        return self.keys[name][12:].decode()
+
+    def u32(self, name):
+        return struct.unpack_from("<I", self.keys[name], 4)[0]
+
+    def add_f32(self, name, sizes, values):
+        """A tensor; sizes fastest first."""
+        self.tensors += bytes(-len(self.tensors) % 32)
+        self.infos += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<I", len(sizes))
+        self.infos += struct.pack(f"<{len(sizes)}QIQ", *sizes, 0, len(self.tensors))
+        self.tensors += struct.pack(f"<{len(values)}f", *values)
+        self.n_tensors += 1
+
     def write(self, path):
         out = struct.pack("<4sIQQ", b"GGUF", self.version, self.n_tensors, len(self.keys))
         for name, value in self.keys.items():
