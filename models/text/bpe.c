@@ -107,7 +107,10 @@ tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf)
             intern(t, text, tn_utf8_encode(tn_bpe_byte_cp((uint8_t)b), text), false, &t->byte_symbol[b]);
         if (status != TN_OK) return status;
     }
-    return load_merges(t, gguf);
+    tn_status status = TN_OK;
+    if (t->pre->flags & TN_PRE_DROP_SPACES)
+        status = tn_gguf_get_bool(gguf, "tokenizer.ggml.normalizer.lowercase", &t->lowercase);
+    return status == TN_OK ? load_merges(t, gguf) : status;
 }
 
 // --- encoding ----------------------------------------------------------------------------------------
@@ -131,7 +134,8 @@ static tn_status decode_text(tn_encoder *e, const char *text, size_t n)
     e->n_cps = 0;
     for (size_t i = 0, size; i < n; i += size) {
         uint32_t cp = tn_utf8_decode(text + i, n - i, &size);
-        if (cp == ' ' && e->t->space_mark) cp = 0x2581;
+        if (cp == ' ' && e->t->pre->flags & TN_PRE_SPACE_MARK) cp = 0x2581;
+        if (e->t->lowercase) cp = tn_unicode_lower(cp);
         e->cps[e->n_cps++] = cp | tn_unicode_category(cp) << TN_CP_GC_SHIFT;
     }
     return TN_OK;
@@ -212,7 +216,9 @@ tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start
     if (status == TN_OK)
         status = tn_pattern_split(e->t->patterns, e->t->n_patterns, e->cps, e->n_cps, &e->pieces);
     for (size_t i = 0, from = 0; i < e->pieces.count && status == TN_OK; i++) {
-        status = encode_piece(e, from, e->pieces.ends[i]);
+        bool dropped =
+            e->t->pre->flags & TN_PRE_DROP_SPACES && tn_unicode_is_space(e->cps[from] & TN_CP_MASK);
+        if (!dropped) status = encode_piece(e, from, e->pieces.ends[i]);
         from = e->pieces.ends[i];
     }
     return status;

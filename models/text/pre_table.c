@@ -86,6 +86,7 @@ static const tn_pre table[] = {
     {"superbpe", {"\\p{N}+", THOUSANDS}, TN_PRE_NO_CLEAN},
     {"kimi-k2", {KIMI}, TN_PRE_NO_CLEAN | TN_PRE_MERGES_OPTIONAL},
     {"laguna", {LINES_APART, QWEN2}, TN_PRE_NO_CLEAN},
+    {"whitespace", {"[^\\s]+"}, TN_PRE_DROP_SPACES},
     {"jais-2", {JAIS2}, 0},
 };
 // clang-format on

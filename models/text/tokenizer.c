@@ -176,7 +176,7 @@ static void set_defaults(tn_tokenizer *t)
     t->add_sep = t->kind->framed || (flags & TN_PRE_SEP) != 0;
     t->add_space_prefix = t->kind->space_prefix;
     t->clean_spaces = t->kind->clean && !(flags & TN_PRE_NO_CLEAN);
-    t->space_mark = (flags & TN_PRE_SPACE_MARK) != 0;
+    t->space_mark = (flags & (TN_PRE_SPACE_MARK | TN_PRE_DROP_SPACES)) != 0;
 }
 
 static tn_status load_flags(tn_tokenizer *t, const tn_gguf *gguf)

@@ -59,6 +59,25 @@ static void expect_text(int line, const tn_tokenizer *t, const char *text, int32
 }
 #define DECODED(t, text, flags, want) expect_text(__LINE__, (t), (text), (flags), (want))
 
+// Not without merges, but words by white space too.
+static void test_whitespace(void)
+{
+    tiny_vocab v;
+    tiny_bpe(&v);
+    v.pre = "whitespace";
+    tn_tokenizer *t = load(&v);
+    TOKENS(t, "hello  hello\n12 aaaa", 0, "hello|hello|12|aaaa");
+    TOKENS(t, " \t\n", 0, "");
+    TOKENS(t, "HELLO", 0, "H|E|L|L|O");
+    unload(&v, &t);
+    tiny_bpe(&v);
+    v.pre = "whitespace";
+    tiny_flag(&v, "tokenizer.ggml.normalizer.lowercase", true);
+    t = load(&v);
+    TOKENS(t, "HELLO Hello", 0, "hello|hello");
+    unload(&v, &t);
+}
+
 static void test_wpm(void)
 {
     tiny_vocab v;
@@ -287,6 +306,7 @@ int main(void)
     counting count;
     ctx = counting_context(&count);
     test_wpm();
+    test_whitespace();
     test_ugm();
     test_charsmaps();
     test_pairs();
