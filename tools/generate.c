@@ -128,6 +128,7 @@ const char *answer_stop_name(int32_t stop)
     static const char *const names[] = {
         [TN_STOP_NONE] = "none",   [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
         [TN_STOP_LIMIT] = "limit", [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
+        [TN_STOP_BLOCKED] = "blocked",
     };
     return stop >= 0 && (size_t)stop < sizeof names / sizeof *names ? names[stop] : "none";
 }
@@ -294,6 +295,8 @@ static void show_end(const run_state *r)
         json_end_object(&j);
         out_flush();
     }
+    if (r->stop == TN_STOP_BLOCKED)
+        note("no token is allowed here by the grammar and the excluded texts: the answer is not complete");
     if (r->stop == TN_STOP_CONTEXT)
         note("the context is full (%d tokens), the answer ends here; a larger -c gives it room",
              tn_session_n_ctx(r->session));
@@ -337,6 +340,7 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     cfg.max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
     cfg.stops = r->stops;
     cfg.n_stops = r->n_stops;
+    cfg.grammar = r->grammar;
     cfg.ignore_end = opt_flag(o, OPT_IGNORE_EOS);
     cfg.print_special = opt_flag(o, OPT_SHOW_SPECIAL);
     cfg.spec_ngram = r->spec_ngram;

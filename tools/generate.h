@@ -30,6 +30,7 @@ typedef struct run_state {
     char **breakers; // of --dry-sequence-breaker
     int32_t n_breakers;
     char samplers[256];
+    char *grammar; // of --grammar and --grammar-file
     // The last answer: text[0 .. n_text), terminated; its ids; why it ended.
     char *text;
     size_t n_text, text_room;

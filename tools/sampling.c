@@ -77,6 +77,28 @@ static int read_sequence(run_state *r)
     return 0;
 }
 
+// Text of a flag or of a file; NULL if neither was given.
+static int read_text(const options *o, opt_id text, opt_id file, char **out)
+{
+    char name[64], file_name[64];
+    size_t n = 0;
+    if (opt_is_set(o, text) && opt_is_set(o, file))
+        return fail(EXIT_USAGE, "%s and %s exclude each other; give one of them",
+                    opt_name(text, name, sizeof name), opt_name(file, file_name, sizeof file_name));
+    if (opt_is_set(o, file)) {
+        int code = read_input(opt_text(o, file), out, &n);
+        if (!code && strlen(*out) != n)
+            code = fail(EXIT_FAILED, "%s: a zero byte after %zu bytes; it is no text", opt_text(o, file),
+                        strlen(*out));
+        return code;
+    }
+    if (!opt_is_set(o, text)) return 0;
+    *out = malloc(strlen(opt_text(o, text)) + 1);
+    if (!*out) return fail(EXIT_MEMORY, "out of memory for the options");
+    strcpy(*out, opt_text(o, text));
+    return 0;
+}
+
 int sampling_options(run_state *r)
 {
     const options *o = r->t.opt;
@@ -87,7 +109,8 @@ int sampling_options(run_state *r)
     r->breakers = calloc(n, sizeof *r->breakers);
     if (!r->bias_tokens || !r->bias_values || !r->breakers)
         return fail(EXIT_MEMORY, "out of memory for the options");
-    int code = read_breakers(r);
+    int code = read_text(o, OPT_GRAMMAR, OPT_GRAMMAR_FILE, &r->grammar);
+    if (!code) code = read_breakers(r);
     if (!code) code = read_sequence(r);
     for (int k = 0; !code && (text = opt_item_get(o, OPT_BIAS, k)) != NULL; k++) code = parse_bias(r, text);
     return code;
@@ -97,6 +120,7 @@ void sampling_fini(run_state *r)
 {
     for (int32_t i = 0; r->breakers && i < r->n_breakers; i++) free(r->breakers[i]);
     free(r->breakers);
+    free(r->grammar);
     free(r->bias_tokens);
     free(r->bias_values);
 }

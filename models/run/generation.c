@@ -6,6 +6,7 @@
 // sequence then is one token shorter than what was chosen.
 #include "core/arena.h"
 #include "models/model.h"
+#include "models/run/constraint.h"
 #include "models/run/sampler.h"
 #include "models/run/speculate.h"
 #include "models/text/tokenizer.h"
@@ -27,6 +28,7 @@ struct tn_generation {
     const tn_tokenizer *tokenizer; // NULL: no text
     tn_generation_config cfg;
     tn_sampler *sampler;
+    tn_constraint constraint;
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
@@ -156,6 +158,7 @@ static tn_status prepare(tn_generation *g)
 {
     tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
     if (status == TN_OK) status = tn_sampler_set_tokenizer(g->sampler, g->tokenizer);
+    if (status == TN_OK) status = tn_constraint_init(&g->constraint, g->ctx, g->tokenizer, &g->cfg, g->n_ctx + 1);
     if (status != TN_OK) return status;
     status = tn_speculation_create(g->session, &g->cfg, &g->speculation);
     if (status != TN_OK) return status;
@@ -165,11 +168,13 @@ static tn_status prepare(tn_generation *g)
     g->best = tn_arena_array(&g->arena, rows, sizeof *g->best);
     g->best_logprob = tn_arena_array(&g->arena, rows, sizeof *g->best_logprob);
     g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
+    tn_sampler_set_matcher(g->sampler, g->constraint.matcher);
     g->stops = tn_arena_array(&g->arena, (size_t)g->cfg.n_stops, sizeof *g->stops);
     if (!g->logits || !g->best || !g->best_logprob || !g->batch || !g->stops) return TN_ERR_MEMORY;
     for (int32_t i = 0; i < g->cfg.n_stops && status == TN_OK; i++) status = stop_init(g, i, g->cfg.stops[i]);
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
+    g->cfg.grammar = NULL;
     g->cfg.sampling.samplers = NULL;
     g->cfg.sampling.dry_breakers = NULL;
     g->cfg.sampling.bias_tokens = NULL;
@@ -252,6 +257,7 @@ void tn_generation_destroy(tn_generation **generation)
     tn_free(g->ctx, g->logits);
     tn_sampler_destroy(&g->sampler);
     tn_speculation_destroy(&g->speculation);
+    tn_constraint_fini(&g->constraint);
     tn_free(g->ctx, g);
     *generation = NULL;
 }
@@ -276,10 +282,11 @@ static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, in
     return TN_OK;
 }
 
-// Whether nothing but the beginning-of-text token comes before the first generated token.
+// Whether nothing but the beginning-of-text token comes before the first generated token. A grammar is about
+// all of the text: then nothing is dropped.
 static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
-    if (!g->tokenizer || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0) return false;
+    if (!g->tokenizer || g->constraint.matcher || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0) return false;
     for (size_t i = 0; i < n; i++)
         if (ids[i] != tn_tokenizer_special(g->tokenizer, TN_SPECIAL_BOS)) return false;
     return true;
@@ -343,11 +350,13 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     g->n_released = 0;
     tn_strbuf_clear(&g->text);
     for (int32_t i = 0; i < g->cfg.n_stops; i++) g->stops[i].matched = 0;
+    if (n > 0) tn_sampler_mark_text(g->sampler, false);
     if (reuse) {
         status = reuse_prompt(g, ids, n, &n_reused);
         length = n_reused;
     }
     if (status == TN_OK && n > 0) status = feed_prompt(g, ids + n_reused, n - (size_t)n_reused, length);
+    if (n > 0) tn_sampler_mark_text(g->sampler, true);
     g->stats.n_reused = n_reused;
     if (status == TN_OK && g->pending < 0) status = keep_rows(g, 1);
     g->stats.prompt_ns = tn_time_ns() - start;
@@ -434,6 +443,11 @@ static tn_status choose(tn_generation *g, tn_piece *piece)
     tn_sampler_set_length(g->sampler, length);
     tn_status status = choose_token(g, piece);
     if (status != TN_OK) return status;
+    if (piece->token < 0) {
+        bool complete = g->constraint.matcher && tn_matcher_complete(g->constraint.matcher);
+        piece->stop = complete ? TN_STOP_END : TN_STOP_BLOCKED;
+        return TN_OK;
+    }
     tn_sampler_push(g->sampler, piece->token);
     if (g->speculation) {
         tn_speculation_follow(g->speculation, length);
@@ -460,7 +474,8 @@ static tn_status append_text(tn_generation *g, int32_t token)
 
 static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string_found)
 {
-    if (!g->cfg.ignore_end && g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token)) return TN_STOP_END;
+    bool ends = g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token);
+    if (ends && (!g->cfg.ignore_end || g->constraint.matcher)) return TN_STOP_END;
     if (string_found) return TN_STOP_STRING;
     if (at_limit(g)) return TN_STOP_LIMIT;
     return held(g) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
@@ -484,10 +499,10 @@ static tn_status step(tn_generation *g, tn_piece *piece)
     size_t start = g->text.size, cut = 0;
     if (status == TN_OK && piece->stop == TN_STOP_NONE) {
         status = choose(g, piece);
-        if (status == TN_OK) status = append_text(g, piece->token);
+        if (status == TN_OK && piece->token >= 0) status = append_text(g, piece->token);
         if (status != TN_OK) return status;
         string_found = stops_scan(g, start, &cut);
-        piece->stop = reason_to_stop(g, piece->token, string_found);
+        if (piece->token >= 0) piece->stop = reason_to_stop(g, piece->token, string_found);
         if (piece->stop != TN_STOP_NONE) status = drop_guesses(g);
     }
     if (status != TN_OK) return status;

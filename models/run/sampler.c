@@ -37,6 +37,7 @@ tn_status tn_sampler_create(tn_context *ctx, const tn_sampling *sampling, int32_
     s->n_vocab = n_vocab;
     s->max_history = n_history;
     s->chosen = -1;
+    s->text_start = INT32_MAX;
     tn_strbuf_init(&s->piece, ctx);
     tn_rng_seed(&s->rng, sampling->seed);
     status = tn_stages_read(ctx, sampling->samplers, s->order, &s->n_order);
@@ -60,6 +61,7 @@ void tn_sampler_destroy(tn_sampler **sampler)
     if (!sampler || !*sampler) return;
     tn_sampler *s = *sampler;
     tn_history_fini(s);
+    tn_free(s->ctx, s->excluded);
     tn_free(s->ctx, s->logprobs);
     tn_free(s->ctx, s->bias);
     tn_free(s->ctx, s->kept);
@@ -135,6 +137,7 @@ static bool runs(const tn_sampler *s, const tn_stage *stage)
 bool tn_sampler_is_greedy(const tn_sampler *s)
 {
     if (!takes_best(&s->cfg) || s->cfg.n_bias > 0 || s->cfg.n_logprobs > 0) return false;
+    if (s->matcher || s->max_excluded > 0) return false;
     for (int32_t i = 0; i < s->n_order; i++) {
         const tn_stage *stage = &tn_stages[s->order[i]];
         if (runs(s, stage) && !stage->keeps_best) return false;
@@ -162,7 +165,14 @@ tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, 
     double log_sum = log(sum_exp(x, s->n_vocab, model_max));
     find_logprobs(s, (double)model_max, log_sum);
     apply_bias(s);
+    tn_status status = tn_limits_apply(s);
+    if (status != TN_OK) return status;
     s->max = tn_logits_max(x, s->n_vocab);
+    if (s->max == -INFINITY && (s->matcher || s->n_excluded > 0)) {
+        *token = -1;
+        *logprob = 0;
+        return TN_OK;
+    }
     if (s->max == -INFINITY)
         return tn_fail(s->ctx, TN_ERR_ARG,
                        "sampling: the bias list excludes every token that the model allows");

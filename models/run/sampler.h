@@ -11,7 +11,7 @@
 #define TN_MODELS_SAMPLER_H
 
 #include "core/context.h"
-#include "models/text/tokenizer.h"
+#include "models/text/grammar.h"
 
 #include <tenon/session.h>
 
@@ -43,11 +43,22 @@ TN_MUST_USE tn_status tn_sampler_set_tokenizer(tn_sampler *s, const tn_tokenizer
 
 // Chooses from n_vocab logits; does not push the token. NaN and -inf are never chosen; +inf counts as the
 // largest float. *logprob: natural log of the token's probability under the logits as they came.
+// *token is -1 if a grammar or exclusions leave no token at all.
 // TN_ERR_INTERNAL: no logit is above -inf. TN_ERR_ARG: the bias list excludes every token.
+// TN_ERR_UNSUPPORTED: the grammar is too ambiguous for its tables.
 TN_MUST_USE tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, float *logprob);
 // The tn_sampling.n_logprobs most probable tokens of the last choice, best first, lower id first among
 // equals.
 const tn_logprob *tn_sampler_logprobs(const tn_sampler *s, int32_t *n);
+
+// Generated text has to follow a grammar. The matcher is borrowed; it goes on and back with the list.
+void tn_sampler_set_matcher(tn_sampler *s, tn_matcher *matcher);
+// generated: what is pushed from here on is generated text, where the grammar begins; else it is prompt.
+void tn_sampler_mark_text(tn_sampler *s, bool generated);
+// Room for n exclusions. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_sampler_reserve_excluded(tn_sampler *s, int32_t n);
+// The token is not chosen at the present length, until the list was shorter.
+void tn_sampler_exclude(tn_sampler *s, int32_t token);
 
 // Whether it always takes the most probable token as it came and nothing else is asked of it: then logits
 // are not needed.

@@ -154,6 +154,7 @@ void tn_sampler_push(tn_sampler *s, int32_t token)
     }
     if (s->breaks) s->breaks[s->length] = breaks_here(s, token);
     if (s->mu) s->mu[s->length] = token >= 0 && token == s->chosen ? s->mu_chosen : tn_sampler_mu(s);
+    tn_limits_push(s, token);
     s->chosen = -1;
     s->length++;
 }
@@ -170,6 +171,7 @@ void tn_sampler_set_length(tn_sampler *s, int32_t n)
         count(s, leaving(s, s->length), 1);
     }
     if (shorter && s->breaks) rebuild_tail(s);
+    if (shorter) tn_limits_cut(s);
     while (s->length < n) tn_sampler_push(s, -1);
 }
 

@@ -49,6 +49,10 @@ typedef enum tn_stage_id {
     TN_STAGE_COUNT
 } tn_stage_id;
 
+typedef struct tn_excluded {
+    int32_t position, token;
+} tn_excluded;
+
 typedef struct tn_breaker {
     char text[TN_BREAKER_SIZE_MAX];
     size_t size;
@@ -92,6 +96,13 @@ struct tn_sampler {
     float mu_chosen;
     int32_t chosen; // by the last choice, -1 none
 
+    // Limits.
+    tn_matcher *matcher;   // borrowed; NULL: no grammar
+    tn_excluded *excluded; // [max_excluded] positions ascending
+    int32_t n_excluded, max_excluded;
+    int32_t text_start;     // length where generated text begins; INT32_MAX: all is prompt
+    tn_status limit_status; // of the grammar at the last push
+
     tn_logprob *logprobs; // [cfg.n_logprobs]
     int32_t n_logprobs;
 };
@@ -116,6 +127,10 @@ bool tn_stage_penalties_active(const tn_sampling *c);
 bool tn_stage_dry_active(const tn_sampling *c);
 void tn_stage_penalties(tn_sampler *s);
 void tn_stage_dry(tn_sampler *s);
+// sampler_limits.c: after a push, after the list was cut; and -inf for all that may not come.
+void tn_limits_push(tn_sampler *s, int32_t token);
+void tn_limits_cut(tn_sampler *s);
+TN_MUST_USE tn_status tn_limits_apply(tn_sampler *s);
 // sampler_filters.c
 void tn_stage_top_n_sigma(tn_sampler *s);
 void tn_stage_top_k(tn_sampler *s);

@@ -45,6 +45,7 @@ TN_MUST_USE tn_status tn_matcher_accept(tn_matcher *m, int32_t token);
 // Back to the first n tokens.
 void tn_matcher_truncate(tn_matcher *m, int32_t n);
 int32_t tn_matcher_length(const tn_matcher *m);
+int32_t tn_matcher_n_tokens(const tn_matcher *m); // of the vocabulary
 // The text may end here; it has ended (with an end token), or can still be completed.
 bool tn_matcher_complete(const tn_matcher *m);
 // For tests: whether bytes lead to a complete text (1), to the beginning of one (0) or to none (-1) from

@@ -333,6 +333,11 @@ int32_t tn_matcher_length(const tn_matcher *m)
     return m->n_tokens;
 }
 
+int32_t tn_matcher_n_tokens(const tn_matcher *m)
+{
+    return m->trie->n_tokens;
+}
+
 bool tn_matcher_complete(const tn_matcher *m)
 {
     int32_t state = m->states[m->n_tokens];

@@ -226,6 +226,10 @@ tn_status tn_tokenizer_create(tn_context *ctx, const tn_gguf *gguf, const char *
     t->ctx = ctx;
     t->kind = kind;
     tn_arena_init(&t->arena, ctx);
+    t->trie = tn_arena_alloc(&t->arena, sizeof *t->trie);
+    status = TN_ERR_MEMORY;
+    if (!t->trie) goto fail;
+    atomic_init(t->trie, NULL);
     if ((status = load_texts(t, gguf)) != TN_OK) goto fail;
     if ((status = load_types(t, gguf)) != TN_OK) goto fail;
     if ((status = choose_pre(t, gguf, pre)) != TN_OK) goto fail;
@@ -244,6 +248,8 @@ fail:
 void tn_tokenizer_destroy(tn_tokenizer **t)
 {
     if (*t == NULL) return;
+    tn_vocab_trie *trie = (*t)->trie ? atomic_load_explicit((*t)->trie, memory_order_acquire) : NULL;
+    tn_vocab_trie_destroy(&trie);
     tn_text_map_fini(&(*t)->map);
     tn_pair_map_fini(&(*t)->pairs);
     tn_arena_fini(&(*t)->arena);

@@ -12,7 +12,9 @@
 #include "models/text/pre_table.h"
 #include "models/text/prefix.h"
 #include "models/text/text_map.h"
-#include "models/text/tokenizer.h"
+#include "models/text/vocab_trie.h"
+
+#include <stdatomic.h>
 
 // Token types as files number them.
 // clang-format off
@@ -114,6 +116,7 @@ struct tn_tokenizer {
     const tn_pre *pre; // NULL if the kind has none
     char *pre_name;    // "" if none
     tn_arena arena;
+    _Atomic(tn_vocab_trie *) *trie; // made when a grammar asks first
     tn_text_map map; // tokens first, then other texts that merges mention
     tn_token *tokens;
     int32_t n_tokens;

@@ -130,3 +130,20 @@ void tn_vocab_trie_destroy(tn_vocab_trie **trie)
     tn_free(v->ctx, v);
     *trie = NULL;
 }
+
+tn_status tn_vocab_trie_of(const tn_tokenizer *t, const tn_vocab_trie **out)
+{
+    // Acquire and release: who finds the pointer sees the tree behind it.
+    tn_vocab_trie *v = atomic_load_explicit(t->trie, memory_order_acquire), *none = NULL;
+    if (!v) {
+        tn_status status = tn_vocab_trie_create(t->ctx, t, &v);
+        if (status != TN_OK) return status;
+        if (!atomic_compare_exchange_strong_explicit(t->trie, &none, v, memory_order_acq_rel,
+                                                     memory_order_acquire)) {
+            tn_vocab_trie_destroy(&v); // another thread was first
+            v = none;
+        }
+    }
+    *out = v;
+    return TN_OK;
+}

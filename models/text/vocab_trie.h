@@ -33,6 +33,8 @@ typedef struct tn_vocab_trie {
 // Control, unknown and unused tokens are left out: text never consists of them. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_vocab_trie_create(tn_context *ctx, const tn_tokenizer *t, tn_vocab_trie **out);
 void tn_vocab_trie_destroy(tn_vocab_trie **trie);
+// The tree of a tokenizer, made at the first call and kept as long as the tokenizer. Any thread. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_vocab_trie_of(const tn_tokenizer *t, const tn_vocab_trie **out);
 
 static inline const char *tn_vocab_piece(const tn_vocab_trie *t, int32_t token, size_t *n)
 {

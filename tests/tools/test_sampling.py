@@ -5,6 +5,7 @@
     test_sampling.py TENON [--quick]
 """
 import json
+import re
 import sys
 import time
 
@@ -71,9 +72,38 @@ def check_logprobs(t):
     t.ok("--logprobs: greedy stays the same", greedy[0] == greedy[1] and len(greedy[0]) > 3, greedy)
 
 
+def check_grammar(t):
+    base = ["run", t.model, "-p", STORY, "-n", 100, "--temp", 1]
+    for seed in range(5):
+        r = t.run(*base, "--seed", seed, "--grammar", 'root ::= ("yes" | "no") [0-9]{2,4} "."')
+        t.ok("--grammar", re.fullmatch(r"(yes|no)[0-9]{2,4}\.", r.text), r.text)
+    file = t.temp("list.gbnf")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write('# a list\nroot ::= ("- " item "\\n"){3}\nitem ::= [A-Z] [a-z ]{3,30}\n')
+    for flags in ([], ["--temp", 0], ["--samplers", "top_k;temperature"], ["--mirostat", 2], ["--xtc-probability", 1]):
+        r = t.run(*base, *flags, "--seed", 1, "--grammar-file", file)
+        t.ok(f"--grammar-file {flags}", re.fullmatch(r"(- [A-Z][a-z ]{3,30}\n){3}", r.text), r.text)
+    r = t.run(*base, "--grammar-file", "-", stdin=b'root ::= "\xc3\xa9t\xc3\xa9"')
+    t.ok("--grammar-file -", r.text == "\u00e9t\u00e9", r.text)
+    one = json.loads(t.run(*base, "--grammar", 'root ::= "abc"', "--json").out)
+    t.ok("--grammar ends by itself", one["text"] == "abc" and one["stop"] == "end", one)
+    one = json.loads(t.run(*base, "--grammar", 'root ::= "abc"', "--json", "--ignore-eos").out)
+    t.ok("--grammar ends with --ignore-eos", one["text"] == "abc" and one["stop"] == "end", one)
+    one = json.loads(t.run(*base[:-4], "-n", 2, "--grammar", 'root ::= [a-z]{30}', "--json").out)
+    t.ok("--grammar: not complete", one["stop"] == "limit", one)
+    for text, word in (("root ::= ", ""), ("root ::= (", "column 10"), ("a ::= b", "line 1"), ("root ::= root", "left recursion"), ("", "root")):
+        r = t.run(*base, "--grammar", text)
+        t.ok(f"refused: {text}", not word or (r.code not in (0, 139, 134) and word in r.err and not r.out), r.err)
+    r = t.run(*base, "--grammar", 'root ::= "a"', "--grammar-file", file)
+    t.ok("refused: both", r.code == 2 and "exclude" in r.err, r.err)
+    with open(file, "wb") as f:
+        f.write(b'root ::= "a"\0 "b"')
+    t.ok("refused: zero byte", t.run(*base, "--grammar-file", file).code not in (0, 139), "")
+
+
 def main():
     t, _, _ = arguments()
-    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ())):
+    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ())):
         start = time.monotonic()
         try:
             part(t, *args)

@@ -626,12 +626,74 @@ static void test_logprobs(void)
     tn_generation_destroy(&g);
 }
 
+// A generation whose text follows a grammar, whatever the script would like.
+static void expect_grammar(int line, const char *grammar, const char *script, const char *want, int32_t stop)
+{
+    tn_generation_config cfg = config(0, NULL);
+    cfg.grammar = grammar;
+    cfg.max_tokens = 20;
+    expect_all(line, &cfg, script, want, stop);
+}
+#define GRAMMAR(grammar, script, want, stop) expect_grammar(__LINE__, (grammar), (script), (want), (stop))
+
+static void test_grammar(void)
+{
+    GRAMMAR("root ::= \"hello\"", "h e l l o </s>", "h|e|l|l|o|", TN_STOP_END);
+    GRAMMAR("root ::= \"hello\"", "hello a </s>", "hello|", TN_STOP_END);  // only the end may follow
+    GRAMMAR("root ::= \" hello\"", "▁hello </s>", " hello|", TN_STOP_END); // no space is dropped
+    GRAMMAR("root ::= \"a\"* \"b\"", "a a </s> b </s>", "a|a|a|b|",
+            TN_STOP_END); // too early an end: the first allowed
+    GRAMMAR("root ::= \"a\"*", "</s>", "", TN_STOP_END);
+    GRAMMAR("root ::= [a-b]{2}", "hello l ab </s>", "a|a|", TN_STOP_END);
+    GRAMMAR("root ::= \"é\"", "<0xC3> <0xA9> </s>", "|é|", TN_STOP_END);
+    // Nothing printable: no token can begin it.
+    restart("h e");
+    tn_generation_config cfg = config(0, NULL);
+    cfg.grammar = "root ::= \"h\" [^\\x00-\\U0010FFFE]";
+    tn_generation *g = NULL;
+    TEST_CHECK_STATUS(tn_generation_create(session, &cfg, &g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    uint64_t before = tn_context_n_allocs(ctx);
+    char got[64];
+    int32_t stop = run(g, got, sizeof got);
+    TEST_CHECK(stop == TN_STOP_END && strcmp(got, "h||||\xf4\x8f\xbf\xbf|") == 0);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){id_of("a", 1)}, 1),
+                      TN_OK); // the grammar begins anew
+    restart("h");
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    tn_piece piece;
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    TEST_CHECK(piece.token == id_of("h", 1) && tn_context_n_allocs(ctx) == before);
+    tn_generation_destroy(&g);
+    // All that the grammar allows is excluded otherwise.
+    int32_t ids[] = {id_of("b", 1), 3 + 'b'};
+    float never[] = {-INFINITY, -INFINITY};
+    cfg.grammar = "root ::= \"a\" \"b\"";
+    cfg.sampling.bias_tokens = ids;
+    cfg.sampling.bias_values = never;
+    cfg.sampling.n_bias = 2;
+    for (int32_t i = 0; i < 2; i++) {
+        cfg.sampling.temperature = (float)i;
+        ALL(&cfg, "a b", i ? "a|" : "a|", TN_STOP_BLOCKED);
+    }
+    cfg = config(0, NULL);
+    cfg.grammar = "root ::= x";
+    TEST_CHECK_STATUS(tn_generation_create(session, &cfg, &g), TN_ERR_ARG);
+    TEST_CHECK(message_has("grammar: line 1, column 10: the rule x is not defined"));
+    const tn_tokenizer *t = fake.model.tokenizer;
+    fake.model.tokenizer = NULL;
+    cfg.grammar = "root ::= \"x\"";
+    TEST_CHECK_STATUS(tn_generation_create(session, &cfg, &g), TN_ERR_MODEL);
+    fake.model.tokenizer = (tn_tokenizer *)t;
+}
+
 static void test_allocations(void)
 {
     const char *stops[] = {"one", "two"};
     tn_generation_config cfg = config(2, stops);
     cfg.sampling.repeat_penalty = 2;
     cfg.sampling.dry_multiplier = 2;
+    cfg.grammar = "root ::= \"a\"+";
     restart("h");
     long live = allocs.live, n_failed = 0;
     tn_status status = TN_ERR_MEMORY;
@@ -742,6 +804,7 @@ int main(void)
     test_no_text();
     test_config();
     test_logprobs();
+    test_grammar();
     test_allocations();
     test_text_api();
     test_chat_api();

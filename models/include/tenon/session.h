@@ -188,6 +188,7 @@ enum {
     TN_STOP_LIMIT,     // max_tokens
     TN_STOP_CONTEXT,   // the context is full
     TN_STOP_CANCELLED, // tn_session_cancel
+    TN_STOP_BLOCKED,   // grammar and banned strings leave no token: the text is not complete
 };
 
 typedef struct tn_generation_config {
@@ -208,6 +209,7 @@ typedef struct tn_generation_config {
                                 // generation uses, and that outlives it; its first sequence is overwritten. NULL (default): none
     int32_t draft_max;          // tokens guessed at a time, up to 64; 0 (default): as many as keep the bits, or 5
     int32_t draft_min;          // fewer guesses are not checked; default 0
+    const char *grammar;        // GBNF that the generated text follows; it ends when that is complete. NULL (default): none
 } tn_generation_config;
 TN_API void tn_generation_config_default(tn_generation_config *cfg);
 
