@@ -62,6 +62,9 @@ int answer_options(run_state *r)
             return fail(EXIT_USAGE, "--stop: the text is empty; leave the flag away to stop at the end only");
         r->stops[r->n_stops++] = text;
     }
+    r->bans = calloc(n, sizeof *r->bans);
+    if (!r->bans) return fail(EXIT_MEMORY, "out of memory for the options");
+    for (int k = 0; (text = opt_item_get(o, OPT_BAN, k)) != NULL; k++) r->bans[r->n_bans++] = text;
     int code = sampling_options(r);
     if (!code) code = chat_options(r);
     return code ? code : parse_spec(r);
@@ -70,6 +73,7 @@ int answer_options(run_state *r)
 void answer_fini(run_state *r)
 {
     free(r->stops);
+    free(r->bans);
     free(r->logprobs);
     free(r->likely);
     sampling_fini(r);
@@ -340,7 +344,10 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     cfg.max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
     cfg.stops = r->stops;
     cfg.n_stops = r->n_stops;
+    cfg.bans = r->bans;
+    cfg.n_bans = r->n_bans;
     cfg.grammar = r->grammar;
+    cfg.json_schema = opt_flag(r->t.opt, OPT_JSON_OBJECT) ? "{\"type\":\"object\"}" : r->schema;
     cfg.ignore_end = opt_flag(o, OPT_IGNORE_EOS);
     cfg.print_special = opt_flag(o, OPT_SHOW_SPECIAL);
     cfg.spec_ngram = r->spec_ngram;

@@ -24,13 +24,15 @@ typedef struct run_state {
     uint64_t seed;
     const char **stops;
     int32_t n_stops;
+    const char **bans;
+    int32_t n_bans;
     int32_t *bias_tokens;
     float *bias_values;
     int32_t n_bias;
     char **breakers; // of --dry-sequence-breaker
     int32_t n_breakers;
     char samplers[256];
-    char *grammar; // of --grammar and --grammar-file
+    char *grammar, *schema; // of --grammar and --json-schema, or of their files
     // The last answer: text[0 .. n_text), terminated; its ids; why it ended.
     char *text;
     size_t n_text, text_room;

@@ -110,6 +110,9 @@ int sampling_options(run_state *r)
     if (!r->bias_tokens || !r->bias_values || !r->breakers)
         return fail(EXIT_MEMORY, "out of memory for the options");
     int code = read_text(o, OPT_GRAMMAR, OPT_GRAMMAR_FILE, &r->grammar);
+    if (!code) code = read_text(o, OPT_SCHEMA, OPT_SCHEMA_FILE, &r->schema);
+    if (!code && (r->grammar != NULL) + (r->schema != NULL) + opt_flag(o, OPT_JSON_OBJECT) > 1)
+        code = fail(EXIT_USAGE, "--grammar, --json-schema and --json-object exclude each other; give one of them");
     if (!code) code = read_breakers(r);
     if (!code) code = read_sequence(r);
     for (int k = 0; !code && (text = opt_item_get(o, OPT_BIAS, k)) != NULL; k++) code = parse_bias(r, text);
@@ -121,6 +124,7 @@ void sampling_fini(run_state *r)
     for (int32_t i = 0; r->breakers && i < r->n_breakers; i++) free(r->breakers[i]);
     free(r->breakers);
     free(r->grammar);
+    free(r->schema);
     free(r->bias_tokens);
     free(r->bias_values);
 }

@@ -6,6 +6,7 @@
 // sequence then is one token shorter than what was chosen.
 #include "core/arena.h"
 #include "models/model.h"
+#include "models/run/bans.h"
 #include "models/run/constraint.h"
 #include "models/run/sampler.h"
 #include "models/run/speculate.h"
@@ -29,6 +30,10 @@ struct tn_generation {
     tn_generation_config cfg;
     tn_sampler *sampler;
     tn_constraint constraint;
+    tn_bans *bans;       // NULL: none
+    tn_strbuf ban_piece; // bytes of the token that was chosen last
+    int32_t end;         // TN_STOP_* behind the tokens that are held back, NONE while more are chosen
+    int32_t n_returns;   // how often a banned text sent back
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
@@ -42,7 +47,7 @@ struct tn_generation {
     tn_speculation *speculation; // NULL: off
     int32_t *batch;              // [max_rows] the token evaluated last, then guesses
     int32_t n_guesses;           // behind it that the sequence holds; 0 when one was wrong or all were right
-    int32_t guessed_length; // of the sequence, with them
+    int32_t guessed_length;      // of the sequence, with them
     bool ready;                  // between a prompt and the piece that stops
     bool drop_space;             // the next text loses its leading space
     int32_t pending;             // chosen but not evaluated, -1 none
@@ -51,12 +56,13 @@ struct tn_generation {
     tn_generation_stats stats;
 };
 
-enum { STOPS_MAX = 1024, STOP_SIZE_MAX = 65536, SEQ_MAX = 255 };
+enum { EXCLUDED_MAX = 4096, RETURNS_MAX = 10000, STOPS_MAX = 1024, STOP_SIZE_MAX = 65536, SEQ_MAX = 255 };
 
 // clang-format off
 static const tn_param_range generation_ranges[] = {
     {"seq",        offsetof(tn_generation_config, seq),        true,  0, SEQ_MAX},
     {"max_tokens", offsetof(tn_generation_config, max_tokens), true, -1, INT32_MAX},
+    {"n_bans",     offsetof(tn_generation_config, n_bans),     true,  0, TN_BANS_MAX},
     {"n_stops",    offsetof(tn_generation_config, n_stops),    true,  0, STOPS_MAX},
     {"spec_ngram", offsetof(tn_generation_config, spec_ngram), true,  0, 16},
     {"draft_max",  offsetof(tn_generation_config, draft_max),  true,  0, 64},
@@ -136,10 +142,33 @@ static tn_status reserve_text(tn_generation *g)
     return g->text.status;
 }
 
+static tn_status make_bans(tn_generation *g)
+{
+    static const char zeros[64];
+    size_t most = 1;
+    if (g->cfg.n_bans == 0) return TN_OK;
+    if (!g->tokenizer || !g->cfg.bans)
+        return tn_fail(g->ctx, TN_ERR_ARG,
+                       "generation: n_bans is %d, but bans is NULL or there is no tokenizer",
+                       (int)g->cfg.n_bans);
+    int32_t n = tn_tokenizer_n_tokens(g->tokenizer);
+    for (int32_t i = 0; i < n; i++) most = TN_MAX(most, tn_tokenizer_text(g->tokenizer, i).size);
+    while (g->ban_piece.status == TN_OK && g->ban_piece.capacity <= most)
+        tn_strbuf_append(&g->ban_piece, zeros, sizeof zeros);
+    tn_status status = g->ban_piece.status;
+    if (status == TN_OK) status = tn_sampler_reserve_excluded(g->sampler, EXCLUDED_MAX);
+    if (status == TN_OK)
+        status =
+            tn_bans_create(g->ctx, g->cfg.bans, g->cfg.n_bans, most, g->cfg.sampling.n_logprobs, &g->bans);
+    g->cfg.bans = NULL;
+    return status;
+}
+
 static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
 {
     if (tn_session_result(g->session) != TN_RESULT_LOGITS)
-        return tn_fail(g->ctx, TN_ERR_UNSUPPORTED, "generation: the model or session gives embeddings, no logits");
+        return tn_fail(g->ctx, TN_ERR_UNSUPPORTED,
+                       "generation: the model or session gives embeddings, no logits");
     tn_generation_config_default(&g->cfg);
     if (cfg && cfg->struct_size < sizeof g->cfg)
         return tn_fail(g->ctx, TN_ERR_ARG,
@@ -158,7 +187,9 @@ static tn_status prepare(tn_generation *g)
 {
     tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
     if (status == TN_OK) status = tn_sampler_set_tokenizer(g->sampler, g->tokenizer);
-    if (status == TN_OK) status = tn_constraint_init(&g->constraint, g->ctx, g->tokenizer, &g->cfg, g->n_ctx + 1);
+    if (status == TN_OK)
+        status = tn_constraint_init(&g->constraint, g->ctx, g->tokenizer, &g->cfg, g->n_ctx + 1);
+    if (status == TN_OK) status = make_bans(g);
     if (status != TN_OK) return status;
     status = tn_speculation_create(g->session, &g->cfg, &g->speculation);
     if (status != TN_OK) return status;
@@ -175,6 +206,7 @@ static tn_status prepare(tn_generation *g)
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
     g->cfg.grammar = NULL;
+    g->cfg.json_schema = NULL;
     g->cfg.sampling.samplers = NULL;
     g->cfg.sampling.dry_breakers = NULL;
     g->cfg.sampling.bias_tokens = NULL;
@@ -198,6 +230,7 @@ tn_status tn_generation_create(tn_session *session, const tn_generation_config *
     g->pending = -1;
     tn_arena_init(&g->arena, ctx);
     tn_strbuf_init(&g->text, ctx);
+    tn_strbuf_init(&g->ban_piece, ctx);
     tn_status status = read_config(g, cfg);
     if (status == TN_OK) status = prepare(g);
     if (status != TN_OK) goto fail;
@@ -258,6 +291,8 @@ void tn_generation_destroy(tn_generation **generation)
     tn_sampler_destroy(&g->sampler);
     tn_speculation_destroy(&g->speculation);
     tn_constraint_fini(&g->constraint);
+    tn_bans_destroy(&g->bans);
+    tn_strbuf_fini(&g->ban_piece);
     tn_free(g->ctx, g);
     *generation = NULL;
 }
@@ -286,7 +321,8 @@ static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, in
 // all of the text: then nothing is dropped.
 static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
-    if (!g->tokenizer || g->constraint.matcher || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0) return false;
+    if (!g->tokenizer || g->constraint.matcher || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0)
+        return false;
     for (size_t i = 0; i < n; i++)
         if (ids[i] != tn_tokenizer_special(g->tokenizer, TN_SPECIAL_BOS)) return false;
     return true;
@@ -351,6 +387,9 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     tn_strbuf_clear(&g->text);
     for (int32_t i = 0; i < g->cfg.n_stops; i++) g->stops[i].matched = 0;
     if (n > 0) tn_sampler_mark_text(g->sampler, false);
+    if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
+    g->end = TN_STOP_NONE;
+    g->n_returns = 0;
     if (reuse) {
         status = reuse_prompt(g, ids, n, &n_reused);
         length = n_reused;
@@ -477,6 +516,7 @@ static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string
     bool ends = g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token);
     if (ends && (!g->cfg.ignore_end || g->constraint.matcher)) return TN_STOP_END;
     if (string_found) return TN_STOP_STRING;
+    if (g->bans && tn_bans_held(g->bans) > 0) return TN_STOP_NONE;
     if (at_limit(g)) return TN_STOP_LIMIT;
     return held(g) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
 }
@@ -490,21 +530,96 @@ static void forget_released(tn_generation *g)
     g->n_released = 0;
 }
 
+// One token further, or the reason why there is none.
+static tn_status next_chosen(tn_generation *g, tn_piece *piece)
+{
+    if (at_limit(g)) piece->stop = TN_STOP_LIMIT;
+    tn_status status = piece->stop == TN_STOP_NONE ? evaluate_pending(g, &piece->stop) : TN_OK;
+    return status == TN_OK && piece->stop == TN_STOP_NONE ? choose(g, piece) : status;
+}
+
+// Cuts the sequence so that `token` comes next, chosen but not evaluated, at `position`.
+static tn_status cut_to(tn_generation *g, int32_t position, int32_t token)
+{
+    tn_status status = drop_guesses(g);
+    if (status == TN_OK && position < tn_session_length(g->session, g->cfg.seq))
+        status = tn_session_truncate(g->session, g->cfg.seq, position);
+    g->pending = token;
+    return status;
+}
+
+// Back to where a banned text begins, in the held token `at`: its token is out there. The one before it is
+// evaluated again, for its logits.
+static tn_status go_back(tn_generation *g, int32_t at)
+{
+    int32_t n = tn_bans_held(g->bans), position = held(g) + 1 - n + at;
+    int32_t token = tn_bans_token(g->bans, at), before = tn_bans_token(g->bans, at - 1);
+    g->stats.n_generated -= n - at;
+    tn_bans_cut(g->bans, at);
+    if (position < 1 || before < 0)
+        return tn_fail(g->ctx, TN_ERR_STATE, "generation: nothing comes before the banned text");
+    if (++g->n_returns > RETURNS_MAX) g->end = TN_STOP_BLOCKED;
+    tn_status status = cut_to(g, position - 1, before);
+    tn_sampler_set_length(g->sampler, position);
+    tn_sampler_exclude(g->sampler, token);
+    return status;
+}
+
+// Chooses until a token is certain: no banned text can begin in it, or nothing comes behind it.
+static tn_status next_certain(tn_generation *g, tn_piece *piece)
+{
+    tn_bans *b = g->bans;
+    while (g->end == TN_STOP_NONE && tn_bans_free(b) == 0) {
+        tn_piece p = {.token = -1, .stop = TN_STOP_NONE};
+        int32_t at;
+        if (tn_bans_full(b)) { // better no text than a wrong one
+            g->end = TN_STOP_BLOCKED;
+            break;
+        }
+        tn_status status = next_chosen(g, &p);
+        g->end = p.stop;
+        if (status == TN_OK && p.token < 0) break;
+        tn_strbuf_clear(&g->ban_piece);
+        if (status == TN_OK && p.token < tn_tokenizer_n_tokens(g->tokenizer))
+            status = tn_tokenizer_piece(g->tokenizer, p.token, g->cfg.print_special != 0, &g->ban_piece);
+        if (status != TN_OK) return status;
+        if (tn_bans_push(b, &p, g->ban_piece.data, g->ban_piece.size, &at))
+            status = go_back(g, at);
+        else if (reason_to_stop(g, p.token, false) == TN_STOP_END)
+            g->end = TN_STOP_END;
+        if (status != TN_OK) return status;
+    }
+    if (tn_bans_held(b) > 0)
+        tn_bans_pop(b, piece);
+    else
+        piece->stop = g->end;
+    return TN_OK;
+}
+
+// The text ends here: tokens that were chosen beyond go.
+static tn_status end_text(tn_generation *g, int32_t token)
+{
+    int32_t n = g->bans ? tn_bans_held(g->bans) : 0;
+    if (n == 0) return drop_guesses(g);
+    g->stats.n_generated -= n;
+    tn_status status = cut_to(g, held(g) + (g->pending >= 0) - n - 1, token);
+    tn_bans_cut(g->bans, 0);
+    return status;
+}
+
 static tn_status step(tn_generation *g, tn_piece *piece)
 {
     bool string_found = false;
     forget_released(g);
-    if (at_limit(g)) piece->stop = TN_STOP_LIMIT;
-    tn_status status = piece->stop == TN_STOP_NONE ? evaluate_pending(g, &piece->stop) : TN_OK;
     size_t start = g->text.size, cut = 0;
-    if (status == TN_OK && piece->stop == TN_STOP_NONE) {
-        status = choose(g, piece);
-        if (status == TN_OK && piece->token >= 0) status = append_text(g, piece->token);
+    tn_status status = g->bans ? next_certain(g, piece) : next_chosen(g, piece);
+    if (status == TN_OK && piece->token >= 0) {
+        status = append_text(g, piece->token);
         if (status != TN_OK) return status;
         string_found = stops_scan(g, start, &cut);
-        if (piece->token >= 0) piece->stop = reason_to_stop(g, piece->token, string_found);
-        if (piece->stop != TN_STOP_NONE) status = drop_guesses(g);
+        piece->stop = reason_to_stop(g, piece->token, string_found);
     }
+    if (status == TN_OK && piece->stop != TN_STOP_NONE) status = end_text(g, piece->token);
     if (status != TN_OK) return status;
     size_t n = string_found ? cut : g->text.size;
     if (piece->stop == TN_STOP_NONE) n = tn_utf8_printable(g->text.data, n - stops_held(g));

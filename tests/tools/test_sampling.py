@@ -101,9 +101,38 @@ def check_grammar(t):
     t.ok("refused: zero byte", t.run(*base, "--grammar-file", file).code not in (0, 139), "")
 
 
+def check_bans(t):
+    base = ["run", t.model, "-p", STORY, "-n", 120, "--json"]
+    for seed, words in ((1, ["the"]), (4, ["e"]), (5, ["ing", "the", " was"])):
+        flags = [x for w in words for x in ("--ban-string", w)]
+        for more in (["--temp", 0], ["--temp", 1, "--seed", seed], ["--temp", 1, "--seed", seed, "--logprobs", 2]):
+            plain, one = (json.loads(t.run(*base, *more, *f).out) for f in ([], flags))
+            clean = not any(w in one["text"] for w in words)
+            changed = one["text"] != plain["text"] or not any(w in plain["text"] for w in words)
+            t.ok(f"--ban-string {words} {more}", clean and changed and len(one["text"]) > 20, one["text"])
+            r = t.run("detokenize", t.model, "--tokens", ",".join(map(str, one["tokens"])))
+            t.ok(f"--ban-string {words}: tokens", r.text.strip() == one["text"].strip(), f"{r.text!r} {one['text']!r}")
+    same = [json.loads(t.run(*base, "--temp", 1, "--seed", 7, *f).out)["text"] for f in ([], ["--ban-string", "Zebra crossing"])]
+    t.ok("--ban-string that never comes", same[0] == same[1], same)
+    events = [json.loads(line) for line in t.run(*base[:-1], "--temp", 0, "--jsonl", "--ban-string", "the").out.splitlines()]
+    text = "".join(e.get("text", "") for e in events)
+    t.ok("--ban-string: --jsonl", "the" not in text and len(text) > 20, text)
+    one = json.loads(t.run(*base, "--temp", 1, "--seed", 1, "--ban-string", "the", "-r", "and").out)
+    t.ok("--ban-string with --stop", "the" not in one["text"] and "and" not in one["text"], one)
+    one = json.loads(t.run(*base, "--grammar", 'root ::= "cat" | "dog"', "--ban-string", "cat").out)
+    t.ok("--ban-string with --grammar", one["text"] == "dog" and one["stop"] == "end", one)
+    one = json.loads(t.run(*base, "--grammar", 'root ::= "cat" | "cats"', "--ban-string", "cat").out)
+    t.ok("--ban-string: nothing is left", one["stop"] == "blocked" and "cat" not in one["text"], one)
+    one = json.loads(t.run(*base, "--temp", 0, "--ban-string", "the", "--spec", "ngram:2").out)
+    two = json.loads(t.run(*base, "--temp", 0, "--ban-string", "the").out)
+    t.ok("--ban-string with guesses", one["text"] == two["text"], f"{one} {two}")
+    r = t.run(*base, "--ban-string", "")
+    t.ok("refused: empty ban", r.code not in (0, 139) and "bans[0]" in r.err, r.err)
+
+
 def main():
     t, _, _ = arguments()
-    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ())):
+    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ()), (check_bans, ())):
         start = time.monotonic()
         try:
             part(t, *args)

@@ -210,6 +210,10 @@ typedef struct tn_generation_config {
     int32_t draft_max;          // tokens guessed at a time, up to 64; 0 (default): as many as keep the bits, or 5
     int32_t draft_min;          // fewer guesses are not checked; default 0
     const char *grammar;        // GBNF that the generated text follows; it ends when that is complete. NULL (default): none
+    const char *const *bans;    // texts that never come: where one would, the generation goes back to where it began and
+                                // goes on with another token. Tokens come later where one may begin. Default none
+    int32_t n_bans;
+    const char *json_schema;    // a JSON schema that the text follows instead; models/text/README.md lists what is supported
 } tn_generation_config;
 TN_API void tn_generation_config_default(tn_generation_config *cfg);
 

@@ -1,0 +1,343 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// "pattern" of JSON schema: the part of ECMA 262 regular expressions that grammars can say. Alternatives,
+// groups ( ) and (?: ), classes, . \d \w \s \D \W \S, escapes, * + ? {m} {m,} {m,n} (also lazy), ^ and $ at
+// the ends of an alternative. Where dialects differ, what all of them match is made: \d \w \s are ASCII.
+#include "models/text/schema.h"
+#include "models/text/unicode.h"
+
+#include <string.h>
+
+enum { RANGES_MAX = 256, GROUPS_MAX = 64 };
+
+typedef struct range {
+    uint32_t lo, hi;
+} range;
+
+typedef struct class
+{
+    range ranges[RANGES_MAX];
+    int32_t n;
+    bool ascii; // a part of it is known for ASCII only
+} class;
+
+typedef struct expression {
+    tn_schema *s;
+    const tn_json *pattern;
+    const char *p, *end;
+    int depth;
+} expression;
+
+static tn_status unsupported(const expression *e, const char *why)
+{
+    return tn_schema_fail(e->s, TN_ERR_UNSUPPORTED, e->pattern, "pattern, at byte %zu: %s",
+                          (size_t)(e->p - e->pattern->text), why);
+}
+
+static bool at(const expression *e, char c)
+{
+    return e->p < e->end && *e->p == c;
+}
+
+// --- characters --------------------------------------------------------------------------------------
+
+static bool holds(const class *c, uint32_t cp)
+{
+    for (int32_t i = 0; i < c->n; i++)
+        if (cp >= c->ranges[i].lo && cp <= c->ranges[i].hi) return true;
+    return false;
+}
+
+static tn_status add(const expression *e, class *c, uint32_t lo, uint32_t hi)
+{
+    if (c->n == RANGES_MAX) return unsupported(e, "a class of more than 256 ranges");
+    c->ranges[c->n++] = (range){lo, hi};
+    return TN_OK;
+}
+
+// One code point as the inside of a JSON string: an alternative of its own where it needs an escape.
+static void put_escape(tn_strbuf *out, uint32_t cp)
+{
+    char bytes[4], text[16];
+    size_t n = tn_utf8_encode(cp, bytes);
+    tn_strbuf json;
+    tn_strbuf_init(&json, out->ctx);
+    tn_strbuf_json(&json, bytes, n);
+    if (json.status == TN_OK && json.size < sizeof text)
+        tn_schema_put_literal(out, json.data, json.size);
+    else
+        out->status = json.status == TN_OK ? TN_ERR_INTERNAL : json.status;
+    tn_strbuf_fini(&json);
+}
+
+static bool needs_escape(uint32_t cp)
+{
+    return cp < 0x20 || cp == '"' || cp == '\\' || cp == 0x7f;
+}
+
+// [..] of what needs no escape, then those that do.
+static tn_status put_class(expression *e, const class *c, bool complement)
+{
+    tn_strbuf *out = e->s->out;
+    bool plain = false, some = false;
+    if (complement) {
+        tn_strbuf_puts(out, "([^\"\\\\\\x00-\\x1F\\x7F");
+        if (c->ascii) tn_strbuf_puts(out, "-\\U0010FFFF"); // beyond ASCII the dialects differ
+        plain = some = true;
+    } else {
+        tn_strbuf_puts(out, "(");
+    }
+    for (int32_t i = 0; i < c->n; i++)
+        for (uint32_t lo = c->ranges[i].lo, hi = c->ranges[i].hi; lo <= hi;) {
+            uint32_t to = lo; // a stretch of plain characters
+            if (!complement && needs_escape(lo)) {
+                lo++;
+                continue;
+            }
+            if (complement || lo > 0x7f)
+                to = hi;
+            else
+                while (to < hi && !needs_escape(to + 1)) to++;
+            if (!plain) tn_strbuf_puts(out, "[");
+            plain = some = true;
+            tn_strbuf_printf(out, "\\U%08X-\\U%08X", (unsigned)lo, (unsigned)to);
+            lo = to + 1;
+        }
+    if (plain) tn_strbuf_puts(out, "] ");
+    for (uint32_t cp = 0; cp < 0x80; cp++) {
+        // Control characters are made where they are named, not where all but some are meant.
+        if (!needs_escape(cp) || holds(c, cp) == complement || (complement && cp != '"' && cp != '\\') ||
+            cp == 0x7f)
+            continue;
+        if (some) tn_strbuf_puts(out, "| ");
+        put_escape(out, cp);
+        some = true;
+    }
+    tn_strbuf_puts(out, ") ");
+    return some ? TN_OK : unsupported(e, "the class holds no character");
+}
+
+static tn_status read_hex(expression *e, int32_t n, uint32_t *out)
+{
+    *out = 0;
+    for (int32_t i = 0; i < n; i++, e->p++) {
+        char c = e->p < e->end ? *e->p : 0;
+        int32_t digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+        if (digit < 0) return unsupported(e, "a hexadecimal digit is missing");
+        *out = *out * 16 + (uint32_t)digit;
+    }
+    return *out >= 0xd800 && *out < 0xe000 ? unsupported(e, "half of a surrogate pair") : TN_OK;
+}
+
+// Adds the class of \d and the like, or gives the character of another escape. At the backslash.
+static tn_status read_escape(expression *e, class *c, bool *is_class, bool *complement, uint32_t *cp)
+{
+    static const char from[] = "nrtfv0", to[] = "\n\r\t\f\v";
+    e->p++;
+    char letter = e->p < e->end ? *e->p++ : 0;
+    const char *found = letter ? strchr(from, letter) : NULL;
+    tn_status status = TN_OK;
+    *is_class = letter && strchr("dwsDWS", letter);
+    *complement = letter == 'D' || letter == 'W' || letter == 'S';
+    if (*is_class) {
+        char kind = *complement ? (char)(letter + 'a' - 'A') : letter;
+        c->ascii = true;
+        if (kind == 's') {
+            status = add(e, c, ' ', ' ');
+            // What else is white space is not made, but not allowed for \S either.
+            if (status == TN_OK && *complement) status = add(e, c, '\t', '\r');
+            return status;
+        }
+        status = add(e, c, '0', '9');
+        if (kind == 'w' && status == TN_OK) status = add(e, c, 'a', 'z');
+        if (kind == 'w' && status == TN_OK) status = add(e, c, 'A', 'Z');
+        return kind == 'w' && status == TN_OK ? add(e, c, '_', '_') : status;
+    }
+    if (found) {
+        *cp = (uint32_t)(unsigned char)to[found - from];
+        return TN_OK;
+    }
+    if (letter == 'x') return read_hex(e, 2, cp);
+    if (letter == 'u') return read_hex(e, 4, cp);
+    bool word = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                (letter >= '0' && letter <= '9');
+    if (word || (unsigned char)letter < 0x20 || (unsigned char)letter >= 0x7f)
+        return unsupported(e, "this escape is not supported");
+    *cp = (uint32_t)letter;
+    return TN_OK;
+}
+
+static uint32_t read_plain(expression *e)
+{
+    size_t n;
+    uint32_t cp = tn_utf8_decode(e->p, (size_t)(e->end - e->p), &n);
+    e->p += n;
+    return cp;
+}
+
+static tn_status read_member(expression *e, class *c, uint32_t *cp, bool *is_class)
+{
+    bool complement = false;
+    *is_class = false;
+    if (!at(e, '\\')) {
+        *cp = read_plain(e);
+        return TN_OK;
+    }
+    if (e->end - e->p > 1 && e->p[1] == 'b') { // in a class: backspace
+        e->p += 2;
+        *cp = '\b';
+        return TN_OK;
+    }
+    tn_status status = read_escape(e, c, is_class, &complement, cp);
+    return status == TN_OK && complement ? unsupported(e, "\\D \\W \\S within a class") : status;
+}
+
+static tn_status put_brackets(expression *e)
+{
+    class c = {.n = 0};
+    e->p++;
+    bool complement = at(e, '^');
+    e->p += complement;
+    while (!at(e, ']')) {
+        uint32_t lo = 0, hi;
+        bool is_class, hi_class = false;
+        if (e->p >= e->end) return unsupported(e, "the class is not closed");
+        tn_status status = read_member(e, &c, &lo, &is_class);
+        hi = lo;
+        if (status == TN_OK && !is_class && e->end - e->p > 1 && e->p[0] == '-' && e->p[1] != ']') {
+            e->p++;
+            status = read_member(e, &c, &hi, &hi_class);
+            if (status == TN_OK && (hi_class || hi < lo)) return unsupported(e, "a range that is none");
+        }
+        if (status == TN_OK && !is_class) status = add(e, &c, lo, hi);
+        if (status != TN_OK) return status;
+    }
+    e->p++;
+    return put_class(e, &c, complement);
+}
+
+// --- the expression ----------------------------------------------------------------------------------
+
+static tn_status put_choice(expression *e);
+
+static tn_status put_group(expression *e)
+{
+    e->p++;
+    if (at(e, '?')) {
+        if (e->end - e->p < 2 || e->p[1] != ':') return unsupported(e, "only ( and (?: are supported");
+        e->p += 2;
+    }
+    if (++e->depth > GROUPS_MAX) return unsupported(e, "groups nested deeper than 64");
+    tn_strbuf_puts(e->s->out, "(");
+    tn_status status = put_choice(e);
+    if (status == TN_OK && !at(e, ')')) status = unsupported(e, "a ')' is missing");
+    e->p++;
+    e->depth--;
+    tn_strbuf_puts(e->s->out, ") ");
+    return status;
+}
+
+static tn_status put_atom(expression *e)
+{
+    static const char any[] =
+        "([^\"\\\\\\x00-\\x1F\\x7F-\\x9F\\u2028\\u2029] | \"\\\\\\\"\" | \"\\\\\\\\\") ";
+    class c = {.n = 0};
+    bool is_class = false, complement = false;
+    uint32_t cp = 0;
+    if (at(e, '(')) return put_group(e);
+    if (at(e, '[')) return put_brackets(e);
+    if (at(e, '.')) {
+        e->p++;
+        tn_strbuf_puts(e->s->out, any);
+        return TN_OK;
+    }
+    if (at(e, '^') || at(e, '$')) return unsupported(e, "^ and $ are supported at the ends only");
+    if (strchr("*+?{}]", *e->p) && *e->p) return unsupported(e, "this needs a backslash before it");
+    tn_status status = TN_OK;
+    if (at(e, '\\'))
+        status = read_escape(e, &c, &is_class, &complement, &cp);
+    else
+        cp = read_plain(e);
+    if (status != TN_OK) return status;
+    if (is_class) return put_class(e, &c, complement);
+    if (cp == 0x7f)
+        tn_strbuf_puts(e->s->out, "\"\\x7F\" ");
+    else
+        put_escape(e->s->out, cp);
+    return TN_OK;
+}
+
+static tn_status put_quantifier(expression *e)
+{
+    const char *start = e->p;
+    if (at(e, '*') || at(e, '+') || at(e, '?')) {
+        e->p++;
+    } else if (at(e, '{')) {
+        while (e->p < e->end && *e->p != '}') {
+            e->p++;
+            if (e->p < e->end && !strchr("0123456789,}", *e->p))
+                return unsupported(e, "this needs a backslash before it");
+        }
+        if (e->p == e->end || e->p - start < 2 || start[1] == ',')
+            return unsupported(e, "counts are {m}, {m,} or {m,n}");
+        e->p++;
+    }
+    if (e->p == start) return TN_OK;
+    tn_strbuf_append(e->s->out, start, (size_t)(e->p - start));
+    tn_strbuf_puts(e->s->out, " ");
+    if (at(e, '?')) e->p++; // lazy: the same texts
+    if (at(e, '+') || at(e, '*') || at(e, '{')) return unsupported(e, "two counts for one thing");
+    return TN_OK;
+}
+
+// An alternative; at the top what it leaves open at its ends may be anything.
+static tn_status put_sequence(expression *e)
+{
+    bool top = e->depth == 0, open = false;
+    if (top) {
+        if (at(e, '^'))
+            e->p++;
+        else
+            tn_strbuf_puts(e->s->out, "char* ");
+    }
+    tn_strbuf_puts(e->s->out, "\"\" ");
+    open = top;
+    while (e->p < e->end && *e->p != '|' && *e->p != ')') {
+        if (top && *e->p == '$' && (e->p + 1 == e->end || e->p[1] == '|')) {
+            e->p++;
+            open = false;
+            break;
+        }
+        tn_status status = put_atom(e);
+        if (status == TN_OK) status = put_quantifier(e);
+        if (status != TN_OK) return status;
+    }
+    if (open) tn_strbuf_puts(e->s->out, "char* ");
+    return TN_OK;
+}
+
+static tn_status put_choice(expression *e)
+{
+    tn_status status = put_sequence(e);
+    while (status == TN_OK && at(e, '|')) {
+        e->p++;
+        tn_strbuf_puts(e->s->out, "| ");
+        status = put_sequence(e);
+    }
+    return status;
+}
+
+tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern)
+{
+    if (pattern->kind != TN_JSON_STRING) return tn_schema_fail(s, TN_ERR_ARG, pattern, "pattern is a string");
+    expression e = {.s = s, .pattern = pattern, .p = pattern->text, .end = pattern->text + pattern->size};
+    tn_strbuf_puts(s->out, "(");
+    tn_status status = put_choice(&e);
+    if (status == TN_OK && e.p < e.end) status = unsupported(&e, "')' without '('");
+    tn_strbuf_puts(s->out, ") ");
+    return status;
+}
