@@ -13,9 +13,12 @@ int main(int argc, char **argv)
     tn_generation *gen = NULL;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    tn_turn turn = {.role = "user", .content = argc > 2 ? argv[2] : "Hello!"};
+    tn_turn turn;
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
+    memset(&turn, 0, sizeof turn);
+    turn.role = "user";
+    turn.content = argc > 2 ? argv[2] : "Hello!";
     cfg.max_tokens = 64;
     cfg.sampling.temperature = 0; // always the most probable token
 
