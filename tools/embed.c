@@ -146,7 +146,8 @@ static void print_vector(const embed_state *s, size_t i, const float *rows, int6
 static void probabilities(const float *scores, int32_t n, double *out)
 {
     double max = scores[0], sum = 0.0;
-    for (int32_t i = 0; i < n; i++) max = fmax(max, scores[i]);
+    for (int32_t i = 0; i < n; i++)
+        if (scores[i] > max) max = scores[i]; // fmax here ends in an internal error of gcc 12 for aarch64
     for (int32_t i = 0; i < n; i++) sum += out[i] = exp(scores[i] - max);
     for (int32_t i = 0; i < n; i++) out[i] /= sum;
     if (n == 1) out[0] = 1.0 / (1.0 + exp(-(double)scores[0]));
