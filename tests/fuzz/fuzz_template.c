@@ -15,11 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMORY_MAX = 66 << 20 }; // bytes: the heap of the limits, and blocks of the context around it
-#if defined(__SANITIZE_ADDRESS__)
-static const double seconds_max = 20;
-#else
-static const double seconds_max = 1;
-#endif
+static const double seconds_max = 20; // of the processor: against work without bound, not for speed
 
 static const char variables[] = "{\"messages\": [{\"role\": \"system\", \"content\": \" be brief \"}, "
                                 "{\"role\": \"user\", \"content\": \"hé <|x|>\"},"

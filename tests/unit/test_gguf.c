@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The GGUF reader on images in memory: every rule of the format broken once, truncation, random damage,
-// failing allocations, limits of time and memory. --no-timing leaves out the limit of time, for slow tools.
+// failing allocations, limits of time and memory.
 // Split models and writing: test_gguf_files.c.
 #include "tests/unit/counting.h"
 #include "tests/unit/gguf_bytes.h"
@@ -566,7 +566,7 @@ static void test_alloc_failure(bytes *b)
 
 // --- limits ------------------------------------------------------------------------------------------
 
-static void check_limits(const bytes *b, size_t metadata, const char *what, bool timing)
+static void check_limits(const bytes *b, size_t metadata, const char *what)
 {
     counting own;
     tn_context *fresh = counting_context(&own);
@@ -577,7 +577,7 @@ static void check_limits(const bytes *b, size_t metadata, const char *what, bool
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     size_t used = tn_context_memory_peak(fresh) - before;
     printf("%s: %.3f s, %zu bytes of memory for %zu of metadata\n", what, seconds, used, metadata);
-    if (timing) TEST_CHECK(seconds <= 1.0);
+    TEST_CHECK(seconds <= 60); // quadratic code would take hours; emulated, with sanitizers, seconds
     TEST_CHECK(used <= 4 * metadata + (1 << 20));
     TEST_CHECK(tn_context_n_allocs(fresh) < 16);
     tn_gguf_close(&g);
@@ -585,7 +585,7 @@ static void check_limits(const bytes *b, size_t metadata, const char *what, bool
     TEST_CHECK(own.live == 0);
 }
 
-static void test_limits(bytes *b, bool timing)
+static void test_limits(bytes *b)
 {
     enum { N_KEYS = 1000000, N_TENSORS = 100000 };
     char name[16];
@@ -594,7 +594,7 @@ static void test_limits(bytes *b, bool timing)
         snprintf(name, sizeof name, "%x", i);
         bytes_kv_num(b, name, TN_GGUF_U8, 0, 1);
     }
-    check_limits(b, b->size, "10^6 keys", timing);
+    check_limits(b, b->size, "10^6 keys");
     bytes_header(b, 3, N_TENSORS, 1);
     bytes_kv_num(b, "general.alignment", TN_GGUF_U32, 8, 4);
     for (int i = 0; i < N_TENSORS; i++) {
@@ -604,12 +604,11 @@ static void test_limits(bytes *b, bool timing)
     bytes_pad(b, 8);
     size_t metadata = b->size;
     for (int i = 0; i < N_TENSORS; i++) bytes_num(b, 0, 8);
-    check_limits(b, metadata, "10^5 tensors out of order", timing);
+    check_limits(b, metadata, "10^5 tensors out of order");
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    bool timing = argc < 2 || strcmp(argv[1], "--no-timing") != 0;
     bytes b = {0};
     ctx = counting_context(&count);
     test_header(&b);
@@ -627,7 +626,7 @@ int main(int argc, char **argv)
     test_truncation(&b);
     test_flips(&b);
     test_alloc_failure(&b);
-    test_limits(&b, timing);
+    test_limits(&b);
     free(b.data);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
