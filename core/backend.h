@@ -70,6 +70,8 @@ struct tn_backend {
     tn_status (*host_create)(tn_device *device, size_t size, void **out);
     void (*host_destroy)(tn_device *device, void *host);
 
+    // Bit per TN_PRECISION_* that the device has kernels for. NULL: AUTO alone.
+    uint32_t (*precisions)(const tn_device *device);
     // Whether the device can run the step as it is (types, shapes, strides; data pointers are NULL).
     bool (*accepts)(const tn_device *device, const struct tn_step *step);
 
@@ -83,6 +85,9 @@ struct tn_backend {
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
     // Name of the kernel that runs step i, for plans and profiles.
     const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);
+    // To what precision the kernel of this matrix product rounds its operands: TN_PRECISION_*, f32 if it does not; for plans.
+    // NULL: not known.
+    int32_t (*rounding)(const tn_device *device, const struct tn_step *step);
     // Starts the work; errors of the work itself come from wait.
     tn_status (*submit)(tn_device *device, tn_executable *executable, const tn_submit_options *options);
     tn_status (*wait)(tn_device *device, tn_executable *executable);

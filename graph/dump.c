@@ -54,6 +54,7 @@ static void put_summary(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
     tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps, i.n_fused);
+    tn_strbuf_printf(out, "precision of matrix products: %s (NMSE at most %g)\n", tn_precision_name(p->precision), tn_precision_nmse(p->precision));
     for (int32_t d = 0; d < p->n_devices; d++)
         if (p->arena_size[d] || p->scratch_size[d] || p->weight_size[d] || d == 0)
             tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu, inputs %zu, states %zu, weights %zu\n",
@@ -78,7 +79,9 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
             put_view(out, &s->step.dst[k]);
             put_location(p, &s->dst[k], out);
         }
-        tn_strbuf_printf(out, "  %s\n", s->step.name);
+        tn_strbuf_printf(out, "  %s", s->step.name);
+        if (s->rounding != TN_PRECISION_auto) tn_strbuf_printf(out, "  in %s", tn_precision_name(s->rounding));
+        tn_strbuf_puts(out, "\n");
     }
     put_summary(p, out);
 }
@@ -107,6 +110,7 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
                      tn_op_name(s->step.op), p->devices[s->device]->name, s->kernel);
     put_json_string(out, s->step.name);
+    if (s->rounding != TN_PRECISION_auto) tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
     tn_strbuf_puts(out, ",\n     \"sources\": [");
     for (int32_t k = 0; k < s->step.n_src; k++) {
         if (k) tn_strbuf_puts(out, ", ");
@@ -138,9 +142,9 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
     tn_strbuf_printf(out,
-                     "{\"format\": 1, \"recorded\": %d, \"steps_total\": %d, \"fused\": %d,\n \"arena_bytes\": %llu, "
+                     "{\"format\": 1, \"precision\": \"%s\", \"recorded\": %d, \"steps_total\": %d, \"fused\": %d,\n \"arena_bytes\": %llu, "
                      "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n",
-                     i.n_recorded, i.n_steps, i.n_fused, (unsigned long long)i.arena_size,
+                     tn_precision_name(p->precision), i.n_recorded, i.n_steps, i.n_fused, (unsigned long long)i.arena_size,
                      (unsigned long long)i.arena_bound, (unsigned long long)i.scratch_size,
                      (unsigned long long)i.input_size);
     json_devices(p, out);

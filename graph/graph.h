@@ -37,6 +37,7 @@ struct tn_node {
     void *params;
     // Indices into the devices of the plan: where whoever recorded the node wants it, and where it runs.
     int32_t wanted, device;
+    int32_t precision; // TN_PRECISION_*: of the plan, for matrix products
 };
 
 struct tn_graph {
@@ -123,6 +124,7 @@ typedef struct tn_plan_step {
     tn_step step; // views without data
     tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
     int32_t device;
+    int32_t rounding; // TN_PRECISION_* that the kernel of a product rounds to; AUTO: no product, or not known
     const char *kernel;
 } tn_plan_step;
 
@@ -132,6 +134,7 @@ struct tn_plan {
     tn_graph *graph; // after the passes: owns names and parameters
     tn_device **devices;
     int32_t n_devices;
+    int32_t precision; // TN_PRECISION_*
     int32_t n_steps;
     tn_plan_step *steps;
     int32_t n_inputs, n_outputs, n_bound;

@@ -344,6 +344,15 @@ static bool wanted_together(const fusion *f)
     return true;
 }
 
+// That of the product among the parts; all have the same.
+static int32_t precision_of(const fusion *f)
+{
+    int32_t precision = TN_PRECISION_auto;
+    for (int32_t i = 0; i < f->n_gone; i++)
+        if (f->gone[i]->precision != TN_PRECISION_auto) precision = f->gone[i]->precision;
+    return precision;
+}
+
 // Position where every source of the fused node exists: that of the first replaced node, unless a source
 // is made later.
 static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
@@ -354,7 +363,7 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     if (!node || !params) return TN_ERR_MEMORY;
     memcpy(params, &f->params, size);
     *node = (tn_node){.id = f->gone[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params,
-                      .wanted = f->gone[0]->wanted, .device = f->gone[0]->wanted};
+                      .wanted = f->gone[0]->wanted, .device = f->gone[0]->wanted, .precision = precision_of(f)};
     for (int32_t i = 0; i < f->n_src; i++) node->src[i] = f->src[i];
     for (int32_t i = 0; i < f->n_dst; i++) node->dst[i] = f->dst[i];
     *out = node;

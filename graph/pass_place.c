@@ -10,6 +10,7 @@ static bool takes(const tn_pass_state *s, int32_t d, const tn_node *n)
 {
     tn_step step;
     tn_node_step(n, &step);
+    if (!tn_device_has_precision(s->devices[d], n->precision)) return false;
     return s->devices[d]->backend->accepts(s->devices[d], &step);
 }
 

@@ -70,6 +70,31 @@ static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
     return TN_OK;
 }
 
+// The devices where products are wanted must have the precision.
+static tn_status set_precision(tn_plan *p, int32_t precision)
+{
+    if (precision < 0 || precision >= TN_PRECISION_COUNT) return tn_fail(p->ctx, TN_ERR_ARG, "a plan of precision %d", precision);
+    for (int32_t i = 0; i < p->graph->n_nodes; i++) {
+        tn_node *n = p->graph->nodes[i];
+        if (!(tn_op_info_get(n->op)->flags & TN_OP_PRODUCT)) continue;
+        n->precision = precision;
+        const tn_device *d = p->devices[n->wanted];
+        if (tn_device_has_precision(d, precision)) continue;
+        tn_strbuf has;
+        tn_strbuf_init(&has, p->ctx);
+        for (int32_t k = 0; k < TN_PRECISION_COUNT; k++)
+            if (tn_device_has_precision(d, k)) tn_strbuf_printf(&has, " %s", tn_precision_name(k));
+        tn_status status = has.status;
+        if (status == TN_OK)
+            status = tn_fail(p->ctx, TN_ERR_UNSUPPORTED, "%s has no matrix products of precision %s; it has%s", d->name,
+                             tn_precision_name(precision), has.data);
+        tn_strbuf_fini(&has);
+        return status;
+    }
+    p->precision = precision;
+    return TN_OK;
+}
+
 static tn_status record_text(tn_plan *p)
 {
     tn_strbuf text;
@@ -140,6 +165,8 @@ static tn_status make_steps(tn_plan *p)
         for (int32_t k = 0; k < n->n_dst; k++) s->dst[k] = operand(n->dst[k]);
         const tn_device *d = p->devices[n->device];
         s->kernel = n->op == TN_OP_transfer ? "transfer" : d->backend->kernel_name(d, &s->step);
+        bool product = (tn_op_info_get(n->op)->flags & TN_OP_PRODUCT) != 0;
+        s->rounding = product && d->backend->rounding ? d->backend->rounding(d, &s->step) : TN_PRECISION_auto;
     }
     return TN_OK;
 }
@@ -236,6 +263,7 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     atomic_init(&p->refs, 1);
     tn_status status = tn_graph_clone(graph, &p->graph);
     if (status == TN_OK) status = set_devices(p, &c);
+    if (status == TN_OK) status = set_precision(p, c.precision);
     for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
     if (status == TN_OK) status = record_text(p);
     if (status == TN_OK) status = run_passes(p, &c);

@@ -167,7 +167,7 @@ bool tn_tensor_external(const tn_tensor *root)
 
 void tn_node_step(const tn_node *node, tn_step *step)
 {
-    *step = (tn_step){.op = node->op, .n_src = node->n_src, .n_dst = node->n_dst, .params = node->params};
+    *step = (tn_step){.op = node->op, .n_src = node->n_src, .n_dst = node->n_dst, .params = node->params, .precision = node->precision};
     for (int32_t i = 0; i < node->n_src; i++)
         if (node->src[i]) step->src[i] = node->src[i]->view;
     for (int32_t i = 0; i < node->n_dst; i++)

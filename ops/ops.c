@@ -18,6 +18,7 @@
 #define B TN_OP_ALIAS_1
 #define F TN_OP_FUSED
 #define I TN_OP_INPLACE
+#define M TN_OP_PRODUCT
 static const tn_op_info ops[TN_OP_COUNT] = {
 #define TN_OP(name, src_min, src_max, n_dst, par, tol, flags)                                                  \
     {#name, src_min, src_max, n_dst, PARAMS_##par(name), tol, flags, tn_infer_##name, tn_ref_##name},
@@ -28,6 +29,7 @@ static const tn_op_info ops[TN_OP_COUNT] = {
 #undef B
 #undef F
 #undef I
+#undef M
 
 const tn_op_info *tn_op_info_get(int32_t op)
 {

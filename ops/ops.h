@@ -15,7 +15,7 @@
 typedef tn_status (*tn_infer_fn)(tn_context *ctx, tn_step *step);
 typedef void (*tn_ref_fn)(const tn_step *step);
 
-enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8, TN_OP_ALIAS_1 = 16 };
+enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8, TN_OP_ALIAS_1 = 16, TN_OP_PRODUCT = 32 };
 
 typedef struct tn_op_info {
     const char *name;

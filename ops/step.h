@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <tenon/ops.h>
+#include <tenon/precision.h>
 
 #define TN_MAX_SRC 10
 #define TN_MAX_DST 3
@@ -30,6 +31,7 @@ typedef struct tn_step {
     tn_view dst[TN_MAX_DST];
     const void *params; // tn_<op>_params, NULL if the op has none
     const char *name;   // of the first result, for messages and traces
+    int32_t precision;  // TN_PRECISION_*, of matrix products
 } tn_step;
 
 // Between host memory that the device can reach (backend.h, host_create) and memory of the device.

@@ -265,6 +265,7 @@ static int open_embedder(embed_state *s)
     cfg.fusion = session.fusion;
     cfg.cache_type_k = session.cache_type_k;
     cfg.cache_type_v = session.cache_type_v;
+    cfg.precision = session.precision;
     if (o->cmd == CMD_EMBED && cfg.pooling == TN_POOLING_DEFAULT && s->info.pooling == TN_POOLING_RANK)
         return fail(
             EXIT_FAILED,

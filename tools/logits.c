@@ -88,6 +88,7 @@ static int open_embedder(logits_state *s)
     e.fusion = cfg.fusion;
     e.cache_type_k = cfg.cache_type_k;
     e.cache_type_v = cfg.cache_type_v;
+    e.precision = cfg.precision;
     tn_status status = tn_embedder_create(s->model, &e, &s->embedder);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
     s->width = (size_t)tn_embedder_width(s->embedder);

@@ -231,6 +231,18 @@ static const char *cpu_kernel_name(const tn_device *device, const tn_step *step)
     return k ? k->name : "reference";
 }
 
+static uint32_t cpu_precisions(const tn_device *device)
+{
+    TN_UNUSED(device);
+    return 1u << TN_PRECISION_f32 | 1u << TN_PRECISION_int8;
+}
+
+static int32_t cpu_rounding(const tn_device *device, const tn_step *step)
+{
+    const tn_cpu_kernel *k = find_kernel(((const cpu_impl *)device->impl)->isa, step);
+    return k && (k->flags & TN_CPU_QUANTISES) ? TN_PRECISION_int8 : TN_PRECISION_f32;
+}
+
 // --- executables -----------------------------------------------------------------------------------
 
 typedef struct cpu_step {
@@ -360,11 +372,13 @@ const tn_backend tn_backend_cpu = {
     .buffer_destroy = cpu_buffer_destroy,
     .buffer_write = cpu_buffer_write,
     .buffer_read = cpu_buffer_read,
+    .precisions = cpu_precisions,
     .accepts = cpu_accepts,
     .prepare = cpu_prepare,
     .scratch_size = cpu_scratch_size,
     .executable_destroy = cpu_executable_destroy,
     .kernel_name = cpu_kernel_name,
+    .rounding = cpu_rounding,
     .submit = cpu_submit,
     .wait = cpu_wait,
 };

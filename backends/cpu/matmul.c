@@ -119,17 +119,28 @@ static operands operands_get(const tn_step *step)
     return o;
 }
 
-static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type)
+// A kernel that leaves activations as they are where the step asks for it.
+static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type, bool exact)
 {
     for (const tn_matmul_isa *i = isa; i; i = i->below)
-        if (i->kernels[type]) return i->kernels[type];
+        if (i->kernels[type] && !(exact && i->kernels[type]->tile_format)) return i->kernels[type];
     while (!isa->any) isa = isa->below;
     return isa->any;
 }
 
 bool tn_matmul_rounds(tn_dtype weight_type)
 {
-    return kernel_get(&tn_matmul_isa_generic, weight_type)->tile_format != NULL;
+    return kernel_get(&tn_matmul_isa_generic, weight_type, false)->tile_format != NULL;
+}
+
+static bool is_exact(const tn_step *step)
+{
+    return step->precision == TN_PRECISION_f32;
+}
+
+static bool step_rounds(const tn_step *step, tn_dtype weight_type)
+{
+    return !is_exact(step) && tn_matmul_rounds(weight_type);
 }
 
 static bool has_norm(const tn_step *step)
@@ -150,7 +161,7 @@ static bool accepts(const tn_step *step, bool rounds)
         const tn_view *w = o.w[i], *y = &step->dst[o.glu ? 0 : i];
         ok = ok && tn_quant_info_get(w->dtype)->to_f32 != NULL && tn_view_rows_contiguous(w) && w->ne[0] == 1;
         ok = ok && (o.ids != NULL || w->ne[1] == 1) && w->ne[3] == x->ne[3] && w->ne[2] == y->ne[3];
-        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) && tn_matmul_rounds(w->dtype) == rounds;
+        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) && step_rounds(step, w->dtype) == rounds;
         if (o.bias[i]) ok = ok && o.bias[i]->dtype == TN_TYPE_F32 && tn_view_contiguous(o.bias[i]);
     }
     if (o.residual) ok = ok && o.residual->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(o.residual);
@@ -198,7 +209,7 @@ size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads)
     int64_t n_pairs = o.ids ? tn_view_n_elems(o.ids) : tn_view_n_rows(o.x);
     // The largest record of any ISA: sub-blocks of 16, one init per 4 elements.
     static const tn_matmul_format widest = {.sub = 16, .lanes = 16, .chain = 1};
-    size_t record = record_layout(tn_matmul_rounds(o.w[0]->dtype) ? &widest : NULL, o.x->ne[3]).size;
+    size_t record = record_layout(step_rounds(step, o.w[0]->dtype) ? &widest : NULL, o.x->ne[3]).size;
     size_t n_acts = 1;
     for (int32_t i = 1; i < o.n_w; i++) n_acts += o.w[i]->dtype != o.w[0]->dtype;
     return scratch_head(&o, n_pairs) + n_acts * (size_t)tn_view_n_rows(o.x) * record +
@@ -220,7 +231,7 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
     int64_t mean = (j->n_pairs + j->n_experts - 1) / (j->n_experts > 0 ? j->n_experts : 1);
     j->rows_mode = true;
     for (int32_t i = 0; i < o->n_w; i++) {
-        j->kernel[i] = kernel_get(isa, o->w[i]->dtype);
+        j->kernel[i] = kernel_get(isa, o->w[i]->dtype, is_exact(task->step));
         j->rows_mode = j->rows_mode && j->kernel[i]->rows != NULL && mean <= j->kernel[i]->rows_x_max;
     }
     uint8_t *at = task->scratch;

@@ -282,11 +282,13 @@ const tn_backend tn_backend_cuda = {
     .host_create = cuda_host_create,
     .host_destroy = cuda_host_destroy,
     .weight_write = tn_cuda_weight_write,
+    .precisions = tn_cuda_precisions,
     .accepts = tn_cuda_accepts,
     .prepare = tn_cuda_prepare,
     .scratch_size = tn_cuda_scratch_size,
     .executable_destroy = tn_cuda_executable_destroy,
     .kernel_name = tn_cuda_kernel_name,
+    .rounding = tn_cuda_rounding,
     .submit = tn_cuda_submit,
     .wait = tn_cuda_wait,
 };

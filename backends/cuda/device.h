@@ -54,6 +54,8 @@ void tn_cuda_upload_free(tn_cuda *c);
 
 // --- executables (executable.c) ----------------------------------------------------------------------
 
+uint32_t tn_cuda_precisions(const tn_device *device);
+int32_t tn_cuda_rounding(const tn_device *device, const struct tn_step *step);
 bool tn_cuda_accepts(const tn_device *device, const struct tn_step *step);
 const char *tn_cuda_kernel_name(const tn_device *device, const struct tn_step *step);
 size_t tn_cuda_scratch_size(tn_device *device, const struct tn_program *program);

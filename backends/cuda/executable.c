@@ -24,16 +24,56 @@ const tn_cuda_kernel *tn_cuda_kernels(int32_t *count)
     return kernel_rows;
 }
 
+enum {
+    ROUNDS_16 = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16,
+    ROUNDS = ROUNDS_16 | TN_CUDA_ROUNDS_I8,
+};
+
+// What kernels may round to in each precision, and what is taken before a kernel that rounds less.
+static const struct {
+    int32_t allows, prefers, compute; // compute: capability from which the device has it
+} precisions[TN_PRECISION_COUNT] = {
+    [TN_PRECISION_auto] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, 0, 0},
+    [TN_PRECISION_f32] = {0, 0, 1},
+    [TN_PRECISION_int8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, TN_CUDA_ROUNDS_I8, 1},
+};
+
 static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
 {
-    for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++)
-        if (kernel_rows[i].op == step->op && kernel_rows[i].accepts(cuda, step)) return &kernel_rows[i];
-    return NULL;
+    int32_t allows = precisions[step->precision].allows, prefers = precisions[step->precision].prefers;
+    const tn_cuda_kernel *finer = NULL;
+    for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++) {
+        const tn_cuda_kernel *k = &kernel_rows[i];
+        if (k->op != step->op || (k->flags & ROUNDS & ~allows) || !k->accepts(cuda, step)) continue;
+        if (!prefers || (k->flags & prefers)) return k;
+        if (!finer) finer = k;
+    }
+    return finer;
+}
+
+uint32_t tn_cuda_precisions(const tn_device *device)
+{
+    uint32_t has = 0;
+    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
+        if (precisions[i].compute > 0 && tn_cuda_of(device)->compute >= precisions[i].compute) has |= 1u << i;
+    return has;
+}
+
+int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
+{
+    static const struct {
+        int32_t flag, precision;
+    } by_flag[] = {{TN_CUDA_ROUNDS_I8, TN_PRECISION_int8}, {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16}, {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16}};
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
+    for (size_t i = 0; k && i < TN_COUNT(by_flag); i++)
+        if (k->flags & by_flag[i].flag) return by_flag[i].precision;
+    return TN_PRECISION_f32;
 }
 
 const tn_cuda_kernel *tn_cuda_find_kernel(const tn_cuda *cuda, const tn_step *step)
 {
-    const tn_cuda_kernel *tuned = tn_cuda_tuned(cuda, step);
+    // Tuning compares whatever the device may do when left alone.
+    const tn_cuda_kernel *tuned = step->precision == TN_PRECISION_auto ? tn_cuda_tuned(cuda, step) : NULL;
     return tuned ? tuned : default_kernel(cuda, step);
 }
 

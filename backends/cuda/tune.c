@@ -214,7 +214,7 @@ static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, cons
 {
     const tn_cuda_kernel *rows[MAX_CANDIDATES], *best = NULL;
     int32_t n = candidates(c, step, rows);
-    if (n < 2 || !is_tunable(step->op) || tn_cuda_tuned(c, step) || c->tuning->n == MAX_ENTRIES) return TN_OK;
+    if (n < 2 || !is_tunable(step->op) || step->precision != TN_PRECISION_auto || tn_cuda_tuned(c, step) || c->tuning->n == MAX_ENTRIES) return TN_OK;
     tn_cuda_launch l = {.cuda = c, .step = step, .scratch = scratch ? scratch->data : NULL};
     float best_ms = 0.0f;
     for (int32_t i = 0; i < n; i++) {

@@ -62,6 +62,12 @@ static tn_status null_buffer_read(const tn_buffer *buffer, size_t offset, void *
     return TN_OK;
 }
 
+static uint32_t null_precisions(const tn_device *device)
+{
+    TN_UNUSED(device);
+    return (1u << TN_PRECISION_COUNT) - 1;
+}
+
 static bool null_accepts(const tn_device *device, const tn_step *step)
 {
     TN_UNUSED(device);
@@ -122,6 +128,7 @@ const tn_backend tn_backend_null = {
     .buffer_destroy = null_buffer_destroy,
     .buffer_write = null_buffer_write,
     .buffer_read = null_buffer_read,
+    .precisions = null_precisions,
     .accepts = null_accepts,
     .prepare = null_prepare,
     .scratch_size = null_scratch_size,

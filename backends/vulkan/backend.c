@@ -7,6 +7,8 @@
 #include "backends/vulkan/device.h"
 #include "core/device.h"
 
+#include <tenon/precision.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -293,6 +295,20 @@ static uint64_t vulkan_memory_free(const tn_device *device)
     return device->memory_total;
 }
 
+// All products take x as it is, expand weights to f32 and add in f32.
+static uint32_t vulkan_precisions(const tn_device *device)
+{
+    TN_UNUSED(device);
+    return 1u << TN_PRECISION_f32;
+}
+
+static int32_t vulkan_rounding(const tn_device *device, const struct tn_step *step)
+{
+    TN_UNUSED(device);
+    TN_UNUSED(step);
+    return TN_PRECISION_f32;
+}
+
 const tn_backend tn_backend_vulkan = {
     .name = "vulkan",
     .open = vulkan_open,
@@ -305,11 +321,13 @@ const tn_backend tn_backend_vulkan = {
     .weight_write = tn_vk_weight_write,
     .host_create = tn_vk_host_create,
     .host_destroy = tn_vk_host_destroy,
+    .precisions = vulkan_precisions,
     .accepts = tn_vk_accepts,
     .prepare = tn_vk_prepare,
     .scratch_size = tn_vk_scratch_size,
     .executable_destroy = tn_vk_executable_destroy,
     .kernel_name = tn_vk_kernel_name,
+    .rounding = vulkan_rounding,
     .submit = tn_vk_submit,
     .wait = tn_vk_wait,
 };

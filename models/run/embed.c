@@ -54,6 +54,7 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
         return tn_fail(ctx, TN_ERR_ARG, "embedder: batch of %d, must be 1 to %d", c->n_batch, BATCH_MAX);
     if (c->n_seq < 1 || c->n_seq > TEXTS_MAX)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: %d texts at a time, must be 1 to %d", c->n_seq, TEXTS_MAX);
+    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT) return tn_fail(ctx, TN_ERR_ARG, "embedder: precision %d", c->precision);
     if (c->max_tokens < 0) return tn_fail(ctx, TN_ERR_ARG, "embedder: texts of %d tokens", c->max_tokens);
     const tn_config *mc = &m->config;
     if (c->max_tokens == 0) c->max_tokens = mc->n_ctx_train;
@@ -132,6 +133,7 @@ static tn_status make_session(tn_embedder *e, int32_t n)
     c.fusion = e->cfg.fusion;
     c.cache_type_k = e->cfg.cache_type_k;
     c.cache_type_v = e->cfg.cache_type_v;
+    c.precision = e->cfg.precision;
     c.result = e->cfg.pooling == TN_POOLING_RANK ? TN_RESULT_SCORES : TN_RESULT_HIDDEN;
     if (!whole && has_positions(e->model)) c.n_ctx = TN_MIN(c.n_ctx, e->model->config.n_ctx_train);
     tn_status status = tn_session_create(e->model, &c, &e->session);

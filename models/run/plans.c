@@ -18,6 +18,7 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     cfg.devices = s->devices;
     cfg.n_devices = s->n_targets;
     cfg.fusion = s->cfg.fusion;
+    cfg.precision = s->cfg.precision;
     cfg.fallback = s->quiet ? TN_FALLBACK_QUIET : TN_FALLBACK_EVENT;
     if (s->model->no_fallback) cfg.fallback = TN_FALLBACK_ERROR;
     status = tn_plan_create(g, &cfg, out);

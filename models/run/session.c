@@ -46,6 +46,7 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
     if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))
         return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0", tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));
+    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT) return tn_fail(ctx, TN_ERR_ARG, "precision %d", c->precision);
     if (m->config.whole_texts && c->result == TN_RESULT_LOGITS) c->result = TN_RESULT_HIDDEN;
     if (c->result < TN_RESULT_LOGITS || c->result > TN_RESULT_SCORES) return tn_fail(ctx, TN_ERR_ARG, "result %d", c->result);
     if (tn_result_width(m, c->result) < 1) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "the model has no classification head (cls.weight or cls.output.weight)");

@@ -175,6 +175,24 @@ static void cases_forms(check_run *run, int32_t op)
     }
 }
 
+// Every precision, for one row, few and many. The error against unrounded operands has to keep within what is stated.
+static void cases_precisions(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_Q8_0, TN_TYPE_Q5_K, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
+    static const shape sizes[] = {{1, 70, 6, 0}, {20, 33, 3, 1}, {70, 40, 5, 4}, {150, 65, 1, 9}};
+    size_t n_types = run->options.quick ? 3 : TN_COUNT(types), n_sizes = run->options.quick ? 3 : TN_COUNT(sizes);
+    int32_t variant = 0;
+    for (int32_t precision = TN_PRECISION_auto + 1; precision < TN_PRECISION_COUNT; precision++)
+        for (size_t i = 0; i < n_types * n_sizes; i++) {
+            check_case c;
+            shape s = sizes[i % n_sizes];
+            if (tn_dtype_block_elems(types[i / n_sizes]) > 32) s.k = (s.k + 1) / 2;
+            build(&c, op, types[i / n_sizes], &s, variant++);
+            c.precision = precision;
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_matmul(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -200,4 +218,5 @@ void check_cases_matmul(check_run *run, int32_t op)
         }
     }
     cases_forms(run, op);
+    cases_precisions(run, op);
 }

@@ -14,6 +14,7 @@ static const char usage[] =
     "  --isa LEVEL      reference, generic, avx2, avx512, avx512vnni (default: all this machine has)\n"
     "  --op NAME        only this op\n"
     "  --type NAME      only cases about this type (of weights or cache)\n"
+    "  --precision NAME only cases of this precision of matrix products\n"
     "  --case N         only this case of the op\n"
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
@@ -63,6 +64,7 @@ static bool parse_value(const char *arg, const char *value, check_options *o)
     if (strcmp(arg, "--isa") == 0) return (o->isa = value) != NULL;
     if (strcmp(arg, "--op") == 0) return (o->op = op_by_name(value)) >= 0;
     if (strcmp(arg, "--type") == 0) return (o->type = tn_dtype_by_name(value)) >= 0;
+    if (strcmp(arg, "--precision") == 0) return (o->precision = tn_precision_by_name(value)) >= 0;
     if (strcmp(arg, "--seed") == 0) return parse_number(value, UINT64_MAX, &o->seed);
     if (strcmp(arg, "--case") == 0 && parse_number(value, INT32_MAX, &n))
         return (o->only_case = (int32_t)n) >= 0;
@@ -72,7 +74,7 @@ static bool parse_value(const char *arg, const char *value, check_options *o)
 
 static bool parse(int argc, char **argv, check_options *o)
 {
-    *o = (check_options){.backend = "cpu", .op = -1, .type = -1, .only_case = -1, .seed = 1};
+    *o = (check_options){.backend = "cpu", .op = -1, .type = -1, .only_case = -1, .precision = -1, .seed = 1};
     for (int i = 1; i < argc; i++) {
         if (parse_flag(argv[i], o)) continue;
         if (i + 1 < argc && parse_value(argv[i], argv[i + 1], o)) {

@@ -72,6 +72,7 @@ typedef union check_params {
 
 typedef struct check_case {
     int32_t op, n_src, number; // number: of the case within its op
+    int32_t precision;         // TN_PRECISION_*
     tn_dtype type;             // that the case is about: weights, cache, or F32
     uint64_t seed;
     check_operand src[TN_MAX_SRC];
@@ -103,7 +104,7 @@ typedef struct check_result {
 
 typedef struct check_options {
     const char *backend, *isa;
-    int32_t op, type, only_case; // -1: all
+    int32_t op, type, only_case, precision; // -1: all
     uint64_t seed;
     int32_t n_threads;
     bool quick, json, list, coverage, bench, self_test, quiet;

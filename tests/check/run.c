@@ -11,12 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Kernels that round activations, against the reference without rounding; and the fewest results for which
-// an error relative to all of them says something.
-#define ROUNDED_NMSE 5e-4
 // A single element may be this many times further off than all are on average: in a long result the mean
 // alone would not show a wrong tail.
 #define WORST_FACTOR 9.0
+// The fewest results for which an error relative to all of them says something.
 enum { ROUNDED_MIN_ELEMS = 64, MAX_PRINTED = 40 };
 
 // NaN in every float type, so that reading a fence shows as well as writing it.
@@ -375,8 +373,9 @@ static void judge(const execution *e, const host_data *h, bool rounds, verdict *
         bool good = !d.problem && d.nmse <= limit && d.worst_nse <= WORST_FACTOR * limit;
         if (!good) describe(v, &d, i, limit, rounds ? " (rounded input)" : "");
         if (!rounds || v->problem[0] || d.n < ROUNDED_MIN_ELEMS || !plain_product(e->c)) continue;
+        double stated = tn_precision_nmse(e->c->precision);
         d = compare_result(e, i, h->want[i]);
-        if (d.problem || !(d.nmse <= ROUNDED_NMSE)) describe(v, &d, i, ROUNDED_NMSE, " (input as given)");
+        if (d.problem || !(d.nmse <= stated)) describe(v, &d, i, stated, " (input as given)");
     }
 }
 
@@ -458,6 +457,7 @@ static void run_on(check_run *run, int32_t target, const check_case *c, const tn
 {
     const check_target *t = &run->targets[target];
     check_result *r = &run->results[c->op][c->type][target];
+    if (!tn_device_has_precision(t->device, c->precision)) return;
     if (!t->device->backend->accepts(t->device, step)) {
         r->n_skipped++;
         run->n_skipped++;
@@ -483,6 +483,12 @@ static bool wanted(const check_run *run, const check_case *c)
 {
     const check_options *o = &run->options;
     if (o->only_case >= 0 && o->only_case != c->number) return false;
+    if (o->precision >= 0 && o->precision != c->precision) return false;
+    // The coverage table is about what runs without being told.
+    if (o->coverage && c->precision != TN_PRECISION_auto) return false;
+    bool has = false; // no reference is computed for nothing
+    for (int32_t i = 0; i < run->n_targets; i++) has |= tn_device_has_precision(run->targets[i].device, c->precision) != 0;
+    if (!has) return false;
     return o->type < 0 || o->type == c->type;
 }
 

@@ -338,6 +338,9 @@ def check_logits(t, expected):
     for flags in (["-b", 1], ["-b", 7], ["--fusion", "off"], f32):
         other = logits(t, f"logits {flags}", t.model, tokens, *flags)
         t.ok(f"logits {flags}", rel_l2(other, whole) < 0.02, rel_l2(other, whole))
+    modes = {m: logits(t, f"logits --precision {m}", t.model, tokens, "-b", 48, "--backend", "cpu", "--precision", m) for m in ("auto", "int8", "f32")}
+    t.ok("logits --precision int8 is auto on the CPU", modes["int8"] == modes["auto"], "")
+    t.ok("logits --precision f32", 0 < rel_l2(modes["f32"], modes["auto"]) < 0.1, rel_l2(modes["f32"], modes["auto"]))
     r = t.run("logits", t.model, "--tokens", "1 2 3", "--out", "-")
     t.ok("logits to standard output", r.code == 0 and len(r.out) == 3 * 2048 * 4, len(r.out))
     t.ok("logits are finite", all(map(math.isfinite, whole)), "")
@@ -461,6 +464,9 @@ def check_plan(t):
         t.ok("plan --out", r.code == 0 and r.out == b"" and f.read() == svg, r.err)
     off = as_json(t, "plan --fusion off", t.run(*flags, "--json", "--fusion", "off").out)
     t.ok("plan --fusion off has more steps", len(json.dumps(off.get("steps"))) > len(json.dumps(d.get("steps"))), "")
+    exact = as_json(t, "plan --precision", t.run(*flags, "--json", "--backend", "cpu", "--precision", "f32").out)
+    rounds = [{s.get("precision") for s in p["steps"] if "matmul" in s["op"]} for p in (exact, d)]
+    t.ok("plan --precision", exact["precision"] == "f32" and rounds[0] == {"f32"} and d["precision"] == "auto" and None not in rounds[1], rounds)
     memory = r"^memory on cpu: arena \d+ bytes \(lower bound \d+\), scratch \d+, inputs \d+, states \d+, weights \d+$"
     t.ok("plan: devices", re.search(memory, text.text, re.M) and d["devices"][-1]["state_bytes"] > 0, d.get("devices"))
     ratio = re.search(r"arena / lower bound: ([0-9.]+)", text.text)

@@ -95,6 +95,8 @@ def flag_rows(t, f):
         ("batch of 0", ["run", m, "-b", "0", "-p", "x"], USAGE, ["-b"]),
         ("threads", ["run", m, "-t", "513", "-p", "x"], USAGE, ["-t", "513"]),
         ("cache type", ["run", m, "--cache-type-k", "q5_0", "-p", "x"], USAGE, ["q5_0", "q8_0"]),
+        ("precision", ["run", m, "--precision", "f64", "-p", "x"], USAGE, ["f64", "tf32", "int8"]),
+        ("precision that the CPU lacks", ["run", m, "--backend", "cpu", "--precision", "fp8", "-p", "x"], FAILED, ["fp8", "cpu has no", "auto f32 int8"]),
         ("fusion", ["run", m, "--fusion=perhaps", "-p", "x"], USAGE, ["perhaps", "on"]),
         ("two prompts", ["run", m, "-p", "x", "-f", f["short.txt"]], USAGE, ["prompt"]),
         ("unknown guesses", ["run", m, "-p", "x", "--spec", "tree"], USAGE, ["tree", "ngram"]),

@@ -27,6 +27,7 @@
 
 #include <tenon/context.h>
 #include <tenon/ops.h>
+#include <tenon/precision.h>
 
 TN_EXTERN_C_BEGIN
 
@@ -134,11 +135,13 @@ typedef struct tn_plan_config {
     int32_t n_devices;
     int32_t fusion;   // default 1; 0 keeps every op as recorded
     int32_t fallback; // TN_FALLBACK_*; default TN_FALLBACK_EVENT. A strict context makes every fallback an error
+    int32_t precision; // TN_PRECISION_* (precision.h) of all matrix products; default TN_PRECISION_auto
 } tn_plan_config;
 TN_API void tn_plan_config_default(tn_plan_config *cfg);
 
 // Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
-// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device takes, or fallbacks that must not be;
+// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device takes, fallbacks that must not be, or a
+// precision that a device with matrix products does not have; TN_ERR_ARG: no such precision;
 // TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out);
 TN_API tn_plan *tn_plan_ref(tn_plan *plan);

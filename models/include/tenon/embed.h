@@ -15,6 +15,7 @@
 #define TENON_EMBED_H
 
 #include <tenon/model.h>
+#include <tenon/precision.h>
 
 TN_EXTERN_C_BEGIN
 
@@ -38,6 +39,8 @@ typedef struct tn_embedder_config {
     int32_t n_seq;       // texts at a time, 1..256; default 32
     int32_t fusion;      // default 1
     tn_dtype cache_type_k, cache_type_v; // of models with a cache; default F16
+    int32_t precision;   // TN_PRECISION_* (precision.h) of matrix products; default TN_PRECISION_auto. A device that does not have it:
+                         // TN_ERR_UNSUPPORTED with the first text
 } tn_embedder_config;
 TN_API void tn_embedder_config_default(tn_embedder_config *cfg);
 

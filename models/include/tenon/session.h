@@ -23,6 +23,7 @@
 #define TENON_SESSION_H
 
 #include <tenon/model.h>
+#include <tenon/precision.h>
 
 TN_EXTERN_C_BEGIN
 
@@ -49,6 +50,8 @@ typedef struct tn_session_config {
     int32_t result;      // TN_RESULT_*: what output rows hold; default TN_RESULT_LOGITS
     int32_t n_checkpoints; // models with recurrent layers: states kept to cut and branch sequences at, besides two for each
                            // sequence; 0..1024, default 4. Elsewhere a cut computes what is missing again with the next tokens
+    int32_t precision;   // TN_PRECISION_* (precision.h) of all matrix products; default TN_PRECISION_auto. Devices that hold
+                         // layers must have it, else TN_ERR_UNSUPPORTED
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
