@@ -286,13 +286,43 @@ int64_t tn_gguf_tensor_elems(const tn_gguf_tensor *t)
     return (int64_t)(t->size / tn_dtype_block_size(t->dtype)) * tn_dtype_block_elems(t->dtype);
 }
 
+// Values of type f32 can be made of it.
+static tn_status find_values(const tn_file *file, int64_t i, const tn_gguf_tensor **out)
+{
+    int64_t n = tn_gguf_n_tensors(file->gguf);
+    if (i < 0 || i >= n) return fail_index(file, "tensor", i, n);
+    *out = tn_gguf_tensor_at(file->gguf, i);
+    if (tn_quant_info_get((*out)->dtype)->to_f32) return TN_OK;
+    return tn_fail(file->ctx, TN_ERR_UNSUPPORTED, "tensor \"%s\": values of type %s cannot be read",
+                   (*out)->name, tn_dtype_name((*out)->dtype));
+}
+
+static void read_values(const tn_gguf_tensor *t, int64_t first, int64_t n, float *out)
+{
+    tn_quant_info_get(t->dtype)->to_f32(t->data + tn_dtype_row_size(t->dtype, first), out, n);
+}
+
+tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n, float *out)
+{
+    const tn_gguf_tensor *t = NULL;
+    tn_status status = find_values(file, i, &t);
+    if (status != TN_OK) return status;
+    int64_t total = tn_gguf_tensor_elems(t), block = tn_dtype_block_elems(t->dtype);
+    if (first < 0 || n < 0 || first > total || n > total - first || first % block != 0 || n % block != 0)
+        return tn_fail(file->ctx, TN_ERR_ARG,
+                       "tensor \"%s\": %" PRId64 " values from %" PRId64 " on; it has %" PRId64
+                       " in blocks of %" PRId64,
+                       t->name, n, first, total, block);
+    if (n > 0) read_values(t, first, n, out);
+    return TN_OK;
+}
+
 static tn_status export_to(tn_file_writer *writer, const tn_gguf_tensor *t, float *values)
 {
-    tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
     int64_t n = tn_gguf_tensor_elems(t);
     for (int64_t first = 0; first < n; first += EXPORT_ELEMS) {
         int64_t piece = TN_MIN(n - first, EXPORT_ELEMS);
-        to_f32(t->data + tn_dtype_row_size(t->dtype, first), values, piece);
+        read_values(t, first, piece, values);
         tn_status status = tn_file_writer_write(writer, values, (size_t)piece * sizeof *values);
         if (status != TN_OK) return status;
     }
@@ -302,16 +332,13 @@ static tn_status export_to(tn_file_writer *writer, const tn_gguf_tensor *t, floa
 tn_status tn_file_export_tensor(const tn_file *file, int64_t i, const char *path)
 {
     tn_context *ctx = file->ctx;
-    int64_t n = tn_gguf_n_tensors(file->gguf);
-    if (i < 0 || i >= n) return fail_index(file, "tensor", i, n);
+    const tn_gguf_tensor *t = NULL;
+    tn_status status = find_values(file, i, &t);
+    if (status != TN_OK) return status;
     if (!path) return tn_fail(ctx, TN_ERR_ARG, "no path to write a tensor to");
-    const tn_gguf_tensor *t = tn_gguf_tensor_at(file->gguf, i);
-    if (!tn_quant_info_get(t->dtype)->to_f32)
-        return tn_fail(ctx, TN_ERR_UNSUPPORTED, "tensor \"%s\": values of type %s cannot be read", t->name,
-                       tn_dtype_name(t->dtype));
     tn_file_writer *writer = NULL;
     float *values = NULL;
-    tn_status status = tn_refuse_own_file(file->gguf, path);
+    status = tn_refuse_own_file(file->gguf, path);
     if (status == TN_OK && !(values = tn_alloc(ctx, EXPORT_ELEMS * sizeof *values))) status = TN_ERR_MEMORY;
     if (status == TN_OK) status = tn_file_writer_open(ctx, path, &writer);
     if (status == TN_OK) status = export_to(writer, t, values);

@@ -97,6 +97,30 @@ static bool export_is_right(const char *path, const spec *t, uint32_t seed)
     return same;
 }
 
+// Pieces of a tensor are what was exported; whole blocks of it only, and nothing behind its end.
+static bool read_is_right(const tn_file *file, int64_t i, const char *path)
+{
+    static float want[MAX_ELEMS], got[MAX_ELEMS];
+    int64_t n = (int64_t)n_elems(&dense[i]), block = tn_dtype_block_elems(dense[i].dtype);
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    bool same = fread(want, sizeof *want, (size_t)n, f) == (size_t)n;
+    fclose(f);
+    for (int64_t first = 0, k; first < n && same; first += k) {
+        k = TN_MIN(n - first, 3 * block);
+        same = tn_file_read_tensor(file, i, first, k, got + first) == TN_OK;
+    }
+    same = same && memcmp(want, got, (size_t)n * sizeof *want) == 0 &&
+           tn_file_read_tensor(file, i, n, 0, got) == TN_OK;
+    const int64_t bad[][2] = {{-block, block}, {0, -block}, {0, n + block}, {n, block}, {INT64_MAX, block}};
+    for (size_t k = 0; k < TN_COUNT(bad); k++)
+        same = same && tn_file_read_tensor(file, i, bad[k][0], bad[k][1], got) == TN_ERR_ARG;
+    if (block > 1)
+        same = same && tn_file_read_tensor(file, i, 1, block, got) == TN_ERR_ARG &&
+               tn_file_read_tensor(file, i, 0, 1, got) == TN_ERR_ARG;
+    return same && memcmp(want, got, (size_t)n * sizeof *want) == 0;
+}
+
 static void test_tensors(void)
 {
     const char *path = save_model("in.gguf", dense, N_DENSE, 0);
@@ -117,12 +141,14 @@ static void test_tensors(void)
         TEST_CHECK(tn_file_find_tensor(file, dense[i].name) == i);
         TEST_CHECK_STATUS(tn_file_export_tensor(file, i, path_of("x.f32")), TN_OK);
         TEST_CHECK(export_is_right(path_of("x.f32"), &dense[i], (uint32_t)i + 1));
+        TEST_CHECK(read_is_right(file, i, path_of("x.f32")));
     }
     unlink(path_of("x.f32"));
     tn_file_tensor none = {.n_dims = 7};
     tn_file_tensor_get(file, N_DENSE, &none);
     TEST_CHECK(none.n_dims == 0 && !none.name);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, N_DENSE, path_of("x.f32")), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_file_read_tensor(file, N_DENSE, 0, 1, &(float){0}), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, NULL), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path_of("no/folder")), TN_ERR_IO);

@@ -32,6 +32,9 @@ typedef struct tn_file_tensor {
 TN_API int64_t tn_file_n_tensors(const tn_file *file);
 TN_API void tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out);
 TN_API int64_t tn_file_find_tensor(const tn_file *file, const char *name); // -1 if absent
+// Dequantises elements [first, first + n) of tensor i, row after row, into out. Both are multiples of the elements in a
+// block of its type, and inside the tensor: TN_ERR_ARG otherwise. Any thread.
+TN_API TN_MUST_USE tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n, float *out);
 // Writes tensor i dequantised as little-endian f32 to `path` (complete or not at all).
 TN_API TN_MUST_USE tn_status tn_file_export_tensor(const tn_file *file, int64_t i, const char *path);
 TN_API uint64_t tn_file_size(const tn_file *file);
