@@ -29,6 +29,14 @@ const char *shown(const char *text, char *buf, size_t size)
     return buf;
 }
 
+// What failed last, for forms of output that tell it too; as much a property of the process as stderr is.
+static char failure[TEXT_SIZE];
+
+const char *failure_text(void)
+{
+    return failure;
+}
+
 static void print_line(char *text)
 {
     clean_text(text);
@@ -42,6 +50,7 @@ int fail(int code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    snprintf(failure, sizeof failure, "%s", text);
     print_line(text);
     return code;
 }
@@ -95,6 +104,7 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...)
     if (doubled) n = 0;
     snprintf(text + n, sizeof text - (size_t)n, "%s%s%s%s", doubled ? "" : ": ", message, advice ? "; " : "",
              advice ? advice : "");
+    snprintf(failure, sizeof failure, "%s", text);
     print_line(text);
     return code;
 }
@@ -196,25 +206,30 @@ static void tell_ignored(const tool *t)
         tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
 }
 
-// The user's cache directory for this program (XDG Base Directory Specification); made only when something is to be kept.
+// The user's cache directory for this program (XDG Base Directory Specification); made only when something is
+// to be kept.
 static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = base && base[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s", base)
-            : home && home[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s/.cache", home) : -1;
+    int n = base && base[0] == '/'   ? snprintf(dir, CACHE_DIR_SIZE, "%s", base)
+            : home && home[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s/.cache", home)
+                                     : -1;
     if (n < 0 || n + 8 > CACHE_DIR_SIZE) return false;
     if (make) mkdir(dir, 0700);
     memcpy(dir + n, "/tenon", 7);
     return !make || mkdir(dir, 0700) == 0 || errno == EEXIST;
 }
 
-// The one backend that may be used, NULL: any. Drivers take a while to start, and not every command needs one.
+// The one backend that may be used, NULL: any. Drivers take a while to start, and not every command needs
+// one.
 static const char *only_backend(const options *o, char *buf, size_t size)
 {
     const char *device = opt_text(o, OPT_DEVICE);
     opt_word(o, OPT_BACKEND, buf, size);
-    if (device) snprintf(buf, size, "%.*s", (int)strcspn(device, ":"), device);
-    else if (strcmp(buf, "auto") == 0 && (((C_SESSION | C_DEVICES) >> o->cmd) & 1) != 0) return NULL;
+    if (device)
+        snprintf(buf, size, "%.*s", (int)strcspn(device, ":"), device);
+    else if (strcmp(buf, "auto") == 0 && (((C_SESSION | C_DEVICES) >> o->cmd) & 1) != 0)
+        return NULL;
     return strcmp(buf, "auto") == 0 ? "cpu" : buf;
 }
 
@@ -261,8 +276,8 @@ int tool_model_path(const options *o, const char **path, const char *const **arg
     *n_args = o->n_args;
     *path = opt_text(o, OPT_MODEL);
     if (*path) return 0;
-    if (o->n_args == 0)
-        return fail(EXIT_USAGE, "tenon %s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd),
+    if (o->n_args == 0 || !*o->args[0])
+        return fail(EXIT_USAGE, "%s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd),
                     cmd_name(o->cmd));
     *path = o->args[0];
     *args = o->args + 1;
@@ -299,7 +314,8 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
     cfg->session = session;
     if (!session) return;
     const char *layers = opt_text(t->opt, OPT_GPU_LAYERS);
-    cfg->device_layers = layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
+    cfg->device_layers =
+        layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
 }
 
 static void tell_loaded(const tool *t, const char *path, const tn_model *model)
@@ -307,11 +323,12 @@ static void tell_loaded(const tool *t, const char *path, const tn_model *model)
     tn_model_info info;
     tn_model_info_get(model, &info);
     char size[32];
-    tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device, t->device ? "" : " (automatic)",
-              (double)t->load_ns * 1e-6);
+    tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device,
+              t->device ? "" : " (automatic)", (double)t->load_ns * 1e-6);
     if (info.device_size > 0)
-        tool_info(t, "%d of %d layers on %s, %s of weights; %d on %s", info.device_layers, info.n_layers, info.device,
-                  size_text(info.device_size, size, sizeof size), info.n_layers - info.device_layers, info.host_device);
+        tool_info(t, "%d of %d layers on %s, %s of weights; %d on %s", info.device_layers, info.n_layers,
+                  info.device, size_text(info.device_size, size, sizeof size),
+                  info.n_layers - info.device_layers, info.host_device);
     else if ((C_SESSION & (1 << t->opt->cmd)) && opt_int(t->opt, OPT_GPU_LAYERS) > 0)
         tool_info(t, "--gpu-layers has no effect: %s has no memory of its own", info.device);
 }
@@ -422,10 +439,9 @@ static int parse_id_list(const char *text, int32_t n_vocab, int32_t *ids, size_t
     return 0;
 }
 
-int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n)
+int parse_ids(const char *text, size_t size, int32_t n_vocab, int32_t **ids, size_t *n)
 {
     char *owned = NULL;
-    size_t size = strlen(text);
     if (strcmp(text, "-") == 0) {
         int code = read_input("-", &owned, &size);
         if (code) return code;
@@ -433,8 +449,11 @@ int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n)
     }
     int32_t *list = malloc((size / 2 + 1) * sizeof *list); // an id takes a digit and a separator
     size_t count = 0;
-    int code = list ? parse_id_list(text, n_vocab, list, &count)
-                    : fail(EXIT_MEMORY, "out of memory for the token ids");
+    int code =
+        !list ? fail(EXIT_MEMORY, "out of memory for the token ids")
+        : memchr(text, 0, size)
+            ? fail(EXIT_USAGE, "a zero byte is no token id; ids are whole numbers from 0 to %d", n_vocab - 1)
+            : parse_id_list(text, n_vocab, list, &count);
     free(owned);
     if (code) {
         free(list);

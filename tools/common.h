@@ -31,6 +31,8 @@ enum {
 // One line on standard error: "tenon: ...". Control characters are shown as ?. Returns code.
 int fail(int code, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
+// What the last failure said, "" before the first one.
+const char *failure_text(void);
 
 // Bytes that a terminal must not see become '?', in place.
 void clean_text(char *text);
@@ -68,8 +70,9 @@ int tool_profile(const tool *t, const tn_session *session);
 
 // Whole file ("-": standard input), terminated, freed by free(). At most 256 MiB.
 int read_input(const char *path, char **text, size_t *n);
-// Ids separated by commas or blanks ("-": from standard input), each in [0, n_vocab); freed by free().
-int parse_ids(const char *text, int32_t n_vocab, int32_t **ids, size_t *n);
+// Ids in text[0 .. size), which is terminated, separated by commas or blanks ("-": from standard input), each in
+// [0, n_vocab); freed by free().
+int parse_ids(const char *text, size_t size, int32_t n_vocab, int32_t **ids, size_t *n);
 // Arguments joined by blanks; freed by free().
 int join_args(const char *const *args, int n, char **text);
 

@@ -130,8 +130,8 @@ static bool keep(run_state *r, const tn_piece *piece)
 const char *answer_stop_name(int32_t stop)
 {
     static const char *const names[] = {
-        [TN_STOP_NONE] = "none",   [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
-        [TN_STOP_LIMIT] = "limit", [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
+        [TN_STOP_NONE] = "none",       [TN_STOP_END] = "end",         [TN_STOP_STRING] = "string",
+        [TN_STOP_LIMIT] = "limit",     [TN_STOP_CONTEXT] = "context", [TN_STOP_CANCELLED] = "cancelled",
         [TN_STOP_BLOCKED] = "blocked",
     };
     return stop >= 0 && (size_t)stop < sizeof names / sizeof *names ? names[stop] : "none";
@@ -248,13 +248,11 @@ void answer_load_event(const run_state *r)
 
 void answer_error_event(const run_state *r, int code)
 {
-    char message[1024] = "";
     json j;
     if (r->form != FORM_JSONL) return;
-    if (r->t.ctx) tn_context_error(r->t.ctx, message, sizeof message);
     begin_event(&j, "error");
     json_int(&j, "code", code);
-    json_text(&j, "message", message);
+    json_text(&j, "message", failure_text());
     json_end_object(&j);
     out_flush();
 }

@@ -6,6 +6,7 @@
 #include "tools/json.h"
 #include "tools/output.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
 #include <tenon/graph.h>
@@ -368,19 +369,52 @@ static int no_tensor(const inspect_state *s, const char *name)
     return fail(EXIT_USAGE, "%s has no tensor '%s'; 'tenon inspect --tensors' lists all", s->path, name);
 }
 
+static void tell_tensor(const inspect_state *s, const tn_file_tensor *tensor)
+{
+    json j;
+    json_init(&j, stdout);
+    if (opt_flag(s->t.opt, OPT_JSON))
+        json_tensor(&j, tensor);
+    else
+        print_tensor(tensor);
+}
+
+// Standard output, a pipe or a device takes the values as they come. They are many: a piece at a time.
+static int stream_tensor(const inspect_state *s, int64_t i, const tn_file_tensor *tensor, const char *path)
+{
+    static const int64_t piece = 16384; // a multiple of every block
+    float *values = malloc((size_t)piece * sizeof *values);
+    out_file out;
+    int code = values ? out_file_open(&out, path) : fail(EXIT_MEMORY, "out of memory for the values");
+    int64_t n = 1;
+    for (int32_t d = 0; d < tensor->n_dims; d++) n *= tensor->shape[d];
+    for (int64_t first = 0, k; first < n && !code; first += k) {
+        k = n - first < piece ? n - first : piece;
+        tn_status status = tn_file_read_tensor(s->file, i, first, k, values);
+        if (status != TN_OK)
+            code = tool_fail(&s->t, status, "%s", s->path);
+        else if (!out_file_floats(&out, values, (size_t)k))
+            break; // commit reports it
+    }
+    free(values);
+    if (values && !code) code = out_file_commit(&out);
+    if (values) out_file_abort(&out);
+    return code;
+}
+
 static int one_tensor(const inspect_state *s)
 {
     const options *o = s->t.opt;
     const char *name = opt_text(o, OPT_TENSOR), *path = opt_text(o, OPT_OUT);
     int64_t i = tn_file_find_tensor(s->file, name);
     if (i < 0) return no_tensor(s, name);
-    if (!path) {
-        tn_file_tensor tensor;
-        tn_file_tensor_get(s->file, i, &tensor);
-        print_tensor(&tensor);
-        return 0;
-    }
-    tn_status status = tn_file_export_tensor(s->file, i, path);
+    tn_file_tensor tensor;
+    tn_file_tensor_get(s->file, i, &tensor);
+    if (!path)
+        tell_tensor(s, &tensor);
+    else if (strcmp(path, "-") == 0 || out_is_special(path))
+        return stream_tensor(s, i, &tensor, path);
+    tn_status status = path ? tn_file_export_tensor(s->file, i, path) : TN_OK;
     return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->path);
 }
 
@@ -406,11 +440,6 @@ int cmd_inspect(const options *o)
         code = fail(EXIT_USAGE, "unexpected argument '%s'; tenon inspect takes one file", args[0]);
     if (!code && opt_is_set(o, OPT_OUT) && !opt_is_set(o, OPT_TENSOR))
         code = fail(EXIT_USAGE, "--out needs --tensor NAME: it writes the values of one tensor");
-    if (!code && opt_is_set(o, OPT_OUT) && strcmp(opt_text(o, OPT_OUT), "-") == 0)
-        code = fail(EXIT_USAGE, "--out -: a tensor goes to a file only; give its name");
-    if (!code && opt_is_set(o, OPT_OUT) && out_is_special(opt_text(o, OPT_OUT)))
-        code = fail(EXIT_USAGE, "--out %s is no regular file; a tensor goes to a file only",
-                    opt_text(o, OPT_OUT));
     if (!code) code = tool_open(&s.t, o);
     if (!code) code = inspect(&s);
     tn_model_unref(&s.model);

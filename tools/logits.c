@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon logits: raw logits of given tokens, one row of little-endian f32 per token; of encoders hidden states, or
-// with --pooled the vector of the text.
+// tenon logits: raw logits of given tokens, one row of little-endian f32 per token; of encoders hidden
+// states, or with --pooled the vector of the text.
 #include "tools/common.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
@@ -23,18 +23,11 @@ typedef struct logits_state {
     int32_t *ids;
     size_t n_ids;
     out_file out;
-    unsigned char *row; // one row as bytes
 } logits_state;
 
 static bool write_row(logits_state *s, const float *logits)
 {
-    size_t n = s->width;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &logits[i], sizeof bits);
-        for (int k = 0; k < 4; k++) s->row[4 * i + (size_t)k] = (unsigned char)(bits >> (8 * k));
-    }
-    return fwrite(s->row, 4, n, s->out.f) == n;
+    return out_file_floats(&s->out, logits, s->width);
 }
 
 static int eval_all(logits_state *s)
@@ -121,19 +114,17 @@ static int open_session(logits_state *s)
 static int open_all(logits_state *s)
 {
     const options *o = s->t.opt;
-    if (!opt_is_set(o, OPT_TOKENS)) return fail(EXIT_USAGE, "tenon logits: no tokens; give --tokens 1,2,3");
+    if (!opt_is_set(o, OPT_TOKENS)) return fail(EXIT_USAGE, "logits: no tokens; give --tokens 1,2,3");
     if (!opt_is_set(o, OPT_OUT))
-        return fail(EXIT_USAGE, "tenon logits: no place for the result; give --out FILE");
+        return fail(EXIT_USAGE, "logits: no place for the result; give --out FILE");
     int code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
-    code = parse_ids(opt_text(o, OPT_TOKENS), s->info.n_vocab, &s->ids, &s->n_ids);
+    code = parse_ids(opt_text(o, OPT_TOKENS), strlen(opt_text(o, OPT_TOKENS)), s->info.n_vocab, &s->ids, &s->n_ids);
     if (!code && s->n_ids == 0) code = fail(EXIT_USAGE, "--tokens: the list is empty; give at least one id");
     if (!code) code = opt_flag(o, OPT_POOLED) ? open_embedder(s) : open_session(s);
     if (code) return code;
-    s->row = malloc(s->width * 4 + 1);
-    if (!s->row) return fail(EXIT_MEMORY, "out of memory for a row of %zu values", s->width);
     return out_file_open(&s->out, opt_text(o, OPT_OUT));
 }
 
@@ -152,7 +143,6 @@ int cmd_logits(const options *o)
     if (!code && s.session) code = tool_profile(&s.t, s.session);
     interrupt_watch(NULL);
     interrupt_watch_embedder(NULL);
-    free(s.row);
     free(s.ids);
     tn_session_destroy(&s.session);
     tn_embedder_destroy(&s.embedder);

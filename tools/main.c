@@ -6,8 +6,10 @@
 #include "tools/interrupt.h"
 #include "tools/output.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <tenon/version.h>
+#include <unistd.h>
 
 typedef int (*cmd_fn)(const options *o);
 
@@ -68,7 +70,17 @@ static int dispatch(int argc, char **argv)
     return cmd == CMD_COUNT ? unknown_command(name) : run_command(cmd, argc - 2, argv + 2);
 }
 
+// A stream that the caller closed would be the next file that is opened, and messages would go into that one.
+// What stands in for it fails in the same way: it cannot be read, or written.
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     return out_close(dispatch(argc, argv));
 }

@@ -214,10 +214,12 @@ static int set_value(const source *s, const char *text)
     case KIND_SWITCH:
         code = read_choice(s, text, &v->i);
         break;
+    case KIND_TEXT:
+        if (!*text && strcmp(row->value, "FILE") == 0)
+            code = fail(EXIT_USAGE, "%s: the name is empty; give a file", s->name);
+        break;
     case KIND_LIST:
         s->o->items[s->o->n_items++] = (opt_item){s->id, text};
-        break;
-    case KIND_TEXT:
         break;
     }
     if (code) return code;
@@ -262,7 +264,7 @@ static int read_environment(options *o)
         char name[NAME_SIZE + 8];
         environment_name((opt_id)i, name, sizeof name);
         const char *text = getenv(name);
-        if (!text) continue;
+        if (!text || !*text) continue; // set to nothing is not set
         source s = {o, (opt_id)i, name};
         int code = set_value(&s, text);
         if (code) return code;

@@ -75,6 +75,9 @@ int out_file_open(out_file *out, const char *path)
         out->f = stdout;
         return 0;
     }
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return fail(EXIT_FAILED, "cannot write %s: it is a directory", path);
     char *real = realpath(path, NULL); // a link keeps pointing at the file that changes
     const char *target = real ? real : path;
     bool special = out_is_special(target);
@@ -105,6 +108,22 @@ int out_file_open(out_file *out, const char *path)
     if (out->f) return 0;
     close(fd);
     return out_fail(out, "open", path);
+}
+
+bool out_file_floats(out_file *out, const float *values, size_t n)
+{
+    enum { PIECE = 1024 };
+    unsigned char bytes[4 * PIECE];
+    for (size_t first = 0, k; first < n; first += k) {
+        k = n - first < PIECE ? n - first : PIECE;
+        for (size_t i = 0; i < k; i++) {
+            uint32_t bits;
+            memcpy(&bits, &values[first + i], sizeof bits);
+            for (int b = 0; b < 4; b++) bytes[4 * i + (size_t)b] = (unsigned char)(bits >> (8 * b));
+        }
+        if (!(out->f == stdout ? out_write(bytes, 4 * k) : fwrite(bytes, 4, k, out->f) == k)) return false;
+    }
+    return true;
 }
 
 int out_file_commit(out_file *out)

@@ -22,8 +22,10 @@ typedef struct out_file {
     FILE *f;
     char *path, *temp; // temp is NULL: written in place (standard output, devices, pipes)
 } out_file;
-// "-" is standard output. 0, or an exit code after a message.
+// "-" is standard output; a folder is refused. 0, or an exit code after a message.
 int out_file_open(out_file *out, const char *path);
+// Little-endian f32. False after a failure, which commit reports.
+bool out_file_floats(out_file *out, const float *values, size_t n);
 // Makes the file appear. 0, or an exit code after a message; *out is done with either way.
 int out_file_commit(out_file *out);
 // Leaves nothing behind; fine after commit.

@@ -188,7 +188,7 @@ static int check_flags(const options *o)
     if (opt_is_set(o, OPT_KL) && opt_is_set(o, OPT_KL_BASE))
         return fail(EXIT_USAGE, "--kl-base writes and --kl compares; give one of them");
     if (!opt_is_set(o, OPT_FILE) && !opt_is_set(o, OPT_KL))
-        return fail(EXIT_USAGE, "tenon perplexity: no text; give -f FILE");
+        return fail(EXIT_USAGE, "perplexity: no text; give -f FILE");
     return 0;
 }
 
@@ -201,6 +201,9 @@ static int perplexity(ppl_state *s)
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
     if (!s->info.has_tokenizer) return fail(EXIT_MODEL, "%s has no tokenizer, and a text is needed", s->path);
+    if (s->info.is_encoder)
+        return fail(EXIT_FAILED, "%s: %s models predict no tokens; see 'tenon help embed'", s->path,
+                    s->info.arch);
     code = find_bos(s, &s->bos);
     if (!code && opt_is_set(o, OPT_FILE)) code = read_tokens(s);
     if (!code) code = kl_open_base(s);

@@ -75,6 +75,11 @@ static int check_type(const quantize_state *s)
 static int check_paths(const quantize_state *s)
 {
     struct stat in, out;
+    if (!*s->in || !*s->out)
+        return fail(EXIT_USAGE, "the name of %s is empty; give a file", *s->in ? "OUT" : "IN");
+    if (strcmp(s->out, "-") == 0)
+        return fail(EXIT_USAGE,
+                    "OUT is -, but a model cannot go to standard output; give the name of a file");
     if (stat(s->in, &in) != 0) return fail(EXIT_FAILED, "cannot open %s: %s", s->in, strerror(errno));
     if (stat(s->out, &out) != 0) return 0;
     if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)

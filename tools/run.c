@@ -120,7 +120,8 @@ static int tokenize_prompt(run_state *r, prompt_source *p)
 {
     const options *o = r->t.opt;
     if (opt_is_set(o, OPT_TOKENS))
-        return parse_ids(opt_text(o, OPT_TOKENS), r->info.n_vocab, &p->ids, &p->n_ids);
+        return parse_ids(opt_text(o, OPT_TOKENS), strlen(opt_text(o, OPT_TOKENS)), r->info.n_vocab, &p->ids,
+                         &p->n_ids);
     if (!r->info.has_tokenizer)
         return fail(EXIT_USAGE, "%s has no tokenizer; give the prompt as --tokens 1,2,3", r->path);
     if (p->loop) return 0;
@@ -206,17 +207,13 @@ static int open_session(run_state *r, size_t n_prompt)
 
 static int open_model(run_state *r)
 {
-    const options *o = r->t.opt;
     int code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
     if (code) return code;
     tn_model_info_get(r->model, &r->info);
     if (r->info.is_encoder)
         return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help embed'", r->path,
                     r->info.arch);
-    r->form = opt_flag(o, OPT_JSON)                            ? FORM_JSON
-              : opt_flag(o, OPT_JSONL)                         ? FORM_JSONL
-              : opt_flag(o, OPT_IDS) || !r->info.has_tokenizer ? FORM_IDS
-                                                               : FORM_TEXT;
+    if (r->form == FORM_TEXT && !r->info.has_tokenizer) r->form = FORM_IDS;
     return answer_options(r);
 }
 
@@ -250,9 +247,13 @@ int cmd_run(const options *o)
 {
     run_state r = {.t.opt = o};
     prompt_source p = {0};
+    r.form = opt_flag(o, OPT_JSON)    ? FORM_JSON
+             : opt_flag(o, OPT_JSONL) ? FORM_JSONL
+             : opt_flag(o, OPT_IDS)   ? FORM_IDS
+                                      : FORM_TEXT;
     int code = tool_model_path(o, &r.path, &p.args, &p.n_args);
     if (!code) code = run_all(&r, &p);
-    if (code && code != EXIT_INTERRUPTED && code != EXIT_USAGE) answer_error_event(&r, code);
+    if (code && code != EXIT_INTERRUPTED) answer_error_event(&r, code);
     interrupt_watch(NULL);
     if (p.library_ids && p.ids)
         tn_tokens_free(r.model, p.ids);

@@ -162,7 +162,7 @@ static int detokenize(const text_state *s)
     tn_model_info_get(s->model, &info);
     int32_t *ids;
     size_t n, n_text;
-    int code = parse_ids(s->text, info.n_vocab, &ids, &n);
+    int code = parse_ids(s->text, s->n_text, info.n_vocab, &ids, &n);
     if (code) return code;
     bool special = opt_flag(o, OPT_SPECIAL);
     int32_t flags = (special ? TN_TEXT_PRINT_SPECIAL : 0) |

@@ -41,7 +41,7 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
     if (tn_model_find_weight(m, "position_embd.weight") >= 0 && c->n_ctx > m->config.n_ctx_train)
-        return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens: the model has %d learned positions", c->n_ctx, m->config.n_ctx_train);
+        return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx, m->config.n_ctx_train);
     if (c->n_batch < 1 || c->n_batch > MAX_BATCH) return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d", c->n_batch, MAX_BATCH);
     if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
     if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the command line share: running the tool, counting checks, changing GGUF files."""
+import json
 import os
 import struct
 import subprocess
@@ -76,6 +77,14 @@ def arguments():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     golden = os.path.abspath(args[1]) if len(args) > 1 and os.path.isdir(args[1]) else None
     return Tests(args[0], root), "--quick" in sys.argv, golden
+
+
+def as_json(t, name, text):
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        t.ok(name, False, f"no valid JSON: {e}: {text[:200]}")
+        return {}
 
 
 # --- GGUF files ------------------------------------------------------------------------------------------

@@ -17,18 +17,10 @@ import sys
 import time
 import xml.etree.ElementTree as xml
 
-from cli import Gguf, arguments, read_f32, rel_l2
+from cli import Gguf, arguments, as_json, read_f32, rel_l2
 
 MARGIN = 0.05  # logits; below it rounding of cache and activations may choose the other token
 STORY = "Once upon a time"
-
-
-def as_json(t, name, text):
-    try:
-        return json.loads(text)
-    except ValueError as e:
-        t.ok(name, False, f"no valid JSON: {e}: {text[:200]}")
-        return {}
 
 
 def sure(entry):

@@ -21,7 +21,7 @@ def make_files(t):
     contents = {"empty": b"", "magic": b"GGML" + good[4:200], "four": b"GGUF", "text": b"# no model\n" * 100,
                 "version": good[:4] + b"\x63\0\0\0" + good[8:4096], "header": good[:20], "keys": good[:5000],
                 "infos": good[:64000], "data": good[:3000000], "counts": good[:8] + b"\xff" * 16 + good[24:4096],
-                "short.txt": b"Once upon a time", "ids.txt": b"1,2,three", "long.txt": b"Once upon a time " * 400}
+                "short.txt": b"Once upon a time", "ids.txt": b"1,2,three", "zero.txt": b"1\x002", "long.txt": b"Once upon a time " * 400}
     files = {}
     for name, data in contents.items():
         files[name] = t.temp(name)
@@ -158,6 +158,13 @@ def input_rows(t, f):
         ("pooled", ["logits", m, "--tokens", "1", "--pooled", "--pooling", "rank", "--out", t.temp("o")], FAILED, ["head"]),
         ("no such tensor", ["inspect", m, "--tensor", "blk.0.attn_qq.weight", "--out", t.temp("o")], USAGE, ["blk.0.attn_qq.weight", "blk.0.attn_q.weight"]),
         ("--out alone", ["inspect", m, "--out", t.temp("o")], USAGE, ["--tensor"]),
+        ("no name of a model", ["run", "", "-p", "x"], USAGE, ["no model"]),
+        ("no name of a prompt", ["run", m, "-f", ""], USAGE, ["-f", "empty"]),
+        ("no name of a result", ["logits", m, "--tokens", "1", "--out", ""], USAGE, ["--out", "empty"]),
+        ("result is a folder", ["logits", m, "--tokens", "1", "--out", t.folder.name], FAILED, ["directory"]),
+        ("values go to a folder", ["inspect", m, "--tensor", "output_norm.weight", "--out", t.folder.name], FAILED, ["regular file"]),
+        ("values on a full disk", ["inspect", m, "--tensor", "output_norm.weight", "--out", "/dev/full"], FAILED, ["/dev/full", NO_SPACE]),
+        ("zero byte in ids", ["detokenize", m, "-f", f["zero.txt"]], USAGE, ["zero byte"]),
         ("no bench model", ["bench"], USAGE, ["model"]),
         ("unknown shape", ["bench", "--shape", "tiny"], USAGE, ["tiny", "llama-1b"]),
     ]
@@ -179,6 +186,9 @@ def machine_rows(t, f):
         ("no such folder, base", ["perplexity", m, "-f", f["long.txt"], "--chunks", "1", "--kl-base", none], FAILED, ["No such file"]),
         ("quantize in place", ["quantize", m, m, "Q4_0"], USAGE, ["same file"]),
         ("quantize to nowhere", ["quantize", m, none, "Q4_0"], FAILED, ["No such file"]),
+        ("quantize to no name", ["quantize", m, "", "Q4_0"], USAGE, ["OUT"]),
+        ("quantize no name", ["quantize", "", t.temp("o"), "Q4_0"], USAGE, ["IN"]),
+        ("quantize to standard output", ["quantize", m, "-", "Q4_0"], USAGE, ["standard output"]),
         ("quantize onto a folder", ["quantize", m, t.folder.name, "Q4_0"], (USAGE, FAILED), [t.folder.name]),
         ("quantize to what", ["quantize", m, t.temp("o")], USAGE, ["TYPE"]),
         ("quantize to nonsense", ["quantize", m, t.temp("o"), "Q9_0"], USAGE, ["Q9_0", "Q8_0"]),
@@ -226,7 +236,9 @@ def main():
     files = make_files(t)
     rows = file_rows(t, files) + flag_rows(t, files) + input_rows(t, files) + machine_rows(t, files)
     if golden:
-        rows.append(("encoder", ["run", os.path.join(golden, "bert.gguf"), "-p", "x"], (FAILED, MODEL), ["bert"]))
+        bert = os.path.join(golden, "bert.gguf")
+        rows.append(("encoder", ["run", bert, "-p", "x"], (FAILED, MODEL), ["bert"]))
+        rows.append(("encoder, perplexity", ["perplexity", bert, "-f", files["long.txt"]], FAILED, ["bert", "no tokens"]))
     for row in rows:
         check_row(t, row)
     check_row(t, ("environment", ["run", t.model, "-p", "x"], USAGE, ["TENON_TEMP", "warm"]), TENON_TEMP="warm")
