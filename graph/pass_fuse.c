@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuse: a table of patterns, each tried at every node with the op that ends it. A pattern that matches
-// fires if its parts are wanted on one device that takes the fused op as it stands; why it did not is kept for the plan.
+// fires if its parts are wanted on one device that takes the fused op as it stands; why it did not is kept
+// for the plan.
 #include "graph/graph.h"
 
 #include <string.h>
@@ -20,6 +21,8 @@ typedef struct fusion {
         tn_add_rms_norm_params add_norm;
         tn_norm_rope_params norm_rope;
         tn_rope_cache_params rope_cache;
+        tn_moe_route_params route;
+        tn_moe_combine_params combine;
     } params;
     int32_t n_dst;
     tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node takes over
@@ -62,7 +65,8 @@ static bool is_add(const tn_node *n)
 
 static bool is_vector(const tn_tensor *t, int64_t n)
 {
-    return tn_view_n_rows(&t->view) == 1 && t->view.ne[3] == n && t->root->kind == TN_VALUE_WEIGHT;
+    return tn_view_n_rows(&t->view) == 1 && t->view.ne[3] == n && tn_view_rows_contiguous(&t->view) &&
+           t->root->kind == TN_VALUE_WEIGHT;
 }
 
 // a + b, then rms_norm of the sum.
@@ -153,7 +157,8 @@ static const char *match_multi(const matcher *m, tn_node *n, fusion *f)
     tn_node *products[3];
     int32_t count = 0;
     for (int32_t i = m->positions[n->id]; i < g->n_nodes && count < 3; i++)
-        if (g->nodes[i]->op == TN_OP_matmul && m->positions[g->nodes[i]->id] >= 0 && g->nodes[i]->src[0] == n->src[0])
+        if (g->nodes[i]->op == TN_OP_matmul && m->positions[g->nodes[i]->id] >= 0 &&
+            g->nodes[i]->src[0] == n->src[0])
             products[count++] = g->nodes[i];
     if (count < 2) return "";
     f->params.multi.n_weights = count;
@@ -258,7 +263,8 @@ static const char *match_norm_product(const matcher *m, tn_node *n, fusion *f)
 }
 
 // The rotation of a q or k: rope or norm_rope, seen by nobody but its user here.
-static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fusion *f, const tn_rope_params **rope)
+static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fusion *f,
+                               const tn_rope_params **rope)
 {
     tn_node *n = made_by(x, TN_OP_norm_rope);
     tn_rope_cache_params *p = &f->params.rope_cache;
@@ -277,7 +283,8 @@ static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fu
     if (!private(m, x)) return "rotated values have other uses";
     int32_t pos = n->op == TN_OP_norm_rope ? 2 : 1;
     tn_tensor *factors = n->n_src > pos + 1 ? n->src[pos + 1] : NULL;
-    if (which == 1 && (f->src[5] != n->src[pos] || f->src[9] != factors)) return "q and k are rotated differently";
+    if (which == 1 && (f->src[5] != n->src[pos] || f->src[9] != factors))
+        return "q and k are rotated differently";
     f->src[5] = n->src[pos];
     f->src[9] = factors;
     f->src[2 + which] = n->src[0];
@@ -313,12 +320,172 @@ static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
     return NULL;
 }
 
+// --- mixtures of experts -----------------------------------------------------------------------------
+
+// What the experts are chosen by, if that is made of the logits: the logits, or probabilities that nobody
+// else sees.
+static const char *choice_of(const matcher *m, const tn_node *top_k, const tn_tensor *logits, fusion *f)
+{
+    tn_tensor *score = top_k->src[0];
+    if (score == logits) return NULL;
+    tn_node *n = score->producer;
+    if (!n || n->src[0] != logits) return "the experts are not chosen by these logits";
+    if (n->op == TN_OP_unary && ((const tn_unary_params *)n->params)->kind == TN_UNARY_SIGMOID) {
+        f->params.route.choice = TN_GATING_SIGMOID;
+    } else if (n->op == TN_OP_softmax && (n->n_src < 2 || !n->src[1])) {
+        float scale = ((const tn_softmax_params *)n->params)->scale;
+        if (scale != 0.0f && scale != 1.0f) return "the softmax is scaled";
+        f->params.route.choice = TN_GATING_SOFTMAX;
+    } else {
+        return "the experts are not chosen by these logits";
+    }
+    if (!private(m, score)) return "the probabilities have other uses";
+    f->gone[f->n_gone++] = n;
+    return NULL;
+}
+
+// From the logits to the chosen experts and their weights.
+static const char *match_route(const matcher *m, tn_node *n, fusion *f)
+{
+    tn_tensor *logits = n->src[0];
+    tn_node *top_k = made_by(n->src[1], TN_OP_top_k);
+    if (!top_k) return "";
+    if (logits->view.ne[3] > TN_MOE_MAX_EXPERTS) return "too many experts";
+    *f = (fusion){.op = TN_OP_moe_route, .n_src = 1, .n_dst = 2};
+    const char *reason = choice_of(m, top_k, logits, f);
+    if (reason) return reason;
+    f->params.route.top_k = *(const tn_top_k_params *)top_k->params;
+    f->params.route.weights = *(const tn_moe_weights_params *)n->params;
+    f->src[0] = logits;
+    if (top_k->n_src > 1 && top_k->src[1]) {
+        f->params.route.has_choice_bias = 1;
+        f->src[f->n_src++] = top_k->src[1];
+    }
+    f->dst[0] = top_k->dst[0];
+    f->dst[1] = n->dst[0];
+    f->gone[f->n_gone++] = top_k;
+    f->gone[f->n_gone++] = n;
+    return NULL;
+}
+
+static bool is_weight(const tn_tensor *t)
+{
+    return t->root->kind == TN_VALUE_WEIGHT;
+}
+
+// The product that makes the logits of a router, and its bias. Kernels read weights early: none may be
+// computed.
+static const char *match_router_product(const matcher *m, tn_node *n, fusion *f)
+{
+    const tn_moe_route_params *p = n->params;
+    tn_tensor *y = n->src[0], *bias = NULL;
+    if (p->has_product) return "";
+    *f = (fusion){.op = TN_OP_moe_route, .n_dst = n->n_dst};
+    if (y->producer && is_add(y->producer) && is_vector(y->producer->src[1], y->view.ne[3])) {
+        if (!private(m, y)) return "the logits have other uses";
+        f->gone[f->n_gone++] = y->producer;
+        bias = y->producer->src[1];
+        y = y->producer->src[0];
+    }
+    tn_node *product = made_by(y, TN_OP_matmul);
+    if (!product) return "the logits are made by no product";
+    if (!private(m, y)) return "the logits have other uses";
+    if (!is_weight(product->src[1]) || is_weight(product->src[0])) return "the router is computed";
+    f->params.route = *p;
+    f->params.route.has_product = 1;
+    f->params.route.has_bias = bias != NULL;
+    f->src[f->n_src++] = product->src[0];
+    f->src[f->n_src++] = product->src[1];
+    if (bias) f->src[f->n_src++] = bias;
+    if (p->has_choice_bias) f->src[f->n_src++] = n->src[1];
+    memcpy(f->dst, n->dst, sizeof n->dst);
+    f->gone[f->n_gone++] = product;
+    f->gone[f->n_gone++] = n;
+    return NULL;
+}
+
+// The norm before a router, which the experts use, too.
+static const char *match_router_norm(const matcher *m, tn_node *n, fusion *f)
+{
+    TN_UNUSED(m);
+    const tn_moe_route_params *p = n->params;
+    tn_node *norm = made_by(n->src[0], TN_OP_rms_norm);
+    if (!p->has_product || p->has_norm || !norm) return "";
+    if (norm->n_src < 2 || !is_weight(norm->src[1])) return "the norm has no weight";
+    *f = (fusion){.op = TN_OP_moe_route, .n_src = n->n_src, .n_dst = 3, .n_gone = 2};
+    memcpy(f->src, n->src, sizeof n->src);
+    f->src[0] = norm->src[0];
+    f->src[f->n_src++] = norm->src[1];
+    f->params.route = *p;
+    f->params.route.has_norm = 1;
+    f->params.route.eps = ((const tn_rms_norm_params *)norm->params)->eps;
+    f->dst[0] = n->dst[0];
+    f->dst[1] = n->dst[1];
+    f->dst[2] = norm->dst[0];
+    f->gone[0] = norm;
+    f->gone[1] = n;
+    return NULL;
+}
+
+// The other operand of an add of two like y; NULL: n is no such thing.
+static tn_tensor *added_to(const tn_node *n, const tn_tensor *y)
+{
+    if (!n || !is_add(n) || n->src[0] == n->src[1]) return NULL;
+    tn_tensor *other = n->src[0] == y ? n->src[1] : n->src[0];
+    return tn_view_same_shape(&other->view, &y->view) && tn_view_rows_contiguous(&other->view) ? other : NULL;
+}
+
+// A row times a number of its own, seen by nobody else.
+static tn_node *scaled_rows(const matcher *m, tn_tensor *t)
+{
+    tn_node *n = made_by(t, TN_OP_binary);
+    if (!n || ((const tn_binary_params *)n->params)->kind != TN_BINARY_MUL || !private(m, t)) return NULL;
+    const tn_view *a = &n->src[0]->view, *b = &n->src[1]->view;
+    bool numbers = b->ne[3] == 1 && b->ne[2] == t->view.ne[2] && tn_view_n_rows(b) == b->ne[2] &&
+                   tn_view_rows_contiguous(b);
+    return numbers && tn_view_same_shape(a, &t->view) && tn_view_rows_contiguous(a) ? n : NULL;
+}
+
+// The sum of what experts give, then a shared expert and the residual, or one of them.
+static const char *match_combine(const matcher *m, tn_node *n, fusion *f)
+{
+    tn_tensor *y = n->dst[0], *factor = NULL;
+    tn_moe_combine_params *p = &f->params.combine;
+    *f = (fusion){.op = TN_OP_moe_combine, .n_src = 2, .n_dst = 1, .n_gone = 1};
+    f->src[0] = n->src[0];
+    f->src[1] = n->src[1];
+    f->gone[0] = n;
+    while (p->n_added < 2) {
+        tn_node *add = only_user(m, y);
+        tn_tensor *a = added_to(add, y);
+        if (!a) break;
+        tn_node *scaled = p->n_added == 0 ? scaled_rows(m, a) : NULL;
+        if (scaled) {
+            a = scaled->src[0];
+            factor = scaled->src[1];
+            f->gone[f->n_gone++] = scaled;
+        }
+        p->n_added++;
+        f->src[f->n_src++] = a;
+        f->gone[f->n_gone++] = add;
+        y = add->dst[0];
+    }
+    if (factor) f->src[f->n_src++] = factor;
+    p->has_factor = factor != NULL;
+    f->dst[0] = y;
+    return p->n_added > 0 ? NULL : "";
+}
+
 static const struct {
     const char *name;
     int32_t at; // op of the node where it is tried
     match_fn match;
 } patterns[] = {
     {"glu of two products", TN_OP_glu, match_glu},
+    {"choice of experts", TN_OP_moe_weights, match_route},
+    {"router + choice of experts", TN_OP_moe_route, match_router_product},
+    {"rms_norm + router", TN_OP_moe_route, match_router_norm},
+    {"sum of experts + shared expert + residual", TN_OP_moe_sum, match_combine},
     {"products of one input", TN_OP_matmul, match_multi},
     {"rms_norm + products", TN_OP_rms_norm, match_norm_product},
     {"residual add + rms_norm", TN_OP_rms_norm, match_add_rms_norm},
@@ -353,8 +520,6 @@ static int32_t precision_of(const fusion *f)
     return precision;
 }
 
-// Position where every source of the fused node exists: that of the first replaced node, unless a source
-// is made later.
 static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
 {
     tn_node *node = tn_arena_alloc(&s->graph->arena, sizeof *node);
@@ -370,21 +535,35 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     return TN_OK;
 }
 
-// True if some source is made after the first replaced node, or by a replaced one: x (x w^T)^T is two products
-// of one x, but the second needs the first.
-static bool source_comes_late(const matcher *m, const fusion *f)
+// Where the fused node can stand, -1: nowhere. The first replaced node's place, if all sources are there;
+// else the last one's, if nobody sees a result before. A source made by a replaced node never is: x (x w^T)^T
+// is two products of one x, but the second needs the first.
+static int32_t place_of(const matcher *m, const fusion *f)
 {
-    int32_t first = m->positions[f->gone[0]->id];
-    for (int32_t i = 1; i < f->n_gone; i++) first = TN_MIN(first, m->positions[f->gone[i]->id]);
-    for (int32_t i = 0; i < f->n_src; i++)
-        if (f->src[i] && f->src[i]->producer && m->positions[f->src[i]->producer->id] >= first) return true;
-    return false;
+    const tn_node *last_gone = f->gone[0];
+    int32_t first = m->positions[f->gone[0]->id], last = first, made = -1;
+    for (int32_t i = 1; i < f->n_gone; i++) {
+        int32_t at = m->positions[f->gone[i]->id];
+        first = TN_MIN(first, at);
+        if (at > last) last = at, last_gone = f->gone[i];
+    }
+    for (int32_t i = 0; i < f->n_src; i++) {
+        const tn_node *producer = f->src[i] ? f->src[i]->producer : NULL;
+        if (!producer) continue;
+        for (int32_t k = 0; k < f->n_gone; k++)
+            if (producer == f->gone[k]) return -1;
+        made = TN_MAX(made, m->positions[producer->id]);
+    }
+    if (made < first) return first;
+    for (int32_t i = 0; i < f->n_dst; i++)
+        if (f->dst[i]->producer != last_gone) return -1;
+    for (int32_t i = 0; i < f->n_src; i++) // later its next version may be there
+        if (f->src[i] && f->src[i]->root->kind == TN_VALUE_STATE) return -1;
+    return made < last ? last : -1;
 }
 
-static void replace(tn_graph *g, const fusion *f, tn_node *fused, int32_t *positions)
+static void replace(tn_graph *g, const fusion *f, tn_node *fused, int32_t at, int32_t *positions)
 {
-    int32_t at = positions[f->gone[0]->id];
-    for (int32_t i = 1; i < f->n_gone; i++) at = TN_MIN(at, positions[f->gone[i]->id]);
     fused->id = g->nodes[at]->id;
     for (int32_t i = 0; i < f->n_gone; i++) positions[f->gone[i]->id] = -1;
     for (int32_t i = 0; i < f->n_dst; i++) {
@@ -402,7 +581,8 @@ static tn_status try_pattern(tn_pass_state *s, matcher *m, int32_t *positions, s
     const char *reason = patterns[p].match(m, n, &f);
     if (reason && !*reason) return TN_OK;
     if (!reason && !wanted_together(&f)) reason = "the parts belong to different devices";
-    if (!reason && source_comes_late(m, &f)) reason = "a source is made too late";
+    int32_t at = reason ? -1 : place_of(m, &f);
+    if (!reason && at < 0) reason = "a source is made too late";
     if (!reason) {
         tn_status status = build(s, &f, &fused);
         if (status != TN_OK) return status;
@@ -410,7 +590,7 @@ static tn_status try_pattern(tn_pass_state *s, matcher *m, int32_t *positions, s
     }
     tn_status status = add_note(s, patterns[p].name, n, reason);
     if (status != TN_OK || reason) return status;
-    replace(s->graph, &f, fused, positions);
+    replace(s->graph, &f, fused, at, positions);
     s->n_fused++;
     return TN_OK;
 }
@@ -445,7 +625,8 @@ tn_status tn_pass_fuse(tn_pass_state *s)
         matcher m = {s, n_uses, positions};
         for (int32_t i = 0; i < g->n_nodes && status == TN_OK; i++) {
             const tn_node *n = g->nodes[i];
-            if (positions[n->id] == i && n->op == patterns[p].at) status = try_pattern(s, &m, positions, p, i);
+            if (positions[n->id] == i && n->op == patterns[p].at)
+                status = try_pattern(s, &m, positions, p, i);
         }
         compact(g, positions);
     }

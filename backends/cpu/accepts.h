@@ -25,6 +25,8 @@ bool tn_cpu_accepts_cache_write(const tn_step *step);
 bool tn_cpu_accepts_attention(const tn_step *step);
 bool tn_cpu_accepts_moe_weights(const tn_step *step);
 bool tn_cpu_accepts_moe_sum(const tn_step *step);
+bool tn_cpu_accepts_moe_route(const tn_step *step);
+bool tn_cpu_accepts_moe_combine(const tn_step *step);
 bool tn_cpu_accepts_add_rms_norm(const tn_step *step);
 bool tn_cpu_accepts_norm_rope(const tn_step *step);
 bool tn_cpu_accepts_short_conv(const tn_step *step);

@@ -516,6 +516,8 @@ static void (*const generators[TN_OP_COUNT])(check_run *run, int32_t op) = {
     [TN_OP_matmul_id_glu] = check_cases_matmul,
     [TN_OP_moe_weights] = cases_moe_weights,
     [TN_OP_moe_sum] = cases_moe_sum,
+    [TN_OP_moe_route] = check_cases_moe_route,
+    [TN_OP_moe_combine] = check_cases_moe_combine,
     [TN_OP_short_conv] = check_cases_short_conv,
     [TN_OP_delta_rule] = check_cases_delta_rule,
 };

@@ -145,6 +145,8 @@ void check_cases_attention(check_run *run, int32_t op);
 void check_cases_cache_write(check_run *run, int32_t op);
 void check_cases_rope_cache(check_run *run, int32_t op);
 void check_cases_rope(check_run *run, int32_t op);
+void check_cases_moe_combine(check_run *run, int32_t op);
+void check_cases_moe_route(check_run *run, int32_t op);
 void check_cases_short_conv(check_run *run, int32_t op);
 void check_cases_delta_rule(check_run *run, int32_t op);
 // Weights for matrix products: [n, k] or, with experts > 0, [experts, n, k].

@@ -191,6 +191,126 @@ static void linear_broadcast(void)
     OUTPUT("y", tn_op_add(g, y, INPUT("row", 5))); // no weight: neither a bias nor a residual of that shape
 }
 
+// --- mixtures of experts
+
+typedef struct router {
+    int32_t choice; // TN_GATING_*: what is ordered
+    bool bias, choice_bias, plain_norm, computed;
+    float scale;        // of the softmax
+    const char *result; // name of a value in between that is a result, too
+} router;
+
+static tn_tensor *routed_sum(const router *r, tn_tensor *x)
+{
+    tn_tensor *h = NAMED("normed", tn_op_rms_norm(g, x, r->plain_norm ? NULL : WEIGHT("norm", 8), 1e-5f));
+    tn_tensor *w = WEIGHT("router", 6, 8),
+              *logits = tn_op_matmul(g, h, r->computed ? unary(w, TN_UNARY_TANH) : w);
+    if (r->bias) logits = tn_op_add(g, logits, WEIGHT("bias", 6));
+    logits = NAMED("logits", logits);
+    tn_tensor *score = logits;
+    if (r->choice == TN_GATING_SIGMOID) score = NAMED("score", unary(logits, TN_UNARY_SIGMOID));
+    if (r->choice == TN_GATING_SOFTMAX) score = NAMED("score", tn_op_softmax(g, logits, NULL, r->scale));
+    if (r->choice == TN_GATING_SOFTMAX_SELECTED) score = NAMED("score", unary(logits, TN_UNARY_TANH));
+    tn_tensor *ids = NAMED("ids", tn_op_top_k(g, score, r->choice_bias ? WEIGHT("choice", 6) : NULL,
+                                              &(tn_top_k_params){.k = 2}));
+    tn_tensor *weights = NAMED(
+        "weights", tn_op_moe_weights(g, logits, ids, &(tn_moe_weights_params){TN_GATING_SOFTMAX, 1, 0.5f}));
+    tn_tensor *y =
+        tn_op_matmul_id(g, tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, 8}), WEIGHT("experts", 6, 8, 8), ids);
+    for (int32_t i = 0; r->result && i < g->n_nodes; i++)
+        if (strcmp(g->nodes[i]->dst[0]->name, r->result) == 0) OUTPUT("between", g->nodes[i]->dst[0]);
+    return NAMED("sum", tn_op_moe_sum(g, y, weights));
+}
+
+static void mixture(const router *r)
+{
+    tn_tensor *x = INPUT("x", 3, 8);
+    OUTPUT("y", tn_op_add(g, routed_sum(r, x), x));
+}
+
+static void route_plain(void)
+{
+    mixture(&(router){0});
+}
+static void route_biased(void)
+{
+    mixture(&(router){.bias = true, .choice_bias = true, .choice = TN_GATING_SIGMOID});
+}
+static void route_softmax(void)
+{
+    mixture(&(router){.choice_bias = true, .choice = TN_GATING_SOFTMAX, .scale = 1.0f});
+}
+static void route_scaled(void)
+{
+    mixture(&(router){.choice = TN_GATING_SOFTMAX, .scale = 0.5f});
+}
+static void route_other(void)
+{
+    mixture(&(router){.choice = TN_GATING_SOFTMAX_SELECTED});
+}
+static void route_computed(void)
+{
+    mixture(&(router){.computed = true});
+}
+static void route_unweighted(void)
+{
+    mixture(&(router){.plain_norm = true});
+}
+static void route_score(void)
+{
+    mixture(&(router){.choice = TN_GATING_SIGMOID, .result = "score"});
+}
+static void route_logits(void)
+{
+    mixture(&(router){.result = "logits"});
+}
+static void route_normed(void)
+{
+    mixture(&(router){.result = "normed"});
+}
+static void route_ids(void)
+{
+    mixture(&(router){.result = "ids"});
+}
+
+// A shared expert, recorded after the sum, with a weight of its own.
+static tn_tensor *combined(tn_tensor **sum)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *y = routed_sum(&(router){0}, x);
+    tn_tensor *shared = NAMED("shared", tn_op_matmul(g, x, WEIGHT("shared_w", 8, 8)));
+    tn_tensor *factor = unary(tn_op_matmul(g, x, WEIGHT("factor_w", 1, 8)), TN_UNARY_SIGMOID);
+    *sum = tn_op_add(g, y, NAMED("scaled", tn_op_mul(g, shared, factor)));
+    return tn_op_add(g, x, *sum);
+}
+
+static void combine_all(void)
+{
+    tn_tensor *sum;
+    OUTPUT("y", combined(&sum));
+}
+
+static void combine_used(void)
+{
+    tn_tensor *sum, *y = combined(&sum);
+    OUTPUT("y", tn_op_mul(g, y, sum));
+}
+
+static void combine_nothing(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *y = routed_sum(&(router){0}, x);
+    OUTPUT("y", tn_op_add(g, y, WEIGHT("row", 8))); // a row for all: no residual
+}
+
+// The first value added is read from a state, of which the next version is written before the second exists.
+static void combine_state(void)
+{
+    tn_tensor *x = INPUT("x", 3, 8), *state = tn_graph_state(g, "state", TN_TYPE_F32, SHAPE(1, 1, 3, 8));
+    tn_tensor *y = tn_op_add(g, routed_sum(&(router){0}, x), tn_op_reshape(g, state, 2, (int64_t[]){3, 8}));
+    tn_tensor *rows = tn_op_reshape(g, tn_op_slice(g, x, 0, 0, 2), 3, (int64_t[]){2, 1, 8});
+    OUTPUT("state", tn_op_copy(g, tn_op_cache_write(g, state, rows, IDS("slots", 2)), TN_TYPE_F32));
+    OUTPUT("y", tn_op_add(g, y, unary(x, TN_UNARY_TANH)));
+}
+
 typedef struct fuse_case {
     void (*build)(void);
     const char *note; // line of the plan text; NULL: nothing is noted
@@ -222,6 +342,21 @@ static const fuse_case fuse_cases[] = {
     {linear_alone, NULL, 0, 3},
     {linear_output, NULL, 0, 3},
     {linear_broadcast, NULL, 0, 2},
+    {route_plain, "rms_norm + router at ids: fired", 4, 3},
+    {route_biased, "router + choice of experts at ids: fired", 4, 3},
+    {route_softmax, "choice of experts at weights: fired", 4, 3},
+    {route_scaled, "choice of experts at weights: the softmax is scaled", 1, 7},
+    {route_other, "choice of experts at weights: the experts are not chosen by these logits", 1, 7},
+    {route_computed, "router + choice of experts at ids: the router is computed", 2, 6},
+    {route_unweighted, "rms_norm + router at ids: the norm has no weight", 3, 4},
+    {route_score, "choice of experts at weights: the probabilities have other uses", 1, 7},
+    {route_logits, "router + choice of experts at ids: the logits have other uses", 2, 5},
+    {route_normed, "rms_norm + router at ids: fired", 4, 3},
+    {route_ids, "rms_norm + router at ids: fired", 4, 3},
+    {combine_all, "sum of experts + shared expert + residual at sum: fired", 5, 5},
+    {combine_used, "sum of experts + shared expert + residual at sum: fired", 5, 7},
+    {combine_nothing, NULL, 3, 4},
+    {combine_state, "sum of experts + shared expert + residual at sum: a source is made too late", 3, 8},
 };
 
 // Fused results equal unfused ones, here and on the best level.

@@ -174,6 +174,21 @@ bool tn_cpu_accepts_moe_sum(const tn_step *step)
     return all_f32_rows(step) && x->ne[0] == 1 && x->nb[2] % (int64_t)sizeof(float) == 0;
 }
 
+// The router's product is left to the kernels of products, which divide it among threads.
+bool tn_cpu_accepts_moe_route(const tn_step *step)
+{
+    const tn_moe_route_params *p = step->params;
+    const tn_view *ids = &step->dst[0];
+    return !p->has_product && f32_rows(&step->src[0]) && (!p->has_choice_bias || f32_rows(&step->src[1])) &&
+           ids->dtype == TN_TYPE_I32 && tn_view_rows_contiguous(ids) && f32_rows(&step->dst[1]) &&
+           p->top_k.k <= TN_CPU_MAX_K && p->top_k.n_groups <= TN_CPU_MAX_GROUPS;
+}
+
+bool tn_cpu_accepts_moe_combine(const tn_step *step)
+{
+    return tn_cpu_accepts_moe_sum(step);
+}
+
 // States and their tables: I32 runs behind the operands.
 static bool slots_run(const tn_step *step, int32_t src)
 {

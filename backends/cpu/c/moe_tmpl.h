@@ -5,8 +5,10 @@
 // lower
 //              index first, NaN like -inf; groups as in DeepSeek-V3 (2024), section 2.1.2
 // moe_weights: x [T, E], ids I32 [T, U] -> weights [T, U] by the gating kind
+// moe_route:   both from logits [T, E], the choice by them or their probabilities
 // moe_sum:     x [T, U, n], w [T, U] -> [T, n], sum over u in order
-// Work: one row for the first two, ROW_CHUNK elements for moe_sum. No scratch. top_k compares a vector with
+// moe_combine: the same + f [T, 1] a [T, n] + b [T, n]
+// Work: one row for the first three, ROW_CHUNK elements for the sums. No scratch. top_k compares a vector with
 // the k-th best so far and looks closer only if one is larger: one pass over the row whatever k is.
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/c/rows.h"
@@ -156,7 +158,35 @@ void VEC_NAME(moe_weights_f32)(const tn_cpu_task *task)
                         y->ne[3]);
 }
 
-// --- moe_sum ---------------------------------------------------------------------------------------
+// --- moe_route -------------------------------------------------------------------------------------
+
+// y[i] = f(x[i]) of a whole row
+static void choice_row(int32_t choice, const float *x, float *y, int64_t n)
+{
+    float max = 0.0f, sum = 1.0f;
+    if (choice == TN_GATING_SOFTMAX) softmax_terms(x, n, &max, &sum);
+    for (int64_t i = 0; i < n; i++) y[i] = x[i];
+    gate_row(choice, y, n, max, sum);
+}
+
+void VEC_NAME(moe_route_f32)(const tn_cpu_task *task)
+{
+    const tn_step *step = task->step;
+    const tn_moe_route_params *p = step->params;
+    const tn_view *x = &step->src[0], *ids = &step->dst[0], *y = &step->dst[1];
+    const float *bias = row_optional(step, 1);
+    int64_t first, last, n = x->ne[3];
+    float scores[TN_MOE_MAX_EXPERTS];
+    rows_split(task, tn_view_n_rows(y), &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        const float *logits = tn_view_row(x, r);
+        if (p->choice != TN_GATING_NONE) choice_row(p->choice, logits, scores, n);
+        top_k_row(&p->top_k, p->choice != TN_GATING_NONE ? scores : logits, bias, n, tn_view_row(ids, r));
+        moe_weights_row(&p->weights, logits, n, tn_view_row(ids, r), tn_view_row(y, r), y->ne[3]);
+    }
+}
+
+// --- moe_sum, moe_combine --------------------------------------------------------------------------
 
 // y[n] = sum_u w[u] x[u][n]; x_stride in floats
 static void weighted_sum(const float *x, int64_t x_stride, const float *w, int64_t n_terms, float *y,
@@ -186,5 +216,39 @@ void VEC_NAME(moe_sum_f32)(const tn_cpu_task *task)
         const float *terms = (const float *)((const char *)x->data + c.row * x->nb[1]) + c.first;
         weighted_sum(terms, x->nb[2] / (int64_t)sizeof(float), tn_view_row(w, c.row), w->ne[3],
                      (float *)tn_view_row(y, c.row) + c.first, c.n);
+    }
+}
+
+// y[n] += f a[n] + b[n]; b may be NULL
+static void add_rows(const float *a, float f, const float *b, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += VEC_N) {
+        int64_t left = TN_MIN(n - i, VEC_N);
+        vf v = left == VEC_N ? vf_load(y + i) : vf_load_n(y + i, left);
+        v = vf_fma(vf_set1(f), left == VEC_N ? vf_load(a + i) : vf_load_n(a + i, left), v);
+        if (b) v = vf_add(v, left == VEC_N ? vf_load(b + i) : vf_load_n(b + i, left));
+        if (left == VEC_N)
+            vf_store(y + i, v);
+        else
+            vf_store_n(y + i, v, left);
+    }
+}
+
+void VEC_NAME(moe_combine_f32)(const tn_cpu_task *task)
+{
+    const tn_step *step = task->step;
+    const tn_moe_combine_params *p = step->params;
+    const tn_view *x = &step->src[0], *w = &step->src[1], *y = &step->dst[0];
+    int64_t first, last, n = y->ne[3];
+    rows_split(task, tn_view_n_rows(y) * row_chunks(n), &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        row_chunk c = row_chunk_get(i, n);
+        const float *terms = (const float *)((const char *)x->data + c.row * x->nb[1]) + c.first;
+        const float *a = (const float *)tn_view_row(&step->src[2], c.row) + c.first, *b = NULL;
+        if (p->n_added > 1) b = (const float *)tn_view_row(&step->src[3], c.row) + c.first;
+        float f = p->has_factor ? *(const float *)tn_view_row(&step->src[step->n_src - 1], c.row) : 1.0f;
+        float *out = (float *)tn_view_row(y, c.row) + c.first;
+        weighted_sum(terms, x->nb[2] / (int64_t)sizeof(float), tn_view_row(w, c.row), w->ne[3], out, c.n);
+        add_rows(a, f, b, out, c.n);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k, moe_weights, moe_sum in AVX-512 F, BW, DQ, VL; the template says what and how.
+// top_k and the ops of mixtures of experts in AVX-512 F, BW, DQ, VL; the template says what and how.
 // The vectors come first: the template is written over them.
 #include "backends/cpu/x86/vec_avx512.h"
 #include "backends/cpu/c/moe_tmpl.h"

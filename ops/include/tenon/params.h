@@ -143,6 +143,28 @@ typedef struct tn_matmul_multi_params {
     float eps;
 } tn_matmul_multi_params;
 
+// Most experts of a router that moe_route takes.
+#define TN_MOE_MAX_EXPERTS 4096
+
+// Fused: the experts that each row of x chooses, and their weights. x holds the logits of the experts, or the rows that
+// the router is multiplied with: sources x, then those of router, its bias, bias of the choice and norm weight that exist.
+typedef struct tn_moe_route_params {
+    tn_top_k_params top_k;
+    tn_moe_weights_params weights;
+    int32_t choice;      // what the largest are chosen of: TN_GATING_NONE logits, _SIGMOID or _SOFTMAX of them
+    int32_t has_choice_bias;
+    int32_t has_product; // x goes through the router first
+    int32_t has_bias;    // which has a bias
+    int32_t has_norm;    // x goes through rms_norm before, and what that makes is a result, too
+    float eps;           // of the norm
+} tn_moe_route_params;
+
+// Fused: moe_sum and what is added to it; sources x, w, one or two rows like the result, then the factor if there is one
+typedef struct tn_moe_combine_params {
+    int32_t n_added;
+    int32_t has_factor; // [T, 1] of the first that is added
+} tn_moe_combine_params;
+
 // Fused: sources x, gate, up, then the norm weight if there is one
 typedef struct tn_matmul_glu_params {
     tn_glu_params glu;
