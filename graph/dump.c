@@ -4,9 +4,11 @@
 // Plans as text, JSON and Graphviz. The picture of the memory plan is in dump_svg.c.
 #include "graph/graph.h"
 
+#include "core/number.h"
 #include "core/strbuf.h"
 #include "graph/dump.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *value_name(const tn_tensor *t)
@@ -60,7 +62,10 @@ static void put_summary(const tn_plan *p, tn_strbuf *out)
             tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu, inputs %zu, states %zu, weights %zu\n",
                              p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
                              p->state_size[d], p->weight_size[d]);
-    tn_strbuf_printf(out, "arena / lower bound: %.3f\ninputs: %llu bytes\n", ratio(&i), (unsigned long long)i.input_size);
+    char text[32];
+    snprintf(text, sizeof text, "%.3f", ratio(&i));
+    tn_number_point(text);
+    tn_strbuf_printf(out, "arena / lower bound: %s\ninputs: %llu bytes\n", text, (unsigned long long)i.input_size);
 }
 
 static void dump_text(const tn_plan *p, tn_strbuf *out)

@@ -4,8 +4,10 @@
 // The memory plan as SVG: one rectangle per storage, x = steps it lives, y = bytes of the arena, arenas of several
 // devices above each other; below,
 // one line per step with its op and kernel.
+#include "core/number.h"
 #include "graph/dump.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WIDTH = 1200, CHART = 480, LINE = 14, MARGIN = 60, MAX_LINES = 500 };
@@ -18,6 +20,15 @@ static void put_escaped(tn_strbuf *out, const char *text)
         else if (*text == '"') tn_strbuf_puts(out, "&quot;");
         else tn_strbuf_append(out, text, 1);
     }
+}
+
+// An attribute.
+static void put_length(tn_strbuf *out, const char *name, double v)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.2f", v);
+    tn_number_point(text);
+    tn_strbuf_printf(out, " %s=\"%s\"", name, text);
 }
 
 // Bytes of the arenas below that of a device.
@@ -34,9 +45,12 @@ static void put_storage(const tn_plan *p, int32_t value, double per_step, double
     const tn_place *pl = &p->places[value];
     const tn_tensor *t = p->graph->values[value];
     double h = (double)pl->size * per_byte, y = (double)(arena_base(p, pl->device) + pl->offset) * per_byte;
-    tn_strbuf_printf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"#555\" stroke-width=\"0.3\"><title>",
-                     MARGIN + pl->first * per_step, MARGIN + CHART - y - h,
-                     (pl->last - pl->first + 1) * per_step, h, colours[(size_t)value % TN_COUNT(colours)]);
+    tn_strbuf_puts(out, "<rect");
+    put_length(out, "x", MARGIN + pl->first * per_step);
+    put_length(out, "y", MARGIN + CHART - y - h);
+    put_length(out, "width", (pl->last - pl->first + 1) * per_step);
+    put_length(out, "height", h);
+    tn_strbuf_printf(out, " fill=\"%s\" stroke=\"#555\" stroke-width=\"0.3\"><title>", colours[(size_t)value % TN_COUNT(colours)]);
     put_escaped(out, t->name ? t->name : "?");
     tn_strbuf_printf(out, ": %zu bytes at %zu of %s, steps %d to %d</title></rect>\n", pl->size, pl->offset,
                      p->devices[pl->device]->name, pl->first, pl->last);
@@ -57,8 +71,12 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
     for (int32_t d = 0; d < p->n_devices; d++) {
         if (p->arena_size[d] == 0 || p->n_devices == 1) continue;
         double y = MARGIN + CHART - (double)arena_base(p, d) * per_byte;
-        tn_strbuf_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\" stroke=\"black\"/><text x=\"4\" y=\"%.2f\">%s</text>\n",
-                         MARGIN, MARGIN + WIDTH, y, y, y - 4, p->devices[d]->name);
+        tn_strbuf_printf(out, "<line x1=\"%d\" x2=\"%d\"", MARGIN, MARGIN + WIDTH);
+        put_length(out, "y1", y);
+        put_length(out, "y2", y);
+        tn_strbuf_puts(out, " stroke=\"black\"/><text x=\"4\"");
+        put_length(out, "y", y - 4);
+        tn_strbuf_printf(out, ">%s</text>\n", p->devices[d]->name);
     }
     tn_strbuf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"black\"/>\n", MARGIN, MARGIN, WIDTH, CHART);
     for (int32_t i = 0; i < lines; i++) {

@@ -7,6 +7,7 @@
 // become \n, \t, \r or \xNN, and a backslash becomes two. So nothing is lost, and nothing is obeyed.
 #include "models/file.h"
 
+#include "core/number.h"
 #include "core/same_file.h"
 #include "core/strbuf.h"
 #include "models/gguf/cursor.h"
@@ -79,8 +80,10 @@ static void put_float(tn_strbuf *s, double v, bool is_f32)
     char text[40];
     int most = is_f32 ? 9 : 17;
     for (int digits = is_f32 ? 6 : 15; digits <= most; digits++) {
+        double back = 0;
         snprintf(text, sizeof text, "%.*g", digits, v);
-        if (is_f32 ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v) break;
+        tn_number_point(text);
+        if (tn_number_read(text, strlen(text), &back) && (is_f32 ? (float)back == (float)v : back == v)) break;
     }
     tn_strbuf_puts(s, text);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Filters for text and single values: value | name(arguments). Those for lists are in filters_list.c.
+#include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
 #include <math.h>
@@ -83,7 +84,7 @@ static value filter_int(tn_jj *j, value v, const tn_jj_args *a)
             if (ok) i = i * base + d;
         }
         if (ok) return tn_jj_int(negative ? -i : i);
-        if (!tn_jj_parse_float(s.u.s->data, s.u.s->n, &f)) return standard;
+        if (!tn_number_read(s.u.s->data, s.u.s->n, &f)) return standard;
     } else if (!tn_jj_number(v, &f)) {
         return standard;
     }
@@ -97,7 +98,7 @@ static value filter_float(tn_jj *j, value v, const tn_jj_args *a)
     if (tn_jj_number(v, &f)) return tn_jj_float(f);
     if (v.kind != JJ_STRING) return standard;
     value s = tn_jj_strip(j, v.u.s, NULL, 3);
-    return s.kind == JJ_STRING && tn_jj_parse_float(s.u.s->data, s.u.s->n, &f) ? tn_jj_float(f) : standard;
+    return s.kind == JJ_STRING && tn_number_read(s.u.s->data, s.u.s->n, &f) ? tn_jj_float(f) : standard;
 }
 
 static value filter_abs(tn_jj *j, value v, const tn_jj_args *a)

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values as text: as Python prints them, as it writes them in containers, and as JSON.
+#include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,30 +13,15 @@ enum { NUMBER_SIZE = 64, ESCAPE_WORK = 32 }; // bytes; bytes of work that an esc
 
 // --- numbers -----------------------------------------------------------------------------------------------
 
-bool tn_jj_parse_float(const char *text, size_t n, double *out)
-{
-    char copy[NUMBER_SIZE + 8], *end;
-    const char *point = localeconv()->decimal_point;
-    size_t k = 0;
-    for (size_t i = 0; i < n && k + 8 < sizeof copy; i++) {
-        if (text[i] != '.') {
-            copy[k++] = text[i];
-            continue;
-        }
-        for (const char *p = point; *p && k + 4 < sizeof copy; p++) copy[k++] = *p;
-    }
-    copy[k] = 0;
-    *out = strtod(copy, &end);
-    return k > 0 && n < NUMBER_SIZE && end == copy + k;
-}
-
 // Significant digits of |f| and the power of ten of the first, the shortest that read back as f.
 static int shortest_digits(double f, char digits[NUMBER_SIZE], int *exponent)
 {
     char text[NUMBER_SIZE];
     for (int precision = 0; precision < 18; precision++) {
+        double back = 0;
         snprintf(text, sizeof text, "%.*e", precision, fabs(f));
-        if (strtod(text, NULL) == fabs(f)) break;
+        tn_number_point(text);
+        if (tn_number_read(text, strlen(text), &back) && back == fabs(f)) break;
     }
     int n = 0;
     const char *e = strchr(text, 'e');

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Patterns filled in: "%s" % x, "{}".format(x), and dates.
+#include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
 #include <stdio.h>
@@ -75,8 +76,7 @@ static const tn_jj_string *number_text(tn_jj *j, const pattern *f, value v)
     } else {
         snprintf(form, sizeof form, "%%%s.*%c", sign, f->kind);
         snprintf(text, sizeof text, form, TN_MIN(f->precision < 0 ? 6 : f->precision, 60), d);
-        for (char *p = text; *p; p++)
-            if (*p == ',') *p = '.'; // the decimal point of some locales
+        tn_number_point(text);
     }
     value s = tn_jj_text(j, text, strlen(text), false);
     return s.kind == JJ_STRING ? s.u.s : &tn_jj_empty;

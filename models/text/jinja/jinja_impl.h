@@ -258,8 +258,6 @@ void tn_jj_repr(tn_jj_builder *b, value v);
 void tn_jj_tojson(tn_jj_builder *b, value v, const tn_jj_args *a);
 // As Python writes a float; returns the length.
 size_t tn_jj_format_float(double f, char *out, size_t size);
-// Decimal text to double, '.' in every locale.
-bool tn_jj_parse_float(const char *text, size_t n, double *out);
 value tn_jj_format_percent(tn_jj *j, str format, const value *items, size_t n);
 value tn_jj_format_braces(tn_jj *j, str format, const tn_jj_args *a);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JSON text to values of the template engine: RFC 8259, with the depth of the engine's limits.
+#include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
 typedef struct json_reader {
@@ -134,7 +135,7 @@ static value read_number(json_reader *r)
     }
     if (!real) return tn_jj_int(negative ? -i : i);
     double f;
-    if (!tn_jj_parse_float(from, (size_t)(r->p - from), &f))
+    if (!tn_number_read(from, (size_t)(r->p - from), &f))
         return json_fail(r, "a number that cannot be read");
     return tn_jj_float(f);
 }

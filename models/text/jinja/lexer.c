@@ -4,6 +4,7 @@
 // Template source to tokens, with white space handled as the original does under trim_blocks and
 // lstrip_blocks: the newline behind a %} and the blanks in front of a {% or {# go; - at a border strips all
 // white space there, + strips none; one newline at the end of the source goes.
+#include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
 #include <stdlib.h>
@@ -195,7 +196,7 @@ static bool lex_number(lexer *l)
     double f = 0;
     if (n + 1 == sizeof text) return lex_fail(l, start, "a number of too many digits");
     if (real)
-        return tn_jj_parse_float(text, n, &f) ? push(l, T_FLOAT, 0, start, tn_jj_float(f))
+        return tn_number_read(text, n, &f) ? push(l, T_FLOAT, 0, start, tn_jj_float(f))
                                               : lex_fail(l, start, "not a number");
     int64_t v = 0;
     for (size_t i = 0; i < n; i++) {
