@@ -35,11 +35,16 @@ class Tests:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TENON_")}
         # No Vulkan driver: what the tests say of devices holds on every machine.
         self.env.update(VK_ICD_FILENAMES="/none", VK_DRIVER_FILES="/none")
+        # One thread unless a test asks for more: OpenMP's wait for each other in loops, long where the machine is busy.
+        self.env.update(OMP_THREAD_LIMIT="1")
 
     def temp(self, name):
         return os.path.join(self.folder.name, name)
 
     def run(self, *args, stdin=b"", stdout=subprocess.PIPE, timeout=300, **env):
+        if "-t" in args:
+            env.setdefault("OMP_THREAD_LIMIT", "16")
+            env.setdefault("OMP_WAIT_POLICY", "passive")
         start = time.monotonic()
         try:
             p = subprocess.run([self.tenon, *map(str, args)], input=stdin, stdout=stdout, stderr=subprocess.PIPE,
