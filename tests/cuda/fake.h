@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steers the fake driver library; fake_get is looked up in it with dlsym.
+// Steers the fake driver library; fake_get is looked up in it with dlsym. What a launch does is left to the
+// two functions below: nothing (fake_kernels.c), or the emulated kernels (emulated/).
 #ifndef TN_TESTS_CUDA_FAKE_H
 #define TN_TESTS_CUDA_FAKE_H
 
@@ -13,6 +14,7 @@
 typedef struct fake_state {
     size_t memory, used; // bytes of the device
     int compute;         // 90: capability 9.0
+    int n_sms;
     int64_t n_calls;
     int64_t n_alive;    // contexts, streams, memory, graphs, events, modules
     int64_t n_captures; // begun and not ended
@@ -24,5 +26,25 @@ typedef struct fake_state {
 } fake_state;
 
 fake_state *fake_get(void);
+
+typedef struct fake_grid {
+    uint32_t x, y, z, threads;
+    uint32_t shared;  // bytes of dynamic shared memory
+    uint32_t cluster; // blocks along x, at least 1
+} fake_grid;
+
+// The entry point of that name in an image, NULL: none; the bytes of its argument.
+const void *fake_find(const char *image, const char *name);
+size_t fake_args_size(const void *function);
+CUresult fake_run(const fake_grid *grid, const void *function, const void *args);
+
+// What cuTensorMapEncodeTiled writes.
+typedef struct fake_tensor_map {
+    uint64_t magic;
+    char *data;
+    uint64_t dims[2], stride; // elements; bytes
+    uint32_t box[2], element, swizzle;
+} fake_tensor_map;
+#define FAKE_TENSOR_MAP_MAGIC 0x70616d726f736e74u
 
 #endif

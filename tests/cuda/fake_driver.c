@@ -1,17 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A driver library for tests: device memory is host memory, kernels do nothing, and any call can be told to
-// fail. It counts what is alive, so that leaks show. Built as libcuda.so.1; the functions that steer it are in fake.h.
+// A driver library for tests: device memory is host memory between pages that nobody may touch, and any call
+// can be told to fail. It counts what is alive, so that leaks show. Built as libcuda.so.1; fake.h steers it,
+// and says what kernels do.
+#define _GNU_SOURCE // MAP_ANONYMOUS
 #include "tests/cuda/fake.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-static fake_state state = {.memory = 1u << 30, .compute = 90};
+static fake_state state = {.memory = 1u << 30, .compute = 90, .n_sms = 132};
 
 EXPORT fake_state *fake_get(void)
 {
@@ -29,28 +33,93 @@ static CUresult call(const char *name)
     return state.error;
 }
 
-#define CALL()                                                                                                 \
-    do {                                                                                                       \
-        CUresult r = call(__func__);                                                                           \
-        if (r != CUDA_SUCCESS) return r;                                                                       \
+#define CALL()                                                                                               \
+    do {                                                                                                     \
+        CUresult r = call(__func__);                                                                         \
+        if (r != CUDA_SUCCESS) return r;                                                                     \
     } while (0)
 
-// Objects are small blocks; a double release aborts in free.
+// Launches, in order: of a stream that captures, and of graphs.
+typedef struct launch {
+    struct launch *next;
+    fake_grid grid;
+    const void *function;
+    void *args;
+    size_t args_size;
+} launch;
+
+// Contexts, streams, graphs, events, modules; a double release aborts in free.
+typedef struct object {
+    launch *first, **end;
+    const void *image; // of a module
+    bool captures;     // a stream
+} object;
+
 static CUresult make(void *out)
 {
-    void *p = malloc(1);
+    object *p = calloc(1, sizeof *p);
     if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
+    p->end = &p->first;
     memcpy(out, &p, sizeof p);
     state.n_alive++;
     return CUDA_SUCCESS;
 }
 
+static void clear(object *p)
+{
+    while (p->first) {
+        launch *l = p->first;
+        p->first = l->next;
+        free(l->args);
+        free(l);
+    }
+    p->end = &p->first;
+}
+
 // Releasing works on a lost device too: nothing may leak there.
-static CUresult drop(void *p)
+static CUresult drop(void *at)
 {
     state.n_alive--;
-    free(p);
+    clear(at);
+    free(at);
     return state.lost;
+}
+
+enum { ARGS_ALIGN = 64 };
+
+static CUresult append(object *to, const fake_grid *grid, const void *function, const void *args,
+                       size_t args_size)
+{
+    launch *l = calloc(1, sizeof *l);
+    void *copy = aligned_alloc(ARGS_ALIGN, (args_size + ARGS_ALIGN) / ARGS_ALIGN * ARGS_ALIGN);
+    if (!l || !copy) {
+        free(l);
+        free(copy);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(copy, args, args_size);
+    *l = (launch){.grid = *grid, .function = function, .args = copy, .args_size = args_size};
+    *to->end = l;
+    to->end = &l->next;
+    return CUDA_SUCCESS;
+}
+
+static CUresult append_all(object *to, const object *from)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (const launch *l = from->first; l && r == CUDA_SUCCESS; l = l->next)
+        r = append(to, &l->grid, l->function, l->args, l->args_size);
+    return r;
+}
+
+// A failure of a kernel ends the context, like on a device.
+static CUresult run_all(const object *of)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (const launch *l = of->first; l && r == CUDA_SUCCESS; l = l->next)
+        r = fake_run(&l->grid, l->function, l->args);
+    if (r != CUDA_SUCCESS) state.lost = r;
+    return r;
 }
 
 // The header renames functions to their newest version; the ones that are looked up are these.
@@ -83,14 +152,15 @@ EXPORT CUresult cuDriverGetVersion(int *version)
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
 {
-    *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+    *name = error == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
+                                                : "CUDA_ERROR_FAKE";
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    (void)error;
-    *text = "told to fail";
+    *text = error == CUDA_ERROR_LAUNCH_FAILED ? "a kernel failed" : "told to fail";
     return CUDA_SUCCESS;
 }
 
@@ -121,8 +191,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
     *value = 0;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = state.compute / 10;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) *value = state.compute % 10;
-    if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 132;
-    if (attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) *value = state.compute >= 90 ? 232448 : state.compute >= 80 ? 101376 : 65536;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = state.n_sms;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        *value = state.compute >= 90 ? 232448 : state.compute >= 80 ? 101376 : 65536;
     if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) *value = 50 << 20;
     return CUDA_SUCCESS;
 }
@@ -163,31 +234,66 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     return CUDA_SUCCESS;
 }
 
-enum { HEADER = 64 };
+enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
+
+// Memory of the device: a page that nobody may touch, what was asked for, up to ALIGN bytes of poison, such a
+// page.
+typedef struct allocation {
+    struct allocation *next;
+    char *map, *at;
+    size_t map_size, size;
+} allocation;
+static allocation *allocations;
+
+static size_t tail(const allocation *a)
+{
+    return (ALIGN - a->size % ALIGN) % ALIGN;
+}
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
 {
     CALL();
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
     if (size > state.memory - state.used) return CUDA_ERROR_OUT_OF_MEMORY;
-    // As aligned as real device memory.
-    char *p = aligned_alloc(256, (size + 256 + 255) / 256 * 256);
-    if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(p, &size, sizeof size);
-    memset(p + 256, 0xff, size); // NaN, as device memory may well hold
+    allocation *a = calloc(1, sizeof *a);
+    if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
+    a->size = size;
+    a->map_size = (size + ALIGN + 3 * PAGE - 1) / PAGE * PAGE;
+    a->map = mmap(NULL, a->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (a->map == MAP_FAILED) {
+        free(a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    a->at = a->map + a->map_size - PAGE - size - tail(a);
+    memset(a->at, POISON, size + tail(a)); // NaN, as device memory may well hold
+    mprotect(a->map, PAGE, PROT_NONE);
+    mprotect(a->map + a->map_size - PAGE, PAGE, PROT_NONE);
+    a->next = allocations;
+    allocations = a;
     state.used += size;
     state.n_alive++;
-    *out = (CUdeviceptr)(uintptr_t)(p + 256);
+    *out = (CUdeviceptr)(uintptr_t)a->at;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
 {
-    char *p = (char *)(uintptr_t)at - 256;
-    size_t size;
-    memcpy(&size, p, sizeof size);
-    state.used -= size;
-    return drop(p);
+    allocation **p = &allocations;
+    while (*p && (*p)->at != (char *)(uintptr_t)at) p = &(*p)->next;
+    allocation *a = *p;
+    if (!a) abort();
+    for (size_t i = a->size; i < a->size + tail(a); i++) {
+        if ((unsigned char)a->at[i] == POISON) continue;
+        fprintf(stderr, "emulated: %zu bytes of memory were written behind their end\n", a->size);
+        state.lost = CUDA_ERROR_ILLEGAL_ADDRESS;
+        break;
+    }
+    *p = a->next;
+    state.used -= a->size;
+    state.n_alive--;
+    munmap(a->map, a->map_size);
+    free(a);
+    return state.lost;
 }
 
 EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
@@ -202,7 +308,9 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
 
 EXPORT CUresult cuMemFreeHost(void *at)
 {
-    return drop(at);
+    state.n_alive--;
+    free(at);
+    return state.lost;
 }
 
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
@@ -229,7 +337,8 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t n, C
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr at, size_t pitch, unsigned char value, size_t n, size_t rows, CUstream stream)
+EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr at, size_t pitch, unsigned char value, size_t n, size_t rows,
+                                  CUstream stream)
 {
     (void)stream;
     CALL();
@@ -258,27 +367,44 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream)
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-    (void)stream;
     (void)mode;
     CALL();
+    ((object *)(void *)stream)->captures = true;
     state.n_captures++;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *out)
 {
-    (void)stream;
+    object *s = (object *)(void *)stream, *graph;
     state.n_captures--;
+    s->captures = false;
     CUresult r = call(__func__);
-    return r == CUDA_SUCCESS ? make(out) : r;
+    if (r == CUDA_SUCCESS) r = make(&graph);
+    if (r == CUDA_SUCCESS) {
+        r = append_all(graph, s);
+        if (r == CUDA_SUCCESS)
+            memcpy(out, &graph, sizeof graph);
+        else
+            drop(graph);
+    }
+    clear(s);
+    return r;
 }
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
-    (void)graph;
     (void)flags;
     CALL();
-    return make(out);
+    object *exec;
+    CUresult r = make(&exec);
+    if (r != CUDA_SUCCESS) return r;
+    r = append_all(exec, (object *)(void *)graph);
+    if (r == CUDA_SUCCESS)
+        memcpy(out, &exec, sizeof exec);
+    else
+        drop(exec);
+    return r;
 }
 
 EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
@@ -291,10 +417,9 @@ EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
-    (void)exec;
     (void)stream;
     CALL();
-    return CUDA_SUCCESS;
+    return run_all((object *)(void *)exec);
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
@@ -348,7 +473,12 @@ EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
 {
     CALL();
     if (!image) return CUDA_ERROR_INVALID_IMAGE;
-    return make(out);
+    object *module;
+    CUresult r = make(&module);
+    if (r != CUDA_SUCCESS) return r;
+    module->image = image;
+    memcpy(out, &module, sizeof module);
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module)
@@ -358,9 +488,10 @@ EXPORT CUresult cuModuleUnload(CUmodule module)
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 {
-    (void)name;
     CALL();
-    memcpy(out, &module, sizeof module);
+    const void *f = fake_find(((object *)(void *)module)->image, name);
+    if (!f) return CUDA_ERROR_NOT_FOUND;
+    memcpy(out, &f, sizeof f);
     return CUDA_SUCCESS;
 }
 
@@ -384,25 +515,51 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, C
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **args, void **extra)
 {
-    (void)function;
-    (void)args;
     (void)extra;
     CALL();
     // What the driver refuses too.
-    bool ok = config->gridDimX > 0 && config->gridDimY > 0 && config->gridDimZ > 0 && config->gridDimY <= 65535 &&
-              config->gridDimZ <= 65535 && config->blockDimX > 0 && config->blockDimX <= 1024 && config->sharedMemBytes <= 232448;
-    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool ok = config->gridDimX > 0 && config->gridDimY > 0 && config->gridDimZ > 0 &&
+              config->gridDimY <= 65535 && config->gridDimZ <= 65535 && config->blockDimX > 0 &&
+              config->blockDimX <= 1024 && config->sharedMemBytes <= 232448;
+    if (!ok) return CUDA_ERROR_INVALID_VALUE;
+    fake_grid grid = {config->gridDimX,  config->gridDimY,       config->gridDimZ,
+                      config->blockDimX, config->sharedMemBytes, 1};
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            grid.cluster = config->attrs[i].value.clusterDim.x;
+    object *stream = (object *)(void *)config->hStream, now = {.end = &now.first};
+    CUresult r = append(stream->captures ? stream : &now, &grid, function, args[0], fake_args_size(function));
+    if (r == CUDA_SUCCESS) r = run_all(&now);
+    clear(&now);
+    return r;
 }
 
-EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address,
-                                       const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
-                                       const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
-                                       CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                       CUtensorMapFloatOOBfill fill)
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank,
+                                       void *address, const cuuint64_t *dims, const cuuint64_t *strides,
+                                       const cuuint32_t *box, const cuuint32_t *element_strides,
+                                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                       CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-    (void)type, (void)box, (void)element_strides, (void)interleave, (void)swizzle, (void)promotion, (void)fill, (void)dims;
+    (void)element_strides, (void)interleave, (void)promotion, (void)fill;
     CALL();
     memset(out, 0, sizeof *out);
+    bool known =
+        rank == 2 && (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+    if (!known || box[0] > 256 || box[1] > 256) return CUDA_ERROR_INVALID_VALUE;
+    fake_tensor_map map = {.magic = FAKE_TENSOR_MAP_MAGIC,
+                           .data = address,
+                           .dims = {dims[0], dims[1]},
+                           .stride = strides[0],
+                           .box = {box[0], box[1]},
+                           .element = 2};
+    // Of 128 bytes three bits of the address are swizzled, of 64 two, of 32 one.
+    map.swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 3
+                  : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 2
+                                                         : swizzle == CU_TENSOR_MAP_SWIZZLE_32B;
+    // A row of the box fits the swizzled width (CUDA Driver API, cuTensorMapEncodeTiled).
+    if (map.swizzle > 0 && box[0] * 2 > 16u << map.swizzle) return CUDA_ERROR_INVALID_VALUE;
+    static_assert(sizeof map <= sizeof *out, "a tensor map is 128 bytes");
+    memcpy(out, &map, sizeof map);
     bool aligned = (uintptr_t)address % 16 == 0;
     for (cuuint32_t i = 0; i + 1 < rank; i++) aligned = aligned && strides[i] % 16 == 0;
     return aligned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

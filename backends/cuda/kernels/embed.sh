@@ -4,13 +4,13 @@
 #
 # Compiles one file of device code to a fat binary and wraps it into an object file with one symbol.
 #     embed.sh OUT.o DEPENDENCIES SYMBOL SOURCE.cu "C COMPILER" NVCC FLAGS...
-# With "none" for NVCC the image is empty: the host side can be tested without compiling device code.
+# With "none" for NVCC the image is the symbol's name: the host side can be tested without compiling device code.
 set -eu
 out=$1 dependencies=$2 symbol=$3 source=$4 cc=$5
 shift 5
 if [ "$1" = none ]; then
     echo "$out: $source" >"$dependencies"
-    printf '\0\0\0\0' >"$out.fatbin"
+    printf '%s\0' "$symbol" >"$out.fatbin"
 else
     "$@" -fatbin -MD -MF "$dependencies.nvcc" -o "$out.fatbin" "$source"
     # Ninja wants the name of the real output.

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that do nothing: for tests of the host side.
+#include "tests/cuda/fake.h"
+
+const void *fake_find(const char *image, const char *name)
+{
+    (void)name;
+    return image;
+}
+
+size_t fake_args_size(const void *function)
+{
+    (void)function;
+    return 0;
+}
+
+CUresult fake_run(const fake_grid *grid, const void *function, const void *args)
+{
+    (void)grid, (void)function, (void)args;
+    return CUDA_SUCCESS;
+}
