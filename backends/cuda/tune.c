@@ -3,6 +3,7 @@
 #include "backends/cuda/tune.h"
 
 #include "core/file_map.h"
+#include "core/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,25 +35,25 @@ static void unlock(struct tn_cuda_tuning *t)
     atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
-// FNV-1a, 64 bits.
-static uint64_t hash(uint64_t h, const void *bytes, size_t n)
-{
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
-static const uint64_t hash_start = 0xcbf29ce484222325u;
-
 // Op, types and extents of all operands.
 static uint64_t key_of(const tn_step *step)
 {
-    uint64_t h = hash(hash_start, &step->op, sizeof step->op);
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, &step->op, sizeof step->op);
     for (int32_t i = 0; i < step->n_src; i++) {
-        h = hash(h, &step->src[i].dtype, sizeof step->src[i].dtype);
-        h = hash(h, step->src[i].ne, sizeof step->src[i].ne);
+        tn_hash_add(&h, &step->src[i].dtype, sizeof step->src[i].dtype);
+        tn_hash_add(&h, step->src[i].ne, sizeof step->src[i].ne);
     }
-    return h;
+    return tn_hash_value(&h);
+}
+
+static uint64_t hash_of(const void *bytes, size_t n)
+{
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, bytes, n);
+    return tn_hash_value(&h);
 }
 
 // --- file --------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ static bool file_path(const tn_cuda *c, char path[PATH_SIZE])
 {
     const char *dir = tn_context_cache_dir(c->device->ctx);
     if (!dir) return false;
-    uint64_t h = hash(hash_start, c->device->description, strlen(c->device->description));
+    uint64_t h = hash_of(c->device->description, strlen(c->device->description));
     int n = snprintf(path, PATH_SIZE, "%s/tuning-cuda-%016" PRIx64 ".txt", dir, h);
     return n > 0 && n < PATH_SIZE;
 }
@@ -91,7 +92,7 @@ static void parse(tn_cuda *c, const char *text, size_t size)
     if (n < 0 || size < (size_t)n + SUM_LINE || memcmp(text, head, (size_t)n) != 0) return;
     size_t end = size - SUM_LINE;
     char sum[SUM_LINE + 1];
-    snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n", hash(hash_start, text, end));
+    snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n", hash_of(text, end));
     if (memcmp(text + end, sum, SUM_LINE) != 0) return;
     for (size_t at = (size_t)n; at + 18 < end && c->tuning->n < MAX_ENTRIES;) {
         const char *newline = memchr(text + at, '\n', end - at);
@@ -131,15 +132,17 @@ static tn_status save(const tn_cuda *c)
     tn_status status = tn_file_writer_open(c->device->ctx, path, &w);
     if (status != TN_OK) return status;
     int n = header(c, line, sizeof line);
-    uint64_t sum = hash(hash_start, line, (size_t)n);
+    tn_hash sum;
+    tn_hash_init(&sum);
+    tn_hash_add(&sum, line, (size_t)n);
     status = tn_file_writer_write(w, line, (size_t)n);
     for (int32_t i = 0; i < c->tuning->n && status == TN_OK; i++) {
         const entry *e = &c->tuning->entries[i];
         n = snprintf(line, sizeof line, "%016" PRIx64 " %s\n", e->key, e->kernel);
-        sum = hash(sum, line, (size_t)n);
+        tn_hash_add(&sum, line, (size_t)n);
         status = tn_file_writer_write(w, line, (size_t)n);
     }
-    n = snprintf(line, sizeof line, "sum %016" PRIx64 "\n", sum);
+    n = snprintf(line, sizeof line, "sum %016" PRIx64 "\n", tn_hash_value(&sum));
     if (status == TN_OK) status = tn_file_writer_write(w, line, (size_t)n);
     if (status == TN_OK) return tn_file_writer_commit(&w);
     tn_file_writer_abort(&w);

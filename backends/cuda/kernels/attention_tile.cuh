@@ -63,6 +63,16 @@ static __device__ __forceinline__ uint32_t tn_load4(const char *at)
     return *reinterpret_cast<const uint32_t *>(at);
 }
 
+// Of each SPAN elements of a row the eight of part `at`, as they lie there; `used` of the elements exist.
+template <int SPAN, int WORDS> static __device__ __forceinline__ void tn_load_plain(uint32_t (&w)[WORDS], const char *row, int at, int used)
+{
+#pragma unroll
+    for (int i = 0; i < WORDS / 4; i++) {
+        uint4 x = i * SPAN + at * 8 < used ? tn_load16(row + 2 * (i * SPAN + at * 8)) : make_uint4(0, 0, 0, 0);
+        w[4 * i] = x.x, w[4 * i + 1] = x.y, w[4 * i + 2] = x.z, w[4 * i + 3] = x.w;
+    }
+}
+
 // The part of a key row that a lane holds, D elements; `used` of them exist.
 template <int TYPE, int D> struct tn_key_part {
     static constexpr int WORDS = tn_cache_traits<TYPE>::QUANT ? D / 64 * tn_cache_traits<TYPE>::KEY_WORDS : D / 8;
@@ -72,11 +82,7 @@ template <int TYPE, int D> struct tn_key_part {
     {
         typedef tn_cache_traits<TYPE> traits;
         if constexpr (!traits::QUANT) {
-#pragma unroll
-            for (int i = 0; i < D / 32; i++) {
-                uint4 x = i * 32 + c * 8 < used ? tn_load16(row + i * 64 + c * 16) : make_uint4(0, 0, 0, 0);
-                w[4 * i] = x.x, w[4 * i + 1] = x.y, w[4 * i + 2] = x.z, w[4 * i + 3] = x.w;
-            }
+            tn_load_plain<32>(w, row, c, used);
         } else {
 #pragma unroll
             for (int p = 0; p < D / 64; p++) {
@@ -124,11 +130,7 @@ template <int TYPE, int D> struct tn_value_part {
     {
         typedef tn_cache_traits<TYPE> traits;
         if constexpr (!traits::QUANT) {
-#pragma unroll
-            for (int j = 0; j < D / 64; j++) {
-                uint4 x = j * 64 + g * 8 < used ? tn_load16(row + j * 128 + g * 16) : make_uint4(0, 0, 0, 0);
-                w[4 * j] = x.x, w[4 * j + 1] = x.y, w[4 * j + 2] = x.z, w[4 * j + 3] = x.w;
-            }
+            tn_load_plain<64>(w, row, g, used);
         } else {
 #pragma unroll
             for (int p = 0; p < D / 64; p++) {

@@ -12,6 +12,14 @@
 
 enum { THREADS = TN_CUDA_SPLIT_THREADS };
 
+// The four elements of this thread: their row and first column; false if there are none.
+static __device__ __forceinline__ bool begin(const tn_cuda_elementwise_args &a, uint32_t *row, int64_t *j)
+{
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    return tn_place4(a.split, a.y.ne[3], row, j);
+}
+
 static __device__ __forceinline__ float unary(const tn_unary_params &p, float x)
 {
     switch (p.kind) {
@@ -24,11 +32,9 @@ static __device__ __forceinline__ float unary(const tn_unary_params &p, float x)
 
 TN_ENTRY __launch_bounds__(THREADS) tn_unary(const __grid_constant__ tn_cuda_elementwise_args a)
 {
-    tn_pdl_trigger();
-    tn_pdl_wait();
     int64_t j, n = a.y.ne[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
+    if (!begin(a, &row, &j)) return;
     float4 x = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
     // One copy of the switch: kinds are the same for the whole launch.
     float v[4] = {x.x, x.y, x.z, x.w};
@@ -54,11 +60,9 @@ static __device__ __forceinline__ float binary(int kind, float a, float b)
 
 TN_ENTRY __launch_bounds__(THREADS) tn_binary(const __grid_constant__ tn_cuda_elementwise_args a)
 {
-    tn_pdl_trigger();
-    tn_pdl_wait();
     int64_t j, n = a.y.ne[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
+    if (!begin(a, &row, &j)) return;
     float4 u = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
     float4 v = tn_load_floats(tn_row_near(a.b, row), a.b.nb[3], j, n, a.aligned_b);
     u.x = binary(a.kind, u.x, v.x), u.y = binary(a.kind, u.y, v.y);
@@ -75,11 +79,9 @@ template <bool GENERAL> static __device__ __forceinline__ float glu(const tn_cud
 
 template <bool GENERAL> static __device__ __forceinline__ void glu_four(const tn_cuda_elementwise_args &a)
 {
-    tn_pdl_trigger();
-    tn_pdl_wait();
     int64_t j, n = a.y.ne[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
+    if (!begin(a, &row, &j)) return;
     float4 u = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
     float4 v = tn_load_floats(tn_row_near(a.b, row), a.b.nb[3], j, n, a.aligned_b);
     u.x = glu<GENERAL>(a, u.x, v.x), u.y = glu<GENERAL>(a, u.y, v.y);
