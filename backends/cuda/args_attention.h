@@ -33,8 +33,9 @@ typedef struct tn_cuda_attention_args {
     int32_t n_seq, n_tokens, n_heads, n_kv, block, max_blocks;
     int32_t causal, window, chunk;
     float scale, softcap, max_bias;
-    // Of the decode kernel: parts that the keys of a sequence are split into, and where their results lie.
+    // Parts that the keys of a sequence are split into at most, and where their results lie.
     int32_t n_splits;
+    int32_t n_slots; // of the kernel for wide heads: tiles of keys in shared memory
     float *partial; // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
 } tn_cuda_attention_args;
 

@@ -29,7 +29,7 @@ static tn_cuda_cache cache_of(const tn_view *v, int64_t dim)
 bool tn_cuda_attention_common(const tn_step *step)
 {
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
-    bool caches = cache_type(k->dtype) >= 0 && cache_type(v->dtype) >= 0 && tn_view_contiguous(k) && tn_view_contiguous(v) &&
+    bool caches = cache_type(k->dtype) >= 0 && cache_type(v->dtype) >= 0 && tn_view_contiguous(k) && tn_view_rows_contiguous(v) &&
                   k->ne[1] > 0 && k->ne[2] > 0 && k->ne[2] <= 1 << 20 && q->ne[3] <= k->ne[3] && q->ne[2] % k->ne[1] == 0;
     bool tables = true;
     for (int32_t i = 3; i < 6; i++) tables = tables && step->src[i].dtype == TN_TYPE_I32 && tn_view_contiguous(&step->src[i]);

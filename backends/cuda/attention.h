@@ -13,7 +13,7 @@
 // cache again for every 8 or 16 rows.
 enum { TN_CUDA_ATTENTION_FEW = 8 };
 
-// Types and layouts that all attention kernels need.
+// Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);

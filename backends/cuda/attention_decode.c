@@ -44,7 +44,7 @@ static variant choose(const tn_step *step)
 
 bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
 {
-    if (!tn_cuda_attention_common(step)) return false;
+    if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
     int64_t n_seq = step->src[4].ne[3];
     bool quantised = tn_dtype_block_elems(k->dtype) > 1;

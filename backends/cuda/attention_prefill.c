@@ -17,7 +17,7 @@ static variant choose(const tn_step *step)
 {
     const tn_view *q = &step->src[0], *y = &step->dst[0];
     int64_t widest = TN_MAX(q->ne[3], y->ne[3]);
-    variant c = {.dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256, 
+    variant c = {.dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256,
                  .quants = tn_dtype_block_elems(step->src[1].dtype) > 1 || tn_dtype_block_elems(step->src[2].dtype) > 1};
     c.rows = c.dim == 256 ? 64 : 128;
     return c;
@@ -31,7 +31,7 @@ static uint32_t shared_size(const variant *c)
 
 bool tn_cuda_accepts_attention_prefill(const tn_cuda *cuda, const tn_step *step)
 {
-    if (!tn_cuda_attention_common(step)) return false;
+    if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
     variant c = choose(step);
     bool sizes = q->ne[3] <= 256 && v->ne[3] <= 256 && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;

@@ -12,7 +12,7 @@ enum { ROWS = 128, THREADS = 384, PAGE = 64 }; // as in the kernel
 
 bool tn_cuda_accepts_attention_wgmma(const tn_cuda *cuda, const tn_step *step)
 {
-    if (cuda->compute != 90 || !tn_cuda_attention_common(step)) return false;
+    if (cuda->compute != 90 || !tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
     int64_t d = q->ne[3];
     bool sizes = (d == 64 || d == 128 || d == 256) && k->ne[3] == d && v->ne[3] == d && k->ne[2] % PAGE == 0;

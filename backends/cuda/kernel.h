@@ -78,5 +78,6 @@ size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_attention_wide_scratch(const tn_cuda *cuda, const tn_step *step);
 
 #endif

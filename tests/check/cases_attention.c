@@ -27,6 +27,7 @@ typedef struct attention_shape {
     tn_dtype k_type, v_type;
     bool sinks, strided_q;
     int32_t v_longer; // elements that the rows of v are a part of, more than v_dim
+    bool v_in_k;      // those rows are the ones of k
     double q_scale; // 0: normal
 } attention_shape;
 
@@ -76,7 +77,9 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
         q->start[2] = 1;
     }
     check_src(&c, s->k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->k_dim});
-    check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim})->parent[3] += s->v_longer;
+    check_operand *v = check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
+    v->parent[3] += s->v_longer;
+    v->shared = s->v_in_k;
     add_tables(&c, s, max_blocks, n_blocks);
     if (s->sinks) check_vec(&c, TN_TYPE_F32, s->heads);
     snprintf(c.note, sizeof c.note, "q %d kv %d, %s causal %d window %d chunk %d softcap %g alibi %g%s",
@@ -254,13 +257,13 @@ static void cases_compressed(check_run *run)
             attention_shape s = base;
             s.kv_heads = 1;
             s.heads = i == 2 ? 2 : 16;
-            s.k_dim = 576, s.v_dim = 512, s.v_longer = 64;
+            s.k_dim = 576, s.v_dim = 512, s.v_longer = 64, s.v_in_k = true;
             s.block = 64;
             s.k_type = s.v_type = cache_types[t];
             s.q_len[0] = lengths[i][0];
             s.kv_len[0] = lengths[i][1];
             attention_case(run, &s, &p);
-            s.heads = 4;
+            s.heads = 4, s.v_in_k = false;
             s.k_dim = 40, s.v_dim = 32, s.v_longer = 32;
             if (tn_dtype_block_elems(s.k_type) > 1) s.k_dim = 64;
             attention_case(run, &s, &p);
@@ -268,6 +271,30 @@ static void cases_compressed(check_run *run)
     attention_shape s = base; // no multiple of a vector
     s.k_dim = 44, s.v_dim = 20, s.v_longer = 3, s.k_type = s.v_type = TN_TYPE_F32;
     attention_case(run, &s, &p);
+}
+
+// Heads wider than those of most models; compressed caches with every mask, and lengths that are split over blocks.
+static void cases_wide(check_run *run)
+{
+    static const attention_shape rows[] = {
+        {.n_seqs = 1, .q_len = {1}, .kv_len = {300}, .heads = 2, .kv_heads = 1, .k_dim = 512, .v_dim = 512},
+        {.n_seqs = 3, .q_len = {1, 1, 1}, .kv_len = {65, 1, 400}, .heads = 8, .kv_heads = 2, .k_dim = 320, .v_dim = 288},
+        {.n_seqs = 2, .q_len = {9, 0}, .kv_len = {70, 5}, .heads = 4, .kv_heads = 2, .k_dim = 512, .v_dim = 512},
+        {.n_seqs = 1, .q_len = {2}, .kv_len = {700}, .heads = 16, .kv_heads = 1, .k_dim = 576, .v_dim = 512, .v_longer = 64, .v_in_k = true},
+        {.n_seqs = 2, .q_len = {1, 1}, .kv_len = {520, 40}, .heads = 40, .kv_heads = 1, .k_dim = 576, .v_dim = 512, .v_longer = 64, .v_in_k = true},
+        {.n_seqs = 2, .q_len = {11, 3}, .kv_len = {180, 3}, .heads = 7, .kv_heads = 1, .k_dim = 96, .v_dim = 64, .v_longer = 32, .v_in_k = true},
+    };
+    static const tn_attention_params params[] = {
+        {.causal = 1}, {.causal = 1, .window = 50}, {.causal = 0, .softcap = 5.0f, .max_bias = 4.0f}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t j = 0; j < (run->options.quick ? 1 : TN_COUNT(params)); j++) {
+            attention_shape s = rows[i];
+            s.block = 64;
+            s.k_type = s.v_type = cache_types[(i + j + 1) % TN_COUNT(cache_types)];
+            s.sinks = j == 1;
+            s.strided_q = j == 2;
+            attention_case(run, &s, &params[j]);
+        }
 }
 
 void check_cases_attention(check_run *run, int32_t op)
@@ -280,6 +307,7 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_long(run);
     cases_prefill(run);
     cases_compressed(run);
+    cases_wide(run);
 }
 
 // --- cache_write -----------------------------------------------------------------------------------

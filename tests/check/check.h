@@ -56,6 +56,7 @@ typedef struct check_operand {
     int64_t parent[TN_MAX_DIMS], start[TN_MAX_DIMS]; // extents before permuting
     int32_t axes[TN_MAX_DIMS];                       // view dimension d is parent dimension axes[d]
     size_t shift;                                    // bytes added to the address
+    bool shared; // another view of the memory of the source before it, with the same parent
     check_fill fill;
     double lo, hi;
     int32_t special;

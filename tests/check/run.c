@@ -206,11 +206,12 @@ static tn_status operands_create(execution *e, tn_step *step)
     tn_status status = TN_OK;
     for (int32_t i = 0; i < e->c->n_src && status == TN_OK; i++) {
         const check_operand *o = &e->c->src[i];
+        int32_t owner = o->shared ? i - 1 : i;
         if (o->n_dims == 0) continue;
         step->src[i] = check_operand_view(o, NULL);
         if (is_packed(e, i)) status = weight_create(e, i);
-        else status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
-        place(&step->src[i], &e->src[i], step->src[i].offset + shift_of(e, i) + CHECK_GUARD);
+        else if (!o->shared) status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
+        place(&step->src[i], &e->src[owner], step->src[i].offset + shift_of(e, owner) + CHECK_GUARD);
     }
     for (int32_t i = 0; i < step->n_dst && status == TN_OK; i++) {
         tn_view *v = &step->dst[i];
@@ -276,7 +277,7 @@ static void results_read(execution *e, const tn_step *step)
 {
     for (int32_t i = 0; i < e->c->n_src && !e->problem[0]; i++) {
         const check_operand *o = &e->c->src[i];
-        if (o->n_dims == 0) continue;
+        if (o->n_dims == 0 || o->shared) continue;
         size_t begin = CHECK_GUARD + shift_of(e, i);
         const uint8_t *before = e->packed[i] ? e->packed[i] : e->host->src[i];
         uint8_t *image = fenced_read(e, &e->src[i], begin, "source", i);
@@ -518,7 +519,8 @@ void check_emit(check_run *run, check_case *c)
     if (!run->options.coverage) {
         for (int32_t i = 0; i < c->n_src; i++) {
             h.src[i] = allocate(check_operand_size(&c->src[i]));
-            if (c->src[i].n_dims > 0) check_operand_fill(c, i, h.src[i]);
+            if (c->src[i].shared) memcpy(h.src[i], h.src[i - 1], check_operand_size(&c->src[i]));
+            else if (c->src[i].n_dims > 0) check_operand_fill(c, i, h.src[i]);
         }
         reference(c, &step, h.src, h.want);
     }

@@ -13,8 +13,8 @@
 // Q is rounded to f16 (declared), P to f16 (5e-8 NMSE). Shared: 2 D (64 MT + 128) bytes and tables.
 // Operations: 4 D per visible (row, key); limit: tensor cores; tiles nobody sees are not visited. 4096 tokens, causal, on an
 // H200: 213 TFLOP/s with an f16 cache, 84 to 111 with the others, whose loads are not hidden.
+#include "backends/cuda/kernels/attention_convert.cuh"
 #include "backends/cuda/kernels/attention_rows.cuh"
-#include "backends/cuda/kernels/mma_attention.cuh"
 
 enum { WARPS = 4, THREADS = WARPS * TN_WARP, KEYS = 64 };
 // Weights are at most 2^this: small ones keep their bits in f16.
@@ -64,52 +64,6 @@ template <int D, int MT> static __device__ __forceinline__ void find_keys(const 
     s.at[key / KEYS % 2][threadIdx.x] = at;
 }
 
-// f16 of two floats, infinities and what is too large as the largest number: 0 times it must stay 0.
-static __device__ __forceinline__ uint32_t pack_clamped(float x, float y)
-{
-    return tn_pack16<false>(fminf(fmaxf(x, -65504.0f), 65504.0f), fminf(fmaxf(y, -65504.0f), 65504.0f));
-}
-
-// Eight elements of a block of q8_0 or q4_0, as they are without the scale.
-template <int TYPE> static __device__ __forceinline__ void load_quants(const char *block, int i, float (&x)[8])
-{
-    const uint16_t *from = (const uint16_t *)(block + 2 + (TYPE == TN_CUDA_CACHE_Q8_0 ? i * 8 : i % 2 * 8));
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-        uint32_t w = from[e];
-        if (TYPE == TN_CUDA_CACHE_Q4_0) {
-            w >>= i < 2 ? 0 : 4;
-            x[2 * e] = (float)((int)(w & 15) - 8), x[2 * e + 1] = (float)((int)(w >> 8 & 15) - 8);
-        } else {
-            x[2 * e] = (float)(int8_t)(w & 255), x[2 * e + 1] = (float)(int8_t)(w >> 8);
-        }
-    }
-}
-
-// Elements [8 i, 8 i + 8) of a row that is not f16, as they are without the scale.
-template <int TYPE> static __device__ __forceinline__ uint4 convert(const char *row, int i)
-{
-    float x[8];
-    if constexpr (TYPE == TN_CUDA_CACHE_F32 || TYPE == TN_CUDA_CACHE_BF16) {
-        const uint4 *from = (const uint4 *)(row + i * (TYPE == TN_CUDA_CACHE_F32 ? 32 : 16));
-        uint4 w = from[0], u = TYPE == TN_CUDA_CACHE_F32 ? from[1] : w;
-        const uint32_t bits[8] = {w.x, w.y, w.z, w.w, u.x, u.y, u.z, u.w};
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            x[e] = TYPE == TN_CUDA_CACHE_F32 ? __uint_as_float(bits[e]) : __uint_as_float(e % 2 ? bits[e / 2] & 0xffff0000u : bits[e / 2] << 16);
-    } else {
-        load_quants<TYPE>(row + i / 4 * (TYPE == TN_CUDA_CACHE_Q8_0 ? 34 : 18), i % 4, x);
-    }
-    return make_uint4(pack_clamped(x[0], x[1]), pack_clamped(x[2], x[3]), pack_clamped(x[4], x[5]), pack_clamped(x[6], x[7]));
-}
-
-// The scale that stands before each 32 elements; 1 for types without.
-template <int TYPE> static __device__ __forceinline__ __half scale_of(const char *row, int block)
-{
-    if constexpr (TYPE == TN_CUDA_CACHE_F32 || TYPE == TN_CUDA_CACHE_BF16 || TYPE == TN_CUDA_CACHE_F16) return __float2half(1.0f);
-    return *(const __half *)(row + block * (TYPE == TN_CUDA_CACHE_Q8_0 ? 34 : 18));
-}
-
 // VALUES: a tile of v, otherwise of k. SCALED: the kernel wants scales of both.
 template <int TYPE, int D, int MT, bool SCALED, bool VALUES>
 static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, room<D, MT> &s, const int64_t *rows)
@@ -123,9 +77,9 @@ static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, room<D
         if constexpr (TYPE == TN_CUDA_CACHE_F16)
             tn_copy_async(tn_shared_address(&to[chunk<D>(r, i)]), row + (valid ? i * 16 : 0), valid);
         else
-            to[chunk<D>(r, i)] = valid ? convert<TYPE>(row, i) : make_uint4(0, 0, 0, 0);
+            to[chunk<D>(r, i)] = valid ? tn_cache_chunk<TYPE, false>(row, i) : make_uint4(0, 0, 0, 0);
         if (!SCALED || i % 4 != 0) continue;
-        __half d = valid ? scale_of<TYPE>(row, i / 4) : __float2half(0.0f);
+        __half d = valid ? tn_cache_scale<TYPE>(row, i / 4) : __float2half(0.0f);
         if (VALUES) s.value_scale[i / 4][r] = d;
         else s.scale[r][i / 4] = __half2float(d);
     }
