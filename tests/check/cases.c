@@ -197,7 +197,8 @@ static void cases_binary(check_run *run, int32_t op)
 static void cases_glu(check_run *run, int32_t op)
 {
     static const int32_t acts[] = {TN_UNARY_SILU,    TN_UNARY_GELU, TN_UNARY_GELU_ERF, TN_UNARY_RELU,
-                                   TN_UNARY_SIGMOID, TN_UNARY_TANH, TN_UNARY_SQUARE};
+                                   TN_UNARY_SIGMOID, TN_UNARY_TANH, TN_UNARY_SQUARE, TN_UNARY_SOFTPLUS,
+                                   TN_UNARY_AFFINE,  TN_UNARY_CLAMP};
     TN_UNUSED(op);
     size_list s = sizes(run);
     check_case c;

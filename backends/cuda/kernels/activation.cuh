@@ -9,7 +9,7 @@
 
 #include <tenon/params.h>
 
-// kind: TN_UNARY_*, those without parameters; everything else, TN_UNARY_NONE too, is x.
+// kind: TN_UNARY_*; parameters are 0, as they are in fused ops. TN_UNARY_NONE is x.
 static __device__ __forceinline__ float tn_act(int kind, float x)
 {
     switch (kind) {
@@ -26,6 +26,9 @@ static __device__ __forceinline__ float tn_act(int kind, float x)
     case TN_UNARY_SQUARE: return x * x;
     case TN_UNARY_ABS: return fabsf(x);
     case TN_UNARY_SOFTPLUS: return x > 30.0f ? x : log1pf(expf(x));
+    case TN_UNARY_AFFINE: return 0.0f * x;
+    case TN_UNARY_SOFTCAP: return 0.0f * tanhf(x / 0.0f);
+    case TN_UNARY_CLAMP: return x != x ? x : 0.0f;
     default: return x;
     }
 }
