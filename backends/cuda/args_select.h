@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of kernels/softmax.cu, kernels/select.cu and kernels/moe.cu.
+// Arguments of kernels/softmax.cu, kernels/select.cu, kernels/moe.cu and kernels/moe_route.cu.
 #ifndef TN_CUDA_ARGS_SELECT_H
 #define TN_CUDA_ARGS_SELECT_H
 
@@ -14,6 +14,8 @@ enum {
     TN_CUDA_MAX_GROUPS = 256,
     TN_CUDA_MOE_WARPS = 4,
     TN_CUDA_MOE_THREADS = 256,
+    TN_CUDA_ROUTE_TOKENS = 8, // whose router is multiplied in the same kernel
+    TN_CUDA_ROUTE_THREADS = 256,
 };
 
 typedef struct tn_cuda_softmax_args {
@@ -35,6 +37,18 @@ typedef struct tn_cuda_moe_args {
     uint32_t n_tokens, n_chunks;
     int32_t gating, normalise, aligned;
     float scale;
+    tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
 } tn_cuda_moe_args;
+
+typedef struct tn_cuda_route_args {
+    tn_cuda_view x, ids, y, normed; // x: rows [T, n], or logits [T, E]
+    const float *w, *norm, *bias, *choice_bias; // w [E, n]; each but w may be NULL
+    float *logits; // [T, E], scratch of rows
+    uint32_t n_tokens;
+    int32_t n_experts, k, n_groups, n_groups_used;
+    int32_t choice, gating, normalise; // TN_GATING_*
+    int32_t aligned;
+    float scale, eps;
+} tn_cuda_route_args;
 
 #endif

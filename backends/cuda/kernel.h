@@ -77,6 +77,7 @@ size_t tn_cuda_scratch_choose(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_wide_scratch(const tn_cuda *cuda, const tn_step *step);
 

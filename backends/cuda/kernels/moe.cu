@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // moe_weights: router logits and chosen experts -> weights (Shazeer et al. 2017), one warp per token.
-// moe_sum: y[t] = sum_u w[t, u] x[t, u], four columns per thread, blocks of 1024 columns of a token.
-// Bytes moved: moe_weights 4 (E + 2 U) per token; moe_sum 4 n (U + 1) per token. Limit: latency; memory for moe_sum in prefill:
+// moe_sum, moe_combine: y[t] = sum_u w[t, u] x[t, u] + f[t] a[t] + b[t], four columns per thread, blocks of 1024 columns of a token.
+// Bytes moved: moe_weights 4 (E + 2 U) per token; moe_sum 4 n (U + 1) per token, and the rows added. Limit: latency; memory for moe_sum in prefill:
 // 512 tokens, 8 experts, n 2048 at 2.9 TB/s on an H200, where a launch of 13 us does not fill the device for long.
 #include "backends/cuda/args_select.h"
 #include "backends/cuda/kernels/rows.cuh"
@@ -69,6 +69,14 @@ TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum(const __grid_constant
     for (int u = 0; u < (int)a.x.ne[2]; u++) {
         float f = *(const float *)(w + u * a.w.nb[3]);
         float4 v = tn_load_floats(x + u * a.x.nb[2], a.x.nb[3], j, n, a.aligned);
+        sum.x = fmaf(f, v.x, sum.x), sum.y = fmaf(f, v.y, sum.y);
+        sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if (!a.added[i].data) break;
+        float f = i == 0 && a.factor.data ? *(const float *)(a.factor.data + t * a.factor.nb[2]) : 1.0f;
+        float4 v = tn_load_floats(a.added[i].data + t * a.added[i].nb[2], a.added[i].nb[3], j, n, a.aligned);
         sum.x = fmaf(f, v.x, sum.x), sum.y = fmaf(f, v.y, sum.y);
         sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
     }

@@ -1,63 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k: indices of the k largest, in order. Up to 1024 values one warp holds the row as integers that order like the
-// values, and takes the largest k times; of longer rows each thread of a block keeps the best of its elements.
+// top_k: indices of the k largest, in order. Up to 1024 values one warp holds the row (top_k.cuh); of longer rows each thread of a block keeps the best of its elements.
 // Groups: DeepSeek-V3 (2024), section 2.1.2.
 // Values with a bias are compared as doubles: sums rounded to f32 could tie. NaN counts as -inf.
 // Bytes moved: 4 per element; limit: latency.
 #include "backends/cuda/args_select.h"
 #include "backends/cuda/kernels/rows.cuh"
+#include "backends/cuda/kernels/top_k.cuh"
 
 static __device__ __forceinline__ double value(const tn_cuda_top_k_args &a, const float *x, int j)
 {
-    double v = a.bias ? (double)x[j] + (double)a.bias[j] : (double)x[j];
-    return v == v ? v : -INFINITY;
+    return tn_biased(x[j], a.bias, j);
 }
 
-// Integers that order like the values; none is 0, both zeros are one.
-static __device__ __forceinline__ uint64_t key_of(double v)
+// By all threads of the block.
+static __device__ __forceinline__ void choose_groups(const tn_cuda_top_k_args &a, const float *x, double *score, bool *kept)
 {
-    uint64_t u = (uint64_t)__double_as_longlong(v + 0.0);
-    return u >> 63 ? ~u : u | 1ull << 63;
-}
-
-static __device__ __forceinline__ uint64_t key_of(float v)
-{
-    uint32_t u = __float_as_uint(v == v ? v + 0.0f : -INFINITY);
-    return (uint64_t)(u >> 31 ? ~u : u | 1u << 31) << 32;
-}
-
-static __device__ __forceinline__ uint32_t warp_max(uint32_t x)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(0xffffffffu, x);
-#else
-    for (int i = 16; i > 0; i >>= 1) x = max(x, __shfl_xor_sync(0xffffffffu, x, i));
-    return x;
-#endif
-}
-
-// Which groups of a row are kept, by all threads of the block: the largest sums of their two best values.
-static __device__ void choose_groups(const tn_cuda_top_k_args &a, const float *x, double *score, bool *kept)
-{
-    int size = (int)a.x.ne[3] / a.n_groups;
-    for (int g = threadIdx.x; g < a.n_groups; g += blockDim.x) {
-        double best = -INFINITY, second = -INFINITY;
-        for (int j = g * size; j < (g + 1) * size; j++) {
-            double v = value(a, x, j);
-            if (v > best) second = best, best = v;
-            else if (v > second) second = v;
-        }
-        score[g] = size > 1 ? best + second : best;
-    }
-    __syncthreads();
-    for (int g = threadIdx.x; g < a.n_groups; g += blockDim.x) {
-        int ahead = 0;
-        for (int i = 0; i < a.n_groups; i++) ahead += score[i] > score[g] || (score[i] == score[g] && i < g);
-        kept[g] = ahead < a.n_groups_used;
-    }
-    __syncthreads();
+    tn_choose_groups((int)a.x.ne[3], a.n_groups, a.n_groups_used, (int)threadIdx.x, (int)blockDim.x, score, kept,
+                     [&](int j) { return value(a, x, j); }, [] { __syncthreads(); });
 }
 
 // One warp per row of up to 32 R values; one row per block if there are groups.
@@ -77,22 +38,11 @@ template <int R, bool GROUPS> static __device__ __forceinline__ void top_k_warp(
 #pragma unroll
     for (int i = 0; i < R; i++) {
         int j = lane + i * TN_WARP;
-        key[i] = j < n ? a.bias ? key_of(value(a, x, j)) : key_of(x[j]) : 0;
+        key[i] = j < n ? a.bias ? tn_key_of(value(a, x, j)) : tn_key_of(x[j]) : 0;
         if (GROUPS && j < n && !kept[j / (n / a.n_groups)]) key[i] = 0;
     }
     for (int i = 0; i < a.k; i++) {
-        uint64_t best = 0;
-        int at = 0;
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            if (key[r] > best) best = key[r], at = r;
-        uint32_t high = warp_max((uint32_t)(best >> 32)), low = 0;
-        if (a.bias) low = warp_max((uint32_t)(best >> 32) == high ? (uint32_t)best : 0);
-        bool wins = best == ((uint64_t)high << 32 | low);
-        int j = (int)~warp_max(wins ? ~(uint32_t)(at * TN_WARP + lane) : 0);
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            if (j == lane + r * TN_WARP) key[r] = 0;
+        int j = tn_take_best<R>(key, a.bias != NULL);
         if (lane == i % TN_WARP) mine = j;
         if ((i % TN_WARP == TN_WARP - 1 || i == a.k - 1) && lane <= i % TN_WARP) y[i - i % TN_WARP + lane] = mine;
     }
@@ -135,7 +85,7 @@ struct any_row {
     {
         int n = (int)a.x.ne[3];
         if (j >= n || (a.n_groups > 1 && !kept[j / (n / a.n_groups)])) return {0, 0x7fffffff};
-        uint64_t key = a.bias ? key_of(value(a, x, j)) : key_of(x[j]);
+        uint64_t key = a.bias ? tn_key_of(value(a, x, j)) : tn_key_of(x[j]);
         if (key < last.key || (key == last.key && j > last.j)) return {key, j};
         return {0, 0x7fffffff};
     }
