@@ -17,6 +17,7 @@ enum {
     MOE_GROUP = 64,
     MAX_HEAD = 1024,
     MAX_GROUPS = 256,
+    MAX_CHOSEN = 256,
     CONV_GROUP = 64,
     MAX_KERNEL = 8,
     MAX_WIDTH = 256
@@ -155,13 +156,19 @@ bool tn_vk_accepts_top_k(const tn_step *step)
     return small(step) && p->n_groups <= MAX_GROUPS;
 }
 
+bool tn_vk_accepts_moe_route(const tn_step *step)
+{
+    const tn_moe_route_params *p = step->params;
+    return small(step) && !p->has_product && p->top_k.n_groups <= MAX_GROUPS && p->top_k.k <= MAX_CHOSEN;
+}
+
 int32_t tn_vk_launch_moe(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     const tn_view *y = &step->dst[0];
+    bool elements = step->op == TN_OP_moe_sum || step->op == TN_OP_moe_combine;
     return launch_rows(step, TN_VK_SHADER_moe,
-                       step->op == TN_OP_moe_sum ? div_up(tn_view_n_elems(y), MOE_GROUP) : tn_view_n_rows(y),
-                       d);
+                       elements ? div_up(tn_view_n_elems(y), MOE_GROUP) : tn_view_n_rows(y), d);
 }
 
 // --- positions, the cache, attention --------------------------------------------------------------------

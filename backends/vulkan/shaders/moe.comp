@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k, moe_weights and moe_sum. top_k: one workgroup per row, k rounds of the best that comes after the last chosen;
-// groups by rank of the sum of their two best. moe_weights: one workgroup per token. moe_sum: one invocation per element.
+// top_k, moe_weights, moe_route, moe_sum and moe_combine. top_k: one workgroup per row, k rounds of the best that comes after
+// the last chosen; groups by rank of the sum of their two best. moe_weights: one workgroup per token. moe_route: both.
+// moe_sum, moe_combine: one invocation per element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -13,13 +14,20 @@ layout(constant_id = 0) const int OP = OP_top_k;
 #include "backends/vulkan/shaders/reduce.glsl"
 
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
-const uint NONE = 0xffffffffu, MAX_GROUPS = 256;
+const uint NONE = 0xffffffffu, MAX_GROUPS = 256, MAX_CHOSEN = 256;
 shared uint best_space[THREADS];
 shared float group_space[MAX_GROUPS];
+shared uint chosen_space[MAX_CHOSEN]; // of moe_route
+
+// What the choice goes by: logits, or their probabilities with the maximum and the sum of a softmax.
+int choice = GATING_NONE;
+float choice_top = 0.0, choice_sum = 1.0;
 
 float value(uint64_t row, uint j)
 {
     float v = load_f32(row + 4 * int64_t(j));
+    if (choice == GATING_SIGMOID) v = 1.0 / (1.0 + exp(-v));
+    else if (choice == GATING_SOFTMAX) v = exp(v - choice_top) / choice_sum;
     if (has_src(1)) v += load_f32(args.src[1].data + 4 * int64_t(j));
     return isnan(v) ? LOWEST : v;
 }
@@ -66,13 +74,18 @@ void top_k(uint r, uint t)
         }
         barrier();
         last = all, last_j = best_space[0];
-        if (t == 0) store_u32(y + 4 * i, last_j);
+        if (t == 0) {
+            store_u32(y + 4 * i, last_j);
+            if (OP == OP_moe_route) chosen_space[i] = last_j;
+        }
         barrier();
     }
 }
 
-float chosen(uint64_t x, View ids, uint r, uint u)
+float chosen(uint64_t x, uint r, uint u)
 {
+    View ids = args.src[1];
+    if (OP == OP_moe_route) return load_f32(x + 4 * int64_t(chosen_space[u]));
     int e = load_i32(ids.data + int64_t(r) * ids.nb[2] + int64_t(u) * ids.nb[3]);
     return e >= 0 && e < args.src[0].ne[3] ? load_f32(x + 4 * int64_t(e)) : LOWEST;
 }
@@ -85,20 +98,45 @@ float weight(float x, int gating, float top, float sum)
 
 void moe_weights(uint r, uint t)
 {
-    View ids = args.src[1];
-    int gating = args.params[0];
-    uint used = uint(ids.ne[3]), n = gating == GATING_SOFTMAX_SELECTED ? used : uint(args.src[0].ne[3]);
-    uint64_t x = row_of(args.src[0], r), y = row_of(args.dst[0], r);
+    int at = OP == OP_moe_route ? 3 : 0, gating = args.params[at]; // of tn_moe_weights_params
+    View to = args.dst[OP == OP_moe_route ? 1 : 0];
+    uint used = uint(to.ne[3]), n = gating == GATING_SOFTMAX_SELECTED ? used : uint(args.src[0].ne[3]);
+    uint64_t x = row_of(args.src[0], r), y = row_of(to, r);
     float top = LOWEST, sum = 0.0, total = 0.0;
-    for (uint j = t; j < n; j += THREADS) top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, ids, r, j) : load_f32(x + 4 * j));
+    for (uint j = t; j < n; j += THREADS) top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j));
     top = reduce_max(top);
-    for (uint j = t; j < n; j += THREADS) sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, ids, r, j) : load_f32(x + 4 * j)) - top);
+    for (uint j = t; j < n; j += THREADS) sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j)) - top);
     sum = reduce_sum(sum);
-    for (uint u = t; u < used; u += THREADS) total += weight(chosen(x, ids, r, u), gating, top, sum);
+    for (uint u = t; u < used; u += THREADS) total += weight(chosen(x, r, u), gating, top, sum);
     total = reduce_sum(total);
-    float scale = scale_or_1(param_f(2));
-    if (args.params[1] != 0) scale /= max(total, 6.103515625e-5);
-    for (uint u = t; u < used; u += THREADS) store_f32(y + 4 * u, weight(chosen(x, ids, r, u), gating, top, sum) * scale);
+    float scale = scale_or_1(param_f(at + 2));
+    if (args.params[at + 1] != 0) scale /= max(total, 6.103515625e-5);
+    for (uint u = t; u < used; u += THREADS) store_f32(y + 4 * u, weight(chosen(x, r, u), gating, top, sum) * scale);
+}
+
+void moe_route(uint r, uint t)
+{
+    uint n = uint(args.src[0].ne[3]);
+    uint64_t x = row_of(args.src[0], r);
+    choice = args.params[6];
+    if (choice == GATING_SOFTMAX) {
+        float top = LOWEST, sum = 0.0;
+        for (uint j = t; j < n; j += THREADS) top = max(top, load_f32(x + 4 * int64_t(j)));
+        choice_top = reduce_max(top);
+        for (uint j = t; j < n; j += THREADS) sum += exp(load_f32(x + 4 * int64_t(j)) - choice_top);
+        choice_sum = reduce_sum(sum);
+    }
+    top_k(r, t);
+    moe_weights(r, t);
+}
+
+// moe_combine: what is added, the first with a factor of the row.
+float added(uint r, uint j)
+{
+    int n_added = args.params[0];
+    float v = load_f32(row_of(args.src[2], r) + 4 * int64_t(j));
+    if (args.params[1] != 0) v *= load_f32(row_of(args.src[2 + n_added], r));
+    return n_added > 1 ? v + load_f32(row_of(args.src[3], r) + 4 * int64_t(j)) : v;
 }
 
 void moe_sum(uint e)
@@ -109,17 +147,18 @@ void moe_sum(uint e)
     float sum = 0.0;
     for (uint u = 0; u < w.ne[3]; u++)
         sum += load_f32(row_of(w, r) + 4 * u) * load_f32(x.data + int64_t(r) * x.nb[1] + int64_t(u) * x.nb[2] + 4 * int64_t(j));
-    store_f32(row_of(y, r) + 4 * int64_t(j), sum);
+    store_f32(row_of(y, r) + 4 * int64_t(j), OP == OP_moe_combine ? sum + added(r, j) : sum);
 }
 
 void main()
 {
     uint g = group_index(), t = gl_LocalInvocationID.x;
-    if (OP == OP_moe_sum) {
+    if (OP == OP_moe_sum || OP == OP_moe_combine) {
         moe_sum(g * THREADS + t);
         return;
     }
     if (g >= n_rows(args.dst[0])) return;
     if (OP == OP_top_k) top_k(g, t);
+    else if (OP == OP_moe_route) moe_route(g, t);
     else moe_weights(g, t);
 }
