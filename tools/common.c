@@ -372,6 +372,7 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     cfg->n_batch = (int32_t)(batch < ubatch ? batch : ubatch);
     cfg->cache_type_k = cache_type(o, OPT_CACHE_K);
     cfg->cache_type_v = cache_type(o, OPT_CACHE_V);
+    cfg->n_checkpoints = (int32_t)opt_int(o, OPT_CHECKPOINTS);
     cfg->fusion = opt_int(o, OPT_FUSION) == 0; // words: on, off
     char word[16];
     cfg->precision = tn_precision_by_name(opt_word(o, OPT_PRECISION, word, sizeof word));

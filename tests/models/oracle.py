@@ -157,6 +157,19 @@ def check_golden(run, folder):
             run.fail("golden " + entry["name"], f"the reference is {distance:.2e} away")
 
 
+def check_checkpoints(run, chosen):
+    """The flag of the tool reaches the store of recurrent states: as many bytes for each."""
+    for path in [p for p in (os.path.join(run.folder, c[0] + ".gguf") for c in chosen if c[0] == "qwen35.plain") if os.path.exists(p)]:
+        sizes = []
+        for n in (0, 1, 5):
+            done = subprocess.run([run.tenon, "inspect", path, "--json", "--checkpoints", str(n)], capture_output=True, env=run.env, timeout=300)
+            sizes.append(json.loads(done.stdout)["memory"]["cache"] if done.returncode == 0 else 0)
+        if 0 < sizes[0] < sizes[1] and sizes[2] - sizes[0] == 5 * (sizes[1] - sizes[0]):
+            run.ok()
+        else:
+            run.fail("--checkpoints", f"bytes of the cache with 0, 1, 5: {sizes}")
+
+
 def sensitivity(cases):
     """Zeroes each tensor in turn (ones for factors) and prints those whose loss changes little."""
     for name, make, options in cases:
@@ -194,6 +207,7 @@ def main():
             check_golden(run, args.golden)
         with ThreadPoolExecutor(2) as pool:  # the tool runs while the next model is computed
             list(pool.map(run.case, chosen))
+        check_checkpoints(run, chosen)
     for arch in sorted(run.skipped):
         print(f"SKIP {arch}: the tool does not know it")
     print(f"{run.passed} passed, {run.failed} failed" + (f", {len(run.skipped)} skipped" if run.skipped else ""))

@@ -94,6 +94,7 @@ def flag_rows(t, f):
         ("over 64 bits", ["run", m, "-s", "99999999999999999999", "-p", "x"], USAGE, ["-s"]),
         ("batch of 0", ["run", m, "-b", "0", "-p", "x"], USAGE, ["-b"]),
         ("threads", ["run", m, "-t", "513", "-p", "x"], USAGE, ["-t", "513"]),
+        ("checkpoints", ["run", m, "--checkpoints", "1025", "-p", "x"], USAGE, ["--checkpoints", "1025"]),
         ("cache type", ["run", m, "--cache-type-k", "q5_0", "-p", "x"], USAGE, ["q5_0", "q8_0"]),
         ("precision", ["run", m, "--precision", "f64", "-p", "x"], USAGE, ["f64", "tf32", "int8"]),
         ("precision that the CPU lacks", ["run", m, "--backend", "cpu", "--precision", "fp8", "-p", "x"], FAILED, ["fp8", "cpu has no", "auto f32 int8"]),
