@@ -33,8 +33,12 @@ tn_status tn_devices_open(tn_context *ctx)
         tn_status status = tn_backends[i]->open(ctx);
         if (status != TN_OK) return status;
     }
-    for (int i = 0; tn_backends_not_built[i]; i++)
-        tn_backend_absent(ctx, tn_backends_not_built[i], "not part of this build");
+    for (int i = 0; tn_backends_not_built[i]; i++) {
+        char why[160];
+        const char *name = tn_backends_not_built[i];
+        snprintf(why, sizeof why, "not part of this build; 'meson configure BUILD -D%s=enabled' in its source adds it, or says what that needs", name);
+        tn_backend_absent(ctx, name, why);
+    }
     return TN_OK;
 }
 

@@ -15,6 +15,15 @@ need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
 install_needed
 
-[ -f build/build.ninja ] || meson setup build
+# Device code takes minutes to compile: only where it can run.
+cuda=auto
+[ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || [ -e /dev/nvhost-ctrl-gpu ] || nvidia-smi -L >/dev/null 2>&1 || cuda=disabled
+if [ ! -f build/build.ninja ]; then
+    meson setup build "-Dcuda=$cuda"
+    [ $cuda = auto ] || touch build/no-gpu-found
+elif [ $cuda = auto ] && [ -f build/no-gpu-found ]; then
+    meson configure build -Dcuda=auto
+    rm build/no-gpu-found
+fi
 ninja -C build tools/tenon
 exec build/tools/tenon run models/bundled/tenon-tiny.gguf -p "Once upon a time" -n 160 --stats "$@"
