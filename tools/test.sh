@@ -28,7 +28,8 @@ if ! ninja -C "$build"; then
     exit 1
 fi
 code=0
-meson test -C "$build" --no-rebuild --print-errorlogs "$@" || code=$?
+# Limits of time are for what hangs, not for a busy machine.
+meson test -C "$build" --no-rebuild --print-errorlogs -t 3 "$@" || code=$?
 
 # Meson writes one JSON object per test.
 log=$build/meson-logs/testlog.json
