@@ -438,6 +438,38 @@ static void time_router(bench_run *r, int64_t n_tokens)
     check_bench_case(r, &b);
 }
 
+// The whole router: from the row before the norm where a token is alone, from logits where there are many.
+static void time_route(bench_run *r, int64_t n_tokens, int64_t n_experts, int64_t k)
+{
+    bench_case b;
+    begin(&b, TN_OP_moe_route, TN_TYPE_F32);
+    tn_moe_route_params *p = &b.c.params.moe_route;
+    p->top_k.k = 8;
+    p->weights = (tn_moe_weights_params){TN_GATING_SOFTMAX, 1, 0.0f};
+    p->has_product = p->has_norm = k > 0;
+    p->eps = 1e-6f;
+    check_mat(&b.c, TN_TYPE_F32, n_tokens, k > 0 ? k : n_experts);
+    if (k > 0) weight(&b, TN_TYPE_F32, 0, n_experts, k);
+    if (k > 0) check_vec(&b.c, TN_TYPE_F32, k);
+    b.bytes = operand_bytes(&b) + 4.0 * (double)n_tokens * (double)(k + 16);
+    if (k > 0) snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 of %lld experts, from rows of %lld", (long long)n_tokens, (long long)n_experts, (long long)k);
+    else snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 of %lld experts, from logits", (long long)n_tokens, (long long)n_experts);
+    check_bench_case(r, &b);
+}
+
+static void time_combine(bench_run *r, int64_t n_tokens)
+{
+    bench_case b;
+    begin(&b, TN_OP_moe_combine, TN_TYPE_F32);
+    b.c.params.moe_combine.n_added = 1;
+    check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 2048);
+    check_mat(&b.c, TN_TYPE_F32, n_tokens, 8);
+    check_mat(&b.c, TN_TYPE_F32, n_tokens, 2048);
+    b.bytes = operand_bytes(&b) + 4.0 * (double)n_tokens * 2048;
+    snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 experts and a residual, n 2048", (long long)n_tokens);
+    check_bench_case(r, &b);
+}
+
 void check_bench_shapes(bench_run *r)
 {
     products(r);
@@ -451,4 +483,13 @@ void check_bench_shapes(bench_run *r)
     time_moves(r);
     if (device) time_router(r, 1);
     time_router(r, 512);
+    if (device) {
+        time_route(r, 1, 128, 2048);
+        time_route(r, 8, 128, 2048);
+        time_route(r, 1, 256, 7168);
+        time_route(r, 1, 128, 0);
+        time_combine(r, 1);
+    }
+    time_route(r, 512, 128, 0);
+    time_combine(r, 512);
 }
