@@ -37,6 +37,7 @@ typedef struct tn_cuda_attention_args {
     int32_t n_splits;
     int32_t n_slots; // of the kernel for wide heads: tiles of keys in shared memory
     float *partial; // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
+    tn_cuda_rounded rounded_y; // a token's heads one after another
 } tn_cuda_attention_args;
 
 // The same with tensor maps (CUtensorMap) of the caches: matrices of all their rows, in boxes of 64 rows by 64 elements.

@@ -15,6 +15,8 @@ enum { TN_CUDA_ATTENTION_FEW = 8 };
 
 // Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
+// Whether the decode kernel can hand on its results as int8 (rounded.h); data of the step's views are bound.
+bool tn_cuda_attention_decode_makes_rounded(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
 // Row tiles of all sequences at most (kernels/attention_rows.cuh).

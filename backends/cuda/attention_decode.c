@@ -42,6 +42,13 @@ static variant choose(const tn_step *step)
     return c;
 }
 
+// Bytes of shared memory: query_room and merge_room of the kernel.
+static uint32_t shared_size(const variant *c)
+{
+    int32_t queries = c->n_tiles * c->dim * 32, ends = 2 * c->warps * c->n_tiles * 8 * 4;
+    return (uint32_t)(queries + ends + c->warps * 8 * (c->dim + 4) * 4);
+}
+
 bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
 {
     if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
@@ -52,7 +59,7 @@ bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
     bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    return types && sizes && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_FEW * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_FEW * n_seq && n_seq < 65536 && k->ne[1] < 65536;
 }
 
 // As many blocks as fill whole waves of one a multiprocessor, with few splits to merge.
@@ -78,17 +85,15 @@ size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step
     return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
 }
 
-// Bytes of shared memory: query_room and merge_room of the kernel.
-static uint32_t shared_size(const variant *c)
-{
-    int32_t queries = c->n_tiles * c->dim * 32, ends = 2 * c->warps * c->n_tiles * 8 * 4;
-    return (uint32_t)(queries + ends + c->warps * 8 * (c->dim + 4) * 4);
-}
-
 static bool aligned(const tn_view *v)
 {
     uintptr_t unit = tn_dtype_block_elems(v->dtype) > 1 ? 4 : 16;
     return (uintptr_t)v->data % unit == 0;
+}
+
+bool tn_cuda_attention_decode_makes_rounded(const tn_step *step)
+{
+    return aligned(&step->src[1]) && aligned(&step->src[2]);
 }
 
 tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
@@ -97,10 +102,10 @@ tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
     variant c = choose(step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[1]) || !aligned(&step->src[2]) || shared_size(&c) > (uint32_t)l->cuda->max_shared)
-        return tn_cuda_attention(l);
+    if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
     a.n_splits = count_splits(l->cuda, step);
     a.partial = (float *)l->scratch;
+    if (l->rounded_y) a.rounded_y = *l->rounded_y;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);
     tn_cuda_grid grid = {.x = (uint32_t)a.n_splits, .y = (uint32_t)a.n_kv, .z = (uint32_t)a.n_seq,

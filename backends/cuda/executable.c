@@ -4,6 +4,7 @@
 // Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
 // by one with events between them.
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/rounded.h"
 #include "backends/cuda/tune.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -13,7 +14,8 @@
 // --- kernels ---------------------------------------------------------------------------------------
 
 static const tn_cuda_kernel kernel_rows[] = {
-#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags) {TN_OP_##op, #name, accepts, scratch, launch, flags},
+#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags)                                            \
+    {TN_OP_##op, #name, accepts, scratch, launch, flags},
 #include "backends/cuda/kernels.def"
     {-1, NULL, NULL, NULL, NULL, 0},
 };
@@ -103,7 +105,7 @@ size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
             size = TN_MAX(size, need);
         }
     }
-    return size;
+    return size + tn_cuda_rounded_size(program);
 }
 
 // What was tuned since the scratch was made may need more of it: then the default runs.
@@ -114,7 +116,8 @@ static const tn_cuda_kernel *choose_kernel(const tn_cuda *c, const tn_step *step
     return fits ? k : default_kernel(c, step);
 }
 
-tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid, const void *args)
+tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid,
+                      const void *args)
 {
     tn_cuda *c = l->cuda;
     if (grid->x == 0 || grid->y == 0 || grid->z == 0) return TN_OK;
@@ -122,21 +125,31 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
     tn_status status = tn_cuda_function(c, module, entry, &f);
     // Above 48 KiB a kernel has to be told once; telling it again costs nothing that matters.
     if (status == TN_OK && grid->shared > 48 * 1024)
-        status = tn_cuda_check(c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared), entry);
+        status = tn_cuda_check(
+            c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared),
+            entry);
     if (status != TN_OK) return status;
     CUlaunchAttribute attributes[2];
     CUlaunchConfig config = {
-        .gridDimX = grid->x, .gridDimY = grid->y, .gridDimZ = grid->z, .blockDimX = grid->threads, .blockDimY = 1, .blockDimZ = 1,
-        .sharedMemBytes = grid->shared, .hStream = c->stream, .attrs = attributes,
+        .gridDimX = grid->x,
+        .gridDimY = grid->y,
+        .gridDimZ = grid->z,
+        .blockDimX = grid->threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = grid->shared,
+        .hStream = c->stream,
+        .attrs = attributes,
     };
     // Kernels wait for their predecessor themselves (kernels/common.cuh), from compute capability 9.0 on.
     if (c->compute >= 90 && !grid->alone) {
-        attributes[config.numAttrs++] = (CUlaunchAttribute){
-            .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+        attributes[config.numAttrs++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                .value.programmaticStreamSerializationAllowed = 1};
     }
     if (grid->cluster > 1) {
-        attributes[config.numAttrs++] = (CUlaunchAttribute){
-            .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid->cluster, 1, 1}};
+        attributes[config.numAttrs++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                            .value.clusterDim = {grid->cluster, 1, 1}};
     }
     void *params[] = {(void *)(uintptr_t)args};
     return tn_cuda_check(c, c->driver.launch(&config, f, params, NULL), entry);
@@ -144,15 +157,12 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
 
 // --- executables -----------------------------------------------------------------------------------
 
-typedef struct cuda_step {
-    tn_step step;
-    const tn_cuda_kernel *kernel;
-} cuda_step;
-
 struct tn_executable {
     int32_t n_steps;
-    cuda_step *steps;
-    char *scratch;
+    tn_step *steps;
+    const tn_cuda_kernel **kernels;       // of the steps
+    tn_cuda_handover *handover;           // rows that steps hand on
+    char *scratch;                        // of kernels, after those rows
     tn_cuda_copy_args uploads, downloads; // before the first step, after the last
     CUgraph graph;
     CUgraphExec exec;
@@ -173,6 +183,8 @@ void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
     if (e->graph) c->driver.graph_destroy(e->graph);
     tn_free(device->ctx, e->events);
     tn_free(device->ctx, e->steps);
+    tn_free(device->ctx, (void *)e->kernels);
+    tn_free(device->ctx, e->handover);
     tn_free(device->ctx, e);
 }
 
@@ -183,20 +195,28 @@ static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
     if (!v->buffer || !tn_cuda_layout_get(v->dtype, &layout)) return TN_OK;
     size_t size = tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
     if (v->buffer->weight_size == size && v->buffer->weight_offset == v->offset) return TN_OK;
-    return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
-                   step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op), c->device->name);
+    return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                   "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
+                   step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
+                   c->device->name);
 }
 
 static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
 {
-    tn_cuda_launch l = {.cuda = c, .step = &e->steps[i].step, .scratch = e->scratch};
-    tn_status status = e->steps[i].kernel->launch(&l);
-    return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->steps[i].kernel->name);
+    const tn_cuda_handover *h = &e->handover[i];
+    tn_cuda_launch l = {.cuda = c,
+                        .step = &e->steps[i],
+                        .scratch = e->scratch,
+                        .rounded_x = h->in.rows ? &h->in : NULL,
+                        .rounded_y = h->out.rows ? &h->out : NULL};
+    tn_status status = e->kernels[i]->launch(&l);
+    return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }
 
 static tn_status set_copies(tn_cuda *c, tn_cuda_copy_args *a, int32_t n, const tn_host_copy *copies, bool up)
 {
-    if (n > TN_CUDA_COPIES) return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %d copies of a run", c->device->name, n);
+    if (n > TN_CUDA_COPIES)
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %d copies of a run", c->device->name, n);
     a->n = n;
     for (int32_t i = 0; i < n; i++) {
         a->copy[i].to = up ? copies[i].device : copies[i].host;
@@ -212,26 +232,56 @@ static tn_status launch_copies(tn_cuda *c, const tn_cuda_copy_args *a)
     int64_t most = 0;
     for (int32_t i = 0; i < a->n; i++) most = TN_MAX(most, a->copy[i].n);
     tn_cuda_launch l = {.cuda = c};
-    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(tn_div_up(most, COPY_THREADS), COPY_BLOCKS), .y = 1, .z = 1, .threads = COPY_THREADS};
+    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(tn_div_up(most, COPY_THREADS), COPY_BLOCKS),
+                         .y = 1,
+                         .z = 1,
+                         .threads = COPY_THREADS};
     return tn_cuda_run(&l, TN_CUDA_MODULE_copy_list, "tn_copy_list", &grid, a);
 }
 
 // Relaxed, because launches load modules at first use, which is safe here: nothing of it touches the stream.
 static tn_status capture(tn_cuda *c, tn_executable *e)
 {
-    tn_status status = tn_cuda_check(c, c->driver.capture_begin(c->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing");
+    tn_status status =
+        tn_cuda_check(c, c->driver.capture_begin(c->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing");
     if (status != TN_OK) return status;
     status = launch_copies(c, &e->uploads);
     for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) status = launch_step(c, e, i);
     if (status == TN_OK) status = launch_copies(c, &e->downloads);
     CUresult ended = c->driver.capture_end(c->stream, &e->graph);
     if (status == TN_OK) status = tn_cuda_check(c, ended, "capturing");
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.graph_instantiate(&e->exec, e->graph, 0), "making the graph");
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.graph_upload(e->exec, c->stream), "making the graph");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.graph_instantiate(&e->exec, e->graph, 0), "making the graph");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.graph_upload(e->exec, c->stream), "making the graph");
     return status;
 }
 
-tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch, tn_executable **out)
+// Kernels of all steps, and what they hand on to each other in the first bytes of the scratch.
+static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
+                                const tn_buffer *scratch)
+{
+    size_t rows = tn_cuda_rounded_size(program), size = scratch ? scratch->size : 0;
+    char *memory = scratch ? scratch->data : NULL;
+    tn_status status = TN_OK;
+    bool hands_on = memory && rows <= size;
+    if (hands_on) size -= rows, e->scratch = memory + rows;
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
+        const tn_step *step = &program->steps[i];
+        e->steps[i] = *step;
+        e->kernels[i] = choose_kernel(c, step, size);
+        if (!e->kernels[i])
+            status = tn_fail(c->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", c->device->name,
+                             tn_op_name(step->op));
+        for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++)
+            status = check_weight(c, step, &step->src[k]);
+    }
+    if (hands_on && status == TN_OK) tn_cuda_rounded_plan(program, e->kernels, memory, e->handover);
+    return status;
+}
+
+tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
+                          tn_executable **out)
 {
     tn_context *ctx = device->ctx;
     tn_cuda *c = tn_cuda_of(device);
@@ -239,22 +289,22 @@ tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn
     if (status != TN_OK) return status;
     tn_executable *e = tn_calloc(ctx, 1, sizeof *e);
     if (!e) return TN_ERR_MEMORY;
+    size_t n = (size_t)program->n_steps + 1;
     e->n_steps = program->n_steps;
-    e->scratch = scratch ? scratch->data : NULL;
-    e->steps = tn_calloc(ctx, (size_t)program->n_steps + 1, sizeof *e->steps);
-    if (!e->steps) status = TN_ERR_MEMORY;
+    e->steps = tn_calloc(ctx, n, sizeof *e->steps);
+    e->kernels = tn_calloc(ctx, n, sizeof *e->kernels);
+    e->handover = tn_calloc(ctx, n, sizeof *e->handover);
+    if (!e->steps || !e->kernels || !e->handover) status = TN_ERR_MEMORY;
     if (status == TN_OK) status = set_copies(c, &e->uploads, program->n_uploads, program->uploads, true);
-    if (status == TN_OK) status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);
+    if (status == TN_OK)
+        status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);
     if (status == TN_OK && tn_context_tunes(ctx)) status = tn_cuda_tune(c, program, scratch);
-    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
-        const tn_step *step = &program->steps[i];
-        e->steps[i] = (cuda_step){*step, choose_kernel(c, step, scratch ? scratch->size : 0)};
-        if (!e->steps[i].kernel) status = tn_fail(ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", device->name, tn_op_name(step->op));
-        for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++) status = check_weight(c, step, &step->src[k]);
-    }
+    if (status == TN_OK) status = choose_kernels(c, e, program, scratch);
     if (status == TN_OK) status = capture(c, e);
-    if (status != TN_OK) tn_cuda_executable_destroy(device, e);
-    else *out = e;
+    if (status != TN_OK)
+        tn_cuda_executable_destroy(device, e);
+    else
+        *out = e;
     return status;
 }
 
@@ -266,8 +316,11 @@ static tn_status submit_timed(tn_cuda *c, tn_executable *e)
     }
     tn_status status = launch_copies(c, &e->uploads);
     for (int32_t i = 0; i <= e->n_steps && status == TN_OK; i++) {
-        if (!e->events[i]) status = tn_cuda_check(c, c->driver.event_create(&e->events[i], CU_EVENT_DEFAULT), "making an event");
-        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(e->events[i], c->stream), "recording an event");
+        if (!e->events[i])
+            status =
+                tn_cuda_check(c, c->driver.event_create(&e->events[i], CU_EVENT_DEFAULT), "making an event");
+        if (status == TN_OK)
+            status = tn_cuda_check(c, c->driver.event_record(e->events[i], c->stream), "recording an event");
         if (status == TN_OK && i < e->n_steps) status = launch_step(c, e, i);
     }
     return status == TN_OK ? launch_copies(c, &e->downloads) : status;
@@ -294,7 +347,8 @@ tn_status tn_cuda_wait(tn_device *device, tn_executable *e)
     if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "running");
     for (int32_t i = 0; i < e->n_steps && status == TN_OK && e->timed; i++) {
         float ms = 0.0f;
-        status = tn_cuda_check(c, c->driver.event_elapsed(&ms, e->events[i], e->events[i + 1]), "reading a time");
+        status =
+            tn_cuda_check(c, c->driver.event_elapsed(&ms, e->events[i], e->events[i + 1]), "reading a time");
         e->step_ns[i] += (uint64_t)((double)ms * 1e6);
     }
     e->timed = false;

@@ -14,6 +14,8 @@ typedef struct tn_cuda_launch {
     tn_cuda *cuda;
     const tn_step *step; // operands are bound: data are addresses on the device
     char *scratch;       // at least what the row's scratch() asked for, 256-byte aligned
+    // Rows rounded by a step before, to be used instead of x, and those to make of the result (rounded.h); NULL: none.
+    const tn_cuda_rounded *rounded_x, *rounded_y;
 } tn_cuda_launch;
 
 // Blocks, threads of a block, dynamic shared memory of a block.
@@ -34,12 +36,14 @@ typedef bool (*tn_cuda_accepts_fn)(const tn_cuda *cuda, const tn_step *step); //
 typedef size_t (*tn_cuda_scratch_fn)(const tn_cuda *cuda, const tn_step *step);
 typedef tn_status (*tn_cuda_launch_fn)(const tn_cuda_launch *l);
 
-// What a kernel rounds the activations of a matrix product to: the check tool judges it on the same rounded input.
+// What a kernel rounds the activations of a matrix product to (the check tool judges it on the same rounded input), and what it can hand on.
 enum {
     TN_CUDA_ROUNDS_I8 = 1,   // int8 per 32 elements, scale max|x| / 127
     TN_CUDA_ROUNDS_BF16 = 2,
     TN_CUDA_ROUNDS_F16 = 4,  // of each row times a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
+    TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see rounded.h
+    TN_CUDA_TAKES_ROUNDED = 32,
 };
 
 typedef struct tn_cuda_kernel {

@@ -116,13 +116,15 @@ static bool plan(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int
     a->stage_rows = 1;
     if (a->n_slices == 1) {
         a->stage_rows = TN_MAX(1, TN_MIN(STAGE_SIZE / a->slot_size, ring / MIN_SLOTS / a->slot_size));
+        if (a->stage_rows > 1) a->stage_rows &= ~1; // two are multiplied at a time
         a->slot_size = slot_layout(a, &layout, a->stage_rows, a->slice_blocks);
     }
     a->n_slots = TN_MIN(ring / a->slot_size, TN_MATVEC_MAX_SLOTS);
     int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
-    int64_t blocks = TN_MIN(cuda->n_sms, a->n_virtual);
+    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(cuda->n_sms, shares);
+    most = TN_MAX(1, most / a->row_unit);
     if (a->ids) blocks = TN_MAX(1, blocks / (int64_t)grid->y);
-    blocks *= tn_div_up(a->n_virtual, blocks * most);
+    blocks *= tn_div_up(shares, blocks * most);
     grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
     grid->shared = (uint32_t)(a->rings_at + warps * a->n_slots * a->slot_size);
     return true;
@@ -148,7 +150,7 @@ static void get_args(const tn_step *step, const tn_matvec_operands *o, tn_cuda_m
     *a = (tn_cuda_matvec_args){
         .x = o->x->data, .x_stride = row_distance(o->x) / 4, .residual = o->residual ? o->residual->data : NULL,
         .residual_stride = o->residual ? row_distance(o->residual) / 4 : 0, .norm = o->norm ? o->norm->data : NULL, .eps = o->eps, .act = o->act,
-        .is_glu = o->glu != NULL, .k = (int32_t)o->x->ne[3], .n_columns = o->ids ? 1 : (int32_t)tn_view_n_rows(&step->dst[0]), .n_used = 1,
+        .is_glu = o->glu != NULL, .k = (int32_t)o->x->ne[3], .n_columns = o->ids ? 1 : (int32_t)tn_view_n_rows(&step->dst[0]), .n_used = 1, .row_unit = 1,
     };
     if (o->glu) a->glu = *o->glu;
     if (o->ids) {
@@ -186,7 +188,7 @@ static bool accepts(const tn_cuda *cuda, const tn_step *step, bool rounding)
         if (row_distance(&step->dst[o.glu ? 0 : i]) < 0 || entry_of(w->dtype) < 0 || (rounding ? !rounds(w->dtype) : !plain(w->dtype))) return false;
         if (o.glu && w->dtype != o.w[0]->dtype) return false;
         if (!rounding && (w->ne[3] * (int64_t)tn_dtype_block_size(w->dtype)) % ALIGN != 0) return false;
-        tn_cuda_matvec_args a = {.n_parts = 1, .k = (int32_t)w->ne[3], .n_virtual = (int32_t)w->ne[2], .is_glu = o.glu != NULL};
+        tn_cuda_matvec_args a = {.n_parts = 1, .k = (int32_t)w->ne[3], .n_virtual = (int32_t)w->ne[2], .is_glu = o.glu != NULL, .row_unit = 1};
         tn_cuda_grid grid = {.y = 1};
         if (!plan(cuda, &a, w->dtype, 1, &grid)) return false;
     }
@@ -201,6 +203,33 @@ bool tn_cuda_accepts_matvec(const tn_cuda *cuda, const tn_step *step)
 bool tn_cuda_accepts_matvec_i8(const tn_cuda *cuda, const tn_step *step)
 {
     return accepts(cuda, step, true);
+}
+
+// Bulk copies and wide loads of weights without planes want their rows aligned.
+static bool aligned_rows(const tn_matvec_operands *o)
+{
+    for (int32_t i = 0; i < o->n_w; i++)
+        if ((uintptr_t)o->w[i]->data % ALIGN != 0) return false;
+    return true;
+}
+
+// What launch() can make of its results for the product that reads them next. The sums of a group of rows have to fit into a block.
+bool tn_cuda_matvec_makes_rounded(const tn_step *step)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(step);
+    return aligned_rows(&o) && (o.n_w == 1 || o.glu) && (o.ids || tn_view_n_rows(&step->dst[0]) == 1);
+}
+
+// And whether it can use what was made so: rows of x one after another.
+bool tn_cuda_matvec_takes_rounded(const tn_step *step)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(step);
+    return rounds(o.w[0]->dtype) && o.x->dtype == TN_TYPE_F32 && tn_view_contiguous(o.x);
+}
+
+const tn_view *tn_cuda_matvec_norm(const tn_step *step)
+{
+    return tn_matvec_operands_get(step).norm;
 }
 
 // All columns in as few launches as the registers allow.
@@ -219,24 +248,17 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
         status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
         rest -= a->n_columns;
         a->x += a->n_columns * a->x_stride;
+        if (a->rounded_x.rows) a->rounded_x.rows += a->n_columns * a->rounded_x.row_size;
         if (a->residual) a->residual += a->n_columns * a->residual_stride;
         for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
     }
     return status;
 }
 
-// Bulk copies and wide loads of weights without planes want their rows aligned.
-static bool aligned(const tn_matvec_operands *o)
-{
-    for (int32_t i = 0; i < o->n_w; i++)
-        if ((uintptr_t)o->w[i]->data % ALIGN != 0) return false;
-    return true;
-}
-
 tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
 {
     tn_matvec_operands o = tn_matvec_operands_get(l->step);
-    if (!aligned(&o)) return tn_cuda_launch_matmul_any(l);
+    if (!aligned_rows(&o)) return tn_cuda_launch_matmul_any(l);
     bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
     tn_status status = TN_OK;
     // Weights of one type share a launch.
@@ -249,6 +271,8 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
             add_part(l->step, &o, j, &a);
             done[j] = true;
         }
+        if (l->rounded_x && rounds(o.w[i]->dtype)) a.rounded_x = *l->rounded_x;
+        if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
         status = launch_columns(l, &a, o.w[i]->dtype, o.ids ? tn_view_n_rows(&l->step->dst[0]) : 1);
     }
     return status;

@@ -13,6 +13,7 @@
 // Scratch: splits * T * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once per 8 NT rows; limit: memory.
 // f16 on an H200: 90 % of the rate of pure reads with 32 sequences of 4096 keys, 75 % with one of 32768.
 #include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/rounded.cuh"
 
 enum {
     KEYS = 16,       // of a tile
@@ -377,7 +378,10 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
     }
     float r = sum > 0.0f ? 1.0f / sum : 0.0f;
     float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
-    y[0] = o.x * r, y[1] = o.y * r, y[2] = o.z * r, y[3] = o.w * r;
+    o.x *= r, o.y *= r, o.z *= r, o.w *= r;
+    y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
+    // Lanes in sequence have the quads of a row, so eight of them a group.
+    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xffu << (threadIdx.x & 24));
 }
 
 static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)

@@ -22,6 +22,7 @@
 #include "backends/cuda/kernels/activation.cuh"
 #include "backends/cuda/kernels/bulk.cuh"
 #include "backends/cuda/kernels/matvec_units.cuh"
+#include "backends/cuda/kernels/rounded.cuh"
 
 // --- the share of a warp ----------------------------------------------------------------------------
 
@@ -150,38 +151,22 @@ static __device__ __forceinline__ float4 mv_load4(const float *p, bool aligned)
     return make_float4(__ldcg(p), __ldcg(p + 1), __ldcg(p + 2), __ldcg(p + 3));
 }
 
-static __device__ __forceinline__ uint32_t mv_top(const float4 &v)
-{
-    return max(max(__float_as_uint(v.x) & 0x7fffffffu, __float_as_uint(v.y) & 0x7fffffffu),
-               max(__float_as_uint(v.z) & 0x7fffffffu, __float_as_uint(v.w) & 0x7fffffffu));
-}
-
-static __device__ __forceinline__ int mv_round4(const float4 &v, float inverse)
-{
-    int a = __float2int_rn(__fmul_rn(v.x, inverse)), b = __float2int_rn(__fmul_rn(v.y, inverse));
-    int c = __float2int_rn(__fmul_rn(v.z, inverse)), d = __float2int_rn(__fmul_rn(v.w, inverse));
-    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
-}
-
 // 16 values, the lane's half of a group of 32 that it shares with its neighbour: their int8, and the entries of mv_x.
 static __device__ __forceinline__ void mv_round16(const float4 (&v)[4], int k, bool valid, char *q, float *d, short *sum)
 {
-    uint32_t top = max(max(mv_top(v[0]), mv_top(v[1])), max(mv_top(v[2]), mv_top(v[3])));
+    uint32_t top = max(max(tn_top4(v[0]), tn_top4(v[1])), max(tn_top4(v[2]), tn_top4(v[3])));
     top = max(top, __shfl_xor_sync(0xffffffffu, top, 1));
-    float most = __uint_as_float(top);
-    bool none = top >= 0x7f800000u || most < 1e-35f;
-    float inverse = none ? 0.0f : 127.0f / most;
-    int4 words = make_int4(mv_round4(v[0], inverse), mv_round4(v[1], inverse), mv_round4(v[2], inverse), mv_round4(v[3], inverse));
-    if (none) words = make_int4(0, 0, 0, 0);
+    tn_round_scale s = tn_round_scale_of(top);
+    int4 words = make_int4(tn_round4(v[0], s), tn_round4(v[1], s), tn_round4(v[2], s), tn_round4(v[3], s));
     if (!valid) return;
     *(int4 *)(q + k) = words;
     sum[k / 16] = (short)__dp4a(words.x, 0x01010101, __dp4a(words.y, 0x01010101, __dp4a(words.z, 0x01010101, __dp4a(words.w, 0x01010101, 0))));
-    if (k % 32 == 0) d[k / 32] = top >= 0x7f800000u ? __uint_as_float(0x7fc00000u) : none ? 0.0f : most / 127.0f;
+    if (k % 32 == 0) d[k / 32] = s.d;
 }
 
 static __device__ __forceinline__ mv_x mv_x_at(char *shared, int k)
 {
-    return {shared, (const float *)(shared + k), (const short *)(shared + k + k / 8)};
+    return {shared, (const float *)(shared + TN_ROUNDED_D(k)), (const short *)(shared + TN_ROUNDED_SUM(k))};
 }
 
 static __device__ __forceinline__ void mv_load16(float4 (&v)[4], const float *p, bool aligned, bool valid)
@@ -210,11 +195,37 @@ static __device__ __forceinline__ float mv_round_row(const float *x, const float
                 v[i].x *= g[i].x, v[i].y *= g[i].y, v[i].z *= g[i].z, v[i].w *= g[i].w;
             }
         }
-        mv_round16(v, at, at < k, shared, (float *)(shared + k), (short *)(shared + k + k / 8));
+        mv_round16(v, at, at < k, shared, (float *)(shared + TN_ROUNDED_D(k)), (short *)(shared + TN_ROUNDED_SUM(k)));
 #pragma unroll
         for (int i = 0; i < 4; i++) v[i] = later[i];
     }
     return squares;
+}
+
+// All threads: a row that was rounded before comes to shared memory.
+static __device__ __forceinline__ void mv_copy_row(const char *from, int k, char *shared)
+{
+    enum { AHEAD = 4 };
+    int n = (k + k / 4 + 15) / 16;
+    for (int base = threadIdx.x; base < n; base += AHEAD * blockDim.x) {
+        int4 v[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (base + i * blockDim.x < n) v[i] = __ldcg((const int4 *)from + base + i * blockDim.x);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++)
+            if (base + i * blockDim.x < n) ((int4 *)shared)[base + i * blockDim.x] = v[i];
+    }
+}
+
+// A warp: the sum of squares of a row that was rounded before.
+static __device__ __forceinline__ float mv_sum_squares(const char *row, int k, int lane)
+{
+    const float *squares = (const float *)(row + TN_ROUNDED_SQUARES(k));
+    float sum = 0.0f;
+#pragma unroll 4
+    for (int i = lane; i < k / 32; i += TN_WARP) sum += __ldcg(squares + i);
+    return tn_warp_sum(sum);
 }
 
 // The unit that lane `lane` has in turn i; past the slice an early one of the same place in its block, with activations of zero.
@@ -289,19 +300,22 @@ template <int COLUMNS> static __device__ __forceinline__ float mv_reduce(float (
 
 template <int TYPE, int COLUMNS> struct mv_part_run {
     static constexpr int UNITS = TN_MATVEC_LANE_UNITS(TYPE, COLUMNS);
+    // Rows of the weight at a time: with one column the way through a single row is longer than its work.
+    static constexpr int ROWS = COLUMNS == 1 ? 2 : 1, VALUES = ROWS * COLUMNS;
     typedef mv_unit<TYPE> unit_type;
     typedef typename unit_type::acts acts_row[UNITS];
 
-    // One row of the slice, from shared memory; the lane's units are `at`.
+    // ROWS rows of the slice, from shared memory; the lane's units are `at`.
     template <int N>
-    static __device__ __forceinline__ void row(const acts_row (&acts)[COLUMNS], const char *const (&planes)[4], const int (&at)[UNITS], float (&sum)[COLUMNS])
+    static __device__ __forceinline__ void multiply(const acts_row (&acts)[COLUMNS], const char *const (&planes)[ROWS][TN_CUDA_MAX_PLANES],
+                                                    const int (&at)[UNITS], float (&sum)[VALUES])
     {
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) sum[c] = 0.0f;
+        for (int i = 0; i < VALUES; i++) sum[i] = 0.0f;
 #pragma unroll
         for (int i = 0; i < N; i++) {
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) sum[c] = unit_type::dot(acts[c][i], planes, at[i], sum[c]);
+            for (int v = 0; v < VALUES; v++) sum[v] = unit_type::dot(acts[v % COLUMNS][i], planes[v / COLUMNS], at[i], sum[v]);
         }
     }
 
@@ -317,45 +331,59 @@ template <int TYPE, int COLUMNS> struct mv_part_run {
         else run_units<UNITS>(a, w, part, acts, at, sums, feed, slot, phase);
     }
 
-    // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column].
+    // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column]. ROWS rows at a time, of one slot or, where that holds
+    // one, of as many; past the last row the last one again, for nothing.
     template <int N>
     static __device__ __forceinline__ void run_units(const tn_cuda_matvec_args &a, const mv_warp &w, int part, const acts_row (&acts)[COLUMNS],
                                                      const int (&at)[UNITS], float *sums, mv_feed &feed, int &slot, uint32_t &phase)
     {
-        constexpr int n_planes = mv_n_planes<TYPE>();
+        constexpr int n_planes = mv_n_planes<TYPE>(), lanes = TN_WARP / VALUES; // that end up with the same value
         const tn_cuda_matvec_part &p = a.part[part];
         mv_range block = mv_part_rows(a, w, part), rows = mv_warp_rows(a, w, part);
-        int row_size[n_planes], left = rows.to - rows.from;
+        int row_size[n_planes], left = rows.to - rows.from, row = w.lane / lanes / COLUMNS;
         uint32_t over[n_planes]; // where the piece begins in its copy, in the low bits
 #pragma unroll
         for (int i = 0; i < n_planes; i++) {
             row_size[i] = (int)p.row_size[i];
             over[i] = (uint32_t)(uintptr_t)mv_first_piece(a, w, part, i, rows.from);
         }
-        sums += ((rows.from - block.from) * a.n_slices + w.slice) * COLUMNS + w.lane / (TN_WARP / COLUMNS);
+        sums += ((rows.from - block.from + row) * a.n_slices + w.slice) * COLUMNS + w.lane / lanes % COLUMNS;
         while (left > 0) {
-            const char *planes[TN_CUDA_MAX_PLANES] = {};
-            int n = min(a.stage_rows, left);
+            const char *planes[ROWS][TN_CUDA_MAX_PLANES] = {};
+            bool several = a.stage_rows == 1 && left >= ROWS; // slots
+            int n = min(max(a.stage_rows, ROWS), left);
             left -= n;
-#pragma unroll
-            for (int i = 0; i < n_planes; i++) {
-                planes[i] = w.ring + slot * a.slot_size + p.slot_at[i];
-                if (mv_unit_size<TYPE>(i) % 16 == 0) continue;
-                planes[i] += over[i] & 15u;
-                over[i] += n * row_size[i];
-            }
             tn_bulk_wait(&w.full[slot], phase);
-            for (int j = 0; j < n; j++) {
-                float v[COLUMNS];
-                row<N>(acts, planes, at, v);
-                float sum = mv_reduce<COLUMNS>(v, w.lane);
-                if (w.lane % (TN_WARP / COLUMNS) == 0) *sums = sum;
-                sums += a.n_slices * COLUMNS;
 #pragma unroll
-                for (int i = 0; i < n_planes; i++) planes[i] += row_size[i];
+            for (int r = 0; r < ROWS; r++) {
+                if (r > 0 && several) {
+                    if (++slot == a.n_slots) slot = 0, phase ^= 1u;
+                    tn_bulk_wait(&w.full[slot], phase);
+                }
+#pragma unroll
+                for (int i = 0; i < n_planes; i++) {
+                    bool next = r > 0 && n > 1;
+                    planes[r][i] = w.ring + slot * a.slot_size + p.slot_at[i] + (next && !several ? row_size[i] : 0);
+                    if (mv_unit_size<TYPE>(i) % 16 != 0) planes[r][i] += (over[i] + (next && several ? row_size[i] : 0)) & 15u;
+                }
             }
+#pragma unroll
+            for (int i = 0; i < n_planes; i++) over[i] += n * row_size[i];
+            for (int j = 0; j < n; j += ROWS) {
+                float v[VALUES];
+                multiply<N>(acts, planes, at, v);
+                float sum = mv_reduce<VALUES>(v, w.lane);
+                if (w.lane % lanes == 0 && j + row < n) *sums = sum;
+                sums += ROWS * a.n_slices * COLUMNS;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int i = 0; i < n_planes; i++) planes[r][i] += j + ROWS + r < n ? ROWS * row_size[i] : row_size[i];
+            }
+            // An odd row was the last of its part: the next sums are elsewhere.
             __syncwarp();
-            if (mv_feeds<TYPE>(w)) mv_feed_next<TYPE>(a, w, feed);
+            if (mv_feeds<TYPE>(w))
+                for (int i = several ? ROWS : 1; i > 0; i--) mv_feed_next<TYPE>(a, w, feed);
             if (++slot == a.n_slots) slot = 0, phase ^= 1u;
         }
     }
@@ -363,31 +391,66 @@ template <int TYPE, int COLUMNS> struct mv_part_run {
 
 // --- the block ----------------------------------------------------------------------------------------
 
-// Results of the block's rows from the sums of the slices.
+// Which result a thread finishes: row `v` of the block, which is row `j` of a part; column c.
+struct mv_result {
+    int c, v, part, j;
+};
+
+template <int COLUMNS> static __device__ __forceinline__ mv_result mv_result_of(const tn_cuda_matvec_args &a, const mv_warp &w, int i)
+{
+    int n = w.end - w.first, c = COLUMNS == 1 ? 0 : i / n, v = i - c * n, part = 0, j = w.first + v;
+    if (!a.is_glu)
+        while (part + 1 < a.n_parts && j >= a.part[part + 1].first) part++;
+    return {c, v, part, j - a.part[part].first};
+}
+
+// What else a result needs, read before the products are there.
+struct mv_ahead {
+    float bias, residual, norm; // norm: the reader's weight
+};
+
+static __device__ __forceinline__ mv_ahead mv_load_ahead(const tn_cuda_matvec_args &a, const mv_result &r, int64_t row0)
+{
+    const float *bias = a.part[r.part].bias;
+    return {bias ? __ldg(bias + r.j) : 0.0f, a.residual ? __ldcg(a.residual + (row0 + r.c) * a.residual_stride + r.j) : 0.0f,
+            a.rounded_y.norm ? __ldg(a.rounded_y.norm + r.j) : 1.0f};
+}
+
+// In the order of the slices; they are a power of two, at most 16.
+static __device__ __forceinline__ float mv_sum_slices(const tn_cuda_matvec_args &a, const float *sums, int stride)
+{
+    float sum = 0.0f;
+    for (int s0 = 0; s0 < a.n_slices; s0 += 8) {
+        float v[8];
+#pragma unroll
+        for (int s = 0; s < 8; s++) v[s] = s0 + s < a.n_slices ? sums[(s0 + s) * stride] : 0.0f;
+#pragma unroll
+        for (int s = 0; s < 8; s++) sum += v[s];
+    }
+    return sum;
+}
+
+// Results of the block's rows from the sums of the slices. `ahead` is of the thread's first one.
 template <int COLUMNS>
-static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, const float *scales, int64_t row0, bool none)
+static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, const float *scales, int64_t row0, bool none,
+                                                 mv_ahead ahead)
 {
     int n = w.end - w.first;
     for (int i = threadIdx.x; i < n * a.n_columns; i += blockDim.x) {
-        int c = COLUMNS == 1 ? 0 : i / n, v = i - c * n;
-        float sum = 0.0f, up = 0.0f;
-#pragma unroll 1
-        for (int s = 0; s < a.n_slices; s++) {
-            sum += sums[(v * a.n_slices + s) * COLUMNS + c];
-            if (a.is_glu) up += sums[((n + v) * a.n_slices + s) * COLUMNS + c];
-        }
-        if (a.norm) sum *= scales[c], up *= scales[c];
+        mv_result r = mv_result_of<COLUMNS>(a, w, i);
+        if (i >= blockDim.x) ahead = mv_load_ahead(a, r, row0);
+        const float *at = sums + r.v * a.n_slices * COLUMNS + r.c;
+        float sum = mv_sum_slices(a, at, COLUMNS), up = a.is_glu ? mv_sum_slices(a, at + n * a.n_slices * COLUMNS, COLUMNS) : 0.0f;
+        if (a.norm) sum *= scales[r.c], up *= scales[r.c];
         if (none) sum = up = 0.0f;
-        int part = 0, j = w.first + v;
-        if (!a.is_glu)
-            while (part + 1 < a.n_parts && j >= a.part[part + 1].first) part++;
-        const tn_cuda_matvec_part &p = a.part[part];
-        j -= p.first;
-        if (p.bias) sum += __ldcg(p.bias + j);
+        const tn_cuda_matvec_part &p = a.part[r.part];
+        sum += ahead.bias;
         if (a.is_glu) sum = tn_glu_of(a.glu, sum, up);
         else if (a.act != TN_UNARY_NONE) sum = tn_act(a.act, sum);
-        if (a.residual) sum += __ldcg(a.residual + (row0 + c) * a.residual_stride + j);
-        p.y[(row0 + c) * p.y_stride + j] = sum;
+        sum += ahead.residual;
+        p.y[(row0 + r.c) * p.y_stride + r.j] = sum;
+        // Whole warps: blocks have multiples of 32 rows then.
+        if (COLUMNS == 1 && a.rounded_y.rows) tn_rounded_store1(a.rounded_y, row0, r.j, sum, ahead.norm);
     }
 }
 
@@ -409,9 +472,9 @@ template <int COLUMNS> static __device__ __forceinline__ void mv_norm_scales(con
     __syncthreads();
 }
 
-// Activations of the warp's slice for all columns; the block's scales of the norm.
+// Activations of the warp's slice for all columns; the block's scales of the norm. row0: of the first column in a.rounded_x.
 template <int TYPE, int COLUMNS>
-static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args &a, const mv_warp &w, const float *x, char *shared,
+static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args &a, const mv_warp &w, const float *x, int64_t row0, char *shared,
                                                       typename mv_part_run<TYPE, COLUMNS>::acts_row (&acts)[COLUMNS], float *scales)
 {
     int k0 = w.slice * a.slice_blocks * a.block_elems, blocks = mv_slice_blocks(a, w);
@@ -426,11 +489,17 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
         }
     } else {
         int size = (a.k + a.k / 4 + 15) & ~15;
+        const tn_cuda_rounded &ready = a.rounded_x;
+        const char *rows = ready.rows + row0 * ready.row_size;
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
             if (c % a.x_columns == 0) {
                 if (c > 0) __syncthreads();
                 for (int i = c; i < min(c + a.x_columns, a.n_columns); i++) {
+                    if (ready.rows) {
+                        mv_copy_row(rows + i * ready.row_size, a.k, shared + (i - c) * size);
+                        continue;
+                    }
                     float s = mv_round_row(x + i * a.x_stride, a.norm, a.k, shared + (i - c) * size);
 #pragma unroll
                     for (int j = 0; j < COLUMNS; j++)
@@ -440,6 +509,15 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
             }
             if (c < a.n_columns) mv_load_rounded<TYPE>(acts[c], mv_x_at(shared + c % a.x_columns * size, a.k), k0, n_units, w.lane);
             else mv_load_rounded<TYPE>(acts[c], mv_x_at(shared, a.k), k0, 0, w.lane), squares[c] = 0.0f;
+        }
+        if (ready.rows) {
+            // Seen by all after the barrier before mv_finish.
+            int c = threadIdx.x / TN_WARP;
+            if (a.norm && c < a.n_columns) {
+                float s = mv_sum_squares(rows + c * ready.row_size, a.k, w.lane);
+                if (w.lane == 0) scales[c] = 1.0f / sqrtf(s / (float)a.k + a.eps);
+            }
+            return;
         }
     }
     if (a.norm) mv_norm_scales<COLUMNS>(a, squares, scales);
@@ -453,7 +531,8 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
     mv_warp w;
     w.lane = threadIdx.x % TN_WARP;
     w.slice = warp & (a.n_slices - 1), w.group = warp >> a.slice_shift, w.group_shift = a.group_shift;
-    w.first = (int)((int64_t)a.n_virtual * blockIdx.x / gridDim.x), w.end = (int)((int64_t)a.n_virtual * (blockIdx.x + 1) / gridDim.x);
+    int64_t shares = a.n_virtual / a.row_unit;
+    w.first = (int)(shares * blockIdx.x / gridDim.x) * a.row_unit, w.end = (int)(shares * (blockIdx.x + 1) / gridDim.x) * a.row_unit;
     w.expert = 0;
     w.ring = shared + a.rings_at + warp * a.n_slots * a.slot_size;
     w.full = (uint64_t *)shared + warp * TN_MATVEC_MAX_SLOTS;
@@ -469,7 +548,7 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
         for (int i = 0; i < a.n_slots; i++) mv_feed_next<TYPE>(a, w, feed);
     tn_pdl_wait();
     const float *x = a.x;
-    int64_t row0 = 0;
+    int64_t row0 = 0, x_row = 0;
     bool none = false;
     if (a.ids) {
         row0 = blockIdx.y;
@@ -478,12 +557,15 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
         none = e < 0 || e >= a.n_experts;
         w.expert = (int64_t)(none ? 0 : e) * a.part[0].n;
         x += t * a.x_stride + u * a.x_used_stride;
+        x_row = a.x_used_stride ? row0 : t;
         if (mv_feeds<TYPE>(w))
             for (int i = 0; i < a.n_slots; i++) mv_feed_next<TYPE>(a, w, feed);
     }
     typename mv_part_run<TYPE, COLUMNS>::acts_row acts[COLUMNS];
     float *sums = (float *)(shared + a.sums_at);
-    mv_activations<TYPE, COLUMNS>(a, w, x, shared + a.x_at, acts, scales);
+    mv_activations<TYPE, COLUMNS>(a, w, x, x_row, shared + a.x_at, acts, scales);
+    mv_ahead ahead = {0.0f, 0.0f, 1.0f};
+    if ((int)threadIdx.x < (w.end - w.first) * a.n_columns) ahead = mv_load_ahead(a, mv_result_of<COLUMNS>(a, w, threadIdx.x), row0);
     int slot = 0;
     uint32_t phase = 0;
     for (int part = 0, rows = 0; part < a.n_parts; part++) {
@@ -492,7 +574,7 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
         rows += r.to - r.from;
     }
     __syncthreads();
-    mv_finish<COLUMNS>(a, w, sums, scales, row0, none);
+    mv_finish<COLUMNS>(a, w, sums, scales, row0, none, ahead);
 }
 
 #define TN_MATVEC(TYPE, COLUMNS)                                                                                                     \

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/rounded.h"
+
+#include "backends/cuda/attention.h"
+#include "backends/cuda/matvec.h"
+
+enum { ALIGN = 256, MAX_ROWS = 64 };
+
+// Rows of the first result of a step as a product reads them: tokens and, of attention, all heads in one.
+static int64_t row_elems(const tn_step *step)
+{
+    const tn_view *y = &step->dst[0];
+    return step->op == TN_OP_attention ? y->ne[2] * y->ne[3] : y->ne[3];
+}
+
+static bool is_product(int32_t op)
+{
+    return op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_glu || op == TN_OP_matmul_id ||
+           op == TN_OP_matmul_id_glu || op == TN_OP_matmul_multi;
+}
+
+// Whether the step could hand on its rows with one kernel or another.
+static bool may_make(const tn_step *step)
+{
+    const tn_view *y = &step->dst[0];
+    if (step->op != TN_OP_attention && !is_product(step->op)) return false;
+    int64_t k = row_elems(step), n = tn_view_n_elems(y);
+    return n > 0 && y->ne[3] % TN_ROUNDED_GROUP == 0 && k <= INT32_MAX / 2 && n / k <= MAX_ROWS;
+}
+
+static size_t rows_size(const tn_step *step)
+{
+    int64_t k = row_elems(step), n = tn_view_n_elems(&step->dst[0]) / k;
+    return ((size_t)n * (size_t)TN_ROUNDED_ROW_SIZE(k) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+size_t tn_cuda_rounded_size(const tn_program *program)
+{
+    size_t size = 0;
+    for (int32_t i = 0; i < program->n_steps; i++)
+        if (may_make(&program->steps[i])) size += rows_size(&program->steps[i]);
+    return size;
+}
+
+static bool makes(const tn_step *step, const tn_cuda_kernel *kernel)
+{
+    if (!(kernel->flags & TN_CUDA_MAKES_ROUNDED) || !may_make(step) || !tn_view_contiguous(&step->dst[0]))
+        return false;
+    return step->op == TN_OP_attention ? tn_cuda_attention_decode_makes_rounded(step)
+                                       : tn_cuda_matvec_makes_rounded(step);
+}
+
+// First byte, and the one after the last.
+static void extent(const tn_view *v, uintptr_t *from, uintptr_t *to)
+{
+    int64_t last = 0;
+    for (int32_t d = 0; d < 4; d++) last += (v->ne[d] - 1) * v->nb[d];
+    *from = (uintptr_t)v->data, *to = *from + (uintptr_t)(last + v->nb[3]);
+}
+
+// The last step before `i` that writes anything of x; -1: none.
+static int32_t writer_of(const tn_program *program, int32_t i, const tn_view *x)
+{
+    uintptr_t from, to, first, end;
+    extent(x, &from, &to);
+    for (int32_t j = i - 1; j >= 0; j--) {
+        const tn_step *step = &program->steps[j];
+        for (int32_t d = 0; d < step->n_dst; d++) {
+            extent(&step->dst[d], &first, &end);
+            if (tn_view_n_elems(&step->dst[d]) > 0 && first < to && from < end) return j;
+        }
+    }
+    return -1;
+}
+
+void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
+                          tn_cuda_handover *handover)
+{
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *reader = &program->steps[i];
+        if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
+            !tn_cuda_matvec_takes_rounded(reader))
+            continue;
+        const tn_view *x = &reader->src[0], *norm = tn_cuda_matvec_norm(reader);
+        int32_t j = writer_of(program, i, x);
+        if (j < 0) continue;
+        const tn_step *maker = &program->steps[j];
+        const tn_view *y = &maker->dst[0];
+        bool same = y->data == x->data && y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x);
+        if (!same || row_elems(maker) != x->ne[3] || !makes(maker, kernels[j])) continue;
+        tn_cuda_rounded r = {.rows = memory,
+                             .row_size = TN_ROUNDED_ROW_SIZE(x->ne[3]),
+                             .norm = norm ? norm->data : NULL,
+                             .k = (int32_t)x->ne[3]};
+        // A second reader can share what is there; another norm would be another rounding.
+        if (!handover[j].out.rows) {
+            handover[j].out = r;
+            memory += rows_size(maker);
+        } else if (handover[j].out.norm != r.norm) {
+            continue;
+        }
+        handover[i].in = handover[j].out;
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of quantised weights with few rows read activations as int8. Where the kernel that makes the
+// activations is one that can write them so too (TN_CUDA_MAKES_ROUNDED of kernels.def), it does, next to the
+// plain result: else every block of the product would read and round all of them before it can begin (2 to 3
+// of the 6 microseconds of a product on an H200).
+#ifndef TN_CUDA_ROUNDED_H
+#define TN_CUDA_ROUNDED_H
+
+#include "backends/cuda/kernel.h"
+
+// What steps hand on, by step: rows NULL where nothing.
+typedef struct tn_cuda_handover {
+    tn_cuda_rounded in, out;
+} tn_cuda_handover;
+
+// Bytes of the memory that the rows of a program take at most; a multiple of 256.
+size_t tn_cuda_rounded_size(const tn_program *program);
+// Finds who hands rows on to whom, given the kernels of the steps (data of views are bound). `handover` has
+// n_steps zeroed entries.
+void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
+                          tn_cuda_handover *handover);
+
+#endif
