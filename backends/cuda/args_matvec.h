@@ -101,4 +101,10 @@ typedef struct tn_cuda_matvec_args {
     tn_cuda_rounded rounded_x, rounded_y;
 } tn_cuda_matvec_args;
 
+// Weights of two types in one launch.
+typedef struct tn_cuda_matvec_pair {
+    tn_cuda_matvec_args of[2];
+    int32_t first_blocks;
+} tn_cuda_matvec_pair;
+
 #endif

@@ -81,8 +81,8 @@ static int32_t slot_layout(tn_cuda_matvec_args *a, const tn_cuda_pack_args *layo
     return (int32_t)TN_MIN(at, INT32_MAX / 2);
 }
 
-// Slices, slots and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much.
-static bool plan(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
+// Slices, slots and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
+static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
 {
     tn_cuda_pack_args layout;
     tn_cuda_layout_get(type, &layout);
@@ -121,7 +121,7 @@ static bool plan(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int
     }
     a->n_slots = TN_MIN(ring / a->slot_size, TN_MATVEC_MAX_SLOTS);
     int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
-    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(cuda->n_sms, shares);
+    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(max_blocks, shares);
     most = TN_MAX(1, most / a->row_unit);
     if (a->ids) blocks = TN_MAX(1, blocks / (int64_t)grid->y);
     blocks *= tn_div_up(shares, blocks * most);
@@ -190,7 +190,7 @@ static bool accepts(const tn_cuda *cuda, const tn_step *step, bool rounding)
         if (!rounding && (w->ne[3] * (int64_t)tn_dtype_block_size(w->dtype)) % ALIGN != 0) return false;
         tn_cuda_matvec_args a = {.n_parts = 1, .k = (int32_t)w->ne[3], .n_virtual = (int32_t)w->ne[2], .is_glu = o.glu != NULL, .row_unit = 1};
         tn_cuda_grid grid = {.y = 1};
-        if (!plan(cuda, &a, w->dtype, 1, &grid)) return false;
+        if (!plan(cuda, cuda->n_sms, &a, w->dtype, 1, &grid)) return false;
     }
     return true;
 }
@@ -243,7 +243,7 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
         // predecessor's (8B bf16, 32 layers: 155 to 164 tok/s with, 214 without).
         tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1, .alone = tn_dtype_block_elems(type) == 1};
         if (!entries[entry].entry[log]) log = 2;
-        while (!entries[entry].entry[log] || !plan(l->cuda, a, type, 1 << log, &grid)) log--;
+        while (!entries[entry].entry[log] || !plan(l->cuda, l->cuda->n_sms, a, type, 1 << log, &grid)) log--;
         a->n_columns = TN_MIN(rest, 1 << log);
         status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
         rest -= a->n_columns;
@@ -255,24 +255,79 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     return status;
 }
 
+// Weights of type `type` as parts of one launch.
+static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_dtype type)
+{
+    tn_cuda_matvec_args a;
+    get_args(l->step, o, &a);
+    for (int32_t i = 0; i < o->n_w; i++)
+        if (o->w[i]->dtype == type) add_part(l->step, o, i, &a);
+    if (l->rounded_x && rounds(type)) a.rounded_x = *l->rounded_x;
+    if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
+    return a;
+}
+
+static const struct {
+    tn_dtype dtype[2];
+    const char *entry;
+} pairs[] = {
+    {{TN_TYPE_Q4_K, TN_TYPE_Q6_K}, "tn_matvec_Q4_K_Q6_K"},
+    {{TN_TYPE_Q5_K, TN_TYPE_Q6_K}, "tn_matvec_Q5_K_Q6_K"},
+};
+
+// The row of `pairs` that has exactly the types of the weights; -1: none.
+static int32_t pair_of(const tn_matvec_operands *o)
+{
+    for (int32_t p = 0; p < (int32_t)TN_COUNT(pairs); p++) {
+        bool has[2] = {false, false}, other = false;
+        for (int32_t i = 0; i < o->n_w; i++) {
+            bool first = o->w[i]->dtype == pairs[p].dtype[0], second = o->w[i]->dtype == pairs[p].dtype[1];
+            has[0] |= first, has[1] |= second, other |= !first && !second;
+        }
+        if (has[0] && has[1] && !other) return p;
+    }
+    return -1;
+}
+
+// Both types in one launch: each gets multiprocessors by its share of the bytes.
+static tn_status launch_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair)
+{
+    tn_cuda_matvec_pair a;
+    tn_cuda_grid grid = {.y = 1, .z = 1};
+    double bytes[2];
+    for (int32_t i = 0; i < 2; i++) {
+        tn_dtype t = pairs[pair].dtype[i];
+        a.of[i] = args_of(l, o, t);
+        bytes[i] = (double)a.of[i].n_virtual * (double)tn_dtype_row_size(t, a.of[i].k);
+    }
+    int32_t n_sms = l->cuda->n_sms, first = (int32_t)(n_sms * bytes[0] / (bytes[0] + bytes[1]) + 0.5);
+    first = TN_MAX(1, TN_MIN(first, n_sms - 1));
+    for (int32_t i = 0; i < 2; i++) {
+        tn_cuda_grid part = {.y = 1, .z = 1};
+        int32_t most = i == 0 ? first : n_sms - first;
+        if (!plan(l->cuda, most, &a.of[i], pairs[pair].dtype[i], 1, &part))
+            return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "no plan for %s", pairs[pair].entry);
+        if (i == 0) a.first_blocks = (int32_t)part.x;
+        grid.x += part.x;
+        grid.threads = part.threads;
+        grid.shared = TN_MAX(grid.shared, part.shared);
+    }
+    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry, &grid, &a);
+}
+
 tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
 {
     tn_matvec_operands o = tn_matvec_operands_get(l->step);
     if (!aligned_rows(&o)) return tn_cuda_launch_matmul_any(l);
+    int32_t pair = o.ids || tn_view_n_rows(&l->step->dst[0]) > 1 ? -1 : pair_of(&o);
+    if (pair >= 0) return launch_pair(l, &o, pair);
     bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
     tn_status status = TN_OK;
     // Weights of one type share a launch.
     for (int32_t i = 0; i < o.n_w && status == TN_OK; i++) {
         if (done[i]) continue;
-        tn_cuda_matvec_args a;
-        get_args(l->step, &o, &a);
-        for (int32_t j = i; j < o.n_w; j++) {
-            if (o.w[j]->dtype != o.w[i]->dtype) continue;
-            add_part(l->step, &o, j, &a);
-            done[j] = true;
-        }
-        if (l->rounded_x && rounds(o.w[i]->dtype)) a.rounded_x = *l->rounded_x;
-        if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
+        tn_cuda_matvec_args a = args_of(l, &o, o.w[i]->dtype);
+        for (int32_t j = i; j < o.n_w; j++) done[j] |= o.w[j]->dtype == o.w[i]->dtype;
         status = launch_columns(l, &a, o.w[i]->dtype, o.ids ? tn_view_n_rows(&l->step->dst[0]) : 1);
     }
     return status;

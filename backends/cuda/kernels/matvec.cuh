@@ -523,7 +523,8 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
     if (a.norm) mv_norm_scales<COLUMNS>(a, squares, scales);
 }
 
-template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a)
+// Block `block` of `n_blocks` that share the rows of `a`.
+template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a, int block, int n_blocks)
 {
     extern __shared__ __align__(128) char shared[];
     __shared__ float scales[COLUMNS];
@@ -532,7 +533,7 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
     w.lane = threadIdx.x % TN_WARP;
     w.slice = warp & (a.n_slices - 1), w.group = warp >> a.slice_shift, w.group_shift = a.group_shift;
     int64_t shares = a.n_virtual / a.row_unit;
-    w.first = (int)(shares * blockIdx.x / gridDim.x) * a.row_unit, w.end = (int)(shares * (blockIdx.x + 1) / gridDim.x) * a.row_unit;
+    w.first = (int)(shares * block / n_blocks) * a.row_unit, w.end = (int)(shares * (block + 1) / n_blocks) * a.row_unit;
     w.expert = 0;
     w.ring = shared + a.rings_at + warp * a.n_slots * a.slot_size;
     w.full = (uint64_t *)shared + warp * TN_MATVEC_MAX_SLOTS;
@@ -581,7 +582,16 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
     TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS(COLUMNS) * TN_WARP, (COLUMNS) > 2 ? 1 : 2)                                            \
         tn_matvec_##TYPE##_##COLUMNS(const __grid_constant__ tn_cuda_matvec_args a)                                                  \
     {                                                                                                                                \
-        mv_run<TN_TYPE_##TYPE, COLUMNS>(a);                                                                                          \
+        mv_run<TN_TYPE_##TYPE, COLUMNS>(a, blockIdx.x, gridDim.x);                                                                   \
+    }
+// Weights of two types for one row of x: the first blocks have those of the first type.
+#define TN_MATVEC_PAIR(FIRST, SECOND)                                                                                                \
+    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS(1) * TN_WARP, 2)                                                                      \
+        tn_matvec_##FIRST##_##SECOND(const __grid_constant__ tn_cuda_matvec_pair a)                                                  \
+    {                                                                                                                                \
+        int n = a.first_blocks, block = blockIdx.x;                                                                                  \
+        if (block < n) mv_run<TN_TYPE_##FIRST, 1>(a.of[0], block, n);                                                                \
+        else mv_run<TN_TYPE_##SECOND, 1>(a.of[1], block - n, gridDim.x - n);                                                         \
     }
 // Two, four and eight rows; one and four.
 #define TN_MATVEC_MORE(TYPE) TN_MATVEC(TYPE, 2) TN_MATVEC(TYPE, 4) TN_MATVEC(TYPE, 8)
