@@ -95,7 +95,7 @@ typedef struct tn_cuda_matvec_args {
     int32_t stage_rows;       // rows in a slot of a ring
     int32_t n_slots, slot_size;
     int32_t sums_at, x_at, rings_at; // in shared memory
-    int32_t x_columns; // rows of x that are rounded at a time
+    int32_t x_columns; // rows of x that come to shared memory at a time; 0: none does, warps read them
     int32_t row_unit;  // blocks share the rows in units of so many
     // Rows of x rounded before, used instead of x; what the reader of y wants. NULL: none.
     tn_cuda_rounded rounded_x, rounded_y;

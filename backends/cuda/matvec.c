@@ -12,9 +12,10 @@ enum {
     ALIGN = 16,
     // Of a block: two blocks and what the driver takes of each fit into the 228 KiB of a multiprocessor.
     SHARED_SIZE = 112 * 1024,
-    STATIC_SIZE = 1536, // declared in the kernels
+    STATIC_SIZE = 1536, // at least what the kernels declare
     SUMS_SIZE = 12 * 1024,
     STAGE_SIZE = 2048, // bytes that a copy should have
+    PLAIN_X_SIZE = 16 * 1024,
     MIN_SLOTS = 4,
     MAX_PAIRS = 256,
 };
@@ -93,9 +94,11 @@ static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a
         layout.unit[0] = ALIGN;
     }
     a->n_blocks = a->k / a->block_elems;
-    int32_t shared = TN_MIN(SHARED_SIZE, cuda->max_shared) - STATIC_SIZE, x_size = plain(type) ? 0 : align_up(a->k + a->k / 4);
-    a->x_columns = columns;
-    while (a->x_columns > 1 && a->x_columns * x_size > shared / 3) a->x_columns /= 2;
+    int32_t shared = TN_MIN(SHARED_SIZE, cuda->max_shared) - STATIC_SIZE;
+    // Rounded rows in any case; plain ones where they leave room for the rings: else every warp reads its slice from L2.
+    int32_t x_size = plain(type) ? (a->k <= PLAIN_X_SIZE / 4 ? a->k * 4 : 0) : align_up(a->k + a->k / 4);
+    a->x_columns = x_size > 0 ? columns : 0;
+    while (a->x_columns > 1 && a->x_columns * x_size > (plain(type) ? PLAIN_X_SIZE : shared / 3)) a->x_columns /= 2;
     a->sums_at = warps * TN_MATVEC_MAX_SLOTS * 8;
     a->x_at = a->sums_at + SUMS_SIZE;
     a->rings_at = align_up(a->x_at + a->x_columns * x_size);

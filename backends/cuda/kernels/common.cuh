@@ -86,6 +86,12 @@ static __device__ __forceinline__ uint4 tn_load_stream(const void *at)
     return v;
 }
 
+// A line to L2.
+static __device__ __forceinline__ void tn_prefetch(const void *at)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
 static __device__ __forceinline__ float tn_half_bits(uint32_t bits)
 {
     return __half2float(__ushort_as_half((unsigned short)bits));

@@ -235,10 +235,28 @@ static __device__ __forceinline__ int mv_unit_of(int i, int lane, int n_units)
     return unit < n_units ? unit : lane % 8 < n_units ? lane % 8 : 0;
 }
 
-// Plain types: the lane's values as they are. Returns the sum of squares of x.
+// All threads: a row of x, times the weight of a norm, to shared memory as it is. Returns the thread's part of the sum of squares of x.
+static __device__ __forceinline__ float mv_stage_row(const float *x, const float *norm, int k, float *shared)
+{
+    bool aligned = (((uintptr_t)x | (uintptr_t)norm) & 15u) == 0;
+    float squares = 0.0f;
+#pragma unroll 4
+    for (int at = threadIdx.x * 4; at < k; at += blockDim.x * 4) {
+        float4 v = mv_load4(x + at, aligned);
+        if (norm) {
+            float4 g = mv_load4(norm + at, aligned);
+            squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+            v.x *= g.x, v.y *= g.y, v.z *= g.z, v.w *= g.w;
+        }
+        *(float4 *)(shared + at) = v;
+    }
+    return squares;
+}
+
+// Plain types: the lane's values, from the staged row (norm NULL then) or from global memory. Returns the sum of squares of x.
 template <int TYPE, int UNITS>
-static __device__ __forceinline__ float mv_load_plain(typename mv_unit<TYPE>::acts (&acts)[UNITS], const float *x, const float *norm, int k0, int n_units,
-                                                      int lane)
+static __device__ __forceinline__ float mv_load_plain(typename mv_unit<TYPE>::acts (&acts)[UNITS], const float *x, const float *norm, bool staged, int k0,
+                                                      int n_units, int lane)
 {
     constexpr int elems = TN_MATVEC_UNIT_ELEMS(TYPE);
     bool aligned = (((uintptr_t)x | (uintptr_t)norm) & 15u) == 0;
@@ -251,7 +269,7 @@ static __device__ __forceinline__ float mv_load_plain(typename mv_unit<TYPE>::ac
 #pragma unroll
         for (int j = 0; j < elems; j += 4) {
             int k = k0 + unit * elems + j;
-            float4 v = mv_load4(x + k, aligned);
+            float4 v = staged ? *(const float4 *)(x + k) : mv_load4(x + k, aligned);
             if (norm) {
                 float4 g = mv_load4(norm + k, aligned);
                 squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
@@ -391,6 +409,11 @@ template <int TYPE, int COLUMNS> struct mv_part_run {
 
 // --- the block ----------------------------------------------------------------------------------------
 
+// Sums of squares of the rows of x, in parts of warps; complete at the barrier before mv_finish.
+template <int COLUMNS> struct mv_squares {
+    float part[COLUMNS][TN_WARP];
+};
+
 // Which result a thread finishes: row `v` of the block, which is row `j` of a part; column c.
 struct mv_result {
     int c, v, part, j;
@@ -432,16 +455,22 @@ static __device__ __forceinline__ float mv_sum_slices(const tn_cuda_matvec_args 
 
 // Results of the block's rows from the sums of the slices. `ahead` is of the thread's first one.
 template <int COLUMNS>
-static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, const float *scales, int64_t row0, bool none,
-                                                 mv_ahead ahead)
+static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, const mv_squares<COLUMNS> &squares,
+                                                 int64_t row0, bool none, mv_ahead ahead)
 {
-    int n = w.end - w.first;
+    int n = w.end - w.first, n_squares = a.rounded_x.rows ? 1 : blockDim.x / TN_WARP;
     for (int i = threadIdx.x; i < n * a.n_columns; i += blockDim.x) {
         mv_result r = mv_result_of<COLUMNS>(a, w, i);
         if (i >= blockDim.x) ahead = mv_load_ahead(a, r, row0);
         const float *at = sums + r.v * a.n_slices * COLUMNS + r.c;
         float sum = mv_sum_slices(a, at, COLUMNS), up = a.is_glu ? mv_sum_slices(a, at + n * a.n_slices * COLUMNS, COLUMNS) : 0.0f;
-        if (a.norm) sum *= scales[r.c], up *= scales[r.c];
+        if (a.norm) {
+            float s = 0.0f;
+#pragma unroll 4
+            for (int k = 0; k < n_squares; k++) s += squares.part[r.c][k];
+            s = 1.0f / sqrtf(s / (float)a.k + a.eps);
+            sum *= s, up *= s;
+        }
         if (none) sum = up = 0.0f;
         const tn_cuda_matvec_part &p = a.part[r.part];
         sum += ahead.bias;
@@ -454,80 +483,56 @@ static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, c
     }
 }
 
-// 1 / rms of each row of x, from the sums of squares of all warps. All threads; ends with a barrier.
-template <int COLUMNS> static __device__ __forceinline__ void mv_norm_scales(const tn_cuda_matvec_args &a, const float (&squares)[COLUMNS], float *scales)
-{
-    __shared__ float parts[COLUMNS][32];
-    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, n = blockDim.x / TN_WARP;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-        float s = tn_warp_sum(squares[c]);
-        if (lane == 0) parts[c][warp] = s;
-    }
-    __syncthreads();
-    if (warp < COLUMNS && warp < a.n_columns) {
-        float s = tn_warp_sum(lane < n ? parts[warp][lane] : 0.0f);
-        if (lane == 0) scales[warp] = 1.0f / sqrtf(s / (float)a.k + a.eps);
-    }
-    __syncthreads();
-}
-
-// Activations of the warp's slice for all columns; the block's scales of the norm. row0: of the first column in a.rounded_x.
+// Rounded or plain rows of x come to shared memory, x_columns at a time, and from there to the registers of each warp.
 template <int TYPE, int COLUMNS>
 static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args &a, const mv_warp &w, const float *x, int64_t row0, char *shared,
-                                                      typename mv_part_run<TYPE, COLUMNS>::acts_row (&acts)[COLUMNS], float *scales)
+                                                      typename mv_part_run<TYPE, COLUMNS>::acts_row (&acts)[COLUMNS], mv_squares<COLUMNS> &squares)
 {
-    int k0 = w.slice * a.slice_blocks * a.block_elems, blocks = mv_slice_blocks(a, w);
-    int n_units = blocks * a.block_elems / TN_MATVEC_UNIT_ELEMS(TYPE);
-    float squares[COLUMNS];
-    if constexpr (tn_is_plain(TYPE)) {
+    constexpr bool plain = tn_is_plain(TYPE);
+    int k0 = w.slice * a.slice_blocks * a.block_elems, n_units = mv_slice_blocks(a, w) * a.block_elems / TN_MATVEC_UNIT_ELEMS(TYPE);
+    int size = plain ? a.k * 4 : (a.k + a.k / 4 + 15) & ~15, warp = threadIdx.x / TN_WARP;
+    const char *ready = a.rounded_x.rows ? a.rounded_x.rows + row0 * a.rounded_x.row_size : nullptr;
+    bool direct = plain && a.x_columns == 0;
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
-            // Past the last column the first one again.
-            float s = mv_load_plain<TYPE>(acts[c], x + (c < a.n_columns ? c : 0) * a.x_stride, a.norm, k0, n_units, w.lane);
-            squares[c] = w.group == 0 ? s : 0.0f;
-        }
-    } else {
-        int size = (a.k + a.k / 4 + 15) & ~15;
-        const tn_cuda_rounded &ready = a.rounded_x;
-        const char *rows = ready.rows + row0 * ready.row_size;
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
-            if (c % a.x_columns == 0) {
-                if (c > 0) __syncthreads();
-                for (int i = c; i < min(c + a.x_columns, a.n_columns); i++) {
-                    if (ready.rows) {
-                        mv_copy_row(rows + i * ready.row_size, a.k, shared + (i - c) * size);
-                        continue;
-                    }
-                    float s = mv_round_row(x + i * a.x_stride, a.norm, a.k, shared + (i - c) * size);
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; j++)
-                        if (j == i) squares[j] = s;
-                }
-                __syncthreads();
+    for (int c = 0; c < COLUMNS; c++) {
+        float sum = 0.0f;
+        if (!direct && c % a.x_columns == 0) {
+            if (c > 0) __syncthreads();
+            for (int i = c; i < min(c + a.x_columns, a.n_columns); i++) {
+                char *to = shared + (i - c) * size;
+                float s;
+                if constexpr (plain) s = mv_stage_row(x + i * a.x_stride, a.norm, a.k, (float *)to);
+                else if (!ready) s = mv_round_row(x + i * a.x_stride, a.norm, a.k, to);
+                else mv_copy_row(ready + i * a.rounded_x.row_size, a.k, to);
+                if (!a.norm || ready) continue;
+                s = tn_warp_sum(s);
+                if (w.lane == 0) squares.part[i][warp] = s;
             }
-            if (c < a.n_columns) mv_load_rounded<TYPE>(acts[c], mv_x_at(shared + c % a.x_columns * size, a.k), k0, n_units, w.lane);
-            else mv_load_rounded<TYPE>(acts[c], mv_x_at(shared, a.k), k0, 0, w.lane), squares[c] = 0.0f;
+            __syncthreads();
         }
-        if (ready.rows) {
-            // Seen by all after the barrier before mv_finish.
-            int c = threadIdx.x / TN_WARP;
-            if (a.norm && c < a.n_columns) {
-                float s = mv_sum_squares(rows + c * ready.row_size, a.k, w.lane);
-                if (w.lane == 0) scales[c] = 1.0f / sqrtf(s / (float)a.k + a.eps);
+        bool real = c < a.n_columns; // past the last column the first one of the round again
+        char *from = shared + (real && !direct ? c % a.x_columns : 0) * size;
+        if constexpr (plain) {
+            sum = mv_load_plain<TYPE>(acts[c], direct ? x + (real ? c : 0) * a.x_stride : (const float *)from, direct ? a.norm : nullptr, !direct, k0, n_units, w.lane);
+            if (a.norm && direct) {
+                sum = tn_warp_sum(w.group == 0 ? sum : 0.0f);
+                if (w.lane == 0) squares.part[c][warp] = sum;
             }
-            return;
+        } else {
+            mv_load_rounded<TYPE>(acts[c], mv_x_at(from, a.k), k0, real ? n_units : 0, w.lane);
         }
     }
-    if (a.norm) mv_norm_scales<COLUMNS>(a, squares, scales);
+    if (a.norm && ready && warp < a.n_columns) {
+        float sum = mv_sum_squares(ready + warp * a.rounded_x.row_size, a.k, w.lane);
+        if (w.lane == 0) squares.part[warp][0] = sum;
+    }
 }
 
 // Block `block` of `n_blocks` that share the rows of `a`.
 template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a, int block, int n_blocks)
 {
     extern __shared__ __align__(128) char shared[];
-    __shared__ float scales[COLUMNS];
+    __shared__ mv_squares<COLUMNS> squares;
     int warp = threadIdx.x / TN_WARP;
     mv_warp w;
     w.lane = threadIdx.x % TN_WARP;
@@ -547,6 +552,8 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
     // Which expert, a predecessor says.
     if (!a.ids && mv_feeds<TYPE>(w))
         for (int i = 0; i < a.n_slots; i++) mv_feed_next<TYPE>(a, w, feed);
+    // Weights push everything else out of L2 between two uses.
+    for (int i = threadIdx.x * 32; a.norm && i < a.k; i += blockDim.x * 32) tn_prefetch(a.norm + i);
     tn_pdl_wait();
     const float *x = a.x;
     int64_t row0 = 0, x_row = 0;
@@ -564,7 +571,7 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
     }
     typename mv_part_run<TYPE, COLUMNS>::acts_row acts[COLUMNS];
     float *sums = (float *)(shared + a.sums_at);
-    mv_activations<TYPE, COLUMNS>(a, w, x, x_row, shared + a.x_at, acts, scales);
+    mv_activations<TYPE, COLUMNS>(a, w, x, x_row, shared + a.x_at, acts, squares);
     mv_ahead ahead = {0.0f, 0.0f, 1.0f};
     if ((int)threadIdx.x < (w.end - w.first) * a.n_columns) ahead = mv_load_ahead(a, mv_result_of<COLUMNS>(a, w, threadIdx.x), row0);
     int slot = 0;
@@ -575,7 +582,7 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
         rows += r.to - r.from;
     }
     __syncthreads();
-    mv_finish<COLUMNS>(a, w, sums, scales, row0, none, ahead);
+    mv_finish<COLUMNS>(a, w, sums, squares, row0, none, ahead);
 }
 
 #define TN_MATVEC(TYPE, COLUMNS)                                                                                                     \
