@@ -5,7 +5,7 @@
 #ifndef TN_CUDA_ARGS_ATTENTION_H
 #define TN_CUDA_ARGS_ATTENTION_H
 
-#include "backends/cuda/args.h"
+#include "backends/cuda/args_step.h"
 
 #include <stdalign.h>
 
@@ -39,6 +39,13 @@ typedef struct tn_cuda_attention_args {
     float *partial; // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
     tn_cuda_rounded rounded_y; // a token's heads one after another
 } tn_cuda_attention_args;
+
+// Of the decode kernel. One token: rope_cache may be its part, then q comes from there.
+typedef struct tn_cuda_attention_decode_args {
+    tn_cuda_attention_args a;
+    int32_t ropes;
+    tn_cuda_rope_cache_args rope;
+} tn_cuda_attention_decode_args;
 
 // The same with tensor maps (CUtensorMap) of the caches: matrices of all their rows, in boxes of 64 rows by 64 elements.
 typedef struct tn_cuda_attention_mapped {

@@ -17,6 +17,10 @@ enum { TN_CUDA_ATTENTION_FEW = 8 };
 bool tn_cuda_attention_common(const tn_step *step);
 // Whether the decode kernel can hand on its results as int8 (rounded.h); data of the step's views are bound.
 bool tn_cuda_attention_decode_makes_rounded(const tn_step *step);
+// Whether it can do a rope_cache step too, which comes right before it.
+bool tn_cuda_attention_decode_takes_rope(const tn_step *step, const tn_step *rope);
+// step.c
+tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
 // Row tiles of all sequences at most (kernels/attention_rows.cuh).

@@ -96,19 +96,34 @@ bool tn_cuda_attention_decode_makes_rounded(const tn_step *step)
     return aligned(&step->src[1]) && aligned(&step->src[2]);
 }
 
+bool tn_cuda_attention_decode_takes_rope(const tn_step *step, const tn_step *rope)
+{
+    const tn_view *q = &step->src[0], *turned = &rope->dst[2];
+    bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) && q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
+    for (int32_t i = 0; i < 2; i++) same = same && step->src[1 + i].data == rope->src[i].data;
+    // One token: no other block reads what this one makes.
+    bool single = q->ne[0] * q->ne[1] == 1 && step->src[4].ne[3] == 1;
+    variant c = choose(step);
+    return same && single && tn_cuda_attention_decode_makes_rounded(step) && q->ne[2] / step->src[1].ne[1] <= 8 * c.n_tiles && rope->src[2].ne[3] <= c.dim &&
+           rope->src[4].ne[3] <= c.dim;
+}
+
 tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
-    tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
+    tn_cuda_attention_decode_args d = {.a = tn_cuda_attention_args_of(step)};
+    tn_cuda_attention_args *a = &d.a;
     variant c = choose(step);
-    if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
+    if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
     if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
-    a.n_splits = count_splits(l->cuda, step);
-    a.partial = (float *)l->scratch;
-    if (l->rounded_y) a.rounded_y = *l->rounded_y;
+    a->n_splits = count_splits(l->cuda, step);
+    a->partial = (float *)l->scratch;
+    if (l->rounded_y) a->rounded_y = *l->rounded_y;
+    d.ropes = l->rope != NULL;
+    if (l->rope) d.rope = tn_cuda_rope_cache_args_of(l->rope);
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);
-    tn_cuda_grid grid = {.x = (uint32_t)a.n_splits, .y = (uint32_t)a.n_kv, .z = (uint32_t)a.n_seq,
+    tn_cuda_grid grid = {.x = (uint32_t)a->n_splits, .y = (uint32_t)a->n_kv, .z = (uint32_t)a->n_seq,
                          .threads = (uint32_t)c.warps * 32, .shared = shared_size(&c)};
-    return tn_cuda_run(l, TN_CUDA_MODULE_attention_decode, entry, &grid, &a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_decode, entry, &grid, &d);
 }

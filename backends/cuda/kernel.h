@@ -16,6 +16,7 @@ typedef struct tn_cuda_launch {
     char *scratch;       // at least what the row's scratch() asked for, 256-byte aligned
     // Rows rounded by a step before, to be used instead of x, and those to make of the result (rounded.h); NULL: none.
     const tn_cuda_rounded *rounded_x, *rounded_y;
+    const tn_step *rope; // a rope_cache step that this launch does too, or NULL
 } tn_cuda_launch;
 
 // Blocks, threads of a block, dynamic shared memory of a block.
@@ -44,6 +45,7 @@ enum {
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
     TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see rounded.h
     TN_CUDA_TAKES_ROUNDED = 32,
+    TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
 };
 
 typedef struct tn_cuda_kernel {

@@ -74,6 +74,40 @@ static int32_t writer_of(const tn_program *program, int32_t i, const tn_view *x)
     return -1;
 }
 
+// Nobody but the next step reads the rotated queries.
+static bool is_private(const tn_program *program, int32_t i)
+{
+    uintptr_t from, to, first, end;
+    extent(&program->steps[i].dst[2], &from, &to);
+    for (int32_t j = i + 2; j < program->n_steps; j++) {
+        const tn_step *step = &program->steps[j];
+        for (int32_t k = 0; k < step->n_src; k++) {
+            extent(&step->src[k], &first, &end);
+            if (tn_view_n_elems(&step->src[k]) > 0 && first < to && from < end &&
+                writer_of(program, j, &step->src[k]) <= i)
+                return false;
+        }
+    }
+    for (int32_t j = 0; j < program->n_downloads; j++)
+        if ((uintptr_t)program->downloads[j].device >= from && (uintptr_t)program->downloads[j].device < to)
+            return false;
+    return true;
+}
+
+static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *kernels,
+                      tn_cuda_handover *handover)
+{
+    for (int32_t i = 0; i + 1 < program->n_steps; i++) {
+        const tn_step *rope = &program->steps[i], *next = &program->steps[i + 1];
+        if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
+            !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
+            continue;
+        if (!tn_cuda_attention_decode_takes_rope(next, rope) || !is_private(program, i)) continue;
+        handover[i].skipped = true;
+        handover[i + 1].rope = rope;
+    }
+}
+
 void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
                           tn_cuda_handover *handover)
 {
@@ -102,4 +136,5 @@ void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const
         }
         handover[i].in = handover[j].out;
     }
+    plan_rope(program, kernels, handover);
 }

@@ -10,9 +10,13 @@
 
 #include "backends/cuda/kernel.h"
 
+// And a decoding step has rope_cache done by the attention after it: a launch less.
+
 // What steps hand on, by step: rows NULL where nothing.
 typedef struct tn_cuda_handover {
     tn_cuda_rounded in, out;
+    const tn_step *rope; // the step before, done here
+    bool skipped;        // done by the step after
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.

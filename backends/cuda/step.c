@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands around a decoding step: rotation and cache writes in one launch, and the choice of a token.
-#include "backends/cuda/args_step.h"
+#include "backends/cuda/attention.h"
 #include "backends/cuda/rows.h"
 #include "ops/rope.h"
 
@@ -93,13 +93,11 @@ static bool is_even(const tn_cuda_view *v)
     return v->nb[3] == 4 && ((int64_t)(uintptr_t)v->data | v->nb[1] | v->nb[2]) % 8 == 0;
 }
 
-tn_status tn_cuda_rope_cache(const tn_cuda_launch *l)
+tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
 {
-    const tn_step *s = l->step;
     const tn_rope_cache_params *p = s->params;
-    const tn_view *q = &s->src[Q], *k = &s->src[K];
     tn_cuda_rope_cache_args a = {
-        .q = tn_cuda_view_of(q), .k = tn_cuda_view_of(k), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[2]),
+        .q = tn_cuda_view_of(&s->src[Q]), .k = tn_cuda_view_of(&s->src[K]), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[2]),
         .pos = s->src[POS].data, .pos_nb = s->src[POS].nb[3], .slots = s->src[SLOTS].data, .slots_nb = s->src[SLOTS].nb[3],
         .factors = tn_step_has_src(s, FACTORS) ? s->src[FACTORS].data : NULL,
         .eps = p->eps, .m = p->rope.attn_factor != 0.0f ? p->rope.attn_factor : 1.0f,
@@ -112,6 +110,13 @@ tn_status tn_cuda_rope_cache(const tn_cuda_launch *l)
     a.pairs = !a.neox && is_even(&a.q) && is_even(&a.k) && is_even(&a.out);
     // The angle is linear in the position, with scaling and YaRN too.
     for (int32_t t = 0; t < p->rope.n_rot / 2; t++) a.half_turns[t] = tn_scalar_rope_angle(&p->rope, 1, t, 1.0) / 3.14159265358979323846;
+    return a;
+}
+
+tn_status tn_cuda_rope_cache(const tn_cuda_launch *l)
+{
+    const tn_view *q = &l->step->src[Q], *k = &l->step->src[K];
+    tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(l->step);
     int64_t n_heads = q->ne[2] + 2 * k->ne[2], per_warp = q->ne[1] * n_heads / ROPE_ENOUGH_WARPS;
     a.heads = (int32_t)TN_MAX(TN_MIN(per_warp, (int64_t)ROPE_MOST_HEADS), (int64_t)1);
     tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(tn_div_up(n_heads, a.heads), ROPE_WARPS), .y = (uint32_t)q->ne[1], .z = 1,

@@ -13,6 +13,7 @@
 // Scratch: splits * T * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once per 8 NT rows; limit: memory.
 // f16 on an H200: 90 % of the rate of pure reads with 32 sequences of 4096 keys, 75 % with one of 32768.
 #include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/rope_rows.cuh"
 #include "backends/cuda/kernels/rounded.cuh"
 
 enum {
@@ -80,14 +81,20 @@ template <int DK, int NT> struct query_room {
     uint4 hi[NT][DK / 32][TN_WARP], lo[NT][DK / 32][TN_WARP];
 };
 
+// Where row 0 of the block's queries is, and how far the next head and the next token.
+struct query_rows {
+    const char *first;
+    int64_t token, head, elem;
+};
+
 template <int TYPE, int DK, int NT, int WARPS>
-static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, int row0, query_room<DK, NT> &room)
+static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, const query_rows &q, int row0, query_room<DK, NT> &room)
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     for (int at = threadIdx.x; at < NT * DK; at += WARPS * TN_WARP) {
         int lane = at % TN_WARP, i = at / TN_WARP % (DK / 32), nt = at / DK;
         int row = row0 + nt * 8 + lane / 4;
-        const char *from = a.q + (int64_t)(p.first_token + row / p.group) * a.q_token + (int64_t)(p.kv_head * p.group + row % p.group) * a.q_head;
+        const char *from = q.first + row / p.group * q.token + row % p.group * q.head;
         uint32_t hi[4], lo[4];
 #pragma unroll
         for (int e = 0; e < 8; e += 2) {
@@ -95,7 +102,7 @@ static __device__ void load_queries(const tn_cuda_attention_args &a, const part 
 #pragma unroll
             for (int k = 0; k < 2; k++) {
                 int d = tn_key_element<TYPE>(i, lane % 4, e + k);
-                x[k] = row < p.n_rows && d < a.k.dim ? *(const float *)(from + (int64_t)d * a.q_elem) : 0.0f;
+                x[k] = row < p.n_rows && d < a.k.dim ? *(const float *)(from + (int64_t)d * q.elem) : 0.0f;
             }
             hi[e / 2] = tn_pack16<BF16>(x[0], x[1]);
             float2 back = tn_unpack16<BF16>(hi[e / 2]);
@@ -514,18 +521,73 @@ static __device__ __forceinline__ bool arrives_last(const part &p, int n_kv)
     return before == (uint32_t)p.n_splits - 1;
 }
 
-template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __forceinline__ void decode(const tn_cuda_attention_args &a)
+// --- rope_cache before it --------------------------------------------------------------------------------
+
+// Whether this block has to write the new row: the first one does in any case, and all that read the page it lies in, for themselves.
+static __device__ __forceinline__ bool writes_row(const tn_cuda_attention_decode_args &d, const part &p)
+{
+    int page = *(const int32_t *)d.rope.slots / d.a.block;
+    bool mine = p.split == 0;
+    for (int i = p.tile * KEYS / d.a.block + threadIdx.x; i * d.a.block < p.end * KEYS; i += blockDim.x)
+        mine = mine || d.a.table[(int64_t)p.seq * d.a.max_blocks + i] == page;
+    return __syncthreads_or(mine);
+}
+
+// Angles, then rows of `size` floats: of the queries of a KV head, of its k and v.
+template <int DK, int ROWS> struct rope_room {
+    float2 turn[TN_CUDA_MAX_PAIRS];
+    float row[ROWS + 2][DK];
+};
+
+// Of the one token: the queries of this KV head, normed and rotated, and k and v into the cache. One copy of it for all variants.
+static __device__ __noinline__ void rope_rows(const tn_cuda_rope_cache_args &r, int kv_head, int group, bool writes, float2 *turn, float *rows, int size)
+{
+    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
+    tn_find_angles(r, *(const int32_t *)r.pos, turn, threadIdx.x, blockDim.x);
+    __syncthreads();
+    for (int item = warp; item < group + (writes ? 2 : 0); item += blockDim.x / TN_WARP) {
+        float *row = rows + item * size;
+        if (item < group) tn_rotate(r, r.q, r.q.data + (kv_head * group + item) * r.q.nb[2], r.norm[0], turn, row, lane);
+        else tn_rope_cache_row(r, 0, item - group, kv_head, row, turn, lane);
+    }
+    __syncthreads();
+}
+
+// The way of a warp's first tile, without registers that it would occupy meanwhile.
+template <int WARPS> static __device__ __forceinline__ void prefetch_tile(const tn_cuda_attention_args &a, const part &p)
+{
+    int lane = threadIdx.x % TN_WARP, tile = p.tile + (int)threadIdx.x / TN_WARP, first = tile * KEYS / a.block, index = tile * KEYS % a.block;
+    int64_t page = __shfl_sync(0xffffffffu, p.first_pages, min(first, TN_WARP - 1));
+    if (tile >= p.end || first >= TN_WARP) return;
+    const char *k = a.k.data + p.kv_head * a.k.head_size + page * a.k.block_size + index * a.k.row_size;
+    const char *v = a.v.data + p.kv_head * a.v.head_size + page * a.v.block_size + index * a.v.row_size;
+    for (int at = lane * 128; at < KEYS * a.k.row_size; at += TN_WARP * 128) tn_prefetch(k + at);
+    for (int at = lane * 128; at < KEYS * a.v.row_size; at += TN_WARP * 128) tn_prefetch(v + at);
+}
+
+// --- a block -------------------------------------------------------------------------------------------
+
+template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __forceinline__ void decode(const tn_cuda_attention_decode_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
+    const tn_cuda_attention_args &a = d.a;
     query_room<DK, NT> &queries = *reinterpret_cast<query_room<DK, NT> *>(shared_bytes);
     merge_room<DV, NT, WARPS> &merging = *reinterpret_cast<merge_room<DV, NT, WARPS> *>(&queries + 1);
+    rope_room<DK, 8 * NT> &roping = *reinterpret_cast<rope_room<DK, 8 * NT> *>(&queries + 1); // before anything is merged
+    static_assert(sizeof roping <= sizeof merging, "room for the rows of a token");
     part p;
     tn_pdl_trigger();
     tn_pdl_wait();
     if (!find_part(a, p)) return;
+    query_rows q = {a.q + (int64_t)p.first_token * a.q_token + (int64_t)p.kv_head * p.group * a.q_head, a.q_token, a.q_head, a.q_elem};
     for (int row0 = 0; row0 < p.n_rows; row0 += 8 * NT) {
         warp_state<TYPE, DK, DV, NT> w;
         cursor at;
+        if (d.ropes) {
+            prefetch_tile<WARPS>(a, p);
+            rope_rows(d.rope, p.kv_head, p.group, writes_row(d, p), roping.turn, roping.row[0], DK);
+            q = {(const char *)roping.row, 0, DK * 4, 4};
+        }
         begin<TYPE, DK, DV, NT, WARPS>(a, p, at, w);
 #pragma unroll
         for (int nt = 0; nt < NT; nt++) {
@@ -536,7 +598,7 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
 #pragma unroll
                 for (int e = 0; e < 4; e++) w.o[i][nt][e] = 0.0f;
         }
-        load_queries<TYPE, DK, NT, WARPS>(a, p, row0, queries);
+        load_queries<TYPE, DK, NT, WARPS>(a, p, q, row0, queries);
         __syncthreads();
         attend<TYPE, DK, DV, NT, WARPS>(a, p, row0, queries, at, w);
         merge_warps<TYPE, DK, DV, NT, WARPS>(a, p, row0, w, merging);
@@ -549,7 +611,7 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
 
 // The sizes stand in attention_decode.c too, which chooses among them by name. A block has a multiprocessor for itself.
 #define ENTRY(name, type, d, nt, warps)                                                                                                 \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_decode_##name##_##d##_##nt(const __grid_constant__ tn_cuda_attention_args a) \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_decode_##name##_##d##_##nt(const __grid_constant__ tn_cuda_attention_decode_args a) \
     {                                                                                                                                    \
         decode<type, d, d, nt, warps>(a);                                                                                                \
     }
