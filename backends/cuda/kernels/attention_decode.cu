@@ -526,11 +526,14 @@ static __device__ __forceinline__ bool arrives_last(const part &p, int n_kv)
 // Whether this block has to write the new row: the first one does in any case, and all that read the page it lies in, for themselves.
 static __device__ __forceinline__ bool writes_row(const tn_cuda_attention_decode_args &d, const part &p)
 {
+    __shared__ int mine;
     int page = *(const int32_t *)d.rope.slots / d.a.block;
-    bool mine = p.split == 0;
+    if (threadIdx.x == 0) mine = p.split == 0;
+    __syncthreads();
     for (int i = p.tile * KEYS / d.a.block + threadIdx.x; i * d.a.block < p.end * KEYS; i += blockDim.x)
-        mine = mine || d.a.table[(int64_t)p.seq * d.a.max_blocks + i] == page;
-    return __syncthreads_or(mine);
+        if (d.a.table[(int64_t)p.seq * d.a.max_blocks + i] == page) mine = 1;
+    __syncthreads();
+    return mine;
 }
 
 // Angles, then rows of `size` floats: of the queries of a KV head, of its k and v.

@@ -409,11 +409,6 @@ template <int TYPE, int COLUMNS> struct mv_part_run {
 
 // --- the block ----------------------------------------------------------------------------------------
 
-// Sums of squares of the rows of x, in parts of warps; complete at the barrier before mv_finish.
-template <int COLUMNS> struct mv_squares {
-    float part[COLUMNS][TN_WARP];
-};
-
 // Which result a thread finishes: row `v` of the block, which is row `j` of a part; column c.
 struct mv_result {
     int c, v, part, j;
@@ -455,7 +450,7 @@ static __device__ __forceinline__ float mv_sum_slices(const tn_cuda_matvec_args 
 
 // Results of the block's rows from the sums of the slices. `ahead` is of the thread's first one.
 template <int COLUMNS>
-static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, const mv_squares<COLUMNS> &squares,
+static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, float (*squares)[TN_WARP],
                                                  int64_t row0, bool none, mv_ahead ahead)
 {
     int n = w.end - w.first, n_squares = a.rounded_x.rows ? 1 : blockDim.x / TN_WARP;
@@ -467,7 +462,7 @@ static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, c
         if (a.norm) {
             float s = 0.0f;
 #pragma unroll 4
-            for (int k = 0; k < n_squares; k++) s += squares.part[r.c][k];
+            for (int k = 0; k < n_squares; k++) s += squares[r.c][k];
             s = 1.0f / sqrtf(s / (float)a.k + a.eps);
             sum *= s, up *= s;
         }
@@ -486,7 +481,7 @@ static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, c
 // Rounded or plain rows of x come to shared memory, x_columns at a time, and from there to the registers of each warp.
 template <int TYPE, int COLUMNS>
 static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args &a, const mv_warp &w, const float *x, int64_t row0, char *shared,
-                                                      typename mv_part_run<TYPE, COLUMNS>::acts_row (&acts)[COLUMNS], mv_squares<COLUMNS> &squares)
+                                                      typename mv_part_run<TYPE, COLUMNS>::acts_row (&acts)[COLUMNS], float (*squares)[TN_WARP])
 {
     constexpr bool plain = tn_is_plain(TYPE);
     int k0 = w.slice * a.slice_blocks * a.block_elems, n_units = mv_slice_blocks(a, w) * a.block_elems / TN_MATVEC_UNIT_ELEMS(TYPE);
@@ -506,7 +501,7 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
                 else mv_copy_row(ready + i * a.rounded_x.row_size, a.k, to);
                 if (!a.norm || ready) continue;
                 s = tn_warp_sum(s);
-                if (w.lane == 0) squares.part[i][warp] = s;
+                if (w.lane == 0) squares[i][warp] = s;
             }
             __syncthreads();
         }
@@ -516,7 +511,7 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
             sum = mv_load_plain<TYPE>(acts[c], direct ? x + (real ? c : 0) * a.x_stride : (const float *)from, direct ? a.norm : nullptr, !direct, k0, n_units, w.lane);
             if (a.norm && direct) {
                 sum = tn_warp_sum(w.group == 0 ? sum : 0.0f);
-                if (w.lane == 0) squares.part[c][warp] = sum;
+                if (w.lane == 0) squares[c][warp] = sum;
             }
         } else {
             mv_load_rounded<TYPE>(acts[c], mv_x_at(from, a.k), k0, real ? n_units : 0, w.lane);
@@ -524,7 +519,7 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
     }
     if (a.norm && ready && warp < a.n_columns) {
         float sum = mv_sum_squares(ready + warp * a.rounded_x.row_size, a.k, w.lane);
-        if (w.lane == 0) squares.part[warp][0] = sum;
+        if (w.lane == 0) squares[warp][0] = sum;
     }
 }
 
@@ -532,7 +527,7 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
 template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a, int block, int n_blocks)
 {
     extern __shared__ __align__(128) char shared[];
-    __shared__ mv_squares<COLUMNS> squares;
+    __shared__ float squares[COLUMNS][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
     int warp = threadIdx.x / TN_WARP;
     mv_warp w;
     w.lane = threadIdx.x % TN_WARP;

@@ -133,6 +133,7 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"setmaxnreg.inc.sync.aligned.u32", nothing, 0},
     {"fence.mbarrier_init.release.cluster", nothing, 0},
     {"fence.proxy.async.shared::cta", nothing, 0},
+    {"prefetch.global.L2", nothing, 0},
     {"prefetch.tensormap", nothing, 0},
     {"wgmma.fence.sync.aligned", nothing, 0},
     {"bar.sync", barrier, 1},
