@@ -49,6 +49,8 @@ struct tn_backend {
     // Of matrix products, and all else where tokens are rows, with up to so many rows: each has the bits that it has alone,
     // whatever the others are. 0: no promise.
     int32_t rows_alike;
+    // Rows are alike however many there are, in contexts that ask for it (tn_context_deterministic).
+    bool deterministic;
     // Opens the devices of this backend and hands each to tn_device_add. A backend that finds nothing
     // returns TN_OK and says why through tn_backend_absent.
     tn_status (*open)(tn_context *ctx);

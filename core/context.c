@@ -308,3 +308,8 @@ bool tn_context_strict(const tn_context *ctx)
 {
     return ctx->cfg.strict != 0;
 }
+
+bool tn_context_deterministic(const tn_context *ctx)
+{
+    return ctx->cfg.deterministic != 0;
+}

@@ -36,6 +36,8 @@ tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINT
 // CPU level cap given at creation ("avx2"), NULL if none.
 const char *tn_context_isa(const tn_context *ctx);
 bool tn_context_strict(const tn_context *ctx);
+// Rows of a result must not depend on how many others the call has.
+bool tn_context_deterministic(const tn_context *ctx);
 // Directory for measured choices, NULL if none; whether to measure.
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);

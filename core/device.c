@@ -30,6 +30,10 @@ tn_status tn_devices_open(tn_context *ctx)
 {
     for (int i = 0; tn_backends[i]; i++) {
         if (!wanted(ctx, tn_backends[i])) continue;
+        if (ctx->cfg.deterministic && !tn_backends[i]->deterministic) {
+            tn_backend_absent(ctx, tn_backends[i]->name, "it has no deterministic mode");
+            continue;
+        }
         tn_status status = tn_backends[i]->open(ctx);
         if (status != TN_OK) return status;
     }

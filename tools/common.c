@@ -247,6 +247,7 @@ int tool_open(tool *t, const options *o)
     cfg.log_level = t->log_level;
     cfg.n_threads = (int32_t)opt_int(o, OPT_THREADS);
     cfg.strict = opt_flag(o, OPT_STRICT);
+    cfg.deterministic = opt_flag(o, OPT_DETERMINISTIC);
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
     cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
     char cache[CACHE_DIR_SIZE];

@@ -17,7 +17,7 @@
 
 typedef struct cpu_impl {
     int32_t isa; // highest level in use
-    bool has_bf16;
+    bool has_bf16, alike;
 } cpu_impl;
 
 static const char *const isa_names[TN_ISA_COUNT] = {
@@ -163,7 +163,8 @@ static tn_status cpu_open(tn_context *ctx)
         tn_free(ctx, impl);
         return TN_ERR_MEMORY;
     }
-    *impl = (cpu_impl){.isa = isa, .has_bf16 = f.avx512bf16 && isa >= TN_ISA_AVX512VNNI};
+    *impl = (cpu_impl){.isa = isa, .has_bf16 = f.avx512bf16 && isa >= TN_ISA_AVX512VNNI,
+                       .alike = tn_context_deterministic(ctx)};
     d->backend = &tn_backend_cpu;
     d->host_memory = true;
     d->impl = impl;
@@ -309,7 +310,7 @@ typedef struct team_work {
     // slow thread that still checks the current step goes on.
     _Atomic int32_t stop_at;
     struct tn_cpu_stop stop;
-    bool has_bf16;
+    bool has_bf16, alike;
 } team_work;
 
 static bool cancelled(const tn_submit_options *o)
@@ -331,6 +332,7 @@ static void run_team(void *arg, int32_t ith, int32_t team)
             .barrier = &w->barrier,
             .scratch = w->e->scratch ? w->e->scratch->data : NULL,
             .has_bf16 = w->has_bf16,
+            .alike = w->alike,
             .stop = &w->stop,
         };
         w->e->steps[i].launch(&task);
@@ -349,7 +351,8 @@ static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit
 {
     int32_t n = tn_context_n_threads(device->ctx);
     team_work w = {.e = e, .options = options, .stop_at = cancelled(options) ? 0 : e->n_steps,
-                   .stop = {.cancel = options ? options->cancel : NULL}, .has_bf16 = ((cpu_impl *)device->impl)->has_bf16};
+                   .stop = {.cancel = options ? options->cancel : NULL}, .has_bf16 = ((cpu_impl *)device->impl)->has_bf16,
+                   .alike = ((cpu_impl *)device->impl)->alike};
     e->status = TN_OK;
     if (w.stop_at > 0) tn_parallel(device->ctx, n, run_team, &w);
     if (w.stop_at < e->n_steps || atomic_load_explicit(&w.stop.seen, memory_order_relaxed)) e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
@@ -369,6 +372,7 @@ const tn_backend tn_backend_cpu = {
     .close = cpu_close,
     .memory_free = cpu_memory_free,
     .buffer_create = cpu_buffer_create,
+    .deterministic = true,
     .buffer_destroy = cpu_buffer_destroy,
     .buffer_write = cpu_buffer_write,
     .buffer_read = cpu_buffer_read,

@@ -27,6 +27,7 @@ typedef struct tn_cpu_task {
     tn_cpu_barrier *barrier; // for tn_cpu_barrier_wait: all threads of the team, any number of times
     void *scratch;           // shared by the team, 64-byte aligned, as many bytes as the row asked for
     bool has_bf16;           // AVX512_BF16 may be used
+    bool alike;              // a row's bits must not depend on how many rows the call has
     struct tn_cpu_stop *stop; // NULL: the work cannot be cancelled
 } tn_cpu_task;
 

@@ -232,7 +232,7 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
     j->rows_mode = true;
     for (int32_t i = 0; i < o->n_w; i++) {
         j->kernel[i] = kernel_get(isa, o->w[i]->dtype, is_exact(task->step));
-        j->rows_mode = j->rows_mode && j->kernel[i]->rows != NULL && mean <= j->kernel[i]->rows_x_max;
+        j->rows_mode = j->rows_mode && j->kernel[i]->rows != NULL && (task->alike || mean <= j->kernel[i]->rows_x_max);
     }
     uint8_t *at = task->scratch;
     j->shared = (shared_state *)(void *)at;

@@ -121,6 +121,7 @@ static tn_status null_wait(tn_device *device, tn_executable *e)
 
 const tn_backend tn_backend_null = {
     .name = "null",
+    .deterministic = true,
     .open = null_open,
     .close = null_close,
     .memory_free = null_memory_free,

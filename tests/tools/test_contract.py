@@ -144,6 +144,22 @@ def check_vocabularies(t, folder):
                 t.ok(f"{name}: {ids}, {key}", r.code == 0 and r.out.hex() == row[f"detok_{ids}_{key}_hex"], r.err)
 
 
+def check_deterministic(t, folder):
+    """--deterministic: the same bits however a text is cut, at two levels of this processor; other backends are refused."""
+    levels = [level for level in ("avx2",) if t.run("devices", "--isa", level).code == 0]
+    names = ("llama_q4_k_m", "qwen3moe") if folder else ()
+    for path in [t.model] + [os.path.join(folder, name + ".gguf") for name in names]:
+        for level in levels + ["best"]:
+            flags = ["logits", path, "--tokens", ",".join(map(str, range(60, 108))), "--out", "-", "--deterministic", "--isa", level]
+            all_at_once, cut = t.run(*flags, "-b", 48), [t.run(*flags, "-b", n).out for n in (1, 30)]
+            t.ok(f"deterministic {level}: {os.path.basename(path)}", len(all_at_once.out) > 48 * 4 and cut == [all_at_once.out] * 2, all_at_once.err)
+    flags = ["run", t.model, "-p", "Once upon a time there was a little girl", "-n", 40, "-s", 7, "--temp", 1, "--deterministic"]
+    texts = {t.run(*flags, *more).out for more in ([], ["-b", 1], ["-b", 3, "-t", 3])}
+    t.ok("deterministic: same seed, same text", len(texts) == 1 and len(texts.pop()) > 20, texts)
+    r = t.run("run", t.model, "-p", "x", "--deterministic", "--backend", "cuda")
+    t.ok("deterministic: not on devices", r.code == 5 and r.out == b"" and "--backend cuda" in r.err, r.err)
+
+
 def check_environment(t):
     r = t.run("run", t.model, "-p", "hi", "-n", 1, TENON_TEMP="", TENON_PROFILE="", TENON_JSON="")
     t.ok("set to nothing is not set", r.code == 0 and r.out and r.out[:1] != b"{", r.err)
@@ -159,6 +175,7 @@ def main():
     check_events(t)
     check_vocabularies(t, beside and os.path.join(beside, "vocab"))
     check_environment(t)
+    check_deterministic(t, golden)
     return t.done()
 
 

@@ -65,6 +65,8 @@ typedef struct tn_context_config {
     int32_t tune;            // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
     const char *backend;     // "cuda": the only backend whose devices are looked for, besides the CPU, which is always there;
                              // drivers may take a while to start. Only read while creating. NULL (default): all
+    int32_t deterministic;   // non-zero: every bit of a result depends on the texts alone, not on how they are cut into batches
+                             // (slower for long prompts). Backends without that mode are absent. Threads never change a bit. Default 0
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);
