@@ -234,7 +234,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     return CUDA_SUCCESS;
 }
 
-enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
+enum { PAGE = 4096, FENCE = 1 << 20, ALIGN = 256, POISON = 0xff };
 
 // Memory of the device: a page that nobody may touch, what was asked for, up to ALIGN bytes of poison, such a
 // page.
@@ -258,16 +258,16 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
     allocation *a = calloc(1, sizeof *a);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
     a->size = size;
-    a->map_size = (size + ALIGN + 3 * PAGE - 1) / PAGE * PAGE;
+    a->map_size = (size + ALIGN + PAGE - 1) / PAGE * PAGE + 2 * FENCE;
     a->map = mmap(NULL, a->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (a->map == MAP_FAILED) {
         free(a);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    a->at = a->map + a->map_size - PAGE - size - tail(a);
+    a->at = a->map + a->map_size - FENCE - size - tail(a);
     memset(a->at, POISON, size + tail(a)); // NaN, as device memory may well hold
-    mprotect(a->map, PAGE, PROT_NONE);
-    mprotect(a->map + a->map_size - PAGE, PAGE, PROT_NONE);
+    mprotect(a->map, FENCE, PROT_NONE);
+    mprotect(a->map + a->map_size - FENCE, FENCE, PROT_NONE);
     a->next = allocations;
     allocations = a;
     state.used += size;

@@ -151,24 +151,30 @@ void tn_emulated_trap(const char *why)
     tn_emulated_fail("%s", why);
 }
 
-// No thread can go on: one line for each run of threads that wait in the same place.
+static bool waits_like(const fiber *a, const fiber *b)
+{
+    return a->state == b->state && a->where == b->where && a->wait_on == b->wait_on;
+}
+
+// No thread can go on: a line for each run of threads that wait in the same place, up to a screen.
 static void report_deadlock(void)
 {
+    enum { LINES = 24 };
+    int lines = 0, n = (int)m->n_threads.x;
+    m->failed = true;
     fprintf(stderr, "emulated: %s: no thread can go on\n", kernel_name());
     for (int b = 0; b < m->n_cluster; b++) {
-        block *k = &m->blocks[b];
-        int n = (int)m->n_threads.x;
+        const block *k = &m->blocks[b];
         for (int i = 0, first = 0; i < n; i++) {
-            fiber *f = &k->fibers[i], *next = i + 1 < n ? &k->fibers[i + 1] : NULL;
-            if (next && next->state == f->state && next->where == f->where && next->wait_on == f->wait_on)
-                continue;
-            if (f->state != ENDED)
-                fprintf(stderr, "    block (%u, %u, %u), threads %d to %d wait in %s (%u)\n", k->at.x,
-                        k->at.y, k->at.z, first, i, f->where ? f->where : "?", f->wait_on);
+            const fiber *f = &k->fibers[i];
+            if (i + 1 < n && waits_like(f, f + 1)) continue;
+            if (f->state != ENDED && lines++ < LINES)
+                fprintf(stderr, "    block (%u, %u, %u), threads %d to %d wait in %s (%u)\n", k->at.x, k->at.y, k->at.z, first, i, f->where,
+                        f->wait_on);
             first = i + 1;
         }
     }
-    m->failed = true;
+    if (lines > LINES) fprintf(stderr, "    and %d more\n", lines - LINES);
 }
 
 static void *fault_address;

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that the emulation has to complain of (mistakes.h).
+#include "backends/cuda/kernels/mma.cuh"
+#include "tests/cuda/emulated/mistakes.h"
+
+#define KERNEL(name) TN_ENTRY __launch_bounds__(64) mistake_##name(const __grid_constant__ mistake_args a)
+
+// x reversed; right.
+KERNEL(none)
+{
+    extern __shared__ __align__(16) float room[];
+    __shared__ float first;
+    int i = threadIdx.x;
+    room[i] = a.x[i];
+    if (i == 0) first = room[i];
+    __syncthreads();
+    a.x[i] = room[a.n - 1 - i] + first;
+}
+
+KERNEL(barrier)
+{
+    tn_named_barrier(1, a.n + 32);
+}
+
+// Half of the lanes that are named come.
+KERNEL(exchange)
+{
+    if (threadIdx.x % 2) a.x[threadIdx.x] = __shfl_xor_sync(0xffffffffu, a.x[threadIdx.x], 2);
+    else __syncthreads();
+}
+
+KERNEL(mbarrier)
+{
+    __shared__ uint64_t bar;
+    if (threadIdx.x == 0) tn_mbar_init(&bar, 2);
+    __syncthreads();
+    if (threadIdx.x == 0) tn_mbar_arrive(&bar);
+    tn_mbar_wait(&bar, 0);
+}
+
+KERNEL(no_mbarrier)
+{
+    __shared__ uint64_t bar;
+    tn_mbar_arrive(&bar);
+}
+
+KERNEL(mask)
+{
+    a.x[threadIdx.x] = __shfl_sync(1, a.x[threadIdx.x], 0);
+}
+
+KERNEL(behind_dynamic)
+{
+    extern __shared__ __align__(16) float room[];
+    room[threadIdx.x + (a.n - 63)] = 1.0f;
+    a.x[0] = room[0];
+}
+
+KERNEL(behind_variable)
+{
+    __shared__ float room[64];
+    room[threadIdx.x + (a.n - 63)] = 1.0f;
+    a.x[0] = room[0];
+}
+
+KERNEL(copy_outside)
+{
+    extern __shared__ __align__(16) float room[];
+    tn_copy16(room + a.n, a.x, true);
+}
+
+KERNEL(read_outside)
+{
+    a.x[0] = a.x[a.n * 64];
+}
+
+KERNEL(write_outside)
+{
+    a.x[-a.n * 16 * 4] = 1.0f;
+}
+
+KERNEL(misaligned)
+{
+    *(float4 *)(a.x + (a.n - 63)) = make_float4(1.0f, 2.0f, 3.0f, 4.0f);
+}
+
+KERNEL(trap)
+{
+    if (a.n == 64) __trap();
+}
+
+KERNEL(unknown)
+{
+    asm volatile("discard.global.L2 [%0], 128;" ::"l"(a.x) : "memory");
+}
+
+KERNEL(nothing_there)
+{
+    extern __shared__ __align__(16) float room[];
+    if (threadIdx.x == 1) room[1] = 1.0f;
+    __syncthreads();
+    a.x[0] = room[0];
+}
+
+KERNEL(no_wait)
+{
+    extern __shared__ __align__(16) float room[];
+    if (threadIdx.x < 16) tn_copy16(room + 4 * threadIdx.x, a.x + 4 * threadIdx.x, true);
+    tn_copy_commit();
+    __syncthreads();
+    float x = room[0];
+    tn_copy_wait<0>();
+    __syncthreads();
+    if (threadIdx.x == 0) a.x[0] = x;
+}
+
+KERNEL(no_bulk_wait)
+{
+    extern __shared__ __align__(16) float room[];
+    __shared__ uint64_t bar;
+    if (threadIdx.x == 0) {
+        tn_mbar_init(&bar, 1);
+        tn_mbar_init_fence();
+        tn_mbar_expect(&bar, 256);
+        tn_bulk_load(room, a.x, 256, &bar);
+    }
+    __syncthreads();
+    float x = room[0];
+    tn_mbar_wait(&bar, 0);
+    if (threadIdx.x == 0) a.x[0] = x;
+}

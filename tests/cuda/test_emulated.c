@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulated device notices mistakes of kernels: each of mistakes.cu is launched, and gives what its row
+// says.
+#include "tests/cuda/emulated/mistakes.h"
+#include "tests/cuda/fake.h"
+#include "tests/unit/test.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 64, FINE, NANS, FAILS };
+
+static const struct {
+    const char *name;
+    int gives;
+} rows[] = {
+#define MISTAKE(name, gives) {"mistake_" #name, gives},
+    MISTAKES(MISTAKE)
+#undef MISTAKE
+};
+
+static void check(CUstream stream, CUmodule module, const char *name, int gives)
+{
+    CUdeviceptr at;
+    CUfunction f;
+    if (!TEST_CHECK(cuMemAlloc(&at, N * sizeof(float)) == CUDA_SUCCESS)) return;
+    float *x = (float *)(uintptr_t)at;
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    CUlaunchConfig grid = {1, 1, 1, N, 1, 1, N * sizeof(float), stream, NULL, 0};
+    mistake_args args = {x, N};
+    CUresult r = cuModuleGetFunction(&f, module, name);
+    if (r == CUDA_SUCCESS) r = cuLaunchKernelEx(&grid, f, (void *[]){&args}, NULL);
+    if (!TEST_CHECK(r == (gives == FAILS ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS)))
+        printf("    %s gave %d\n", name, (int)r);
+    if (gives == NANS && !TEST_CHECK(isnan(x[0]))) printf("    %s gave %g\n", name, x[0]);
+    for (int i = 0; i < N && gives == FINE; i++) TEST_CHECK(x[i] == (float)(N - 1 - i));
+    fake_get()->lost = CUDA_SUCCESS;
+    cuMemFree(at);
+}
+
+int main(void)
+{
+    CUstream stream;
+    CUmodule module;
+    CUfunction f;
+    bool ok = cuStreamCreate(&stream, 0) == CUDA_SUCCESS &&
+              cuModuleLoadData(&module, "tn_cuda_image_mistakes") == CUDA_SUCCESS;
+    if (!TEST_CHECK(ok)) return test_done();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check(stream, module, rows[i].name, rows[i].gives);
+    cuModuleUnload(module);
+    // What is not there, and what is in another module.
+    if (TEST_CHECK(cuModuleLoadData(&module, "tn_cuda_image_norm") == CUDA_SUCCESS)) {
+        TEST_CHECK(cuModuleGetFunction(&f, module, "mistake_none") == CUDA_ERROR_NOT_FOUND);
+        TEST_CHECK(cuModuleGetFunction(&f, module, "nothing") == CUDA_ERROR_NOT_FOUND);
+        cuModuleUnload(module);
+    }
+    cuStreamDestroy(stream);
+    return test_done();
+}
