@@ -120,12 +120,12 @@ static void destroy_objects(tn_vk *v)
     tn_vk_cache_save(v);
     tn_vk_angles_free(v);
     tn_vk_pipelines_free(v);
-    v->f.DestroyPipelineCache(v->handle, v->cache, NULL);
+    tn_vk_cache_free(v);
     v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
     v->f.DestroySemaphore(v->handle, v->timeline, NULL);
     v->f.DestroyCommandPool(v->handle, v->pool, NULL);
     v->f.DestroyDevice(v->handle, NULL);
-    v->cache = NULL, v->layout = NULL, v->timeline = NULL, v->pool = NULL, v->handle = NULL;
+    v->layout = NULL, v->timeline = NULL, v->pool = NULL, v->handle = NULL;
 }
 
 tn_status tn_vk_enter(tn_vk *v)

@@ -27,7 +27,29 @@ typedef struct tn_vk_memory {
     struct tn_vk_memory *next; // of the memory that host_create made
 } tn_vk_memory;
 
-typedef struct tn_vk_pipeline tn_vk_pipeline;
+enum { TN_VK_CONSTANTS = 4 }; // specialisation constants of a shader, ids from 0
+typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
+
+typedef struct tn_vk_pipeline {
+    int32_t shader, constants[TN_VK_CONSTANTS];
+    VkPipeline handle;
+    uint64_t code; // hash of the shader
+    tn_vk_verdict verdict;
+    struct tn_vk_pipeline *next;
+} tn_vk_pipeline;
+
+// What was found about a pipeline by an earlier process (cache.c).
+typedef struct tn_vk_known {
+    uint64_t code;
+    int32_t constants[TN_VK_CONSTANTS];
+    int32_t verdict, pad;
+} tn_vk_known;
+
+// What variants of kernels need (kernels.def): bits of tn_vk.has.
+enum {
+    TN_VK_SUBGROUPS =
+        1, // sums over subgroups, in workgroups of whole subgroups of a size that is a power of two
+};
 
 typedef struct tn_vk {
     tn_device *device;
@@ -44,7 +66,11 @@ typedef struct tn_vk {
     uint64_t n_submitted;
     VkPipelineLayout layout; // push constants only
     VkPipelineCache cache;
-    int32_t n_made; // pipelines made, which the cache may not have had
+    int32_t n_new;      // pipelines that an earlier process did not judge
+    tn_vk_known *known; // what it judged
+    int32_t n_known;
+    int32_t has;               // TN_VK_SUBGROUPS ...
+    uint32_t subgroup;         // invocations of a subgroup
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats
@@ -93,6 +119,8 @@ TN_MUST_USE tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const
                                          const void *bytes);
 // Where the planes of a whole weight are; false if the type is stored as in the file, all in plane 0.
 bool tn_vk_weight_planes(const struct tn_view *weight, struct tn_vk_weight *out);
+// A weight with n bytes as in a file, sorted into its planes at `to`, which is where `there` has its data.
+void tn_vk_weight_sort(const struct tn_view *there, const void *bytes, char *to);
 // Fills v->tables.
 TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
 
@@ -107,14 +135,18 @@ void tn_vk_angles_free(tn_vk *v);
 
 // --- pipelines (pipeline.c) ------------------------------------------------------------------------------
 
-enum { TN_VK_CONSTANTS = 4 }; // specialisation constants of a shader, ids from 0
-// The pipeline of a shader with these constants; made at first use. Takes the lock.
+// The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
+// lock.
 TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
-                                         VkPipeline *out);
+                                         tn_vk_pipeline **out);
+// Of n pipelines the worst verdict; and sets that of those that have none yet. Take the lock.
+tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n);
+void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict);
 void tn_vk_pipelines_free(tn_vk *v);
 // The driver's cache, with what an earlier process left (cache.c).
 TN_MUST_USE tn_status tn_vk_cache_create(tn_vk *v);
-void tn_vk_cache_save(tn_vk *v);
+void tn_vk_cache_save(tn_vk *v); // before the pipelines are freed
+void tn_vk_cache_free(tn_vk *v);
 
 // --- work (executable.c) -----------------------------------------------------------------------------------
 

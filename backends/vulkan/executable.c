@@ -4,6 +4,7 @@
 // Steps become one command buffer, recorded once and submitted as often as wanted. With times wanted a second
 // one is recorded that has timestamps between the steps.
 #include "backends/vulkan/kernel.h"
+#include "backends/vulkan/probe.h"
 #include "core/device.h"
 #include "ops/ops.h"
 
@@ -137,14 +138,12 @@ static tn_status record(tn_vk *v, const tn_executable *e, bool timed, VkCommandB
 
 bool tn_vk_accepts(const tn_device *device, const tn_step *step)
 {
-    TN_UNUSED(device);
-    return tn_vk_find_kernel(step) != NULL;
+    return tn_vk_find_kernel(tn_vk_of(device), step, NULL) != NULL;
 }
 
 const char *tn_vk_kernel_name(const tn_device *device, const tn_step *step)
 {
-    TN_UNUSED(device);
-    const tn_vk_kernel *k = tn_vk_find_kernel(step);
+    const tn_vk_kernel *k = tn_vk_find_kernel(tn_vk_of(device), step, NULL);
     return k ? k->name : "none";
 }
 
@@ -195,38 +194,112 @@ static void spread(const tn_vk *v, int64_t groups, run *r)
     r->y = r->x > 0 ? (uint32_t)((groups + r->x - 1) / r->x) : 0;
 }
 
-// The dispatches of one step, their records into `records`.
+// Takes the constants of the pipeline that the kernel has for another step of the same kind. What only says
+// how data lie (TN_VK_LAYOUT) may differ: there the other step promises less.
+static tn_status constants_like(const tn_step *like, const tn_vk_kernel *k, int32_t i, tn_vk_dispatch *d)
+{
+    tn_vk_dispatch l = {0};
+    tn_vk_args_of(like, &l.args);
+    k->launch(like, i, &l);
+    if (l.shader != d->shader || memcmp(l.constants, d->constants, TN_VK_LAYOUT * sizeof l.constants[0]) != 0)
+        return TN_ERR_UNSUPPORTED;
+    d->constants[TN_VK_LAYOUT] = l.constants[TN_VK_LAYOUT];
+    return TN_OK;
+}
+
+// The dispatches of one step by one kernel, their records into `records`, and their pipelines. How many: *n.
+static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const tn_step *like,
+                        const tn_vk_kernel *k, tn_vk_args *records, tn_vk_pipeline **pipelines, int32_t *n)
+{
+    tn_status status = TN_OK;
+    int32_t used = 0;
+    *n = 1;
+    for (int32_t i = 0; i < *n && status == TN_OK; i++) {
+        tn_vk_dispatch d = {0};
+        tn_vk_args_of(step, &d.args);
+        *n = k->launch(step, i, &d);
+        d.args.tables = v->tables.address;
+        if (like != step) status = constants_like(like, k, i, &d);
+        if (status == TN_OK && d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
+        run *r = &e->runs[e->n_runs + i];
+        *r = (run){.args = e->args.address + (uint64_t)(e->n_runs + i) * sizeof *records};
+        records[e->n_runs + i] = d.args;
+        spread(v, d.groups, r);
+        if (status != TN_OK || d.groups == 0) continue;
+        status = tn_vk_pipeline_get(v, d.shader, d.constants, &pipelines[used]);
+        if (status == TN_OK) r->pipeline = pipelines[used++]->handle;
+    }
+    if (status == TN_OK) e->n_runs += *n;
+    *n = used;
+    return status;
+}
+
+// The verdict about the pipelines of a step, found out if nobody has yet.
+static tn_status judge(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, tn_vk_pipeline *const *pipelines,
+                       int32_t n, tn_vk_verdict *verdict)
+{
+    double error = 0.0;
+    *verdict = tn_vk_verdict_get(v, pipelines, n);
+    if (*verdict != TN_VK_UNKNOWN) return TN_OK;
+    tn_status status = tn_vk_probe(v, step, k, verdict, &error);
+    if (status != TN_OK) return status;
+    if (*verdict == TN_VK_UNKNOWN)
+        tn_log(v->device->ctx, TN_LOG_WARN, "%s: kernel %s of %s cannot be checked", v->device->name, k->name,
+               tn_op_name(step->op));
+    else
+        tn_vk_verdict_set(v, pipelines, n, *verdict);
+    return TN_OK;
+}
+
+static tn_status reject(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, const tn_vk_kernel *instead)
+{
+    if (!instead)
+        return tn_fail(v->device->ctx, TN_ERR_DEVICE,
+                       "%s: its driver compiles the kernel %s of %s wrongly, and there is no other one: "
+                       "another version of "
+                       "the driver, or another device, is needed",
+                       v->device->name, k->name, tn_op_name(step->op));
+    return tn_event(v->device->ctx, TN_EVENT_KERNEL_REPLACED,
+                    "%s: its driver compiles the kernel %s of %s wrongly: %s runs instead", v->device->name,
+                    k->name, tn_op_name(step->op), instead->name);
+}
+
+// By the first kernel that the driver compiled right.
 static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
                               tn_vk_args *records)
 {
-    const tn_vk_kernel *k = tn_vk_find_kernel(step);
+    const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL);
+    tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
     if (!k)
         return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", v->device->name,
                        tn_op_name(step->op));
     tn_status status = check_weights(v, step);
-    for (int32_t i = 0, n = 1; i < n && status == TN_OK; i++) {
-        tn_vk_dispatch d = {0};
-        tn_vk_args_of(step, &d.args);
-        n = k->launch(step, i, &d);
-        d.args.tables = v->tables.address;
-        if (d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
-        run *r = &e->runs[e->n_runs];
-        *r = (run){.step = index, .args = e->args.address + (uint64_t)e->n_runs * sizeof *records};
-        records[e->n_runs++] = d.args;
-        spread(v, d.groups, r);
-        if (status == TN_OK && d.groups > 0)
-            status = tn_vk_pipeline_get(v, d.shader, d.constants, &r->pipeline);
+    while (k && status == TN_OK) {
+        int32_t first = e->n_runs, n = 0;
+        tn_vk_verdict verdict = TN_VK_GOOD;
+        status = launch(v, e, step, step, k, records, pipelines, &n);
+        for (int32_t i = first; i < e->n_runs; i++) e->runs[i].step = index;
+        if (status == TN_OK) status = judge(v, step, k, pipelines, n, &verdict);
+        if (status != TN_OK || verdict != TN_VK_BAD) break;
+        const tn_vk_kernel *instead = tn_vk_find_kernel(v, step, k);
+        status = reject(v, step, k, instead);
+        e->n_runs = first;
+        k = instead;
     }
     return status;
 }
 
-static int32_t count_runs(const tn_program *program)
+static int32_t count_runs(const tn_vk *v, const tn_program *program)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
-        const tn_vk_kernel *k = tn_vk_find_kernel(&program->steps[i]);
-        tn_vk_dispatch d = {0};
-        n += k ? k->launch(&program->steps[i], 0, &d) : 0;
+        const tn_step *step = &program->steps[i];
+        int32_t most = 0;
+        for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k)) {
+            tn_vk_dispatch d = {0};
+            most = TN_MAX(most, k->launch(step, 0, &d));
+        }
+        n += most;
     }
     return n;
 }
@@ -248,12 +321,15 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     if (n == 0) return TN_OK;
     r->x = (uint32_t)TN_MIN((most + COPY_THREADS - 1) / COPY_THREADS, (uint64_t)MAX_BLOCKS);
     r->y = (uint32_t)n;
-    return tn_vk_pipeline_get(v, TN_VK_SHADER_copies, (int32_t[TN_VK_CONSTANTS]){0}, &r->pipeline);
+    tn_vk_pipeline *p = NULL;
+    tn_status status = tn_vk_pipeline_get(v, TN_VK_SHADER_copies, (int32_t[TN_VK_CONSTANTS]){0}, &p);
+    if (status == TN_OK) r->pipeline = p->handle;
+    return status;
 }
 
 static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
 {
-    int32_t n_runs = count_runs(program), n_copies = program->n_uploads + program->n_downloads;
+    int32_t n_runs = count_runs(v, program), n_copies = program->n_uploads + program->n_downloads;
     size_t lists = (size_t)n_runs * sizeof(tn_vk_args), size = lists + (size_t)n_copies * sizeof(host_copy);
     e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
     char *records = tn_calloc(v->device->ctx, size + 1, 1);
@@ -289,6 +365,31 @@ tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_b
         tn_vk_executable_destroy(device, e);
     else
         *out = e;
+    return status;
+}
+
+tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k)
+{
+    tn_executable *e = tn_calloc(v->device->ctx, 1, sizeof *e);
+    tn_vk_args *records = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *records);
+    tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    int32_t n = 0;
+    tn_status status = TN_ERR_MEMORY;
+    if (e) e->runs = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *e->runs);
+    if (e && e->runs && records)
+        status = tn_vk_memory_create(v, TN_VK_MAX_DISPATCHES * sizeof *records, true, &e->args);
+    if (status == TN_OK) {
+        e->n_steps = 1;
+        status = launch(v, e, step, like, k, records, pipelines, &n);
+    }
+    if (status == TN_OK) {
+        memcpy(e->args.mapped, records, TN_VK_MAX_DISPATCHES * sizeof *records);
+        status = record(v, e, false, &e->commands);
+    }
+    if (status == TN_OK) status = tn_vk_submit_commands(v, e->commands, &e->value);
+    if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
+    tn_free(v->device->ctx, records);
+    tn_vk_executable_destroy(v->device, e);
     return status;
 }
 

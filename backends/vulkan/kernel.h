@@ -25,14 +25,22 @@ typedef struct tn_vk_kernel {
     const char *name;
     tn_vk_accepts_fn accepts;
     tn_vk_launch_fn launch;
+    int32_t needs; // of the device: TN_VK_SUBGROUPS ...
 } tn_vk_kernel;
 
-// The first row of kernels.def that takes the step; NULL: none.
-const tn_vk_kernel *tn_vk_find_kernel(const tn_step *step);
+// Dispatches of one step; index of the constant that says how data lie.
+enum { TN_VK_MAX_DISPATCHES = 3, TN_VK_LAYOUT = TN_VK_CONSTANTS - 1 };
+
+// The first row of kernels.def behind `after` (NULL: of all) that takes the step on this device; NULL: none.
+const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after);
+// Runs a step by that kernel, with the pipelines that it has for step `like`, and waits. TN_ERR_UNSUPPORTED
+// without a message: the step would have others.
+TN_MUST_USE tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like,
+                                     const tn_vk_kernel *kernel);
 // Operands and parameters of a step, as kernels get them.
 void tn_vk_args_of(const tn_step *step, tn_vk_args *out);
 
-#define TN_VK_KERNEL(op, name, accepts, launch)                                                              \
+#define TN_VK_KERNEL(op, name, accepts, launch, needs)                                                       \
     bool accepts(const tn_step *step);                                                                       \
     int32_t launch(const tn_step *step, int32_t i, tn_vk_dispatch *d);
 #include "backends/vulkan/kernels.def"

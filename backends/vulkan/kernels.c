@@ -24,14 +24,14 @@ enum {
 };
 
 static const tn_vk_kernel rows[] = {
-#define TN_VK_KERNEL(op, name, accepts, launch) {TN_OP_##op, #name, accepts, launch},
+#define TN_VK_KERNEL(op, name, accepts, launch, needs) {TN_OP_##op, #name, accepts, launch, needs},
 #include "backends/vulkan/kernels.def"
 };
 
-const tn_vk_kernel *tn_vk_find_kernel(const tn_step *step)
+const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after)
 {
-    for (size_t i = 0; i < TN_COUNT(rows); i++)
-        if (rows[i].op == step->op && rows[i].accepts(step)) return &rows[i];
+    for (const tn_vk_kernel *k = after ? after + 1 : rows; k < rows + TN_COUNT(rows); k++)
+        if (k->op == step->op && !(k->needs & ~v->has) && k->accepts(step)) return k;
     return NULL;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines: a shader with its specialisation constants, compiled by the driver at first use.
+// Pipelines: a shader with its specialisation constants, compiled by the driver at first use, and what is
+// known about the result.
 #include "backends/vulkan/device.h"
+#include "core/hash.h"
 
 #include <string.h>
 
@@ -15,12 +17,6 @@ static const struct {
 } shaders[TN_VK_SHADER_COUNT] = {
 #define TN_VK_SHADER(stem) [TN_VK_SHADER_##stem] = {tn_vk_code_##stem, tn_vk_code_end_##stem},
 #include "backends/vulkan/shaders.def"
-};
-
-struct tn_vk_pipeline {
-    int32_t shader, constants[TN_VK_CONSTANTS];
-    VkPipeline handle;
-    tn_vk_pipeline *next;
 };
 
 static tn_status make(tn_vk *v, tn_vk_pipeline *p)
@@ -52,6 +48,22 @@ static tn_status make(tn_vk *v, tn_vk_pipeline *p)
     return status;
 }
 
+// By the code that was compiled: a new release of a shader is another one.
+static void recall(const tn_vk *v, tn_vk_pipeline *p)
+{
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, shaders[p->shader].code,
+                (size_t)(shaders[p->shader].end - shaders[p->shader].code) * sizeof(uint32_t));
+    p->code = tn_hash_value(&h);
+    for (int32_t i = 0; i < v->n_known; i++) {
+        const tn_vk_known *k = &v->known[i];
+        if (k->code != p->code || memcmp(k->constants, p->constants, sizeof p->constants) != 0) continue;
+        p->verdict =
+            k->verdict == TN_VK_GOOD || k->verdict == TN_VK_BAD ? (tn_vk_verdict)k->verdict : TN_VK_UNKNOWN;
+    }
+}
+
 static tn_vk_pipeline *find(const tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS])
 {
     for (tn_vk_pipeline *p = v->pipelines; p; p = p->next)
@@ -60,7 +72,7 @@ static tn_vk_pipeline *find(const tn_vk *v, int32_t shader, const int32_t consta
 }
 
 tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
-                             VkPipeline *out)
+                             tn_vk_pipeline **out)
 {
     mtx_lock(&v->lock);
     tn_vk_pipeline *p = find(v, shader, constants);
@@ -71,18 +83,39 @@ tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[T
         if (status == TN_OK) {
             p->shader = shader;
             memcpy(p->constants, constants, sizeof p->constants);
+            recall(v, p);
             status = make(v, p);
         }
         if (status == TN_OK) {
-            v->n_made++;
             p->next = v->pipelines;
             v->pipelines = p;
         } else
             tn_free(v->device->ctx, p);
     }
     mtx_unlock(&v->lock);
-    if (status == TN_OK) *out = p->handle;
+    if (status == TN_OK) *out = p;
     return status;
+}
+
+tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n)
+{
+    tn_vk_verdict worst = TN_VK_GOOD;
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < n; i++)
+        if (pipelines[i]->verdict == TN_VK_BAD || worst == TN_VK_GOOD) worst = pipelines[i]->verdict;
+    mtx_unlock(&v->lock);
+    return worst;
+}
+
+void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict)
+{
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < n; i++) {
+        if (pipelines[i]->verdict != TN_VK_UNKNOWN) continue;
+        pipelines[i]->verdict = verdict;
+        v->n_new++;
+    }
+    mtx_unlock(&v->lock);
 }
 
 void tn_vk_pipelines_free(tn_vk *v)

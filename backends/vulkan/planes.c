@@ -61,6 +61,19 @@ static void gather(const layout *l, int32_t plane, size_t block_size, int64_t bl
     }
 }
 
+void tn_vk_weight_sort(const tn_view *there, const void *bytes, char *to)
+{
+    tn_vk_weight planes;
+    int64_t n_rows = tn_view_n_rows(there), blocks = there->ne[3] / tn_dtype_block_elems(there->dtype);
+    if (!tn_vk_weight_planes(there, &planes)) {
+        memcpy(to, bytes, tn_dtype_row_size(there->dtype, there->ne[3]) * (size_t)n_rows);
+        return;
+    }
+    for (int32_t p = 0; p < TN_VK_MAX_PLANES && planes.row_size[p] > 0; p++)
+        gather(find_layout(there->dtype), p, tn_dtype_block_size(there->dtype), n_rows * blocks, bytes,
+               to + (planes.plane[p] - planes.plane[0]));
+}
+
 tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const tn_view *weight, const void *bytes)
 {
     tn_context *ctx = buffer->device->ctx;

@@ -45,6 +45,7 @@ enum {
     TN_EVENT_MODEL_WARNING,       // the file has something odd that was worked around
     TN_EVENT_CONTEXT_TRUNCATED,   // context reduced to fit
     TN_EVENT_LAYERS_ON_HOST,      // not all layers fit on the device: the first ones run on the CPU
+    TN_EVENT_KERNEL_REPLACED,     // a driver compiles a kernel wrongly: another one runs instead
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 
