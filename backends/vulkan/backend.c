@@ -173,6 +173,42 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
+// Whether the driver has an extension that needs no enabling.
+static bool has_extension(const tn_vk *v, const char *name)
+{
+    uint32_t n = 0;
+    bool found = false;
+    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS)
+        return false;
+    VkExtensionProperties *all = tn_calloc(v->device->ctx, n, sizeof *all);
+    VkResult r =
+        all ? v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, all) : VK_INCOMPLETE;
+    for (uint32_t i = 0; r == VK_SUCCESS && i < n && !found; i++)
+        found = strcmp(all[i].extensionName, name) == 0;
+    tn_free(v->device->ctx, all);
+    return found;
+}
+
+// Subgroups count only where all have the same size: else a pipeline would have to ask for one.
+static void find_subgroups(tn_vk *v, uint32_t version)
+{
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+    VkPhysicalDeviceVulkan11Properties p11 = {.sType =
+                                                  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &p11};
+    if (version >= VK_API_VERSION_1_3 || has_extension(v, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
+        p11.pNext = &sizes;
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    v->subgroup = p11.subgroupSize;
+    bool all_same = sizes.minSubgroupSize == v->subgroup && sizes.maxSubgroupSize == v->subgroup;
+    bool whole = v->subgroup >= 4 && v->subgroup <= 128 && (v->subgroup & (v->subgroup - 1)) == 0;
+    VkSubgroupFeatureFlags want = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    if (all_same && whole && (p11.subgroupSupportedOperations & want) == want &&
+        (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+        v->has |= TN_VK_SUBGROUPS;
+}
+
 // NULL, or why the device cannot be used.
 static const char *describe(tn_vk *v, int32_t ordinal)
 {
@@ -203,11 +239,14 @@ static const char *describe(tn_vk *v, int32_t ordinal)
                     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     if (on_device < 0 || on_host < 0) return "memory of the kinds wanted";
     v->device_type = (uint32_t)on_device;
+    v->device_heap = memory.memoryTypes[on_device].heapIndex;
+    v->tells_budget = has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    find_subgroups(v, of->apiVersion);
     v->host_type = (uint32_t)on_host;
     VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     v->device_visible = (memory.memoryTypes[on_device].propertyFlags & visible) == visible;
-    d->memory_total = memory.memoryHeaps[memory.memoryTypes[on_device].heapIndex].size;
+    d->memory_total = memory.memoryHeaps[v->device_heap].size;
     features f;
     link_features(&f);
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
@@ -289,10 +328,18 @@ static void vulkan_close(tn_device *device)
     destroy(tn_vk_of(device));
 }
 
-// The core of Vulkan tells no free memory: what exists.
+// The core of Vulkan tells no free memory: without the extension it is what exists.
 static uint64_t vulkan_memory_free(const tn_device *device)
 {
-    return device->memory_total;
+    const tn_vk *v = tn_vk_of(device);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 memory = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    if (!v->tells_budget) return device->memory_total;
+    v->instance->GetPhysicalDeviceMemoryProperties2(v->physical, &memory);
+    uint64_t may = budget.heapBudget[v->device_heap], used = budget.heapUsage[v->device_heap];
+    return may > used ? TN_MIN(may - used, device->memory_total) : 0;
 }
 
 // All products take x as it is, expand weights to f32 and add in f32.

@@ -27,7 +27,7 @@ typedef struct tn_vk_memory {
     struct tn_vk_memory *next; // of the memory that host_create made
 } tn_vk_memory;
 
-enum { TN_VK_CONSTANTS = 4 }; // specialisation constants of a shader, ids from 0
+enum { TN_VK_CONSTANTS = 6 }; // specialisation constants of a shader, ids from 0
 typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
 
 typedef struct tn_vk_pipeline {
@@ -77,6 +77,8 @@ typedef struct tn_vk {
     tn_vk_memory *hosts;
     struct tn_vk_angles *angles;     // a list
     uint32_t device_type, host_type; // memory types
+    uint32_t device_heap;            // of device_type
+    bool tells_budget;               // how much memory this process may have
     bool device_visible;             // the host sees the device's memory
     uint32_t max_groups;             // workgroups in one dimension
     float tick_ns;                   // of timestamps; 0: the queue has none

@@ -198,12 +198,12 @@ static void spread(const tn_vk *v, int64_t groups, run *r)
 // how data lie (TN_VK_LAYOUT) may differ: there the other step promises less.
 static tn_status constants_like(const tn_step *like, const tn_vk_kernel *k, int32_t i, tn_vk_dispatch *d)
 {
-    tn_vk_dispatch l = {0};
+    tn_vk_dispatch l = {.v = d->v, .like = like};
     tn_vk_args_of(like, &l.args);
     k->launch(like, i, &l);
-    if (l.shader != d->shader || memcmp(l.constants, d->constants, TN_VK_LAYOUT * sizeof l.constants[0]) != 0)
-        return TN_ERR_UNSUPPORTED;
     d->constants[TN_VK_LAYOUT] = l.constants[TN_VK_LAYOUT];
+    if (l.shader != d->shader || memcmp(l.constants, d->constants, sizeof l.constants) != 0)
+        return TN_ERR_UNSUPPORTED;
     return TN_OK;
 }
 
@@ -215,7 +215,7 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
     int32_t used = 0;
     *n = 1;
     for (int32_t i = 0; i < *n && status == TN_OK; i++) {
-        tn_vk_dispatch d = {0};
+        tn_vk_dispatch d = {.v = v, .like = like};
         tn_vk_args_of(step, &d.args);
         *n = k->launch(step, i, &d);
         d.args.tables = v->tables.address;
@@ -296,7 +296,7 @@ static int32_t count_runs(const tn_vk *v, const tn_program *program)
         const tn_step *step = &program->steps[i];
         int32_t most = 0;
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k)) {
-            tn_vk_dispatch d = {0};
+            tn_vk_dispatch d = {.v = v, .like = step};
             most = TN_MAX(most, k->launch(step, 0, &d));
         }
         n += most;

@@ -9,7 +9,9 @@
 #include "backends/vulkan/device.h"
 
 typedef struct tn_vk_dispatch {
-    int32_t shader; // TN_VK_SHADER_*
+    const tn_vk *v;      // given
+    const tn_step *like; // given: the step whose extents choose the tiles
+    int32_t shader;      // TN_VK_SHADER_*
     int32_t constants[TN_VK_CONSTANTS];
     int64_t groups;
     const tn_rope_params *rope; // not NULL: args.tables are to be their angles
@@ -29,7 +31,7 @@ typedef struct tn_vk_kernel {
 } tn_vk_kernel;
 
 // Dispatches of one step; index of the constant that says how data lie.
-enum { TN_VK_MAX_DISPATCHES = 3, TN_VK_LAYOUT = TN_VK_CONSTANTS - 1 };
+enum { TN_VK_MAX_DISPATCHES = 3, TN_VK_LAYOUT = 3 };
 
 // The first row of kernels.def behind `after` (NULL: of all) that takes the step on this device; NULL: none.
 const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after);

@@ -89,12 +89,23 @@ static bool parse(int argc, char **argv, check_options *o)
 
 // --- targets ---------------------------------------------------------------------------------------
 
-static tn_status context_create(const char *isa, int32_t n_threads, tn_context **out)
+// Warnings are of kernels that their backend could not check by itself.
+static void on_log(void *user, int32_t level, const char *text)
+{
+    check_run *run = user;
+    if (level > TN_LOG_WARN) return;
+    printf("FAIL %s\n", text);
+    run->n_failed++;
+}
+
+static tn_status context_create(check_run *run, const char *isa, int32_t n_threads, tn_context **out)
 {
     tn_context_config cfg;
     tn_context_config_default(&cfg);
     cfg.isa = isa;
     cfg.n_threads = n_threads;
+    cfg.log = on_log;
+    cfg.user = run;
     return tn_context_create(&cfg, out);
 }
 
@@ -102,7 +113,7 @@ static tn_status target_add(check_run *run, const char *isa)
 {
     check_target *t = &run->targets[run->n_targets];
     *t = (check_target){0};
-    tn_status status = context_create(isa, run->options.n_threads, &t->ctx);
+    tn_status status = context_create(run, isa, run->options.n_threads, &t->ctx);
     if (status != TN_OK) return status;
     t->device = tn_context_device_by_name(t->ctx, run->options.backend);
     if (!t->device) {
@@ -116,7 +127,7 @@ static tn_status target_add(check_run *run, const char *isa)
     snprintf(t->label, sizeof t->label, "%s", isa ? isa : t->device->name);
     t->has_levels = isa != NULL;
     if (!isa || tn_context_n_threads(t->ctx) == 1) return TN_OK;
-    status = context_create(isa, 1, &t->ctx_single);
+    status = context_create(run, isa, 1, &t->ctx_single);
     if (status == TN_OK) t->single = tn_context_device_by_name(t->ctx_single, run->options.backend);
     return status;
 }

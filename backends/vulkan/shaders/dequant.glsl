@@ -273,6 +273,27 @@ void raw16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 
 bool is_plain(int type) { return type <= TYPE_I64; }
 
+// Elements k .. k + 15 of a row of a plain type that starts aligned to 16 bytes.
+void plain16(int type, uint64_t row, uint k, out float y[16])
+{
+    if (type == TYPE_F32) {
+        [[unroll]] for (int i = 0; i < 4; i++) {
+            vec4 v = PF128(row + 4 * int64_t(k) + 16 * i).v;
+            [[unroll]] for (int j = 0; j < 4; j++) y[4 * i + j] = v[j];
+        }
+    } else if (type == TYPE_F16 || type == TYPE_BF16) {
+        [[unroll]] for (int i = 0; i < 2; i++) {
+            uvec4 v = load_u128(row + 2 * int64_t(k) + 16 * i);
+            [[unroll]] for (int j = 0; j < 4; j++) {
+                vec2 two = type == TYPE_F16 ? unpackHalf2x16(v[j]) : vec2(uintBitsToFloat(v[j] << 16), uintBitsToFloat(v[j] & 0xffff0000u));
+                y[8 * i + 2 * j] = two.x;
+                y[8 * i + 2 * j + 1] = two.y;
+            }
+        }
+    } else
+        [[unroll]] for (int i = 0; i < 16; i++) y[i] = load_plain(type, row, int64_t(k) + i);
+}
+
 void dequant16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 {
     int64_t block = k / 256;

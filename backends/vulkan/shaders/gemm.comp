@@ -12,9 +12,9 @@
 const uint COLUMNS = 64, ROWS = 32, DEPTH = 16;
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const int TYPE = TYPE_F32;
-layout(constant_id = 1) const int TYPE_UP = -1; // of the second product of a gated pair
+layout(constant_id = 1) const int TYPE_UP = TYPE_F32; // of the second product of a gated pair; mostly the same
 
-shared float tile_w[2][COLUMNS][DEPTH + 1], tile_x[ROWS][DEPTH + 1];
+shared float tile_w[COLUMNS][DEPTH + 1], tile_x[ROWS][DEPTH + 1];
 
 void expand(int type, Weight w, int64_t row, uint k, uint n, bool inside, out float v[16])
 {
@@ -33,35 +33,38 @@ void main()
     uint j0 = g % across * COLUMNS, r0 = g / across * ROWS;
     if (r0 >= rows) return;
     uint tc = t % 16, tr = t / 16; // columns tc + 16 i, rows tr + 16 i
-    float acc[2][4], up[2][4];
-    for (uint a = 0; a < 2; a++)
-        for (uint b = 0; b < 4; b++) acc[a][b] = up[a][b] = 0.0;
-    for (uint k0 = 0; k0 < n; k0 += DEPTH) {
-        barrier();
-        if (t < COLUMNS || (TYPE_UP >= 0 && t < 2 * COLUMNS)) {
-            float v[16];
-            uint c = t % COLUMNS;
-            if (t < COLUMNS) expand(TYPE, args.weight[0], j0 + c, k0, n, j0 + c < columns, v);
-            else if (TYPE_UP >= 0) expand(TYPE_UP, args.weight[1], j0 + c, k0, n, j0 + c < columns, v);
-            for (uint i = 0; i < DEPTH; i++) tile_w[t / COLUMNS][c][i] = v[i];
+    float acc[2][4], gate[2][4];
+    uint products = args.n[6] >= 0 ? 2 : 1;
+    [[dont_unroll]] for (uint p = 0; p < products; p++) {
+        [[unroll]] for (uint i = 0; i < 8; i++) {
+            gate[i / 4][i % 4] = p == 0 ? 0.0 : acc[i / 4][i % 4];
+            acc[i / 4][i % 4] = 0.0;
         }
-        for (uint e = t; e < ROWS * DEPTH; e += 256) {
-            uint r = r0 + e / DEPTH, k = k0 + e % DEPTH;
-            tile_x[e / DEPTH][e % DEPTH] = r < rows && k < n ? load_f32(row_of(args.src[0], r) + 4 * int64_t(k)) : 0.0;
-        }
-        barrier();
-        for (uint k = 0; k < DEPTH; k++) {
-            [[unroll]] for (uint b = 0; b < 4; b++) {
-                float w = tile_w[0][tc + 16 * b][k], u = TYPE_UP >= 0 ? tile_w[1][tc + 16 * b][k] : 0.0;
-                [[unroll]] for (uint a = 0; a < 2; a++) {
-                    float x = tile_x[tr + 16 * a][k];
-                    acc[a][b] += w * x;
-                    if (TYPE_UP >= 0) up[a][b] += u * x;
-                }
+        for (uint k0 = 0; k0 < n; k0 += DEPTH) {
+            barrier();
+            if (t < COLUMNS) {
+                float v[16];
+                if (TYPE_UP == TYPE || p == 0) expand(TYPE, args.weight[p], j0 + t, k0, n, j0 + t < columns, v);
+                else expand(TYPE_UP, args.weight[p], j0 + t, k0, n, j0 + t < columns, v);
+                [[unroll]] for (uint i = 0; i < DEPTH; i++) tile_w[t][i] = v[i];
             }
+            for (uint e = t; e < ROWS * DEPTH; e += 256) {
+                uint r = r0 + e / DEPTH, k = k0 + e % DEPTH;
+                tile_x[e / DEPTH][e % DEPTH] = r < rows && k < n ? load_f32(row_of(args.src[0], r) + 4 * int64_t(k)) : 0.0;
+            }
+            barrier();
+            for (uint k = 0; k < DEPTH; k++)
+                [[unroll]] for (uint b = 0; b < 4; b++) {
+                    float w = tile_w[tc + 16 * b][k];
+                    [[unroll]] for (uint a = 0; a < 2; a++) acc[a][b] += w * tile_x[tr + 16 * a][k];
+                }
         }
     }
-    for (uint a = 0; a < 2; a++)
-        for (uint b = 0; b < 4; b++)
-            if (r0 + tr + 16 * a < rows && j0 + tc + 16 * b < columns) finish(r0 + tr + 16 * a, j0 + tc + 16 * b, acc[a][b], up[a][b]);
+    [[dont_unroll]] for (uint e = 0; e < 8; e++) { // one copy of the code that follows a product
+        uint r = r0 + tr + 16 * (e / 4), j = j0 + tc + 16 * (e % 4);
+        float v = 0.0, other = 0.0;
+        [[unroll]] for (uint i = 0; i < 8; i++)
+            if (i == e) v = acc[i / 4][i % 4], other = gate[i / 4][i % 4];
+        if (r < rows && j < columns) finish(r, j, products == 2 ? other : v, v);
+    }
 }

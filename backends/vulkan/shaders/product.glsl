@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What follows a matrix product. At args.n: 0 columns, 1 rows, 2 bias source (-1 none), 3 residual source (-1 none),
-// 4 activation, 5 result, 6 glu parameters (first word, -1: not gated), 7 ids source (-1 none), 8 experts.
+// 4 activation, 5 result, 6 glu parameters (first word, -1: not gated), 7 ids source (-1 none), 8 experts, 9 norm weight source
+// (-1 none), 10 word of its epsilon.
 
 // Row r, column j of the result.
 void finish(uint r, uint j, float v, float up)
