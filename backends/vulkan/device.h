@@ -153,7 +153,8 @@ void tn_vk_cache_free(tn_vk *v);
 // --- work (executable.c) -----------------------------------------------------------------------------------
 
 // Submits and returns the value of the timeline that tells its end. Takes the lock.
-TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, VkCommandBuffer commands, uint64_t *value);
+TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands,
+                                            uint64_t *value);
 TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);
 // Waits for all that was submitted.
 TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps become one command buffer, recorded once and submitted as often as wanted. With times wanted a second
-// one is recorded that has timestamps between the steps.
+// Steps become one command buffer, recorded once and submitted as often as wanted; several where there is
+// much work, so that it can be cancelled between them. With times wanted another one is recorded that has
+// timestamps between the steps.
 #include "backends/vulkan/kernel.h"
 #include "backends/vulkan/probe.h"
 #include "core/device.h"
@@ -25,8 +26,10 @@ struct tn_executable {
     int32_t n_steps, n_runs, n_uploads, n_downloads;
     run *runs;
     run up, down;
-    tn_vk_memory args; // all records, then the lists of copies
-    VkCommandBuffer commands, timed;
+    tn_vk_memory args;             // all records, then the lists of copies
+    VkCommandBuffer *parts, timed; // each part has some of the steps
+    int32_t *part_end;             // the first step that is not in it
+    int32_t n_parts;
     VkQueryPool queries; // n_steps + 1, made when times are first wanted
     uint64_t *ticks;
     uint64_t *step_ns; // of the last submission, NULL: none wanted
@@ -35,7 +38,7 @@ struct tn_executable {
 
 // --- submission --------------------------------------------------------------------------------------
 
-tn_status tn_vk_submit_commands(tn_vk *v, VkCommandBuffer commands, uint64_t *value)
+tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands, uint64_t *value)
 {
     mtx_lock(&v->lock);
     uint64_t next = v->n_submitted + 1;
@@ -44,8 +47,8 @@ tn_status tn_vk_submit_commands(tn_vk *v, VkCommandBuffer commands, uint64_t *va
                                             .pSignalSemaphoreValues = &next};
     VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                          .pNext = &signal,
-                         .commandBufferCount = 1,
-                         .pCommandBuffers = &commands,
+                         .commandBufferCount = (uint32_t)n,
+                         .pCommandBuffers = commands,
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &v->timeline};
     tn_status status = tn_vk_check(v, v->f.QueueSubmit(v->queue, 1, &info, VK_NULL_HANDLE), "submitting");
@@ -95,26 +98,33 @@ static void dispatch(tn_vk *v, VkCommandBuffer commands, const run *r)
     v->f.CmdDispatch(commands, r->x, r->y, 1);
 }
 
-static void record_runs(tn_vk *v, const tn_executable *e, VkCommandBuffer commands, bool timed)
+// Steps [first, end).
+static void record_runs(tn_vk *v, const tn_executable *e, int32_t first, int32_t end,
+                        VkCommandBuffer commands, bool timed)
 {
     barrier(v, commands, false); // against what was submitted before
     if (timed) v->f.CmdResetQueryPool(commands, e->queries, 0, (uint32_t)e->n_steps + 1);
-    dispatch(v, commands, &e->up);
-    barrier(v, commands, false);
+    if (first == 0) {
+        dispatch(v, commands, &e->up);
+        barrier(v, commands, false);
+    }
     if (timed) v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries, 0);
     int32_t next = 0;
-    for (int32_t s = 0; s < e->n_steps; s++) {
+    while (next < e->n_runs && e->runs[next].step < first) next++;
+    for (int32_t s = first; s < end; s++) {
         for (; next < e->n_runs && e->runs[next].step == s; next++) dispatch(v, commands, &e->runs[next]);
         barrier(v, commands, false);
         if (timed)
             v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries,
                                    (uint32_t)s + 1);
     }
+    if (end < e->n_steps) return;
     dispatch(v, commands, &e->down);
     barrier(v, commands, true);
 }
 
-static tn_status record(tn_vk *v, const tn_executable *e, bool timed, VkCommandBuffer *out)
+static tn_status record(tn_vk *v, const tn_executable *e, int32_t first, int32_t end, bool timed,
+                        VkCommandBuffer *out)
 {
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = v->pool,
@@ -127,10 +137,56 @@ static tn_status record(tn_vk *v, const tn_executable *e, bool timed, VkCommandB
     tn_status status = tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, out), "making commands");
     if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(*out, &begin), "recording");
     if (status == TN_OK) {
-        record_runs(v, e, *out, timed);
+        record_runs(v, e, first, end, *out, timed);
         status = tn_vk_check(v, v->f.EndCommandBuffer(*out), "recording");
     }
     mtx_unlock(&v->lock);
+    return status;
+}
+
+// Multiplications of a step, roughly: enough to tell what takes long.
+static double work_of(const tn_step *step)
+{
+    double n = 0.0, each = 1.0;
+    for (int32_t i = 0; i < step->n_dst; i++)
+        if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
+    if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
+        each = (double)step->src[5].ne[3] * (double)step->src[1].ne[2];
+    else if (tn_op_takes_weights(step->op) && step->n_src > 1)
+        each = (double)step->src[0].ne[3]; // products; too much for others, which are small
+    return n * each;
+}
+
+// Parts of a size that takes some ten milliseconds.
+static int32_t split(const tn_vk *v, const tn_program *program, int32_t *ends)
+{
+    const double most = v->device->software ? 5e7 : 5e10;
+    double sum = 0.0;
+    int32_t n = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        double work = work_of(&program->steps[i]);
+        if (sum > 0.0 && sum + work > most) {
+            ends[n++] = i;
+            sum = 0.0;
+        }
+        sum += work;
+    }
+    ends[n++] = program->n_steps;
+    return n;
+}
+
+static tn_status record_parts(tn_vk *v, tn_executable *e, const tn_program *program)
+{
+    e->part_end = tn_calloc(v->device->ctx, (size_t)program->n_steps + 1, sizeof *e->part_end);
+    if (!e->part_end) return TN_ERR_MEMORY;
+    int32_t n = split(v, program, e->part_end);
+    e->parts = tn_calloc(v->device->ctx, (size_t)n, sizeof(VkCommandBuffer));
+    if (!e->parts) return TN_ERR_MEMORY;
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < n && status == TN_OK; i++) {
+        status = record(v, e, i > 0 ? e->part_end[i - 1] : 0, e->part_end[i], false, &e->parts[i]);
+        e->n_parts = i + 1; // one that failed may be there too
+    }
     return status;
 }
 
@@ -161,11 +217,14 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     tn_status status = tn_vk_drain(v);
     TN_UNUSED(status);
     mtx_lock(&v->lock);
-    if (e->commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->commands);
+    for (int32_t i = 0; i < e->n_parts; i++)
+        if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);
     if (e->timed) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->timed);
     mtx_unlock(&v->lock);
     if (e->queries) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
     tn_vk_memory_destroy(v, &e->args);
+    tn_free(device->ctx, e->parts);
+    tn_free(device->ctx, e->part_end);
     tn_free(device->ctx, e->ticks);
     tn_free(device->ctx, e->runs);
     tn_free(device->ctx, e);
@@ -345,7 +404,7 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     if (status == TN_OK)
         status = prepare_copies(v, program->n_downloads, program->downloads, false, list, at, &e->down);
     if (status == TN_OK) status = tn_vk_memory_write(v, &e->args, 0, records, size);
-    if (status == TN_OK) status = record(v, e, false, &e->commands);
+    if (status == TN_OK) status = record_parts(v, e, program);
     tn_free(v->device->ctx, records);
     return status;
 }
@@ -384,9 +443,9 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
     }
     if (status == TN_OK) {
         memcpy(e->args.mapped, records, TN_VK_MAX_DISPATCHES * sizeof *records);
-        status = record(v, e, false, &e->commands);
+        status = record_parts(v, e, &(tn_program){.n_steps = 1, .steps = step});
     }
-    if (status == TN_OK) status = tn_vk_submit_commands(v, e->commands, &e->value);
+    if (status == TN_OK) status = tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);
     if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
     tn_free(v->device->ctx, records);
     tn_vk_executable_destroy(v->device, e);
@@ -409,20 +468,37 @@ static tn_status make_timed(tn_vk *v, tn_executable *e)
     if (!e->ticks) return TN_ERR_MEMORY;
     if (!e->queries)
         status = tn_vk_check(v, v->f.CreateQueryPool(v->handle, &info, NULL, &e->queries), "making queries");
-    return status == TN_OK ? record(v, e, true, &e->timed) : status;
+    return status == TN_OK ? record(v, e, 0, e->n_steps, true, &e->timed) : status;
+}
+
+// Two parts are with the driver at any time, so that the device never waits for the host.
+static tn_status submit_parts(tn_vk *v, tn_executable *e, const _Atomic int32_t *cancel)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < e->n_parts && status == TN_OK; i++) {
+        uint64_t before = e->value;
+        // Relaxed: the flag carries no data.
+        if (atomic_load_explicit(cancel, memory_order_relaxed) != 0)
+            return tn_fail(v->device->ctx, TN_ERR_CANCELLED, "cancelled");
+        status = tn_vk_submit_commands(v, 1, &e->parts[i], &e->value);
+        if (status == TN_OK && i > 0 && i + 1 < e->n_parts) status = tn_vk_wait_for(v, before);
+    }
+    return status;
 }
 
 tn_status tn_vk_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
 {
     tn_vk *v = tn_vk_of(device);
-    // Relaxed: the flag carries no data. Once submitted, a command buffer runs to its end.
-    if (options && options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed) != 0)
+    const _Atomic int32_t *cancel = options ? options->cancel : NULL;
+    if (cancel && atomic_load_explicit(cancel, memory_order_relaxed) != 0)
         return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
     tn_status status = tn_vk_enter(v);
     e->step_ns = options ? options->step_ns : NULL;
     if (status == TN_OK && e->step_ns) status = make_timed(v, e);
     if (status != TN_OK) return status;
-    return tn_vk_submit_commands(v, e->step_ns ? e->timed : e->commands, &e->value);
+    if (e->step_ns) return tn_vk_submit_commands(v, 1, &e->timed, &e->value);
+    if (cancel && e->n_parts > 1) return submit_parts(v, e, cancel);
+    return tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);
 }
 
 tn_status tn_vk_wait(tn_device *device, tn_executable *e)

@@ -117,7 +117,7 @@ static tn_status copy(tn_vk *v, VkBuffer from, size_t from_offset, VkBuffer to, 
     }
     mtx_unlock(&v->lock);
     uint64_t value = 0;
-    if (status == TN_OK) status = tn_vk_submit_commands(v, commands, &value);
+    if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &commands, &value);
     if (status == TN_OK) status = tn_vk_wait_for(v, value);
     mtx_lock(&v->lock);
     if (commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &commands);

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A libvulkan.so.1 that hands everything on to the real one, and fails, counts and miscompiles on request.
+#include "tests/vulkan/between.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static between_state state;
+static PFN_vkGetInstanceProcAddr real_instance;
+static PFN_vkGetDeviceProcAddr real_device;
+
+EXPORT between_state *between_get(void)
+{
+    return &state;
+}
+
+// Whether this call fails.
+static bool fails(const char *name)
+{
+    state.n_calls++;
+    if (state.fail_at == 0 || state.n_calls < state.fail_at) return false;
+    if (state.n_calls > state.fail_at && !state.fail_stays) return false;
+    if (state.n_calls == state.fail_at) snprintf(state.failed, sizeof state.failed, "%s", name);
+    return true;
+}
+
+// Functions of a device that give a result: what is made (+1), or nothing (0).
+#define CALLS(X)                                                                                             \
+    X(AllocateCommandBuffers, 0, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o),     \
+      (d, i, o))                                                                                             \
+    X(AllocateMemory, 1,                                                                                     \
+      (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o),        \
+      (d, i, a, o))                                                                                          \
+    X(BeginCommandBuffer, 0, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i))                 \
+    X(BindBufferMemory, 0, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o))         \
+    X(CreateBuffer, 1,                                                                                       \
+      (VkDevice d, const VkBufferCreateInfo *i, const VkAllocationCallbacks *a, VkBuffer *o), (d, i, a, o))  \
+    X(CreateCommandPool, 1,                                                                                  \
+      (VkDevice d, const VkCommandPoolCreateInfo *i, const VkAllocationCallbacks *a, VkCommandPool *o),      \
+      (d, i, a, o))                                                                                          \
+    X(CreatePipelineCache, 1,                                                                                \
+      (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),  \
+      (d, i, a, o))                                                                                          \
+    X(CreatePipelineLayout, 1,                                                                               \
+      (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a,                      \
+       VkPipelineLayout *o),                                                                                 \
+      (d, i, a, o))                                                                                          \
+    X(CreateSemaphore, 1,                                                                                    \
+      (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),          \
+      (d, i, a, o))                                                                                          \
+    X(CreateShaderModule, 1,                                                                                 \
+      (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),    \
+      (d, i, a, o))                                                                                          \
+    X(EndCommandBuffer, 0, (VkCommandBuffer c), (c))                                                         \
+    X(MapMemory, 0,                                                                                          \
+      (VkDevice d, VkDeviceMemory m, VkDeviceSize o, VkDeviceSize n, VkMemoryMapFlags f, void **p),          \
+      (d, m, o, n, f, p))                                                                                    \
+    X(WaitSemaphores, 0, (VkDevice d, const VkSemaphoreWaitInfo *i, uint64_t t), (d, i, t))
+
+#define GONE(X)                                                                                              \
+    X(DestroyBuffer, VkBuffer)                                                                               \
+    X(DestroyCommandPool, VkCommandPool)                                                                     \
+    X(DestroyPipeline, VkPipeline)                                                                           \
+    X(DestroyPipelineCache, VkPipelineCache)                                                                 \
+    X(DestroyPipelineLayout, VkPipelineLayout)                                                               \
+    X(DestroySemaphore, VkSemaphore)                                                                         \
+    X(DestroyShaderModule, VkShaderModule)                                                                   \
+    X(FreeMemory, VkDeviceMemory)
+
+#define DEFINE_CALL(name, made, parameters, arguments)                                                       \
+    static PFN_vk##name real_##name;                                                                         \
+    static VKAPI_ATTR VkResult VKAPI_CALL name parameters                                                    \
+    {                                                                                                        \
+        if (fails(#name)) return state.error;                                                                \
+        VkResult r = real_##name arguments;                                                                  \
+        if (r == VK_SUCCESS) state.n_alive += made;                                                          \
+        return r;                                                                                            \
+    }
+CALLS(DEFINE_CALL)
+#define DEFINE_GONE(name, type)                                                                              \
+    static PFN_vk##name real_##name;                                                                         \
+    static VKAPI_ATTR void VKAPI_CALL name(VkDevice d, type object, const VkAllocationCallbacks *a)          \
+    {                                                                                                        \
+        if (object) state.n_alive--;                                                                         \
+        real_##name(d, object, a);                                                                           \
+    }
+GONE(DEFINE_GONE)
+
+static PFN_vkQueueSubmit real_QueueSubmit;
+static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit(VkQueue q, uint32_t n, const VkSubmitInfo *i, VkFence f)
+{
+    if (fails("QueueSubmit")) return state.error;
+    state.n_submits++;
+    VkResult r = real_QueueSubmit(q, n, i, f);
+    if (state.submitted) state.submitted();
+    return r;
+}
+
+static PFN_vkCreateComputePipelines real_CreateComputePipelines;
+static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipelineCache c, uint32_t n,
+                                                             const VkComputePipelineCreateInfo *i,
+                                                             const VkAllocationCallbacks *a, VkPipeline *o)
+{
+    if (fails("CreateComputePipelines")) return state.error;
+    VkComputePipelineCreateInfo changed = *i;
+    VkSpecializationInfo special = *i->stage.pSpecializationInfo;
+    int32_t values[16] = {0};
+    if (n == 1 && special.dataSize <= sizeof values) {
+        memcpy(values, special.pData, special.dataSize);
+        if (state.constants) state.constants(values, special.mapEntryCount);
+        special.pData = values;
+        changed.stage.pSpecializationInfo = &special;
+    }
+    state.n_pipelines++;
+    VkResult r = real_CreateComputePipelines(d, c, n, &changed, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, const char *name)
+{
+    return find(name, real_device(d, name));
+}
+
+static PFN_vkCreateDevice real_CreateDevice;
+static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkDeviceCreateInfo *i,
+                                                   const VkAllocationCallbacks *a, VkDevice *o)
+{
+    if (fails("CreateDevice")) return state.error;
+    VkResult r = real_CreateDevice(p, i, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+static PFN_vkDestroyDevice real_DestroyDevice;
+static VKAPI_ATTR void VKAPI_CALL DestroyDevice(VkDevice d, const VkAllocationCallbacks *a)
+{
+    if (d) state.n_alive--;
+    real_DestroyDevice(d, a);
+}
+
+static PFN_vkCreateInstance real_CreateInstance;
+static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *i,
+                                                     const VkAllocationCallbacks *a, VkInstance *o)
+{
+    if (fails("CreateInstance")) return state.error;
+    VkResult r = real_CreateInstance(i, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+static PFN_vkDestroyInstance real_DestroyInstance;
+static VKAPI_ATTR void VKAPI_CALL DestroyInstance(VkInstance i, const VkAllocationCallbacks *a)
+{
+    if (i) state.n_alive--;
+    real_DestroyInstance(i, a);
+}
+
+static PFN_vkEnumerateInstanceVersion real_EnumerateInstanceVersion;
+static VKAPI_ATTR VkResult VKAPI_CALL EnumerateInstanceVersion(uint32_t *version)
+{
+    VkResult r = real_EnumerateInstanceVersion(version);
+    if (state.version != 0) *version = state.version;
+    return r;
+}
+
+static PFN_vkEnumeratePhysicalDevices real_EnumeratePhysicalDevices;
+static VKAPI_ATTR VkResult VKAPI_CALL EnumeratePhysicalDevices(VkInstance i, uint32_t *n, VkPhysicalDevice *o)
+{
+    if (fails("EnumeratePhysicalDevices")) return state.error;
+    VkResult r = real_EnumeratePhysicalDevices(i, n, o);
+    if (state.no_devices) *n = 0;
+    return r;
+}
+
+static PFN_vkGetPhysicalDeviceProperties2 real_GetPhysicalDeviceProperties2;
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice p,
+                                                               VkPhysicalDeviceProperties2 *o)
+{
+    real_GetPhysicalDeviceProperties2(p, o);
+    if (!state.no_subgroups) return;
+    for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext)
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
+            ((VkPhysicalDeviceVulkan11Properties *)(void *)s)->subgroupSupportedOperations =
+                VK_SUBGROUP_FEATURE_BASIC_BIT;
+}
+
+// The one of this file, if it has the function; keeps the real one.
+static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
+{
+    if (!real) return NULL;
+#define SAME(function)                                                                                       \
+    if (strcmp(name, "vk" #function) == 0) {                                                                 \
+        memcpy(&real_##function, &real, sizeof real);                                                        \
+        PFN_vk##function mine = function;                                                                    \
+        memcpy(&real, &mine, sizeof real);                                                                   \
+        return real;                                                                                         \
+    }
+#define SAME_CALL(function, made, parameters, arguments) SAME(function)
+#define SAME_GONE(function, type)                        SAME(function)
+    CALLS(SAME_CALL)
+    GONE(SAME_GONE)
+    SAME(QueueSubmit)
+    SAME(CreateComputePipelines)
+    SAME(CreateDevice)
+    SAME(DestroyDevice)
+    SAME(CreateInstance)
+    SAME(DestroyInstance)
+    SAME(EnumerateInstanceVersion)
+    SAME(EnumeratePhysicalDevices)
+    SAME(GetPhysicalDeviceProperties2)
+    if (strcmp(name, "vkGetDeviceProcAddr") == 0) {
+        memcpy(&real_device, &real, sizeof real);
+        PFN_vkGetDeviceProcAddr mine = get_device_proc;
+        memcpy(&real, &mine, sizeof real);
+    }
+    return real;
+}
+
+PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char *name);
+EXPORT PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char *name)
+{
+    if (!real_instance) {
+        void *library = dlopen(REAL_VULKAN, RTLD_NOW | RTLD_LOCAL);
+        void *entry = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
+        if (!entry) return NULL;
+        memcpy(&real_instance, &entry, sizeof entry);
+    }
+    return find(name, real_instance(instance, name));
+}

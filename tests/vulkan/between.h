@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steers the library between the backend and the Vulkan loader; between_get is looked up in it with dlsym.
+#ifndef TN_TESTS_VULKAN_BETWEEN_H
+#define TN_TESTS_VULKAN_BETWEEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan.h>
+
+typedef struct between_state {
+    int64_t n_calls; // of functions that can fail
+    int64_t fail_at; // number of the call that fails, 0: none
+    VkResult error;  // what it gives
+    bool fail_stays; // and every call after it
+    char failed[64]; // name of the call that failed
+    int64_t n_alive; // instances, devices, buffers, memory, pipelines, semaphores
+    int64_t n_submits, n_pipelines;
+    uint32_t version; // of the loader, 0: the real one
+    bool no_devices;
+    bool no_subgroups; // the device has none
+    // Called with the specialisation constants of each pipeline, which it may change.
+    void (*constants)(int32_t *values, uint32_t n);
+    void (*submitted)(void); // after each submission
+} between_state;
+
+between_state *between_get(void);
+
+#endif

@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Vulkan backend when its driver fails, miscompiles, is missing or slow: through a library between it and
+// the loader.
+//     test_vulkan STRIDE   every STRIDE-th call fails; LD_LIBRARY_PATH leads to the libvulkan.so.1 of this
+//     folder
+#include "tests/graph/run_graph.h"
+#include "tests/vulkan/between.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <unistd.h>
+
+static between_state *between;
+static int32_t n_events, last_event;
+static char last_text[512];
+
+static void on_event(void *user, int32_t code, const char *text)
+{
+    TN_UNUSED(user);
+    n_events++;
+    last_event = code;
+    snprintf(last_text, sizeof last_text, "%s", text);
+}
+
+static tn_context *context(const char *cache_dir, bool strict)
+{
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.backend = "vulkan";
+    cfg.cache_dir = cache_dir;
+    cfg.strict = strict;
+    cfg.event = on_event;
+    tn_context *ctx = NULL;
+    return tn_context_create(&cfg, &ctx) == TN_OK ? ctx : NULL;
+}
+
+static void reset(void)
+{
+    *between = (between_state){.error = VK_ERROR_OUT_OF_DEVICE_MEMORY};
+    n_events = last_event = 0;
+}
+
+// y = x w^T with more of everything than one run of 16; *error: the largest difference.
+enum { ROWS = 2, COLUMNS = 5, COMMON = 48 };
+static tn_status product(tn_context *ctx, double *error)
+{
+    static float x[ROWS][COMMON], w[COLUMNS][COMMON], y[ROWS][COLUMNS];
+    for (int32_t i = 0; i < ROWS * COMMON; i++) x[i / COMMON][i % COMMON] = (float)(i % 7) - 3.0f;
+    for (int32_t i = 0; i < COLUMNS * COMMON; i++) w[i / COMMON][i % COMMON] = (float)(i % 5) - 1.5f;
+    tn_graph *g = new_graph(ctx);
+    OUTPUT("y", tn_op_matmul(g, INPUT("x", ROWS, COMMON), WEIGHT("w", COLUMNS, COMMON)));
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    tn_device *device = tn_context_device_by_name(ctx, "vulkan");
+    cfg.devices = &device;
+    cfg.n_devices = 1;
+    tn_binding weight = {"w", w, sizeof w}, in = {"x", x, sizeof x}, out = {"y", y, sizeof y};
+    tn_status status = run_graph(g, &(run_args){&cfg, &weight, 1, &in, 1}, &out, 1);
+    tn_graph_destroy(&g);
+    *error = 0.0;
+    for (int32_t i = 0; i < ROWS * COLUMNS && status == TN_OK; i++) {
+        double want = 0.0;
+        for (int32_t k = 0; k < COMMON; k++) want += (double)x[i / COLUMNS][k] * (double)w[i % COLUMNS][k];
+        *error = fmax(*error, fabs(want - (double)y[i / COLUMNS][i % COLUMNS]));
+    }
+    return status;
+}
+
+// --- failures ----------------------------------------------------------------------------------------
+
+// One whole life of a context; the status of the first failure, TN_ERR_DEVICE too where the device is not
+// there.
+static tn_status life(bool again, tn_status *second)
+{
+    double error;
+    tn_context *ctx = context(NULL, false);
+    tn_status status = TN_ERR_MEMORY;
+    *second = TN_OK;
+    if (ctx && !tn_context_device_by_name(ctx, "vulkan")) {
+        char text[512] = "";
+        tn_context_absent_backends(ctx, text, sizeof text);
+        TEST_CHECK(strstr(text, "vulkan: ") != NULL);
+        status = TN_ERR_DEVICE;
+    } else if (ctx) {
+        status = product(ctx, &error);
+        TEST_CHECK(status != TN_OK || error < 1e-3);
+        if (again) *second = product(ctx, &error);
+    }
+    tn_context_destroy(&ctx);
+    return status;
+}
+
+static void every_call_fails(int64_t stride)
+{
+    tn_status second;
+    reset();
+    TEST_CHECK_STATUS(life(false, &second), TN_OK);
+    TEST_CHECK(between->n_alive == 0);
+    int64_t n_calls = between->n_calls, seen = 0;
+    TEST_CHECK(n_calls > 40);
+    for (int64_t at = 1; at <= n_calls; at += stride, seen++) {
+        bool lost = seen % 2 != 0;
+        reset();
+        between->fail_at = at;
+        between->error = lost ? VK_ERROR_DEVICE_LOST : VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        between->fail_stays = lost;
+        tn_status status = life(true, &second);
+        bool here = between->n_alive == 0;
+        if (strcmp(between->failed, "CreateInstance") == 0 ||
+            strcmp(between->failed, "EnumeratePhysicalDevices") == 0)
+            here = here && status == TN_ERR_DEVICE; // absent, with a reason
+        else
+            // A wait may fail while things are destroyed: then the next call tells.
+            here = here && second == (lost ? TN_ERR_DEVICE : TN_OK) &&
+                   (status == (lost ? TN_ERR_DEVICE : TN_ERR_MEMORY) ||
+                    (status == TN_OK && strcmp(between->failed, "WaitSemaphores") == 0));
+        if (!TEST_CHECK(here))
+            printf("    call %lld, %s: %s, then %s; %lld objects left\n", (long long)at, between->failed,
+                   tn_status_text(status), tn_status_text(second), (long long)between->n_alive);
+    }
+}
+
+// --- missing -------------------------------------------------------------------------------------------
+
+static void absent(const char *want)
+{
+    char text[512] = "";
+    tn_context *ctx = context(NULL, false);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    TEST_CHECK(!tn_context_device_by_name(ctx, "vulkan"));
+    tn_context_absent_backends(ctx, text, sizeof text);
+    if (!TEST_CHECK(strstr(text, want) != NULL)) printf("    %s\n", text);
+    tn_context_destroy(&ctx);
+}
+
+static void nothing_there(const char *self)
+{
+    reset();
+    between->version = VK_API_VERSION_1_1;
+    absent("too old");
+    reset();
+    between->no_devices = true;
+    absent("no device");
+    // A library that is none, in a process of its own.
+    char dir[] = "/tmp/tn-vulkan-XXXXXX", text[600];
+    if (!TEST_CHECK(mkdtemp(dir) != NULL)) return;
+    snprintf(text, sizeof text, "%s/libvulkan.so.1", dir);
+    FILE *f = fopen(text, "w");
+    if (TEST_CHECK(f != NULL)) fclose(f);
+    snprintf(text, sizeof text, "LD_LIBRARY_PATH=%s '%s' missing", dir, self);
+    TEST_CHECK(system(text) == 0);
+    snprintf(text, sizeof text, "rm -r %s", dir);
+    TEST_CHECK(system(text) == 0);
+}
+
+// --- miscompiled kernels ---------------------------------------------------------------------------------
+
+// The type of weights is constant 0 of products; those of few rows by subgroups have constant 4.
+static void spoil_subgroups(int32_t *c, uint32_t n)
+{
+    if (n == 6 && c[4] != 0) c[0] = TN_TYPE_F16;
+}
+
+static void spoil_all(int32_t *c, uint32_t n)
+{
+    if (n == 6) c[0] = TN_TYPE_F16;
+}
+
+static void quarantine(void)
+{
+    char dir[] = "/tmp/tn-vulkan-XXXXXX", text[128];
+    double error;
+    if (!TEST_CHECK(mkdtemp(dir) != NULL)) return;
+    int64_t submits[2];
+    for (int32_t warm = 0; warm < 2; warm++) { // the second time the verdict comes from the file
+        reset();
+        if (!warm) between->constants = spoil_subgroups;
+        tn_context *ctx = context(dir, false);
+        if (!TEST_CHECK(ctx != NULL)) return;
+        TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+        TEST_CHECK(error < 1e-3);
+        TEST_CHECK(n_events == 1 && last_event == TN_EVENT_KERNEL_REPLACED &&
+                   strstr(last_text, "matvec_subgroups"));
+        submits[warm] = between->n_submits;
+        tn_context_destroy(&ctx);
+    }
+    TEST_CHECK(submits[1] == submits[0] - 2); // both kernels were tried once
+    reset();
+    between->constants = spoil_subgroups;
+    tn_context *ctx = context(NULL, true);
+    if (TEST_CHECK(ctx != NULL)) TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_UNSUPPORTED);
+    tn_context_destroy(&ctx);
+    reset();
+    between->constants = spoil_all;
+    ctx = context(NULL, false);
+    if (TEST_CHECK(ctx != NULL)) {
+        TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_DEVICE);
+        TEST_CHECK(message_has(ctx, "compiles the kernel gemm of matmul wrongly"));
+    }
+    tn_context_destroy(&ctx);
+    reset();
+    between->no_subgroups = true;
+    between->constants = spoil_subgroups;
+    ctx = context(NULL, false);
+    if (TEST_CHECK(ctx != NULL)) TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    TEST_CHECK(n_events == 0 && error < 1e-3);
+    tn_context_destroy(&ctx);
+    snprintf(text, sizeof text, "rm -r %s", dir);
+    TEST_CHECK(system(text) == 0);
+}
+
+// --- cancelling ------------------------------------------------------------------------------------------
+
+static _Atomic int32_t cancel;
+static int64_t cancel_at;
+
+static void cancel_later(void)
+{
+    if (between->n_submits == cancel_at) atomic_store(&cancel, 1);
+}
+
+// A chain of products, much work for a processor, is cancelled between two of them.
+static void cancelled(void)
+{
+    enum { N = 384, LAYERS = 5 };
+    static float w[N][N];
+    reset();
+    tn_context *ctx = context(NULL, false);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    tn_graph *g = new_graph(ctx);
+    tn_tensor *x = INPUT("x", N, N), *weight = WEIGHT("w", N, N);
+    for (int32_t i = 0; i < LAYERS; i++) x = tn_op_matmul(g, x, weight);
+    OUTPUT("y", x);
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    tn_device *device = tn_context_device_by_name(ctx, "vulkan");
+    cfg.devices = &device;
+    cfg.n_devices = 1;
+    tn_plan *plan = NULL;
+    tn_runner *r = NULL;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+    TEST_CHECK_STATUS(tn_runner_create(plan, &(tn_binding){"w", w, sizeof w}, 1, &r), TN_OK);
+    tn_submit_options options = {.cancel = &cancel};
+    atomic_store(&cancel, 0);
+    between->submitted = cancel_later;
+    cancel_at = between->n_submits + 2;
+    TEST_CHECK_STATUS(tn_runner_submit(r, &options), TN_ERR_CANCELLED);
+    TEST_CHECK(between->n_submits == cancel_at);
+    atomic_store(&cancel, 0);
+    cancel_at = -1;
+    int64_t before = between->n_submits;
+    TEST_CHECK_STATUS(tn_runner_submit(r, &options), TN_OK); // it can be run again
+    TEST_CHECK_STATUS(tn_runner_wait(r), TN_OK);
+    TEST_CHECK(between->n_submits == before + LAYERS);
+    tn_runner_destroy(&r);
+    tn_plan_unref(&plan);
+    tn_graph_destroy(&g);
+    tn_context_destroy(&ctx);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "missing") == 0) {
+        absent("no Vulkan loader");
+        return test_done();
+    }
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW);
+    void *entry = library ? dlsym(library, "between_get") : NULL;
+    if (!entry) {
+        printf("the library between is not the first libvulkan.so.1\n");
+        return 1;
+    }
+    between_state *(*get)(void);
+    memcpy(&get, &entry, sizeof get);
+    between = get();
+    nothing_there(argv[0]);
+    quarantine();
+    cancelled();
+    every_call_fails(argc > 1 ? atoi(argv[1]) : 1);
+    return test_done();
+}
