@@ -110,6 +110,7 @@ int32_t tn_vk_launch_move(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 bool tn_vk_accepts_table(const tn_step *step)
 {
     const tn_view *table = &step->src[0];
+    if (step->op == TN_OP_copy && tn_dtype_block_elems(table->dtype) == 1) return false;
     return small(step) && (tn_dtype_block_elems(table->dtype) == 1 || tn_view_contiguous(table));
 }
 
@@ -118,8 +119,7 @@ int32_t tn_vk_launch_table(const tn_step *step, int32_t i, tn_vk_dispatch *d)
     TN_UNUSED(i);
     d->shader = TN_VK_SHADER_table;
     d->constants[0] = step->src[0].dtype;
-    d->constants[1] = step->op;
-    d->constants[2] = step->dst[0].dtype;
+    d->args.n[0] = step->op;
     tn_vk_weight_planes(&step->src[0], &d->args.weight[0]);
     d->groups = div_up(tn_view_n_rows(&step->dst[0]) * div_up(step->dst[0].ne[3], 16), TABLE_GROUP);
     return 1;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // get_rows of tables of every type: y[r] = table[id(r)] * scale, and copy of whole weights of block types; one invocation per
-// 16 elements. An id outside gives zeros.
+// 16 elements. An id outside gives zeros. At args.n: 0 the op; one pipeline serves both.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -10,17 +10,14 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int TYPE = TYPE_F32;
-layout(constant_id = 1) const int OP = OP_get_rows;
-layout(constant_id = 2) const int TO = TYPE_F32;
 
-void copy(uint r, uint k)
+// 16 elements of a result of any of the float types.
+void store16(uint64_t row, uint k, const float v[16])
 {
-    float v[16];
-    uint64_t to = row_of(args.dst[0], r);
-    dequant16(TYPE, args.weight[0], r, k, v);
+    int type = args.dst[0].dtype;
     [[unroll]] for (int i = 0; i < 16; i++) {
-        if (TO == TYPE_F32) store_f32(to + 4 * int64_t(k + i), v[i]);
-        else store_u16(to + 2 * int64_t(k + i), TO == TYPE_F16 ? to_half(v[i]) : to_bf16(v[i]));
+        if (type == TYPE_F32) store_f32(row + 4 * int64_t(k + i), v[i]);
+        else store_u16(row + 2 * int64_t(k + i), type == TYPE_F16 ? to_half(v[i]) : to_bf16(v[i]));
     }
 }
 
@@ -30,21 +27,22 @@ void main()
     uint n = uint(y.ne[3]), runs = (n + 15) / 16, e = group_index() * 64 + gl_LocalInvocationID.x;
     if (e >= n_rows(y) * runs) return;
     uint r = e / runs, k = e % runs * 16, per = uint(ids.ne[3]);
-    if (OP == OP_copy) {
-        copy(r, k);
-        return;
+    bool rows = args.n[0] == OP_get_rows, inside = true;
+    int id = int(r);
+    if (rows) {
+        id = load_i32(row_of(ids, r / per) + int64_t(r % per) * ids.nb[3]);
+        inside = id >= 0 && id < args.src[0].ne[2];
     }
-    int id = load_i32(row_of(ids, r / per) + int64_t(r % per) * ids.nb[3]);
-    bool inside = id >= 0 && id < args.src[0].ne[2];
-    uint64_t to = row_of(y, r) + 4 * int64_t(k);
-    float scale = scale_or_1(param_f(0)), v[16];
+    uint64_t to = row_of(y, r);
+    float scale = rows ? scale_or_1(param_f(0)) : 1.0, v[16];
     if (!inside) {
-        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * i, 0.0);
+        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * int64_t(k + i), 0.0);
     } else if (is_plain(TYPE)) {
         uint64_t row = args.src[0].data + int64_t(id) * args.src[0].nb[2];
-        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * i, load_plain(TYPE, row, k + i) * scale);
+        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * int64_t(k + i), load_plain(TYPE, row, k + i) * scale);
     } else {
         dequant16(TYPE, args.weight[0], id, k, v);
-        [[unroll]] for (int i = 0; i < 16; i++) store_f32(to + 4 * i, v[i] * scale);
+        [[unroll]] for (int i = 0; i < 16; i++) v[i] *= scale;
+        store16(to, k, v);
     }
 }
