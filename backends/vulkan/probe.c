@@ -37,11 +37,24 @@ static const patterns table[] = {
 #include "backends/vulkan/probe.def"
 };
 
+static void add_route(const tn_moe_route_params *m, patterns p)
+{
+    int32_t n = 1;
+    if (m->has_product) {
+        p[0] = "..akf";
+        p[n++] = "...kf";
+    }
+    if (m->has_bias) p[n++] = "....f";
+    if (m->has_choice_bias) p[n++] = "....f";
+    if (m->has_norm) p[n] = "...kf";
+}
+
 // Sources of fused products depend on the parameters.
 static void add_optional(const tn_step *step, patterns p)
 {
     int32_t n = 2;
     bool norm = false;
+    if (step->op == TN_OP_moe_route) add_route(step->params, p);
     if (step->op == TN_OP_linear) {
         const tn_linear_params *l = step->params;
         if (l->has_bias) p[n++] = "...nf";
