@@ -28,7 +28,7 @@ const tn_cuda_kernel *tn_cuda_kernels(int32_t *count)
 
 enum {
     ROUNDS_16 = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16,
-    ROUNDS = ROUNDS_16 | TN_CUDA_ROUNDS_I8,
+    ROUNDS = ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_TF32 | TN_CUDA_ROUNDS_E4M3,
 };
 
 // What kernels may round to in each precision, and what is taken before a kernel that rounds less.
@@ -37,6 +37,10 @@ static const struct {
 } precisions[TN_PRECISION_COUNT] = {
     [TN_PRECISION_auto] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, 0, 0},
     [TN_PRECISION_f32] = {0, 0, 1},
+    [TN_PRECISION_tf32] = {TN_CUDA_ROUNDS_TF32, TN_CUDA_ROUNDS_TF32, 80},
+    [TN_PRECISION_bf16] = {TN_CUDA_ROUNDS_BF16, TN_CUDA_ROUNDS_BF16, 80},
+    [TN_PRECISION_f16] = {TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16, TN_CUDA_ROUNDS_F16, 75},
+    [TN_PRECISION_fp8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_E4M3, TN_CUDA_ROUNDS_E4M3, 89},
     [TN_PRECISION_int8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, TN_CUDA_ROUNDS_I8, 1},
 };
 
@@ -65,7 +69,10 @@ int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
 {
     static const struct {
         int32_t flag, precision;
-    } by_flag[] = {{TN_CUDA_ROUNDS_I8, TN_PRECISION_int8}, {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16}, {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16}};
+    } by_flag[] = {
+        {TN_CUDA_ROUNDS_I8, TN_PRECISION_int8}, {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16}, {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16},
+        {TN_CUDA_ROUNDS_TF32, TN_PRECISION_tf32}, {TN_CUDA_ROUNDS_E4M3, TN_PRECISION_fp8},
+    };
     const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
     for (size_t i = 0; k && i < TN_COUNT(by_flag); i++)
         if (k->flags & by_flag[i].flag) return by_flag[i].precision;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of many rows on tensor cores. x is rounded (or split) to 16 bits into scratch, weights that
-// are not 16-bit rows already are expanded into scratch piece by piece, then tiles are multiplied
+// Matrix products of many rows on tensor cores. x is rounded (or split) to what the precision asks for into scratch, weights
+// that are not such rows already are expanded into scratch piece by piece, then tiles are multiplied
 // (kernels/gemm_wgmma.cu, gemm_mma.cu). All ops are one list of products of one x with up to three weights.
 #include "backends/cuda/gemm.h"
 
@@ -107,19 +107,42 @@ bool tn_cuda_gemm_all_weights(const tn_step *step, tn_dtype type)
     return true;
 }
 
+int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step)
+{
+    static const struct {
+        int32_t mode, compute;
+    } asked[TN_PRECISION_COUNT] = {
+        [TN_PRECISION_f32] = {TN_GEMM_BF16X3, 80}, [TN_PRECISION_tf32] = {TN_GEMM_TF32, 80}, [TN_PRECISION_bf16] = {TN_GEMM_BF16, 80},
+        [TN_PRECISION_f16] = {TN_GEMM_F16, 75},    [TN_PRECISION_fp8] = {TN_GEMM_E4M3, 89},
+    };
+    if (asked[step->precision].compute > 0) return cuda->compute >= asked[step->precision].compute ? asked[step->precision].mode : -1;
+    if (cuda->compute >= 80 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)) return TN_GEMM_BF16;
+    return cuda->compute >= 80 && tn_cuda_gemm_all_weights(step, TN_TYPE_F32) ? TN_GEMM_BF16X3 : TN_GEMM_F16;
+}
+
 bool tn_cuda_gemm_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
 {
-    return cuda->compute >= 80 && tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16);
+    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16;
 }
 
 bool tn_cuda_gemm_accepts_f32(const tn_cuda *cuda, const tn_step *step)
 {
-    return cuda->compute >= 80 && tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_all_weights(step, TN_TYPE_F32);
+    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16X3;
 }
 
 bool tn_cuda_gemm_accepts_f16(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step);
+    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_F16;
+}
+
+bool tn_cuda_gemm_accepts_tf32(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_TF32;
+}
+
+bool tn_cuda_gemm_accepts_e4m3(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_E4M3;
 }
 
 // --- plan --------------------------------------------------------------------------------------------
@@ -129,18 +152,32 @@ static int64_t round_up(int64_t v, int64_t to)
     return tn_div_up(v, to) * to;
 }
 
+int64_t tn_cuda_gemm_row_units(int32_t mode, int64_t k)
+{
+    if (mode == TN_GEMM_E4M3) return round_up(k, 16) / 2;
+    return mode == TN_GEMM_TF32 ? round_up(k, 4) * 2 : round_up(k, 8) * (mode == TN_GEMM_BF16X3 ? 3 : 1);
+}
+
+bool tn_cuda_gemm_scales_x(int32_t mode)
+{
+    return mode == TN_GEMM_F16 || mode == TN_GEMM_E4M3;
+}
+
+bool tn_cuda_gemm_scales_w(int32_t mode)
+{
+    return mode == TN_GEMM_E4M3;
+}
+
 typedef struct plan {
     int32_t mode;
-    int64_t m, k, ld; // ld: elements of a 16-bit row
-    size_t x_size, scale_size, w_size;
+    int64_t m, k, ld; // ld: units of a row
+    size_t x_size, scale_size, w_scale_size, w_size;
 } plan;
 
 static plan make_plan(const tn_cuda *cuda, const tn_step *step)
 {
-    plan p = {.mode = TN_GEMM_F16, .m = tn_view_n_rows(&step->src[0]), .k = step->src[0].ne[3]};
-    if (tn_cuda_gemm_accepts_bf16(cuda, step)) p.mode = TN_GEMM_BF16;
-    else if (tn_cuda_gemm_accepts_f32(cuda, step)) p.mode = TN_GEMM_BF16X3;
-    p.ld = round_up(p.k, 8) * (p.mode == TN_GEMM_BF16X3 ? 3 : 1);
+    plan p = {.mode = tn_cuda_gemm_mode(cuda, step), .m = tn_view_n_rows(&step->src[0]), .k = step->src[0].ne[3]};
+    p.ld = tn_cuda_gemm_row_units(p.mode, p.k);
     p.x_size = (size_t)round_up(p.m * p.ld * 2, ALIGN);
     p.scale_size = (size_t)round_up(p.m * 4, ALIGN);
     int64_t rows = 0;
@@ -153,13 +190,14 @@ static plan make_plan(const tn_cuda *cuda, const tn_step *step)
     }
     size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_UNIT * p.ld * 2), most = (size_t)(rows * p.ld * 2);
     p.w_size = TN_MIN(most, TN_MAX(least, ready ? SPARE_ROOM : WEIGHT_ROOM));
+    if (tn_cuda_gemm_scales_w(p.mode)) p.w_scale_size = (size_t)round_up(rows * 4, ALIGN);
     return p;
 }
 
 size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     plan p = make_plan(cuda, step);
-    return p.x_size + p.scale_size + p.w_size;
+    return p.x_size + p.scale_size + p.w_scale_size + p.w_size;
 }
 
 // --- operands into scratch ---------------------------------------------------------------------------
@@ -178,7 +216,8 @@ tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
 tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups)
 {
     char name[48];
-    snprintf(name, sizeof name, "tn_gemm_w_%s", tn_dtype_name(w->dtype));
+    bool any = a.mode != TN_GEMM_F16 || tn_dtype_block_elems(w->dtype) == 1;
+    snprintf(name, sizeof name, "tn_gemm_w_%s%s", tn_dtype_name(w->dtype), any ? "_any" : "");
     a.w = tn_cuda_weight_planes(w);
     a.k = (int32_t)w->ne[3];
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(a.n_rows, 64 * l->cuda->n_sms), .y = (uint32_t)n_groups, .z = 1, .threads = 256};
@@ -205,8 +244,10 @@ typedef struct piece {
     struct {
         rows rows;
         const void *w;
+        float *w_scale;
     } seg[TN_GEMM_MAX_SEGS];
-    size_t used; // bytes of scratch for expanded rows
+    size_t used;      // bytes of scratch for expanded rows
+    int64_t n_scaled; // rows with a scale
 } piece;
 
 static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm_operands *o, const piece *c, tn_cuda_gemm_args *a)
@@ -217,7 +258,7 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
         int32_t k = c->seg[i].rows.weight;
         const tn_view *y = &step->dst[is_glu(step) ? 0 : k];
         tn_cuda_gemm_seg *s = &a->seg[i];
-        *s = (tn_cuda_gemm_seg){.y = (float *)y->data + c->seg[i].rows.first, .w = c->seg[i].w, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
+        *s = (tn_cuda_gemm_seg){.y = (float *)y->data + c->seg[i].rows.first, .w = c->seg[i].w, .w_scale = c->seg[i].w_scale, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
         if (o->bias[k]) s->bias = (const float *)o->bias[k]->data + c->seg[i].rows.first;
         s->first_unit = (int32_t)units;
         s->wide = s->ld % 4 == 0 && (uintptr_t)s->y % 16 == 0;
@@ -231,7 +272,7 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
     a->n_segs = c->n_segs;
     a->x = l->scratch;
     a->ld = p->ld;
-    a->row_scale = p->mode == TN_GEMM_F16 ? (const float *)(const void *)(l->scratch + p->x_size) : NULL;
+    a->row_scale = tn_cuda_gemm_scales_x(p->mode) ? (const float *)(const void *)(l->scratch + p->x_size) : NULL;
     a->m = (int32_t)p->m;
     a->k = (int32_t)p->ld;
     a->act = o->act;
@@ -247,7 +288,7 @@ static tn_status run_piece(const tn_cuda_launch *l, const plan *p, const tn_cuda
     tn_cuda_gemm_args a;
     memset(&a, 0, sizeof a);
     fill_args(l, p, o, c, &a);
-    return tn_cuda_gemm_run(l, &a, p->mode != TN_GEMM_F16, is_glu(l->step));
+    return tn_cuda_gemm_run(l, &a, p->mode, is_glu(l->step));
 }
 
 // Takes rows of a weight into the piece, expanded if need be; room counts bytes of scratch.
@@ -256,14 +297,16 @@ static tn_status take_rows(const tn_cuda_launch *l, const plan *p, piece *c, con
     int32_t weight = r->weight;
     int64_t first = r->first, n = r->n;
     const tn_view *w = &l->step->src[1 + weight];
-    char *room = l->scratch + p->x_size + p->scale_size;
+    char *scales = l->scratch + p->x_size + p->scale_size, *room = scales + p->w_scale_size;
     int32_t i = c->n_segs++;
     c->seg[i].rows = *r;
     c->seg[i].w = (const char *)w->data + (size_t)(first * p->k) * 2;
     if (tn_cuda_gemm_direct(p->mode, w)) return TN_OK;
     c->seg[i].w = room + c->used;
     c->used += (size_t)(n * p->ld * 2);
-    tn_cuda_gemm_w_args a = {.to = (void *)(uintptr_t)c->seg[i].w, .first_row = first, .n_rows = n, .ld = p->ld, .mode = p->mode};
+    if (tn_cuda_gemm_scales_w(p->mode)) c->seg[i].w_scale = (float *)(void *)scales + c->n_scaled;
+    c->n_scaled += n;
+    tn_cuda_gemm_w_args a = {.to = (void *)(uintptr_t)c->seg[i].w, .row_scale = c->seg[i].w_scale, .first_row = first, .n_rows = n, .ld = p->ld, .mode = p->mode};
     return tn_cuda_gemm_prepare_w(l, a, w, 1);
 }
 
@@ -308,7 +351,7 @@ tn_status tn_cuda_gemm_launch(const tn_cuda_launch *l)
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(l->step);
     plan p = make_plan(l->cuda, l->step);
     tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p.m, .ld = p.ld, .mode = p.mode};
-    if (p.mode == TN_GEMM_F16) x.row_scale = (float *)(void *)(l->scratch + p.x_size);
+    if (tn_cuda_gemm_scales_x(p.mode)) x.row_scale = (float *)(void *)(l->scratch + p.x_size);
     tn_status status = tn_cuda_gemm_prepare_x(l, x, &o);
     if (status != TN_OK) return status;
     return is_glu(l->step) ? run_glu(l, &p, &o) : run_products(l, &p, &o);

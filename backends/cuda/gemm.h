@@ -21,18 +21,25 @@ int32_t tn_cuda_gemm_n_weights(const tn_step *step);
 bool tn_cuda_gemm_all_weights(const tn_step *step, tn_dtype type);
 bool tn_cuda_gemm_type_known(tn_dtype type);
 bool tn_cuda_gemm_act_known(int32_t act);
+// TN_GEMM_* that products of the step run in: what its precision asks for; -1: tensor cores of this device have no such.
+int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step);
+// Units of a row of k values.
+int64_t tn_cuda_gemm_row_units(int32_t mode, int64_t k);
+// Rows of x are scaled, and those of weights.
+bool tn_cuda_gemm_scales_x(int32_t mode);
+bool tn_cuda_gemm_scales_w(int32_t mode);
 // The weight itself can be multiplied in this mode.
 bool tn_cuda_gemm_direct(int32_t mode, const tn_view *w);
 // Products that tensor cores take at all.
 bool tn_cuda_gemm_takes(const tn_cuda *cuda, const tn_step *step);
 // Bytes from one row to the next where that is one number, else 0.
 int64_t tn_cuda_row_stride(const tn_view *v);
-// x of the step, normed if it has a norm, to 16-bit rows: `a` says where and how.
+// x of the step, normed if it has a norm, to rows of units: `a` says where and how.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
-// Rows of a weight, of each group, to 16-bit rows: `a` says which and where.
+// Rows of a weight, of each group, to rows of units: `a` says which and where.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups);
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and maps are chosen here (gemm_tiles.c).
-TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, bool bf16, bool glu);
+TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
 // --- 9 to 64 rows (few.c) ----------------------------------------------------------------------------
 

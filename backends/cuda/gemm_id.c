@@ -4,7 +4,7 @@
 // Products of experts (matmul_id, matmul_id_glu) for many tokens: rows of x are sorted by expert on the device,
 // each expert beginning a tile of its own, and multiplied like a product whose tiles of rows have different
 // weights. With few rows for each expert the kernels of few.cuh read the weights as they are, with more
-// they are expanded to 16 bits, those of experts that are used.
+// they are expanded, those of experts that are used.
 #include "backends/cuda/gemm.h"
 #include "core/compiler.h"
 
@@ -43,17 +43,27 @@ static bool takes(const tn_cuda *cuda, const tn_step *step)
 
 bool tn_cuda_gemm_id_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
 {
-    return takes(cuda, step) && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16);
+    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16;
 }
 
 bool tn_cuda_gemm_id_accepts_f32(const tn_cuda *cuda, const tn_step *step)
 {
-    return takes(cuda, step) && tn_cuda_gemm_all_weights(step, TN_TYPE_F32);
+    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16X3;
 }
 
 bool tn_cuda_gemm_id_accepts_f16(const tn_cuda *cuda, const tn_step *step)
 {
-    return takes(cuda, step);
+    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_F16;
+}
+
+bool tn_cuda_gemm_id_accepts_tf32(const tn_cuda *cuda, const tn_step *step)
+{
+    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_TF32;
+}
+
+bool tn_cuda_gemm_id_accepts_e4m3(const tn_cuda *cuda, const tn_step *step)
+{
+    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_E4M3;
 }
 
 // --- plan --------------------------------------------------------------------------------------------
@@ -64,7 +74,7 @@ typedef struct plan {
     int64_t n_ids, n_groups, n, k, ld;
     int64_t tile_rows, max_tiles; // tiles of rows there can be
     int64_t chunk;                // rows of each expert that are expanded at a time
-    size_t x_size, scale_size, table_size, w_size;
+    size_t x_size, scale_size, table_size, w_scale_size, w_size;
 } plan;
 
 static size_t aligned(int64_t size)
@@ -72,22 +82,20 @@ static size_t aligned(int64_t size)
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
-static bool few_types(const tn_step *step)
+static bool few_types(const tn_step *step, int32_t mode)
 {
-    bool f16 = true;
+    bool f16 = mode == TN_GEMM_F16;
     for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++) f16 = f16 && tn_cuda_few_f16_type(step->src[1 + i].dtype);
     bool same = !is_glu(step) || step->src[1].dtype == step->src[2].dtype;
-    return same && (f16 || tn_cuda_gemm_all_weights(step, TN_TYPE_BF16));
+    return same && (f16 || (mode == TN_GEMM_BF16 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)));
 }
 
-static plan make_plan(const tn_step *step)
+static plan make_plan(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *w = &step->src[1];
-    plan p = {.mode = TN_GEMM_F16, .glu = is_glu(step), .n_ids = tn_view_n_elems(ids_of(step)), .n_groups = w->ne[1], .n = w->ne[2], .k = w->ne[3]};
-    if (tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)) p.mode = TN_GEMM_BF16;
-    else if (tn_cuda_gemm_all_weights(step, TN_TYPE_F32)) p.mode = TN_GEMM_BF16X3;
-    p.few = few_types(step) && p.n_ids <= FEW_AVERAGE * p.n_groups;
-    p.ld = tn_div_up(p.k, 8) * 8 * (p.mode == TN_GEMM_BF16X3 ? 3 : 1);
+    plan p = {.mode = tn_cuda_gemm_mode(cuda, step), .glu = is_glu(step), .n_ids = tn_view_n_elems(ids_of(step)), .n_groups = w->ne[1], .n = w->ne[2], .k = w->ne[3]};
+    p.few = few_types(step, p.mode) && p.n_ids <= FEW_AVERAGE * p.n_groups;
+    p.ld = tn_cuda_gemm_row_units(p.mode, p.k);
     p.tile_rows = p.few ? FEW_ROWS : TN_GEMM_ROWS;
     p.max_tiles = p.n_ids / p.tile_rows + TN_MIN(p.n_groups, p.n_ids);
     int64_t rows = p.max_tiles * p.tile_rows;
@@ -97,14 +105,14 @@ static plan make_plan(const tn_step *step)
     int64_t row_size = p.n_groups * p.ld * 2 * tn_cuda_gemm_n_weights(step); // of a row of each expert
     p.chunk = TN_MIN(p.n, TN_MAX((int64_t)WEIGHT_ROOM / row_size / TN_GEMM_ROWS, 1) * TN_GEMM_ROWS);
     if (!p.few) p.w_size = (size_t)(p.chunk * row_size);
+    if (tn_cuda_gemm_scales_w(p.mode)) p.w_scale_size = aligned(4 * p.n_groups * p.chunk * tn_cuda_gemm_n_weights(step));
     return p;
 }
 
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step)
 {
-    (void)cuda;
-    plan p = make_plan(step);
-    return p.x_size + p.scale_size + p.table_size + p.w_size;
+    plan p = make_plan(cuda, step);
+    return p.x_size + p.scale_size + p.table_size + p.w_scale_size + p.w_size;
 }
 
 // --- launches ----------------------------------------------------------------------------------------
@@ -122,7 +130,7 @@ static tables find_tables(const tn_cuda_launch *l, const plan *p)
 
 static float *scales(const tn_cuda_launch *l, const plan *p)
 {
-    return p->mode == TN_GEMM_F16 ? (float *)(void *)(l->scratch + p->x_size) : NULL;
+    return tn_cuda_gemm_scales_x(p->mode) ? (float *)(void *)(l->scratch + p->x_size) : NULL;
 }
 
 static tn_status sort_rows(const tn_cuda_launch *l, const plan *p, const tables *t)
@@ -179,7 +187,8 @@ static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t
 static tn_status run_chunk(const tn_cuda_launch *l, const plan *p, const tables *t, int64_t first, int64_t n)
 {
     const tn_step *step = l->step;
-    char *room = l->scratch + p->x_size + p->scale_size + p->table_size;
+    char *at = l->scratch + p->x_size + p->scale_size + p->table_size, *room = at + p->w_scale_size;
+    float *w_scale = tn_cuda_gemm_scales_w(p->mode) ? (float *)(void *)at : NULL;
     tn_cuda_gemm_args a;
     memset(&a, 0, sizeof a);
     bool direct = n == p->n;
@@ -193,6 +202,7 @@ static tn_status run_chunk(const tn_cuda_launch *l, const plan *p, const tables 
         if (direct) continue;
         tn_cuda_gemm_w_args w = {.to = room, .first_row = first, .n_rows = n, .group_rows = p->n, .counts = t->counts, .ld = p->ld, .mode = p->mode};
         a.seg[i].w = room;
+        if (w_scale) a.seg[i].w_scale = w.row_scale = w_scale + i * p->n_groups * n;
         room += p->n_groups * n * p->ld * 2;
         status = tn_cuda_gemm_prepare_w(l, w, &step->src[1 + i], p->n_groups);
     }
@@ -215,12 +225,12 @@ static tn_status run_chunk(const tn_cuda_launch *l, const plan *p, const tables 
         a.glu_limit = g->glu.limit;
         a.glu_alpha = g->glu.alpha;
     }
-    return tn_cuda_gemm_run(l, &a, p->mode != TN_GEMM_F16, p->glu);
+    return tn_cuda_gemm_run(l, &a, p->mode, p->glu);
 }
 
 tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l)
 {
-    plan p = make_plan(l->step);
+    plan p = make_plan(l->cuda, l->step);
     tables t = find_tables(l, &p);
     tn_status status = sort_rows(l, &p, &t);
     if (status != TN_OK || p.few) return status == TN_OK ? run_few(l, &p, &t) : status;

@@ -37,15 +37,17 @@ typedef bool (*tn_cuda_accepts_fn)(const tn_cuda *cuda, const tn_step *step); //
 typedef size_t (*tn_cuda_scratch_fn)(const tn_cuda *cuda, const tn_step *step);
 typedef tn_status (*tn_cuda_launch_fn)(const tn_cuda_launch *l);
 
-// What a kernel rounds the activations of a matrix product to (the check tool judges it on the same rounded input), and what it can hand on.
+// What a kernel rounds the operands of a matrix product to (the check tool judges it on the same rounded input), and what it can hand on.
 enum {
-    TN_CUDA_ROUNDS_I8 = 1,   // int8 per 32 elements, scale max|x| / 127
-    TN_CUDA_ROUNDS_BF16 = 2,
-    TN_CUDA_ROUNDS_F16 = 4,  // of each row times a power of two
+    TN_CUDA_ROUNDS_I8 = 1,   // x: int8 per 32 elements, scale max|x| / 127
+    TN_CUDA_ROUNDS_BF16 = 2, // x and expanded weights
+    TN_CUDA_ROUNDS_F16 = 4,  // x, of each row times a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
     TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see rounded.h
     TN_CUDA_TAKES_ROUNDED = 32,
     TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
+    TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
+    TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
 };
 
 typedef struct tn_cuda_kernel {

@@ -29,14 +29,20 @@ static check_round_fn cpu_rounding(const tn_step *step, const char *name)
 }
 
 #if TN_HAVE_CUDA
-// x times a power of two that brings the largest finite value to 2^14 .. 2^15, rounded to f16.
-static void round_f16(const float *x, float *y, int64_t k)
+// The power of two that brings the largest finite value to 2^top .. 2^(top + 1).
+static float power_of(const float *x, int64_t k, int top)
 {
     float most = 0.0f;
     for (int64_t i = 0; i < k; i++)
         if (fabsf(x[i]) <= FLT_MAX) most = fmaxf(most, fabsf(x[i]));
     int e = (int)(tn_f32_bits(most) >> 23) - 127;
-    float power = most == 0.0f ? 1.0f : ldexpf(1.0f, 14 - TN_MAX(e, -112));
+    return most == 0.0f ? 1.0f : ldexpf(1.0f, top - TN_MAX(e, -112));
+}
+
+// Scaled to the range of f16, rounded to it.
+static void round_f16(const float *x, float *y, int64_t k)
+{
+    float power = power_of(x, k, 14);
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
 }
 
@@ -48,6 +54,26 @@ static void round_bf16(const float *x, float *y, int64_t k)
 static void round_to_f16(const float *x, float *y, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i]));
+}
+
+// To `bits` significant bits, with exponents from `least` on: the last bit is never worth less than 2^(least - bits + 1).
+static float round_bits(float v, int bits, int least)
+{
+    if (!(fabsf(v) <= FLT_MAX) || v == 0.0f) return v;
+    double unit = ldexp(1.0, TN_MAX(ilogbf(v), least) - bits + 1);
+    return (float)(nearbyint((double)v / unit) * unit); // ties to even
+}
+
+static void round_tf32(const float *x, float *y, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++) y[i] = round_bits(x[i], 11, -126);
+}
+
+// Scaled to the range of e4m3, which has no infinities.
+static void round_e4m3(const float *x, float *y, int64_t k)
+{
+    float power = power_of(x, k, 7);
+    for (int64_t i = 0; i < k; i++) y[i] = fabsf(x[i]) <= FLT_MAX ? round_bits(x[i] * power, 4, -6) / power : NAN;
 }
 
 static int32_t cuda_flags(const tn_step *step, const char *name)
@@ -64,12 +90,18 @@ static check_round_fn cuda_rounding(const tn_step *step, const char *name)
     int32_t flags = cuda_flags(step, name);
     if (flags & TN_CUDA_ROUNDS_I8) return tn_matmul_round_row; // like the kernels of the CPU, to the bit
     if (flags & TN_CUDA_ROUNDS_F16) return round_f16;
+    if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
+    if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
     return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;
 }
 
 static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name)
 {
-    return cuda_flags(step, name) & TN_CUDA_ROUNDS_WEIGHTS_F16 ? round_to_f16 : NULL;
+    int32_t flags = cuda_flags(step, name);
+    if (flags & TN_CUDA_ROUNDS_WEIGHTS_F16) return round_to_f16;
+    if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
+    if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
+    return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;
 }
 #endif
 

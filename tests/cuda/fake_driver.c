@@ -544,7 +544,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType typ
     CALL();
     memset(out, 0, sizeof *out);
     bool known =
-        rank == 2 && (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+        rank == 2 && (type == CU_TENSOR_MAP_DATA_TYPE_UINT16 || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
     if (!known || box[0] > 256 || box[1] > 256) return CUDA_ERROR_INVALID_VALUE;
     fake_tensor_map map = {.magic = FAKE_TENSOR_MAP_MAGIC,
                            .data = address,

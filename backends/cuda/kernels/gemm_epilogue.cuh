@@ -19,6 +19,13 @@ static __device__ __forceinline__ float gemm_row_scale(const tn_cuda_gemm_args &
     return a.row_scale && r < a.m ? a.row_scale[r] : 1.0f;
 }
 
+// Scales of columns c, c + 1 of a segment, of a group's weight; 0 behind the last one.
+static __device__ __forceinline__ float2 gemm_column_scale(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, int group, int c)
+{
+    const float *at = s.w_scale + group * a.group_rows;
+    return make_float2(c < s.n ? at[c] : 0.0f, c + 1 < s.n ? at[c + 1] : 0.0f);
+}
+
 // Sums of a warp pass through shared memory, so that memory sees long runs of a row: 16 rows of W floats, in pieces
 // of 8 whose place is turned by the row, so that neither side meets in a bank.
 template <int W> static __device__ __forceinline__ int gemm_room_at(int row, int c)

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T with mma.sync, operands of 16 bits, sums in f32: for all architectures (compute capability 7.5: f16
-// only). A block of 8 warps makes a tile of 128 x 128, a warp 64 x 32; 32 of k per stage, three stages of 16 KiB
+// y = x w^T with mma.sync, operands of 16 bits, tf32 or e4m3, sums in f32: for all architectures (compute capability 7.5: f16
+// only; 8.0: no e4m3). Everything is counted in units of 16 bits: an instruction takes 16 of k, 32 bytes, whatever they mean.
+// A block of 8 warps makes a tile of 128 x 128, a warp 64 x 32; 32 of k per stage, three stages of 16 KiB
 // filled by cp.async. Rows of 64 bytes; the 16-byte chunk c of row r lies at c ^ (r / 2) % 4, so that neither
 // the copies nor ldmatrix meet in a bank. With GLU the 32 columns of a warp are 16 of gate, then the same 16 of up.
 // Operations 2 m n k; the limit is the rate of mma.sync.
@@ -56,6 +57,19 @@ static __device__ __forceinline__ void gemm_copy_stage(const tn_cuda_gemm_args &
     }
 }
 
+template <int type> static __device__ __forceinline__ void gemm_mma(float (&d)[4], const uint32_t (&x)[4], uint32_t w0, uint32_t w1)
+{
+    if constexpr (type == TN_F16) tn_mma_f16(d, x, w0, w1);
+    else if constexpr (type == TN_BF16) tn_mma_bf16(d, x, w0, w1);
+    else if constexpr (type == TN_TF32) tn_mma_tf32(d, x, w0, w1);
+    else { // its own sums are short: they are added up here
+        float part[4] = {};
+        tn_mma_e4m3(part, x, w0, w1);
+#pragma unroll
+        for (int i = 0; i < 4; i++) d[i] += part[i];
+    }
+}
+
 template <int type> static __device__ __forceinline__ void gemm_stage(const char *x, const char *w, float (&d)[4][4][4])
 {
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
@@ -70,14 +84,12 @@ template <int type> static __device__ __forceinline__ void gemm_stage(const char
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                if constexpr (type == TN_F16) tn_mma_f16(d[i][j], fx[i], fw[j / 2][j % 2 * 2], fw[j / 2][j % 2 * 2 + 1]);
-                else tn_mma_bf16(d[i][j], fx[i], fw[j / 2][j % 2 * 2], fw[j / 2][j % 2 * 2 + 1]);
-            }
+            for (int j = 0; j < 4; j++) gemm_mma<type>(d[i][j], fx[i], fw[j / 2][j % 2 * 2], fw[j / 2][j % 2 * 2 + 1]);
     }
 }
 
-template <bool glu> static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, const float (&d)[4][4][4], float *room)
+template <int type, bool glu>
+static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, int group, const float (&d)[4][4][4], float *room)
 {
     constexpr int W = glu ? 16 : 32; // columns of a warp
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP, part = warp % 4;
@@ -91,9 +103,14 @@ template <bool glu> static __device__ __forceinline__ void gemm_write(const tn_c
         for (int h = 0; h < 2; h++) {
             float scale = gemm_row_scale(a, r + lane / 4 + 8 * h);
 #pragma unroll
-            for (int j = 0; j < 4; j++) // with GLU, gate and then up
-                *(float2 *)(room + 8 * j / W * 16 * W + gemm_room_at<W>(lane / 4 + 8 * h, 8 * j % W + 2 * (lane % 4))) =
-                    make_float2(d[i][j][2 * h] * scale, d[i][j][2 * h + 1] * scale);
+            for (int j = 0; j < 4; j++) { // with GLU, gate and then up
+                float2 v = make_float2(d[i][j][2 * h] * scale, d[i][j][2 * h + 1] * scale);
+                if constexpr (type == TN_E4M3) {
+                    float2 s = gemm_column_scale(a, a.seg[glu ? 8 * j / W : seg], group, column + 8 * j % W + 2 * (lane % 4));
+                    v = make_float2(v.x * s.x, v.y * s.y);
+                }
+                *(float2 *)(room + 8 * j / W * 16 * W + gemm_room_at<W>(lane / 4 + 8 * h, 8 * j % W + 2 * (lane % 4))) = v;
+            }
         }
         if (glu || a.act != TN_UNARY_NONE) gemm_write_any<W, glu>(a, a.seg[seg], room, r, column, a.act);
         else gemm_write_rows<W>(a, a.seg[seg], room, r, column);
@@ -127,7 +144,7 @@ template <int type, bool glu> static __device__ __forceinline__ void gemm_block(
     }
     tn_copy_wait<0>();
     __syncthreads();
-    gemm_write<glu>(a, tile, d, (float *)room);
+    gemm_write<type, glu>(a, tile, group, d, (float *)room);
 }
 
 #define GEMM(name, type, glu)                                                                                       \
@@ -139,3 +156,7 @@ GEMM(bf16, TN_BF16, false)
 GEMM(bf16_glu, TN_BF16, true)
 GEMM(f16, TN_F16, false)
 GEMM(f16_glu, TN_F16, true)
+GEMM(tf32, TN_TF32, false)
+GEMM(tf32_glu, TN_TF32, true)
+GEMM(e4m3, TN_E4M3, false)
+GEMM(e4m3_glu, TN_E4M3, true)

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operands of the products on tensor cores: rows of f32 activations and weights of any type become rows of
-// 16-bit values whose length is a multiple of 8. What the modes mean: args_gemm.h.
+// 16-bit units whose length is a multiple of 8. What the modes mean: args_gemm.h.
 // One block makes one row after another; a thread 8 (activations, plain weights) or 16 (blocks) values at a time.
 // Bytes moved: activations 4 + 2, weights their size + 2 for each value; limit: memory.
 #include "backends/cuda/args_gemm.h"
 #include "backends/cuda/kernels/common.cuh"
 #include "backends/cuda/kernels/dequant.cuh"
+#include "backends/cuda/kernels/mma.cuh"
 
 enum { THREADS = 256 };
 
@@ -36,9 +37,44 @@ static __device__ __forceinline__ void rest8(const float (&v)[8], float (&rest)[
     for (int i = 0; i < 8; i++) rest[i] = fabsf(v[i]) <= 3.0e38f ? v[i] - __bfloat162float(__float2bfloat16_rn(v[i])) : 0.0f;
 }
 
-// Values k .. k + 7 to where they belong in a row of `length` (without the factor 3 of the split).
+// To 11 significant bits, ties to even; NaN stays one.
+static __device__ __forceinline__ uint32_t tf32(float v)
+{
+    uint32_t u = __float_as_uint(v);
+    if (!(fabsf(v) <= 3.4028235e38f)) return v != v ? u | 0x400000 : u;
+    return (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
+}
+
+// e4m3 has no infinity: what is not finite becomes NaN.
+static __device__ __forceinline__ uint32_t pack_e4m3(float a, float b)
+{
+    return tn_pack_e4m3(a - a == 0.0f ? a : NAN, b - b == 0.0f ? b : NAN);
+}
+
+static __device__ __forceinline__ uint32_t pack_e4m3x4(float a, float b, float c, float d)
+{
+    return pack_e4m3(a, b) | pack_e4m3(c, d) << 16;
+}
+
+// Values in a row of `ld` units; the parts of a split count once.
+static __device__ __forceinline__ int64_t row_length(int64_t ld, int mode)
+{
+    return mode == TN_GEMM_BF16X3 ? ld / 3 : mode == TN_GEMM_TF32 ? ld / 2 : mode == TN_GEMM_E4M3 ? 2 * ld : ld;
+}
+
+// Values k .. k + 7 to where they belong in a row of `length`.
 static __device__ __forceinline__ void put8(void *to, int64_t length, int64_t k, const float (&v)[8], int mode, bool weight)
 {
+    if (mode == TN_GEMM_E4M3) {
+        *(uint2 *)((char *)to + k) = make_uint2(pack_e4m3x4(v[0], v[1], v[2], v[3]), pack_e4m3x4(v[4], v[5], v[6], v[7]));
+        return;
+    }
+    if (mode == TN_GEMM_TF32) {
+        uint4 *at = (uint4 *)((uint32_t *)to + k);
+        at[0] = make_uint4(tf32(v[0]), tf32(v[1]), tf32(v[2]), tf32(v[3]));
+        if (k + 4 < length) at[1] = make_uint4(tf32(v[4]), tf32(v[5]), tf32(v[6]), tf32(v[7]));
+        return;
+    }
     uint4 *at = (uint4 *)((uint16_t *)to + k);
     *at = pack8(v, mode != TN_GEMM_F16);
     if (mode != TN_GEMM_BF16X3) return;
@@ -63,12 +99,12 @@ static __device__ __forceinline__ void load8(const float *row, int64_t k, int64_
     for (int i = 0; i < 8; i++) v[i] = k + i < n ? row[k + i] : 0.0f;
 }
 
-// The power of two that brings `most` to 2^14 .. 2^15.
-static __device__ __forceinline__ float power_of(float most)
+// The power of two that brings `most` to 2^14 .. 2^15, for e4m3 to 2^7 .. 2^8.
+static __device__ __forceinline__ float power_of(float most, int mode)
 {
     if (most == 0.0f) return 1.0f;
-    int e = max((int)(__float_as_uint(most) >> 23) - 127, -112);
-    return __uint_as_float((uint32_t)(127 + 14 - e) << 23);
+    int e = max((int)(__float_as_uint(most) >> 23) - 127, -112), top = mode == TN_GEMM_E4M3 ? 7 : 14;
+    return __uint_as_float((uint32_t)(127 + top - e) << 23);
 }
 
 static __device__ __forceinline__ float most_finite(float most, float v)
@@ -91,7 +127,7 @@ static __device__ __forceinline__ void normed8(const tn_cuda_gemm_x_args &a, con
 // find the row in the caches.
 static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
 {
-    int64_t length = a.mode == TN_GEMM_BF16X3 ? a.ld / 3 : a.ld;
+    int64_t length = row_length(a.ld, a.mode);
     const float *row = (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
     float factor = 1.0f, power = 1.0f;
@@ -115,7 +151,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) most = most_finite(most, v[i]);
         }
-        power = power_of(tn_block_max(most, room[1]));
+        power = power_of(tn_block_max(most, room[1]), a.mode);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 #pragma unroll 2
@@ -195,19 +231,51 @@ TN_ENTRY __launch_bounds__(TN_GEMM_MAX_GROUPS) tn_gemm_groups(const __grid_const
 
 // --- weights -----------------------------------------------------------------------------------------
 
-template <int TYPE> static __device__ __forceinline__ void plain_row(const tn_cuda_gemm_w_args &a, int64_t from, int64_t r)
+// Values k .. k + 7 of a row; zeros behind its end.
+template <int TYPE> static __device__ __forceinline__ void weight8(const tn_cuda_gemm_w_args &a, int64_t from, int64_t k, float (&v)[8])
 {
     const char *row = a.w.plane[0] + from * a.w.row_size[0];
-    int64_t length = a.mode == TN_GEMM_BF16X3 ? a.ld / 3 : a.ld;
-    for (int64_t k = 8 * threadIdx.x; k < length; k += 8 * THREADS) {
-        float v[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = k + i < a.k ? tn_plain<TYPE>(row, k + i) : 0.0f;
-        put8((uint16_t *)a.to + r * a.ld, length, k, v, a.mode, true);
+    for (int i = 0; i < 8; i++) v[i] = k + i < a.k ? tn_plain<TYPE>(row, k + i) : 0.0f;
+}
+
+template <int TYPE> static __device__ __forceinline__ void weight16(const tn_cuda_gemm_w_args &a, int64_t from, int64_t k, float (&v)[2][8])
+{
+    float all[16] = {};
+    if (k < a.k) tn_dequant16<TYPE>(a.w, from, k, all);
+#pragma unroll
+    for (int i = 0; i < 16; i++) v[i / 8][i % 8] = all[i];
+}
+
+// A row in any mode: plain types 8 values at a time, blocks 16. With scales it is read twice.
+template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda_gemm_w_args &a, int64_t from, int64_t r, float *room)
+{
+    constexpr int n = tn_is_plain(TYPE) ? 1 : 2;
+    int64_t length = row_length(a.ld, a.mode);
+    float power = 1.0f, most = 0.0f;
+    for (int pass = a.row_scale ? 0 : 1; pass < 2; pass++) {
+        for (int64_t k = 8 * n * threadIdx.x; k < length; k += 8 * n * THREADS) {
+            float v[n][8];
+            if constexpr (n == 1) weight8<TYPE>(a, from, k, v[0]);
+            else weight16<TYPE>(a, from, k, v);
+#pragma unroll
+            for (int h = 0; h < n; h++) {
+                if (pass == 1 && k + 8 * h >= length) break;
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    if (pass == 0) most = most_finite(most, v[h][i]);
+                    v[h][i] *= power;
+                }
+                if (pass == 1) put8((uint16_t *)a.to + r * a.ld, length, k + 8 * h, v[h], a.mode, true);
+            }
+        }
+        if (pass == 1) break;
+        power = power_of(tn_block_max(most, room), a.mode);
+        if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 }
 
-// Two adjacent threads exchange halves, so that one store of the warp fills whole sectors.
+// A row of f16. Two adjacent threads exchange halves, so that one store of the warp fills whole sectors.
 template <int TYPE> static __device__ __forceinline__ void block_row(const tn_cuda_gemm_w_args &a, int64_t from, int64_t r)
 {
     bool odd = threadIdx.x % 2;
@@ -235,26 +303,30 @@ template <int TYPE> static __device__ __forceinline__ void block_row(const tn_cu
     }
 }
 
-// Group g is blockIdx.y.
-template <int TYPE> static __device__ __forceinline__ void make_weights(const tn_cuda_gemm_w_args &a)
+// Group g is blockIdx.y. `f16`: blocks to f16, the mode that matters most, alone: other modes take twice the registers.
+template <int TYPE, bool f16> static __device__ __forceinline__ void make_weights(const tn_cuda_gemm_w_args &a)
 {
+    __shared__ float room[TN_WARP];
     int64_t g = blockIdx.y;
     tn_pdl_trigger();
     tn_pdl_wait();
     if (a.counts && a.counts[g] == 0) return;
     for (int64_t r = blockIdx.x; r < a.n_rows; r += gridDim.x) {
         int64_t from = g * a.group_rows + a.first_row + r, to = g * a.n_rows + r;
-        if constexpr (tn_is_plain(TYPE)) plain_row<TYPE>(a, from, to);
-        else block_row<TYPE>(a, from, to);
+        if constexpr (f16) block_row<TYPE>(a, from, to);
+        else any_row<TYPE>(a, from, to, room);
     }
 }
 
-#define WEIGHTS(TYPE)                                                                                    \
-    TN_ENTRY __launch_bounds__(THREADS) tn_gemm_w_##TYPE(const __grid_constant__ tn_cuda_gemm_w_args a)  \
+#define WEIGHTS(name, TYPE, f16)                                                                         \
+    TN_ENTRY __launch_bounds__(THREADS) tn_gemm_w_##name(const __grid_constant__ tn_cuda_gemm_w_args a)  \
     {                                                                                                    \
-        make_weights<TN_TYPE_##TYPE>(a);                                                                 \
+        make_weights<TN_TYPE_##TYPE, f16>(a);                                                            \
     }
-WEIGHTS(F32)
-WEIGHTS(F16)
-WEIGHTS(BF16)
-TN_EACH_BLOCK_TYPE(WEIGHTS)
+#define BLOCK_WEIGHTS(TYPE)   \
+    WEIGHTS(TYPE, TYPE, true) \
+    WEIGHTS(TYPE##_any, TYPE, false)
+WEIGHTS(F32_any, F32, false)
+WEIGHTS(F16_any, F16, false)
+WEIGHTS(BF16_any, BF16, false)
+TN_EACH_BLOCK_TYPE(BLOCK_WEIGHTS)

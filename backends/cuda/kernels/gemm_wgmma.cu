@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for many rows with wgmma (compute capability 9.0), operands of 16 bits, sums in f32.
+// y = x w^T for many rows with wgmma (compute capability 9.0), operands of 16 bits, tf32 or e4m3, sums in f32. Everything
+// is counted in units of 16 bits: an instruction takes 16 of k, 32 bytes, whatever they mean.
 // A block makes tiles of 128 x BN: one thread fetches 128 x 64 of x and BN x 64 of w per stage by tensor copies
 // into a ring with the 128-byte swizzle; two warpgroups multiply 64 rows each. Blocks stay and take tile after
 // tile, so that the ring fills while sums are written. w is a row of up to three weights in units of 64 rows
@@ -102,6 +103,43 @@ template <int BN, int form> static __device__ __forceinline__ void gemm_write(co
     }
 }
 
+// Times the scales of the rows of w; the sums of a GLU tile are those of gate, then those of up.
+template <int BN, bool glu> static __device__ __forceinline__ void gemm_scale(const tn_cuda_gemm_args &a, gemm_tile tile, int group, float (&d)[BN / 2])
+{
+    int lane = threadIdx.x % TN_WARP;
+#pragma unroll
+    for (int j = 0; j < BN / 8; j++) {
+        int seg = 8 * j / (BN / 2), c = tile.n * (BN / 2) + 8 * j % (BN / 2);
+        if constexpr (!glu) {
+            int unit = tile.n * (BN / TN_GEMM_UNIT) + 8 * j / TN_GEMM_UNIT;
+            seg = gemm_seg_of(a, unit);
+            c = (unit - a.seg[seg].first_unit) * TN_GEMM_UNIT + 8 * j % TN_GEMM_UNIT;
+        }
+        float2 s = gemm_column_scale(a, a.seg[seg], group, c + 2 * (lane % 4));
+        d[4 * j] *= s.x, d[4 * j + 1] *= s.y, d[4 * j + 2] *= s.x, d[4 * j + 3] *= s.y;
+    }
+}
+
+// A stage added to the sums. Those of e4m3 are short inside the instruction: stages are added up outside.
+template <int type, int BN> static __device__ __forceinline__ void gemm_stage(float (&d)[BN / 2], uint64_t x, uint64_t w, bool begun)
+{
+    tn_wgmma_fence();
+    if constexpr (type == TN_E4M3) {
+        float part[BN / 2];
+#pragma unroll
+        for (int i = 0; i < BK / 16; i++) tn_wgmma<type>(part, x + 2 * i, w + 2 * i, i > 0);
+        tn_wgmma_commit();
+        tn_wgmma_wait_for(part);
+#pragma unroll
+        for (int i = 0; i < BN / 2; i++) d[i] = begun ? d[i] + part[i] : part[i];
+    } else {
+#pragma unroll
+        for (int i = 0; i < BK / 16; i++) tn_wgmma<type>(d, x + 2 * i, w + 2 * i, begun || i > 0);
+        tn_wgmma_commit();
+        tn_wgmma_wait<1>();
+    }
+}
+
 template <int type, int BN, int form> static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
     constexpr int N = gemm_ring<BN>::n;
@@ -116,18 +154,15 @@ template <int type, int BN, int form> static __device__ void gemm_multiply(const
         for (int k = 0; k < n_k; k++) {
             char *x = s.stages + stage * gemm_ring<BN>::stage;
             tn_mbar_wait(&s.full[stage], parity);
-            uint64_t da = tn_wgmma_tile(x + group * 64 * BK * 2), db = tn_wgmma_tile(x + STAGE_X);
-            tn_wgmma_fence();
-#pragma unroll
-            for (int i = 0; i < BK / 16; i++) tn_wgmma<type>(d, da + 2 * i, db + 2 * i, k + i > 0);
-            tn_wgmma_commit();
-            tn_wgmma_wait<1>();
+            gemm_stage<type, BN>(d, tn_wgmma_tile(x + group * 64 * BK * 2), tn_wgmma_tile(x + STAGE_X), k > 0);
             if (k > 0 && first) tn_mbar_arrive(&s.empty[before]);
             before = stage;
             if (++stage == N) stage = 0, parity ^= 1;
         }
         tn_wgmma_wait<0>();
         if (first) tn_mbar_arrive(&s.empty[before]);
+        if constexpr (type == TN_E4M3)
+            gemm_scale<BN, form == GLU_SILU || form == GENERAL_GLU>(a, tile, a.tile_group ? a.tile_group[tile.m] : 0, d);
         gemm_write<BN, form>(a, tile, d, s.room);
     }
 }
@@ -180,5 +215,12 @@ template <int type, int BN, int form> static __device__ __forceinline__ void gem
     GEMM(name##_128_glu, type, 128, GLU_SILU)       \
     GEMM(name##_128_any, type, 128, GENERAL)        \
     GEMM(name##_128_any_glu, type, 128, GENERAL_GLU)
+#define NARROW(name, type)                          \
+    GEMM(name##_128, type, 128, PLAIN)              \
+    GEMM(name##_128_glu, type, 128, GLU_SILU)       \
+    GEMM(name##_128_any, type, 128, GENERAL)        \
+    GEMM(name##_128_any_glu, type, 128, GENERAL_GLU)
 GEMMS(bf16, TN_BF16)
 GEMMS(f16, TN_F16)
+NARROW(tf32, TN_TF32)
+NARROW(e4m3, TN_E4M3)

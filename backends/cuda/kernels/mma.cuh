@@ -12,7 +12,7 @@
 #define TN_HOPPER 1
 #endif
 
-enum { TN_BF16 = 0, TN_F16 = 1 }; // element types of the operands
+enum { TN_BF16 = 0, TN_F16 = 1, TN_TF32 = 2, TN_E4M3 = 3 }; // element types of the operands
 
 static __device__ __forceinline__ uint32_t tn_shared(const void *p)
 {
@@ -92,6 +92,45 @@ static __device__ __forceinline__ void tn_mma_bf16(float (&d)[4], const uint32_t
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
     __trap();
+#endif
+}
+
+// mma.m16n8k8, f32 += tf32 x tf32: the lower 13 bits of operands are ignored. Lane l holds a[0] = (row l/4, k l%4), a[1] =
+// row + 8, a[2] = k + 4, a[3] both; b0 = (k l%4, column l/4), b1 = k + 4: in bytes the same as with 16 bits. Compute capability 8.0.
+static __device__ __forceinline__ void tn_mma_tf32(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    __trap();
+#endif
+}
+
+// mma.m16n8k32, f32 += e4m3 x e4m3. Lane l holds a[0] = (row l/4, k 4(l%4)..), a[1] = row + 8, a[2] = k + 16, a[3] both;
+// b0 = (k 4(l%4).., column l/4), b1 = k + 16. The sum inside keeps fewer bits than f32. Compute capability 8.9.
+static __device__ __forceinline__ void tn_mma_e4m3(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+#if __CUDA_ARCH__ >= 890
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    __trap();
+#endif
+}
+
+// cvt.rn.satfinite.e4m3x2: a in the lower byte, b in the upper one, to nearest, ties to even; NaN stays. Compute capability 8.9.
+static __device__ __forceinline__ uint32_t tn_pack_e4m3(float a, float b)
+{
+#if __CUDA_ARCH__ >= 890
+    uint16_t v;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(b), "f"(a));
+    return v;
+#else
+    __trap();
+    return 0;
 #endif
 }
 
@@ -265,13 +304,14 @@ template <int pending> static __device__ __forceinline__ void tn_wgmma_wait()
 }
 
 // Descriptor of a K-major tile in rows of 128 bytes with the 128-byte swizzle, starting at a multiple of 1024:
-// eight rows follow every 1024 bytes. Along K, 16 elements of 16 bits are 2 units further.
+// eight rows follow every 1024 bytes. Along K, the 32 bytes of one instruction are 2 units further, whatever their type.
 static __device__ __forceinline__ uint64_t tn_wgmma_tile(const void *tile)
 {
     return (uint64_t)((tn_shared(tile) & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-// d[64 x n] = a b^T + (keep ? d : 0), a [64 x 16], b [n x 16] in shared memory. Warp w of the group holds rows
+// d[64 x n] = a b^T + (keep ? d : 0), a [64 x 32 bytes], b [n x 32 bytes] in shared memory: 16 of K for 16 bits, 8 for tf32,
+// 32 for e4m3, whose sums keep fewer bits than f32. Warp w of the group holds rows
 // 16 w..: lane l has d[4j + 0, 1] = (row l/4, columns 8j + 2(l%4) + 0, 1), d[4j + 2, 3] = row + 8.
 // clang-format off
 #define TN_D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -301,18 +341,16 @@ static __device__ __forceinline__ uint64_t tn_wgmma_tile(const void *tile)
                  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, " \
                  "%96, %97, p, 1, 1, 0, 0;\n}\n" \
                  : TN_D32(0), TN_D32(32), TN_D32(64) : "l"(a), "l"(b), "r"(keep))
-#define TN_WGMMA_N128(type) \
+#define TN_WGMMA_N128(k, type, major) \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n" \
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
+                 "wgmma.mma_async.sync.aligned.m64n128" k ".f32." type "." type " {" \
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
-                 "%64, %65, p, 1, 1, 0, 0;\n}\n" \
+                 "%64, %65, p, 1, 1" major ";\n}\n" \
                  : TN_D32(0), TN_D32(32) : "l"(a), "l"(b), "r"(keep))
 // clang-format on
-
-
 
 template <int type> static __device__ __forceinline__ void tn_wgmma(float (&d)[128], uint64_t a, uint64_t b, int keep)
 {
@@ -328,8 +366,17 @@ template <int type> static __device__ __forceinline__ void tn_wgmma(float (&d)[9
 
 template <int type> static __device__ __forceinline__ void tn_wgmma(float (&d)[64], uint64_t a, uint64_t b, int keep)
 {
-    if constexpr (type == TN_BF16) TN_WGMMA_N128("bf16");
-    else TN_WGMMA_N128("f16");
+    // Operands of 16 bits may lie either way round; 0, 0: along K, as those of other types must.
+    if constexpr (type == TN_BF16) TN_WGMMA_N128("k16", "bf16", ", 0, 0");
+    else if constexpr (type == TN_F16) TN_WGMMA_N128("k16", "f16", ", 0, 0");
+    else if constexpr (type == TN_TF32) TN_WGMMA_N128("k8", "tf32", "");
+    else TN_WGMMA_N128("k32", "e4m3", "");
+}
+
+// The same wait for sums that are read right behind it: nothing that reads them comes before.
+static __device__ __forceinline__ void tn_wgmma_wait_for(float (&d)[64])
+{
+    asm volatile("wgmma.wait_group.sync.aligned 0;" : TN_D32(0), TN_D32(32)::"memory");
 }
 #undef TN_WGMMA_N256
 #undef TN_WGMMA_N192

@@ -5,10 +5,12 @@
 // of a warpgroup (Asynchronous Warpgroup Level Matrix Instructions: wgmma). Sums are f32 in order of k.
 #include "tests/cuda/emulated/ptx.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { F16, BF16 };
+// Element types of operands: an instruction takes 32 bytes of each row, whatever they are.
+enum { F16, BF16, TF32, E4M3, STEP_BYTES = 32, STEP_MAX = 32 };
 
 static float halves[1 << 16];
 
@@ -38,6 +40,38 @@ static float value_of(uint32_t bits, int type)
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
+}
+
+// 1.4.3 with bias 7; no infinities, all ones is NaN.
+static float e4m3_value(uint32_t bits)
+{
+    uint32_t e = bits >> 3 & 15, frac = bits & 7;
+    float x = e == 15 && frac == 7 ? NAN : e == 0 ? ldexpf((float)frac, -9) : ldexpf((float)(8 + frac), (int)e - 10);
+    return bits & 0x80 ? -x : x;
+}
+
+// 32 bytes as values; returns how many.
+static int values_of(const void *bytes, int type, float to[STEP_MAX])
+{
+    if (type == E4M3) {
+        for (int i = 0; i < 32; i++) to[i] = e4m3_value(((const uint8_t *)bytes)[i]);
+        return 32;
+    }
+    if (type == TF32) {
+        for (int i = 0; i < 8; i++) {
+            uint32_t bits;
+            memcpy(&bits, (const char *)bytes + 4 * i, 4);
+            bits &= ~0x1fffu;
+            memcpy(&to[i], &bits, 4);
+        }
+        return 8;
+    }
+    for (int i = 0; i < 16; i++) {
+        uint16_t bits;
+        memcpy(&bits, (const char *)bytes + 2 * i, 2);
+        to[i] = value_of(bits, type);
+    }
+    return 16;
 }
 
 // --- ldmatrix, movmatrix
@@ -111,27 +145,28 @@ typedef struct multiplied {
     uint32_t c[4], *d[4]; // f32 or s32
 } multiplied;
 
-// 16-bit elements, f32 sums: a [16 x 16], b [16 x 8]
+// f32 sums: a has 16 rows, b 8
 static void finish_float(fiber *lanes, uint32_t there)
 {
     if (there != UINT32_MAX) tn_emulated_fail("mma by lanes %08x", there);
-    float a[16][16], b[8][16];
+    char bytes_a[16][STEP_BYTES], bytes_b[8][STEP_BYTES];
     for (int l = 0; l < WARP; l++) {
         const multiplied *x = lanes[l].data;
-        int g = l / 4, i = 2 * (l % 4);
-        for (int e = 0; e < 2; e++) {
-            for (int q = 0; q < 4; q++)
-                a[g + q % 2 * 8][i + q / 2 * 8 + e] = value_of(x->a[q] >> 16 * e, x->type);
-            for (int q = 0; q < 2; q++) b[g][i + q * 8 + e] = value_of(x->b[q] >> 16 * e, x->type);
-        }
+        int g = l / 4, i = 4 * (l % 4);
+        for (int q = 0; q < 4; q++) memcpy(&bytes_a[g + q % 2 * 8][i + q / 2 * 16], &x->a[q], 4);
+        for (int q = 0; q < 2; q++) memcpy(&bytes_b[g][i + q * 16], &x->b[q], 4);
     }
+    float a[16][STEP_MAX], b[8][STEP_MAX];
+    int type = ((const multiplied *)lanes[0].data)->type, n = 0;
+    for (int i = 0; i < 16; i++) n = values_of(bytes_a[i], type, a[i]);
+    for (int i = 0; i < 8; i++) values_of(bytes_b[i], type, b[i]);
     for (int l = 0; l < WARP; l++) {
         const multiplied *x = lanes[l].data;
         for (int q = 0; q < 4; q++) {
             const float *row = a[l / 4 + q / 2 * 8], *column = b[2 * (l % 4) + q % 2];
             float sum;
             memcpy(&sum, &x->c[q], 4);
-            for (int k = 0; k < 16; k++) sum += row[k] * column[k];
+            for (int k = 0; k < n; k++) sum += row[k] * column[k];
             memcpy(x->d[q], &sum, 4);
         }
     }
@@ -170,7 +205,7 @@ static void gather(ptx_run *r, multiplied *x, int n_a, int n_b)
 
 static void multiply_float(ptx_run *r, int type)
 {
-    static const char what[2];
+    static const char what[4];
     multiplied x = {.type = type};
     gather(r, &x, 4, 2);
     tn_emulated_meet(&what[type], "mma", UINT32_MAX, &x, finish_float);
@@ -210,32 +245,35 @@ static uint32_t element_at(uint64_t matrix, int n, int k, bool along_n)
     return at ^ (at >> 7 & 7) << 4;
 }
 
-static void read_tile(const block *b, uint64_t matrix, int n, bool along_n, int type, float (*to)[16])
+static int read_tile(const block *b, uint64_t matrix, int n, bool along_n, int type, float (*to)[STEP_MAX])
 {
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < 16; k++) {
-            uint16_t bits;
-            memcpy(&bits, b->window + element_at(matrix, i, k, along_n), 2);
-            to[i][k] = value_of(bits, type);
-        }
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        char bytes[STEP_BYTES];
+        for (int k = 0; k < STEP_BYTES / 2; k++) memcpy(bytes + 2 * k, b->window + element_at(matrix, i, k, along_n), 2);
+        count = values_of(bytes, type, to[i]);
+    }
+    return count;
 }
 
 static void carry_out(const block *b, product *p)
 {
-    static float a[64][16], w[256][16];
+    static float a[64][STEP_MAX], w[256][STEP_MAX];
     if (!p->from_registers) read_tile(b, p->a, 64, false, p->type, a);
-    for (int t = 0; t < 128 && p->from_registers; t++)
-        for (int q = 0; q < 4; q++)
-            for (int e = 0; e < 2; e++)
-                a[t / 32 * 16 + t % 32 / 4 + q % 2 * 8][2 * (t % 4) + q / 2 * 8 + e] =
-                    value_of(p->regs[t][q] >> 16 * e, p->type);
-    read_tile(b, p->b, p->n, p->trans_b != 0, p->type, w);
+    for (int i = 0; i < 64 && p->from_registers; i++) {
+        char bytes[STEP_BYTES]; // row i: of 4 threads, 4 bytes in each half
+        for (int t = 0; t < 4; t++)
+            for (int half = 0; half < 2; half++)
+                memcpy(bytes + 4 * t + 16 * half, &p->regs[i / 16 * 32 + i % 8 * 4 + t][i % 16 / 8 + 2 * half], 4);
+        values_of(bytes, p->type, a[i]);
+    }
+    int n = read_tile(b, p->b, p->n, p->trans_b != 0, p->type, w);
     for (int t = 0; t < 128; t++)
         for (int j = 0; j < p->n / 2; j++) {
             const float *row = a[t / 32 * 16 + t % 32 / 4 + j / 2 % 2 * 8],
                         *column = w[j / 4 * 8 + 2 * (t % 4) + j % 2];
             float sum = p->keep ? *p->d[t][j] : 0.0f;
-            for (int k = 0; k < 16; k++) sum += row[k] * column[k];
+            for (int k = 0; k < n; k++) sum += row[k] * column[k];
             *p->d[t][j] = sum;
         }
 }
@@ -248,23 +286,23 @@ static void check_matrix(uint64_t matrix)
                          (unsigned long long)matrix);
 }
 
-// Operands: n / 2 registers of d; a or four registers of it; b; predicate and signs.
+// Operands: n / 2 registers of d; a or four registers of it; b; predicate and signs; with 16 bits, which way a (in memory) and b lie.
 static void product_issue(ptx_run *r, int variant)
 {
     fiber *f = this_fiber();
     warpgroup *g = group_of(f);
-    int n = variant >> 1;
+    int n = variant >> 2, type = variant & 3, turns = type == F16 || type == BF16;
     product *p = &g->products[f->n_products % MAX_PRODUCTS];
     if (f->n_products - g->done >= MAX_PRODUCTS) tn_emulated_fail("wgmma: more than %d fly", MAX_PRODUCTS);
-    bool registers = r->step->n_args == n / 2 + 9;
-    if (!registers && r->step->n_args != n / 2 + 7) tn_emulated_fail("wgmma: %d operands", r->step->n_args);
+    bool registers = r->step->n_args == n / 2 + 8 + turns;
+    if (!registers && r->step->n_args != n / 2 + 5 + 2 * turns) tn_emulated_fail("wgmma: %d operands", r->step->n_args);
     int at = n / 2 + (registers ? 4 : 1), lane = f->id % 128;
     uint64_t a = registers ? 0 : tn_ptx_get(r, n / 2, 8), b = tn_ptx_get(r, at, 8);
     bool keep = ptx_u32(r, at + 1) != 0;
-    int trans_b = (int)ptx_u32(r, r->step->n_args - 1);
+    int trans_b = turns ? (int)ptx_u32(r, r->step->n_args - 1) : 0;
     if (p->filled == 0)
         *p = (product){.n = n,
-                       .type = variant & 1,
+                       .type = type,
                        .a = a,
                        .b = b,
                        .keep = keep,
@@ -314,7 +352,34 @@ static void product_wait(ptx_run *r, int variant)
     tn_emulated_product_wait((int)ptx_u32(r, 0));
 }
 
+// cvt.rn.satfinite.e4m3x2.f32: the second operand becomes the lower byte
+static uint32_t to_e4m3(float v)
+{
+    uint32_t sign = signbit(v) ? 0x80 : 0;
+    float x = fabsf(v);
+    if (x != x) return 0x7f;
+    if (x > 448.0f) return sign | 0x7e;
+    int e = x < 0.015625f ? -6 : ilogbf(x);
+    uint32_t n = (uint32_t)nearbyintf(ldexpf(x, 3 - e)); // 0 .. 16: 8 and more are normal
+    return sign | (n < 8 ? n : (uint32_t)(e + 6) * 8 + n);
+}
+
+static void pack_e4m3(ptx_run *r, int variant)
+{
+    (void)variant;
+    uint32_t bits[2];
+    for (int i = 0; i < 2; i++) {
+        float x;
+        uint32_t u = ptx_u32(r, 1 + i);
+        memcpy(&x, &u, 4);
+        bits[i] = to_e4m3(x);
+    }
+    uint16_t both = (uint16_t)(bits[0] << 8 | bits[1]);
+    memcpy(tn_ptx_place(r, 0), &both, sizeof both);
+}
+
 const ptx_row tn_ptx_rows_matrix[] = {
+    {"cvt.rn.satfinite.e4m3x2.f32", pack_e4m3, 0},
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", load_matrices, 4 << 1 | PLAIN},
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", load_matrices, 4 << 1 | TRANSPOSED},
     {"ldmatrix.sync.aligned.m8n8.x2.shared.b16", load_matrices, 2 << 1 | PLAIN},
@@ -322,16 +387,20 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"movmatrix.sync.aligned.m8n8.trans.b16", transpose, 0},
     {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply_float, F16},
     {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply_float, BF16},
+    {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", multiply_float, TF32},
+    {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", multiply_float, E4M3},
     {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", multiply_bytes, 32},
     {"mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", multiply_bytes, 16},
     {"wgmma.commit_group.sync.aligned", product_commit, 0},
     {"wgmma.wait_group.sync.aligned", product_wait, 0},
-    {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 1 | F16},
-    {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 1 | F16},
-    {"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16", product_issue, 192 << 1 | F16},
-    {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", product_issue, 256 << 1 | F16},
-    {"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", product_issue, 128 << 1 | BF16},
-    {"wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16", product_issue, 192 << 1 | BF16},
-    {"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", product_issue, 256 << 1 | BF16},
+    {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16", product_issue, 192 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", product_issue, 256 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", product_issue, 128 << 2 | BF16},
+    {"wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32", product_issue, 128 << 2 | TF32},
+    {"wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3", product_issue, 128 << 2 | E4M3},
+    {"wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16", product_issue, 192 << 2 | BF16},
+    {"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", product_issue, 256 << 2 | BF16},
     {NULL, NULL, 0},
 };
