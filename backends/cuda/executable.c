@@ -195,17 +195,23 @@ void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
     tn_free(device->ctx, e);
 }
 
-// A quantised operand is a whole weight in planes: parts of it, or raw blocks, would be read wrongly.
+// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly. Products
+// load whole rows of planes, 16 bytes at a time.
 static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
 {
-    tn_cuda_pack_args layout;
-    if (!v->buffer || !tn_cuda_layout_get(v->dtype, &layout)) return TN_OK;
-    size_t size = tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
-    if (v->buffer->weight_size == size && v->buffer->weight_offset == v->offset) return TN_OK;
-    return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
-                   "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
-                   step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
-                   c->device->name);
+    bool moves = step->op == TN_OP_copy || step->op == TN_OP_get_rows;
+    if (!tn_cuda_weight_holds(v))
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: %s operand of %s is no weight: other quantised tensors cannot be used on %s",
+                       step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
+                       c->device->name);
+    if (!moves && v->buffer && !tn_cuda_weight_aligned(v))
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: %s operand of %s is a part of a weight that does not start at 16 bytes of every "
+                       "field on %s; copy it first",
+                       step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
+                       c->device->name);
+    return TN_OK;
 }
 
 static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
@@ -216,7 +222,8 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .step = &e->steps[i],
                         .scratch = e->scratch,
                         .rounded_x = h->in.rows ? &h->in : NULL,
-                        .rounded_y = h->out.rows ? &h->out : NULL, .rope = h->rope};
+                        .rounded_y = h->out.rows ? &h->out : NULL,
+                        .rope = h->rope};
     tn_status status = e->kernels[i]->launch(&l);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }

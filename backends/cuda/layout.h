@@ -12,7 +12,11 @@
 
 // Pieces and units of the type; false if the type is stored as in the file.
 bool tn_cuda_layout_get(tn_dtype dtype, tn_cuda_pack_args *out);
-// Where the planes of a whole weight at `data` are, and how long their rows.
+// Where the planes of a weight, or of a part of one, start, and how long their rows; a part knows its whole from its buffer.
 tn_cuda_weight tn_cuda_weight_planes(const tn_view *weight);
+// The view is a weight that was written as such, or a part of one; types that are not split may lie anywhere.
+bool tn_cuda_weight_holds(const tn_view *weight);
+// Its planes start at multiples of 16 bytes, as those of whole weights do.
+bool tn_cuda_weight_aligned(const tn_view *weight);
 
 #endif

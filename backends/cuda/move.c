@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy, concat, get_rows. Block types can only be read as whole weights: they lie in planes.
+// copy, concat, get_rows.
 #include "backends/cuda/args_move.h"
 #include "backends/cuda/rows.h"
 #include "ops/quant.h"
@@ -16,18 +16,6 @@ static bool is_float(tn_dtype t)
     return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16;
 }
 
-// The view is a whole tensor with its outer dimensions in some order.
-static bool whole_rows(const tn_view *v)
-{
-    int64_t row = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]), end = row;
-    if (!tn_view_rows_contiguous(v)) return false;
-    for (int32_t d = 0; d < 3; d++) {
-        if (v->nb[d] % row != 0) return false;
-        end += (v->ne[d] - 1) * v->nb[d];
-    }
-    return end == row * tn_view_n_rows(v);
-}
-
 // --- get_rows, copy from block types -----------------------------------------------------------------
 
 static tn_status run_table(const tn_cuda_launch *l, tn_cuda_table_args *a)
@@ -40,6 +28,11 @@ static tn_status run_table(const tn_cuda_launch *l, tn_cuda_table_args *a)
     a->n_table = table->ne[2];
     a->y = tn_cuda_view_of(y);
     a->table = tn_cuda_weight_planes(table);
+    if (!a->ids) { // rows of a copy are counted in blocks
+        tn_cuda_pack_args layout;
+        tn_cuda_layout_get(table->dtype, &layout);
+        for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) a->table.row_size[p] = layout.unit[p];
+    }
     a->aligned = tn_cuda_aligned(&a->y, (int64_t)tn_dtype_block_size(y->dtype));
     if (plain) {
         tn_cuda_view x = tn_cuda_view_of(table);
@@ -56,8 +49,7 @@ bool tn_cuda_accepts_get_rows(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *table = &step->src[0];
-    bool whole = tn_dtype_block_elems(table->dtype) == 1 || tn_view_contiguous(table);
-    return tn_quant_info_get(table->dtype)->to_f32 && whole && tn_view_rows_contiguous(table) && table->ne[0] == 1 && table->ne[1] == 1 &&
+    return tn_quant_info_get(table->dtype)->to_f32 && tn_view_rows_contiguous(table) && table->ne[0] == 1 && table->ne[1] == 1 &&
            tn_cuda_i32_run(&step->src[1]) && tn_cuda_f32_rows(&step->dst[0]) && fits(&step->dst[0]);
 }
 
@@ -72,7 +64,7 @@ bool tn_cuda_accepts_copy_blocks(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0], *y = &step->dst[0];
-    return tn_dtype_block_elems(x->dtype) > 1 && tn_quant_info_get(x->dtype)->to_f32 && whole_rows(x) && is_float(y->dtype) &&
+    return tn_dtype_block_elems(x->dtype) > 1 && tn_quant_info_get(x->dtype)->to_f32 && tn_view_rows_contiguous(x) && is_float(y->dtype) &&
            tn_view_contiguous(y) && fits(y);
 }
 
@@ -80,7 +72,7 @@ tn_status tn_cuda_launch_copy_blocks(const tn_cuda_launch *l)
 {
     const tn_view *x = &l->step->src[0];
     tn_cuda_table_args a = {.scale = 1.0f};
-    for (int32_t d = 0; d < 3; d++) a.row_step[d] = x->nb[d] / (int64_t)tn_dtype_row_size(x->dtype, x->ne[3]);
+    for (int32_t d = 0; d < 3; d++) a.row_step[d] = x->nb[d] / (int64_t)tn_dtype_block_size(x->dtype);
     return run_table(l, &a);
 }
 
@@ -92,8 +84,7 @@ bool tn_cuda_accepts_copy(const tn_cuda *cuda, const tn_step *step)
     const tn_view *x = &step->src[0], *y = &step->dst[0];
     if (tn_dtype_block_elems(x->dtype) > 1 || !tn_view_contiguous(y) || !fits(y)) return false;
     if (x->dtype == TN_TYPE_I32) return y->dtype == TN_TYPE_I32;
-    if (!is_float(y->dtype) || !tn_quant_info_get(x->dtype)->to_f32) return false;
-    return is_float(x->dtype) || tn_view_rows_contiguous(x);
+    return is_float(y->dtype) && tn_quant_info_get(x->dtype)->to_f32;
 }
 
 tn_status tn_cuda_launch_copy(const tn_cuda_launch *l)

@@ -82,6 +82,7 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
     if (status != TN_OK) return status;
     tn_view at = *weight;
     at.data = (char *)buffer->data + offset;
+    at.buffer = NULL; // a whole
     tn_cuda_pack_args pack;
     bool sorted = tn_cuda_layout_get(weight->dtype, &pack);
     tn_cuda_weight planes = tn_cuda_weight_planes(&at);

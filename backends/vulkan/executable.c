@@ -230,18 +230,30 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     tn_free(device->ctx, e);
 }
 
-// A quantised operand is a whole weight in planes: parts of it, or raw blocks, would be read wrongly.
+// Planes hold the part, which is as aligned in all of them as the whole: to 16 bytes.
+static bool holds(const tn_view *w, const tn_vk_weight *planes)
+{
+    const tn_buffer *b = w->buffer;
+    size_t block = tn_dtype_block_size(w->dtype), row = tn_dtype_row_size(w->dtype, w->ne[3]),
+           before = w->offset - b->weight_offset;
+    bool inside = w->offset >= b->weight_offset &&
+                  before + row * (size_t)tn_view_n_rows(w) <= b->weight_size && before % block == 0;
+    for (int32_t p = 0; p < TN_VK_MAX_PLANES && inside; p++)
+        inside = (int64_t)(before / block) * (planes->row_size[p] / (int64_t)(row / block)) % 16 == 0;
+    return inside;
+}
+
+// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly.
 static tn_status check_weights(tn_vk *v, const tn_step *step)
 {
     for (int32_t i = 0; i < step->n_src && tn_op_takes_weights(step->op); i++) {
         const tn_view *w = &step->src[i];
         tn_vk_weight planes;
-        if (!w->buffer || w->ne[3] == 0 || !tn_vk_weight_planes(w, &planes)) continue;
-        size_t size = tn_dtype_row_size(w->dtype, w->ne[3]) * (size_t)tn_view_n_rows(w);
-        if (w->buffer->weight_size == size && w->buffer->weight_offset == w->offset) continue;
+        if (!w->buffer || w->ne[3] == 0 || !tn_vk_weight_planes(w, &planes) || holds(w, &planes)) continue;
         return tn_fail(
             v->device->ctx, TN_ERR_UNSUPPORTED,
-            "%s: %s operand of %s is no whole weight: parts of quantised tensors cannot be used on %s",
+            "%s: %s operand of %s is no weight, or a part of one that does not start at 16 bytes of every "
+            "field: copy it first on %s",
             step->name ? step->name : "", tn_dtype_name(w->dtype), tn_op_name(step->op), v->device->name);
     }
     return TN_OK;

@@ -35,14 +35,22 @@ static const layout *find_layout(tn_dtype dtype)
 bool tn_vk_weight_planes(const tn_view *w, tn_vk_weight *out)
 {
     const layout *l = find_layout(w->dtype);
-    int64_t unit[TN_VK_MAX_PLANES] = {0}, n_rows = tn_view_n_rows(w);
-    if (!l) unit[0] = (int64_t)tn_dtype_block_size(w->dtype);
+    int64_t unit[TN_VK_MAX_PLANES] = {0}, size = (int64_t)tn_dtype_block_size(w->dtype);
+    if (!l) unit[0] = size;
     for (int32_t i = 0; l && i < MAX_PIECES; i++) unit[l->pieces[i].plane] += l->pieces[i].size;
+    // Of a part: blocks of the whole that its buffer holds, and those before the part.
+    int64_t n_blocks = tn_view_n_elems(w) / tn_dtype_block_elems(w->dtype), first = 0;
     uint64_t at = (uint64_t)(uintptr_t)w->data;
+    if (l && w->buffer && w->buffer->weight_size > 0) {
+        int64_t before = (int64_t)w->offset - (int64_t)w->buffer->weight_offset;
+        n_blocks = (int64_t)w->buffer->weight_size / size;
+        first = before / size;
+        at -= (uint64_t)before;
+    }
     for (int32_t p = 0; p < TN_VK_MAX_PLANES; p++) {
-        out->plane[p] = at;
+        out->plane[p] = at + (uint64_t)(first * unit[p]);
         out->row_size[p] = w->ne[3] / tn_dtype_block_elems(w->dtype) * unit[p];
-        at += (uint64_t)(n_rows * out->row_size[p]);
+        at += (uint64_t)(n_blocks * unit[p]);
     }
     return l != NULL;
 }
@@ -79,6 +87,7 @@ tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const tn_view *we
     tn_context *ctx = buffer->device->ctx;
     tn_view at = *weight;
     at.data = (void *)(uintptr_t)offset; // planes as offsets into the buffer
+    at.buffer = NULL;                    // a whole
     tn_vk_weight planes;
     const layout *l = tn_vk_weight_planes(&at, &planes) ? find_layout(weight->dtype) : NULL;
     size_t row_size = tn_dtype_row_size(weight->dtype, weight->ne[3]),

@@ -193,6 +193,25 @@ static void cases_precisions(check_run *run, int32_t op)
         }
 }
 
+// Weights that are some rows of larger ones.
+static void cases_parts(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_F32,  TN_TYPE_F16,  TN_TYPE_Q8_0, TN_TYPE_Q4_0,
+                                     TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q5_0, TN_TYPE_IQ3_S};
+    for (size_t i = 0; i < TN_COUNT(types); i++) {
+        shape s = {i % 2 == 0 ? 1 : 20, 33, tn_dtype_block_elems(types[i]) == 256 ? 1 : 8, 0};
+        check_case c;
+        build(&c, op, types[i], &s, 0);
+        for (int32_t w = 1; w <= n_weights(op, 0); w++) {
+            int32_t d = with_experts(op) ? 1 : 2; // of experts, whole ones
+            c.src[w].parent[d] += 24;
+            c.src[w].start[d] = 16;
+        }
+        snprintf(c.note, sizeof c.note, "part of a weight");
+        check_emit(run, &c);
+    }
+}
+
 void check_cases_matmul(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -219,4 +238,5 @@ void check_cases_matmul(check_run *run, int32_t op)
     }
     cases_forms(run, op);
     cases_precisions(run, op);
+    cases_parts(run, op);
 }

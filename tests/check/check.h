@@ -17,7 +17,7 @@
 
 enum {
     CHECK_MAX_TARGETS = 8,
-    CHECK_MAX_KERNELS = 4, // names kept per op, type and target
+    CHECK_MAX_KERNELS = 6, // names kept per op, type and target
     CHECK_GUARD = 256,     // bytes of fence around each operand; keeps the alignment of allocations
     CHECK_POOL = 4096,     // explicit integers of a case
 };
