@@ -9,6 +9,7 @@
 
 #include <tenon/params.h>
 
+// 16-bit weights: kernels/few.cuh.
 enum {
     TN_FEW_ROWS = 64,  // rows of weights of a block; with GLU 32 of gate and 32 of up
     TN_FEW_K = 256,    // elements of k of a stage
@@ -16,6 +17,23 @@ enum {
     TN_FEW_PAD = 8,    // 16-bit elements behind a row of a stage, and floats behind a row of sums
     TN_FEW_MAX_SPLITS = 8,
 };
+
+// Blocks of integers and scales: kernels/few_blocks.cuh.
+enum {
+    TN_FEW_BLOCK_ROWS = 128,  // rows of weights of a tile; with GLU 64 of gate and 64 of up
+    TN_FEW_BLOCK_COLUMNS = 32, // rows of x of a tile
+    TN_FEW_BLOCK_STAGES = 3,
+    TN_FEW_BLOCK_PER_SM = 3,
+    TN_FEW_BLOCK_THREADS = 128,
+    // A stage of x is 256 values of 32 rows as f16, then for each row the sums of its 16 runs of 16, as a pair of f16 of a sixteenth:
+    // what f16 holds of it, and the rest. Eight values are a unit of 16 bytes in the order 0 2 1 3 4 6 5 7. Unit u of row c lies at
+    // c * 32 + TN_FEW_UNIT(u, c), so that lanes which read units of different rows and parts of k meet different banks.
+    TN_FEW_BLOCK_X = TN_FEW_BLOCK_COLUMNS * TN_FEW_K * 2,
+    TN_FEW_BLOCK_STAGE = TN_FEW_BLOCK_X + TN_FEW_BLOCK_COLUMNS * (TN_FEW_K / 16) * 4,
+    TN_FEW_BLOCK_SLOT = TN_FEW_BLOCK_STAGE + TN_FEW_BLOCK_ROWS * 16, // in shared memory, with 16 bytes for each row of weights
+    TN_FEW_BLOCK_PART = TN_FEW_BLOCK_COLUMNS * TN_FEW_BLOCK_ROWS, // floats: sums of a tile
+};
+#define TN_FEW_UNIT(u, c) ((u) ^ ((u) >> 3 & 3) ^ ((c) & 1) * 5)
 
 typedef struct tn_cuda_few_seg {
     tn_cuda_weight w;
@@ -28,18 +46,20 @@ typedef struct tn_cuda_few_seg {
 
 typedef struct tn_cuda_few_args {
     tn_cuda_few_seg seg[3]; // weights of one type; with GLU gate and up
-    const void *x;          // 16-bit rows of ld elements, zeros behind k
+    const void *x;          // 16-bit rows of ld elements, zeros behind k; for blocks [32 rows][256 of k] stages
     const float *row_scale; // y row r is multiplied by it; NULL: 1
     const float *residual;  // NULL: none
-    // Rows of x in groups, as in args_gemm.h, in tiles of m rows; NULL: no groups.
+    // Rows of x in groups, as in args_gemm.h, in tiles of m rows (for blocks of 32); NULL: no groups.
     const int32_t *tile_group, *row_to, *n_row_tiles;
     int64_t group_rows;
     int64_t ld, residual_ld;
     int32_t m, k;
     int32_t n_segs, n_tiles;
     int32_t splits; // blocks that share the columns of k of a tile
-    float *partial;   // sums of each of them [tile][split][row of x][TN_FEW_ROWS], if there are several
-    int32_t *arrived; // of each tile, zero before; the last block finishes
+    // Sums of each block that shares a tile: [tile][split][row of x][TN_FEW_ROWS]; for block types
+    // [tile of x][block][0: tile of the block before, 1: tile of the next][TN_FEW_BLOCK_PART].
+    float *partial;
+    int32_t *arrived; // of each tile (and tile of x), zero before; the last block finishes
     int32_t wide;   // plain weights: rows start at multiples of 16 bytes, k is a multiple of 16
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU

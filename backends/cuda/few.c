@@ -19,11 +19,6 @@ static bool takes(const tn_cuda *cuda, const tn_step *step)
     return step->op != TN_OP_matmul_glu || step->src[1].dtype == step->src[2].dtype;
 }
 
-bool tn_cuda_few_f16_type(tn_dtype type)
-{
-    return type == TN_TYPE_F16 || (tn_dtype_block_elems(type) > 1 && type != TN_TYPE_Q8_1 && type != TN_TYPE_Q8_K);
-}
-
 bool tn_cuda_few_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
 {
     for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
@@ -34,8 +29,35 @@ bool tn_cuda_few_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
 bool tn_cuda_few_accepts_f16(const tn_cuda *cuda, const tn_step *step)
 {
     for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
-        if (!tn_cuda_few_f16_type(step->src[1 + i].dtype)) return false;
+        if (step->src[1 + i].dtype != TN_TYPE_F16) return false;
     return takes(cuda, step);
+}
+
+bool tn_cuda_few_block_type(tn_dtype type)
+{
+    return tn_dtype_block_elems(type) > 1 && type != TN_TYPE_Q8_1 && type != TN_TYPE_Q8_K;
+}
+
+bool tn_cuda_few_exact_type(tn_dtype type)
+{
+    return type == TN_TYPE_Q2_K || type == TN_TYPE_Q3_K || type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K;
+}
+
+bool tn_cuda_few_all_weights(const tn_step *step, bool (*is)(tn_dtype type))
+{
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
+        if (!is(step->src[1 + i].dtype)) return false;
+    return true;
+}
+
+bool tn_cuda_few_accepts_blocks(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_few_all_weights(step, tn_cuda_few_block_type) && takes(cuda, step);
+}
+
+bool tn_cuda_few_accepts_exact(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_few_all_weights(step, tn_cuda_few_exact_type) && takes(cuda, step);
 }
 
 static int64_t row_elems(const tn_step *step)
@@ -43,29 +65,47 @@ static int64_t row_elems(const tn_step *step)
     return tn_div_up(step->src[0].ne[3], 8) * 8;
 }
 
-static size_t x_size(const tn_step *step)
-{
-    return (size_t)tn_div_up(tn_view_n_rows(&step->src[0]) * row_elems(step) * 2, ALIGN) * ALIGN;
-}
-
-// Tiles of a step, over all its weights, at most.
-static int64_t count_tiles(const tn_step *step)
-{
-    int64_t n = 0;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++) n += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS / 2);
-    return n;
-}
-
 static size_t aligned(int64_t size)
 {
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
-// x, scales of its rows, counters, sums of blocks that share tiles: as many blocks as are resident.
+size_t tn_cuda_few_block_x_size(int64_t n_tiles, int64_t k)
+{
+    return (size_t)(n_tiles * tn_div_up(k, TN_FEW_K) * TN_FEW_BLOCK_STAGE);
+}
+
+// Tiles of 32 rows of x.
+static int64_t row_tiles(const tn_step *step)
+{
+    return tn_div_up(tn_view_n_rows(&step->src[0]), TN_FEW_BLOCK_COLUMNS);
+}
+
+// Where things are in scratch: bytes from its start, where x is.
+typedef struct room {
+    size_t scale, arrived, partial, end; // of rows of x; counters; sums of parts of tiles
+    int64_t n_arrived;
+    bool blocks; // types of blocks
+} room;
+
+static room layout(const tn_cuda *cuda, const tn_step *step)
+{
+    int64_t m = tn_view_n_rows(&step->src[0]), k = step->src[0].ne[3], y = row_tiles(step);
+    room r = {.blocks = tn_cuda_few_block_type(step->src[1].dtype)};
+    // At most: tiles are wider than this.
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++) r.n_arrived += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS / 2) * y;
+    // As many blocks as are resident.
+    int64_t partial = r.blocks ? (int64_t)TN_FEW_BLOCK_PER_SM * cuda->n_sms * 2 * y * TN_FEW_BLOCK_PART : (int64_t)BLOCKS_PER_SM * cuda->n_sms * m * TN_FEW_ROWS;
+    r.scale = r.blocks ? aligned((int64_t)tn_cuda_few_block_x_size(y, k)) : aligned(m * row_elems(step) * 2);
+    r.arrived = r.scale + aligned(y * TN_FEW_BLOCK_COLUMNS * 4);
+    r.partial = r.arrived + aligned(4 * r.n_arrived);
+    r.end = r.partial + aligned(4 * partial);
+    return r;
+}
+
 size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step)
 {
-    int64_t m = tn_view_n_rows(&step->src[0]), blocks = (int64_t)BLOCKS_PER_SM * cuda->n_sms;
-    return x_size(step) + aligned(m * 4) + aligned(4 * count_tiles(step)) + aligned(blocks * m * TN_FEW_ROWS * 4);
+    return layout(cuda, step).end;
 }
 
 // --- launches ----------------------------------------------------------------------------------------
@@ -82,25 +122,41 @@ static int32_t choose_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_sta
     return best;
 }
 
+// Blocks for the stages of all tiles of block types: for each number of blocks on a multiprocessor the time of the longest, with what a stage
+// takes then, and of the last block of a tile, with what the part of each block takes. In tenths of microseconds on an H200, estimated from instructions.
+static int32_t choose_blocks(const tn_cuda *cuda, int64_t n_tiles, int64_t n_stages, int64_t y)
+{
+    static const int32_t stage_time[TN_FEW_BLOCK_PER_SM] = {13, 17, 26};
+    enum { PART_TIME = 4 };
+    int64_t best = 1, least = INT64_MAX;
+    for (int32_t i = 0; i < TN_FEW_BLOCK_PER_SM; i++) {
+        int64_t n = TN_MAX(1, TN_MIN((int64_t)(i + 1) * cuda->n_sms / y, n_tiles * n_stages)), longest = tn_div_up(n_tiles * n_stages, n);
+        int64_t parts = n == n_tiles ? 1 : tn_div_up(n_stages, longest) + 1;
+        int64_t time = longest * stage_time[i] + parts * PART_TIME;
+        if (time < least) best = n, least = time;
+    }
+    return (int32_t)best;
+}
+
 static void set_seg(const tn_step *step, const tn_cuda_gemm_operands *o, int32_t i, tn_cuda_few_args *a)
 {
     const tn_view *w = &step->src[1 + i], *y = &step->dst[a->glu ? 0 : i];
+    bool plain = !tn_cuda_few_block_type(w->dtype);
+    int64_t rows = plain ? TN_FEW_ROWS : TN_FEW_BLOCK_ROWS;
     tn_cuda_few_seg *s = &a->seg[a->n_segs++];
     *s = (tn_cuda_few_seg){.w = tn_cuda_weight_planes(w), .y = y->data, .ld = y->ne[3], .n = (int32_t)w->ne[2], .first_tile = a->n_tiles};
+    if (a->glu) s->first_tile = 0;
     if (o->bias[i]) s->bias = o->bias[i]->data;
-    bool plain = tn_dtype_block_elems(w->dtype) == 1;
     if (plain && ((uintptr_t)w->data % 16 != 0 || w->ne[3] % 16 != 0)) a->wide = 0;
-    if (a->glu) a->n_tiles = (int32_t)tn_div_up(w->ne[2], TN_FEW_ROWS / 2);
-    else a->n_tiles += (int32_t)tn_div_up(w->ne[2], TN_FEW_ROWS);
+    if (a->glu) a->n_tiles = (int32_t)tn_div_up(w->ne[2], rows / 2);
+    else a->n_tiles += (int32_t)tn_div_up(w->ne[2], rows);
 }
 
-static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, bool f16)
+static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o)
 {
     const tn_step *step = l->step;
     tn_cuda_few_args a;
     memset(&a, 0, sizeof a);
-    a.x = l->scratch;
-    a.row_scale = f16 ? (const float *)(const void *)(l->scratch + x_size(step)) : NULL;
     a.ld = row_elems(step);
     if (o->residual) {
         a.residual = o->residual->data;
@@ -123,16 +179,28 @@ static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_op
 static bool is_codebook(tn_dtype type)
 {
     static const tn_dtype types[] = {
-        TN_TYPE_NVFP4, TN_TYPE_IQ2_XXS, TN_TYPE_IQ2_XS, TN_TYPE_IQ2_S, TN_TYPE_IQ3_XXS, TN_TYPE_IQ3_S,
-        TN_TYPE_IQ1_S, TN_TYPE_IQ1_M,   TN_TYPE_TQ1_0,  TN_TYPE_TQ2_0, TN_TYPE_Q1_0,    TN_TYPE_Q2_0,
+        TN_TYPE_IQ4_XS, TN_TYPE_MXFP4, TN_TYPE_NVFP4, TN_TYPE_IQ2_XXS, TN_TYPE_IQ2_XS, TN_TYPE_IQ2_S, TN_TYPE_IQ3_XXS,
+        TN_TYPE_IQ3_S,  TN_TYPE_IQ1_S, TN_TYPE_IQ1_M, TN_TYPE_TQ1_0,   TN_TYPE_TQ2_0,  TN_TYPE_Q1_0,  TN_TYPE_Q2_0,
     };
     for (size_t i = 0; i < TN_COUNT(types); i++)
         if (types[i] == type) return true;
     return false;
 }
 
+static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
+{
+    char name[48];
+    snprintf(name, sizeof name, "tn_few_%s", tn_dtype_name(type));
+    // Rows in groups have enough tiles.
+    int32_t blocks = a->tile_group ? a->n_tiles : choose_blocks(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K), row_tiles);
+    tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = (uint32_t)row_tiles, .z = 1, .threads = TN_FEW_BLOCK_THREADS,
+                         .shared = TN_FEW_BLOCK_STAGES * TN_FEW_BLOCK_SLOT};
+    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name, &grid, a);
+}
+
 tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
 {
+    if (tn_cuda_few_block_type(type)) return run_blocks(l, a, type, row_tiles);
     int32_t columns = a->m <= 32 ? 32 : 64;
     size_t stages = (size_t)TN_FEW_STAGES * (size_t)columns * (TN_FEW_K + TN_FEW_PAD) * 2;
     size_t sums = (size_t)4 * TN_FEW_ROWS * (size_t)(columns + TN_FEW_PAD) * sizeof(float);
@@ -140,37 +208,58 @@ tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), columns);
     tn_cuda_grid grid = {.x = (uint32_t)(a->n_tiles * a->splits), .y = (uint32_t)row_tiles, .z = 1, .threads = THREADS, .shared = (uint32_t)TN_MAX(stages, sums)};
-    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few, name, &grid, a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_few, name, &grid, a);
+}
+
+tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o)
+{
+    const tn_view *x = &l->step->src[0];
+    a.x = tn_cuda_view_of(x);
+    a.norm = o->norm ? o->norm->data : NULL;
+    a.eps = o->eps;
+    a.k = (int32_t)x->ne[3];
+    int64_t rows = tn_div_up(a.m, TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
+    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(rows, 16 * (int64_t)l->cuda->n_sms), .y = 1, .z = 1,
+                         .threads = (uint32_t)TN_MIN(1024, tn_div_up(a.k, 16 * 32) * 32)};
+    return tn_cuda_run(l, TN_CUDA_MODULE_few_prepare, "tn_few_x", &grid, &a);
+}
+
+// x, and counters of zero.
+static tn_status prepare(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, const room *r)
+{
+    const tn_step *step = l->step;
+    bool f16 = step->src[1].dtype != TN_TYPE_BF16;
+    tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)tn_view_n_rows(&step->src[0]), .ld = row_elems(step),
+                             .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16, .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
+                             .zero = (int32_t *)(void *)(l->scratch + r->arrived), .n_zero = (int32_t)r->n_arrived,
+                             .finite_rows = tn_cuda_few_all_weights(step, tn_cuda_few_exact_type)};
+    return r->blocks ? tn_cuda_few_prepare_x(l, x, o) : tn_cuda_gemm_prepare_x(l, x, o);
 }
 
 tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
-    bool f16 = step->src[1].dtype != TN_TYPE_BF16;
-    tn_cuda_gemm_x_args x = {
-        .to = l->scratch, .m = (int32_t)tn_view_n_rows(&step->src[0]), .ld = row_elems(step), .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16};
-    if (f16) x.row_scale = (float *)(void *)(l->scratch + x_size(step));
-    char *at = l->scratch + x_size(step) + aligned((int64_t)x.m * 4);
-    x.zero = (int32_t *)(void *)at;
-    x.n_zero = (int32_t)count_tiles(step);
-    at += aligned(4 * count_tiles(step));
-    tn_status status = tn_cuda_gemm_prepare_x(l, x, &o);
+    room r = layout(l->cuda, step);
+    tn_status status = prepare(l, &o, &r);
     int32_t n = tn_cuda_gemm_n_weights(step), first_tile = 0;
     bool done[TN_GEMM_MAX_SEGS] = {false};
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
         if (done[i]) continue;
-        tn_cuda_few_args a = make_args(l, &o, f16);
+        tn_cuda_few_args a = make_args(l, &o);
         tn_dtype type = step->src[1 + i].dtype;
         for (int32_t k = i; k < n; k++) {
             if (step->src[1 + k].dtype != type) continue;
             set_seg(step, &o, k, &a);
             done[k] = true;
         }
-        a.partial = (float *)(void *)at;
-        a.arrived = x.zero + first_tile;
-        first_tile += a.n_tiles;
-        status = tn_cuda_few_run(l, &a, type, 1);
+        a.x = l->scratch;
+        if (type != TN_TYPE_BF16) a.row_scale = (const float *)(const void *)(l->scratch + r.scale);
+        a.partial = (float *)(void *)(l->scratch + r.partial);
+        a.arrived = (int32_t *)(void *)(l->scratch + r.arrived) + first_tile;
+        int64_t y = r.blocks ? row_tiles(step) : 1;
+        first_tile += a.n_tiles * (int32_t)y;
+        status = tn_cuda_few_run(l, &a, type, y);
     }
     return status;
 }

@@ -43,8 +43,14 @@ TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_arg
 
 // --- 9 to 64 rows (few.c) ----------------------------------------------------------------------------
 
-// Types that kernels/few.cuh expands to f16.
-bool tn_cuda_few_f16_type(tn_dtype type);
+// Types of kernels/few_blocks.cuh, which wants x as kernels/few_prepare.cu makes it; of these, those whose weights are not rounded.
+bool tn_cuda_few_block_type(tn_dtype type);
+bool tn_cuda_few_exact_type(tn_dtype type);
+bool tn_cuda_few_all_weights(const tn_step *step, bool (*is)(tn_dtype type));
+// Bytes of so many tiles of 32 rows of x; `a` says where they go.
+size_t tn_cuda_few_block_x_size(int64_t n_tiles, int64_t k);
+TN_MUST_USE tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
+// Tiles of 32 rows of x in groups, or for block types of all rows.
 TN_MUST_USE tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles);
 
 #endif

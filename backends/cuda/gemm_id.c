@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define WEIGHT_ROOM ((size_t)512 << 20) // bytes of scratch for expanded weights
-enum { MIN_TOKENS = 9, ALIGN = 256, FEW_ROWS = 32 };
+enum { MIN_TOKENS = 9, ALIGN = 256, FEW_ROWS = TN_FEW_BLOCK_COLUMNS };
 // Rows of x for an expert, on average, up to which weights are not worth expanding.
 enum { FEW_AVERAGE = 40 };
 
@@ -70,7 +70,7 @@ bool tn_cuda_gemm_id_accepts_e4m3(const tn_cuda *cuda, const tn_step *step)
 
 typedef struct plan {
     int32_t mode;
-    bool few, glu;
+    bool few, blocks, glu; // blocks: few rows, weights of block types
     int64_t n_ids, n_groups, n, k, ld;
     int64_t tile_rows, max_tiles; // tiles of rows there can be
     int64_t chunk;                // rows of each expert that are expanded at a time
@@ -82,12 +82,16 @@ static size_t aligned(int64_t size)
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
+static bool is_f16(tn_dtype type)
+{
+    return type == TN_TYPE_F16;
+}
+
 static bool few_types(const tn_step *step, int32_t mode)
 {
-    bool f16 = mode == TN_GEMM_F16;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++) f16 = f16 && tn_cuda_few_f16_type(step->src[1 + i].dtype);
+    bool f16 = tn_cuda_few_all_weights(step, tn_cuda_few_block_type) || tn_cuda_few_all_weights(step, is_f16);
     bool same = !is_glu(step) || step->src[1].dtype == step->src[2].dtype;
-    return same && (f16 || (mode == TN_GEMM_BF16 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)));
+    return same && ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)));
 }
 
 static plan make_plan(const tn_cuda *cuda, const tn_step *step)
@@ -99,7 +103,8 @@ static plan make_plan(const tn_cuda *cuda, const tn_step *step)
     p.tile_rows = p.few ? FEW_ROWS : TN_GEMM_ROWS;
     p.max_tiles = p.n_ids / p.tile_rows + TN_MIN(p.n_groups, p.n_ids);
     int64_t rows = p.max_tiles * p.tile_rows;
-    p.x_size = aligned(rows * p.ld * 2);
+    p.blocks = p.few && tn_cuda_few_block_type(w->dtype);
+    p.x_size = p.blocks ? aligned((int64_t)tn_cuda_few_block_x_size(p.max_tiles, p.k)) : aligned(rows * p.ld * 2);
     p.scale_size = aligned(rows * 4);
     p.table_size = aligned(4 * (2 * rows + p.max_tiles + p.n_groups + 1));
     int64_t row_size = p.n_groups * p.ld * 2 * tn_cuda_gemm_n_weights(step); // of a row of each expert
@@ -107,6 +112,16 @@ static plan make_plan(const tn_cuda *cuda, const tn_step *step)
     if (!p.few) p.w_size = (size_t)(p.chunk * row_size);
     if (tn_cuda_gemm_scales_w(p.mode)) p.w_scale_size = aligned(4 * p.n_groups * p.chunk * tn_cuda_gemm_n_weights(step));
     return p;
+}
+
+bool tn_cuda_few_id_accepts_blocks(const tn_cuda *cuda, const tn_step *step)
+{
+    return takes(cuda, step) && make_plan(cuda, step).blocks;
+}
+
+bool tn_cuda_few_id_accepts_exact(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_few_id_accepts_blocks(cuda, step) && tn_cuda_few_all_weights(step, tn_cuda_few_exact_type);
 }
 
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step)
@@ -146,8 +161,10 @@ static tn_status sort_rows(const tn_cuda_launch *l, const plan *p, const tables 
     tn_cuda_gemm_x_args b = {
         .to = l->scratch, .row_scale = scales(l, p), .row_from = t->row_from, .n_tiles = t->n_tiles, .tile_rows = (int32_t)p->tile_rows,
         .ids = ids->data, .n_ids = (int32_t)p->n_ids, .n_groups = (int32_t)p->n_groups, .y = l->step->dst[0].data, .y_n = p->n,
-        .m = (int32_t)(p->max_tiles * p->tile_rows), .ld = p->ld, .mode = p->mode};
-    return tn_cuda_gemm_prepare_x(l, b, &(tn_cuda_gemm_operands){.act = TN_UNARY_NONE});
+        .m = (int32_t)(p->max_tiles * p->tile_rows), .ld = p->ld, .mode = p->mode,
+        .finite_rows = tn_cuda_few_all_weights(l->step, tn_cuda_few_exact_type)};
+    tn_cuda_gemm_operands none = {.act = TN_UNARY_NONE};
+    return p->blocks ? tn_cuda_few_prepare_x(l, b, &none) : tn_cuda_gemm_prepare_x(l, b, &none);
 }
 
 static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t)
@@ -162,7 +179,8 @@ static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t
         if (tn_dtype_block_elems(w->dtype) == 1 && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a.wide = 0;
     }
     a.n_segs = 1 + p->glu;
-    a.n_tiles = (int32_t)tn_div_up(p->n, p->glu ? TN_FEW_ROWS / 2 : TN_FEW_ROWS);
+    int64_t tile = p->blocks ? TN_FEW_BLOCK_ROWS : TN_FEW_ROWS;
+    a.n_tiles = (int32_t)tn_div_up(p->n, p->glu ? tile / 2 : tile);
     a.x = l->scratch;
     a.row_scale = scales(l, p);
     a.tile_group = t->tile_group;
@@ -170,7 +188,7 @@ static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t
     a.n_row_tiles = t->n_tiles;
     a.group_rows = p->n;
     a.ld = p->ld;
-    a.m = (int32_t)p->tile_rows;
+    a.m = (int32_t)(p->blocks ? p->max_tiles * p->tile_rows : p->tile_rows);
     a.k = (int32_t)p->k;
     a.glu = p->glu;
     a.act = TN_UNARY_NONE;

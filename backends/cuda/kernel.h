@@ -48,6 +48,7 @@ enum {
     TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
     TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
+    TN_CUDA_FINITE_ROWS = 128, // a row of activations with values that are not finite counts as NaN
 };
 
 typedef struct tn_cuda_kernel {

@@ -46,6 +46,14 @@ static void round_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
 }
 
+static void round_finite_f16(const float *x, float *y, int64_t k)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < k; i++) finite = finite && fabsf(x[i]) <= FLT_MAX;
+    round_f16(x, y, k);
+    for (int64_t i = 0; i < k && !finite; i++) y[i] = NAN;
+}
+
 static void round_bf16(const float *x, float *y, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) y[i] = tn_bf16_to_f32(tn_f32_to_bf16(x[i]));
@@ -89,7 +97,7 @@ static check_round_fn cuda_rounding(const tn_step *step, const char *name)
 {
     int32_t flags = cuda_flags(step, name);
     if (flags & TN_CUDA_ROUNDS_I8) return tn_matmul_round_row; // like the kernels of the CPU, to the bit
-    if (flags & TN_CUDA_ROUNDS_F16) return round_f16;
+    if (flags & TN_CUDA_ROUNDS_F16) return flags & TN_CUDA_FINITE_ROWS ? round_finite_f16 : round_f16;
     if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
     if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
     return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;

@@ -1,40 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for 9 to 64 rows of x: as much memory traffic as for one row, and the arithmetic on mma.sync. Weights
-// are the 16-row operand, rows of x the columns.
+// y = x w^T for 9 to 64 rows of x and 16-bit weights: as much memory traffic as for one row, and the arithmetic on
+// mma.sync. Weights are the 16-row operand, rows of x the columns.
 // A block has 64 rows of weights: two groups of 32 (with GLU: of gate and of up) times four quarters of each stage
-// of 256 k, one warp each. Lane l of a warp expands 16 adjacent values of rows l/4, l/4 + 8 .. from the planes in
+// of 256 k, one warp each. Lane l of a warp has 16 adjacent values of rows l/4, l/4 + 8 .. in
 // registers: values 4 s .. 4 s + 3 of it are its operand of step s, the order of k inside a product being free. x
 // passes through shared memory in three stages. The quarters are summed in shared memory. Where several blocks
 // share the stages of a tile, the last one to arrive sums what all have written, in order, and finishes.
 // With groups of rows (experts), blockIdx.y is the tile of rows.
-// Bytes moved: weights once, x once per tile; expansion costs about 4 operations for each weight.
+// Bytes moved: weights once, x once per tile.
 #ifndef TN_CUDA_FEW_CUH
 #define TN_CUDA_FEW_CUH
 
 #include "backends/cuda/args_few.h"
-#include "backends/cuda/kernels/dequant.cuh"
 #include "backends/cuda/kernels/epilogue.cuh"
 #include "backends/cuda/kernels/mma.cuh"
 
 enum { FEW_THREADS = 256, FEW_AHEAD = 4, FEW_LD = TN_FEW_K + TN_FEW_PAD };
 
-// 16 adjacent values of a row, not yet expanded where that makes them longer.
-template <int TYPE> struct few_run {
-    tn_run16 r;
-};
-template <> struct few_run<TN_TYPE_F16> {
+// 16 adjacent values of a row.
+struct few_run {
     uint32_t v[8];
 };
-template <> struct few_run<TN_TYPE_BF16> {
-    uint32_t v[8];
-};
-
-static constexpr __device__ bool few_plain(int type)
-{
-    return type == TN_TYPE_F16 || type == TN_TYPE_BF16;
-}
 
 static __device__ __forceinline__ void few_load_plain(const tn_cuda_few_args &a, const char *row, int k, uint32_t (&v)[8])
 {
@@ -53,37 +41,12 @@ static __device__ __forceinline__ void few_load_plain(const tn_cuda_few_args &a,
 }
 
 // `w` begins at the first row of the block: offsets fit 32 bits.
-template <int TYPE> static __device__ __forceinline__ few_run<TYPE> few_load(const tn_cuda_few_args &a, const tn_cuda_weight &w, int row, int k)
+static __device__ __forceinline__ few_run few_load(const tn_cuda_few_args &a, const tn_cuda_weight &w, int row, int k)
 {
-    tn_cuda_weight at = w;
-#pragma unroll
-    for (int p = 0; p < TN_CUDA_MAX_PLANES; p++) at.plane[p] += (uint32_t)row * (uint32_t)w.row_size[p];
     // Behind the end of a row the last values stand in, times zeros of x: a branch here would keep loads from running ahead.
-    few_run<TYPE> r;
-    if constexpr (few_plain(TYPE)) few_load_plain(a, at.plane[0], k, r.v);
-    else r.r = tn_unpack16<TYPE>(at, 0, min(k, a.k - 16));
+    few_run r;
+    few_load_plain(a, w.plane[0] + (uint32_t)row * (uint32_t)w.row_size[0], k, r.v);
     return r;
-}
-
-// Values 4 s .. 4 s + 3, in pairs: the same rounding as kernels/gemm_prepare.cu.
-template <int TYPE> static __device__ __forceinline__ void few_expand(const few_run<TYPE> &r, int s, uint32_t &first, uint32_t &second)
-{
-    if constexpr (few_plain(TYPE)) {
-        first = r.v[2 * s];
-        second = r.v[2 * s + 1];
-    } else {
-        // A byte b in the low bits of 2^23 is the float 2^23 + b.
-        uint32_t q = (uint32_t)r.r.q[s] ^ 0x80808080u;
-        float v[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float f = __uint_as_float(__byte_perm(q, 0x4b000000u, 0x7540u + i)) - 8388736.0f;
-            v[i] = tn_has_min(TYPE) ? r.r.d * f - r.r.m : r.r.d * f;
-        }
-        __half2 a = __floats2half2_rn(v[0], v[1]), b = __floats2half2_rn(v[2], v[3]);
-        first = *(uint32_t *)&a;
-        second = *(uint32_t *)&b;
-    }
 }
 
 // Where a warp's rows are: `w` from the first row of its tile on.
@@ -133,7 +96,7 @@ template <int NT> static __device__ __forceinline__ void few_copy(const tn_cuda_
 }
 
 template <int TYPE, int NT>
-static __device__ __forceinline__ void few_multiply(const few_run<TYPE> (&w)[2][2], const uint16_t *x, float (&d)[2][NT][4])
+static __device__ __forceinline__ void few_multiply(const few_run (&w)[2][2], const uint16_t *x, float (&d)[2][NT][4])
 {
     int lane = threadIdx.x % TN_WARP;
     x += lane / 4 * FEW_LD + lane % 4 * 16;
@@ -147,8 +110,8 @@ static __device__ __forceinline__ void few_multiply(const few_run<TYPE> (&w)[2][
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 uint32_t f[4];
-                few_expand<TYPE>(w[i][0], 2 * pair + s, f[0], f[2]);
-                few_expand<TYPE>(w[i][1], 2 * pair + s, f[1], f[3]);
+#pragma unroll
+                for (int h = 0; h < 2; h++) f[h] = w[i][h].v[4 * pair + 2 * s], f[h + 2] = w[i][h].v[4 * pair + 2 * s + 1];
 #pragma unroll
                 for (int j = 0; j < NT; j++) {
                     uint32_t b0 = s ? b[j].z : b[j].x, b1 = s ? b[j].w : b[j].y;
@@ -256,9 +219,9 @@ template <int TYPE, int NT> static __device__ __forceinline__ void few_block(con
     }
     few_rows rows = few_rows_of(a, tile, warp % 2, skip);
     int k = from * TN_FEW_K + warp / 2 * 64 + lane % 4 * 16;
-    few_run<TYPE> now[2][2], next[2][2];
+    few_run now[2][2], next[2][2];
 #pragma unroll
-    for (int i = 0; i < 4; i++) next[i / 2][i % 2] = few_load<TYPE>(a, rows.w, rows.row[i / 2][i % 2], k);
+    for (int i = 0; i < 4; i++) next[i / 2][i % 2] = few_load(a, rows.w, rows.row[i / 2][i % 2], k);
     tn_pdl_wait();
     const uint16_t *x = (const uint16_t *)a.x + ((int64_t)blockIdx.y * a.m + warp) * a.ld + lane * 8;
     for (int s = 0; s < TN_FEW_STAGES - 1; s++) {
@@ -276,7 +239,7 @@ template <int TYPE, int NT> static __device__ __forceinline__ void few_block(con
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             now[i / 2][i % 2] = next[i / 2][i % 2];
-            next[i / 2][i % 2] = few_load<TYPE>(a, rows.w, rows.row[i / 2][i % 2], k);
+            next[i / 2][i % 2] = few_load(a, rows.w, rows.row[i / 2][i % 2], k);
         }
         few_multiply<TYPE, NT>(now, few_room + (c - from) % TN_FEW_STAGES * NT * 8 * FEW_LD + warp / 2 * 64, d);
     }

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/common.cuh"
 #include "backends/cuda/kernels/dequant.cuh"
 #include "backends/cuda/kernels/mma.cuh"
+#include "backends/cuda/kernels/prepare.cuh"
 
 enum { THREADS = 256 };
 
@@ -88,25 +89,6 @@ static __device__ __forceinline__ void put8(void *to, int64_t length, int64_t k,
     at[2 * length / 8] = weight ? high : low;
 }
 
-static __device__ __forceinline__ void load8(const float *row, int64_t k, int64_t n, bool wide, float (&v)[8])
-{
-    if (wide && k + 8 <= n) {
-        float4 a = *(const float4 *)(row + k), b = *(const float4 *)(row + k + 4);
-        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = k + i < n ? row[k + i] : 0.0f;
-}
-
-// The power of two that brings `most` to 2^14 .. 2^15, for e4m3 to 2^7 .. 2^8.
-static __device__ __forceinline__ float power_of(float most, int mode)
-{
-    if (most == 0.0f) return 1.0f;
-    int e = max((int)(__float_as_uint(most) >> 23) - 127, -112), top = mode == TN_GEMM_E4M3 ? 7 : 14;
-    return __uint_as_float((uint32_t)(127 + top - e) << 23);
-}
-
 static __device__ __forceinline__ float most_finite(float most, float v)
 {
     return fabsf(v) <= 3.4028235e38f ? fmaxf(most, fabsf(v)) : most;
@@ -115,10 +97,10 @@ static __device__ __forceinline__ float most_finite(float most, float v)
 // Values k .. k + 7 of a row, normed.
 static __device__ __forceinline__ void normed8(const tn_cuda_gemm_x_args &a, const float *row, int64_t k, bool wide, float factor, float (&v)[8])
 {
-    load8(row, k, a.k, wide, v);
+    tn_load8(row, k, a.k, wide, v);
     if (!a.norm) return;
     float g[8];
-    load8(a.norm, k, a.k, (uintptr_t)a.norm % 16 == 0, g);
+    tn_load8(a.norm, k, a.k, (uintptr_t)a.norm % 16 == 0, g);
 #pragma unroll
     for (int i = 0; i < 8; i++) v[i] = v[i] * factor * g[i];
 }
@@ -136,7 +118,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll 4
         for (int64_t k = 8 * threadIdx.x; k < a.k; k += 8 * THREADS) {
             float v[8];
-            load8(row, k, a.k, wide, v);
+            tn_load8(row, k, a.k, wide, v);
 #pragma unroll
             for (int i = 0; i < 8; i++) sum += v[i] * v[i];
         }
@@ -151,7 +133,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) most = most_finite(most, v[i]);
         }
-        power = power_of(tn_block_max(most, room[1]), a.mode);
+        power = tn_power_of(tn_block_max(most, room[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 #pragma unroll 2
@@ -270,7 +252,7 @@ template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda
             }
         }
         if (pass == 1) break;
-        power = power_of(tn_block_max(most, room), a.mode);
+        power = tn_power_of(tn_block_max(most, room), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 }

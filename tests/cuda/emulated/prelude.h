@@ -158,6 +158,16 @@ static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
 static inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
 
+// One rounding: a product of two f16 and the sum are exact in double, but for a term that is 2^40 times the other.
+static inline __half tn_emulated_hfma(__half a, __half b, __half c)
+{
+    return __double2half((double)__half2float(a) * (double)__half2float(b) + (double)__half2float(c));
+}
+static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
+{
+    return __half2(tn_emulated_hfma(a.x, b.x, c.x), tn_emulated_hfma(a.y, b.y, c.y));
+}
+
 // cvt.rni.s32.f32 saturates, and gives 0 for NaN.
 static inline int __float2int_rn(float x)
 {

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of x for kernels/few_blocks.cuh: f16 of each row times a power of two, in the order of args_few.h, zeros where there is nothing.
+// One block a row, a thread 16 values at a time: a pass for the squares of a norm, one for the largest value, one that writes.
+// Bytes moved: 4 (again from the caches) and 2 for each value; latency is the limit.
+#include "backends/cuda/args_few.h"
+#include "backends/cuda/args_gemm.h"
+#include "backends/cuda/kernels/prepare.cuh"
+
+static __device__ __forceinline__ uint32_t pair(float a, float b)
+{
+    __half2 h = __floats2half2_rn(a, b);
+    return *(uint32_t *)&h;
+}
+
+static __device__ __forceinline__ void load16(const float *row, int k, int n, bool wide, float (&v)[16])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float part[8];
+        tn_load8(row, k + 8 * h, n, wide, part);
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[8 * h + i] = part[i];
+    }
+}
+
+// Values k .. k + 15 of a row, normed.
+static __device__ __forceinline__ void normed16(const tn_cuda_gemm_x_args &a, const float *row, int k, bool wide, float factor, float (&v)[16])
+{
+    load16(row, k, a.k, wide, v);
+    if (!a.norm) return;
+    float g[16];
+    load16(a.norm, k, a.k, (uintptr_t)a.norm % 16 == 0, g);
+#pragma unroll
+    for (int i = 0; i < 16; i++) v[i] = v[i] * factor * g[i];
+}
+
+// Values k .. k + 15 of row `column` of a stage, and their sum.
+static __device__ __forceinline__ void put16(char *stage, int column, int k, const float (&v)[16])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float *p = v + 8 * h;
+        uint4 to = make_uint4(pair(p[0], p[2]), pair(p[1], p[3]), pair(p[4], p[6]), pair(p[5], p[7]));
+        *(uint4 *)(stage + 16 * (column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column))) = to;
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += __half2float(__float2half_rn(p[i]));
+    }
+    sum *= 0.0625f;
+    *(uint32_t *)(stage + TN_FEW_BLOCK_X + 4 * (column * (TN_FEW_K / 16) + k / 16)) = pair(sum, sum - __half2float(__float2half_rn(sum)));
+}
+
+// Row r from row `from` of x, or zeros.
+static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[3][TN_WARP])
+{
+    int n_stages = (a.k + TN_FEW_K - 1) / TN_FEW_K, column = r % TN_FEW_BLOCK_COLUMNS, step = 16 * blockDim.x;
+    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * TN_FEW_BLOCK_STAGE;
+    const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
+    bool wide = (uintptr_t)row % 16 == 0;
+    float factor = 1.0f, power = 1.0f, v[16];
+    if (row && a.norm) {
+        float sum = 0.0f;
+#pragma unroll 2
+        for (int k = 16 * threadIdx.x; k < a.k; k += step) {
+            load16(row, k, a.k, wide, v);
+#pragma unroll
+            for (int i = 0; i < 16; i++) sum += v[i] * v[i];
+        }
+        factor = (float)(1.0 / sqrt((double)tn_block_sum(sum, room[0]) / a.k + (double)a.eps));
+    }
+    if (row) {
+        float most = 0.0f, endless = 0.0f;
+#pragma unroll 2
+        for (int k = 16 * threadIdx.x; k < a.k; k += step) {
+            normed16(a, row, k, wide, factor, v);
+#pragma unroll
+            for (int i = 0; i < 16; i++) {
+                bool finite = fabsf(v[i]) <= 3.4028235e38f;
+                most = finite ? fmaxf(most, fabsf(v[i])) : most;
+                endless = finite ? endless : 1.0f;
+            }
+        }
+        power = tn_power_of(tn_block_max(most, room[1]), 14);
+        if (a.finite_rows) endless = tn_block_max(endless, room[2]);
+        if (threadIdx.x == 0) a.row_scale[r] = endless == 0.0f || !a.finite_rows ? 1.0f / power : __uint_as_float(0x7fc00000u);
+    }
+#pragma unroll 2
+    for (int k = 16 * threadIdx.x; k < n_stages * TN_FEW_K; k += step) {
+#pragma unroll
+        for (int i = 0; i < 16; i++) v[i] = 0.0f;
+        if (row) normed16(a, row, k, wide, factor, v);
+#pragma unroll
+        for (int i = 0; i < 16; i++) v[i] *= power;
+        put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, v);
+    }
+}
+
+TN_ENTRY __launch_bounds__(1024) tn_few_x(const __grid_constant__ tn_cuda_gemm_x_args a)
+{
+    __shared__ float room[3][TN_WARP];
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n_zero; i += gridDim.x * blockDim.x) a.zero[i] = 0;
+    int n = (a.n_tiles ? *a.n_tiles : (a.m + TN_FEW_BLOCK_COLUMNS - 1) / TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
+    for (int r = blockIdx.x; r < n; r += gridDim.x) make_row(a, r, r >= a.m ? -1 : a.row_from ? a.row_from[r] : r, room);
+    for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
+        if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
+        for (int64_t c = threadIdx.x; c < a.y_n; c += blockDim.x) a.y[i * a.y_n + c] = 0.0f;
+    }
+}
