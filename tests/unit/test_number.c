@@ -68,8 +68,7 @@ static void test_read(void)
                                       "1e",
                                       "e5",
                                       "nan(1)",
-                                      "1\xd9\xab"
-                                      "5",
+                                      "1\331\2535",
                                       "--1",
                                       "1.5x"};
     double v = 7;
