@@ -30,7 +30,9 @@ void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg)
     } else {
 #ifdef _OPENMP
         // The team may be smaller than asked (a thread limit of the host): the tasks are told its size.
-#pragma omp parallel num_threads(n)
+        // LLVM's runtime prints a warning where more are asked for than that limit.
+        int limit = omp_get_thread_limit(), team = n < limit ? n : limit;
+#pragma omp parallel num_threads(team)
         task(arg, (int32_t)omp_get_thread_num(), (int32_t)omp_get_num_threads());
 #else
         task(arg, 0, 1);

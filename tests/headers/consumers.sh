@@ -5,7 +5,6 @@
 # Programs that use an installed tenon: shared, static, C++, and as a Meson dependency. Each must answer a question.
 #     consumers.sh BUILD_FOLDER ROOT CC [CXX]
 set -u
-unset OMP_THREAD_LIMIT # of other tests: LLVM's runtime warns of it on stderr, which is compared
 build=$1
 root=$2
 cc=$3
