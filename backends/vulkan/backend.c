@@ -35,13 +35,21 @@ typedef struct features {
     VkPhysicalDeviceFeatures2 core;
     VkPhysicalDeviceVulkan11Features v11;
     VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot; // linked where the extension is there
 } features;
+
+// Extensions that are enabled where a device has them, and what they bring.
+static const struct {
+    const char *name;
+    int32_t brings;
+} extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_DOT}};
 
 static void link_features(features *f)
 {
     *f = (features){.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                     .v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-                    .v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+                    .v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                    .dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
     f->core.pNext = &f->v11;
     f->v11.pNext = &f->v12;
 }
@@ -67,6 +75,14 @@ static tn_status make_device(tn_vk *v)
     f.core.features.shaderInt16 = f.core.features.shaderInt64 = VK_TRUE;
     f.v11.storageBuffer16BitAccess = f.v12.storageBuffer8BitAccess = f.v12.shaderInt8 = VK_TRUE;
     f.v12.bufferDeviceAddress = f.v12.timelineSemaphore = f.v12.scalarBlockLayout = VK_TRUE;
+    const char *names[TN_COUNT(extensions)];
+    uint32_t n_names = 0;
+    for (size_t i = 0; i < TN_COUNT(extensions); i++)
+        if (v->has & extensions[i].brings) names[n_names++] = extensions[i].name;
+    if (v->has & TN_VK_DOT) {
+        f.v12.pNext = &f.dot;
+        f.dot.shaderIntegerDotProduct = VK_TRUE;
+    }
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = v->family,
@@ -75,7 +91,9 @@ static tn_status make_device(tn_vk *v)
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &f.core,
                                .queueCreateInfoCount = 1,
-                               .pQueueCreateInfos = &queue};
+                               .pQueueCreateInfos = &queue,
+                               .enabledExtensionCount = n_names,
+                               .ppEnabledExtensionNames = names};
     VkDevice device;
     tn_status status =
         tn_vk_check(v, v->instance->CreateDevice(v->physical, &info, NULL, &device), "making a device");
@@ -173,7 +191,7 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
-// Whether the driver has an extension that needs no enabling.
+// Whether the driver has an extension.
 static bool has_extension(const tn_vk *v, const char *name)
 {
     uint32_t n = 0;
@@ -209,6 +227,22 @@ static void find_subgroups(tn_vk *v, uint32_t version)
         v->has |= TN_VK_SUBGROUPS;
 }
 
+// A processor gains too: activations take a quarter of the loads.
+static void find_dot(tn_vk *v)
+{
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &dot};
+    features f;
+    if (!has_extension(v, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) return;
+    link_features(&f);
+    f.v12.pNext = &f.dot;
+    v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    bool fast = dot.integerDotProduct4x8BitPackedSignedAccelerated || v->device->software;
+    if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_DOT;
+}
+
 // NULL, or why the device cannot be used.
 static const char *describe(tn_vk *v, int32_t ordinal)
 {
@@ -242,6 +276,7 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     v->device_heap = memory.memoryTypes[on_device].heapIndex;
     v->tells_budget = has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     find_subgroups(v, of->apiVersion);
+    find_dot(v);
     v->host_type = (uint32_t)on_host;
     VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;

@@ -27,7 +27,7 @@ typedef struct tn_vk_memory {
     struct tn_vk_memory *next; // of the memory that host_create made
 } tn_vk_memory;
 
-enum { TN_VK_CONSTANTS = 6 }; // specialisation constants of a shader, ids from 0
+enum { TN_VK_CONSTANTS = 8 }; // specialisation constants of a shader, ids from 0
 typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
 
 typedef struct tn_vk_pipeline {
@@ -47,8 +47,10 @@ typedef struct tn_vk_known {
 
 // What variants of kernels need (kernels.def): bits of tn_vk.has.
 enum {
-    TN_VK_SUBGROUPS =
-        1, // sums over subgroups, in workgroups of whole subgroups of a size that is a power of two
+    // Sums over subgroups, in workgroups of whole subgroups of a size that is a power of two.
+    TN_VK_SUBGROUPS = 1,
+    // Dot products of four bytes, where the device has instructions for them or is a processor.
+    TN_VK_DOT = 2,
 };
 
 typedef struct tn_vk {

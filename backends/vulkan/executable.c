@@ -5,6 +5,7 @@
 // much work, so that it can be cancelled between them. With times wanted another one is recorded that has
 // timestamps between the steps.
 #include "backends/vulkan/kernel.h"
+#include "backends/vulkan/order.h"
 #include "backends/vulkan/probe.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -20,10 +21,13 @@ typedef struct run { // one dispatch
     uint64_t args; // address
     uint32_t x, y;
     int32_t step;
+    bool waits; // for those before it
 } run;
 
 struct tn_executable {
     int32_t n_steps, n_runs, n_uploads, n_downloads;
+    tn_vk_range scratch;
+    tn_vk_order order; // while steps are prepared
     run *runs;
     run up, down;
     tn_vk_memory args;             // all records, then the lists of copies
@@ -77,7 +81,7 @@ tn_status tn_vk_drain(tn_vk *v)
 
 // --- recording -----------------------------------------------------------------------------------------
 
-// Each step sees what those before it wrote.
+// What follows sees what was written before.
 static void barrier(tn_vk *v, VkCommandBuffer commands, bool to_host)
 {
     VkMemoryBarrier b = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -112,13 +116,16 @@ static void record_runs(tn_vk *v, const tn_executable *e, int32_t first, int32_t
     int32_t next = 0;
     while (next < e->n_runs && e->runs[next].step < first) next++;
     for (int32_t s = first; s < end; s++) {
-        for (; next < e->n_runs && e->runs[next].step == s; next++) dispatch(v, commands, &e->runs[next]);
+        for (; next < e->n_runs && e->runs[next].step == s; next++) {
+            if (e->runs[next].waits) barrier(v, commands, false);
+            dispatch(v, commands, &e->runs[next]);
+        }
+        if (!timed) continue;
         barrier(v, commands, false);
-        if (timed)
-            v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries,
-                                   (uint32_t)s + 1);
+        v->f.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, e->queries, (uint32_t)s + 1);
     }
     if (end < e->n_steps) return;
+    barrier(v, commands, false);
     dispatch(v, commands, &e->down);
     barrier(v, commands, true);
 }
@@ -203,11 +210,25 @@ const char *tn_vk_kernel_name(const tn_device *device, const tn_step *step)
     return k ? k->name : "none";
 }
 
+// Operands may be unbound.
+static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_vk_kernel *k)
+{
+    tn_vk_dispatch d = {.v = v, .like = step};
+    tn_vk_args_of(step, &d.args);
+    k->launch(step, 0, &d);
+    return (size_t)d.scratch;
+}
+
 size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
 {
-    TN_UNUSED(device);
-    TN_UNUSED(program);
-    return 0;
+    const tn_vk *v = tn_vk_of(device);
+    size_t most = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *step = &program->steps[i];
+        for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
+            most = TN_MAX(most, scratch_of(v, step, k));
+    }
+    return most;
 }
 
 void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
@@ -278,6 +299,12 @@ static tn_status constants_like(const tn_step *like, const tn_vk_kernel *k, int3
     return TN_OK;
 }
 
+static tn_status no_scratch(tn_vk *v, const tn_step *step)
+{
+    return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: too little scratch for %s", v->device->name,
+                   tn_op_name(step->op));
+}
+
 // The dispatches of one step by one kernel, their records into `records`, and their pipelines. How many: *n.
 static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const tn_step *like,
                         const tn_vk_kernel *k, tn_vk_args *records, tn_vk_pipeline **pipelines, int32_t *n)
@@ -290,10 +317,12 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
         tn_vk_args_of(step, &d.args);
         *n = k->launch(step, i, &d);
         d.args.tables = v->tables.address;
-        if (like != step) status = constants_like(like, k, i, &d);
+        d.args.scratch = e->scratch.from;
+        if (e->scratch.to - e->scratch.from < (uint64_t)d.scratch) status = no_scratch(v, step);
+        if (status == TN_OK && like != step) status = constants_like(like, k, i, &d);
         if (status == TN_OK && d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
         run *r = &e->runs[e->n_runs + i];
-        *r = (run){.args = e->args.address + (uint64_t)(e->n_runs + i) * sizeof *records};
+        *r = (run){.args = e->args.address + (uint64_t)(e->n_runs + i) * sizeof *records, .waits = d.after};
         records[e->n_runs + i] = d.args;
         spread(v, d.groups, r);
         if (status != TN_OK || d.groups == 0) continue;
@@ -341,6 +370,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
 {
     const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL);
     tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    int32_t first_run = e->n_runs;
     if (!k)
         return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", v->device->name,
                        tn_op_name(step->op));
@@ -357,7 +387,11 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
         e->n_runs = first;
         k = instead;
     }
-    return status;
+    if (status != TN_OK || e->n_runs == first_run) return status;
+    size_t used = scratch_of(v, step, k);
+    tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
+    e->runs[first_run].waits = tn_vk_order_step(&e->order, step, scratch);
+    return TN_OK;
 }
 
 static int32_t count_runs(const tn_vk *v, const tn_program *program)
@@ -424,13 +458,16 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
 tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
                         tn_executable **out)
 {
-    TN_UNUSED(scratch);
     tn_vk *v = tn_vk_of(device);
     tn_status status = tn_vk_enter(v);
     if (status != TN_OK) return status;
     tn_executable *e = tn_calloc(device->ctx, 1, sizeof *e);
     if (!e) return TN_ERR_MEMORY;
     e->n_steps = program->n_steps;
+    if (scratch && scratch->data) {
+        e->scratch.from = (uint64_t)(uintptr_t)scratch->data;
+        e->scratch.to = e->scratch.from + scratch->size;
+    }
     status = prepare(v, e, program);
     if (status != TN_OK)
         tn_vk_executable_destroy(device, e);
@@ -444,6 +481,7 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
     tn_executable *e = tn_calloc(v->device->ctx, 1, sizeof *e);
     tn_vk_args *records = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *records);
     tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    tn_vk_memory scratch = {0};
     int32_t n = 0;
     tn_status status = TN_ERR_MEMORY;
     if (e) e->runs = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *e->runs);
@@ -451,6 +489,11 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
         status = tn_vk_memory_create(v, TN_VK_MAX_DISPATCHES * sizeof *records, true, &e->args);
     if (status == TN_OK) {
         e->n_steps = 1;
+        size_t size = scratch_of(v, step, k);
+        if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
+        e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
+    }
+    if (status == TN_OK) {
         status = launch(v, e, step, like, k, records, pipelines, &n);
     }
     if (status == TN_OK) {
@@ -461,6 +504,7 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
     if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
     tn_free(v->device->ctx, records);
     tn_vk_executable_destroy(v->device, e);
+    tn_vk_memory_destroy(v, &scratch);
     return status;
 }
 

@@ -14,6 +14,8 @@ typedef struct tn_vk_dispatch {
     int32_t shader;      // TN_VK_SHADER_*
     int32_t constants[TN_VK_CONSTANTS];
     int64_t groups;
+    int64_t scratch;            // bytes that the step wants, the same for all of its dispatches
+    bool after;                 // sees what the dispatch before it wrote
     const tn_rope_params *rope; // not NULL: args.tables are to be their angles
     tn_vk_args args;            // operands and parameters are there already, n is all -1
 } tn_vk_dispatch;
@@ -31,7 +33,7 @@ typedef struct tn_vk_kernel {
 } tn_vk_kernel;
 
 // Dispatches of one step; index of the constant that says how data lie.
-enum { TN_VK_MAX_DISPATCHES = 3, TN_VK_LAYOUT = 3 };
+enum { TN_VK_MAX_DISPATCHES = 4, TN_VK_LAYOUT = 3 };
 
 // The first row of kernels.def behind `after` (NULL: of all) that takes the step on this device; NULL: none.
 const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after);

@@ -108,6 +108,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit(VkQueue q, uint32_t n, const V
     return r;
 }
 
+static PFN_vkCmdPipelineBarrier real_CmdPipelineBarrier;
+static VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(VkCommandBuffer c, VkPipelineStageFlags from,
+                                                     VkPipelineStageFlags to, VkDependencyFlags flags,
+                                                     uint32_t n, const VkMemoryBarrier *m, uint32_t n_buffers,
+                                                     const VkBufferMemoryBarrier *buffers, uint32_t n_images,
+                                                     const VkImageMemoryBarrier *images)
+{
+    state.n_barriers++;
+    real_CmdPipelineBarrier(c, from, to, flags, n, m, n_buffers, buffers, n_images, images);
+}
+
 static PFN_vkCreateComputePipelines real_CreateComputePipelines;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipelineCache c, uint32_t n,
                                                              const VkComputePipelineCreateInfo *i,
@@ -213,6 +224,7 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
 #define SAME_GONE(function, type)                        SAME(function)
     CALLS(SAME_CALL)
     GONE(SAME_GONE)
+    SAME(CmdPipelineBarrier)
     SAME(QueueSubmit)
     SAME(WaitSemaphores)
     SAME(CreateComputePipelines)

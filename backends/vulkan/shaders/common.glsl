@@ -31,6 +31,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Arg
     View dst[MAX_DST];
     Weight weight[2];
     uint64_t tables;
+    uint64_t scratch;
     int params[32];
     int n[16];
 };
