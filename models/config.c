@@ -330,6 +330,10 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status == TN_OK ? read_heads(ctx, k, c) : status;
 }
 
+// Turns within the original context above which a pair keeps its angle, and below which it is scaled (section 3.2 there).
+#define YARN_FAST 32.0f
+#define YARN_SLOW 1.0f
+
 // YaRN (Peng et al. 2023, eq. 18-23): pair indices between which angles go from unscaled to scaled.
 static void yarn_ramp(tn_rope_params *r, double n_original, double beta_fast, double beta_slow)
 {
@@ -356,8 +360,8 @@ static tn_status read_mla_scale(const tn_keys *k, tn_config *c, double factor, b
 
 static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
 {
-    float fast = 32.0f, slow = 1.0f, lambda = 0.0f;
-    tn_status status = TN_OK;
+    float fast = YARN_FAST, slow = YARN_SLOW, lambda = 0.0f, lambda_mla = 0.0f;
+    tn_status status = c->arch->mla ? tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda_mla) : TN_OK;
     if (c->arch->yarn_keys) {
         status = tn_keys_f32(k, "rope.scaling.yarn_beta_fast", 0, &fast);
         if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_beta_slow", 0, &slow);
@@ -365,9 +369,8 @@ static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
     }
     yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
     double ln = factor > 1.0 ? log(factor) : 0.0;
-    // Latent attention with the key has no magnitude here, see read_mla_scale.
-    bool mla_key = c->arch->mla && tn_keys_find(k, "rope.scaling.yarn_log_multiplier");
-    double m = mla_key ? 1.0 : lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
+    // Latent attention with a multiplier has no magnitude here, see read_mla_scale.
+    double m = lambda_mla != 0.0f ? 1.0 : lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
     c->rope.attn_factor = (float)(c->rope.attn_factor * m);
     return status;
 }
@@ -401,13 +404,26 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     return TN_OK;
 }
 
-static void read_sliding_rope(tn_config *c)
+static tn_status read_sliding_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
+    const tn_arch *arch = c->arch;
     tn_rope_params *r = &c->rope_sliding;
     *r = c->rope;
-    if (c->arch->swa_base > 0.0f) r->base = c->arch->swa_base, r->freq_scale = 1.0f;
-    if (c->arch->swa_unscaled)
-        *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = r->base, .freq_scale = 1.0f, .attn_factor = 1.0f};
+    if (arch->swa_base > 0.0f || arch->swa_unscaled) { // positions as they are: nothing between which to interpolate
+        float base = arch->swa_unscaled ? r->base : arch->swa_base;
+        *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = base, .freq_scale = 1.0f, .attn_factor = 1.0f};
+    }
+    tn_status status = TN_OK;
+    if (!arch->swa_unscaled && arch->swa_base > 0.0f) status = tn_keys_f32(k, "rope.scaling.attn_factor", 0, &r->attn_factor);
+    if (arch->swa_heads) {
+        r->n_rot = c->head_dim_swa;
+        if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count_swa", 2, c->head_dim_swa, 0, &r->n_rot);
+    }
+    if (status == TN_OK && !arch->swa_unscaled) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &r->base);
+    if (status == TN_OK && (r->n_rot % 2 != 0 || !(r->base > 1.0f)))
+        status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g in sliding layers", arch->name, r->n_rot, (double)r->base);
+    if (r->yarn_ext > 0.0f) yarn_ramp(r, c->n_ctx_original, YARN_FAST, YARN_SLOW); // which depends on the base
+    return status;
 }
 
 // Keys that say which elements are a pair, or that nothing is rotated at all.
@@ -438,16 +454,7 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name, c->rope.n_rot, (double)c->rope.base);
     if (status == TN_OK) status = read_scaling(ctx, k, c);
     if (status == TN_OK) status = read_rope_kind(k, c);
-    read_sliding_rope(c);
-    if (c->arch->swa_heads) {
-        c->rope_sliding.n_rot = c->head_dim_swa;
-        if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count_swa", 2, c->head_dim_swa, 0, &c->rope_sliding.n_rot);
-        if (status == TN_OK && c->rope_sliding.n_rot % 2 != 0)
-            status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions in sliding layers", c->arch->name, c->rope_sliding.n_rot);
-    }
-    bool own_base = c->arch->period > 0 && !c->arch->swa_unscaled;
-    if (status == TN_OK && own_base) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &c->rope_sliding.base);
-    return status;
+    return status == TN_OK && c->arch->period > 0 ? read_sliding_rope(ctx, k, c) : status;
 }
 
 static tn_status read_scales(tn_context *ctx, const tn_keys *k, tn_config *c)

@@ -277,6 +277,8 @@ class Qwen3Next(Qwen35Moe):
             y, z = joined(q) + joined(k) + joined(v), joined(z)
         else:
             y, z = self.linear(n, "attn_qkv", x), self.linear(n, "attn_gate", x)
+        if not self.has(n, "ssm_ba"):
+            return y, z, self.linear(n, "ssm_beta", x), self.linear(n, "ssm_alpha", x)
         pairs = cut(self.linear(n, "ssm_ba", x), 2 * r)
         return y, z, joined(p[:r] for p in pairs), joined(p[r:] for p in pairs)
 
@@ -330,7 +332,8 @@ class Gemma3(HeadNorms, Gemma2):
 
     def make_ropes(self):
         self.width, self.cap = self.key("attention.sliding_window", 0), 0
-        self.rope, self.rope_local = self.make_rope(), Rope(NEOX, self.R, self.key("rope.freq_base_swa", 10000.0))
+        magnitude = self.key("rope.scaling.attn_factor", 1.0)
+        self.rope, self.rope_local = self.make_rope(), Rope(NEOX, self.R, self.key("rope.freq_base_swa", 10000.0), magnitude=magnitude)
 
 
 @arch("gemma4")

@@ -36,6 +36,12 @@ class Builder:
             self.keys[f"{self.arch}.{name}"] = value
         return self
 
+    def drop(self, *names):
+        """Keys that have a default are left out."""
+        for name in names:
+            del self.keys[f"{self.arch}.{name}"]
+        return self
+
     def rope(self, base=10000.0, **keys):
         self.set(**{"rope.dimension_count": self.R, "rope.freq_base": base})
         return self.set(**{"rope." + name.replace("__", "."): value for name, value in keys.items()})

@@ -81,6 +81,15 @@ def llama_experts(seed, fused=False):
     return mixture(Builder("llama", seed, L=2, F=48).rope().embeddings(), fused=fused)
 
 
+@variants("llama", bare=dict(sizes=dict(E=60, H=6, K=6, D=10)), thirds=dict(sizes=dict(E=60, H=6, K=2, D=18)))
+def llama_bare(seed, sizes):
+    """Nothing that has a default."""
+    b = Builder("llama", seed, L=2, **sizes).rope().embeddings().drop("rope.dimension_count", "rope.freq_base")
+    if b.H == b.K:
+        b.drop("attention.head_count_kv")
+    return layers(b, None, {})
+
+
 @variants("mistral3",
           plain=dict(rope=dict()),
           yarn=dict(rope=dict(base=1e6, scaling__type="yarn", scaling__factor=16.0, scaling__original_context_length=8,
@@ -231,7 +240,8 @@ def qwen3moe(seed, size=0):
     return layers(b, None, None, each=each)
 
 
-@variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]), groups=dict(nk=1, nv=3, interval=2, C=2))
+@variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]), groups=dict(nk=1, nv=3, interval=2, C=2),
+          sizes=dict(nk=3, nv=6, interval=2, S=7, R=24, H=6))
 def qwen35(seed, **options):
     return hybrid("qwen35", seed, **options)
 
@@ -242,14 +252,14 @@ def qwen35moe(seed, **options):
 
 
 @variants("qwen3next", plain=dict(experts=5, interval=2), rows=dict(experts=4, interval=2, interleaved=True),
-          groups=dict(experts=4, nk=3, nv=3, interval=3, interleaved=True))
+          groups=dict(experts=4, nk=3, nv=3, interval=3, interleaved=True), apart=dict(experts=4, nk=2, nv=6, interval=2, apart=True))
 def qwen3next(seed, **options):
     return hybrid("qwen3next", seed, **options)
 
 
-def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, interleaved=False):
-    L, S = (len(kinds) if kinds else interval), 12
-    b = Builder(arch, seed, L=L, D=24, R=8).rope(base=1e6, dimension_sections=[2, 1, 1, 0]).embeddings()
+def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, interleaved=False, apart=False, S=12, R=8, H=4):
+    L = len(kinds) if kinds else interval
+    b = Builder(arch, seed, L=L, D=24, R=R, H=H).rope(base=1e6, dimension_sections=[2, 1, 1, 0]).embeddings()
     b.set(**{"ssm.conv_kernel": C, "ssm.state_size": S, "ssm.group_count": nk, "ssm.time_step_rank": nv, "ssm.inner_size": nv * S})
     if experts:
         b.set(expert_count=experts, expert_used_count=2, expert_feed_forward_length=40, expert_shared_feed_forward_length=56)
@@ -268,7 +278,7 @@ def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, inter
         else:
             b.ffn(n)
         if recurrent:
-            delta_net(b, name, nk, nv, S, C, interleaved)
+            delta_net(b, name, (nk, nv, S, C), interleaved, apart)
         else:
             b.attention(n)
             b.matrix(name + "attn_q", b.E, 2 * b.H * b.D, gain=1.6)
@@ -276,7 +286,8 @@ def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, inter
     return b
 
 
-def delta_net(b, name, nk, nv, S, C, interleaved):
+def delta_net(b, name, sizes, interleaved, apart):
+    nk, nv, S, C = sizes
     channels = 2 * nk * S + nv * S
     if interleaved:
         b.matrix(name + "ssm_in", b.E, channels + nv * S, gain=1.5)
@@ -284,7 +295,7 @@ def delta_net(b, name, nk, nv, S, C, interleaved):
         b.matrix(name + "attn_qkv", b.E, channels, gain=1.5)
         b.matrix(name + "attn_gate", b.E, nv * S, gain=1.5)
     b.values(name + "ssm_conv1d.weight", C, channels, spread=0.6)
-    if b.arch == "qwen3next":
+    if b.arch == "qwen3next" and not apart:
         b.matrix(name + "ssm_ba", b.E, 2 * nv, gain=1.2)
     else:
         b.matrix(name + "ssm_beta", b.E, nv, gain=1.5)
@@ -308,8 +319,12 @@ def gemma(seed):
 SMALL = dict(E=32, H=2, K=1, D=8, F=24)
 
 
+YARN_KEYS = {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.1}
+
+
 @variants("gemma2", plain=dict(keys={"attention.sliding_window": 6}), capped=dict(keys={"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
           window=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0, "attention.sliding_window_pattern": 3}),
+          yarn=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0, **YARN_KEYS}, sizes=dict(E=60, H=6, K=2, D=10)),
           large=dict(keys={"attention.sliding_window": 4}, sizes=dict(L=46, **SMALL), _tokens=12))
 def gemma2(seed, keys, sizes=None):
     b = Builder("gemma2", seed, **(sizes or dict(D=24))).rope().embeddings(0.1, tied=True).set(**keys)
@@ -319,7 +334,7 @@ def gemma2(seed, keys, sizes=None):
 @variants("gemma3", plain=dict(keys={"attention.sliding_window": 6}, sizes=dict(L=7, D=24)),
           scaled=dict(keys={"attention.sliding_window": 6, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0, "attention.sliding_window_pattern": 2,
                             "rope.freq_base_swa": 500.0, "final_logit_softcapping": 1.5}, tied=False),
-          no_window=dict(keys={}),
+          no_window=dict(keys={}), yarn=dict(keys={"attention.sliding_window": 6, "attention.sliding_window_pattern": 2, **YARN_KEYS}),
           array=dict(keys={"attention.sliding_window": 6, "attention.sliding_window_pattern": [False, True, False]}),
           large=dict(keys={"attention.sliding_window": 4}, sizes=dict(L=62, **SMALL), _tokens=10))
 def gemma3(seed, keys, sizes=None, tied=True):
@@ -327,9 +342,9 @@ def gemma3(seed, keys, sizes=None, tied=True):
     return layers(b, None, {}, POST, each=b.qk_norms)
 
 
-@variants("gemma4", plain=dict(), second=dict(P=12), shared=dict(P=8, shared=2), shared_more=dict(shared=3, L=6), no_values=dict(no_values=True),
+@variants("gemma4", plain=dict(), bare=dict(bare=True), second=dict(P=12), shared=dict(P=8, shared=2), shared_more=dict(shared=3, L=6), no_values=dict(no_values=True),
           arrays=dict(P=8, K=[2, 2, 1, 2, 1], F=[96, 64, 80, 96, 128]), experts=dict(experts=4), experts_split=dict(experts=4, split=True))
-def gemma4(seed, P=0, shared=0, no_values=False, K=2, F=96, L=5, experts=0, split=False):
+def gemma4(seed, P=0, shared=0, no_values=False, K=2, F=96, L=5, experts=0, split=False, bare=False):
     D, D_local = 24, 16
     sliding = [n % 3 != 2 and n != L - 1 for n in range(L)]
     if shared:  # the last two with keys are one of each kind
@@ -338,6 +353,9 @@ def gemma4(seed, P=0, shared=0, no_values=False, K=2, F=96, L=5, experts=0, spli
     b.set(**{"attention.sliding_window": 6, "attention.sliding_window_pattern": sliding, "attention.key_length_swa": D_local,
              "attention.value_length_swa": D_local, "rope.dimension_count_swa": D_local, "attention.shared_kv_layers": shared,
              "embedding_length_per_layer_input": P, "rope.freq_base_swa": 10000.0, "final_logit_softcapping": 3.0}).rope(base=1e6)
+    if bare:
+        b.drop("rope.dimension_count_swa", "rope.freq_base_swa", "final_logit_softcapping", "attention.shared_kv_layers",
+               "embedding_length_per_layer_input", "rope.dimension_count")
     b.put("rope_freqs.weight", [D // 2], [1.0] * (D // 8) + [1e30] * (D // 2 - D // 8))
     if P:
         b.values("per_layer_token_embd.weight", P * L, b.V, spread=0.3)
@@ -387,9 +405,9 @@ def gemma4_second(b, n, P):
 ALL_BIASES, PLAIN = dict(bias=True, out_bias=True), dict(kind="plain", bias=True)
 
 
-@case("gpt2.plain")
-def gpt2(seed):
-    b = Builder("gpt2", seed, "layer", K=4).embeddings(tied=True)
+@variants("gpt2", plain=dict(), odd=dict(sizes=dict(E=60, D=15)))
+def gpt2(seed, sizes=None):
+    b = Builder("gpt2", seed, "layer", K=4, **(sizes or {})).embeddings(tied=True)
     b.values("position_embd.weight", b.E, 256, spread=0.6)
     return layers(b, dict(fused=True, **ALL_BIASES), PLAIN)
 
@@ -455,9 +473,9 @@ def mpt(seed, keys, bias=False, extras=False, positions=False, tied=True):
     return layers(b, dict(fused=True, bias=bias, out_bias=bias), dict(kind="plain", bias=bias), norm_bias=bias, each=each)
 
 
-@case("bloom.plain")
-def bloom(seed):
-    b = Builder("bloom", seed, "layer", E=48, H=6, K=6, D=8).embeddings()
+@variants("bloom", plain=dict(), odd=dict(E=55, H=5, K=5, D=11))
+def bloom(seed, **sizes):
+    b = Builder("bloom", seed, "layer", **(sizes or dict(E=48, H=6, K=6, D=8))).embeddings(tied=bool(sizes))
     b.norm("token_embd_norm")
     return layers(b, dict(fused=True, **ALL_BIASES), PLAIN)
 
@@ -490,12 +508,13 @@ YARN = dict(scaling__type="yarn", scaling__factor=40.0, scaling__original_contex
           v2=dict(keys={**LITE, "expert_weights_scale": 16.0}, rq=40, old=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
           v3=dict(keys=V3, rq=40, bias=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
           v3_old=dict(keys=V3, rq=40, bias=True, old=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
-          yarn=dict(keys=LITE, rq=40, rope=YARN),
+          yarn=dict(keys=LITE, rq=40, rope=YARN), yarn_zero=dict(keys=LITE, rq=0, rope=dict(scaling__yarn_log_multiplier=0.0, **YARN)),
+          odd=dict(keys=V3, rq=27, bias=True, rope={}, sizes=(5, 33, 6, 11, 13)),
           unscaled=dict(keys={**LITE, "expert_gating_func": 1, "expert_weights_norm": True}, rq=40, dense=0, rope={}),
           linear=dict(keys=LITE, rq=0, rope=dict(scaling__type="linear", scaling__factor=4.0)))
-def deepseek2(seed, keys, rq, rope, old=False, bias=False, dense=1):
-    H, r, R, Dn, Dv, experts, size = 4, 32, 8, 16, 12, 8, 32
-    b = Builder("deepseek2", seed, L=3, K=H if old else 1, R=R).rope(**rope).embeddings()
+def deepseek2(seed, keys, rq, rope, old=False, bias=False, dense=1, sizes=(4, 32, 8, 16, 12)):
+    (H, r, R, Dn, Dv), experts, size = sizes, 8, 32
+    b = Builder("deepseek2", seed, L=3, H=H, K=H if old else 1, R=R).rope(**rope).embeddings()
     b.set(expert_count=experts, expert_feed_forward_length=size, leading_dense_block_count=dense, **keys)
     b.set(**{"attention.kv_lora_rank": r, "attention.q_lora_rank": rq} if rq else {"attention.kv_lora_rank": r})
     b.set(**({"attention.key_length": Dn + R, "attention.value_length": Dv} if old else
@@ -535,9 +554,9 @@ def compressed_attention(b, name, rq, sizes, old):
 # --- encoders -----------------------------------------------------------------------------------------------
 
 @variants("bert", mean=dict(pooling=1), first=dict(pooling=2), last=dict(pooling=3), rank=dict(pooling=4, head="cls", n=1),
-          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True))
-def bert(seed, pooling, head=None, n=0, fused=False):
-    b = Builder("bert", seed, "layer", K=4, L=2).set(pooling_type=pooling, **{"attention.causal": False})
+          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True), odd=dict(pooling=1, sizes=dict(E=57, H=3, K=3, D=19)))
+def bert(seed, pooling, head=None, n=0, fused=False, sizes=None):
+    b = Builder("bert", seed, "layer", **{"K": 4, "L": 2, **(sizes or {})}).set(pooling_type=pooling, **{"attention.causal": False})
     b.keys["tokenizer.ggml.token_type_count"] = 2
     encoder_start(b)
     b.values("position_embd.weight", b.E, 256, spread=0.6)
@@ -548,12 +567,12 @@ def bert(seed, pooling, head=None, n=0, fused=False):
     return layers(b, dict(fused=fused, **ALL_BIASES), PLAIN, ("attn_output_norm", "layer_output_norm"))
 
 
-@variants("nomic-bert", mean=dict(pooling=1), first=dict(pooling=2))
-def nomic_bert(seed, pooling):
+@variants("nomic-bert", mean=dict(pooling=1), first=dict(pooling=2), split=dict(pooling=1, fused=False, bias=True))
+def nomic_bert(seed, pooling, fused=True, bias=False):
     b = Builder("nomic-bert", seed, "layer", K=4, L=2).rope(base=1000.0).set(pooling_type=pooling, **{"attention.causal": False})
     b.keys["tokenizer.ggml.token_type_count"] = 2
     encoder_start(b)
-    return layers(b, dict(fused=True), {}, ("attn_output_norm", "layer_output_norm"))
+    return layers(b, dict(fused=fused, bias=bias), dict(bias=bias), ("attn_output_norm", "layer_output_norm"))
 
 
 def encoder_start(b):
