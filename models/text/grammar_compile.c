@@ -7,11 +7,18 @@
 
 #include <string.h>
 
-enum { NO_TARGET = -1 };
+enum { NO_TARGET = -1, COUNTED_MIN = 8 };
+
+// A counted repetition in the program: min items of one instruction each, then n_more, each behind a SPLIT.
+typedef struct counted {
+    int32_t start, min, n_more;
+} counted;
 
 typedef struct compiler {
     tn_gtree *t;
     tn_grammar *g;
+    counted *counted; // in the arena
+    int32_t n_counted, counted_room;
 } compiler;
 
 static tn_status emit(compiler *c, tn_ginstr instr)
@@ -145,10 +152,27 @@ static tn_status emit_once(compiler *c, const tn_gnode *node, int32_t rule)
     return rule < 0 ? emit_node(c, node) : emit(c, (tn_ginstr){.op = TN_GOP_CALL, .x = rule});
 }
 
+// Few repetitions are not worth it.
+static tn_status note_counted(compiler *c, counted r)
+{
+    if (r.min < COUNTED_MIN && r.n_more < COUNTED_MIN) return TN_OK;
+    if (c->n_counted == c->counted_room) {
+        int32_t room = TN_MAX(16, 2 * c->counted_room);
+        counted *more = tn_arena_array(c->t->arena, (size_t)room, sizeof *more);
+        if (!more) return TN_ERR_MEMORY;
+        if (c->n_counted > 0) memcpy(more, c->counted, (size_t)c->n_counted * sizeof *more);
+        c->counted = more;
+        c->counted_room = room;
+    }
+    c->counted[c->n_counted++] = r;
+    return TN_OK;
+}
+
 static tn_status emit_repeat(compiler *c, const tn_gnode *node)
 {
     tn_gnode *item = node->first;
-    int32_t n = node->max < 0 ? node->min + 1 : node->max, rule = -1, splits = NO_TARGET;
+    int32_t n = node->max < 0 ? node->min + 1 : node->max, rule = -1, splits = NO_TARGET,
+            start = c->g->n_code;
     tn_status status = TN_OK;
     if (n > 1 && !is_short(item)) {
         status = tn_grammar_add_rule(c->t, NULL, 0, c->t->text, &rule);
@@ -161,6 +185,8 @@ static tn_status emit_repeat(compiler *c, const tn_gnode *node)
         if (status == TN_OK) status = emit_once(c, item, rule);
         if (status == TN_OK) status = emit(c, (tn_ginstr){.op = TN_GOP_JUMP, .x = loop});
         if (status == TN_OK) c->g->code[loop].y = c->g->n_code;
+        if (status == TN_OK && loop == start + node->min)
+            status = note_counted(c, (counted){start, node->min, 0});
         return status;
     }
     for (int32_t i = node->min; i < node->max && status == TN_OK; i++) {
@@ -174,7 +200,9 @@ static tn_status emit_repeat(compiler *c, const tn_gnode *node)
         c->g->code[splits].y = c->g->n_code;
         splits = next;
     }
-    return status;
+    int32_t n_more = node->max - node->min;
+    bool single = c->g->n_code == start + node->min + 2 * n_more; // an empty literal takes no instruction
+    return status == TN_OK && single ? note_counted(c, (counted){start, node->min, n_more}) : status;
 }
 
 static tn_status emit_node(compiler *c, const tn_gnode *node)
@@ -215,9 +243,34 @@ static void link_calls(const tn_gtree *t, tn_grammar *g)
     g->entry = t->rules[t->root].entry;
 }
 
+// Must come before calls of rules are linked.
+static bool takes_nothing(const tn_gtree *t, const tn_ginstr *item)
+{
+    return item->op == TN_GOP_CALL && t->rules[item->x].nullable;
+}
+
+// A byte ends one item at most, so fewer bytes than items that are left do not reach the last one.
+static tn_status mark_counted(const compiler *c)
+{
+    tn_grammar *g = c->g;
+    if (c->n_counted == 0) return TN_OK;
+    g->counts = tn_alloc(g->ctx, (size_t)g->n_code * sizeof *g->counts);
+    if (!g->counts) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < g->n_code; i++) g->counts[i] = (tn_gcount){i, INT32_MAX};
+    for (int32_t k = 0; k < c->n_counted; k++) {
+        counted r = c->counted[k];
+        int32_t more = r.start + r.min;
+        if (takes_nothing(c->t, &g->code[r.min > 0 ? r.start : more + 1])) continue;
+        for (int32_t i = 0; i < r.min; i++) g->counts[r.start + i] = (tn_gcount){r.start, r.min - i};
+        for (int32_t i = 0; i < 2 * r.n_more; i++)
+            g->counts[more + i] = (tn_gcount){more + i % 2, r.n_more - i / 2};
+    }
+    return TN_OK;
+}
+
 tn_status tn_grammar_compile(tn_gtree *t, tn_grammar *g)
 {
-    compiler c = {t, g};
+    compiler c = {.t = t, .g = g};
     tn_status status = TN_OK;
     g->n_sets = t->n_sets;
     g->sets = tn_calloc(g->ctx, (size_t)t->n_sets, sizeof *g->sets);
@@ -231,6 +284,7 @@ tn_status tn_grammar_compile(tn_gtree *t, tn_grammar *g)
         if (status == TN_OK) status = emit(&c, (tn_ginstr){.op = TN_GOP_RETURN});
     }
     if (status == TN_OK) status = tn_grammar_check(t, g);
+    if (status == TN_OK) status = mark_counted(&c);
     if (status != TN_OK) return status;
     link_calls(t, g);
     tn_ginstr *fitting = tn_alloc(g->ctx, (size_t)g->n_code * sizeof *g->code);
@@ -269,6 +323,7 @@ void tn_grammar_destroy(tn_grammar **grammar)
     if (!grammar || !*grammar) return;
     tn_grammar *g = *grammar;
     tn_free(g->ctx, g->code);
+    tn_free(g->ctx, g->counts);
     tn_free(g->ctx, g->sets);
     tn_free(g->ctx, g);
     *grammar = NULL;

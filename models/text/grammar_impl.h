@@ -54,9 +54,17 @@ typedef struct tn_gset {
     uint64_t bits[4];
 } tn_gset;
 
+// Where an instruction stands in a counted repetition whose item takes at least a byte. Texts of fewer than
+// `left` bytes mean the same from here as from `first`, the same place at the first of the repetitions that
+// must be, or may be.
+typedef struct tn_gcount {
+    int32_t first, left; // itself and INT32_MAX: in none
+} tn_gcount;
+
 struct tn_grammar {
     tn_context *ctx;
     tn_ginstr *code;
+    tn_gcount *counts; // [n_code]; NULL: nothing is counted
     int32_t n_code;
     tn_gset *sets;
     int32_t n_sets;

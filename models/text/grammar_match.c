@@ -6,6 +6,11 @@
 // table (a lazily built automaton: Thompson 1968, with a stack), so that asking for all tokens is a walk over
 // the tree of the vocabulary with one look-up per node. All memory is reserved at creation; when a table is
 // full all are emptied but for the set where the text stands.
+//
+// Every repetition of x{20,400} is a set of its own. Far from the ends of the count they allow the same
+// tokens, so each set knows a plain one (places moved to the first repetitions) and how long a text must be
+// to tell the two apart: masks of plain sets are shared, and nearer to an end only those branches of the tree
+// are walked that are long enough.
 #include "models/text/grammar_impl.h"
 
 #include <stdlib.h>
@@ -34,6 +39,12 @@ typedef struct place_set {
     bool complete;     // the end of root is in it
 } place_set;
 
+// What a set or a list of calls is without its counts. UNKNOWN: not asked yet.
+typedef struct plain_form {
+    int32_t id;
+    int32_t left; // texts of fewer bytes mean the same from both
+} plain_form;
+
 typedef struct mask {
     int32_t set; // -1: empty
     bool any;
@@ -45,8 +56,9 @@ struct tn_matcher {
     const tn_grammar *g;
     const tn_vocab_trie *trie;
     // Lists of calls: 0 is the empty one.
-    int32_t *back, *rest; // [STACKS_MAX] where the innermost call returns to; the calls around it
-    int32_t *stack_table; // [2 * STACKS_MAX] by hash, 0: free
+    int32_t *back, *rest;     // [STACKS_MAX] where the innermost call returns to; the calls around it
+    int32_t *stack_table;     // [2 * STACKS_MAX] by hash, 0: free
+    plain_form *plain_stacks; // [STACKS_MAX] if the grammar counts
     int32_t n_stacks;
     int32_t *old_back, *old_rest, *chain; // [STACKS_MAX] for moving a set to empty tables
     uint64_t *pool;                       // [POOL_MAX]
@@ -54,7 +66,8 @@ struct tn_matcher {
     place_set *sets;    // [SETS_MAX]
     int32_t *set_table; // [2 * SETS_MAX] by hash, -1: free
     int32_t n_sets;
-    int32_t *moves; // [SETS_MAX][256] set behind a byte, or UNKNOWN
+    int32_t *moves;         // [SETS_MAX][256] set behind a byte, or UNKNOWN
+    plain_form *plain_sets; // [SETS_MAX]
     // Places of the set at work.
     uint64_t *seen;       // [SEEN_MAX]
     uint32_t *seen_stamp; // [SEEN_MAX]
@@ -68,7 +81,9 @@ struct tn_matcher {
     int32_t n_tokens, max_tokens;
     int32_t first_known;            // sets before this token went when the tables were emptied
     int32_t path[TN_PIECE_MAX + 1]; // sets on the way to a node of the tree
+    int32_t plain_path[TN_PIECE_MAX + 1];
     mask masks[MASKS];
+    mask near;      // of a set near the end of a count, valid for one call
     size_t n_words; // of a mask
 };
 
@@ -80,7 +95,7 @@ static inline uint32_t hash64(uint64_t x)
     return (uint32_t)(x >> 32);
 }
 
-static int32_t intern_stack(tn_matcher *m, int32_t back, int32_t rest)
+static int32_t find_or_add_stack(tn_matcher *m, int32_t back, int32_t rest)
 {
     uint32_t at = hash64(PLACE(back, rest)) % (2 * STACKS_MAX);
     for (int32_t id; (id = m->stack_table[at]) != 0; at = (at + 1) % (2 * STACKS_MAX))
@@ -92,7 +107,24 @@ static int32_t intern_stack(tn_matcher *m, int32_t back, int32_t rest)
     m->back[m->n_stacks] = back;
     m->rest[m->n_stacks] = rest;
     m->stack_table[at] = m->n_stacks;
+    if (m->plain_stacks) m->plain_stacks[m->n_stacks] = (plain_form){UNKNOWN, INT32_MAX};
     return m->n_stacks++;
+}
+
+static int32_t intern_stack(tn_matcher *m, int32_t back, int32_t rest)
+{
+    int32_t id = find_or_add_stack(m, back, rest);
+    if (!m->plain_stacks || m->overflow || m->plain_stacks[id].id != UNKNOWN) return id;
+    const tn_gcount *count = &m->g->counts[back];
+    const plain_form *around = &m->plain_stacks[rest];
+    bool same =
+        count->first == back && around->id == rest; // its own plain form; may be near an end nevertheless
+    int32_t plain = same ? id : find_or_add_stack(m, count->first, around->id);
+    m->plain_stacks[id] = (plain_form){plain, TN_MIN(count->left, around->left)};
+    if (!m->overflow && m->plain_stacks[plain].id == UNKNOWN)
+        m->plain_stacks[plain] =
+            (plain_form){plain, TN_MIN(m->g->counts[count->first].left, m->plain_stacks[around->id].left)};
+    return id;
 }
 
 // Puts a place on the list of work unless it was there.
@@ -176,6 +208,7 @@ static int32_t intern_set(tn_matcher *m)
     if (m->n_sets == SETS_MAX || m->n_pool + n > POOL_MAX) return FULL;
     memcpy(m->pool + m->n_pool, m->found, n * sizeof *m->found);
     m->sets[m->n_sets] = (place_set){m->n_pool, n, n > 0 && m->found[n - 1] == PLACE_END};
+    m->plain_sets[m->n_sets] = (plain_form){UNKNOWN, INT32_MAX};
     m->n_pool += n;
     for (int32_t b = 0; b < 256; b++) m->moves[256 * m->n_sets + b] = m->n_found ? UNKNOWN : DEAD;
     m->set_table[at] = m->n_sets;
@@ -208,6 +241,34 @@ static inline int32_t move(tn_matcher *m, int32_t set, uint8_t byte)
 {
     int32_t to = m->moves[256 * set + byte];
     return to != UNKNOWN ? to : move_slowly(m, set, byte);
+}
+
+// --- counts ------------------------------------------------------------------------------------------
+
+static uint64_t plain_place(const tn_matcher *m, uint64_t place, int32_t *left)
+{
+    if (place == PLACE_END) return place;
+    const tn_gcount *count = &m->g->counts[place >> 32];
+    const plain_form *stack = &m->plain_stacks[(uint32_t)place];
+    *left = TN_MIN(*left, TN_MIN(count->left, stack->left));
+    return PLACE(count->first, stack->id);
+}
+
+// The plain form of a set. NULL: the tables are full.
+static const plain_form *plain_of(tn_matcher *m, int32_t set)
+{
+    plain_form *p = &m->plain_sets[set];
+    if (p->id != UNKNOWN) return p;
+    const place_set s = m->sets[set];
+    int32_t left = INT32_MAX;
+    begin_set(m);
+    for (uint32_t i = 0; i < s.n; i++) reach(m, plain_place(m, m->pool[s.start + i], &left));
+    memcpy(m->found, m->work, (size_t)m->n_work * sizeof *m->found);
+    m->n_found = m->n_work;
+    int32_t id = intern_set(m);
+    if (id == FULL) return NULL;
+    *p = (plain_form){id, left};
+    return p;
 }
 
 // --- tokens ------------------------------------------------------------------------------------------
@@ -244,6 +305,7 @@ static void restart(tn_matcher *m)
     memset(m->set_table, 0xff, 2 * SETS_MAX * sizeof *m->set_table);
     for (int32_t i = 0; i < MASKS; i++) m->masks[i].set = -1;
     m->n_stacks = 1;
+    if (m->plain_stacks) m->plain_stacks[0] = (plain_form){0, INT32_MAX};
     m->n_pool = 0;
     m->n_sets = 0;
     begin_set(m);
@@ -365,6 +427,7 @@ static tn_status walk_again(tn_matcher *m, const uint8_t *bytes, uint32_t depth)
     return TN_OK;
 }
 
+// All that may come where the text stands.
 static tn_status walk(tn_matcher *m, mask *k)
 {
     const tn_vocab_trie *t = m->trie;
@@ -393,23 +456,108 @@ static tn_status walk(tn_matcher *m, mask *k)
     return TN_OK;
 }
 
+static void begin_mask(tn_matcher *m, mask *k, int32_t set)
+{
+    memset(k->bits, 0, m->n_words * sizeof *k->bits);
+    k->any = false;
+    k->set = -1; // until it is whole
+    for (int32_t i = 0; m->sets[set].complete && i < m->trie->n_ends; i++) allow(k, m->trie->ends[i]);
+}
+
+// The mask of a plain set, without emptying tables. NULL: they are full.
+static const mask *plain_mask(tn_matcher *m, int32_t set)
+{
+    mask *k = &m->masks[set % MASKS];
+    if (k->set == set) return k;
+    begin_mask(m, k, set);
+    m->path[0] = set;
+    for (uint32_t i = 0; i < m->trie->n_nodes;) {
+        const tn_trie_node *node = &m->trie->nodes[i];
+        int32_t to = move(m, m->path[node->depth - 1], node->byte);
+        if (to == FULL) return NULL;
+        m->path[node->depth] = to;
+        for (int32_t token = node->token; token >= 0 && to != DEAD; token = m->trie->same[token])
+            allow(k, token);
+        i = to == DEAD ? node->end : i + 1;
+    }
+    k->set = set;
+    return k;
+}
+
+static void set_tokens(const tn_matcher *m, mask *k, const tn_trie_node *node, bool allowed)
+{
+    for (int32_t token = node->token; token >= 0; token = m->trie->same[token]) {
+        uint64_t bit = (uint64_t)1 << (token % 64);
+        k->bits[token / 64] = allowed ? k->bits[token / 64] | bit : k->bits[token / 64] & ~bit;
+    }
+}
+
+// 1: texts of up to `height` bytes mean the same from both sets; 0: perhaps not; FULL.
+static int32_t same_within(tn_matcher *m, int32_t a, int32_t b, uint32_t height)
+{
+    if (a == b) return 1;
+    if (height == TN_TRIE_TALL) return 0;
+    const plain_form *p = plain_of(m, a), *q = p ? plain_of(m, b) : NULL;
+    if (!p || !q) return FULL;
+    return p->id == q->id && (int64_t)height < TN_MIN(p->left, q->left);
+}
+
+// Of the mask of the plain set, what is otherwise in `set`. False: the tables are full.
+static bool walk_beside(tn_matcher *m, int32_t set, const mask *plain, mask *k)
+{
+    const tn_vocab_trie *t = m->trie;
+    memcpy(k->bits, plain->bits, m->n_words * sizeof *k->bits);
+    m->path[0] = set;
+    m->plain_path[0] = plain->set;
+    for (uint32_t i = 0; i < t->n_nodes;) {
+        const tn_trie_node *node = &t->nodes[i];
+        uint32_t d = node->depth;
+        int32_t to = move(m, m->path[d - 1], node->byte), beside = move(m, m->plain_path[d - 1], node->byte);
+        int32_t same = to == FULL || beside == FULL ? FULL : same_within(m, to, beside, node->height);
+        if (same == FULL) return false;
+        m->path[d] = to;
+        m->plain_path[d] = beside;
+        uint32_t end = same || to == DEAD ? node->end : i + 1;
+        for (; i < end && !same; i++) set_tokens(m, k, &t->nodes[i], to != DEAD);
+        i = end;
+    }
+    k->any = false;
+    for (size_t w = 0; w < m->n_words && !k->any; w++) k->any = k->bits[w] != 0;
+    return true;
+}
+
+// The mask by that of the plain set; NULL: it has to be made on its own.
+static const mask *shared_mask(tn_matcher *m, int32_t set)
+{
+    const plain_form *p = m->plain_stacks ? plain_of(m, set) : NULL;
+    if (!p || p->id == set) return NULL;
+    const mask *plain = plain_mask(m, p->id);
+    int32_t same = plain ? same_within(m, set, p->id, m->trie->height) : FULL;
+    if (same == FULL) return NULL;
+    if (same) return plain;
+    return walk_beside(m, set, plain, &m->near) ? &m->near : NULL;
+}
+
+static tn_status own_mask(tn_matcher *m, int32_t set, const mask **out)
+{
+    mask *k = &m->masks[set % MASKS];
+    begin_mask(m, k, set);
+    tn_status status = set == DEAD ? TN_OK : walk(m, k);
+    if (status != TN_OK) return status;
+    set = m->states[m->n_tokens]; // numbers change when tables are emptied
+    k->set = set == ENDED ? DEAD : set;
+    if (k != &m->masks[k->set % MASKS]) k->set = -1; // valid for this call only
+    *out = k;
+    return TN_OK;
+}
+
 tn_status tn_matcher_mask(tn_matcher *m, const uint64_t **bits, bool *any)
 {
-    int32_t state = m->states[m->n_tokens];
-    mask *k = &m->masks[(state == ENDED ? DEAD : state) % MASKS];
-    if (state == ENDED) state = DEAD;
-    if (k->set != state) {
-        memset(k->bits, 0, m->n_words * sizeof *k->bits);
-        k->any = false;
-        if (m->sets[state].complete)
-            for (int32_t i = 0; i < m->trie->n_ends; i++) allow(k, m->trie->ends[i]);
-        tn_status status = state == DEAD ? TN_OK : walk(m, k);
-        k->set = -1;
-        if (status != TN_OK) return status;
-        state = m->states[m->n_tokens]; // numbers change when tables are emptied
-        k->set = state == ENDED ? DEAD : state;
-        if (k != &m->masks[k->set % MASKS]) k->set = -1; // valid for this call only
-    }
+    int32_t set = m->states[m->n_tokens] == ENDED ? DEAD : m->states[m->n_tokens];
+    const mask *k = &m->masks[set % MASKS];
+    if (k->set != set) k = shared_mask(m, set);
+    tn_status status = k ? TN_OK : own_mask(m, set, &k);
+    if (status != TN_OK) return status;
     *bits = k->bits;
     *any = k->any;
     return TN_OK;
@@ -449,6 +597,9 @@ static tn_status reserve(tn_matcher *m)
               (m->sets = tn_calloc(c, SETS_MAX, sizeof *m->sets)) &&
               (m->set_table = tn_calloc(c, 2 * SETS_MAX, sizeof *m->set_table)) &&
               (m->moves = tn_calloc(c, SETS_MAX * 256, sizeof *m->moves)) &&
+              (m->plain_sets = tn_calloc(c, SETS_MAX, sizeof *m->plain_sets)) &&
+              (!m->g->counts || (m->plain_stacks = tn_calloc(c, STACKS_MAX, sizeof *m->plain_stacks))) &&
+              (m->near.bits = tn_calloc(c, m->n_words, sizeof *m->near.bits)) &&
               (m->seen = tn_calloc(c, SEEN_MAX, sizeof *m->seen)) &&
               (m->seen_stamp = tn_calloc(c, SEEN_MAX, sizeof *m->seen_stamp)) &&
               (m->work = tn_calloc(c, SEEN_MAX, sizeof *m->work)) &&
@@ -481,9 +632,10 @@ void tn_matcher_destroy(tn_matcher **matcher)
     if (!matcher || !*matcher) return;
     tn_matcher *m = *matcher;
     for (int32_t i = 0; i < MASKS; i++) tn_free(m->ctx, m->masks[i].bits);
-    void *arrays[] = {m->back, m->rest,  m->old_back,  m->old_rest, m->chain, m->stack_table,
-                      m->pool, m->sets,  m->set_table, m->moves,    m->seen,  m->seen_stamp,
-                      m->work, m->found, m->tokens,    m->states};
+    void *arrays[] = {m->back,        m->rest,       m->old_back,     m->old_rest,  m->chain,
+                      m->stack_table, m->pool,       m->sets,         m->set_table, m->moves,
+                      m->seen,        m->seen_stamp, m->work,         m->found,     m->tokens,
+                      m->states,      m->plain_sets, m->plain_stacks, m->near.bits};
     for (size_t i = 0; i < TN_COUNT(arrays); i++) tn_free(m->ctx, arrays[i]);
     tn_free(m->ctx, m);
     *matcher = NULL;

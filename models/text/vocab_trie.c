@@ -68,6 +68,20 @@ static void add_nodes(tn_vocab_trie *v, const entry *e, uint32_t shared, uint32_
     last->token = e->id;
 }
 
+static uint32_t taller(const tn_vocab_trie *v, uint32_t first, uint32_t end)
+{
+    uint32_t height = 0;
+    for (uint32_t i = first; i < end; i = v->nodes[i].end) height = TN_MAX(height, v->nodes[i].height + 1u);
+    return TN_MIN(height, (uint32_t)TN_TRIE_TALL);
+}
+
+// What is below a node stands behind it.
+static void measure(tn_vocab_trie *v)
+{
+    for (uint32_t i = v->n_nodes; i-- > 0;) v->nodes[i].height = (uint8_t)taller(v, i + 1, v->nodes[i].end);
+    v->height = taller(v, 0, v->n_nodes);
+}
+
 static tn_status build(tn_vocab_trie *v, entry *entries, size_t n)
 {
     uint32_t open[TN_PIECE_MAX + 1] = {0}, n_open = 0;
@@ -80,6 +94,7 @@ static tn_status build(tn_vocab_trie *v, entry *entries, size_t n)
     for (size_t i = 0; i < n; i++)
         add_nodes(v, &entries[i], i ? common(&entries[i - 1], &entries[i]) : 0, open, &n_open);
     for (; n_open > 0; n_open--) v->nodes[open[n_open]].end = v->n_nodes;
+    measure(v);
     return TN_OK;
 }
 

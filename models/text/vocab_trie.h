@@ -8,7 +8,7 @@
 
 #include "models/text/tokenizer.h"
 
-enum { TN_PIECE_MAX = 1024 }; // bytes; longer tokens are left out
+enum { TN_PIECE_MAX = 1024, TN_TRIE_TALL = 255 }; // bytes; longer tokens are left out
 
 // Nodes stand in depth-first order: what follows a node and is deeper belongs to it.
 typedef struct tn_trie_node {
@@ -16,6 +16,7 @@ typedef struct tn_trie_node {
     int32_t token;  // that ends here, -1 none; more: tn_vocab_trie.same
     uint16_t depth; // bytes from the root, 1 for the first
     uint8_t byte;
+    uint8_t height; // bytes from here to the deepest node below; TN_TRIE_TALL: or more
 } tn_trie_node;
 
 typedef struct tn_vocab_trie {
@@ -23,6 +24,7 @@ typedef struct tn_vocab_trie {
     int32_t n_tokens;
     tn_trie_node *nodes;
     uint32_t n_nodes;
+    uint32_t height; // of the root, as of nodes
     int32_t *same;   // [n_tokens] another token with the same bytes, -1 none
     uint32_t *start; // [n_tokens + 1] of each token's bytes; those of control tokens and the like are empty
     tn_strbuf bytes;
@@ -33,7 +35,8 @@ typedef struct tn_vocab_trie {
 // Control, unknown and unused tokens are left out: text never consists of them. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_vocab_trie_create(tn_context *ctx, const tn_tokenizer *t, tn_vocab_trie **out);
 void tn_vocab_trie_destroy(tn_vocab_trie **trie);
-// The tree of a tokenizer, made at the first call and kept as long as the tokenizer. Any thread. TN_ERR_MEMORY.
+// The tree of a tokenizer, made at the first call and kept as long as the tokenizer. Any thread.
+// TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_vocab_trie_of(const tn_tokenizer *t, const tn_vocab_trie **out);
 
 static inline const char *tn_vocab_piece(const tn_vocab_trie *t, int32_t token, size_t *n)

@@ -479,6 +479,60 @@ static void test_masks(void)
     }
 }
 
+// Masks all along random texts.
+static void check_masks_along(int line, const char *gbnf, tn_rng *r, int32_t n_steps)
+{
+    tn_grammar *g = make_grammar(line, gbnf);
+    tn_matcher *m = make_matcher(g);
+    for (int32_t step = 0; step < n_steps; step++) {
+        check_mask(line, m);
+        const uint64_t *bits;
+        bool any;
+        TEST_CHECK_STATUS(tn_matcher_mask(m, &bits, &any), TN_OK);
+        if (!any) break;
+        int32_t token = (int32_t)(tn_rng_next(r) % (uint64_t)trie->n_tokens);
+        while (!allowed(bits, token)) token = (token + 1) % trie->n_tokens;
+        if (tn_tokenizer_is_eog(tokenizer, token)) continue;
+        TEST_CHECK_STATUS(tn_matcher_accept(m, token), TN_OK);
+    }
+    tn_matcher_destroy(&m);
+    tn_grammar_destroy(&g);
+}
+
+// Sets that differ in a count only share masks while no token reaches its ends: in front of, at and between
+// both ends, with characters of several bytes, items of any length, counts in counts, calls that come back,
+// and items that may be nothing.
+static void test_counts(void)
+{
+    static const char *const grammars[] = {
+        "root ::= [a-z ]{12,30}",
+        "root ::= \"(\" [a-z ]{0,25} \")\"",
+        "root ::= .{9,20} \"!\"",
+        "root ::= [a-z]{10} \"-\" [a-z]{10,}",
+        "root ::= (\"he\" | \"h\" | \"ello\" | \"l\" | \"o\"){10,24}",
+        "root ::= ([ab]{8,10} | \"h\"){9,12} \"o\"{8}",
+        "root ::= x{0,40}\nx ::= [a-l] | \"m\" x{8,12} \"n\"",
+        "root ::= (\"a\"? \"b\"?){8,12} \"hell\"{8,9}",
+        "root ::= a{8,15} | b{10,20}\na ::= [a-o]\nb ::= [l-z] a?",
+        "root ::= \"[\" (v (\" \" v){8,20})? \"]\"\nv ::= [a-h]{8,12} | root",
+        "root ::= (\"ab\" | \"abab\" | \"ababab\"){8,11} | [ab]{16,66}",
+    };
+    tn_rng r;
+    tn_rng_seed(&r, 31);
+    for (size_t i = 0; i < TN_COUNT(grammars); i++) check_masks_along(__LINE__, grammars[i], &r, 45);
+    for (int round = 0; round < 40; round++) {
+        char gbnf[2048] = "root ::= ";
+        n_nodes = 0;
+        const expr *e = random_expr(&r, 1);
+        for (int i = 0; i < n_nodes; i++) {
+            nodes[i].min *= 7;
+            if (nodes[i].max >= 0) nodes[i].max = nodes[i].min + 9;
+        }
+        print_expr(e, gbnf);
+        check_masks_along(__LINE__, gbnf, &r, 12);
+    }
+}
+
 static void test_back(void)
 {
     tn_grammar *g = make_grammar(__LINE__, "root ::= \"hell\" \"o\"+");
@@ -570,6 +624,38 @@ static const char json_grammar[] =
     "number ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15}) (\".\" [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws\n"
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n";
 
+// Random texts of a grammar, 2000 tokens in all.
+static void bench_grammar(const tn_tokenizer *t, const tn_vocab_trie *v, const char *name, const char *gbnf)
+{
+    tn_grammar *g = make_grammar(__LINE__, gbnf);
+    tn_matcher *m = NULL;
+    tiny_must(tn_matcher_create(ctx, g, v, 4000, &m));
+    tn_rng r;
+    tn_rng_seed(&r, 3);
+    double first = 0, sum = 0, most = 0;
+    int32_t n = 0, n_slow = 0;
+    for (; n < 2000; n++) {
+        const uint64_t *bits;
+        bool any;
+        uint64_t start = tn_time_ns();
+        tiny_must(tn_matcher_mask(m, &bits, &any));
+        if (!any) break;
+        int32_t token = (int32_t)(tn_rng_next(&r) % (uint64_t)v->n_tokens);
+        while (!allowed(bits, token)) token = (token + 1) % v->n_tokens;
+        tiny_must(tn_matcher_accept(m, token));
+        double ms = (double)(tn_time_ns() - start) * 1e-6;
+        if (n == 0) first = ms;
+        sum += ms;
+        n_slow += ms > 1.0;
+        most = TN_MAX(most, ms);
+        if (tn_tokenizer_is_eog(t, token)) tn_matcher_truncate(m, 0);
+    }
+    printf("%s, %d random tokens: first %.2f ms, mean %.3f ms, most %.2f ms, %d above 1 ms\n", name, (int)n,
+           first, sum / n, most, (int)n_slow);
+    tn_matcher_destroy(&m);
+    tn_grammar_destroy(&g);
+}
+
 static void bench(const char *path)
 {
     tn_gguf *gguf = NULL;
@@ -581,32 +667,11 @@ static void bench(const char *path)
     tiny_must(tn_vocab_trie_create(ctx, t, &v));
     printf("%d tokens, %u nodes, tree in %.1f ms\n", (int)v->n_tokens, v->n_nodes,
            (double)(tn_time_ns() - start) * 1e-6);
-    tn_grammar *g = make_grammar(__LINE__, json_grammar);
-    tn_matcher *m = NULL;
-    tiny_must(tn_matcher_create(ctx, g, v, 4000, &m));
-    tn_rng r;
-    tn_rng_seed(&r, 3);
-    double first = 0, sum = 0, most = 0;
-    int32_t n = 0;
-    for (; n < 2000; n++) {
-        const uint64_t *bits;
-        bool any;
-        start = tn_time_ns();
-        tiny_must(tn_matcher_mask(m, &bits, &any));
-        if (!any) break;
-        int32_t token = (int32_t)(tn_rng_next(&r) % (uint64_t)v->n_tokens);
-        while (!allowed(bits, token)) token = (token + 1) % v->n_tokens;
-        tiny_must(tn_matcher_accept(m, token));
-        double ms = (double)(tn_time_ns() - start) * 1e-6;
-        if (n == 0) first = ms;
-        sum += ms;
-        most = TN_MAX(most, ms);
-        if (tn_tokenizer_is_eog(t, token)) tn_matcher_truncate(m, 0);
-    }
-    printf("JSON, %d random tokens: first %.2f ms, mean %.3f ms, most %.2f ms\n", (int)n, first, sum / n,
-           most);
-    tn_matcher_destroy(&m);
-    tn_grammar_destroy(&g);
+    bench_grammar(t, v, "JSON", json_grammar);
+    bench_grammar(t, v, "{20,400}", "root ::= [^\"\\\\]{20,400}");
+    bench_grammar(t, v, "strings of up to 400",
+                  "root ::= \"[\" s (\", \" s){0,50} \"]\"\ns ::= \"\\\"\" c{0,400} \"\\\"\"\n"
+                  "c ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" [nrt\"]");
     tn_vocab_trie_destroy(&v);
     tn_tokenizer_destroy(&t);
     tn_gguf_close(&gguf);
@@ -639,6 +704,7 @@ int main(int argc, char **argv)
     test_bounds();
     test_random();
     test_masks();
+    test_counts();
     test_back();
     test_full_tables();
     test_allocations();
