@@ -51,7 +51,7 @@ static int answer(chat *c)
     if (code) return code;
     if (r->form == FORM_TEXT && !is_terminal(stdout)) out_write("\n", 1);
     if (answer_wants_stats(r)) answer_stats(r);
-    return conversation_add_answer(&c->c, r->text ? r->text : "");
+    return conversation_add_answer(&c->c, r->whole ? r->whole : "");
 }
 
 // The last turn is the user's. Failures leave the conversation as it was before; only lasting ones end the

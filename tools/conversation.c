@@ -5,6 +5,7 @@
 #include "tools/json.h"
 #include "tools/json_read.h"
 #include "tools/output.h"
+#include "tools/thoughts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,44 +85,14 @@ void conversation_fini(conversation *c)
     *c = (conversation){0};
 }
 
-// --- answers ---------------------------------------------------------------------------------------------
-
-// What stands before the answer: how it begins (may be missing at the very front), how it ends.
-typedef struct thought_form {
-    const char *begin, *end, *answer;
-} thought_form;
-
-static const thought_form thought_forms[] = {
-    {"<think>", "</think>", "</think>"},
-    {"<|channel|>analysis<|message|>", "<|end|>", "<|channel|>final<|message|>"},
-};
-
-static const char *skip_newlines(const char *p, const char *end)
-{
-    while (p < end && (*p == '\n' || *p == ' ')) p++;
-    return p;
-}
-
 int conversation_add_answer(conversation *c, const char *text)
 {
-    tn_turn turn = {.role = copy_part("assistant", 9)};
-    const char *answer = text;
-    for (size_t i = 0; i < sizeof thought_forms / sizeof *thought_forms; i++) {
-        const thought_form *f = &thought_forms[i];
-        const char *at = strstr(text, f->answer), *begin = strstr(text, f->begin);
-        if (!at) continue;
-        const char *from = begin && begin < at ? begin + strlen(f->begin) : text;
-        const char *end = strstr(from, f->end);
-        if (!end || end > at) end = at;
-        from = skip_newlines(from, end);
-        while (end > from && (end[-1] == '\n' || end[-1] == ' ')) end--;
-        if (begin || i == 0) turn.reasoning_content = copy_part(from, (size_t)(end - from));
-        answer = at + strlen(f->answer);
-        answer = skip_newlines(answer, answer + strlen(answer));
-        break;
-    }
-    turn.content = copy_part(answer, strlen(answer));
-    if (turn.role && turn.content) return take_turn(c, turn);
+    const char *thought, *answer;
+    size_t n_thought;
+    thoughts_split(text, &thought, &n_thought, &answer);
+    tn_turn turn = {.role = copy_part("assistant", 9), .content = copy_part(answer, strlen(answer))};
+    if (thought) turn.reasoning_content = copy_part(thought, n_thought);
+    if (turn.role && turn.content && (!thought || turn.reasoning_content)) return take_turn(c, turn);
     free_turn(&turn);
     return fail(EXIT_MEMORY, "out of memory for the conversation");
 }

@@ -12,7 +12,7 @@
 #include <tenon/graph.h>
 #include <unistd.h>
 
-enum { NGRAM_DEFAULT = 4, NGRAM_MAX = 16 };
+enum { NGRAM_DEFAULT = 4, NGRAM_MAX = 16, PROMPT_END = 16 };
 enum { SCHEMA = 1 }; // of --json and --jsonl; grows when a key changes its meaning
 
 // --- options ---------------------------------------------------------------------------------------------
@@ -78,7 +78,9 @@ void answer_fini(run_state *r)
     free(r->likely);
     sampling_fini(r);
     chat_fini(r);
+    thoughts_fini(&r->thoughts);
     free(r->text);
+    free(r->whole);
     free(r->ids);
 }
 
@@ -113,16 +115,27 @@ static bool keep_id(run_state *r, const tn_piece *piece)
     return true;
 }
 
-static bool keep(run_state *r, const tn_piece *piece)
+static bool keep_text(char **text, size_t *n, size_t *room, const tn_piece *piece)
 {
-    void *text = r->text;
-    bool ok = grow(&text, &r->text_room, r->n_text + piece->n_text + 1, 1);
-    r->text = text;
+    void *data = *text;
+    bool ok = grow(&data, room, *n + piece->n_text + 1, 1);
+    *text = data;
     if (!ok) return false;
-    if (piece->n_text) memcpy(r->text + r->n_text, piece->text, piece->n_text);
-    r->n_text += piece->n_text;
-    r->text[r->n_text] = 0;
-    return piece->token < 0 || piece->stop == TN_STOP_END || keep_id(r, piece);
+    if (piece->n_text) memcpy(*text + *n, piece->text, piece->n_text);
+    (*text)[*n += piece->n_text] = 0;
+    return true;
+}
+
+// The text of the piece becomes what is shown of it.
+static bool keep(run_state *r, tn_piece *piece)
+{
+    bool ok = keep_text(&r->whole, &r->n_whole, &r->whole_room, piece) &&
+              thoughts_feed(&r->thoughts, piece->text, piece->n_text, piece->stop != TN_STOP_NONE);
+    if (!ok) return false;
+    piece->text = r->thoughts.out;
+    piece->n_text = r->thoughts.n_out;
+    ok = keep_text(&r->text, &r->n_text, &r->text_room, piece);
+    return ok && (piece->token < 0 || piece->stop == TN_STOP_END || keep_id(r, piece));
 }
 
 // --- showing ---------------------------------------------------------------------------------------------
@@ -371,12 +384,27 @@ static int generate(run_state *r, tn_generation *g)
     return 0;
 }
 
+// Of a prompt of a chat template the end tells how the answer begins.
+static int begin_thoughts(run_state *r, const int32_t *prompt, size_t n)
+{
+    char *end = NULL;
+    size_t n_end, n_last = n < PROMPT_END ? n : PROMPT_END;
+    bool look = r->templated && r->info.has_tokenizer && !opt_flag(r->t.opt, OPT_SHOW_SPECIAL);
+    tn_status status = TN_OK;
+    if (look) status = tn_detokenize(r->model, prompt + n - n_last, n_last, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
+    if (status != TN_OK) return tool_fail(&r->t, status, "the prompt");
+    thoughts_begin(&r->thoughts, look ? end : "", look && opt_int(r->t.opt, OPT_THOUGHTS) == 1);
+    tn_text_free(r->t.ctx, end);
+    return 0;
+}
+
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed)
 {
     tn_generation *g = NULL;
-    int code = make_generation(r, seed, &g);
+    int code = begin_thoughts(r, prompt, n);
+    if (!code) code = make_generation(r, seed, &g);
     if (code) return code;
-    r->n_text = r->n_ids = 0;
+    r->n_text = r->n_whole = r->n_ids = 0;
     r->answer_seed = seed;
     r->n_prompt = n;
     r->stop = opt_int(r->t.opt, OPT_PREDICT) == 0 ? TN_STOP_LIMIT : TN_STOP_NONE;

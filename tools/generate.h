@@ -6,6 +6,7 @@
 #define TENON_TOOLS_GENERATE_H
 
 #include "tools/common.h"
+#include "tools/thoughts.h"
 
 typedef enum answer_form { FORM_TEXT, FORM_IDS, FORM_JSON, FORM_JSONL } answer_form;
 
@@ -33,9 +34,12 @@ typedef struct run_state {
     int32_t n_breakers;
     char samplers[256];
     char *grammar, *schema; // of --grammar and --json-schema, or of their files
-    // The last answer: text[0 .. n_text), terminated; its ids; why it ended.
-    char *text;
-    size_t n_text, text_room;
+    bool templated; // the prompt comes from a chat template
+    thoughts thoughts;
+    // The last answer: text[0 .. n_text) as it is shown, whole[..] with all thoughts and markers, both terminated; its ids;
+    // why it ended.
+    char *text, *whole;
+    size_t n_text, text_room, n_whole, whole_room;
     int32_t *ids;
     size_t n_ids, ids_room;
     int32_t stop;

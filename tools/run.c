@@ -230,6 +230,7 @@ static int run_all(run_state *r, prompt_source *p)
 {
     const options *o = r->t.opt;
     int code = find_prompt(o, p);
+    r->templated = p->chat;
     if (!code) code = tool_open(&r->t, o);
     if (!code) code = open_model(r);
     if (!code) code = tokenize_prompt(r, p);

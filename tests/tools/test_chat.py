@@ -128,6 +128,26 @@ def test_reasoning(folder):
     r = pipe(f"Hello!\n/regen\n/save {path}\n".encode())
     messages = load(path)["messages"]
     ok("regen", len(messages) == 2 and messages[1]["role"] == "assistant" and r.stdout.count(b"\n") == 2, (messages, r.stdout))
+    channels = "{{ messages[-1].content }}<|start|>assistant"
+    plain, opened = "{{ messages[-1].content }}<|im_start|>assistant\n", "{{ messages[-1].content }}<|im_start|>assistant\n<think>\n"
+    final = "<|start|>assistant<|channel|>final<|message|>Yes."
+    # name, template, what the model writes, shown, answer alone, thought that is saved
+    cases = (("channels", channels, "<|channel|>analysis<|message|>a < b?<|end|>" + final, "<think>\na < b?\n</think>\n\nYes.", "Yes.", "a < b?"),
+             ("two thoughts", channels, "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|>" + final,
+              "<think>\na\n</think>\n\n<think>\nb\n</think>\n\nYes.", "Yes.", "a"),
+             ("no thought", channels, final[len("<|start|>assistant"):], "Yes.", "Yes.", None), ("no channels", channels, "Just <|end| text", None, None, None),
+             ("call", channels, " to=functions.f<|channel|>commentary json<|message|>{}<|end|>", None, None, None),
+             ("thought only", channels, "<|channel|>analysis<|message|>a", "<think>\na", "", "a"),
+             ("think", plain, "<think>\na <b>\n</think>\n\nYes: <think>.", None, "Yes: <think>.", "a <b>"), ("no think", plain, " <thin", None, None, None),
+             ("think begun", opened, "a\n</think>\n\nYes.", None, "Yes.", "a"), ("think only", plain, "<think>a", None, "", "a"))
+    for name, template, text, shown, answer, thought in cases:
+        grammar = "root ::= " + json.dumps(text)
+        content = answer if answer is not None else text
+        for flag, want in (("show", text if shown is None else shown), ("hide", content)):
+            r = pipe(f"Hello!\n/save {path}\n".encode(), "--chat-template", template, "--grammar", grammar, "--thoughts", flag)
+            said = load(path)["messages"][-1]
+            ok(f"thoughts, {name}, {flag}", r.stdout.decode() == want + "\n", (want, r.stdout, r.stderr))
+            ok(f"kept thoughts, {name}", said["content"] == content and said.get("reasoning_content") == thought, said)
 
 
 def test_terminal(folder):
