@@ -4,7 +4,7 @@
 // The Vulkan backend: which devices there are, and the logical device that is made when one is first used.
 #include "core/backend.h"
 
-#include "backends/vulkan/device.h"
+#include "backends/vulkan/kernel.h"
 #include "core/device.h"
 
 #include <tenon/precision.h>
@@ -377,18 +377,17 @@ static uint64_t vulkan_memory_free(const tn_device *device)
     return may > used ? TN_MIN(may - used, device->memory_total) : 0;
 }
 
-// All products take x as it is, expand weights to f32 and add in f32.
+// Products take x as bytes or as it is, expand weights to f32 then, and add in f32.
 static uint32_t vulkan_precisions(const tn_device *device)
 {
-    TN_UNUSED(device);
-    return 1u << TN_PRECISION_f32;
+    bool bytes = (tn_vk_of(device)->has & (TN_VK_SUBGROUPS | TN_VK_DOT)) == (TN_VK_SUBGROUPS | TN_VK_DOT);
+    return 1u << TN_PRECISION_f32 | (bytes ? 1u << TN_PRECISION_int8 : 0u);
 }
 
 static int32_t vulkan_rounding(const tn_device *device, const struct tn_step *step)
 {
-    TN_UNUSED(device);
-    TN_UNUSED(step);
-    return TN_PRECISION_f32;
+    const tn_vk_kernel *k = tn_vk_find_kernel(tn_vk_of(device), step, NULL);
+    return k && k->needs & TN_VK_DOT ? TN_PRECISION_int8 : TN_PRECISION_f32;
 }
 
 const tn_backend tn_backend_vulkan = {

@@ -157,6 +157,17 @@ static int64_t integer(const tn_step *step, char kind, int64_t k)
     }
 }
 
+// Numbers that lose nothing when 32 of them become bytes with a scale: whole multiples of a power of two, the
+// largest 127. `same`: each 32 have the same power of two, for what is multiplied with them before.
+static void fill_bytes(const tn_view *v, bool same, uint64_t *state)
+{
+    for (int64_t r = 0; r < tn_view_n_rows(v); r++)
+        for (int64_t j = 0; j < v->ne[3]; j++) {
+            double q = j % 32 == 5 ? 127.0 : (double)(draw(state) >> 8 & 255u) - 128.0;
+            tn_view_set_row(v, r, j, same ? ldexp(1.0, (int)(j / 32 % 3) - 1) : fmax(q, -127.0) / 64.0);
+        }
+}
+
 static void fill(const tn_step *step, const tn_view *v, char kind, uint64_t *state)
 {
     if (kind == 'f')
@@ -215,7 +226,7 @@ static bool shape(tn_context *ctx, const tn_step *step, probe *p)
     return true;
 }
 
-static tn_status load(tn_vk *v, const tn_step *step, probe *p)
+static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, probe *p)
 {
     patterns pattern;
     memcpy(pattern, table[step->op], sizeof pattern);
@@ -230,7 +241,11 @@ static tn_status load(tn_vk *v, const tn_step *step, probe *p)
         tn_view *view = &p->step.src[i], *there = &p->device.src[i];
         if (view->ne[3] == 0) continue;
         view->data = p->host + p->src_at[i];
-        fill(&p->step, view, pattern[i][4], &state);
+        bool norm = pattern[i][3] == 'k' && pattern[i][2] == '.';
+        if (kernel->needs & TN_VK_DOT && (i == 0 || norm))
+            fill_bytes(view, norm, &state);
+        else
+            fill(&p->step, view, pattern[i][4], &state);
         there->data = (void *)(uintptr_t)(p->memory.address + p->src_at[i]);
         if (tn_op_takes_weights(step->op))
             tn_vk_weight_sort(there, view->data, mapped + p->src_at[i]);
@@ -296,7 +311,7 @@ tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel,
     *verdict = TN_VK_UNKNOWN;
     *error = 0.0;
     if (!shape(v->device->ctx, step, &p) || !kernel->accepts(&p.step)) return TN_OK;
-    tn_status status = load(v, step, &p);
+    tn_status status = load(v, step, kernel, &p);
     if (status == TN_OK) status = tn_vk_run_once(v, &p.device, step, kernel);
     if (status == TN_ERR_UNSUPPORTED) {
         status = TN_OK;

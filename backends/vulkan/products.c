@@ -3,13 +3,11 @@
 //
 // Matrix products: few rows and rows with experts by matvec.comp, many rows by gemm.comp. What follows a
 // product is the same for both (shaders/product.glsl).
-#include "backends/vulkan/kernel.h"
+#include "backends/vulkan/products.h"
 #include "core/device.h"
 #include "ops/ops.h"
 
 enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, TILE_COLUMNS = 64, TILE_ROWS = 32, SUBGROUPS = 4 };
-// args.n
-enum { N_COLUMNS, N_ROWS, N_BIAS, N_RESIDUAL, N_ACT, N_RESULT, N_GLU, N_IDS, N_EXPERTS, N_NORM, N_EPS };
 // Constants of the shaders.
 enum { C_TYPE, C_TYPE_UP, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS };
 
@@ -47,8 +45,7 @@ bool tn_vk_accepts_matvec(const tn_step *step)
     return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_product(step);
 }
 
-// Whether rows are runs of 16 elements that start at multiples of 16 bytes.
-static bool aligned_rows(const tn_view *v)
+bool tn_vk_aligned_rows(const tn_view *v)
 {
     uint64_t bits =
         (uint64_t)(uintptr_t)v->data | (uint64_t)v->nb[0] | (uint64_t)v->nb[1] | (uint64_t)v->nb[2];
@@ -61,36 +58,35 @@ static void set_weight(const tn_step *step, int32_t src, int32_t i, tn_vk_dispat
     d->constants[i] = step->src[src].dtype;
 }
 
-// Operands of product i of the step; returns how many products there are.
-static int32_t set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int32_t *n = d->args.n, multi = step->op == TN_OP_matmul_multi ? i : 0;
-    n[N_EPS] = norm_of(step);
-    if (n[N_EPS] >= 0) n[N_NORM] = step->n_src - 1;
-    n[N_COLUMNS] = (int32_t)step->src[1 + multi].ne[2];
-    n[N_ROWS] = (int32_t)tn_view_n_rows(&step->dst[multi]);
-    n[N_RESULT] = multi;
+    n[TN_VK_N_EPS] = norm_of(step);
+    if (n[TN_VK_N_EPS] >= 0) n[TN_VK_N_NORM] = step->n_src - 1;
+    n[TN_VK_N_COLUMNS] = (int32_t)step->src[1 + multi].ne[2];
+    n[TN_VK_N_ROWS] = (int32_t)tn_view_n_rows(&step->dst[multi]);
+    n[TN_VK_N_RESULT] = multi;
     set_weight(step, 1 + multi, 0, d);
     set_weight(step, 1 + multi, 1, d); // one pipeline for both
     if (step->op == TN_OP_matmul_glu || step->op == TN_OP_matmul_id_glu) {
         set_weight(step, 2, 1, d);
-        n[N_GLU] = 0;
+        n[TN_VK_N_GLU] = 0;
     }
     if (step->op == TN_OP_matmul_id || step->op == TN_OP_matmul_id_glu) {
-        n[N_IDS] = step->n_src - 1;
-        n[N_EXPERTS] = (int32_t)step->src[1].ne[1];
+        n[TN_VK_N_IDS] = step->n_src - 1;
+        n[TN_VK_N_EXPERTS] = (int32_t)step->src[1].ne[1];
     }
     if (step->op == TN_OP_linear) {
         const tn_linear_params *p = step->params;
-        if (p->has_bias) n[N_BIAS] = 2;
-        if (p->has_residual) n[N_RESIDUAL] = 2 + (p->has_bias != 0);
-        n[N_ACT] = p->act;
+        if (p->has_bias) n[TN_VK_N_BIAS] = 2;
+        if (p->has_residual) n[TN_VK_N_RESIDUAL] = 2 + (p->has_bias != 0);
+        n[TN_VK_N_ACT] = p->act;
     }
     if (step->op != TN_OP_matmul_multi) return 1;
     const tn_matmul_multi_params *p = step->params;
     int32_t bias = 1 + p->n_weights;
     for (int32_t k = 0; k < i; k++) bias += p->has_bias[k] != 0;
-    if (p->has_bias[i]) n[N_BIAS] = bias;
+    if (p->has_bias[i]) n[TN_VK_N_BIAS] = bias;
     return p->n_weights;
 }
 
@@ -106,19 +102,20 @@ static int32_t columns_at_once(const tn_vk *v, int64_t columns, int32_t rows)
 // A software driver compiles slowly: few variants there.
 static int32_t rows_at_once(const tn_vk_dispatch *d, int64_t rows)
 {
-    if (d->args.n[N_IDS] >= 0 || rows <= 1) return 1; // each has its expert
+    if (d->args.n[TN_VK_N_IDS] >= 0 || rows <= 1) return 1; // each has its expert
     return rows == 2 && !d->v->device->software ? 2 : ROWS_AT_ONCE;
 }
 
 static int32_t launch_matvec(const tn_step *step, int32_t i, int32_t teams, tn_vk_dispatch *d)
 {
-    int32_t count = set_product(step, i, d), *c = d->constants;
-    int64_t rows = d->args.n[N_ROWS], columns = d->args.n[N_COLUMNS];
+    int32_t count = tn_vk_set_product(step, i, d), *c = d->constants;
+    int64_t rows = d->args.n[TN_VK_N_ROWS], columns = d->args.n[TN_VK_N_COLUMNS];
     int32_t weight = 1 + (step->op == TN_OP_matmul_multi ? i : 0);
     const tn_view *w = &step->src[weight];
-    bool aligned = aligned_rows(&step->src[0]) && aligned_rows(w);
-    if (d->args.n[N_GLU] >= 0) aligned = aligned && aligned_rows(&step->src[2]);
-    if (d->args.n[N_NORM] >= 0) aligned = aligned && aligned_rows(&step->src[d->args.n[N_NORM]]);
+    bool aligned = tn_vk_aligned_rows(&step->src[0]) && tn_vk_aligned_rows(w);
+    if (d->args.n[TN_VK_N_GLU] >= 0) aligned = aligned && tn_vk_aligned_rows(&step->src[2]);
+    if (d->args.n[TN_VK_N_NORM] >= 0)
+        aligned = aligned && tn_vk_aligned_rows(&step->src[d->args.n[TN_VK_N_NORM]]);
     c[C_ROWS] = rows_at_once(d, rows);
     c[C_ALIGNED] = aligned;
     c[C_COLUMNS] = columns_at_once(d->v, d->like->src[weight].ne[2], c[C_ROWS]);
@@ -142,9 +139,9 @@ int32_t tn_vk_launch_matvec_subgroups(const tn_step *step, int32_t i, tn_vk_disp
 
 int32_t tn_vk_launch_gemm(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    int32_t count = set_product(step, i, d);
-    int64_t across = (d->args.n[N_COLUMNS] + TILE_COLUMNS - 1) / TILE_COLUMNS,
-            down = (d->args.n[N_ROWS] + TILE_ROWS - 1) / TILE_ROWS;
+    int32_t count = tn_vk_set_product(step, i, d);
+    int64_t across = (d->args.n[TN_VK_N_COLUMNS] + TILE_COLUMNS - 1) / TILE_COLUMNS,
+            down = (d->args.n[TN_VK_N_ROWS] + TILE_ROWS - 1) / TILE_ROWS;
     d->shader = TN_VK_SHADER_gemm;
     d->groups = across * down;
     return count;

@@ -113,6 +113,12 @@ static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name
 }
 #endif
 
+static check_round_fn vulkan_rounding(const tn_step *step, const char *name)
+{
+    TN_UNUSED(step);
+    return strcmp(name, "dot") == 0 ? tn_matmul_round_row : NULL; // like the kernels of the CPU, to the bit
+}
+
 static const struct {
     const char *backend;
     check_round_fn (*rounding)(const tn_step *step, const char *kernel), (*weight)(const tn_step *step, const char *kernel);
@@ -121,6 +127,7 @@ static const struct {
 #if TN_HAVE_CUDA
     {"cuda", cuda_rounding, cuda_weight_rounding},
 #endif
+    {"vulkan", vulkan_rounding, NULL},
 };
 
 check_round_fn check_rounding(const tn_device *device, const tn_step *step)

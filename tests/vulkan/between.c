@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -202,11 +203,18 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
                                                                VkPhysicalDeviceProperties2 *o)
 {
     real_GetPhysicalDeviceProperties2(p, o);
-    if (!state.no_subgroups) return;
-    for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext)
-        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
+    static const char *wanted;
+    if (!wanted) wanted = getenv("TN_BETWEEN_AS_GPU") ? "yes" : "no";
+    bool as_gpu = state.as_gpu || *wanted == 'y';
+    if (as_gpu) o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
+        if (as_gpu && s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
+            ((VkPhysicalDeviceShaderIntegerDotProductProperties *)(void *)s)
+                ->integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
+        if (state.no_subgroups && s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
             ((VkPhysicalDeviceVulkan11Properties *)(void *)s)->subgroupSupportedOperations =
                 VK_SUBGROUP_FEATURE_BASIC_BIT;
+    }
 }
 
 // The one of this file, if it has the function; keeps the real one.

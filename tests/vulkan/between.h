@@ -21,6 +21,7 @@ typedef struct between_state {
     uint32_t version; // of the loader, 0: the real one
     bool no_devices;
     bool no_subgroups; // the device has none
+    bool as_gpu;       // it says that it is no processor; also from the start with TN_BETWEEN_AS_GPU set
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission

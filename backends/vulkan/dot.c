@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of quantised weights with activations rounded to bytes: first round.comp, once for all products of
+// the step, then dot.comp.
+#include "backends/vulkan/products.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
+// Constants of dot.comp.
+enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH };
+
+// Elements of a unit (shaders/units.glsl); 0: the type has none.
+static int32_t unit_of(tn_dtype type)
+{
+    static const struct {
+        tn_dtype type;
+        int32_t elems;
+    } units[] = {{TN_TYPE_Q4_0, 32}, {TN_TYPE_Q4_1, 32}, {TN_TYPE_Q5_0, 32},   {TN_TYPE_Q5_1, 32},
+                 {TN_TYPE_Q8_0, 16}, {TN_TYPE_Q2_K, 64}, {TN_TYPE_Q3_K, 64},   {TN_TYPE_Q4_K, 32},
+                 {TN_TYPE_Q5_K, 32}, {TN_TYPE_Q6_K, 32}, {TN_TYPE_IQ4_NL, 32}, {TN_TYPE_IQ4_XS, 32},
+                 {TN_TYPE_MXFP4, 32}};
+    for (size_t i = 0; i < TN_COUNT(units); i++)
+        if (units[i].type == type) return units[i].elems;
+    return 0;
+}
+
+static bool is_paired(const tn_step *step)
+{
+    return step->op == TN_OP_matmul_glu || step->op == TN_OP_matmul_id_glu;
+}
+
+static int32_t n_weights(const tn_step *step)
+{
+    return step->op == TN_OP_matmul_multi ? ((const tn_matmul_multi_params *)step->params)->n_weights
+                                          : 1 + is_paired(step);
+}
+
+bool tn_vk_accepts_dot(const tn_step *step)
+{
+    bool may_round = step->precision == TN_PRECISION_auto || step->precision == TN_PRECISION_int8;
+    for (int32_t i = 0; i < n_weights(step) && may_round; i++)
+        may_round = unit_of(step->src[1 + i].dtype) > 0;
+    if (is_paired(step)) may_round = may_round && step->src[1].dtype == step->src[2].dtype;
+    return may_round && tn_vk_accepts_product(step);
+}
+
+bool tn_vk_accepts_dot_few(const tn_step *step)
+{
+    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_dot(step);
+}
+
+bool tn_vk_accepts_plain(const tn_step *step)
+{
+    tn_dtype type = step->src[1].dtype;
+    bool plain = type == TN_TYPE_F32 || type == TN_TYPE_F16 || type == TN_TYPE_BF16;
+    for (int32_t i = 0; i < n_weights(step) && plain; i++) {
+        tn_dtype t = step->src[1 + i].dtype;
+        plain = t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16;
+    }
+    if (is_paired(step)) plain = plain && step->src[2].dtype == type;
+    return plain && tn_vk_accepts_product(step);
+}
+
+bool tn_vk_accepts_plain_few(const tn_step *step)
+{
+    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_plain(step);
+}
+
+// How the work is cut. A large device wants some thousand subgroups, and several loads of each lane on their
+// way; a software driver has little to fill, compiles slowly, and gains by every load of x that is saved.
+static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t rows, bool paired)
+{
+    enum { MANY = 4096, WIDE = 4096, LOADS = 4 };
+    int32_t *c = d->constants;
+    int64_t columns = w->ne[2], turns = w->ne[3] / unit / d->v->subgroup;
+    bool software = d->v->device->software;
+    c[C_ROWS] = rows <= 2 ? rows : ROWS_AT_ONCE;
+    c[C_COLUMNS] = paired || columns >= WIDE || software ? 2 : 1;
+    c[C_SPLIT] = c[C_DEPTH] = 1;
+    if (software) return;
+    while (c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT]) c[C_SPLIT] *= 2;
+    int32_t most = rows > 1 ? 2 : LOADS / c[C_COLUMNS];
+    while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
+}
+
+static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_dispatch *d)
+{
+    int32_t *n = d->args.n, *c = d->constants, weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
+    int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
+    bool paired = is_paired(step);
+    c[C_PAIRED] = paired;
+    c[C_THREADS] = SUBGROUPS * (int32_t)d->v->subgroup;
+    choose(d, &d->like->src[weight], unit, rows, paired);
+    int64_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS], teams = SUBGROUPS / c[C_SPLIT];
+    int64_t across = (n[TN_VK_N_COLUMNS] + wide - 1) / wide,
+            blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS];
+    d->groups = blocks * ((across + teams - 1) / teams);
+}
+
+int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    int32_t count = tn_vk_set_product(step, i, d), weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
+    bool aligned = tn_vk_aligned_rows(&step->src[0]) && tn_vk_aligned_rows(&step->src[weight]);
+    if (is_paired(step)) aligned = aligned && tn_vk_aligned_rows(&step->src[2]);
+    if (d->args.n[TN_VK_N_NORM] >= 0)
+        aligned = aligned && tn_vk_aligned_rows(&step->src[d->args.n[TN_VK_N_NORM]]);
+    d->shader = TN_VK_SHADER_plain;
+    d->constants[C_ALIGNED] = aligned;
+    launch_product(step, i, step->src[weight].dtype == TN_TYPE_F32 ? 4 : 8, d);
+    return count;
+}
+
+int32_t tn_vk_launch_dot(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    int64_t k = step->src[0].ne[3], row = (k + k / 4 + k / 8 + 15) / 16 * 16,
+            rows = tn_view_n_rows(&step->src[0]);
+    int32_t product = TN_MAX(i - 1, 0);
+    int32_t count = tn_vk_set_product(step, product, d) + 1;
+    d->args.n[TN_VK_N_X_SIZE] = (int32_t)row;
+    d->scratch = row * rows;
+    if (i == 0) {
+        memset(d->constants, 0, sizeof d->constants);
+        d->shader = TN_VK_SHADER_round;
+        d->groups = (rows * (k / GROUP) + GROUPS - 1) / GROUPS;
+        return count;
+    }
+    d->shader = TN_VK_SHADER_dot;
+    d->after = i == 1; // products of one step do not wait for each other
+    launch_product(step, product, unit_of((tn_dtype)d->constants[C_TYPE]), d);
+    return count;
+}

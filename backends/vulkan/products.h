@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of matrix products have in common on the host.
+#ifndef TN_VULKAN_PRODUCTS_H
+#define TN_VULKAN_PRODUCTS_H
+
+#include "backends/vulkan/kernel.h"
+
+// args.n (shaders/product.glsl).
+enum {
+    TN_VK_N_COLUMNS,
+    TN_VK_N_ROWS,
+    TN_VK_N_BIAS,
+    TN_VK_N_RESIDUAL,
+    TN_VK_N_ACT,
+    TN_VK_N_RESULT,
+    TN_VK_N_GLU,
+    TN_VK_N_IDS,
+    TN_VK_N_EXPERTS,
+    TN_VK_N_NORM,
+    TN_VK_N_EPS,
+    TN_VK_N_X_SIZE // bytes of a row of rounded activations
+};
+
+// Operands of product i of the step, and the types of its weights as constants 0 and 1; returns how many
+// products there are.
+int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d);
+// Whether rows are runs of 16 elements that start at multiples of 16 bytes.
+bool tn_vk_aligned_rows(const tn_view *v);
+
+#endif
