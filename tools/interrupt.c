@@ -15,6 +15,7 @@
 static _Atomic(tn_session *) watched;
 static _Atomic(tn_embedder *) watched_embedder;
 static atomic_bool polled, seen;
+static atomic_int ended_by; // SIGTERM or SIGHUP
 static atomic_llong last_ms;
 static struct termios terminal; // as it was before an editor changed it
 static atomic_bool keeps_terminal;
@@ -26,13 +27,17 @@ static long long now_ms(void)
     return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void leave(void)
+static void restore_terminal(void)
 {
     static const char paste_off[] = "\033[?2004l";
-    if (atomic_load(&keeps_terminal)) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-        if (write(STDERR_FILENO, paste_off, sizeof paste_off - 1) < 0) _exit(EXIT_INTERRUPTED);
-    }
+    if (!atomic_load(&keeps_terminal)) return;
+    tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+    if (write(STDERR_FILENO, paste_off, sizeof paste_off - 1) < 0) _exit(EXIT_INTERRUPTED);
+}
+
+static void leave(void)
+{
+    restore_terminal();
     _exit(EXIT_INTERRUPTED);
 }
 
@@ -50,6 +55,19 @@ static void on_interrupt(int signal_number)
     if (embedder) tn_embedder_cancel(embedder, 1);
 }
 
+// What asks often enough can still remove its half file; everything else ends as signals end it.
+static void on_end(int signal_number)
+{
+    int first = 0;
+    if (atomic_load(&polled) && atomic_compare_exchange_strong(&ended_by, &first, signal_number)) {
+        atomic_store(&seen, true);
+        return;
+    }
+    restore_terminal();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number); // delivered when this handler returns
+}
+
 void interrupt_install(void)
 {
     struct sigaction action;
@@ -58,6 +76,11 @@ void interrupt_install(void)
     action.sa_flags = SA_RESTART;
     action.sa_handler = on_interrupt;
     sigaction(SIGINT, &action, NULL);
+    action.sa_handler = on_end;
+    sigaction(SIGTERM, &action, NULL);
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) // nohup
+        sigaction(SIGHUP, &action, NULL);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
     sigaction(SIGXFSZ, &action, NULL); // a file over the size limit: the write reports it
@@ -94,4 +117,10 @@ bool interrupted(void)
 void interrupt_clear(void)
 {
     atomic_store(&seen, false);
+}
+
+int interrupt_code(int code)
+{
+    int by = atomic_load(&ended_by);
+    return code == EXIT_INTERRUPTED && by > 0 ? 128 + by : code;
 }

@@ -47,7 +47,7 @@ static int run_command(cmd_id cmd, int argc, char **argv)
         help_command(stdout, cmd);
     } else if (!code) {
         interrupt_install();
-        code = commands[cmd](&o);
+        code = interrupt_code(commands[cmd](&o));
     }
     options_fini(&o);
     return code;

@@ -474,6 +474,24 @@ def check_quantize_types(t):
     t.ok("quantize --tensor-type", want.items() <= kinds.items(), kinds)
 
 
+def check_quantize_ends(t):
+    """A run that a signal ends leaves nothing behind."""
+    folder = t.temp("ends")
+    os.mkdir(folder)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        out = os.path.join(folder, "out.gguf")
+        p = subprocess.Popen([t.tenon, "quantize", t.model, out, "Q2_K", "-t", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=t.env)
+        p.stderr.readline()  # of the first tensor
+        p.send_signal(getattr(signal, name))
+        p.stderr.read()
+        code = p.wait(timeout=60)
+        p.stderr.close()
+        done = code == 0 and os.listdir(folder) == ["out.gguf"]  # it was faster
+        t.ok(f"quantize, {name}", done or code == 128 + getattr(signal, name) and os.listdir(folder) == [], (code, os.listdir(folder)))
+        if done:
+            os.remove(out)
+
+
 def check_quality(t):
     """Fewer bits, more divergence: the K types of one kind, without the mixes that spend bits where they matter most."""
     flags = ["--cache-type-k", "f32", "--cache-type-v", "f32"]
@@ -509,6 +527,7 @@ def check_quantize(t, quick):
     first = open(t.temp("j.gguf"), "rb").read()
     t.run("quantize", t.model, t.temp("j2.gguf"), "Q4_0", "-t", 1)
     check_quantize_types(t)
+    check_quantize_ends(t)
     if not quick:
         check_quality(t)
     t.ok("quantize is the same each time", first == open(t.temp("j2.gguf"), "rb").read(), "")
