@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { CHAT_DENIED = 128 }; // more marker tokens than any template has
+enum { CHAT_DENIED = 128, OUTPUT_MAX = 16 << 20 }; // more marker tokens than any template has; bytes
 
 // --- variables
 // -----------------------------------------------------------------------------------------------
@@ -176,6 +176,26 @@ static tn_status give(const tn_tokenizer *t, const tn_chat_template *source, con
     return text->status;
 }
 
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+// What honest templates stay far below: a prompt many times longer than what it is made of would only be made
+// to be tokenised for minutes. text.h has the numbers.
+static size_t room_for_output(const tn_chat_template *source, const tn_turn *turns, size_t n_turns,
+                              const tn_chat_config *cfg)
+{
+    double size = (double)source->n + (double)size_of(cfg->tools) + (double)size_of(cfg->variables);
+    for (size_t i = 0; i < n_turns; i++) {
+        const tn_turn *t = &turns[i];
+        size += 256.0 + (double)size_of(t->content) + (double)size_of(t->content_parts) +
+                (double)size_of(t->reasoning_content) + (double)size_of(t->tool_calls);
+    }
+    size = 16.0 * size + (256 << 10);
+    return size < (double)OUTPUT_MAX ? (size_t)size : OUTPUT_MAX;
+}
+
 static void fill_limits(const tn_chat_config *cfg, tn_jj_limits *limits)
 {
     tn_jj_limits_default(limits);
@@ -194,6 +214,7 @@ tn_status tn_chat_apply(const tn_tokenizer *t, const tn_chat_template *source, c
     size_t count = out ? out->count : 0;
     if (n_turns > 0 && !turns) return tn_fail(t->ctx, TN_ERR_ARG, "chat: %zu turns at NULL", n_turns);
     fill_limits(cfg, &limits);
+    if (!cfg->max_output) limits.output_size = room_for_output(source, turns, n_turns, cfg);
     tn_status status = tn_jj_open(t->ctx, &limits, &j);
     if (status != TN_OK) return status;
     status = set_variables(t, j, turns, n_turns, cfg);

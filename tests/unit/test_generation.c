@@ -450,6 +450,35 @@ static void test_chat_api(void)
     TEST_CHECK(ids == NULL);
 }
 
+// A prompt may be longer than what it is made of, but not by orders.
+static void test_chat_room(void)
+{
+    static char long_text[40001];
+    memset(long_text, 'x', sizeof long_text - 1);
+    tn_turn turns[100];
+    for (size_t i = 0; i < TN_COUNT(turns); i++) turns[i] = (tn_turn){.role = "user", .content = "hi"};
+    const struct {
+        size_t n, max_output;
+        const char *first;
+        tn_status want;
+    } rows[] = {{1, 0, "hi", TN_ERR_MODEL},
+                {1, 0, long_text, TN_OK},
+                {100, 0, "hi", TN_OK},
+                {1, 300000, "hi", TN_ERR_MODEL},
+                {1, 1 << 20, "hi", TN_OK}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        char *text = NULL;
+        size_t n = 0;
+        tn_chat_config cfg;
+        tn_chat_config_default(&cfg);
+        cfg.chat_template = "{% for m in messages %}{{ 'yyyy ' * 600 }}{% endfor %}{{ 'z ' * 150000 }}";
+        cfg.max_output = rows[i].max_output;
+        turns[0].content = rows[i].first;
+        TEST_CHECK_STATUS(tn_chat_render(&fake.model, turns, rows[i].n, &cfg, &text, &n), rows[i].want);
+        tn_free(ctx, text);
+    }
+}
+
 int main(void)
 {
     static tiny_vocab vocab;
@@ -473,6 +502,7 @@ int main(void)
     test_allocations();
     test_text_api();
     test_chat_api();
+    test_chat_room();
     tn_tokenizer_destroy(&fake.model.tokenizer);
     tiny_close(ctx, &vocab);
     tn_context_destroy(&ctx);

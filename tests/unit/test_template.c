@@ -238,7 +238,7 @@ static void test_limits(void)
     check_fails("{% for i in range(10) %}{{ i }}{% endfor %}", &small, TN_ERR_MODEL, "more than 20 steps");
     tn_jj_limits_default(&small);
     small.output_size = 1 << 20;
-    check_fails("{{ 'x' * 2000000 }}", &small, TN_ERR_MODEL, "1 MiB of output");
+    check_fails("{{ 'x' * 2000000 }}", &small, TN_ERR_MODEL, "1024 KiB of output");
 }
 
 // A pattern n times, with an end.

@@ -51,7 +51,8 @@ typedef struct tn_chat_config {
     const char *variables;        // JSON object, more variables of the template: {"enable_thinking": false}; NULL (default)
     int64_t local_time;           // seconds since 1970-01-01 00:00 in local time; TN_CHAT_NO_TIME (default): not told
     int32_t no_generation_prompt; // non-zero: ends behind the last turn, not with the opening of an answer; default 0
-    // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory, 16 MiB of text, 128 levels.
+    // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory, 128 levels; of text 256 KiB, 4 KiB for each turn and
+    // 16 times what template, turns, tools and variables have, at most 16 MiB.
     uint64_t max_steps;
     size_t max_memory, max_output; // bytes
     int32_t max_depth;             // at most 128

@@ -39,7 +39,7 @@ static void put(tn_jj *j, value v)
 {
     tn_jj_print(j->out, v);
     if (j->out->n > j->limits.output_size)
-        tn_jj_error(j, "more than %zu MiB of output", j->limits.output_size >> 20);
+        tn_jj_error(j, "more than %zu KiB of output", j->limits.output_size >> 10);
 }
 
 // --- assignments -------------------------------------------------------------------------------------------
