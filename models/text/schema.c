@@ -303,8 +303,44 @@ static tn_status check_keywords(const tn_schema *s, const tn_json *json)
     return TN_OK;
 }
 
+static bool is_child(const tn_json *list, const tn_json *v)
+{
+    for (const tn_json *k = list ? list->first : NULL; k; k = k->next)
+        if (k == v) return true;
+    return false;
+}
+
+// Whether all parts that the schema leads to, by $ref, allOf or a choice that was made, are `done`.
+static bool leads_to_done(const tn_schema_all *all, uint64_t done, const tn_json *json, const tn_json *target)
+{
+    static const char *const names[] = {"allOf", "anyOf", "oneOf"};
+    for (int32_t i = 0; i < all->n; i++) {
+        bool meant = all->parts[i].json == target;
+        for (size_t k = 0; k < TN_COUNT(names) && json->kind == TN_JSON_OBJECT && !meant; k++)
+            meant = is_child(tn_json_get(json, names[k]), all->parts[i].json);
+        if (meant && !(done >> i & 1)) return false;
+    }
+    return true;
+}
+
+// A schema that comes back to itself for the same value says nothing; what is meant nobody knows.
+static tn_status check_loops(const tn_schema *s, const tn_schema_all *all, const tn_json *const targets[])
+{
+    uint64_t done = 0, before;
+    do {
+        before = done;
+        for (int32_t i = 0; i < all->n; i++)
+            if (leads_to_done(all, done, all->parts[i].json, targets[i])) done |= (uint64_t)1 << i;
+    } while (done != before);
+    for (int32_t i = 0; i < all->n; i++)
+        if (!(done >> i & 1))
+            return tn_schema_fail(s, TN_ERR_ARG, all->parts[i].json, "the schema leads back to itself");
+    return TN_OK;
+}
+
 tn_status tn_schema_flatten(tn_schema *s, const tn_schema_all *in, tn_schema_all *out, bool *never)
 {
+    const tn_json *targets[TN_SCHEMA_PARTS_MAX] = {NULL};
     *out = *in;
     *never = false;
     int32_t n = 0;
@@ -317,6 +353,7 @@ tn_status tn_schema_flatten(tn_schema *s, const tn_schema_all *in, tn_schema_all
         const tn_json *ref = tn_json_get(json, "$ref"), *list = tn_json_get(json, "allOf");
         tn_status status = check_keywords(s, json);
         if (status == TN_OK && ref) status = resolve(s, ref, &target);
+        targets[i] = target;
         if (status == TN_OK && target) status = tn_schema_add(s, out, target);
         if (status == TN_OK && list && (list->kind != TN_JSON_ARRAY || list->count == 0))
             status = tn_schema_fail(s, TN_ERR_ARG, list, "allOf is a list of schemas");
@@ -324,10 +361,11 @@ tn_status tn_schema_flatten(tn_schema *s, const tn_schema_all *in, tn_schema_all
             status = tn_schema_add(s, out, k);
         if (status != TN_OK) return status;
     }
+    tn_status status = check_loops(s, out, targets);
     for (int32_t i = 0; i < out->n; i++)
         if (out->parts[i].json->kind == TN_JSON_OBJECT) out->parts[n++] = out->parts[i];
     out->n = n;
-    return TN_OK;
+    return status;
 }
 
 // --- types -------------------------------------------------------------------------------------------

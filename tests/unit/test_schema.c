@@ -112,6 +112,16 @@ static void test_strings(void)
           "\"2024-02-28T24:00:00Z\"\x1f\"2024-02-28T00:00:00\"");
     TEXTS("{\"format\":\"time\"}", "\"00:00:00Z\"", "\"00:00Z\"");
     TEXTS("{\"format\":\"uuid\"}", "\"01234567-89ab-cdef-0123-456789ABCDEF\"", "\"0123456789abcdef\"");
+    TEXTS("{\"$defs\":{\"a\":{\"anyOf\":[{\"type\":[\"integer\",\"null\"]},{\"type\":\"null\"}]}},"
+          "\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}]}]}",
+          "1\x1fnull", "true\x1f\"a\"");
+    REFUSED("{\"$ref\":\"#\"}", ARG, "leads back to itself");
+    REFUSED("{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}", ARG, "leads back to itself");
+    REFUSED("{\"oneOf\":[{\"type\":\"null\"},{\"allOf\":[{\"$ref\":\"#\"},{\"type\":\"string\"}]}]}", ARG,
+            "leads back to itself");
+    REFUSED("{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/"
+            "a\"}},\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/b\"}]}",
+            ARG, "leads back to itself");
     REFUSED("{\"format\":\"email\"}", UNSUPPORTED, "schema: /format: ");
     REFUSED("{\"pattern\":\"(?=a)\"}", UNSUPPORTED, "schema: /pattern: pattern, at byte 1");
     REFUSED("{\"pattern\":\"(a)\\\\1\"}", UNSUPPORTED, "escape is not supported");
