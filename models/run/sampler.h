@@ -38,7 +38,8 @@ const char *const *tn_sampling_breakers(const tn_sampling *c, int32_t *n);
 TN_MUST_USE tn_status tn_sampler_create(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab,
                                         int32_t n_history, tn_sampler **out);
 void tn_sampler_destroy(tn_sampler **sampler);
-// DRY looks for its breakers in the texts of tokens; without a tokenizer it finds none. TN_ERR_MEMORY.
+// DRY looks for its breakers in the texts of tokens; without a tokenizer it finds none. Tokens that the file suppresses are
+// never chosen from here on; once for each sampler. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_sampler_set_tokenizer(tn_sampler *s, const tn_tokenizer *tokenizer);
 
 // Chooses from n_vocab logits; does not push the token. NaN and -inf are never chosen; +inf counts as the

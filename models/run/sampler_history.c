@@ -60,12 +60,30 @@ void tn_history_fini(tn_sampler *s)
     tn_free(s->ctx, s->history);
 }
 
+// Tokens that the file excludes are those of a longer bias list.
+static tn_status add_suppressed(tn_sampler *s)
+{
+    int32_t n = TN_MIN(tn_tokenizer_n_tokens(s->tokenizer), s->n_vocab), n_bias = s->cfg.n_bias, at = n_bias;
+    for (int32_t i = 0; i < n; i++) n_bias += tn_tokenizer_is_suppressed(s->tokenizer, i);
+    if (n_bias == at) return TN_OK;
+    tn_bias_pair *bias = tn_alloc(s->ctx, (size_t)n_bias * sizeof *bias);
+    if (!bias) return TN_ERR_MEMORY;
+    if (at > 0) memcpy(bias, s->bias, (size_t)at * sizeof *bias);
+    for (int32_t i = 0; i < n; i++)
+        if (tn_tokenizer_is_suppressed(s->tokenizer, i)) bias[at++] = (tn_bias_pair){i, -INFINITY};
+    tn_free(s->ctx, s->bias);
+    s->bias = bias;
+    s->cfg.n_bias = n_bias;
+    return TN_OK;
+}
+
 tn_status tn_sampler_set_tokenizer(tn_sampler *s, const tn_tokenizer *tokenizer)
 {
     static const char zeros[64];
     size_t most = 0;
     s->tokenizer = tokenizer;
-    if (!tokenizer || !s->breaks) return TN_OK;
+    tn_status status = tokenizer ? add_suppressed(s) : TN_OK;
+    if (status != TN_OK || !tokenizer || !s->breaks) return status;
     int32_t n = tn_tokenizer_n_tokens(tokenizer);
     for (int32_t i = 0; i < n; i++) most = TN_MAX(most, tn_tokenizer_text(tokenizer, i).size);
     while (s->piece.status == TN_OK && s->piece.capacity <= most)

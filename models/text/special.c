@@ -123,6 +123,22 @@ static void mark_ends(tn_tokenizer *t)
     for (size_t i = 0; i < TN_COUNT(always_shown); i++) force_type(t, always_shown[i], TN_TOKEN_USER);
 }
 
+// Tokens that stand for pictures and sounds, for example. Ids beyond the vocabulary mean nothing.
+static tn_status mark_suppressed(tn_tokenizer *t, const tn_gguf *gguf)
+{
+    static const char key[] = "tokenizer.ggml.suppress_tokens";
+    const tn_gguf_kv *kv = tn_gguf_find(gguf, key);
+    if (!kv) return TN_OK;
+    if (kv->type != TN_GGUF_ARRAY) return tn_fail(t->ctx, TN_ERR_FORMAT, "%s is no list", key);
+    for (uint64_t i = 0; i < kv->count; i++) {
+        int64_t id = -1;
+        tn_status status = tn_gguf_array_i64(gguf, kv, i, &id);
+        if (status != TN_OK) return status;
+        if (id >= 0 && id < t->n_tokens) t->tokens[id].attr |= TN_ATTR_NEVER;
+    }
+    return TN_OK;
+}
+
 // --- white space around special tokens, which files do not say: known by name ------------------------
 
 static bool contains(tn_gguf_str s, const char *needle)
@@ -226,7 +242,8 @@ tn_status tn_special_load(tn_tokenizer *t, const tn_gguf *gguf)
     tn_status status = load_ids(t, gguf);
     if (status != TN_OK) return status;
     mark_ends(t);
-    status = mark_strips(t, gguf);
+    status = mark_suppressed(t, gguf);
+    if (status == TN_OK) status = mark_strips(t, gguf);
     if (status == TN_OK) status = list_lengths(t);
     return status == TN_OK ? find_newline(t) : status;
 }

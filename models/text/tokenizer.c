@@ -300,6 +300,11 @@ bool tn_tokenizer_is_eog(const tn_tokenizer *t, int32_t id)
     return id >= 0 && id < t->n_tokens && (t->tokens[id].attr & TN_ATTR_EOG);
 }
 
+bool tn_tokenizer_is_suppressed(const tn_tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->n_tokens && (t->tokens[id].attr & TN_ATTR_NEVER);
+}
+
 bool tn_tokenizer_add_bos(const tn_tokenizer *t)
 {
     return t->add_bos;

@@ -64,6 +64,7 @@ enum { TN_SPECIAL_BOS, TN_SPECIAL_EOS, TN_SPECIAL_EOT, TN_SPECIAL_EOM, TN_SPECIA
        TN_SPECIAL_FIM_MID, TN_SPECIAL_FIM_PAD, TN_SPECIAL_FIM_REP, TN_SPECIAL_FIM_SEP, TN_SPECIAL_COUNT };
 int32_t tn_tokenizer_special(const tn_tokenizer *t, int32_t which);
 bool tn_tokenizer_is_eog(const tn_tokenizer *t, int32_t id);
+bool tn_tokenizer_is_suppressed(const tn_tokenizer *t, int32_t id); // the file says: never to be generated
 bool tn_tokenizer_add_bos(const tn_tokenizer *t);
 bool tn_tokenizer_add_eos(const tn_tokenizer *t);
 // Leading space of the first printed token is dropped by decode (SPM); streaming printers need to know.

@@ -31,6 +31,7 @@ enum {
     TN_ATTR_EOG = 4,     // ends generation
     TN_ATTR_LSTRIP = 8,  // swallows white space before it
     TN_ATTR_RSTRIP = 16, // and after it
+    TN_ATTR_NEVER = 32,  // never generated
 };
 enum { TN_ATTR_SPECIAL = TN_ATTR_CONTROL | TN_ATTR_USER };
 

@@ -449,6 +449,39 @@ static void test_breakers(void)
     tiny_close(ctx, &vocab);
 }
 
+// Tokens that the file suppresses, and those of the bias list; ids that no token has mean nothing.
+static void test_suppressed(void)
+{
+    static tiny_vocab vocab;
+    tn_tokenizer *t = NULL;
+    tiny_spm(&vocab);
+    const int32_t suppress[] = {7, -3, 259, 100000, 7};
+    memcpy(vocab.suppress, suppress, sizeof suppress);
+    vocab.n_suppress = TN_COUNT(suppress);
+    tiny_open(ctx, &vocab);
+    tiny_must(tn_tokenizer_create(ctx, vocab.gguf, NULL, &t));
+    TEST_CHECK(tn_tokenizer_is_suppressed(t, 7) && tn_tokenizer_is_suppressed(t, 259) &&
+               !tn_tokenizer_is_suppressed(t, 8));
+    int32_t n = tn_tokenizer_n_tokens(t);
+    float logits[TINY_TOKENS];
+    for (int32_t k = 0; k < n; k++) logits[k] = k == 7 ? 9 : k == 259 ? 8 : k == 11 ? 7 : k == 12 ? 6 : 0;
+    for (int i = 0; i < 4; i++) {
+        tn_sampling c;
+        tn_sampling_default(&c);
+        c.temperature = i < 2 ? 0.0f : 0.01f;
+        c.n_bias = i % 2;
+        c.bias_tokens = (int32_t[]){11};
+        c.bias_values = (float[]){-2.0f};
+        tn_sampler *s = make(&c, n);
+        TEST_CHECK(tn_sampler_is_greedy(s) == (i == 0));
+        TEST_CHECK_STATUS(tn_sampler_set_tokenizer(s, t), TN_OK);
+        TEST_CHECK(choose(s, logits) == (i % 2 ? 12 : 11) && !tn_sampler_is_greedy(s));
+        tn_sampler_destroy(&s);
+    }
+    tn_tokenizer_destroy(&t);
+    tiny_close(ctx, &vocab);
+}
+
 // --- random chains -----------------------------------------------------------------------------------
 
 typedef struct item {
@@ -604,6 +637,7 @@ int main(void)
     test_dry();
     test_random_dry();
     test_breakers();
+    test_suppressed();
     test_random_chains();
     tn_context_destroy(&ctx);
     TEST_CHECK(allocs.live == 0);

@@ -32,6 +32,8 @@ typedef struct tiny_vocab {
         bool value;
     } flags[TINY_KEYS];
     size_t n_flags;
+    int32_t suppress[TINY_KEYS];
+    uint64_t n_suppress;
     char byte_texts[256][8];
     uint8_t charsmap[4 + 4 * 256 * 13 + 64];
     uint64_t n_charsmap; // 0: the key is left out
@@ -208,6 +210,9 @@ static inline void tiny_open(tn_context *ctx, tiny_vocab *v)
     if (v->n_charsmap)
         tiny_must(tn_gguf_writer_put_array(w, "tokenizer.ggml.precompiled_charsmap", TN_GGUF_U8, v->charsmap,
                                            v->n_charsmap));
+    if (v->n_suppress)
+        tiny_must(tn_gguf_writer_put_array(w, "tokenizer.ggml.suppress_tokens", TN_GGUF_I32, v->suppress,
+                                           v->n_suppress));
     for (size_t i = 0; i < v->n_ids; i++)
         tiny_must(tn_gguf_writer_put_u32(w, v->ids[i].key, v->ids[i].value));
     for (size_t i = 0; i < v->n_flags; i++)
