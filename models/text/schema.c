@@ -481,6 +481,23 @@ static tn_status find_constants(const tn_schema *s, const tn_schema_all *all, co
     return TN_OK;
 }
 
+// Whether one look tells that no value satisfies the conjunction: a false, types or constants that exclude
+// each other.
+static tn_status is_impossible(tn_schema *s, const tn_schema_all *choice, bool *impossible)
+{
+    tn_schema_all all;
+    const tn_json *first = NULL;
+    bool is_list = false;
+    int32_t types = 0, n = 0;
+    tn_status status = tn_schema_flatten(s, choice, &all, impossible);
+    if (status == TN_OK) status = tn_schema_types(s, &all, &types);
+    if (status == TN_OK) status = find_constants(s, &all, &first, &is_list);
+    for (const tn_json *v = first; v && status == TN_OK; v = is_list ? v->next : NULL)
+        n += allows_constant(&all, types, v);
+    *impossible = *impossible || types == 0 || (first && n == 0);
+    return status;
+}
+
 static tn_status put_constants(tn_schema *s, const tn_schema_all *all, const tn_json *first, bool is_list)
 {
     int32_t types, n = 0;
@@ -614,6 +631,27 @@ static tn_status check_one_of(tn_schema *s, const tn_json *list)
     return TN_OK;
 }
 
+// The choices of a list that something can satisfy.
+static tn_status put_list(tn_schema *s, const tn_schema_all *all, const tn_json *list)
+{
+    const char *separator = "";
+    tn_status status = TN_OK;
+    for (const tn_json *v = list->first; v && status == TN_OK; v = v->next) {
+        tn_schema_all choice = *all;
+        int32_t rule = 0;
+        bool impossible = false;
+        status = tn_schema_add(s, &choice, v);
+        if (status == TN_OK) status = is_impossible(s, &choice, &impossible);
+        if (status != TN_OK || impossible) continue;
+        status = tn_schema_rule(s, &choice, &rule);
+        tn_strbuf_printf(s->out, "%sr%d ", separator, (int)rule);
+        separator = "| ";
+    }
+    if (status == TN_OK && !*separator)
+        status = tn_schema_fail(s, TN_ERR_ARG, list, "nothing satisfies any of these schemas here");
+    return status;
+}
+
 // The first anyOf or oneOf that was not chosen from: each choice becomes a conjunction. *found.
 static tn_status put_choices(tn_schema *s, const tn_schema_all *all, bool *found)
 {
@@ -627,15 +665,9 @@ static tn_status put_choices(tn_schema *s, const tn_schema_all *all, bool *found
             if (list->kind != TN_JSON_ARRAY || list->count == 0)
                 return tn_schema_fail(s, TN_ERR_ARG, list, "%s is a list of schemas", names[k]);
             tn_status status = k ? check_one_of(s, list) : TN_OK;
-            for (const tn_json *v = list->first; v && status == TN_OK; v = v->next) {
-                tn_schema_all choice = *all;
-                int32_t rule = 0;
-                choice.parts[i].done |= k ? DONE_ONE : DONE_ANY;
-                status = tn_schema_add(s, &choice, v);
-                if (status == TN_OK) status = tn_schema_rule(s, &choice, &rule);
-                tn_strbuf_printf(s->out, "%sr%d ", v == list->first ? "" : "| ", (int)rule);
-            }
-            return status;
+            tn_schema_all chosen = *all;
+            chosen.parts[i].done |= k ? DONE_ONE : DONE_ANY;
+            return status == TN_OK ? put_list(s, &chosen, list) : status;
         }
     return TN_OK;
 }

@@ -115,6 +115,15 @@ static void test_strings(void)
     TEXTS("{\"$defs\":{\"a\":{\"anyOf\":[{\"type\":[\"integer\",\"null\"]},{\"type\":\"null\"}]}},"
           "\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}]}]}",
           "1\x1fnull", "true\x1f\"a\"");
+    // Choices that nothing can satisfy go.
+    TEXTS("{\"type\":[\"null\",\"boolean\"],\"anyOf\":[false,{\"type\":\"string\"},{\"enum\":[1,true]},{"
+          "\"const\":2},{\"allOf\":[{\"type\":\"null\"},{}]}]}",
+          "true\x1fnull",
+          "false\x1f"
+          "1\x1f"
+          "\"a\"");
+    REFUSED("{\"type\":\"null\",\"anyOf\":[false,{\"type\":\"string\"}]}", ARG,
+            "schema: /anyOf: nothing satisfies");
     REFUSED("{\"$ref\":\"#\"}", ARG, "leads back to itself");
     REFUSED("{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}", ARG, "leads back to itself");
     REFUSED("{\"oneOf\":[{\"type\":\"null\"},{\"allOf\":[{\"$ref\":\"#\"},{\"type\":\"string\"}]}]}", ARG,
