@@ -5,6 +5,7 @@
 #include "core/backend.h"
 
 #include "backends/vulkan/kernel.h"
+#include "backends/vulkan/matrices.h"
 #include "core/device.h"
 
 #include <tenon/precision.h>
@@ -42,7 +43,9 @@ typedef struct features {
 static const struct {
     const char *name;
     int32_t brings;
-} extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_DOT}};
+} extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_DOT},
+                  {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_F16 | TN_VK_MATRIX_BF16},
+                  {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, TN_VK_MATRIX_BF16}};
 
 static void link_features(features *f)
 {
@@ -83,6 +86,8 @@ static tn_status make_device(tn_vk *v)
         f.v12.pNext = &f.dot;
         f.dot.shaderIntegerDotProduct = VK_TRUE;
     }
+    tn_vk_matrix_features matrices;
+    tn_vk_matrices_enable(v, &f.v12, &matrices);
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = v->family,
@@ -191,8 +196,7 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
-// Whether the driver has an extension.
-static bool has_extension(const tn_vk *v, const char *name)
+bool tn_vk_has_extension(const tn_vk *v, const char *name)
 {
     uint32_t n = 0;
     bool found = false;
@@ -215,14 +219,15 @@ static void find_subgroups(tn_vk *v, uint32_t version)
     VkPhysicalDeviceVulkan11Properties p11 = {.sType =
                                                   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
     VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &p11};
-    if (version >= VK_API_VERSION_1_3 || has_extension(v, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
+    if (version >= VK_API_VERSION_1_3 || tn_vk_has_extension(v, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
         p11.pNext = &sizes;
     v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
-    v->subgroup = p11.subgroupSize;
-    bool all_same = sizes.minSubgroupSize == v->subgroup && sizes.maxSubgroupSize == v->subgroup;
-    bool whole = v->subgroup >= 4 && v->subgroup <= 128 && (v->subgroup & (v->subgroup - 1)) == 0;
+    uint32_t size = p11.subgroupSize;
+    bool all_same = sizes.minSubgroupSize == size && sizes.maxSubgroupSize == size;
+    bool whole = size >= 4 && size <= 128 && (size & (size - 1)) == 0;
+    v->subgroup = all_same && whole ? size : 0;
     VkSubgroupFeatureFlags want = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
-    if (all_same && whole && (p11.subgroupSupportedOperations & want) == want &&
+    if (v->subgroup > 0 && (p11.subgroupSupportedOperations & want) == want &&
         (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
         v->has |= TN_VK_SUBGROUPS;
 }
@@ -234,7 +239,7 @@ static void find_dot(tn_vk *v)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
     VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &dot};
     features f;
-    if (!has_extension(v, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) return;
+    if (!tn_vk_has_extension(v, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) return;
     link_features(&f);
     f.v12.pNext = &f.dot;
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
@@ -265,6 +270,8 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     d->max_buffer_size = (size_t)TN_MIN(limits.maxMemoryAllocationSize, SIZE_MAX);
     v->max_groups = TN_MIN(of->limits.maxComputeWorkGroupCount[0], of->limits.maxComputeWorkGroupCount[1]);
     v->tick_ns = of->limits.timestampPeriod;
+    v->max_shared = of->limits.maxComputeSharedMemorySize;
+    v->max_threads = TN_MIN(of->limits.maxComputeWorkGroupInvocations, of->limits.maxComputeWorkGroupSize[0]);
     if (of->apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
     if (!find_queue(v)) return "a queue for compute";
     int32_t on_device = memory_type(&memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
@@ -274,9 +281,10 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     if (on_device < 0 || on_host < 0) return "memory of the kinds wanted";
     v->device_type = (uint32_t)on_device;
     v->device_heap = memory.memoryTypes[on_device].heapIndex;
-    v->tells_budget = has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     find_subgroups(v, of->apiVersion);
     find_dot(v);
+    tn_vk_matrices_find(v);
     v->host_type = (uint32_t)on_host;
     VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -377,17 +385,27 @@ static uint64_t vulkan_memory_free(const tn_device *device)
     return may > used ? TN_MIN(may - used, device->memory_total) : 0;
 }
 
-// Products take x as bytes or as it is, expand weights to f32 then, and add in f32.
+// What products round to, by what their kernels need of the device; f32 otherwise.
+static const struct {
+    int32_t needs, precision;
+} rounds[] = {{TN_VK_SUBGROUPS | TN_VK_DOT, TN_PRECISION_int8},
+              {TN_VK_MATRIX_F16, TN_PRECISION_f16},
+              {TN_VK_MATRIX_BF16, TN_PRECISION_bf16}};
+
 static uint32_t vulkan_precisions(const tn_device *device)
 {
-    bool bytes = (tn_vk_of(device)->has & (TN_VK_SUBGROUPS | TN_VK_DOT)) == (TN_VK_SUBGROUPS | TN_VK_DOT);
-    return 1u << TN_PRECISION_f32 | (bytes ? 1u << TN_PRECISION_int8 : 0u);
+    uint32_t has = 1u << TN_PRECISION_f32;
+    for (size_t i = 0; i < TN_COUNT(rounds); i++)
+        if (!(rounds[i].needs & ~tn_vk_of(device)->has)) has |= 1u << rounds[i].precision;
+    return has;
 }
 
 static int32_t vulkan_rounding(const tn_device *device, const struct tn_step *step)
 {
     const tn_vk_kernel *k = tn_vk_find_kernel(tn_vk_of(device), step, NULL);
-    return k && k->needs & TN_VK_DOT ? TN_PRECISION_int8 : TN_PRECISION_f32;
+    for (size_t i = 0; k && i < TN_COUNT(rounds); i++)
+        if (k->needs == rounds[i].needs) return rounds[i].precision;
+    return TN_PRECISION_f32;
 }
 
 const tn_backend tn_backend_vulkan = {

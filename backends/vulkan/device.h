@@ -51,6 +51,9 @@ enum {
     TN_VK_SUBGROUPS = 1,
     // Dot products of four bytes, where the device has instructions for them or is a processor.
     TN_VK_DOT = 2,
+    // Matrices of 16 x 16 with elements of that type, summed in f32, of subgroups of 32.
+    TN_VK_MATRIX_F16 = 4,
+    TN_VK_MATRIX_BF16 = 8,
 };
 
 typedef struct tn_vk {
@@ -72,7 +75,10 @@ typedef struct tn_vk {
     tn_vk_known *known; // what it judged
     int32_t n_known;
     int32_t has;               // TN_VK_SUBGROUPS ...
-    uint32_t subgroup;         // invocations of a subgroup
+    uint32_t subgroup;         // invocations of a subgroup, 0: they differ
+    uint32_t max_shared;       // bytes of a workgroup
+    uint32_t max_threads;      // of a workgroup
+    int32_t tile;              // tile of products with matrices + 1, for measurements; 0: by their shape
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats
@@ -95,6 +101,8 @@ static inline tn_vk *tn_vk_of(const tn_device *device)
 
 // TN_OK, or a failure that says what was tried. Remembers that a device was lost.
 tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
+// Whether the driver has an extension.
+bool tn_vk_has_extension(const tn_vk *v, const char *name);
 // Makes the logical device at first use; fails if it was lost.
 TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
 

@@ -4,6 +4,9 @@
 // tenon-check: every kernel of a device against the references of ops/. Exit: 0 all passed, 1 failures,
 // 2 usage, 77 no such device. The case generators do not know the device: what it refuses is counted.
 #include "tests/check/check.h"
+#if TN_HAVE_VULKAN
+#include "backends/vulkan/device.h"
+#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,8 @@ static const char usage[] =
     "  --case N         only this case of the op\n"
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
+    "  --variant N      of kernels that have several (vulkan: tile of products with matrices), instead of "
+    "the device's choice\n"
     "  --quick          fewer cases\n"
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
@@ -68,6 +73,7 @@ static bool parse_value(const char *arg, const char *value, check_options *o)
     if (strcmp(arg, "--seed") == 0) return parse_number(value, UINT64_MAX, &o->seed);
     if (strcmp(arg, "--case") == 0 && parse_number(value, INT32_MAX, &n))
         return (o->only_case = (int32_t)n) >= 0;
+    if (strcmp(arg, "--variant") == 0 && parse_number(value, 64, &n)) return (o->variant = (int32_t)n) > 0;
     if (strcmp(arg, "--threads") == 0 && parse_number(value, 512, &n)) return (o->n_threads = (int32_t)n) > 0;
     return false;
 }
@@ -98,6 +104,15 @@ static void on_log(void *user, int32_t level, const char *text)
     run->n_failed++;
 }
 
+// A device that gives up a kernel still computes right: by another one, which hides what is wrong.
+static void on_event(void *user, int32_t code, const char *text)
+{
+    check_run *run = user;
+    if (code != TN_EVENT_KERNEL_REPLACED) return;
+    printf("FAIL %s\n", text);
+    run->n_failed++;
+}
+
 static tn_status context_create(check_run *run, const char *isa, int32_t n_threads, tn_context **out)
 {
     tn_context_config cfg;
@@ -105,6 +120,7 @@ static tn_status context_create(check_run *run, const char *isa, int32_t n_threa
     cfg.isa = isa;
     cfg.n_threads = n_threads;
     cfg.log = on_log;
+    cfg.event = on_event;
     cfg.user = run;
     return tn_context_create(&cfg, out);
 }
@@ -123,6 +139,9 @@ static tn_status target_add(check_run *run, const char *isa)
         tn_context_destroy(&t->ctx);
         return TN_ERR_DEVICE;
     }
+#if TN_HAVE_VULKAN
+    if (strcmp(run->options.backend, "vulkan") == 0) tn_vk_of(t->device)->tile = run->options.variant;
+#endif
     run->n_targets++;
     snprintf(t->label, sizeof t->label, "%s", isa ? isa : t->device->name);
     t->has_levels = isa != NULL;

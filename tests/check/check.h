@@ -107,7 +107,7 @@ typedef struct check_options {
     const char *backend, *isa;
     int32_t op, type, only_case, precision; // -1: all
     uint64_t seed;
-    int32_t n_threads;
+    int32_t n_threads, variant; // variant: 0: that which the device chooses
     bool quick, json, list, coverage, bench, self_test, quiet;
 } check_options;
 

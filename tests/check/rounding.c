@@ -28,7 +28,6 @@ static check_round_fn cpu_rounding(const tn_step *step, const char *name)
     return NULL;
 }
 
-#if TN_HAVE_CUDA
 // The power of two that brings the largest finite value to 2^top .. 2^(top + 1).
 static float power_of(const float *x, int64_t k, int top)
 {
@@ -46,14 +45,6 @@ static void round_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
 }
 
-static void round_finite_f16(const float *x, float *y, int64_t k)
-{
-    bool finite = true;
-    for (int64_t i = 0; i < k; i++) finite = finite && fabsf(x[i]) <= FLT_MAX;
-    round_f16(x, y, k);
-    for (int64_t i = 0; i < k && !finite; i++) y[i] = NAN;
-}
-
 static void round_bf16(const float *x, float *y, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) y[i] = tn_bf16_to_f32(tn_f32_to_bf16(x[i]));
@@ -62,6 +53,15 @@ static void round_bf16(const float *x, float *y, int64_t k)
 static void round_to_f16(const float *x, float *y, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i]));
+}
+
+#if TN_HAVE_CUDA
+static void round_finite_f16(const float *x, float *y, int64_t k)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < k; i++) finite = finite && fabsf(x[i]) <= FLT_MAX;
+    round_f16(x, y, k);
+    for (int64_t i = 0; i < k && !finite; i++) y[i] = NAN;
 }
 
 // To `bits` significant bits, with exponents from `least` on: the last bit is never worth less than 2^(least - bits + 1).
@@ -113,10 +113,29 @@ static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name
 }
 #endif
 
+static const struct {
+    const char *kernel;
+    check_round_fn rounding, weight;
+} vulkan_kernels[] = {
+    {"dot", tn_matmul_round_row, NULL}, // like the kernels of the CPU, to the bit
+    {"gemm_bf16", round_bf16, round_bf16},
+    {"gemm_f16", round_f16, round_to_f16},
+};
+
 static check_round_fn vulkan_rounding(const tn_step *step, const char *name)
 {
     TN_UNUSED(step);
-    return strcmp(name, "dot") == 0 ? tn_matmul_round_row : NULL; // like the kernels of the CPU, to the bit
+    for (size_t i = 0; i < TN_COUNT(vulkan_kernels); i++)
+        if (strcmp(vulkan_kernels[i].kernel, name) == 0) return vulkan_kernels[i].rounding;
+    return NULL;
+}
+
+static check_round_fn vulkan_weight_rounding(const tn_step *step, const char *name)
+{
+    TN_UNUSED(step);
+    for (size_t i = 0; i < TN_COUNT(vulkan_kernels); i++)
+        if (strcmp(vulkan_kernels[i].kernel, name) == 0) return vulkan_kernels[i].weight;
+    return NULL;
 }
 
 static const struct {
@@ -127,7 +146,7 @@ static const struct {
 #if TN_HAVE_CUDA
     {"cuda", cuda_rounding, cuda_weight_rounding},
 #endif
-    {"vulkan", vulkan_rounding, NULL},
+    {"vulkan", vulkan_rounding, vulkan_weight_rounding},
 };
 
 check_round_fn check_rounding(const tn_device *device, const tn_step *step)

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libvulkan.so.1 that hands everything on to the real one, and fails, counts and miscompiles on request.
+// A libvulkan.so.1 that hands everything on to the real one, and fails, counts and miscompiles on request. It
+// can lend a device matrices.
+#include "backends/vulkan/matrices.h"
 #include "tests/vulkan/between.h"
 
 #include <dlfcn.h>
@@ -53,9 +55,6 @@ static bool fails(const char *name)
       (d, i, a, o))                                                                                          \
     X(CreateSemaphore, 1,                                                                                    \
       (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),          \
-      (d, i, a, o))                                                                                          \
-    X(CreateShaderModule, 1,                                                                                 \
-      (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),    \
       (d, i, a, o))                                                                                          \
     X(EndCommandBuffer, 0, (VkCommandBuffer c), (c))                                                         \
     X(MapMemory, 0,                                                                                          \
@@ -147,12 +146,112 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, cons
     return find(name, real_device(d, name));
 }
 
+// --- matrices ----------------------------------------------------------------------------------------
+
+static const char *const lent[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+                                   VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
+
+static PFN_vkEnumerateDeviceExtensionProperties real_EnumerateDeviceExtensionProperties;
+static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice p,
+                                                                         const char *layer, uint32_t *n,
+                                                                         VkExtensionProperties *o)
+{
+    uint32_t room = *n, more = state.matrices ? 2 : 0;
+    if (o && more > room) return VK_INCOMPLETE;
+    *n = o ? room - more : 0;
+    VkResult r = real_EnumerateDeviceExtensionProperties(p, layer, n, o);
+    for (uint32_t i = 0; o && i < more; i++)
+        o[*n + i] = (VkExtensionProperties){.specVersion = 1}, strcpy(o[*n + i].extensionName, lent[i]);
+    *n += more;
+    return r;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice p, uint32_t *n,
+                                                   VkCooperativeMatrixPropertiesKHR *o)
+{
+    static const int32_t types[] = {VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_BFLOAT16_KHR};
+    (void)p;
+    if (!o || *n > 2) *n = 2;
+    for (uint32_t i = 0; o && i < *n; i++) {
+        o[i].MSize = o[i].NSize = o[i].KSize = 16;
+        o[i].AType = o[i].BType = types[i];
+        o[i].CType = o[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
+        o[i].scope = VK_SCOPE_SUBGROUP_KHR;
+    }
+    return VK_SUCCESS;
+}
+
+static bool is_lent(VkStructureType type)
+{
+    return type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR ||
+           type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+}
+
+static PFN_vkGetPhysicalDeviceFeatures2 real_GetPhysicalDeviceFeatures2;
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice p, VkPhysicalDeviceFeatures2 *o)
+{
+    real_GetPhysicalDeviceFeatures2(p, o);
+    for (VkBaseOutStructure *s = o->pNext; s && state.matrices; s = s->pNext) {
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+            ((VkPhysicalDeviceVulkan12Features *)(void *)s)->shaderFloat16 = VK_TRUE;
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
+            ((VkPhysicalDeviceCooperativeMatrixFeaturesKHR *)(void *)s)->cooperativeMatrix = VK_TRUE;
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR) {
+            VkPhysicalDeviceShaderBfloat16FeaturesKHR *f = (void *)s;
+            f->shaderBFloat16Type = f->shaderBFloat16CooperativeMatrix = VK_TRUE;
+        }
+    }
+}
+
 static PFN_vkCreateDevice real_CreateDevice;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkDeviceCreateInfo *i,
                                                    const VkAllocationCallbacks *a, VkDevice *o)
 {
     if (fails("CreateDevice")) return state.error;
-    VkResult r = real_CreateDevice(p, i, a, o);
+    VkDeviceCreateInfo own = *i;
+    const char *names[16];
+    own.enabledExtensionCount = 0;
+    own.ppEnabledExtensionNames = names;
+    for (uint32_t k = 0; k < i->enabledExtensionCount && k < 16; k++) {
+        const char *name = i->ppEnabledExtensionNames[k];
+        if (strcmp(name, lent[0]) != 0 && strcmp(name, lent[1]) != 0)
+            names[own.enabledExtensionCount++] = name;
+    }
+    for (VkBaseOutStructure *s = (VkBaseOutStructure *)&own; s; s = s->pNext)
+        while (s->pNext && is_lent(s->pNext->sType)) s->pNext = s->pNext->pNext;
+    VkResult r = real_CreateDevice(p, &own, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+// Modules with matrices, and the same emulated.
+#define MATRIX_MODULES(X) X(gemm_bf16) X(gemm_f16)
+#define DECLARE_MODULE(stem)                                                                                 \
+    extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[], tn_vk_code_##stem##_emulated[],      \
+        tn_vk_code_end_##stem##_emulated[];
+MATRIX_MODULES(DECLARE_MODULE)
+static const struct {
+    const uint32_t *code, *end, *emulated, *emulated_end;
+} modules[] = {
+#define MODULE_ROW(stem)                                                                                     \
+    {tn_vk_code_##stem, tn_vk_code_end_##stem, tn_vk_code_##stem##_emulated,                                 \
+     tn_vk_code_end_##stem##_emulated},
+    MATRIX_MODULES(MODULE_ROW)};
+
+static PFN_vkCreateShaderModule real_CreateShaderModule;
+static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkShaderModuleCreateInfo *i,
+                                                         const VkAllocationCallbacks *a, VkShaderModule *o)
+{
+    if (fails("CreateShaderModule")) return state.error;
+    VkShaderModuleCreateInfo own = *i;
+    for (size_t k = 0; k < sizeof modules / sizeof *modules; k++) {
+        size_t size = (size_t)((const char *)modules[k].end - (const char *)modules[k].code);
+        if (size != i->codeSize || memcmp(modules[k].code, i->pCode, size) != 0) continue;
+        state.n_emulated++;
+        own.pCode = modules[k].emulated;
+        own.codeSize = (size_t)((const char *)modules[k].emulated_end - (const char *)modules[k].emulated);
+    }
+    VkResult r = real_CreateShaderModule(d, &own, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
     return r;
 }
@@ -207,13 +306,21 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     if (!wanted) wanted = getenv("TN_BETWEEN_AS_GPU") ? "yes" : "no";
     bool as_gpu = state.as_gpu || *wanted == 'y';
     if (as_gpu) o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    if (state.matrices)
+        o->properties.limits.maxComputeSharedMemorySize = 48 << 10; // lavapipe takes what is wanted
     for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
+        VkPhysicalDeviceVulkan11Properties *p11 = (void *)s;
+        VkPhysicalDeviceSubgroupSizeControlProperties *sizes = (void *)s;
         if (as_gpu && s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
             ((VkPhysicalDeviceShaderIntegerDotProductProperties *)(void *)s)
                 ->integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
-        if (state.no_subgroups && s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
-            ((VkPhysicalDeviceVulkan11Properties *)(void *)s)->subgroupSupportedOperations =
-                VK_SUBGROUP_FEATURE_BASIC_BIT;
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES) {
+            if (state.no_subgroups || state.matrices)
+                p11->subgroupSupportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+            if (state.matrices) p11->subgroupSize = 32; // that of the emulation, which needs no real ones
+        }
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES && state.matrices)
+            sizes->minSubgroupSize = sizes->maxSubgroupSize = 32;
     }
 }
 
@@ -236,6 +343,9 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
     SAME(QueueSubmit)
     SAME(WaitSemaphores)
     SAME(CreateComputePipelines)
+    SAME(CreateShaderModule)
+    SAME(EnumerateDeviceExtensionProperties)
+    SAME(GetPhysicalDeviceFeatures2)
     SAME(CreateDevice)
     SAME(DestroyDevice)
     SAME(CreateInstance)
@@ -259,6 +369,13 @@ EXPORT PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char 
         void *entry = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
         if (!entry) return NULL;
         memcpy(&real_instance, &entry, sizeof entry);
+        if (getenv("TN_BETWEEN_MATRICES")) state.matrices = true;
+    }
+    if (state.matrices && strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") == 0) {
+        PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR mine = get_matrices;
+        PFN_vkVoidFunction any;
+        memcpy(&any, &mine, sizeof any);
+        return any;
     }
     return find(name, real_instance(instance, name));
 }

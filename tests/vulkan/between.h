@@ -22,6 +22,10 @@ typedef struct between_state {
     bool no_devices;
     bool no_subgroups; // the device has none
     bool as_gpu;       // it says that it is no processor; also from the start with TN_BETWEEN_AS_GPU set
+    // The device has matrices (VK_KHR_cooperative_matrix, bf16 too): their shaders are exchanged for emulated
+    // ones. Preset by TN_BETWEEN_MATRICES in the environment.
+    bool matrices;
+    int64_t n_emulated; // modules that were exchanged
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission

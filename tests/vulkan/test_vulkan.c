@@ -168,6 +168,12 @@ static void spoil_all(int32_t *c, uint32_t n)
     if (n == 8) c[0] = TN_TYPE_F16;
 }
 
+// Products with matrices have a tile as constant 2.
+static void spoil_matrices(int32_t *c, uint32_t n)
+{
+    if (n > 5 && c[2] > 0xffff) c[5] = 1; // as if there were two weights
+}
+
 static void quarantine(void)
 {
     char dir[] = "/tmp/tn-vulkan-XXXXXX", text[128];
@@ -251,6 +257,64 @@ static void barriers(void)
     tn_context_destroy(&ctx);
 }
 
+// --- matrices --------------------------------------------------------------------------------------------
+
+// A product of many rows at a precision; *error: the largest difference.
+static void many_rows(tn_context *ctx, int32_t precision, double *error)
+{
+    enum { M = 70, N = 150, K = 104 };
+    static float x[M][K], w[N][K], y[M][N];
+    for (int32_t i = 0; i < M * K; i++) x[i / K][i % K] = (float)(i % 7) - 3.0f;
+    for (int32_t i = 0; i < N * K; i++) w[i / K][i % K] = (float)(i % 5) - 1.5f;
+    tn_graph *g = new_graph(ctx);
+    OUTPUT("y", tn_op_matmul(g, INPUT("x", M, K), WEIGHT("w", N, K)));
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    tn_device *device = tn_context_device_by_name(ctx, "vulkan");
+    cfg.devices = &device;
+    cfg.n_devices = 1;
+    cfg.precision = precision;
+    tn_binding weight = {"w", w, sizeof w}, in = {"x", x, sizeof x}, out = {"y", y, sizeof y};
+    TEST_CHECK_STATUS(run_graph(g, &(run_args){&cfg, &weight, 1, &in, 1}, &out, 1), TN_OK);
+    tn_graph_destroy(&g);
+    *error = 0.0;
+    for (int32_t i = 0; i < M * N; i++) {
+        double want = 0.0;
+        for (int32_t k = 0; k < K; k++) want += (double)x[i / N][k] * (double)w[i % N][k];
+        *error = fmax(*error, fabs(want - (double)y[i / N][i % N]));
+    }
+}
+
+// A device with matrices multiplies with them where it may round, and does without where they are spoiled.
+static void matrices(void)
+{
+    double error;
+    reset();
+    between->matrices = true;
+    tn_context *ctx = context(NULL, false);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    tn_device *device = tn_context_device_by_name(ctx, "vulkan");
+    TEST_CHECK(tn_device_has_precision(device, TN_PRECISION_bf16) &&
+               tn_device_has_precision(device, TN_PRECISION_f16));
+    many_rows(ctx, TN_PRECISION_auto, &error); // F32 weights are not rounded
+    TEST_CHECK(error < 1e-3 && between->n_emulated == 0);
+    many_rows(ctx, TN_PRECISION_bf16, &error);
+    TEST_CHECK(error < 1e-3 && between->n_emulated == 1 && n_events == 0);
+    many_rows(ctx, TN_PRECISION_f16, &error);
+    TEST_CHECK(error < 1e-3 && between->n_emulated == 2 && n_events == 0);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(between->n_alive == 0);
+    reset();
+    between->matrices = true;
+    between->constants = spoil_matrices;
+    ctx = context(NULL, false);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    many_rows(ctx, TN_PRECISION_f16, &error);
+    TEST_CHECK(error < 1e-3 && n_events == 1 && strstr(last_text, "gemm_f16 of matmul"));
+    tn_context_destroy(&ctx);
+    reset();
+}
+
 // --- cancelling ------------------------------------------------------------------------------------------
 
 static _Atomic int32_t cancel;
@@ -317,6 +381,7 @@ int main(int argc, char **argv)
     between = get();
     nothing_there(argv[0]);
     quarantine();
+    matrices();
     barriers();
     cancelled();
     every_call_fails(argc > 1 ? atoi(argv[1]) : 1);

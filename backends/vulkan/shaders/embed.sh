@@ -3,12 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compiles one shader to SPIR-V and wraps it into an object file with two symbols: where it begins and ends.
-#     embed.sh OUT.o DEPENDENCIES STEM SOURCE.comp "C COMPILER" GLSLANG INCLUDE...
+#     embed.sh OUT.o DEPENDENCIES STEM SOURCE.comp "C COMPILER" GLSLANG PYTHON INCLUDE...
 set -eu
-out=$1 dependencies=$2 stem=$3 source=$4 cc=$5 glslang=$6
-shift 6
+out=$1 dependencies=$2 stem=$3 source=$4 cc=$5 glslang=$6 python=$7
+shift 7
 # It prints the name of the source, and its errors, on standard output.
 "$glslang" --quiet -V --target-env vulkan1.2 "$@" --depfile "$dependencies.glsl" -o "$out.spv" "$source" || exit 1
+# Matrices that are not emulated lack the types of their components.
+case " $* " in
+*" -DEMULATED "*) ;;
+*) if grep -q '^#include.*/matrix.glsl"' "$source"; then "$python" -B "${0%/*}/types.py" "$out.spv"; fi ;;
+esac
 # Ninja wants the name of the real output.
 sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"
 cat >"$out.S" <<END

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrices of 16 x 16 that a subgroup of 32 holds together: SPV_KHR_cooperative_matrix, through GL_EXT_spirv_intrinsics
+// because older compilers do not know it. Their elements are 16 bits (f16, or bf16 with BF16), sums are f32. All come from
+// and go to the shared array `space`, in units of 16 bytes.
+// EMULATED: the same with plain code, for the tests: operands stay in shared memory, sums are 8 elements an invocation.
+#ifdef BF16
+#define ELEMENT TYPE_BF16
+#else
+#define ELEMENT TYPE_F16
+#endif
+
+uint pack2(float a, float b)
+{
+#ifdef BF16
+    return to_bf16(a) | to_bf16(b) << 16;
+#else
+    return packHalf2x16(vec2(a, b));
+#endif
+}
+uvec4 pack8(const float v[16], int at)
+{
+    return uvec4(pack2(v[at], v[at + 1]), pack2(v[at + 2], v[at + 3]), pack2(v[at + 4], v[at + 5]), pack2(v[at + 6], v[at + 7]));
+}
+
+#ifdef EMULATED
+#define UNROLL [[dont_unroll]] // what is compiled for a processor may loop
+struct MatrixA {
+    uint at, stride;
+};
+struct MatrixB {
+    uint at, stride;
+    bool columns;
+};
+struct MatrixC {
+    float v[8]; // row lane / 2, columns 8 * (lane % 2) ..
+};
+#define LANE (gl_LocalInvocationID.x % 32)
+#define MATRIX_SPACE(size)                                                                                             \
+    shared uvec4 space[size];                                                                                          \
+    float matrix_element(uint at, uint i)                                                                              \
+    {                                                                                                                  \
+        uint two = space[at + i / 8][i % 8 / 2] >> 16 * (i % 2) & 0xffffu;                                             \
+        return ELEMENT == TYPE_BF16 ? uintBitsToFloat(two << 16) : half_bits(two);                                     \
+    }                                                                                                                  \
+    void matrix_store(uint at, uint stride, MatrixC m)                                                                 \
+    {                                                                                                                  \
+        uint row = LANE / 2, column = 8 * (LANE % 2);                                                                  \
+        for (uint i = 0; i < 8; i++) space[at + row * stride + (column + i) / 4][(column + i) % 4] = floatBitsToUint(m.v[i]); \
+    }
+#define matrix_a(m, where, step)         m = MatrixA(where, step)
+#define matrix_b_columns(m, where, step) m = MatrixB(where, step, true)
+#define matrix_b_rows(m, where, step)    m = MatrixB(where, step, false)
+#define matrix_c(where, step, m)         matrix_store(where, step, m)
+#define matrix_multiply(a, b, c)                                                                                       \
+    [[dont_unroll]] for (uint row_k = 0; row_k < 16; row_k++) {                                                        \
+        float left = matrix_element(a.at + LANE / 2 * a.stride, row_k);                                                \
+        [[unroll]] for (uint e = 0; e < 8; e++) {                                                                      \
+            uint column = 8 * (LANE % 2) + e;                                                                          \
+            c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k) : matrix_element(b.at + row_k * b.stride, column)); \
+        }                                                                                                              \
+    }
+#define matrix_zero(m) m = MatrixC(float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+#else
+#extension GL_EXT_spirv_intrinsics : require
+#define UNROLL [[unroll]]
+#define LANE gl_SubgroupInvocationID
+// Types are no operands for this extension's types: an integer stands for the component, and types.py puts the type there.
+const uint COMPONENT_F32 = 0xf32u, SUBGROUP = 3u, SIZE = 16u, USE_A = 0u, USE_B = 1u, USE_C = 2u, ROWS_FIRST = 0u, COLUMNS_FIRST = 1u;
+#ifdef BF16
+const uint COMPONENT = 0xbf16u;
+#define MATRIX(component, use) spirv_type(extensions = ["SPV_KHR_cooperative_matrix", "SPV_KHR_bfloat16"], capabilities = [6022, 5116, 5118], \
+                                          id = 4456, component, SUBGROUP, SIZE, SIZE, use)
+#else
+const uint COMPONENT = 0xf16u;
+#define MATRIX(component, use) spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9], id = 4456, component, SUBGROUP, SIZE, SIZE, use)
+#endif
+#define MatrixA MATRIX(COMPONENT, USE_A)
+#define MatrixB MATRIX(COMPONENT, USE_B)
+#define MatrixC MATRIX(COMPONENT_F32, USE_C)
+// Memory operands: what other invocations of the workgroup wrote is seen (MakePointerVisible, NonPrivatePointer), and the
+// other way round.
+const uint WORKGROUP = 2u;
+spirv_instruction(id = 4457) MatrixA matrix_load_a(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4457) MatrixB matrix_load_b(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4458) void matrix_store(spirv_by_reference uvec4 at, MatrixC m, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4459) MatrixC matrix_multiply_add(MatrixA a, MatrixB b, MatrixC c);
+spirv_instruction(id = 80) MatrixC matrix_of(float v);
+#define MATRIX_SPACE(size)               shared uvec4 space[size];
+#define matrix_a(m, where, step)         m = matrix_load_a(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
+#define matrix_b_columns(m, where, step) m = matrix_load_b(space[where], COLUMNS_FIRST, step, 0x30u, WORKGROUP)
+#define matrix_b_rows(m, where, step)    m = matrix_load_b(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
+#define matrix_c(where, step, m)         matrix_store(space[where], m, ROWS_FIRST, step, 0x28u, WORKGROUP)
+#define matrix_multiply(a, b, c)         c = matrix_multiply_add(a, b, c)
+#define matrix_zero(m)                   m = matrix_of(0.0)
+#endif
