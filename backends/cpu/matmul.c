@@ -190,7 +190,7 @@ static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
     l.k_pad = (k + TN_MATMUL_GROUP - 1) / TN_MATMUL_GROUP * TN_MATMUL_GROUP;
     size_t n = (size_t)l.k_pad, subs = n / (size_t)f->sub * sizeof(float);
     l.d_off = n;
-    l.sum_off = align_up(l.d_off + subs);
+    l.sum_off = align_up(l.d_off + (f->subs ? n / 16 * sizeof(float) : subs));
     l.init_off = align_up(l.sum_off + subs);
     l.size = align_up(l.init_off + (f->lanes ? n / (size_t)f->chain : subs));
     return l;

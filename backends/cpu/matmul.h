@@ -15,8 +15,8 @@
 
 enum {
     TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
-    TN_MATMUL_ROWS_X = 6,        // most rows of x that one call of a rows kernel takes
-    TN_MATMUL_ROWS_ALIKE = 6,    // the least rows_x_max: so many rows take the same way as one
+    TN_MATMUL_ROWS_X = 8,        // most rows of x that one call of a rows kernel takes
+    TN_MATMUL_ROWS_ALIKE = 8,    // the least rows_x_max: so many rows take the same way as one
     TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
     TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile
@@ -25,15 +25,24 @@ enum {
 // How a row of activations is rounded for quantised weights. Per 32 elements: d = amax / 127,
 // q = round(x / d); a block with a NaN or infinity gets d = NaN, which reaches every result.
 typedef struct tn_matmul_format {
-    uint8_t order[16]; // 16-byte unit u of each 256 holds the elements of natural unit order[u]
+    uint8_t order[64]; // unit u of each 256 holds the elements of natural unit order[u]
+    int32_t unit;      // bytes: 4 or 16
     int32_t sub;       // 16 or 32: elements that share an entry of d and sum
     int32_t bias;      // added to the weights by the unpackers; init takes it away again
     int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
     int32_t chain;     // of which `chain` in turn feed one accumulator
+    const uint8_t
+        *subs; // [16] NULL: d has one value per sub-block, else 16 of each 256: lane l that of subs[l]
 } tn_matmul_format;
 
-// Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] f32, sum [k_pad / sub] f32 (d times the sum
-// of q), init int32 (minus bias times sums of q). Without a format a record is k_pad floats.
+#define TN_MATMUL_ORDER_NATURAL                                                                              \
+    {                                                                                                        \
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15                                                 \
+    } // of 16 bytes
+
+// Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] (or / 16: `subs`) f32, sum [k_pad / sub]
+// f32 (d times the sum of q), init int32 (minus bias times sums of q). Without a format a record is k_pad
+// floats.
 typedef struct tn_matmul_layout {
     int64_t k, k_pad;
     size_t d_off, sum_off, init_off, size;

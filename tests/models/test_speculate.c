@@ -50,34 +50,59 @@ static void logits_of(tn_model *model, const int32_t *tokens, int32_t n, int32_t
     tn_session_destroy(&s);
 }
 
+enum { ROWS_TOKENS = 60 };
+static const char *const levels[] = {NULL, "avx512", "avx2", "generic"};
+
+static void check_rows(size_t level, const tiny_shape *shape, int32_t n)
+{
+    static float alone[ROWS_TOKENS * VOCAB], together[ROWS_TOKENS * VOCAB];
+    int32_t tokens[ROWS_TOKENS];
+    for (int32_t i = 0; i < n; i++) tokens[i] = (i * 31 + 7) % VOCAB;
+    tn_context *ctx = context(levels[level]);
+    tn_model *model = tiny_model_open(ctx, shape);
+    tn_session *s = session(model, 8, 1);
+    int32_t alike = tn_session_rows_alike(s);
+    TEST_CHECK(alike >= 2);
+    logits_of(model, tokens, n, 1, alone);
+    for (int32_t step = 2; step <= alike; step++) {
+        logits_of(model, tokens, n, step, together);
+        if (!TEST_CHECK(memcmp(alone, together, (size_t)n * VOCAB * sizeof *alone) == 0))
+            printf("    %s %s, %d rows, level %s\n", shape->arch, tn_dtype_name(shape->dtype), step,
+                   levels[level] ? levels[level] : "best");
+    }
+    tn_session_destroy(&s);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 static void test_rows(void)
 {
-    enum { N = 60 };
-    static float alone[N * VOCAB], together[N * VOCAB];
-    static const char *const levels[] = {NULL, "avx512", "avx2", "generic"};
     static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_Q8_0, TN_TYPE_Q4_0,
                                      TN_TYPE_F16, TN_TYPE_Q5_1, TN_TYPE_BF16};
-    int32_t tokens[N];
-    for (int32_t i = 0; i < N; i++) tokens[i] = (i * 31 + 7) % VOCAB;
     for (size_t l = 0; l < TN_COUNT(levels); l++)
         for (int32_t i = 0; i < TINY_ARCHS; i++) {
             tiny_shape shape = tiny_shapes[i];
             shape.dtype = types[((size_t)i + l) % TN_COUNT(types)];
-            tn_context *ctx = context(levels[l]);
-            tn_model *model = tiny_model_open(ctx, &shape);
-            tn_session *s = session(model, 8, 1);
-            int32_t alike = tn_session_rows_alike(s);
-            TEST_CHECK(alike >= 2);
-            logits_of(model, tokens, N, 1, alone);
-            for (int32_t step = 2; step <= alike; step++) {
-                logits_of(model, tokens, N, step, together);
-                if (!TEST_CHECK(memcmp(alone, together, sizeof alone) == 0))
-                    printf("    %s %s, %d rows, level %s\n", shape.arch, tn_dtype_name(shape.dtype), step,
-                           levels[l] ? levels[l] : "best");
-            }
-            tn_session_destroy(&s);
-            tn_model_unref(&model);
-            tn_context_destroy(&ctx);
+            check_rows(l, &shape, ROWS_TOKENS);
+        }
+}
+
+// Every type with kernels of its own for few rows, on rows of several groups of 256 and a rest.
+static void test_rows_types(void)
+{
+    static const tn_dtype types[] = {TN_TYPE_Q8_0,   TN_TYPE_Q4_0,   TN_TYPE_Q4_1, TN_TYPE_Q5_0,
+                                     TN_TYPE_Q5_1,   TN_TYPE_Q2_K,   TN_TYPE_Q3_K, TN_TYPE_Q4_K,
+                                     TN_TYPE_Q5_K,   TN_TYPE_Q6_K,   TN_TYPE_F16,  TN_TYPE_BF16,
+                                     TN_TYPE_IQ4_NL, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
+    for (size_t l = 0; l < TN_COUNT(levels); l += 2) // the best one and avx2: the others have none
+        for (size_t i = 0; i < TN_COUNT(types); i++) {
+            tiny_shape shape = tiny_shapes[TINY_LLAMA];
+            shape.dtype = types[i];
+            shape.n_layers = 1;
+            shape.n_embd = 256;
+            shape.head_dim = 64;
+            shape.n_ff = tn_dtype_block_elems(types[i]) == 256 ? 768 : 544;
+            check_rows(l, &shape, 9);
         }
 }
 
@@ -556,6 +581,7 @@ static void test_memory(void)
 int main(int argc, char **argv)
 {
     test_rows();
+    test_rows_types();
     test_draft();
     test_cancel();
     test_interleaved();

@@ -292,8 +292,7 @@ static void tile_float(const tn_matmul_tile_args *a)
     }
 }
 
-static const tn_matmul_format natural = {
-    .order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, .sub = 16};
+static const tn_matmul_format natural = {.order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = 16};
 static const tn_matmul_kernel quant = {
     .tile_format = &natural, .pack = pack_quant, .tile = tile_quant, .tile_rows = ROWS, .tile_k = QUANT_K};
 static const tn_matmul_kernel any = {

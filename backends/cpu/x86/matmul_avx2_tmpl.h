@@ -155,8 +155,9 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
 }
 
 static const tn_matmul_format NAME(rows_format) = {
-    .order = ORDER, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
-static const tn_matmul_format NAME(tile_format) = {.order = ORDER_NATURAL, .sub = SUB, .bias = BIAS};
+    .order = ORDER, .unit = 16, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
+static const tn_matmul_format NAME(tile_format) = {
+    .order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = SUB, .bias = BIAS};
 
 const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
     .rows_format = &NAME(rows_format),

@@ -9,6 +9,7 @@
 // tile: f32 [n_k][32 rows], 32 KiB; one pass takes 12 rows of x against 32 rows: 24 accumulators, x broadcast
 //       from L1. Bound by the two FMA ports. bf16 dot products (vdpbf16ps) are not used: measured on Sapphire
 //       Rapids they do 86 Gop/s per core where FMA does 175. Numbers: backends/cpu/README.md.
+#include "backends/cpu/matmul.h"
 #include "backends/cpu/x86/vec_avx512.h"
 #include "backends/cpu/x86/matmul_loops.h"
 #include "ops/quant.h"
@@ -41,7 +42,28 @@ static inline float round_block(const float *x, int8_t *q, int32_t *sums)
     return d;
 }
 
-// after the vectors and round_block
+// For place_group: formats of AVX-512 VNNI, 16 lanes that each sum up four units.
+#define TN_MATMUL_PLACE_UNITS
+static inline void place_units(const tn_matmul_format *f, const int8_t *q, int8_t *out, int32_t *init)
+{
+    __m512i in[4], sum = _mm512_setzero_si512();
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) in[z] = _mm512_load_si512(q + 64 * z);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) {
+        __m512i from = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(f->order + 16 * z)));
+        __m512i low = _mm512_permutex2var_epi32(in[0], from, in[1]); // by the lower 5 bits
+        __m512i high = _mm512_permutex2var_epi32(in[2], from, in[3]);
+        __mmask16 is_high = _mm512_test_epi32_mask(from, _mm512_set1_epi32(32));
+        __m512i v = _mm512_mask_mov_epi32(low, is_high, high);
+        __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), v);
+        _mm512_store_si512(out + 64 * z, v);
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    }
+    _mm512_store_si512(init, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-f->bias)));
+}
+
+// after the vectors, round_block and place_units
 #include "backends/cpu/matmul_tmpl.h"
 
 enum {

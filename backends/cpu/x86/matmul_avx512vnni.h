@@ -15,45 +15,60 @@
 // Bytes of a tile per 4 k: 32 rows of 4 bytes.
 enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
 
-// Orders of 16-byte units within 256 elements (tn_matmul_format): how the packed bits fall into vectors.
-#define ORDER_NATURAL {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
-// Low nibbles of 4 blocks of 32, then their high nibbles.
-#define ORDER_NIBBLES {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15}
-// Low nibbles of the first halves of four runs of 32 bytes, each holding sub-blocks (2g, 2g + 1), low nibbles of
-// the second halves, then the high nibbles.
-#define ORDER_RUNS {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}
-// Bit pairs s of both halves of the group.
-#define ORDER_PLANES {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15}
+// A group of 256 weights becomes four vectors u of bytes whose lane l (4 bytes) holds weights of sub-block
+// subs[l] in each: dpbusd sums up all four, so a lane's sum is scaled once. SUBS_* are those tables, ORDER_*
+// the 4-byte units of the group in that order (tn_matmul_format): what packed bits and few shuffles give.
+//
+// Blocks of 32: vector i holds the i-th quarter of each block.
+#define EIGHT_OF(b, i) 8 * (b) + 2 * (i), 8 * (b) + 2 * (i) + 1
+#define QUARTERS(i, j)                                                                                       \
+    EIGHT_OF(0, i), EIGHT_OF(4, i), EIGHT_OF(1, j), EIGHT_OF(5, j), EIGHT_OF(2, i), EIGHT_OF(6, i),          \
+        EIGHT_OF(3, j), EIGHT_OF(7, j)
+#define ORDER_BLOCKS                                                                                         \
+    {                                                                                                        \
+        QUARTERS(0, 0), QUARTERS(1, 1), QUARTERS(2, 2), QUARTERS(3, 3)                                       \
+    }
+// Runs of 32 bytes whose low and high nibbles are two sub-blocks of 32: the odd ones lag by half.
+#define ORDER_RUNS                                                                                           \
+    {                                                                                                        \
+        QUARTERS(0, 2), QUARTERS(2, 0), QUARTERS(1, 3), QUARTERS(3, 1)                                       \
+    }
+#define SUBS_32                                                                                              \
+    {                                                                                                        \
+        0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7                                                       \
+    }
+// Sub-blocks of 16 in natural order, transposed: vector i holds 4-byte unit i of each.
+#define FOURTHS(i)                                                                                           \
+    (i), 16 + (i), 32 + (i), 48 + (i), 4 + (i), 20 + (i), 36 + (i), 52 + (i), 8 + (i), 24 + (i), 40 + (i),   \
+        56 + (i), 12 + (i), 28 + (i), 44 + (i), 60 + (i)
+#define ORDER_COLUMNS                                                                                        \
+    {                                                                                                        \
+        FOURTHS(0), FOURTHS(1), FOURTHS(2), FOURTHS(3)                                                       \
+    }
+#define SUBS_COLUMNS                                                                                         \
+    {                                                                                                        \
+        0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15                                                 \
+    }
+// Pairs of bits: unit p of 16 bytes, turned by i units, gives plane p.
+#define FOUR_OF(s, i)            4 * (s) + (i) % 4
+#define PLANES_OF(a, b, c, d, i) FOUR_OF(a, i), FOUR_OF(b, (i) + 1), FOUR_OF(c, (i) + 2), FOUR_OF(d, (i) + 3)
+#define PLANES(i)                                                                                            \
+    PLANES_OF(0, 2, 4, 6, i), PLANES_OF(1, 3, 5, 7, i), PLANES_OF(8, 10, 12, 14, i),                         \
+        PLANES_OF(9, 11, 13, 15, i)
+#define ORDER_PLANES                                                                                         \
+    {                                                                                                        \
+        PLANES(0), PLANES(1), PLANES(2), PLANES(3)                                                           \
+    }
+#define SUBS_PLANES                                                                                          \
+    {                                                                                                        \
+        0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15                                                 \
+    }
 
-// Sub-block of each lane of accumulator c.
-TN_INLINE __m512i lanes_of_2(int a, int b)
+// The table subs as indices of a permutation; first: of the first sub-block.
+TN_INLINE __m512i lanes_of(const uint8_t *subs, int first)
 {
-    return _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
-}
-
-TN_INLINE __m512i lanes_of_4(int a, int b, int c, int d)
-{
-    return _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d);
-}
-
-TN_INLINE __m512i lanes_natural_32(int c)
-{
-    return lanes_of_2(2 * c, 2 * c + 1);
-}
-
-TN_INLINE __m512i lanes_fours(int c) // natural with sub-blocks of 16; nibbles with blocks of 32
-{
-    return lanes_of_4(4 * c, 4 * c + 1, 4 * c + 2, 4 * c + 3);
-}
-
-TN_INLINE __m512i lanes_runs(int c)
-{
-    return lanes_of_4(c, c + 2, c + 4, c + 6);
-}
-
-TN_INLINE __m512i lanes_planes(int c)
-{
-    return lanes_of_4(2 * c, 2 * c + 1, 8 + 2 * c, 9 + 2 * c);
+    __m512i lanes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)subs));
+    return _mm512_add_epi32(lanes, _mm512_set1_epi32(first));
 }
 
 // Values of the sub-blocks of a group, zeros above.
@@ -61,6 +76,12 @@ TN_INLINE __m512 load_subs(const uint8_t *p, int sub)
 {
     if (sub == 16) return _mm512_loadu_ps(p);
     return _mm512_zextps256_ps512(_mm256_loadu_ps((const float *)(const void *)p));
+}
+
+// One value per lane.
+TN_INLINE __m512 load_lanes(const uint8_t *p)
+{
+    return _mm512_loadu_ps((const float *)(const void *)p);
 }
 
 // 8 values, in both halves.
@@ -114,17 +135,21 @@ TN_INLINE __m512i high_nibbles(__m512i v)
     return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
 }
 
+// Nibbles of 8 blocks of 32, of four in a and of four in b, as quarters.
+TN_INLINE void quarters_of_nibbles(__m512i a, __m512i b, __m512i *u)
+{
+    __m512i first = _mm512_unpacklo_epi64(a, b), second = _mm512_unpackhi_epi64(a, b);
+    u[0] = low_nibbles(first);
+    u[1] = low_nibbles(second);
+    u[2] = high_nibbles(first);
+    u[3] = high_nibbles(second);
+}
+
 // Code book of IQ4_NL and IQ4_XS, + 128.
 TN_INLINE __m512i iq4_values(void)
 {
     return _mm512_broadcast_i32x4(_mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153,
                                                 (char)166, (char)181, (char)197, (char)217, (char)241));
-}
-
-TN_INLINE uint64_t load_u64_of_u16(const uint8_t *p, int stride) // 4 values at a stride
-{
-    return (uint64_t)tn_load_u16(p) | (uint64_t)tn_load_u16(p + stride) << 16 |
-           (uint64_t)tn_load_u16(p + 2 * stride) << 32 | (uint64_t)tn_load_u16(p + 3 * stride) << 48;
 }
 
 // The first 16 bits at 8 places p + i * stride, of which 32 are read.

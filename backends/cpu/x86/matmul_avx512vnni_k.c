@@ -15,24 +15,26 @@ TN_INLINE __m512i load_2_same(const uint8_t *p) // 32 bytes in both halves
     return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)p));
 }
 
-TN_INLINE __m512i bytes_of_2(int a, int b) // a in the lower half, b in the upper
-{
-    return _mm512_inserti64x4(_mm512_set1_epi8((char)a), _mm256_set1_epi8((char)b), 1);
-}
-
 TN_INLINE __m512 scale_i8(__m128i v, __m512 d)
 {
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v)), d);
 }
 
+// v and its 16-byte units turned left by 4, 8 and 12 bytes.
+TN_INLINE void turns(__m512i v, __m512i *u)
+{
+    u[0] = v;
+    u[1] = _mm512_shuffle_epi32(v, 0x39);
+    u[2] = _mm512_shuffle_epi32(v, 0x4e);
+    u[3] = _mm512_shuffle_epi32(v, 0x93);
+}
+
 TN_INLINE void q2_k_unpack(const uint8_t *w, __m512i *u)
 {
-    __m512i v = _mm512_loadu_si512(w + 16);
-    const __m512i three = _mm512_set1_epi8(3);
-    u[0] = _mm512_and_si512(v, three);
-    u[1] = _mm512_and_si512(_mm512_srli_epi16(v, 2), three);
-    u[2] = _mm512_and_si512(_mm512_srli_epi16(v, 4), three);
-    u[3] = _mm512_and_si512(_mm512_srli_epi16(v, 6), three);
+    const __m512i three = _mm512_set1_epi8(3), shifts = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 2, 4, 6));
+    turns(_mm512_loadu_si512(w + 16), u);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_and_si512(_mm512_srlv_epi32(u[z], shifts), three);
 }
 
 TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
@@ -44,26 +46,27 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q2_k
-#define SUB 16
-#define CHAIN 1
+#define SUB         16
 #define HAS_MIN 1
 #define BIAS 0
 #define ORDER ORDER_PLANES
-#define LANES lanes_planes
+#define SUBS        SUBS_PLANES
 #define GROUP_SIZE 84
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
 {
-    __m512i high = load_2_same(w);
-    const __m512i four = _mm512_set1_epi8(4);
+    const __m128i low = _mm_setr_epi32(0x01010101, 0x02020202, 0x04040404, 0x08080808);
+    const __m512i four = _mm512_set1_epi8(4); // bits 0 to 3: planes of the first 128, 4 to 7: of the others
+    __m512i bits = _mm512_broadcast_i32x4(low), high[4];
+    bits = _mm512_mask_slli_epi32(bits, 0xff00, bits, 4);
     q2_k_unpack(w + 16, u); // the same planes, at 32
+    turns(load_2_same(w), high);
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++)
-        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bytes_of_2(1 << z, 16 << z)), u[z], four);
+        u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high[z], bits), u[z], four);
 }
 
 TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
@@ -77,37 +80,27 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q3_k
-#define SUB 16
-#define CHAIN 1
+#define SUB         16
 #define HAS_MIN 0
 #define BIAS 4
 #define ORDER ORDER_PLANES
-#define LANES lanes_planes
+#define SUBS        SUBS_PLANES
 #define GROUP_SIZE 110
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
-TN_INLINE void unpack_nibbles(const uint8_t *p, __m512i *u)
-{
-    __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
-    u[0] = low_nibbles(a);
-    u[1] = high_nibbles(a);
-    u[2] = low_nibbles(b);
-    u[3] = high_nibbles(b);
-}
-
-// Four runs of 32 bytes, each the nibbles of two sub-blocks: the first halves of all runs, then the second halves,
-// so that two vectors share their scales.
+// Four runs of 32 bytes, the nibbles of two sub-blocks each.
 TN_INLINE void unpack_runs(const uint8_t *p, __m512i *u)
 {
+    const __m512i shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4), low = _mm512_set1_epi8(15);
     __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
-    __m512i first = _mm512_shuffle_i64x2(a, b, 0x88), second = _mm512_shuffle_i64x2(a, b, 0xdd);
-    u[0] = low_nibbles(first);
-    u[1] = low_nibbles(second);
-    u[2] = high_nibbles(first);
-    u[3] = high_nibbles(second);
+    u[0] = _mm512_unpacklo_epi64(a, b);
+    u[2] = _mm512_unpackhi_epi64(a, b);
+    u[1] = _mm512_shuffle_i64x2(u[0], u[0], 0xb1); // halves of runs exchanged
+    u[3] = _mm512_shuffle_i64x2(u[2], u[2], 0xb1);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_and_si512(_mm512_srlv_epi64(u[z], shifts), low);
 }
 
 TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
@@ -136,8 +129,12 @@ TN_INLINE __m512 q4_k_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
     __m128 dm = _mm_cvtph_ps(_mm_unpacklo_epi32(head, _mm_cvtsi32_si128((int)tn_load_u32(w))));
     __m512 d = _mm512_castps128_ps512(_mm_xor_ps(dm, _mm_setr_ps(0, -0.0f, 0, -0.0f))); // d, -dmin of both
     q = q4_k_bytes(q);
-    *min = scale_i8(_mm256_extracti128_si256(q, 1), _mm512_permutexvar_ps(lanes_of_2(1, 3), d));
-    return scale_i8(_mm256_castsi256_si128(q), _mm512_permutexvar_ps(lanes_of_2(0, 2), d));
+    *min =
+        scale_i8(_mm256_extracti128_si256(q, 1),
+                 _mm512_permutexvar_ps(_mm512_setr_epi32(1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3), d));
+    return scale_i8(
+        _mm256_castsi256_si128(q),
+        _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2), d));
 }
 
 TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
@@ -148,31 +145,27 @@ TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q4_k
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 1
 #define BIAS 0
 #define ORDER ORDER_RUNS
-#define LANES lanes_runs
+#define SUBS        SUBS_32
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
 #define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
-TN_INLINE __m512i bytes_of_4(int a, int b, int c, int d) // one per 16 bytes
-{
-    return _mm512_shuffle_epi8(lanes_of_4(a, b, c, d), _mm512_setzero_si512());
-}
-
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 {
-    const __m512i sixteen = _mm512_set1_epi8(16);
+    const __m512i sixteen = _mm512_set1_epi8(16), order = _mm512_setr_epi64(0, 0, 2, 2, 0, 0, 2, 2);
+    const __m512i bits = // bit s of a byte belongs to sub-block s
+        _mm512_sllv_epi64(_mm512_set1_epi64(0x0101010101010101), _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+    static const int64_t turned[4] = {0, 2, 1, 3}; // quarters as in ORDER_RUNS
     unpack_runs(w + 48, u);
     TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) { // sub-blocks as in lanes_runs
-        __m512i high = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(w + 16 + z % 2 * 16)));
-        __m512i bits = z < 2 ? bytes_of_4(1, 4, 16, 64) : bytes_of_4(2, 8, 32, 128);
+    for (int z = 0; z < 4; z++) {
+        __m512i from = _mm512_xor_si512(order, _mm512_set1_epi64(turned[z]));
+        __m512i high = _mm512_permutexvar_epi64(from, load_2_same(w + 16));
         u[z] = _mm512_mask_add_epi8(u[z], _mm512_test_epi8_mask(high, bits), u[z], sixteen);
     }
 }
@@ -180,21 +173,30 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 #define q5_k_scales q4_k_scales
 #define q5_k_scales_2 q4_k_scales_2
 #define TYPE q5_k
-#define SUB 32
-#define CHAIN 2
+#define SUB           32
 #define HAS_MIN 1
 #define BIAS 0
 #define ORDER ORDER_RUNS
-#define LANES lanes_runs
+#define SUBS          SUBS_32
 #define GROUP_SIZE 176
-#define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
+#define BLOCK_ELEMS   256
 #define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
 {
     return _mm512_inserti64x4(_mm512_set1_epi16((short)a), _mm256_set1_epi16((short)b), 1);
+}
+
+// Vectors of four sub-blocks of 16 each -> vectors of four bytes of each.
+TN_INLINE void transpose_units(__m512i *u)
+{
+    __m512i a0 = _mm512_unpacklo_epi32(u[0], u[1]), a1 = _mm512_unpackhi_epi32(u[0], u[1]);
+    __m512i b0 = _mm512_unpacklo_epi32(u[2], u[3]), b1 = _mm512_unpackhi_epi32(u[2], u[3]);
+    u[0] = _mm512_unpacklo_epi64(a0, b0);
+    u[1] = _mm512_unpackhi_epi64(a0, b0);
+    u[2] = _mm512_unpacklo_epi64(a1, b1);
+    u[3] = _mm512_unpackhi_epi64(a1, b1);
 }
 
 TN_INLINE void q6_k_unpack(const uint8_t *w, __m512i *u)
@@ -208,6 +210,7 @@ TN_INLINE void q6_k_unpack(const uint8_t *w, __m512i *u)
         u[2 * n] = _mm512_or_si512(low_nibbles(low), a);
         u[2 * n + 1] = _mm512_or_si512(high_nibbles(low), b);
     }
+    transpose_units(u);
 }
 
 TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
@@ -217,22 +220,20 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q6_k
-#define SUB 16
-#define CHAIN 1
+#define SUB         16
 #define HAS_MIN 0
 #define BIAS 32
-#define ORDER ORDER_NATURAL
-#define LANES lanes_fours
+#define ORDER       ORDER_COLUMNS
+#define SUBS        SUBS_COLUMNS
 #define GROUP_SIZE 210
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
 {
-    unpack_nibbles(w + 8, u);
     const __m512i values = iq4_values();
+    quarters_of_nibbles(_mm512_loadu_si512(w + 8), _mm512_loadu_si512(w + 72), u);
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
 }
@@ -251,14 +252,12 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE iq4_xs
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 0
 #define BIAS 128
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 256
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

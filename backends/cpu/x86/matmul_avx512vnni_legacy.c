@@ -8,19 +8,30 @@
 // Nibbles at p + stride * block.
 TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m512i *u)
 {
-    __m512i a = load_4x16(p, stride), b = load_4x16(p + 4 * stride, stride);
-    u[0] = low_nibbles(a);
-    u[1] = high_nibbles(a);
-    u[2] = low_nibbles(b);
-    u[3] = high_nibbles(b);
+    quarters_of_nibbles(load_4x16(p, stride), load_4x16(p + 4 * stride, stride), u);
 }
 
-// Fifth bits of 4 blocks, 32 bits each at h + stride * block: the lower 16 belong to low nibbles.
+TN_INLINE __m128i load_4_u32(const uint8_t *p, int stride) // of blocks 0, 4, 1, 5
+{
+    return _mm_setr_epi32((int)tn_load_u32(p), (int)tn_load_u32(p + 4 * stride), (int)tn_load_u32(p + stride),
+                          (int)tn_load_u32(p + 5 * stride));
+}
+
+// Fifth bits of 8 blocks, 32 bits each at h + stride * block.
 TN_INLINE void add_fifth_bits(const uint8_t *h, int stride, __m512i *u)
 {
     const __m512i sixteen = _mm512_set1_epi8(16);
-    u[0] = _mm512_mask_add_epi8(u[0], load_u64_of_u16(h, stride), u[0], sixteen);
-    u[1] = _mm512_mask_add_epi8(u[1], load_u64_of_u16(h + 2, stride), u[1], sixteen);
+    const __m256i bytes =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    __m256i v = _mm256_castsi128_si256(load_4_u32(h, stride));
+    v = _mm256_inserti128_si256(v, load_4_u32(h + 2 * stride, stride), 1);
+    v = _mm256_shuffle_epi8(v, bytes); // byte i of four blocks in word i of each half
+    v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+    uint64_t masks[4] = {(uint64_t)_mm_cvtsi128_si64(low), (uint64_t)_mm_extract_epi64(low, 1),
+                         (uint64_t)_mm_cvtsi128_si64(high), (uint64_t)_mm_extract_epi64(high, 1)};
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_mask_add_epi8(u[z], masks[z], u[z], sixteen);
 }
 
 // Four blocks of 9 words of 16 bits, a scale and 8 of nibbles: one vector holds all but the last nibbles, and one
@@ -35,11 +46,7 @@ TN_INLINE __m512i nibbles_of_4x18(const uint8_t *w)
 
 TN_INLINE void unpack_8x18(const uint8_t *w, __m512i *u)
 {
-    __m512i a = nibbles_of_4x18(w), b = nibbles_of_4x18(w + 72);
-    u[0] = low_nibbles(a);
-    u[1] = high_nibbles(a);
-    u[2] = low_nibbles(b);
-    u[3] = high_nibbles(b);
+    quarters_of_nibbles(nibbles_of_4x18(w), nibbles_of_4x18(w + 72), u);
 }
 
 TN_INLINE void q4_0_unpack(const uint8_t *w, __m512i *u)
@@ -63,15 +70,13 @@ TN_INLINE __m512 q4_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q4_0
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 0
 #define BIAS 8
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 144
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
@@ -87,15 +92,13 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q4_1
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 1
 #define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 160
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
@@ -103,7 +106,6 @@ TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
 {
     unpack_nibbles(w + 6, 22, u);
     add_fifth_bits(w + 2, 22, u);
-    add_fifth_bits(w + 2 + 4 * 22, 22, u + 2);
 }
 
 TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
@@ -113,15 +115,13 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q5_0
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 0
 #define BIAS 16
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 176
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
@@ -129,7 +129,6 @@ TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
 {
     unpack_nibbles(w + 8, 24, u);
     add_fifth_bits(w + 4, 24, u);
-    add_fifth_bits(w + 4 + 4 * 24, 24, u + 2);
 }
 
 TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
@@ -139,23 +138,29 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q5_1
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 1
 #define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 192
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
 {
     const __m512i sign = _mm512_set1_epi8(-128); // q ^ 0x80 = q + 128 as unsigned
+    __m512i a = load_2x32(w + 2, 34), b = load_2x32(w + 2 + 4 * 34, 34);
+    __m512i c = load_2x32(w + 2 + 2 * 34, 34), d = load_2x32(w + 2 + 6 * 34, 34);
+    __m512i ab0 = _mm512_unpacklo_epi64(a, b), ab1 = _mm512_unpackhi_epi64(a, b); // quarters 0 and 2, 1 and 3
+    __m512i cd0 = _mm512_unpacklo_epi64(c, d), cd1 = _mm512_unpackhi_epi64(c, d);
+    u[0] = _mm512_shuffle_i64x2(ab0, cd0, 0x88);
+    u[1] = _mm512_shuffle_i64x2(ab1, cd1, 0x88);
+    u[2] = _mm512_shuffle_i64x2(ab0, cd0, 0xdd);
+    u[3] = _mm512_shuffle_i64x2(ab1, cd1, 0xdd);
     TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) u[z] = _mm512_xor_si512(load_2x32(w + 2 + z * 68, 34), sign);
+    for (int z = 0; z < 4; z++) u[z] = _mm512_xor_si512(u[z], sign);
 }
 
 TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
@@ -165,15 +170,13 @@ TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE q8_0
-#define SUB 32
-#define CHAIN 1
+#define SUB         32
 #define HAS_MIN 0
 #define BIAS 128
-#define ORDER ORDER_NATURAL
-#define LANES lanes_natural_32
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 272
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
@@ -188,15 +191,13 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 #define iq4_nl_scales q4_0_scales
 #define iq4_nl_scales_2 q4_0_scales_2
 #define TYPE iq4_nl
-#define SUB 32
-#define CHAIN 2
+#define SUB             32
 #define HAS_MIN 0
 #define BIAS 128
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER           ORDER_BLOCKS
+#define SUBS            SUBS_32
 #define GROUP_SIZE 144
-#define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
+#define BLOCK_ELEMS     32
 #define PAIRS 1
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"
 
@@ -222,14 +223,12 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 }
 
 #define TYPE mxfp4
-#define SUB 32
-#define CHAIN 2
+#define SUB         32
 #define HAS_MIN 0
 #define BIAS 12
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_fours
+#define ORDER       ORDER_BLOCKS
+#define SUBS        SUBS_32
 #define GROUP_SIZE 136
 #define BLOCK_ELEMS 32
-#define ROWS_X_MAX 6
 #define PAIRS 0
 #include "backends/cpu/x86/matmul_avx512vnni_tmpl.h"

@@ -4,48 +4,51 @@
 // Kernels of one quantised weight type with AVX-512 VNNI; included once per type, after defining
 //   TYPE         name in lower case
 //   SUB          16 or 32: elements per scale
-//   CHAIN        vectors that share their scales and go through one accumulator: 1 or 2
 //   HAS_MIN      1: value = scale * q + min, 0: scale * q
 //   BIAS         added to q to make it unsigned
-//   ORDER        order of the format, ORDER_* in matmul_avx512vnni.h
-//   LANES        sub-blocks of the lanes of an accumulator, lanes_* in matmul_avx512vnni.h
+//   ORDER, SUBS  order of the weights and sub-blocks of the lanes: ORDER_* and SUBS_* in matmul_avx512vnni.h
 //   GROUP_SIZE   bytes of 256 weights
 //   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
-//   ROWS_X_MAX   see tn_matmul_kernel
 //   PAIRS        1: a single row of x goes against two rows of w at a time
 // and functions for a group of 256 weights:
 //   TYPE_unpack(w, u)        u[4]: bytes q + BIAS in that order
 //   TYPE_scales(w, &min)     scale per sub-block in natural order, zeros above; min only with HAS_MIN
 //   TYPE_scales_2(v, w, &min) with PAIRS: the scales of two groups, 8 each; SUB is 32
 //
-// rows: y = sum over vectors of scale * d_x * (dpbusd(init, u, x)) + sum(min * sum_x); init undoes BIAS exactly.
-// pack: 2 x 16 rows, each vector set transposed so that 64 bytes hold 4 consecutive k of 16 rows.
+// rows: y = sum over groups of scale * d_x * (init + dpbusd of four vectors) + min * sum_x; init undoes BIAS
+// exactly. Per group and row of x: 4 dpbusd and 3 (with min 4) float operations on two ports, 6 (7) loads; so
+// 8 rows of x take about twice as long as one, whose time is spent on unpacking (17 to 30 operations) or
+// waiting for memory. pack: 2 x 16 rows, each vector set transposed so that 64 bytes hold 4 consecutive k of
+// 16 rows.
 #define CAT2(a, b) a##_##b
 #define CAT(a, b) CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
+static const uint8_t NAME(subs)[16] = SUBS;
+
+// The lanes of one group of a row of x times u.
+TN_INLINE __m512 NAME(dot)(const __m512i *u, const uint8_t *q, const uint8_t *init)
+{
+    __m512i dot = BIAS ? _mm512_load_si512(init) : _mm512_setzero_si512();
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) dot = _mm512_dpbusd_epi32(dot, u[z], _mm512_load_si512(q + 64 * z));
+    return _mm512_cvtepi32_ps(dot);
+}
+
 TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int64_t g,
                                 int n_x, __m512 *acc, __m512 *acc_min)
 {
-    enum { SUBS_SIZE = TN_MATMUL_GROUP / SUB * 4 };
-    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * SUBS_SIZE;
-    const size_t init_at = l->init_off + (size_t)g * (TN_MATMUL_GROUP / CHAIN);
+    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, lanes_at = (size_t)g * 64;
+    const size_t sum_at = l->sum_off + (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
     __m512i u[4];
     __m512 min = _mm512_setzero_ps(), scale = NAME(scales)(w, &min);
+    scale = _mm512_permutexvar_ps(lanes_of(NAME(subs), 0), scale);
     NAME(unpack)(w, u);
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
-        __m512 s = _mm512_mul_ps(scale, load_subs(x[t] + l->d_off + subs_at, SUB));
-        TN_MATMUL_UNROLL
-        for (int c = 0; c < 4 / CHAIN; c++) {
-            const uint8_t *q = x[t] + q_at + c * CHAIN * 64;
-            __m512i dot = BIAS ? _mm512_load_si512(x[t] + init_at + c * 64) : _mm512_setzero_si512();
-            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q));
-            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + 64));
-            __m512 lanes = _mm512_permutexvar_ps(LANES(c), s);
-            acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), lanes, acc[t]);
-        }
-        if (HAS_MIN) acc_min[t] = _mm512_fmadd_ps(min, load_subs(x[t] + l->sum_off + subs_at, SUB), acc_min[t]);
+        __m512 s = _mm512_mul_ps(scale, load_lanes(x[t] + l->d_off + lanes_at));
+        acc[t] = _mm512_fmadd_ps(NAME(dot)(u, x[t] + q_at, x[t] + l->init_off + lanes_at), s, acc[t]);
+        if (HAS_MIN) acc_min[t] = _mm512_fmadd_ps(min, load_subs(x[t] + sum_at, SUB), acc_min[t]);
     }
 }
 
@@ -55,25 +58,18 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
 TN_INLINE void NAME(pair_group)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l, int64_t g,
                                 __m512 *acc, __m512 *acc_min)
 {
-    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
-    const uint8_t *init = x + l->init_off + (size_t)g * (TN_MATMUL_GROUP / CHAIN);
+    const size_t q_at = (size_t)g * TN_MATMUL_GROUP, lanes_at = (size_t)g * 64;
+    const size_t sum_at = l->sum_off + (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
     __m512 min = _mm512_setzero_ps(), scale = NAME(scales_2)(w[0], w[1], &min);
-    __m512 s = _mm512_mul_ps(scale, load_subs_twice(x + l->d_off + subs_at));
     TN_MATMUL_UNROLL
     for (int i = 0; i < 2; i++) {
         __m512i u[4];
         NAME(unpack)(w[i], u);
-        TN_MATMUL_UNROLL
-        for (int c = 0; c < 4 / CHAIN; c++) {
-            const uint8_t *q = x + q_at + c * CHAIN * 64;
-            __m512i dot = BIAS ? _mm512_load_si512(init + c * 64) : _mm512_setzero_si512();
-            dot = _mm512_dpbusd_epi32(dot, u[c * CHAIN], _mm512_load_si512(q));
-            if (CHAIN == 2) dot = _mm512_dpbusd_epi32(dot, u[c * 2 + 1], _mm512_load_si512(q + 64));
-            __m512i lanes = _mm512_add_epi32(LANES(c), _mm512_set1_epi32(8 * i));
-            acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_permutexvar_ps(lanes, s), acc[i]);
-        }
+        __m512 s = _mm512_permutexvar_ps(lanes_of(NAME(subs), 8 * i), scale);
+        s = _mm512_mul_ps(s, load_lanes(x + l->d_off + lanes_at));
+        acc[i] = _mm512_fmadd_ps(NAME(dot)(u, x + q_at, x + l->init_off + lanes_at), s, acc[i]);
     }
-    if (HAS_MIN) *acc_min = _mm512_fmadd_ps(min, load_subs_twice(x + l->sum_off + subs_at), *acc_min);
+    if (HAS_MIN) *acc_min = _mm512_fmadd_ps(min, load_subs_twice(x + sum_at), *acc_min);
 }
 
 TN_INLINE void NAME(pair)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l, float *y)
@@ -171,7 +167,12 @@ static void NAME(rows)(const tn_matmul_rows_args *a)
     else if (a->n_x == 3) NAME(rows_n)(a, 3);
     else if (a->n_x == 4) NAME(rows_n)(a, 4);
     else if (a->n_x == 5) NAME(rows_n)(a, 5);
-    else NAME(rows_n)(a, 6);
+    else if (a->n_x == 6)
+        NAME(rows_n)(a, 6);
+    else if (a->n_x == 7)
+        NAME(rows_n)(a, 7);
+    else
+        NAME(rows_n)(a, 8);
 }
 
 // 16 rows, one group: w[r] -> bytes and scales at their places in the tile.
@@ -187,13 +188,12 @@ TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scal
         NAME(unpack)(w[r], u);
         for (int z = 0; z < 4; z++) _mm512_store_si512(bytes[z][r], u[z]);
     }
-    static const uint8_t order[16] = ORDER;
+    static const uint8_t order[64] = ORDER;
     for (int z = 0; z < 4; z++) {
         __m512i v[16];
         transpose_16(bytes[z][0], v);
         TN_MATMUL_UNROLL
-        for (int i = 0; i < 16; i++) // 16-byte unit order[z * 4 + i / 4] is natural, 4 vectors of k each
-            _mm512_store_si512(q + (order[z * 4 + i / 4] * 4 + i % 4) * TILE_STEP, v[i]);
+        for (int i = 0; i < 16; i++) _mm512_store_si512(q + order[z * 16 + i] * TILE_STEP, v[i]);
     }
     pack_subs(scales[0], scale, TN_MATMUL_GROUP / SUB);
     if (HAS_MIN) pack_subs(mins[0], min, TN_MATMUL_GROUP / SUB);
@@ -220,9 +220,10 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
 }
 
 static const tn_matmul_format NAME(rows_format) = {
-    .order = ORDER, .sub = SUB, .bias = BIAS, .lanes = 16, .chain = CHAIN};
+    .order = ORDER, .unit = 4, .sub = SUB, .bias = BIAS, .lanes = 16, .chain = 4, .subs = NAME(subs)};
 
-static const tn_matmul_format NAME(tile_format) = {.order = ORDER_NATURAL, .sub = SUB, .bias = BIAS};
+static const tn_matmul_format NAME(tile_format) = {
+    .order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = SUB, .bias = BIAS};
 
 const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
     .rows_format = &NAME(rows_format),
@@ -234,19 +235,17 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
     .tile_rows = TN_MATMUL_TILE_ROWS,
     .tile_k = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS,
     .rows_x = TN_MATMUL_ROWS_X,
-    .rows_x_max = ROWS_X_MAX,
+    .rows_x_max = TN_MATMUL_ROWS_X,
 };
 
 #undef TYPE
 #undef SUB
-#undef CHAIN
 #undef HAS_MIN
 #undef BIAS
 #undef ORDER
-#undef LANES
+#undef SUBS
 #undef GROUP_SIZE
 #undef BLOCK_ELEMS
-#undef ROWS_X_MAX
 #undef PAIRS
 #undef NAME
 #undef CAT

@@ -204,7 +204,7 @@ typedef struct tn_generation_config {
     int32_t ignore_end;         // non-zero: end-of-generation tokens do not stop
     int32_t print_special;      // non-zero: special tokens appear in the text
     // Guessing tokens, so that one pass checks several. It changes the speed, and where the device gives rows of a few the
-    // bits that they have alone (the CPU: drafts of up to 5 tokens), nothing else: with the same seed the same text.
+    // bits that they have alone (the CPU: drafts of up to 7 tokens), nothing else: with the same seed the same text.
     // Between two steps the sequence of the session may hold guesses; they are gone after the last piece.
     int32_t spec_ngram;         // from the text itself: what followed its last tokens before, of which so many are compared,
                                 // 0 (default: off) to 16
