@@ -224,12 +224,13 @@ static void find_subgroups(tn_vk *v, uint32_t version)
     v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
     uint32_t size = p11.subgroupSize;
     bool all_same = sizes.minSubgroupSize == size && sizes.maxSubgroupSize == size;
-    bool whole = size >= 4 && size <= 128 && (size & (size - 1)) == 0;
+    bool whole = size >= 8 && size <= 128 && (size & (size - 1)) == 0;
     v->subgroup = all_same && whole ? size : 0;
     VkSubgroupFeatureFlags want = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     if (v->subgroup > 0 && (p11.subgroupSupportedOperations & want) == want &&
         (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
-        v->has |= TN_VK_SUBGROUPS;
+        v->has |= TN_VK_SUBGROUPS |
+                  (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT ? TN_VK_SHUFFLE : 0);
 }
 
 // A processor gains too: activations take a quarter of the loads.

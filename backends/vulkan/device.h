@@ -27,7 +27,7 @@ typedef struct tn_vk_memory {
     struct tn_vk_memory *next; // of the memory that host_create made
 } tn_vk_memory;
 
-enum { TN_VK_CONSTANTS = 8 }; // specialisation constants of a shader, ids from 0
+enum { TN_VK_CONSTANTS = 9 }; // specialisation constants of a shader, ids from 0
 typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
 
 typedef struct tn_vk_pipeline {
@@ -54,6 +54,8 @@ enum {
     // Matrices of 16 x 16 with elements of that type, summed in f32, of subgroups of 32.
     TN_VK_MATRIX_F16 = 4,
     TN_VK_MATRIX_BF16 = 8,
+    // Exchange within subgroups.
+    TN_VK_SHUFFLE = 16,
 };
 
 typedef struct tn_vk {

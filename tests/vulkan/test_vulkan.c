@@ -160,12 +160,12 @@ static void nothing_there(const char *self)
 // The type of weights is constant 0 of products; those of few rows by subgroups have constant 4.
 static void spoil_subgroups(int32_t *c, uint32_t n)
 {
-    if (n == 8 && c[4] != 0) c[0] = TN_TYPE_F16;
+    if (n == 9 && c[4] != 0) c[0] = TN_TYPE_F16;
 }
 
 static void spoil_all(int32_t *c, uint32_t n)
 {
-    if (n == 8) c[0] = TN_TYPE_F16;
+    if (n == 9) c[0] = TN_TYPE_F16;
 }
 
 // Products with matrices have a tile as constant 2.

@@ -7,6 +7,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
+#include "backends/vulkan/shaders/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
 
 const uint THREADS = 64;
@@ -18,15 +19,6 @@ const uint MAX_HEAD = 1024, SLOTS = MAX_HEAD / THREADS;
 
 shared float query[MAX_HEAD], weights[THREADS];
 
-#define LOWEST uintBitsToFloat(0xff800000u) // -inf
-
-float alibi_slope(float bias, uint heads, uint h)
-{
-    uint n2 = 1u << findMSB(heads);
-    if (h < n2) return exp2(-bias / float(n2) * float(h + 1));
-    return exp2(-bias / (2.0 * float(n2)) * float(2 * (h - n2) + 1));
-}
-
 uint64_t cached(View cache, uint seq, int j, uint kv_head)
 {
     View table = args.src[5];
@@ -36,21 +28,17 @@ uint64_t cached(View cache, uint seq, int j, uint kv_head)
 
 void main()
 {
-    View q = args.src[0], k = args.src[1], v = args.src[2], starts = args.src[3], lens = args.src[4];
+    View q = args.src[0], k = args.src[1], v = args.src[2];
     uint heads = uint(q.ne[2]), t = gl_LocalInvocationID.x, g = group_index();
     if (g >= uint(q.ne[1]) * heads) return;
-    int token = int(g / heads), n_seq = lens.ne[3], seq = 0;
+    int token = int(g / heads);
     uint h = g % heads, kv_head = h / (heads / uint(k.ne[1])), d_q = uint(q.ne[3]), d_v = uint(v.ne[3]);
-    while (seq + 1 < n_seq && load_i32(starts.data + int64_t(seq + 1) * starts.nb[3]) <= token) seq++;
-    int first = load_i32(starts.data + int64_t(seq) * starts.nb[3]), last = load_i32(starts.data + int64_t(seq + 1) * starts.nb[3]);
     uint64_t y = args.dst[0].data + int64_t(token) * args.dst[0].nb[1] + int64_t(h) * args.dst[0].nb[2];
-    if (token < first || token >= last) return; // of no sequence
-    int kv_len = load_i32(lens.data + int64_t(seq) * lens.nb[3]), position = kv_len - (last - token);
+    Span span = span_of(token);
+    if (span.none) return;
+    int from = span.from, to = span.to;
+    uint seq = uint(span.seq);
     float scale = param_f(0), softcap = param_f(4), max_bias = param_f(5);
-    int causal = args.params[1], window = args.params[2], chunk = args.params[3];
-    int from = 0, to = causal != 0 ? min(kv_len, position + 1) : kv_len;
-    if (window > 0) from = max(from, position - window + 1);
-    if (chunk > 0) from = max(from, position / chunk * chunk);
     float slope = max_bias > 0.0 ? alibi_slope(max_bias, heads, h) : 0.0;
 
     uint64_t q_row = q.data + int64_t(token) * q.nb[1] + int64_t(h) * q.nb[2];
@@ -68,7 +56,7 @@ void main()
             for (uint d = 0; d < d_q; d++) dot += query[d] * load_cached(TYPE_K, row, d);
             s = dot * scale;
             if (softcap > 0.0) s = unary(UNARY_SOFTCAP, s, softcap, 0.0);
-            s -= slope * float(abs(position - j));
+            s -= slope * float(abs(span.position - j));
         }
         float now = max(top, reduce_max(s)), shrink = top == now ? 1.0 : exp(top - now);
         float w = s > LOWEST ? exp(s - now) : 0.0;

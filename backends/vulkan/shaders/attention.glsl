@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of attention share: which keys a token sees, and how they are split over workgroups. Sources: q [T, H, D], k, v,
+// q_start, kv_len, block table, sinks.
+#define LOWEST uintBitsToFloat(0xff800000u) // -inf
+
+const uint KEYS_OF_SPLIT = 64, KEYS_OF_TURN = 32; // at least; whole turns
+
+struct Span {
+    int seq, from, to, position; // keys from .. to - 1
+    bool none;                   // the token is of no sequence
+};
+
+Span span_of(int token)
+{
+    View starts = args.src[3], lens = args.src[4];
+    Span s;
+    s.seq = 0;
+    while (s.seq + 1 < lens.ne[3] && load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]) <= token) s.seq++;
+    int first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]), last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]);
+    int kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1], window = args.params[2], chunk = args.params[3];
+    s.none = token < first || token >= last;
+    s.position = kv_len - (last - token);
+    s.from = 0;
+    s.to = causal != 0 ? min(kv_len, s.position + 1) : kv_len;
+    if (window > 0) s.from = max(s.from, s.position - window + 1);
+    if (chunk > 0) s.from = max(s.from, s.position / chunk * chunk);
+    s.to = max(s.to, s.from);
+    return s;
+}
+
+// Keys of each of at most `splits` splits; the last ones may have none.
+uint keys_per_split(Span s, uint splits)
+{
+    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_SPLIT - 1) / KEYS_OF_SPLIT, 1u, splits);
+    return max(1u, (n + used - 1) / used + KEYS_OF_TURN - 1) / KEYS_OF_TURN * KEYS_OF_TURN;
+}
+
+float alibi_slope(float bias, uint heads, uint h)
+{
+    uint n2 = 1u << findMSB(heads);
+    if (h < n2) return exp2(-bias / float(n2) * float(h + 1));
+    return exp2(-bias / (2.0 * float(n2)) * float(2 * (h - n2) + 1));
+}
+
+// Adds the sink of a head to the largest score and the sum.
+void add_sink(uint h, inout float top, inout float sum)
+{
+    if (!has_src(6)) return;
+    float sink = load_f32(args.src[6].data + 4 * int64_t(h)), now = max(top, sink);
+    sum = (top == now ? sum : sum * exp(top - now)) + exp(sink - now);
+    top = now;
+}
