@@ -284,6 +284,16 @@ tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...)
     return TN_OK;
 }
 
+void tn_notice(tn_context *ctx, int32_t code, const char *fmt, ...)
+{
+    char text[TN_ERROR_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (ctx->cfg.event) ctx->cfg.event(ctx->cfg.user, code, text);
+}
+
 int32_t tn_context_n_threads(const tn_context *ctx)
 {
     return ctx->cfg.n_threads;

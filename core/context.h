@@ -32,6 +32,8 @@ char *tn_strndup(tn_context *ctx, const char *text, size_t n);
 void tn_log(tn_context *ctx, int32_t level, const char *fmt, ...) TN_PRINTF(3, 4);
 // Raises an event; in strict mode it returns TN_ERR_UNSUPPORTED with the text as message, else TN_OK.
 tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINTF(3, 4);
+// An event that is no degradation.
+void tn_notice(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINTF(3, 4);
 
 // CPU level cap given at creation ("avx2"), NULL if none.
 const char *tn_context_isa(const tn_context *ctx);

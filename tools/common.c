@@ -139,10 +139,32 @@ static bool told_before(tool *t, const char *text)
     return false;
 }
 
+// A line that changes on a terminal; one line that stays elsewhere.
+static void tell_compiling(tool *t, bool done, const char *text)
+{
+    enum { EVERY_MS = 100 };
+    if (t->log_level < TN_LOG_WARN) return;
+    if (!is_terminal(stderr)) {
+        if (!t->compiling) note("%s", text);
+        t->compiling = true;
+        return;
+    }
+    uint64_t now = now_ns();
+    if (done && t->compiling) fprintf(stderr, "\r\033[K");
+    if (!done && now - t->compiling_ns >= EVERY_MS * 1000000ull) {
+        fprintf(stderr, "\r%s\033[K", text);
+        t->compiling_ns = now;
+    }
+    t->compiling = !done;
+}
+
 static void on_event(void *user, int32_t code, const char *text)
 {
     tool *t = user;
-    (void)code;
+    if (code == TN_EVENT_COMPILING || code == TN_EVENT_COMPILED) {
+        tell_compiling(t, code == TN_EVENT_COMPILED, text);
+        return;
+    }
     if (t->log_level >= TN_LOG_WARN && !told_before(t, text)) note("warning: %s", text);
 }
 

@@ -47,6 +47,8 @@ typedef struct tool {
     uint64_t load_ns;
     uint64_t told[64]; // hashes of the events that were printed
     int n_told;
+    bool compiling; // told that a driver compiles kernels
+    uint64_t compiling_ns;
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.

@@ -74,6 +74,7 @@ typedef struct tn_vk {
     VkPipelineLayout layout; // push constants only
     VkPipelineCache cache;
     int32_t n_new;      // pipelines that an earlier process did not judge
+    int32_t n_compiled; // pipelines that it did not leave in the cache
     tn_vk_known *known; // what it judged
     int32_t n_known;
     int32_t has;               // TN_VK_SUBGROUPS ...

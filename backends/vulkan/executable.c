@@ -211,9 +211,9 @@ const char *tn_vk_kernel_name(const tn_device *device, const tn_step *step)
 }
 
 // Operands may be unbound.
-static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_vk_kernel *k)
+static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k)
 {
-    tn_vk_dispatch d = {.v = v, .like = step};
+    tn_vk_dispatch d = {.v = v, .like = like};
     tn_vk_args_of(step, &d.args);
     k->launch(step, 0, &d);
     return (size_t)d.scratch;
@@ -226,7 +226,7 @@ size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
-            most = TN_MAX(most, scratch_of(v, step, k));
+            most = TN_MAX(most, scratch_of(v, step, step, k));
     }
     return most;
 }
@@ -388,7 +388,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
         k = instead;
     }
     if (status != TN_OK || e->n_runs == first_run) return status;
-    size_t used = scratch_of(v, step, k);
+    size_t used = scratch_of(v, step, step, k);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
     e->runs[first_run].waits = tn_vk_order_step(&e->order, step, scratch);
     return TN_OK;
@@ -432,6 +432,14 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     return status;
 }
 
+static int32_t n_compiled(tn_vk *v)
+{
+    mtx_lock(&v->lock);
+    int32_t n = v->n_compiled;
+    mtx_unlock(&v->lock);
+    return n;
+}
+
 static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
 {
     int32_t n_runs = count_runs(v, program), n_copies = program->n_uploads + program->n_downloads;
@@ -439,8 +447,19 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
     char *records = tn_calloc(v->device->ctx, size + 1, 1);
     tn_status status = e->runs && records ? tn_vk_memory_create(v, size, false, &e->args) : TN_ERR_MEMORY;
-    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++)
+    int32_t before = n_compiled(v), seen = before;
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
+        int32_t now = n_compiled(v);
+        if (now != seen)
+            tn_notice(v->device->ctx, TN_EVENT_COMPILING,
+                      "%s: compiling kernels for the first time: %d so far, %d of %d steps have theirs",
+                      v->device->name, now - before, i + 1, program->n_steps);
+        seen = now;
+    }
+    if (seen != before)
+        tn_notice(v->device->ctx, TN_EVENT_COMPILED, "%s: %d kernels were compiled for the first time",
+                  v->device->name, seen - before);
     host_copy *list = (host_copy *)(void *)(records + lists);
     uint64_t at = e->args.address + lists;
     if (status == TN_OK)
@@ -489,7 +508,7 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
         status = tn_vk_memory_create(v, TN_VK_MAX_DISPATCHES * sizeof *records, true, &e->args);
     if (status == TN_OK) {
         e->n_steps = 1;
-        size_t size = scratch_of(v, step, k);
+        size_t size = scratch_of(v, step, like, k);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
     }

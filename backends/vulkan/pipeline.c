@@ -85,6 +85,7 @@ tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[T
             memcpy(p->constants, constants, sizeof p->constants);
             recall(v, p);
             status = make(v, p);
+            if (p->verdict == TN_VK_UNKNOWN) v->n_compiled++;
         }
         if (status == TN_OK) {
             p->next = v->pipelines;

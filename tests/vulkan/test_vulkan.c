@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 static between_state *between;
-static int32_t n_events, last_event;
+static int32_t n_events, last_event, n_compiling, n_compiled;
 static char last_text[512];
 
 static void on_event(void *user, int32_t code, const char *text)
 {
     TN_UNUSED(user);
+    n_compiling += code == TN_EVENT_COMPILING;
+    n_compiled += code == TN_EVENT_COMPILED;
+    if (code == TN_EVENT_COMPILING || code == TN_EVENT_COMPILED) return;
     n_events++;
     last_event = code;
     snprintf(last_text, sizeof last_text, "%s", text);
@@ -39,7 +42,7 @@ static tn_context *context(const char *cache_dir, bool strict)
 static void reset(void)
 {
     *between = (between_state){.error = VK_ERROR_OUT_OF_DEVICE_MEMORY};
-    n_events = last_event = 0;
+    n_events = last_event = n_compiling = n_compiled = 0;
 }
 
 // y = x w^T with more of everything than one run of 16; *error: the largest difference.
@@ -190,6 +193,7 @@ static void quarantine(void)
         TEST_CHECK(n_events == 2 && last_event == TN_EVENT_KERNEL_REPLACED &&
                    strstr(last_text, "matvec_subgroups"));
         submits[warm] = between->n_submits;
+        TEST_CHECK(warm ? n_compiling == 0 && n_compiled == 0 : n_compiling > 0 && n_compiled == 1);
         tn_context_destroy(&ctx);
     }
     TEST_CHECK(submits[1] == submits[0] - 3); // all three kernels were tried once

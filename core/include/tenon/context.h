@@ -46,6 +46,9 @@ enum {
     TN_EVENT_CONTEXT_TRUNCATED,   // context reduced to fit
     TN_EVENT_LAYERS_ON_HOST,      // not all layers fit on the device: the first ones run on the CPU
     TN_EVENT_KERNEL_REPLACED,     // a driver compiles a kernel wrongly: another one runs instead
+    // No degradation, and no error in a strict context:
+    TN_EVENT_COMPILING, // a driver compiles kernels that no earlier start left in the cache; the text says how far it is. Comes often
+    TN_EVENT_COMPILED,  // it has done so
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 
