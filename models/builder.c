@@ -58,14 +58,18 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
     }
     const tn_weight *w = &b->model->weights[i];
     const int64_t wanted[3] = {d0, d1, d2};
-    bool fits = w->n_dims == n_dims;
-    for (int32_t d = 0; d < n_dims && fits; d++) fits = wanted[d] == 0 || wanted[d] == w->ne[d];
+    int64_t shape[TN_MAX_DIMS] = {1, 1, 1, 1}; // outer dimensions of 1 are not in w->ne
+    bool fits = w->n_dims <= n_dims;
+    for (int32_t d = 0; d < n_dims && fits; d++) {
+        if (d >= n_dims - w->n_dims) shape[d] = w->ne[d - (n_dims - w->n_dims)];
+        fits = wanted[d] == 0 || wanted[d] == shape[d];
+    }
     if (!fits) {
         tn_builder_refuse(b, tn_fail(ctx, TN_ERR_MODEL, "tensor %s has shape [%s], must be [%s]", text,
                                      shape_text(w->n_dims, w->ne, have), shape_text(n_dims, wanted, want)));
         return NULL;
     }
-    if (!b->recorded[i]) b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, w->n_dims, w->ne);
+    if (!b->recorded[i]) b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, n_dims, shape);
     return b->recorded[i];
 }
 

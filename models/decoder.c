@@ -278,7 +278,8 @@ int32_t tn_result_width(const tn_model *model, int32_t result)
     if (result == TN_RESULT_HIDDEN) return model->config.n_embd;
     for (size_t i = 0; i < TN_COUNT(heads); i++) {
         int32_t w = tn_model_find_weight(model, heads[i]);
-        // The outermost of two dimensions; the reader bounds it by the size of the file.
+        // The outermost of two dimensions; the reader bounds it by the size of the file. A row alone is a vector.
+        if (w >= 0 && model->weights[w].n_dims == 1) return 1;
         if (w >= 0 && model->weights[w].n_dims == 2 && model->weights[w].ne[0] <= TN_MAX_WIDTH)
             return (int32_t)model->weights[w].ne[0];
     }

@@ -28,11 +28,12 @@ enum { MARGIN_PERCENT = 5 };
 static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, const void **out)
 {
     tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
+    int64_t n = t->ne[t->n_dims - 1];
     if (!to_f32) return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a vector of %s", t->name, tn_dtype_name(t->dtype));
     if (m->metadata_only) return TN_OK;
-    float *values = tn_arena_array(&m->arena, (size_t)t->ne[0], sizeof *values);
+    float *values = tn_arena_array(&m->arena, (size_t)n, sizeof *values);
     if (!values) return TN_ERR_MEMORY;
-    to_f32(t->data, values, t->ne[0]);
+    to_f32(t->data, values, n);
     *out = values;
     return TN_OK;
 }
@@ -56,6 +57,16 @@ static size_t aligned_size(const tn_weight *w)
     return (weight_size(w) + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
 }
 
+// Outer dimensions of 1 may stand in the file or not; here they do not.
+static tn_weight weight_of(const tn_gguf_tensor *t)
+{
+    int32_t first = 0;
+    while (first < t->n_dims - 1 && t->ne[first] == 1) first++;
+    tn_weight w = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims - first};
+    memcpy(w.ne, t->ne + first, (size_t)w.n_dims * sizeof *w.ne);
+    return w;
+}
+
 static tn_status describe(tn_model *m)
 {
     int64_t n = tn_gguf_n_tensors(m->gguf);
@@ -65,10 +76,9 @@ static tn_status describe(tn_model *m)
     for (int64_t i = 0; i < n; i++) {
         const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
         tn_weight *w = &m->weights[i];
-        *w = (tn_weight){.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims};
-        memcpy(w->ne, t->ne, sizeof w->ne);
+        *w = weight_of(t);
         const void *values = t->data;
-        if (t->n_dims == 1 && t->dtype != TN_TYPE_F32) {
+        if (w->n_dims == 1 && t->dtype != TN_TYPE_F32) {
             w->dtype = TN_TYPE_F32;
             tn_status status = convert_vector(m, t, &values);
             if (status != TN_OK) return status;

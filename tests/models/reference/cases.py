@@ -76,9 +76,9 @@ def mixture(b, experts=6, used=2, size=None, shared=0, fused=False, attention=No
     return layers(b, attention, None, each=each)
 
 
-@variants("llama", experts=dict(), experts_fused=dict(fused=True))
-def llama_experts(seed, fused=False):
-    return mixture(Builder("llama", seed, L=2, F=48).rope().embeddings(), fused=fused)
+@variants("llama", experts=dict(), experts_fused=dict(fused=True), expert=dict(experts=1, used=1))
+def llama_experts(seed, **options):
+    return mixture(Builder("llama", seed, L=2, F=48).rope().embeddings(), **options)
 
 
 @variants("llama", bare=dict(sizes=dict(E=60, H=6, K=6, D=10)), thirds=dict(sizes=dict(E=60, H=6, K=2, D=18)))
@@ -241,7 +241,7 @@ def qwen3moe(seed, size=0):
 
 
 @variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]), groups=dict(nk=1, nv=3, interval=2, C=2),
-          sizes=dict(nk=3, nv=6, interval=2, S=7, R=24, H=6))
+          sizes=dict(nk=3, nv=6, interval=2, S=7, R=24, H=6), one=dict(nk=1, nv=1, interval=2))
 def qwen35(seed, **options):
     return hybrid("qwen35", seed, **options)
 
@@ -509,7 +509,7 @@ YARN = dict(scaling__type="yarn", scaling__factor=40.0, scaling__original_contex
           v3=dict(keys=V3, rq=40, bias=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
           v3_old=dict(keys=V3, rq=40, bias=True, old=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
           yarn=dict(keys=LITE, rq=40, rope=YARN), yarn_zero=dict(keys=LITE, rq=0, rope=dict(scaling__yarn_log_multiplier=0.0, **YARN)),
-          odd=dict(keys=V3, rq=27, bias=True, rope={}, sizes=(5, 33, 6, 11, 13)),
+          odd=dict(keys=V3, rq=27, bias=True, rope={}, sizes=(5, 33, 6, 11, 13)), one=dict(keys=LITE, rq=40, rope={}, sizes=(1, 32, 8, 16, 12)),
           unscaled=dict(keys={**LITE, "expert_gating_func": 1, "expert_weights_norm": True}, rq=40, dense=0, rope={}),
           linear=dict(keys=LITE, rq=0, rope=dict(scaling__type="linear", scaling__factor=4.0)))
 def deepseek2(seed, keys, rq, rope, old=False, bias=False, dense=1, sizes=(4, 32, 8, 16, 12)):
@@ -554,11 +554,12 @@ def compressed_attention(b, name, rq, sizes, old):
 # --- encoders -----------------------------------------------------------------------------------------------
 
 @variants("bert", mean=dict(pooling=1), first=dict(pooling=2), last=dict(pooling=3), rank=dict(pooling=4, head="cls", n=1),
-          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True), odd=dict(pooling=1, sizes=dict(E=57, H=3, K=3, D=19)))
-def bert(seed, pooling, head=None, n=0, fused=False, sizes=None):
+          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True), odd=dict(pooling=1, sizes=dict(E=57, H=3, K=3, D=19)),
+          one_segment=dict(pooling=4, n=1, segments=1))
+def bert(seed, pooling, head=None, n=0, fused=False, sizes=None, segments=2):
     b = Builder("bert", seed, "layer", **{"K": 4, "L": 2, **(sizes or {})}).set(pooling_type=pooling, **{"attention.causal": False})
-    b.keys["tokenizer.ggml.token_type_count"] = 2
-    encoder_start(b)
+    b.keys["tokenizer.ggml.token_type_count"] = segments
+    encoder_start(b, segments)
     b.values("position_embd.weight", b.E, 256, spread=0.6)
     if head:
         b.matrix("cls", b.E, b.E, bias=True)
@@ -575,7 +576,7 @@ def nomic_bert(seed, pooling, fused=True, bias=False):
     return layers(b, dict(fused=fused, bias=bias), dict(bias=bias), ("attn_output_norm", "layer_output_norm"))
 
 
-def encoder_start(b):
+def encoder_start(b, segments=2):
     b.values("token_embd.weight", b.E, b.V, spread=0.7)
-    b.values("token_types.weight", b.E, 2, spread=0.5)
+    b.values("token_types.weight", b.E, segments, spread=0.5)
     b.norm("token_embd_norm")
