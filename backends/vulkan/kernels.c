@@ -20,7 +20,10 @@ enum {
     MAX_CHOSEN = 256,
     CONV_GROUP = 64,
     MAX_KERNEL = 8,
-    MAX_WIDTH = 256
+    MAX_WIDTH = 256,
+    LONG_ROW = 512,
+    PART_OF_ROW = 1024,
+    MAX_PARTS = 128
 };
 
 static const tn_vk_kernel rows[] = {
@@ -148,6 +151,23 @@ int32_t tn_vk_launch_rows(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     return launch_rows(step, TN_VK_SHADER_rows, tn_view_n_rows(&step->src[0]), d);
+}
+
+bool tn_vk_accepts_argmax(const tn_step *step)
+{
+    return small(step) && step->src[0].ne[3] >= LONG_ROW;
+}
+
+int32_t tn_vk_launch_argmax(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    int64_t n_rows = tn_view_n_rows(&step->src[0]);
+    int32_t parts = (int32_t)TN_MIN(div_up(d->like->src[0].ne[3], PART_OF_ROW), MAX_PARTS);
+    launch_rows(step, TN_VK_SHADER_argmax, i == 0 ? n_rows * parts : n_rows, d);
+    d->constants[1] = i;
+    d->after = i == 1;
+    d->args.n[0] = parts;
+    d->scratch = n_rows * parts * 3 * (int64_t)sizeof(float);
+    return 2;
 }
 
 bool tn_vk_accepts_top_k(const tn_step *step)
