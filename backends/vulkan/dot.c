@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
+enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
 // Constants of dot.comp.
 enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH };
 
@@ -74,16 +74,20 @@ bool tn_vk_accepts_plain_few(const tn_step *step)
 // way; a software driver has little to fill, compiles slowly, and gains by every load of x that is saved.
 static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t rows, bool paired)
 {
-    enum { MANY = 4096, WIDE = 4096, LOADS = 4 };
+    enum { MANY = 4096, WIDE = 4096, VERY_WIDE = 8192, LOADS = 4 };
     int32_t *c = d->constants;
     int64_t columns = w->ne[2], turns = w->ne[3] / unit / d->v->subgroup;
     bool software = d->v->device->software;
-    c[C_ROWS] = rows <= 2 ? rows : ROWS_AT_ONCE;
+    c[C_ROWS] = rows <= 2 ? rows : rows <= 4 || software ? 4 : FEW_ROWS;
     c[C_COLUMNS] = paired || columns >= WIDE || software ? 2 : 1;
     c[C_SPLIT] = c[C_DEPTH] = 1;
     if (software) return;
+    // Activations that are not rounded cost as many loads as weights: four columns share them.
+    if (d->shader == TN_VK_SHADER_plain && columns >= VERY_WIDE && rows <= 2) c[C_COLUMNS] = 4;
+    // Each result needs a lane that finishes it.
+    if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
     while (c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT]) c[C_SPLIT] *= 2;
-    int32_t most = rows > 1 ? 2 : LOADS / c[C_COLUMNS];
+    int32_t most = rows > 2 ? 2 : LOADS / c[C_COLUMNS];
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
 }
 

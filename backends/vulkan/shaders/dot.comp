@@ -28,7 +28,7 @@ layout(constant_id = 7) const uint DEPTH = 1;
 #include "backends/vulkan/shaders/units.glsl"
 #endif
 
-const uint MAX_ROWS = 4, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 8;
+const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 8;
 shared float parts[MAX_SUBGROUPS][MAX_ROWS * MAX_COLUMNS + MAX_ROWS]; // at the end sums of squares
 
 // The part of the lane's subgroup in the sum of squares of a row: with rounded activations each has the whole.
