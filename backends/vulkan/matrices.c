@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// shaders/matrix.glsl; what the tiles of products need at least.
-enum { SIZE = 16, SUBGROUP = 32, MAX_SHAPES = 128, MIN_SHARED = 32 << 10, MIN_THREADS = 256 };
+// shaders/matrix.glsl; what attention needs of a workgroup, and the tiles of products.
+enum { SIZE = 16, SUBGROUP = 32, MAX_SHAPES = 128, MIN_SHARED = 48 << 10, MIN_THREADS = 256 };
 
 static bool lists(const VkCooperativeMatrixPropertiesKHR *all, uint32_t n, int32_t type)
 {

@@ -19,9 +19,10 @@ enum {
     CAP_OUTER = 3,
     CAP_EXPERTS = 6,
     CAP_ROWS = 40,
-    CAP_BLOCKS = 4,
+    CAP_BLOCKS = 7,
+    CAP_QUERIES = 66, // more than a tile of attention
     CAP_SLOTS = 2,
-    MAX_KEYS = 70 // more than a tile of attention
+    MAX_KEYS = 100 // and of keys
 };
 // Wrong code is off by orders of magnitude; rounding of inputs to 16 bits and stores in 4 bits are not to be
 // told from it.
@@ -78,9 +79,9 @@ static int64_t extent(char letter, int64_t n)
     static const struct {
         char letter;
         int16_t cap;
-    } caps[] = {
-        {'t', CAP_TOKENS}, {'n', CAP_COLUMNS}, {'k', CAP_COMMON}, {'a', CAP_OUTER}, {'e', CAP_EXPERTS},
-        {'r', CAP_ROWS},   {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},  {'s', 1},         {'S', 2}};
+    } caps[] = {{'t', CAP_TOKENS},  {'n', CAP_COLUMNS}, {'k', CAP_COMMON}, {'a', CAP_OUTER},
+                {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'r', CAP_ROWS},   {'b', CAP_BLOCKS},
+                {'g', CAP_SLOTS},   {'s', 1},           {'S', 2}};
     for (size_t i = 0; i < TN_COUNT(caps); i++)
         if (caps[i].letter == letter) return TN_MIN(n, caps[i].cap);
     return n;

@@ -225,7 +225,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkD
 }
 
 // Modules with matrices, and the same emulated.
-#define MATRIX_MODULES(X) X(gemm_bf16) X(gemm_f16)
+#define MATRIX_MODULES(X) X(attention_f16) X(gemm_bf16) X(gemm_f16)
 #define DECLARE_MODULE(stem)                                                                                 \
     extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[], tn_vk_code_##stem##_emulated[],      \
         tn_vk_code_end_##stem##_emulated[];

@@ -4,7 +4,8 @@
 // Matrices of 16 x 16 that a subgroup of 32 holds together: SPV_KHR_cooperative_matrix, through GL_EXT_spirv_intrinsics
 // because older compilers do not know it. Their elements are 16 bits (f16, or bf16 with BF16), sums are f32. All come from
 // and go to the shared array `space`, in units of 16 bytes.
-// EMULATED: the same with plain code, for the tests: operands stay in shared memory, sums are 8 elements an invocation.
+// EMULATED: the same with plain code, for the tests: an invocation has a row of the left operand and 8 elements of sums; the right
+// operand stays in shared memory.
 #ifdef BF16
 #define ELEMENT TYPE_BF16
 #else
@@ -27,7 +28,7 @@ uvec4 pack8(const float v[16], int at)
 #ifdef EMULATED
 #define UNROLL [[dont_unroll]] // what is compiled for a processor may loop
 struct MatrixA {
-    uint at, stride;
+    uvec4 v[2]; // row lane / 2
 };
 struct MatrixB {
     uint at, stride;
@@ -37,25 +38,36 @@ struct MatrixC {
     float v[8]; // row lane / 2, columns 8 * (lane % 2) ..
 };
 #define LANE (gl_LocalInvocationID.x % 32)
+float matrix_number(uvec4 eight, uint i)
+{
+    uint bits = eight[i / 2] >> 16 * (i % 2) & 0xffffu;
+    return ELEMENT == TYPE_BF16 ? uintBitsToFloat(bits << 16) : half_bits(bits);
+}
 #define MATRIX_SPACE(size)                                                                                             \
     shared uvec4 space[size];                                                                                          \
-    float matrix_element(uint at, uint i)                                                                              \
+    float matrix_element(uint at, uint i) { return matrix_number(space[at + i / 8], i % 8); }                          \
+    MatrixC matrix_load(uint at, uint stride)                                                                          \
     {                                                                                                                  \
-        uint two = space[at + i / 8][i % 8 / 2] >> 16 * (i % 2) & 0xffffu;                                             \
-        return ELEMENT == TYPE_BF16 ? uintBitsToFloat(two << 16) : half_bits(two);                                     \
+        MatrixC m;                                                                                                     \
+        at += LANE / 2 * stride;                                                                                       \
+        for (uint i = 0; i < 8; i++) m.v[i] = uintBitsToFloat(space[at + 2 * (LANE % 2) + i / 4][i % 4]);              \
+        return m;                                                                                                      \
     }                                                                                                                  \
     void matrix_store(uint at, uint stride, MatrixC m)                                                                 \
     {                                                                                                                  \
         uint row = LANE / 2, column = 8 * (LANE % 2);                                                                  \
         for (uint i = 0; i < 8; i++) space[at + row * stride + (column + i) / 4][(column + i) % 4] = floatBitsToUint(m.v[i]); \
     }
-#define matrix_a(m, where, step)         m = MatrixA(where, step)
+#define matrix_a(m, where, step)         m.v[0] = space[(where) + LANE / 2 * (step)], m.v[1] = space[(where) + LANE / 2 * (step) + 1]
 #define matrix_b_columns(m, where, step) m = MatrixB(where, step, true)
 #define matrix_b_rows(m, where, step)    m = MatrixB(where, step, false)
 #define matrix_c(where, step, m)         matrix_store(where, step, m)
+#define matrix_c_from(m, where, step)    m = matrix_load(where, step)
+#define matrix_scale(m, factors)                                                                                       \
+    [[unroll]] for (uint e = 0; e < 8; e++) m.v[e] *= factors.v[e]
 #define matrix_multiply(a, b, c)                                                                                       \
     [[dont_unroll]] for (uint row_k = 0; row_k < 16; row_k++) {                                                        \
-        float left = matrix_element(a.at + LANE / 2 * a.stride, row_k);                                                \
+        float left = matrix_number(a.v[row_k / 8], row_k % 8);                                                         \
         [[unroll]] for (uint e = 0; e < 8; e++) {                                                                      \
             uint column = 8 * (LANE % 2) + e;                                                                          \
             c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k) : matrix_element(b.at + row_k * b.stride, column)); \
@@ -85,6 +97,8 @@ const uint WORKGROUP = 2u;
 spirv_instruction(id = 4457) MatrixA matrix_load_a(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
 spirv_instruction(id = 4457) MatrixB matrix_load_b(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
 spirv_instruction(id = 4458) void matrix_store(spirv_by_reference uvec4 at, MatrixC m, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4457) MatrixC matrix_load_c(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 133) MatrixC matrix_product(MatrixC a, MatrixC b); // of elements
 spirv_instruction(id = 4459) MatrixC matrix_multiply_add(MatrixA a, MatrixB b, MatrixC c);
 spirv_instruction(id = 80) MatrixC matrix_of(float v);
 #define MATRIX_SPACE(size)               shared uvec4 space[size];
@@ -92,6 +106,8 @@ spirv_instruction(id = 80) MatrixC matrix_of(float v);
 #define matrix_b_columns(m, where, step) m = matrix_load_b(space[where], COLUMNS_FIRST, step, 0x30u, WORKGROUP)
 #define matrix_b_rows(m, where, step)    m = matrix_load_b(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
 #define matrix_c(where, step, m)         matrix_store(space[where], m, ROWS_FIRST, step, 0x28u, WORKGROUP)
+#define matrix_c_from(m, where, step)    m = matrix_load_c(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
+#define matrix_scale(m, factors)         m = matrix_product(m, factors)
 #define matrix_multiply(a, b, c)         c = matrix_multiply_add(a, b, c)
 #define matrix_zero(m)                   m = matrix_of(0.0)
 #endif
