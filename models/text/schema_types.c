@@ -583,6 +583,96 @@ static tn_status fraction_bounds(const tn_schema *s, const tn_schema_all *all, b
     return status;
 }
 
+// Bounds as they are written.
+typedef struct ends {
+    double lo, hi;
+    bool open_lo, open_hi;
+} ends;
+
+static void read_ends(const tn_schema_all *all, ends *e)
+{
+    static const struct {
+        const char *keyword;
+        bool lower, open;
+    } rows[] = {{"minimum", true, false},
+                {"exclusiveMinimum", true, true},
+                {"maximum", false, false},
+                {"exclusiveMaximum", false, true}};
+    *e = (ends){.lo = -INFINITY, .hi = INFINITY};
+    for (int32_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < TN_COUNT(rows); k++) {
+            const tn_json *v = tn_json_get(all->parts[i].json, rows[k].keyword);
+            double *end = rows[k].lower ? &e->lo : &e->hi;
+            bool *open = rows[k].lower ? &e->open_lo : &e->open_hi;
+            if (!v || v->kind != TN_JSON_NUMBER) continue;
+            bool tighter = rows[k].lower ? v->number > *end : v->number < *end;
+            *open = tighter ? rows[k].open : *open || (v->number == *end && rows[k].open);
+            if (tighter) *end = v->number;
+        }
+}
+
+// Of numbers with so many digits behind the point, n / scale, the first and last within. The quotient of two
+// whole numbers is the double that its digits mean.
+static void steps_within(const ends *e, double scale, int64_t *first, int64_t *last)
+{
+    *first = (int64_t)ceil(e->lo * scale);
+    *last = (int64_t)floor(e->hi * scale);
+    while ((double)*first / scale < e->lo || (e->open_lo && (double)*first / scale == e->lo)) ++*first;
+    while ((double)*last / scale > e->hi || (e->open_hi && (double)*last / scale == e->hi)) --*last;
+}
+
+// Numbers between two neighbouring whole ones: as many digits as ten of them need, or one.
+static bool put_between(tn_strbuf *out, ends e)
+{
+    enum { ENOUGH = 10, DIGITS_MAX = 15 };
+    if (e.lo > e.hi) return false;
+    bool negative = e.lo < 0;
+    if (negative) e = (ends){-e.hi, -e.lo, e.open_hi, e.open_lo};
+    int64_t first = 0, last = -1;
+    int digits = 0;
+    double scale = 1, most = 9e15 / fmax(1, e.hi);
+    for (int n = 1; n <= DIGITS_MAX && scale * 10 < most && last - first + 1 < ENOUGH; n++) {
+        int64_t a, z;
+        scale *= 10;
+        steps_within(&e, scale, &a, &z);
+        if (a > z || (last >= first && z - a + 1 < ENOUGH)) continue;
+        first = a, last = z, digits = n;
+    }
+    if (digits == 0) return false;
+    char a[32], z[32];
+    int64_t whole = (int64_t)floor(e.lo), unit = 1;
+    for (int i = 0; i < digits; i++) unit *= 10;
+    snprintf(a, sizeof a, "%0*lld", digits, (long long)(first - whole * unit));
+    snprintf(z, sizeof z, "%0*lld", digits, (long long)(last - whole * unit));
+    tn_strbuf_printf(out, "\"%s%lld.\" ", negative ? "-" : "", (long long)whole);
+    put_same_length(out, a, z, (size_t)digits);
+    return true;
+}
+
+// What whole numbers and fractions between them leave at bounds that are not whole.
+static bool put_edges(tn_strbuf *out, const ends *e, bool some)
+{
+    double up = floor(e->lo) + 1, down = floor(e->hi);
+    bool one = e->hi < up; // both ends between the same whole numbers
+    if (isfinite(e->lo) && (one || e->lo != floor(e->lo))) {
+        size_t size = out->size;
+        if (some) tn_strbuf_puts(out, "| ");
+        if (put_between(out, (ends){e->lo, one ? e->hi : up, e->open_lo, one ? e->open_hi : true}))
+            some = true;
+        else
+            out->size = size;
+    }
+    if (isfinite(e->hi) && !one && e->hi != down) {
+        size_t size = out->size;
+        if (some) tn_strbuf_puts(out, "| ");
+        if (put_between(out, (ends){down, e->hi, true, e->open_hi}))
+            some = true;
+        else
+            out->size = size;
+    }
+    return some;
+}
+
 tn_status tn_schema_put_number(tn_schema *s, const tn_schema_all *all, bool integer)
 {
     bounds b, f;
@@ -598,11 +688,14 @@ tn_status tn_schema_put_number(tn_schema *s, const tn_schema_all *all, bool inte
     if (!b.has_lo || !b.has_hi || b.lo <= b.hi) some = put_signed(s->out, &b, "", "");
     if (!integer && (!f.has_lo || !f.has_hi || f.lo <= f.hi))
         some |= put_fractions(s->out, &f, some ? "| " : "");
+    ends e;
+    read_ends(all, &e);
+    if (!integer) some = put_edges(s->out, &e, some);
     tn_strbuf_puts(s->out, ") ");
     if (some) return TN_OK;
-    return tn_schema_fail(s, integer ? TN_ERR_ARG : TN_ERR_UNSUPPORTED, all->parts[0].json,
+    return tn_schema_fail(s, integer || e.lo >= e.hi ? TN_ERR_ARG : TN_ERR_UNSUPPORTED, all->parts[0].json,
                           integer ? "no integer is within the bounds"
-                                  : "bounds without a whole number between them are not supported");
+                                  : "no number of few digits is within the bounds");
 }
 
 // --- strings -----------------------------------------------------------------------------------------

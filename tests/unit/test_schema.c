@@ -214,7 +214,46 @@ static void test_numbers(void)
           "2.1\x1f"
           "3");
     REFUSED("{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", ARG, "no integer is within");
-    REFUSED("{\"type\":\"number\",\"minimum\":0.2,\"maximum\":0.3}", UNSUPPORTED, "without a whole number");
+    TEXTS("{\"type\":\"number\",\"minimum\":0.2,\"maximum\":0.3}",
+          "0.20\x1f"
+          "0.30\x1f"
+          "0.25",
+          "0.19\x1f"
+          "0.31\x1f"
+          "0\x1f"
+          "1\x1f"
+          "-0.25\x1f"
+          "2.5e-1");
+    TEXTS("{\"type\":\"number\",\"exclusiveMinimum\":-0.5,\"exclusiveMaximum\":1.25}",
+          "0\x1f"
+          "1\x1f"
+          "0.5\x1f"
+          "-0.49\x1f"
+          "-0.01\x1f"
+          "1.24\x1f"
+          "1.01",
+          "-0.50\x1f"
+          "1.25\x1f"
+          "-1\x1f"
+          "-0.5\x1f"
+          "2");
+    TEXTS("{\"type\":\"number\",\"minimum\":-7.125,\"maximum\":-7.125}", "-7.125",
+          "-7.1250001\x1f"
+          "-7\x1f"
+          "7.125");
+    TEXTS("{\"type\":\"number\",\"minimum\":2.5,\"exclusiveMaximum\":3}",
+          "2.50\x1f"
+          "2.99",
+          "2.49\x1f"
+          "3\x1f"
+          "3.00");
+    TEXTS("{\"type\":\"number\",\"minimum\":0.30000000000000004,\"maximum\":0.5}",
+          "0.31\x1f"
+          "0.50",
+          "0.30\x1f"
+          "0.51");
+    REFUSED("{\"type\":\"number\",\"minimum\":0.3,\"exclusiveMaximum\":0.3}", ARG, "within the bounds");
+    REFUSED("{\"type\":\"number\",\"minimum\":0.3,\"maximum\":0.2}", ARG, "within the bounds");
     REFUSED("{\"multipleOf\":5}", UNSUPPORTED, "/multipleOf: ");
     REFUSED("{\"minimum\":1e16}", UNSUPPORTED, "1e15");
     REFUSED("{\"minimum\":\"1\"}", ARG, "is a number");
