@@ -48,6 +48,13 @@ typedef struct tn_matmul_layout {
     size_t d_off, sum_off, init_off, size;
 } tn_matmul_layout;
 
+// Where one group of 256 elements of a record goes.
+typedef struct tn_matmul_record_group {
+    int8_t *q;
+    float *d, *sum;
+    int32_t *init;
+} tn_matmul_record_group;
+
 // rows: y[t * y_stride + r] = w row r . x[t], r < n_rows, t < n_x <= TN_MATMUL_ROWS_X
 typedef struct tn_matmul_rows_args {
     const uint8_t *w; // raw blocks, any alignment

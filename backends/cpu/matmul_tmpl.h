@@ -13,9 +13,9 @@
 #include <math.h>
 #include <string.h>
 
+#ifndef TN_MATMUL_ROUND_BLOCK // an ISA may bring its own round_block, with the same bits
 enum { BLOCK = 32, UNIT = 16 };
 
-#ifndef TN_MATMUL_ROUND_BLOCK // an ISA may bring its own round_block, with the same bits
 // x [32] -> q [32], d; sums [2] of q over 16 elements.
 static inline float round_block(const float *restrict x, int8_t *restrict q, int32_t *restrict sums)
 {
@@ -46,27 +46,34 @@ static inline float round_block(const float *restrict x, int8_t *restrict q, int
 }
 #endif
 
-// q of one group of 256 elements in the order of the format, and init if it goes by lanes.
-static inline void place_group(const tn_matmul_format *f, const int8_t *restrict q, int8_t *restrict out,
-                               int32_t *restrict init)
+// Elements and scales of one group of 256 elements in the order of the format: q [256], d [8], sums [16].
+static inline void place_group(const tn_matmul_format *f, const int8_t *restrict q, const float *restrict d,
+                               const int32_t *restrict sums, const tn_matmul_record_group *to)
 {
 #ifdef TN_MATMUL_PLACE_UNITS // an ISA whose kernels have formats with units of 4 bytes brings place_units
     if (f->unit == 4) {
-        place_units(f, q, out, init);
+        place_units(f, q, d, sums, to);
         return;
     }
 #endif
-    for (int u = 0; u < TN_MATMUL_GROUP / UNIT; u++) memcpy(out + u * UNIT, q + f->order[u] * UNIT, UNIT);
+    int32_t n_sub = TN_MATMUL_GROUP / f->sub;
+    for (int u = 0; u < TN_MATMUL_GROUP / UNIT; u++) memcpy(to->q + u * UNIT, q + f->order[u] * UNIT, UNIT);
+    for (int32_t s = 0; s < n_sub; s++) {
+        int32_t sum = f->sub == UNIT ? sums[s] : sums[2 * s] + sums[2 * s + 1];
+        to->d[s] = d[s * f->sub / BLOCK];
+        to->sum[s] = to->d[s] * (float)sum;
+        if (f->lanes == 0) to->init[s] = -f->bias * sum;
+    }
     if (f->lanes == 0) return;
     int32_t size = f->lanes * 4, n = TN_MATMUL_GROUP / (size * f->chain);
     for (int32_t c = 0; c < n; c++) {
         for (int32_t lane = 0; lane < f->lanes; lane++) {
             int32_t sum = 0;
             for (int32_t j = 0; j < f->chain; j++) {
-                const int8_t *p = out + (c * f->chain + j) * size + lane * 4;
+                const int8_t *p = to->q + (c * f->chain + j) * size + lane * 4;
                 sum += p[0] + p[1] + p[2] + p[3];
             }
-            init[c * f->lanes + lane] = -f->bias * sum;
+            to->init[c * f->lanes + lane] = -f->bias * sum;
         }
     }
 }
@@ -75,23 +82,26 @@ static void round_record(const tn_matmul_format *f, const tn_matmul_layout *l, c
                          int64_t k0, int64_t k1)
 {
     int32_t n_sub = TN_MATMUL_GROUP / f->sub, n_d = f->subs ? 16 : n_sub;
+    int32_t n_init = f->lanes ? TN_MATMUL_GROUP / 4 / f->chain : n_sub;
     for (int64_t k = k0; k < k1; k += TN_MATMUL_GROUP) {
         int64_t n = TN_MIN(l->k - k, TN_MATMUL_GROUP), g = k / TN_MATMUL_GROUP;
-        int8_t q[TN_MATMUL_GROUP] TN_ALIGNED(64) = {0};
+        int8_t q[TN_MATMUL_GROUP] TN_ALIGNED(64);
         float d[TN_MATMUL_GROUP / BLOCK] = {0};
         int32_t sums[TN_MATMUL_GROUP / UNIT] = {0};
-        for (int64_t b = 0; b < n / BLOCK; b++) d[b] = round_block(x + k + b * BLOCK, q + b * BLOCK, sums + 2 * b);
-        float *rec_d = (float *)(void *)(rec + l->d_off) + g * n_d;
-        float *rec_sum = (float *)(void *)(rec + l->sum_off) + g * n_sub;
-        int32_t *init = (int32_t *)(void *)(rec + l->init_off);
-        init += g * (f->lanes ? TN_MATMUL_GROUP / 4 / f->chain : n_sub);
-        place_group(f, q, (int8_t *)rec + k, init);
-        for (int32_t i = 0; i < n_d; i++) rec_d[i] = d[(f->subs ? f->subs[i] : i) * f->sub / BLOCK];
-        for (int32_t s = 0; s < n_sub; s++) {
-            int32_t sum = f->sub == UNIT ? sums[s] : sums[2 * s] + sums[2 * s + 1];
-            rec_sum[s] = d[s * f->sub / BLOCK] * (float)sum;
-            if (f->lanes == 0) init[s] = -f->bias * sum;
+        tn_matmul_record_group to = {.q = (int8_t *)rec + k};
+        to.d = (float *)(void *)(rec + l->d_off) + g * n_d;
+        to.sum = (float *)(void *)(rec + l->sum_off) + g * n_sub;
+        to.init = (int32_t *)(void *)(rec + l->init_off) + g * n_init;
+#ifdef TN_MATMUL_ROUND_GROUP // an ISA may bring round_group, for most groups
+        if (n == TN_MATMUL_GROUP && round_group(x + k, q, d, sums)) {
+            place_group(f, q, d, sums, &to);
+            continue;
         }
+#endif
+        memset(q, 0, sizeof q);
+        for (int64_t b = 0; b < n / BLOCK; b++)
+            d[b] = round_block(x + k + b * BLOCK, q + b * BLOCK, sums + 2 * b);
+        place_group(f, q, d, sums, &to);
     }
 }
 

@@ -16,6 +16,8 @@
 
 #include <immintrin.h>
 
+enum { BLOCK = 32, UNIT = 16 }; // elements of a block, of a unit
+
 // round_block of matmul_tmpl.h.
 #define TN_MATMUL_ROUND_BLOCK
 static inline float round_block(const float *x, int8_t *q, int32_t *sums)
@@ -42,9 +44,81 @@ static inline float round_block(const float *x, int8_t *q, int32_t *sums)
     return d;
 }
 
+// The greatest of each of eight vectors; lane 4j + i: of vector j (i < 2) or j + 4.
+TN_INLINE __m512i max_of_8(const __m512i *m)
+{
+    __m512i p[4], q[2];
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 4; i++)
+        p[i] = _mm512_max_epu32(_mm512_shuffle_i64x2(m[2 * i], m[2 * i + 1], 0x44),
+                                _mm512_shuffle_i64x2(m[2 * i], m[2 * i + 1], 0xee));
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 2; i++)
+        q[i] = _mm512_max_epu32(_mm512_shuffle_i64x2(p[2 * i], p[2 * i + 1], 0x88),
+                                _mm512_shuffle_i64x2(p[2 * i], p[2 * i + 1], 0xdd));
+    __m512i t = _mm512_max_epu32(_mm512_unpacklo_epi64(q[0], q[1]), _mm512_unpackhi_epi64(q[0], q[1]));
+    return _mm512_max_epu32(t, _mm512_shuffle_epi32(t, 0xb1));
+}
+
+// Sums of each 4 bytes.
+TN_INLINE __m512i sums_of_4(__m512i q)
+{
+    return _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_set1_epi8(1), q), _mm512_set1_epi16(1));
+}
+
+// 64 elements, of two blocks with their inverses.
+TN_INLINE __m512i round_64(const float *x, __m512 inverse, int b)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i v[4];
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 4; i++) {
+        int block = b + i / 2, lane = block % 4 * 4 + block / 4 * 2; // as in max_of_8
+        __m512 scale = _mm512_permutexvar_ps(_mm512_set1_epi32(lane), inverse);
+        v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + b * BLOCK + i * 16), scale));
+    }
+    __m512i low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high));
+}
+
+// round_block of all 8 blocks of a group; false, and nothing written, if one needs a case of its own.
+#define TN_MATMUL_ROUND_GROUP
+static inline bool round_group(const float *x, int8_t *q, float *d, int32_t *sums)
+{
+    const __m512 sign = _mm512_set1_ps(-0.0f);
+    __m512i m[8], s[4];
+    TN_MATMUL_UNROLL
+    for (int b = 0; b < 8; b++)
+        m[b] = _mm512_max_epu32(
+            _mm512_castps_si512(_mm512_andnot_ps(sign, _mm512_loadu_ps(x + b * BLOCK))),
+            _mm512_castps_si512(_mm512_andnot_ps(sign, _mm512_loadu_ps(x + b * BLOCK + 16))));
+    __m512i top = max_of_8(m);
+    __m512 amax = _mm512_castsi512_ps(top), limit = _mm512_set1_ps(127.0f);
+    __mmask16 plain = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(1e-35f), _CMP_GE_OQ);
+    if (_mm512_mask_cmplt_epu32_mask(plain, top, _mm512_set1_epi32(0x7f800000)) != 0xffff) return false;
+    __m512 inverse = _mm512_div_ps(limit, amax);
+    const __m512i natural = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 4, 8, 12, 2, 6, 10, 14);
+    __m512 scales = _mm512_permutexvar_ps(natural, _mm512_div_ps(amax, limit));
+    _mm256_storeu_ps(d, _mm512_castps512_ps256(scales));
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) {
+        __m512i v = round_64(x, inverse, 2 * z);
+        _mm512_store_si512(q + 64 * z, v);
+        s[z] = sums_of_4(v);
+    }
+    __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
+    __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
+    a = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b),
+                         _mm512_unpackhi_epi64(a, b)); // unit 4z + j in lane 4j + z
+    const __m512i units = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(sums, _mm512_permutexvar_epi32(units, a));
+    return true;
+}
+
 // For place_group: formats of AVX-512 VNNI, 16 lanes that each sum up four units.
 #define TN_MATMUL_PLACE_UNITS
-static inline void place_units(const tn_matmul_format *f, const int8_t *q, int8_t *out, int32_t *init)
+static inline void place_units(const tn_matmul_format *f, const int8_t *q, const float *d,
+                               const int32_t *sums, const tn_matmul_record_group *to)
 {
     __m512i in[4], sum = _mm512_setzero_si512();
     TN_MATMUL_UNROLL
@@ -56,14 +130,27 @@ static inline void place_units(const tn_matmul_format *f, const int8_t *q, int8_
         __m512i high = _mm512_permutex2var_epi32(in[2], from, in[3]);
         __mmask16 is_high = _mm512_test_epi32_mask(from, _mm512_set1_epi32(32));
         __m512i v = _mm512_mask_mov_epi32(low, is_high, high);
-        __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), v);
-        _mm512_store_si512(out + 64 * z, v);
-        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+        _mm512_store_si512(to->q + 64 * z, v);
+        sum = _mm512_add_epi32(sum, sums_of_4(v));
     }
-    _mm512_store_si512(init, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-f->bias)));
+    _mm512_store_si512(to->init, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-f->bias)));
+    __m512 scales = _mm512_zextps256_ps512(_mm256_loadu_ps(d));
+    __m512i lanes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)f->subs));
+    const __m512i natural = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i units = _mm512_loadu_si512(sums);
+    if (f->sub == UNIT) {
+        __m512 each = _mm512_permutexvar_ps(_mm512_srli_epi32(natural, 1), scales);
+        _mm512_store_ps(to->d, _mm512_permutexvar_ps(_mm512_srli_epi32(lanes, 1), scales));
+        _mm512_storeu_ps(to->sum, _mm512_mul_ps(each, _mm512_cvtepi32_ps(units)));
+        return;
+    }
+    _mm512_store_ps(to->d, _mm512_permutexvar_ps(lanes, scales));
+    units = _mm512_add_epi32(units, _mm512_srli_epi64(units, 32)); // of pairs, in even lanes
+    __m256 pairs = _mm256_cvtepi32_ps(_mm512_cvtepi64_epi32(units));
+    _mm256_storeu_ps(to->sum, _mm256_mul_ps(_mm512_castps512_ps256(scales), pairs));
 }
 
-// after the vectors, round_block and place_units
+// after the vectors and the functions that it takes from here
 #include "backends/cpu/matmul_tmpl.h"
 
 enum {
