@@ -10,14 +10,15 @@
 enum {
     NGRAM_MAX = 16,
     MAX_DEFAULT = 5,  // guesses where the device promises nothing
-    PROBE_EVERY = 16, // where guesses are mostly wrong, one token is tried this often: it costs at most 2 %
+    PROBE_EVERY = 16, // where a smaller model is mostly wrong, one token is tried this often
+    START_WEIGHT = 3, // outcomes that the first estimate of a probability counts as
+    SEEN_MAX = 7,     // those behind it; then a new one counts a tenth
 };
 
 // A further guess is made while it is this likely to be right together with those before it. Rows of a check
-// cost 0.05 (large models, bound by memory) to 0.36 (7 MB, in the cache) of a pass, so less than this gains
+// cost 0.05 (large models, bound by memory) to 0.24 (7 MB, in the cache) of a pass, so less than this gains
 // nothing. Models with recurrent states evaluate the tokens before a wrong guess once more.
-static const double likely_enough = 0.3, likely_enough_recurrent = 0.6;
-static const double learn_rate = 0.1;
+static const double likely_enough = 0.25, likely_enough_recurrent = 0.6;
 
 struct tn_speculation {
     tn_context *ctx;
@@ -26,11 +27,12 @@ struct tn_speculation {
     int32_t ngram, max, min;
     int32_t *tokens; // [room]
     int32_t n, room;
-    double enough;               // see likely_enough
-    int32_t n_same;              // tokens that the draft's sequence shares with this one
-    double right[NGRAM_MAX + 1]; // how likely a guess is right, by the length of what was found; [0]: of the
-                                 // smaller model
-    int32_t row;                 // of `right` that the last guess used
+    double enough;  // see likely_enough
+    int32_t n_same; // tokens that the draft's sequence shares with this one
+    // How likely a guess is right, by the length of what was found, and after how many outcomes; [0]: of the
+    // smaller model.
+    double right[NGRAM_MAX + 1];
+    int32_t n_seen[NGRAM_MAX + 1];
     uint32_t n_waits;
 };
 
@@ -104,7 +106,9 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
         tn_speculation_destroy(&s);
         return TN_ERR_MEMORY;
     }
-    for (int32_t i = 0; i <= NGRAM_MAX; i++) s->right[i] = i == 0 || i > 2 ? 0.7 : 0.25 * (i + 0.5);
+    // One or two tokens say little: nothing is guessed from them until they have foretold some.
+    static const double start[] = {0.7, 0.15, 0.2, 0.5};
+    for (int32_t i = 0; i <= NGRAM_MAX; i++) s->right[i] = i < (int32_t)TN_COUNT(start) ? start[i] : 0.65;
     *out = s;
     return TN_OK;
 }
@@ -120,26 +124,6 @@ void tn_speculation_destroy(tn_speculation **s)
 int32_t tn_speculation_max(const tn_speculation *s)
 {
     return s->max;
-}
-
-// --- the sequence ----------------------------------------------------------------------------------------
-
-void tn_speculation_push(tn_speculation *s, int32_t token)
-{
-    if (s->n < s->room) s->tokens[s->n] = token;
-    s->n++;
-}
-
-void tn_speculation_reset(tn_speculation *s)
-{
-    s->n = s->n_same = 0;
-}
-
-void tn_speculation_follow(tn_speculation *s, int32_t n)
-{
-    s->n = TN_MIN(s->n, n);
-    s->n_same = TN_MIN(s->n_same, s->n);
-    s->n += tn_session_tokens(s->session, s->seq, s->n, s->tokens + s->n, n - s->n);
 }
 
 // --- guesses -----------------------------------------------------------------------------------------------
@@ -174,26 +158,24 @@ static int32_t find_before(const tn_speculation *s, int32_t *length)
     return at;
 }
 
-// Where nothing is likely, one token now and then: the text may have changed.
-static int32_t wanted(tn_speculation *s, int32_t row, int32_t room)
-{
-    s->row = row;
-    int32_t n = worth(s->right[row], s->enough, room);
-    if (n == 0 && ++s->n_waits % PROBE_EVERY == 0) n = 1;
-    return n;
-}
-
-static int32_t guess_from_text(tn_speculation *s, int32_t room, int32_t *out)
+static int32_t guess_from_text(const tn_speculation *s, int32_t room, int32_t *out)
 {
     int32_t length, at = find_before(s, &length);
     if (at < 0) return 0;
-    int32_t n = wanted(s, length, room);
+    int32_t n = worth(s->right[length], s->enough, room);
     // Behind the end of the text the guess goes on with itself: a loop repeats.
     for (int32_t i = 0; i < n; i++) {
         int32_t from = at + 1 + i;
         out[i] = from < s->n ? s->tokens[from] : out[from - s->n];
     }
     return n;
+}
+
+// A mean at first, which the latest outcomes outweigh later.
+static void learn(tn_speculation *s, int32_t row, bool right)
+{
+    s->n_seen[row] = TN_MIN(s->n_seen[row] + 1, SEEN_MAX);
+    s->right[row] += ((right ? 1.0 : 0.0) - s->right[row]) / (START_WEIGHT + s->n_seen[row]);
 }
 
 // Makes the draft hold the sequence but its last token. Nobody cancels the draft's session: it looks at the
@@ -220,8 +202,10 @@ static tn_status draft_follow(tn_speculation *s)
 static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out, int32_t *n)
 {
     room = TN_MIN(room, tn_session_n_ctx(s->draft) - s->n);
-    int32_t most = room > 0 ? wanted(s, 0, room) : 0, token = s->tokens[s->n - 1],
+    int32_t most = room > 0 ? worth(s->right[0], s->enough, room) : 0, token = s->tokens[s->n - 1],
             vocab = tn_session_model(s->draft)->config.n_vocab;
+    // Where nothing is likely, one token now and then: the text may have changed.
+    if (room > 0 && most == 0 && ++s->n_waits % PROBE_EVERY == 0) most = 1;
     if (most == 0) return TN_OK;
     tn_status status = draft_follow(s);
     if (status != TN_OK || s->n_same < s->n - 1) return status;
@@ -254,9 +238,34 @@ tn_status tn_speculation_guess(tn_speculation *s, int32_t room, int32_t *out, in
     return status;
 }
 
+// Guesses from the text are compared when their tokens come (tn_speculation_push).
 void tn_speculation_learn(tn_speculation *s, int32_t n_right, bool wrong)
 {
-    double *p = &s->right[s->row];
-    for (int32_t i = 0; i < n_right; i++) *p += learn_rate * (1 - *p);
-    if (wrong) *p -= learn_rate * *p;
+    if (!s->draft) return;
+    for (int32_t i = 0; i < n_right; i++) learn(s, 0, true);
+    if (wrong) learn(s, 0, false);
+}
+
+// --- the sequence ----------------------------------------------------------------------------------------
+
+void tn_speculation_push(tn_speculation *s, int32_t token)
+{
+    // What the text foretold for this place is compared whether it was guessed or not: that costs no pass, so
+    // guesses stop when the text stops repeating itself, and begin when it does.
+    int32_t length, at = s->draft || s->n < 2 || s->n >= s->room ? -1 : find_before(s, &length);
+    if (at >= 0) learn(s, length, s->tokens[at + 1] == token);
+    if (s->n < s->room) s->tokens[s->n] = token;
+    s->n++;
+}
+
+void tn_speculation_reset(tn_speculation *s)
+{
+    s->n = s->n_same = 0;
+}
+
+void tn_speculation_follow(tn_speculation *s, int32_t n)
+{
+    s->n = TN_MIN(s->n, n);
+    s->n_same = TN_MIN(s->n_same, s->n);
+    s->n += tn_session_tokens(s->session, s->seq, s->n, s->tokens + s->n, n - s->n);
 }

@@ -8,8 +8,8 @@
 // guess only saves the pass where it is that token. So the text has exactly the model's distribution, and for
 // a seed it is the same text as without guesses.
 //
-// How many tokens are guessed follows from how often guesses were right, never from time: the same seed makes
-// the same passes.
+// How many tokens are guessed follows from how often the text foretold them or guesses were right, never from
+// time: the same seed makes the same passes.
 #ifndef TN_MODELS_SPECULATE_H
 #define TN_MODELS_SPECULATE_H
 
