@@ -65,23 +65,40 @@ uvec2 place_of(uint i)
     return uvec2(run / K, 2 * (run % K) + i % 2);
 }
 
-void fetch(uint64_t x, uint64_t x_stride, uint k0)
+// What does not change from piece to piece.
+Weight weights[2];
+uint64_t from_x[TAKE_X], from_w[TAKE_W];
+
+void find()
 {
+    uint64_t x = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256, stride = 2 * uint64_t((n + 63) / 64 * 64);
+    weights[0] = args.weight[0];
+    weights[1] = args.weight[1];
     UNROLL for (uint i = 0; i < TAKE_X; i++) {
-        uint at = thread + i * THREADS, r = min(r0 + at / (2 * K), rows - 1);
-        next_x[i] = load_u128(x + r * x_stride + 2 * (k0 + 8 * (at % (2 * K))));
+        uint at = thread + i * THREADS;
+        from_x[i] = x + min(r0 + at / (2 * K), rows - 1) * stride + 16 * (at % (2 * K));
     }
+    UNROLL for (uint i = 0; DIRECT && i < TAKE_W; i++) {
+        uvec2 place = place_of(i);
+        int64_t row = min(column_of(place.x), columns - 1);
+        from_w[i] = product_of(place.x) == 0 ? weights[0].plane[0] + row * weights[0].row_size[0] : weights[1].plane[0] + row * weights[1].row_size[0];
+        from_w[i] += 16 * place.y;
+    }
+}
+
+void fetch(uint k0)
+{
+    UNROLL for (uint i = 0; i < TAKE_X; i++) next_x[i] = load_u128(from_x[i] + 2 * k0);
     UNROLL for (uint i = 0; i < TAKE_W; i++) {
         uvec2 place = place_of(i);
-        uint p = product_of(place.x), k = k0 + 8 * place.y;
-        int64_t row = min(column_of(place.x), columns - 1);
+        uint k = k0 + 8 * place.y;
         if (DIRECT) {
-            uint64_t at = args.weight[p].plane[0] + row * args.weight[p].row_size[0];
-            next_w[i] = k < n ? load_u128(at + 2 * int64_t(k)) : uvec4(0);
+            next_w[i] = k < n ? load_u128(from_w[i] + 2 * k0) : uvec4(0);
         } else if (i % 2 == 0) {
             float v[16];
-            if (TYPE_UP == TYPE || p == 0) expand(TYPE, args.weight[p], row, k, v);
-            else expand(TYPE_UP, args.weight[p], row, k, v);
+            int64_t row = min(column_of(place.x), columns - 1);
+            if (GATED == 0 || product_of(place.x) == 0) expand(TYPE, weights[0], row, k, v);
+            else expand(TYPE_UP, weights[1], row, k, v);
             next_w[i] = pack8(v, 0);
             next_w[i + 1] = pack8(v, 8);
         }
@@ -156,17 +173,17 @@ void main()
     uint down = (rows + TILE_M - 1) / TILE_M, g = group_index();
     r0 = g % down * TILE_M, j0 = g / down * (GATED != 0 ? TILE_N / 2 : TILE_N); // row blocks of the same weights together
     if (j0 >= columns) return;
-    uint64_t x_stride = 2 * uint64_t((n + 63) / 64 * 64), x = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256;
     uint team = thread / 32, team_m = team % TEAMS_M, team_n = team / TEAMS_M, pieces = (n + DEPTH - 1) / DEPTH;
     MatrixC acc[M][N];
     UNROLL for (uint i = 0; i < M; i++)
         UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
-    fetch(x, x_stride, 0);
+    find();
+    fetch(0);
     put(0);
     barrier();
     [[dont_unroll]] for (uint s = 0; s < pieces; s++) {
         uint now = s % BUFFERS * BUFFER, then = (s + 1) % BUFFERS * BUFFER;
-        if (s + 1 < pieces) fetch(x, x_stride, (s + 1) * DEPTH);
+        if (s + 1 < pieces) fetch((s + 1) * DEPTH);
         UNROLL for (uint k = 0; k < K; k++) {
             MatrixA a[M];
             UNROLL for (uint i = 0; i < M; i++) matrix_a(a[i], now + (16 * (team_m * M + i)) * ROW + 2 * k, ROW);
