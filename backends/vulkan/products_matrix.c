@@ -113,6 +113,10 @@ static const tile tiles[] = {
     {4, 2, 4, 4, 2, 1}, // 256 x 128
     {2, 4, 4, 2, 4, 1}, // 128 x 128, deeper
     {2, 2, 4, 4, 2, 1}, // 128 x 128, one buffer
+    {4, 4, 2, 4, 2, 1}, // 128 x 256, twice the subgroups
+    {2, 4, 4, 4, 1, 2}, // 128 x 256, shallow, two buffers
+    {4, 2, 2, 4, 2, 2}, // 128 x 128, twice the subgroups, over rows
+    {2, 4, 2, 4, 2, 1}, // 64 x 256
 };
 enum { FIRST_EXTRA = 4 };
 
