@@ -68,8 +68,9 @@ TN_MUST_USE tn_status tn_schema_put_object(tn_schema *s, const tn_schema_all *al
 TN_MUST_USE tn_status tn_schema_put_array(tn_schema *s, const tn_schema_all *all);
 TN_MUST_USE tn_status tn_schema_put_string(tn_schema *s, const tn_schema_all *all);
 TN_MUST_USE tn_status tn_schema_put_number(tn_schema *s, const tn_schema_all *all, bool integer);
-// What a regular expression matches, as the inside of a JSON string.
-TN_MUST_USE tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern);
+// What a regular expression matches, of min to max characters (-1: any number), as the inside of a JSON
+// string.
+TN_MUST_USE tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern, int32_t min, int32_t max);
 // Bytes as a literal of GBNF; and the same of a JSON string with its quotes.
 void tn_schema_put_literal(tn_strbuf *out, const char *bytes, size_t n);
 void tn_schema_put_json_string(tn_schema *s, const char *bytes, size_t n);

@@ -22,11 +22,24 @@ typedef struct class
     bool ascii; // a part of it is known for ASCII only
 } class;
 
+// Characters that a part of the pattern matches, or repetitions; max -1: no bound.
+typedef struct span {
+    int64_t min, max;
+} span;
+
 typedef struct expression {
     tn_schema *s;
     const tn_json *pattern;
     const char *p, *end;
     int depth;
+    span length; // of what was written last
+    // Of the alternatives at the top: how many; parts of varying length, and the repetitions of the last one
+    // of them; whether all of those repeat one character; characters in the other parts.
+    int32_t n_choices, n_varying;
+    span varying;
+    bool simple;
+    int64_t fixed;
+    const span *instead; // repetitions of the only varying part, NULL: as the pattern says
 } expression;
 
 static tn_status unsupported(const expression *e, const char *why)
@@ -38,6 +51,62 @@ static tn_status unsupported(const expression *e, const char *why)
 static bool at(const expression *e, char c)
 {
     return e->p < e->end && *e->p == c;
+}
+
+// --- lengths -----------------------------------------------------------------------------------------
+
+enum { LENGTH_MAX = 1 << 24 }; // of what is counted; more is no bound
+
+static int64_t times(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0) return 0;
+    return a < 0 || b < 0 || a > LENGTH_MAX / b ? -1 : a * b;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    return a < 0 || b < 0 || a + b > LENGTH_MAX ? -1 : a + b;
+}
+
+static span sum(span a, span b)
+{
+    return (span){TN_MIN(a.min + b.min, LENGTH_MAX), plus(a.max, b.max)};
+}
+
+static span repeated(span a, span counts)
+{
+    int64_t min = times(a.min, counts.min);
+    return (span){min < 0 ? LENGTH_MAX : min, times(a.max, counts.max)};
+}
+
+static void put_counts(tn_strbuf *out, span counts)
+{
+    if (counts.max < 0)
+        tn_strbuf_printf(out, "{%lld,} ", (long long)counts.min);
+    else
+        tn_strbuf_printf(out, "{%lld,%lld} ", (long long)counts.min, (long long)counts.max);
+}
+
+// A part of an alternative at the top: `unit` is repeated `counts` times.
+static void note_part(expression *e, span unit, span counts)
+{
+    span length = repeated(unit, counts);
+    if (length.max >= 0 && length.min == length.max) {
+        e->fixed += length.min;
+        return;
+    }
+    e->n_varying++;
+    e->varying = counts;
+    e->simple = e->simple && unit.min == 1 && unit.max == 1;
+}
+
+// Where the pattern is open, anything.
+static void put_anything(expression *e)
+{
+    const span any = {0, -1};
+    tn_strbuf_puts(e->s->out, "char");
+    put_counts(e->s->out, e->instead ? *e->instead : any);
+    note_part(e, (span){1, 1}, any);
 }
 
 // --- characters --------------------------------------------------------------------------------------
@@ -249,6 +318,7 @@ static tn_status put_atom(expression *e)
     bool is_class = false, complement = false;
     uint32_t cp = 0;
     if (at(e, '(')) return put_group(e);
+    e->length = (span){1, 1};
     if (at(e, '[')) return put_brackets(e);
     if (at(e, '.')) {
         e->p++;
@@ -271,9 +341,21 @@ static tn_status put_atom(expression *e)
     return TN_OK;
 }
 
+// "{m}", "{m,}" or "{m,n}" of digits.
+static span read_counts(const char *p)
+{
+    span c = {0, -1};
+    for (p++; *p >= '0' && *p <= '9'; p++) c.min = TN_MIN(10 * c.min + *p - '0', LENGTH_MAX);
+    if (*p != ',') return (span){c.min, c.min};
+    if (p[1] != '}') c.max = 0;
+    for (p++; *p >= '0' && *p <= '9'; p++) c.max = TN_MIN(10 * c.max + *p - '0', LENGTH_MAX);
+    return c;
+}
+
 static tn_status put_quantifier(expression *e)
 {
     const char *start = e->p;
+    span counts = {1, 1}, unit = e->length;
     if (at(e, '*') || at(e, '+') || at(e, '?')) {
         e->p++;
     } else if (at(e, '{')) {
@@ -286,9 +368,18 @@ static tn_status put_quantifier(expression *e)
             return unsupported(e, "counts are {m}, {m,} or {m,n}");
         e->p++;
     }
+    if (e->p > start)
+        counts = *start == '{' ? read_counts(start) : (span){*start == '+', *start == '?' ? 1 : -1};
+    e->length = repeated(unit, counts);
+    bool varies = e->length.max < 0 || e->length.min != e->length.max;
+    if (e->depth == 0) note_part(e, unit, counts);
     if (e->p == start) return TN_OK;
-    tn_strbuf_append(e->s->out, start, (size_t)(e->p - start));
-    tn_strbuf_puts(e->s->out, " ");
+    if (e->instead && e->depth == 0 && varies) {
+        put_counts(e->s->out, *e->instead);
+    } else {
+        tn_strbuf_append(e->s->out, start, (size_t)(e->p - start));
+        tn_strbuf_puts(e->s->out, " ");
+    }
     if (at(e, '?')) e->p++; // lazy: the same texts
     if (at(e, '+') || at(e, '*') || at(e, '{')) return unsupported(e, "two counts for one thing");
     return TN_OK;
@@ -298,11 +389,14 @@ static tn_status put_quantifier(expression *e)
 static tn_status put_sequence(expression *e)
 {
     bool top = e->depth == 0, open = false;
+    span length = {0, 0};
     if (top) {
-        if (at(e, '^'))
+        if (at(e, '^')) {
             e->p++;
-        else
-            tn_strbuf_puts(e->s->out, "char* ");
+        } else {
+            put_anything(e);
+            length.max = -1;
+        }
     }
     tn_strbuf_puts(e->s->out, "\"\" ");
     open = top;
@@ -315,29 +409,66 @@ static tn_status put_sequence(expression *e)
         tn_status status = put_atom(e);
         if (status == TN_OK) status = put_quantifier(e);
         if (status != TN_OK) return status;
+        length = sum(length, e->length);
     }
-    if (open) tn_strbuf_puts(e->s->out, "char* ");
+    if (open) {
+        put_anything(e);
+        length.max = -1;
+    }
+    e->length = length;
     return TN_OK;
 }
 
 static tn_status put_choice(expression *e)
 {
     tn_status status = put_sequence(e);
+    span all = e->length;
     while (status == TN_OK && at(e, '|')) {
         e->p++;
         tn_strbuf_puts(e->s->out, "| ");
         status = put_sequence(e);
+        all.min = TN_MIN(all.min, e->length.min);
+        all.max = all.max < 0 || e->length.max < 0 ? -1 : TN_MAX(all.max, e->length.max);
+        e->n_choices += e->depth == 0;
     }
+    e->length = all;
     return status;
 }
 
-tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern)
+static tn_status put_whole(expression *e, const span *instead)
+{
+    *e = (expression){.s = e->s,
+                      .pattern = e->pattern,
+                      .p = e->pattern->text,
+                      .n_choices = 1,
+                      .simple = true,
+                      .instead = instead};
+    e->end = e->p + e->pattern->size;
+    tn_strbuf_puts(e->s->out, "(");
+    tn_status status = put_choice(e);
+    if (status == TN_OK && e->p < e->end) status = unsupported(e, "')' without '('");
+    tn_strbuf_puts(e->s->out, ") ");
+    return status;
+}
+
+// Lengths that the pattern keeps by itself need nothing. Otherwise one part that repeats a character takes
+// what they leave.
+tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern, int32_t min, int32_t max)
 {
     if (pattern->kind != TN_JSON_STRING) return tn_schema_fail(s, TN_ERR_ARG, pattern, "pattern is a string");
-    expression e = {.s = s, .pattern = pattern, .p = pattern->text, .end = pattern->text + pattern->size};
-    tn_strbuf_puts(s->out, "(");
-    tn_status status = put_choice(&e);
-    if (status == TN_OK && e.p < e.end) status = unsupported(&e, "')' without '('");
-    tn_strbuf_puts(s->out, ") ");
-    return status;
+    expression e = {.s = s, .pattern = pattern};
+    size_t start = s->out->size;
+    tn_status status = put_whole(&e, NULL);
+    bool kept = e.length.min >= min && (max < 0 || (e.length.max >= 0 && e.length.max <= max));
+    if (status != TN_OK || kept) return status;
+    if (e.n_choices > 1 || e.n_varying != 1 || !e.simple)
+        return tn_schema_fail(s, TN_ERR_UNSUPPORTED, pattern,
+                              "lengths beside a pattern are supported if it keeps them, or has one part of "
+                              "varying length, a repeated character");
+    span counts = {TN_MAX(e.varying.min, min - e.fixed), e.varying.max};
+    if (max >= 0) counts.max = counts.max < 0 ? max - e.fixed : TN_MIN(counts.max, max - e.fixed);
+    if ((max >= 0 || e.varying.max >= 0) && counts.max < counts.min)
+        return tn_schema_fail(s, TN_ERR_ARG, pattern, "no text of the lengths matches the pattern");
+    s->out->size = start;
+    return put_whole(&e, &counts);
 }

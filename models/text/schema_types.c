@@ -701,7 +701,9 @@ tn_status tn_schema_put_number(tn_schema *s, const tn_schema_all *all, bool inte
 // --- strings -----------------------------------------------------------------------------------------
 
 static const struct {
-    const char *name, *gbnf;
+    const char *name;
+    int32_t min, max; // characters
+    const char *gbnf;
 } formats[] = {
 #define DATE                                                                                                 \
     "[1-9] [0-9]{3} \"-\" (((\"0\" [1-9]) | (\"1\" [0-2])) \"-\" (\"0\" [1-9] | \"1\" [0-9] | \"2\" [0-8]) " \
@@ -710,16 +712,19 @@ static const struct {
 #define TIME                                                                                                 \
     "([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? "                    \
     "(\"Z\" | [-+] ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9]) "
-    {"date", DATE},
-    {"time", TIME},
-    {"date-time", DATE "\"T\" " TIME},
-    {"uuid", "hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12} "},
+    {"date", 10, 10, DATE},
+    {"time", 9, 21, TIME},
+    {"date-time", 20, 32, DATE "\"T\" " TIME},
+    {"uuid", 36, 36, "hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12} "},
 };
 
-static tn_status put_format(tn_schema *s, const tn_json *format)
+static tn_status put_format(tn_schema *s, const tn_json *format, int32_t min, int32_t max)
 {
     for (size_t i = 0; i < TN_COUNT(formats); i++)
         if (tn_json_is(format, formats[i].name)) {
+            if (formats[i].min < min || (max >= 0 && formats[i].max > max))
+                return tn_schema_fail(s, TN_ERR_UNSUPPORTED, format,
+                                      "lengths that exclude texts of the format are not supported");
             tn_strbuf_puts(s->out, formats[i].gbnf);
             return TN_OK;
         }
@@ -740,9 +745,9 @@ tn_status tn_schema_put_string(tn_schema *s, const tn_schema_all *all)
     tn_status status = find_count(s, all, "minLength", true, &min);
     if (status == TN_OK) status = find_count(s, all, "maxLength", false, &max);
     if (status != TN_OK) return status;
-    if (n > 1 || (n && (min > 0 || max >= 0)))
+    if (n > 1)
         return tn_schema_fail(s, TN_ERR_UNSUPPORTED, pattern ? pattern : format,
-                              "of pattern, format and lengths only one is supported for the same string");
+                              "of patterns and formats only one is supported for the same string");
     if (max >= 0 && max < min)
         return tn_schema_fail(s, TN_ERR_ARG, all->parts[0].json, "maxLength is below minLength");
     if (!n && min <= 0 && max < 0) {
@@ -750,8 +755,8 @@ tn_status tn_schema_put_string(tn_schema *s, const tn_schema_all *all)
         return TN_OK;
     }
     tn_strbuf_puts(s->out, "\"\\\"\" ");
-    if (pattern) status = tn_schema_put_pattern(s, pattern);
-    if (format) status = put_format(s, format);
+    if (pattern) status = tn_schema_put_pattern(s, pattern, TN_MAX(min, 0), max);
+    if (format) status = put_format(s, format, min, max);
     if (!n) {
         tn_strbuf_puts(s->out, "char");
         put_counts(s->out, TN_MAX(min, 0), max);

@@ -141,7 +141,45 @@ static void test_strings(void)
     REFUSED("{\"pattern\":\"[a\"}", UNSUPPORTED, "not closed");
     REFUSED("{\"pattern\":\"[b-a]\"}", UNSUPPORTED, "a range that is none");
     REFUSED("{\"pattern\":\"*a\"}", UNSUPPORTED, "backslash");
-    REFUSED("{\"pattern\":\"a\",\"minLength\":2}", UNSUPPORTED, "only one is supported");
+    REFUSED("{\"pattern\":\"a\",\"minLength\":2}", UNSUPPORTED, "one part of varying length");
+    REFUSED("{\"pattern\":\"^(ab|c){1,2}$\",\"maxLength\":3}", UNSUPPORTED, "one part of varying length");
+    REFUSED("{\"pattern\":\"^a*$|b\",\"maxLength\":3}", UNSUPPORTED, "one part of varying length");
+    REFUSED("{\"pattern\":\"^abc[x]*$\",\"maxLength\":2}", ARG, "no text of the lengths");
+    REFUSED("{\"pattern\":\"a\",\"format\":\"date\"}", UNSUPPORTED, "only one is supported");
+    REFUSED("{\"format\":\"time\",\"maxLength\":9}", UNSUPPORTED, "lengths that exclude");
+    TEXTS("{\"format\":\"date\",\"minLength\":1,\"maxLength\":10}", "\"2024-01-31\"",
+          "\"\"\x1f"
+          "1");
+    TEXTS("{\"pattern\":\"^[a-z]+$\",\"maxLength\":3}",
+          "\"a\"\x1f"
+          "\"abc\"",
+          "\"\"\x1f"
+          "\"abcd\"\x1f"
+          "\"A\"");
+    TEXTS("{\"pattern\":\"^ab\",\"minLength\":4,\"maxLength\":5}",
+          "\"abcd\"\x1f"
+          "\"ab \\\"\\n\"",
+          "\"abc\"\x1f"
+          "\"abcdef\"\x1f"
+          "\"xbcd\"");
+    TEXTS("{\"pattern\":\"^[A-Z][a-z]*\\\\d$\",\"minLength\":3,\"maxLength\":4}",
+          "\"Ab1\"\x1f"
+          "\"Abc2\"",
+          "\"A1\"\x1f"
+          "\"Abcd1\"\x1f"
+          "\"Abcd\"");
+    TEXTS("{\"pattern\":\"^\\u00e9{1,9}$\",\"minLength\":2,\"maxLength\":2}", "\"\u00e9\u00e9\"",
+          "\"\u00e9\"\x1f"
+          "\"\u00e9\u00e9\u00e9\"");
+    TEXTS("{\"pattern\":\"^(\\\\d{3}|x)-(ab)*?c?$\",\"minLength\":2}",
+          "\"x-\"\x1f"
+          "\"123-ababc\"",
+          "\"-\"");
+    TEXTS("{\"pattern\":\"^(ab|c){1,2}$\",\"minLength\":1,\"maxLength\":4}",
+          "\"c\"\x1f"
+          "\"abab\"",
+          "\"\"\x1f"
+          "\"ccc\"");
     REFUSED("{\"minLength\":3,\"maxLength\":2}", ARG, "maxLength is below minLength");
     REFUSED("{\"minLength\":-1}", ARG, "/minLength: minLength is a whole number");
     REFUSED("{\"minLength\":1000000}", UNSUPPORTED, "above 20000");
