@@ -99,7 +99,7 @@ bool tn_vk_accepts_gemm_f16(const tn_step *step)
 // --- tiles -----------------------------------------------------------------------------------------------
 
 // Subgroups over the rows and columns of a tile, matrices of each of them, matrices in a piece of the common
-// dimension, and how many pieces shared memory holds. Larger ones first: they load less for the same work.
+// dimension, and how many pieces shared memory holds.
 typedef struct tile {
     int32_t teams_m, teams_n, m, n, k, buffers;
 } tile;
@@ -108,7 +108,6 @@ static const tile tiles[] = {
     {2, 2, 4, 4, 2, 2}, // 128 x 128
     {2, 2, 2, 4, 2, 2}, // 64 x 128
     {1, 4, 2, 2, 2, 2}, // 32 x 128
-    // Not chosen by themselves, for measurements.
     {2, 4, 4, 2, 2, 2}, // 128 x 128, twice the subgroups
     {4, 2, 4, 4, 2, 1}, // 256 x 128
     {2, 4, 4, 2, 4, 1}, // 128 x 128, deeper
@@ -117,8 +116,12 @@ static const tile tiles[] = {
     {2, 4, 4, 4, 1, 2}, // 128 x 256, shallow, two buffers
     {4, 2, 2, 4, 2, 2}, // 128 x 128, twice the subgroups, over rows
     {2, 4, 2, 4, 2, 1}, // 64 x 256
+    {1, 2, 2, 2, 4, 2}, // 32 x 64, deep
+    {1, 2, 2, 1, 4, 2}, // 32 x 32, deep
 };
-enum { FIRST_EXTRA = 4 };
+// Those that the shape chooses from, as indices, larger ones first: they load less for the same work. The
+// others are there to be measured.
+static const int8_t chosen[] = {0, 1, 2, 3, 12, 13};
 
 static int32_t tile_rows(const tile *t)
 {
@@ -156,9 +159,9 @@ static const tile *choose(const tn_vk *v, const tn_step *step)
     if (v->tile > 0 && v->tile <= (int32_t)TN_COUNT(tiles) && fits(v, &tiles[v->tile - 1]))
         return &tiles[v->tile - 1];
     for (int32_t i = 1; i <= n_weights(step); i++) columns += step->src[i].ne[2];
-    for (int32_t i = 0; i < FIRST_EXTRA; i++) {
-        if (!fits(v, &tiles[i])) continue;
-        t = &tiles[i];
+    for (size_t i = 0; i < TN_COUNT(chosen); i++) {
+        if (!fits(v, &tiles[chosen[i]])) continue;
+        t = &tiles[chosen[i]];
         if (tile_rows(t) < 2 * rows && groups_of(t, rows, columns) >= WANTED_GROUPS) break;
     }
     return t;
