@@ -115,9 +115,12 @@ def random_value(r, depth=0):
 
 
 def random_string(r):
-    kind = r.randrange(4)
+    kind = r.randrange(5)
     if kind == 0:
         return {"pattern": r.choice(PATTERNS)}
+    if kind == 4:
+        low = r.randrange(1, 4)
+        return {"pattern": r.choice(["^[a-z ]+$", "^x\\w*$", "^[^0-9]{1,9}$"]), "minLength": low, "maxLength": low + r.randrange(3)}
     if kind == 1:
         return {"format": r.choice(list(FORMATS))}
     low = r.randrange(5)
@@ -130,6 +133,8 @@ def random_number(r):
         s[r.choice(["minimum", "exclusiveMinimum"])] = low + r.choice([0, 0, 0.5])
     if r.random() < 0.6:
         s[r.choice(["maximum", "exclusiveMaximum"])] = low + r.randrange(3, 2000) + r.choice([0, 0, 0.25])
+    if r.random() < 0.2:
+        return {"type": "number", "minimum": low + 0.125, r.choice(["maximum", "exclusiveMaximum"]): low + r.choice([0.375, 0.9, 1.3])}
     return {"type": r.choice(["integer", "number"]), **s}
 
 
