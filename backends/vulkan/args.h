@@ -28,8 +28,9 @@ typedef struct tn_vk_weight {
 typedef struct tn_vk_args {
     tn_vk_view src[TN_MAX_SRC], dst[TN_MAX_DST];
     tn_vk_weight weight[TN_VK_MAX_WEIGHTS];
-    uint64_t tables;              // grids of the codebook formats, as uint16
-    uint64_t scratch;             // of the step, as large as its kernel wants
+    uint64_t tables;          // grids of the codebook formats, as uint16
+    uint64_t scratch;         // of the step, as large as its kernel wants
+    uint64_t left, left_norm; // where the result is to lie as bytes too; weight of its reader's norm, or 0
     int32_t params[TN_VK_PARAMS]; // tn_<op>_params, by words
     int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
 } tn_vk_args;

@@ -7,7 +7,7 @@
 #include "ops/ops.h"
 
 enum { SUBGROUPS = 4, MAX_HEADS = 4, SPACE = 4096, CHUNK = 8, MIN_TEAM = 4 };
-enum { N_SPLITS, N_BLOCKS };
+enum { N_SPLITS, N_BLOCKS, N_LEAVES };
 // Constants of attend.comp.
 enum { C_TYPE_K, C_TYPE_V, C_HEADS, C_ALIGNED, C_THREADS, C_TEAM, C_CHUNKS_K, C_CHUNKS_V, C_KEYS };
 
@@ -24,10 +24,10 @@ static int64_t groups_of(const tn_step *step, int32_t heads, int32_t *blocks)
     return step->src[0].ne[1] * kv_heads * *blocks;
 }
 
-// As many as fill a large device, none of them with less than 128 keys of a full cache.
+// As many as fill a large device.
 static int32_t splits_of(const tn_vk *v, const tn_step *step, int64_t groups)
 {
-    enum { WANTED = 512, KEYS = 128, MOST = 64 };
+    enum { WANTED = 512, KEYS = 32, MOST = 64 };
     if (v->device->software || groups == 0) return 1;
     int64_t keys = TN_MIN(step->src[1].ne[0], step->src[5].ne[3]) * step->src[1].ne[2];
     return (int32_t)TN_MAX(1, TN_MIN(TN_MIN(WANTED / groups, keys / KEYS), MOST));
@@ -53,6 +53,8 @@ int32_t tn_vk_launch_attend(const tn_step *step, int32_t i, tn_vk_dispatch *d)
     if (i == 1) {
         d->shader = TN_VK_SHADER_attend_merge;
         d->after = true;
+        d->left = d->leaves && v->ne[3] % 32 == 0 && tn_view_contiguous(&step->dst[0]);
+        d->args.n[N_LEAVES] = d->left;
         d->groups = q->ne[1] * q->ne[2];
         return 2;
     }

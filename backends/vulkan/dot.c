@@ -11,7 +11,12 @@
 
 enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
 // Constants of dot.comp.
-enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH };
+enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
+
+int64_t tn_vk_rounded_size(int64_t k)
+{
+    return (k + k / 4 + k / 8 + 15) / 16 * 16;
+}
 
 // Elements of a unit (shaders/units.glsl); 0: the type has none.
 static int32_t unit_of(tn_dtype type)
@@ -86,9 +91,26 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t ro
     if (d->shader == TN_VK_SHADER_plain && columns >= VERY_WIDE && rows <= 2) c[C_COLUMNS] = 4;
     // Each result needs a lane that finishes it.
     if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
-    while (c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT]) c[C_SPLIT] *= 2;
-    int32_t most = rows > 2 ? 2 : LOADS / c[C_COLUMNS];
+    while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT])
+        c[C_SPLIT] *= 2;
+    int32_t most = rows > 2 ? 2 : TN_MIN((d->left ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
+}
+
+// 32 columns a workgroup are too few workgroups for short matrices on a large device: then the reader rounds.
+static bool may_leave(const tn_vk_dispatch *d)
+{
+    enum { ENOUGH = 4096 };
+    const tn_view *y = &d->like->dst[0];
+    bool one = d->like->op == TN_OP_matmul || d->like->op == TN_OP_linear || d->like->op == TN_OP_matmul_glu;
+    return one && y->ne[3] % GROUP == 0 && (d->v->device->software || y->ne[3] >= ENOUGH);
+}
+
+static int32_t leaving_subgroups(const tn_vk_dispatch *d, bool paired)
+{
+    enum { MANY = 8192 };
+    bool many = paired && d->like->dst[0].ne[3] >= MANY;
+    return d->v->device->software || many ? SUBGROUPS : 2 * SUBGROUPS;
 }
 
 static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_dispatch *d)
@@ -97,12 +119,17 @@ static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_d
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
     c[C_PAIRED] = paired;
-    c[C_THREADS] = SUBGROUPS * (int32_t)d->v->subgroup;
+    d->left = d->leaves && may_leave(d);
     choose(d, &d->like->src[weight], unit, rows, paired);
-    int64_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS], teams = SUBGROUPS / c[C_SPLIT];
-    int64_t across = (n[TN_VK_N_COLUMNS] + wide - 1) / wide,
-            blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS];
-    d->groups = blocks * ((across + teams - 1) / teams);
+    int32_t subgroups = d->left ? leaving_subgroups(d, paired) : SUBGROUPS;
+    int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS], each = wide * subgroups / c[C_SPLIT];
+    c[C_THREADS] = subgroups * (int32_t)d->v->subgroup;
+    if (d->left) {
+        c[C_TURNS] = GROUP / each;
+        each = GROUP;
+    }
+    int64_t blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS];
+    d->groups = blocks * ((n[TN_VK_N_COLUMNS] + each - 1) / each);
 }
 
 int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
@@ -120,20 +147,18 @@ int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 
 int32_t tn_vk_launch_dot(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    int64_t k = step->src[0].ne[3], row = (k + k / 4 + k / 8 + 15) / 16 * 16,
-            rows = tn_view_n_rows(&step->src[0]);
+    int64_t k = step->src[0].ne[3], rows = tn_view_n_rows(&step->src[0]);
     int32_t product = TN_MAX(i - 1, 0);
     int32_t count = tn_vk_set_product(step, product, d) + 1;
-    d->args.n[TN_VK_N_X_SIZE] = (int32_t)row;
-    d->scratch = row * rows;
+    d->scratch = d->reads_left ? 0 : tn_vk_rounded_size(k) * rows;
     if (i == 0) {
         memset(d->constants, 0, sizeof d->constants);
         d->shader = TN_VK_SHADER_round;
-        d->groups = (rows * (k / GROUP) + GROUPS - 1) / GROUPS;
+        d->groups = d->reads_left ? 0 : (rows * (k / GROUP) + GROUPS - 1) / GROUPS;
         return count;
     }
     d->shader = TN_VK_SHADER_dot;
-    d->after = i == 1; // products of one step do not wait for each other
+    d->after = i == 1 && !d->reads_left; // products of one step do not wait for each other
     launch_product(step, product, unit_of((tn_dtype)d->constants[C_TYPE]), d);
     return count;
 }

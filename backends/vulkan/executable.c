@@ -4,6 +4,7 @@
 // Steps become one command buffer, recorded once and submitted as often as wanted; several where there is
 // much work, so that it can be cancelled between them. With times wanted another one is recorded that has
 // timestamps between the steps.
+#include "backends/vulkan/hand.h"
 #include "backends/vulkan/kernel.h"
 #include "backends/vulkan/order.h"
 #include "backends/vulkan/probe.h"
@@ -28,6 +29,8 @@ struct tn_executable {
     int32_t n_steps, n_runs, n_uploads, n_downloads;
     tn_vk_range scratch;
     tn_vk_order order; // while steps are prepared
+    tn_vk_hand hand;   // of the step that is prepared
+    uint64_t left[2];  // where steps leave bytes, by turns; 0: nowhere
     run *runs;
     run up, down;
     tn_vk_memory args;             // all records, then the lists of copies
@@ -219,16 +222,30 @@ static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_step *lik
     return (size_t)d.scratch;
 }
 
-size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
+static size_t aligned(size_t size)
 {
-    const tn_vk *v = tn_vk_of(device);
+    enum { ALIGNMENT = 256 };
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+// The most that a step has for itself, and *left: that one leaves to the next.
+static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *left)
+{
     size_t most = 0;
+    *left = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
             most = TN_MAX(most, scratch_of(v, step, step, k));
+        if (v->has & TN_VK_DOT) *left = TN_MAX(*left, tn_vk_left_size(step));
     }
-    return most;
+    return aligned(most);
+}
+
+size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
+{
+    size_t left;
+    return own_scratch(tn_vk_of(device), program, &left) + 2 * left;
 }
 
 void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
@@ -290,7 +307,7 @@ static void spread(const tn_vk *v, int64_t groups, run *r)
 // how data lie (TN_VK_LAYOUT) may differ: there the other step promises less.
 static tn_status constants_like(const tn_step *like, const tn_vk_kernel *k, int32_t i, tn_vk_dispatch *d)
 {
-    tn_vk_dispatch l = {.v = d->v, .like = like};
+    tn_vk_dispatch l = {.v = d->v, .like = like, .leaves = d->leaves};
     tn_vk_args_of(like, &l.args);
     k->launch(like, i, &l);
     d->constants[TN_VK_LAYOUT] = l.constants[TN_VK_LAYOUT];
@@ -312,12 +329,20 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
     tn_status status = TN_OK;
     int32_t used = 0;
     *n = 1;
+    e->hand.left = false;
     for (int32_t i = 0; i < *n && status == TN_OK; i++) {
         tn_vk_dispatch d = {.v = v, .like = like};
+        d.leaves = e->hand.write != 0;
+        d.reads_left = e->hand.read != 0 && k->needs & TN_VK_DOT;
         tn_vk_args_of(step, &d.args);
         *n = k->launch(step, i, &d);
         d.args.tables = v->tables.address;
-        d.args.scratch = e->scratch.from;
+        d.args.scratch = d.reads_left ? e->hand.read : e->scratch.from;
+        if (d.left) {
+            d.args.left = e->hand.write;
+            d.args.left_norm = e->hand.norm;
+            e->hand.left = true;
+        }
         if (e->scratch.to - e->scratch.from < (uint64_t)d.scratch) status = no_scratch(v, step);
         if (status == TN_OK && like != step) status = constants_like(like, k, i, &d);
         if (status == TN_OK && d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
@@ -335,13 +360,13 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
 }
 
 // The verdict about the pipelines of a step, found out if nobody has yet.
-static tn_status judge(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, tn_vk_pipeline *const *pipelines,
-                       int32_t n, tn_vk_verdict *verdict)
+static tn_status judge(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, bool leaves,
+                       tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict *verdict)
 {
     double error = 0.0;
     *verdict = tn_vk_verdict_get(v, pipelines, n);
     if (*verdict != TN_VK_UNKNOWN) return TN_OK;
-    tn_status status = tn_vk_probe(v, step, k, verdict, &error);
+    tn_status status = tn_vk_probe(v, step, k, leaves, verdict, &error);
     if (status != TN_OK) return status;
     if (*verdict == TN_VK_UNKNOWN)
         tn_log(v->device->ctx, TN_LOG_WARN, "%s: kernel %s of %s cannot be checked", v->device->name, k->name,
@@ -380,7 +405,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
         tn_vk_verdict verdict = TN_VK_GOOD;
         status = launch(v, e, step, step, k, records, pipelines, &n);
         for (int32_t i = first; i < e->n_runs; i++) e->runs[i].step = index;
-        if (status == TN_OK) status = judge(v, step, k, pipelines, n, &verdict);
+        if (status == TN_OK) status = judge(v, step, k, e->hand.left, pipelines, n, &verdict);
         if (status != TN_OK || verdict != TN_VK_BAD) break;
         const tn_vk_kernel *instead = tn_vk_find_kernel(v, step, k);
         status = reject(v, step, k, instead);
@@ -390,6 +415,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     if (status != TN_OK || e->n_runs == first_run) return status;
     size_t used = scratch_of(v, step, step, k);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
+    if (e->hand.left || e->hand.read != 0) scratch = e->scratch;
     e->runs[first_run].waits = tn_vk_order_step(&e->order, step, scratch);
     return TN_OK;
 }
@@ -432,6 +458,16 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     return status;
 }
 
+// What step i reads of the one before, and may leave to the one after it.
+static void set_hand(const tn_vk *v, tn_executable *e, const tn_program *program, int32_t i)
+{
+    const tn_step *step = &program->steps[i];
+    bool more = i + 1 < program->n_steps && e->left[i % 2] != 0;
+    tn_vk_hand hand = {.read = i > 0 && e->hand.left ? e->hand.write : 0};
+    if (more && tn_vk_reads_left(v, step, step + 1, &hand.norm)) hand.write = e->left[i % 2];
+    e->hand = hand;
+}
+
 static int32_t n_compiled(tn_vk *v)
 {
     mtx_lock(&v->lock);
@@ -449,6 +485,7 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     tn_status status = e->runs && records ? tn_vk_memory_create(v, size, false, &e->args) : TN_ERR_MEMORY;
     int32_t before = n_compiled(v), seen = before;
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
+        set_hand(v, e, program, i);
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
         int32_t now = n_compiled(v);
         if (now != seen)
@@ -486,6 +523,9 @@ tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_b
     if (scratch && scratch->data) {
         e->scratch.from = (uint64_t)(uintptr_t)scratch->data;
         e->scratch.to = e->scratch.from + scratch->size;
+        size_t left, own = own_scratch(v, program, &left);
+        for (int32_t i = 0; i < 2 && left > 0 && own + 2 * left <= scratch->size; i++)
+            e->left[i] = e->scratch.from + own + (size_t)i * left;
     }
     status = prepare(v, e, program);
     if (status != TN_OK)
@@ -495,7 +535,8 @@ tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_b
     return status;
 }
 
-tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k)
+tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k,
+                         bool leaves)
 {
     tn_executable *e = tn_calloc(v->device->ctx, 1, sizeof *e);
     tn_vk_args *records = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *records);
@@ -508,9 +549,10 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
         status = tn_vk_memory_create(v, TN_VK_MAX_DISPATCHES * sizeof *records, true, &e->args);
     if (status == TN_OK) {
         e->n_steps = 1;
-        size_t size = scratch_of(v, step, like, k);
+        size_t own = aligned(scratch_of(v, step, like, k)), size = own + (leaves ? tn_vk_left_size(step) : 0);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
+        if (size > own) e->hand.write = scratch.address + own;
     }
     if (status == TN_OK) {
         status = launch(v, e, step, like, k, records, pipelines, &n);

@@ -14,8 +14,12 @@ typedef struct tn_vk_dispatch {
     int32_t shader;      // TN_VK_SHADER_*
     int32_t constants[TN_VK_CONSTANTS];
     int64_t groups;
-    int64_t scratch;            // bytes that the step wants, the same for all of its dispatches
-    bool after;                 // sees what the dispatch before it wrote
+    int64_t scratch; // bytes that the step wants, the same for all of its dispatches
+    bool after;      // sees what the dispatch before it wrote
+    // Activations as bytes (shaders/rounding.glsl) that one step leaves to the next.
+    bool leaves;                // given: the reader of the result wants them
+    bool left;                  // set by the dispatch that leaves them, at args.left
+    bool reads_left;            // given: those of x lie at args.scratch already
     const tn_rope_params *rope; // not NULL: args.tables are to be their angles
     tn_vk_args args;            // operands and parameters are there already, n is all -1
 } tn_vk_dispatch;
@@ -37,10 +41,10 @@ enum { TN_VK_MAX_DISPATCHES = 4, TN_VK_LAYOUT = 3 };
 
 // The first row of kernels.def behind `after` (NULL: of all) that takes the step on this device; NULL: none.
 const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after);
-// Runs a step by that kernel, with the pipelines that it has for step `like`, and waits. TN_ERR_UNSUPPORTED
-// without a message: the step would have others.
+// Runs a step by that kernel, with the pipelines that it has for step `like`, and waits; `leaves` as in a
+// dispatch. TN_ERR_UNSUPPORTED without a message: the step would have others.
 TN_MUST_USE tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like,
-                                     const tn_vk_kernel *kernel);
+                                     const tn_vk_kernel *kernel, bool leaves);
 // Operands and parameters of a step, as kernels get them.
 void tn_vk_args_of(const tn_step *step, tn_vk_args *out);
 

@@ -307,15 +307,15 @@ static bool agrees(const probe *p, double *worst)
     return true;
 }
 
-tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, tn_vk_verdict *verdict,
-                      double *error)
+tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, bool leaves,
+                      tn_vk_verdict *verdict, double *error)
 {
     probe p = {0};
     *verdict = TN_VK_UNKNOWN;
     *error = 0.0;
     if (!shape(v->device->ctx, step, &p) || !kernel->accepts(&p.step)) return TN_OK;
     tn_status status = load(v, step, kernel, &p);
-    if (status == TN_OK) status = tn_vk_run_once(v, &p.device, step, kernel);
+    if (status == TN_OK) status = tn_vk_run_once(v, &p.device, step, kernel, leaves);
     if (status == TN_ERR_UNSUPPORTED) {
         status = TN_OK;
     } else if (status == TN_OK) {

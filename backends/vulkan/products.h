@@ -19,8 +19,7 @@ enum {
     TN_VK_N_IDS,
     TN_VK_N_EXPERTS,
     TN_VK_N_NORM,
-    TN_VK_N_EPS,
-    TN_VK_N_X_SIZE // bytes of a row of rounded activations
+    TN_VK_N_EPS
 };
 
 // Operands of product i of the step, and the types of its weights as constants 0 and 1; returns how many
@@ -28,5 +27,7 @@ enum {
 int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d);
 // Whether rows are runs of 16 elements that start at multiples of 16 bytes.
 bool tn_vk_aligned_rows(const tn_view *v);
+// Bytes of a row of k activations that were made bytes (shaders/rounding.glsl).
+int64_t tn_vk_rounded_size(int64_t k);
 
 #endif

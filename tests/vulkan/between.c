@@ -119,6 +119,13 @@ static VKAPI_ATTR void VKAPI_CALL CmdPipelineBarrier(VkCommandBuffer c, VkPipeli
     real_CmdPipelineBarrier(c, from, to, flags, n, m, n_buffers, buffers, n_images, images);
 }
 
+static PFN_vkCmdDispatch real_CmdDispatch;
+static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z)
+{
+    state.n_dispatches++;
+    real_CmdDispatch(c, x, y, z);
+}
+
 static PFN_vkCreateComputePipelines real_CreateComputePipelines;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipelineCache c, uint32_t n,
                                                              const VkComputePipelineCreateInfo *i,
@@ -339,6 +346,7 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
 #define SAME_GONE(function, type)                        SAME(function)
     CALLS(SAME_CALL)
     GONE(SAME_GONE)
+    SAME(CmdDispatch)
     SAME(CmdPipelineBarrier)
     SAME(QueueSubmit)
     SAME(WaitSemaphores)

@@ -17,7 +17,7 @@ typedef struct between_state {
     bool fail_stays; // and every call after it
     char failed[64]; // name of the call that failed
     int64_t n_alive; // instances, devices, buffers, memory, pipelines, semaphores
-    int64_t n_submits, n_pipelines, n_barriers;
+    int64_t n_submits, n_pipelines, n_barriers, n_dispatches;
     uint32_t version; // of the loader, 0: the real one
     bool no_devices;
     bool no_subgroups; // the device has none

@@ -319,6 +319,52 @@ static void matrices(void)
     reset();
 }
 
+// --- activations handed on ---------------------------------------------------------------------------------
+
+// Dispatches of y = w (w x), where w of Q8_0 has 2 on its diagonal and no other values; apart: with a softmax
+// between.
+static int64_t dispatches_of(tn_context *ctx, bool apart)
+{
+    enum { N = 64, BLOCK = 34 };
+    static uint8_t w[N][N / 32][BLOCK];
+    float x[N], y[N];
+    memset(w, 0, sizeof w);
+    for (int32_t i = 0; i < N; i++) {
+        x[i] = (float)(i + 1);
+        w[i][i / 32][1] = 0x3c; // scale 1 as f16
+        w[i][i / 32][2 + i % 32] = 2;
+    }
+    tn_graph *g = new_graph(ctx);
+    tn_tensor *weight = tn_graph_weight(g, "w", TN_TYPE_Q8_0, SHAPE(N, N));
+    tn_tensor *h = tn_op_matmul(g, INPUT("x", 1, N), weight);
+    if (apart) h = tn_op_softmax(g, h, NULL, 1.0f);
+    OUTPUT("y", tn_op_matmul(g, h, weight));
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    tn_device *device = tn_context_device_by_name(ctx, "vulkan");
+    cfg.devices = &device;
+    cfg.n_devices = 1;
+    tn_binding weights = {"w", w, sizeof w}, input = {"x", x, sizeof x}, out = {"y", y, sizeof y};
+    int64_t before = between->n_dispatches;
+    TEST_CHECK_STATUS(run_graph(g, &(run_args){&cfg, &weights, 1, &input, 1}, &out, 1), TN_OK);
+    tn_graph_destroy(&g);
+    for (int32_t i = 0; i < N && !apart; i++) TEST_CHECK(fabsf(y[i] - 4.0f * x[i]) < 0.02f * 4.0f * N);
+    return between->n_dispatches - before;
+}
+
+static void handed_on(void)
+{
+    reset();
+    tn_context *ctx = context(NULL, false);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    dispatches_of(ctx, true); // checks kernels
+    dispatches_of(ctx, false);
+    int64_t apart = dispatches_of(ctx, true), together = dispatches_of(ctx, false);
+    // Less one softmax and one rounding.
+    if (!TEST_CHECK(together == apart - 2)) printf("    %lld, %lld\n", (long long)apart, (long long)together);
+    tn_context_destroy(&ctx);
+}
+
 // --- cancelling ------------------------------------------------------------------------------------------
 
 static _Atomic int32_t cancel;
@@ -387,6 +433,7 @@ int main(int argc, char **argv)
     quarantine();
     matrices();
     barriers();
+    handed_on();
     cancelled();
     every_call_fails(argc > 1 ? atoi(argv[1]) : 1);
     return test_done();

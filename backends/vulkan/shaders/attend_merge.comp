@@ -1,14 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts together what attend.comp left of the splits of keys, in their order: a workgroup per token and head.
+// Puts together what attend.comp left of the splits of keys, in their order: a workgroup per token and head. At args.n: 2 not 0: leaves
+// the result as bytes too.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/shaders/attention.glsl"
+#define LEFT_GROUPS 32
+#include "backends/vulkan/shaders/rounding.glsl"
 
 const uint THREADS = 64;
 layout(local_size_x = 64) in;
+
+uint row_here, group_first;
+ivec2 left_at(uint i) { return ivec2(int(row_here), int(group_first + i)); }
 
 void main()
 {
@@ -33,6 +39,13 @@ void main()
             float each = load_f32(parts + i * size);
             if (each > LOWEST) value = fma(load_f32(parts + i * size + 8 + 4 * e), exp(each - top), value);
         }
-        store_f32(y + 4 * e, sum > 0.0 && before > LOWEST ? value / sum : 0.0);
+        value = sum > 0.0 && before > LOWEST ? value / sum : 0.0;
+        store_f32(y + 4 * e, value);
+        left_values[e] = value;
     }
+    if (args.n[2] <= 0) return;
+    row_here = token;
+    group_first = h * d_v / 32;
+    barrier();
+    leave(d_v / 32, heads * d_v, gl_LocalInvocationID.x, THREADS);
 }

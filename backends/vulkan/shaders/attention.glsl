@@ -5,7 +5,7 @@
 // q_start, kv_len, block table, sinks.
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
 
-const uint KEYS_OF_SPLIT = 64, KEYS_OF_TURN = 32; // at least; whole turns
+const uint KEYS_OF_TURN = 32; // a split has whole ones, few, so that none waits long for its loads
 
 struct Span {
     int seq, from, to, position; // keys from .. to - 1
@@ -33,7 +33,7 @@ Span span_of(int token)
 // Keys of each of at most `splits` splits; the last ones may have none.
 uint keys_per_split(Span s, uint splits)
 {
-    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_SPLIT - 1) / KEYS_OF_SPLIT, 1u, splits);
+    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_TURN - 1) / KEYS_OF_TURN, 1u, splits);
     return max(1u, (n + used - 1) / used + KEYS_OF_TURN - 1) / KEYS_OF_TURN * KEYS_OF_TURN;
 }
 

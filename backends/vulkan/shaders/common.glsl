@@ -32,6 +32,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Arg
     Weight weight[2];
     uint64_t tables;
     uint64_t scratch;
+    uint64_t left, left_norm;
     int params[32];
     int n[16];
 };

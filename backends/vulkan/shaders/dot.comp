@@ -5,7 +5,7 @@
 // or of plain weights and activations as they are (PLAIN, units_plain.glsl). A team of SPLIT subgroups takes COLUMNS columns of up to
 // ROWS rows (a gated pair: half as many columns of both weights); lanes take units of 16 bytes, DEPTH of each column at a time, all of
 // whose loads start before the first is used. The factor of a norm comes last: y = (w (g x)) / rms(x). Bytes: the weights once per ROWS
-// rows. At args.n see product.glsl; 11: bytes of a row of rounded x. Limit: memory.
+// rows. At args.n see product.glsl. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -20,6 +20,7 @@ layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint COLUMNS = 1;
 layout(constant_id = 6) const uint SPLIT = 1;
 layout(constant_id = 7) const uint DEPTH = 1;
+layout(constant_id = 8) const uint TURNS = 0; // not 0: a workgroup takes 32 columns in so many turns, and leaves them as bytes too
 
 #ifdef PLAIN
 #include "backends/vulkan/shaders/units_plain.glsl"
@@ -27,6 +28,9 @@ layout(constant_id = 7) const uint DEPTH = 1;
 #include "backends/vulkan/shaders/dequant.glsl"
 #include "backends/vulkan/shaders/units.glsl"
 #endif
+
+#define LEFT_GROUPS 8
+#include "backends/vulkan/shaders/rounding.glsl"
 
 const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 8;
 shared float parts[MAX_SUBGROUPS][MAX_ROWS * MAX_COLUMNS + MAX_ROWS]; // at the end sums of squares
@@ -49,7 +53,7 @@ uint64_t row_of_x(uint r)
 #ifdef PLAIN
     return row_of(args.src[0], r);
 #else
-    return args.scratch + int64_t(r) * args.n[11];
+    return args.scratch + int64_t(r) * rounded_size(uint(args.src[0].ne[3]));
 #endif
 }
 
@@ -58,14 +62,23 @@ float norm_factor(float squares, uint k)
     return args.n[9] >= 0 ? inversesqrt(squares / float(k) + param_f(args.n[10])) : 1.0;
 }
 
+// The first row and column of the workgroup.
+uint row_first, column_first;
+ivec2 left_at(uint i)
+{
+    bool whole = row_first + i < uint(args.n[1]) && column_first + 32 <= uint(args.n[0]);
+    return ivec2(whole ? int(row_first + i) : -1, int(column_first / 32));
+}
+
 void main()
 {
     uint columns = uint(args.n[0]), rows = uint(args.n[1]), k = uint(args.src[0].ne[3]), n_units = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
     uint wide = PAIRED != 0 ? COLUMNS / 2 : COLUMNS, teams = gl_NumSubgroups / SPLIT;
-    uint across = (columns + wide - 1) / wide, groups = (across + teams - 1) / teams, g = group_index();
-    uint slice = gl_SubgroupID % SPLIT, j0 = (g % groups * teams + gl_SubgroupID / SPLIT) * wide, r0 = g / groups * ROWS;
-    bool inside = r0 < rows && j0 < columns;
-    if (SPLIT == 1 && !inside) return;
+    uint turns = max(TURNS, 1u), each = teams * wide * turns, groups = (columns + each - 1) / each, g = group_index();
+    uint slice = gl_SubgroupID % SPLIT, r0 = g / groups * ROWS;
+    row_first = r0;
+    column_first = g % groups * each;
+    if (r0 >= rows) return; // whole workgroups
     int64_t expert = 0;
     uint64_t x[MAX_ROWS];
     if (args.n[7] >= 0) { // one row: an expert each
@@ -77,65 +90,73 @@ void main()
         x[0] = row_of_x(token * beside + (beside > 1 ? u : 0));
     } else
         [[unroll]] for (uint r = 0; r < ROWS; r++) x[r] = row_of_x(min(r0 + r, rows - 1));
-    if (!inside) n_units = 0;
-    uint64_t at[MAX_COLUMNS][MAX_PLANES];
-    float acc[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) squares[r] = 0.0;
-    [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-        uint p = PAIRED != 0 ? c & 1u : 0, j = PAIRED != 0 ? c / 2 : c;
-        int64_t row = expert + min(j0 + j, columns - 1);
-        [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[c][i] = args.weight[p].plane[i] + row * args.weight[p].row_size[i];
-        [[unroll]] for (uint r = 0; r < ROWS; r++) acc[c][r] = 0.0;
-    }
-    uint stride = gl_SubgroupSize * SPLIT;
-    for (uint u0 = slice * gl_SubgroupSize + gl_SubgroupInvocationID; u0 < n_units; u0 += DEPTH * stride) {
-        Unit units[MAX_DEPTH][MAX_COLUMNS];
-        [[unroll]] for (uint d = 0; d < DEPTH; d++)
-            [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(TYPE, at[c], min(u0 + d * stride, n_units - 1), k);
-        [[unroll]] for (uint d = 0; d < DEPTH; d++) {
-            uint u = min(u0 + d * stride, n_units - 1);
-            bool counts = u0 + d * stride < n_units;
-            [[unroll]] for (uint r = 0; r < ROWS; r++) {
-                Acts a = load_acts(TYPE, x[r], k, u, counts, squares[r]);
-                [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-                    float dot = dot_unit(TYPE, units[d][c], a, u);
-                    acc[c][r] += counts ? dot : 0.0;
+    [[dont_unroll]] for (uint turn = 0; turn < turns; turn++) {
+        uint j0 = column_first + (turn * teams + gl_SubgroupID / SPLIT) * wide, units_here = j0 < columns ? n_units : 0;
+        uint64_t at[MAX_COLUMNS][MAX_PLANES];
+        float acc[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) squares[r] = 0.0;
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            uint p = PAIRED != 0 ? c & 1u : 0, j = PAIRED != 0 ? c / 2 : c;
+            int64_t row = expert + min(j0 + j, columns - 1);
+            [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[c][i] = args.weight[p].plane[i] + row * args.weight[p].row_size[i];
+            [[unroll]] for (uint r = 0; r < ROWS; r++) acc[c][r] = 0.0;
+        }
+        uint stride = gl_SubgroupSize * SPLIT;
+        for (uint u0 = slice * gl_SubgroupSize + gl_SubgroupInvocationID; u0 < units_here; u0 += DEPTH * stride) {
+            Unit units[MAX_DEPTH][MAX_COLUMNS];
+            [[unroll]] for (uint d = 0; d < DEPTH; d++)
+                [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(TYPE, at[c], min(u0 + d * stride, n_units - 1), k);
+            [[unroll]] for (uint d = 0; d < DEPTH; d++) {
+                uint u = min(u0 + d * stride, n_units - 1);
+                bool counts = u0 + d * stride < n_units;
+                [[unroll]] for (uint r = 0; r < ROWS; r++) {
+                    Acts a = load_acts(TYPE, x[r], k, u, counts, squares[r]);
+                    [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+                        float dot = dot_unit(TYPE, units[d][c], a, u);
+                        acc[c][r] += counts ? dot : 0.0;
+                    }
                 }
             }
         }
-    }
-    // Each lane finishes a result: one copy of the code that follows a product.
-    uint mine = gl_SubgroupInvocationID, first = gl_SubgroupID - slice;
-    float value = 0.0, up = 0.0;
-    [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float all = args.n[9] >= 0 ? sum_squares(x[r], k, squares[r]) : 0.0, factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
-        if (SPLIT > 1 && subgroupElect()) parts[gl_SubgroupID][MAX_ROWS * MAX_COLUMNS + r] = all;
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            float v = subgroupAdd(acc[c][r]) * factor;
-            if (SPLIT > 1) {
-                if (subgroupElect()) parts[gl_SubgroupID][r * COLUMNS + c] = v;
-                continue;
+        // Each lane finishes a result: one copy of the code that follows a product.
+        uint mine = gl_SubgroupInvocationID, first = gl_SubgroupID - slice;
+        float value = 0.0, up = 0.0;
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            float all = args.n[9] >= 0 ? sum_squares(x[r], k, squares[r]) : 0.0, factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
+            if (SPLIT > 1 && subgroupElect()) parts[gl_SubgroupID][MAX_ROWS * MAX_COLUMNS + r] = all;
+            [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+                float v = subgroupAdd(acc[c][r]) * factor;
+                if (SPLIT > 1) {
+                    if (subgroupElect()) parts[gl_SubgroupID][r * COLUMNS + c] = v;
+                    continue;
+                }
+                uint j = PAIRED != 0 ? c / 2 : c;
+                if (mine != r * wide + j) continue;
+                if (PAIRED != 0 && (c & 1u) != 0) up = v;
+                else value = v;
             }
-            uint j = PAIRED != 0 ? c / 2 : c;
-            if (mine != r * wide + j) continue;
-            if (PAIRED != 0 && (c & 1u) != 0) up = v;
-            else value = v;
+        }
+        if (SPLIT > 1) {
+            barrier();
+            uint at_r = mine / wide, at_c = mine % wide * (PAIRED != 0 ? 2 : 1);
+            if (slice != 0 || at_r >= ROWS) return;
+            float all = 0.0;
+            for (uint s = 0; s < SPLIT; s++) {
+                all += parts[first + s][MAX_ROWS * MAX_COLUMNS + at_r];
+                value += parts[first + s][at_r * COLUMNS + at_c];
+                if (PAIRED != 0) up += parts[first + s][at_r * COLUMNS + at_c + 1];
+            }
+            float factor = norm_factor(all, k);
+            value *= factor;
+            up *= factor;
+        }
+        uint r = r0 + mine / wide, j = j0 + mine % wide;
+        if (mine < ROWS * wide && r < rows && j < columns) {
+            value = finish(r, j, value, up);
+            if (TURNS > 0) left_values[(r - r0) * 32 + j - column_first] = value;
         }
     }
-    if (SPLIT > 1) {
-        barrier();
-        uint at_r = mine / wide, at_c = mine % wide * (PAIRED != 0 ? 2 : 1);
-        if (slice != 0 || at_r >= ROWS) return;
-        float all = 0.0;
-        for (uint s = 0; s < SPLIT; s++) {
-            all += parts[first + s][MAX_ROWS * MAX_COLUMNS + at_r];
-            value += parts[first + s][at_r * COLUMNS + at_c];
-            if (PAIRED != 0) up += parts[first + s][at_r * COLUMNS + at_c + 1];
-        }
-        float factor = norm_factor(all, k);
-        value *= factor;
-        up *= factor;
-    }
-    uint r = r0 + mine / wide, j = j0 + mine % wide;
-    if (inside && mine < ROWS * wide && r < rows && j < columns) finish(r, j, value, up);
+    if (TURNS == 0) return;
+    barrier();
+    leave(ROWS, columns, gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, gl_WorkGroupSize.x);
 }

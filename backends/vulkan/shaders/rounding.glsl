@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Activations as bytes, 32 to a scale d = max|x| / 127, for dot.comp. A row of k elements: the integers [k]; per group of 32 d and, as
+// two 16-bit integers, the sums of its halves; per group the sum of squares of x, if the reader has a norm; up to a multiple of 16 bytes.
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer PU64 { uvec2 v; };
+
+int64_t rounded_size(uint k) { return int64_t(k + k / 4 + k / 8 + 15) / 16 * 16; }
+
+// 127 / x, rounded as IEEE 754 does: quotients may be off by more here, and then ties fall to the other side than elsewhere. The
+// remainder comes from halves of 12 bits, whose products are exact.
+float inverse_of(float x)
+{
+    precise float q = 127.0 / x;
+    float qh = uintBitsToFloat(floatBitsToUint(q) & 0xfffff000u), xh = uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
+    precise float ql = q - qh, xl = x - xh;
+    precise float rest = 127.0 - qh * xh;
+    rest -= qh * xl;
+    rest -= ql * xh;
+    rest -= ql * xl;
+    precise float better = q + rest / x;
+    return better;
+}
+
+// What a group is multiplied with, and its d, from the bits of its largest magnitude. A group with a value that is no number gets d =
+// NaN, and so do the results.
+vec2 scale_of(uint top)
+{
+    float most = uintBitsToFloat(top);
+    bool odd = top >= 0x7f800000u, none = odd || most < 1e-35;
+    return vec2(none ? 0.0 : inverse_of(most), odd ? uintBitsToFloat(0x7fc00000u) : none ? 0.0 : most / 127.0);
+}
+
+int rounded(float x, float inverse) { return inverse == 0.0 ? 0 : int(roundEven(x * inverse)); }
+
+uvec2 group_record(float d, int first_sum, int second_sum)
+{
+    return uvec2(floatBitsToUint(d), (uint(first_sum) & 0xffffu) | uint(second_sum) << 16);
+}
+
+#ifdef LEFT_GROUPS
+// Results that a workgroup has in left_values, LEFT_GROUPS groups at most, are left as bytes too, where the step after them reads them
+// (args.left, with the weight args.left_norm of its norm). All invocations call leave(): group i goes to group left_at(i).y of row
+// left_at(i).x of k elements; no group: x is negative.
+shared float left_values[LEFT_GROUPS * 32];
+shared uint left_top[LEFT_GROUPS], left_words[LEFT_GROUPS * 8];
+shared int left_sums[LEFT_GROUPS * 2];
+ivec2 left_at(uint i);
+
+float left_scaled(uint e, int group)
+{
+    return args.left_norm == 0 ? left_values[e] : left_values[e] * load_f32(args.left_norm + 4 * int64_t(uint(group) * 32 + e % 32));
+}
+
+void leave(uint n, uint k, uint t, uint threads)
+{
+    for (uint e = t; e < n * 8; e += threads) left_words[e] = 0;
+    for (uint e = t; e < n * 2; e += threads) left_sums[e] = 0;
+    for (uint e = t; e < n; e += threads) left_top[e] = 0;
+    barrier();
+    for (uint e = t; e < n * 32; e += threads) {
+        ivec2 at = left_at(e / 32);
+        if (at.x >= 0) atomicMax(left_top[e / 32], floatBitsToUint(left_scaled(e, at.y)) & 0x7fffffffu);
+    }
+    barrier();
+    for (uint e = t; e < n * 32; e += threads) {
+        ivec2 at = left_at(e / 32);
+        if (at.x < 0) continue;
+        int q = rounded(left_scaled(e, at.y), scale_of(left_top[e / 32]).x);
+        atomicAdd(left_sums[e / 16], q);
+        atomicOr(left_words[e / 4], (uint(q) & 255u) << 8 * (e & 3u));
+    }
+    barrier();
+    for (uint e = t; e < n * 8; e += threads) {
+        ivec2 at = left_at(e / 8);
+        if (at.x >= 0) store_u32(args.left + int64_t(at.x) * rounded_size(k) + uint(at.y) * 32 + 4 * (e & 7u), left_words[e]);
+    }
+    for (uint e = t; e < n; e += threads) {
+        ivec2 at = left_at(e);
+        if (at.x < 0) continue;
+        uint64_t row = args.left + int64_t(at.x) * rounded_size(k);
+        PU64(row + k + 8 * int64_t(at.y)).v = group_record(scale_of(left_top[e]).y, left_sums[2 * e], left_sums[2 * e + 1]);
+        if (args.left_norm == 0) continue;
+        float squares = 0.0;
+        for (uint i = 0; i < 32; i++) squares = fma(left_values[32 * e + i], left_values[32 * e + i], squares);
+        store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
+    }
+}
+#endif
