@@ -13,7 +13,8 @@ enum {
     ELEMENTS = 256,
     TABLE_GROUP = 64,
     CACHE_GROUP = 64,
-    CACHE_RUN = 32,
+    CACHE_BLOCK = 32,
+    CACHE_RUN = 4,
     MOE_GROUP = 64,
     MAX_HEAD = 1024,
     MAX_GROUPS = 256,
@@ -239,13 +240,15 @@ bool tn_vk_accepts_rope_cache(const tn_step *step)
 
 static void launch_cache(const tn_step *step, int32_t cache, int32_t x, int32_t slots, tn_vk_dispatch *d)
 {
+    // Blocks are made whole; else many invocations, none of which waits long.
+    int64_t run = tn_dtype_block_elems(step->src[cache].dtype) > 1 ? CACHE_BLOCK : CACHE_RUN;
     d->shader = TN_VK_SHADER_cache;
     d->constants[0] = step->src[cache].dtype;
     d->args.n[0] = cache;
     d->args.n[1] = x;
     d->args.n[2] = slots;
-    d->groups = div_up(step->src[x].ne[1] * step->src[x].ne[2] * div_up(step->src[cache].ne[3], CACHE_RUN),
-                       CACHE_GROUP);
+    d->groups =
+        div_up(step->src[x].ne[1] * step->src[x].ne[2] * div_up(step->src[cache].ne[3], run), CACHE_GROUP);
 }
 
 int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *d)

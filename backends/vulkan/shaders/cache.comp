@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cache_write: x [T, KV, D] into the paged store; one invocation per 32 elements of a row of the cache, which may be longer
+// cache_write: x [T, KV, D] into the paged store; one invocation per block or per 4 elements of a row of the cache, which may be longer
 // than D: the rest becomes zeros. Sources at args.n: cache, x, slots. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -10,21 +10,23 @@
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int TYPE = TYPE_F16;
+const uint RUN = TYPE == TYPE_Q8_0 || TYPE == TYPE_Q4_0 ? 32 : 4;
 
 void main()
 {
     View cache = args.src[args.n[0]], x = args.src[args.n[1]];
-    uint width = uint(cache.ne[3]), runs = (width + 31) / 32, e = group_index() * 64 + gl_LocalInvocationID.x;
-    uint heads = uint(x.ne[2]), row = e / runs, d0 = e % runs * 32;
+    uint width = uint(cache.ne[3]), runs = (width + RUN - 1) / RUN, e = group_index() * 64 + gl_LocalInvocationID.x;
+    uint heads = uint(x.ne[2]), row = e / runs, d0 = e % runs * RUN;
     if (row >= uint(x.ne[1]) * heads) return;
     uint64_t to = cache_slot(cache, args.src[args.n[2]], row / heads, row % heads);
     if (to == 0) return;
     uint64_t from = x.data + int64_t(row / heads) * x.nb[1] + int64_t(row % heads) * x.nb[2];
     float v[32];
-    for (uint i = 0; i < 32; i++) v[i] = d0 + i < x.ne[3] ? load_f32(from + 4 * int64_t(d0 + i)) : 0.0;
+    [[unroll]] for (uint i = 0; i < RUN; i++) v[i] = d0 + i < x.ne[3] ? load_f32(from + 4 * int64_t(d0 + i)) : 0.0;
     if (TYPE == TYPE_Q8_0 || TYPE == TYPE_Q4_0) {
         store_block(TYPE, to + (TYPE == TYPE_Q8_0 ? 34 : 18) * (d0 / 32), v);
         return;
     }
-    for (uint i = 0; i < min(32u, width - d0); i++) store_cached(TYPE, to, d0 + i, v[i]);
+    [[unroll]] for (uint i = 0; i < RUN; i++)
+        if (d0 + i < width) store_cached(TYPE, to, d0 + i, v[i]);
 }
