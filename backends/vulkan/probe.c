@@ -20,6 +20,7 @@ enum {
     CAP_EXPERTS = 6,
     CAP_ROWS = 40,
     CAP_BLOCKS = 7,
+    CAP_ROUTED = 24,
     CAP_QUERIES = 66, // more than a tile of attention
     CAP_SLOTS = 2,
     MAX_KEYS = 100 // and of keys
@@ -80,8 +81,8 @@ static int64_t extent(char letter, int64_t n)
         char letter;
         int16_t cap;
     } caps[] = {{'t', CAP_TOKENS},  {'n', CAP_COLUMNS}, {'k', CAP_COMMON}, {'a', CAP_OUTER},
-                {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'r', CAP_ROWS},   {'b', CAP_BLOCKS},
-                {'g', CAP_SLOTS},   {'s', 1},           {'S', 2}};
+                {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'m', CAP_ROUTED}, {'r', CAP_ROWS},
+                {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2}};
     for (size_t i = 0; i < TN_COUNT(caps); i++)
         if (caps[i].letter == letter) return TN_MIN(n, caps[i].cap);
     return n;

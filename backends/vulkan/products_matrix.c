@@ -9,12 +9,21 @@
 #include "ops/ops.h"
 #include "ops/quant.h"
 
-enum { MIN_ROWS = 9, X_UNIT = 64, SUBGROUP = 32, SIZE = 16, UNIT = 16 };
+enum {
+    MIN_ROWS = 9,
+    MIN_FOR_EXPERT = 2,
+    MAX_EXPERTS = 4096,
+    LEAST_TILE = 32,
+    X_UNIT = 64,
+    SUBGROUP = 32,
+    SIZE = 16,
+    UNIT = 16
+};
 // Workgroups that a product is split into if it is large enough: enough for the large devices of today.
 enum { WANTED_GROUPS = 96 };
 // args.n and constants of the shaders, beyond those of all products.
-enum { N_X_STRIDE = 12, N_RESIDUAL_STRIDE, N_RESULT_STRIDE };
-enum { C_TILE = 2, C_THREADS = 4, C_GATED };
+enum { N_X_STRIDE = 12, N_RESIDUAL_STRIDE, N_RESULT_STRIDE, N_BLOCKS };
+enum { C_TILE = 2, C_THREADS = 4, C_FORM };
 
 static int64_t div_up(int64_t a, int64_t b)
 {
@@ -40,7 +49,13 @@ static bool even_rows(const tn_view *v)
 static int32_t n_weights(const tn_step *step)
 {
     if (step->op == TN_OP_matmul_multi) return ((const tn_matmul_multi_params *)step->params)->n_weights;
-    return step->op == TN_OP_matmul_glu ? 2 : 1;
+    return step->op == TN_OP_matmul_glu || step->op == TN_OP_matmul_id_glu ? 2 : 1;
+}
+
+// How many experts share the rows; 0: each row meets all weights.
+static int64_t n_experts(const tn_step *step)
+{
+    return step->op == TN_OP_matmul_id || step->op == TN_OP_matmul_id_glu ? step->src[1].ne[1] : 0;
 }
 
 static const tn_view *residual_of(const tn_step *step)
@@ -52,8 +67,9 @@ static const tn_view *residual_of(const tn_step *step)
 static bool takes(const tn_step *step)
 {
     const tn_view *residual = residual_of(step);
-    if (!tn_vk_accepts_gemm(step) || tn_view_n_rows(&step->src[0]) < MIN_ROWS || !even_rows(&step->src[0]))
-        return false;
+    int64_t rows = tn_view_n_rows(&step->dst[0]), experts = n_experts(step);
+    if (!tn_vk_accepts_gemm(step) || rows < MIN_ROWS || !even_rows(&step->src[0])) return false;
+    if (rows < MIN_FOR_EXPERT * experts || experts > MAX_EXPERTS) return false;
     if (step->src[0].ne[3] == 0 || (residual && !even_rows(residual))) return false;
     for (int32_t i = 0; i < step->n_dst; i++)
         if (!even_rows(&step->dst[i])) return false;
@@ -154,11 +170,12 @@ static int64_t groups_of(const tile *t, int64_t rows, int64_t columns)
 // The largest one that makes enough workgroups and is not much higher than there are rows.
 static const tile *choose(const tn_vk *v, const tn_step *step)
 {
-    int64_t rows = tn_view_n_rows(&step->src[0]), columns = 0;
+    int64_t rows = tn_view_n_rows(&step->dst[0]), experts = n_experts(step), columns = 0;
     const tile *t = NULL;
     if (v->tile > 0 && v->tile <= (int32_t)TN_COUNT(tiles) && fits(v, &tiles[v->tile - 1]))
         return &tiles[v->tile - 1];
     for (int32_t i = 1; i <= n_weights(step); i++) columns += step->src[i].ne[2];
+    if (experts > 0) rows = div_up(rows, experts), columns *= experts;
     for (size_t i = 0; i < TN_COUNT(chosen); i++) {
         if (!fits(v, &tiles[chosen[i]])) continue;
         t = &tiles[chosen[i]];
@@ -187,34 +204,65 @@ static void launch_round(const tn_step *step, tn_dtype element, tn_vk_dispatch *
     d->groups = tn_view_n_rows(x);
 }
 
+static int64_t most_blocks(const tn_step *step, int64_t rows)
+{
+    return tn_view_n_rows(&step->dst[0]) / rows + n_experts(step);
+}
+
+static int32_t tile_constant(const tile *t)
+{
+    return t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12 | t->k << 16 | t->buffers << 20;
+}
+
+static void launch_rows(const tn_step *step, tn_vk_dispatch *d)
+{
+    const tile *t = choose(d->v, d->like);
+    tn_vk_set_product(step, 0, d);
+    d->constants[0] = d->constants[1] = 0;
+    d->constants[C_TILE] = tile_constant(t);
+    d->args.n[N_BLOCKS] = (int32_t)most_blocks(step, tile_rows(t));
+    d->shader = TN_VK_SHADER_moe_rows;
+    d->groups = 1;
+}
+
 static void launch_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int32_t *c = d->constants, *n = d->args.n;
     const tile *t = choose(d->v, d->like);
     const tn_view *residual = residual_of(step);
     tn_vk_set_product(step, i, d);
-    bool gated = n[TN_VK_N_GLU] >= 0;
-    c[C_TILE] = t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12 | t->k << 16 | t->buffers << 20;
+    bool gated = n[TN_VK_N_GLU] >= 0, experts = n_experts(step) > 0;
+    c[C_TILE] = tile_constant(t);
     c[C_THREADS] = tile_threads(t);
-    c[C_GATED] = gated;
+    c[C_FORM] = gated | experts << 1;
     c[TN_VK_LAYOUT] = aligned(&step->src[1 + i], 8) && (!gated || aligned(&step->src[2], 8));
     n[N_RESULT_STRIDE] = (int32_t)row_stride(&step->dst[i]);
     n[N_RESIDUAL_STRIDE] = residual ? (int32_t)row_stride(residual) : 0;
     d->groups = groups_of(t, n[TN_VK_N_ROWS], (int64_t)n[TN_VK_N_COLUMNS] * (gated ? 2 : 1));
+    if (experts) {
+        n[N_BLOCKS] = (int32_t)most_blocks(step, tile_rows(t));
+        d->groups = n[N_BLOCKS] * groups_of(t, 1, (int64_t)n[TN_VK_N_COLUMNS] * (gated ? 2 : 1));
+    }
     d->after = i == 0;
 }
 
 static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
 {
     int64_t rows = tn_view_n_rows(&step->src[0]), row = div_up(step->src[0].ne[3], X_UNIT) * X_UNIT * 2;
+    int32_t before = n_experts(step) > 0 ? 2 : 1; // dispatches
     d->scratch = div_up(rows * (int64_t)sizeof(float), 256) * 256 + rows * row;
+    if (before == 2)
+        d->scratch += UNIT * (1 + most_blocks(step, LEAST_TILE)) +
+                      tn_view_n_rows(&step->dst[0]) * (int64_t)sizeof(int32_t);
     if (i == 0) {
         launch_round(step, element, d);
+    } else if (i < before) {
+        launch_rows(step, d);
     } else {
-        launch_product(step, i - 1, d);
+        launch_product(step, i - before, d);
         d->shader = shader;
     }
-    return 1 + (step->op == TN_OP_matmul_multi ? n_weights(step) : 1);
+    return before + (step->op == TN_OP_matmul_multi ? n_weights(step) : 1);
 }
 
 int32_t tn_vk_launch_gemm_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)

@@ -5,7 +5,8 @@
 // sums in registers. While one piece of the common dimension is multiplied from shared memory, the next one is on its way
 // to registers. x was rounded before (round16.comp); weights that are not 16-bit numbers already are expanded on their way. Of
 // a gated pair, half of each subgroup's columns belong to either product, so that both are there when they are joined.
-// Limit: the matrix units, or shared memory. At args.n see product.glsl; 13 row stride of the residual, 14 of the result.
+// Limit: the matrix units, or shared memory. At args.n see product.glsl; 13 row stride of the residual, 14 of the
+// result, 15 most blocks of rows with one expert (moe_rows.comp).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
@@ -18,7 +19,7 @@ layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16;   // of the second product of a gated pair
 layout(constant_id = 2) const uint TILE = 0x212222u;    // products_matrix.c
 layout(constant_id = 3) const int ALIGNED = 0;          // rows of plain weights are whole runs of 8 and start aligned to 16 bytes
-layout(constant_id = 5) const int GATED = 0;
+layout(constant_id = 5) const int FORM = 0;             // 1 a gated pair, 2 an expert for each row
 layout(local_size_x_id = 4) in;
 
 // Subgroups over the rows and columns of a tile, matrices of a subgroup, matrices in a piece of the common dimension.
@@ -29,21 +30,35 @@ const uint TILE_M = 16 * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
 const uint ROW = 2 * K + 1, BUFFER = (TILE_M + TILE_N) * ROW, STAGE_ROW = 4 * N + 1, STAGE = TEAMS_M * TEAMS_N * 16 * STAGE_ROW;
 const uint TAKE_X = TILE_M * 2 * K / THREADS, TAKE_W = TILE_N * 2 * K / THREADS;
 const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
+const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0;
 MATRIX_SPACE(BUFFERS * BUFFER > STAGE ? BUFFERS * BUFFER : STAGE)
 
 // --- operands ------------------------------------------------------------------------------------------
 
-uint thread = gl_LocalInvocationID.x, rows, columns, n, j0, r0;
+// Rows are r0 .. end - 1 of the result, or with experts of the list of moe_rows.comp.
+uint thread = gl_LocalInvocationID.x, end, columns, n, j0, r0;
+int64_t first_weight = 0;
+uint64_t list;
 uvec4 next_x[TAKE_X], next_w[TAKE_W];
+
+uint result_row(uint r)
+{
+    r = min(r, end - 1);
+    return EXPERTS ? load_u32(list + 4 * uint64_t(r)) : r;
+}
+uint x_row(uint r)
+{
+    return EXPERTS && args.src[0].ne[2] == 1 ? result_row(r) / uint(args.src[args.n[7]].ne[3]) : result_row(r);
+}
 
 // Column of the result, and which product, for a column of the tile.
 uint column_of(uint c)
 {
-    return GATED != 0 ? j0 + c / (16 * N) * (8 * N) + c % (8 * N) : j0 + c;
+    return GATED ? j0 + c / (16 * N) * (8 * N) + c % (8 * N) : j0 + c;
 }
 uint product_of(uint c)
 {
-    return GATED != 0 ? c / (8 * N) % 2 : 0;
+    return GATED ? c / (8 * N) % 2 : 0;
 }
 
 void expand(int type, Weight w, int64_t row, uint k, out float v[16])
@@ -71,16 +86,16 @@ uint64_t from_x[TAKE_X], from_w[TAKE_W];
 
 void find()
 {
-    uint64_t x = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256, stride = 2 * uint64_t((n + 63) / 64 * 64);
+    uint64_t x = args.scratch + (uint64_t(n_rows(args.src[0])) * 4 + 255) / 256 * 256, stride = 2 * uint64_t((n + 63) / 64 * 64);
     weights[0] = args.weight[0];
     weights[1] = args.weight[1];
     UNROLL for (uint i = 0; i < TAKE_X; i++) {
         uint at = thread + i * THREADS;
-        from_x[i] = x + min(r0 + at / (2 * K), rows - 1) * stride + 16 * (at % (2 * K));
+        from_x[i] = x + x_row(r0 + at / (2 * K)) * stride + 16 * (at % (2 * K));
     }
     UNROLL for (uint i = 0; DIRECT && i < TAKE_W; i++) {
         uvec2 place = place_of(i);
-        int64_t row = min(column_of(place.x), columns - 1);
+        int64_t row = first_weight + min(column_of(place.x), columns - 1);
         from_w[i] = product_of(place.x) == 0 ? weights[0].plane[0] + row * weights[0].row_size[0] : weights[1].plane[0] + row * weights[1].row_size[0];
         from_w[i] += 16 * place.y;
     }
@@ -96,8 +111,8 @@ void fetch(uint k0)
             next_w[i] = k < n ? load_u128(from_w[i] + 2 * k0) : uvec4(0);
         } else if (i % 2 == 0) {
             float v[16];
-            int64_t row = min(column_of(place.x), columns - 1);
-            if (GATED == 0 || product_of(place.x) == 0) expand(TYPE, weights[0], row, k, v);
+            int64_t row = first_weight + min(column_of(place.x), columns - 1);
+            if (!GATED || product_of(place.x) == 0) expand(TYPE, weights[0], row, k, v);
             else expand(TYPE_UP, weights[1], row, k, v);
             next_w[i] = pack8(v, 0);
             next_w[i + 1] = pack8(v, 8);
@@ -122,7 +137,7 @@ void put(uint buffer_at)
 // x was multiplied by a power of two for each row.
 float scale_of(uint r)
 {
-    return ELEMENT == TYPE_F16 ? load_f32(args.scratch + 4 * int64_t(min(r, rows - 1))) : 1.0;
+    return ELEMENT == TYPE_F16 ? load_f32(args.scratch + 4 * int64_t(x_row(r))) : 1.0;
 }
 
 float staged(uint at, uint c) { return uintBitsToFloat(space[at + c / 4][c % 4]); }
@@ -130,11 +145,11 @@ float staged(uint at, uint c) { return uintBitsToFloat(space[at + c / 4][c % 4])
 // What needs more code than sums: in place, one element after the other.
 void activate(uint base, uint first_row, uint first_column)
 {
-    const uint WIDTH = GATED != 0 ? 8 * N : 16 * N;
+    const uint WIDTH = GATED ? 8 * N : 16 * N;
     [[dont_unroll]] for (uint e = LANE; e < 16 * WIDTH; e += 32) {
         uint row = e / WIDTH, c = e % WIDTH, j = min(first_column + c, columns - 1);
         float scale = scale_of(first_row + row), v = staged(base + row * STAGE_ROW, c) * scale;
-        if (GATED != 0) v = glu(args.n[6], v, staged(base + row * STAGE_ROW, c + 8 * N) * scale);
+        if (GATED) v = glu(args.n[6], v, staged(base + row * STAGE_ROW, c + 8 * N) * scale);
         if (args.n[2] >= 0) v += load_f32(args.src[args.n[2]].data + 4 * int64_t(j));
         if (args.n[4] >= 0) v = unary(args.n[4], v, 0.0, 0.0);
         space[base + row * STAGE_ROW + c / 4][c % 4] = floatBitsToUint(v);
@@ -144,8 +159,8 @@ void activate(uint base, uint first_row, uint first_column)
 // 16 rows of the columns of a subgroup.
 void finish_rows(uint base, uint first_row, uint first_column)
 {
-    const uint WIDTH = GATED != 0 ? 8 * N : 16 * N, ACROSS = WIDTH < 32 ? WIDTH : 32, DOWN = 32 / ACROSS;
-    bool activated = GATED != 0 || args.n[4] >= 0;
+    const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < 32 ? WIDTH : 32, DOWN = 32 / ACROSS;
+    bool activated = GATED || args.n[4] >= 0;
     if (activated) activate(base, first_row, first_column);
     barrier();
     uint64_t to = args.dst[args.n[5]].data, residual = args.n[3] >= 0 ? args.src[args.n[3]].data : to;
@@ -155,24 +170,32 @@ void finish_rows(uint base, uint first_row, uint first_column)
         float bias = !activated && args.n[2] >= 0 ? load_f32(args.src[args.n[2]].data + 4 * int64_t(min(j, columns - 1))) : 0.0;
         float more[16];
         UNROLL for (uint i = 0; i < 16 / DOWN; i++) { // all on their way at once
-            uint r = min(first_row + i * DOWN + LANE / ACROSS, rows - 1);
-            more[i] = args.n[3] >= 0 ? load_f32(residual + r * residual_stride + 4 * int64_t(min(j, columns - 1))) : 0.0;
+            more[i] = args.n[3] >= 0 ? load_f32(residual + result_row(first_row + i * DOWN + LANE / ACROSS) * residual_stride + 4 * int64_t(min(j, columns - 1))) : 0.0;
         }
         UNROLL for (uint i = 0; i < 16 / DOWN; i++) {
             uint row = i * DOWN + LANE / ACROSS, r = first_row + row;
             float v = staged(base + row * STAGE_ROW, c);
             if (!activated) v = v * scale_of(r) + bias;
-            if (r < rows && j < columns) store_f32(to + r * to_stride + 4 * int64_t(j), v + more[i]);
+            if (r < end && j < columns) store_f32(to + result_row(r) * to_stride + 4 * int64_t(j), v + more[i]);
         }
     }
 }
 
 void main()
 {
-    rows = uint(args.n[1]), columns = uint(args.n[0]), n = uint(args.src[0].ne[3]);
-    uint down = (rows + TILE_M - 1) / TILE_M, g = group_index();
-    r0 = g % down * TILE_M, j0 = g / down * (GATED != 0 ? TILE_N / 2 : TILE_N); // row blocks of the same weights together
+    end = uint(args.n[1]), columns = uint(args.n[0]), n = uint(args.src[0].ne[3]);
+    uint down = EXPERTS ? uint(args.n[15]) : (end + TILE_M - 1) / TILE_M, g = group_index();
+    r0 = g % down * TILE_M, j0 = g / down * (GATED ? TILE_N / 2 : TILE_N); // row blocks of the same weights together
     if (j0 >= columns) return;
+    if (EXPERTS) {
+        uint x_rows = n_rows(args.src[0]);
+        uint64_t blocks = args.scratch + (uint64_t(x_rows) * 4 + 255) / 256 * 256 + uint64_t(x_rows) * ((n + 63) / 64 * 64) * 2;
+        if (g % down >= load_u32(blocks)) return;
+        uvec4 block = load_u128(blocks + 16 + 16 * uint64_t(g % down));
+        list = blocks + 16 + 16 * uint64_t(down);
+        first_weight = int64_t(block.x) * columns;
+        r0 = block.y, end = block.y + block.z;
+    }
     uint team = thread / 32, team_m = team % TEAMS_M, team_n = team / TEAMS_M, pieces = (n + DEPTH - 1) / DEPTH;
     MatrixC acc[M][N];
     UNROLL for (uint i = 0; i < M; i++)
