@@ -44,6 +44,7 @@ typedef struct tn_cuda_attention_args {
 typedef struct tn_cuda_attention_decode_args {
     tn_cuda_attention_args a;
     int32_t ropes;
+    int32_t early; // no step of the program writes lengths, tables, positions and slots
     tn_cuda_rope_cache_args rope;
 } tn_cuda_attention_decode_args;
 

@@ -43,7 +43,8 @@ typedef struct tn_cuda_matmul_args {
 
 enum {
     TN_MATVEC_MAX_COLUMNS = 8, // rows of x that share one reading of the weights
-    TN_MATVEC_MAX_SLOTS = 16,  // of the ring of a warp
+    TN_MATVEC_WARPS = 16,
+    TN_MATVEC_ROWS = 2, // of the weight that a warp multiplies at a time
 };
 
 // Elements of a row that a lane handles at a time: those of 16 bytes, in types that have a loop of their own.
@@ -54,12 +55,25 @@ enum {
              (t) == TN_TYPE_IQ4_XS || (t) == TN_TYPE_MXFP4 || (t) == TN_TYPE_Q4_K || (t) == TN_TYPE_Q5_K || (t) == TN_TYPE_Q6_K      \
          ? 32                                                                                                                        \
          : 16)
-// Units of a slice that a lane keeps activations for in registers.
-#define TN_MATVEC_LANE_UNITS(t, columns)                                                                                             \
-    (TN_MATVEC_UNIT_ELEMS(t) == 32 ? ((columns) == 1 ? 4 : (columns) == 2 ? 2 : 1)                                                   \
-     : TN_MATVEC_UNIT_ELEMS(t) == 16 ? ((columns) == 1 ? 8 : (columns) == 2 ? 4 : 2)                                                 \
-                                     : ((columns) == 1 ? 8 : (columns) == 2 ? 4 : (columns) == 4 ? 2 : 1))
-#define TN_MATVEC_WARPS(columns) ((columns) > 2 ? 16 : 8)
+#define TN_MATVEC_BLOCK_ELEMS(t)                                                                                                     \
+    ((t) == TN_TYPE_F32 || (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? TN_MATVEC_UNIT_ELEMS(t)                                       \
+     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 || (t) == TN_TYPE_Q8_0 ||            \
+             (t) == TN_TYPE_IQ4_NL || (t) == TN_TYPE_MXFP4                                                                           \
+         ? 32                                                                                                                        \
+     : (t) == TN_TYPE_NVFP4 || (t) == TN_TYPE_Q2_0 ? 64                                                                              \
+     : (t) == TN_TYPE_Q1_0                         ? 128                                                                             \
+                                                   : 256)
+// A tile: what the lanes of a warp take of a row at a time, a unit each. Of `unit` bytes of a block in a plane, the bytes of a tile and
+// the room that they need when they begin anywhere.
+#define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_UNIT_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
+#define TN_MATVEC_TILE_ROOM(t, unit)                                                                                                 \
+    ((unit) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (unit) + 15) / 16 * 16 + ((unit) % 16 == 0 ? 0 : 16))
+// Slots of the ring of a warp with tiles of `room` bytes. Plain types and many columns leave room for x.
+#define TN_MATVEC_RING(t, columns) ((columns) > 2 || TN_MATVEC_BLOCK_ELEMS(t) < 32 ? 4608 : 9216)
+#define TN_MATVEC_SLOTS(t, columns, room)                                                                                            \
+    (TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)) < 3   ? 3                                                                \
+     : TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)) > 8 ? 8                                                                \
+                                                                  : TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)))
 
 typedef struct tn_cuda_matvec_part {
     const char *plane[TN_CUDA_MAX_PLANES];
@@ -70,9 +84,6 @@ typedef struct tn_cuda_matvec_part {
     int32_t n;             // rows of the weight, per expert
     int32_t first;         // in the sequence of all rows of all parts; gate and up: 0
     int32_t type;
-    int32_t n_planes;
-    int32_t unit[TN_CUDA_MAX_PLANES];    // bytes of a block
-    int32_t slot_at[TN_CUDA_MAX_PLANES]; // where the plane's piece of a row begins in a slot
 } tn_cuda_matvec_part;
 
 typedef struct tn_cuda_matvec_args {
@@ -90,13 +101,12 @@ typedef struct tn_cuda_matvec_args {
     int32_t act, n_parts, is_glu, k, n_columns, n_experts, n_used;
     int32_t n_virtual; // rows of all parts, which blocks share; of gate, if is_glu
     // Rows are cut into slices along k, one for each of `n_slices` warps; the others take other rows.
-    int32_t n_slices, slice_shift, group_shift; // 2^slice_shift; 2^group_shift warps take different rows
-    int32_t slice_blocks, n_blocks, block_elems;
-    int32_t stage_rows;       // rows in a slot of a ring
-    int32_t n_slots, slot_size;
-    int32_t sums_at, x_at, rings_at; // in shared memory
-    int32_t x_columns; // rows of x that come to shared memory at a time; 0: none does, warps read them
+    int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps take different rows
+    int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
+    int32_t sums_at, rings_at; // in shared memory, after the rows of x
+    int32_t late; // the next kernel may start when the products are done, not when the block begins
     int32_t row_unit;  // blocks share the rows in units of so many
+    int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have a unit more
     // Rows of x rounded before, used instead of x; what the reader of y wants. NULL: none.
     tn_cuda_rounded rounded_x, rounded_y;
 } tn_cuda_matvec_args;

@@ -119,7 +119,7 @@ tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
     if (l->rounded_y) a->rounded_y = *l->rounded_y;
-    d.ropes = l->rope != NULL;
+    d.ropes = l->rope != NULL, d.early = l->early;
     if (l->rope) d.rope = tn_cuda_rope_cache_args_of(l->rope);
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);

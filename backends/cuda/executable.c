@@ -149,7 +149,7 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
         .attrs = attributes,
     };
     // Kernels wait for their predecessor themselves (kernels/common.cuh), from compute capability 9.0 on.
-    if (c->compute >= 90 && !grid->alone) {
+    if (c->compute >= 90 && !grid->alone && !l->first) {
         attributes[config.numAttrs++] =
             (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                 .value.programmaticStreamSerializationAllowed = 1};
@@ -217,13 +217,17 @@ static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
 static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
 {
     const tn_cuda_handover *h = &e->handover[i];
+    bool first = true;
     if (h->skipped) return TN_OK;
+    for (int32_t k = 0; k < i; k++) first = first && e->handover[k].skipped;
     tn_cuda_launch l = {.cuda = c,
                         .step = &e->steps[i],
                         .scratch = e->scratch,
                         .rounded_x = h->in.rows ? &h->in : NULL,
                         .rounded_y = h->out.rows ? &h->out : NULL,
-                        .rope = h->rope};
+                        .rope = h->rope,
+                        .early = h->early,
+                        .first = first};
     tn_status status = e->kernels[i]->launch(&l);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }

@@ -193,7 +193,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     snprintf(name, sizeof name, "tn_few_%s", tn_dtype_name(type));
     // Rows in groups have enough tiles.
     int32_t blocks = a->tile_group ? a->n_tiles : choose_blocks(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K), row_tiles);
-    tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = (uint32_t)row_tiles, .z = 1, .threads = TN_FEW_BLOCK_THREADS,
+    tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = (uint32_t)row_tiles, .z = 1, .alone = true, .threads = TN_FEW_BLOCK_THREADS,
                          .shared = TN_FEW_BLOCK_STAGES * TN_FEW_BLOCK_SLOT};
     return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name, &grid, a);
 }
@@ -207,7 +207,8 @@ tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype
     a->splits = row_tiles == 1 && a->arrived ? choose_splits(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K)) : 1;
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), columns);
-    tn_cuda_grid grid = {.x = (uint32_t)(a->n_tiles * a->splits), .y = (uint32_t)row_tiles, .z = 1, .threads = THREADS, .shared = (uint32_t)TN_MAX(stages, sums)};
+    tn_cuda_grid grid = {.x = (uint32_t)(a->n_tiles * a->splits), .y = (uint32_t)row_tiles, .z = 1, .alone = true, .threads = THREADS,
+                         .shared = (uint32_t)TN_MAX(stages, sums)};
     return tn_cuda_run(l, TN_CUDA_MODULE_few, name, &grid, a);
 }
 

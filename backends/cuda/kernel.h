@@ -17,6 +17,8 @@ typedef struct tn_cuda_launch {
     // Rows rounded by a step before, to be used instead of x, and those to make of the result (rounded.h); NULL: none.
     const tn_cuda_rounded *rounded_x, *rounded_y;
     const tn_step *rope; // a rope_cache step that this launch does too, or NULL
+    bool early;          // no step writes the step's integers (lengths, tables, positions): they can be read before the predecessor has ended
+    bool first;          // of a run: does not start before what was uploaded is there
 } tn_cuda_launch;
 
 // Blocks, threads of a block, dynamic shared memory of a block.
@@ -39,7 +41,7 @@ typedef tn_status (*tn_cuda_launch_fn)(const tn_cuda_launch *l);
 
 // What a kernel rounds the operands of a matrix product to (the check tool judges it on the same rounded input), and what it can hand on.
 enum {
-    TN_CUDA_ROUNDS_I8 = 1,   // x: int8 per 32 elements, scale max|x| / 127
+    TN_CUDA_ROUNDS_I8 = 1,   // x: int8 per 16 elements, scale max|x| / 127
     TN_CUDA_ROUNDS_BF16 = 2, // x and expanded weights
     TN_CUDA_ROUNDS_F16 = 4,  // x, of each row times a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded

@@ -10,13 +10,8 @@
 
 enum {
     ALIGN = 16,
-    // Of a block: two blocks and what the driver takes of each fit into the 228 KiB of a multiprocessor.
-    SHARED_SIZE = 112 * 1024,
     STATIC_SIZE = 1536, // at least what the kernels declare
-    SUMS_SIZE = 12 * 1024,
-    STAGE_SIZE = 2048, // bytes that a copy should have
-    PLAIN_X_SIZE = 16 * 1024,
-    MIN_SLOTS = 4,
+    SUMS_SIZE = 8 * 1024,
     MAX_PAIRS = 256,
 };
 
@@ -65,71 +60,53 @@ static int32_t align_up(int64_t n)
     return (int32_t)((n + ALIGN - 1) / ALIGN * ALIGN);
 }
 
-// Layout of a slot for `rows` rows of a slice of `blocks` blocks; returns its size.
-static int32_t slot_layout(tn_cuda_matvec_args *a, const tn_cuda_pack_args *layout, int32_t rows, int32_t blocks)
+// Bytes of the rings of a block.
+static int32_t rings_size(tn_dtype type, int32_t columns, const tn_cuda_pack_args *layout)
 {
-    int64_t at = 0;
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES && layout->unit[p] > 0; p++) {
-        for (int32_t i = 0; i < a->n_parts; i++) {
-            a->part[i].slot_at[p] = (int32_t)at;
-            a->part[i].unit[p] = layout->unit[p];
-            a->part[i].n_planes = p + 1;
-        }
-        // Whole blocks of 16 bytes on both sides.
-        bool aligned = layout->unit[p] % ALIGN == 0 || plain(a->part[0].type);
-        at += align_up((int64_t)rows * blocks * layout->unit[p]) + (aligned ? 0 : ALIGN);
-    }
-    return (int32_t)TN_MIN(at, INT32_MAX / 2);
+    int32_t room = 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) room += TN_MATVEC_TILE_ROOM(type, layout->unit[p]);
+    return TN_MATVEC_WARPS * TN_MATVEC_SLOTS(type, columns, room) * TN_MATVEC_ROWS * room;
 }
 
-// Slices, slots and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
+// The cost of a block's rows when rows are cut into slices of so many tiles: that of the warp that has most. Sums cost about half a tile.
+static double cost_of(const tn_cuda_matvec_args *a, int32_t n_slices, double rows)
+{
+    int64_t groups = TN_MATVEC_WARPS / n_slices, tiles = tn_div_up(a->n_tiles, n_slices), n = a->is_glu ? 2 : 1;
+    return (double)(n * tn_div_up(tn_div_up((int64_t)(rows + 0.999), groups), TN_MATVEC_ROWS)) * ((double)tiles + 0.5);
+}
+
+// Slices and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
 static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
 {
     tn_cuda_pack_args layout;
     tn_cuda_layout_get(type, &layout);
-    int32_t unit_elems = TN_MATVEC_UNIT_ELEMS(type), lane_units = TN_MATVEC_LANE_UNITS(type, columns), warps = TN_MATVEC_WARPS(columns);
-    a->block_elems = (int32_t)tn_dtype_block_elems(type);
-    if (a->block_elems == 1) {
-        a->block_elems = unit_elems;
-        layout.unit[0] = ALIGN;
-    }
-    a->n_blocks = a->k / a->block_elems;
-    int32_t shared = TN_MIN(SHARED_SIZE, cuda->max_shared) - STATIC_SIZE;
-    // Rounded rows in any case; plain ones where they leave room for the rings: else every warp reads its slice from L2.
-    int32_t x_size = plain(type) ? (a->k <= PLAIN_X_SIZE / 4 ? a->k * 4 : 0) : align_up(a->k + a->k / 4);
-    a->x_columns = x_size > 0 ? columns : 0;
-    while (a->x_columns > 1 && a->x_columns * x_size > (plain(type) ? PLAIN_X_SIZE : shared / 3)) a->x_columns /= 2;
-    a->sums_at = warps * TN_MATVEC_MAX_SLOTS * 8;
-    a->x_at = a->sums_at + SUMS_SIZE;
-    a->rings_at = align_up(a->x_at + a->x_columns * x_size);
-    int32_t ring = (shared - a->rings_at) / warps;
-    for (a->n_slices = 1; a->n_slices <= warps; a->n_slices *= 2) {
-        a->slice_blocks = (int32_t)tn_div_up(a->n_blocks, a->n_slices);
-        int64_t units = (int64_t)a->slice_blocks * a->block_elems / unit_elems;
-        a->slot_size = slot_layout(a, &layout, 1, a->slice_blocks);
-        // No slice may be empty.
-        bool ok = units <= lane_units * 32 && (a->n_slices - 1) * a->slice_blocks < a->n_blocks;
-        bool last = a->n_slices == warps || (a->n_slices * 2 - 1) * (int32_t)tn_div_up(a->n_blocks, a->n_slices * 2) >= a->n_blocks;
-        if (ok && a->slot_size * (last ? 2 : MIN_SLOTS) <= ring) break;
-    }
-    if (a->n_slices > warps) return false;
-    a->slice_shift = a->group_shift = 0;
-    while (1 << a->slice_shift < a->n_slices) a->slice_shift++;
-    while (a->n_slices << a->group_shift < warps) a->group_shift++;
-    a->stage_rows = 1;
-    if (a->n_slices == 1) {
-        a->stage_rows = TN_MAX(1, TN_MIN(STAGE_SIZE / a->slot_size, ring / MIN_SLOTS / a->slot_size));
-        if (a->stage_rows > 1) a->stage_rows &= ~1; // two are multiplied at a time
-        a->slot_size = slot_layout(a, &layout, a->stage_rows, a->slice_blocks);
-    }
-    a->n_slots = TN_MIN(ring / a->slot_size, TN_MATVEC_MAX_SLOTS);
-    int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
+    if (plain(type)) layout.unit[0] = ALIGN;
+    int32_t unit_elems = TN_MATVEC_UNIT_ELEMS(type);
+    if (a->k % unit_elems != 0) return false;
+    a->n_units = a->k / unit_elems;
+    a->n_tiles = (int32_t)tn_div_up(a->n_units, 32);
     int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(max_blocks, shares);
-    most = TN_MAX(1, most / a->row_unit);
-    if (a->ids) blocks = TN_MAX(1, blocks / (int64_t)grid->y);
-    blocks *= tn_div_up(shares, blocks * most);
-    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
-    grid->shared = (uint32_t)(a->rings_at + warps * a->n_slots * a->slot_size);
+    if (a->ids) blocks = TN_MAX(1, TN_MIN(max_blocks / (int64_t)grid->y, shares));
+    int64_t x_size = plain(type) ? (int64_t)a->k * 4 : align_up(a->k + a->k / 4 + a->k / 8), rows = tn_div_up(shares, blocks) * a->row_unit;
+    int32_t best = 1;
+    for (int32_t n = 1; n <= TN_MATVEC_WARPS; n *= 2) {
+        // No slice may be empty.
+        if ((n - 1) * tn_div_up(a->n_tiles, n) >= a->n_tiles) continue;
+        if (cost_of(a, n, (double)rows) < cost_of(a, best, (double)rows)) best = n;
+    }
+    a->n_slices = best;
+    a->slice_tiles = (int32_t)tn_div_up(a->n_tiles, best);
+    a->slice_shift = a->group_shift = 0;
+    while (1 << a->slice_shift < best) a->slice_shift++;
+    while (best << a->group_shift < TN_MATVEC_WARPS) a->group_shift++;
+    int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
+    blocks *= tn_div_up(shares, blocks * TN_MAX(1, most / a->row_unit));
+    a->block_rows = (int32_t)(shares / blocks) * a->row_unit, a->more_rows = (int32_t)(shares % blocks);
+    int64_t sums_at = align_up(columns * x_size), shared = sums_at + SUMS_SIZE + rings_size(type, columns, &layout);
+    if (shared > cuda->max_shared - STATIC_SIZE) return false;
+    a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + SUMS_SIZE;
+    grid->x = (uint32_t)blocks, grid->threads = TN_MATVEC_WARPS * 32;
+    grid->shared = (uint32_t)shared;
     return true;
 }
 
@@ -242,9 +219,7 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     tn_status status = TN_OK;
     while (rest > 0 && status == TN_OK) {
         int32_t log = rest > 4 ? 3 : rest > 2 ? 2 : rest > 1 ? 1 : 0;
-        // Rows of 16 bits and more keep the memory busy by themselves: copies ahead of time only get in the way of the
-        // predecessor's (8B bf16, 32 layers: 155 to 164 tok/s with, 214 without).
-        tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1, .alone = tn_dtype_block_elems(type) == 1};
+        tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1};
         if (!entries[entry].entry[log]) log = 2;
         while (!entries[entry].entry[log] || !plan(l->cuda, l->cuda->n_sms, a, type, 1 << log, &grid)) log--;
         a->n_columns = TN_MIN(rest, 1 << log);
@@ -265,6 +240,9 @@ static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_oper
     get_args(l->step, o, &a);
     for (int32_t i = 0; i < o->n_w; i++)
         if (o->w[i]->dtype == type) add_part(l->step, o, i, &a);
+    // Rows of 16 bits and more keep the memory busy by themselves, and blocks of experts are small (H200: 8B bf16 231 tok/s early, 236 late;
+    // Qwen3 30B-A3B 316 and 325; 8B Q4_K_M 430 and 410).
+    a.late = plain(type) || o->ids;
     if (l->rounded_x && rounds(type)) a.rounded_x = *l->rounded_x;
     if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
     return a;

@@ -94,6 +94,15 @@ static bool is_private(const tn_program *program, int32_t i)
     return true;
 }
 
+// No step writes integers that step `i` reads.
+static bool integers_given(const tn_program *program, int32_t i)
+{
+    const tn_step *step = &program->steps[i];
+    for (int32_t k = 0; k < step->n_src; k++)
+        if (step->src[k].dtype == TN_TYPE_I32 && writer_of(program, i, &step->src[k]) >= 0) return false;
+    return true;
+}
+
 static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *kernels,
                       tn_cuda_handover *handover)
 {
@@ -137,4 +146,7 @@ void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const
         handover[i].in = handover[j].out;
     }
     plan_rope(program, kernels, handover);
+    for (int32_t i = 0; i < program->n_steps; i++)
+        handover[i].early = program->steps[i].op == TN_OP_attention && integers_given(program, i) &&
+                            (!handover[i].rope || integers_given(program, i - 1));
 }

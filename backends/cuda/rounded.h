@@ -17,6 +17,7 @@ typedef struct tn_cuda_handover {
     tn_cuda_rounded in, out;
     const tn_step *rope; // the step before, done here
     bool skipped;        // done by the step after
+    bool early;          // no step writes its integers, nor those of `rope`
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.

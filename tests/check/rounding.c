@@ -64,7 +64,8 @@ static void round_finite_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k && !finite; i++) y[i] = NAN;
 }
 
-// To `bits` significant bits, with exponents from `least` on: the last bit is never worth less than 2^(least - bits + 1).
+// To `bits` significant bits, with exponents from `least` on: the last bit is never worth less than 2^(least
+// - bits + 1).
 static float round_bits(float v, int bits, int least)
 {
     if (!(fabsf(v) <= FLT_MAX) || v == 0.0f) return v;
@@ -81,7 +82,25 @@ static void round_tf32(const float *x, float *y, int64_t k)
 static void round_e4m3(const float *x, float *y, int64_t k)
 {
     float power = power_of(x, k, 7);
-    for (int64_t i = 0; i < k; i++) y[i] = fabsf(x[i]) <= FLT_MAX ? round_bits(x[i] * power, 4, -6) / power : NAN;
+    for (int64_t i = 0; i < k; i++)
+        y[i] = fabsf(x[i]) <= FLT_MAX ? round_bits(x[i] * power, 4, -6) / power : NAN;
+}
+
+// int8 for each 16 elements, as backends/cuda/kernels/rounded.cuh does it, to the bit.
+static void round_i8(const float *x, float *y, int64_t k)
+{
+    for (int64_t from = 0; from < k; from += TN_ROUNDED_GROUP) {
+        int64_t end = TN_MIN(from + TN_ROUNDED_GROUP, k);
+        float most = 0.0f;
+        bool finite = true;
+        for (int64_t i = from; i < end; i++) {
+            finite = finite && fabsf(x[i]) <= FLT_MAX;
+            most = fmaxf(most, fabsf(x[i]));
+        }
+        bool none = !finite || most < 1e-35f;
+        float inverse = none ? 0.0f : 127.0f / most, d = !finite ? NAN : none ? 0.0f : most / 127.0f;
+        for (int64_t i = from; i < end; i++) y[i] = finite ? rintf(x[i] * inverse) * d : NAN;
+    }
 }
 
 static int32_t cuda_flags(const tn_step *step, const char *name)
@@ -96,7 +115,7 @@ static int32_t cuda_flags(const tn_step *step, const char *name)
 static check_round_fn cuda_rounding(const tn_step *step, const char *name)
 {
     int32_t flags = cuda_flags(step, name);
-    if (flags & TN_CUDA_ROUNDS_I8) return tn_matmul_round_row; // like the kernels of the CPU, to the bit
+    if (flags & TN_CUDA_ROUNDS_I8) return round_i8;
     if (flags & TN_CUDA_ROUNDS_F16) return flags & TN_CUDA_FINITE_ROWS ? round_finite_f16 : round_f16;
     if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
     if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
@@ -140,7 +159,8 @@ static check_round_fn vulkan_weight_rounding(const tn_step *step, const char *na
 
 static const struct {
     const char *backend;
-    check_round_fn (*rounding)(const tn_step *step, const char *kernel), (*weight)(const tn_step *step, const char *kernel);
+    check_round_fn (*rounding)(const tn_step *step, const char *kernel),
+        (*weight)(const tn_step *step, const char *kernel);
 } rows[] = {
     {"cpu", cpu_rounding, NULL},
 #if TN_HAVE_CUDA

@@ -387,8 +387,8 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
     float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
     o.x *= r, o.y *= r, o.z *= r, o.w *= r;
     y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
-    // Lanes in sequence have the quads of a row, so eight of them a group.
-    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xffu << (threadIdx.x & 24));
+    // Lanes in sequence have the quads of a row, so four of them a group.
+    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 
 static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)
@@ -542,11 +542,16 @@ template <int DK, int ROWS> struct rope_room {
     float row[ROWS + 2][DK];
 };
 
-// Of the one token: the queries of this KV head, normed and rotated, and k and v into the cache. One copy of it for all variants.
-static __device__ __noinline__ void rope_rows(const tn_cuda_rope_cache_args &r, int kv_head, int group, bool writes, float2 *turn, float *rows, int size)
+// One copy of it for all variants, as of what follows.
+static __device__ __noinline__ void find_turns(const tn_cuda_rope_cache_args &r, float2 *turn)
+{
+    tn_find_angles(r, *(const int32_t *)r.pos, turn, threadIdx.x, blockDim.x);
+}
+
+// Of the one token: the queries of this KV head, normed and rotated, and k and v into the cache.
+static __device__ __noinline__ void rope_rows(const tn_cuda_rope_cache_args &r, int kv_head, int group, bool writes, const float2 *turn, float *rows, int size)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
-    tn_find_angles(r, *(const int32_t *)r.pos, turn, threadIdx.x, blockDim.x);
     __syncthreads();
     for (int item = warp; item < group + (writes ? 2 : 0); item += blockDim.x / TN_WARP) {
         float *row = rows + item * size;
@@ -579,16 +584,22 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
     rope_room<DK, 8 * NT> &roping = *reinterpret_cast<rope_room<DK, 8 * NT> *>(&queries + 1); // before anything is merged
     static_assert(sizeof roping <= sizeof merging, "room for the rows of a token");
     part p;
-    tn_pdl_trigger();
-    tn_pdl_wait();
-    if (!find_part(a, p)) return;
+    // What a predecessor does not write: lengths, tables and earlier rows, in most programs.
+    if (!d.early) tn_pdl_wait();
+    bool any = find_part(a, p), writes = false;
+    if (any && d.ropes) {
+        prefetch_tile<WARPS>(a, p);
+        find_turns(d.rope, roping.turn);
+        writes = writes_row(d, p);
+    }
+    if (d.early) tn_pdl_wait();
+    if (!any) return;
     query_rows q = {a.q + (int64_t)p.first_token * a.q_token + (int64_t)p.kv_head * p.group * a.q_head, a.q_token, a.q_head, a.q_elem};
     for (int row0 = 0; row0 < p.n_rows; row0 += 8 * NT) {
         warp_state<TYPE, DK, DV, NT> w;
         cursor at;
         if (d.ropes) {
-            prefetch_tile<WARPS>(a, p);
-            rope_rows(d.rope, p.kv_head, p.group, writes_row(d, p), roping.turn, roping.row[0], DK);
+            rope_rows(d.rope, p.kv_head, p.group, writes, roping.turn, roping.row[0], DK);
             q = {(const char *)roping.row, 0, DK * 4, 4};
         }
         begin<TYPE, DK, DV, NT, WARPS>(a, p, at, w);
@@ -604,6 +615,7 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
         load_queries<TYPE, DK, NT, WARPS>(a, p, q, row0, queries);
         __syncthreads();
         attend<TYPE, DK, DV, NT, WARPS>(a, p, row0, queries, at, w);
+        tn_pdl_trigger(); // not before: the next kernel's copies of weights would hold up the keys
         merge_warps<TYPE, DK, DV, NT, WARPS>(a, p, row0, w, merging);
         __syncthreads();
     }

@@ -86,6 +86,14 @@ static __device__ __forceinline__ uint4 tn_load_stream(const void *at)
     return v;
 }
 
+// sum + the dot product of four unsigned and four signed bytes (PTX ISA, dp4a).
+static __device__ __forceinline__ int tn_dp4a_mixed(uint32_t a, int b, int sum)
+{
+    int result;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
 // A line to L2.
 static __device__ __forceinline__ void tn_prefetch(const void *at)
 {

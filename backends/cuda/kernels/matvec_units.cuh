@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dot products of a few weights with activations in registers, per type: what one lane does with one unit, the
-// elements of 16 bytes of a row. Units are counted along a slice of a row that starts with a block; unit u of a slice
-// belongs to lane u % 32. mv_unit<type> has
+// elements of 16 bytes of a row. Units are counted along a tile of a row, which starts with a block. mv_unit<type> has
 //     acts   the activations of a unit: int8 words in the order of the weights, scales, and what takes the place of zero points
-//     load   fills acts for a unit
-//     dot    the lane's part of the product, from the planes of the slice in shared memory; called by whole warps
-// Activations: x = dx * q, 32 elements share dx. A dot product of integers starts from the float 1.5 * 2^23 as an integer (less
+//     load   fills acts for a unit, from the activations of the tile
+//     dot    the lane's part of the product, from the planes of the tile in shared memory; called by whole warps
+// Activations: x = dx * q, 16 elements share dx. A dot product of integers starts from the float 1.5 * 2^23 as an integer (less
 // the zero point times the sum of q), so that the sum is a float again after one subtraction instead of a conversion.
 #ifndef TN_CUDA_MATVEC_UNITS_CUH
 #define TN_CUDA_MATVEC_UNITS_CUH
@@ -18,7 +17,7 @@
 // Rounded activations in shared memory.
 struct mv_x {
     const char *q;    // [k]
-    const float *d;   // [k / 32]
+    const float *d;   // [k / 16]
     const short *sum; // [k / 16] of q
 };
 
@@ -41,6 +40,15 @@ static __device__ __forceinline__ int mv_dot4(const uint4 &w, const int *q, int 
     sum = __dp4a((int)w.y, q[1], sum);
     sum = __dp4a((int)w.z, q[2], sum);
     return __dp4a((int)w.w, q[3], sum);
+}
+
+// The upper nibbles of v, times 16.
+static __device__ __forceinline__ int mv_dot4_high(const uint4 &v, const int *q, int sum)
+{
+    sum = tn_dp4a_mixed(v.x & 0xf0f0f0f0u, q[0], sum);
+    sum = tn_dp4a_mixed(v.y & 0xf0f0f0f0u, q[1], sum);
+    sum = tn_dp4a_mixed(v.z & 0xf0f0f0f0u, q[2], sum);
+    return tn_dp4a_mixed(v.w & 0xf0f0f0f0u, q[3], sum);
 }
 
 static __device__ __forceinline__ uint4 mv_low(const uint4 &v)
@@ -76,13 +84,13 @@ template <int TYPE> struct mv_unit {
         int q[4];
         float dx, xs;
     };
-    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int k)
+    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int unit)
     {
-        mv_words(a.q, x.q + k);
-        a.dx = x.d[k / 32];
-        a.xs = a.dx * (float)x.sum[k / 16];
+        mv_words(a.q, x.q + 16 * unit);
+        a.dx = x.d[unit];
+        a.xs = a.dx * (float)x.sum[unit];
     }
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
         tn_cuda_weight w = {{p[0], p[1], p[2], p[3]}, {0, 0, 0, 0}};
         tn_run16 r = tn_unpack16<TYPE>(w, 0, 16 * unit);
@@ -100,12 +108,12 @@ template <> struct mv_unit<TN_TYPE_Q8_0> {
         int q[4];
         float dx;
     };
-    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int k)
+    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int unit)
     {
-        mv_words(a.q, x.q + k);
-        a.dx = x.d[k / 32];
+        mv_words(a.q, x.q + 16 * unit);
+        a.dx = x.d[unit];
     }
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
         int sum = mv_dot4(*(const uint4 *)(p[0] + 16 * unit), a.q, MV_ZERO);
         return total + mv_float(sum) * (tn_half_bits(*(const uint16_t *)(p[1] + unit / 2 * 2)) * a.dx);
@@ -117,19 +125,22 @@ template <> struct mv_unit<TN_TYPE_Q8_0> {
 template <int TYPE> struct mv_nibbles {
     static constexpr bool five = TYPE == TN_TYPE_Q5_0 || TYPE == TN_TYPE_Q5_1, min = tn_has_min(TYPE);
     static constexpr bool table = TYPE == TN_TYPE_IQ4_NL || TYPE == TN_TYPE_IQ4_XS || TYPE == TN_TYPE_MXFP4;
+    static constexpr bool raw = !five && !table; // upper nibbles stay where they are, times 16
     static constexpr int zero = table || min ? 0 : five ? 16 : 8;
     struct acts {
         int q[8];
-        int start; // without a minimum; with one, bits of dx times the sum
-        float dx;
+        int start, late; // for the zero points of the lower and the upper nibbles
+        float d0, d1, xs;
     };
-    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int k)
+    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int unit)
     {
-        mv_words(a.q, x.q + k);
-        mv_words(a.q + 4, x.q + k + 16);
-        a.dx = x.d[k / 32];
-        int sum = x.sum[k / 16] + x.sum[k / 16 + 1];
-        a.start = min ? __float_as_int(a.dx * (float)sum) : MV_ZERO - zero * sum;
+        mv_words(a.q, x.q + 32 * unit);
+        mv_words(a.q + 4, x.q + 32 * unit + 16);
+        float2 d = *(const float2 *)(x.d + 2 * unit);
+        int low = x.sum[2 * unit], high = x.sum[2 * unit + 1];
+        a.d0 = d.x, a.d1 = raw ? 0.0625f * d.y : d.y;
+        a.xs = d.x * (float)low + d.y * (float)high;
+        a.start = MV_ZERO - zero * low, a.late = MV_ZERO - (raw ? 16 : 1) * zero * high;
     }
     static __device__ __forceinline__ void values(const char *const (&p)[4], int unit, uint4 &low, uint4 &high)
     {
@@ -155,11 +166,17 @@ template <int TYPE> struct mv_nibbles {
             }
         }
     }
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
-        uint4 low, high;
-        values(p, unit, low, high);
-        int sum = mv_dot4(high, a.q + 4, mv_dot4(low, a.q, min ? MV_ZERO : a.start));
+        int s0, s1;
+        if constexpr (raw) {
+            uint4 v = *(const uint4 *)(p[0] + 16 * unit);
+            s0 = mv_dot4(mv_low(v), a.q, a.start), s1 = mv_dot4_high(v, a.q + 4, a.late);
+        } else {
+            uint4 low, high;
+            values(p, unit, low, high);
+            s0 = mv_dot4(low, a.q, a.start), s1 = mv_dot4(high, a.q + 4, a.late);
+        }
         const char *scales = p[five ? 2 : 1];
         float d;
         if constexpr (TYPE == TN_TYPE_MXFP4) d = tn_half_e8m0(*(const uint8_t *)(scales + unit));
@@ -170,11 +187,11 @@ template <int TYPE> struct mv_nibbles {
         } else if constexpr (min) {
             uint32_t both = *(const uint32_t *)(scales + 4 * unit);
             d = tn_half_bits(both & 0xffffu);
-            total += tn_half_bits(both >> 16) * __int_as_float(a.start);
+            total += tn_half_bits(both >> 16) * a.xs;
         } else {
             d = tn_half_bits(*(const uint16_t *)(scales + 2 * unit));
         }
-        return total + mv_float(sum) * (d * a.dx);
+        return total + d * (mv_float(s0) * a.d0 + mv_float(s1) * a.d1);
     }
 };
 
@@ -206,29 +223,33 @@ template <int TYPE> struct mv_k45 {
         int q[8];
         float d0, d1, xs; // of the two groups; dx times the sum of group c
     };
-    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int k)
+    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int unit)
     {
-        int c = k / 32 % 8, block = k / 256 * 256, at = block + 64 * (c / 2) + 16 * (c % 2);
+        int c = unit % 8, at = unit / 8 * 256 + 64 * (c / 2) + 16 * (c % 2);
         mv_words(a.q, x.q + at);
         mv_words(a.q + 4, x.q + at + 32);
-        a.d0 = x.d[at / 32], a.d1 = x.d[at / 32 + 1];
-        a.xs = x.d[block / 32 + c] * (float)(x.sum[block / 16 + 2 * c] + x.sum[block / 16 + 2 * c + 1]);
+        float2 d = *(const float2 *)(x.d + 2 * unit);
+        int sums = *(const int *)(x.sum + 2 * unit);
+        a.d0 = x.d[at / 16], a.d1 = (TYPE == TN_TYPE_Q4_K ? 0.0625f : 1.0f) * x.d[at / 16 + 2];
+        a.xs = d.x * (float)(short)sums + d.y * (float)(sums >> 16);
     }
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
-        int block = unit / 8, c = threadIdx.x % 8; // unit % 8 too
-        uint4 v = *(const uint4 *)(p[0] + 16 * unit), low = mv_low(v), high = mv_high(v);
+        int block = unit / 8, c = lane % 8; // unit % 8 too
+        uint4 v = *(const uint4 *)(p[0] + 16 * unit), low = mv_low(v);
+        float d, m, other, s0, s1;
+        mv_k4_scales(*(const uint4 *)(p[TYPE == TN_TYPE_Q5_K ? 2 : 1] + 16 * block), c, d, m);
+        other = __shfl_xor_sync(0xffffffffu, d, 1);
         if constexpr (TYPE == TN_TYPE_Q5_K) {
-            uint4 h = mv_right(*(const uint4 *)(p[1] + 32 * block + 16 * (c % 2)), c & 6);
+            uint4 high = mv_high(v), h = mv_right(*(const uint4 *)(p[1] + 32 * block + 16 * (c % 2)), c & 6);
             low = mv_over(low, mv_left(h, 4), 0x10101010u);
             high = mv_over(high, mv_left(h, 3), 0x10101010u);
+            s0 = mv_float(mv_dot4(low, a.q, MV_ZERO)), s1 = mv_float(mv_dot4(high, a.q + 4, MV_ZERO));
+        } else {
+            s0 = mv_float(mv_dot4(low, a.q, MV_ZERO)), s1 = mv_float(mv_dot4_high(v, a.q + 4, MV_ZERO));
         }
-        float d, m;
-        mv_k4_scales(*(const uint4 *)(p[TYPE == TN_TYPE_Q5_K ? 2 : 1] + 16 * block), c, d, m);
-        float other = __shfl_xor_sync(0xffffffffu, d, 1);
-        float d0 = c % 2 ? other : d, d1 = c % 2 ? d : other;
-        total += mv_float(mv_dot4(low, a.q, MV_ZERO)) * (d0 * a.d0);
-        total += mv_float(mv_dot4(high, a.q + 4, MV_ZERO)) * (d1 * a.d1);
+        total += s0 * ((c % 2 ? other : d) * a.d0);
+        total += s1 * ((c % 2 ? d : other) * a.d1);
         return total - m * a.xs;
     }
 };
@@ -245,17 +266,17 @@ template <> struct mv_unit<TN_TYPE_Q6_K> {
         int start0, start1;
         float d0, d1;
     };
-    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int k)
+    static __device__ __forceinline__ void load(acts &a, const mv_x &x, int unit)
     {
-        int c = k / 32 % 8, at = k / 256 * 256 + 128 * (c / 4) + 16 * (c % 4);
+        int c = unit % 8, at = unit / 8 * 256 + 128 * (c / 4) + 16 * (c % 4);
         mv_words(a.q, x.q + at);
         mv_words(a.q + 4, x.q + at + 64);
         a.start0 = MV_ZERO - 32 * x.sum[at / 16], a.start1 = MV_ZERO - 32 * x.sum[at / 16 + 4];
-        a.d0 = x.d[at / 32], a.d1 = x.d[at / 32 + 2];
+        a.d0 = x.d[at / 16], a.d1 = x.d[at / 16 + 4];
     }
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
-        int block = unit / 8, c = threadIdx.x % 8;
+        int block = unit / 8, c = lane % 8;
         uint4 v = *(const uint4 *)(p[0] + 16 * unit);
         uint4 h = mv_right(*(const uint4 *)(p[1] + 64 * block + 32 * (c / 4) + 16 * (c % 2)), c & 2);
         uint4 low = mv_over(mv_low(v), mv_left(h, 4), 0x30303030u), high = mv_over(mv_high(v), h, 0x30303030u);
@@ -274,7 +295,7 @@ template <int TYPE> struct mv_plain {
     struct acts {
         float x[elems];
     };
-    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, float total)
+    static __device__ __forceinline__ float dot(const acts &a, const char *const (&p)[4], int unit, int lane, float total)
     {
         uint4 v = *(const uint4 *)(p[0] + 16 * unit);
         const uint32_t *w = &v.x;

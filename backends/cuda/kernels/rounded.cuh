@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations as int8, 32 elements to a scale d = max|x| / 127, as the CPU rounds them: by the products that read them, or by the kernel
+// Activations as int8, 16 elements to a scale d = max|x| / 127: by the products that read them, or by the kernel
 // that makes them (tn_cuda_rounded of args.h). A group with a value that is no number gets d = NaN, so the results are none either.
 #ifndef TN_CUDA_ROUNDED_CUH
 #define TN_CUDA_ROUNDED_CUH
@@ -42,7 +42,7 @@ static __device__ __forceinline__ int tn_round4(const float4 &v, const tn_round_
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
-// Elements j .. j + 3 of row `row`, j a multiple of 4; eight lanes in sequence, `lanes` of the warp, have a whole group.
+// Elements j .. j + 3 of row `row`, j a multiple of 4; four lanes in sequence, `lanes` of the warp, have a whole group.
 static __device__ __forceinline__ void tn_rounded_store4(const tn_cuda_rounded &r, int64_t row, int j, float4 v, uint32_t lanes)
 {
     char *to = r.rows + row * r.row_size;
@@ -50,38 +50,39 @@ static __device__ __forceinline__ void tn_rounded_store4(const tn_cuda_rounded &
     if (r.norm) v.x *= __ldg(r.norm + j), v.y *= __ldg(r.norm + j + 1), v.z *= __ldg(r.norm + j + 2), v.w *= __ldg(r.norm + j + 3);
     uint32_t top = tn_top4(v);
 #pragma unroll
-    for (int i = 1; i < 8; i *= 2) top = max(top, __shfl_xor_sync(lanes, top, i));
+    for (int i = 1; i < 4; i *= 2) top = max(top, __shfl_xor_sync(lanes, top, i));
     tn_round_scale s = tn_round_scale_of(top);
     int q = tn_round4(v, s), sum = __dp4a(q, 0x01010101, 0);
     *(int *)(to + j) = q;
     sum += __shfl_xor_sync(lanes, sum, 1);
     sum += __shfl_xor_sync(lanes, sum, 2);
     if (j % 16 == 0) *(short *)(to + TN_ROUNDED_SUM(r.k) + j / 16 * 2) = (short)sum;
-    if (j % 32 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 32 * 4) = s.d;
+    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 16 * 4) = s.d;
     if (!r.norm) return;
 #pragma unroll
-    for (int i = 1; i < 8; i *= 2) squares += __shfl_xor_sync(lanes, squares, i);
-    if (j % 32 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 32 * 4) = squares;
+    for (int i = 1; i < 4; i *= 2) squares += __shfl_xor_sync(lanes, squares, i);
+    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 16 * 4) = squares;
 }
 
-// Element j of row `row`: a whole warp has a group. `norm` is the reader's weight of the element, 1 if there is none.
+// Element j of row `row`: half a warp has a group; the other half may be elsewhere. `norm` is the reader's weight of the element, 1 if there is none.
 static __device__ __forceinline__ void tn_rounded_store1(const tn_cuda_rounded &r, int64_t row, int j, float x, float norm)
 {
     char *to = r.rows + row * r.row_size;
-    float v = x * norm;
-    uint32_t top = tn_magnitude(v);
+    float v = x * norm, squares = x * x;
+    uint32_t top = tn_magnitude(v), lanes = 0xffffu << (threadIdx.x & 16);
 #pragma unroll
-    for (int i = 16; i > 0; i >>= 1) top = max(top, __shfl_xor_sync(0xffffffffu, top, i));
+    for (int i = 8; i > 0; i >>= 1) top = max(top, __shfl_xor_sync(lanes, top, i));
     tn_round_scale s = tn_round_scale_of(top);
     int q = tn_round1(v, s), sum = q;
     to[j] = (char)q;
 #pragma unroll
-    for (int i = 1; i < 16; i *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, i);
+    for (int i = 1; i < 16; i *= 2) sum += __shfl_xor_sync(lanes, sum, i);
     if (j % 16 == 0) *(short *)(to + TN_ROUNDED_SUM(r.k) + j / 16 * 2) = (short)sum;
-    if (j % 32 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 32 * 4) = s.d;
+    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 16 * 4) = s.d;
     if (!r.norm) return;
-    float squares = tn_warp_sum(x * x);
-    if (j % 32 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 32 * 4) = squares;
+#pragma unroll
+    for (int i = 8; i > 0; i >>= 1) squares += __shfl_xor_sync(lanes, squares, i);
+    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 16 * 4) = squares;
 }
 
 #endif

@@ -36,6 +36,15 @@ static void move(ptx_run *r, int variant)
     memcpy(tn_ptx_place(r, 0), &rank, sizeof rank);
 }
 
+// dp4a.u32.s32: four unsigned bytes times four signed ones, added up
+static void dot4_mixed(ptx_run *r, int variant)
+{
+    (void)variant;
+    uint32_t a = ptx_u32(r, 1), b = ptx_u32(r, 2), sum = ptx_u32(r, 3);
+    for (int i = 0; i < 32; i += 8) sum += (uint32_t)((int32_t)(a >> i & 255u) * (int8_t)(b >> i & 255u));
+    memcpy(tn_ptx_place(r, 0), &sum, sizeof sum);
+}
+
 // ex2.approx.ftz: within 2 ulp; here correctly rounded
 static void exp2_approx(ptx_run *r, int variant)
 {
@@ -121,6 +130,7 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"bra", branch, 0},
     {"setp.ne.b32", set_ne, 0},
     {"mov.u32", move, 0},
+    {"dp4a.u32.s32", dot4_mixed, 0},
     {"ex2.approx.ftz.f32", exp2_approx, 0},
     {"ld.global.nc.L1::no_allocate.v4.u32", load_global, 4},
     {"ld.global.nc.L1::no_allocate.v2.u32", load_global, 2},
