@@ -69,10 +69,10 @@ static int32_t rings_size(tn_dtype type, int32_t columns, const tn_cuda_pack_arg
 }
 
 // The cost of a block's rows when rows are cut into slices of so many tiles: that of the warp that has most. Sums cost about half a tile.
-static double cost_of(const tn_cuda_matvec_args *a, int32_t n_slices, double rows)
+static int64_t cost_of(const tn_cuda_matvec_args *a, int32_t n_slices, int64_t rows)
 {
-    int64_t groups = TN_MATVEC_WARPS / n_slices, tiles = tn_div_up(a->n_tiles, n_slices), n = a->is_glu ? 2 : 1;
-    return (double)(n * tn_div_up(tn_div_up((int64_t)(rows + 0.999), groups), TN_MATVEC_ROWS)) * ((double)tiles + 0.5);
+    int64_t groups = TN_MATVEC_WARPS / n_slices, tiles = tn_div_up(a->n_tiles, n_slices);
+    return tn_div_up(tn_div_up(rows, groups), TN_MATVEC_ROWS) * (2 * tiles + 1);
 }
 
 // Slices and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
@@ -92,7 +92,7 @@ static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a
     for (int32_t n = 1; n <= TN_MATVEC_WARPS; n *= 2) {
         // No slice may be empty.
         if ((n - 1) * tn_div_up(a->n_tiles, n) >= a->n_tiles) continue;
-        if (cost_of(a, n, (double)rows) < cost_of(a, best, (double)rows)) best = n;
+        if (cost_of(a, n, rows) < cost_of(a, best, rows)) best = n;
     }
     a->n_slices = best;
     a->slice_tiles = (int32_t)tn_div_up(a->n_tiles, best);

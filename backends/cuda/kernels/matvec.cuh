@@ -557,19 +557,19 @@ template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(c
 }
 
 #define TN_MATVEC(TYPE, COLUMNS)                                                                                                     \
-    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1)                                            \
+    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1)                                                                         \
         tn_matvec_##TYPE##_##COLUMNS(const __grid_constant__ tn_cuda_matvec_args a)                                                  \
     {                                                                                                                                \
-        mv_run<TN_TYPE_##TYPE, COLUMNS>(a, blockIdx.x);                                                                   \
+        mv_run<TN_TYPE_##TYPE, COLUMNS>(a, blockIdx.x);                                                                              \
     }
 // Weights of two types for one row of x: the first blocks have those of the first type.
 #define TN_MATVEC_PAIR(FIRST, SECOND)                                                                                                \
-    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1)                                                                      \
+    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1)                                                                         \
         tn_matvec_##FIRST##_##SECOND(const __grid_constant__ tn_cuda_matvec_pair a)                                                  \
     {                                                                                                                                \
         int n = a.first_blocks, block = blockIdx.x;                                                                                  \
-        if (block < n) mv_run<TN_TYPE_##FIRST, 1>(a.of[0], block);                                                                \
-        else mv_run<TN_TYPE_##SECOND, 1>(a.of[1], block - n);                                                         \
+        if (block < n) mv_run<TN_TYPE_##FIRST, 1>(a.of[0], block);                                                                   \
+        else mv_run<TN_TYPE_##SECOND, 1>(a.of[1], block - n);                                                                        \
     }
 // Two, four and eight rows; one and four.
 #define TN_MATVEC_MORE(TYPE) TN_MATVEC(TYPE, 2) TN_MATVEC(TYPE, 4) TN_MATVEC(TYPE, 8)
