@@ -43,7 +43,7 @@ typedef struct tn_cuda_matmul_args {
 
 enum {
     TN_MATVEC_MAX_COLUMNS = 8, // rows of x that share one reading of the weights
-    TN_MATVEC_WARPS = 16,
+    TN_MATVEC_WARPS = 16, // of a block; half of them where shared memory is small
     TN_MATVEC_ROWS = 2, // of the weight that a warp multiplies at a time
 };
 
@@ -68,12 +68,9 @@ enum {
 #define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_UNIT_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
 #define TN_MATVEC_TILE_ROOM(t, unit)                                                                                                 \
     ((unit) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (unit) + 15) / 16 * 16 + ((unit) % 16 == 0 ? 0 : 16))
-// Slots of the ring of a warp with tiles of `room` bytes. Plain types and many columns leave room for x.
-#define TN_MATVEC_RING(t, columns) ((columns) > 2 || TN_MATVEC_BLOCK_ELEMS(t) < 32 ? 4608 : 9216)
-#define TN_MATVEC_SLOTS(t, columns, room)                                                                                            \
-    (TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)) < 3   ? 3                                                                \
-     : TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)) > 8 ? 8                                                                \
-                                                                  : TN_MATVEC_RING(t, columns) / (TN_MATVEC_ROWS * (room)))
+// The ring of a warp has so many slots, each with two tiles, and at most about so many bytes. Plain types keep the memory busy with less.
+enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8 };
+#define TN_MATVEC_RING(t) (TN_MATVEC_BLOCK_ELEMS(t) < 32 ? 4608 : 9216)
 
 typedef struct tn_cuda_matvec_part {
     const char *plane[TN_CUDA_MAX_PLANES];
@@ -103,6 +100,7 @@ typedef struct tn_cuda_matvec_args {
     // Rows are cut into slices along k, one for each of `n_slices` warps; the others take other rows.
     int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps take different rows
     int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
+    int32_t n_slots;           // of the ring of a warp
     int32_t sums_at, rings_at; // in shared memory, after the rows of x
     int32_t late; // the next kernel may start when the products are done, not when the block begins
     int32_t row_unit;  // blocks share the rows in units of so many

@@ -60,18 +60,30 @@ static int32_t align_up(int64_t n)
     return (int32_t)((n + ALIGN - 1) / ALIGN * ALIGN);
 }
 
-// Bytes of the rings of a block.
-static int32_t rings_size(tn_dtype type, int32_t columns, const tn_cuda_pack_args *layout)
+// Bytes of a slot of a ring.
+static int32_t slot_size(tn_dtype type, const tn_cuda_pack_args *layout)
 {
     int32_t room = 0;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) room += TN_MATVEC_TILE_ROOM(type, layout->unit[p]);
-    return TN_MATVEC_WARPS * TN_MATVEC_SLOTS(type, columns, room) * TN_MATVEC_ROWS * room;
+    return TN_MATVEC_ROWS * room;
+}
+
+// As many warps and slots as fit into `room` bytes; returns the warps, 0: not even few.
+static int32_t choose_rings(tn_cuda_matvec_args *a, tn_dtype type, int32_t size, int64_t room)
+{
+    int64_t most = TN_MAX(TN_MIN(TN_MATVEC_RING(type) / size, (int32_t)TN_MATVEC_MOST_SLOTS), TN_MATVEC_LEAST_SLOTS + 1);
+    for (int32_t warps = TN_MATVEC_WARPS; warps >= TN_MATVEC_WARPS / 2; warps /= 2) {
+        int64_t slots = TN_MIN(most, room / ((int64_t)warps * size));
+        a->n_slots = (int32_t)slots;
+        if (slots >= TN_MATVEC_LEAST_SLOTS + (warps == TN_MATVEC_WARPS)) return warps;
+    }
+    return 0;
 }
 
 // The cost of a block's rows when rows are cut into slices of so many tiles: that of the warp that has most. Sums cost about half a tile.
-static int64_t cost_of(const tn_cuda_matvec_args *a, int32_t n_slices, int64_t rows)
+static int64_t cost_of(const tn_cuda_matvec_args *a, int32_t warps, int32_t n_slices, int64_t rows)
 {
-    int64_t groups = TN_MATVEC_WARPS / n_slices, tiles = tn_div_up(a->n_tiles, n_slices);
+    int64_t groups = warps / n_slices, tiles = tn_div_up(a->n_tiles, n_slices);
     return tn_div_up(tn_div_up(rows, groups), TN_MATVEC_ROWS) * (2 * tiles + 1);
 }
 
@@ -88,25 +100,25 @@ static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a
     int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(max_blocks, shares);
     if (a->ids) blocks = TN_MAX(1, TN_MIN(max_blocks / (int64_t)grid->y, shares));
     int64_t x_size = plain(type) ? (int64_t)a->k * 4 : align_up(a->k + a->k / 4 + a->k / 8), rows = tn_div_up(shares, blocks) * a->row_unit;
-    int32_t best = 1;
-    for (int32_t n = 1; n <= TN_MATVEC_WARPS; n *= 2) {
+    int64_t sums_at = align_up(columns * x_size), room = cuda->max_shared - STATIC_SIZE - sums_at - SUMS_SIZE;
+    int32_t size = slot_size(type, &layout), warps = choose_rings(a, type, size, room), best = 1;
+    if (warps == 0) return false;
+    for (int32_t n = 1; n <= warps; n *= 2) {
         // No slice may be empty.
         if ((n - 1) * tn_div_up(a->n_tiles, n) >= a->n_tiles) continue;
-        if (cost_of(a, n, rows) < cost_of(a, best, rows)) best = n;
+        if (cost_of(a, warps, n, rows) < cost_of(a, warps, best, rows)) best = n;
     }
     a->n_slices = best;
     a->slice_tiles = (int32_t)tn_div_up(a->n_tiles, best);
     a->slice_shift = a->group_shift = 0;
     while (1 << a->slice_shift < best) a->slice_shift++;
-    while (best << a->group_shift < TN_MATVEC_WARPS) a->group_shift++;
+    while (best << a->group_shift < warps) a->group_shift++;
     int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
     blocks *= tn_div_up(shares, blocks * TN_MAX(1, most / a->row_unit));
     a->block_rows = (int32_t)(shares / blocks) * a->row_unit, a->more_rows = (int32_t)(shares % blocks);
-    int64_t sums_at = align_up(columns * x_size), shared = sums_at + SUMS_SIZE + rings_size(type, columns, &layout);
-    if (shared > cuda->max_shared - STATIC_SIZE) return false;
     a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + SUMS_SIZE;
-    grid->x = (uint32_t)blocks, grid->threads = TN_MATVEC_WARPS * 32;
-    grid->shared = (uint32_t)shared;
+    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
+    grid->shared = (uint32_t)(a->rings_at + warps * a->n_slots * size);
     return true;
 }
 
@@ -270,30 +282,28 @@ static int32_t pair_of(const tn_matvec_operands *o)
     return -1;
 }
 
-// Both types in one launch: each gets multiprocessors by its share of the bytes.
-static tn_status launch_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair)
+// Both types in one launch: each gets multiprocessors by its share of the bytes. False where their blocks differ in size.
+static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair, tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
 {
-    tn_cuda_matvec_pair a;
-    tn_cuda_grid grid = {.y = 1, .z = 1};
     double bytes[2];
     for (int32_t i = 0; i < 2; i++) {
         tn_dtype t = pairs[pair].dtype[i];
-        a.of[i] = args_of(l, o, t);
-        bytes[i] = (double)a.of[i].n_virtual * (double)tn_dtype_row_size(t, a.of[i].k);
+        a->of[i] = args_of(l, o, t);
+        bytes[i] = (double)a->of[i].n_virtual * (double)tn_dtype_row_size(t, a->of[i].k);
     }
     int32_t n_sms = l->cuda->n_sms, first = (int32_t)(n_sms * bytes[0] / (bytes[0] + bytes[1]) + 0.5);
     first = TN_MAX(1, TN_MIN(first, n_sms - 1));
+    *grid = (tn_cuda_grid){.y = 1, .z = 1};
     for (int32_t i = 0; i < 2; i++) {
         tn_cuda_grid part = {.y = 1, .z = 1};
         int32_t most = i == 0 ? first : n_sms - first;
-        if (!plan(l->cuda, most, &a.of[i], pairs[pair].dtype[i], 1, &part))
-            return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "no plan for %s", pairs[pair].entry);
-        if (i == 0) a.first_blocks = (int32_t)part.x;
-        grid.x += part.x;
-        grid.threads = part.threads;
-        grid.shared = TN_MAX(grid.shared, part.shared);
+        if (!plan(l->cuda, most, &a->of[i], pairs[pair].dtype[i], 1, &part) || (i > 0 && part.threads != grid->threads)) return false;
+        if (i == 0) a->first_blocks = (int32_t)part.x;
+        grid->x += part.x;
+        grid->threads = part.threads;
+        grid->shared = TN_MAX(grid->shared, part.shared);
     }
-    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry, &grid, &a);
+    return true;
 }
 
 tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
@@ -301,7 +311,9 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
     tn_matvec_operands o = tn_matvec_operands_get(l->step);
     if (!aligned_rows(&o)) return tn_cuda_launch_matmul_any(l);
     int32_t pair = o.ids || tn_view_n_rows(&l->step->dst[0]) > 1 ? -1 : pair_of(&o);
-    if (pair >= 0) return launch_pair(l, &o, pair);
+    tn_cuda_matvec_pair both;
+    tn_cuda_grid grid;
+    if (pair >= 0 && plan_pair(l, &o, pair, &both, &grid)) return tn_cuda_run(l, TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry, &grid, &both);
     bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
     tn_status status = TN_OK;
     // Weights of one type share a launch.

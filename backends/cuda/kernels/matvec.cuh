@@ -182,12 +182,12 @@ template <int TYPE, bool FULL> static __device__ __forceinline__ void mv_feed_ne
 }
 
 // All slots but the last are filled; that one is when the first is being read.
-template <int TYPE, int SLOTS, bool FULL> static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
+template <int TYPE, bool FULL> static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
 {
     typedef mv_tile<TYPE> tile;
     mv_feed_part<TYPE>(a, w, f);
 #pragma unroll 1
-    for (int i = 0; i + 1 < SLOTS; i++) mv_feed_next<TYPE, FULL>(a, w, f, w.ring + i * (TN_MATVEC_ROWS * tile::size));
+    for (int i = 0; i + 1 < a.n_slots; i++) mv_feed_next<TYPE, FULL>(a, w, f, w.ring + i * (TN_MATVEC_ROWS * tile::size));
 }
 
 // --- activations ------------------------------------------------------------------------------------
@@ -341,6 +341,16 @@ template <int TYPE> static __device__ __forceinline__ void mv_load_acts(typename
     }
 }
 
+// Until the oldest of the copies under way, those of all slots but one, has arrived. Rather a little more than none too few.
+static __device__ __forceinline__ void mv_wait(int n_slots)
+{
+    if (n_slots >= 8) tn_copy_wait<6>();
+    else if (n_slots >= 5) tn_copy_wait<3>();
+    else if (n_slots == 4) tn_copy_wait<2>();
+    else if (n_slots == 3) tn_copy_wait<1>();
+    else tn_copy_wait<0>();
+}
+
 // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column].
 template <int TYPE, int COLUMNS, bool FULL>
 static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a, const mv_warp &w, int part, const char *x, float *sums,
@@ -348,12 +358,12 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
 {
     typedef mv_tile<TYPE> tile;
     constexpr int rows_at_once = TN_MATVEC_ROWS, values = rows_at_once * COLUMNS, lanes = TN_WARP / values; // that end up with the same value
-    constexpr int slot_size = rows_at_once * tile::size, slots = TN_MATVEC_SLOTS(TYPE, COLUMNS, tile::size);
+    constexpr int slot_size = rows_at_once * tile::size;
     const tn_cuda_matvec_part &p = a.part[part];
     mv_range block = mv_part_rows(a, w, part), rows = mv_warp_rows(a, w, part);
     int half = mv_half(rows), second = rows.to - rows.from - half, mine = w.lane / lanes / COLUMNS; // the row that the lane has the sum of
     sums += ((rows.from - block.from + mine * second) * a.n_slices + w.slice) * COLUMNS + w.lane / lanes % COLUMNS;
-    const char *const end = w.ring + slots * slot_size;
+    const char *const end = w.ring + a.n_slots * slot_size;
 #pragma unroll 1
     for (int row = 0; row < half; row++) {
         float v[values];
@@ -369,7 +379,7 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
                                  (uint32_t)(w.first_tile * tile::step(i));
 #pragma unroll 1
         for (int t = w.first_tile; t < w.first_tile + w.n_tiles; t++) {
-            tn_copy_wait<slots - 2>();
+            mv_wait(a.n_slots);
             __syncwarp(); // all have read the slot before, and see this one
             mv_feed_next<TYPE, FULL>(a, w, feed, slot == w.ring ? (char *)end - slot_size : slot - slot_size);
             int left = a.n_units - t * TN_WARP;
@@ -503,7 +513,6 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
 // Block `block` of those that share the rows of `a`. FULL: rows are whole tiles.
 template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ void mv_run_block(const tn_cuda_matvec_args &a, int block)
 {
-    constexpr int SLOTS = TN_MATVEC_SLOTS(TYPE, COLUMNS, mv_tile<TYPE>::size);
     extern __shared__ __align__(128) char shared[];
     __shared__ float squares[COLUMNS][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
     int warp = threadIdx.x / TN_WARP;
@@ -514,11 +523,11 @@ template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ vo
     w.end = w.first + a.block_rows + (block < a.more_rows ? a.row_unit : 0);
     w.expert = 0;
     w.first_tile = w.slice * a.slice_tiles, w.n_tiles = min(a.slice_tiles, a.n_tiles - w.first_tile);
-    w.ring = shared + a.rings_at + warp * (SLOTS * TN_MATVEC_ROWS * mv_tile<TYPE>::size);
+    w.ring = shared + a.rings_at + warp * (a.n_slots * TN_MATVEC_ROWS * mv_tile<TYPE>::size);
     if (!a.late) tn_pdl_trigger();
     mv_feed<TYPE> feed = {{}, {}, {}, {}, {}, -1, 0, 0};
     // Which expert, a predecessor says.
-    if (!a.ids) mv_feed_first<TYPE, SLOTS, FULL>(a, w, feed);
+    if (!a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
     // Weights push everything else out of L2 between two uses.
     for (int i = threadIdx.x * 32; a.norm && i < a.k; i += blockDim.x * 32) tn_prefetch(a.norm + i);
     tn_pdl_wait();
@@ -533,7 +542,7 @@ template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ vo
         w.expert = (int64_t)(none ? 0 : e) * a.part[0].n;
         x += t * a.x_stride + u * a.x_used_stride;
         x_row = a.x_used_stride ? row0 : t;
-        mv_feed_first<TYPE, SLOTS, FULL>(a, w, feed);
+        mv_feed_first<TYPE, FULL>(a, w, feed);
     }
     float *sums = (float *)(shared + a.sums_at);
     mv_activations<TYPE, COLUMNS>(a, w, x, x_row, shared, squares);
