@@ -17,6 +17,8 @@ typedef struct tn_backend tn_backend;
 typedef struct tn_buffer tn_buffer;
 typedef struct tn_executable tn_executable; // owned by the backend
 
+enum { TN_BATCH_DEFAULT = 512 };
+
 // Memory on a device. `data` is what steps address: a host pointer, or an address on the device.
 struct tn_buffer {
     tn_device *device;
@@ -35,6 +37,7 @@ struct tn_device {
     size_t max_buffer_size; // bytes of one buffer; 0: no limit but memory
     bool host_memory; // buffers are plain host memory: mapped files can be used in place
     bool software;    // a processor in disguise: only used when asked for
+    int32_t n_batch;  // tokens of a prompt at a time that keep it busy; 0: TN_BATCH_DEFAULT
     void *impl;       // the backend's own
 };
 

@@ -29,6 +29,7 @@ struct tn_model {
     tn_device *device;     // of the last device_layers layers and the head
     tn_device *host;       // of the layers before; the same as device if that has host memory
     int32_t device_layers; // 1 to n_layers
+    int32_t n_batch;       // of sessions that leave it to the model
     bool no_fallback;
     tn_gguf *gguf;
     void *owned_file; // bytes of a model made in memory, else NULL

@@ -163,6 +163,7 @@ static tn_status device_memory(const tn_model *m, tn_device_info *info)
 
 static tn_status begin_fit(tn_model *m, const tn_model_config *cfg, fit *f)
 {
+    *f = (fit){0};
     tn_device_info info;
     tn_status status = device_memory(m, &info);
     if (status != TN_OK) return status;
@@ -177,18 +178,29 @@ static tn_status begin_fit(tn_model *m, const tn_model_config *cfg, fit *f)
     return tn_session_estimate(m, cfg->session, f->sessions);
 }
 
+static int32_t batch_of(const tn_device *device)
+{
+    return device->n_batch > 0 ? device->n_batch : TN_BATCH_DEFAULT;
+}
+
+// The most layers that fit with their session and the margin.
+static int32_t most_layers(const tn_model *m, const fit *f)
+{
+    int32_t n = m->config.n_layers;
+    uint64_t room = f->free > f->margin ? f->free - f->margin : 0;
+    while (n > 0 && needed(m, f, n) > room) n--;
+    return n;
+}
+
 static uint64_t mib(uint64_t bytes)
 {
     return bytes >> 20;
 }
 
-// The most layers that fit with their session and the margin.
-static tn_status fit_layers(tn_model *m, const fit *f, int32_t *out)
+static tn_status tell_fit(tn_model *m, const fit *f, int32_t n)
 {
-    int32_t n_layers = m->config.n_layers, n = n_layers;
-    uint64_t room = f->free > f->margin ? f->free - f->margin : 0, all = needed(m, f, n_layers);
-    while (n > 0 && needed(m, f, n) > room) n--;
-    *out = n;
+    int32_t n_layers = m->config.n_layers;
+    uint64_t all = needed(m, f, n_layers);
     if (n == n_layers) return TN_OK;
     const char *device = m->device->name;
     if (n == 0 && m->no_fallback)
@@ -209,19 +221,49 @@ static tn_status check_wish(const tn_model *m, const tn_model_config *cfg, int32
                    (unsigned long long)mib(want), m->device->name, (unsigned long long)mib(info.memory_free));
 }
 
+// A smaller batch before fewer layers on the device.
+static tn_status fit_layers(tn_model *m, const tn_model_config *cfg, int32_t *out)
+{
+    fit f;
+    tn_status status = begin_fit(m, cfg, &f);
+    if (status == TN_OK && most_layers(m, &f) < m->config.n_layers && m->n_batch > batch_of(m->host)) {
+        tn_free(m->ctx, f.sessions);
+        m->n_batch = batch_of(m->host);
+        status = begin_fit(m, cfg, &f);
+    }
+    if (status == TN_OK) {
+        *out = most_layers(m, &f);
+        status = tell_fit(m, &f, *out);
+    }
+    tn_free(m->ctx, f.sessions);
+    return status;
+}
+
+static tn_status batch_fits(tn_model *m, const tn_model_config *cfg, bool *out)
+{
+    fit f;
+    if (m->n_batch <= batch_of(m->host)) return TN_OK;
+    tn_status status = begin_fit(m, cfg, &f);
+    if (status == TN_OK) *out = most_layers(m, &f) == m->config.n_layers;
+    tn_free(m->ctx, f.sessions);
+    return status;
+}
+
 static tn_status choose_layers(tn_model *m, const tn_model_config *cfg)
 {
     int32_t n_layers = m->config.n_layers, n = n_layers;
+    bool fits = true; // a session with the batch of the device
     tn_status status = TN_OK;
+    m->n_batch = batch_of(m->device);
     if (!m->device->host_memory && cfg->device_layers >= 0) {
         n = TN_MIN(cfg->device_layers, n_layers);
         status = check_wish(m, cfg, n);
+        if (status == TN_OK && n == n_layers) status = batch_fits(m, cfg, &fits);
     } else if (!m->device->host_memory) {
-        fit f = {0};
-        status = begin_fit(m, cfg, &f);
-        if (status == TN_OK) status = fit_layers(m, &f, &n);
-        tn_free(m->ctx, f.sessions);
+        status = fit_layers(m, cfg, &n);
     }
+    // Where layers are left to the host, it is what a prompt waits for, and memory is short.
+    if (n < n_layers || !fits) m->n_batch = batch_of(m->host);
     if (n == 0) m->device = m->host; // a model of the host like any other
     m->device_layers = n > 0 ? n : n_layers;
     m->device_size = device_bytes(m, m->device_layers);

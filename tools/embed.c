@@ -273,7 +273,7 @@ static int open_embedder(embed_state *s)
             s->path);
     tn_status status = tn_embedder_create(s->model, &cfg, &s->embedder);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
-    s->group_tokens = (size_t)cfg.n_batch * 4;
+    s->group_tokens = (size_t)tn_embedder_n_batch(s->embedder) * 4;
     interrupt_watch_embedder(s->embedder);
     return 0;
 }

@@ -28,7 +28,6 @@ void tn_embedder_config_default(tn_embedder_config *cfg)
         .struct_size = sizeof *cfg,
         .pooling = TN_POOLING_DEFAULT,
         .normalize = 1,
-        .n_batch = 512,
         .n_seq = 32,
         .fusion = 1,
         .cache_type_k = TN_TYPE_F16,
@@ -50,8 +49,9 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
     if (m->metadata_only) return tn_fail(ctx, TN_ERR_STATE, "the model was opened without its weights");
     if (c->pooling < TN_POOLING_DEFAULT || c->pooling > TN_POOLING_RANK)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: pooling %d", c->pooling);
-    if (c->n_batch < 1 || c->n_batch > BATCH_MAX)
-        return tn_fail(ctx, TN_ERR_ARG, "embedder: batch of %d, must be 1 to %d", c->n_batch, BATCH_MAX);
+    if (c->n_batch < 0 || c->n_batch > BATCH_MAX)
+        return tn_fail(ctx, TN_ERR_ARG, "embedder: batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch, BATCH_MAX);
+    if (c->n_batch == 0) c->n_batch = m->n_batch;
     if (c->n_seq < 1 || c->n_seq > TEXTS_MAX)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: %d texts at a time, must be 1 to %d", c->n_seq, TEXTS_MAX);
     if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT) return tn_fail(ctx, TN_ERR_ARG, "embedder: precision %d", c->precision);
@@ -114,6 +114,11 @@ int32_t tn_embedder_width(const tn_embedder *e)
 int32_t tn_embedder_max_tokens(const tn_embedder *e)
 {
     return e->cfg.max_tokens;
+}
+
+int32_t tn_embedder_n_batch(const tn_embedder *e)
+{
+    return e->cfg.n_batch;
 }
 
 // --- evaluating --------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ void tn_session_config_default(tn_session_config *cfg)
 {
     *cfg = (tn_session_config){
         .struct_size = sizeof *cfg,
-        .n_batch = 512,
         .n_seq = 1,
         .cache_type_k = TN_TYPE_F16,
         .cache_type_v = TN_TYPE_F16,
@@ -42,7 +41,9 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
     if (tn_model_find_weight(m, "position_embd.weight") >= 0 && c->n_ctx > m->config.n_ctx_train)
         return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx, m->config.n_ctx_train);
-    if (c->n_batch < 1 || c->n_batch > MAX_BATCH) return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d", c->n_batch, MAX_BATCH);
+    if (c->n_batch < 0 || c->n_batch > MAX_BATCH)
+        return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch, MAX_BATCH);
+    if (c->n_batch == 0) c->n_batch = m->n_batch;
     if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
     if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))
         return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0", tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));

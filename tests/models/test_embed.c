@@ -373,7 +373,7 @@ static void test_refused(void)
     static const tn_embedder_config bad[] = {
         {.pooling = 5, .n_batch = 1, .n_seq = 1},
         {.pooling = -2, .n_batch = 1, .n_seq = 1},
-        {.pooling = 1, .n_batch = 0, .n_seq = 1},
+        {.pooling = 1, .n_batch = -1, .n_seq = 1},
         {.pooling = 1, .n_batch = 65537, .n_seq = 1},
         {.pooling = 1, .n_batch = 1, .n_seq = 0},
         {.pooling = 1, .n_batch = 1, .n_seq = 257},

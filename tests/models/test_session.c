@@ -491,7 +491,7 @@ static void refuse_config(tn_model *model, tn_session_config cfg, tn_status want
 static void test_arguments(tn_model *model)
 {
     REFUSE_CONFIG(n_ctx, -1);
-    REFUSE_CONFIG(n_batch, 0);
+    REFUSE_CONFIG(n_batch, -1);
     REFUSE_CONFIG(n_batch, 65537);
     REFUSE_CONFIG(n_seq, 0);
     REFUSE_CONFIG(n_seq, 257);

@@ -71,7 +71,7 @@ static void test_predict(tn_model *model, const char *arch, tn_session_config cf
     TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK);
     if (s) {
         check_near("created", arch, tn_context_memory(ctx) - before, memory.total);
-        TEST_CHECK_STATUS(eval(s, 1, cfg.n_batch), TN_OK);
+        TEST_CHECK_STATUS(eval(s, 1, tn_session_n_batch(s)), TN_OK);
         TEST_CHECK_STATUS(eval(s, 1, 37), TN_OK);
         for (int32_t i = 0; i < 3; i++) TEST_CHECK_STATUS(eval(s, 1, 1), TN_OK);
         check_near("after a prompt", arch, tn_context_memory(ctx) - before, memory.total);

@@ -281,6 +281,57 @@ static void test_fit(void)
     tn_context_destroy(&ctx);
 }
 
+// Sessions that leave the batch open get the device's own, where the device holds all layers and has room for it.
+static void test_batch(void)
+{
+    enum { OWN = 1500, CTX = 3000 };
+    static const size_t margin = (size_t)512 << 20;
+    tn_context *ctx = context(NULL);
+    tn_device *device = far_add(ctx, PLENTY);
+    device->n_batch = OWN;
+    int32_t n_layers = model_shape.n_layers;
+    tn_session_config cfg = small_session();
+    cfg.n_ctx = CTX;
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int32_t given = 512; given <= OWN; given += OWN - 512) { // what both batches take, all layers there
+        tn_model_config mc = on_far(ctx, n_layers);
+        tn_model *model = NULL;
+        tn_session_memory m = {0};
+        cfg.n_batch = given;
+        TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
+        TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &m), TN_OK);
+        uint64_t total = memory_of(&m, "far")->total;
+        least = TN_MIN(least, total);
+        most = TN_MAX(most, total);
+        tn_model_unref(&model);
+    }
+    TEST_CHECK(least < most);
+    const struct {
+        size_t total;
+        int32_t layers, batch, want; // batch: given
+    } rows[] = {
+        {PLENTY, -1, 0, OWN}, {PLENTY, n_layers, 0, OWN}, {PLENTY, n_layers - 1, 0, 512}, {PLENTY, 0, 0, 512},
+        {PLENTY, -1, 100, 100}, {margin + most, -1, 0, OWN}, {margin + least, -1, 0, 512}, {margin + least, n_layers, 0, 512},
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_model_config mc = on_far(ctx, rows[i].layers);
+        tn_model *model = NULL;
+        tn_session *s = NULL;
+        tn_model_info info;
+        cfg.n_batch = rows[i].batch;
+        mc.session = &cfg;
+        far.total = device->memory_total = rows[i].total;
+        TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
+        tn_model_info_get(model, &info);
+        TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK);
+        if (!TEST_CHECK(s && tn_session_n_batch(s) == rows[i].want && (rows[i].layers >= 0 || info.device_layers == n_layers)))
+            printf("    case %zu: batch of %d, %d layers\n", i, s ? tn_session_n_batch(s) : 0, info.device_layers);
+        tn_session_destroy(&s);
+        tn_model_unref(&model);
+    }
+    tn_context_destroy(&ctx);
+}
+
 // Out of memory is a status with a message; a smaller request then succeeds.
 static void test_full_device(void)
 {
@@ -419,6 +470,7 @@ int main(int argc, char **argv)
     model_shape.n_embd = 256;
     model_shape.n_ff = 512;
     test_fit();
+    test_batch();
     if (argc > 1) {
         snprintf(path, sizeof path, "%s/tenon-tiny.gguf", argv[1]);
         model_path = path;

@@ -35,7 +35,8 @@ typedef struct tn_embedder_config {
                          // texts, LAST for others
     int32_t normalize;   // non-zero (default): vectors get length 1; scores stay as they are
     int32_t max_tokens;  // of a text; 0 (default): the trained context of the model
-    int32_t n_batch;     // tokens that are evaluated at a time, 1..65536; default 512, and more for a longer text that must not be cut
+    int32_t n_batch;     // tokens that are evaluated at a time, 1..65536, and more for a longer text that must not be cut; 0 (default): what
+                         // suits the device, as in sessions
     int32_t n_seq;       // texts at a time, 1..256; default 32
     int32_t fusion;      // default 1
     tn_dtype cache_type_k, cache_type_v; // of models with a cache; default F16
@@ -52,6 +53,7 @@ TN_API void tn_embedder_destroy(tn_embedder **embedder); // clears *embedder; NU
 TN_API int32_t tn_embedder_pooling(const tn_embedder *embedder);    // TN_POOLING_NONE to TN_POOLING_RANK
 TN_API int32_t tn_embedder_width(const tn_embedder *embedder);      // values per row: n_embd, or the number of classes
 TN_API int32_t tn_embedder_max_tokens(const tn_embedder *embedder); // of a text
+TN_API int32_t tn_embedder_n_batch(const tn_embedder *embedder);    // tokens at a time
 
 typedef struct tn_text_ids {
     const int32_t *ids;

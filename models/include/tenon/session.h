@@ -41,7 +41,8 @@ enum {
 typedef struct tn_session_config {
     size_t struct_size;
     int32_t n_ctx;       // tokens that the cache holds in all; 0 (default): min(trained context, 4096)
-    int32_t n_batch;     // tokens that are fed at a time, 1..65536; default 512
+    int32_t n_batch;     // tokens that are fed at a time, 1..65536; 0 (default): what suits the device, 512 on a CPU and 2048 on GPUs
+                         // that hold all layers and have the memory that it takes; tn_session_n_batch tells
     int32_t n_seq;       // sequences, 1..256; default 1
     tn_dtype cache_type_k, cache_type_v; // F32, F16 (default), BF16, Q8_0, Q4_0
     int32_t fusion;      // default 1
