@@ -31,15 +31,21 @@ MATRIX_SPACE(AREAS > ROWS * O_ROW ? AREAS : ROWS * O_ROW)
 shared float exchanged[THREADS];
 shared u64vec2 key_rows[KEYS];
 
-// Elements 8 u .. 8 u + 7 of a row of the cache, or what f16 does not hold of them.
-uvec4 unit_of_row(int type, uint64_t row, uint u, bool rest)
+// The leading bits of v, which f16 holds. Not by packing and unpacking: a compiler may take that for v itself, and then nothing would
+// be left for the second part.
+vec2 leading(vec2 v) { return uintBitsToFloat(floatBitsToUint(v) & 0xffffe000u); }
+
+const uint WHOLE = 0, LEADING = 1, REST = 2;
+
+// Elements 8 u .. 8 u + 7 of a row of the cache, or their leading bits, or what these leave.
+uvec4 unit_of_row(int type, uint64_t row, uint u, uint bits)
 {
     if (type == TYPE_F16 && ALIGNED != 0) return load_u128(row + 16 * u);
     uvec4 two;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         vec2 v = vec2(load_cached(type, row, 8 * u + 2 * i), load_cached(type, row, 8 * u + 2 * i + 1));
+        if (bits != WHOLE) v = bits == REST ? v - leading(v) : leading(v);
         two[i] = packHalf2x16(v);
-        if (rest) two[i] = packHalf2x16(v - unpackHalf2x16(two[i]));
     }
     return two;
 }
@@ -64,11 +70,11 @@ void find_rows(int seq, int j0, int end, uint kv_head)
     key_rows[t].y = v.data + int64_t(block) * v.nb[0] + int64_t(kv_head) * v.nb[1] + int64_t(at) * v.nb[2];
 }
 
-void load_keys(int j0, int end, bool rest)
+void load_keys(int j0, int end, uint bits)
 {
     UNROLL for (uint i = 0; i < KEYS * 2 * Q / THREADS; i++) {
         uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * Q), u = e % (2 * Q);
-        space[key * K_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_K, key_rows[key].x, u, rest) : uvec4(0);
+        space[key * K_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_K, key_rows[key].x, u, bits) : uvec4(0);
     }
 }
 
@@ -76,7 +82,7 @@ void load_values(int j0, int end)
 {
     UNROLL for (uint i = 0; i < KEYS * 2 * V / THREADS; i++) {
         uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * V), u = e % (2 * V);
-        space[K_AREA + key * V_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_V, key_rows[key].y, u, false) : uvec4(0);
+        space[K_AREA + key * V_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_V, key_rows[key].y, u, WHOLE) : uvec4(0);
     }
 }
 
@@ -95,8 +101,8 @@ float put_queries(uint64_t from, uint row, uint part)
         uvec4 high, low;
         [[unroll]] for (uint i = 0; i < 4; i++) {
             vec2 v = vec2(load_f32(from + 4 * (8 * u + 2 * i)), load_f32(from + 4 * (8 * u + 2 * i) + 4)) * power;
-            high[i] = packHalf2x16(v);
-            low[i] = packHalf2x16(v - unpackHalf2x16(high[i]));
+            high[i] = packHalf2x16(leading(v));
+            low[i] = packHalf2x16(v - leading(v));
         }
         space[row * K_ROW + u] = high;
         space[K_AREA + row * K_ROW + u] = low;
@@ -217,7 +223,7 @@ void main()
             MatrixC scores[KEYS / 16];
             UNROLL for (uint n = 0; n < KEYS / 16; n++) matrix_zero(scores[n]);
             UNROLL for (uint rest = 0; rest < PARTS; rest++) {
-                load_keys(j0, seen.end, rest != 0);
+                load_keys(j0, seen.end, PARTS == 1 ? WHOLE : LEADING + rest);
                 barrier();
                 UNROLL for (uint n = 0; n < KEYS / 16; n++)
                     UNROLL for (uint i = 0; i < Q; i++) {
