@@ -93,7 +93,7 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t ro
     if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
     while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT])
         c[C_SPLIT] *= 2;
-    int32_t most = rows > 2 ? 2 : TN_MIN((d->left ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
+    int32_t most = rows > 2 ? 2 : TN_MIN((d->left && !paired ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
 }
 
@@ -106,11 +106,15 @@ static bool may_leave(const tn_vk_dispatch *d)
     return one && y->ne[3] % GROUP == 0 && (d->v->device->software || y->ne[3] >= ENOUGH);
 }
 
-static int32_t leaving_subgroups(const tn_vk_dispatch *d, bool paired)
+// Subgroups of a workgroup that leaves its results. Those of short matrices have a multiprocessor to
+// themselves on a large device, and need all that it can have on its way.
+static int32_t leaving_subgroups(const tn_vk_dispatch *d, int32_t wide)
 {
-    enum { MANY = 8192 };
-    bool many = paired && d->like->dst[0].ne[3] >= MANY;
-    return d->v->device->software || many ? SUBGROUPS : 2 * SUBGROUPS;
+    enum { MANY = 8192, OF_MANY = 8, OF_FEW = 16 };
+    if (d->v->device->software) return SUBGROUPS;
+    int32_t n = d->like->dst[0].ne[3] >= MANY ? OF_MANY : OF_FEW;
+    while (n > 1 && (n * wide > GROUP || n * (int32_t)d->v->subgroup > (int32_t)d->v->max_threads)) n /= 2;
+    return n;
 }
 
 static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_dispatch *d)
@@ -121,8 +125,9 @@ static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_d
     c[C_PAIRED] = paired;
     d->left = d->leaves && may_leave(d);
     choose(d, &d->like->src[weight], unit, rows, paired);
-    int32_t subgroups = d->left ? leaving_subgroups(d, paired) : SUBGROUPS;
-    int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS], each = wide * subgroups / c[C_SPLIT];
+    int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS];
+    int32_t subgroups = d->left ? leaving_subgroups(d, wide) : SUBGROUPS,
+            each = wide * subgroups / c[C_SPLIT];
     c[C_THREADS] = subgroups * (int32_t)d->v->subgroup;
     if (d->left) {
         c[C_TURNS] = GROUP / each;

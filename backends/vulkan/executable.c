@@ -167,10 +167,10 @@ static double work_of(const tn_step *step)
     return n * each;
 }
 
-// Parts of a size that takes some ten milliseconds.
+// Parts of a size that takes some milliseconds on a large device, and some ten on others.
 static int32_t split(const tn_vk *v, const tn_program *program, int32_t *ends)
 {
-    const double most = v->device->software ? 5e7 : 5e10;
+    const double most = v->device->software ? 5e7 : 4e11;
     double sum = 0.0;
     int32_t n = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
@@ -588,17 +588,20 @@ static tn_status make_timed(tn_vk *v, tn_executable *e)
     return status == TN_OK ? record(v, e, 0, e->n_steps, true, &e->timed) : status;
 }
 
-// Two parts are with the driver at any time, so that the device never waits for the host.
+// A few parts are with the driver at any time, so that the device never waits for the host, however late that
+// wakes up.
 static tn_status submit_parts(tn_vk *v, tn_executable *e, const _Atomic int32_t *cancel)
 {
+    enum { AHEAD = 3 };
+    uint64_t ends[AHEAD] = {0};
     tn_status status = TN_OK;
     for (int32_t i = 0; i < e->n_parts && status == TN_OK; i++) {
-        uint64_t before = e->value;
+        status = tn_vk_wait_for(v, ends[i % AHEAD]);
         // Relaxed: the flag carries no data.
-        if (atomic_load_explicit(cancel, memory_order_relaxed) != 0)
+        if (status == TN_OK && atomic_load_explicit(cancel, memory_order_relaxed) != 0)
             return tn_fail(v->device->ctx, TN_ERR_CANCELLED, "cancelled");
-        status = tn_vk_submit_commands(v, 1, &e->parts[i], &e->value);
-        if (status == TN_OK && i > 0 && i + 1 < e->n_parts) status = tn_vk_wait_for(v, before);
+        if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &e->parts[i], &e->value);
+        ends[i % AHEAD] = e->value;
     }
     return status;
 }

@@ -5,6 +5,7 @@
 // the result as bytes too.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/shaders/attention.glsl"
 #define LEFT_GROUPS 32
@@ -47,5 +48,5 @@ void main()
     row_here = token;
     group_first = h * d_v / 32;
     barrier();
-    leave(d_v / 32, heads * d_v, gl_LocalInvocationID.x, THREADS);
+    leave(d_v / 32, heads * d_v);
 }

@@ -32,7 +32,7 @@ layout(constant_id = 8) const uint TURNS = 0; // not 0: a workgroup takes 32 col
 #define LEFT_GROUPS 8
 #include "backends/vulkan/shaders/rounding.glsl"
 
-const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 8;
+const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 16;
 shared float parts[MAX_SUBGROUPS][MAX_ROWS * MAX_COLUMNS + MAX_ROWS]; // at the end sums of squares
 
 // The part of the lane's subgroup in the sum of squares of a row: with rounded activations each has the whole.
@@ -92,6 +92,10 @@ void main()
         [[unroll]] for (uint r = 0; r < ROWS; r++) x[r] = row_of_x(min(r0 + r, rows - 1));
     [[dont_unroll]] for (uint turn = 0; turn < turns; turn++) {
         uint j0 = column_first + (turn * teams + gl_SubgroupID / SPLIT) * wide, units_here = j0 < columns ? n_units : 0;
+        // Each lane finishes a result: one copy of the code that follows a product. What is added to it is on its way meanwhile.
+        uint mine = gl_SubgroupInvocationID, first = gl_SubgroupID - slice, r = r0 + mine / wide, j = j0 + mine % wide;
+        bool finishes = mine < ROWS * wide && r < rows && j < columns && slice == 0;
+        float more = finishes ? residual_of(r, j) : 0.0;
         uint64_t at[MAX_COLUMNS][MAX_PLANES];
         float acc[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) squares[r] = 0.0;
@@ -118,8 +122,6 @@ void main()
                 }
             }
         }
-        // Each lane finishes a result: one copy of the code that follows a product.
-        uint mine = gl_SubgroupInvocationID, first = gl_SubgroupID - slice;
         float value = 0.0, up = 0.0;
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             float all = args.n[9] >= 0 ? sum_squares(x[r], k, squares[r]) : 0.0, factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
@@ -130,8 +132,7 @@ void main()
                     if (subgroupElect()) parts[gl_SubgroupID][r * COLUMNS + c] = v;
                     continue;
                 }
-                uint j = PAIRED != 0 ? c / 2 : c;
-                if (mine != r * wide + j) continue;
+                if (mine != r * wide + (PAIRED != 0 ? c / 2 : c)) continue;
                 if (PAIRED != 0 && (c & 1u) != 0) up = v;
                 else value = v;
             }
@@ -150,13 +151,12 @@ void main()
             value *= factor;
             up *= factor;
         }
-        uint r = r0 + mine / wide, j = j0 + mine % wide;
-        if (mine < ROWS * wide && r < rows && j < columns) {
-            value = finish(r, j, value, up);
+        if (finishes) {
+            value = finish(r, j, value, up, more);
             if (TURNS > 0) left_values[(r - r0) * 32 + j - column_first] = value;
         }
     }
     if (TURNS == 0) return;
     barrier();
-    leave(ROWS, columns, gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, gl_WorkGroupSize.x);
+    leave(ROWS, columns);
 }

@@ -65,6 +65,6 @@ void main()
         float v = 0.0, other = 0.0;
         [[unroll]] for (uint i = 0; i < 8; i++)
             if (i == e) v = acc[i / 4][i % 4], other = gate[i / 4][i % 4];
-        if (r < rows && j < columns) finish(r, j, products == 2 ? other : v, v);
+        if (r < rows && j < columns) finish(r, j, products == 2 ? other : v, v, residual_of(r, j));
     }
 }

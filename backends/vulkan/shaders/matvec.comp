@@ -130,5 +130,5 @@ void main()
         else results[1] = v;
     }
     uint r = r0 + mine / COLUMNS, j = j0 + mine % COLUMNS;
-    if (mine < ROWS * COLUMNS && r < rows && j < columns) finish(r, j, results[0], results[1]);
+    if (mine < ROWS * COLUMNS && r < rows && j < columns) finish(r, j, results[0], results[1], residual_of(r, j));
 }

@@ -40,50 +40,40 @@ uvec2 group_record(float d, int first_sum, int second_sum)
 
 #ifdef LEFT_GROUPS
 // Results that a workgroup has in left_values, LEFT_GROUPS groups at most, are left as bytes too, where the step after them reads them
-// (args.left, with the weight args.left_norm of its norm). All invocations call leave(): group i goes to group left_at(i).y of row
-// left_at(i).x of k elements; no group: x is negative.
+// (args.left, with the weight args.left_norm of its norm). All subgroups call leave(), which takes a group each: group i goes to group
+// left_at(i).y of row left_at(i).x of k elements; no group: x is negative.
 shared float left_values[LEFT_GROUPS * 32];
-shared uint left_top[LEFT_GROUPS], left_words[LEFT_GROUPS * 8];
-shared int left_sums[LEFT_GROUPS * 2];
 ivec2 left_at(uint i);
 
-float left_scaled(uint e, int group)
+void leave(uint n, uint k)
 {
-    return args.left_norm == 0 ? left_values[e] : left_values[e] * load_f32(args.left_norm + 4 * int64_t(uint(group) * 32 + e % 32));
-}
-
-void leave(uint n, uint k, uint t, uint threads)
-{
-    for (uint e = t; e < n * 8; e += threads) left_words[e] = 0;
-    for (uint e = t; e < n * 2; e += threads) left_sums[e] = 0;
-    for (uint e = t; e < n; e += threads) left_top[e] = 0;
-    barrier();
-    for (uint e = t; e < n * 32; e += threads) {
-        ivec2 at = left_at(e / 32);
-        if (at.x >= 0) atomicMax(left_top[e / 32], floatBitsToUint(left_scaled(e, at.y)) & 0x7fffffffu);
-    }
-    barrier();
-    for (uint e = t; e < n * 32; e += threads) {
-        ivec2 at = left_at(e / 32);
-        if (at.x < 0) continue;
-        int q = rounded(left_scaled(e, at.y), scale_of(left_top[e / 32]).x);
-        atomicAdd(left_sums[e / 16], q);
-        atomicOr(left_words[e / 4], (uint(q) & 255u) << 8 * (e & 3u));
-    }
-    barrier();
-    for (uint e = t; e < n * 8; e += threads) {
-        ivec2 at = left_at(e / 8);
-        if (at.x >= 0) store_u32(args.left + int64_t(at.x) * rounded_size(k) + uint(at.y) * 32 + 4 * (e & 7u), left_words[e]);
-    }
-    for (uint e = t; e < n; e += threads) {
-        ivec2 at = left_at(e);
+    const uint lane = gl_SubgroupInvocationID;
+    for (uint i = gl_SubgroupID; i < n; i += gl_NumSubgroups) {
+        ivec2 at = left_at(i);
         if (at.x < 0) continue;
         uint64_t row = args.left + int64_t(at.x) * rounded_size(k);
-        PU64(row + k + 8 * int64_t(at.y)).v = group_record(scale_of(left_top[e]).y, left_sums[2 * e], left_sums[2 * e + 1]);
-        if (args.left_norm == 0) continue;
+        uint top = 0;
+        for (uint e = lane; e < 32; e += gl_SubgroupSize) {
+            float scale = args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(uint(at.y) * 32 + e));
+            top = max(top, floatBitsToUint(left_values[32 * i + e] * scale) & 0x7fffffffu);
+        }
+        vec2 scales = scale_of(subgroupMax(top));
+        int first = 0, second = 0;
         float squares = 0.0;
-        for (uint i = 0; i < 32; i++) squares = fma(left_values[32 * e + i], left_values[32 * e + i], squares);
-        store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
+        for (uint e = lane; e < 32; e += gl_SubgroupSize) {
+            float v = left_values[32 * i + e], scale = args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(uint(at.y) * 32 + e));
+            int q = rounded(v * scale, scales.x);
+            store_u8(row + uint(at.y) * 32 + e, uint(q) & 255u);
+            if (e < 16) first += q;
+            else second += q;
+            squares = fma(v, v, squares);
+        }
+        first = subgroupAdd(first);
+        second = subgroupAdd(second);
+        squares = subgroupAdd(squares);
+        if (!subgroupElect()) continue;
+        PU64(row + k + 8 * int64_t(at.y)).v = group_record(scales.y, first, second);
+        if (args.left_norm != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
     }
 }
 #endif
