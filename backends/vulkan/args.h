@@ -31,6 +31,7 @@ typedef struct tn_vk_args {
     uint64_t tables;          // grids of the codebook formats, as uint16
     uint64_t scratch;         // of the step, as large as its kernel wants
     uint64_t left, left_norm; // where the result is to lie as bytes too; weight of its reader's norm, or 0
+    uint64_t counters;        // 32 bits each, all 0 before a dispatch and after it
     int32_t params[TN_VK_PARAMS]; // tn_<op>_params, by words
     int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
 } tn_vk_args;

@@ -33,7 +33,8 @@ struct tn_executable {
     uint64_t left[2];  // where steps leave bytes, by turns; 0: nowhere
     run *runs;
     run up, down;
-    tn_vk_memory args;             // all records, then the lists of copies
+    uint64_t counters;             // of all steps: those that want scratch too run one after the other
+    tn_vk_memory args;             // all records, then the lists of copies, then the counters
     VkCommandBuffer *parts, timed; // each part has some of the steps
     int32_t *part_end;             // the first step that is not in it
     int32_t n_parts;
@@ -213,12 +214,14 @@ const char *tn_vk_kernel_name(const tn_device *device, const tn_step *step)
     return k ? k->name : "none";
 }
 
-// Operands may be unbound.
-static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k)
+// What a step wants beside its operands, which may be unbound; returns the bytes of scratch.
+static size_t scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k,
+                         int64_t *counters)
 {
     tn_vk_dispatch d = {.v = v, .like = like};
     tn_vk_args_of(step, &d.args);
     k->launch(step, 0, &d);
+    if (counters) *counters = d.counters;
     return (size_t)d.scratch;
 }
 
@@ -236,7 +239,7 @@ static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *lef
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
-            most = TN_MAX(most, scratch_of(v, step, step, k));
+            most = TN_MAX(most, scratch_of(v, step, step, k, NULL));
         if (v->has & TN_VK_DOT) *left = TN_MAX(*left, tn_vk_left_size(step));
     }
     return aligned(most);
@@ -337,6 +340,7 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
         tn_vk_args_of(step, &d.args);
         *n = k->launch(step, i, &d);
         d.args.tables = v->tables.address;
+        d.args.counters = e->counters;
         d.args.scratch = d.reads_left ? e->hand.read : e->scratch.from;
         if (d.left) {
             d.args.left = e->hand.write;
@@ -413,22 +417,25 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
         k = instead;
     }
     if (status != TN_OK || e->n_runs == first_run) return status;
-    size_t used = scratch_of(v, step, step, k);
+    size_t used = scratch_of(v, step, step, k, NULL);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
     if (e->hand.left || e->hand.read != 0) scratch = e->scratch;
     e->runs[first_run].waits = tn_vk_order_step(&e->order, step, scratch);
     return TN_OK;
 }
 
-static int32_t count_runs(const tn_vk *v, const tn_program *program)
+// Dispatches, and *counters: the most that a step wants.
+static int32_t count_runs(const tn_vk *v, const tn_program *program, int64_t *counters)
 {
     int32_t n = 0;
+    *counters = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         int32_t most = 0;
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k)) {
             tn_vk_dispatch d = {.v = v, .like = step};
             most = TN_MAX(most, k->launch(step, 0, &d));
+            *counters = TN_MAX(*counters, d.counters);
         }
         n += most;
     }
@@ -478,11 +485,16 @@ static int32_t n_compiled(tn_vk *v)
 
 static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
 {
-    int32_t n_runs = count_runs(v, program), n_copies = program->n_uploads + program->n_downloads;
-    size_t lists = (size_t)n_runs * sizeof(tn_vk_args), size = lists + (size_t)n_copies * sizeof(host_copy);
+    int64_t n_counters;
+    int32_t n_runs = count_runs(v, program, &n_counters),
+            n_copies = program->n_uploads + program->n_downloads;
+    size_t lists = (size_t)n_runs * sizeof(tn_vk_args),
+           counters = lists + (size_t)n_copies * sizeof(host_copy),
+           size = counters + (size_t)n_counters * sizeof(uint32_t);
     e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
     char *records = tn_calloc(v->device->ctx, size + 1, 1);
     tn_status status = e->runs && records ? tn_vk_memory_create(v, size, false, &e->args) : TN_ERR_MEMORY;
+    e->counters = e->args.address + counters;
     int32_t before = n_compiled(v), seen = before;
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         set_hand(v, e, program, i);
@@ -543,13 +555,16 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
     tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
     tn_vk_memory scratch = {0};
     int32_t n = 0;
+    int64_t counters;
+    size_t wanted = scratch_of(v, step, like, k, &counters), lists = TN_VK_MAX_DISPATCHES * sizeof *records;
     tn_status status = TN_ERR_MEMORY;
     if (e) e->runs = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *e->runs);
     if (e && e->runs && records)
-        status = tn_vk_memory_create(v, TN_VK_MAX_DISPATCHES * sizeof *records, true, &e->args);
+        status = tn_vk_memory_create(v, lists + (size_t)counters * sizeof(uint32_t), true, &e->args);
     if (status == TN_OK) {
         e->n_steps = 1;
-        size_t own = aligned(scratch_of(v, step, like, k)), size = own + (leaves ? tn_vk_left_size(step) : 0);
+        e->counters = e->args.address + lists;
+        size_t own = aligned(wanted), size = own + (leaves ? tn_vk_left_size(step) : 0);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
         if (size > own) e->hand.write = scratch.address + own;
@@ -558,7 +573,7 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
         status = launch(v, e, step, like, k, records, pipelines, &n);
     }
     if (status == TN_OK) {
-        memcpy(e->args.mapped, records, TN_VK_MAX_DISPATCHES * sizeof *records);
+        memcpy(e->args.mapped, records, lists);
         status = record_parts(v, e, &(tn_program){.n_steps = 1, .steps = step});
     }
     if (status == TN_OK) status = tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);

@@ -14,8 +14,9 @@ typedef struct tn_vk_dispatch {
     int32_t shader;      // TN_VK_SHADER_*
     int32_t constants[TN_VK_CONSTANTS];
     int64_t groups;
-    int64_t scratch; // bytes that the step wants, the same for all of its dispatches
-    bool after;      // sees what the dispatch before it wrote
+    int64_t scratch;  // bytes that the step wants, the same for all of its dispatches
+    int64_t counters; // at args.counters, that it wants
+    bool after;       // sees what the dispatch before it wrote
     // Activations as bytes (shaders/rounding.glsl) that one step leaves to the next.
     bool leaves;                // given: the reader of the result wants them
     bool left;                  // set by the dispatch that leaves them, at args.left

@@ -5,7 +5,7 @@
 // q_start, kv_len, block table, sinks.
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
 
-const uint KEYS_OF_TURN = 32; // a split has whole ones, few, so that none waits long for its loads
+const uint KEYS_OF_TURN = 64; // a split has whole ones, few, so that none waits long for its loads
 
 struct Span {
     int seq, from, to, position; // keys from .. to - 1

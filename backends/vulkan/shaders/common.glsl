@@ -33,6 +33,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Arg
     uint64_t tables;
     uint64_t scratch;
     uint64_t left, left_norm;
+    uint64_t counters;
     int params[32];
     int n[16];
 };
