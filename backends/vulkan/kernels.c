@@ -24,7 +24,8 @@ enum {
     MAX_WIDTH = 256,
     LONG_ROW = 512,
     PART_OF_ROW = 1024,
-    MAX_PARTS = 128
+    MAX_PARTS = 128,
+    NORM_HELD = 4 * 128 * 16 // elements of a row
 };
 
 static const tn_vk_kernel rows[] = {
@@ -142,9 +143,22 @@ static int32_t launch_rows(const tn_step *step, int32_t shader, int64_t groups, 
     return 1;
 }
 
+static bool aligned_rows(const tn_view *v)
+{
+    uint64_t bits =
+        (uint64_t)(uintptr_t)v->data | (uint64_t)v->nb[0] | (uint64_t)v->nb[1] | (uint64_t)v->nb[2];
+    return v->ne[3] % 4 == 0 && bits % 16 == 0;
+}
+
 int32_t tn_vk_launch_norm(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
+    // A software driver has no use for it, and compiles slowly.
+    bool held = step->op != TN_OP_layer_norm && !d->v->device->software && step->src[0].ne[3] <= NORM_HELD;
+    for (int32_t k = 0; k < step->n_src && held; k++)
+        held = !tn_step_has_src(step, k) || aligned_rows(&step->src[k]);
+    for (int32_t k = 0; k < step->n_dst && held; k++) held = aligned_rows(&step->dst[k]);
+    d->constants[TN_VK_LAYOUT] = held;
     return launch_rows(step, TN_VK_SHADER_norm, tn_view_n_rows(&step->src[0]), d);
 }
 

@@ -134,6 +134,12 @@ static const tile tiles[] = {
     {2, 4, 2, 4, 2, 1}, // 64 x 256
     {1, 2, 2, 2, 4, 2}, // 32 x 64, deep
     {1, 2, 2, 1, 4, 2}, // 32 x 32, deep
+    {2, 2, 4, 4, 1, 2}, // 128 x 128, shallow
+    {2, 4, 4, 2, 1, 2}, // 128 x 128, shallow, twice the subgroups
+    {2, 2, 4, 2, 2, 2}, // 128 x 64
+    {2, 2, 2, 2, 4, 2}, // 64 x 64, deep
+    {2, 4, 2, 2, 4, 1}, // 64 x 128, deep, one buffer, twice the subgroups
+    {2, 2, 2, 4, 4, 1}, // 64 x 128, deep, one buffer
 };
 // Those that the shape chooses from, as indices, larger ones first: they load less for the same work. The
 // others are there to be measured.

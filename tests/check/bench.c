@@ -6,6 +6,9 @@
 // submissions, and its share of what memory and arithmetic of this device allow (roofline: the larger of
 // bytes / peak and operations / peak). What is timed: bench_shapes.c.
 #include "tests/check/bench.h"
+#if TN_HAVE_VULKAN
+#include "backends/vulkan/device.h"
+#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +18,13 @@ enum {
     MAX_COPIES = 256,
     MAX_RUNS = 31,
     MIN_RUNS = 5,
-    DEVICE_STEPS = 32, // of a submission at least, on devices that work while the host waits: waking it takes as long as a short step
+    DEVICE_STEPS = 32, // of a submission at least, on devices that work while the host waits: waking it takes
+                       // as long as a short step
     TEMPLATE_ROWS =
         32, // rows of random data that are repeated: generating all would take longer than the run
 };
-#define MIN_SECONDS 0.4
+#define MIN_SECONDS      0.4
+#define MIN_SWEEP        0.1
 #define MAX_FLOPS        2e10 // of one submission
 #define MAX_FLOPS_DEVICE 4e12 // of one submission to a device, where starting it costs as much as small steps
 
@@ -88,8 +93,10 @@ static tn_status step_create(tn_device *device, const bench_case *b, copies *s, 
         step->src[j] = check_operand_view(&b->c.src[j], s->src[i][j].data);
         bool weight = tn_dtype_block_elems(b->c.src[j].dtype) > 1 && tn_op_takes_weights(b->c.op);
         if (status != TN_OK) break;
-        if (weight) status = tn_buffer_write_weight(&s->src[i][j], 0, &step->src[j], data[j], size);
-        else status = tn_buffer_write(&s->src[i][j], 0, data[j], size);
+        if (weight)
+            status = tn_buffer_write_weight(&s->src[i][j], 0, &step->src[j], data[j], size);
+        else
+            status = tn_buffer_write(&s->src[i][j], 0, data[j], size);
         step->src[j].buffer = &s->src[i][j];
     }
     for (int32_t j = 0; j < step->n_dst && status == TN_OK; j++) {
@@ -141,7 +148,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static tn_status measure(tn_device *device, copies *s, timing *out)
+static tn_status measure(tn_device *device, copies *s, double least, timing *out)
 {
     const tn_backend *backend = device->backend;
     tn_program program = {.n_steps = s->n_steps, .steps = s->steps};
@@ -151,7 +158,7 @@ static tn_status measure(tn_device *device, copies *s, timing *out)
     tn_status status = tn_buffer_create(device, backend->scratch_size(device, &program), &s->scratch);
     if (status == TN_OK) status = backend->prepare(device, &program, &s->scratch, &e);
     // The first run is not counted: it touches memory and wakes threads.
-    for (int32_t i = -1; status == TN_OK && i < MAX_RUNS && (i < MIN_RUNS || total < MIN_SECONDS); i++) {
+    for (int32_t i = -1; status == TN_OK && i < MAX_RUNS && (i < MIN_RUNS || total < least); i++) {
         uint64_t start = tn_time_ns();
         status = backend->submit(device, e, NULL);
         if (status == TN_OK) status = backend->wait(device, e);
@@ -194,12 +201,22 @@ static void print_result(const bench_run *r, const bench_case *b, const char *ke
     fflush(stdout);
 }
 
+static void set_variant(tn_device *device, int32_t variant)
+{
+#if TN_HAVE_VULKAN
+    if (strcmp(device->backend->name, "vulkan") == 0) tn_vk_of(device)->tile = variant;
+#endif
+    TN_UNUSED(device);
+    TN_UNUSED(variant);
+}
+
 void check_bench_case(bench_run *r, bench_case *b)
 {
     const check_options *o = &r->run->options;
     const check_target *t = r->target;
     tn_step shape;
     if ((o->op >= 0 && o->op != b->c.op) || (o->type >= 0 && o->type != b->c.type)) return;
+    if (o->shape && !strstr(b->c.note, o->shape)) return;
     b->c.seed = o->seed;
     if (check_step(t->ctx, &b->c, &shape) != TN_OK) {
         printf("%s %s: refused\n", tn_op_name(b->c.op), b->c.note);
@@ -209,12 +226,19 @@ void check_bench_case(bench_run *r, bench_case *b)
     copies s = {0};
     timing time;
     tn_status status = copies_create(t->device, b, &shape, &s);
-    if (status == TN_OK) status = measure(t->device, &s, &time);
-    if (status == TN_OK)
-        print_result(r, b, t->device->backend->kernel_name(t->device, &shape),
-                     check_rounding(t->device, &shape) != NULL, &time);
-    else
-        printf("%s %s: %s\n", tn_op_name(b->c.op), b->c.note, tn_status_text(status));
+    size_t length = strlen(b->c.note);
+    for (int32_t i = 0; i <= o->sweep; i++) {
+        if (i > 0) set_variant(t->device, i);
+        if (i > 0) snprintf(b->c.note + length, sizeof b->c.note - length, ", variant %d", i);
+        if (status == TN_OK) status = measure(t->device, &s, o->sweep > 0 ? MIN_SWEEP : MIN_SECONDS, &time);
+        tn_buffer_destroy(&s.scratch);
+        if (status == TN_OK)
+            print_result(r, b, t->device->backend->kernel_name(t->device, &shape),
+                         check_rounding(t->device, &shape) != NULL, &time);
+        else
+            printf("%s %s: %s\n", tn_op_name(b->c.op), b->c.note, tn_status_text(status));
+    }
+    set_variant(t->device, o->variant);
     copies_destroy(&s);
 }
 

@@ -27,6 +27,8 @@ static const char usage[] =
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
     "  --bench          speed on model shapes\n"
+    "  --shape TEXT     with --bench: only shapes whose label has this text\n"
+    "  --sweep N        with --bench: also by each of the variants 1 to N (vulkan)\n"
     "  --json           one object per line instead of text\n"
     "  --self-test      checks that the tool notices mistakes\n";
 
@@ -74,6 +76,8 @@ static bool parse_value(const char *arg, const char *value, check_options *o)
     if (strcmp(arg, "--case") == 0 && parse_number(value, INT32_MAX, &n))
         return (o->only_case = (int32_t)n) >= 0;
     if (strcmp(arg, "--variant") == 0 && parse_number(value, 64, &n)) return (o->variant = (int32_t)n) > 0;
+    if (strcmp(arg, "--shape") == 0) return (o->shape = value) != NULL;
+    if (strcmp(arg, "--sweep") == 0 && parse_number(value, 64, &n)) return (o->sweep = (int32_t)n) > 0;
     if (strcmp(arg, "--threads") == 0 && parse_number(value, 512, &n)) return (o->n_threads = (int32_t)n) > 0;
     return false;
 }

@@ -108,6 +108,8 @@ typedef struct check_options {
     int32_t op, type, only_case, precision; // -1: all
     uint64_t seed;
     int32_t n_threads, variant; // variant: 0: that which the device chooses
+    int32_t sweep;              // variants to time one after the other, from 1 on; 0: none
+    const char *shape;          // to time: part of its label; NULL: all
     bool quick, json, list, coverage, bench, self_test, quiet;
 } check_options;
 

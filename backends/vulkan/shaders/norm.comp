@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// rms_norm, layer_norm and add_rms_norm: one workgroup per row, two or three passes over it (from the cache). Limit: memory.
+// rms_norm, layer_norm and add_rms_norm: one workgroup per row, two or three passes over it (from the cache), or one where rows are
+// short enough for registers and lie at 16 bytes (ALIGNED). Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -9,12 +10,45 @@
 const uint THREADS = 128;
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const int OP = OP_rms_norm;
+layout(constant_id = 3) const int ALIGNED = 0; // all rows are whole runs of 4, at most 4 * THREADS * HELD, and start aligned to 16 bytes
+const uint HELD = 16;
 #include "backends/vulkan/shaders/reduce.glsl"
+
+// Root mean square norms, of sums if there are two operands, with rows in registers.
+void norm_held(uint r, uint t)
+{
+    const bool ADDS = OP == OP_add_rms_norm;
+    uint n = uint(args.src[0].ne[3]) / 4, weight = ADDS ? 2 : 1;
+    uint64_t x = row_of(args.src[0], r), b = ADDS ? row_of(args.src[1], r) : x, sums = row_of(args.dst[0], r), y = row_of(args.dst[ADDS ? 1 : 0], r);
+    vec4 held[HELD];
+    float squares = 0.0;
+    [[unroll]] for (uint i = 0; i < HELD; i++) {
+        uint64_t at = 16 * uint64_t(min(t + i * THREADS, n - 1));
+        if (i * THREADS < n) held[i] = ADDS ? PF128(x + at).v + PF128(b + at).v : PF128(x + at).v;
+    }
+    [[unroll]] for (uint i = 0; i < HELD; i++) {
+        if (t + i * THREADS >= n) continue;
+        squares += dot(held[i], held[i]);
+        if (ADDS) PF128(sums + 16 * uint64_t(t + i * THREADS)).v = held[i];
+    }
+    float scale = 1.0 / sqrt(reduce_sum(squares) / float(4 * n) + param_f(0));
+    [[unroll]] for (uint i = 0; i < HELD; i++) {
+        if (t + i * THREADS >= n) continue;
+        uint64_t at = 16 * uint64_t(t + i * THREADS);
+        vec4 v = held[i] * scale;
+        if (has_src(int(weight))) v *= PF128(args.src[weight].data + at).v;
+        PF128(y + at).v = v;
+    }
+}
 
 void main()
 {
     uint r = group_index(), t = gl_LocalInvocationID.x;
     if (r >= n_rows(args.src[0])) return;
+    if (ALIGNED != 0) {
+        norm_held(r, t);
+        return;
+    }
     int n = args.src[0].ne[3], weight = OP == OP_add_rms_norm ? 2 : 1;
     uint64_t x = row_of(args.src[0], r), y = row_of(args.dst[OP == OP_add_rms_norm ? 1 : 0], r);
     if (OP == OP_add_rms_norm) {
