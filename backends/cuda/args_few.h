@@ -20,20 +20,26 @@ enum {
 
 // Blocks of integers and scales: kernels/few_blocks.cuh.
 enum {
-    TN_FEW_BLOCK_ROWS = 128,  // rows of weights of a tile; with GLU 64 of gate and 64 of up
-    TN_FEW_BLOCK_COLUMNS = 32, // rows of x of a tile
-    TN_FEW_BLOCK_STAGES = 3,
-    TN_FEW_BLOCK_PER_SM = 3,
-    TN_FEW_BLOCK_THREADS = 128,
+    TN_FEW_BLOCK_COLUMNS = 32,    // rows of x of a tile
+    TN_FEW_BLOCK_TILES = 2,       // row tiles of 16 rows of weights that a warp has at most
+    TN_FEW_BLOCK_MAX_WARPS = 8,
+    TN_FEW_BLOCK_MAX_SLOTS = 6,   // stages in shared memory
     // A stage of x is 256 values of 32 rows as f16, then for each row the sums of its 16 runs of 16, as a pair of f16 of a sixteenth:
     // what f16 holds of it, and the rest. Eight values are a unit of 16 bytes in the order 0 2 1 3 4 6 5 7. Unit u of row c lies at
     // c * 32 + TN_FEW_UNIT(u, c), so that lanes which read units of different rows and parts of k meet different banks.
     TN_FEW_BLOCK_X = TN_FEW_BLOCK_COLUMNS * TN_FEW_K * 2,
     TN_FEW_BLOCK_STAGE = TN_FEW_BLOCK_X + TN_FEW_BLOCK_COLUMNS * (TN_FEW_K / 16) * 4,
-    TN_FEW_BLOCK_SLOT = TN_FEW_BLOCK_STAGE + TN_FEW_BLOCK_ROWS * 16, // in shared memory, with 16 bytes for each row of weights
-    TN_FEW_BLOCK_PART = TN_FEW_BLOCK_COLUMNS * TN_FEW_BLOCK_ROWS, // floats: sums of a tile
 };
-#define TN_FEW_UNIT(u, c) ((u) ^ ((u) >> 3 & 3) ^ ((c) & 1) * 5)
+#define TN_FEW_UNIT(u, c) ((u) ^ ((u) >> 3 & 1) ^ ((u) >> 4 & 1) * 4 ^ ((c) & 1) * 7 ^ ((c) & 2))
+// Units of 16 bytes that a row of a stage takes in shared memory for a plane with `unit` bytes of each block of `elems` values. Planes whose
+// blocks are multiples of 16 bytes lie there as they are; of others the aligned units of memory that the bytes may touch.
+#define TN_FEW_PLANE_BYTES(unit, elems) ((unit) * (TN_FEW_K / (elems)))
+#define TN_FEW_PLANE_UNITS(unit, elems)                                                              \
+    ((unit) % 16 == 0                                     ? TN_FEW_PLANE_BYTES(unit, elems) / 16     \
+     : (elems) == TN_FEW_K && 16 % ((unit) ? (unit) : 1) == 0 ? 1                                    \
+                                                          : (TN_FEW_PLANE_BYTES(unit, elems) + 30) / 16)
+// Of all planes: odd, so that adjacent rows meet different banks.
+#define TN_FEW_ROW_BYTES(units) (((units) | 1) * 16)
 
 typedef struct tn_cuda_few_seg {
     tn_cuda_weight w;
@@ -56,8 +62,9 @@ typedef struct tn_cuda_few_args {
     int32_t m, k;
     int32_t n_segs, n_tiles;
     int32_t splits; // blocks that share the columns of k of a tile
+    int32_t slots;  // block types: stages in shared memory
     // Sums of each block that shares a tile: [tile][split][row of x][TN_FEW_ROWS]; for block types
-    // [tile of x][block][0: tile of the block before, 1: tile of the next][TN_FEW_BLOCK_PART].
+    // [tile of x][block][0: tile of the block before, 1: tile of the next][32 rows of x times rows of weights, as lanes have them].
     float *partial;
     int32_t *arrived; // of each tile (and tile of x), zero before; the last block finishes
     int32_t wide;   // plain weights: rows start at multiples of 16 bytes, k is a multiple of 16

@@ -8,14 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ROWS = 64, ALIGN = 256, THREADS = 256, BLOCKS_PER_SM = 2 };
+enum {
+    MAX_ROWS = 64,
+    ALIGN = 256,
+    THREADS = 256,
+    BLOCKS_PER_SM = 2,
+    MAX_BLOCK_ROWS = 16 * TN_FEW_BLOCK_TILES * TN_FEW_BLOCK_MAX_WARPS
+};
 
 // --- steps that are taken ----------------------------------------------------------------------------
 
 static bool takes(const tn_cuda *cuda, const tn_step *step)
 {
     // Copies to shared memory, and more of it than 64 KiB: compute capability 8.0.
-    if (cuda->compute < 80 || tn_view_n_rows(&step->src[0]) > MAX_ROWS || !tn_cuda_gemm_takes(cuda, step)) return false;
+    if (cuda->compute < 80 || tn_view_n_rows(&step->src[0]) > MAX_ROWS || !tn_cuda_gemm_takes(cuda, step))
+        return false;
     return step->op != TN_OP_matmul_glu || step->src[1].dtype == step->src[2].dtype;
 }
 
@@ -40,7 +47,8 @@ bool tn_cuda_few_block_type(tn_dtype type)
 
 bool tn_cuda_few_exact_type(tn_dtype type)
 {
-    return type == TN_TYPE_Q2_K || type == TN_TYPE_Q3_K || type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K;
+    return type == TN_TYPE_Q2_K || type == TN_TYPE_Q3_K || type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K ||
+           type == TN_TYPE_Q6_K;
 }
 
 bool tn_cuda_few_all_weights(const tn_step *step, bool (*is)(tn_dtype type))
@@ -93,9 +101,11 @@ static room layout(const tn_cuda *cuda, const tn_step *step)
     int64_t m = tn_view_n_rows(&step->src[0]), k = step->src[0].ne[3], y = row_tiles(step);
     room r = {.blocks = tn_cuda_few_block_type(step->src[1].dtype)};
     // At most: tiles are wider than this.
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++) r.n_arrived += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS / 2) * y;
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
+        r.n_arrived += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS / 2) * y;
     // As many blocks as are resident.
-    int64_t partial = r.blocks ? (int64_t)TN_FEW_BLOCK_PER_SM * cuda->n_sms * 2 * y * TN_FEW_BLOCK_PART : (int64_t)BLOCKS_PER_SM * cuda->n_sms * m * TN_FEW_ROWS;
+    int64_t partial = r.blocks ? (int64_t)cuda->n_sms * 2 * y * TN_FEW_BLOCK_COLUMNS * MAX_BLOCK_ROWS
+                               : (int64_t)BLOCKS_PER_SM * cuda->n_sms * m * TN_FEW_ROWS;
     r.scale = r.blocks ? aligned((int64_t)tn_cuda_few_block_x_size(y, k)) : aligned(m * row_elems(step) * 2);
     r.arrived = r.scale + aligned(y * TN_FEW_BLOCK_COLUMNS * 4);
     r.partial = r.arrived + aligned(4 * r.n_arrived);
@@ -110,7 +120,8 @@ size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step)
 
 // --- launches ----------------------------------------------------------------------------------------
 
-// Blocks that share a tile: the fewest waves of stages, each block adding the cost of about two for its start and end.
+// Blocks that share a tile: the fewest waves of stages, each block adding the cost of about two for its start
+// and end.
 static int32_t choose_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_stages)
 {
     int32_t best = 1;
@@ -122,34 +133,96 @@ static int32_t choose_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_sta
     return best;
 }
 
-// Blocks for the stages of all tiles of block types: for each number of blocks on a multiprocessor the time of the longest, with what a stage
-// takes then, and of the last block of a tile, with what the part of each block takes. In tenths of microseconds on an H200, estimated from instructions.
-static int32_t choose_blocks(const tn_cuda *cuda, int64_t n_tiles, int64_t n_stages, int64_t y)
+// Types of kernels/few_codebook.cu, with one row tile for each warp: they are limited by instructions for
+// each weight.
+static bool is_codebook(tn_dtype type)
 {
-    static const int32_t stage_time[TN_FEW_BLOCK_PER_SM] = {13, 17, 26};
-    enum { PART_TIME = 4 };
-    int64_t best = 1, least = INT64_MAX;
-    for (int32_t i = 0; i < TN_FEW_BLOCK_PER_SM; i++) {
-        int64_t n = TN_MAX(1, TN_MIN((int64_t)(i + 1) * cuda->n_sms / y, n_tiles * n_stages)), longest = tn_div_up(n_tiles * n_stages, n);
-        int64_t parts = n == n_tiles ? 1 : tn_div_up(n_stages, longest) + 1;
-        int64_t time = longest * stage_time[i] + parts * PART_TIME;
-        if (time < least) best = n, least = time;
+    static const tn_dtype types[] = {
+        TN_TYPE_IQ4_XS, TN_TYPE_MXFP4,   TN_TYPE_NVFP4, TN_TYPE_IQ2_XXS, TN_TYPE_IQ2_XS,
+        TN_TYPE_IQ2_S,  TN_TYPE_IQ3_XXS, TN_TYPE_IQ3_S, TN_TYPE_IQ1_S,   TN_TYPE_IQ1_M,
+        TN_TYPE_TQ1_0,  TN_TYPE_TQ2_0,   TN_TYPE_Q1_0,  TN_TYPE_Q2_0,
+    };
+    for (size_t i = 0; i < TN_COUNT(types); i++)
+        if (types[i] == type) return true;
+    return false;
+}
+
+// How a product of block types is cut.
+typedef struct shape {
+    int32_t tiles, warps; // row tiles of 16 rows of weights of a warp; warps of a block
+    int32_t rows, slots;  // of weights of a tile; stages in shared memory
+    int32_t n_tiles, blocks;
+    int64_t time;
+} shape;
+
+static int64_t slot_size(tn_dtype type, int64_t rows)
+{
+    tn_cuda_pack_args planes;
+    tn_cuda_layout_get(type, &planes);
+    int32_t elems = (int32_t)tn_dtype_block_elems(type), units = 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) units += TN_FEW_PLANE_UNITS(planes.unit[p], elems);
+    return TN_FEW_BLOCK_STAGE + rows * TN_FEW_ROW_BYTES(units);
+}
+
+// With `blocks` blocks: the time of the longest, and of the last block of a tile, with what the part of each
+// block takes. In nanoseconds on an H200, estimated: memory gives a multiprocessor 32 bytes in one, two warps
+// of a scheduler multiply 256 rows in 900.
+static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages, int32_t blocks)
+{
+    int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_FEW_K),
+            longest = tn_div_up(s->n_tiles * n_stages, blocks);
+    int64_t parts = longest % n_stages == 0 ? 0 : tn_div_up(n_stages, longest) + 1;
+    return longest * TN_MAX(bytes / 32, 200 + s->rows * 11 / 4) + parts * (50 + s->rows);
+}
+
+static void set_tiles(tn_cuda_few_args *a, int32_t rows)
+{
+    a->n_tiles = 0;
+    for (int32_t i = 0; i < a->n_segs; i++) {
+        a->seg[i].first_tile = a->glu ? 0 : a->n_tiles;
+        a->n_tiles =
+            (int32_t)(a->glu ? tn_div_up(a->seg[i].n, rows / 2) : a->n_tiles + tn_div_up(a->seg[i].n, rows));
     }
-    return (int32_t)best;
+}
+
+// The quickest for `columns` tiles of rows of x at the same time. Leaves first tiles of it in `a`.
+static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype type, int64_t columns)
+{
+    static const int32_t candidates[][2] = {{2, 8}, {1, 8}, {1, 4}};
+    enum { STATIC_SHARED = 64 };
+    shape best = {.time = INT64_MAX};
+    int64_t n_stages = tn_div_up(a->k, TN_FEW_K), most = TN_MAX(1, cuda->n_sms / columns);
+    for (size_t i = 0; i < TN_COUNT(candidates); i++) {
+        shape s = {.tiles = candidates[i][0], .warps = candidates[i][1]};
+        s.rows = 16 * s.tiles * s.warps;
+        s.slots = (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS,
+                                  (cuda->max_shared - STATIC_SHARED) / slot_size(type, s.rows));
+        if (s.slots < 2 || (is_codebook(type) && s.tiles > 1) || (s.rows == 64 && type != TN_TYPE_Q8_0))
+            continue;
+        set_tiles(a, s.rows);
+        s.n_tiles = a->n_tiles;
+        s.blocks = (int32_t)TN_MIN(most, s.n_tiles * n_stages);
+        s.time = time_of(&s, type, n_stages, s.blocks);
+        if (s.n_tiles < s.blocks && time_of(&s, type, n_stages, s.n_tiles) <= s.time)
+            s.blocks = s.n_tiles, s.time = time_of(&s, type, n_stages, s.n_tiles);
+        // Blocks take whole tiles of groups; how many there are is known later.
+        if (a->tile_group)
+            s.blocks = cuda->n_sms, s.time = s.n_tiles * time_of(&s, type, n_stages, s.n_tiles);
+        if (s.time < best.time) best = s;
+    }
+    set_tiles(a, best.rows);
+    return best;
 }
 
 static void set_seg(const tn_step *step, const tn_cuda_gemm_operands *o, int32_t i, tn_cuda_few_args *a)
 {
     const tn_view *w = &step->src[1 + i], *y = &step->dst[a->glu ? 0 : i];
     bool plain = !tn_cuda_few_block_type(w->dtype);
-    int64_t rows = plain ? TN_FEW_ROWS : TN_FEW_BLOCK_ROWS;
     tn_cuda_few_seg *s = &a->seg[a->n_segs++];
-    *s = (tn_cuda_few_seg){.w = tn_cuda_weight_planes(w), .y = y->data, .ld = y->ne[3], .n = (int32_t)w->ne[2], .first_tile = a->n_tiles};
-    if (a->glu) s->first_tile = 0;
+    *s = (tn_cuda_few_seg){
+        .w = tn_cuda_weight_planes(w), .y = y->data, .ld = y->ne[3], .n = (int32_t)w->ne[2]};
     if (o->bias[i]) s->bias = o->bias[i]->data;
     if (plain && ((uintptr_t)w->data % 16 != 0 || w->ne[3] % 16 != 0)) a->wide = 0;
-    if (a->glu) a->n_tiles = (int32_t)tn_div_up(w->ne[2], rows / 2);
-    else a->n_tiles += (int32_t)tn_div_up(w->ne[2], rows);
 }
 
 static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o)
@@ -175,44 +248,45 @@ static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_op
     return a;
 }
 
-// Types of kernels/few_codebook.cu.
-static bool is_codebook(tn_dtype type)
-{
-    static const tn_dtype types[] = {
-        TN_TYPE_IQ4_XS, TN_TYPE_MXFP4, TN_TYPE_NVFP4, TN_TYPE_IQ2_XXS, TN_TYPE_IQ2_XS, TN_TYPE_IQ2_S, TN_TYPE_IQ3_XXS,
-        TN_TYPE_IQ3_S,  TN_TYPE_IQ1_S, TN_TYPE_IQ1_M, TN_TYPE_TQ1_0,   TN_TYPE_TQ2_0,  TN_TYPE_Q1_0,  TN_TYPE_Q2_0,
-    };
-    for (size_t i = 0; i < TN_COUNT(types); i++)
-        if (types[i] == type) return true;
-    return false;
-}
-
 static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
 {
+    int64_t columns = a->tile_group ? 1 : row_tiles; // blocks run through groups
+    shape s = choose_shape(l->cuda, a, type, columns);
+    a->slots = s.slots;
     char name[48];
-    snprintf(name, sizeof name, "tn_few_%s", tn_dtype_name(type));
-    // Rows in groups have enough tiles.
-    int32_t blocks = a->tile_group ? a->n_tiles : choose_blocks(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K), row_tiles);
-    tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = (uint32_t)row_tiles, .z = 1, .alone = true, .threads = TN_FEW_BLOCK_THREADS,
-                         .shared = TN_FEW_BLOCK_STAGES * TN_FEW_BLOCK_SLOT};
-    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name, &grid, a);
+    snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
+    tn_cuda_grid grid = {.x = (uint32_t)s.blocks,
+                         .y = (uint32_t)columns,
+                         .z = 1,
+                         .threads = 32 * (uint32_t)s.warps,
+                         .shared = (uint32_t)(s.slots * slot_size(type, s.rows))};
+    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,
+                       &grid, a);
 }
 
+// Sets where the tiles of the weights begin.
 tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
 {
     if (tn_cuda_few_block_type(type)) return run_blocks(l, a, type, row_tiles);
+    set_tiles(a, TN_FEW_ROWS);
     int32_t columns = a->m <= 32 ? 32 : 64;
     size_t stages = (size_t)TN_FEW_STAGES * (size_t)columns * (TN_FEW_K + TN_FEW_PAD) * 2;
     size_t sums = (size_t)4 * TN_FEW_ROWS * (size_t)(columns + TN_FEW_PAD) * sizeof(float);
-    a->splits = row_tiles == 1 && a->arrived ? choose_splits(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K)) : 1;
+    a->splits =
+        row_tiles == 1 && a->arrived ? choose_splits(l->cuda, a->n_tiles, tn_div_up(a->k, TN_FEW_K)) : 1;
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), columns);
-    tn_cuda_grid grid = {.x = (uint32_t)(a->n_tiles * a->splits), .y = (uint32_t)row_tiles, .z = 1, .alone = true, .threads = THREADS,
+    tn_cuda_grid grid = {.x = (uint32_t)(a->n_tiles * a->splits),
+                         .y = (uint32_t)row_tiles,
+                         .z = 1,
+                         .alone = true,
+                         .threads = THREADS,
                          .shared = (uint32_t)TN_MAX(stages, sums)};
     return tn_cuda_run(l, TN_CUDA_MODULE_few, name, &grid, a);
 }
 
-tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o)
+tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
+                                const tn_cuda_gemm_operands *o)
 {
     const tn_view *x = &l->step->src[0];
     a.x = tn_cuda_view_of(x);
@@ -220,8 +294,11 @@ tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, 
     a.eps = o->eps;
     a.k = (int32_t)x->ne[3];
     int64_t rows = tn_div_up(a.m, TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
-    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(rows, 16 * (int64_t)l->cuda->n_sms), .y = 1, .z = 1,
-                         .threads = (uint32_t)TN_MIN(1024, tn_div_up(a.k, 16 * 32) * 32)};
+    tn_cuda_grid grid = {
+        .x = (uint32_t)TN_MIN(rows, 16 * (int64_t)l->cuda->n_sms),
+        .y = 1,
+        .z = 1,
+        .threads = (uint32_t)TN_MIN(1024, tn_div_up(tn_div_up(a.k, TN_FEW_K) * TN_FEW_K, 16 * 32) * 32)};
     return tn_cuda_run(l, TN_CUDA_MODULE_few_prepare, "tn_few_x", &grid, &a);
 }
 
@@ -230,9 +307,13 @@ static tn_status prepare(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o
 {
     const tn_step *step = l->step;
     bool f16 = step->src[1].dtype != TN_TYPE_BF16;
-    tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)tn_view_n_rows(&step->src[0]), .ld = row_elems(step),
-                             .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16, .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
-                             .zero = (int32_t *)(void *)(l->scratch + r->arrived), .n_zero = (int32_t)r->n_arrived,
+    tn_cuda_gemm_x_args x = {.to = l->scratch,
+                             .m = (int32_t)tn_view_n_rows(&step->src[0]),
+                             .ld = row_elems(step),
+                             .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16,
+                             .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
+                             .zero = (int32_t *)(void *)(l->scratch + r->arrived),
+                             .n_zero = (int32_t)r->n_arrived,
                              .finite_rows = tn_cuda_few_all_weights(step, tn_cuda_few_exact_type)};
     return r->blocks ? tn_cuda_few_prepare_x(l, x, o) : tn_cuda_gemm_prepare_x(l, x, o);
 }
@@ -259,8 +340,8 @@ tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
         a.partial = (float *)(void *)(l->scratch + r.partial);
         a.arrived = (int32_t *)(void *)(l->scratch + r.arrived) + first_tile;
         int64_t y = r.blocks ? row_tiles(step) : 1;
-        first_tile += a.n_tiles * (int32_t)y;
         status = tn_cuda_few_run(l, &a, type, y);
+        first_tile += a.n_tiles * (int32_t)y;
     }
     return status;
 }

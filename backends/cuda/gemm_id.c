@@ -179,8 +179,6 @@ static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t
         if (tn_dtype_block_elems(w->dtype) == 1 && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a.wide = 0;
     }
     a.n_segs = 1 + p->glu;
-    int64_t tile = p->blocks ? TN_FEW_BLOCK_ROWS : TN_FEW_ROWS;
-    a.n_tiles = (int32_t)tn_div_up(p->n, p->glu ? tile / 2 : tile);
     a.x = l->scratch;
     a.row_scale = scales(l, p);
     a.tile_group = t->tile_group;

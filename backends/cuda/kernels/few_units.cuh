@@ -3,14 +3,16 @@
 //
 // Weights of block types as operands of f16 products, for kernels/few_blocks.cuh. The order of k inside a product is free, so of 256
 // values of a row each of four lanes q takes the 64 whose bytes are adjacent, in two halves p of four chunks c of eight values:
-//     load     what lane q needs of half p from the planes, into registers; load_head what it needs once
-//     scales   multipliers, from a head and from 16 bytes of plane `staged` that pass through shared memory (-1: none)
+//     load     what lane q needs of half p, from shared memory into registers
+//     scales   multipliers of the 256 values
 //     expand   chunk c: two steps of four values each, as pairs (0, 2) and (1, 3)
 //     chunk    which eighth of the 256 values (0 to 31) that is
-// Two ways to keep the numbers of ops/quant_*.c:
-//   exact    integers times their integer scale (Q2_K to Q5_K: at most 11 bits; Q6_K would need 12) are the operand, in units of 2^-24: the
+// Three ways to keep the numbers of ops/quant_*.c:
+//   exact    integers times their integer scale (Q2_K to Q5_K: at most 11 bits) are the operand, in units of 2^-24: the
 //            integer of a byte, zero-extended, is a subnormal f16 already. The f32 scale of 256 values multiplies the sums of these. A
 //            minimum, one for 16 or 32 values, becomes a product of its own with the sums of x.
+//   stepped  integers are the operand, each step of 16 values has one scale, which multiplies the sums of the step (Q6_K, whose integers
+//            times scales need 12 bits). `step` is then step (j, r) of half p: run 8 p + 2 j + r, of which lane q has values 4 q .. 4 q + 3.
 //   rounded  the f16 scale times the integer, rounded once: the same bits as rounding the f32 weight. All other types pass through f32.
 #ifndef TN_CUDA_FEW_UNITS_CUH
 #define TN_CUDA_FEW_UNITS_CUH
@@ -74,15 +76,70 @@ static __device__ __forceinline__ uint32_t few_word(const uint4 &v, int i)
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// A row of a weight: where its planes begin.
-struct few_row {
-    const char *plane[TN_CUDA_MAX_PLANES];
-    uint32_t at[TN_CUDA_MAX_PLANES];
+// --- a row of a stage in shared memory -------------------------------------------------------------------
+
+struct few_piece {
+    int start, size, plane, at;
+};
+template <int TYPE> struct few_pieces;
+#define TN_PLANES(dtype, ...)                                                  \
+    template <> struct few_pieces<TN_TYPE_##dtype> {                           \
+        static constexpr __host__ __device__ int unit(int p)                   \
+        {                                                                      \
+            const few_piece all[] = {__VA_ARGS__};                             \
+            int n = 0;                                                         \
+            for (const few_piece &f : all) n += f.plane == p ? f.size : 0;     \
+            return n;                                                          \
+        }                                                                      \
+    };
+#include "backends/planes.def"
+
+static constexpr __host__ __device__ int few_block_elems(int type)
+{
+#define TN_DTYPE(name, elems, size, id) type == TN_TYPE_##name ? elems :
+    return
+#include <tenon/dtypes.def>
+        0;
+}
+
+template <int TYPE> struct few_slot {
+    static constexpr int elems = few_block_elems(TYPE);
+    static constexpr __host__ __device__ int unit(int p) // bytes of a block
+    {
+        return few_pieces<TYPE>::unit(p);
+    }
+    static constexpr __host__ __device__ int bytes(int p)
+    {
+        return TN_FEW_PLANE_BYTES(unit(p), elems);
+    }
+    static constexpr __host__ __device__ int units(int p)
+    {
+        return TN_FEW_PLANE_UNITS(unit(p), elems);
+    }
+    static constexpr __host__ __device__ int first(int p) // unit that the plane begins at
+    {
+        int n = 0;
+        for (int i = 0; i < p; i++) n += units(i);
+        return n;
+    }
+    static constexpr int row_bytes = TN_FEW_ROW_BYTES(first(TN_CUDA_MAX_PLANES));
 };
 
-template <typename T> static __device__ __forceinline__ T few_at(const few_row &row, int plane, int at)
+template <int TYPE> struct few_row {
+    const char *at;
+    uint32_t shift[TN_CUDA_MAX_PLANES]; // of the bytes of a plane that is copied in units of memory
+};
+
+template <int TYPE, int PLANE> static __device__ __forceinline__ const char *few_plane(const few_row<TYPE> &row)
 {
-    return *reinterpret_cast<const T *>(row.plane[plane] + (row.at[plane] + (uint32_t)at));
+    constexpr int first = 16 * few_slot<TYPE>::first(PLANE);
+    constexpr bool whole = few_slot<TYPE>::unit(PLANE) % 16 == 0;
+    return row.at + first + (whole ? 0u : row.shift[PLANE]);
+}
+
+template <int TYPE, int PLANE, typename T> static __device__ __forceinline__ T few_at(const few_row<TYPE> &row, int at)
+{
+    return *reinterpret_cast<const T *>(few_plane<TYPE, PLANE>(row) + at);
 }
 
 struct few_nothing {
@@ -90,12 +147,9 @@ struct few_nothing {
 
 // What types have in common that differ in little else.
 struct few_base {
-    static constexpr bool exact = false, minimums = false;
-    static constexpr int staged = -1;
-    typedef few_nothing head;
+    static constexpr bool exact = false, minimums = false, stepped = false;
     typedef few_nothing scale;
-    static __device__ __forceinline__ void load_head(head &, const few_row &, int, int) {}
-    static __device__ __forceinline__ void scales(scale &, const head &, const char *, int) {}
+    template <int TYPE> static __device__ __forceinline__ void scales(scale &, const few_row<TYPE> &, int) {}
 };
 
 // --- any type, through f32 -------------------------------------------------------------------------------
@@ -104,11 +158,11 @@ template <int TYPE> struct few_unit : few_base {
     struct raw {
         tn_run16 r[2];
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row &row, int block, int p, int q, int k)
+    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
     {
-        tn_cuda_weight w = {{row.plane[0] + row.at[0], row.plane[1] + row.at[1], row.plane[2] + row.at[2], row.plane[3] + row.at[3]}, {0, 0, 0, 0}};
+        tn_cuda_weight w = {{few_plane<TYPE, 0>(row), few_plane<TYPE, 1>(row), few_plane<TYPE, 2>(row), few_plane<TYPE, 3>(row)}, {0, 0, 0, 0}};
 #pragma unroll
-        for (int i = 0; i < 2; i++) v.r[i] = tn_unpack16<TYPE>(w, 0, min(256 * block + 64 * q + 32 * p + 16 * i, k - 16));
+        for (int i = 0; i < 2; i++) v.r[i] = tn_unpack16<TYPE>(w, 0, 64 * q + 32 * p + 16 * i);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
@@ -138,16 +192,16 @@ template <> struct few_unit<TN_TYPE_Q8_0> : few_base {
         uint4 v[2];
         uint32_t d;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row &row, int block, int p, int q, int k)
+    static __device__ __forceinline__ void load(raw &v, const few_row<TN_TYPE_Q8_0> &row, int p, int q)
     {
-        int at = min(8 * block + 2 * q + p, k / 32 - 1);
-        v.v[0] = few_at<uint4>(row, 0, 32 * at);
-        v.v[1] = few_at<uint4>(row, 0, 32 * at + 16);
-        v.d = few_at<uint16_t>(row, 1, 2 * at);
+        int at = 4 * p + q; // lanes that read at the same time meet different banks
+        v.v[0] = few_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at);
+        v.v[1] = few_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at + 16);
+        v.d = few_at<TN_TYPE_Q8_0, 1, uint16_t>(row, 2 * at);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
-        return 8 * q + 4 * p + c;
+        return 4 * (4 * p + q) + c;
     }
     static __device__ __forceinline__ void expand(const raw &v, const scale &, int, int c, int s, int, uint32_t &first, uint32_t &second)
     {
@@ -164,12 +218,12 @@ template <int TYPE> struct few_nibbles : few_base {
         uint4 v;
         uint32_t bits, d;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row &row, int block, int p, int q, int k)
+    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
     {
-        int at = min(8 * block + 2 * q + p, k / 32 - 1);
-        v.v = few_at<uint4>(row, 0, 16 * at);
-        v.bits = five ? few_at<uint32_t>(row, 1, 4 * at) : 0u;
-        v.d = offset ? few_at<uint32_t>(row, five ? 2 : 1, 4 * at) : few_at<uint16_t>(row, five ? 2 : 1, 2 * at);
+        int at = 2 * q + p;
+        v.v = few_at<TYPE, 0, uint4>(row, 16 * at);
+        v.bits = five ? few_at<TYPE, 1, uint32_t>(row, 4 * at) : 0u;
+        v.d = offset ? few_at<TYPE, five ? 2 : 1, uint32_t>(row, 4 * at) : few_at<TYPE, five ? 2 : 1, uint16_t>(row, 2 * at);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
@@ -213,9 +267,7 @@ template <> struct few_unit<TN_TYPE_IQ4_NL> : few_nibbles<TN_TYPE_IQ4_NL> {};
 // --- Q4_K, Q5_K: lane q has groups 2 q (low nibbles) and 2 q + 1 -------------------------------------------
 
 template <int TYPE> struct few_k45 {
-    static constexpr bool exact = true, minimums = true, five = TYPE == TN_TYPE_Q5_K;
-    static constexpr int staged = five ? 2 : 1;
-    typedef few_nothing head;
+    static constexpr bool exact = true, minimums = true, stepped = false, five = TYPE == TN_TYPE_Q5_K;
     struct raw {
         uint4 v, bits;
     };
@@ -223,15 +275,14 @@ template <int TYPE> struct few_k45 {
         uint32_t s[2], m[2]; // of the two groups; of the second a sixteenth where nibbles stay where they are
         float d, dmin;
     };
-    static __device__ __forceinline__ void load_head(head &, const few_row &, int, int) {}
-    static __device__ __forceinline__ void load(raw &v, const few_row &row, int block, int p, int q, int)
+    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
     {
-        v.v = few_at<uint4>(row, 0, 128 * block + 32 * q + 16 * p);
-        if constexpr (five) v.bits = few_at<uint4>(row, 1, 32 * block + 16 * p);
+        v.v = few_at<TYPE, 0, uint4>(row, 32 * q + 16 * p);
+        if constexpr (five) v.bits = few_at<TYPE, 1, uint4>(row, 16 * p);
     }
-    static __device__ __forceinline__ void scales(scale &s, const head &, const char *bytes, int q)
+    static __device__ __forceinline__ void scales(scale &s, const few_row<TYPE> &row, int q)
     {
-        uint4 h = *(const uint4 *)bytes;
+        uint4 h = few_at<TYPE, five ? 2 : 1, uint4>(row, 0);
         int at = 16 * (q & 1);
         uint32_t a = h.y >> at, b = h.z >> at, c = h.w >> at;
         uint32_t sc = q < 2 ? a & 0x3f3fu : (c & 0x0f0fu) | (a >> 2 & 0x3030u), mn = q < 2 ? b & 0x3f3fu : (c >> 4 & 0x0f0fu) | (b >> 2 & 0x3030u);
@@ -276,47 +327,40 @@ template <> struct few_unit<TN_TYPE_Q5_K> : few_k45<TN_TYPE_Q5_K> {};
 // --- Q2_K, Q3_K: lane q has 16 bytes, value j of each belongs to run 8 (q / 2) + 2 j + q % 2 -------------------
 
 template <int TYPE> struct few_k23 {
-    static constexpr bool exact = true, three = TYPE == TN_TYPE_Q3_K, minimums = !three;
-    static constexpr int staged = three ? -1 : 1;
+    static constexpr bool exact = true, stepped = false, three = TYPE == TN_TYPE_Q3_K, minimums = !three;
     struct raw { // of both halves
         uint4 v, bits;
-    };
-    struct head {
-        uint32_t s[3], d;
     };
     struct scale {
         uint32_t s[4], m[4];
         float d, dmin;
     };
-    static __device__ __forceinline__ void load_head(head &h, const few_row &row, int block, int)
+    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int, int q)
     {
+        v.v = few_at<TYPE, 0, uint4>(row, 16 * q);
+        if constexpr (three) v.bits = few_at<TYPE, 1, uint4>(row, 16 * (q % 2));
+    }
+    static __device__ __forceinline__ void scales(scale &s, const few_row<TYPE> &row, int q)
+    {
+        uint32_t d = three ? few_at<TYPE, 3, uint16_t>(row, 0) : few_at<TYPE, 2, uint32_t>(row, 0), last = 0;
+        uint2 all;
         if constexpr (three) {
-#pragma unroll
-            for (int i = 0; i < 3; i++) h.s[i] = few_at<uint32_t>(row, 2, 12 * block + 4 * i);
-            h.d = few_at<uint16_t>(row, 3, 2 * block);
+            all = make_uint2(few_at<TYPE, 2, uint32_t>(row, 0), few_at<TYPE, 2, uint32_t>(row, 4));
+            last = few_at<TYPE, 2, uint32_t>(row, 8);
         } else {
-            h.d = few_at<uint32_t>(row, 2, 4 * block);
+            all = few_at<TYPE, 1, uint2>(row, 8 * (q / 2));
         }
-    }
-    static __device__ __forceinline__ void load(raw &v, const few_row &row, int block, int, int q, int)
-    {
-        v.v = few_at<uint4>(row, 0, 64 * block + 16 * q);
-        if constexpr (three) v.bits = few_at<uint4>(row, 1, 32 * block + 16 * (q % 2));
-    }
-    static __device__ __forceinline__ void scales(scale &s, const head &h, const char *bytes, int q)
-    {
-        s.d = tn_half_bits(h.d & 0xffffu);
-        uint2 all = three ? make_uint2(h.s[0], h.s[1]) : *(const uint2 *)(bytes + 8 * (q / 2));
+        s.d = tn_half_bits(d & 0xffffu);
         uint32_t four = __byte_perm(all.x, all.y, q % 2 ? 0x7531 : 0x6420); // of runs j
         if constexpr (three) {
             // Four bits are in byte r % 8, two in byte 8 + r % 4 at 2 (r / 4).
-            uint32_t top = __byte_perm(h.s[2], 0, q % 2 ? 0x3131 : 0x2020) >> 4 * (q / 2);
+            uint32_t top = __byte_perm(last, 0, q % 2 ? 0x3131 : 0x2020) >> 4 * (q / 2);
             top = (top & 0x00000303u) | (top >> 2 & 0x03030000u);
             four = (four >> 4 * (q / 2) & 0x0f0f0f0fu) | top << 4;
 #pragma unroll
             for (int j = 0; j < 4; j++) s.s[j] = few_add(few_byte(four, j), 0xd000d000u); // -32
         } else {
-            s.dmin = tn_half_bits(h.d >> 16);
+            s.dmin = tn_half_bits(d >> 16);
 #pragma unroll
             for (int j = 0; j < 4; j++) s.s[j] = few_byte(four & 0x0f0f0f0fu, j), s.m[j] = few_byte(four >> 4 & 0x0f0f0f0fu, j);
         }
@@ -346,6 +390,45 @@ template <int TYPE> struct few_k23 {
             first = few_mul(few_even(w), by);
             second = few_mul(few_odd(w), by);
         }
+    }
+};
+
+// --- Q6_K: steps of one scale ------------------------------------------------------------------------------
+
+template <> struct few_unit<TN_TYPE_Q6_K> {
+    static constexpr bool exact = false, minimums = false, stepped = true;
+    struct raw {
+        uint32_t low[4], high[2]; // bytes 4 q .. 4 q + 3 of runs of 16 bytes
+    };
+    struct scale {
+        uint4 s;
+        float d; // in units of 2^-24
+    };
+    static __device__ __forceinline__ void load(raw &v, const few_row<TN_TYPE_Q6_K> &row, int p, int q)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) v.low[i] = few_at<TN_TYPE_Q6_K, 0, uint32_t>(row, 64 * p + 16 * i + 4 * q);
+#pragma unroll
+        for (int i = 0; i < 2; i++) v.high[i] = few_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * i + 4 * q);
+    }
+    static __device__ __forceinline__ void scales(scale &s, const few_row<TN_TYPE_Q6_K> &row, int)
+    {
+        s.s = few_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
+        s.s.x ^= 0x80808080u, s.s.y ^= 0x80808080u, s.s.z ^= 0x80808080u, s.s.w ^= 0x80808080u;
+        s.d = 16777216.0f * tn_half_bits(few_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
+    }
+    static __device__ __forceinline__ void step(const raw &v, int j, int r, uint32_t &first, uint32_t &second)
+    {
+        uint32_t low = v.low[j % 2 * 2 + r], high = v.high[r];
+        uint32_t w = ((j / 2 ? low >> 4 : low) & 0x0f0f0f0fu) | ((j == 0 ? high << 4 : j == 1 ? high << 2 : j == 2 ? high : high >> 2) & 0x30303030u);
+        first = few_add(few_even(w), 0x80208020u); // -32 units
+        second = few_add(few_odd(w), 0x80208020u);
+    }
+    // What the sums of step (j, r) of half p are multiplied by. A byte b in the low bits of 2^23 is the float 2^23 + b.
+    static __device__ __forceinline__ float factor(const scale &s, int p, int j, int r)
+    {
+        uint32_t b = __byte_perm(few_word(s.s, 2 * p + j / 2), 0x4b000000u, 0x7540u + 2 * (j % 2) + r);
+        return s.d * (__uint_as_float(b) - 8388736.0f);
     }
 };
 

@@ -31,6 +31,16 @@ static __device__ __forceinline__ void tn_copy16(void *to, const void *from, boo
 #endif
 }
 
+// cp.async: the first n of 16 bytes, zeros behind them.
+static __device__ __forceinline__ void tn_copy_some(void *to, const void *from, int n)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(tn_shared(to)), "l"(from), "r"(n) : "memory");
+#else
+    for (int i = 0; i < 16; i++) ((char *)to)[i] = i < n ? ((const char *)from)[i] : 0;
+#endif
+}
+
 // cp.async.commit_group
 static __device__ __forceinline__ void tn_copy_commit()
 {
