@@ -62,27 +62,38 @@ float of_other(float v)
 void find_rows(int seq, int j0, int end, uint kv_head)
 {
     uint t = gl_LocalInvocationID.x;
-    int j = j0 + int(t);
-    if (t >= KEYS || j >= end) return;
+    int j = min(j0 + int(t), end - 1);
+    if (t >= KEYS) return;
     View k = args.src[1], v = args.src[2], table = args.src[5];
     int page = j / k.ne[2], at = j % k.ne[2], block = load_i32(table.data + int64_t(seq) * table.nb[2] + int64_t(page) * table.nb[3]);
     key_rows[t].x = k.data + int64_t(block) * k.nb[0] + int64_t(kv_head) * k.nb[1] + int64_t(at) * k.nb[2];
     key_rows[t].y = v.data + int64_t(block) * v.nb[0] + int64_t(kv_head) * v.nb[1] + int64_t(at) * v.nb[2];
 }
 
+// First all loads, without branches, so that none waits for another. Rows behind the end are 0.
 void load_keys(int j0, int end, uint bits)
 {
+    uvec4 taken[KEYS * 2 * Q / THREADS];
     UNROLL for (uint i = 0; i < KEYS * 2 * Q / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * Q), u = e % (2 * Q);
-        space[key * K_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_K, key_rows[key].x, u, bits) : uvec4(0);
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        taken[i] = unit_of_row(TYPE_K, key_rows[e / (2 * Q)].x, e % (2 * Q), bits);
+    }
+    UNROLL for (uint i = 0; i < KEYS * 2 * Q / THREADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * Q);
+        space[key * K_ROW + e % (2 * Q)] = taken[i] & (j0 + int(key) < end ? 0xffffffffu : 0u);
     }
 }
 
 void load_values(int j0, int end)
 {
+    uvec4 taken[KEYS * 2 * V / THREADS];
     UNROLL for (uint i = 0; i < KEYS * 2 * V / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * V), u = e % (2 * V);
-        space[K_AREA + key * V_ROW + u] = j0 + int(key) < end ? unit_of_row(TYPE_V, key_rows[key].y, u, WHOLE) : uvec4(0);
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        taken[i] = unit_of_row(TYPE_V, key_rows[e / (2 * V)].y, e % (2 * V), WHOLE);
+    }
+    UNROLL for (uint i = 0; i < KEYS * 2 * V / THREADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS, key = e / (2 * V);
+        space[K_AREA + key * V_ROW + e % (2 * V)] = taken[i] & (j0 + int(key) < end ? 0xffffffffu : 0u);
     }
 }
 

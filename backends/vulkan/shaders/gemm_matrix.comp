@@ -108,7 +108,8 @@ void fetch(uint k0)
         uvec2 place = place_of(i);
         uint k = k0 + 8 * place.y;
         if (DIRECT) {
-            next_w[i] = k < n ? load_u128(from_w[i] + 2 * k0) : uvec4(0);
+            next_w[i] = load_u128(from_w[i] + int64_t(k < n ? 2 * int(k0) : -16 * int(place.y))); // no branch: no load waits for another
+            next_w[i] &= k < n ? 0xffffffffu : 0u;
         } else if (i % 2 == 0) {
             float v[16];
             int64_t row = first_weight + min(column_of(place.x), columns - 1);
