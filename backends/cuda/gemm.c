@@ -107,6 +107,16 @@ bool tn_cuda_gemm_all_weights(const tn_step *step, tn_dtype type)
     return true;
 }
 
+// Sums of e4m3 products keep 14 bits of the largest of them (kernels/gemm_wgmma.cu): that much is little against a sum, but not
+// against what a clamp leaves of it.
+static bool clamps(const tn_step *step)
+{
+    const tn_glu_params *glu = step->op == TN_OP_matmul_glu      ? &((const tn_matmul_glu_params *)step->params)->glu
+                               : step->op == TN_OP_matmul_id_glu ? &((const tn_matmul_id_glu_params *)step->params)->glu
+                                                                 : NULL;
+    return glu && glu->limit > 0.0f;
+}
+
 int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step)
 {
     static const struct {
@@ -115,7 +125,8 @@ int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step)
         [TN_PRECISION_f32] = {TN_GEMM_BF16X3, 80}, [TN_PRECISION_tf32] = {TN_GEMM_TF32, 80}, [TN_PRECISION_bf16] = {TN_GEMM_BF16, 80},
         [TN_PRECISION_f16] = {TN_GEMM_F16, 75},    [TN_PRECISION_fp8] = {TN_GEMM_E4M3, 89},
     };
-    if (asked[step->precision].compute > 0) return cuda->compute >= asked[step->precision].compute ? asked[step->precision].mode : -1;
+    bool asks = asked[step->precision].compute > 0 && !(step->precision == TN_PRECISION_fp8 && clamps(step));
+    if (asks) return cuda->compute >= asked[step->precision].compute ? asked[step->precision].mode : -1;
     if (cuda->compute >= 80 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)) return TN_GEMM_BF16;
     return cuda->compute >= 80 && tn_cuda_gemm_all_weights(step, TN_TYPE_F32) ? TN_GEMM_BF16X3 : TN_GEMM_F16;
 }

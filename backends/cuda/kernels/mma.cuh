@@ -384,9 +384,9 @@ template <int type> static __device__ __forceinline__ void tn_wgmma(float (&d)[6
 }
 
 // The same wait for sums that are read right behind it: nothing that reads them comes before.
-static __device__ __forceinline__ void tn_wgmma_wait_for(float (&d)[64])
+template <int pending> static __device__ __forceinline__ void tn_wgmma_wait_for(float (&d)[64])
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" : TN_D32(0), TN_D32(32)::"memory");
+    asm volatile("wgmma.wait_group.sync.aligned %64;" : TN_D32(0), TN_D32(32) : "n"(pending) : "memory");
 }
 #undef TN_WGMMA_N256
 #undef TN_WGMMA_N192
