@@ -164,14 +164,15 @@ static int64_t slot_size(tn_dtype type, int64_t rows)
     return TN_FEW_BLOCK_STAGE + rows * TN_FEW_ROW_BYTES(units);
 }
 
-// With `blocks` blocks: the time of the longest, and of the last block of a tile, with what the part of each
-// block takes. In nanoseconds on an H200, estimated: memory gives a multiprocessor 32 bytes in one, two warps
-// of a scheduler multiply 256 rows in 900.
-static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages, int32_t blocks)
+// The time of the longest block, and of the last block of a tile, with what the part of each block takes. In
+// nanoseconds on an H200, estimated: memory gives a multiprocessor 32 bytes in one, two warps of a scheduler
+// multiply 256 rows in 900.
+static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages)
 {
-    int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_FEW_K),
-            longest = tn_div_up(s->n_tiles * n_stages, blocks);
-    int64_t parts = longest % n_stages == 0 ? 0 : tn_div_up(n_stages, longest) + 1;
+    int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_FEW_K), n = s->n_tiles * n_stages;
+    int64_t longest = tn_div_up(n, s->blocks);
+    bool even = n % s->blocks == 0 && TN_MAX(longest, n_stages) % TN_MIN(longest, n_stages) == 0;
+    int64_t parts = !even ? tn_div_up(n_stages, longest) + 1 : longest < n_stages ? n_stages / longest : 0;
     return longest * TN_MAX(bytes / 32, 200 + s->rows * 11 / 4) + parts * (50 + s->rows);
 }
 
@@ -201,13 +202,11 @@ static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype typ
             continue;
         set_tiles(a, s.rows);
         s.n_tiles = a->n_tiles;
-        s.blocks = (int32_t)TN_MIN(most, s.n_tiles * n_stages);
-        s.time = time_of(&s, type, n_stages, s.blocks);
-        if (s.n_tiles < s.blocks && time_of(&s, type, n_stages, s.n_tiles) <= s.time)
-            s.blocks = s.n_tiles, s.time = time_of(&s, type, n_stages, s.n_tiles);
-        // Blocks take whole tiles of groups; how many there are is known later.
-        if (a->tile_group)
-            s.blocks = cuda->n_sms, s.time = s.n_tiles * time_of(&s, type, n_stages, s.n_tiles);
+        // No more than it takes for the longest to be as short. Of groups blocks take whole tiles, how many
+        // is known later.
+        int64_t n = TN_MAX(1, s.n_tiles * n_stages);
+        s.blocks = a->tile_group ? s.n_tiles : (int32_t)tn_div_up(n, tn_div_up(n, TN_MIN(most, n)));
+        s.time = time_of(&s, type, n_stages) * (a->tile_group ? s.n_tiles : 1);
         if (s.time < best.time) best = s;
     }
     set_tiles(a, best.rows);
@@ -255,7 +254,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     a->slots = s.slots;
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = {.x = (uint32_t)s.blocks,
+    tn_cuda_grid grid = {.x = (uint32_t)(a->tile_group ? l->cuda->n_sms : s.blocks),
                          .y = (uint32_t)columns,
                          .z = 1,
                          .threads = 32 * (uint32_t)s.warps,
