@@ -267,24 +267,21 @@ static void launch_cache(const tn_step *step, int32_t cache, int32_t x, int32_t 
 
 int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    if (i == 2) {
-        launch_cache(step, CACHE_V, V, SLOTS, d);
-        return 3;
-    }
-    int32_t src = i == 0 ? Q : K, norm = i == 0 ? NORM_Q : NORM_K;
+    TN_UNUSED(i);
     const tn_rope_cache_params *p = step->params;
-    rope_args(d, &p->rope, src, POS, tn_step_has_src(step, norm) ? norm : -1,
+    rope_args(d, &p->rope, Q, POS, tn_step_has_src(step, NORM_Q) ? NORM_Q : -1,
               tn_step_has_src(step, FACTORS) ? FACTORS : -1,
               (int32_t)(offsetof(tn_rope_cache_params, rope) / 4),
               (int32_t)(offsetof(tn_rope_cache_params, eps) / 4));
+    d->args.n[6] = tn_step_has_src(step, NORM_K) ? NORM_K : -1;
     d->args.n[7] = 2; // the result for q
-    if (src == K) {
-        d->constants[0] = step->src[CACHE_K].dtype;
-        d->args.n[6] = CACHE_K;
-        d->args.n[8] = SLOTS;
-    }
-    d->groups = step->src[src].ne[1] * step->src[src].ne[2];
-    return 3;
+    d->args.n[8] = SLOTS;
+    d->constants[0] = step->src[CACHE_K].dtype;
+    d->constants[1] = step->src[CACHE_V].dtype;
+    d->constants[2] = 1;
+    d->groups = 0;
+    for (int32_t src = Q; src <= V; src++) d->groups += step->src[src].ne[1] * step->src[src].ne[2];
+    return 1;
 }
 
 bool tn_vk_accepts_cache_write(const tn_step *step)

@@ -118,12 +118,12 @@ void load_queries(View q, uint token, uint h0)
     }
 }
 
-void begin()
+void begin(float zero)
 {
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         [[unroll]] for (uint i = 0; i < 8 * CHUNKS_V; i++) acc[h][i] = 0.0;
         top[h] = LOWEST;
-        sum[h] = 0.0;
+        sum[h] = zero;
     }
 }
 
@@ -244,6 +244,7 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
 
 void main()
 {
+    float touched = touch_record(gl_SubgroupInvocationID);
     View q = args.src[0];
     uint splits = uint(args.n[0]), blocks = uint(args.n[1]), kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
     uint g = group_index(), split = g % splits, which = g / splits % (kv_heads * blocks), token = g / splits / (kv_heads * blocks);
@@ -258,7 +259,7 @@ void main()
     uint64_t ends = args.scratch + int64_t(uint(q.ne[1]) * heads * splits) * stride;
     load_queries(q, token, h0);
     [[dont_unroll]] for (uint phase = 0; phase <= PHASES; phase++) {
-        begin();
+        begin(touched);
         if (phase == 0) take_keys(span, kv_head, from, to);
         else take_parts(ends, first_part, splits, used, stride);
         meet();

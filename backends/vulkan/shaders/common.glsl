@@ -68,6 +68,14 @@ uint to_bf16(float v)
     return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16; // to nearest even
 }
 
+// Asks for the whole record at once, a part by each of the first invocations: what a kernel reads of it one after the other would else
+// come from memory one after the other. Returns 0, which is to be used last, so that nothing waits for it earlier.
+float touch_record(uint lane)
+{
+    const uint PART = 128, LAST = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 128 + 64 - 4;
+    return float(load_i32(uint64_t(args) + min(PART * lane, LAST)) & args.src[0].pad);
+}
+
 float param_f(int i) { return intBitsToFloat(args.params[i]); }
 float scale_or_1(float s) { return s != 0.0 ? s : 1.0; }
 

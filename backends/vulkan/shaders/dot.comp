@@ -72,6 +72,7 @@ ivec2 left_at(uint i)
 
 void main()
 {
+    float touched = touch_record(gl_SubgroupInvocationID);
     uint columns = uint(args.n[0]), rows = uint(args.n[1]), k = uint(args.src[0].ne[3]), n_units = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
     uint wide = PAIRED != 0 ? COLUMNS / 2 : COLUMNS, teams = gl_NumSubgroups / SPLIT;
     uint turns = max(TURNS, 1u), each = teams * wide * turns, groups = (columns + each - 1) / each, g = group_index();
@@ -152,7 +153,7 @@ void main()
             up *= factor;
         }
         if (finishes) {
-            value = finish(r, j, value, up, more);
+            value = finish(r, j, value, up, more + touched);
             if (TURNS > 0) left_values[(r - r0) * 32 + j - column_first] = value;
         }
     }

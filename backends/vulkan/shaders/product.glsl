@@ -7,13 +7,13 @@
 
 float residual_of(uint r, uint j) { return args.n[3] >= 0 ? load_f32(row_of(args.src[args.n[3]], r) + 4 * int64_t(j)) : 0.0; }
 
-// Row r, column j of the result, which it returns, from the products and the residual.
+// Row r, column j of the result, which it returns, from the products and the residual, or 0.
 float finish(uint r, uint j, float v, float up, float residual)
 {
     if (args.n[6] >= 0) v = glu(args.n[6], v, up);
     if (args.n[2] >= 0) v += load_f32(args.src[args.n[2]].data + 4 * int64_t(j));
     if (args.n[4] >= 0) v = unary(args.n[4], v, 0.0, 0.0);
-    if (args.n[3] >= 0) v += residual;
+    v += residual;
     store_f32(row_of(args.dst[args.n[5]], r) + 4 * int64_t(j), v);
     return v;
 }

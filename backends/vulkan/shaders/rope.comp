@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope, norm_rope, and q and k of rope_cache: one workgroup per token and head; invocations take pairs. In rope_cache, k goes
-// into the cache through shared memory, v by cache.comp. At args.n: 0 source, 1 positions, 2 norm weight (-1 none),
-// 3 factors (-1 none), 4 first word of the rope parameters, 5 eps word, 6 cache source (-1: to the result 7), 8 slots.
-// args.tables are the turns of angles.c. RoPE, Su et al. 2021, eq. 34.
+// rope, norm_rope, and rope_cache: one workgroup per token and head, of rope_cache (CACHES) first those of q, then of k, then of v;
+// invocations take pairs. k and v go into the cache. At args.n: 0 source (of q), 1 positions, 2 norm weight (of q; -1 none),
+// 3 factors (-1 none), 4 first word of the rope parameters, 5 eps word, 6 norm weight of k, 7 result, 8 slots. args.tables are the turns of angles.c. RoPE, Su et al. 2021, eq. 34.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
 
 const uint THREADS = 64;
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const int TYPE = TYPE_F32; // of the cache
+layout(constant_id = 0) const int TYPE_K = TYPE_F32; // of the cache
+layout(constant_id = 1) const int TYPE_V = TYPE_F32;
+layout(constant_id = 2) const int CACHES = 0;
 const uint MAX_HEAD = 1024;
 #include "backends/vulkan/shaders/reduce.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
@@ -42,29 +43,25 @@ vec2 turn(uint t)
     return quarter == 0 || quarter == 4 ? vec2(c, s) : quarter == 1 ? vec2(-s, c) : quarter == 2 ? vec2(-c, -s) : vec2(s, -c);
 }
 
-void main()
+// The head in shared memory, by a norm if there is one, turned.
+void turn_head(uint n, uint token, int norm)
 {
-    View x = args.src[args.n[0]];
-    uint heads = uint(x.ne[2]), t = gl_LocalInvocationID.x, g = group_index(), n = uint(x.ne[3]);
-    if (g >= uint(x.ne[1]) * heads) return;
-    uint token = g / heads, h = g % heads;
-    uint64_t from = x.data + int64_t(token) * x.nb[1] + int64_t(h) * x.nb[2];
-    for (uint j = t; j < n; j += THREADS) head[j] = load_f32(from + 4 * j);
+    int p = args.n[4], mode = args.params[p];
+    uint n_rot = uint(args.params[p + 1]), t = gl_LocalInvocationID.x;
+    View pos = args.src[args.n[1]];
+    uint64_t position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3]))); // on their way before they are wanted
+    uint64_t first = t < n_rot / 2 ? Turns(args.tables).at[t] : uint64_t(0);
+    float m = scale_or_1(param_f(p + 4));
     barrier();
-    if (args.n[2] >= 0) {
+    if (norm >= 0) {
         float sum = 0.0;
         for (uint j = t; j < n; j += THREADS) sum += head[j] * head[j];
         float scale = 1.0 / sqrt(reduce_sum(sum) / float(n) + param_f(args.n[5]));
-        for (uint j = t; j < n; j += THREADS) head[j] *= scale * load_f32(args.src[args.n[2]].data + 4 * j);
+        for (uint j = t; j < n; j += THREADS) head[j] *= scale * load_f32(args.src[norm].data + 4 * j);
         barrier();
     }
-    int p = args.n[4], mode = args.params[p];
-    uint n_rot = uint(args.params[p + 1]);
-    View pos = args.src[args.n[1]];
-    uint64_t position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3])));
-    float m = scale_or_1(param_f(p + 4));
     for (uint i = t; i < n_rot / 2; i += THREADS) {
-        uint64_t each = Turns(args.tables).at[i];
+        uint64_t each = i == t ? first : Turns(args.tables).at[i];
         if (args.n[3] >= 0) each = divide(each, load_f32(args.src[args.n[3]].data + 4 * i));
         vec2 cs = turn(uint(each * position >> 32)) * m;
         uint a = mode == ROPE_NORM ? 2 * i : i, b = mode == ROPE_NORM ? 2 * i + 1 : i + n_rot / 2;
@@ -73,23 +70,48 @@ void main()
         head[b] = u * cs.y + v * cs.x;
     }
     barrier();
-    if (args.n[6] < 0) {
+}
+
+void main()
+{
+    uint t = gl_LocalInvocationID.x, g = group_index(), part = 0; // 0 q, 1 k, 2 v
+    float touched = touch_record(t);
+    for (; CACHES != 0 && part < 3; part++) {
+        uint count = uint(args.src[2 + part].ne[1]) * uint(args.src[2 + part].ne[2]);
+        if (g < count) break;
+        g -= count;
+    }
+    if (part == 3) return;
+    View x = args.src[CACHES != 0 ? 2 + int(part) : args.n[0]];
+    uint heads = uint(x.ne[2]), n = uint(x.ne[3]);
+    if (g >= uint(x.ne[1]) * heads) return;
+    uint token = g / heads, h = g % heads;
+    uint64_t from = x.data + int64_t(token) * x.nb[1] + int64_t(h) * x.nb[2];
+    if (part < 2) {
+        for (uint j = t; j < n; j += THREADS) head[j] = load_f32(from + 4 * j);
+        turn_head(n, token, part == 0 ? args.n[2] : args.n[6]);
+    }
+    if (part == 0) {
         View y = args.dst[args.n[7]];
         uint64_t to = y.data + int64_t(token) * y.nb[1] + int64_t(h) * y.nb[2];
-        for (uint j = t; j < n; j += THREADS) store_f32(to + 4 * j, head[j]);
+        for (uint j = t; j < n; j += THREADS) store_f32(to + 4 * j, head[j] + touched);
         return;
     }
-    View cache = args.src[args.n[6]];
+    View cache = args.src[part - 1];
     uint64_t to = cache_slot(cache, args.src[args.n[8]], token, h);
     if (to == 0) return;
     uint width = uint(cache.ne[3]);
-    if (TYPE == TYPE_Q8_0 || TYPE == TYPE_Q4_0) {
+    int type = part == 1 ? TYPE_K : TYPE_V;
+    if (type == TYPE_Q8_0 || type == TYPE_Q4_0) {
         for (uint b = t; b < width / 32; b += THREADS) {
             float v[32];
-            for (uint i = 0; i < 32; i++) v[i] = b * 32 + i < n ? head[b * 32 + i] : 0.0;
-            store_block(TYPE, to + (TYPE == TYPE_Q8_0 ? 34 : 18) * b, v);
+            for (uint i = 0; i < 32; i++) {
+                uint j = b * 32 + i;
+                v[i] = j >= n ? 0.0 : part == 1 ? head[j] : load_f32(from + 4 * j);
+            }
+            store_block(type, to + (type == TYPE_Q8_0 ? 34 : 18) * b, v);
         }
         return;
     }
-    for (uint j = t; j < width; j += THREADS) store_cached(TYPE, to, j, j < n ? head[j] : 0.0);
+    for (uint j = t; j < width; j += THREADS) store_cached(type, to, j, j >= n ? 0.0 : part == 1 ? head[j] : load_f32(from + 4 * j));
 }
