@@ -37,6 +37,9 @@ struct tn_device {
     size_t max_buffer_size; // bytes of one buffer; 0: no limit but memory
     bool host_memory; // buffers are plain host memory: mapped files can be used in place
     bool software;    // a processor in disguise: only used when asked for
+    // Multiplications of one executable at most, unless a single step has more: between executables work can be cancelled.
+    // 0: no limit, submit looks at the mark itself.
+    double max_work;
     int32_t n_batch;  // tokens of a prompt at a time that keep it busy; 0: TN_BATCH_DEFAULT
     void *impl;       // the backend's own
 };

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Consecutive steps of one device, or one transfer (executable NULL).
+// Consecutive steps of one device, as many as it takes at once, or one transfer (executable NULL).
 typedef struct segment {
     int32_t first, n_steps, device;
     int32_t transfer; // which one
@@ -220,11 +220,16 @@ static void find_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
     bool open = false; // the last segment takes further steps of its device
+    double sum = 0.0;  // of its work
     for (int32_t i = 0; i < p->n_steps; i++) {
         const tn_plan_step *s = &p->steps[i];
         segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
         bool transfer = s->step.op == TN_OP_transfer;
-        if (open && !transfer && last->device == s->device) last->n_steps++;
+        double most = p->devices[s->device]->max_work, work = most > 0.0 ? tn_step_work(&s->step) : 0.0;
+        bool fits = most <= 0.0 || sum + work <= most;
+        if (!open || !fits) sum = 0.0;
+        sum += work;
+        if (open && !transfer && last->device == s->device && fits) last->n_steps++;
         else r->segments[r->n_segments++] = (segment){.first = i, .n_steps = transfer ? 0 : 1, .device = s->device};
         r->n_transfers += transfer;
         open = !transfer;

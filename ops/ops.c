@@ -173,3 +173,15 @@ void tn_view_set_row(const tn_view *v, int64_t r, int64_t j, double value)
     row_index(v, r, i);
     tn_view_set(v, i[0], i[1], i[2], j, value);
 }
+
+double tn_step_work(const tn_step *step)
+{
+    double n = 0.0, each = 1.0;
+    for (int32_t i = 0; i < step->n_dst; i++)
+        if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
+    if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
+        each = (double)step->src[5].ne[3] * (double)step->src[1].ne[2];
+    else if (tn_op_takes_weights(step->op) && step->n_src > 1)
+        each = (double)step->src[0].ne[3]; // products; too much for others, which are small
+    return n * each;
+}

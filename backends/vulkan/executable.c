@@ -155,19 +155,6 @@ static tn_status record(tn_vk *v, const tn_executable *e, int32_t first, int32_t
     return status;
 }
 
-// Multiplications of a step, roughly: enough to tell what takes long.
-static double work_of(const tn_step *step)
-{
-    double n = 0.0, each = 1.0;
-    for (int32_t i = 0; i < step->n_dst; i++)
-        if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
-    if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
-        each = (double)step->src[5].ne[3] * (double)step->src[1].ne[2];
-    else if (tn_op_takes_weights(step->op) && step->n_src > 1)
-        each = (double)step->src[0].ne[3]; // products; too much for others, which are small
-    return n * each;
-}
-
 // Parts of a size that takes some milliseconds on a large device, and some ten on others.
 static int32_t split(const tn_vk *v, const tn_program *program, int32_t *ends)
 {
@@ -175,7 +162,7 @@ static int32_t split(const tn_vk *v, const tn_program *program, int32_t *ends)
     double sum = 0.0;
     int32_t n = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
-        double work = work_of(&program->steps[i]);
+        double work = tn_step_work(&program->steps[i]);
         if (sum > 0.0 && sum + work > most) {
             ends[n++] = i;
             sum = 0.0;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <tenon/session.h>
 
 enum { FAR_BUFFERS = 64, FAR_PAGE = 1 << 16 }; // no system has larger pages
 
@@ -22,6 +23,8 @@ static struct {
     uint64_t refuses;  // bit per op
     long n_foreign;    // operands in memory that is not the device's
     long n_buffers;
+    long n_submits, cancel_at; // `cancel` is set after submission cancel_at, counted from 1; 0: never
+    tn_session *cancel;
     struct {
         void *data;
         size_t size;
@@ -118,6 +121,7 @@ static inline tn_status far_submit(tn_device *device, tn_executable *e, const tn
     far_protect(PROT_READ | PROT_WRITE);
     tn_status status = tn_backend_cpu.submit(device, e, options);
     far_protect(PROT_NONE);
+    if (++far.n_submits == far.cancel_at) tn_session_cancel(far.cancel, 1);
     return status;
 }
 

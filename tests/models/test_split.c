@@ -236,6 +236,49 @@ static void check_fallback(uint64_t refuses, const char *op, bool moves_cache)
     tn_context_destroy(&ctx);
 }
 
+// --- parts of a pass --------------------------------------------------------------------------------
+
+// A device that takes so much work at a time gets a pass in parts, with the same bits, and a pass can be cancelled between them.
+static void test_parts(void)
+{
+    tn_context *ctx = context(NULL);
+    tn_device *device = far_add(ctx, PLENTY);
+    tn_model_config mc = on_far(ctx, INT32_MAX);
+    tn_session_config cfg = small_session();
+    tn_model *model = NULL;
+    int32_t tokens[48];
+    for (int32_t i = 0; i < 48; i++) tokens[i] = 3 + i;
+    TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
+    float logits[2][TINY_MODEL_VOCAB];
+    long parts[2] = {0, 0};
+    for (int32_t cut = 0; cut < 2; cut++) {
+        tn_session *s = NULL;
+        device->max_work = cut ? 2e5 : 0.0;
+        TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK);
+        far.n_submits = 0;
+        TEST_CHECK_STATUS(tn_session_feed(s, 0, tokens, 48), TN_OK);
+        parts[cut] = far.n_submits;
+        memcpy(logits[cut], tn_session_logits(s, 0), sizeof logits[cut]);
+        if (cut) { // in the middle, and once more to the end
+            TEST_CHECK_STATUS(tn_session_truncate(s, 0, 0), TN_OK);
+            far.n_submits = 0;
+            far.cancel_at = parts[1] / 2;
+            far.cancel = s;
+            TEST_CHECK_STATUS(tn_session_feed(s, 0, tokens, 48), TN_ERR_CANCELLED);
+            TEST_CHECK(far.n_submits == far.cancel_at + 1 && tn_session_length(s, 0) == 0);
+            far.cancel_at = 0;
+            tn_session_cancel(s, 0);
+            TEST_CHECK_STATUS(tn_session_feed(s, 0, tokens, 48), TN_OK);
+            TEST_CHECK(memcmp(logits[0], tn_session_logits(s, 0), sizeof logits[0]) == 0);
+        }
+        tn_session_destroy(&s);
+    }
+    if (!TEST_CHECK(parts[0] == 1 && parts[1] > 4)) printf("    %ld and %ld parts\n", parts[0], parts[1]);
+    TEST_CHECK(memcmp(logits[0], logits[1], sizeof logits[0]) == 0);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 // --- memory ----------------------------------------------------------------------------------------
 
 static void test_fit(void)
@@ -461,6 +504,7 @@ int main(int argc, char **argv)
     check_fallback(FAR_REFUSE(cache_write), "cache_write (", true);
     check_fallback(FAR_REFUSE(matmul), "matmul (", false);
     check_fallback(FAR_REFUSE(argmax) | FAR_REFUSE(glu), "glu (", false);
+    test_parts();
     test_full_device();
     test_plan_text();
     test_failing(1, 0, false, step);
