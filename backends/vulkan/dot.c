@@ -18,19 +18,23 @@ int64_t tn_vk_rounded_size(int64_t k)
     return (k + k / 4 + k / 8 + 15) / 16 * 16;
 }
 
-// Elements of a unit (shaders/units.glsl); 0: the type has none.
-static int32_t unit_of(tn_dtype type)
+typedef struct unit { // shaders/units.glsl
+    tn_dtype type;
+    int32_t elems, words; // words: that a lane holds of it
+} unit;
+
+// NULL: the type has none.
+static const unit *unit_of(tn_dtype type)
 {
-    static const struct {
-        tn_dtype type;
-        int32_t elems;
-    } units[] = {{TN_TYPE_Q4_0, 32}, {TN_TYPE_Q4_1, 32}, {TN_TYPE_Q5_0, 32},   {TN_TYPE_Q5_1, 32},
-                 {TN_TYPE_Q8_0, 16}, {TN_TYPE_Q2_K, 64}, {TN_TYPE_Q3_K, 64},   {TN_TYPE_Q4_K, 32},
-                 {TN_TYPE_Q5_K, 32}, {TN_TYPE_Q6_K, 32}, {TN_TYPE_IQ4_NL, 32}, {TN_TYPE_IQ4_XS, 32},
-                 {TN_TYPE_MXFP4, 32}};
+    static const unit units[] = {
+        {TN_TYPE_Q4_0, 32, 5},  {TN_TYPE_Q4_1, 32, 5},  {TN_TYPE_Q5_0, 32, 6},   {TN_TYPE_Q5_1, 32, 6},
+        {TN_TYPE_Q8_0, 16, 5},  {TN_TYPE_Q2_K, 64, 7},  {TN_TYPE_Q3_K, 64, 12},  {TN_TYPE_Q4_K, 32, 8},
+        {TN_TYPE_Q5_K, 32, 12}, {TN_TYPE_Q6_K, 32, 11}, {TN_TYPE_IQ4_NL, 32, 5}, {TN_TYPE_IQ4_XS, 32, 6},
+        {TN_TYPE_MXFP4, 32, 5},
+    };
     for (size_t i = 0; i < TN_COUNT(units); i++)
-        if (units[i].type == type) return units[i].elems;
-    return 0;
+        if (units[i].type == type) return &units[i];
+    return NULL;
 }
 
 static bool is_paired(const tn_step *step)
@@ -48,7 +52,7 @@ bool tn_vk_accepts_dot(const tn_step *step)
 {
     bool may_round = step->precision == TN_PRECISION_auto || step->precision == TN_PRECISION_int8;
     for (int32_t i = 0; i < n_weights(step) && may_round; i++)
-        may_round = unit_of(step->src[1 + i].dtype) > 0;
+        may_round = unit_of(step->src[1 + i].dtype) != NULL;
     if (is_paired(step)) may_round = may_round && step->src[1].dtype == step->src[2].dtype;
     return may_round && tn_vk_accepts_product(step);
 }
@@ -77,11 +81,11 @@ bool tn_vk_accepts_plain_few(const tn_step *step)
 
 // How the work is cut. A large device wants some thousand subgroups, and several loads of each lane on their
 // way; a software driver has little to fill, compiles slowly, and gains by every load of x that is saved.
-static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t rows, bool paired)
+static void choose(tn_vk_dispatch *d, const tn_view *w, const unit *u, int32_t rows, bool paired)
 {
-    enum { MANY = 4096, WIDE = 4096, VERY_WIDE = 8192, LOADS = 4 };
+    enum { MANY = 4096, WIDE = 4096, VERY_WIDE = 8192, LOADS = 4, FEW_WORDS = 8 };
     int32_t *c = d->constants;
-    int64_t columns = w->ne[2], turns = w->ne[3] / unit / d->v->subgroup;
+    int64_t columns = w->ne[2], turns = w->ne[3] / u->elems / d->v->subgroup;
     bool software = d->v->device->software;
     c[C_ROWS] = rows <= 2 ? rows : rows <= 4 || software ? 4 : FEW_ROWS;
     c[C_COLUMNS] = paired || columns >= WIDE || software ? 2 : 1;
@@ -93,7 +97,10 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, int32_t unit, int32_t ro
     if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
     while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT])
         c[C_SPLIT] *= 2;
-    int32_t most = rows > 2 ? 2 : TN_MIN((d->left && !paired ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
+    // Short matrices have few subgroups, and plain units take few registers: more of them at a time.
+    bool plain = d->shader == TN_VK_SHADER_plain,
+         deep = plain || (!paired && columns < VERY_WIDE && u->words <= FEW_WORDS);
+    int32_t most = rows > 2 ? 2 : TN_MIN((deep ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
 }
 
@@ -117,14 +124,14 @@ static int32_t leaving_subgroups(const tn_vk_dispatch *d, int32_t wide)
     return n;
 }
 
-static void launch_product(const tn_step *step, int32_t i, int32_t unit, tn_vk_dispatch *d)
+static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_dispatch *d)
 {
     int32_t *n = d->args.n, *c = d->constants, weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
     c[C_PAIRED] = paired;
     d->left = d->leaves && may_leave(d);
-    choose(d, &d->like->src[weight], unit, rows, paired);
+    choose(d, &d->like->src[weight], u, rows, paired);
     int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS];
     int32_t subgroups = d->left ? leaving_subgroups(d, wide) : SUBGROUPS,
             each = wide * subgroups / c[C_SPLIT];
@@ -146,7 +153,8 @@ int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
         aligned = aligned && tn_vk_aligned_rows(&step->src[d->args.n[TN_VK_N_NORM]]);
     d->shader = TN_VK_SHADER_plain;
     d->constants[C_ALIGNED] = aligned;
-    launch_product(step, i, step->src[weight].dtype == TN_TYPE_F32 ? 4 : 8, d);
+    unit u = {.elems = step->src[weight].dtype == TN_TYPE_F32 ? 4 : 8, .words = 4};
+    launch_product(step, i, &u, d);
     return count;
 }
 
