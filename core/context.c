@@ -82,6 +82,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     if (c.cache_dir) memcpy(ctx->cache_dir, c.cache_dir, strlen(c.cache_dir) + 1);
     if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
     atomic_flag_clear(&ctx->error_lock);
+    atomic_flag_clear(&ctx->files_lock);
     status = tn_devices_open(ctx);
     ctx->cfg.backend = NULL; // the caller's
     if (status != TN_OK) {

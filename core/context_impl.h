@@ -21,6 +21,8 @@ struct tn_context {
     int32_t n_devices;
     char cache_dir[1024]; // copy of cfg.cache_dir, "": none
     char absent[512]; // one line per backend that is not there
+    atomic_flag files_lock;     // of the list
+    struct tn_open_file *files; // that are mapped (file_map_posix.c)
 };
 
 #endif

@@ -10,12 +10,15 @@
 typedef struct tn_file_map {
     const uint8_t *data;
     size_t size;
-    void *handle; // NULL when data is borrowed memory
+    void *handle; // NULL when data is borrowed memory; else the system's side
 } tn_file_map;
 
 // Maps a regular file; directories, devices and pipes are refused with a message.
 TN_MUST_USE tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out);
 bool tn_file_exists(const char *path);
+// Copies bytes that may lie in a mapped file of the context. Those are read from the file: no page fault for every few of them,
+// and what follows is asked for ahead, so that several threads that copy a file in order keep its disk busy. TN_ERR_IO.
+TN_MUST_USE tn_status tn_file_map_copy(tn_context *ctx, void *to, const void *from, size_t n);
 void tn_file_map_close(tn_context *ctx, tn_file_map *map);
 
 // A file that appears under `path` only when complete: written beside it, synced, renamed.

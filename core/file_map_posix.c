@@ -3,6 +3,7 @@
 //
 // mmap for reading; temporary file, fsync, rename, fsync of the folder for writing.
 #define _GNU_SOURCE
+#include "core/context_impl.h"
 #include "core/file_map.h"
 
 #include <errno.h>
@@ -12,6 +13,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// A mapped file stays open, so that its bytes can also be read.
+typedef struct tn_open_file {
+    struct tn_open_file *next;
+    uint8_t *base;
+    size_t size;
+    int fd;
+} open_file;
+
+enum { READ_AHEAD = 64 << 20 }; // bytes: some 10 ms of a fast disk
 
 bool tn_file_exists(const char *path)
 {
@@ -27,6 +38,17 @@ static tn_status io_error(tn_context *ctx, const char *path, const char *what)
     return tn_fail(ctx, errno == ENOMEM ? TN_ERR_MEMORY : TN_ERR_IO, "%s: %s: %s", path, what, why);
 }
 
+// Held for a few instructions.
+static void lock_files(tn_context *ctx)
+{
+    while (atomic_flag_test_and_set_explicit(&ctx->files_lock, memory_order_acquire)) TN_PAUSE();
+}
+
+static void unlock_files(tn_context *ctx)
+{
+    atomic_flag_clear_explicit(&ctx->files_lock, memory_order_release);
+}
+
 tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out)
 {
     // O_NONBLOCK: opening a pipe must not wait for a writer.
@@ -34,8 +56,11 @@ tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out)
     if (fd < 0) return io_error(ctx, path, "cannot open");
     struct stat st;
     tn_status status = TN_OK;
-    void *p = NULL;
-    if (fstat(fd, &st) != 0) {
+    void *p = MAP_FAILED;
+    open_file *file = tn_calloc(ctx, 1, sizeof *file);
+    if (!file) {
+        status = TN_ERR_MEMORY;
+    } else if (fstat(fd, &st) != 0) {
         status = io_error(ctx, path, "cannot read");
     } else if (!S_ISREG(st.st_mode)) {
         status = tn_fail(ctx, TN_ERR_IO, "%s: not a regular file", path);
@@ -45,17 +70,66 @@ tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out)
         p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
         if (p == MAP_FAILED) status = io_error(ctx, path, "cannot map");
     }
-    close(fd);
-    if (status != TN_OK) return status;
-    *out = (tn_file_map){.data = p, .size = (size_t)st.st_size, .handle = p};
+    if (status != TN_OK) {
+        close(fd);
+        tn_free(ctx, file);
+        return status;
+    }
+    *file = (open_file){NULL, p, (size_t)st.st_size, fd};
+    lock_files(ctx);
+    file->next = ctx->files;
+    ctx->files = file;
+    unlock_files(ctx);
+    *out = (tn_file_map){.data = p, .size = file->size, .handle = file};
     return TN_OK;
 }
 
 void tn_file_map_close(tn_context *ctx, tn_file_map *map)
 {
-    TN_UNUSED(ctx);
-    if (map->handle) munmap(map->handle, map->size);
+    open_file *file = map->handle;
     *map = (tn_file_map){0};
+    if (!file) return;
+    lock_files(ctx);
+    open_file **link = &ctx->files;
+    while (*link != file) link = &(*link)->next;
+    *link = file->next;
+    unlock_files(ctx);
+    munmap(file->base, file->size);
+    close(file->fd);
+    tn_free(ctx, file);
+}
+
+// The file that the bytes lie in, NULL: none. It stays open while its map is in use.
+static const open_file *find_file(tn_context *ctx, const void *bytes)
+{
+    uintptr_t at = (uintptr_t)bytes;
+    lock_files(ctx);
+    const open_file *f = ctx->files;
+    while (f && (at < (uintptr_t)f->base || at - (uintptr_t)f->base >= f->size)) f = f->next;
+    unlock_files(ctx);
+    return f;
+}
+
+tn_status tn_file_map_copy(tn_context *ctx, void *to, const void *from, size_t n)
+{
+    const open_file *f = find_file(ctx, from);
+    if (!f) {
+        if (n > 0) memcpy(to, from, n);
+        return TN_OK;
+    }
+    size_t at = (size_t)((const uint8_t *)from - f->base);
+    // Only a hint: what fails here is read later.
+    (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
+    for (char *p = to; n > 0;) {
+        ssize_t got = pread(f->fd, p, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error(ctx, "a mapped file", "cannot read");
+        if (got == 0) return tn_fail(ctx, TN_ERR_IO, "a mapped file has become shorter");
+        p += got;
+        at += (size_t)got;
+        n -= (size_t)got;
+    }
+    return TN_OK;
 }
 
 // --- writing ---------------------------------------------------------------------------------------

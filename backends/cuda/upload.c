@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights on their way to the device: file bytes are copied by the thread team into pinned memory, cross the
+// Weights on their way to the device: file bytes are read by the thread team into pinned memory, cross the
 // bus while the next piece is being copied, and are sorted into planes by a kernel.
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernel.h"
+#include "core/file_map.h"
 
 #include <string.h>
 
@@ -50,17 +51,21 @@ static tn_status make_upload(tn_cuda *c)
 }
 
 typedef struct host_copy {
+    tn_context *ctx;
     char *to;
     const char *from;
     size_t n;
+    _Atomic int32_t failed; // a tn_status
 } host_copy;
 
 static void copy_part(void *arg, int32_t i, int32_t team)
 {
-    const host_copy *h = arg;
+    host_copy *h = arg;
     size_t part = (h->n / (size_t)team + 63) / 64 * 64, first = TN_MIN(h->n, (size_t)i * part);
     size_t last = i + 1 == team ? h->n : TN_MIN(h->n, first + part);
-    memcpy(h->to + first, h->from + first, last - first);
+    tn_status status = first < last ? tn_file_map_copy(h->ctx, h->to + first, h->from + first, last - first) : TN_OK;
+    // Relaxed: the end of the team orders it.
+    if (status != TN_OK) atomic_store_explicit(&h->failed, (int32_t)status, memory_order_relaxed);
 }
 
 static tn_status sort_piece(tn_cuda *c, tn_cuda_pack_args *pack, const tn_cuda_weight *w, CUdeviceptr stage, int64_t first, int64_t n_blocks)
@@ -94,8 +99,10 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
         size_t n = TN_MIN(piece, size - done);
         status = tn_cuda_check(c, c->driver.event_synchronize(u->done[k]), "copying weights");
         if (status != TN_OK) break;
-        host_copy h = {u->host[k], (const char *)bytes + done, n};
+        host_copy h = {buffer->device->ctx, u->host[k], (const char *)bytes + done, n, TN_OK};
         tn_parallel(buffer->device->ctx, n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1, copy_part, &h);
+        status = (tn_status)atomic_load_explicit(&h.failed, memory_order_relaxed);
+        if (status != TN_OK) break;
         CUdeviceptr to = sorted ? u->stage[k] : (CUdeviceptr)(uintptr_t)at.data + done;
         status = tn_cuda_check(c, c->driver.copy_to_device(to, u->host[k], n, c->stream), "copying weights");
         if (status == TN_OK && sorted) status = sort_piece(c, &pack, &planes, to, (int64_t)(done / block), (int64_t)(n / block));

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looking into files: keys as text, tensors, exported values.
+#include "core/file_map.h"
 #include "tests/unit/model_files.h"
 
 #include <math.h>
 #include <sys/stat.h>
 #include <tenon/file.h>
 #include <tenon/graph.h>
+#include <unistd.h>
 
 // --- keys ----------------------------------------------------------------------------------------------
 
@@ -188,6 +190,31 @@ static void test_no_memory(void)
     unlink(path_of("out"));
 }
 
+// Bytes of a mapped file are read from it, also by its parts; others are copied; what is gone is an error.
+static void test_copy(void)
+{
+    char path[256], bytes[5000], got[sizeof bytes] = "";
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 % 251);
+    snprintf(path, sizeof path, "%s", path_of("raw"));
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f) != 0) abort();
+    tn_file_map map = {0}, other = {0};
+    must(tn_file_map_open(ctx, path, &map));
+    must(tn_file_map_open(ctx, path, &other));
+    for (size_t at = 0; at < sizeof bytes; at += 999) {
+        size_t n = TN_MIN(sizeof bytes - at, 1500);
+        TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, map.data + at, n), TN_OK);
+        TEST_CHECK(memcmp(got, bytes + at, n) == 0);
+    }
+    tn_file_map_close(ctx, &map);
+    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data, 10), TN_OK);
+    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, bytes + 3, 100), TN_OK);
+    TEST_CHECK(memcmp(got, bytes + 3, 100) == 0);
+    if (truncate(path, 1000) != 0) abort();
+    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
+    tn_file_map_close(ctx, &other);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder)) return 1;
@@ -195,7 +222,9 @@ int main(void)
     test_keys();
     test_tensors();
     test_no_memory();
+    test_copy();
     unlink(path_of("in.gguf"));
+    unlink(path_of("raw"));
     TEST_CHECK(rmdir(folder) == 0);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
