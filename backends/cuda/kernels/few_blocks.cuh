@@ -369,7 +369,16 @@ template <typename CUT> static __device__ __forceinline__ void few_block_finish(
     int first[2] = {(a.glu ? tile * half : 2 * (tile - s.first_tile) * half) + own, 0};
     first[1] = a.glu ? s.n : first[0] + half;
     few_sums<MT> r;
-    float bias[MT][2];
+    float bias[MT][2], scale[FEW_NT][2];
+    int to[FEW_NT][2];
+#pragma unroll
+    for (int j = 0; j < FEW_NT; j++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int from = start + 8 * j + i;
+            to[j][i] = from >= a.m ? -1 : a.row_to ? a.row_to[from] : from;
+            scale[j][i] = from < a.m ? a.row_scale[from] : 1.0f;
+        }
 #pragma unroll
     for (int t = 0; t < MT; t++)
 #pragma unroll
@@ -385,13 +394,12 @@ template <typename CUT> static __device__ __forceinline__ void few_block_finish(
             }
 #pragma unroll 1
     for (int e = 0; e < MT * FEW_NT; e++) {
-        int t = e / FEW_NT, at = start + 8 * (e % FEW_NT);
+        int t = e / FEW_NT;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            int from = at + i, to = from >= a.m ? -1 : a.row_to ? a.row_to[from] : from;
-            if (to < 0) continue;
-            float scale = a.row_scale[from], *row = s.y + to * s.ld;
-            float v[2] = {d[0][0][i] * scale, d[0][0][2 + i] * scale};
+            if (to[0][i] < 0) continue;
+            float *row = s.y + to[0][i] * s.ld;
+            float v[2] = {d[0][0][i] * scale[0][i], d[0][0][2 + i] * scale[0][i]};
             if (a.glu) v[0] = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v[0], v[1]);
             else
 #pragma unroll
@@ -399,6 +407,14 @@ template <typename CUT> static __device__ __forceinline__ void few_block_finish(
 #pragma unroll
             for (int h = 0; h < 2; h++)
                 if (first[h] + 8 * t < s.n) row[first[h] + 8 * t] = v[h];
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int first_to = to[0][i];
+            float first_scale = scale[0][i];
+#pragma unroll
+            for (int j = 0; j + 1 < FEW_NT; j++) to[j][i] = to[j + 1][i], scale[j][i] = scale[j + 1][i];
+            to[FEW_NT - 1][i] = first_to, scale[FEW_NT - 1][i] = first_scale;
         }
 #pragma unroll
         for (int k = 0; k + 1 < MT * FEW_NT; k++)
@@ -450,29 +466,36 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_blo
         if (s < early) few_copy_x<TYPE, CUT>(x[s], few_room + s * slot_size);
         tn_copy_commit();
     }
-    // All slots are filled before the first stage, then one after each: what few_wait counts.
-    int slot = 0, n_filled = FEW_EARLY;
-    char *free = few_room + FEW_EARLY * slot_size;
+    // A slot is filled again behind the barrier of the stage after it, while others multiply; where there are only two slots, before that
+    // stage is waited for.
+    bool deep = a.slots > 2;
+    int slot = 0, free = deep ? FEW_EARLY : 0;
+    auto fill = [&]() {
+        if (copied < work.end) {
+            char *to = few_room + free * slot_size;
+            few_copy_weights<TYPE, CUT>(ahead, to);
+            few_copy_x<TYPE, CUT>(ahead.x, to);
+            ahead.next(a, per_tile, ++copied < work.end);
+        }
+        tn_copy_commit();
+        free = free + 1 == a.slots ? 0 : free + 1;
+    };
+#pragma unroll 1
+    for (int i = FEW_EARLY; i < a.slots - 1; i++) fill();
     few_sums<MT> total = {};
     now.start(a, per_tile, work.at);
     for (int at = work.at; at < work.end;) {
-        do {
-            if (n_filled == a.slots) break;
-            if (copied < work.end) {
-                few_copy_weights<TYPE, CUT>(ahead, free);
-                few_copy_x<TYPE, CUT>(ahead.x, free);
-                ahead.next(a, per_tile, ++copied < work.end);
-            }
-            tn_copy_commit();
-            n_filled++, free += slot_size;
-        } while (n_filled < a.slots);
-        few_wait(a.slots - 1);
-        __syncthreads();
-        free = few_room + slot * slot_size;
-        few_block_stage<TYPE, CUT>(now.rows, free, now.stage, total);
-        __syncthreads();
+        if (deep) few_wait(a.slots - 2);
+        if (deep || at > work.at) {
+            __syncthreads();
+            fill();
+        }
+        if (!deep) {
+            few_wait(1);
+            __syncthreads();
+        }
+        few_block_stage<TYPE, CUT>(now.rows, few_room + slot * slot_size, now.stage, total);
         slot = slot + 1 == a.slots ? 0 : slot + 1;
-        n_filled--;
         int tile = now.tile, stage = now.stage;
         bool ends = stage + 1 == per_tile || at + 1 == work.end;
         now.next(a, per_tile, ++at < work.end);
