@@ -104,13 +104,11 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, const unit *u, int32_t r
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
 }
 
-// 32 columns a workgroup are too few workgroups for short matrices on a large device: then the reader rounds.
 static bool may_leave(const tn_vk_dispatch *d)
 {
-    enum { ENOUGH = 4096 };
-    const tn_view *y = &d->like->dst[0];
-    bool one = d->like->op == TN_OP_matmul || d->like->op == TN_OP_linear || d->like->op == TN_OP_matmul_glu;
-    return one && y->ne[3] % GROUP == 0 && (d->v->device->software || y->ne[3] >= ENOUGH);
+    int32_t op = d->like->op;
+    bool one = op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_glu;
+    return one && d->like->dst[0].ne[3] % GROUP == 0;
 }
 
 // Subgroups of a workgroup that leaves its results. Those of short matrices have a multiprocessor to
