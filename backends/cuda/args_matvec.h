@@ -69,7 +69,7 @@ enum {
 #define TN_MATVEC_TILE_ROOM(t, unit)                                                                                                 \
     ((unit) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (unit) + 15) / 16 * 16 + ((unit) % 16 == 0 ? 0 : 16))
 // The ring of a warp has so many slots, each with two tiles, and at most about so many bytes. Plain types keep the memory busy with less.
-enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8 };
+enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8, TN_MATVEC_SUMS = 8 * 1024 };
 #define TN_MATVEC_RING(t) (TN_MATVEC_BLOCK_ELEMS(t) < 32 ? 4608 : 9216)
 
 typedef struct tn_cuda_matvec_part {
@@ -100,8 +100,9 @@ typedef struct tn_cuda_matvec_args {
     // Rows are cut into slices along k, one for each of `n_slices` warps; the others take other rows.
     int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps take different rows
     int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
-    int32_t n_slots;           // of the ring of a warp
-    int32_t sums_at, rings_at; // in shared memory, after the rows of x
+    int32_t sums_stride;             // floats, from the sums of a row of weights to those of the next
+    int32_t n_slots, ring_size;      // of the ring of a warp; bytes
+    int32_t x_at, sums_at, rings_at; // in shared memory
     int32_t late; // the next kernel may start when the products are done, not when the block begins
     int32_t row_unit;  // blocks share the rows in units of so many
     int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have a unit more
@@ -114,5 +115,12 @@ typedef struct tn_cuda_matvec_pair {
     tn_cuda_matvec_args of[2];
     int32_t first_blocks;
 } tn_cuda_matvec_pair;
+
+// --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------
+
+// Tiles of 16 rows times so many elements.
+enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 12, TN_MATVEC_MMA_SUMS = 16 * 1024 };
+#define TN_MATVEC_MMA_K(t) ((t) == TN_TYPE_Q8_0 ? 128 : 256)
+#define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16) // of 16 bytes, of a row of a tile
 
 #endif

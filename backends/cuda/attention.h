@@ -15,7 +15,7 @@ enum { TN_CUDA_ATTENTION_FEW = 8 };
 
 // Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
-// Whether the decode kernel can hand on its results as int8 (rounded.h); data of the step's views are bound.
+// Whether the decode kernel can hand on its results as int8 (handover.h); data of the step's views are bound.
 bool tn_cuda_attention_decode_makes_rounded(const tn_step *step);
 // Whether it can do a rope_cache step too, which comes right before it.
 bool tn_cuda_attention_decode_takes_rope(const tn_step *step, const tn_step *rope);

@@ -3,8 +3,8 @@
 //
 // Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
 // by one with events between them.
+#include "backends/cuda/handover.h"
 #include "backends/cuda/kernel.h"
-#include "backends/cuda/rounded.h"
 #include "backends/cuda/tune.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -70,8 +70,9 @@ int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
     static const struct {
         int32_t flag, precision;
     } by_flag[] = {
-        {TN_CUDA_ROUNDS_I8, TN_PRECISION_int8}, {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16}, {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16},
-        {TN_CUDA_ROUNDS_TF32, TN_PRECISION_tf32}, {TN_CUDA_ROUNDS_E4M3, TN_PRECISION_fp8},
+        {TN_CUDA_ROUNDS_I8, TN_PRECISION_int8},  {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16},
+        {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16},  {TN_CUDA_ROUNDS_TF32, TN_PRECISION_tf32},
+        {TN_CUDA_ROUNDS_E4M3, TN_PRECISION_fp8},
     };
     const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
     for (size_t i = 0; k && i < TN_COUNT(by_flag); i++)
@@ -112,7 +113,7 @@ size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
             size = TN_MAX(size, need);
         }
     }
-    return size + tn_cuda_rounded_size(program);
+    return size + tn_cuda_handover_size(program);
 }
 
 // What was tuned since the scratch was made may need more of it: then the default runs.
@@ -149,7 +150,7 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
         .attrs = attributes,
     };
     // Kernels wait for their predecessor themselves (kernels/common.cuh), from compute capability 9.0 on.
-    if (c->compute >= 90 && !grid->alone && !l->first) {
+    if (c->compute >= 90 && !grid->alone && !l->alone) {
         attributes[config.numAttrs++] =
             (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                 .value.programmaticStreamSerializationAllowed = 1};
@@ -165,7 +166,7 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
 // --- executables -----------------------------------------------------------------------------------
 
 struct tn_executable {
-    int32_t n_steps;
+    int32_t n_steps, first_step; // the first that launches anything
     tn_step *steps;
     const tn_cuda_kernel **kernels;       // of the steps
     tn_cuda_handover *handover;           // rows that steps hand on
@@ -217,17 +218,15 @@ static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
 static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
 {
     const tn_cuda_handover *h = &e->handover[i];
-    bool first = true;
     if (h->skipped) return TN_OK;
-    for (int32_t k = 0; k < i; k++) first = first && e->handover[k].skipped;
     tn_cuda_launch l = {.cuda = c,
-                        .step = &e->steps[i],
-                        .scratch = e->scratch,
-                        .rounded_x = h->in.rows ? &h->in : NULL,
-                        .rounded_y = h->out.rows ? &h->out : NULL,
-                        .rope = h->rope,
-                        .early = h->early,
-                        .first = first};
+                            .step = &e->steps[i],
+                            .scratch = e->scratch,
+                            .rounded_x = h->in.rows ? &h->in : NULL,
+                            .rounded_y = h->out.rows ? &h->out : NULL,
+                            .rope = h->rope,
+                            .early = h->early,
+                            .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }
@@ -280,7 +279,7 @@ static tn_status capture(tn_cuda *c, tn_executable *e)
 static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
                                 const tn_buffer *scratch)
 {
-    size_t rows = tn_cuda_rounded_size(program), size = scratch ? scratch->size : 0;
+    size_t rows = tn_cuda_handover_size(program), size = scratch ? scratch->size : 0;
     char *memory = scratch ? scratch->data : NULL;
     tn_status status = TN_OK;
     bool hands_on = memory && rows <= size;
@@ -295,8 +294,10 @@ static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *
         for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++)
             status = check_weight(c, step, &step->src[k]);
     }
-    if (hands_on && status == TN_OK) tn_cuda_rounded_plan(program, e->kernels, memory, e->handover);
-    return status;
+    if (status != TN_OK) return status;
+    tn_cuda_handover_plan(program, e->kernels, hands_on ? memory : NULL, e->handover);
+    while (e->first_step < e->n_steps && e->handover[e->first_step].skipped) e->first_step++;
+    return TN_OK;
 }
 
 tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,

@@ -14,11 +14,11 @@ typedef struct tn_cuda_launch {
     tn_cuda *cuda;
     const tn_step *step; // operands are bound: data are addresses on the device
     char *scratch;       // at least what the row's scratch() asked for, 256-byte aligned
-    // Rows rounded by a step before, to be used instead of x, and those to make of the result (rounded.h); NULL: none.
+    // Rows rounded by a step before, to be used instead of x, and those to make of the result (handover.h); NULL: none.
     const tn_cuda_rounded *rounded_x, *rounded_y;
     const tn_step *rope; // a rope_cache step that this launch does too, or NULL
     bool early;          // no step writes the step's integers (lengths, tables, positions): they can be read before the predecessor has ended
-    bool first;          // of a run: does not start before what was uploaded is there
+    bool alone;          // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
 
 // Blocks, threads of a block, dynamic shared memory of a block.
@@ -45,7 +45,7 @@ enum {
     TN_CUDA_ROUNDS_BF16 = 2, // x and expanded weights
     TN_CUDA_ROUNDS_F16 = 4,  // x, of each row times a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
-    TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see rounded.h
+    TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see handover.h
     TN_CUDA_TAKES_ROUNDED = 32,
     TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
     TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights

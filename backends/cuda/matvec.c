@@ -6,13 +6,13 @@
 
 #include "core/compiler.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
     ALIGN = 16,
-    STATIC_SIZE = 1536, // at least what the kernels declare
-    SUMS_SIZE = 8 * 1024,
     MAX_PAIRS = 256,
+    STATIC_SIZE = 1536, // at least what the kernels declare
 };
 
 // Types of which the kernels round the activations.
@@ -61,11 +61,19 @@ static int32_t align_up(int64_t n)
 }
 
 // Bytes of a slot of a ring.
-static int32_t slot_size(tn_dtype type, const tn_cuda_pack_args *layout)
+static int32_t slot_size(tn_dtype type)
 {
+    tn_cuda_pack_args layout;
+    tn_cuda_layout_get(type, &layout);
+    if (plain(type)) layout.unit[0] = ALIGN;
     int32_t room = 0;
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) room += TN_MATVEC_TILE_ROOM(type, layout->unit[p]);
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) room += TN_MATVEC_TILE_ROOM(type, layout.unit[p]);
     return TN_MATVEC_ROWS * room;
+}
+
+static int32_t x_size(tn_dtype type, int32_t k)
+{
+    return plain(type) ? align_up((int64_t)k * 4) : align_up((int64_t)k + k / 4 + k / 8);
 }
 
 // As many warps and slots as fit into `room` bytes; returns the warps, 0: not even few.
@@ -87,38 +95,102 @@ static int64_t cost_of(const tn_cuda_matvec_args *a, int32_t warps, int32_t n_sl
     return tn_div_up(tn_div_up(rows, groups), TN_MATVEC_ROWS) * (2 * tiles + 1);
 }
 
-// Slices and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
-static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
+static void set_slices(tn_cuda_matvec_args *a, int32_t warps, int32_t n_slices)
 {
-    tn_cuda_pack_args layout;
-    tn_cuda_layout_get(type, &layout);
-    if (plain(type)) layout.unit[0] = ALIGN;
-    int32_t unit_elems = TN_MATVEC_UNIT_ELEMS(type);
-    if (a->k % unit_elems != 0) return false;
-    a->n_units = a->k / unit_elems;
-    a->n_tiles = (int32_t)tn_div_up(a->n_units, 32);
-    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MIN(max_blocks, shares);
-    if (a->ids) blocks = TN_MAX(1, TN_MIN(max_blocks / (int64_t)grid->y, shares));
-    int64_t x_size = plain(type) ? (int64_t)a->k * 4 : align_up(a->k + a->k / 4 + a->k / 8), rows = tn_div_up(shares, blocks) * a->row_unit;
-    int64_t sums_at = align_up(columns * x_size), room = cuda->max_shared - STATIC_SIZE - sums_at - SUMS_SIZE;
-    int32_t size = slot_size(type, &layout), warps = choose_rings(a, type, size, room), best = 1;
-    if (warps == 0) return false;
+    a->n_slices = n_slices;
+    a->slice_tiles = (int32_t)tn_div_up(a->n_tiles, n_slices);
+    a->slice_shift = a->group_shift = 0;
+    while (1 << a->slice_shift < n_slices) a->slice_shift++;
+    while (n_slices << a->group_shift < warps) a->group_shift++;
+}
+
+// Slices, and rows of blocks; returns the number of blocks, which is above max_blocks where sums need more room.
+static int32_t share_rows(tn_cuda_matvec_args *a, int32_t warps, int32_t columns, int32_t max_blocks)
+{
+    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MAX(1, TN_MIN(max_blocks, shares)), rows = tn_div_up(shares, blocks) * a->row_unit;
+    int32_t best = 1;
     for (int32_t n = 1; n <= warps; n *= 2) {
         // No slice may be empty.
         if ((n - 1) * tn_div_up(a->n_tiles, n) >= a->n_tiles) continue;
         if (cost_of(a, warps, n, rows) < cost_of(a, warps, best, rows)) best = n;
     }
-    a->n_slices = best;
-    a->slice_tiles = (int32_t)tn_div_up(a->n_tiles, best);
-    a->slice_shift = a->group_shift = 0;
-    while (1 << a->slice_shift < best) a->slice_shift++;
-    while (best << a->group_shift < warps) a->group_shift++;
-    int64_t most = SUMS_SIZE / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
+    set_slices(a, warps, best);
+    a->sums_stride = best * columns;
+    int64_t most = TN_MATVEC_SUMS / (4 * a->n_slices * columns) / (a->is_glu ? 2 : 1); // rows of a block
     blocks *= tn_div_up(shares, blocks * TN_MAX(1, most / a->row_unit));
     a->block_rows = (int32_t)(shares / blocks) * a->row_unit, a->more_rows = (int32_t)(shares % blocks);
-    a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + SUMS_SIZE;
-    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
-    grid->shared = (uint32_t)(a->rings_at + warps * a->n_slots * size);
+    return (int32_t)blocks;
+}
+
+// Slices and shared memory for `columns` (1, 2, 4, 8) rows of x at a time; false if that is too much. max_blocks: in one wave.
+static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type, int32_t columns, tn_cuda_grid *grid)
+{
+    int32_t unit_elems = TN_MATVEC_UNIT_ELEMS(type);
+    if (a->k % unit_elems != 0) return false;
+    a->n_units = a->k / unit_elems;
+    a->n_tiles = (int32_t)tn_div_up(a->n_units, 32);
+    int64_t sums_at = (int64_t)columns * x_size(type, a->k), room = cuda->max_shared - STATIC_SIZE - sums_at - TN_MATVEC_SUMS;
+    int32_t size = slot_size(type), warps = choose_rings(a, type, size, room);
+    if (warps == 0) return false;
+    if (a->ids) max_blocks = max_blocks / (int32_t)grid->y;
+    grid->x = (uint32_t)share_rows(a, warps, columns, max_blocks);
+    a->x_at = 0, a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + TN_MATVEC_SUMS, a->ring_size = a->n_slots * size;
+    grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(a->rings_at + warps * a->ring_size);
+    return true;
+}
+
+// --- the plan in tiles of 16 rows ------------------------------------------------------------------------
+
+static int32_t tile_size(tn_dtype type)
+{
+    tn_cuda_pack_args layout;
+    tn_cuda_layout_get(type, &layout);
+    int32_t pieces = 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) pieces += TN_MATVEC_MMA_PIECES(type, layout.unit[p]);
+    return TN_MATVEC_MMA_ROWS * 16 * pieces;
+}
+
+// Whether a step's weights consist of whole tiles that the kernels have a type for.
+static bool has_tiles(const tn_cuda *cuda, const tn_cuda_matvec_args *a, tn_dtype type)
+{
+    bool known = type == TN_TYPE_Q4_0 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
+    for (int32_t i = 0; i < a->n_parts; i++) known = known && a->part[i].n % TN_MATVEC_MMA_ROWS == 0;
+    return known && cuda->compute >= 80 && a->k % TN_MATVEC_MMA_K(type) == 0;
+}
+
+// Slices of the warps for blocks with so many rows of tiles. False: sums do not fit.
+static bool slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows)
+{
+    int64_t least = 0;
+    int32_t best = 0;
+    for (int32_t n = warps; n >= 1; n /= 2) {
+        int64_t cost = tn_div_up(rows, warps / n) * (tn_div_up(a->n_tiles, n) * 8 + 1);
+        int64_t sums = rows * TN_MATVEC_MMA_ROWS * (n | 1) * 4 * (a->is_glu ? 2 : 1);
+        if (n > a->n_tiles || sums > TN_MATVEC_MMA_SUMS || (best > 0 && cost >= least)) continue;
+        best = n, least = cost;
+    }
+    if (best == 0) return false;
+    set_slices(a, warps, best);
+    a->sums_stride = best | 1; // odd, so that threads find the sums of their rows in different banks
+    return true;
+}
+
+// As plan(), for one row of x and tensor cores; leaves `a` as it was if it returns false.
+static bool plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid)
+{
+    if (!has_tiles(cuda, a, type)) return false;
+    tn_cuda_matvec_args t = *a;
+    t.n_tiles = t.k / TN_MATVEC_MMA_K(type);
+    if (t.ids) max_blocks = max_blocks / (int32_t)grid->y;
+    int32_t shares = t.n_virtual / TN_MATVEC_MMA_ROWS, blocks = TN_MAX(1, TN_MIN(max_blocks, shares)), size = tile_size(type);
+    int64_t room = cuda->max_shared - STATIC_SIZE - x_size(type, t.k) - TN_MATVEC_MMA_SUMS;
+    int32_t warps = room / size >= 3 * TN_MATVEC_WARPS ? TN_MATVEC_WARPS : TN_MATVEC_WARPS / 2;
+    t.n_slots = (int32_t)TN_MIN(room / size / warps, TN_MATVEC_MMA_SLOTS);
+    if (t.n_slots < TN_MATVEC_LEAST_SLOTS || !slice_tiles(&t, warps, tn_div_up(shares, blocks))) return false;
+    t.row_unit = TN_MATVEC_MMA_ROWS, t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
+    t.rings_at = 0, t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
+    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(t.x_at + x_size(type, t.k));
+    *a = t;
     return true;
 }
 
@@ -197,7 +269,7 @@ bool tn_cuda_accepts_matvec_i8(const tn_cuda *cuda, const tn_step *step)
     return accepts(cuda, step, true);
 }
 
-// Bulk copies and wide loads of weights without planes want their rows aligned.
+// Wide copies of weights without planes want their rows aligned.
 static bool aligned_rows(const tn_matvec_operands *o)
 {
     for (int32_t i = 0; i < o->n_w; i++)
@@ -232,6 +304,11 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     while (rest > 0 && status == TN_OK) {
         int32_t log = rest > 4 ? 3 : rest > 2 ? 2 : rest > 1 ? 1 : 0;
         tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1};
+        if (rest == 1 && plan_tiles(l->cuda, l->cuda->n_sms, a, type, &grid)) {
+            char name[48];
+            snprintf(name, sizeof name, "tn_matvec_tiles_%s", tn_dtype_name(type));
+            return tn_cuda_run(l, TN_CUDA_MODULE_matvec_tiles, name, &grid, a);
+        }
         if (!entries[entry].entry[log]) log = 2;
         while (!entries[entry].entry[log] || !plan(l->cuda, l->cuda->n_sms, a, type, 1 << log, &grid)) log--;
         a->n_columns = TN_MIN(rest, 1 << log);
@@ -262,10 +339,10 @@ static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_oper
 
 static const struct {
     tn_dtype dtype[2];
-    const char *entry;
+    const char *entry[2]; // tiles: false, true
 } pairs[] = {
-    {{TN_TYPE_Q4_K, TN_TYPE_Q6_K}, "tn_matvec_Q4_K_Q6_K"},
-    {{TN_TYPE_Q5_K, TN_TYPE_Q6_K}, "tn_matvec_Q5_K_Q6_K"},
+    {{TN_TYPE_Q4_K, TN_TYPE_Q6_K}, {"tn_matvec_Q4_K_Q6_K", "tn_matvec_tiles_Q4_K_Q6_K"}},
+    {{TN_TYPE_Q5_K, TN_TYPE_Q6_K}, {"tn_matvec_Q5_K_Q6_K", "tn_matvec_tiles_Q5_K_Q6_K"}},
 };
 
 // The row of `pairs` that has exactly the types of the weights; -1: none.
@@ -283,7 +360,7 @@ static int32_t pair_of(const tn_matvec_operands *o)
 }
 
 // Both types in one launch: each gets multiprocessors by its share of the bytes. False where their blocks differ in size.
-static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair, tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
+static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair, bool tiles, tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
 {
     double bytes[2];
     for (int32_t i = 0; i < 2; i++) {
@@ -296,8 +373,10 @@ static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int3
     *grid = (tn_cuda_grid){.y = 1, .z = 1};
     for (int32_t i = 0; i < 2; i++) {
         tn_cuda_grid part = {.y = 1, .z = 1};
+        tn_dtype t = pairs[pair].dtype[i];
         int32_t most = i == 0 ? first : n_sms - first;
-        if (!plan(l->cuda, most, &a->of[i], pairs[pair].dtype[i], 1, &part) || (i > 0 && part.threads != grid->threads)) return false;
+        if (!(tiles ? plan_tiles(l->cuda, most, &a->of[i], t, &part) : plan(l->cuda, most, &a->of[i], t, 1, &part))) return false;
+        if (i > 0 && part.threads != grid->threads) return false;
         if (i == 0) a->first_blocks = (int32_t)part.x;
         grid->x += part.x;
         grid->threads = part.threads;
@@ -313,7 +392,9 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
     int32_t pair = o.ids || tn_view_n_rows(&l->step->dst[0]) > 1 ? -1 : pair_of(&o);
     tn_cuda_matvec_pair both;
     tn_cuda_grid grid;
-    if (pair >= 0 && plan_pair(l, &o, pair, &both, &grid)) return tn_cuda_run(l, TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry, &grid, &both);
+    for (int32_t tiles = 1; pair >= 0 && tiles >= 0; tiles--)
+        if (plan_pair(l, &o, pair, tiles, &both, &grid))
+            return tn_cuda_run(l, tiles ? TN_CUDA_MODULE_matvec_tiles : TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry[tiles], &grid, &both);
     bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
     tn_status status = TN_OK;
     // Weights of one type share a launch.

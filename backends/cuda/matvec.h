@@ -22,8 +22,7 @@ tn_matvec_operands tn_matvec_operands_get(const tn_step *step);
 bool tn_matvec_addressable(const tn_step *step, const tn_matvec_operands *o);
 tn_cuda_matmul_args tn_matmul_args_get(const tn_step *step, const tn_matvec_operands *o);
 
-
-// --- rows handed on as int8 (rounded.h), of the kernels in matvec.c -------------------------------------
+// --- rows handed on as int8 (handover.h), of the kernels in matvec.c -------------------------------------
 
 // Whether a step can make them of its result, and take them as its x; data of its views are bound.
 bool tn_cuda_matvec_makes_rounded(const tn_step *step);

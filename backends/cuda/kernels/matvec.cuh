@@ -31,7 +31,7 @@ struct mv_range {
 };
 
 struct mv_warp {
-    int lane, slice, group, group_shift; // 2^group_shift groups of warps share the block's rows
+    int lane, slice, slice_shift, group, group_shift; // 2^group_shift groups of warps share the block's rows
     int first, end;          // of the rows of all parts: the block's
     int first_tile, n_tiles; // of the slice
     int64_t expert;          // rows before those of the expert
@@ -105,12 +105,12 @@ template <int TYPE> struct mv_tile {
 
 // What the lane copies next: its pieces of a tile of two rows. The warp's rows of a part are cut in two halves that overlap where they are
 // odd in number; the two rows go through one half each.
-template <int TYPE> struct mv_feed {
-    const char *from[mv_tile<TYPE>::turns];
-    int second[mv_tile<TYPE>::turns];                               // bytes to the row of the second half
-    int step[mv_tile<TYPE>::turns], jump[mv_tile<TYPE>::turns];     // bytes to the next tile; more to the next row
-    int left[mv_tile<TYPE>::turns];                                 // to the end of the row
-    int part, tiles, rows;                                          // left of the row, of the half
+template <int TURNS> struct mv_feed {
+    const char *from[TURNS];
+    int second[TURNS];            // bytes to the row of the second half
+    int step[TURNS], jump[TURNS]; // bytes to the next tile; more to the next row
+    int left[TURNS];              // to the end of the row
+    int part, tiles, rows;        // left of the row, of the half
 };
 
 static __device__ __forceinline__ int mv_half(mv_range r)
@@ -119,7 +119,7 @@ static __device__ __forceinline__ int mv_half(mv_range r)
 }
 
 // To the first tile of the warp's rows of the next part that has any.
-template <int TYPE> static __device__ __forceinline__ void mv_feed_part(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
+template <int TYPE, int TURNS> static __device__ __forceinline__ void mv_feed_part(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f)
 {
     typedef mv_tile<TYPE> tile;
     mv_range r = {0, 0};
@@ -145,7 +145,8 @@ template <int TYPE> static __device__ __forceinline__ void mv_feed_part(const tn
 }
 
 // Starts the copies of the next tiles into a slot, if there are any left.
-template <int TYPE, bool FULL> static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f, char *slot)
+template <int TYPE, bool FULL, int TURNS>
+static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f, char *slot)
 {
     typedef mv_tile<TYPE> tile;
     if (f.rows > 0) {
@@ -182,9 +183,11 @@ template <int TYPE, bool FULL> static __device__ __forceinline__ void mv_feed_ne
 }
 
 // All slots but the last are filled; that one is when the first is being read.
-template <int TYPE, bool FULL> static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
+template <int TYPE, bool FULL, int TURNS>
+static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f)
 {
     typedef mv_tile<TYPE> tile;
+    f.part = -1;
     mv_feed_part<TYPE>(a, w, f);
 #pragma unroll 1
     for (int i = 0; i + 1 < a.n_slots; i++) mv_feed_next<TYPE, FULL>(a, w, f, w.ring + i * (TN_MATVEC_ROWS * tile::size));
@@ -344,7 +347,8 @@ template <int TYPE> static __device__ __forceinline__ void mv_load_acts(typename
 // Until the oldest of the copies under way, those of all slots but one, has arrived. Rather a little more than none too few.
 static __device__ __forceinline__ void mv_wait(int n_slots)
 {
-    if (n_slots >= 8) tn_copy_wait<6>();
+    if (n_slots >= 10) tn_copy_wait<8>();
+    else if (n_slots >= 8) tn_copy_wait<6>();
     else if (n_slots >= 5) tn_copy_wait<3>();
     else if (n_slots == 4) tn_copy_wait<2>();
     else if (n_slots == 3) tn_copy_wait<1>();
@@ -352,9 +356,9 @@ static __device__ __forceinline__ void mv_wait(int n_slots)
 }
 
 // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column].
-template <int TYPE, int COLUMNS, bool FULL>
+template <int TYPE, int COLUMNS, bool FULL, int TURNS>
 static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a, const mv_warp &w, int part, const char *x, float *sums,
-                                                   mv_feed<TYPE> &feed, char *&slot)
+                                                   mv_feed<TURNS> &feed, char *&slot)
 {
     typedef mv_tile<TYPE> tile;
     constexpr int rows_at_once = TN_MATVEC_ROWS, values = rows_at_once * COLUMNS, lanes = TN_WARP / values; // that end up with the same value
@@ -362,7 +366,7 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
     const tn_cuda_matvec_part &p = a.part[part];
     mv_range block = mv_part_rows(a, w, part), rows = mv_warp_rows(a, w, part);
     int half = mv_half(rows), second = rows.to - rows.from - half, mine = w.lane / lanes / COLUMNS; // the row that the lane has the sum of
-    sums += ((rows.from - block.from + mine * second) * a.n_slices + w.slice) * COLUMNS + w.lane / lanes % COLUMNS;
+    sums += (rows.from - block.from + mine * second) * a.sums_stride + w.slice * COLUMNS + w.lane / lanes % COLUMNS;
     const char *const end = w.ring + a.n_slots * slot_size;
 #pragma unroll 1
     for (int row = 0; row < half; row++) {
@@ -411,7 +415,7 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
         }
         float sum = mv_reduce<values>(v, w.lane);
         if (w.lane % lanes == 0) *sums = sum;
-        sums += a.n_slices * COLUMNS;
+        sums += a.sums_stride;
     }
 }
 
@@ -465,8 +469,8 @@ static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, c
     for (int i = threadIdx.x; i < n * a.n_columns; i += blockDim.x) {
         mv_result r = mv_result_of<COLUMNS>(a, w, i);
         if (i >= blockDim.x) ahead = mv_load_ahead(a, r, row0);
-        const float *at = sums + r.v * a.n_slices * COLUMNS + r.c;
-        float sum = mv_sum_slices(a, at, COLUMNS), up = a.is_glu ? mv_sum_slices(a, at + n * a.n_slices * COLUMNS, COLUMNS) : 0.0f;
+        const float *at = sums + r.v * a.sums_stride + r.c;
+        float sum = mv_sum_slices(a, at, COLUMNS), up = a.is_glu ? mv_sum_slices(a, at + n * a.sums_stride, COLUMNS) : 0.0f;
         if (a.norm) {
             float s = 0.0f;
 #pragma unroll 4
@@ -510,53 +514,82 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
     __syncthreads();
 }
 
-// Block `block` of those that share the rows of `a`. FULL: rows are whole tiles.
-template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ void mv_run_block(const tn_cuda_matvec_args &a, int block)
+// The share of this warp in block `block` of those that share the rows of `a`.
+static __device__ __forceinline__ mv_warp mv_warp_of(const tn_cuda_matvec_args &a, int block, char *shared)
 {
-    extern __shared__ __align__(128) char shared[];
-    __shared__ float squares[COLUMNS][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
     int warp = threadIdx.x / TN_WARP;
     mv_warp w;
     w.lane = threadIdx.x % TN_WARP;
-    w.slice = warp & (a.n_slices - 1), w.group = warp >> a.slice_shift, w.group_shift = a.group_shift;
+    w.slice = warp & (a.n_slices - 1), w.slice_shift = a.slice_shift, w.group = warp >> a.slice_shift, w.group_shift = a.group_shift;
     w.first = block * a.block_rows + min(block, a.more_rows) * a.row_unit;
     w.end = w.first + a.block_rows + (block < a.more_rows ? a.row_unit : 0);
     w.expert = 0;
     w.first_tile = w.slice * a.slice_tiles, w.n_tiles = min(a.slice_tiles, a.n_tiles - w.first_tile);
-    w.ring = shared + a.rings_at + warp * (a.n_slots * TN_MATVEC_ROWS * mv_tile<TYPE>::size);
-    if (!a.late) tn_pdl_trigger();
-    mv_feed<TYPE> feed = {{}, {}, {}, {}, {}, -1, 0, 0};
-    // Which expert, a predecessor says.
-    if (!a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
-    // Weights push everything else out of L2 between two uses.
+    w.ring = shared + a.rings_at + warp * a.ring_size;
+    return w;
+}
+
+// Weights push everything else out of L2 between two uses.
+static __device__ __forceinline__ void mv_prefetch_norm(const tn_cuda_matvec_args &a)
+{
     for (int i = threadIdx.x * 32; a.norm && i < a.k; i += blockDim.x * 32) tn_prefetch(a.norm + i);
-    tn_pdl_wait();
-    const float *x = a.x;
-    int64_t row0 = 0, x_row = 0;
-    bool none = false;
-    if (a.ids) {
-        row0 = blockIdx.y;
-        int64_t t = row0 / a.n_used, u = row0 % a.n_used;
-        int e = __ldcg(a.ids + t * a.ids_stride[0] + u * a.ids_stride[1]);
-        none = e < 0 || e >= a.n_experts;
-        w.expert = (int64_t)(none ? 0 : e) * a.part[0].n;
-        x += t * a.x_stride + u * a.x_used_stride;
-        x_row = a.x_used_stride ? row0 : t;
-        mv_feed_first<TYPE, FULL>(a, w, feed);
-    }
+}
+
+// Which rows of x and y the block has, and of which expert; none: an expert that does not exist.
+struct mv_row {
+    const float *x;
+    int64_t y_row, x_row;
+    bool none;
+};
+
+static __device__ __forceinline__ mv_row mv_row_of(const tn_cuda_matvec_args &a, mv_warp &w)
+{
+    mv_row r = {a.x, 0, 0, false};
+    if (!a.ids) return r;
+    r.y_row = blockIdx.y;
+    int64_t t = r.y_row / a.n_used, u = r.y_row % a.n_used;
+    int e = __ldcg(a.ids + t * a.ids_stride[0] + u * a.ids_stride[1]);
+    r.none = e < 0 || e >= a.n_experts;
+    w.expert = (int64_t)(r.none ? 0 : e) * a.part[0].n;
+    r.x += t * a.x_stride + u * a.x_used_stride;
+    r.x_row = a.x_used_stride ? r.y_row : t;
+    return r;
+}
+
+// All parts, with x in shared memory.
+template <int TYPE, int COLUMNS, bool FULL, int TURNS>
+static __device__ __forceinline__ void mv_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w, char *shared, mv_feed<TURNS> &feed)
+{
     float *sums = (float *)(shared + a.sums_at);
-    mv_activations<TYPE, COLUMNS>(a, w, x, x_row, shared, squares);
-    mv_ahead ahead = {0.0f, 0.0f, 1.0f};
-    if ((int)threadIdx.x < (w.end - w.first) * a.n_columns) ahead = mv_load_ahead(a, mv_result_of<COLUMNS>(a, w, threadIdx.x), row0);
     char *slot = w.ring;
     for (int part = 0, rows = 0; part < a.n_parts; part++) {
-        mv_run_part<TYPE, COLUMNS, FULL>(a, w, part, shared, sums + rows * a.n_slices * COLUMNS, feed, slot);
+        mv_run_part<TYPE, COLUMNS, FULL>(a, w, part, shared + a.x_at, sums + rows * a.sums_stride, feed, slot);
         mv_range r = mv_part_rows(a, w, part);
         rows += r.to - r.from;
     }
+}
+
+// Block `block`. FULL: rows are whole tiles.
+template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ void mv_run_block(const tn_cuda_matvec_args &a, int block)
+{
+    extern __shared__ __align__(128) char shared[];
+    __shared__ float squares[COLUMNS][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
+    mv_warp w = mv_warp_of(a, block, shared);
+    if (!a.late) tn_pdl_trigger();
+    mv_feed<mv_tile<TYPE>::turns> feed;
+    // Which expert, a predecessor says.
+    if (!a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
+    mv_prefetch_norm(a);
+    tn_pdl_wait();
+    mv_row r = mv_row_of(a, w);
+    if (a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
+    mv_activations<TYPE, COLUMNS>(a, w, r.x, r.x_row, shared + a.x_at, squares);
+    mv_ahead ahead = {0.0f, 0.0f, 1.0f};
+    if ((int)threadIdx.x < (w.end - w.first) * a.n_columns) ahead = mv_load_ahead(a, mv_result_of<COLUMNS>(a, w, threadIdx.x), r.y_row);
+    mv_run_parts<TYPE, COLUMNS, FULL>(a, w, shared, feed);
     if (a.late) tn_pdl_trigger();
     __syncthreads();
-    mv_finish<COLUMNS>(a, w, sums, squares, row0, none, ahead);
+    mv_finish<COLUMNS>(a, w, (const float *)(shared + a.sums_at), squares, r.y_row, r.none, ahead);
 }
 
 template <int TYPE, int COLUMNS> static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a, int block)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 // Element types of operands: an instruction takes 32 bytes of each row, whatever they are.
-enum { F16, BF16, TF32, E4M3, STEP_BYTES = 32, STEP_MAX = 32 };
+enum { F16, BF16, TF32, E4M3, STEP_BYTES = 32, STEP_MAX = 32, UNSIGNED = 64 };
 
 static float halves[1 << 16];
 
@@ -177,6 +177,7 @@ static void finish_bytes(fiber *lanes, uint32_t there)
 {
     if (there != UINT32_MAX) tn_emulated_fail("mma by lanes %08x", there);
     int8_t a[16][32], b[8][32];
+    bool is_unsigned = ((const multiplied *)lanes[0].data)->type == UNSIGNED;
     for (int l = 0; l < WARP; l++) {
         const multiplied *x = lanes[l].data;
         int g = l / 4, i = 4 * (l % 4);
@@ -189,7 +190,7 @@ static void finish_bytes(fiber *lanes, uint32_t there)
             const int8_t *row = a[l / 4 + q / 2 * 8], *column = b[2 * (l % 4) + q % 2];
             int32_t sum;
             memcpy(&sum, &x->c[q], 4);
-            for (int k = 0; k < 32; k++) sum += row[k] * column[k];
+            for (int k = 0; k < 32; k++) sum += (is_unsigned ? (uint8_t)row[k] : row[k]) * column[k];
             memcpy(x->d[q], &sum, 4);
         }
     }
@@ -211,13 +212,14 @@ static void multiply_float(ptx_run *r, int type)
     tn_emulated_meet(&what[type], "mma", UINT32_MAX, &x, finish_float);
 }
 
-// Half of k: the registers of the other half are zeros.
+// Half of k: the registers of the other half are zeros. UNSIGNED: a is u8.
 static void multiply_bytes(ptx_run *r, int k)
 {
-    static const char what[2];
-    multiplied x = {0};
+    static const char what[4];
+    multiplied x = {.type = k & UNSIGNED};
+    k &= ~UNSIGNED;
     gather(r, &x, k / 8, k / 16);
-    tn_emulated_meet(&what[k == 16], "mma", UINT32_MAX, &x, finish_bytes);
+    tn_emulated_meet(&what[(k == 16) + 2 * (x.type != 0)], "mma", UINT32_MAX, &x, finish_bytes);
 }
 
 // --- wgmma
@@ -390,6 +392,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", multiply_float, TF32},
     {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", multiply_float, E4M3},
     {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", multiply_bytes, 32},
+    {"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", multiply_bytes, 32 | UNSIGNED},
     {"mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", multiply_bytes, 16},
     {"wgmma.commit_group.sync.aligned", product_commit, 0},
     {"wgmma.wait_group.sync.aligned", product_wait, 0},

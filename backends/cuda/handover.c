@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/rounded.h"
+#include "backends/cuda/handover.h"
 
 #include "backends/cuda/attention.h"
 #include "backends/cuda/matvec.h"
@@ -35,7 +35,7 @@ static size_t rows_size(const tn_step *step)
     return ((size_t)n * (size_t)TN_ROUNDED_ROW_SIZE(k) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-size_t tn_cuda_rounded_size(const tn_program *program)
+size_t tn_cuda_handover_size(const tn_program *program)
 {
     size_t size = 0;
     for (int32_t i = 0; i < program->n_steps; i++)
@@ -99,7 +99,8 @@ static bool integers_given(const tn_program *program, int32_t i)
 {
     const tn_step *step = &program->steps[i];
     for (int32_t k = 0; k < step->n_src; k++)
-        if (step->src[k].dtype == TN_TYPE_I32 && writer_of(program, i, &step->src[k]) >= 0) return false;
+        if (step->src[k].dtype == TN_TYPE_I32 && writer_of(program, i, &step->src[k]) >= 0)
+            return false;
     return true;
 }
 
@@ -117,10 +118,20 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
     }
 }
 
-void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
-                          tn_cuda_handover *handover)
+// Whether a weight of a product comes from a step: a matrix made on the way.
+static bool weights_computed(const tn_program *program, int32_t i)
 {
-    for (int32_t i = 0; i < program->n_steps; i++) {
+    if (!is_product(program->steps[i].op)) return false;
+    tn_matvec_operands o = tn_matvec_operands_get(&program->steps[i]);
+    bool computed = false;
+    for (int32_t k = 0; k < o.n_w; k++) computed = computed || writer_of(program, i, o.w[k]) >= 0;
+    return computed;
+}
+
+void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
+                           tn_cuda_handover *handover)
+{
+    for (int32_t i = 0; i < program->n_steps && memory; i++) {
         const tn_step *reader = &program->steps[i];
         if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
             !tn_cuda_matvec_takes_rounded(reader))
@@ -146,6 +157,7 @@ void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const
         handover[i].in = handover[j].out;
     }
     plan_rope(program, kernels, handover);
+    for (int32_t i = 0; i < program->n_steps; i++) handover[i].computed = weights_computed(program, i);
     for (int32_t i = 0; i < program->n_steps; i++)
         handover[i].early = program->steps[i].op == TN_OP_attention && integers_given(program, i) &&
                             (!handover[i].rope || integers_given(program, i - 1));

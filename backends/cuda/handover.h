@@ -5,12 +5,12 @@
 // activations is one that can write them so too (TN_CUDA_MAKES_ROUNDED of kernels.def), it does, next to the
 // plain result: else every block of the product would read and round all of them before it can begin (2 to 3
 // of the 6 microseconds of a product on an H200).
-#ifndef TN_CUDA_ROUNDED_H
-#define TN_CUDA_ROUNDED_H
+//
+// Steps can also share a launch: rope_cache is done by the attention after it.
+#ifndef TN_CUDA_HANDOVER_H
+#define TN_CUDA_HANDOVER_H
 
 #include "backends/cuda/kernel.h"
-
-// And a decoding step has rope_cache done by the attention after it: a launch less.
 
 // What steps hand on, by step: rows NULL where nothing.
 typedef struct tn_cuda_handover {
@@ -18,13 +18,14 @@ typedef struct tn_cuda_handover {
     const tn_step *rope; // the step before, done here
     bool skipped;        // done by the step after
     bool early;          // no step writes its integers, nor those of `rope`
+    bool computed;       // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.
-size_t tn_cuda_rounded_size(const tn_program *program);
-// Finds who hands rows on to whom, given the kernels of the steps (data of views are bound). `handover` has
-// n_steps zeroed entries.
-void tn_cuda_rounded_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
-                          tn_cuda_handover *handover);
+size_t tn_cuda_handover_size(const tn_program *program);
+// Finds who hands rows on to whom, given the kernels of the steps (data of views are bound); nobody if memory is
+// NULL. `handover` has n_steps zeroed entries.
+void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
+                           tn_cuda_handover *handover);
 
 #endif
