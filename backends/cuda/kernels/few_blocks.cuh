@@ -359,8 +359,10 @@ template <typename CUT> static __device__ __forceinline__ void few_block_collect
     }
 }
 
-// The results of a tile. Four sums at a time, the others moving up: activations unrolled for all would not fit the cache of instructions.
-template <typename CUT> static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &a, few_sums<CUT::tiles> &d, int tile, int y)
+// The results of a tile, of parts of blocks `begin` to `end` if there are any, while what else they need is on its way. Four sums at a time, the
+// others moving up: activations unrolled for all would not fit the cache of instructions.
+template <typename CUT>
+static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &a, few_sums<CUT::tiles> &d, int tile, int y, int begin, int end)
 {
     constexpr int MT = CUT::tiles;
     int lane = threadIdx.x % TN_WARP, start = y * TN_FEW_BLOCK_COLUMNS + 2 * (lane % 4);
@@ -392,6 +394,7 @@ template <typename CUT> static __device__ __forceinline__ void few_block_finish(
                 int from = start + 8 * j + i % 2, c = first[i / 2] + 8 * t;
                 r[t][j][i] = a.residual && from < a.m && c < s.n ? a.residual[from * a.residual_ld + c] : 0.0f;
             }
+    if (begin <= end) few_block_collect<CUT>(a, d, begin, end);
 #pragma unroll 1
     for (int e = 0; e < MT * FEW_NT; e++) {
         int t = e / FEW_NT;
@@ -500,15 +503,14 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_blo
         bool ends = stage + 1 == per_tile || at + 1 == work.end;
         now.next(a, per_tile, ++at < work.end);
         if (!ends) continue;
-        int begin = tile * per_tile;
+        int begin = tile * per_tile, first = 0, last = -1;
         bool mine = begin >= work.at && stage + 1 == per_tile;
         if (!mine) {
-            int first = few_block_of(begin, work.n), last = few_block_of(begin + per_tile - 1, work.n);
+            first = few_block_of(begin, work.n), last = few_block_of(begin + per_tile - 1, work.n);
             mine = few_block_share<CUT>(a, total, tile, first, last);
-            if (mine) few_block_collect<CUT>(a, total, first, last);
         }
         int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
-        if (mine) few_block_finish<CUT>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y);
+        if (mine) few_block_finish<CUT>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y, first, last);
 #pragma unroll
         for (int i = 0; i < MT * FEW_NT * 4; i++) total[i / (4 * FEW_NT)][i / 4 % FEW_NT][i % 4] = 0.0f;
     }
