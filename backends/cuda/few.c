@@ -208,6 +208,7 @@ static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype typ
         int64_t n = TN_MAX(1, s.n_tiles * n_stages);
         s.blocks = a->tile_group ? s.n_tiles : (int32_t)tn_div_up(n, tn_div_up(n, TN_MIN(most, n)));
         s.time = time_of(&s, type, n_stages) * (a->tile_group ? s.n_tiles : 1);
+        if (cuda->few % 4 == (int32_t)i + 1) s.time = 0;
         if (s.time < best.time) best = s;
     }
     set_tiles(a, best.rows);
@@ -258,6 +259,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     tn_cuda_grid grid = {.x = (uint32_t)(a->tile_group ? l->cuda->n_sms : s.blocks),
                          .y = (uint32_t)columns,
                          .z = 1,
+                         .alone = l->cuda->few >= 4,
                          .threads = 32 * (uint32_t)s.warps,
                          .shared = (uint32_t)(s.slots * slot_size(type, s.rows))};
     return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,

@@ -4,6 +4,9 @@
 // tenon-check: every kernel of a device against the references of ops/. Exit: 0 all passed, 1 failures,
 // 2 usage, 77 no such device. The case generators do not know the device: what it refuses is counted.
 #include "tests/check/check.h"
+#if TN_HAVE_CUDA
+#include "backends/cuda/device.h"
+#endif
 #if TN_HAVE_VULKAN
 #include "backends/vulkan/device.h"
 #endif
@@ -21,8 +24,8 @@ static const char usage[] =
     "  --case N         only this case of the op\n"
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
-    "  --variant N      of kernels that have several (vulkan: tile of products with matrices), instead of "
-    "the device's choice\n"
+    "  --variant N      of kernels that have several (vulkan: tile of products with matrices; cuda: cut of "
+    "products of 9 to 64 rows), instead of the device's choice\n"
     "  --quick          fewer cases\n"
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
@@ -143,6 +146,9 @@ static tn_status target_add(check_run *run, const char *isa)
         tn_context_destroy(&t->ctx);
         return TN_ERR_DEVICE;
     }
+#if TN_HAVE_CUDA
+    if (strcmp(run->options.backend, "cuda") == 0) tn_cuda_of(t->device)->few = run->options.variant;
+#endif
 #if TN_HAVE_VULKAN
     if (strcmp(run->options.backend, "vulkan") == 0) tn_vk_of(t->device)->tile = run->options.variant;
 #endif
