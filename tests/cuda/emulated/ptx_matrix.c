@@ -5,12 +5,14 @@
 // of a warpgroup (Asynchronous Warpgroup Level Matrix Instructions: wgmma). Sums are f32 in order of k.
 #include "tests/cuda/emulated/ptx.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 // Element types of operands: an instruction takes 32 bytes of each row, whatever they are.
 enum { F16, BF16, TF32, E4M3, STEP_BYTES = 32, STEP_MAX = 32, UNSIGNED = 64 };
+enum { SHORT_BITS = 13 }; // that sums of e4m3 keep behind the point of the largest product
 
 static float halves[1 << 16];
 
@@ -48,6 +50,39 @@ static float e4m3_value(uint32_t bits)
     uint32_t e = bits >> 3 & 15, frac = bits & 7;
     float x = e == 15 && frac == 7 ? NAN : e == 0 ? ldexpf((float)frac, -9) : ldexpf((float)(8 + frac), (int)e - 10);
     return bits & 0x80 ? -x : x;
+}
+
+// The power of two of x, that of 0 below all others.
+static int power_of(float x)
+{
+    return x == 0.0f ? INT_MIN : ilogbf(x);
+}
+
+// What Hopper makes of products of e4m3: they and the sum so far are cut to 13 bits behind the point of the largest of them,
+// the result too (arXiv:2412.19437, section 3.3.2: some 14 bits). NaN and infinities as everywhere.
+static float short_sum(const float *row, const float *column, int n, float sum)
+{
+    int most = power_of(sum);
+    double total = 0.0;
+    for (int k = 0; k < n; k++) {
+        float p = row[k] * column[k];
+        if (!isfinite(p) || !isfinite(sum)) return sum + p;
+        if (p != 0.0f) most = power_of(row[k]) + power_of(column[k]) > most ? power_of(row[k]) + power_of(column[k]) : most;
+    }
+    if (most == INT_MIN) return sum;
+    double unit = ldexp(1.0, most - SHORT_BITS);
+    for (int k = 0; k < n; k++) total += trunc((double)(row[k] * column[k]) / unit);
+    total = (total + trunc((double)sum / unit)) * unit;
+    if (total == 0.0) return 0.0f;
+    unit = ldexp(1.0, ilogb(total) - SHORT_BITS);
+    return (float)(trunc(total / unit) * unit);
+}
+
+static float sum_of(int type, const float *row, const float *column, int n, float sum)
+{
+    if (type == E4M3) return short_sum(row, column, n, sum);
+    for (int k = 0; k < n; k++) sum += row[k] * column[k];
+    return sum;
 }
 
 // 32 bytes as values; returns how many.
@@ -166,7 +201,7 @@ static void finish_float(fiber *lanes, uint32_t there)
             const float *row = a[l / 4 + q / 2 * 8], *column = b[2 * (l % 4) + q % 2];
             float sum;
             memcpy(&sum, &x->c[q], 4);
-            for (int k = 0; k < n; k++) sum += row[k] * column[k];
+            sum = sum_of(type, row, column, n, sum);
             memcpy(x->d[q], &sum, 4);
         }
     }
@@ -274,9 +309,7 @@ static void carry_out(const block *b, product *p)
         for (int j = 0; j < p->n / 2; j++) {
             const float *row = a[t / 32 * 16 + t % 32 / 4 + j / 2 % 2 * 8],
                         *column = w[j / 4 * 8 + 2 * (t % 4) + j % 2];
-            float sum = p->keep ? *p->d[t][j] : 0.0f;
-            for (int k = 0; k < n; k++) sum += row[k] * column[k];
-            *p->d[t][j] = sum;
+            *p->d[t][j] = sum_of(p->type, row, column, n, p->keep ? *p->d[t][j] : 0.0f);
         }
 }
 
