@@ -119,7 +119,7 @@ typedef struct tn_cuda_matvec_pair {
 // --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------
 
 // Tiles of 16 rows times so many elements.
-enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 12, TN_MATVEC_MMA_SUMS = 16 * 1024 };
+enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 3, TN_MATVEC_MMA_SUMS = 16 * 1024 };
 #define TN_MATVEC_MMA_K(t) ((t) == TN_TYPE_Q8_0 ? 128 : 256)
 #define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16) // of 16 bytes, of a row of a tile
 
