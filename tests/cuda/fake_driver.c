@@ -524,9 +524,14 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     if (!ok) return CUDA_ERROR_INVALID_VALUE;
     fake_grid grid = {config->gridDimX,  config->gridDimY,       config->gridDimZ,
                       config->blockDimX, config->sharedMemBytes, 1};
-    for (unsigned i = 0; i < config->numAttrs; i++)
+    bool dependent = false;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             grid.cluster = config->attrs[i].value.clusterDim.x;
+        dependent =
+            dependent || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    }
+    if (!dependent) state.n_alone++;
     object *stream = (object *)(void *)config->hStream, now = {.end = &now.first};
     CUresult r = append(stream->captures ? stream : &now, &grid, function, args[0], fake_args_size(function));
     if (r == CUDA_SUCCESS) r = run_all(&now);

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/graph.h>
 #include <tenon/session.h>
 #include <unistd.h>
 
@@ -250,6 +251,47 @@ static void test_tuning(void)
     TEST_CHECK(nothing_alive());
 }
 
+// Kernels of a x w1, then x times w2 or times what came of the first product, that start when all before has ended.
+static int64_t count_alone(bool computed)
+{
+    enum { K = 256, N = 64, M = 4 };
+    static float data[K * N];
+    tn_context *ctx = NULL;
+    tn_graph *g = NULL;
+    tn_plan *plan = NULL;
+    tn_runner *run = NULL;
+    TEST_CHECK_STATUS(tn_context_create(NULL, &ctx), TN_OK);
+    TEST_CHECK_STATUS(tn_graph_create(ctx, &g), TN_OK);
+    int64_t a[] = {M, K}, w1[] = {N, K}, x[] = {1, N}, w2[] = {M, N};
+    tn_tensor *first = tn_op_matmul(g, tn_graph_input(g, "a", TN_TYPE_F32, 2, a), tn_graph_weight(g, "w1", TN_TYPE_F32, 2, w1));
+    tn_tensor *given = computed ? NULL : tn_graph_weight(g, "w2", TN_TYPE_F32, 2, w2);
+    tn_graph_output(g, "first", first);
+    tn_graph_output(g, "y", tn_op_matmul(g, tn_graph_input(g, "x", TN_TYPE_F32, 2, x), computed ? first : given));
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    tn_device *device = tn_context_device_by_name(ctx, "cuda");
+    cfg.devices = &device, cfg.n_devices = 1;
+    tn_binding weights[] = {{"w1", data, sizeof data}, {"w2", data, M * N * sizeof *data}};
+    int64_t before = fake->n_alone;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+    if (plan) TEST_CHECK_STATUS(tn_runner_create(plan, weights, computed ? 1 : 2, &run), TN_OK);
+    if (run) TEST_CHECK_STATUS(tn_runner_run(run), TN_OK);
+    tn_runner_destroy(&run);
+    tn_plan_unref(&plan);
+    tn_graph_destroy(&g);
+    tn_context_destroy(&ctx);
+    return fake->n_alone - before;
+}
+
+// Products read their matrix before the kernels before them have ended, unless one of these makes it.
+static void test_computed_matrix(void)
+{
+    reset();
+    int64_t given = count_alone(false), computed = count_alone(true);
+    if (!TEST_CHECK(computed == given + 1)) printf("    alone: %lld, %lld\n", (long long)given, (long long)computed);
+    TEST_CHECK(nothing_alive());
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
@@ -276,6 +318,7 @@ int main(int argc, char **argv)
         test_lost();
         test_memory();
         test_tuning();
+        test_computed_matrix();
     }
     dlclose(library);
     return test_done();
