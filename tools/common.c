@@ -393,7 +393,7 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     int64_t batch = opt_int(o, OPT_BATCH), ubatch = opt_int(o, OPT_UBATCH);
     cfg->n_ctx = (int32_t)opt_int(o, o->cmd == CMD_PERPLEXITY ? OPT_WINDOW : OPT_CTX);
     // 0 leaves it to the device, unless --ubatch-size says something.
-    if (batch == 0 && opt_is_set(o, OPT_UBATCH)) batch = ubatch;
+    if (!opt_is_set(o, OPT_BATCH)) batch = opt_is_set(o, OPT_UBATCH) ? ubatch : 0;
     cfg->n_batch = (int32_t)(batch < ubatch ? batch : ubatch);
     cfg->cache_type_k = cache_type(o, OPT_CACHE_K);
     cfg->cache_type_v = cache_type(o, OPT_CACHE_V);
