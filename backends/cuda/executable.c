@@ -220,13 +220,13 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
     const tn_cuda_handover *h = &e->handover[i];
     if (h->skipped) return TN_OK;
     tn_cuda_launch l = {.cuda = c,
-                            .step = &e->steps[i],
-                            .scratch = e->scratch,
-                            .rounded_x = h->in.rows ? &h->in : NULL,
-                            .rounded_y = h->out.rows ? &h->out : NULL,
-                            .rope = h->rope,
-                            .early = h->early,
-                            .alone = i == e->first_step || h->computed};
+                        .step = &e->steps[i],
+                        .scratch = e->scratch,
+                        .rounded_x = h->in.rows ? &h->in : NULL,
+                        .rounded_y = h->out.rows ? &h->out : NULL,
+                        .rope = h->rope,
+                        .early = h->early,
+                        .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }

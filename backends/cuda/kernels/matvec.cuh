@@ -105,11 +105,12 @@ template <int TYPE> struct mv_tile {
 
 // What the lane copies next: its pieces of a tile of two rows. The warp's rows of a part are cut in two halves that overlap where they are
 // odd in number; the two rows go through one half each.
-template <int TURNS> struct mv_feed {
-    const char *from[TURNS];
-    int second[TURNS];            // bytes to the row of the second half
-    int step[TURNS], jump[TURNS]; // bytes to the next tile; more to the next row
-    int left[TURNS];              // to the end of the row
+template <int TYPE> struct mv_feed {
+    static constexpr int turns = mv_tile<TYPE>::turns;
+    const char *from[turns];
+    int second[turns];            // bytes to the row of the second half
+    int step[turns], jump[turns]; // bytes to the next tile; more to the next row
+    int left[turns];              // to the end of the row
     int part, tiles, rows;        // left of the row, of the half
 };
 
@@ -119,7 +120,7 @@ static __device__ __forceinline__ int mv_half(mv_range r)
 }
 
 // To the first tile of the warp's rows of the next part that has any.
-template <int TYPE, int TURNS> static __device__ __forceinline__ void mv_feed_part(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f)
+template <int TYPE> static __device__ __forceinline__ void mv_feed_part(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
 {
     typedef mv_tile<TYPE> tile;
     mv_range r = {0, 0};
@@ -145,8 +146,8 @@ template <int TYPE, int TURNS> static __device__ __forceinline__ void mv_feed_pa
 }
 
 // Starts the copies of the next tiles into a slot, if there are any left.
-template <int TYPE, bool FULL, int TURNS>
-static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f, char *slot)
+template <int TYPE, bool FULL>
+static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f, char *slot)
 {
     typedef mv_tile<TYPE> tile;
     if (f.rows > 0) {
@@ -183,8 +184,8 @@ static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a
 }
 
 // All slots but the last are filled; that one is when the first is being read.
-template <int TYPE, bool FULL, int TURNS>
-static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TURNS> &f)
+template <int TYPE, bool FULL>
+static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
 {
     typedef mv_tile<TYPE> tile;
     f.part = -1;
@@ -347,8 +348,7 @@ template <int TYPE> static __device__ __forceinline__ void mv_load_acts(typename
 // Until the oldest of the copies under way, those of all slots but one, has arrived. Rather a little more than none too few.
 static __device__ __forceinline__ void mv_wait(int n_slots)
 {
-    if (n_slots >= 10) tn_copy_wait<8>();
-    else if (n_slots >= 8) tn_copy_wait<6>();
+    if (n_slots >= 8) tn_copy_wait<6>();
     else if (n_slots >= 5) tn_copy_wait<3>();
     else if (n_slots == 4) tn_copy_wait<2>();
     else if (n_slots == 3) tn_copy_wait<1>();
@@ -356,9 +356,9 @@ static __device__ __forceinline__ void mv_wait(int n_slots)
 }
 
 // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column].
-template <int TYPE, int COLUMNS, bool FULL, int TURNS>
+template <int TYPE, int COLUMNS, bool FULL>
 static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a, const mv_warp &w, int part, const char *x, float *sums,
-                                                   mv_feed<TURNS> &feed, char *&slot)
+                                                   mv_feed<TYPE> &feed, char *&slot)
 {
     typedef mv_tile<TYPE> tile;
     constexpr int rows_at_once = TN_MATVEC_ROWS, values = rows_at_once * COLUMNS, lanes = TN_WARP / values; // that end up with the same value
@@ -557,8 +557,8 @@ static __device__ __forceinline__ mv_row mv_row_of(const tn_cuda_matvec_args &a,
 }
 
 // All parts, with x in shared memory.
-template <int TYPE, int COLUMNS, bool FULL, int TURNS>
-static __device__ __forceinline__ void mv_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w, char *shared, mv_feed<TURNS> &feed)
+template <int TYPE, int COLUMNS, bool FULL>
+static __device__ __forceinline__ void mv_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w, char *shared, mv_feed<TYPE> &feed)
 {
     float *sums = (float *)(shared + a.sums_at);
     char *slot = w.ring;
@@ -576,7 +576,7 @@ template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ vo
     __shared__ float squares[COLUMNS][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
     mv_warp w = mv_warp_of(a, block, shared);
     if (!a.late) tn_pdl_trigger();
-    mv_feed<mv_tile<TYPE>::turns> feed;
+    mv_feed<TYPE> feed;
     // Which expert, a predecessor says.
     if (!a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
     mv_prefetch_norm(a);
