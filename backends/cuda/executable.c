@@ -224,7 +224,7 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .scratch = e->scratch,
                         .rounded_x = h->in.rows ? &h->in : NULL,
                         .rounded_y = h->out.rows ? &h->out : NULL,
-                        .rope = h->rope,
+                        .rope = h->rope ? &e->steps[i - 1] : NULL,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);

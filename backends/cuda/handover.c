@@ -114,7 +114,7 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
             continue;
         if (!tn_cuda_attention_decode_takes_rope(next, rope) || !is_private(program, i)) continue;
         handover[i].skipped = true;
-        handover[i + 1].rope = rope;
+        handover[i + 1].rope = true;
     }
 }
 

@@ -15,16 +15,16 @@
 // What steps hand on, by step: rows NULL where nothing.
 typedef struct tn_cuda_handover {
     tn_cuda_rounded in, out;
-    const tn_step *rope; // the step before, done here
-    bool skipped;        // done by the step after
-    bool early;          // no step writes its integers, nor those of `rope`
-    bool computed;       // a step writes what others load as weights: nothing may be read ahead
+    bool rope;     // the rope_cache step before is done here
+    bool skipped;  // done by the step after
+    bool early;    // no step writes its integers, nor those of the rope_cache
+    bool computed; // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.
 size_t tn_cuda_handover_size(const tn_program *program);
-// Finds who hands rows on to whom, given the kernels of the steps (data of views are bound); nobody if memory is
-// NULL. `handover` has n_steps zeroed entries.
+// Finds who hands rows on to whom, given the kernels of the steps (data of views are bound); nobody if memory
+// is NULL. `handover` has n_steps zeroed entries.
 void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
                            tn_cuda_handover *handover);
 
