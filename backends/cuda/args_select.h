@@ -38,6 +38,7 @@ typedef struct tn_cuda_moe_args {
     int32_t gating, normalise, aligned;
     float scale;
     tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
+    tn_cuda_rounded rounded_y;
 } tn_cuda_moe_args;
 
 typedef struct tn_cuda_route_args {
@@ -49,6 +50,7 @@ typedef struct tn_cuda_route_args {
     int32_t choice, gating, normalise; // TN_GATING_*
     int32_t aligned;
     float scale, eps;
+    tn_cuda_rounded rounded_y; // of normed
 } tn_cuda_route_args;
 
 #endif

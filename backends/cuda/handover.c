@@ -7,10 +7,16 @@
 
 enum { ALIGN = 256, MAX_ROWS = 64 };
 
-// Rows of the first result of a step as a product reads them: tokens and, of attention, all heads in one.
+// The result that a step can hand on: of a router the rows that went through its norm, else the first.
+static const tn_view *handed(const tn_step *step)
+{
+    return &step->dst[step->op == TN_OP_moe_route && step->n_dst > 2 ? 2 : 0];
+}
+
+// Its rows as a product reads them: tokens and, of attention, all heads in one.
 static int64_t row_elems(const tn_step *step)
 {
-    const tn_view *y = &step->dst[0];
+    const tn_view *y = handed(step);
     return step->op == TN_OP_attention ? y->ne[2] * y->ne[3] : y->ne[3];
 }
 
@@ -23,15 +29,17 @@ static bool is_product(int32_t op)
 // Whether the step could hand on its rows with one kernel or another.
 static bool may_make(const tn_step *step)
 {
-    const tn_view *y = &step->dst[0];
-    if (step->op != TN_OP_attention && !is_product(step->op)) return false;
+    const tn_view *y = handed(step);
+    bool sums = step->op == TN_OP_moe_sum || step->op == TN_OP_moe_combine;
+    bool norms = step->op == TN_OP_moe_route && y == &step->dst[2];
+    if (step->op != TN_OP_attention && !sums && !norms && !is_product(step->op)) return false;
     int64_t k = row_elems(step), n = tn_view_n_elems(y);
     return n > 0 && y->ne[3] % TN_ROUNDED_GROUP == 0 && k <= INT32_MAX / 2 && n / k <= MAX_ROWS;
 }
 
 static size_t rows_size(const tn_step *step)
 {
-    int64_t k = row_elems(step), n = tn_view_n_elems(&step->dst[0]) / k;
+    int64_t k = row_elems(step), n = tn_view_n_elems(handed(step)) / k;
     return ((size_t)n * (size_t)TN_ROUNDED_ROW_SIZE(k) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
@@ -45,10 +53,10 @@ size_t tn_cuda_handover_size(const tn_program *program)
 
 static bool makes(const tn_step *step, const tn_cuda_kernel *kernel)
 {
-    if (!(kernel->flags & TN_CUDA_MAKES_ROUNDED) || !may_make(step) || !tn_view_contiguous(&step->dst[0]))
+    if (!(kernel->flags & TN_CUDA_MAKES_ROUNDED) || !may_make(step) || !tn_view_contiguous(handed(step)))
         return false;
-    return step->op == TN_OP_attention ? tn_cuda_attention_decode_makes_rounded(step)
-                                       : tn_cuda_matvec_makes_rounded(step);
+    if (step->op == TN_OP_attention) return tn_cuda_attention_decode_makes_rounded(step);
+    return !is_product(step->op) || tn_cuda_matvec_makes_rounded(step);
 }
 
 // First byte, and the one after the last.
@@ -99,8 +107,7 @@ static bool integers_given(const tn_program *program, int32_t i)
 {
     const tn_step *step = &program->steps[i];
     for (int32_t k = 0; k < step->n_src; k++)
-        if (step->src[k].dtype == TN_TYPE_I32 && writer_of(program, i, &step->src[k]) >= 0)
-            return false;
+        if (step->src[k].dtype == TN_TYPE_I32 && writer_of(program, i, &step->src[k]) >= 0) return false;
     return true;
 }
 
@@ -140,7 +147,7 @@ void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *cons
         int32_t j = writer_of(program, i, x);
         if (j < 0) continue;
         const tn_step *maker = &program->steps[j];
-        const tn_view *y = &maker->dst[0];
+        const tn_view *y = handed(maker);
         bool same = y->data == x->data && y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x);
         if (!same || row_elems(maker) != x->ne[3] || !makes(maker, kernels[j])) continue;
         tn_cuda_rounded r = {.rows = memory,

@@ -55,6 +55,7 @@ tn_status tn_cuda_launch_moe_sum(const tn_cuda_launch *l)
         }
         if (p->has_factor) a.factor = tn_cuda_view_of(&l->step->src[2 + p->n_added]);
     }
+    if (l->rounded_y) a.rounded_y = *l->rounded_y;
     tn_cuda_grid grid = {.x = a.n_tokens * a.n_chunks, .y = 1, .z = 1, .threads = TN_CUDA_MOE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_moe, "tn_moe_sum", &grid, &a);
 }
@@ -120,6 +121,7 @@ tn_status tn_cuda_launch_moe_route(const tn_cuda_launch *l)
         return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);
     }
     a.logits = (float *)(void *)l->scratch;
+    if (l->rounded_y) a.rounded_y = *l->rounded_y;
     int64_t runs = tn_div_up(a.x.ne[3], RUN);
     snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d", runs <= 2 ? 2 : runs <= 4 ? 4 : 8, a.n_experts <= 4 * WARP ? 4 : 16);
     tn_cuda_grid grid = {.x = (uint32_t)a.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};

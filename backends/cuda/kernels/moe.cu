@@ -6,6 +6,7 @@
 // Bytes moved: moe_weights 4 (E + 2 U) per token; moe_sum 4 n (U + 1) per token, and the rows added. Limit: latency; memory for moe_sum in prefill:
 // 512 tokens, 8 experts, n 2048 at 2.9 TB/s on an H200, where a launch of 13 us does not fill the device for long.
 #include "backends/cuda/args_select.h"
+#include "backends/cuda/kernels/rounded.cuh"
 #include "backends/cuda/kernels/rows.cuh"
 
 #include <tenon/params.h>
@@ -81,4 +82,6 @@ TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum(const __grid_constant
         sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
     }
     tn_store_floats(a.y.data + t * a.y.nb[2], j, n, a.aligned, sum);
+    // Rows are multiples of 16 then, so that four lanes are here together.
+    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)j, sum, 15u << (threadIdx.x & 28));
 }

@@ -10,6 +10,7 @@
 // Bytes moved: 4 E n of weights (in L2 from step to step where they fit), 8 n of the row. Limit: latency, of one read of x, a
 // reduction, a counter and a read of E logits.
 #include "backends/cuda/args_select.h"
+#include "backends/cuda/kernels/rounded.cuh"
 #include "backends/cuda/kernels/rows.cuh"
 #include "backends/cuda/kernels/top_k.cuh"
 
@@ -152,10 +153,12 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
 #pragma unroll
         for (int i = 0; i < V; i++) {
             uint32_t run = thread + i * THREADS;
-            if (run % gridDim.x != e || (int64_t)run * 4 >= n) continue;
+            if (run / 4 % gridDim.x != e || (int64_t)run * 4 >= n) continue; // 16 elements, which are rounded together
             float4 g = tn_load_floats((const char *)a.norm, 4, (int64_t)run * 4, n, a.aligned);
             float4 v = make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
-            tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)run * 4, n, a.aligned, mul(v, g));
+            v = mul(v, g);
+            tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)run * 4, n, a.aligned, v);
+            if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)run * 4, v, 15u << (thread & 28));
         }
     }
     float *logits = a.logits + (int64_t)t * a.n_experts;
