@@ -116,6 +116,15 @@ typedef struct tn_cuda_matvec_pair {
     int32_t first_blocks;
 } tn_cuda_matvec_pair;
 
+// --- experts and the sum of their results, tensor cores: matvec_sum ----------------------------------------
+
+typedef struct tn_cuda_matvec_sum_args {
+    tn_cuda_matvec_args of; // one part; rows of x of all experts of a token count as one row
+    const float *factors;   // of the sum
+    int64_t factors_stride[2]; // floats: tokens, slots
+    int32_t k, n_tiles;     // of one expert
+} tn_cuda_matvec_sum_args;
+
 // --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------
 
 // Tiles of 16 rows times so many elements.

@@ -225,6 +225,7 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .rounded_x = h->in.rows ? &h->in : NULL,
                         .rounded_y = h->out.rows ? &h->out : NULL,
                         .rope = h->rope ? &e->steps[i - 1] : NULL,
+                        .product = h->product ? &e->steps[i - 1] : NULL,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);
@@ -295,7 +296,7 @@ static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *
             status = check_weight(c, step, &step->src[k]);
     }
     if (status != TN_OK) return status;
-    tn_cuda_handover_plan(program, e->kernels, hands_on ? memory : NULL, e->handover);
+    tn_cuda_handover_plan(c, program, e->kernels, hands_on ? memory : NULL, e->handover);
     while (e->first_step < e->n_steps && e->handover[e->first_step].skipped) e->first_step++;
     return TN_OK;
 }

@@ -82,11 +82,11 @@ static int32_t writer_of(const tn_program *program, int32_t i, const tn_view *x)
     return -1;
 }
 
-// Nobody but the next step reads the rotated queries.
-static bool is_private(const tn_program *program, int32_t i)
+// Nobody but the next step reads `v`, a result of step `i`.
+static bool is_private(const tn_program *program, int32_t i, const tn_view *v)
 {
     uintptr_t from, to, first, end;
-    extent(&program->steps[i].dst[2], &from, &to);
+    extent(v, &from, &to);
     for (int32_t j = i + 2; j < program->n_steps; j++) {
         const tn_step *step = &program->steps[j];
         for (int32_t k = 0; k < step->n_src; k++) {
@@ -119,10 +119,42 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
         if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
             !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
             continue;
-        if (!tn_cuda_attention_decode_takes_rope(next, rope) || !is_private(program, i)) continue;
+        if (!tn_cuda_attention_decode_takes_rope(next, rope) || !is_private(program, i, &rope->dst[2]))
+            continue;
         handover[i].skipped = true;
         handover[i + 1].rope = true;
     }
+}
+
+static bool overlap(const tn_view *u, const tn_view *v)
+{
+    uintptr_t from, to, first, end;
+    extent(u, &from, &to);
+    extent(v, &first, &end);
+    return first < to && from < end;
+}
+
+// Step `i` sums what the experts of the step before give, and can do that too. Memory of what that reads may
+// already be that of the sum.
+static bool takes_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
+                          const tn_cuda_kernel *const *kernels, const tn_cuda_handover *handover)
+{
+    if (i == 0 || !(kernels[i]->flags & TN_CUDA_TAKES_PRODUCT) ||
+        !(kernels[i - 1]->flags & TN_CUDA_TAKES_ROUNDED))
+        return false;
+    const tn_step *sum = &program->steps[i], *product = sum - 1;
+    if (!tn_cuda_matvec_takes_sum(cuda, product, sum)) return false;
+    if (!handover[i - 1].in.rows && overlap(&product->src[0], &sum->dst[0])) return false;
+    return !overlap(&product->src[2], &sum->dst[0]) && is_private(program, i - 1, &product->dst[0]);
+}
+
+static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
+                         const tn_cuda_kernel *const *kernels, tn_cuda_handover *handover)
+{
+    if (!takes_product(cuda, program, i, kernels, handover)) return;
+    handover[i].product = true;
+    handover[i].in = handover[i - 1].in;
+    handover[i - 1].skipped = true;
 }
 
 // Whether a weight of a product comes from a step: a matrix made on the way.
@@ -135,11 +167,12 @@ static bool weights_computed(const tn_program *program, int32_t i)
     return computed;
 }
 
-void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
-                           tn_cuda_handover *handover)
+void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
+                           const tn_cuda_kernel *const *kernels, char *memory, tn_cuda_handover *handover)
 {
     for (int32_t i = 0; i < program->n_steps && memory; i++) {
         const tn_step *reader = &program->steps[i];
+        plan_product(cuda, program, i, kernels, handover);
         if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
             !tn_cuda_matvec_takes_rounded(reader))
             continue;

@@ -6,7 +6,8 @@
 // plain result: else every block of the product would read and round all of them before it can begin (2 to 3
 // of the 6 microseconds of a product on an H200).
 //
-// Steps can also share a launch: rope_cache is done by the attention after it.
+// Steps can also share a launch: rope_cache is done by the attention after it, the last product of experts by
+// the sum of its results.
 #ifndef TN_CUDA_HANDOVER_H
 #define TN_CUDA_HANDOVER_H
 
@@ -15,17 +16,17 @@
 // What steps hand on, by step: rows NULL where nothing.
 typedef struct tn_cuda_handover {
     tn_cuda_rounded in, out;
-    bool rope;     // the rope_cache step before is done here
-    bool skipped;  // done by the step after
-    bool early;    // no step writes its integers, nor those of the rope_cache
-    bool computed; // a step writes what others load as weights: nothing may be read ahead
+    bool rope, product; // the step before is done here
+    bool skipped;       // done by the step after
+    bool early;         // no step writes its integers, nor those of a rope_cache done here
+    bool computed;      // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.
 size_t tn_cuda_handover_size(const tn_program *program);
 // Finds who hands rows on to whom, given the kernels of the steps (data of views are bound); nobody if memory
 // is NULL. `handover` has n_steps zeroed entries.
-void tn_cuda_handover_plan(const tn_program *program, const tn_cuda_kernel *const *kernels, char *memory,
-                           tn_cuda_handover *handover);
+void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
+                           const tn_cuda_kernel *const *kernels, char *memory, tn_cuda_handover *handover);
 
 #endif

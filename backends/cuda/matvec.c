@@ -406,3 +406,52 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
     }
     return status;
 }
+
+// --- a product of experts and the sum of its results ----------------------------------------------------
+
+enum { MOST_SUMMED = 32 }; // experts of a token: a lane each
+
+// False where tiles do not fit. The long row has k of all experts.
+static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum, tn_cuda_matvec_sum_args *s, tn_cuda_grid *grid)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(product);
+    const tn_view *factors = &sum->src[1], *y = &sum->dst[0], *residual = sum->op == TN_OP_moe_combine ? &sum->src[2] : NULL;
+    tn_cuda_matvec_args *a = &s->of;
+    get_args(product, &o, a);
+    add_part(product, &o, 0, a);
+    s->k = a->k, s->n_tiles = a->k / TN_MATVEC_MMA_K(o.w[0]->dtype);
+    if (a->k % TN_MATVEC_MMA_K(o.w[0]->dtype) != 0 || a->n_used > MOST_SUMMED || a->k > INT32_MAX / 2 / MOST_SUMMED) return false;
+    a->k *= a->n_used;
+    a->part[0].y = y->data, a->part[0].y_stride = y->nb[2] / 4;
+    if (residual) a->residual = residual->data, a->residual_stride = residual->nb[2] / 4;
+    s->factors = factors->data, s->factors_stride[0] = factors->nb[2] / 4, s->factors_stride[1] = factors->nb[3] / 4;
+    *grid = (tn_cuda_grid){.y = (uint32_t)y->ne[2], .z = 1};
+    return plan_tiles(cuda, cuda->n_sms, a, o.w[0]->dtype, grid);
+}
+
+bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum)
+{
+    if (product->op != TN_OP_matmul_id) return false;
+    tn_matvec_operands o = tn_matvec_operands_get(product);
+    const tn_view *x = &sum->src[0], *y = &product->dst[0];
+    bool same = x->data == y->data && memcmp(x->ne, y->ne, sizeof x->ne) == 0 && tn_view_contiguous(x) && tn_view_contiguous(y);
+    const tn_moe_combine_params *p = sum->op == TN_OP_moe_combine ? sum->params : NULL;
+    bool plainly = !p || (p->n_added == 1 && !p->has_factor && row_distance(&sum->src[2]) >= 0);
+    bool strided = sum->src[1].nb[2] % 4 == 0 && sum->src[1].nb[3] % 4 == 0 && sum->dst[0].nb[2] % 4 == 0;
+    tn_cuda_matvec_sum_args s;
+    tn_cuda_grid grid;
+    return same && plainly && strided && aligned_rows(&o) && plan_sum(cuda, product, sum, &s, &grid);
+}
+
+tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l)
+{
+    tn_cuda_matvec_sum_args s;
+    tn_cuda_grid grid;
+    char name[48];
+    // The plan is the same as when tn_cuda_matvec_takes_sum made it.
+    if (!plan_sum(l->cuda, l->product, l->step, &s, &grid)) return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "sum of experts: does not fit");
+    if (l->rounded_x) s.of.rounded_x = *l->rounded_x;
+    if (l->rounded_y) s.of.rounded_y = *l->rounded_y;
+    snprintf(name, sizeof name, "tn_matvec_sum_%s", tn_dtype_name(l->product->src[1].dtype));
+    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_sum, name, &grid, &s);
+}

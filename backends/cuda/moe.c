@@ -3,6 +3,7 @@
 //
 // moe_weights, moe_sum, moe_combine, moe_route.
 #include "backends/cuda/args_select.h"
+#include "backends/cuda/matvec.h"
 #include "backends/cuda/rows.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ bool tn_cuda_accepts_moe_sum(const tn_cuda *cuda, const tn_step *step)
 
 tn_status tn_cuda_launch_moe_sum(const tn_cuda_launch *l)
 {
+    if (l->product) return tn_cuda_launch_matvec_sum(l);
     const tn_view *y = &l->step->dst[0];
     tn_cuda_moe_args a = {.x = tn_cuda_view_of(&l->step->src[0]), .w = tn_cuda_view_of(&l->step->src[1]), .y = tn_cuda_view_of(y),
                           .n_tokens = (uint32_t)y->ne[2], .n_chunks = (uint32_t)tn_div_up(y->ne[3], 4 * TN_CUDA_MOE_THREADS)};

@@ -18,6 +18,7 @@ typedef struct fake_state {
     int64_t n_calls;
     int64_t n_alive;    // contexts, streams, memory, graphs, events, modules
     int64_t n_captures; // begun and not ended
+    int64_t n_launches; // of kernels, captured ones too
     int64_t n_alone;    // kernels launched so that they start when those before have ended
     int64_t fail_at;    // number of the call that fails, 0: none
     CUresult error;     // what it gives

@@ -532,6 +532,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
             dependent || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     }
     if (!dependent) state.n_alone++;
+    state.n_launches++;
     object *stream = (object *)(void *)config->hStream, now = {.end = &now.first};
     CUresult r = append(stream->captures ? stream : &now, &grid, function, args[0], fake_args_size(function));
     if (r == CUDA_SUCCESS) r = run_all(&now);
