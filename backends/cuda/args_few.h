@@ -31,6 +31,9 @@ enum {
     TN_FEW_BLOCK_STAGE = TN_FEW_BLOCK_X + TN_FEW_BLOCK_COLUMNS * (TN_FEW_K / 16) * 4,
 };
 #define TN_FEW_UNIT(u, c) ((u) ^ ((u) >> 3 & 1) ^ ((u) >> 4 & 1) * 4 ^ ((c) & 1) * 7 ^ ((c) & 2))
+// For wgmma (kernels/few_wgmma.cuh) a stage of x is four matrices of 64 k instead, rows of 128 bytes with the 128-byte swizzle: the place of the
+// even (part 0) or odd (part 1) values of run r of 16, row c.
+#define TN_FEW_MATRIX_UNIT(r, part, c) ((r) / 4 * TN_FEW_BLOCK_COLUMNS * 8 + (c) * 8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
 // Units of 16 bytes that a row of a stage takes in shared memory for a plane with `unit` bytes of each block of `elems` values. Planes whose
 // blocks are multiples of 16 bytes lie there as they are; of others the aligned units of memory that the bytes may touch.
 #define TN_FEW_PLANE_BYTES(unit, elems) ((unit) * (TN_FEW_K / (elems)))
@@ -71,6 +74,7 @@ typedef struct tn_cuda_few_args {
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
+    int32_t matrices; // block types: x is in the order for wgmma
 } tn_cuda_few_args;
 
 #endif

@@ -89,6 +89,18 @@ static int64_t row_tiles(const tn_step *step)
     return tn_div_up(tn_view_n_rows(&step->src[0]), TN_FEW_BLOCK_COLUMNS);
 }
 
+// Types of kernels/few_wgmma.cu.
+static bool is_wgmma(tn_dtype type)
+{
+    return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
+}
+
+// All weights of the step; x has an order of its own for them.
+static bool use_wgmma(const tn_cuda *cuda, const tn_step *step)
+{
+    return cuda->compute == 90 && cuda->few < 8 && tn_cuda_few_all_weights(step, is_wgmma);
+}
+
 // Where things are in scratch: bytes from its start, where x is.
 typedef struct room {
     size_t scale, arrived, partial, end; // of rows of x; counters; sums of parts of tiles
@@ -166,15 +178,17 @@ static int64_t slot_size(tn_dtype type, int64_t rows)
 
 // The time of the longest block, and of the last block of a tile, with what the part of each block takes. In
 // nanoseconds on an H200: memory gives a multiprocessor 32 bytes in one, the L2 42; 128 rows were measured to
-// take 1850 a stage (latency of eight warps), 256 rows with twice the instructions at a time little more.
-static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages)
+// take 1850 a stage (latency of eight warps), 256 rows with twice the instructions at a time little more. For
+// wgmma these are estimates, and so is that the last block reads parts at the rate of the L2.
+static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages, bool matrices)
 {
     int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_FEW_K), n = s->n_tiles * n_stages;
     int64_t longest = tn_div_up(n, s->blocks);
     bool even = n % s->blocks == 0 && TN_MAX(longest, n_stages) % TN_MIN(longest, n_stages) == 0;
     int64_t parts = !even ? tn_div_up(n_stages, longest) + 1 : longest < n_stages ? n_stages / longest : 0;
-    int64_t stage = TN_MAX(TN_MAX(bytes / 32, (bytes + TN_FEW_BLOCK_STAGE) / 42), 1200 + s->rows * 2);
-    return longest * stage + parts * (50 + s->rows);
+    int64_t least = matrices ? 500 + s->rows * 2 : 1200 + s->rows * 2;
+    int64_t stage = TN_MAX(TN_MAX(bytes / 32, (bytes + TN_FEW_BLOCK_STAGE) / 42), least);
+    return longest * stage + parts * (matrices ? 100 + 3 * s->rows : 50 + s->rows);
 }
 
 static void set_tiles(tn_cuda_few_args *a, int32_t rows)
@@ -190,16 +204,19 @@ static void set_tiles(tn_cuda_few_args *a, int32_t rows)
 // The quickest for `columns` tiles of rows of x at the same time. Leaves first tiles of it in `a`.
 static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype type, int64_t columns)
 {
-    static const int32_t candidates[][2] = {{2, 8}, {1, 8}, {1, 4}};
-    enum { STATIC_SHARED = 64 };
+    // The warps of wgmma: enough to hide what waits, in groups of four.
+    static const int32_t plain[][2] = {{2, 8}, {1, 8}, {1, 4}}, wgmma[][2] = {{1, 16}, {1, 8}, {0, 0}};
+    const int32_t(*candidates)[2] = a->matrices ? wgmma : plain;
+    const int32_t fixed = a->matrices ? 64 + 1024 : 64; // shared memory beyond slots
     shape best = {.time = INT64_MAX};
     int64_t n_stages = tn_div_up(a->k, TN_FEW_K), most = TN_MAX(1, cuda->n_sms / columns);
-    for (size_t i = 0; i < TN_COUNT(candidates); i++) {
+    for (size_t i = 0; i < TN_COUNT(plain) && candidates[i][0] > 0; i++) {
         shape s = {.tiles = candidates[i][0], .warps = candidates[i][1]};
         s.rows = 16 * s.tiles * s.warps;
-        s.slots = (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS,
-                                  (cuda->max_shared - STATIC_SHARED) / slot_size(type, s.rows));
-        if (s.slots < 2 || (is_codebook(type) && s.tiles > 1) || (s.rows == 64 && type != TN_TYPE_Q8_0))
+        s.slots =
+            (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS, (cuda->max_shared - fixed) / slot_size(type, s.rows));
+        if (s.slots < (a->matrices ? 3 : 2) || (is_codebook(type) && s.tiles > 1) ||
+            (s.rows == 64 && type != TN_TYPE_Q8_0))
             continue;
         set_tiles(a, s.rows);
         s.n_tiles = a->n_tiles;
@@ -207,7 +224,7 @@ static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype typ
         // is known later.
         int64_t n = TN_MAX(1, s.n_tiles * n_stages);
         s.blocks = a->tile_group ? s.n_tiles : (int32_t)tn_div_up(n, tn_div_up(n, TN_MIN(most, n)));
-        s.time = time_of(&s, type, n_stages) * (a->tile_group ? s.n_tiles : 1);
+        s.time = time_of(&s, type, n_stages, a->matrices) * (a->tile_group ? s.n_tiles : 1);
         if (cuda->few % 4 == (int32_t)i + 1) s.time = 0;
         if (s.time < best.time) best = s;
     }
@@ -255,16 +272,20 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     shape s = choose_shape(l->cuda, a, type, columns);
     a->slots = s.slots;
     char name[48];
-    snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = {.x = (uint32_t)(a->tile_group ? l->cuda->n_sms : s.blocks),
-                         .y = (uint32_t)columns,
-                         .z = 1,
-                         // 32 sequences of 8B on an H200: 8.0 ms a step with dependent launch, its kernels one by one 6.4.
-                         .alone = l->cuda->few < 4,
-                         .threads = 32 * (uint32_t)s.warps,
-                         .shared = (uint32_t)(s.slots * slot_size(type, s.rows))};
-    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,
-                       &grid, a);
+    snprintf(name, sizeof name, a->matrices ? "tn_few_wgmma_%s_%d" : "tn_few_%s_%d", tn_dtype_name(type),
+             s.rows);
+    tn_cuda_grid grid = {
+        .x = (uint32_t)(a->tile_group ? l->cuda->n_sms : s.blocks),
+        .y = (uint32_t)columns,
+        .z = 1,
+        // 32 sequences of 8B on an H200: 8.0 ms a step with dependent launch, its kernels one by one 6.4.
+        .alone = l->cuda->few % 8 < 4,
+        .threads = 32 * (uint32_t)s.warps,
+        .shared = (uint32_t)(s.slots * slot_size(type, s.rows) + (a->matrices ? 1024 : 0))};
+    int32_t module = a->matrices         ? TN_CUDA_MODULE_few_wgmma
+                     : is_codebook(type) ? TN_CUDA_MODULE_few_codebook
+                                         : TN_CUDA_MODULE_few_blocks;
+    return tn_cuda_run(l, module, name, &grid, a);
 }
 
 // Sets where the tiles of the weights begin.
@@ -317,6 +338,7 @@ static tn_status prepare(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o
                              .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
                              .zero = (int32_t *)(void *)(l->scratch + r->arrived),
                              .n_zero = (int32_t)r->n_arrived,
+                             .matrices = use_wgmma(l->cuda, step),
                              .finite_rows = tn_cuda_few_all_weights(step, tn_cuda_few_exact_type)};
     return r->blocks ? tn_cuda_few_prepare_x(l, x, o) : tn_cuda_gemm_prepare_x(l, x, o);
 }
@@ -339,6 +361,7 @@ tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
             done[k] = true;
         }
         a.x = l->scratch;
+        a.matrices = use_wgmma(l->cuda, step);
         if (type != TN_TYPE_BF16) a.row_scale = (const float *)(const void *)(l->scratch + r.scale);
         a.partial = (float *)(void *)(l->scratch + r.partial);
         a.arrived = (int32_t *)(void *)(l->scratch + r.arrived) + first_tile;

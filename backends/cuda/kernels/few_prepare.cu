@@ -37,14 +37,16 @@ static __device__ __forceinline__ void normed16(const tn_cuda_gemm_x_args &a, co
 }
 
 // Values k .. k + 15 of row `column` of a stage, and their sum.
-static __device__ __forceinline__ void put16(char *stage, int column, int k, const float (&v)[16])
+static __device__ __forceinline__ void put16(char *stage, int column, int k, bool matrices, const float (&v)[16])
 {
     float sum = 0.0f;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const float *p = v + 8 * h;
-        uint4 to = make_uint4(pair(p[0], p[2]), pair(p[1], p[3]), pair(p[4], p[6]), pair(p[5], p[7]));
-        *(uint4 *)(stage + 16 * (column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column))) = to;
+        const float *p = v + 8 * h, *e = v + h;
+        uint4 unit = make_uint4(pair(p[0], p[2]), pair(p[1], p[3]), pair(p[4], p[6]), pair(p[5], p[7]));
+        uint4 part = make_uint4(pair(e[0], e[2]), pair(e[4], e[6]), pair(e[8], e[10]), pair(e[12], e[14]));
+        int at = matrices ? TN_FEW_MATRIX_UNIT(k / 16, h, column) : column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column);
+        *(uint4 *)(stage + 16 * at) = matrices ? part : unit;
 #pragma unroll
         for (int i = 0; i < 8; i++) sum += __half2float(__float2half_rn(p[i]));
     }
@@ -100,7 +102,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, c
     if (k >= n_stages * TN_FEW_K) return;
 #pragma unroll
     for (int i = 0; i < 16; i++) v[i] *= power;
-    put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, v);
+    put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v);
 }
 
 // The same for rows that are longer than the block has registers for: read again for each pass.
@@ -137,7 +139,7 @@ static __device__ void make_long_row(const tn_cuda_gemm_x_args &a, int r, int fr
         if (row) normed16(a, row, k, wide, factor, v);
 #pragma unroll
         for (int i = 0; i < 16; i++) v[i] *= power;
-        put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, v);
+        put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v);
     }
 }
 

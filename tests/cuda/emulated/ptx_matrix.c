@@ -48,7 +48,9 @@ static float value_of(uint32_t bits, int type)
 static float e4m3_value(uint32_t bits)
 {
     uint32_t e = bits >> 3 & 15, frac = bits & 7;
-    float x = e == 15 && frac == 7 ? NAN : e == 0 ? ldexpf((float)frac, -9) : ldexpf((float)(8 + frac), (int)e - 10);
+    float x = e == 15 && frac == 7 ? NAN
+              : e == 0             ? ldexpf((float)frac, -9)
+                                   : ldexpf((float)(8 + frac), (int)e - 10);
     return bits & 0x80 ? -x : x;
 }
 
@@ -58,8 +60,9 @@ static int power_of(float x)
     return x == 0.0f ? INT_MIN : ilogbf(x);
 }
 
-// What Hopper makes of products of e4m3: they and the sum so far are cut to 13 bits behind the point of the largest of them,
-// the result too (arXiv:2412.19437, section 3.3.2: some 14 bits). NaN and infinities as everywhere.
+// What Hopper makes of products of e4m3: they and the sum so far are cut to 13 bits behind the point of the
+// largest of them, the result too (arXiv:2412.19437, section 3.3.2: some 14 bits). NaN and infinities as
+// everywhere.
 static float short_sum(const float *row, const float *column, int n, float sum)
 {
     int most = power_of(sum);
@@ -67,7 +70,9 @@ static float short_sum(const float *row, const float *column, int n, float sum)
     for (int k = 0; k < n; k++) {
         float p = row[k] * column[k];
         if (!isfinite(p) || !isfinite(sum)) return sum + p;
-        if (p != 0.0f) most = power_of(row[k]) + power_of(column[k]) > most ? power_of(row[k]) + power_of(column[k]) : most;
+        if (p != 0.0f)
+            most =
+                power_of(row[k]) + power_of(column[k]) > most ? power_of(row[k]) + power_of(column[k]) : most;
     }
     if (most == INT_MIN) return sum;
     double unit = ldexp(1.0, most - SHORT_BITS);
@@ -287,7 +292,8 @@ static int read_tile(const block *b, uint64_t matrix, int n, bool along_n, int t
     int count = 0;
     for (int i = 0; i < n; i++) {
         char bytes[STEP_BYTES];
-        for (int k = 0; k < STEP_BYTES / 2; k++) memcpy(bytes + 2 * k, b->window + element_at(matrix, i, k, along_n), 2);
+        for (int k = 0; k < STEP_BYTES / 2; k++)
+            memcpy(bytes + 2 * k, b->window + element_at(matrix, i, k, along_n), 2);
         count = values_of(bytes, type, to[i]);
     }
     return count;
@@ -301,7 +307,8 @@ static void carry_out(const block *b, product *p)
         char bytes[STEP_BYTES]; // row i: of 4 threads, 4 bytes in each half
         for (int t = 0; t < 4; t++)
             for (int half = 0; half < 2; half++)
-                memcpy(bytes + 4 * t + 16 * half, &p->regs[i / 16 * 32 + i % 8 * 4 + t][i % 16 / 8 + 2 * half], 4);
+                memcpy(bytes + 4 * t + 16 * half,
+                       &p->regs[i / 16 * 32 + i % 8 * 4 + t][i % 16 / 8 + 2 * half], 4);
         values_of(bytes, p->type, a[i]);
     }
     int n = read_tile(b, p->b, p->n, p->trans_b != 0, p->type, w);
@@ -321,7 +328,8 @@ static void check_matrix(uint64_t matrix)
                          (unsigned long long)matrix);
 }
 
-// Operands: n / 2 registers of d; a or four registers of it; b; predicate and signs; with 16 bits, which way a (in memory) and b lie.
+// Operands: n / 2 registers of d; a or four registers of it; b; predicate and signs; with 16 bits, which way
+// a (in memory) and b lie.
 static void product_issue(ptx_run *r, int variant)
 {
     fiber *f = this_fiber();
@@ -330,7 +338,8 @@ static void product_issue(ptx_run *r, int variant)
     product *p = &g->products[f->n_products % MAX_PRODUCTS];
     if (f->n_products - g->done >= MAX_PRODUCTS) tn_emulated_fail("wgmma: more than %d fly", MAX_PRODUCTS);
     bool registers = r->step->n_args == n / 2 + 8 + turns;
-    if (!registers && r->step->n_args != n / 2 + 5 + 2 * turns) tn_emulated_fail("wgmma: %d operands", r->step->n_args);
+    if (!registers && r->step->n_args != n / 2 + 5 + 2 * turns)
+        tn_emulated_fail("wgmma: %d operands", r->step->n_args);
     int at = n / 2 + (registers ? 4 : 1), lane = f->id % 128;
     uint64_t a = registers ? 0 : tn_ptx_get(r, n / 2, 8), b = tn_ptx_get(r, at, 8);
     bool keep = ptx_u32(r, at + 1) != 0;
@@ -429,6 +438,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", multiply_bytes, 16},
     {"wgmma.commit_group.sync.aligned", product_commit, 0},
     {"wgmma.wait_group.sync.aligned", product_wait, 0},
+    {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", product_issue, 32 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16", product_issue, 192 << 2 | F16},
