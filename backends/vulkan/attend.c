@@ -6,7 +6,7 @@
 #include "core/device.h"
 #include "ops/ops.h"
 
-enum { SUBGROUPS = 4, MAX_HEADS = 4, SPACE = 4096, CHUNK = 8, MIN_TEAM = 4 };
+enum { SUBGROUPS = 4, MAX_HEADS = 4, SPACE = 4096, CHUNK = 8, MIN_TEAM = 4, FILL = 256 };
 enum { N_SPLITS, N_BLOCKS, N_LEAVES };
 // Constants of attend.comp.
 enum { C_TYPE_K, C_TYPE_V, C_FORM, C_ALIGNED, C_THREADS, C_TEAM, C_CHUNKS_K, C_CHUNKS_V, C_KEYS };
@@ -33,19 +33,36 @@ static int32_t splits_of(const tn_vk *v, const tn_step *step, int64_t groups)
     return (int32_t)TN_MAX(1, TN_MIN(TN_MIN(WANTED / groups, keys / KEYS), MOST));
 }
 
+// Query heads that a workgroup takes at once, so that they share loads: few where that leaves a large device
+// mostly empty, because one after the other they take their time. Threads and chunks as in the shader.
+static int32_t heads_of(const tn_vk *v, const tn_step *step, int64_t space)
+{
+    int64_t group = step->src[0].ne[2] / step->src[1].ne[1];
+    int32_t heads = v->device->software ? 1 : MAX_HEADS;
+    if (v->tile > 0 && v->tile < heads) heads = v->tile;
+    for (; heads > 1; heads /= 2) {
+        int32_t blocks;
+        int64_t groups = groups_of(step, heads, &blocks);
+        bool fills = v->tile > 0 || groups * splits_of(v, step, groups) >= FILL;
+        if (heads / 2 < group && space * heads <= SPACE && fills) break;
+    }
+    return heads;
+}
+
 int32_t tn_vk_launch_attend(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     const tn_view *q = &step->src[0], *v = &step->src[2];
-    // A software driver compiles slowly, and has nothing on its way: little code there.
-    int32_t *c = d->constants, subgroup = (int32_t)d->v->subgroup, team = MIN_TEAM,
-            heads = d->v->device->software ? 1 : MAX_HEADS, blocks;
+    int32_t *c = d->constants, subgroup = (int32_t)d->v->subgroup, team = MIN_TEAM, blocks;
     int64_t chunks = TN_MAX((q->ne[3] + CHUNK - 1) / CHUNK, (v->ne[3] + CHUNK - 1) / CHUNK);
     while (team < subgroup && team < chunks) team *= 2;
-    int64_t group = q->ne[2] / step->src[1].ne[1], teams = SUBGROUPS * subgroup / team;
-    while (heads > 1 &&
-           (heads / 2 >= group || teams * heads * v->ne[3] > SPACE || (chunks > 2 * team && heads > 2)))
-        heads /= 2;
+    c[C_THREADS] = SUBGROUPS * subgroup;
+    c[C_TEAM] = team;
+    c[C_CHUNKS_K] = (int32_t)((q->ne[3] + CHUNK * team - 1) / (CHUNK * team));
+    c[C_CHUNKS_V] = (int32_t)((v->ne[3] + CHUNK * team - 1) / (CHUNK * team));
+    int32_t heads = heads_of(d->v, d->like, (int64_t)c[C_THREADS] * c[C_CHUNKS_V] * CHUNK),
+            most = TN_MAX(c[C_CHUNKS_K], c[C_CHUNKS_V]);
+    if (most > 2 && heads > 2) heads = 2; // registers
     int32_t splits = splits_of(d->v, d->like, groups_of(d->like, heads, &blocks));
     int64_t groups = groups_of(step, heads, &blocks);
     d->args.n[N_SPLITS] = splits;
@@ -62,11 +79,8 @@ int32_t tn_vk_launch_attend(const tn_step *step, int32_t i, tn_vk_dispatch *d)
     c[C_TYPE_V] = v->dtype;
     c[C_FORM] = heads | (splits > 1) << 4;
     c[C_ALIGNED] = tn_vk_aligned_rows(q) && cache_aligned(&step->src[1]) && cache_aligned(v);
-    c[C_THREADS] = SUBGROUPS * subgroup;
-    c[C_TEAM] = team;
-    c[C_CHUNKS_K] = (int32_t)((q->ne[3] + CHUNK * team - 1) / (CHUNK * team));
-    c[C_CHUNKS_V] = (int32_t)((v->ne[3] + CHUNK * team - 1) / (CHUNK * team));
-    c[C_KEYS] = d->v->device->software ? 1 : c[C_CHUNKS_K] > 1 ? 2 : 4;
+    // A split of 64 keys in one turn, if registers hold them.
+    c[C_KEYS] = d->v->device->software ? 1 : most > 1 ? 2 : heads > 1 ? 4 : 8;
     d->groups = groups * splits;
     return 1;
 }

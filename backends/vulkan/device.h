@@ -77,11 +77,11 @@ typedef struct tn_vk {
     int32_t n_compiled; // pipelines that it did not leave in the cache
     tn_vk_known *known; // what it judged
     int32_t n_known;
-    int32_t has;               // TN_VK_SUBGROUPS ...
-    uint32_t subgroup;         // invocations of a subgroup, 0: they differ
-    uint32_t max_shared;       // bytes of a workgroup
-    uint32_t max_threads;      // of a workgroup
-    int32_t tile;              // tile of products with matrices + 1, for measurements; 0: by their shape
+    int32_t has;          // TN_VK_SUBGROUPS ...
+    uint32_t subgroup;    // invocations of a subgroup, 0: they differ
+    uint32_t max_shared;  // bytes of a workgroup
+    uint32_t max_threads; // of a workgroup
+    int32_t tile; // for measurements: tile of products with matrices + 1, or heads of attention; 0: by shape
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats

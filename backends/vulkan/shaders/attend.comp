@@ -27,8 +27,8 @@ layout(constant_id = 5) const uint TEAM = 8; // lanes of a team: a power of two,
 layout(constant_id = 6) const uint CHUNKS_K = 1; // of 8 elements, of a lane
 layout(constant_id = 7) const uint CHUNKS_V = 1;
 layout(constant_id = 8) const uint KEYS = 1; // of a team on their way
-const uint HEADS = FORM & 15u, PHASES = FORM >> 4 & 1u;
-const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 4, SPACE = 4096, MAX_TEAMS = 128;
+const uint HEADS = FORM & 15u, PHASES = FORM >> 4 & 1u, TEAMS = gl_WorkGroupSize.x / TEAM;
+const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 8, SPACE = 4096, MAX_TEAMS = 128;
 
 shared float space[SPACE], tops[MAX_TEAMS][MAX_HEADS], sums[MAX_TEAMS][MAX_HEADS];
 shared uint ready; // workgroups before this one
@@ -100,7 +100,7 @@ void rows_of(View k, View v, View table, Span span, uint kv_head, int j, out uin
 }
 
 // Of an invocation: its place, and for each head queries, slopes, and the softmax of its team so far.
-uint lane, team, teams, n_heads, d_v;
+uint lane, team, n_heads, d_v;
 float queries[MAX_HEADS][MAX_CHUNKS * 8], slope[MAX_HEADS], acc[MAX_HEADS][MAX_CHUNKS * 8], top[MAX_HEADS], sum[MAX_HEADS];
 float tops_all[MAX_HEADS], sums_all[MAX_HEADS]; // of all teams
 
@@ -132,11 +132,11 @@ void take_keys(Span span, uint kv_head, int from, int to)
     View k = args.src[1], v = args.src[2], table = args.src[5];
     float softcap = param_f(4);
     // The same number of turns for all lanes: sums over teams need all of them.
-    for (int j0 = from; j0 < to; j0 += int(KEYS * teams)) {
+    for (int j0 = from; j0 < to; j0 += int(KEYS * TEAMS)) {
         Raw ks[MAX_KEYS][MAX_CHUNKS], vs[MAX_KEYS][MAX_CHUNKS];
         [[unroll]] for (uint u = 0; u < KEYS; u++) {
             uint64_t k_row, v_row;
-            rows_of(k, v, table, span, kv_head, min(j0 + int(u * teams + team), to - 1), k_row, v_row);
+            rows_of(k, v, table, span, kv_head, min(j0 + int(u * TEAMS + team), to - 1), k_row, v_row);
             [[unroll]] for (uint c = 0; c < CHUNKS_K; c++) ks[u][c] = load_raw(TYPE_K, k_row, (c * TEAM + lane) * 8, uint(k.ne[3]));
             [[unroll]] for (uint c = 0; c < CHUNKS_V; c++) vs[u][c] = load_raw(TYPE_V, v_row, (c * TEAM + lane) * 8, d_v);
         }
@@ -146,7 +146,7 @@ void take_keys(Span span, uint kv_head, int from, int to)
                 float dot = 0.0;
                 [[unroll]] for (uint c = 0; c < CHUNKS_K; c++)
                     [[unroll]] for (uint i = 0; i < 8; i++) dot = fma(element(TYPE_K, ks[u][c], i), queries[h][8 * c + i], dot);
-                int j = j0 + int(u * teams + team);
+                int j = j0 + int(u * TEAMS + team);
                 dot = team_sum(dot);
                 if (softcap > 0.0) dot = unary(UNARY_SOFTCAP, dot, softcap, 0.0);
                 dot -= slope[h] * float(abs(span.position - j));
@@ -170,7 +170,7 @@ void take_keys(Span span, uint kv_head, int from, int to)
 // What `used` workgroups left of the head whose first part is given, and of those after it, as if these were keys.
 void take_parts(uint64_t ends, uint first_part, uint splits, uint used, uint stride)
 {
-    for (uint s0 = 0; s0 < used; s0 += teams)
+    for (uint s0 = 0; s0 < used; s0 += TEAMS)
         [[unroll]] for (uint h = 0; h < HEADS; h++) {
             uint part = first_part + min(h, n_heads - 1) * splits + min(s0 + team, used - 1);
             float each = s0 + team < used ? Told(ends + int64_t(part) * 8).v : LOWEST, total = Told(ends + int64_t(part) * 8 + 4).v;
@@ -190,7 +190,7 @@ void take_parts(uint64_t ends, uint first_part, uint splits, uint used, uint str
         }
 }
 
-// Sums of all teams, each relative to the largest score, into the shared space.
+// Sums of all teams, each relative to the largest score, into the shared space: lanes side by side.
 void meet()
 {
     if (lane == 0)
@@ -201,16 +201,12 @@ void meet()
     barrier();
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         float most = LOWEST, total = 0.0;
-        for (uint i = 0; i < teams; i++) most = max(most, tops[i][h]);
-        for (uint i = 0; i < teams; i++) total += tops[i][h] > LOWEST ? sums[i][h] * exp(tops[i][h] - most) : 0.0;
+        [[unroll]] for (uint i = 0; i < TEAMS; i++) most = max(most, tops[i][h]);
+        [[unroll]] for (uint i = 0; i < TEAMS; i++) total += tops[i][h] > LOWEST ? sums[i][h] * exp(tops[i][h] - most) : 0.0;
         tops_all[h] = most;
         sums_all[h] = total;
         float factor = top[h] > LOWEST ? exp(top[h] - most) : 0.0;
-        [[unroll]] for (uint c = 0; c < CHUNKS_V; c++)
-            [[unroll]] for (uint i = 0; i < 8; i++) {
-                uint e = (c * TEAM + lane) * 8 + i;
-                if (e < d_v) space[(team * HEADS + h) * d_v + e] = acc[h][8 * c + i] * factor;
-            }
+        [[unroll]] for (uint i = 0; i < 8 * CHUNKS_V; i++) space[((team * HEADS + h) * 8 * CHUNKS_V + i) * TEAM + lane] = acc[h][i] * factor;
     }
     barrier();
 }
@@ -230,9 +226,11 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
             Told(ends + int64_t(part) * 8 + 4).v = total;
         }
         float factor = !whole ? 1.0 : total > 0.0 && before > LOWEST ? (before == most ? 1.0 : exp(before - most)) / total : 0.0;
-        for (uint e = t; e < d_v; e += gl_WorkGroupSize.x) {
+        for (uint at = t; at < 8 * CHUNKS_V * TEAM; at += gl_WorkGroupSize.x) {
+            uint i = at / TEAM, e = (i / 8 * TEAM + at % TEAM) * 8 + i % 8;
             float value = 0.0;
-            for (uint i = 0; i < teams; i++) value += space[(i * HEADS + h) * d_v + e];
+            [[unroll]] for (uint s = 0; s < TEAMS; s++) value += space[(s * HEADS + h) * 8 * CHUNKS_V * TEAM + at];
+            if (e >= d_v) continue;
             if (whole) {
                 value *= factor;
                 store_f32(y + 4 * e, value);
@@ -251,13 +249,13 @@ void main()
     if (token >= uint(q.ne[1])) return;
     uint kv_head = which / blocks, h0 = kv_head * group + which % blocks * HEADS, t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     n_heads = min(HEADS, group - which % blocks * HEADS), d_v = uint(args.src[2].ne[3]);
-    lane = t % TEAM, team = t / TEAM, teams = gl_WorkGroupSize.x / TEAM;
+    lane = t % TEAM, team = t / TEAM;
+    load_queries(q, token, h0); // on their way while the keys are found
     Span span = span_of(int(token));
     int per = int(keys_per_split(span, splits)), from = span.from + int(split) * per, to = min(span.to, from + per);
     if (span.none || (split > 0 && from >= span.to)) return;
     uint used = max(1u, uint(span.to - span.from + per - 1) / uint(per)), first_part = (token * heads + h0) * splits, stride = (d_v + 7) / 8 * 32;
     uint64_t ends = args.scratch + int64_t(uint(q.ne[1]) * heads * splits) * stride;
-    load_queries(q, token, h0);
     [[dont_unroll]] for (uint phase = 0; phase <= PHASES; phase++) {
         begin(touched);
         if (phase == 0) take_keys(span, kv_head, from, to);
