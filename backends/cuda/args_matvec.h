@@ -6,6 +6,7 @@
 #define TN_CUDA_ARGS_MATVEC_H
 
 #include "backends/cuda/args.h"
+#include "backends/cuda/args_select.h"
 
 #include <tenon/params.h>
 
@@ -116,7 +117,15 @@ typedef struct tn_cuda_matvec_pair {
     int32_t first_blocks;
 } tn_cuda_matvec_pair;
 
-// --- experts and the sum of their results, tensor cores: matvec_sum ----------------------------------------
+// --- experts, tensor cores: matvec_experts ---------------------------------------------------------------
+
+enum { TN_MATVEC_CHOICE = 128 }; // experts of which blocks choose themselves
+
+typedef struct tn_cuda_matvec_glu_args {
+    tn_cuda_matvec_args of;
+    const float *logits;   // of the router [T, E], of which the experts are chosen; NULL: they are in of.ids
+    tn_cuda_expert_choice choice; // without groups and bias
+} tn_cuda_matvec_glu_args;
 
 typedef struct tn_cuda_matvec_sum_args {
     tn_cuda_matvec_args of; // one part; rows of x of all experts of a token count as one row

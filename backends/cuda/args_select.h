@@ -41,15 +41,25 @@ typedef struct tn_cuda_moe_args {
     tn_cuda_rounded rounded_y;
 } tn_cuda_moe_args;
 
-typedef struct tn_cuda_route_args {
-    tn_cuda_view x, ids, y, normed; // x: rows [T, n], or logits [T, E]
-    const float *w, *norm, *bias, *choice_bias; // w [E, n]; each but w may be NULL
-    float *logits; // [T, E], scratch of rows
-    uint32_t n_tokens;
+// How logits become experts and their weights.
+typedef struct tn_cuda_expert_choice {
+    int32_t *ids;      // [T, k]
+    float *weights;    // [T, k]
+    int64_t ids_stride, weights_stride; // elements, from one token to the next
+    const float *bias; // of the choice; NULL: none
     int32_t n_experts, k, n_groups, n_groups_used;
     int32_t choice, gating, normalise; // TN_GATING_*
-    int32_t aligned;
-    float scale, eps;
+    float scale;
+} tn_cuda_expert_choice;
+
+typedef struct tn_cuda_route_args {
+    tn_cuda_view x, normed; // x: rows [T, n], or logits [T, E]
+    const float *w, *norm, *bias; // w [E, n]; each but w may be NULL
+    float *logits; // [T, E], scratch of rows
+    uint32_t n_tokens;
+    int32_t aligned, leaves_choice;
+    float eps;
+    tn_cuda_expert_choice choice;
     tn_cuda_rounded rounded_y; // of normed
 } tn_cuda_route_args;
 

@@ -226,6 +226,8 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .rounded_y = h->out.rows ? &h->out : NULL,
                         .rope = h->rope ? &e->steps[i - 1] : NULL,
                         .product = h->product ? &e->steps[i - 1] : NULL,
+                        .route = h->chooses ? &e->steps[i - 1] : NULL,
+                        .leaves_choice = h->leaves_choice,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);

@@ -157,6 +157,19 @@ static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t
     handover[i - 1].skipped = true;
 }
 
+static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t i,
+                        const tn_cuda_kernel *const *kernels, tn_cuda_handover *handover)
+{
+    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_LEAVES_CHOICE) ||
+        !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED))
+        return;
+    const tn_step *step = &program->steps[i], *route = step - 1;
+    if (!tn_cuda_matvec_takes_choice(cuda, step, route)) return;
+    for (int32_t d = 0; d < 2; d++)
+        if (overlap(&route->dst[d], &step->dst[0])) return; // nobody else reads them
+    handover[i - 1].leaves_choice = handover[i].chooses = true;
+}
+
 // Whether a weight of a product comes from a step: a matrix made on the way.
 static bool weights_computed(const tn_program *program, int32_t i)
 {
@@ -173,6 +186,7 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
     for (int32_t i = 0; i < program->n_steps && memory; i++) {
         const tn_step *reader = &program->steps[i];
         plan_product(cuda, program, i, kernels, handover);
+        plan_choice(cuda, program, i, kernels, handover);
         if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
             !tn_cuda_matvec_takes_rounded(reader))
             continue;

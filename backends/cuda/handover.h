@@ -18,8 +18,9 @@ typedef struct tn_cuda_handover {
     tn_cuda_rounded in, out;
     bool rope, product; // the step before is done here
     bool skipped;       // done by the step after
-    bool early;         // no step writes its integers, nor those of a rope_cache done here
-    bool computed;      // a step writes what others load as weights: nothing may be read ahead
+    bool leaves_choice, chooses;
+    bool early;    // no step writes its integers, nor those of a rope_cache done here
+    bool computed; // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;
 
 // Bytes of the memory that the rows of a program take at most; a multiple of 256.

@@ -18,6 +18,8 @@ typedef struct tn_cuda_launch {
     const tn_cuda_rounded *rounded_x, *rounded_y;
     const tn_step *rope; // a rope_cache step that this launch does too, or NULL
     const tn_step *product; // likewise a matmul_id step whose results this launch sums
+    const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
+    bool leaves_choice;     // such a step
     bool early;          // no step writes the step's integers (lengths, tables, positions): they can be read before the predecessor has ended
     bool alone;          // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
@@ -49,7 +51,8 @@ enum {
     TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see handover.h
     TN_CUDA_TAKES_ROUNDED = 32,
     TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
-    TN_CUDA_TAKES_PRODUCT = 0x400, // can do the matmul_id step before it, if that is in terms of TN_CUDA_TAKES_ROUNDED
+    TN_CUDA_TAKES_PRODUCT = 0x400, // can do the matmul_id step before it, if that has TN_CUDA_TAKES_ROUNDED
+    TN_CUDA_LEAVES_CHOICE = 0x800, // can leave choosing to the matmul_id_glu step after it, likewise
     TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
     TN_CUDA_FINITE_ROWS = 128, // a row of activations with values that are not finite counts as NaN

@@ -323,12 +323,18 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
 }
 
 // Weights of type `type` as parts of one launch.
-static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_dtype type)
+static tn_cuda_matvec_args args_for(const tn_step *step, const tn_matvec_operands *o, tn_dtype type)
 {
     tn_cuda_matvec_args a;
-    get_args(l->step, o, &a);
+    get_args(step, o, &a);
     for (int32_t i = 0; i < o->n_w; i++)
-        if (o->w[i]->dtype == type) add_part(l->step, o, i, &a);
+        if (o->w[i]->dtype == type) add_part(step, o, i, &a);
+    return a;
+}
+
+static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_dtype type)
+{
+    tn_cuda_matvec_args a = args_for(l->step, o, type);
     // Rows of 16 bits and more keep the memory busy by themselves, and blocks of experts are small (H200: 8B bf16 231 tok/s early, 236 late;
     // Qwen3 30B-A3B 316 and 325; 8B Q4_K_M 430 and 410).
     a.late = plain(type) || o->ids;
@@ -385,10 +391,61 @@ static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int3
     return true;
 }
 
+// --- gate and up of experts -------------------------------------------------------------------------------
+
+// As plan_tiles(), for groups of warps that share the tiles of both weights, with room for all copies of a warp at once.
+static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid)
+{
+    tn_cuda_matvec_args t = *a;
+    if (!t.ids || !t.is_glu || !plan_tiles(cuda, cuda->n_sms, &t, type, grid)) return false;
+    int32_t warps = (int32_t)grid->threads / 32, rows = 2 * (t.block_rows / TN_MATVEC_MMA_ROWS + (t.more_rows > 0));
+    t.is_glu = 0; // their sums count as rows
+    if (!slice_tiles(&t, warps, rows)) return false;
+    t.is_glu = 1;
+    int32_t size = tile_size(type), x = x_size(type, t.k);
+    int64_t tiles = tn_div_up(rows, warps / t.n_slices) * tn_div_up(t.n_tiles, t.n_slices);
+    int64_t room = (cuda->max_shared - STATIC_SIZE - x - TN_MATVEC_MMA_SUMS) / size / warps;
+    t.n_slots = (int32_t)TN_MAX(t.n_slots, TN_MIN(room, TN_MIN(tiles + 1, TN_MATVEC_MOST_SLOTS)));
+    t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
+    grid->shared = (uint32_t)(t.x_at + x);
+    *a = t;
+    return true;
+}
+
+bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route)
+{
+    if (route->op != TN_OP_moe_route || step->op != TN_OP_matmul_id_glu) return false;
+    const tn_moe_route_params *p = route->params;
+    tn_matvec_operands o = tn_matvec_operands_get(step);
+    const tn_view *ids = &route->dst[0], *weights = &route->dst[1];
+    bool same = o.ids->data == ids->data && memcmp(o.ids->ne, ids->ne, sizeof ids->ne) == 0 && tn_view_contiguous(o.ids) && tn_view_contiguous(ids);
+    bool simple = p->has_product && p->top_k.n_groups <= 1 && !p->has_choice_bias && route->src[1].ne[2] <= TN_MATVEC_CHOICE;
+    if (!same || !simple || !tn_view_contiguous(weights) || !aligned_rows(&o)) return false;
+    tn_cuda_matvec_args a = args_for(step, &o, o.w[0]->dtype);
+    tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&step->dst[0]), .z = 1};
+    return plan_glu(cuda, &a, o.w[0]->dtype, &grid);
+}
+
+// False where tiles do not fit.
+static bool launch_glu(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_status *status)
+{
+    tn_dtype type = o->w[0]->dtype;
+    tn_cuda_matvec_glu_args s = {.of = args_of(l, o, type)};
+    tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&l->step->dst[0]), .z = 1};
+    char name[48];
+    if (!plan_glu(l->cuda, &s.of, type, &grid)) return false;
+    if (l->route) s.choice = tn_cuda_expert_choice_of(l->route), s.logits = (const float *)(const void *)l->scratch;
+    snprintf(name, sizeof name, "tn_matvec_glu_%s", tn_dtype_name(type));
+    *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
+    return true;
+}
+
 tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
 {
     tn_matvec_operands o = tn_matvec_operands_get(l->step);
+    tn_status status = TN_OK;
     if (!aligned_rows(&o)) return tn_cuda_launch_matmul_any(l);
+    if (o.ids && o.glu && launch_glu(l, &o, &status)) return status;
     int32_t pair = o.ids || tn_view_n_rows(&l->step->dst[0]) > 1 ? -1 : pair_of(&o);
     tn_cuda_matvec_pair both;
     tn_cuda_grid grid;
@@ -396,7 +453,6 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
         if (plan_pair(l, &o, pair, tiles, &both, &grid))
             return tn_cuda_run(l, tiles ? TN_CUDA_MODULE_matvec_tiles : TN_CUDA_MODULE_matvec_pairs, pairs[pair].entry[tiles], &grid, &both);
     bool done[TN_MATVEC_MAX_WEIGHTS] = {false};
-    tn_status status = TN_OK;
     // Weights of one type share a launch.
     for (int32_t i = 0; i < o.n_w && status == TN_OK; i++) {
         if (done[i]) continue;
@@ -417,8 +473,7 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     tn_matvec_operands o = tn_matvec_operands_get(product);
     const tn_view *factors = &sum->src[1], *y = &sum->dst[0], *residual = sum->op == TN_OP_moe_combine ? &sum->src[2] : NULL;
     tn_cuda_matvec_args *a = &s->of;
-    get_args(product, &o, a);
-    add_part(product, &o, 0, a);
+    *a = args_for(product, &o, o.w[0]->dtype);
     s->k = a->k, s->n_tiles = a->k / TN_MATVEC_MMA_K(o.w[0]->dtype);
     if (a->k % TN_MATVEC_MMA_K(o.w[0]->dtype) != 0 || a->n_used > MOST_SUMMED || a->k > INT32_MAX / 2 / MOST_SUMMED) return false;
     a->k *= a->n_used;
@@ -453,5 +508,5 @@ tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l)
     if (l->rounded_x) s.of.rounded_x = *l->rounded_x;
     if (l->rounded_y) s.of.rounded_y = *l->rounded_y;
     snprintf(name, sizeof name, "tn_matvec_sum_%s", tn_dtype_name(l->product->src[1].dtype));
-    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_sum, name, &grid, &s);
+    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
 }

@@ -29,9 +29,14 @@ bool tn_cuda_matvec_makes_rounded(const tn_step *step);
 bool tn_cuda_matvec_takes_rounded(const tn_step *step);
 const tn_view *tn_cuda_matvec_norm(const tn_step *step); // weight of the norm of x, NULL: none
 
-// --- a product of experts and the moe_sum or moe_combine after it in one launch ------------------------------
+// --- experts: steps that share work with the one before --------------------------------------------------
 
-// Whether it can be, as to types and sizes; data of the views are bound. The sum may not overwrite what the product reads.
+// Whether a matmul_id_glu step can choose the experts of the moe_route step before it.
+bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
+tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *route);
+
+// A product of experts and the moe_sum or moe_combine after it in one launch:
+// whether it can be, as to types and sizes; data of the views are bound. The sum may not overwrite what the product reads.
 bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
 // l->step is the sum, l->product the product.
 tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l);

@@ -90,24 +90,31 @@ size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step)
     return p->has_product ? (size_t)(step->src[0].ne[2] * step->src[1].ne[2]) * sizeof(float) : 0;
 }
 
+tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *step)
+{
+    const tn_moe_route_params *p = step->params;
+    const tn_view *ids = &step->dst[0], *weights = &step->dst[1];
+    return (tn_cuda_expert_choice){
+        .ids = ids->data, .weights = weights->data, .ids_stride = ids->nb[2] / 4, .weights_stride = weights->nb[2] / 4,
+        .bias = p->has_choice_bias ? step->src[1 + (p->has_product != 0) + (p->has_bias != 0)].data : NULL,
+        .n_experts = (int32_t)(p->has_product ? step->src[1].ne[2] : step->src[0].ne[3]), .k = p->top_k.k, .n_groups = p->top_k.n_groups,
+        .n_groups_used = p->top_k.n_groups_used, .choice = p->choice, .gating = p->weights.gating, .normalise = p->weights.normalise,
+        .scale = p->weights.scale != 0.0f ? p->weights.scale : 1.0f,
+    };
+}
+
 static tn_cuda_route_args route_args(const tn_step *step)
 {
     const tn_moe_route_params *p = step->params;
-    tn_cuda_route_args a = {
-        .x = tn_cuda_view_of(&step->src[0]), .ids = tn_cuda_view_of(&step->dst[0]), .y = tn_cuda_view_of(&step->dst[1]),
-        .n_tokens = (uint32_t)step->src[0].ne[2], .k = p->top_k.k, .n_groups = p->top_k.n_groups, .n_groups_used = p->top_k.n_groups_used,
-        .choice = p->choice, .gating = p->weights.gating, .normalise = p->weights.normalise,
-        .scale = p->weights.scale != 0.0f ? p->weights.scale : 1.0f, .eps = p->eps,
-    };
+    tn_cuda_route_args a = {.x = tn_cuda_view_of(&step->src[0]), .n_tokens = (uint32_t)step->src[0].ne[2], .eps = p->eps, .choice = tn_cuda_expert_choice_of(step)};
     int32_t next = 1; // as in ops/moe_route.c
     if (p->has_product) a.w = step->src[next++].data;
     if (p->has_bias) a.bias = step->src[next++].data;
-    if (p->has_choice_bias) a.choice_bias = step->src[next++].data;
+    if (p->has_choice_bias) next++;
     if (p->has_norm) {
         a.norm = step->src[next].data;
         a.normed = tn_cuda_view_of(&step->dst[2]);
     }
-    a.n_experts = (int32_t)(p->has_product ? step->src[1].ne[2] : a.x.ne[3]);
     a.aligned = a.x.ne[3] % 4 == 0 && tn_cuda_aligned(&a.x, 4) && tn_cuda_pointer_aligned(a.w) && tn_cuda_pointer_aligned(a.norm) &&
                 (!a.normed.data || tn_cuda_aligned(&a.normed, 4));
     return a;
@@ -118,14 +125,15 @@ tn_status tn_cuda_launch_moe_route(const tn_cuda_launch *l)
     tn_cuda_route_args a = route_args(l->step);
     char entry[32];
     if (!a.w) {
-        snprintf(entry, sizeof entry, "tn_moe_route_%d", a.n_experts <= 4 * WARP ? 4 : a.n_experts <= 8 * WARP ? 8 : 32);
+        snprintf(entry, sizeof entry, "tn_moe_route_%d", a.choice.n_experts <= 4 * WARP ? 4 : a.choice.n_experts <= 8 * WARP ? 8 : 32);
         tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(a.n_tokens, TN_CUDA_TOP_K_WARPS), .y = 1, .z = 1, .threads = WARP * TN_CUDA_TOP_K_WARPS};
         return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);
     }
     a.logits = (float *)(void *)l->scratch;
+    a.leaves_choice = l->leaves_choice;
     if (l->rounded_y) a.rounded_y = *l->rounded_y;
     int64_t runs = tn_div_up(a.x.ne[3], RUN);
-    snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d", runs <= 2 ? 2 : runs <= 4 ? 4 : 8, a.n_experts <= 4 * WARP ? 4 : 16);
-    tn_cuda_grid grid = {.x = (uint32_t)a.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};
+    snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d", runs <= 2 ? 2 : runs <= 4 ? 4 : 8, a.choice.n_experts <= 4 * WARP ? 4 : 16);
+    tn_cuda_grid grid = {.x = (uint32_t)a.choice.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);
 }

@@ -6,96 +6,16 @@
 // From rows [T, n]: a block per expert and token: w_e . norm(x) = scale(x) sum_j w_ej g_j x_j, so that weights are read and
 // multiplied before the predecessor has ended, and one pass over x gives the product and the scale of the norm. Each block
 // writes its part of the normed row; the one that ends last, known by a counter of the token that it sets back to zero,
-// chooses with one warp.
+// chooses with one warp. Or nobody does: the product of the experts, if that is next, has each block choose for itself.
 // Bytes moved: 4 E n of weights (in L2 from step to step where they fit), 8 n of the row. Limit: latency, of one read of x, a
 // reduction, a counter and a read of E logits.
-#include "backends/cuda/args_select.h"
+#include "backends/cuda/kernels/moe_choice.cuh"
 #include "backends/cuda/kernels/rounded.cuh"
 #include "backends/cuda/kernels/rows.cuh"
-#include "backends/cuda/kernels/top_k.cuh"
-
-#include <tenon/params.h>
 
 enum { THREADS = TN_CUDA_ROUTE_THREADS, WARPS = THREADS / TN_WARP };
 
 static __device__ uint32_t tickets[TN_CUDA_ROUTE_TOKENS];
-
-// What the choice goes by, from a logit.
-struct route_score {
-    int choice;
-    float max, sum;
-
-    __device__ __forceinline__ float of(float x) const
-    {
-        if (choice == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
-        return choice == TN_GATING_SOFTMAX ? expf(x - max) / sum : x;
-    }
-};
-
-static __device__ __forceinline__ float gate(int gating, float x, float max, float sum)
-{
-    if (gating == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
-    return gating == TN_GATING_NONE ? x : expf(x - max) / sum;
-}
-
-// One warp, lane u for the expert chosen as number u: its logit is x, of n_used.
-static __device__ __forceinline__ float weight_of(const tn_cuda_route_args &a, int u, float x, float max, float sum)
-{
-    bool mine = u < a.k;
-    if (a.gating == TN_GATING_SOFTMAX_SELECTED) {
-        max = tn_warp_max(mine ? x : -INFINITY);
-        sum = tn_warp_sum(mine ? expf(x - max) : 0.0f);
-    }
-    float w = mine ? gate(a.gating, x, max, sum) : 0.0f;
-    if (!a.normalise) return w * a.scale;
-    return w * (a.scale / fmaxf(tn_warp_sum(w), 6.103515625e-5f)); // 2^-14, smallest normal f16
-}
-
-// One warp: token t, of which logit(j) gives the logits.
-template <int R, class Logit>
-static __device__ __forceinline__ void route(const tn_cuda_route_args &a, uint32_t t, tn_group_room *room, Logit logit)
-{
-    int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
-    float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < R; i++) x[i] = lane + i * TN_WARP < n ? logit(lane + i * TN_WARP) : -INFINITY;
-    if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) {
-#pragma unroll
-        for (int i = 0; i < R; i++) max = fmaxf(max, x[i]);
-        max = tn_warp_max(max);
-#pragma unroll
-        for (int i = 0; i < R; i++)
-            if (lane + i * TN_WARP < n) sum += expf(x[i] - max);
-        sum = tn_warp_sum(sum);
-    }
-    route_score score = {a.choice, max, sum};
-    const float *bias = a.choice_bias;
-    if (a.n_groups > 1)
-        tn_choose_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
-                         [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
-    uint64_t key[R];
-#pragma unroll
-    for (int i = 0; i < R; i++) {
-        int j = lane + i * TN_WARP;
-        key[i] = 0;
-        if (j >= n || (a.n_groups > 1 && !room->kept[j / (n / a.n_groups)])) continue;
-        float s = score.of(x[i]);
-        key[i] = bias ? tn_key_of(tn_biased(s, bias, j)) : tn_key_of(s);
-    }
-    for (int i = 0; i < a.k; i++) {
-        int j = tn_take_best<R>(key, bias != NULL);
-        float v = 0.0f;
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            if (j / TN_WARP == r) v = x[r];
-        v = __shfl_sync(0xffffffffu, v, j % TN_WARP);
-        if (lane == i) mine = j, chosen = v;
-    }
-    float w = weight_of(a, lane, chosen, max, sum);
-    if (lane >= a.k) return;
-    ((int32_t *)(a.ids.data + t * a.ids.nb[2]))[lane] = mine;
-    ((float *)(a.y.data + t * a.y.nb[2]))[lane] = w;
-}
 
 template <int R> static __device__ __forceinline__ void from_logits(const tn_cuda_route_args &a)
 {
@@ -105,7 +25,7 @@ template <int R> static __device__ __forceinline__ void from_logits(const tn_cud
     uint32_t warp = threadIdx.x / TN_WARP, t = blockIdx.x * TN_CUDA_TOP_K_WARPS + warp;
     if (t >= a.n_tokens) return;
     const float *x = (const float *)(a.x.data + t * a.x.nb[2]);
-    route<R>(a, t, &room[warp], [=](int j) { return x[j]; });
+    tn_choose_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
 }
 
 static __device__ __forceinline__ float4 mul(float4 u, float4 v)
@@ -161,16 +81,17 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
             if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)run * 4, v, 15u << (thread & 28));
         }
     }
-    float *logits = a.logits + (int64_t)t * a.n_experts;
+    float *logits = a.logits + (int64_t)t * a.choice.n_experts;
+    if (thread == 0) logits[e] = product * scale + (a.bias ? a.bias[e] : 0.0f);
+    if (a.leaves_choice) return;
     if (thread == 0) {
-        logits[e] = product * scale + (a.bias ? a.bias[e] : 0.0f);
         __threadfence();
         last = atomicInc(&tickets[t], gridDim.x - 1) == gridDim.x - 1; // wraps to 0
     }
     __syncthreads();
     if (!last || thread >= TN_WARP) return;
     __threadfence();
-    route<R>(a, t, &room, [=](int j) { return __ldcg(logits + j); });
+    tn_choose_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
 }
 
 #define TN_ROUTE(R) \
