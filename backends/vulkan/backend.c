@@ -422,6 +422,7 @@ const tn_backend tn_backend_vulkan = {
     .buffer_destroy = tn_vk_buffer_destroy,
     .buffer_write = tn_vk_buffer_write,
     .buffer_read = tn_vk_buffer_read,
+    .buffer_zero = tn_vk_buffer_zero,
     .weight_write = tn_vk_weight_write,
     .host_create = tn_vk_host_create,
     .host_destroy = tn_vk_host_destroy,

@@ -122,6 +122,7 @@ uint64_t tn_vk_host_address(tn_vk *v, const void *host);
 tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out);
 void tn_vk_buffer_destroy(tn_buffer *buffer);
 tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+tn_status tn_vk_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
 tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
 tn_status tn_vk_host_create(tn_device *device, size_t size, void **out);
 void tn_vk_host_destroy(tn_device *device, void *host);

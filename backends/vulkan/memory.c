@@ -96,8 +96,23 @@ void tn_vk_buffer_destroy(tn_buffer *buffer)
     tn_free(buffer->device->ctx, buffer->handle);
 }
 
-// Copies between a buffer and the staging memory, and waits.
-static tn_status copy(tn_vk *v, VkBuffer from, size_t from_offset, VkBuffer to, size_t to_offset, size_t n)
+// What the device does with memory by itself: n bytes from one buffer to another, or, with none to read,
+// `rows` runs of n zeros that begin `pitch` bytes apart.
+typedef struct transfer {
+    VkBuffer from, to;
+    size_t from_offset, to_offset, n, pitch, rows;
+} transfer;
+
+static void record(tn_vk *v, VkCommandBuffer commands, const transfer *t)
+{
+    VkBufferCopy region = {.srcOffset = t->from_offset, .dstOffset = t->to_offset, .size = t->n};
+    if (t->from) v->f.CmdCopyBuffer(commands, t->from, t->to, 1, &region);
+    for (size_t r = 0; r < t->rows; r++)
+        v->f.CmdFillBuffer(commands, t->to, t->to_offset + r * t->pitch, t->n, 0);
+}
+
+// Waits until it is done.
+static tn_status run_transfer(tn_vk *v, const transfer *t)
 {
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = v->pool,
@@ -105,14 +120,13 @@ static tn_status copy(tn_vk *v, VkBuffer from, size_t from_offset, VkBuffer to, 
                                         .commandBufferCount = 1};
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    VkBufferCopy region = {.srcOffset = from_offset, .dstOffset = to_offset, .size = n};
     VkCommandBuffer commands = NULL;
     mtx_lock(&v->lock);
     tn_status status =
         tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, &commands), "making commands");
     if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(commands, &begin), "recording");
     if (status == TN_OK) {
-        v->f.CmdCopyBuffer(commands, from, to, 1, &region);
+        record(v, commands, t);
         status = tn_vk_check(v, v->f.EndCommandBuffer(commands), "recording");
     }
     mtx_unlock(&v->lock);
@@ -132,8 +146,11 @@ static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *byt
     for (size_t at = 0; at < n && status == TN_OK; at += STAGING_SIZE) {
         size_t piece = TN_MIN(n - at, (size_t)STAGING_SIZE);
         if (write) memcpy(v->staging.mapped, bytes + at, piece);
-        status = write ? copy(v, v->staging.buffer, 0, m->buffer, offset + at, piece)
-                       : copy(v, m->buffer, offset + at, v->staging.buffer, 0, piece);
+        transfer t = {.from = v->staging.buffer, .to = m->buffer, .to_offset = offset + at, .n = piece};
+        if (!write)
+            t = (transfer){
+                .from = m->buffer, .from_offset = offset + at, .to = v->staging.buffer, .n = piece};
+        status = run_transfer(v, &t);
         if (status == TN_OK && !write) memcpy(bytes + at, v->staging.mapped, piece);
     }
     return status;
@@ -167,6 +184,26 @@ static size_t offset_in(const tn_buffer *b, size_t offset)
 tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
 {
     return tn_vk_memory_write(tn_vk_of(buffer->device), buffer->handle, offset_in(buffer, offset), bytes, n);
+}
+
+// The caches of all layers are cleared so: one submission, not a copy of zeros for each of them.
+tn_status tn_vk_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows)
+{
+    static const char zeros[4096];
+    enum { WORD = 4 }; // what the device fills
+    tn_vk *v = tn_vk_of(buffer->device);
+    const tn_vk_memory *m = buffer->handle;
+    size_t first = offset_in(buffer, offset);
+    tn_status status = tn_vk_enter(v);
+    if (status == TN_OK) status = tn_vk_drain(v);
+    if (status != TN_OK || n == 0) return status;
+    if (first % WORD == 0 && n % WORD == 0 && (pitch % WORD == 0 || rows == 1))
+        return run_transfer(
+            v, &(transfer){.to = m->buffer, .to_offset = first, .n = n, .pitch = pitch, .rows = rows});
+    for (size_t r = 0; r < rows; r++)
+        for (size_t at = 0; at < n && status == TN_OK; at += sizeof zeros)
+            status = tn_vk_memory_write(v, m, first + r * pitch + at, zeros, TN_MIN(sizeof zeros, n - at));
+    return status;
 }
 
 tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)

@@ -414,6 +414,38 @@ static void cancelled(void)
     tn_context_destroy(&ctx);
 }
 
+// --- clearing ------------------------------------------------------------------------------------------
+
+// Runs of a buffer, by one submission where they are whole words, and nothing beside them.
+static void cleared(void)
+{
+    enum { SIZE = 4096, ROWS_CLEARED = 3 };
+    static const struct {
+        size_t offset, n, pitch;
+    } runs[] = {{64, 128, 1024}, {4, 4, 8}, {3, 129, 1000}, {0, SIZE / ROWS_CLEARED, SIZE / ROWS_CLEARED}};
+    reset();
+    tn_context *ctx = context(NULL, false);
+    tn_device *device = ctx ? tn_context_device_by_name(ctx, "vulkan") : NULL;
+    tn_buffer b = {0};
+    TEST_CHECK(device && tn_buffer_create(device, SIZE, &b) == TN_OK);
+    for (size_t i = 0; device && i < TN_COUNT(runs); i++) {
+        static unsigned char ones[SIZE], got[SIZE];
+        memset(ones, 0xff, sizeof ones);
+        TEST_CHECK_STATUS(tn_buffer_write(&b, 0, ones, SIZE), TN_OK);
+        int64_t before = between->n_submits;
+        TEST_CHECK_STATUS(tn_buffer_zero_rows(&b, runs[i].offset, runs[i].n, runs[i].pitch, ROWS_CLEARED),
+                          TN_OK);
+        if (i < 2) TEST_CHECK(between->n_submits == before + 1);
+        for (size_t r = 0; r < ROWS_CLEARED; r++)
+            memset(ones + runs[i].offset + r * runs[i].pitch, 0, runs[i].n);
+        TEST_CHECK_STATUS(tn_buffer_read(&b, 0, got, SIZE), TN_OK);
+        TEST_CHECK(memcmp(got, ones, SIZE) == 0);
+    }
+    if (device) tn_buffer_destroy(&b);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(between->n_alive == 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "missing") == 0) {
@@ -435,6 +467,7 @@ int main(int argc, char **argv)
     barriers();
     handed_on();
     cancelled();
+    cleared();
     every_call_fails(argc > 1 ? atoi(argv[1]) : 1);
     return test_done();
 }
