@@ -13,6 +13,8 @@ enum {
     ALIGN = 256,
     THREADS = 256,
     BLOCKS_PER_SM = 2,
+    SWIZZLE = 1024,   // what swizzled matrices are aligned to
+    ROW_COUNTERS = 4, // of rows of x, then those of tiles
     MAX_BLOCK_ROWS = 16 * TN_FEW_BLOCK_TILES * TN_FEW_BLOCK_MAX_WARPS
 };
 
@@ -98,7 +100,11 @@ static bool is_wgmma(tn_dtype type)
 // All weights of the step; x has an order of its own for them.
 static bool use_wgmma(const tn_cuda *cuda, const tn_step *step)
 {
-    return cuda->compute == 90 && cuda->few < 8 && tn_cuda_few_all_weights(step, is_wgmma);
+    int64_t n = 0; // tiles at most
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
+        n += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS) * tn_div_up(MAX_ROWS, TN_FEW_BLOCK_COLUMNS);
+    return cuda->compute == 90 && cuda->few < 8 && n <= TN_CUDA_COUNTERS - ROW_COUNTERS &&
+           tn_cuda_few_all_weights(step, is_wgmma);
 }
 
 // Where things are in scratch: bytes from its start, where x is.
@@ -180,15 +186,15 @@ static int64_t slot_size(tn_dtype type, int64_t rows)
 // nanoseconds on an H200: memory gives a multiprocessor 32 bytes in one, the L2 42; 128 rows were measured to
 // take 1850 a stage (latency of eight warps), 256 rows with twice the instructions at a time little more. For
 // wgmma these are estimates, and so is that the last block reads parts at the rate of the L2.
-static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages, bool matrices)
+static int64_t time_of(const shape *s, tn_dtype type, int64_t n_stages, bool wgmma)
 {
     int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_FEW_K), n = s->n_tiles * n_stages;
     int64_t longest = tn_div_up(n, s->blocks);
     bool even = n % s->blocks == 0 && TN_MAX(longest, n_stages) % TN_MIN(longest, n_stages) == 0;
     int64_t parts = !even ? tn_div_up(n_stages, longest) + 1 : longest < n_stages ? n_stages / longest : 0;
-    int64_t least = matrices ? 500 + s->rows * 2 : 1200 + s->rows * 2;
+    int64_t least = wgmma ? 500 + s->rows * 2 : 1200 + s->rows * 2;
     int64_t stage = TN_MAX(TN_MAX(bytes / 32, (bytes + TN_FEW_BLOCK_STAGE) / 42), least);
-    return longest * stage + parts * (matrices ? 100 + 3 * s->rows : 50 + s->rows);
+    return longest * stage + parts * (wgmma ? 100 + 3 * s->rows : 50 + s->rows);
 }
 
 static void set_tiles(tn_cuda_few_args *a, int32_t rows)
@@ -201,30 +207,49 @@ static void set_tiles(tn_cuda_few_args *a, int32_t rows)
     }
 }
 
-// The quickest for `columns` tiles of rows of x at the same time. Leaves first tiles of it in `a`.
-static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype type, int64_t columns)
+// The quickest of as many blocks as there may be, or fewer with longer stretches; of groups blocks take whole
+// tiles, how many is known later.
+static shape cut_tiles(shape s, tn_dtype type, int64_t n_stages, int64_t most, bool groups, bool wgmma)
 {
-    // The warps of wgmma: enough to hide what waits, in groups of four.
-    static const int32_t plain[][2] = {{2, 8}, {1, 8}, {1, 4}}, wgmma[][2] = {{1, 16}, {1, 8}, {0, 0}};
-    const int32_t(*candidates)[2] = a->matrices ? wgmma : plain;
-    const int32_t fixed = a->matrices ? 64 + 1024 : 64; // shared memory beyond slots
+    int64_t n = TN_MAX(1, s.n_tiles * n_stages), shortest = tn_div_up(n, TN_MIN(most, n));
+    s.time = INT64_MAX;
+    if (groups) {
+        s.blocks = s.n_tiles;
+        s.time = time_of(&s, type, n_stages, wgmma) * s.n_tiles;
+        return s;
+    }
+    for (int64_t longest = shortest; longest <= TN_MAX(shortest, wgmma ? TN_MIN(n_stages, 4 * shortest) : 0);
+         longest++) {
+        shape next = s;
+        next.blocks = (int32_t)tn_div_up(n, longest);
+        next.time = time_of(&next, type, n_stages, wgmma);
+        if (next.time < s.time) s = next;
+    }
+    return s;
+}
+
+// The quickest for `columns` tiles of rows of x at the same time. Leaves first tiles of it in `a`.
+static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype type, int64_t columns,
+                          bool wgmma)
+{
+    // Row tiles of a warp, warps. With wgmma they are as many as hide what each waits for, in groups of four.
+    static const int32_t plain_cuts[][2] = {{2, 8}, {1, 8}, {1, 4}},
+                         wgmma_cuts[][2] = {{1, 16}, {1, 8}, {0, 0}};
+    const int32_t fixed = wgmma ? 512 + SWIZZLE : 64; // shared memory besides slots
+    const int32_t(*cuts)[2] = wgmma ? wgmma_cuts : plain_cuts;
     shape best = {.time = INT64_MAX};
     int64_t n_stages = tn_div_up(a->k, TN_FEW_K), most = TN_MAX(1, cuda->n_sms / columns);
-    for (size_t i = 0; i < TN_COUNT(plain) && candidates[i][0] > 0; i++) {
-        shape s = {.tiles = candidates[i][0], .warps = candidates[i][1]};
+    for (size_t i = 0; i < TN_COUNT(plain_cuts) && cuts[i][0] > 0; i++) {
+        shape s = {.tiles = cuts[i][0], .warps = cuts[i][1]};
         s.rows = 16 * s.tiles * s.warps;
         s.slots =
             (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS, (cuda->max_shared - fixed) / slot_size(type, s.rows));
-        if (s.slots < (a->matrices ? 3 : 2) || (is_codebook(type) && s.tiles > 1) ||
+        if (s.slots < (wgmma ? 3 : 2) || (is_codebook(type) && s.tiles > 1) ||
             (s.rows == 64 && type != TN_TYPE_Q8_0))
             continue;
         set_tiles(a, s.rows);
         s.n_tiles = a->n_tiles;
-        // No more than it takes for the longest to be as short. Of groups blocks take whole tiles, how many
-        // is known later.
-        int64_t n = TN_MAX(1, s.n_tiles * n_stages);
-        s.blocks = a->tile_group ? s.n_tiles : (int32_t)tn_div_up(n, tn_div_up(n, TN_MIN(most, n)));
-        s.time = time_of(&s, type, n_stages, a->matrices) * (a->tile_group ? s.n_tiles : 1);
+        s = cut_tiles(s, type, n_stages, most, a->tile_group != NULL, wgmma);
         if (cuda->few % 4 == (int32_t)i + 1) s.time = 0;
         if (s.time < best.time) best = s;
     }
@@ -266,26 +291,41 @@ static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_op
     return a;
 }
 
-static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
+static tn_cuda_grid grid_of(const tn_cuda *cuda, const shape *s, tn_dtype type, int64_t columns)
 {
-    int64_t columns = a->tile_group ? 1 : row_tiles; // blocks run through groups
-    shape s = choose_shape(l->cuda, a, type, columns);
-    a->slots = s.slots;
-    char name[48];
-    snprintf(name, sizeof name, a->matrices ? "tn_few_wgmma_%s_%d" : "tn_few_%s_%d", tn_dtype_name(type),
-             s.rows);
-    tn_cuda_grid grid = {
-        .x = (uint32_t)(a->tile_group ? l->cuda->n_sms : s.blocks),
+    return (tn_cuda_grid){
+        .x = (uint32_t)s->blocks,
         .y = (uint32_t)columns,
         .z = 1,
         // 32 sequences of 8B on an H200: 8.0 ms a step with dependent launch, its kernels one by one 6.4.
-        .alone = l->cuda->few % 8 < 4,
-        .threads = 32 * (uint32_t)s.warps,
-        .shared = (uint32_t)(s.slots * slot_size(type, s.rows) + (a->matrices ? 1024 : 0))};
-    int32_t module = a->matrices         ? TN_CUDA_MODULE_few_wgmma
-                     : is_codebook(type) ? TN_CUDA_MODULE_few_codebook
-                                         : TN_CUDA_MODULE_few_blocks;
-    return tn_cuda_run(l, module, name, &grid, a);
+        .alone = cuda->few % 8 < 4,
+        .threads = 32 * (uint32_t)s->warps,
+        .shared = (uint32_t)(s->slots * slot_size(type, s->rows))};
+}
+
+static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
+{
+    int64_t columns = a->tile_group ? 1 : row_tiles; // blocks run through groups
+    shape s = choose_shape(l->cuda, a, type, columns, false);
+    a->slots = s.slots;
+    char name[48];
+    snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
+    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns);
+    if (a->tile_group) grid.x = (uint32_t)l->cuda->n_sms;
+    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,
+                       &grid, a);
+}
+
+static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_few_wgmma_args *a, tn_dtype type)
+{
+    int64_t columns = row_tiles(l->step);
+    shape s = choose_shape(l->cuda, &a->few, type, columns, true);
+    a->few.slots = s.slots;
+    char name[48];
+    snprintf(name, sizeof name, "tn_few_wgmma_%s_%d", tn_dtype_name(type), s.rows);
+    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns);
+    grid.shared += SWIZZLE;
+    return tn_cuda_run(l, TN_CUDA_MODULE_few_wgmma, name, &grid, a);
 }
 
 // Sets where the tiles of the weights begin.
@@ -309,14 +349,21 @@ tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype
     return tn_cuda_run(l, TN_CUDA_MODULE_few, name, &grid, a);
 }
 
-tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
-                                const tn_cuda_gemm_operands *o)
+// Rows of x as these kernels make them: `a` says where to.
+static tn_cuda_gemm_x_args rows_of(const tn_step *step, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o)
 {
-    const tn_view *x = &l->step->src[0];
+    const tn_view *x = &step->src[0];
     a.x = tn_cuda_view_of(x);
     a.norm = o->norm ? o->norm->data : NULL;
     a.eps = o->eps;
     a.k = (int32_t)x->ne[3];
+    return a;
+}
+
+tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args args,
+                                const tn_cuda_gemm_operands *o)
+{
+    tn_cuda_gemm_x_args a = rows_of(l->step, args, o);
     int64_t rows = tn_div_up(a.m, TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
     tn_cuda_grid grid = {
         .x = (uint32_t)TN_MIN(rows, 16 * (int64_t)l->cuda->n_sms),
@@ -326,21 +373,55 @@ tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
     return tn_cuda_run(l, TN_CUDA_MODULE_few_prepare, "tn_few_x", &grid, &a);
 }
 
-// x, and counters of zero.
-static tn_status prepare(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, const room *r)
+// Where rows of x go and with what.
+static tn_cuda_gemm_x_args x_args(const tn_cuda_launch *l, const room *r)
 {
     const tn_step *step = l->step;
     bool f16 = step->src[1].dtype != TN_TYPE_BF16;
-    tn_cuda_gemm_x_args x = {.to = l->scratch,
-                             .m = (int32_t)tn_view_n_rows(&step->src[0]),
-                             .ld = row_elems(step),
-                             .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16,
-                             .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
-                             .zero = (int32_t *)(void *)(l->scratch + r->arrived),
-                             .n_zero = (int32_t)r->n_arrived,
-                             .matrices = use_wgmma(l->cuda, step),
-                             .finite_rows = tn_cuda_few_all_weights(step, tn_cuda_few_exact_type)};
-    return r->blocks ? tn_cuda_few_prepare_x(l, x, o) : tn_cuda_gemm_prepare_x(l, x, o);
+    return (tn_cuda_gemm_x_args){.to = l->scratch,
+                                 .m = (int32_t)tn_view_n_rows(&step->src[0]),
+                                 .ld = row_elems(step),
+                                 .mode = f16 ? TN_GEMM_F16 : TN_GEMM_BF16,
+                                 .row_scale = f16 ? (float *)(void *)(l->scratch + r->scale) : NULL,
+                                 .zero = (int32_t *)(void *)(l->scratch + r->arrived),
+                                 .n_zero = (int32_t)r->n_arrived,
+                                 .finite_rows = tn_cuda_few_all_weights(step, tn_cuda_few_exact_type)};
+}
+
+// The weights from `first` on that have its type, marked as done.
+static tn_cuda_few_args weights_of(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, const room *r,
+                                   int32_t first, bool done[TN_GEMM_MAX_SEGS])
+{
+    const tn_step *step = l->step;
+    tn_cuda_few_args a = make_args(l, o);
+    tn_dtype type = step->src[1 + first].dtype;
+    for (int32_t k = first; k < tn_cuda_gemm_n_weights(step); k++) {
+        if (step->src[1 + k].dtype != type) continue;
+        set_seg(step, o, k, &a);
+        done[k] = true;
+    }
+    a.x = l->scratch;
+    if (type != TN_TYPE_BF16) a.row_scale = (const float *)(const void *)(l->scratch + r->scale);
+    a.partial = (float *)(void *)(l->scratch + r->partial);
+    return a;
+}
+
+// The first launch makes x. Counters are those of the device, which launches leave as they were.
+static tn_status launch_wgmma(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, const room *r)
+{
+    const tn_step *step = l->step;
+    bool done[TN_GEMM_MAX_SEGS] = {false};
+    tn_cuda_few_wgmma_args a = {.x = rows_of(step, x_args(l, r), o), .rows = l->cuda->counters};
+    a.x.matrices = 1;
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
+        if (done[i]) continue;
+        a.few = weights_of(l, o, r, i, done);
+        a.few.arrived = l->cuda->counters + ROW_COUNTERS;
+        status = run_wgmma(l, &a, step->src[1 + i].dtype);
+        a.x.m = 0;
+    }
+    return status;
 }
 
 tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
@@ -348,25 +429,17 @@ tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
     const tn_step *step = l->step;
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
     room r = layout(l->cuda, step);
-    tn_status status = prepare(l, &o, &r);
-    int32_t n = tn_cuda_gemm_n_weights(step), first_tile = 0;
+    if (use_wgmma(l->cuda, step)) return launch_wgmma(l, &o, &r);
+    tn_cuda_gemm_x_args x = x_args(l, &r);
+    tn_status status = r.blocks ? tn_cuda_few_prepare_x(l, x, &o) : tn_cuda_gemm_prepare_x(l, x, &o);
+    int32_t first_tile = 0;
     bool done[TN_GEMM_MAX_SEGS] = {false};
-    for (int32_t i = 0; i < n && status == TN_OK; i++) {
+    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
         if (done[i]) continue;
-        tn_cuda_few_args a = make_args(l, &o);
-        tn_dtype type = step->src[1 + i].dtype;
-        for (int32_t k = i; k < n; k++) {
-            if (step->src[1 + k].dtype != type) continue;
-            set_seg(step, &o, k, &a);
-            done[k] = true;
-        }
-        a.x = l->scratch;
-        a.matrices = use_wgmma(l->cuda, step);
-        if (type != TN_TYPE_BF16) a.row_scale = (const float *)(const void *)(l->scratch + r.scale);
-        a.partial = (float *)(void *)(l->scratch + r.partial);
-        a.arrived = (int32_t *)(void *)(l->scratch + r.arrived) + first_tile;
+        tn_cuda_few_args a = weights_of(l, &o, &r, i, done);
+        a.arrived = x.zero + first_tile;
         int64_t y = r.blocks ? row_tiles(step) : 1;
-        status = tn_cuda_few_run(l, &a, type, y);
+        status = tn_cuda_few_run(l, &a, step->src[1 + i].dtype, y);
         first_tile += a.n_tiles * (int32_t)y;
     }
     return status;

@@ -158,6 +158,11 @@ static void cases_forms(check_run *run, int32_t op)
         build(&c, op, types[i], &s, (int32_t)i);
         check_emit(run, &c);
     }
+    for (int64_t k = 20; k <= 70; k += 50) { // rows of x that a block of threads takes in more than one turn
+        shape s = {12, 9, k, 0};
+        build(&c, op, TN_TYPE_Q4_K, &s, 0);
+        check_emit(run, &c);
+    }
     if (n_weights(op, 0) > 1) { // weights of different types, as some files mix them
         static const tn_dtype pairs[][2] = {
             {TN_TYPE_Q4_K, TN_TYPE_Q6_K}, {TN_TYPE_Q8_0, TN_TYPE_Q4_0}, {TN_TYPE_F16, TN_TYPE_F32}};

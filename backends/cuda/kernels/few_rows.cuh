@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of x as the kernels of few_blocks.cuh and few_wgmma.cuh want them: f16 of each row times a power of two, in the order of args_few.h, zeros where
+// there is nothing. A block makes a row, a thread 16 values at a time: the squares of a norm, the largest value, then what is written.
+#ifndef TN_CUDA_FEW_ROWS_CUH
+#define TN_CUDA_FEW_ROWS_CUH
+
+#include "backends/cuda/args_few.h"
+#include "backends/cuda/args_gemm.h"
+#include "backends/cuda/kernels/prepare.cuh"
+
+static __device__ __forceinline__ uint32_t few_pair(float a, float b)
+{
+    __half2 h = __floats2half2_rn(a, b);
+    return *(uint32_t *)&h;
+}
+
+static __device__ __forceinline__ void few_load16(const float *row, int k, int n, bool wide, float (&v)[16])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float part[8];
+        tn_load8(row, k + 8 * h, n, wide, part);
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[8 * h + i] = part[i];
+    }
+}
+
+// Values k .. k + 15 of a row, normed.
+static __device__ __forceinline__ void few_normed16(const tn_cuda_gemm_x_args &a, const float *row, int k, bool wide, float factor, float (&v)[16])
+{
+    few_load16(row, k, a.k, wide, v);
+    if (!a.norm) return;
+    float g[16];
+    few_load16(a.norm, k, a.k, (uintptr_t)a.norm % 16 == 0, g);
+#pragma unroll
+    for (int i = 0; i < 16; i++) v[i] = v[i] * factor * g[i];
+}
+
+// Values k .. k + 15 of row `column` of a stage, and their sum.
+static __device__ __forceinline__ void few_put16(char *stage, int column, int k, bool matrices, const float (&v)[16])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float *p = v + 8 * h, *e = v + h;
+        uint4 unit = make_uint4(few_pair(p[0], p[2]), few_pair(p[1], p[3]), few_pair(p[4], p[6]), few_pair(p[5], p[7]));
+        uint4 part = make_uint4(few_pair(e[0], e[2]), few_pair(e[4], e[6]), few_pair(e[8], e[10]), few_pair(e[12], e[14]));
+        int at = matrices ? TN_FEW_MATRIX_UNIT(k / 16, h, column) : column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column);
+        *(uint4 *)(stage + 16 * at) = matrices ? part : unit;
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += __half2float(__float2half_rn(p[i]));
+    }
+    sum *= 0.0625f;
+    *(uint32_t *)(stage + TN_FEW_BLOCK_X + 4 * (column * (TN_FEW_K / 16) + k / 16)) = few_pair(sum, sum - __half2float(__float2half_rn(sum)));
+}
+
+// The power of two for a row whose largest value is `most`; values that are not finite, if there are, spoil the row where the product wants that.
+static __device__ __forceinline__ float few_row_power(const tn_cuda_gemm_x_args &a, int r, float most, float endless, float (&room)[2][TN_WARP])
+{
+    most = tn_block_max(a.finite_rows && endless > 0.0f ? INFINITY : most, room[1]);
+    bool spoilt = most == INFINITY;
+    float power = spoilt ? 1.0f : tn_power_of(most, 14);
+    if (threadIdx.x == 0) a.row_scale[r] = spoilt ? __uint_as_float(0x7fc00000u) : 1.0f / power;
+    return power;
+}
+
+static __device__ __forceinline__ void few_largest(const float (&v)[16], float &most, float &endless)
+{
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        bool finite = fabsf(v[i]) <= 3.4028235e38f;
+        most = finite ? fmaxf(most, fabsf(v[i])) : most;
+        endless = finite ? endless : 1.0f;
+    }
+}
+
+static __device__ __forceinline__ float few_norm_factor(const tn_cuda_gemm_x_args &a, float sum, float (&room)[2][TN_WARP])
+{
+    return (float)(1.0 / sqrt((double)tn_block_sum(sum, room[0]) / a.k + (double)a.eps));
+}
+
+// Row r from row `from` of x, or zeros. Each thread has N times 16 of its values in registers; with 1, `gain` is its part of the norm's weight.
+template <int N>
+static __device__ __forceinline__ void few_make_row(const tn_cuda_gemm_x_args &a, int r, int from, const float (&gain)[16], float (&room)[2][TN_WARP])
+{
+    int n_stages = (a.k + TN_FEW_K - 1) / TN_FEW_K, column = r % TN_FEW_BLOCK_COLUMNS, step = 16 * blockDim.x;
+    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * TN_FEW_BLOCK_STAGE;
+    const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
+    float power = 1.0f, v[N][16] = {};
+    if (row) {
+        bool wide = (uintptr_t)row % 16 == 0;
+#pragma unroll
+        for (int n = 0; n < N; n++) few_load16(row, 16 * threadIdx.x + n * step, a.k, wide, v[n]);
+        if (a.norm) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int i = 0; i < 16 * N; i++) sum += v[i / 16][i % 16] * v[i / 16][i % 16];
+            float factor = few_norm_factor(a, sum, room);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                float g[16];
+                if (N > 1) few_load16(a.norm, 16 * threadIdx.x + n * step, a.k, (uintptr_t)a.norm % 16 == 0, g);
+#pragma unroll
+                for (int i = 0; i < 16; i++) v[n][i] = v[n][i] * factor * (N > 1 ? g[i] : gain[i]);
+            }
+        }
+        float most = 0.0f, endless = 0.0f;
+#pragma unroll
+        for (int n = 0; n < N; n++) few_largest(v[n], most, endless);
+        power = few_row_power(a, r, most, endless, room);
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int k = 16 * threadIdx.x + n * step;
+        if (k >= n_stages * TN_FEW_K) break;
+#pragma unroll
+        for (int i = 0; i < 16; i++) v[n][i] *= power;
+        few_put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v[n]);
+    }
+}
+
+// The same for rows that are longer than the block has registers for: read again for each pass.
+static __device__ void few_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
+{
+    int n_stages = (a.k + TN_FEW_K - 1) / TN_FEW_K, column = r % TN_FEW_BLOCK_COLUMNS, step = 16 * blockDim.x;
+    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * TN_FEW_BLOCK_STAGE;
+    const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
+    bool wide = (uintptr_t)row % 16 == 0;
+    float factor = 1.0f, power = 1.0f, v[16];
+    if (row && a.norm) {
+        float sum = 0.0f;
+#pragma unroll 1
+        for (int k = 16 * threadIdx.x; k < a.k; k += step) {
+            few_load16(row, k, a.k, wide, v);
+#pragma unroll
+            for (int i = 0; i < 16; i++) sum += v[i] * v[i];
+        }
+        factor = few_norm_factor(a, sum, room);
+    }
+    if (row) {
+        float most = 0.0f, endless = 0.0f;
+#pragma unroll 1
+        for (int k = 16 * threadIdx.x; k < a.k; k += step) {
+            few_normed16(a, row, k, wide, factor, v);
+            few_largest(v, most, endless);
+        }
+        power = few_row_power(a, r, most, endless, room);
+    }
+#pragma unroll 1
+    for (int k = 16 * threadIdx.x; k < n_stages * TN_FEW_K; k += step) {
+#pragma unroll
+        for (int i = 0; i < 16; i++) v[i] = 0.0f;
+        if (row) few_normed16(a, row, k, wide, factor, v);
+#pragma unroll
+        for (int i = 0; i < 16; i++) v[i] *= power;
+        few_put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v);
+    }
+}
+
+#endif
