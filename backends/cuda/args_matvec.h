@@ -125,6 +125,7 @@ typedef struct tn_cuda_matvec_glu_args {
     tn_cuda_matvec_args of;
     const float *logits;   // of the router [T, E], of which the experts are chosen; NULL: they are in of.ids
     tn_cuda_expert_choice choice; // without groups and bias
+    int32_t filled;        // slots of a ring that are filled before the first is read: all that the warp needs, or all but one
 } tn_cuda_matvec_glu_args;
 
 typedef struct tn_cuda_matvec_sum_args {
@@ -132,6 +133,8 @@ typedef struct tn_cuda_matvec_sum_args {
     const float *factors;   // of the sum
     int64_t factors_stride[2]; // floats: tokens, slots
     int32_t k, n_tiles;     // of one expert
+    int32_t filled;         // as above
+    int32_t early;          // ids and factors are final before the kernel may start
 } tn_cuda_matvec_sum_args;
 
 // --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------

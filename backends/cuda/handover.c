@@ -134,6 +134,16 @@ static bool overlap(const tn_view *u, const tn_view *v)
     return first < to && from < end;
 }
 
+// Whether a weight of a product comes from a step: a matrix made on the way.
+static bool weights_computed(const tn_program *program, int32_t i)
+{
+    if (!is_product(program->steps[i].op)) return false;
+    tn_matvec_operands o = tn_matvec_operands_get(&program->steps[i]);
+    bool computed = false;
+    for (int32_t k = 0; k < o.n_w; k++) computed = computed || writer_of(program, i, o.w[k]) >= 0;
+    return computed;
+}
+
 // Step `i` sums what the experts of the step before give, and can do that too. Memory of what that reads may
 // already be that of the sum.
 static bool takes_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
@@ -155,6 +165,13 @@ static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t
     handover[i].product = true;
     handover[i].in = handover[i - 1].in;
     handover[i - 1].skipped = true;
+    // The kernel before is that of gate and up with the same experts: it chose them, or waited for who did.
+    const tn_step *sum = &program->steps[i], *glu = sum - 2;
+    if (i < 2 || glu->op != TN_OP_matmul_id_glu || !(kernels[i - 2]->flags & TN_CUDA_TAKES_ROUNDED)) return;
+    bool same = glu->src[3].data == sum[-1].src[2].data && tn_cuda_matvec_waits_first(glu);
+    bool settled =
+        writer_of(program, i, &sum->src[1]) < i - 2 && writer_of(program, i, &sum[-1].src[2]) < i - 2;
+    handover[i].early = same && settled && !weights_computed(program, i - 1);
 }
 
 static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t i,
@@ -168,16 +185,6 @@ static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t 
     for (int32_t d = 0; d < 2; d++)
         if (overlap(&route->dst[d], &step->dst[0])) return; // nobody else reads them
     handover[i - 1].leaves_choice = handover[i].chooses = true;
-}
-
-// Whether a weight of a product comes from a step: a matrix made on the way.
-static bool weights_computed(const tn_program *program, int32_t i)
-{
-    if (!is_product(program->steps[i].op)) return false;
-    tn_matvec_operands o = tn_matvec_operands_get(&program->steps[i]);
-    bool computed = false;
-    for (int32_t k = 0; k < o.n_w; k++) computed = computed || writer_of(program, i, o.w[k]) >= 0;
-    return computed;
 }
 
 void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
@@ -213,6 +220,7 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
     plan_rope(program, kernels, handover);
     for (int32_t i = 0; i < program->n_steps; i++) handover[i].computed = weights_computed(program, i);
     for (int32_t i = 0; i < program->n_steps; i++)
-        handover[i].early = program->steps[i].op == TN_OP_attention && integers_given(program, i) &&
-                            (!handover[i].rope || integers_given(program, i - 1));
+        if (program->steps[i].op == TN_OP_attention)
+            handover[i].early =
+                integers_given(program, i) && (!handover[i].rope || integers_given(program, i - 1));
 }

@@ -393,23 +393,31 @@ static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int3
 
 // --- gate and up of experts -------------------------------------------------------------------------------
 
-// As plan_tiles(), for groups of warps that share the tiles of both weights, with room for all copies of a warp at once.
-static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid)
+// Rings of plan_tiles() laid out anew, with room for all tiles of a warp where that is there; then all may be on their way at once, and what
+// is left is for the next kernel. Returns the slots to fill first.
+static int32_t fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows, tn_cuda_grid *grid)
 {
-    tn_cuda_matvec_args t = *a;
-    if (!t.ids || !t.is_glu || !plan_tiles(cuda, cuda->n_sms, &t, type, grid)) return false;
-    int32_t warps = (int32_t)grid->threads / 32, rows = 2 * (t.block_rows / TN_MATVEC_MMA_ROWS + (t.more_rows > 0));
-    t.is_glu = 0; // their sums count as rows
-    if (!slice_tiles(&t, warps, rows)) return false;
-    t.is_glu = 1;
-    int32_t size = tile_size(type), x = x_size(type, t.k);
-    int64_t tiles = tn_div_up(rows, warps / t.n_slices) * tn_div_up(t.n_tiles, t.n_slices);
-    int64_t room = (cuda->max_shared - STATIC_SIZE - x - TN_MATVEC_MMA_SUMS) / size / warps;
-    t.n_slots = (int32_t)TN_MAX(t.n_slots, TN_MIN(room, TN_MIN(tiles + 1, TN_MATVEC_MOST_SLOTS)));
-    t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
-    grid->shared = (uint32_t)(t.x_at + x);
-    *a = t;
-    return true;
+    int32_t warps = (int32_t)grid->threads / 32, size = tile_size(type), x = x_size(type, a->k);
+    int32_t sums = align_up((int64_t)rows * TN_MATVEC_MMA_ROWS * a->sums_stride * 4);
+    int64_t tiles = tn_div_up(rows, warps / a->n_slices) * tn_div_up(a->n_tiles, a->n_slices);
+    int64_t room = TN_MIN((cuda->max_shared - STATIC_SIZE - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);
+    a->n_slots = (int32_t)(tiles <= room ? tiles : TN_MAX(a->n_slots, TN_MIN(room, tiles)));
+    a->ring_size = a->n_slots * size, a->sums_at = warps * a->ring_size, a->x_at = a->sums_at + sums;
+    grid->shared = (uint32_t)(a->x_at + x);
+    return tiles <= room ? a->n_slots : a->n_slots - 1;
+}
+
+// As plan_tiles(), for groups of warps that share the tiles of both weights.
+static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_glu_args *s, tn_dtype type, tn_cuda_grid *grid)
+{
+    tn_cuda_matvec_args *a = &s->of;
+    if (!a->ids || !a->is_glu || !plan_tiles(cuda, cuda->n_sms, a, type, grid)) return false;
+    int32_t rows = 2 * (a->block_rows / TN_MATVEC_MMA_ROWS + (a->more_rows > 0));
+    a->is_glu = 0; // sums of both count as rows
+    bool fits = slice_tiles(a, (int32_t)grid->threads / 32, rows);
+    a->is_glu = 1;
+    if (fits) s->filled = fit_rings(cuda, a, type, rows, grid);
+    return fits;
 }
 
 bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route)
@@ -421,9 +429,9 @@ bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const
     bool same = o.ids->data == ids->data && memcmp(o.ids->ne, ids->ne, sizeof ids->ne) == 0 && tn_view_contiguous(o.ids) && tn_view_contiguous(ids);
     bool simple = p->has_product && p->top_k.n_groups <= 1 && !p->has_choice_bias && route->src[1].ne[2] <= TN_MATVEC_CHOICE;
     if (!same || !simple || !tn_view_contiguous(weights) || !aligned_rows(&o)) return false;
-    tn_cuda_matvec_args a = args_for(step, &o, o.w[0]->dtype);
+    tn_cuda_matvec_glu_args s = {.of = args_for(step, &o, o.w[0]->dtype)};
     tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&step->dst[0]), .z = 1};
-    return plan_glu(cuda, &a, o.w[0]->dtype, &grid);
+    return plan_glu(cuda, &s, o.w[0]->dtype, &grid);
 }
 
 // False where tiles do not fit.
@@ -433,7 +441,7 @@ static bool launch_glu(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_
     tn_cuda_matvec_glu_args s = {.of = args_of(l, o, type)};
     tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&l->step->dst[0]), .z = 1};
     char name[48];
-    if (!plan_glu(l->cuda, &s.of, type, &grid)) return false;
+    if (!plan_glu(l->cuda, &s, type, &grid)) return false;
     if (l->route) s.choice = tn_cuda_expert_choice_of(l->route), s.logits = (const float *)(const void *)l->scratch;
     snprintf(name, sizeof name, "tn_matvec_glu_%s", tn_dtype_name(type));
     *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
@@ -481,7 +489,16 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     if (residual) a->residual = residual->data, a->residual_stride = residual->nb[2] / 4;
     s->factors = factors->data, s->factors_stride[0] = factors->nb[2] / 4, s->factors_stride[1] = factors->nb[3] / 4;
     *grid = (tn_cuda_grid){.y = (uint32_t)y->ne[2], .z = 1};
-    return plan_tiles(cuda, cuda->n_sms, a, o.w[0]->dtype, grid);
+    if (!plan_tiles(cuda, cuda->n_sms, a, o.w[0]->dtype, grid)) return false;
+    s->filled = fit_rings(cuda, a, o.w[0]->dtype, a->block_rows / TN_MATVEC_MMA_ROWS + (a->more_rows > 0), grid);
+    s->early = 0, a->late = 1;
+    return true;
+}
+
+bool tn_cuda_matvec_waits_first(const tn_step *step)
+{
+    tn_matvec_operands o = tn_matvec_operands_get(step);
+    return o.ids && aligned_rows(&o);
 }
 
 bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum)
@@ -505,6 +522,7 @@ tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l)
     char name[48];
     // The plan is the same as when tn_cuda_matvec_takes_sum made it.
     if (!plan_sum(l->cuda, l->product, l->step, &s, &grid)) return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "sum of experts: does not fit");
+    s.early = l->early;
     if (l->rounded_x) s.of.rounded_x = *l->rounded_x;
     if (l->rounded_y) s.of.rounded_y = *l->rounded_y;
     snprintf(name, sizeof name, "tn_matvec_sum_%s", tn_dtype_name(l->product->src[1].dtype));

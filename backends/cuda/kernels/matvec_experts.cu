@@ -7,6 +7,7 @@
 // experts itself, from the logits of the router, which then need not be collected by anybody.
 // tn_matvec_sum: the last product and the sum of its results: y[t] = sum_u f[t, u] W_e(t, u) x[t, u] + residual[t]. Rows of x of all experts that a token
 // uses make one long row, whose scales are times f, and so do rows of the experts' weights. So nothing goes through memory between product and sum.
+// Which experts, gate and up knew already: the kernel before lets this one start when that is settled and in L2, so weights are copied meanwhile.
 //
 // Bytes: the weights of the experts that are used + 4 (k + n) of a row. Limit: latency.
 #include "backends/cuda/kernels/matvec_tiles.cuh"
@@ -69,6 +70,7 @@ static __device__ __forceinline__ int mg_expert(const tn_cuda_matvec_glu_args &s
         const float *logits = s.logits + (int64_t)t * s.choice.n_experts;
         bool writes = blockIdx.x == 0 && u == 0 && threadIdx.x < TN_WARP;
         int mine = tn_choose_experts<TN_MATVEC_CHOICE / TN_WARP, true>(s.choice, t, writes, nullptr, [=](int j) { return __ldcg(logits + j); });
+        if (writes) __threadfence(); // tn_matvec_sum reads this once the next kernel may start
         e = __shfl_sync(0xffffffffu, mine, u);
     } else {
         e = __ldcg(a.ids + t * a.ids_stride[0] + u * a.ids_stride[1]);
@@ -98,8 +100,9 @@ static __device__ __forceinline__ void mg_feed_next(const tn_cuda_matvec_args &a
 
 // The rows of tiles 0 .. n - 1, with x in shared memory.
 template <int TYPE>
-static __device__ __forceinline__ void mg_products(const tn_cuda_matvec_args &a, const mv_warp &w, int n, char *shared, const char *zeros, mg_tile &feed)
+static __device__ __forceinline__ void mg_products(const tn_cuda_matvec_glu_args &s, const mv_warp &w, int n, char *shared, const char *zeros, mg_tile &feed)
 {
+    const tn_cuda_matvec_args &a = s.of;
     typedef mt_tile<TYPE> tile;
     float *sums = (float *)(shared + a.sums_at) + w.slice, total[2] = {0.0f, 0.0f};
     mt_x x = mt_x_of<TYPE>(shared + a.x_at, a.k, zeros, w.lane);
@@ -107,7 +110,7 @@ static __device__ __forceinline__ void mg_products(const tn_cuda_matvec_args &a,
     mg_tile now = {w.group, w.slice};
 #pragma unroll 1
     while (now.v < n) {
-        mv_wait(a.n_slots);
+        mv_wait(s.filled + 1);
         __syncwarp(); // all have read the slot before, and see this one
         mg_feed_next<TYPE>(a, w, n, feed, slot == w.ring ? end - tile::size : slot - tile::size);
         me_dot<TYPE>(a.part[now.v % 2], w.expert + w.first + now.row(), now.t, slot, x, now.t, w.lane, total);
@@ -139,12 +142,13 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     w.expert = (int64_t)expert * a.part[0].n;
     mg_tile feed = {w.group, w.slice};
 #pragma unroll 1
-    for (int i = 0; i + 1 < a.n_slots; i++) mg_feed_next<TYPE>(a, w, n, feed, w.ring + i * mt_tile<TYPE>::size);
+    for (int i = 0; i < s.filled; i++) mg_feed_next<TYPE>(a, w, n, feed, w.ring + i * mt_tile<TYPE>::size);
     if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, x);
-    mv_wait(a.n_slots + 1); // all but the copies of weights
+    mv_wait(s.filled + 2); // all but the copies of weights
     __syncthreads();
-    mg_products<TYPE>(a, w, n, shared, (const char *)&zeros, feed);
-    tn_pdl_trigger();
+    if (!a.late) tn_pdl_trigger();
+    mg_products<TYPE>(s, w, n, shared, (const char *)&zeros, feed);
+    if (a.late) tn_pdl_trigger();
     __syncthreads();
     for (int i = threadIdx.x; i < rows; i += blockDim.x) {
         const float *at = (const float *)(shared + a.sums_at) + i * a.sums_stride;
@@ -238,7 +242,7 @@ static __device__ __forceinline__ void ms_products(const tn_cuda_matvec_sum_args
         float total[2] = {0.0f, 0.0f};
 #pragma unroll 1
         for (int t = w.slice; t < a.n_tiles; t += a.n_slices) {
-            mv_wait(a.n_slots);
+            mv_wait(s.filled + 1);
             __syncwarp(); // all have read the slot before, and see this one
             ms_feed_next<TYPE>(s, w, experts, feed, slot == w.ring ? end - tile::size : slot - tile::size);
             int u = t / s.n_tiles, e = experts.of(u);
@@ -282,15 +286,17 @@ template <int TYPE> static __device__ __forceinline__ void ms_run(const tn_cuda_
     mv_warp w = mv_warp_of(a, blockIdx.x, shared);
     ms_feed feed = {w.slice, w.first + w.group * MT_ROWS};
     if (threadIdx.x == 0) zeros = make_uint4(0, 0, 0, 0);
-    tn_pdl_wait();
+    if (!s.early) tn_pdl_wait();
     ms_experts experts = ms_experts_of(s, t, w.lane);
 #pragma unroll 1
-    for (int i = 0; i + 1 < a.n_slots; i++) ms_feed_next<TYPE>(s, w, experts, feed, w.ring + i * mt_tile<TYPE>::size);
+    for (int i = 0; i < s.filled; i++) ms_feed_next<TYPE>(s, w, experts, feed, w.ring + i * mt_tile<TYPE>::size);
+    if (s.early) tn_pdl_wait();
     ms_activations(s, t, experts, shared + a.x_at);
+    if (!a.late) tn_pdl_trigger();
     ms_ahead ahead = {0.0f, 1.0f};
     if ((int)threadIdx.x < w.end - w.first) ahead = ms_load_ahead(a, t, w.first + threadIdx.x);
     ms_products<TYPE>(s, w, experts, shared, (const char *)&zeros, feed);
-    tn_pdl_trigger();
+    if (a.late) tn_pdl_trigger();
     __syncthreads();
     ms_finish(a, w, t, (const float *)(shared + a.sums_at), ahead);
 }
