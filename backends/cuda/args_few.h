@@ -32,6 +32,10 @@ enum {
 // For wgmma (kernels/few_wgmma.cuh) a stage of x is four matrices of 64 k instead, rows of 128 bytes with the 128-byte swizzle: the place of the
 // even (part 0) or odd (part 1) values of run r of 16, row c.
 #define TN_FEW_MATRIX_UNIT(r, part, c) ((r) / 4 * TN_FEW_BLOCK_COLUMNS * 8 + (c) * 8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
+// A fifth matrix has the sums of the 8 runs of 32 in 16 of its 64 k: a pair of f16 of a 32nd, what f16 holds of it and the rest. Lane q has runs
+// 2 q and 2 q + 1: byte of the pair of run r, row c.
+#define TN_FEW_MATRIX_SUM(r, c) (TN_FEW_BLOCK_X + (c) * 128 + ((r) % 2 ^ (c) % 8) * 16 + (r) / 2 * 4)
+#define TN_FEW_MATRIX_STAGE (TN_FEW_BLOCK_X + TN_FEW_BLOCK_COLUMNS * 128)
 // Units of 16 bytes that a row of a stage takes in shared memory for a plane with `unit` bytes of each block of `elems` values. Planes whose
 // blocks are multiples of 16 bytes lie there as they are; of others the aligned units of memory that the bytes may touch.
 #define TN_FEW_PLANE_BYTES(unit, elems) ((unit) * (TN_FEW_K / (elems)))

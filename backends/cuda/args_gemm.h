@@ -89,7 +89,6 @@ typedef struct tn_cuda_gemm_x_args {
     int64_t ld; // units of a row of `to`; what lies behind k is zeroed
     int32_t mode;
     int32_t finite_rows; // few_prepare.cu: a row with values that are not finite gets a scale of NaN
-    int32_t matrices;    // few_prepare.cu: in the order for wgmma
 } tn_cuda_gemm_x_args;
 
 // Rows of a weight -> rows of units.

@@ -82,7 +82,7 @@ static size_t aligned(int64_t size)
 
 size_t tn_cuda_few_block_x_size(int64_t n_tiles, int64_t k)
 {
-    return (size_t)(n_tiles * tn_div_up(k, TN_FEW_K) * TN_FEW_BLOCK_STAGE);
+    return (size_t)(n_tiles * tn_div_up(k, TN_FEW_K) * TN_FEW_MATRIX_STAGE); // of two orders the larger one
 }
 
 // Tiles of 32 rows of x.
@@ -173,13 +173,13 @@ typedef struct shape {
     int64_t time;
 } shape;
 
-static int64_t slot_size(tn_dtype type, int64_t rows)
+static int64_t slot_size(tn_dtype type, int64_t rows, bool wgmma)
 {
     tn_cuda_pack_args planes;
     tn_cuda_layout_get(type, &planes);
     int32_t elems = (int32_t)tn_dtype_block_elems(type), units = 0;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) units += TN_FEW_PLANE_UNITS(planes.unit[p], elems);
-    return TN_FEW_BLOCK_STAGE + rows * TN_FEW_ROW_BYTES(units);
+    return (wgmma ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_STAGE) + rows * TN_FEW_ROW_BYTES(units);
 }
 
 // The time of the longest block, and of the last block of a tile, with what the part of each block takes. In
@@ -242,8 +242,8 @@ static shape choose_shape(const tn_cuda *cuda, tn_cuda_few_args *a, tn_dtype typ
     for (size_t i = 0; i < TN_COUNT(plain_cuts) && cuts[i][0] > 0; i++) {
         shape s = {.tiles = cuts[i][0], .warps = cuts[i][1]};
         s.rows = 16 * s.tiles * s.warps;
-        s.slots =
-            (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS, (cuda->max_shared - fixed) / slot_size(type, s.rows));
+        s.slots = (int32_t)TN_MIN(TN_FEW_BLOCK_MAX_SLOTS,
+                                  (cuda->max_shared - fixed) / slot_size(type, s.rows, wgmma));
         if (s.slots < (wgmma ? 3 : 2) || (is_codebook(type) && s.tiles > 1) ||
             (s.rows == 64 && type != TN_TYPE_Q8_0))
             continue;
@@ -291,7 +291,7 @@ static tn_cuda_few_args make_args(const tn_cuda_launch *l, const tn_cuda_gemm_op
     return a;
 }
 
-static tn_cuda_grid grid_of(const tn_cuda *cuda, const shape *s, tn_dtype type, int64_t columns)
+static tn_cuda_grid grid_of(const tn_cuda *cuda, const shape *s, tn_dtype type, int64_t columns, bool wgmma)
 {
     return (tn_cuda_grid){
         .x = (uint32_t)s->blocks,
@@ -300,7 +300,7 @@ static tn_cuda_grid grid_of(const tn_cuda *cuda, const shape *s, tn_dtype type, 
         // 32 sequences of 8B on an H200: 8.0 ms a step with dependent launch, its kernels one by one 6.4.
         .alone = cuda->few % 8 < 4,
         .threads = 32 * (uint32_t)s->warps,
-        .shared = (uint32_t)(s->slots * slot_size(type, s->rows))};
+        .shared = (uint32_t)(s->slots * slot_size(type, s->rows, wgmma) + (wgmma ? SWIZZLE : 0))};
 }
 
 static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
@@ -310,7 +310,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     a->slots = s.slots;
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns);
+    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, false);
     if (a->tile_group) grid.x = (uint32_t)l->cuda->n_sms;
     return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,
                        &grid, a);
@@ -323,8 +323,7 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_few_wgmma_args *a, t
     a->few.slots = s.slots;
     char name[48];
     snprintf(name, sizeof name, "tn_few_wgmma_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns);
-    grid.shared += SWIZZLE;
+    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, true);
     return tn_cuda_run(l, TN_CUDA_MODULE_few_wgmma, name, &grid, a);
 }
 
@@ -412,7 +411,6 @@ static tn_status launch_wgmma(const tn_cuda_launch *l, const tn_cuda_gemm_operan
     const tn_step *step = l->step;
     bool done[TN_GEMM_MAX_SEGS] = {false};
     tn_cuda_few_wgmma_args a = {.x = rows_of(step, x_args(l, r), o), .rows = l->cuda->counters};
-    a.x.matrices = 1;
     tn_status status = TN_OK;
     for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
         if (done[i]) continue;

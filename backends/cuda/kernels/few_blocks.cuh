@@ -65,7 +65,7 @@ template <typename CUT> static __device__ __forceinline__ few_block_rows few_blo
 }
 
 // A stage of all tiles in order: those of one tile of rows of x one behind the other.
-template <typename CUT> struct few_cursor {
+template <typename CUT, int STAGE = TN_FEW_BLOCK_STAGE> struct few_cursor {
     int tile, stage; // of all tiles; of the tile
     few_block_rows rows;
     const char *x;
@@ -75,7 +75,7 @@ template <typename CUT> struct few_cursor {
         int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
         int64_t skip = a.tile_group ? a.tile_group[y] * a.group_rows : 0;
         rows = few_block_rows_of<CUT>(a, a.tile_group ? tile - y * a.n_tiles : tile, skip);
-        x = (const char *)a.x + ((int64_t)y * per_tile + stage) * TN_FEW_BLOCK_STAGE;
+        x = (const char *)a.x + ((int64_t)y * per_tile + stage) * STAGE;
     }
     __device__ __forceinline__ void start(const tn_cuda_few_args &a, int per_tile, int at)
     {
@@ -84,7 +84,7 @@ template <typename CUT> struct few_cursor {
     }
     __device__ __forceinline__ void next(const tn_cuda_few_args &a, int per_tile, bool more)
     {
-        stage++, x += TN_FEW_BLOCK_STAGE;
+        stage++, x += STAGE;
         if (stage < per_tile || !more) return;
         tile++, stage = 0;
         enter(a, per_tile);
@@ -136,12 +136,12 @@ template <int TYPE, typename CUT, int PLANE> static __device__ __forceinline__ v
     }
 }
 
-template <int TYPE, typename CUT> static __device__ __forceinline__ void few_copy_weights(const few_cursor<CUT> &c, char *slot)
+template <int TYPE, typename CUT, int STAGE = TN_FEW_BLOCK_STAGE> static __device__ __forceinline__ void few_copy_weights(const few_cursor<CUT, STAGE> &c, char *slot)
 {
-    few_copy_plane<TYPE, CUT, 0>(c.rows, c.stage, slot + TN_FEW_BLOCK_STAGE);
-    few_copy_plane<TYPE, CUT, 1>(c.rows, c.stage, slot + TN_FEW_BLOCK_STAGE);
-    few_copy_plane<TYPE, CUT, 2>(c.rows, c.stage, slot + TN_FEW_BLOCK_STAGE);
-    few_copy_plane<TYPE, CUT, 3>(c.rows, c.stage, slot + TN_FEW_BLOCK_STAGE);
+    few_copy_plane<TYPE, CUT, 0>(c.rows, c.stage, slot + STAGE);
+    few_copy_plane<TYPE, CUT, 1>(c.rows, c.stage, slot + STAGE);
+    few_copy_plane<TYPE, CUT, 2>(c.rows, c.stage, slot + STAGE);
+    few_copy_plane<TYPE, CUT, 3>(c.rows, c.stage, slot + STAGE);
 }
 
 template <int TYPE, typename CUT> static __device__ __forceinline__ void few_copy_x(const char *x, char *slot)
@@ -170,13 +170,13 @@ static __device__ __forceinline__ void few_wait(int pending)
 // --- a stage ------------------------------------------------------------------------------------------
 
 // Rows of this lane in a slot: row tile t, half h. `rows` of the tile: for the planes that are copied in units of memory.
-template <int TYPE, typename CUT>
+template <int TYPE, typename CUT, int STAGE = TN_FEW_BLOCK_STAGE>
 static __device__ __forceinline__ few_row<TYPE> few_row_of(const few_block_rows &rows, const char *slot, int stage, int t, int h)
 {
     typedef few_slot<TYPE> layout;
     int row = 8 * ((int)threadIdx.x / TN_WARP * CUT::tiles + t) + threadIdx.x % TN_WARP / 4;
     few_row<TYPE> w;
-    w.at = slot + TN_FEW_BLOCK_STAGE + (row + h * CUT::half) * layout::row_bytes;
+    w.at = slot + STAGE + (row + h * CUT::half) * layout::row_bytes;
     uint32_t source = (uint32_t)min(row, rows.last[h]);
 #pragma unroll
     for (int p = 0; p < TN_CUDA_MAX_PLANES; p++)
@@ -399,6 +399,23 @@ static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &
                 r[t][j][i] = a.residual && from < a.m && c < s.n ? a.residual[from * a.residual_ld + c] : 0.0f;
             }
     if (begin <= end) few_block_collect<CUT>(a, d, begin, end);
+    // What most models have, in line.
+    bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f;
+    if (MT == 1 && (a.glu ? silu : a.act == TN_UNARY_NONE)) {
+#pragma unroll
+        for (int j = 0; j < FEW_NT; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                if (to[j][i] < 0) continue;
+                float *row = s.y + to[j][i] * s.ld;
+                float v[2] = {d[0][j][i] * scale[j][i], d[0][j][2 + i] * scale[j][i]};
+                v[0] = a.glu ? __fdividef(v[0], 1.0f + __expf(-v[0])) * v[1] : v[0] + bias[0][0] + r[0][j][i];
+                v[1] += bias[0][1] + r[0][j][2 + i];
+                if (first[0] < s.n) row[first[0]] = v[0];
+                if (first[1] < s.n) row[first[1]] = v[1];
+            }
+        return;
+    }
 #pragma unroll 1
     for (int e = 0; e < MT * FEW_NT; e++) {
         int t = e / FEW_NT;

@@ -17,8 +17,8 @@ TN_ENTRY __launch_bounds__(1024) tn_few_x(const __grid_constant__ tn_cuda_gemm_x
     int n = (a.n_tiles ? *a.n_tiles : (a.m + TN_FEW_BLOCK_COLUMNS - 1) / TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
     for (int r = blockIdx.x; r < n; r += gridDim.x) {
         int from = r >= a.m ? -1 : a.row_from ? a.row_from[r] : r;
-        if (once) few_make_row<1>(a, r, from, gain, room);
-        else few_make_long_row(a, r, from, room);
+        if (once) few_make_row<1, false>(a, r, from, gain, room);
+        else few_make_long_row<false>(a, r, from, room);
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;

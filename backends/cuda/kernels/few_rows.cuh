@@ -38,22 +38,29 @@ static __device__ __forceinline__ void few_normed16(const tn_cuda_gemm_x_args &a
     for (int i = 0; i < 16; i++) v[i] = v[i] * factor * g[i];
 }
 
-// Values k .. k + 15 of row `column` of a stage, and their sum.
-static __device__ __forceinline__ void few_put16(char *stage, int column, int k, bool matrices, const float (&v)[16])
+// A pair of f16: what f16 holds of a sum, and the rest.
+static __device__ __forceinline__ uint32_t few_sum(float sum)
+{
+    return few_pair(sum, sum - __half2float(__float2half_rn(sum)));
+}
+
+// Values k .. k + 15 of row `column` of a stage, if they are `there`, and their sum. For whole warps: threads 2 i and 2 i + 1 have adjacent ones.
+template <bool MATRICES> static __device__ __forceinline__ void few_put16(char *stage, int column, int k, bool there, const float (&v)[16])
 {
     float sum = 0.0f;
 #pragma unroll
+    for (int i = 0; i < 16; i++) sum += __half2float(__float2half_rn(v[i]));
+    if (MATRICES) sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    if (!there) return;
+#pragma unroll
     for (int h = 0; h < 2; h++) {
         const float *p = v + 8 * h, *e = v + h;
-        uint4 unit = make_uint4(few_pair(p[0], p[2]), few_pair(p[1], p[3]), few_pair(p[4], p[6]), few_pair(p[5], p[7]));
-        uint4 part = make_uint4(few_pair(e[0], e[2]), few_pair(e[4], e[6]), few_pair(e[8], e[10]), few_pair(e[12], e[14]));
-        int at = matrices ? TN_FEW_MATRIX_UNIT(k / 16, h, column) : column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column);
-        *(uint4 *)(stage + 16 * at) = matrices ? part : unit;
-#pragma unroll
-        for (int i = 0; i < 8; i++) sum += __half2float(__float2half_rn(p[i]));
+        int at = MATRICES ? TN_FEW_MATRIX_UNIT(k / 16, h, column) : column * (TN_FEW_K / 8) + TN_FEW_UNIT(k / 8 + h, column);
+        *(uint4 *)(stage + 16 * at) = MATRICES ? make_uint4(few_pair(e[0], e[2]), few_pair(e[4], e[6]), few_pair(e[8], e[10]), few_pair(e[12], e[14]))
+                                               : make_uint4(few_pair(p[0], p[2]), few_pair(p[1], p[3]), few_pair(p[4], p[6]), few_pair(p[5], p[7]));
     }
-    sum *= 0.0625f;
-    *(uint32_t *)(stage + TN_FEW_BLOCK_X + 4 * (column * (TN_FEW_K / 16) + k / 16)) = few_pair(sum, sum - __half2float(__float2half_rn(sum)));
+    if (!MATRICES) *(uint32_t *)(stage + TN_FEW_BLOCK_X + 4 * (column * (TN_FEW_K / 16) + k / 16)) = few_sum(0.0625f * sum);
+    else if (k % 32 == 0) *(uint32_t *)(stage + TN_FEW_MATRIX_SUM(k / 32, column)) = few_sum(0.03125f * sum);
 }
 
 // The power of two for a row whose largest value is `most`; values that are not finite, if there are, spoil the row where the product wants that.
@@ -82,11 +89,12 @@ static __device__ __forceinline__ float few_norm_factor(const tn_cuda_gemm_x_arg
 }
 
 // Row r from row `from` of x, or zeros. Each thread has N times 16 of its values in registers; with 1, `gain` is its part of the norm's weight.
-template <int N>
+template <int N, bool MATRICES>
 static __device__ __forceinline__ void few_make_row(const tn_cuda_gemm_x_args &a, int r, int from, const float (&gain)[16], float (&room)[2][TN_WARP])
 {
+    constexpr int size = MATRICES ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_STAGE;
     int n_stages = (a.k + TN_FEW_K - 1) / TN_FEW_K, column = r % TN_FEW_BLOCK_COLUMNS, step = 16 * blockDim.x;
-    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * TN_FEW_BLOCK_STAGE;
+    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * size;
     const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     float power = 1.0f, v[N][16] = {};
     if (row) {
@@ -114,18 +122,18 @@ static __device__ __forceinline__ void few_make_row(const tn_cuda_gemm_x_args &a
 #pragma unroll
     for (int n = 0; n < N; n++) {
         int k = 16 * threadIdx.x + n * step;
-        if (k >= n_stages * TN_FEW_K) break;
 #pragma unroll
         for (int i = 0; i < 16; i++) v[n][i] *= power;
-        few_put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v[n]);
+        few_put16<MATRICES>(to + (int64_t)(k / TN_FEW_K) * size, column, k % TN_FEW_K, k < n_stages * TN_FEW_K, v[n]);
     }
 }
 
 // The same for rows that are longer than the block has registers for: read again for each pass.
-static __device__ void few_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
+template <bool MATRICES> static __device__ void few_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
 {
+    constexpr int size = MATRICES ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_STAGE;
     int n_stages = (a.k + TN_FEW_K - 1) / TN_FEW_K, column = r % TN_FEW_BLOCK_COLUMNS, step = 16 * blockDim.x;
-    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * TN_FEW_BLOCK_STAGE;
+    char *to = (char *)a.to + (int64_t)(r / TN_FEW_BLOCK_COLUMNS) * n_stages * size;
     const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
     float factor = 1.0f, power = 1.0f, v[16];
@@ -149,13 +157,14 @@ static __device__ void few_make_long_row(const tn_cuda_gemm_x_args &a, int r, in
         power = few_row_power(a, r, most, endless, room);
     }
 #pragma unroll 1
-    for (int k = 16 * threadIdx.x; k < n_stages * TN_FEW_K; k += step) {
+    for (int first = 16 * (threadIdx.x & ~(TN_WARP - 1)); first < n_stages * TN_FEW_K; first += step) { // of the warp
+        int k = first + 16 * (threadIdx.x % TN_WARP);
 #pragma unroll
         for (int i = 0; i < 16; i++) v[i] = 0.0f;
         if (row) few_normed16(a, row, k, wide, factor, v);
 #pragma unroll
         for (int i = 0; i < 16; i++) v[i] *= power;
-        few_put16(to + (int64_t)(k / TN_FEW_K) * TN_FEW_BLOCK_STAGE, column, k % TN_FEW_K, a.matrices, v);
+        few_put16<MATRICES>(to + (int64_t)(k / TN_FEW_K) * size, column, k % TN_FEW_K, k < n_stages * TN_FEW_K, v);
     }
 }
 

@@ -21,11 +21,18 @@
 //     expand    step s of batch b: operands of pairs (0, 2) and (1, 3) of lane q's four values
 //     operands  per step, to be added
 
+// One half of a register as both.
+static __device__ __forceinline__ uint32_t few_both(uint32_t v, bool high)
+{
+    __half2 h = high ? __high2half2(*(const __half2 *)&v) : __low2half2(*(const __half2 *)&v);
+    return *(const uint32_t *)&h;
+}
+
 template <int TYPE> struct few_steps { // Q4_K, Q5_K
     static constexpr bool five = TYPE == TN_TYPE_Q5_K;
     static constexpr int operands = 1;
     struct head {
-        uint32_t s[2]; // scales of groups 0 to 3, 4 to 7
+        uint32_t even[2], odd[2]; // scales of groups 0 and 2, 4 and 6, and of those behind them: of Q4_K a sixteenth, nibbles stay where they are
         float d;
     };
     struct raw {
@@ -34,11 +41,16 @@ template <int TYPE> struct few_steps { // Q4_K, Q5_K
     static __device__ __forceinline__ void start(head &h, const few_row<TYPE> &row)
     {
         uint4 all = few_at<TYPE, five ? 2 : 1, uint4>(row, 0);
-        h.s[0] = all.y & 0x3f3f3f3fu;
-        h.s[1] = (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u);
+        uint32_t four[2] = {all.y & 0x3f3f3f3fu, (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u)};
+#pragma unroll
+        for (int i = 0; i < 2; i++) { // 1024 + scale, less 1024
+            h.even[i] = few_add((four[i] & 0x00ff00ffu) | 0x64006400u, 0xe400e400u);
+            uint32_t odd = (four[i] >> 8 & 0x00ff00ffu) | 0x64006400u;
+            h.odd[i] = five ? few_add(odd, 0xe400e400u) : few_fma(odd, 0x2c002c00u, 0xd400d400u);
+        }
         h.d = tn_half_bits(all.x & 0xffffu);
     }
-    static __device__ __forceinline__ void load(raw &r, const few_row<TYPE> &row, int b, int q)
+    static __device__ __forceinline__ void load(raw &r, const head &, const few_row<TYPE> &row, int b, int q)
     {
         if (b % 2 == 0)
 #pragma unroll
@@ -49,14 +61,13 @@ template <int TYPE> struct few_steps { // Q4_K, Q5_K
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t (&first)[1], uint32_t (&second)[1])
     {
-        uint32_t w = r.v[s], by = few_byte(h.s[b / 4], b % 4);
+        uint32_t w = r.v[s], by = few_both(b % 2 ? h.odd[b / 4] : h.even[b / 4], b / 2 % 2);
         if constexpr (five) {
             uint32_t high = b <= 4 ? r.bits[s] << (4 - b) : r.bits[s] >> (b - 4);
             w = ((b % 2 ? w >> 4 : w) & 0x0f0f0f0fu) | (high & 0x10101010u);
             first[0] = few_mul(few_even(w), by);
             second[0] = few_mul(few_odd(w), by);
         } else {
-            if (b % 2) by = few_mul(by, 0x2c002c00u); // a sixteenth: nibbles stay where they are
             uint32_t mask = b % 2 ? 0x00f000f0u : 0x000f000fu;
             first[0] = few_mul(w & mask, by);
             second[0] = few_mul(w >> 8 & mask, by);
@@ -73,15 +84,15 @@ template <> struct few_steps<TN_TYPE_Q6_K> {
     };
     struct raw {
         uint32_t low[4], high[2];
+        uint32_t by[2], by_high[2], zero[2]; // of four runs: of 0 and 2, of 1 and 3
     };
     static __device__ __forceinline__ void start(head &h, const few_row<TN_TYPE_Q6_K> &row)
     {
         h.s = few_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
-        h.s.x ^= 0x80808080u, h.s.y ^= 0x80808080u, h.s.z ^= 0x80808080u, h.s.w ^= 0x80808080u;
         h.d = tn_half_bits(few_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
     }
     // Batch 4 p + j: runs 8 p + 2 j + s.
-    static __device__ __forceinline__ void load(raw &r, const few_row<TN_TYPE_Q6_K> &row, int b, int q)
+    static __device__ __forceinline__ void load(raw &r, const head &h, const few_row<TN_TYPE_Q6_K> &row, int b, int q)
     {
         int p = b / 4, j = b % 4;
         if (j < 2)
@@ -90,19 +101,23 @@ template <> struct few_steps<TN_TYPE_Q6_K> {
         if (j == 0)
 #pragma unroll
             for (int s = 0; s < 2; s++) r.high[s] = few_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * s + 4 * q);
+        if (b % 2) return;
+        uint32_t four = few_word(h.s, b / 2) ^ 0x80808080u;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            uint32_t by = few_add(((i ? four >> 8 : four) & 0x00ff00ffu) | 0x64006400u, 0xe480e480u); // 1152 + scale, less 1152
+            r.zero[i] = few_mul(by, 0x80208020u);                                                    // -32 units
+            // Bits at 2 j of a byte, that count 16: times 16, 4, 1, a quarter; upper nibbles stay where they are.
+            r.by_high[i] = few_mul(by, j ? 0x34003c00u : 0x44004c00u);
+            r.by[i] = j ? few_mul(by, 0x2c002c00u) : by;
+        }
     }
-    static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t (&first)[2], uint32_t (&second)[2])
+    static __device__ __forceinline__ void expand(const raw &r, const head &, int b, int s, uint32_t (&first)[2], uint32_t (&second)[2])
     {
-        int j = b % 4, run = 2 * b + s;
-        uint32_t low = r.low[j % 2 * 2 + s], high = r.high[s];
-        // 1152 + scale, less 1152.
-        uint32_t by = few_add(__byte_perm(few_word(h.s, run / 4), 0x64u, 0x4040u + 0x0101u * (uint32_t)(run % 4)), 0xe480e480u);
-        uint32_t zero = few_mul(by, 0x80208020u); // -32 units
-        // Bits at 2 j of a byte, that count 16: times 16, 4, 1, a quarter.
-        const uint32_t power = j == 0 ? 0x4c004c00u : j == 1 ? 0x44004400u : j == 2 ? 0x3c003c00u : 0x34003400u;
-        uint32_t by_high = j == 2 ? by : few_mul(by, power), mask_high = 0x00030003u << 2 * j;
-        uint32_t mask = j / 2 ? 0x00f000f0u : 0x000f000fu;
-        if (j / 2) by = few_mul(by, 0x2c002c00u);
+        int j = b % 4;
+        bool half = j % 2;
+        uint32_t low = r.low[j % 2 * 2 + s], high = r.high[s], by = few_both(r.by[s], half), by_high = few_both(r.by_high[s], half), zero = few_both(r.zero[s], half);
+        uint32_t mask = j / 2 ? 0x00f000f0u : 0x000f000fu, mask_high = 0x00030003u << 2 * j;
         first[0] = few_mul(low & mask, by);
         second[0] = few_mul(low >> 8 & mask, by);
         first[1] = few_fma(high & mask_high, by_high, zero);
@@ -141,16 +156,19 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
     typename steps::raw raw[MT][2];
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
-        row[i / 2][i % 2] = few_row_of<TYPE, CUT>(rows, slot, stage, i / 2, i % 2);
+        row[i / 2][i % 2] = few_row_of<TYPE, CUT, TN_FEW_MATRIX_STAGE>(rows, slot, stage, i / 2, i % 2);
         steps::start(head[i / 2][i % 2], row[i / 2][i % 2]);
     }
     uint64_t x = tn_wgmma_tile(slot);
-    few_sums<MT> part;
+    few_sums<MT> part, least;
+    typename few_unit<TYPE>::scale sc[MT][2]; // of it minimums
+#pragma unroll
+    for (int i = 0; i < 2 * MT && few_unit<TYPE>::minimums; i++) few_unit<TYPE>::scales(sc[i / 2][i % 2], row[i / 2][i % 2], q);
     uint32_t f[2][MT][2][P][4]; // of this batch and the one before
 #pragma unroll
     for (int b = 0; b < 8; b++) {
 #pragma unroll
-        for (int i = 0; i < 2 * MT; i++) steps::load(raw[i / 2][i % 2], row[i / 2][i % 2], b, q);
+        for (int i = 0; i < 2 * MT; i++) steps::load(raw[i / 2][i % 2], head[i / 2][i % 2], row[i / 2][i % 2], b, q);
         if (b > 1) tn_wgmma_wait<1>();
 #pragma unroll
         for (int s = 0; s < 2; s++)
@@ -171,13 +189,14 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
 #pragma unroll
                 for (int t = 0; t < MT; t++)
                     few_wgmma(part[t], f[b % 2][t][s][o], x + b / 2 * (TN_FEW_BLOCK_COLUMNS * 128 / 16) + (b % 2 * 2 + s) * 2, b > 0 || s > 0 || o > 0);
-        tn_wgmma_commit();
-    }
-    if constexpr (few_unit<TYPE>::minimums) {
-        typename few_unit<TYPE>::scale sc[MT][2];
+        if constexpr (few_unit<TYPE>::minimums) // times sums of x, of 32
+            if (b == 7)
 #pragma unroll
-        for (int i = 0; i < 2 * MT; i++) few_unit<TYPE>::scales(sc[i / 2][i % 2], row[i / 2][i % 2], q);
-        few_block_minimums<TYPE, MT>(sc, slot + TN_FEW_BLOCK_X, total);
+                for (int t = 0; t < MT; t++) {
+                    uint32_t m[4] = {sc[t][0].m[0], sc[t][1].m[0], sc[t][0].m[1], sc[t][1].m[1]};
+                    few_wgmma(least[t], m, x + TN_FEW_BLOCK_X / 16, 0);
+                }
+        tn_wgmma_commit();
     }
 #pragma unroll
     for (int t = 0; t < MT; t++) {
@@ -186,6 +205,13 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
         for (int j = 0; j < FEW_NT; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) total[t][j][i] += 16777216.0f * head[t][i / 2].d * part[t][j][i]; // 2^24
+        if constexpr (few_unit<TYPE>::minimums) {
+            few_wgmma_wait<0>(least[t]);
+#pragma unroll
+            for (int j = 0; j < FEW_NT; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) total[t][j][i] -= 32.0f * sc[t][i / 2].dmin * least[t][j][i];
+        }
     }
 }
 
@@ -204,11 +230,11 @@ template <typename CUT> static __device__ __forceinline__ void few_take_row(cons
     float gain[16] = {};
     if (padded <= 16 * CUT::threads) {
         if (x.norm) few_load16(x.norm, k, x.k, (uintptr_t)x.norm % 16 == 0, gain);
-        few_make_row<1>(x, r, r, gain, room);
+        few_make_row<1, true>(x, r, r, gain, room);
     } else if (padded <= most * 16 * CUT::threads) {
-        few_make_row<most>(x, r, r, gain, room);
+        few_make_row<most, true>(x, r, r, gain, room);
     } else {
-        few_make_long_row(x, r, r, room);
+        few_make_long_row<true>(x, r, r, room);
     }
 }
 
@@ -244,8 +270,8 @@ static __device__ __forceinline__ void few_rows_made(const tn_cuda_few_wgmma_arg
 
 // The ring: weights by cp.async of all threads, x by one copy that a barrier of the slot counts.
 template <int TYPE, typename CUT> struct few_ring {
-    static constexpr int slot_size = TN_FEW_BLOCK_STAGE + 2 * CUT::half * few_slot<TYPE>::row_bytes;
-    static constexpr int x_size = few_unit<TYPE>::minimums ? TN_FEW_BLOCK_STAGE : TN_FEW_BLOCK_X;
+    static constexpr int slot_size = TN_FEW_MATRIX_STAGE + 2 * CUT::half * few_slot<TYPE>::row_bytes;
+    static constexpr int x_size = few_unit<TYPE>::minimums ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_X;
     char *room;
     uint64_t *arrived;
     int slots, to, from; // slot that is filled next, and that is read
@@ -257,9 +283,9 @@ template <int TYPE, typename CUT> struct few_ring {
         tn_mbar_expect(&arrived[slot], x_size);
         tn_bulk_load(room + slot * slot_size, x, x_size, &arrived[slot]);
     }
-    __device__ __forceinline__ void fill(const few_cursor<CUT> &c)
+    __device__ __forceinline__ void fill(const few_cursor<CUT, TN_FEW_MATRIX_STAGE> &c)
     {
-        few_copy_weights<TYPE, CUT>(c, room + to * slot_size);
+        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(c, room + to * slot_size);
         copy_x(c.x, to);
     }
     __device__ __forceinline__ void filled()
@@ -303,14 +329,14 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         for (int i = 0; i < a.slots; i++) tn_mbar_init(&arrived[i], 1);
         tn_mbar_init_fence();
     }
-    few_cursor<CUT> ahead, now;
+    few_cursor<CUT, TN_FEW_MATRIX_STAGE> ahead, now;
     ahead.start(a, per_tile, work.at);
     now.start(a, per_tile, work.at);
     // Weights of all slots but one are asked for before x is there.
     int copied = work.at, early = min(a.slots - 1, work.end - work.at);
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
-        few_copy_weights<TYPE, CUT>(ahead, ring.room + s * ring.slot_size);
+        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(ahead, ring.room + s * ring.slot_size);
         tn_copy_commit();
         ahead.next(a, per_tile, ++copied < work.end);
     }
@@ -325,7 +351,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         for (int s = 0, stage = now.stage; s < early; s++) {
             ring.copy_x(x, s);
             bool ends = ++stage == per_tile; // x of the next tile is the same
-            x += TN_FEW_BLOCK_STAGE - (ends ? (int64_t)per_tile * TN_FEW_BLOCK_STAGE : 0);
+            x += TN_FEW_MATRIX_STAGE - (ends ? (int64_t)per_tile * TN_FEW_MATRIX_STAGE : 0);
             stage = ends ? 0 : stage;
         }
     }
