@@ -40,13 +40,21 @@ typedef struct tn_cuda_attention_args {
     tn_cuda_rounded rounded_y; // a token's heads one after another
 } tn_cuda_attention_args;
 
-// Of the decode kernel. One token: rope_cache may be its part, then q comes from there.
 typedef struct tn_cuda_attention_decode_args {
     tn_cuda_attention_args a;
-    int32_t ropes;
-    int32_t early; // no step of the program writes lengths, tables, positions and slots
-    tn_cuda_rope_cache_args rope;
+    int32_t early; // no step of the program writes lengths and tables
 } tn_cuda_attention_decode_args;
+
+// Of the kernel for one token, which does the rope_cache step before it too.
+typedef struct tn_cuda_attention_token_args {
+    tn_cuda_attention_args a;
+    int32_t cluster_shift; // 2^this splits share a cluster; n_splits is a multiple of it
+    int32_t block_shift, block_mask; // of rows of a block, a power of two
+    int32_t group, parts; // query heads of a KV head; parts of them, of up to 8
+    int32_t alone;   // tiles of keys up to which one cluster does it all
+    int32_t early;   // no step of the program writes lengths, tables, positions, slots and earlier rows of the caches
+    tn_cuda_rope_cache_args rope; // slots NULL: only q is there, as it is
+} tn_cuda_attention_token_args;
 
 // The same with tensor maps (CUtensorMap) of the caches: matrices of all their rows, in boxes of 64 rows by 64 elements.
 typedef struct tn_cuda_attention_mapped {

@@ -15,10 +15,16 @@ enum { TN_CUDA_ATTENTION_FEW = 8 };
 
 // Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
-// Whether the decode kernel can hand on its results as int8 (handover.h); data of the step's views are bound.
+// Types of both caches by the names in the entry points of the decode kernels; NULL: none takes it.
+const char *tn_cuda_attention_cache_name(tn_dtype type);
+// Whether the decode kernels can hand on its results as int8 (handover.h); data of the step's views are bound.
 bool tn_cuda_attention_decode_makes_rounded(const tn_step *step);
+// attention_token.c: one token of one sequence; data of the step's views may be NULL.
+bool tn_cuda_attention_is_token(const tn_step *step);
+size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
+TN_MUST_USE tn_status tn_cuda_attention_token(const tn_cuda_launch *l);
 // Whether it can do a rope_cache step too, which comes right before it.
-bool tn_cuda_attention_decode_takes_rope(const tn_step *step, const tn_step *rope);
+bool tn_cuda_attention_token_takes_rope(const tn_step *step, const tn_step *rope);
 // step.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.

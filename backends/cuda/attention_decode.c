@@ -20,7 +20,7 @@ typedef struct variant {
     int32_t dim, n_tiles, warps;
 } variant;
 
-static const char *type_name(tn_dtype type)
+const char *tn_cuda_attention_cache_name(tn_dtype type)
 {
     switch (type) {
     case TN_TYPE_F16: return "f16";
@@ -36,7 +36,7 @@ static variant choose(const tn_step *step)
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
     int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[4].ne[3], 1);
     int64_t rows = tn_div_up(q->ne[1], n_seq) * (q->ne[2] / k->ne[1]);
-    variant c = {.type = type_name(k->dtype), .dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256};
+    variant c = {.type = tn_cuda_attention_cache_name(k->dtype), .dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256};
     c.n_tiles = rows > 8 && c.dim <= 128 ? 2 : 1;
     c.warps = c.dim == 256 || (c.dim == 128 && c.n_tiles == 2) ? 8 : 12;
     return c;
@@ -81,6 +81,7 @@ static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
 size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
+    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_scratch(cuda, step);
     int32_t splits = count_splits(cuda, step);
     return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
 }
@@ -96,18 +97,6 @@ bool tn_cuda_attention_decode_makes_rounded(const tn_step *step)
     return aligned(&step->src[1]) && aligned(&step->src[2]);
 }
 
-bool tn_cuda_attention_decode_takes_rope(const tn_step *step, const tn_step *rope)
-{
-    const tn_view *q = &step->src[0], *turned = &rope->dst[2];
-    bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) && q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
-    for (int32_t i = 0; i < 2; i++) same = same && step->src[1 + i].data == rope->src[i].data;
-    // One token: no other block reads what this one makes.
-    bool single = q->ne[0] * q->ne[1] == 1 && step->src[4].ne[3] == 1;
-    variant c = choose(step);
-    return same && single && tn_cuda_attention_decode_makes_rounded(step) && q->ne[2] / step->src[1].ne[1] <= 8 * c.n_tiles && rope->src[2].ne[3] <= c.dim &&
-           rope->src[4].ne[3] <= c.dim;
-}
-
 tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
@@ -116,11 +105,11 @@ tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
     variant c = choose(step);
     if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
     if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
+    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
     if (l->rounded_y) a->rounded_y = *l->rounded_y;
-    d.ropes = l->rope != NULL, d.early = l->early;
-    if (l->rope) d.rope = tn_cuda_rope_cache_args_of(l->rope);
+    d.early = l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);
     tn_cuda_grid grid = {.x = (uint32_t)a->n_splits, .y = (uint32_t)a->n_kv, .z = (uint32_t)a->n_seq,

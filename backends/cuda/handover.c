@@ -111,6 +111,13 @@ static bool integers_given(const tn_program *program, int32_t i)
     return true;
 }
 
+// Nothing before step `i` writes the caches that step i + 1 reads.
+static bool caches_given(const tn_program *program, int32_t i)
+{
+    const tn_step *step = &program->steps[i + 1];
+    return writer_of(program, i, &step->src[1]) < 0 && writer_of(program, i, &step->src[2]) < 0;
+}
+
 static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *kernels,
                       tn_cuda_handover *handover)
 {
@@ -119,7 +126,8 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
         if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
             !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
             continue;
-        if (!tn_cuda_attention_decode_takes_rope(next, rope) || !is_private(program, i, &rope->dst[2]))
+        if (!tn_cuda_attention_decode_makes_rounded(next) || !tn_cuda_attention_token_takes_rope(next, rope) ||
+            !is_private(program, i, &rope->dst[2]))
             continue;
         handover[i].skipped = true;
         handover[i + 1].rope = true;
@@ -222,5 +230,6 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
     for (int32_t i = 0; i < program->n_steps; i++)
         if (program->steps[i].op == TN_OP_attention)
             handover[i].early =
-                integers_given(program, i) && (!handover[i].rope || integers_given(program, i - 1));
+                integers_given(program, i) &&
+                (!handover[i].rope || (integers_given(program, i - 1) && caches_given(program, i - 1)));
 }

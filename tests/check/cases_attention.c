@@ -203,12 +203,12 @@ static void cases_batches(check_run *run)
 // Long caches: decode, and a chunk of queries at the end of one.
 static void cases_long(check_run *run)
 {
-    static const int32_t rows[][2] = {{1, 2049}, {1, 3000}, {4, 1500}, {17, 700}};
-    size_t count = run->options.quick ? 1 : TN_COUNT(rows);
+    static const int32_t rows[][2] = {{1, 2049}, {1, 4500}, {1, 3000}, {4, 1500}, {17, 700}};
+    size_t count = run->options.quick ? 2 : TN_COUNT(rows);
     for (size_t i = 0; i < count; i++) {
         for (int32_t form = 0; form < 3; form++) {
             attention_shape s = base;
-            s.heads = 2, s.kv_heads = 1;
+            s.heads = form == 1 ? 11 : 2, s.kv_heads = 1;
             s.q_len[0] = rows[i][0];
             s.kv_len[0] = rows[i][1];
             s.block = form == 0 ? 16 : 64;

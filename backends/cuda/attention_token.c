@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention for one token of one sequence (kernels/attention_token.cu): how the keys are split, and in which
+// clusters.
+#include "backends/cuda/attention.h"
+
+#include <stdio.h>
+
+enum {
+    KEYS = 16, // as in the kernel
+    MIN_TILES = 4,
+    MAX_ROWS = 8,
+    MAX_HEADS = 4096,
+    MAX_SPLITS = 64,
+    MAX_CLUSTER = 8,
+    CLUSTER_TILES = 256, // of a sequence, up to which one large cluster is quicker than many small ones,
+                         // which merge through memory
+    ALONE_TILES = 8,     // of a block, up to which one small cluster is
+};
+
+// Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
+// keys, in clusters of so many blocks.
+typedef struct variant {
+    int32_t dim, warps, parts, cluster, splits;
+} variant;
+
+bool tn_cuda_attention_is_token(const tn_step *step)
+{
+    const tn_view *q = &step->src[0];
+    int64_t block = step->src[1].ne[2];
+    return q->ne[0] * q->ne[1] == 1 && step->src[4].ne[3] == 1 && q->ne[2] <= MAX_HEADS && block > 0 &&
+           (block & (block - 1)) == 0;
+}
+
+static variant choose(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *q = &step->src[0], *k = &step->src[1];
+    int64_t widest = TN_MAX(k->ne[3], step->src[2].ne[3]);
+    variant c = {.dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256, .cluster = 1, .splits = 1};
+    c.warps = c.dim == 256 ? 8 : 12;
+    c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
+    int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
+    // Clusters of 8 do not fill the multiprocessors, pairs do. One wave of one block a multiprocessor.
+    int32_t most = cuda->compute < 90 || cuda->compute >= 120 ? 1
+                   : n_tiles <= CLUSTER_TILES                 ? MAX_CLUSTER
+                                                              : 2;
+    while (c.cluster < most && pairs * c.cluster * 2 <= cuda->n_sms * (c.cluster > 1 ? 3 : 4) / 4)
+        c.cluster *= 2;
+    int64_t clusters = cuda->n_sms / (pairs * c.cluster), useful = n_tiles / (c.cluster * MIN_TILES);
+    if (most == MAX_CLUSTER) useful = 1;
+    clusters = TN_MAX(TN_MIN(TN_MIN(clusters, useful), (int64_t)(MAX_SPLITS / c.cluster)), (int64_t)1);
+    c.splits = (int32_t)clusters * c.cluster;
+    return c;
+}
+
+// Bytes of shared memory: token_room and result_room of the kernel.
+static uint32_t shared_size(const variant *c, int32_t group)
+{
+    int32_t rows = (TN_MIN(group, (int32_t)MAX_ROWS) + c->cluster - 1) / c->cluster,
+            slots = c->cluster * c->warps * rows;
+    int32_t token = c->dim * 32 + 2 * c->dim * 4 + 2 * c->dim * 2;
+    return (uint32_t)(token + (slots + slots % 2) * 8 + slots * c->dim * 4);
+}
+
+size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
+{
+    variant c = choose(cuda, step);
+    int32_t clusters = c.splits / c.cluster;
+    return clusters == 1
+               ? 0
+               : (size_t)clusters * (size_t)step->src[0].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
+}
+
+bool tn_cuda_attention_token_takes_rope(const tn_step *step, const tn_step *rope)
+{
+    const tn_view *q = &step->src[0], *turned = &rope->dst[2];
+    if (!tn_cuda_attention_is_token(step)) return false;
+    bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) &&
+                q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
+    for (int32_t i = 0; i < 2; i++) same = same && step->src[1 + i].data == rope->src[i].data;
+    int64_t widest = TN_MAX(step->src[1].ne[3], step->src[2].ne[3]);
+    return same && rope->src[2].ne[3] <= widest && rope->src[4].ne[3] <= widest;
+}
+
+// Only q, as it is.
+static tn_cuda_rope_cache_args plain_queries(const tn_step *step)
+{
+    return (tn_cuda_rope_cache_args){.q = tn_cuda_view_of(&step->src[0]), .block = 1};
+}
+
+tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
+{
+    const tn_step *step = l->step;
+    variant c = choose(l->cuda, step);
+    tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
+    d.a.n_splits = c.splits;
+    d.a.partial = (float *)l->scratch;
+    if (l->rounded_y) d.a.rounded_y = *l->rounded_y;
+    d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
+    d.alone = c.cluster == c.splits ? INT32_MAX : c.cluster > 1 ? c.cluster * ALONE_TILES : MIN_TILES;
+    for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;
+    while (1 << d.cluster_shift < c.cluster) d.cluster_shift++;
+    d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
+    d.early = l->rope && l->early;
+    char entry[64];
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%d",
+             tn_cuda_attention_cache_name(step->src[1].dtype), c.dim);
+    tn_cuda_grid grid = {.x = (uint32_t)c.splits,
+                         .y = (uint32_t)(d.a.n_kv * c.parts),
+                         .z = 1,
+                         .threads = (uint32_t)c.warps * 32,
+                         .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
+                         .cluster = (uint32_t)c.cluster};
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_token, entry, &grid, &d);
+}
