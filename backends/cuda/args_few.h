@@ -71,18 +71,11 @@ typedef struct tn_cuda_few_args {
     // Sums of each block that shares a tile: [tile][split][row of x][TN_FEW_ROWS]; for block types
     // [tile of x][block][0: tile of the block before, 1: tile of the next][32 rows of x times rows of weights, as lanes have them].
     float *partial;
-    int32_t *arrived; // of each tile (and tile of x), zero before and after; the last block finishes
+    int32_t *arrived; // of each tile (and tile of x), zero before; the last block finishes
     int32_t wide;   // plain weights: rows start at multiples of 16 bytes, k is a multiple of 16
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
 } tn_cuda_few_args;
-
-// For wgmma. Blocks make rows of x before they multiply, as long as there are any that no other block has taken.
-typedef struct tn_cuda_few_wgmma_args {
-    tn_cuda_few_args few;
-    tn_cuda_gemm_x_args x; // as for few_prepare.cu; no rows: those of a launch before
-    int32_t *rows;         // how many were taken, how many are made, and blocks that have seen all of them: zero before and after
-} tn_cuda_few_wgmma_args;
 
 #endif

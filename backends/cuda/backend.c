@@ -92,7 +92,6 @@ static void destroy(tn_cuda *c)
         tn_cuda_upload_free(c);
         for (int32_t i = 0; i < TN_CUDA_MODULE_COUNT; i++)
             if (c->modules[i]) c->driver.module_unload(c->modules[i]);
-        if (c->counters) c->driver.mem_free((CUdeviceptr)(uintptr_t)c->counters);
         if (c->stream) c->driver.stream_destroy(c->stream);
         c->driver.ctx_destroy(c->context);
     }
@@ -188,17 +187,7 @@ static tn_status activate(tn_cuda *c)
     tn_status status = TN_OK;
     if (!c->context) status = tn_cuda_check(c, c->driver.ctx_create(&c->context, CU_CTX_SCHED_AUTO, c->id), "making a context");
     if (status == TN_OK) status = tn_cuda_enter(c);
-    CUdeviceptr counters = (CUdeviceptr)(uintptr_t)c->counters;
-    size_t size = TN_CUDA_COUNTERS * sizeof *c->counters;
-    if (status == TN_OK && !c->counters) status = tn_cuda_check(c, c->driver.mem_alloc(&counters, size), "allocating counters");
-    if (status != TN_OK) return status;
-    c->counters = (int32_t *)(uintptr_t)counters;
-    CUstream stream = NULL;
-    status = tn_cuda_check(c, c->driver.stream_create(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
-    if (status != TN_OK) return status;
-    status = tn_cuda_check(c, c->driver.fill(counters, 0, size, stream), "clearing counters");
-    if (status == TN_OK) c->stream = stream;
-    else c->driver.stream_destroy(stream);
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_create(&c->stream, CU_STREAM_NON_BLOCKING), "making a stream");
     return status;
 }
 

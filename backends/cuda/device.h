@@ -14,8 +14,6 @@ enum {
     TN_CUDA_MODULE_COUNT
 };
 
-enum { TN_CUDA_COUNTERS = 16384 };
-
 typedef struct tn_cuda {
     tn_device *device;
     tn_cuda_driver driver;
@@ -32,7 +30,6 @@ typedef struct tn_cuda {
     CUmodule modules[TN_CUDA_MODULE_COUNT]; // loaded at first use
     struct tn_cuda_tuning *tuning; // tune.h; NULL: none
     int32_t few;                   // how few.c cuts products of block types, 1 to 3, 4 more: with dependent launch, 8 more: without wgmma; 0: what it finds quickest
-    int32_t *counters; // TN_CUDA_COUNTERS on the device, zero between kernels; made with the stream
     // Pinned memory that weights travel through, and its place on the device; NULL until a weight is written.
     struct tn_cuda_upload *upload;
 } tn_cuda;

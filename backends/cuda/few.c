@@ -13,8 +13,7 @@ enum {
     ALIGN = 256,
     THREADS = 256,
     BLOCKS_PER_SM = 2,
-    SWIZZLE = 1024,   // what swizzled matrices are aligned to
-    ROW_COUNTERS = 4, // of rows of x, then those of tiles
+    SWIZZLE = 1024, // what swizzled matrices are aligned to
     MAX_BLOCK_ROWS = 16 * TN_FEW_BLOCK_TILES * TN_FEW_BLOCK_MAX_WARPS
 };
 
@@ -100,11 +99,7 @@ static bool is_wgmma(tn_dtype type)
 // All weights of the step; x has an order of its own for them.
 static bool use_wgmma(const tn_cuda *cuda, const tn_step *step)
 {
-    int64_t n = 0; // tiles at most
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
-        n += tn_div_up(step->src[1 + i].ne[2], TN_FEW_ROWS) * tn_div_up(MAX_ROWS, TN_FEW_BLOCK_COLUMNS);
-    return cuda->compute == 90 && cuda->few < 8 && n <= TN_CUDA_COUNTERS - ROW_COUNTERS &&
-           tn_cuda_few_all_weights(step, is_wgmma);
+    return cuda->compute == 90 && cuda->few < 8 && tn_cuda_few_all_weights(step, is_wgmma);
 }
 
 // Where things are in scratch: bytes from its start, where x is.
@@ -306,25 +301,17 @@ static tn_cuda_grid grid_of(const tn_cuda *cuda, const shape *s, tn_dtype type, 
 static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles)
 {
     int64_t columns = a->tile_group ? 1 : row_tiles; // blocks run through groups
-    shape s = choose_shape(l->cuda, a, type, columns, false);
+    bool wgmma = !a->tile_group && use_wgmma(l->cuda, l->step);
+    shape s = choose_shape(l->cuda, a, type, columns, wgmma);
     a->slots = s.slots;
     char name[48];
-    snprintf(name, sizeof name, "tn_few_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, false);
+    snprintf(name, sizeof name, "tn_few_%s%s_%d", wgmma ? "wgmma_" : "", tn_dtype_name(type), s.rows);
+    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, wgmma);
     if (a->tile_group) grid.x = (uint32_t)l->cuda->n_sms;
-    return tn_cuda_run(l, is_codebook(type) ? TN_CUDA_MODULE_few_codebook : TN_CUDA_MODULE_few_blocks, name,
-                       &grid, a);
-}
-
-static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_few_wgmma_args *a, tn_dtype type)
-{
-    int64_t columns = row_tiles(l->step);
-    shape s = choose_shape(l->cuda, &a->few, type, columns, true);
-    a->few.slots = s.slots;
-    char name[48];
-    snprintf(name, sizeof name, "tn_few_wgmma_%s_%d", tn_dtype_name(type), s.rows);
-    tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, true);
-    return tn_cuda_run(l, TN_CUDA_MODULE_few_wgmma, name, &grid, a);
+    int32_t module = wgmma               ? TN_CUDA_MODULE_few_wgmma
+                     : is_codebook(type) ? TN_CUDA_MODULE_few_codebook
+                                         : TN_CUDA_MODULE_few_blocks;
+    return tn_cuda_run(l, module, name, &grid, a);
 }
 
 // Sets where the tiles of the weights begin.
@@ -348,28 +335,22 @@ tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype
     return tn_cuda_run(l, TN_CUDA_MODULE_few, name, &grid, a);
 }
 
-// Rows of x as these kernels make them: `a` says where to.
-static tn_cuda_gemm_x_args rows_of(const tn_step *step, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o)
+tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
+                                const tn_cuda_gemm_operands *o)
 {
-    const tn_view *x = &step->src[0];
+    const tn_view *x = &l->step->src[0];
     a.x = tn_cuda_view_of(x);
     a.norm = o->norm ? o->norm->data : NULL;
     a.eps = o->eps;
     a.k = (int32_t)x->ne[3];
-    return a;
-}
-
-tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args args,
-                                const tn_cuda_gemm_operands *o)
-{
-    tn_cuda_gemm_x_args a = rows_of(l->step, args, o);
     int64_t rows = tn_div_up(a.m, TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
+    bool wgmma = !a.row_from && use_wgmma(l->cuda, l->step); // not of experts
     tn_cuda_grid grid = {
         .x = (uint32_t)TN_MIN(rows, 16 * (int64_t)l->cuda->n_sms),
         .y = 1,
         .z = 1,
         .threads = (uint32_t)TN_MIN(1024, tn_div_up(tn_div_up(a.k, TN_FEW_K) * TN_FEW_K, 16 * 32) * 32)};
-    return tn_cuda_run(l, TN_CUDA_MODULE_few_prepare, "tn_few_x", &grid, &a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_few_prepare, wgmma ? "tn_few_x_matrices" : "tn_few_x", &grid, &a);
 }
 
 // Where rows of x go and with what.
@@ -405,29 +386,11 @@ static tn_cuda_few_args weights_of(const tn_cuda_launch *l, const tn_cuda_gemm_o
     return a;
 }
 
-// The first launch makes x. Counters are those of the device, which launches leave as they were.
-static tn_status launch_wgmma(const tn_cuda_launch *l, const tn_cuda_gemm_operands *o, const room *r)
-{
-    const tn_step *step = l->step;
-    bool done[TN_GEMM_MAX_SEGS] = {false};
-    tn_cuda_few_wgmma_args a = {.x = rows_of(step, x_args(l, r), o), .rows = l->cuda->counters};
-    tn_status status = TN_OK;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
-        if (done[i]) continue;
-        a.few = weights_of(l, o, r, i, done);
-        a.few.arrived = l->cuda->counters + ROW_COUNTERS;
-        status = run_wgmma(l, &a, step->src[1 + i].dtype);
-        a.x.m = 0;
-    }
-    return status;
-}
-
 tn_status tn_cuda_few_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
     room r = layout(l->cuda, step);
-    if (use_wgmma(l->cuda, step)) return launch_wgmma(l, &o, &r);
     tn_cuda_gemm_x_args x = x_args(l, &r);
     tn_status status = r.blocks ? tn_cuda_few_prepare_x(l, x, &o) : tn_cuda_gemm_prepare_x(l, x, &o);
     int32_t first_tile = 0;

@@ -329,11 +329,7 @@ template <typename CUT> static __device__ __forceinline__ bool few_block_share(c
     }
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) {
-        int *counter = &a.arrived[blockIdx.y * a.n_tiles + tile];
-        arrived = atomicAdd(counter, 1);
-        if (arrived == last - first) *counter = 0; // for the next launch
-    }
+    if (threadIdx.x == 0) arrived = atomicAdd(&a.arrived[blockIdx.y * a.n_tiles + tile], 1);
     __syncthreads();
     __threadfence();
     return arrived == last - first;

@@ -12,7 +12,6 @@
 #define TN_CUDA_FEW_WGMMA_CUH
 
 #include "backends/cuda/kernels/few_blocks.cuh"
-#include "backends/cuda/kernels/few_rows.cuh"
 
 #ifdef TN_HOPPER
 // --- weights of a stage, a batch of 32 k at a time: steps 2 b and 2 b + 1 of 16 ------------------------------
@@ -215,57 +214,6 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
     }
 }
 
-// --- rows of x ----------------------------------------------------------------------------------------------
-
-// What other blocks wrote before this is seen by bulk copies behind it, and the other way round.
-static __device__ __forceinline__ void few_fence_copies()
-{
-    asm volatile("fence.proxy.async.global;" ::: "memory");
-}
-
-template <typename CUT> static __device__ __forceinline__ void few_take_row(const tn_cuda_gemm_x_args &x, int r, float (&room)[2][TN_WARP])
-{
-    constexpr int most = 16384 / (16 * CUT::threads); // runs of 16 that a thread has registers for
-    int padded = (x.k + TN_FEW_K - 1) / TN_FEW_K * TN_FEW_K, k = 16 * threadIdx.x;
-    float gain[16] = {};
-    if (padded <= 16 * CUT::threads) {
-        if (x.norm) few_load16(x.norm, k, x.k, (uintptr_t)x.norm % 16 == 0, gain);
-        few_make_row<1, true>(x, r, r, gain, room);
-    } else if (padded <= most * 16 * CUT::threads) {
-        few_make_row<most, true>(x, r, r, gain, room);
-    } else {
-        few_make_long_row<true>(x, r, r, room);
-    }
-}
-
-// Makes rows that no block has taken yet. Nobody waits before all are taken, so those that are waited for are on their way.
-template <typename CUT> static __device__ void few_take_rows(const tn_cuda_few_wgmma_args &a)
-{
-    __shared__ float room[2][TN_WARP];
-    __shared__ int taken;
-    while (true) {
-        __syncthreads();
-        if (threadIdx.x == 0) taken = atomicAdd(&a.rows[0], 1);
-        __syncthreads();
-        if (taken >= a.x.m) return;
-        few_take_row<CUT>(a.x, taken, room);
-        few_fence_copies();
-        __threadfence();
-        __syncthreads();
-        if (threadIdx.x == 0) atomicAdd(&a.rows[1], 1);
-    }
-}
-
-// One thread of the block: until all rows are made.
-static __device__ __forceinline__ void few_rows_made(const tn_cuda_few_wgmma_args &a)
-{
-    while (*(volatile int *)&a.rows[1] < a.x.m) continue;
-    __threadfence();
-    few_fence_copies();
-    if (atomicAdd(&a.rows[2], 1) + 1 < (int)(gridDim.x * gridDim.y)) return;
-    for (int i = 0; i < 3; i++) a.rows[i] = 0;
-}
-
 // --- the kernel -------------------------------------------------------------------------------------------
 
 // The ring: weights by cp.async of all threads, x by one copy that a barrier of the slot counts.
@@ -316,10 +264,9 @@ template <typename CUT> static __device__ __forceinline__ void few_tile_end(cons
 }
 #endif
 
-template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgmma_blocks(const tn_cuda_few_wgmma_args &all)
+template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgmma_blocks(const tn_cuda_few_args &a)
 {
 #ifdef TN_HOPPER
-    const tn_cuda_few_args &a = all.few;
     extern __shared__ char few_space[];
     __shared__ uint64_t arrived[TN_FEW_BLOCK_MAX_SLOTS];
     int per_tile = (a.k + TN_FEW_K - 1) / TN_FEW_K;
@@ -332,28 +279,21 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
     few_cursor<CUT, TN_FEW_MATRIX_STAGE> ahead, now;
     ahead.start(a, per_tile, work.at);
     now.start(a, per_tile, work.at);
-    // Weights of all slots but one are asked for before x is there.
-    int copied = work.at, early = min(a.slots - 1, work.end - work.at);
+    int copied = work.at, early = min((int)FEW_EARLY, work.end - work.at);
+    const char *x[FEW_EARLY] = {ahead.x, ahead.x};
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
+        if (s > 0) x[1] = ahead.x;
         few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(ahead, ring.room + s * ring.slot_size);
-        tn_copy_commit();
         ahead.next(a, per_tile, ++copied < work.end);
     }
-    for (int s = early; s < a.slots - 1; s++) tn_copy_commit();
-    ring.to = a.slots - 1;
+    static_assert(FEW_EARLY == 2, "x has two places");
     tn_pdl_trigger();
     tn_pdl_wait();
-    if (all.x.m > 0) few_take_rows<CUT>(all);
-    if (threadIdx.x == 0) {
-        if (all.x.m > 0) few_rows_made(all);
-        const char *x = now.x;
-        for (int s = 0, stage = now.stage; s < early; s++) {
-            ring.copy_x(x, s);
-            bool ends = ++stage == per_tile; // x of the next tile is the same
-            x += TN_FEW_MATRIX_STAGE - (ends ? (int64_t)per_tile * TN_FEW_MATRIX_STAGE : 0);
-            stage = ends ? 0 : stage;
-        }
+#pragma unroll
+    for (int s = 0; s < FEW_EARLY; s++) {
+        if (s < early) ring.copy_x(x[s], s);
+        ring.filled();
     }
     auto fill = [&]() {
         if (copied < work.end) {
@@ -362,6 +302,8 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         }
         ring.filled();
     };
+#pragma unroll 1
+    for (int i = FEW_EARLY; i < a.slots - 1; i++) fill();
     few_sums<CUT::tiles> total = {};
     for (int at = work.at; at < work.end;) {
         few_wait(a.slots - 2);
@@ -383,7 +325,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
 
 // With tiles of 16 TILES WARPS rows of weights.
 #define FEW_WGMMA(TYPE, ROWS, TILES, WARPS)                                                                                 \
-    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_few_wgmma_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_few_wgmma_args a)      \
+    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_few_wgmma_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_few_args a)      \
     {                                                                                                                       \
         static_assert(16 * TILES * WARPS == ROWS, "the name says what a tile has");                                         \
         few_wgmma_blocks<TN_TYPE_##TYPE, few_cut<TILES, WARPS>>(a);                                                         \

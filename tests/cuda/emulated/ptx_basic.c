@@ -145,7 +145,6 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"setmaxnreg.dec.sync.aligned.u32", nothing, 0},
     {"setmaxnreg.inc.sync.aligned.u32", nothing, 0},
     {"fence.mbarrier_init.release.cluster", nothing, 0},
-    {"fence.proxy.async.global", nothing, 0},
     {"fence.proxy.async.shared::cta", nothing, 0},
     {"prefetch.global.L2", nothing, 0},
     {"prefetch.tensormap", nothing, 0},
