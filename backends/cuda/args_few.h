@@ -22,6 +22,7 @@ enum {
     TN_FEW_BLOCK_TILES = 2,       // row tiles of 16 rows of weights that a warp has at most
     TN_FEW_BLOCK_MAX_WARPS = 8,
     TN_FEW_BLOCK_MAX_SLOTS = 6,   // stages in shared memory
+    TN_FEW_EARLY = 2,
     // A stage of x is 256 values of 32 rows as f16, then for each row the sums of its 16 runs of 16, as a pair of f16 of a sixteenth:
     // what f16 holds of it, and the rest. Eight values are a unit of 16 bytes in the order 0 2 1 3 4 6 5 7. Unit u of row c lies at
     // c * 32 + TN_FEW_UNIT(u, c), so that lanes which read units of different rows and parts of k meet different banks.
@@ -76,6 +77,8 @@ typedef struct tn_cuda_few_args {
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
+    int32_t early; // wgmma: stages whose weights are asked for before the predecessor has ended, at most TN_FEW_EARLY
+    int32_t late;  // wgmma: the next kernel may start when the last products of a block are done, not at once
 } tn_cuda_few_args;
 
 #endif

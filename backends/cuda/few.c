@@ -304,6 +304,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dty
     bool wgmma = !a->tile_group && use_wgmma(l->cuda, l->step);
     shape s = choose_shape(l->cuda, a, type, columns, wgmma);
     a->slots = s.slots;
+    a->early = TN_FEW_EARLY;
     char name[48];
     snprintf(name, sizeof name, "tn_few_%s%s_%d", wgmma ? "wgmma_" : "", tn_dtype_name(type), s.rows);
     tn_cuda_grid grid = grid_of(l->cuda, &s, type, columns, wgmma);

@@ -19,7 +19,7 @@
 #include "backends/cuda/kernels/few_units.cuh"
 #include "backends/cuda/kernels/mma.cuh"
 
-enum { FEW_NT = TN_FEW_BLOCK_COLUMNS / 8, FEW_EARLY = 2 }; // stages whose weights are asked for before the predecessor has ended
+enum { FEW_NT = TN_FEW_BLOCK_COLUMNS / 8, FEW_EARLY = TN_FEW_EARLY }; // stages whose weights are asked for before the predecessor has ended
 
 // How a launch is cut: row tiles of 16 rows of weights of a warp, warps of a block.
 template <int TILES, int WARPS> struct few_cut {

@@ -279,7 +279,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
     few_cursor<CUT, TN_FEW_MATRIX_STAGE> ahead, now;
     ahead.start(a, per_tile, work.at);
     now.start(a, per_tile, work.at);
-    int copied = work.at, early = min((int)FEW_EARLY, work.end - work.at);
+    int copied = work.at, early = min(a.early, work.end - work.at);
     const char *x[FEW_EARLY] = {ahead.x, ahead.x};
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
@@ -288,12 +288,12 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         ahead.next(a, per_tile, ++copied < work.end);
     }
     static_assert(FEW_EARLY == 2, "x has two places");
-    tn_pdl_trigger();
+    if (!a.late) tn_pdl_trigger();
     tn_pdl_wait();
 #pragma unroll
     for (int s = 0; s < FEW_EARLY; s++) {
         if (s < early) ring.copy_x(x[s], s);
-        ring.filled();
+        if (s < a.early) ring.filled();
     }
     auto fill = [&]() {
         if (copied < work.end) {
@@ -303,7 +303,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         ring.filled();
     };
 #pragma unroll 1
-    for (int i = FEW_EARLY; i < a.slots - 1; i++) fill();
+    for (int i = a.early; i < a.slots - 1; i++) fill();
     few_sums<CUT::tiles> total = {};
     for (int at = work.at; at < work.end;) {
         few_wait(a.slots - 2);
@@ -315,6 +315,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         int tile = now.tile;
         bool complete = now.stage + 1 == per_tile;
         now.next(a, per_tile, ++at < work.end);
+        if (a.late && at == work.end) tn_pdl_trigger();
         if (complete || at == work.end) few_tile_end<CUT>(a, work, tile, complete, total);
     }
     tn_copy_wait<0>();
