@@ -103,6 +103,7 @@ typedef struct tn_cuda_matvec_args {
     int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
     int32_t sums_stride;             // floats, from the sums of a row of weights to those of the next
     int32_t n_slots, ring_size;      // of the ring of a warp; bytes
+    int32_t n_early; // slots filled before the predecessor has ended; those after them wait until x is asked for, which would come after them
     int32_t x_at, sums_at, rings_at; // in shared memory
     int32_t late; // the next kernel may start when the products are done, not when the block begins
     int32_t row_unit;  // blocks share the rows in units of so many
@@ -140,8 +141,9 @@ typedef struct tn_cuda_matvec_sum_args {
 // --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------
 
 // Tiles of 16 rows times so many elements.
-enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 3, TN_MATVEC_MMA_SUMS = 16 * 1024 };
+enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 3, TN_MATVEC_MMA_EARLY = 1, TN_MATVEC_MMA_SUMS = 16 * 1024 };
 #define TN_MATVEC_MMA_K(t) ((t) == TN_TYPE_Q8_0 ? 128 : 256)
 #define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16) // of 16 bytes, of a row of a tile
+#define TN_MATVEC_MMA_X(k) ((k) + (k) / 2) // bytes of a row of x in shared memory: int8, and 16 bytes for each 32
 
 #endif

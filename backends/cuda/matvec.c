@@ -134,6 +134,7 @@ static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a
     if (warps == 0) return false;
     if (a->ids) max_blocks = max_blocks / (int32_t)grid->y;
     grid->x = (uint32_t)share_rows(a, warps, columns, max_blocks);
+    a->n_early = a->n_slots - 1;
     a->x_at = 0, a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + TN_MATVEC_SUMS, a->ring_size = a->n_slots * size;
     grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(a->rings_at + warps * a->ring_size);
     return true;
@@ -183,13 +184,15 @@ static bool plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_a
     t.n_tiles = t.k / TN_MATVEC_MMA_K(type);
     if (t.ids) max_blocks = max_blocks / (int32_t)grid->y;
     int32_t shares = t.n_virtual / TN_MATVEC_MMA_ROWS, blocks = TN_MAX(1, TN_MIN(max_blocks, shares)), size = tile_size(type);
-    int64_t room = cuda->max_shared - STATIC_SIZE - x_size(type, t.k) - TN_MATVEC_MMA_SUMS;
+    int32_t x_bytes = TN_MATVEC_MMA_X(t.k);
+    int64_t room = cuda->max_shared - STATIC_SIZE - x_bytes - TN_MATVEC_MMA_SUMS;
     int32_t warps = room / size >= 3 * TN_MATVEC_WARPS ? TN_MATVEC_WARPS : TN_MATVEC_WARPS / 2;
     t.n_slots = (int32_t)TN_MIN(room / size / warps, TN_MATVEC_MMA_SLOTS);
     if (t.n_slots < TN_MATVEC_LEAST_SLOTS || !slice_tiles(&t, warps, tn_div_up(shares, blocks))) return false;
     t.row_unit = TN_MATVEC_MMA_ROWS, t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
+    t.n_early = TN_MATVEC_MMA_EARLY;
     t.rings_at = 0, t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
-    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(t.x_at + x_size(type, t.k));
+    grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(t.x_at + x_bytes);
     *a = t;
     return true;
 }
@@ -397,7 +400,7 @@ static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int3
 // is left is for the next kernel. Returns the slots to fill first.
 static int32_t fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows, tn_cuda_grid *grid)
 {
-    int32_t warps = (int32_t)grid->threads / 32, size = tile_size(type), x = x_size(type, a->k);
+    int32_t warps = (int32_t)grid->threads / 32, size = tile_size(type), x = TN_MATVEC_MMA_X(a->k);
     int32_t sums = align_up((int64_t)rows * TN_MATVEC_MMA_ROWS * a->sums_stride * 4);
     int64_t tiles = tn_div_up(rows, warps / a->n_slices) * tn_div_up(a->n_tiles, a->n_slices);
     int64_t room = TN_MIN((cuda->max_shared - STATIC_SIZE - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);

@@ -183,15 +183,18 @@ static __device__ __forceinline__ void mv_feed_next(const tn_cuda_matvec_args &a
     tn_copy_commit();
 }
 
-// All slots but the last are filled; that one is when the first is being read.
-template <int TYPE, bool FULL>
-static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
+template <int TYPE> static __device__ __forceinline__ void mv_feed_start(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f)
 {
-    typedef mv_tile<TYPE> tile;
     f.part = -1;
     mv_feed_part<TYPE>(a, w, f);
+}
+
+// Slots from .. to - 1. All but the last are filled before the first is read.
+template <int TYPE, bool FULL>
+static __device__ __forceinline__ void mv_feed_first(const tn_cuda_matvec_args &a, const mv_warp &w, mv_feed<TYPE> &f, int from, int to)
+{
 #pragma unroll 1
-    for (int i = 0; i + 1 < a.n_slots; i++) mv_feed_next<TYPE, FULL>(a, w, f, w.ring + i * (TN_MATVEC_ROWS * tile::size));
+    for (int i = from; i < to; i++) mv_feed_next<TYPE, FULL>(a, w, f, w.ring + i * (TN_MATVEC_ROWS * mv_tile<TYPE>::size));
 }
 
 // --- activations ------------------------------------------------------------------------------------
@@ -202,19 +205,35 @@ static __device__ __forceinline__ float4 mv_load4(const float *p, bool aligned)
     return make_float4(__ldcg(p), __ldcg(p + 1), __ldcg(p + 2), __ldcg(p + 3));
 }
 
-// 8 values, the lane's half of a group of 16: their int8, and the entries of mv_x.
-static __device__ __forceinline__ void mv_round8(const float4 (&v)[2], int k, bool valid, char *q, float *d, short *sum)
+// 8 values, the lane's half of a group of 16: their int8, and d and the sum of the group.
+struct mv_rounded8 {
+    int2 words;
+    float d;
+    int sum;
+};
+
+static __device__ __forceinline__ mv_rounded8 mv_round8(const float4 (&v)[2])
 {
     uint32_t top = max(tn_top4(v[0]), tn_top4(v[1]));
     top = max(top, __shfl_xor_sync(0xffffffffu, top, 1));
     tn_round_scale s = tn_round_scale_of(top);
     int2 words = make_int2(tn_round4(v[0], s), tn_round4(v[1], s));
-    int part = __dp4a(words.x, 0x01010101, __dp4a(words.y, 0x01010101, 0));
-    part += __shfl_xor_sync(0xffffffffu, part, 1);
-    if (!valid) return;
-    *(int2 *)(q + k) = words;
-    if (k % 16 == 0) sum[k / 16] = (short)part, d[k / 16] = s.d;
+    int sum = __dp4a(words.x, 0x01010101, __dp4a(words.y, 0x01010101, 0));
+    return {words, s.d, sum + __shfl_xor_sync(0xffffffffu, sum, 1)};
 }
+
+// Elements `at` and on of a row in shared memory, as mv_x has it.
+struct mv_to_shared {
+    char *row;
+    int k;
+    __device__ __forceinline__ void operator()(const float4 (&v)[2], int at, bool valid) const
+    {
+        mv_rounded8 r = mv_round8(v);
+        if (!valid) return;
+        *(int2 *)(row + at) = r.words;
+        if (at % 16 == 0) ((short *)(row + TN_ROUNDED_SUM(k)))[at / 16] = (short)r.sum, ((float *)(row + TN_ROUNDED_D(k)))[at / 16] = r.d;
+    }
+};
 
 // Rounded activations from element `at` on, of a row of k.
 static __device__ __forceinline__ mv_x mv_x_at(const char *shared, int k, int at)
@@ -228,9 +247,9 @@ static __device__ __forceinline__ void mv_load8(float4 (&v)[2], const float *p, 
     for (int i = 0; i < 2; i++) v[i] = valid ? mv_load4(p + 4 * i, aligned) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
 
-// All threads: rounds a row of x, times the weight of a norm. Returns the thread's part of the sum of squares of x. The next values are on
+// All threads: rounds a row of x, times the weight of a norm, 8 values a lane, for `to`. Returns the thread's part of the sum of squares of x. The next values are on
 // their way while some are rounded.
-static __device__ __forceinline__ float mv_round_row(const float *x, const float *norm, int k, char *shared)
+template <class TO> static __device__ __forceinline__ float mv_round_row(const float *x, const float *norm, int k, const TO &to)
 {
     bool aligned = (((uintptr_t)x | (uintptr_t)norm) & 15u) == 0;
     float squares = 0.0f;
@@ -248,7 +267,7 @@ static __device__ __forceinline__ float mv_round_row(const float *x, const float
                 v[i].x *= g[i].x, v[i].y *= g[i].y, v[i].z *= g[i].z, v[i].w *= g[i].w;
             }
         }
-        mv_round8(v, at, at < k, shared, (float *)(shared + TN_ROUNDED_D(k)), (short *)(shared + TN_ROUNDED_SUM(k)));
+        to(v, at, at < k);
 #pragma unroll
         for (int i = 0; i < 2; i++) v[i] = later[i];
     }
@@ -501,7 +520,7 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
         char *to = shared + c * mv_x_size<TYPE>(a.k);
         float s;
         if constexpr (tn_is_plain(TYPE)) s = mv_stage_row(x + c * a.x_stride, a.norm, a.k, (float *)to);
-        else if (!ready) s = mv_round_row(x + c * a.x_stride, a.norm, a.k, to);
+        else if (!ready) s = mv_round_row(x + c * a.x_stride, a.norm, a.k, mv_to_shared{to, a.k});
         else mv_copy_row(ready + c * a.rounded_x.row_size, a.k, to);
         if (!a.norm || ready) continue;
         s = tn_warp_sum(s);
@@ -578,12 +597,18 @@ template <int TYPE, int COLUMNS, bool FULL> static __device__ __forceinline__ vo
     if (!a.late) tn_pdl_trigger();
     mv_feed<TYPE> feed;
     // Which expert, a predecessor says.
-    if (!a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
+    int early = a.ids ? 0 : a.n_early;
+    if (!a.ids) mv_feed_start<TYPE>(a, w, feed);
+    mv_feed_first<TYPE, FULL>(a, w, feed, 0, early);
     mv_prefetch_norm(a);
     tn_pdl_wait();
     mv_row r = mv_row_of(a, w);
-    if (a.ids) mv_feed_first<TYPE, FULL>(a, w, feed);
+    if (a.ids) {
+        mv_feed_start<TYPE>(a, w, feed);
+        mv_feed_first<TYPE, FULL>(a, w, feed, 0, early = a.n_slots - 1);
+    }
     mv_activations<TYPE, COLUMNS>(a, w, r.x, r.x_row, shared + a.x_at, squares);
+    mv_feed_first<TYPE, FULL>(a, w, feed, early, a.n_slots - 1);
     mv_ahead ahead = {0.0f, 0.0f, 1.0f};
     if ((int)threadIdx.x < (w.end - w.first) * a.n_columns) ahead = mv_load_ahead(a, mv_result_of<COLUMNS>(a, w, threadIdx.x), r.y_row);
     mv_run_parts<TYPE, COLUMNS, FULL>(a, w, shared, feed);

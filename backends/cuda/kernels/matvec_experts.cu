@@ -19,18 +19,14 @@
 template <int TYPE> static __device__ __forceinline__ void me_copy(const tn_cuda_matvec_part &p, int64_t row, int t, int lane, char *slot)
 {
     typedef mt_tile<TYPE> tile;
+    const char *from[TN_CUDA_MAX_PLANES];
+    int row_size[TN_CUDA_MAX_PLANES];
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
-        const int pieces = tile::pieces(i), rows = TN_WARP / pieces, step = rows * (int)p.row_size[i]; // rows that a copy of the warp has
-        int r = lane / pieces, piece = lane % pieces;
-        const char *from = p.plane[i] + (row + r) * p.row_size[i] + t * tile::bytes(i) + piece * 16;
-        if (tile::odd && i + 1 == tile::planes) from = (const char *)((uintptr_t)from & ~(uintptr_t)15);
-        if (i == 0) piece ^= r % 2 * 4;
-        char *to = slot + tile::at(i) + (r * pieces + piece) * 16;
-#pragma unroll
-        for (int j = 0; j < MT_ROWS; j += rows)
-            if (rows <= MT_ROWS || lane < MT_ROWS) tn_copy16(to + j * pieces * 16, from + j / rows * step, true);
+        row_size[i] = (int)p.row_size[i];
+        from[i] = p.plane[i] + (row + lane / tile::pieces(i)) * p.row_size[i] + t * tile::bytes(i) + lane % tile::pieces(i) * 16;
     }
+    mt_copy<TYPE>(lane, from, row_size, slot);
 }
 
 // Adds the products of that tile with tile `x_tile` of x.
@@ -50,13 +46,9 @@ static __device__ __forceinline__ void me_dot(const tn_cuda_matvec_part &p, int6
 // The sums of a row of tiles, `row` of the block, to the places of a slice.
 static __device__ __forceinline__ void me_store(const tn_cuda_matvec_args &a, float *sums, int row, int lane, float (&total)[2])
 {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        total[i] += __shfl_xor_sync(0xffffffffu, total[i], 1);
-        total[i] += __shfl_xor_sync(0xffffffffu, total[i], 2);
-        if (lane % 4 == 0) sums[(row + lane / 4 + 8 * i) * a.sums_stride] = total[i];
-        total[i] = 0.0f;
-    }
+    float sum = mt_reduce(total, lane);
+    if (lane % 4 < 2) sums[(row + lane / 4 + lane % 2 * 8) * a.sums_stride] = sum;
+    total[0] = total[1] = 0.0f;
 }
 
 // --- gate and up ------------------------------------------------------------------------------------------
@@ -133,18 +125,17 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     char *x = shared + a.x_at;
     tn_pdl_wait();
     // x first: weights under way would delay it.
-    if (a.rounded_x.rows) {
-        const char *from = a.rounded_x.rows + (a.x_used_stride ? pair : token) * a.rounded_x.row_size;
-        for (int i = threadIdx.x * 16; i < mv_x_size<TYPE>(a.k); i += blockDim.x * 16) tn_copy16(x + i, from + i, true);
-    }
-    tn_copy_commit();
+    const char *row = a.rounded_x.rows + (a.x_used_stride ? pair : token) * a.rounded_x.row_size;
+    int runs = a.rounded_x.rows ? a.k / 32 : 0; // pairs of them
+    mt_pair first = mt_load_pair(row, a.k, threadIdx.x, (int)threadIdx.x < runs);
     int expert = mg_expert(s, token, u), rows = w.end - w.first, n = expert < 0 ? 0 : rows / MT_ROWS * 2;
     w.expert = (int64_t)expert * a.part[0].n;
     mg_tile feed = {w.group, w.slice};
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++) mg_feed_next<TYPE>(a, w, n, feed, w.ring + i * mt_tile<TYPE>::size);
-    if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, x);
-    mv_wait(s.filled + 2); // all but the copies of weights
+    if ((int)threadIdx.x < runs) mt_put_pair<TYPE>(first, 1.0f, x, a.k, threadIdx.x);
+    for (int i = threadIdx.x + blockDim.x; i < runs; i += blockDim.x) mt_put_pair<TYPE>(mt_load_pair(row, a.k, i, true), 1.0f, x, a.k, i);
+    if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, mt_to_shared<TYPE>{x, a.k});
     __syncthreads();
     if (!a.late) tn_pdl_trigger();
     mg_products<TYPE>(s, w, n, shared, (const char *)&zeros, feed);
@@ -194,34 +185,22 @@ template <int TYPE> static __device__ __forceinline__ void ms_feed_next(const tn
     tn_copy_commit();
 }
 
-// All threads: the long row to shared memory, from rows that were rounded before, or from x.
-static __device__ __forceinline__ void ms_activations(const tn_cuda_matvec_sum_args &s, int t, const ms_experts &experts, char *x)
+// All threads: the long row to shared memory, times the factors, from rows that were rounded before, or from x. Warps stay together for the factors.
+template <int TYPE> static __device__ __forceinline__ void ms_activations(const tn_cuda_matvec_sum_args &s, int t, const ms_experts &experts, char *x)
 {
     const tn_cuda_matvec_args &a = s.of;
-    int groups = s.k / TN_ROUNDED_GROUP, n = a.n_used * groups;
-    float *d = (float *)(x + TN_ROUNDED_D(a.k));
-    short *sums = (short *)(x + TN_ROUNDED_SUM(a.k));
-    if (a.rounded_x.rows) {
-        // Warps stay together for the factors.
-        for (int base = threadIdx.x & ~(TN_WARP - 1); base < n; base += blockDim.x) {
-            int i = min(base + (int)threadIdx.x % TN_WARP, n - 1), u = i / groups, g = i - u * groups;
+    int lanes = a.rounded_x.rows ? 1 : 4, pairs = s.k / 32, n = a.n_used * pairs * lanes; // lanes that have a pair of runs
+    bool aligned = ((uintptr_t)a.x & 15u) == 0 && (a.x_stride | a.x_used_stride) % 4 == 0;
+    for (int base = threadIdx.x & ~(TN_WARP - 1); base < n; base += blockDim.x) {
+        int at = base + threadIdx.x % TN_WARP, i = min(at, n - 1) / lanes, u = i / pairs;
+        float factor = __shfl_sync(0xffffffffu, experts.factor, u);
+        if (lanes == 1) {
             const char *row = a.rounded_x.rows + (a.x_used_stride ? t * a.n_used + u : t) * a.rounded_x.row_size;
-            int4 q = __ldcg((const int4 *)row + g);
-            float scale = __ldcg((const float *)(row + TN_ROUNDED_D(s.k)) + g);
-            short sum = __ldcg((const short *)(row + TN_ROUNDED_SUM(s.k)) + g);
-            *(int4 *)(x + i * 16) = q;
-            d[i] = scale * __shfl_sync(0xffffffffu, experts.factor, u);
-            sums[i] = sum;
-        }
-    } else {
-        bool aligned = ((uintptr_t)a.x & 15u) == 0 && (a.x_stride | a.x_used_stride) % 4 == 0;
-        for (int base = threadIdx.x & ~(TN_WARP - 1); base < 2 * n; base += blockDim.x) {
-            int at = base + threadIdx.x % TN_WARP, u = min(at, 2 * n - 1) / (2 * groups), j = (at - u * 2 * groups) * 8;
+            mt_put_pair<TYPE>(mt_load_pair(row, s.k, i - u * pairs, true), factor, x, a.k, i);
+        } else {
             float4 v[2];
-            mv_load8(v, a.x + t * a.x_stride + u * a.x_used_stride + j, aligned, at < 2 * n);
-            mv_round8(v, at * 8, at < 2 * n, x, d, sums);
-            float factor = __shfl_sync(0xffffffffu, experts.factor, u);
-            if (at % 2 == 0 && at < 2 * n) d[at / 2] *= factor;
+            mv_load8(v, a.x + t * a.x_stride + u * a.x_used_stride + (at * 8 - u * s.k), aligned, at < n);
+            mt_round_pair<TYPE>(v, at * 8, at < n, factor, x, a.k);
         }
     }
     __syncthreads();
@@ -291,7 +270,7 @@ template <int TYPE> static __device__ __forceinline__ void ms_run(const tn_cuda_
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++) ms_feed_next<TYPE>(s, w, experts, feed, w.ring + i * mt_tile<TYPE>::size);
     if (s.early) tn_pdl_wait();
-    ms_activations(s, t, experts, shared + a.x_at);
+    ms_activations<TYPE>(s, t, experts, shared + a.x_at);
     if (!a.late) tn_pdl_trigger();
     ms_ahead ahead = {0.0f, 1.0f};
     if ((int)threadIdx.x < w.end - w.first) ahead = ms_load_ahead(a, t, w.first + threadIdx.x);
