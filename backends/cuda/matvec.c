@@ -190,7 +190,7 @@ static bool plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_a
     t.n_slots = (int32_t)TN_MIN(room / size / warps, TN_MATVEC_MMA_SLOTS);
     if (t.n_slots < TN_MATVEC_LEAST_SLOTS || !slice_tiles(&t, warps, tn_div_up(shares, blocks))) return false;
     t.row_unit = TN_MATVEC_MMA_ROWS, t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
-    t.n_early = TN_MATVEC_MMA_EARLY;
+    t.n_early = TN_MIN(t.n_early, t.n_slots - 1);
     t.rings_at = 0, t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
     grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(t.x_at + x_bytes);
     *a = t;
@@ -341,6 +341,7 @@ static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_oper
     // Rows of 16 bits and more keep the memory busy by themselves, and blocks of experts are small (H200: 8B bf16 231 tok/s early, 236 late;
     // Qwen3 30B-A3B 316 and 325; 8B Q4_K_M 430 and 410).
     a.late = plain(type) || o->ids;
+    a.n_early = l->rested ? TN_MATVEC_MMA_SLOTS : TN_MATVEC_MMA_EARLY;
     if (l->rounded_x && rounds(type)) a.rounded_x = *l->rounded_x;
     if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
     return a;
