@@ -227,7 +227,6 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .rope = h->rope ? &e->steps[i - 1] : NULL,
                         .product = h->product ? &e->steps[i - 1] : NULL,
                         .route = h->chooses ? &e->steps[i - 1] : NULL,
-                        .rested = i > 0 && e->steps[i - 1].op == TN_OP_attention,
                         .leaves_choice = h->leaves_choice,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};

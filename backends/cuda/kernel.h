@@ -21,7 +21,6 @@ typedef struct tn_cuda_launch {
     const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
     bool leaves_choice;     // such a step
     bool early;          // the step's integers (lengths, tables, positions, experts) can be read before the predecessor has ended: no step writes them, or long before
-    bool rested; // the launch before leaves the memory idle
     bool alone;          // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
 

@@ -134,7 +134,7 @@ static bool plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a
     if (warps == 0) return false;
     if (a->ids) max_blocks = max_blocks / (int32_t)grid->y;
     grid->x = (uint32_t)share_rows(a, warps, columns, max_blocks);
-    a->n_early = a->n_slots - 1;
+    a->n_early = TN_MIN(a->n_slots - 1, plain(type) ? TN_MATVEC_PLAIN_EARLY : TN_MATVEC_MOST_SLOTS);
     a->x_at = 0, a->sums_at = (int32_t)sums_at, a->rings_at = (int32_t)sums_at + TN_MATVEC_SUMS, a->ring_size = a->n_slots * size;
     grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(a->rings_at + warps * a->ring_size);
     return true;
@@ -190,7 +190,7 @@ static bool plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_a
     t.n_slots = (int32_t)TN_MIN(room / size / warps, TN_MATVEC_MMA_SLOTS);
     if (t.n_slots < TN_MATVEC_LEAST_SLOTS || !slice_tiles(&t, warps, tn_div_up(shares, blocks))) return false;
     t.row_unit = TN_MATVEC_MMA_ROWS, t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
-    t.n_early = TN_MIN(t.n_early, t.n_slots - 1);
+    t.n_early = TN_MATVEC_EARLY;
     t.rings_at = 0, t.ring_size = t.n_slots * size, t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
     grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(t.x_at + x_bytes);
     *a = t;
@@ -341,7 +341,6 @@ static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_oper
     // Rows of 16 bits and more keep the memory busy by themselves, and blocks of experts are small (H200: 8B bf16 231 tok/s early, 236 late;
     // Qwen3 30B-A3B 316 and 325; 8B Q4_K_M 430 and 410).
     a.late = plain(type) || o->ids;
-    a.n_early = l->rested ? TN_MATVEC_MMA_SLOTS : TN_MATVEC_MMA_EARLY;
     if (l->rounded_x && rounds(type)) a.rounded_x = *l->rounded_x;
     if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
     return a;
@@ -369,17 +368,18 @@ static int32_t pair_of(const tn_matvec_operands *o)
     return -1;
 }
 
-// Both types in one launch: each gets multiprocessors by its share of the bytes. False where their blocks differ in size.
+// Both types in one launch: each gets as many multiprocessors as make the longest share short. False where their blocks differ in size.
 static bool plan_pair(const tn_cuda_launch *l, const tn_matvec_operands *o, int32_t pair, bool tiles, tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
 {
-    double bytes[2];
-    for (int32_t i = 0; i < 2; i++) {
-        tn_dtype t = pairs[pair].dtype[i];
-        a->of[i] = args_of(l, o, t);
-        bytes[i] = (double)a->of[i].n_virtual * (double)tn_dtype_row_size(t, a->of[i].k);
+    int32_t n_sms = l->cuda->n_sms, first = 1;
+    int64_t least = INT64_MAX, unit = tiles ? TN_MATVEC_MMA_ROWS : 1;
+    for (int32_t i = 0; i < 2; i++) a->of[i] = args_of(l, o, pairs[pair].dtype[i]);
+    for (int32_t n = 1; n < n_sms; n++) {
+        int64_t bytes[2]; // of the block that has most
+        for (int32_t i = 0; i < 2; i++)
+            bytes[i] = tn_div_up(a->of[i].n_virtual / unit, i == 0 ? n : n_sms - n) * unit * (int64_t)tn_dtype_row_size(pairs[pair].dtype[i], a->of[i].k);
+        if (TN_MAX(bytes[0], bytes[1]) < least) first = n, least = TN_MAX(bytes[0], bytes[1]);
     }
-    int32_t n_sms = l->cuda->n_sms, first = (int32_t)(n_sms * bytes[0] / (bytes[0] + bytes[1]) + 0.5);
-    first = TN_MAX(1, TN_MIN(first, n_sms - 1));
     *grid = (tn_cuda_grid){.y = 1, .z = 1};
     for (int32_t i = 0; i < 2; i++) {
         tn_cuda_grid part = {.y = 1, .z = 1};
