@@ -216,36 +216,61 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
 
 // --- the kernel -------------------------------------------------------------------------------------------
 
-// The ring: weights by cp.async of all threads, x by one copy that a barrier of the slot counts.
+// When the copies that this thread has started are there, it arrives at the barrier: counted among those it is made for.
+static __device__ __forceinline__ void few_copies_arrive(uint64_t *bar)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(tn_shared(bar)) : "memory");
+}
+
+// The ring: weights by cp.async of all threads, x by one bulk copy; a barrier of each slot counts them. Warps that have read a slot say so to another, and
+// fill the slot that was read before it: nobody waits for warps that are less than a stage behind.
 template <int TYPE, typename CUT> struct few_ring {
     static constexpr int slot_size = TN_FEW_MATRIX_STAGE + 2 * CUT::half * few_slot<TYPE>::row_bytes;
     static constexpr int x_size = few_unit<TYPE>::minimums ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_X;
     char *room;
-    uint64_t *arrived;
-    int slots, to, from; // slot that is filled next, and that is read
-    uint32_t parity;     // of the one that is read
+    uint64_t *full, *empty;
+    int slots, at, last; // slot that is read, and the one before
+    uint32_t parity, last_parity;
 
+    __device__ __forceinline__ void begin()
+    {
+        at = 0, last = slots - 1, parity = 0, last_parity = 1;
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < slots; i++) tn_mbar_init(&full[i], CUT::threads + 1), tn_mbar_init(&empty[i], CUT::threads / TN_WARP);
+            tn_mbar_init_fence();
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ void copy_weights(const few_cursor<CUT, TN_FEW_MATRIX_STAGE> &c, int slot)
+    {
+        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(c, room + slot * slot_size);
+        few_copies_arrive(&full[slot]);
+    }
     __device__ __forceinline__ void copy_x(const char *x, int slot)
     {
         if (threadIdx.x > 0) return;
-        tn_mbar_expect(&arrived[slot], x_size);
-        tn_bulk_load(room + slot * slot_size, x, x_size, &arrived[slot]);
+        tn_mbar_expect(&full[slot], x_size);
+        tn_bulk_load(room + slot * slot_size, x, x_size, &full[slot]);
     }
-    __device__ __forceinline__ void fill(const few_cursor<CUT, TN_FEW_MATRIX_STAGE> &c)
+    __device__ __forceinline__ char *wait()
     {
-        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(c, room + to * slot_size);
-        copy_x(c.x, to);
+        tn_mbar_wait(&full[at], parity);
+        return room + at * slot_size;
     }
-    __device__ __forceinline__ void filled()
+    // This warp has read its slot; true if the one before is to be filled, which is free now.
+    __device__ __forceinline__ bool read(bool fill)
     {
-        tn_copy_commit();
-        to = to + 1 == slots ? 0 : to + 1;
+        __syncwarp();
+        if (threadIdx.x % TN_WARP == 0) tn_mbar_arrive(&empty[at]);
+        if (fill) tn_mbar_wait(&empty[last], last_parity);
+        return fill;
     }
-    __device__ __forceinline__ void read()
+    __device__ __forceinline__ void next()
     {
-        from++;
-        if (from < slots) return;
-        from = 0, parity ^= 1;
+        last = at, last_parity = parity;
+        at++;
+        if (at < slots) return;
+        at = 0, parity ^= 1;
     }
 };
 
@@ -268,14 +293,14 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
 {
 #ifdef TN_HOPPER
     extern __shared__ char few_space[];
-    __shared__ uint64_t arrived[TN_FEW_BLOCK_MAX_SLOTS];
+    __shared__ uint64_t bars[2 * TN_FEW_BLOCK_MAX_SLOTS];
     int per_tile = (a.k + TN_FEW_K - 1) / TN_FEW_K;
     few_work work = few_work_of(a, per_tile);
-    few_ring<TYPE, CUT> ring = {few_space + (1024 - tn_shared(few_space) % 1024) % 1024, arrived, a.slots, 0, 0, 0}; // where swizzled matrices may start
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < a.slots; i++) tn_mbar_init(&arrived[i], 1);
-        tn_mbar_init_fence();
-    }
+    if (work.at >= work.end) return;
+    few_ring<TYPE, CUT> ring;
+    ring.room = few_space + (1024 - tn_shared(few_space) % 1024) % 1024; // where swizzled matrices may start
+    ring.full = bars, ring.empty = bars + TN_FEW_BLOCK_MAX_SLOTS, ring.slots = a.slots;
+    ring.begin();
     few_cursor<CUT, TN_FEW_MATRIX_STAGE> ahead, now;
     ahead.start(a, per_tile, work.at);
     now.start(a, per_tile, work.at);
@@ -284,41 +309,37 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
         if (s > 0) x[1] = ahead.x;
-        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(ahead, ring.room + s * ring.slot_size);
+        ring.copy_weights(ahead, s);
         ahead.next(a, per_tile, ++copied < work.end);
     }
     static_assert(FEW_EARLY == 2, "x has two places");
     if (!a.late) tn_pdl_trigger();
     tn_pdl_wait();
 #pragma unroll
-    for (int s = 0; s < FEW_EARLY; s++) {
+    for (int s = 0; s < FEW_EARLY; s++)
         if (s < early) ring.copy_x(x[s], s);
-        if (s < a.early) ring.filled();
-    }
-    auto fill = [&]() {
-        if (copied < work.end) {
-            ring.fill(ahead);
-            ahead.next(a, per_tile, ++copied < work.end);
-        }
-        ring.filled();
-    };
 #pragma unroll 1
-    for (int i = a.early; i < a.slots - 1; i++) fill();
+    for (int s = early; s < a.slots && copied < work.end; s++) {
+        ring.copy_weights(ahead, s);
+        ring.copy_x(ahead.x, s);
+        ahead.next(a, per_tile, ++copied < work.end);
+    }
     few_sums<CUT::tiles> total = {};
     for (int at = work.at; at < work.end;) {
-        few_wait(a.slots - 2);
-        __syncthreads(); // and the slot before this one is free
-        fill();
-        tn_mbar_wait(&arrived[ring.from], ring.parity);
-        few_wgmma_stage<TYPE, CUT>(now.rows, ring.room + ring.from * ring.slot_size, now.stage, total);
-        ring.read();
+        char *slot = ring.wait();
+        few_wgmma_stage<TYPE, CUT>(now.rows, slot, now.stage, total);
+        if (ring.read(at > work.at && copied < work.end)) {
+            ring.copy_weights(ahead, ring.last);
+            ring.copy_x(ahead.x, ring.last);
+            ahead.next(a, per_tile, ++copied < work.end);
+        }
+        ring.next();
         int tile = now.tile;
         bool complete = now.stage + 1 == per_tile;
         now.next(a, per_tile, ++at < work.end);
         if (a.late && at == work.end) tn_pdl_trigger();
         if (complete || at == work.end) few_tile_end<CUT>(a, work, tile, complete, total);
     }
-    tn_copy_wait<0>();
 #else
     __trap();
 #endif

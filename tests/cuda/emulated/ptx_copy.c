@@ -60,6 +60,14 @@ static void small_wait(ptx_run *r, int variant)
     tn_emulated_copies_finish(this_fiber(), (int)ptx_u32(r, 0));
 }
 
+// The copies so far are carried out at once.
+static void small_arrive(ptx_run *r, int variant)
+{
+    (void)variant;
+    tn_emulated_copies_finish(this_fiber(), -1);
+    tn_emulated_mbarrier_arrive(ptx_u32(r, 0), 0);
+}
+
 // --- bulk and tensor copies
 // ------------------------------------------------------------------------------------
 
@@ -210,6 +218,7 @@ const ptx_row tn_ptx_rows_copy[] = {
     {"cp.async.cg.shared.global", small_add, 0},
     {"cp.async.commit_group", small_commit, 0},
     {"cp.async.wait_group", small_wait, 0},
+    {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", small_arrive, 0},
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", bulk_load, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes", tensor_load, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
