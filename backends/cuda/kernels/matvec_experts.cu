@@ -27,7 +27,7 @@ template <int TYPE> static __device__ __forceinline__ void me_copy(const tn_cuda
         row_size[i] = (int)p.row_size[i];
         from[i] = p.plane[i] + (row + lane / tile::pieces(i)) * p.row_size[i] + t * tile::bytes(i) + lane % tile::pieces(i) * 16;
     }
-    mt_copy<TYPE>(lane, from, row_size, slot);
+    mt_copy<TYPE>(lane, mt_copy_to<TYPE>(lane), from, row_size, slot);
 }
 
 // Adds the products of that tile with tile `x_tile` of x.

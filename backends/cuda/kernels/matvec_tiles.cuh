@@ -34,17 +34,31 @@ template <int TYPE> struct mt_tile {
     static constexpr bool odd = bytes(planes - 1) % 16 != 0; // the last plane: a tile may begin anywhere in its pieces
 };
 
+// The same value, which the compiler takes for a new one: it would compute again in every round of a loop what is made of a few bits.
+static __device__ __forceinline__ int mt_keep(int v)
+{
+    int kept;
+    asm volatile("mov.u32 %0, %1;" : "=r"(kept) : "r"(v));
+    return kept;
+}
+
+// Where in a slot the lane's copies of planes go: of the first one, of all others.
+template <int TYPE> static __device__ __forceinline__ int2 mt_copy_to(int lane)
+{
+    const int pieces = mt_tile<TYPE>::pieces(0), row = lane / pieces;
+    return make_int2(mt_keep((row * pieces + (lane % pieces ^ row % 2 * 4)) * 16), mt_keep(lane * 16));
+}
+
 // Starts the copies of a tile: `from` is where the lane's first piece of each plane is, rows are row_size bytes apart.
 template <int TYPE>
-static __device__ __forceinline__ void mt_copy(int lane, const char *const (&from)[TN_CUDA_MAX_PLANES], const int (&row_size)[TN_CUDA_MAX_PLANES], char *slot)
+static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to, const char *const (&from)[TN_CUDA_MAX_PLANES], const int (&row_size)[TN_CUDA_MAX_PLANES],
+                                               char *slot)
 {
     typedef mt_tile<TYPE> tile;
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
         const int pieces = tile::pieces(i), rows = TN_WARP / pieces; // rows that a copy of the warp has
-        int row = lane / pieces, piece = lane % pieces;
-        if (i == 0) piece ^= row % 2 * 4;
-        char *to = slot + tile::at(i) + (row * pieces + piece) * 16;
+        char *to = slot + tile::at(i) + (i == 0 ? slot_to.x : slot_to.y);
         const char *at = from[i];
         if (tile::odd && i + 1 == tile::planes) at = (const char *)((uintptr_t)at & ~(uintptr_t)15);
 #pragma unroll
@@ -58,6 +72,7 @@ struct mt_feed {
     const char *from[TN_CUDA_MAX_PLANES]; // the lane's first pieces
     int row_size[TN_CUDA_MAX_PLANES], jump[TN_CUDA_MAX_PLANES]; // from behind a row of tiles to the warp's next one
     int part, tiles, rows; // tiles left of the row of tiles; such rows left of the part
+    int2 to;               // mt_copy_to
 };
 
 // Rows of tiles that a group of warps has of a block's rows.
@@ -93,7 +108,7 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_next(const tn
 {
     typedef mt_tile<TYPE> tile;
     if (f.tiles > 0) {
-        mt_copy<TYPE>(w.lane, f.from, f.row_size, slot);
+        mt_copy<TYPE>(w.lane, f.to, f.from, f.row_size, slot);
         bool wraps = --f.tiles == 0;
 #pragma unroll
         for (int i = 0; i < tile::planes; i++) f.from[i] += (tile::bytes(i) << w.slice_shift) + (wraps ? f.jump[i] : 0);
@@ -108,6 +123,7 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_next(const tn
 template <int TYPE> static __device__ __forceinline__ void mt_feed_start(const tn_cuda_matvec_args &a, const mv_warp &w, mt_feed &f)
 {
     f.part = -1, f.tiles = 0;
+    f.to = mt_copy_to<TYPE>(w.lane);
     mt_feed_part<TYPE>(a, w, f);
 }
 
@@ -222,6 +238,7 @@ struct mt_x {
     const char *low, *high; // of tile 0
     int low_step, high_step; // to the next half
     const int4 *head;
+    int2 pieces; // of weights: where pieces c and 4 + c of row lane / 4 are in a slot
 };
 
 template <int TYPE> static __device__ __forceinline__ mt_x mt_x_of(const char *x, int k, const char *zeros, int lane)
@@ -229,7 +246,9 @@ template <int TYPE> static __device__ __forceinline__ mt_x mt_x_of(const char *x
     typedef mt_runs<TYPE> runs;
     int n = lane / 4, c = lane % 4;
     bool low = runs::has_low(n, c), high = runs::has_high(n, c);
-    return {low ? x + runs::low(c) : zeros, high ? x + runs::low(c) + runs::high : zeros, low ? MT_HALF : 0, high ? MT_HALF : 0, (const int4 *)(x + k) + runs::pair(c)};
+    int row = n * (mt_tile<TYPE>::pieces(0) * 16), c0 = (c ^ n % 2 * 4) * 16;
+    return {low ? x + runs::low(c) : zeros, high ? x + runs::low(c) + runs::high : zeros, mt_keep(low ? MT_HALF : 0), mt_keep(high ? MT_HALF : 0),
+            (const int4 *)(x + k) + runs::pair(c), make_int2(mt_keep(row + c0), mt_keep(row + (c0 ^ 64)))};
 }
 
 // --- the product of a tile ----------------------------------------------------------------------------
@@ -253,16 +272,17 @@ static __device__ __forceinline__ void mt_mma(int (&d)[4], const uint4 &r0, cons
 #endif
 }
 
-// The unsigned bytes of `low` and `high` of piece 4 h + c of row `row`.
-template <int TYPE> static __device__ __forceinline__ void mt_load(uint4 &low, uint4 &high, const char *slot, int row, int h, int c)
+// The unsigned bytes of `low` and `high` of piece 4 h + c of row `row`. pieces: where pieces c and 4 + c of row lane / 4 are.
+template <int TYPE> static __device__ __forceinline__ void mt_load(uint4 &low, uint4 &high, const char *slot, int2 pieces, int lane, int i, int h)
 {
     typedef mt_tile<TYPE> tile;
-    const char *at = slot + row * (tile::pieces(0) * 16);
+    const char *at = slot + i * (8 * 16 * tile::pieces(0));
+    int row = lane / 4 + 8 * i, c = lane % 4;
     if constexpr (TYPE == TN_TYPE_Q8_0) {
-        low = *(const uint4 *)(at + (c ^ (row % 2 * 4)) * 16), high = *(const uint4 *)(at + ((4 + c) ^ (row % 2 * 4)) * 16);
+        low = *(const uint4 *)(at + pieces.x), high = *(const uint4 *)(at + pieces.y);
         return;
     }
-    uint4 v = *(const uint4 *)(at + ((4 * h + c) ^ (row % 2 * 4)) * 16);
+    uint4 v = *(const uint4 *)(at + (h == 0 ? pieces.x : pieces.y));
     low = mv_low(v);
     high = mt_runs<TYPE>::raw ? make_uint4(v.x & 0xf0f0f0f0u, v.y & 0xf0f0f0f0u, v.z & 0xf0f0f0f0u, v.w & 0xf0f0f0f0u) : mv_high(v);
     if constexpr (TYPE == TN_TYPE_Q5_K) {
@@ -330,7 +350,7 @@ static __device__ __forceinline__ void mt_dot(const char *slot, const mt_x &x, i
         uint4 low[2], high[2], b_low = *(const uint4 *)(x_low + h * x.low_step), b_high = *(const uint4 *)(x_high + h * x.high_step);
         int4 head = heads[4 * h];
 #pragma unroll
-        for (int i = 0; i < 2; i++) mt_load<TYPE>(low[i], high[i], slot, r + 8 * i, h, c);
+        for (int i = 0; i < 2; i++) mt_load<TYPE>(low[i], high[i], slot, x.pieces, lane, i, h);
         int v[4], z0 = runs::zero ? head.z : MV_ZERO, z1 = runs::zero ? head.w : MV_ZERO;
         mt_mma<is_signed>(v, low[0], low[1], false, b_low, z0, z1, z0, z1);
         mt_mma<is_signed>(v, low[0], low[1], true, b_low, v[0], v[1], v[2], v[3]);
@@ -413,6 +433,7 @@ template <int TYPE> static __device__ __forceinline__ void mt_run(const tn_cuda_
     if (!a.late) tn_pdl_trigger();
     mt_feed feed;
     // Which expert, a predecessor says.
+    w.lane = mt_keep(w.lane), w.slice = mt_keep(w.slice);
     int early = a.ids ? 0 : a.n_early;
     if (!a.ids) mt_feed_start<TYPE>(a, w, feed);
     mt_feed_first<TYPE>(a, w, feed, 0, early);
