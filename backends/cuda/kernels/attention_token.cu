@@ -9,7 +9,7 @@
 // The results of all warps go into shared memory of the block of the cluster that finishes the row, one warp a row, with no step between;
 // the rows of several clusters through memory, to the warp that arrives last (a counter per head, zero when the module is loaded, which
 // that warp sets back). Sums are in the order of the splits: results are the same in every run.
-// Short sequences take one cluster: then nothing goes through memory.
+// Caches of short sequences have one cluster: then nothing goes through memory. Others have clusters of one block.
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once.
 #include "backends/cuda/kernels/attention_warp.cuh"
 #include "backends/cuda/kernels/rope_rows.cuh"
@@ -148,24 +148,33 @@ template <int DK> struct token_row {
     float2 turn[row_pairs<DK>::N];  // cosine, sine
 };
 
+// Angles of a lane's pairs at position 1 over pi, and what divides them; first of all loads, as the way over position, sine and cosine is long.
 // half_turns is read as memory: lanes of a warp want different ones at once.
-template <int DK> static __device__ __forceinline__ void find_turns(const tn_cuda_rope_cache_args &r, int position, float2 (&turn)[row_pairs<DK>::N])
+template <int DK> struct lane_turns {
+    double x[row_pairs<DK>::N];
+    float factor[row_pairs<DK>::N];
+};
+
+template <int DK> static __device__ __forceinline__ void load_turns(const tn_cuda_rope_cache_args &r, lane_turns<DK> &turns)
 {
     const double *half_turns = r.half_turns;
     asm volatile("" : "+l"(half_turns));
-    double x[row_pairs<DK>::N];
 #pragma unroll
     for (int i = 0; i < row_pairs<DK>::N; i++) {
         int t = threadIdx.x % TN_WARP + i * TN_WARP;
-        x[i] = t < r.n_rot / 2 ? half_turns[t] : 0.0;
+        turns.x[i] = t < r.n_rot / 2 ? half_turns[t] : 0.0;
+        turns.factor[i] = r.factors && t < r.n_rot / 2 ? r.factors[t] : 1.0f;
     }
+}
+
+template <int DK> static __device__ __forceinline__ void find_turns(const tn_cuda_rope_cache_args &r, int position, const lane_turns<DK> &turns, float2 (&turn)[row_pairs<DK>::N])
+{
 #pragma unroll
     for (int i = 0; i < row_pairs<DK>::N; i++) {
-        int t = threadIdx.x % TN_WARP + i * TN_WARP;
-        double turns = position * x[i];
-        if (r.factors && t < r.n_rot / 2) turns /= (double)r.factors[t];
+        double x = position * turns.x[i];
+        if (r.factors) x /= (double)turns.factor[i];
         float s, c;
-        sincospif((float)(turns - 2.0 * rint(0.5 * turns)), &s, &c);
+        sincospif((float)(x - 2.0 * rint(0.5 * x)), &s, &c);
         turn[i] = make_float2(c * r.m, s * r.m);
     }
 }
@@ -213,13 +222,11 @@ template <int DK> static __device__ __forceinline__ void prepare_row(const tn_cu
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
 }
 
-template <int TYPE, int DK> static __device__ __forceinline__ void do_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, token_room<DK> &room)
+template <int TYPE, int DK> static __device__ __forceinline__ void put_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, const row_pairs<DK> &x, token_room<DK> &room)
 {
     constexpr int STORED = TYPE == TN_CUDA_CACHE_F16 ? TN_TYPE_F16 : TYPE == TN_CUDA_CACHE_BF16 ? TN_TYPE_BF16 : TYPE == TN_CUDA_CACHE_Q8_0 ? TN_TYPE_Q8_0 : TN_TYPE_Q4_0;
     int lane = threadIdx.x % TN_WARP, other = row.item - p.n_rows;
     bool turned = other < 1;
-    row_pairs<DK> x;
-    load_row(r, x, turned, row.from, row.nb, row.n);
     float scale = 1.0f;
     if (row.normed) {
         float sum = 0.0f;
@@ -484,6 +491,8 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     share u;
     // What a predecessor does not write: lengths, tables and earlier rows, in most programs.
     if (!d.early) tn_pdl_wait();
+    lane_turns<DK> turns;
+    load_turns(r, turns);
     cluster_arrive();
     if (r.pos) position = *(const int32_t *)r.pos;
     if (r.slots) slot = *(const int32_t *)r.slots;
@@ -509,19 +518,24 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     token_row<DK> mine;
     if (warp < n_items) {
         prepare_row(r, p, u.head, warp, mine);
-        find_turns<DK>(r, position, mine.turn);
+        find_turns(r, position, turns, mine.turn);
     }
-    column col[1][2];
-    begin_sums(a, p, u.head, col, w);
-    row_address places[2];
-    find_places(p, d.cluster_shift, u.rank * min((int)WARPS, u.per) + warp, results, places);
     asm volatile("" ::"l"(to.y), "l"(to.rounded.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early) tn_pdl_wait();
     if (!any) return;
-    for (int item = warp; item < n_items; item += WARPS) {
-        if (item >= WARPS) prepare_row(r, p, u.head, item, mine);
-        do_row<TYPE>(r, p, mine, room);
+    row_pairs<DK> x;
+    if (warp < n_items) load_row(r, x, warp <= p.n_rows, mine.from, mine.nb, mine.n);
+    // Meanwhile.
+    column col[1][2];
+    begin_sums(a, p, u.head, col, w);
+    row_address places[2];
+    find_places(p, d.cluster_shift, u.rank * min((int)WARPS, u.per) + warp, results, places);
+    if (warp < n_items) put_row<TYPE>(r, p, mine, x, room);
+    for (int item = warp + WARPS; item < n_items; item += WARPS) {
+        prepare_row(r, p, u.head, item, mine);
+        load_row(r, x, item <= p.n_rows, mine.from, mine.nb, mine.n);
+        put_row<TYPE>(r, p, mine, x, room);
     }
     __syncthreads();
     attend<TYPE, DK, WARPS>(d, p, col, room, slot, page, at, w);
