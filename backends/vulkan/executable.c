@@ -4,7 +4,6 @@
 // Steps become one command buffer, recorded once and submitted as often as wanted; several where there is
 // much work, so that it can be cancelled between them. With times wanted another one is recorded that has
 // timestamps between the steps.
-#include "backends/vulkan/ahead.h"
 #include "backends/vulkan/hand.h"
 #include "backends/vulkan/kernel.h"
 #include "backends/vulkan/order.h"
@@ -412,28 +411,6 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     return TN_OK;
 }
 
-// Beside step i: what reads memory before it is wanted.
-static tn_status prepare_ahead(tn_vk *v, tn_executable *e, const tn_program *program, int32_t i,
-                               tn_vk_args *records)
-{
-    tn_status status = TN_OK;
-    for (int32_t k = 0; k < TN_VK_MAX_AHEAD && status == TN_OK; k++) {
-        tn_vk_args *record = &records[e->n_runs];
-        tn_vk_pipeline *p;
-        int64_t groups = tn_vk_ahead(v, program, i, k, record);
-        if (groups == 0) break;
-        status = tn_vk_pipeline_get(v, TN_VK_SHADER_ahead, (int32_t[TN_VK_CONSTANTS]){0}, &p);
-        if (status != TN_OK) break;
-        tn_vk_verdict_set(v, &p, 1, TN_VK_GOOD); // it has no result
-        run *r = &e->runs[e->n_runs];
-        *r = (run){p->handle, e->args.address + (uint64_t)e->n_runs * sizeof *records, .step = i};
-        spread(v, groups, r);
-        record->scratch = e->scratch.from;
-        e->n_runs++;
-    }
-    return status;
-}
-
 // Dispatches, and *counters: the most that a step wants.
 static int32_t count_runs(const tn_vk *v, const tn_program *program, int64_t *counters)
 {
@@ -448,8 +425,6 @@ static int32_t count_runs(const tn_vk *v, const tn_program *program, int64_t *co
             *counters = TN_MAX(*counters, d.counters);
         }
         n += most;
-        tn_vk_args ahead;
-        for (int32_t k = 0; k < TN_VK_MAX_AHEAD; k++) n += tn_vk_ahead(v, program, i, k, &ahead) > 0;
     }
     return n;
 }
@@ -511,7 +486,6 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         set_hand(v, e, program, i);
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
-        if (status == TN_OK) status = prepare_ahead(v, e, program, i, (tn_vk_args *)(void *)records);
         int32_t now = n_compiled(v);
         if (now != seen)
             tn_notice(v->device->ctx, TN_EVENT_COMPILING,
