@@ -126,8 +126,8 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
         if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
             !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
             continue;
-        if (!tn_cuda_attention_decode_makes_rounded(next) ||
-            !tn_cuda_attention_token_takes_rope(next, rope) || !is_private(program, i, &rope->dst[2]))
+        if (!tn_cuda_attention_decode_makes_rounded(next) || !tn_cuda_attention_token_takes_rope(next, rope) ||
+            !is_private(program, i, &rope->dst[2]))
             continue;
         handover[i].skipped = true;
         handover[i + 1].rope = true;
@@ -195,33 +195,6 @@ static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t 
     handover[i - 1].leaves_choice = handover[i].chooses = true;
 }
 
-// The router before step `i`, which chooses, is multiplied by the product before it, whose rows step `i`
-// gets. Returns the bytes of these.
-static size_t plan_router(const tn_cuda *cuda, const tn_program *program, int32_t i,
-                          const tn_cuda_kernel *const *kernels, char *memory, tn_cuda_handover *handover)
-{
-    if (i < 2 || !handover[i].chooses || !tn_cuda_matvec_takes_rounded(&program->steps[i])) return 0;
-    const tn_step *route = &program->steps[i - 1], *product = route - 1;
-    if (!is_product(product->op) || !makes(product, kernels[i - 2]) ||
-        !tn_cuda_matvec_takes_router(cuda, product, route))
-        return 0;
-    const tn_view *x = &program->steps[i].src[0], *normed = &route->dst[2],
-                  *norm = &route->src[route->n_src - 1];
-    bool same = x->data == normed->data && tn_view_n_elems(x) == tn_view_n_elems(normed) &&
-                tn_view_contiguous(normed);
-    tn_cuda_rounded *out = &handover[i - 2].out;
-    if (!same || !is_private(program, i - 1, normed) || (out->rows && out->norm != norm->data)) return 0;
-    size_t size = out->rows ? 0 : rows_size(product);
-    if (!out->rows)
-        *out = (tn_cuda_rounded){.rows = memory,
-                                 .row_size = TN_ROUNDED_ROW_SIZE(x->ne[3]),
-                                 .norm = norm->data,
-                                 .k = (int32_t)x->ne[3]};
-    handover[i].in = *out;
-    handover[i].parts = handover[i - 2].routes = handover[i - 1].skipped = true;
-    return size;
-}
-
 void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
                            const tn_cuda_kernel *const *kernels, char *memory, tn_cuda_handover *handover)
 {
@@ -229,8 +202,6 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
         const tn_step *reader = &program->steps[i];
         plan_product(cuda, program, i, kernels, handover);
         plan_choice(cuda, program, i, kernels, handover);
-        memory += plan_router(cuda, program, i, kernels, memory, handover);
-        if (handover[i].parts) continue;
         if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
             !tn_cuda_matvec_takes_rounded(reader))
             continue;

@@ -112,9 +112,7 @@ static void check(layer l)
     int64_t together = run(&l, y[1], z[1]);
     l.apart = true;
     int64_t apart = run(&l, y[2], z[2]);
-    // One row for each block: its part of the router.
-    bool routes = l.n_tokens == 1 && !l.strange && l.gate != TN_TYPE_F32 && fake_get()->n_sms >= WIDTH / 16;
-    bool ok = TEST_CHECK(together + 1 + routes == apart);
+    bool ok = TEST_CHECK(together + 1 == apart);
     // The same integers make the same sums but for their order; z rounds once more.
     ok &= TEST_CHECK(deviation(y[1], y[2], n) < 1e-5) & TEST_CHECK(deviation(z[1], z[2], m) < 1e-2);
     // Against exact activations.
