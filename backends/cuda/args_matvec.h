@@ -125,21 +125,9 @@ typedef struct tn_cuda_matvec_pair {
 
 enum { TN_MATVEC_CHOICE = 128 }; // experts of which blocks choose themselves
 
-// What a block of the product that makes the rows of a router has of its logits: 16 rows times their weights, and the sum of their squares.
-typedef struct tn_cuda_matvec_router_args {
-    tn_cuda_matvec_args of;
-    const float *w, *norm; // [E, n], [n]
-    float *parts;          // [blocks, E + 1]
-    int32_t n_experts;
-} tn_cuda_matvec_router_args;
-
 typedef struct tn_cuda_matvec_glu_args {
     tn_cuda_matvec_args of;
     const float *logits;   // of the router [T, E], of which the experts are chosen; NULL: they are in of.ids
-    const float *parts;    // instead of logits, of one token: [n_parts, E + 1] as above; rounded_x is of x times the weight of the norm then
-    const float *bias;     // of the router, where it comes in parts; NULL: none
-    int32_t n_parts;
-    float eps;             // of the norm, likewise
     tn_cuda_expert_choice choice; // without groups and bias
     int32_t filled;        // slots of a ring that are filled before the first is read: all that the warp needs, or all but one
 } tn_cuda_matvec_glu_args;

@@ -228,8 +228,6 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .product = h->product ? &e->steps[i - 1] : NULL,
                         .route = h->chooses ? &e->steps[i - 1] : NULL,
                         .leaves_choice = h->leaves_choice,
-                        .router = h->routes ? &e->steps[i + 1] : NULL,
-                        .parts = h->parts,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);

@@ -19,7 +19,6 @@ typedef struct tn_cuda_handover {
     bool rope, product; // the step before is done here
     bool skipped;       // done by the step after
     bool leaves_choice, chooses;
-    bool routes, parts; // the product of a router is done in parts by the step before it; chooses by those
     bool early;    // its integers, and those of the step done here, are there before it may start; with `rope` the caches too
     bool computed; // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;

@@ -20,8 +20,6 @@ typedef struct tn_cuda_launch {
     const tn_step *product; // likewise a matmul_id step whose results this launch sums
     const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
     bool leaves_choice;     // such a step
-    const tn_step *router;  // a moe_route step after, whose product this launch does in parts
-    bool parts;             // with `route`: that was done in parts, which are in the scratch
     bool early;          // the step's integers (lengths, tables, positions, experts) can be read before the predecessor has ended: no step writes them, or long before
     bool alone;          // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;

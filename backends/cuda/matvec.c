@@ -13,7 +13,6 @@ enum {
     ALIGN = 16,
     MAX_PAIRS = 256,
     STATIC_SIZE = 1536, // at least what the kernels declare
-    STATIC_EXPERTS = 3584, // those of experts
 };
 
 // Types of which the kernels round the activations.
@@ -405,7 +404,7 @@ static int32_t fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype t
     int32_t warps = (int32_t)grid->threads / 32, size = tile_size(type), x = TN_MATVEC_MMA_X(a->k);
     int32_t sums = align_up((int64_t)rows * TN_MATVEC_MMA_ROWS * a->sums_stride * 4);
     int64_t tiles = tn_div_up(rows, warps / a->n_slices) * tn_div_up(a->n_tiles, a->n_slices);
-    int64_t room = TN_MIN((cuda->max_shared - STATIC_EXPERTS - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);
+    int64_t room = TN_MIN((cuda->max_shared - STATIC_SIZE - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);
     a->n_slots = (int32_t)(tiles <= room ? tiles : TN_MAX(a->n_slots, TN_MIN(room, tiles)));
     a->ring_size = a->n_slots * size, a->sums_at = warps * a->ring_size, a->x_at = a->sums_at + sums;
     grid->shared = (uint32_t)(a->x_at + x);
@@ -433,8 +432,6 @@ bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const
     const tn_view *ids = &route->dst[0], *weights = &route->dst[1];
     bool same = o.ids->data == ids->data && memcmp(o.ids->ne, ids->ne, sizeof ids->ne) == 0 && tn_view_contiguous(o.ids) && tn_view_contiguous(ids);
     bool simple = p->has_product && p->top_k.n_groups <= 1 && !p->has_choice_bias && route->src[1].ne[2] <= TN_MATVEC_CHOICE;
-    // The order of a softmax is that of the logits, and weights of what is too small for it are 0.
-    simple = simple && (p->choice != TN_GATING_SOFTMAX || p->weights.gating == TN_GATING_SOFTMAX) && p->top_k.k <= 32;
     if (!same || !simple || !tn_view_contiguous(weights) || !aligned_rows(&o)) return false;
     tn_cuda_matvec_glu_args s = {.of = args_for(step, &o, o.w[0]->dtype)};
     tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&step->dst[0]), .z = 1};
@@ -450,52 +447,9 @@ static bool launch_glu(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_
     char name[48];
     if (!plan_glu(l->cuda, &s, type, &grid)) return false;
     if (l->route) s.choice = tn_cuda_expert_choice_of(l->route), s.logits = (const float *)(const void *)l->scratch;
-    if (l->parts) {
-        const tn_moe_route_params *p = l->route->params;
-        s.parts = s.logits, s.logits = NULL;
-        s.bias = p->has_bias ? l->route->src[2].data : NULL;
-        s.eps = p->eps, s.n_parts = (int32_t)(l->route->src[0].ne[3] / TN_MATVEC_MMA_ROWS);
-    }
     snprintf(name, sizeof name, "tn_matvec_glu_%s", tn_dtype_name(type));
     *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
     return true;
-}
-
-// --- the product before a router -------------------------------------------------------------------------
-
-// False unless each block has one row of tiles.
-static bool plan_router(const tn_cuda *cuda, const tn_matvec_operands *o, tn_cuda_matvec_args *a, tn_cuda_grid *grid)
-{
-    *grid = (tn_cuda_grid){.y = 1, .z = 1};
-    return plan_tiles(cuda, cuda->n_sms, a, o->w[0]->dtype, grid) && a->block_rows == TN_MATVEC_MMA_ROWS && a->more_rows == 0;
-}
-
-bool tn_cuda_matvec_takes_router(const tn_cuda *cuda, const tn_step *product, const tn_step *route)
-{
-    tn_matvec_operands o = tn_matvec_operands_get(product);
-    const tn_moe_route_params *p = route->params;
-    const tn_view *x = &route->src[0], *y = &product->dst[0];
-    if (o.ids || o.glu || o.norm || o.n_w != 1 || tn_view_n_rows(y) != 1 || !aligned_rows(&o) || !p->has_product || !p->has_norm) return false;
-    const void *w = route->src[1].data, *norm = route->src[route->n_src - 1].data;
-    bool same = x->data == y->data && memcmp(x->ne, y->ne, sizeof x->ne) == 0 && route->src[1].ne[2] <= TN_MATVEC_CHOICE;
-    tn_cuda_matvec_args a = args_for(product, &o, o.w[0]->dtype);
-    tn_cuda_grid grid;
-    return same && ((uintptr_t)w | (uintptr_t)norm) % ALIGN == 0 && plan_router(cuda, &o, &a, &grid);
-}
-
-static tn_status launch_router(const tn_cuda_launch *l, const tn_matvec_operands *o)
-{
-    const tn_step *route = l->router;
-    tn_cuda_matvec_router_args s = {
-        .of = args_of(l, o, o->w[0]->dtype), .w = route->src[1].data, .norm = route->src[route->n_src - 1].data, .parts = (float *)(void *)l->scratch,
-        .n_experts = (int32_t)route->src[1].ne[2],
-    };
-    tn_cuda_grid grid;
-    char name[48];
-    // The plan is the same as when tn_cuda_matvec_takes_router made it.
-    if (!plan_router(l->cuda, o, &s.of, &grid)) return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "product before a router: does not fit");
-    snprintf(name, sizeof name, "tn_matvec_router_%s", tn_dtype_name(o->w[0]->dtype));
-    return tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
 }
 
 tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
@@ -503,7 +457,6 @@ tn_status tn_cuda_launch_matvec(const tn_cuda_launch *l)
     tn_matvec_operands o = tn_matvec_operands_get(l->step);
     tn_status status = TN_OK;
     if (!aligned_rows(&o)) return tn_cuda_launch_matmul_any(l);
-    if (l->router) return launch_router(l, &o);
     if (o.ids && o.glu && launch_glu(l, &o, &status)) return status;
     int32_t pair = o.ids || tn_view_n_rows(&l->step->dst[0]) > 1 ? -1 : pair_of(&o);
     tn_cuda_matvec_pair both;

@@ -33,8 +33,6 @@ const tn_view *tn_cuda_matvec_norm(const tn_step *step); // weight of the norm o
 
 // Whether a matmul_id_glu step can choose the experts of the moe_route step before it.
 bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
-// And whether the product before that can multiply its rows with the router.
-bool tn_cuda_matvec_takes_router(const tn_cuda *cuda, const tn_step *product, const tn_step *route);
 tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *route);
 
 // A product of experts and the moe_sum or moe_combine after it in one launch:

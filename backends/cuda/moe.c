@@ -83,13 +83,11 @@ bool tn_cuda_accepts_moe_route(const tn_cuda *cuda, const tn_step *step)
     return step->src[1].ne[2] <= MOST_MULTIPLIED && x->ne[2] <= TN_CUDA_ROUTE_TOKENS && x->ne[3] <= 8 * RUN;
 }
 
-// Logits, or parts of them of each block of the product before (args_matvec.h).
 size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step)
 {
+    TN_UNUSED(cuda);
     const tn_moe_route_params *p = step->params;
-    if (!p->has_product) return 0;
-    size_t n = (size_t)step->src[1].ne[2], logits = (size_t)step->src[0].ne[2] * n, parts = (size_t)cuda->n_sms * (n + 1);
-    return (step->src[0].ne[2] == 1 ? TN_MAX(logits, parts) : logits) * sizeof(float);
+    return p->has_product ? (size_t)(step->src[0].ne[2] * step->src[1].ne[2]) * sizeof(float) : 0;
 }
 
 tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *step)

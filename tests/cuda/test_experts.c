@@ -34,7 +34,7 @@ typedef struct layer {
     tn_dtype gate, down; // of the weights of the experts
     int64_t n_tokens;
     bool strange; // an expert that does not exist
-    bool apart;   // what is summed is a result too, and the rows that the router is multiplied with
+    bool apart;   // what is summed is a result too
 } layer;
 
 static tn_tensor *experts(tn_graph *g, const layer *l, tn_tensor *x, tn_tensor *ids)
@@ -49,10 +49,7 @@ static tn_tensor *experts(tn_graph *g, const layer *l, tn_tensor *x, tn_tensor *
 
 static void record(tn_graph *g, const layer *l)
 {
-    tn_tensor *first = tn_graph_weight(g, "first", l->down, SHAPE(WIDTH, WIDTH)),
-              *x = INPUT("x", l->n_tokens, WIDTH);
-    x = tn_op_add(g, tn_op_matmul(g, x, first), x);
-    tn_tensor *norm = tn_op_rms_norm(g, x, WEIGHT("norm", WIDTH), 1e-5f);
+    tn_tensor *x = INPUT("x", l->n_tokens, WIDTH), *norm = tn_op_rms_norm(g, x, WEIGHT("norm", WIDTH), 1e-5f);
     tn_tensor *logits = tn_op_matmul(g, norm, WEIGHT("router", EXPERTS, WIDTH));
     tn_tensor *ids = tn_op_top_k(g, logits, NULL, &(tn_top_k_params){.k = USED});
     tn_tensor *factors = tn_op_moe_weights(
@@ -63,7 +60,7 @@ static void record(tn_graph *g, const layer *l)
     OUTPUT("y", y);
     OUTPUT("z", tn_op_matmul(g, tn_op_rms_norm(g, y, WEIGHT("next norm", WIDTH), 1e-5f),
                              tn_graph_weight(g, "next", l->down, SHAPE(NEXT, WIDTH))));
-    if (l->apart) OUTPUT("between", down), OUTPUT("normed", norm);
+    if (l->apart) OUTPUT("between", down);
 }
 
 // y and z, and how many kernels ran.
@@ -80,10 +77,13 @@ static int64_t run(const layer *l, float *y, float *z)
         const char *name;
         tn_dtype type;
         size_t n;
-    } given[] = {{"first", l->down, WIDTH * WIDTH},         {"norm", TN_TYPE_F32, WIDTH},
-                 {"router", TN_TYPE_F32, EXPERTS * WIDTH},  {"gate", l->gate, EXPERTS * HIDDEN * WIDTH},
-                 {"up", l->gate, EXPERTS * HIDDEN * WIDTH}, {"down", l->down, EXPERTS * HIDDEN * WIDTH},
-                 {"next norm", TN_TYPE_F32, WIDTH},         {"next", l->down, NEXT * WIDTH}};
+    } given[] = {{"norm", TN_TYPE_F32, WIDTH},
+                 {"router", TN_TYPE_F32, EXPERTS * WIDTH},
+                 {"gate", l->gate, EXPERTS * HIDDEN * WIDTH},
+                 {"up", l->gate, EXPERTS * HIDDEN * WIDTH},
+                 {"down", l->down, EXPERTS * HIDDEN * WIDTH},
+                 {"next norm", TN_TYPE_F32, WIDTH},
+                 {"next", l->down, NEXT * WIDTH}};
     enum { N_GIVEN = TN_COUNT(given) };
     tn_binding bound[N_GIVEN];
     for (size_t i = 0; i < N_GIVEN; i++)

@@ -3,7 +3,6 @@
 //
 // Products of experts with few tokens, one token at a time, through tensor cores (matvec_tiles.cuh). Which experts, a predecessor says: nothing can be
 // copied before, and all copies start then, as many as there is room for.
-// tn_matvec_router: the product before a router: each block multiplies its rows with the router too, so that nobody has to read all of them for that.
 // tn_matvec_glu: gate and up. Blocks share the rows of an expert, groups of warps the tiles of both weights. Each block may choose the
 // experts itself, from the logits of the router, which then need not be collected by anybody.
 // tn_matvec_sum: the last product and the sum of its results: y[t] = sum_u f[t, u] W_e(t, u) x[t, u] + residual[t]. Rows of x of all experts that a token
@@ -52,134 +51,23 @@ static __device__ __forceinline__ void me_store(const tn_cuda_matvec_args &a, fl
     total[0] = total[1] = 0.0f;
 }
 
-// --- the product before a router ----------------------------------------------------------------------------
-
-// As mt_run, for blocks of one row of tiles; threads 4 e + c have rows 4 c .. 4 c + 3 of expert e's weights.
-template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_router_args &s)
-{
-    extern __shared__ __align__(128) char shared[];
-    __shared__ uint4 zeros; // seen by all after the barrier in mv_activations
-    __shared__ float4 row[MT_ROWS / 4];
-    enum { TURNS = 2 };
-    const tn_cuda_matvec_args &a = s.of;
-    mv_warp w = mv_warp_of(a, blockIdx.x, shared);
-    w.n_tiles = (a.n_tiles - w.slice + a.n_slices - 1) >> a.slice_shift;
-    if (!a.late) tn_pdl_trigger();
-    mt_feed feed;
-    mt_feed_start<TYPE>(a, w, feed);
-    mt_feed_first<TYPE>(a, w, feed, 0, a.n_early);
-    if (threadIdx.x == 0) zeros = make_uint4(0, 0, 0, 0);
-    int c = threadIdx.x % 4, step = blockDim.x / 4, n = a.n_virtual, j = w.first + (int)threadIdx.x;
-    float4 g = __ldg((const float4 *)(s.norm + w.first) + c), router[TURNS];
-#pragma unroll
-    for (int i = 0; i < TURNS; i++) {
-        int e = (int)threadIdx.x / 4 + i * step;
-        router[i] = e < s.n_experts ? __ldg((const float4 *)(s.w + (int64_t)e * n + w.first) + c) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        router[i].x *= g.x, router[i].y *= g.y, router[i].z *= g.z, router[i].w *= g.w;
-    }
-    tn_pdl_wait();
-    mv_row r = {a.x, 0, 0, false};
-    mt_activations<TYPE>(a, w, r, shared + a.x_at, nullptr, feed, a.n_early);
-    mv_ahead ahead = {0.0f, 0.0f, 1.0f};
-    if (threadIdx.x < MT_ROWS) ahead = mv_load_ahead(a, mv_result_of<1>(a, w, threadIdx.x), 0);
-    mt_run_parts<TYPE>(a, w, shared, (const char *)&zeros, feed);
-    if (a.late) tn_pdl_trigger();
-    __syncthreads();
-    float *parts = s.parts + blockIdx.x * (s.n_experts + 1);
-    if (threadIdx.x < MT_ROWS) {
-        float y = mv_sum_slices(a, (const float *)(shared + a.sums_at) + threadIdx.x * a.sums_stride, 1) + ahead.bias;
-        y = (a.act == TN_UNARY_NONE ? y : tn_act(a.act, y)) + ahead.residual;
-        a.part[0].y[j] = y;
-        ((float *)row)[threadIdx.x] = y;
-        if (a.rounded_y.rows) tn_rounded_store1(a.rounded_y, 0, j, y, ahead.norm);
-        float squares = y * y;
-#pragma unroll
-        for (int i = MT_ROWS / 2; i > 0; i /= 2) squares += __shfl_xor_sync(0xffffu, squares, i);
-        if (threadIdx.x == 0) parts[s.n_experts] = squares;
-    }
-    __syncthreads();
-    float4 x = row[c];
-#pragma unroll
-    for (int i = 0; i < TURNS; i++) {
-        int e = (int)threadIdx.x / 4 + i * step;
-        float sum = (router[i].x * x.x + router[i].y * x.y) + (router[i].z * x.z + router[i].w * x.w);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if (c == 0 && e < s.n_experts) parts[e] = sum;
-    }
-}
-
 // --- gate and up ------------------------------------------------------------------------------------------
 
-// What the block knows of its token.
-struct mg_room {
-    float4 keys[TN_MATVEC_CHOICE / 4]; // what the choice goes by
-    float logits[TN_MATVEC_CHOICE];
-    float sums[TN_MATVEC_WARPS][TN_WARP];
-    int experts[TN_WARP];
-};
-
-// All threads: logits of the router from their parts, in the room of thread e. Returns 1 / rms of the row.
-static __device__ __forceinline__ float mg_add_parts(const tn_cuda_matvec_glu_args &s, mg_room &room, float &logit)
+// The expert of slot u of token t; -1: one that does not exist.
+static __device__ __forceinline__ int mg_expert(const tn_cuda_matvec_glu_args &s, int t, int u)
 {
-    int n = s.choice.n_experts, lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP, warps = blockDim.x / TN_WARP;
-    // Warps share the experts in groups of 32, and the parts of a group.
-    int groups = TN_MATVEC_CHOICE / TN_WARP, e = warp % groups * TN_WARP + lane;
-    float sum = 0.0f, squares = 0.0f;
-#pragma unroll 8
-    for (int i = warp / groups; i < s.n_parts; i += warps / groups) sum += e < n ? __ldcg(s.parts + i * (n + 1) + e) : 0.0f;
-    for (int i = lane; i < s.n_parts; i += TN_WARP) squares += __ldcg(s.parts + i * (n + 1) + n);
-    room.sums[warp][lane] = sum;
-    float scale = 1.0f / sqrtf(tn_warp_sum(squares) / (float)s.of.k + s.eps);
-    __syncthreads();
-    for (int i = warp + groups; i < warps; i += groups) sum += room.sums[i][lane];
-    logit = sum * scale + (s.bias && e < n ? __ldg(s.bias + e) : 0.0f);
-    return scale;
-}
-
-// All threads: the experts of token t, in the order of their logits, of which that of a softmax is the same. Returns what x is times.
-static __device__ __forceinline__ float mg_choose(const tn_cuda_matvec_glu_args &s, int t, mg_room &room)
-{
-    int e = threadIdx.x, n = s.choice.n_experts;
-    float scale = 1.0f, logit;
-    if (s.parts) scale = mg_add_parts(s, room, logit);
-    else logit = e < n ? __ldcg(s.logits + (int64_t)t * n + e) : 0.0f;
-    if (e < TN_MATVEC_CHOICE) {
-        room.logits[e] = logit;
-        float key = s.choice.choice == TN_GATING_SIGMOID ? 1.0f / (1.0f + expf(-logit)) : logit;
-        ((float *)room.keys)[e] = e < n && key == key ? key : -INFINITY;
+    const tn_cuda_matvec_args &a = s.of;
+    int e;
+    if (s.logits) {
+        const float *logits = s.logits + (int64_t)t * s.choice.n_experts;
+        bool writes = blockIdx.x == 0 && u == 0 && threadIdx.x < TN_WARP;
+        int mine = tn_choose_experts<TN_MATVEC_CHOICE / TN_WARP, true>(s.choice, t, writes, nullptr, [=](int j) { return __ldcg(logits + j); });
+        if (writes) __threadfence(); // tn_matvec_sum reads this once the next kernel may start
+        e = __shfl_sync(0xffffffffu, mine, u);
+    } else {
+        e = __ldcg(a.ids + t * a.ids_stride[0] + u * a.ids_stride[1]);
     }
-    __syncthreads();
-    // Threads 4 e + c count what comes before expert e: larger keys, and the same of a lower index.
-    int c = threadIdx.x % 4;
-    for (e = threadIdx.x / 4; e < TN_MATVEC_CHOICE; e += blockDim.x / 4) {
-        float key = ((const float *)room.keys)[e];
-        int rank = 0;
-#pragma unroll
-        for (int i = c; i < TN_MATVEC_CHOICE / 4; i += 4) {
-            float4 v = room.keys[i];
-            rank += (v.x > key || (v.x == key && 4 * i < e)) + (v.y > key || (v.y == key && 4 * i + 1 < e));
-            rank += (v.z > key || (v.z == key && 4 * i + 2 < e)) + (v.w > key || (v.w == key && 4 * i + 3 < e));
-        }
-        rank += __shfl_xor_sync(0xffffffffu, rank, 1);
-        rank += __shfl_xor_sync(0xffffffffu, rank, 2);
-        if (c == 0 && rank < s.choice.k) room.experts[rank] = e;
-    }
-    __syncthreads();
-    return scale;
-}
-
-// One warp of one block: what others read of the choice. tn_matvec_sum does once the next kernel may start, which a barrier after this is before.
-static __device__ __forceinline__ void mg_write_choice(const tn_cuda_expert_choice &a, int t, const mg_room &room)
-{
-    int lane = threadIdx.x, e = lane < a.k ? room.experts[lane] : 0;
-    float x[TN_MATVEC_CHOICE / TN_WARP], max = -INFINITY, sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < TN_MATVEC_CHOICE / TN_WARP; i++) x[i] = lane + i * TN_WARP < a.n_experts ? room.logits[lane + i * TN_WARP] : -INFINITY;
-    if (a.gating == TN_GATING_SOFTMAX) tn_softmax_of(x, a.n_experts, max, sum);
-    float w = tn_expert_weight(a, lane, room.logits[e], max, sum);
-    if (lane < a.k) a.ids[t * a.ids_stride + lane] = e, a.weights[t * a.weights_stride + lane] = w;
-    __threadfence();
+    return e < 0 || e >= a.n_experts ? -1 : e;
 }
 
 // What a warp copies and multiplies, in this order: the tiles of its slice, of rows of tiles `v`: of gate and up in turns.
@@ -230,7 +118,6 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
 {
     extern __shared__ __align__(128) char shared[];
     __shared__ uint4 zeros; // seen by all after the barrier
-    __shared__ mg_room room;
     const tn_cuda_matvec_args &a = s.of;
     int pair = blockIdx.y, token = pair / a.n_used, u = pair % a.n_used;
     mv_warp w = mv_warp_of(a, blockIdx.x, shared);
@@ -241,15 +128,11 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     const char *row = a.rounded_x.rows + (a.x_used_stride ? pair : token) * a.rounded_x.row_size;
     int runs = a.rounded_x.rows ? a.k / 32 : 0; // pairs of them
     mt_pair first = mt_load_pair(row, a.k, threadIdx.x, (int)threadIdx.x < runs);
-    bool chooses = s.logits || s.parts;
-    float scale = chooses ? mg_choose(s, token, room) : 1.0f;
-    int expert = chooses ? room.experts[u] : __ldcg(a.ids + token * a.ids_stride[0] + u * a.ids_stride[1]);
-    int rows = w.end - w.first, n = expert < 0 || expert >= a.n_experts ? 0 : rows / MT_ROWS * 2;
+    int expert = mg_expert(s, token, u), rows = w.end - w.first, n = expert < 0 ? 0 : rows / MT_ROWS * 2;
     w.expert = (int64_t)expert * a.part[0].n;
     mg_tile feed = {w.group, w.slice};
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++) mg_feed_next<TYPE>(a, w, n, feed, w.ring + i * mt_tile<TYPE>::size);
-    if (chooses && blockIdx.x == 0 && u == 0 && threadIdx.x < TN_WARP) mg_write_choice(s.choice, token, room);
     if ((int)threadIdx.x < runs) mt_put_pair<TYPE>(first, 1.0f, x, a.k, threadIdx.x);
     for (int i = threadIdx.x + blockDim.x; i < runs; i += blockDim.x) mt_put_pair<TYPE>(mt_load_pair(row, a.k, i, true), 1.0f, x, a.k, i);
     if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, mt_to_shared<TYPE>{x, a.k});
@@ -262,7 +145,7 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
         const float *at = (const float *)(shared + a.sums_at) + i * a.sums_stride;
         int j = w.first + i;
         float gate = n > 0 ? mv_sum_slices(a, at, 1) : 0.0f, up = n > 0 ? mv_sum_slices(a, at + rows * a.sums_stride, 1) : 0.0f;
-        float y = tn_glu_of(a.glu, gate * scale, up * scale);
+        float y = tn_glu_of(a.glu, gate, up);
         a.part[0].y[pair * a.part[0].y_stride + j] = y;
         // Whole halves of warps: blocks have multiples of 16 rows.
         if (a.rounded_y.rows) tn_rounded_store1(a.rounded_y, pair, j, y, a.rounded_y.norm ? __ldg(a.rounded_y.norm + j) : 1.0f);
@@ -398,10 +281,6 @@ template <int TYPE> static __device__ __forceinline__ void ms_run(const tn_cuda_
 }
 
 #define TN_MATVEC_EXPERTS(TYPE)                                                                                                       \
-    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1) tn_matvec_router_##TYPE(const __grid_constant__ tn_cuda_matvec_router_args a) \
-    {                                                                                                                                 \
-        mr_run<TN_TYPE_##TYPE>(a);                                                                                                    \
-    }                                                                                                                                 \
     TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS * TN_WARP, 1) tn_matvec_glu_##TYPE(const __grid_constant__ tn_cuda_matvec_glu_args a)    \
     {                                                                                                                                 \
         mg_run<TN_TYPE_##TYPE>(a);                                                                                                    \

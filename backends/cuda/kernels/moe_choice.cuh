@@ -41,31 +41,27 @@ static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_ch
     return w * (a.scale / fmaxf(tn_warp_sum(w), 6.103515625e-5f)); // 2^-14, smallest normal f16
 }
 
-// One warp: what a softmax of all n logits goes by; element lane + 32 i in register i.
-template <int R> static __device__ __forceinline__ void tn_softmax_of(const float (&x)[R], int n, float &max, float &sum)
-{
-    int lane = threadIdx.x % TN_WARP;
-#pragma unroll
-    for (int i = 0; i < R; i++) max = fmaxf(max, x[i]);
-    max = tn_warp_max(max);
-#pragma unroll
-    for (int i = 0; i < R; i++)
-        if (lane + i * TN_WARP < n) sum += expf(x[i] - max);
-    sum = tn_warp_sum(sum);
-}
-
-// One warp: token t, of which logit(j) gives the logits.
-template <int R, class Logit>
-static __device__ __forceinline__ void tn_choose_experts(const tn_cuda_expert_choice &a, uint32_t t, tn_group_room *room, Logit logit)
+// One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, for which there is `room` else, and
+// no bias.
+template <int R, bool PLAIN, class Logit>
+static __device__ __forceinline__ int tn_choose_experts(const tn_cuda_expert_choice &a, uint32_t t, bool writes, tn_group_room *room, Logit logit)
 {
     int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
     float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < R; i++) x[i] = lane + i * TN_WARP < n ? logit(lane + i * TN_WARP) : -INFINITY;
-    if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) tn_softmax_of<R>(x, n, max, sum);
+    if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) {
+#pragma unroll
+        for (int i = 0; i < R; i++) max = fmaxf(max, x[i]);
+        max = tn_warp_max(max);
+#pragma unroll
+        for (int i = 0; i < R; i++)
+            if (lane + i * TN_WARP < n) sum += expf(x[i] - max);
+        sum = tn_warp_sum(sum);
+    }
     tn_route_score score = {a.choice, max, sum};
-    const float *bias = a.bias;
-    if (a.n_groups > 1)
+    const float *bias = PLAIN ? nullptr : a.bias;
+    if (!PLAIN && a.n_groups > 1)
         tn_choose_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
                          [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
     uint64_t key[R];
@@ -73,10 +69,11 @@ static __device__ __forceinline__ void tn_choose_experts(const tn_cuda_expert_ch
     for (int i = 0; i < R; i++) {
         int j = lane + i * TN_WARP;
         key[i] = 0;
-        if (j >= n || (a.n_groups > 1 && !room->kept[j / (n / a.n_groups)])) continue;
+        if (j >= n || (!PLAIN && a.n_groups > 1 && !room->kept[j / (n / a.n_groups)])) continue;
         float s = score.of(x[i]);
         key[i] = bias ? tn_key_of(tn_biased(s, bias, j)) : tn_key_of(s);
     }
+#pragma unroll 1
     for (int i = 0; i < a.k; i++) {
         int j = tn_take_best<R>(key, bias != NULL);
         float v = 0.0f;
@@ -87,7 +84,8 @@ static __device__ __forceinline__ void tn_choose_experts(const tn_cuda_expert_ch
         if (lane == i) mine = j, chosen = v;
     }
     float w = tn_expert_weight(a, lane, chosen, max, sum);
-    if (lane < a.k) a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
+    if (writes && lane < a.k) a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
+    return mine;
 }
 
 #endif

@@ -25,7 +25,7 @@ template <int R> static __device__ __forceinline__ void from_logits(const tn_cud
     uint32_t warp = threadIdx.x / TN_WARP, t = blockIdx.x * TN_CUDA_TOP_K_WARPS + warp;
     if (t >= a.n_tokens) return;
     const float *x = (const float *)(a.x.data + t * a.x.nb[2]);
-    tn_choose_experts<R>(a.choice, t, &room[warp], [=](int j) { return x[j]; });
+    tn_choose_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
 }
 
 static __device__ __forceinline__ float4 mul(float4 u, float4 v)
@@ -91,7 +91,7 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
     __syncthreads();
     if (!last || thread >= TN_WARP) return;
     __threadfence();
-    tn_choose_experts<R>(a.choice, t, &room, [=](int j) { return __ldcg(logits + j); });
+    tn_choose_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
 }
 
 #define TN_ROUTE(R) \
