@@ -78,7 +78,6 @@ typedef struct tn_cuda_few_args {
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
     int32_t early; // wgmma: stages whose weights are asked for before the predecessor has ended, at most TN_FEW_EARLY
-    int32_t late;  // wgmma: the next kernel may start when the last products of a block are done, not at once
 } tn_cuda_few_args;
 
 #endif

@@ -138,7 +138,6 @@ typedef struct tn_cuda_matvec_sum_args {
     int64_t factors_stride[2]; // floats: tokens, slots
     int32_t k, n_tiles;     // of one expert
     int32_t filled;         // as above
-    int32_t early;          // ids and factors are final before the kernel may start
 } tn_cuda_matvec_sum_args;
 
 // --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------

@@ -173,13 +173,6 @@ static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t
     handover[i].product = true;
     handover[i].in = handover[i - 1].in;
     handover[i - 1].skipped = true;
-    // The kernel before is that of gate and up with the same experts: it chose them, or waited for who did.
-    const tn_step *sum = &program->steps[i], *glu = sum - 2;
-    if (i < 2 || glu->op != TN_OP_matmul_id_glu || !(kernels[i - 2]->flags & TN_CUDA_TAKES_ROUNDED)) return;
-    bool same = glu->src[3].data == sum[-1].src[2].data && tn_cuda_matvec_waits_first(glu);
-    bool settled =
-        writer_of(program, i, &sum->src[1]) < i - 2 && writer_of(program, i, &sum[-1].src[2]) < i - 2;
-    handover[i].early = same && settled && !weights_computed(program, i - 1);
 }
 
 static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t i,

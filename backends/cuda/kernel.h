@@ -20,8 +20,8 @@ typedef struct tn_cuda_launch {
     const tn_step *product; // likewise a matmul_id step whose results this launch sums
     const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
     bool leaves_choice;     // such a step
-    bool early;          // the step's integers (lengths, tables, positions, experts) can be read before the predecessor has ended: no step writes them, or long before
-    bool alone;          // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
+    bool early;             // the step's integers (lengths, tables, positions) can be read before the predecessor has ended: no step writes them
+    bool alone;             // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
 
 // Blocks, threads of a block, dynamic shared memory of a block.

@@ -495,14 +495,8 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     *grid = (tn_cuda_grid){.y = (uint32_t)y->ne[2], .z = 1};
     if (!plan_tiles(cuda, cuda->n_sms, a, o.w[0]->dtype, grid)) return false;
     s->filled = fit_rings(cuda, a, o.w[0]->dtype, a->block_rows / TN_MATVEC_MMA_ROWS + (a->more_rows > 0), grid);
-    s->early = 0, a->late = 1;
+    a->late = 1;
     return true;
-}
-
-bool tn_cuda_matvec_waits_first(const tn_step *step)
-{
-    tn_matvec_operands o = tn_matvec_operands_get(step);
-    return o.ids && aligned_rows(&o);
 }
 
 bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum)
@@ -526,7 +520,6 @@ tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l)
     char name[48];
     // The plan is the same as when tn_cuda_matvec_takes_sum made it.
     if (!plan_sum(l->cuda, l->product, l->step, &s, &grid)) return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "sum of experts: does not fit");
-    s.early = l->early;
     if (l->rounded_x) s.of.rounded_x = *l->rounded_x;
     if (l->rounded_y) s.of.rounded_y = *l->rounded_y;
     snprintf(name, sizeof name, "tn_matvec_sum_%s", tn_dtype_name(l->product->src[1].dtype));

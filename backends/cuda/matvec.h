@@ -38,8 +38,6 @@ tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *route);
 // A product of experts and the moe_sum or moe_combine after it in one launch:
 // whether it can be, as to types and sizes; data of the views are bound. The sum may not overwrite what the product reads.
 bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
-// Whether the kernels of a product of experts let the next kernel start only after they waited for their own predecessor.
-bool tn_cuda_matvec_waits_first(const tn_step *step);
 // l->step is the sum, l->product the product.
 tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l);
 

@@ -9,7 +9,7 @@
 // The results of all warps go into shared memory of the block of the cluster that finishes the row, one warp a row, with no step between;
 // the rows of several clusters through memory, to the warp that arrives last (a counter per head, zero when the module is loaded, which
 // that warp sets back). Sums are in the order of the splits: results are the same in every run.
-// Caches of short sequences have one cluster: then nothing goes through memory. Others have clusters of one block.
+// Short sequences take one cluster: then nothing goes through memory.
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once.
 #include "backends/cuda/kernels/attention_warp.cuh"
 #include "backends/cuda/kernels/rope_rows.cuh"
@@ -148,33 +148,24 @@ template <int DK> struct token_row {
     float2 turn[row_pairs<DK>::N];  // cosine, sine
 };
 
-// Angles of a lane's pairs at position 1 over pi, and what divides them; first of all loads, as the way over position, sine and cosine is long.
 // half_turns is read as memory: lanes of a warp want different ones at once.
-template <int DK> struct lane_turns {
-    double x[row_pairs<DK>::N];
-    float factor[row_pairs<DK>::N];
-};
-
-template <int DK> static __device__ __forceinline__ void load_turns(const tn_cuda_rope_cache_args &r, lane_turns<DK> &turns)
+template <int DK> static __device__ __forceinline__ void find_turns(const tn_cuda_rope_cache_args &r, int position, float2 (&turn)[row_pairs<DK>::N])
 {
     const double *half_turns = r.half_turns;
     asm volatile("" : "+l"(half_turns));
+    double x[row_pairs<DK>::N];
 #pragma unroll
     for (int i = 0; i < row_pairs<DK>::N; i++) {
         int t = threadIdx.x % TN_WARP + i * TN_WARP;
-        turns.x[i] = t < r.n_rot / 2 ? half_turns[t] : 0.0;
-        turns.factor[i] = r.factors && t < r.n_rot / 2 ? r.factors[t] : 1.0f;
+        x[i] = t < r.n_rot / 2 ? half_turns[t] : 0.0;
     }
-}
-
-template <int DK> static __device__ __forceinline__ void find_turns(const tn_cuda_rope_cache_args &r, int position, const lane_turns<DK> &turns, float2 (&turn)[row_pairs<DK>::N])
-{
 #pragma unroll
     for (int i = 0; i < row_pairs<DK>::N; i++) {
-        double x = position * turns.x[i];
-        if (r.factors) x /= (double)turns.factor[i];
+        int t = threadIdx.x % TN_WARP + i * TN_WARP;
+        double turns = position * x[i];
+        if (r.factors && t < r.n_rot / 2) turns /= (double)r.factors[t];
         float s, c;
-        sincospif((float)(x - 2.0 * rint(0.5 * x)), &s, &c);
+        sincospif((float)(turns - 2.0 * rint(0.5 * turns)), &s, &c);
         turn[i] = make_float2(c * r.m, s * r.m);
     }
 }
@@ -222,11 +213,13 @@ template <int DK> static __device__ __forceinline__ void prepare_row(const tn_cu
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
 }
 
-template <int TYPE, int DK> static __device__ __forceinline__ void put_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, const row_pairs<DK> &x, token_room<DK> &room)
+template <int TYPE, int DK> static __device__ __forceinline__ void do_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, token_room<DK> &room)
 {
     constexpr int STORED = TYPE == TN_CUDA_CACHE_F16 ? TN_TYPE_F16 : TYPE == TN_CUDA_CACHE_BF16 ? TN_TYPE_BF16 : TYPE == TN_CUDA_CACHE_Q8_0 ? TN_TYPE_Q8_0 : TN_TYPE_Q4_0;
     int lane = threadIdx.x % TN_WARP, other = row.item - p.n_rows;
     bool turned = other < 1;
+    row_pairs<DK> x;
+    load_row(r, x, turned, row.from, row.nb, row.n);
     float scale = 1.0f;
     if (row.normed) {
         float sum = 0.0f;
@@ -298,30 +291,20 @@ template <int WARPS> static __device__ __forceinline__ void find_pages_of(const 
     at.pages = d.a.table[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
-template <int TYPE, int DK>
-static __device__ __forceinline__ void begin_sums(const tn_cuda_attention_args &a, const part &p, int head, column (&col)[1][2], warp_state<TYPE, DK, DK, 1> &w)
-{
-    int lo, hi;
-    tn_attention_range(a, p.kv_len - 1, p.kv_len, &lo, &hi);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int row = (int)threadIdx.x % 4 * 2 + h;
-        bool any = row < p.n_rows;
-        col[0][h] = {any ? lo : 0, any ? hi : 0, p.kv_len - 1, any ? tn_attention_slope(a, head + row) : 0.0f};
-        w.max[0][h] = -INFINITY, w.sum[0][h] = 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < DK / 16; i++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) w.o[i][0][e] = 0.0f;
-}
-
 template <int TYPE, int DK, int WARPS>
-static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, const column (&col)[1][2], const token_room<DK> &room, int slot, int page, cursor &at,
+static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, int head, const token_room<DK> &room, int slot, int page, cursor &at,
                                               warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
     int lane = threadIdx.x % TN_WARP;
+    column col[1][2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        column &u = col[0][h];
+        int row = lane % 4 * 2 + h;
+        u = {0, 0, p.kv_len - 1, row < p.n_rows ? tn_attention_slope(a, head + row) : 0.0f};
+        if (row < p.n_rows) tn_attention_range(a, u.position, p.kv_len, &u.lo, &u.hi);
+    }
     while (at.tile < p.end) {
         float s[1][4];
         int key = at.tile * KEYS, own = slot - (page << d.block_shift) - (key & d.block_mask);
@@ -350,32 +333,17 @@ template <int DK> struct result_room {
     int rows;
 };
 
-// Where a warp's results of columns 2c and 2c + 1 go.
-struct row_address {
-    uint32_t o, end;
-};
-
-template <int DK>
-static __device__ __forceinline__ void find_places(const part &p, int shift, int slot, const result_room<DK> &room, row_address (&to)[2])
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        int row = min((int)threadIdx.x % 4 * 2 + h, p.n_rows - 1), at = slot * room.rows + (row >> shift), rank = row & ((1 << shift) - 1);
-        to[h].o = cluster_address(room.o + at * DK, rank), to[h].end = cluster_address(room.end + at, rank);
-    }
-}
-
-template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const part &p, const row_address (&places)[2], warp_state<TYPE, DK, DK, 1> &w)
+template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const part &p, int shift, int slot, warp_state<TYPE, DK, DK, 1> &w, const result_room<DK> &room)
 {
     int lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        for (int i = 4; i < TN_WARP; i *= 2) w.sum[0][h] += __shfl_xor_sync(0xffffffffu, w.sum[0][h], i);
-#pragma unroll
     for (int h = 0; h < 2; h++) {
-        if (2 * c + h >= p.n_rows) continue;
-        uint32_t to = places[h].o;
-        if (g == 0) cluster_store(places[h].end, w.max[0][h]), cluster_store(places[h].end + 4, w.sum[0][h]);
+        for (int i = 4; i < TN_WARP; i *= 2) w.sum[0][h] += __shfl_xor_sync(0xffffffffu, w.sum[0][h], i);
+        int row = 2 * c + h;
+        if (row >= p.n_rows) continue;
+        int at = slot * room.rows + (row >> shift), rank = row & ((1 << shift) - 1);
+        uint32_t to = cluster_address(room.o + at * DK, rank), end = cluster_address(room.end + at, rank);
+        if (g == 0) cluster_store(end, w.max[0][h]), cluster_store(end + 4, w.sum[0][h]);
 #pragma unroll
         for (int j = 0; j < DK / 64; j++) {
             if (!tn_cache_traits<TYPE>::QUANT) {
@@ -391,14 +359,7 @@ template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const
     }
 }
 
-// Where a row goes: element 0 of it, and its place in rounded rows.
-struct target {
-    float *y;
-    tn_cuda_rounded rounded; // rows: of the token
-    int at;
-};
-
-static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, const target &to, int head, int d, float max, float sum, float4 o)
+static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, int token, int head, int d, float max, float sum, float4 o)
 {
     if (a.sinks) {
         float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
@@ -407,11 +368,11 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
         o.x *= keep, o.y *= keep, o.z *= keep, o.w *= keep;
     }
     float r = sum > 0.0f ? 1.0f / sum : 0.0f;
-    float *y = to.y + d;
+    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
     o.x *= r, o.y *= r, o.z *= r, o.w *= r;
     y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
     // Lanes in sequence have the quads of a row, so four of them a group.
-    if (to.rounded.rows) tn_rounded_store4(to.rounded, 0, to.at + d, o, 0xfu << (threadIdx.x & 28));
+    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 
 // What `n` results of a row come to, of each lane the quads lane, lane + 32, ...; the lanes hold the ends of the results.
@@ -444,23 +405,23 @@ static __device__ __forceinline__ void add_up(int n, END end_of, QUAD quad_of, f
 }
 
 // One warp: row `row` from the results of this cluster, and of the others if it is the last.
-template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const target &to, const share &u, int head, int at, int n_slots, const result_room<DK> &room)
+template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const part &p, const share &u, int row, int at, int n_slots, const result_room<DK> &room)
 {
-    int lane = threadIdx.x % TN_WARP;
+    int lane = threadIdx.x % TN_WARP, head = u.head + row;
     int quad = min(lane, DK / 4 - 1); // of heads of 64, half of the lanes repeat the last
     float max, sum;
     float4 o[DK / 64];
     add_up<DK>(n_slots, [&](int i) { return room.end[i * room.rows + at]; },
                [&](int i, int k) { return *(const float4 *)(room.o + (i * room.rows + at) * DK + 4 * (quad + 32 * k)); }, max, sum, o);
-    float unit = exp2f(-WEIGHT_SHIFT);
+    float unit = tn_exp2(-WEIGHT_SHIFT);
     sum *= unit;
 #pragma unroll
     for (int k = 0; k < (DK + 127) / 128; k++) o[k].x *= unit, o[k].y *= unit, o[k].z *= unit, o[k].w *= unit;
     if (u.n_clusters > 1) {
         float2 *ends = (float2 *)(a.partial + (int64_t)u.n_clusters * a.n_heads * DK);
-        float *part = a.partial + ((int64_t)u.cluster * a.n_heads + head) * DK;
+        float *to = a.partial + ((int64_t)u.cluster * a.n_heads + head) * DK;
 #pragma unroll
-        for (int k = 0; k < (DK + 127) / 128; k++) *(float4 *)(part + 4 * (quad + 32 * k)) = o[k];
+        for (int k = 0; k < (DK + 127) / 128; k++) *(float4 *)(to + 4 * (quad + 32 * k)) = o[k];
         if (lane == 0) ends[u.cluster * a.n_heads + head] = make_float2(max, sum);
         __threadfence();
         __syncwarp();
@@ -474,7 +435,7 @@ template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_at
 #pragma unroll
     for (int k = 0; k < (DK + 127) / 128; k++) {
         int d = 4 * (lane + 32 * k);
-        if (d < a.v.dim) store_result(a, to, head, d, max, sum, o[k]);
+        if (d < a.v.dim) store_result(a, p.first_token, head, d, max, sum, o[k]);
     }
 }
 
@@ -491,8 +452,6 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     share u;
     // What a predecessor does not write: lengths, tables and earlier rows, in most programs.
     if (!d.early) tn_pdl_wait();
-    lane_turns<DK> turns;
-    load_turns(r, turns);
     cluster_arrive();
     if (r.pos) position = *(const int32_t *)r.pos;
     if (r.slots) slot = *(const int32_t *)r.slots;
@@ -512,42 +471,35 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     }
     if (slot < 0 || slot >= r.n_slots) slot = -KEYS << d.block_shift; // of no tile
     int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<WARPS>(d, u), rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift;
-    result_room<DK> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
-    target to = {(float *)(a.y + (int64_t)p.first_token * a.y_token), a.rounded_y, 0};
-    if (to.rounded.rows) to.rounded.rows += p.first_token * to.rounded.row_size;
     token_row<DK> mine;
     if (warp < n_items) {
         prepare_row(r, p, u.head, warp, mine);
-        find_turns(r, position, turns, mine.turn);
+        find_turns<DK>(r, position, mine.turn);
     }
-    asm volatile("" ::"l"(to.y), "l"(to.rounded.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
+    result_room<DK> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
+    asm volatile("" ::"l"(a.y), "l"(a.rounded_y.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early) tn_pdl_wait();
     if (!any) return;
-    row_pairs<DK> x;
-    if (warp < n_items) load_row(r, x, warp <= p.n_rows, mine.from, mine.nb, mine.n);
-    // Meanwhile.
-    column col[1][2];
-    begin_sums(a, p, u.head, col, w);
-    row_address places[2];
-    find_places(p, d.cluster_shift, u.rank * min((int)WARPS, u.per) + warp, results, places);
-    if (warp < n_items) put_row<TYPE>(r, p, mine, x, room);
-    for (int item = warp + WARPS; item < n_items; item += WARPS) {
-        prepare_row(r, p, u.head, item, mine);
-        load_row(r, x, item <= p.n_rows, mine.from, mine.nb, mine.n);
-        put_row<TYPE>(r, p, mine, x, room);
+    for (int item = warp; item < n_items; item += WARPS) {
+        if (item >= WARPS) prepare_row(r, p, u.head, item, mine);
+        do_row<TYPE>(r, p, mine, room);
     }
     __syncthreads();
-    attend<TYPE, DK, WARPS>(d, p, col, room, slot, page, at, w);
+#pragma unroll
+    for (int h = 0; h < 2; h++) w.max[0][h] = -INFINITY, w.sum[0][h] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < DK / 16; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) w.o[i][0][e] = 0.0f;
+    attend<TYPE, DK, WARPS>(d, p, u.head, room, slot, page, at, w);
     tn_pdl_trigger(); // not before: the next kernel's copies of weights would hold up the keys
-    if (works) hand_on(p, places, w);
+    if (works) hand_on(p, d.cluster_shift, u.rank * min((int)WARPS, u.per) + warp, w, results);
     cluster_arrive();
     if (p.split == 0 && u.head == p.kv_head * p.group) write_rows(d, p, slot, room);
     cluster_wait();
-    int row = u.rank + (warp << d.cluster_shift), head = u.head + row;
-    if (row >= p.n_rows) return;
-    to.at = head * a.v.dim, to.y = (float *)((char *)to.y + (int64_t)head * a.y_head);
-    finish(a, to, u, head, warp, n_slots, results);
+    int row = u.rank + (warp << d.cluster_shift);
+    if (row < p.n_rows) finish(a, p, u, row, warp, n_slots, results);
 }
 
 // --- entries -----------------------------------------------------------------------------------------------------

@@ -265,11 +265,10 @@ template <int TYPE> static __device__ __forceinline__ void ms_run(const tn_cuda_
     mv_warp w = mv_warp_of(a, blockIdx.x, shared);
     ms_feed feed = {w.slice, w.first + w.group * MT_ROWS};
     if (threadIdx.x == 0) zeros = make_uint4(0, 0, 0, 0);
-    if (!s.early) tn_pdl_wait();
+    tn_pdl_wait();
     ms_experts experts = ms_experts_of(s, t, w.lane);
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++) ms_feed_next<TYPE>(s, w, experts, feed, w.ring + i * mt_tile<TYPE>::size);
-    if (s.early) tn_pdl_wait();
     ms_activations<TYPE>(s, t, experts, shared + a.x_at);
     if (!a.late) tn_pdl_trigger();
     ms_ahead ahead = {0.0f, 1.0f};
