@@ -19,7 +19,7 @@ typedef struct tn_vk_view {
 } tn_vk_view;
 
 // A weight in planes (backends/planes.h): plane p of row r starts at plane[p] + r * row_size[p].
-enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 3, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
+enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
 typedef struct tn_vk_weight {
     uint64_t plane[TN_VK_MAX_PLANES];
     int64_t row_size[TN_VK_MAX_PLANES];

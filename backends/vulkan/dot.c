@@ -12,7 +12,7 @@
 enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4, MAX_DEPTH = 4 };
 // Constants of dot.comp.
 enum { C_TYPE, C_FORM, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
-enum { FORM_PAIRED = 1, FORM_LEAVES = 2, FORM_TYPE = 8 };
+enum { FORM_PAIRED = 1, FORM_LEAVES = 2 };
 
 int64_t tn_vk_rounded_size(int64_t k)
 {
@@ -130,104 +130,53 @@ static int32_t turns_of(const tn_vk_dispatch *d, int64_t columns, int32_t each)
     return (int32_t)TN_MAX(1, TN_MIN(columns / each / WORKGROUPS, MOST));
 }
 
-// All weights of a step in one dispatch: all but the last have the same type. Dispatches of their own would
-// run one after the other on a device that changes pipelines between them.
-static bool together(const tn_step *step)
+static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_dispatch *d)
 {
-    int32_t n = n_weights(step);
-    if (step->op != TN_OP_matmul_multi) return false;
-    return n == 2 || step->src[1].dtype == step->src[2].dtype;
-}
-
-// Weights of dispatch i of the products of a step: [*first, *end) of its sources.
-static void weights_of(const tn_step *step, int32_t i, int32_t *first, int32_t *end)
-{
-    *first = 1 + (step->op == TN_OP_matmul_multi ? i : 0);
-    *end = together(step) ? 1 + n_weights(step) : *first + 1;
-}
-
-static unit widest(const tn_step *step, int32_t first, int32_t end, const unit *(*find)(tn_dtype))
-{
-    unit u = *find(step->src[first].dtype);
-    const unit *last = find(step->src[end - 1].dtype);
-    if (last->words > u.words) u.words = last->words;
-    return u;
-}
-
-// Work of dispatch i, set up for its first weight.
-static void launch_product(const tn_step *step, int32_t i, const unit *(*find)(tn_dtype), tn_vk_dispatch *d)
-{
-    int32_t *n = d->args.n, *c = d->constants, first, end;
+    int32_t *n = d->args.n, *c = d->constants, weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
-    weights_of(step, i, &first, &end);
-    unit u = widest(step, first, end, find);
-    tn_view all = d->like->src[first];
-    for (int32_t w = first + 1; w < end; w++) all.ne[2] += d->like->src[w].ne[2];
+    const tn_view *like = &d->like->src[weight];
     d->left = d->leaves && may_leave(d);
-    c[C_FORM] = (paired ? FORM_PAIRED : 0) | (d->left ? FORM_LEAVES : 0) |
-                (int32_t)step->src[end - 1].dtype << FORM_TYPE;
-    choose(d, &all, &u, rows, paired);
+    c[C_FORM] = (paired ? FORM_PAIRED : 0) | (d->left ? FORM_LEAVES : 0);
+    choose(d, like, u, rows, paired);
     int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS];
     int32_t subgroups = d->left ? leaving_subgroups(d, wide) : SUBGROUPS,
             each = wide * subgroups / c[C_SPLIT];
     c[C_THREADS] = subgroups * (int32_t)d->v->subgroup;
-    c[C_TURNS] = d->left ? GROUP / each : turns_of(d, all.ne[2], each);
+    c[C_TURNS] = d->left ? GROUP / each : turns_of(d, like->ne[2], each);
     each *= c[C_TURNS];
-    int64_t blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS], groups = 0;
-    for (int32_t w = first; w < end; w++) {
-        if (w > first) {
-            tn_vk_weight_planes(&step->src[w], &d->args.weight[w - first]);
-            n[TN_VK_N_SECOND + w - first - 1] = (int32_t)groups;
-            n[TN_VK_N_BIAS_SECOND + w - first - 1] = tn_vk_bias_of(step, w - first);
-        }
-        groups += (step->src[w].ne[2] + each - 1) / each;
-    }
-    n[TN_VK_N_GROUPS] = (int32_t)groups;
-    d->groups = blocks * groups;
-}
-
-static int32_t n_products(const tn_step *step)
-{
-    return step->op == TN_OP_matmul_multi && !together(step) ? n_weights(step) : 1;
-}
-
-static const unit *plain_unit_of(tn_dtype type)
-{
-    static const unit of_f32 = {.elems = 4, .words = 4}, of_16 = {.elems = 8, .words = 4};
-    return type == TN_TYPE_F32 ? &of_f32 : &of_16;
+    int64_t blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS];
+    d->groups = blocks * ((n[TN_VK_N_COLUMNS] + each - 1) / each);
 }
 
 int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    int32_t first, end;
-    tn_vk_set_product(step, i, d);
-    weights_of(step, i, &first, &end);
-    bool aligned = tn_vk_aligned_rows(&step->src[0]);
-    for (int32_t w = first; w < end; w++) aligned = aligned && tn_vk_aligned_rows(&step->src[w]);
+    int32_t count = tn_vk_set_product(step, i, d), weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
+    bool aligned = tn_vk_aligned_rows(&step->src[0]) && tn_vk_aligned_rows(&step->src[weight]);
     if (is_paired(step)) aligned = aligned && tn_vk_aligned_rows(&step->src[2]);
     if (d->args.n[TN_VK_N_NORM] >= 0)
         aligned = aligned && tn_vk_aligned_rows(&step->src[d->args.n[TN_VK_N_NORM]]);
     d->shader = TN_VK_SHADER_plain;
     d->constants[C_ALIGNED] = aligned;
-    launch_product(step, i, plain_unit_of, d);
-    return n_products(step);
+    unit u = {.elems = step->src[weight].dtype == TN_TYPE_F32 ? 4 : 8, .words = 4};
+    launch_product(step, i, &u, d);
+    return count;
 }
 
 int32_t tn_vk_launch_dot(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int64_t k = step->src[0].ne[3], rows = tn_view_n_rows(&step->src[0]);
     int32_t product = TN_MAX(i - 1, 0);
-    tn_vk_set_product(step, product, d);
+    int32_t count = tn_vk_set_product(step, product, d) + 1;
     d->scratch = d->reads_left ? 0 : tn_vk_rounded_size(k) * rows;
     if (i == 0) {
         memset(d->constants, 0, sizeof d->constants);
         d->shader = TN_VK_SHADER_round;
         d->groups = d->reads_left ? 0 : (rows * (k / GROUP) + GROUPS - 1) / GROUPS;
-        return 1 + n_products(step);
+        return count;
     }
     d->shader = TN_VK_SHADER_dot;
     d->after = i == 1 && !d->reads_left; // products of one step do not wait for each other
-    launch_product(step, product, unit_of, d);
-    return 1 + n_products(step);
+    launch_product(step, product, unit_of((tn_dtype)d->constants[C_TYPE]), d);
+    return count;
 }

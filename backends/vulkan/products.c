@@ -58,14 +58,6 @@ static void set_weight(const tn_step *step, int32_t src, int32_t i, tn_vk_dispat
     d->constants[i] = step->src[src].dtype;
 }
 
-int32_t tn_vk_bias_of(const tn_step *step, int32_t i)
-{
-    const tn_matmul_multi_params *p = step->params;
-    int32_t bias = 1 + p->n_weights;
-    for (int32_t k = 0; k < i; k++) bias += p->has_bias[k] != 0;
-    return p->has_bias[i] ? bias : -1;
-}
-
 int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int32_t *n = d->args.n, multi = step->op == TN_OP_matmul_multi ? i : 0;
@@ -91,8 +83,11 @@ int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
         n[TN_VK_N_ACT] = p->act;
     }
     if (step->op != TN_OP_matmul_multi) return 1;
-    n[TN_VK_N_BIAS] = tn_vk_bias_of(step, i);
-    return ((const tn_matmul_multi_params *)step->params)->n_weights;
+    const tn_matmul_multi_params *p = step->params;
+    int32_t bias = 1 + p->n_weights;
+    for (int32_t k = 0; k < i; k++) bias += p->has_bias[k] != 0;
+    if (p->has_bias[i]) n[TN_VK_N_BIAS] = bias;
+    return p->n_weights;
 }
 
 // How many columns a team takes: few where there are few, so that all of a device has work. A software driver

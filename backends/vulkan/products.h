@@ -19,20 +19,12 @@ enum {
     TN_VK_N_IDS,
     TN_VK_N_EXPERTS,
     TN_VK_N_NORM,
-    TN_VK_N_EPS,
-    // Of several weights in one dispatch (shaders/dot.comp).
-    TN_VK_N_SECOND,
-    TN_VK_N_THIRD,
-    TN_VK_N_GROUPS,
-    TN_VK_N_BIAS_SECOND,
-    TN_VK_N_BIAS_THIRD
+    TN_VK_N_EPS
 };
 
 // Operands of product i of the step, and the types of its weights as constants 0 and 1; returns how many
 // products there are.
 int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d);
-// The bias of weight i of several, as a source; -1: it has none.
-int32_t tn_vk_bias_of(const tn_step *step, int32_t i);
 // Whether rows are runs of 16 elements that start at multiples of 16 bytes.
 bool tn_vk_aligned_rows(const tn_view *v);
 // Bytes of a row of k activations that were made bytes (shaders/rounding.glsl).

@@ -29,7 +29,7 @@ struct Weight {
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Args {
     View src[MAX_SRC];
     View dst[MAX_DST];
-    Weight weight[3];
+    Weight weight[2];
     uint64_t tables;
     uint64_t scratch;
     uint64_t left, left_norm;
@@ -74,7 +74,7 @@ uint to_bf16(float v)
 // come from memory one after the other. Returns 0, which is to be used last, so that nothing waits for it earlier.
 float touch_record(uint lane)
 {
-    const uint PART = 128, LAST = 64 * (MAX_SRC + MAX_DST + 3) + 5 * 8 + 128 + 64 - 4;
+    const uint PART = 128, LAST = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 128 + 64 - 4;
     return float(load_i32(uint64_t(args) + min(PART * lane, LAST)) & args.src[0].pad);
 }
 

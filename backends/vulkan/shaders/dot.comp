@@ -5,16 +5,15 @@
 // or of plain weights and activations as they are (PLAIN, units_plain.glsl). A team of SPLIT subgroups takes COLUMNS columns of up to
 // ROWS rows (a gated pair: half as many columns of both weights) at a time, in TURNS turns; lanes take units of 16 bytes. A lane has
 // DEPTH units of each column: as soon as one is used, the one that takes its place is asked for, of the next turn too, so that memory
-// never waits for arithmetic. The factor of a norm comes last: y = (w (g x)) / rms(x). Several weights with the same x are one dispatch.
-// Bytes: the weights once per ROWS rows. At args.n see product.glsl; of several weights 11 and 12 the first workgroups of the second and
-// third, 14 and 15 their bias sources (-1 none); 13 workgroups for a block of rows. Limit: memory.
+// never waits for arithmetic. The factor of a norm comes last: y = (w (g x)) / rms(x). Bytes: the weights once per ROWS rows. At args.n
+// see product.glsl. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #include "backends/vulkan/shaders/common.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q8_0;
-layout(constant_id = 1) const int FORM = 0; // 1 a gated pair, 2 a workgroup has 32 columns, which it leaves as bytes too; TYPE_LAST
+layout(constant_id = 1) const int FORM = 0; // 1 a gated pair, 2 a workgroup has 32 columns, which it leaves as bytes too
 layout(constant_id = 2) const uint ROWS = 1;
 layout(constant_id = 3) const int ALIGNED = 0; // plain: rows of x and of weights are whole runs of 16 elements and start aligned to 16 bytes
 layout(local_size_x_id = 4) in;
@@ -23,7 +22,6 @@ layout(constant_id = 6) const uint SPLIT = 1;
 layout(constant_id = 7) const uint DEPTH = 1;
 layout(constant_id = 8) const uint TURNS = 1; // 1 with SPLIT > 1
 const bool PAIRED = (FORM & 1) != 0, LEAVES = (FORM & 2) != 0;
-const int TYPE_LAST = FORM >> 8; // of the last of several weights
 
 #ifdef PLAIN
 #include "backends/vulkan/shaders/units_plain.glsl"
@@ -39,12 +37,12 @@ const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 16;
 shared float parts[MAX_SUBGROUPS][MAX_ROWS * MAX_COLUMNS + MAX_ROWS]; // at the end sums of squares
 
 #ifndef PLAIN
-// Of a row of rounded activations, which has those of its groups: the part of the lane.
+// Of a row of rounded activations, which has those of its groups.
 float sum_squares(uint64_t row, uint k)
 {
     float sum = 0.0;
     for (uint i = gl_SubgroupInvocationID; i < k / 32; i += gl_SubgroupSize) sum += load_f32(row + k + k / 4 + 4 * i);
-    return sum;
+    return subgroupAdd(sum);
 }
 #endif
 
@@ -101,11 +99,11 @@ struct Finish {
     Glu gate;
 };
 
-Finish find_finish(uint r, uint which)
+Finish find_finish(uint r)
 {
     Finish f;
-    int bias = which == 0 ? args.n[2] : args.n[13 + which], residual = args.n[3];
-    f.to = f.residual = row_of(args.dst[args.n[5] + which], r);
+    int bias = args.n[2], residual = args.n[3];
+    f.to = f.residual = row_of(args.dst[args.n[5]], r);
     f.has_residual = residual >= 0;
     if (f.has_residual) f.residual = row_of(args.src[residual], r);
     f.has_bias = bias >= 0;
@@ -142,28 +140,31 @@ void add_parts(uint first, uint r, uint c, uint k, out float value, out float up
     up *= factor;
 }
 
-// Of weights `which`; g: the workgroup among those of a block of rows.
-void work(int type, uint which, uint g, float touched)
+void main()
 {
+    float touched = touch_record(gl_SubgroupInvocationID);
     const uint WIDE = PAIRED ? COLUMNS / 2 : COLUMNS, lane = gl_SubgroupInvocationID, stride = gl_SubgroupSize * SPLIT;
-    uint columns = uint(which == 0 ? args.n[0] : args.src[1 + which].ne[2]), rows = uint(args.n[1]), k = uint(args.src[0].ne[3]);
-    uint n_units = (k + elems_of(type) - 1) / elems_of(type), teams = gl_NumSubgroups / SPLIT, slice = gl_SubgroupID % SPLIT, r0 = row_first;
-    column_first = g * teams * WIDE * TURNS;
+    uint columns = uint(args.n[0]), rows = uint(args.n[1]), k = uint(args.src[0].ne[3]), n_units = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
+    uint teams = gl_NumSubgroups / SPLIT, each = teams * WIDE * TURNS, groups = (columns + each - 1) / each, g = group_index();
+    uint slice = gl_SubgroupID % SPLIT, r0 = g / groups * ROWS;
+    row_first = r0;
+    column_first = g % groups * each;
+    if (r0 >= rows) return; // whole workgroups
     int64_t expert;
     uint64_t x[MAX_ROWS], planes[2][MAX_PLANES], at[MAX_COLUMNS][MAX_PLANES];
     int64_t sizes[2][MAX_PLANES];
     bool some = find_rows(r0, rows, columns, x, expert), normed = args.n[9] >= 0;
     [[unroll]] for (uint p = 0; p < (PAIRED ? 2 : 1); p++)
-        [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) planes[p][i] = args.weight[which + p].plane[i], sizes[p][i] = args.weight[which + p].row_size[i];
+        [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) planes[p][i] = args.weight[p].plane[i], sizes[p][i] = args.weight[p].row_size[i];
     // A turn takes `pieces` of DEPTH units a lane.
     uint first_unit = slice * gl_SubgroupSize + lane, pieces = (n_units + DEPTH * stride - 1) / (DEPTH * stride), column = column_first + gl_SubgroupID / SPLIT * WIDE;
     Unit units[MAX_DEPTH][MAX_COLUMNS];
     find_columns(planes, sizes, expert, column, columns, at);
     [[unroll]] for (uint d = 0; d < DEPTH; d++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(type, at[c], min(first_unit + d * stride, n_units - 1), k);
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(TYPE, at[c], min(first_unit + d * stride, n_units - 1), k);
     uint r_mine = r0 + lane / WIDE;
     bool takes = lane < ROWS * WIDE && r_mine < rows && slice == 0;
-    Finish finish = find_finish(min(r_mine, rows - 1), which);
+    Finish finish = find_finish(min(r_mine, rows - 1));
     float more = 0.0, acc[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         squares[r] = 0.0;
@@ -177,27 +178,28 @@ void work(int type, uint which, uint g, float touched)
         uint j = column + lane % WIDE, u0 = first_unit + piece * DEPTH * stride;
         bool last = ++piece == pieces, finishes = takes && j < columns;
         if (u0 == first_unit && finish.has_residual && finishes) more = load_f32(finish.residual + 4 * int64_t(j));
-        uint next = last ? first_unit : u0 + DEPTH * stride;
+        // Behind the end all lanes ask for the same unit once more.
+        uint next = left == 1 ? n_units : last ? first_unit : u0 + DEPTH * stride;
         if (last) column += teams * WIDE;
         if (TURNS > 1 && last) find_columns(planes, sizes, expert, column, columns, at);
         [[unroll]] for (uint d = 0; d < DEPTH; d++) {
             uint u = min(u0 + d * stride, n_units - 1);
             bool counts = u0 + d * stride < n_units && some;
             [[unroll]] for (uint r = 0; r < ROWS; r++) {
-                Acts a = load_acts(type, x[r], k, u, counts, squares[r]);
+                Acts a = load_acts(TYPE, x[r], k, u, counts, squares[r]);
                 [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-                    float dot = dot_unit(type, units[d][c], a, u);
+                    float dot = dot_unit(TYPE, units[d][c], a, u);
                     acc[c][r] += counts ? dot : 0.0;
                 }
             }
-            if (left > 1)
-                [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(type, at[c], min(next + d * stride, n_units - 1), k);
+            [[unroll]] for (uint c = 0; c < COLUMNS; c++) units[d][c] = load_unit(TYPE, at[c], min(next + d * stride, n_units - 1), k);
         }
         if (!last) continue;
         float value = 0.0, up = 0.0;
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            float all = normed ? subgroupAdd(squares[r]) : 0.0;
+            float all = squares[r];
 #ifdef PLAIN
+            if (normed) all = subgroupAdd(all);
             squares[r] = 0.0;
 #endif
             float factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
@@ -219,19 +221,7 @@ void work(int type, uint which, uint g, float touched)
         if (LEAVES && finishes) left_values[(r_mine - r0) * 32 + j - column_first] = value;
         piece = 0;
     }
-}
-
-void main()
-{
-    float touched = touch_record(gl_SubgroupInvocationID);
-    uint groups = uint(args.n[13]), g = group_index() % groups;
-    row_first = group_index() / groups * ROWS;
-    if (row_first >= uint(args.n[1])) return; // whole workgroups
-    uint second = uint(args.n[11]), third = uint(args.n[12]), which = g < second ? 0 : g < third ? 1 : 2; // -1, none, is never reached
-    if (which > 0) g -= which == 1 ? second : third;
-    if (TYPE_LAST != TYPE && which == (args.n[12] >= 0 ? 2 : 1)) work(TYPE_LAST, which, g, touched);
-    else work(TYPE, which, g, touched);
     if (!LEAVES) return;
     barrier();
-    leave(ROWS, uint(args.n[0]));
+    leave(ROWS, columns);
 }
