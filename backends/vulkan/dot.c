@@ -9,10 +9,9 @@
 
 #include <string.h>
 
-enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4, MAX_DEPTH = 4 };
+enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
 // Constants of dot.comp.
-enum { C_TYPE, C_FORM, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
-enum { FORM_PAIRED = 1, FORM_LEAVES = 2 };
+enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
 
 int64_t tn_vk_rounded_size(int64_t k)
 {
@@ -55,7 +54,7 @@ bool tn_vk_accepts_dot(const tn_step *step)
     for (int32_t i = 0; i < n_weights(step) && may_round; i++)
         may_round = unit_of(step->src[1 + i].dtype) != NULL;
     if (is_paired(step)) may_round = may_round && step->src[1].dtype == step->src[2].dtype;
-    return may_round && step->src[0].ne[3] > 0 && tn_vk_accepts_product(step);
+    return may_round && tn_vk_accepts_product(step);
 }
 
 bool tn_vk_accepts_dot_few(const tn_step *step)
@@ -72,7 +71,7 @@ bool tn_vk_accepts_plain(const tn_step *step)
         plain = t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16;
     }
     if (is_paired(step)) plain = plain && step->src[2].dtype == type;
-    return plain && step->src[0].ne[3] > 0 && tn_vk_accepts_product(step);
+    return plain && tn_vk_accepts_product(step);
 }
 
 bool tn_vk_accepts_plain_few(const tn_step *step)
@@ -84,9 +83,9 @@ bool tn_vk_accepts_plain_few(const tn_step *step)
 // way; a software driver has little to fill, compiles slowly, and gains by every load of x that is saved.
 static void choose(tn_vk_dispatch *d, const tn_view *w, const unit *u, int32_t rows, bool paired)
 {
-    enum { MANY = 4096, WIDE = 4096, VERY_WIDE = 8192, LOADS = 8, WORDS = 64 };
+    enum { MANY = 4096, WIDE = 4096, VERY_WIDE = 8192, LOADS = 4, FEW_WORDS = 8 };
     int32_t *c = d->constants;
-    int64_t columns = w->ne[2], units = (w->ne[3] + u->elems - 1) / u->elems / d->v->subgroup; // of a lane
+    int64_t columns = w->ne[2], turns = w->ne[3] / u->elems / d->v->subgroup;
     bool software = d->v->device->software;
     c[C_ROWS] = rows <= 2 ? rows : rows <= 4 || software ? 4 : FEW_ROWS;
     c[C_COLUMNS] = paired || columns >= WIDE || software ? 2 : 1;
@@ -96,11 +95,13 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, const unit *u, int32_t r
     if (d->shader == TN_VK_SHADER_plain && columns >= VERY_WIDE && rows <= 2) c[C_COLUMNS] = 4;
     // Each result needs a lane that finishes it.
     if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
-    while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && units >= 4 * c[C_SPLIT])
+    while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT])
         c[C_SPLIT] *= 2;
-    // As many loads as registers hold beside the rest.
-    int32_t most = rows > 2 ? 2 : TN_MIN(TN_MIN(LOADS, WORDS / u->words) / c[C_COLUMNS], MAX_DEPTH);
-    while (2 * c[C_DEPTH] <= most && units >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
+    // Short matrices have few subgroups, and plain units take few registers: more of them at a time.
+    bool plain = d->shader == TN_VK_SHADER_plain,
+         deep = plain || (!paired && columns < VERY_WIDE && u->words <= FEW_WORDS);
+    int32_t most = rows > 2 ? 2 : TN_MIN((deep ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
+    while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
 }
 
 static bool may_leave(const tn_vk_dispatch *d)
@@ -111,23 +112,14 @@ static bool may_leave(const tn_vk_dispatch *d)
 }
 
 // Subgroups of a workgroup that leaves its results. Those of short matrices have a multiprocessor to
-// themselves on a large device, and need all that it can have on its way; of others all are to run at once.
+// themselves on a large device, and need all that it can have on its way.
 static int32_t leaving_subgroups(const tn_vk_dispatch *d, int32_t wide)
 {
-    enum { MANY = 8192, OF_MANY = 4, OF_FEW = 16 };
+    enum { MANY = 8192, OF_MANY = 8, OF_FEW = 16 };
     if (d->v->device->software) return SUBGROUPS;
     int32_t n = d->like->dst[0].ne[3] >= MANY ? OF_MANY : OF_FEW;
     while (n > 1 && (n * wide > GROUP || n * (int32_t)d->v->subgroup > (int32_t)d->v->max_threads)) n /= 2;
     return n;
-}
-
-// Turns of a workgroup that leaves nothing: a large device has its work at once, and no more workgroups than
-// that take part in it.
-static int32_t turns_of(const tn_vk_dispatch *d, int64_t columns, int32_t each)
-{
-    enum { WORKGROUPS = 1024, MOST = 16 };
-    if (d->v->device->software || d->constants[C_SPLIT] > 1) return 1;
-    return (int32_t)TN_MAX(1, TN_MIN(columns / each / WORKGROUPS, MOST));
 }
 
 static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_dispatch *d)
@@ -135,16 +127,17 @@ static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_
     int32_t *n = d->args.n, *c = d->constants, weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
-    const tn_view *like = &d->like->src[weight];
+    c[C_PAIRED] = paired;
     d->left = d->leaves && may_leave(d);
-    c[C_FORM] = (paired ? FORM_PAIRED : 0) | (d->left ? FORM_LEAVES : 0);
-    choose(d, like, u, rows, paired);
+    choose(d, &d->like->src[weight], u, rows, paired);
     int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS];
     int32_t subgroups = d->left ? leaving_subgroups(d, wide) : SUBGROUPS,
             each = wide * subgroups / c[C_SPLIT];
     c[C_THREADS] = subgroups * (int32_t)d->v->subgroup;
-    c[C_TURNS] = d->left ? GROUP / each : turns_of(d, like->ne[2], each);
-    each *= c[C_TURNS];
+    if (d->left) {
+        c[C_TURNS] = GROUP / each;
+        each = GROUP;
+    }
     int64_t blocks = (n[TN_VK_N_ROWS] + c[C_ROWS] - 1) / c[C_ROWS];
     d->groups = blocks * ((n[TN_VK_N_COLUMNS] + each - 1) / each);
 }

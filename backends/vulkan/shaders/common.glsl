@@ -45,7 +45,6 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer PF32 { float
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer PU32 { uint v; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer PU16 { uint16_t v; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer PU8 { uint8_t v; };
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer PU64 { uvec2 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer PU128 { uvec4 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer PF128 { vec4 v; };
 
@@ -54,7 +53,6 @@ uint load_u32(uint64_t a) { return PU32(a).v; }
 int load_i32(uint64_t a) { return int(PU32(a).v); }
 uint load_u16(uint64_t a) { return uint(PU16(a).v); }
 uint load_u8(uint64_t a) { return uint(PU8(a).v); }
-uvec2 load_u64(uint64_t a) { return PU64(a).v; }
 uvec4 load_u128(uint64_t a) { return PU128(a).v; }
 void store_f32(uint64_t a, float v) { PF32(a).v = v; }
 void store_u32(uint64_t a, uint v) { PU32(a).v = v; }
@@ -156,19 +154,14 @@ float unary(int kind, float x, float a, float b)
     }
 }
 
-struct Glu {
-    int act;
-    float limit, alpha;
-};
-// They start at params[at].
-Glu glu_params(int at) { return Glu(args.params[at], param_f(at + 1), param_f(at + 2)); }
-float glu_of(Glu p, float gate, float up)
+// glu parameters start at params[at].
+float glu(int at, float gate, float up)
 {
-    if (p.limit > 0.0) {
-        gate = gate > p.limit ? p.limit : gate;
-        up = up > p.limit ? p.limit : (up < -p.limit ? -p.limit : up);
+    float limit = param_f(at + 1), alpha = param_f(at + 2);
+    if (limit > 0.0) {
+        gate = gate > limit ? limit : gate;
+        up = up > limit ? limit : (up < -limit ? -limit : up);
     }
-    if (p.alpha > 0.0) return gate / (1.0 + exp(-p.alpha * gate)) * (up + 1.0);
-    return unary(p.act, gate, 0.0, 0.0) * up;
+    if (alpha > 0.0) return gate / (1.0 + exp(-alpha * gate)) * (up + 1.0);
+    return unary(args.params[at], gate, 0.0, 0.0) * up;
 }
-float glu(int at, float gate, float up) { return glu_of(glu_params(at), gate, up); }

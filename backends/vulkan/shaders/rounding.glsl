@@ -3,6 +3,7 @@
 //
 // Activations as bytes, 32 to a scale d = max|x| / 127, for dot.comp. A row of k elements: the integers [k]; per group of 32 d and, as
 // two 16-bit integers, the sums of its halves; per group the sum of squares of x, if the reader has a norm; up to a multiple of 16 bytes.
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer PU64 { uvec2 v; };
 
 int64_t rounded_size(uint k) { return int64_t(k + k / 4 + k / 8 + 15) / 16 * 16; }
 

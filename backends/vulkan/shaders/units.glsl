@@ -80,30 +80,19 @@ Unit load_unit(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
     return x;
 }
 
-// From a row of rounded activations with k elements, whose squares round.comp has added up. Runs of one group, or of groups side by
-// side, get their scales and sums in one load.
+// From a row of rounded activations with k elements, whose squares round.comp has added up.
 Acts load_acts(int type, uint64_t row, uint k, uint u, bool counts, inout float squares)
 {
     Acts a;
-    const int runs = runs_of(type);
-    uvec4 records[2];
-    uint64_t scales = row + k + 8 * (run_at(type, u, 0) / 32);
-    if (runs == 1 || blocks_of_32(type)) records[0].xy = load_u64(scales);
-    else if (type == TYPE_Q6_K) records[0] = uvec4(load_u64(scales), load_u64(scales + 16));
-    else
-        [[unroll]] for (int p = 0; p < runs; p += 2) records[p / 2] = load_u128(scales + 8 * p);
-    [[unroll]] for (int p = 0; p < runs; p++) {
+    [[unroll]] for (int p = 0; p < runs_of(type); p++) {
         uint at = run_at(type, u, p);
-        uint i = blocks_of_32(type) ? 0 : p;
         a.q[p] = load_u128(row + at);
-        a.d[p] = uintBitsToFloat(records[i / 2][2 * (i & 1u)]);
-        a.sum[p] = bitfieldExtract(int(records[i / 2][2 * (i & 1u) + 1]), int(at & 16u), 16);
+        uint64_t scales = row + k + 8 * (at / 32);
+        a.d[p] = load_f32(scales);
+        a.sum[p] = bitfieldExtract(load_i32(scales + 4), int(at & 16u), 16);
     }
     return a;
 }
-
-// Of an integer below 2^22: cheaper than the conversion of a device.
-float exact(int v) { return intBitsToFloat(v + 0x4b400000) - 12582912.0; }
 
 int dot_run(uvec4 w, uvec4 q)
 {
@@ -141,11 +130,11 @@ float dot_32(int type, Unit x, Acts a, uint u)
     if (type == TYPE_MXFP4) d = half_e8m0(x.s.x);
     if (type == TYPE_IQ4_XS) {
         int g = int(u & 7u);
-        d *= exact(int((x.s.y >> 4 * g & 15u) | (x.s.x >> (16 + 2 * g) & 3u) << 4) - 32);
+        d *= float(int((x.s.y >> 4 * g & 15u) | (x.s.x >> (16 + 2 * g) & 3u) << 4) - 32);
     }
     int both = a.sum[0] + a.sum[1];
-    float dot = d * exact(dot_run(low, a.q[0]) + dot_run(high, a.q[1]) - less * both);
-    if (has_min) dot += half_bits(x.s.x >> 16) * exact(both);
+    float dot = d * float(dot_run(low, a.q[0]) + dot_run(high, a.q[1]) - less * both);
+    if (has_min) dot += half_bits(x.s.x >> 16) * float(both);
     return a.d[0] * dot;
 }
 
@@ -158,20 +147,16 @@ float dot_k45(int type, Unit x, Acts a, uint u)
         low |= h << 4 & 0x10101010u;
         high |= h << 3 & 0x10101010u;
     }
-    // Scales and minima of both groups, a byte each (k4_scales).
-    int at = 8 * (g & 3);
-    uint p = x.s.y >> at, q = x.s.z >> at, r = x.s.w >> at;
-    uint sc = g < 4 ? p & 0x3f3fu : (r & 0x0f0fu) | (p >> 2 & 0x3030u), mn = g < 4 ? q & 0x3f3fu : (r >> 4 & 0x0f0fu) | (q >> 2 & 0x3030u);
-    float dot = a.d[0] * exact(int(sc & 255u) * dot_run(low, a.q[0])) + a.d[1] * exact(int(sc >> 8) * dot_run(high, a.q[1]));
-    float less = a.d[0] * exact(int(mn & 255u) * a.sum[0]) + a.d[1] * exact(int(mn >> 8) * a.sum[1]);
-    return half_bits(x.s.x) * dot - half_bits(x.s.x >> 16) * less;
+    vec2 first = k4_scales(x.s, g), second = k4_scales(x.s, g + 1);
+    return a.d[0] * (first.x * float(dot_run(low, a.q[0])) - first.y * float(a.sum[0])) +
+           a.d[1] * (second.x * float(dot_run(high, a.q[1])) - second.y * float(a.sum[1]));
 }
 
 float dot_q6(Unit x, Acts a, uint u)
 {
     uvec4 h = x.h >> int(u & 2u), low = (x.v & 0x0f0f0f0fu) | (h << 4 & 0x30303030u), high = (x.v >> 4 & 0x0f0f0f0fu) | (h & 0x30303030u);
     int first = bitfieldExtract(int(x.s.x), 0, 8), second = bitfieldExtract(int(x.s.y), 0, 8);
-    return half_bits(x.e) * (a.d[0] * exact(dot_run(low, a.q[0]) - 32 * a.sum[0]) * exact(first) + a.d[1] * exact(dot_run(high, a.q[1]) - 32 * a.sum[1]) * exact(second));
+    return half_bits(x.e) * (a.d[0] * float((dot_run(low, a.q[0]) - 32 * a.sum[0]) * first) + a.d[1] * float((dot_run(high, a.q[1]) - 32 * a.sum[1]) * second));
 }
 
 float dot_k23(int type, Unit x, Acts a, uint u)
@@ -182,12 +167,12 @@ float dot_k23(int type, Unit x, Acts a, uint u)
         uvec4 v = x.v >> 2 * int(p) & 0x03030303u;
         if (type == TYPE_Q2_K) {
             uint s = x.s[p / 2] >> 8 * (2 * (p & 1u) + odd) & 255u;
-            sum += a.d[p] * (half_bits(x.e) * exact(int(s & 15u) * dot_run(v, a.q[p])) - half_bits(x.e >> 16) * exact(int(s >> 4) * a.sum[p]));
+            sum += a.d[p] * (half_bits(x.e) * float(int(s & 15u) * dot_run(v, a.q[p])) - half_bits(x.e >> 16) * float(int(s >> 4) * a.sum[p]));
         } else {
             v |= (x.h >> int(4 * half_of + p) & 0x01010101u) << 2;
             uint run = 2 * p + odd;
             uint low = x.s[p / 2] >> (8 * (run & 3u) + 4 * half_of) & 15u, top = x.s.z >> (8 * (run & 3u) + 4 * half_of + 2 * (p / 2)) & 3u;
-            sum += a.d[p] * half_bits(x.e) * exact((int(low | top << 4) - 32) * (dot_run(v, a.q[p]) - 4 * a.sum[p]));
+            sum += a.d[p] * half_bits(x.e) * float((int(low | top << 4) - 32) * (dot_run(v, a.q[p]) - 4 * a.sum[p]));
         }
     }
     return sum;
@@ -195,7 +180,7 @@ float dot_k23(int type, Unit x, Acts a, uint u)
 
 float dot_unit(int type, Unit x, Acts a, uint u)
 {
-    if (type == TYPE_Q8_0) return a.d[0] * half_bits(x.s.x) * exact(dot_run(x.v, a.q[0]));
+    if (type == TYPE_Q8_0) return a.d[0] * half_bits(x.s.x) * float(dot_run(x.v, a.q[0]));
     if (blocks_of_32(type)) return dot_32(type, x, a, u);
     if (type == TYPE_Q6_K) return dot_q6(x, a, u);
     if (type == TYPE_Q2_K || type == TYPE_Q3_K) return dot_k23(type, x, a, u);
