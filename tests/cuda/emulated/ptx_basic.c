@@ -25,15 +25,20 @@ static void set_ne(ptx_run *r, int variant)
     memcpy(tn_ptx_place(r, 0), &yes, sizeof yes);
 }
 
-// mov of a special register
+// mov of a register, or of a special one
 static void move(ptx_run *r, int variant)
 {
     (void)variant;
     const ptx_arg *a = &r->step->args[1];
-    const char *name = a->kind == PTX_NAME ? r->program->names[a->at] : "";
-    if (strcmp(name, "%%cluster_ctarank") != 0) tn_emulated_fail("mov of %s is not emulated", name);
-    uint32_t rank = (uint32_t)this_fiber()->block->rank;
-    memcpy(tn_ptx_place(r, 0), &rank, sizeof rank);
+    uint32_t value;
+    if (a->kind == PTX_NAME) {
+        const char *name = r->program->names[a->at];
+        if (strcmp(name, "%%cluster_ctarank") != 0) tn_emulated_fail("mov of %s is not emulated", name);
+        value = (uint32_t)this_fiber()->block->rank;
+    } else {
+        value = ptx_u32(r, 1);
+    }
+    memcpy(tn_ptx_place(r, 0), &value, sizeof value);
 }
 
 // dp4a.u32.s32: four unsigned bytes times four signed ones, added up
