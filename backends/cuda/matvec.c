@@ -495,7 +495,6 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     *grid = (tn_cuda_grid){.y = (uint32_t)y->ne[2], .z = 1};
     if (!plan_tiles(cuda, cuda->n_sms, a, o.w[0]->dtype, grid)) return false;
     s->filled = fit_rings(cuda, a, o.w[0]->dtype, a->block_rows / TN_MATVEC_MMA_ROWS + (a->more_rows > 0), grid);
-    a->late = 1;
     return true;
 }
 

@@ -11,7 +11,6 @@
 // Scratch: splits * T * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once per 8 NT rows; limit: memory.
 // f16 on an H200: 90 % of the rate of pure reads with 32 sequences of 4096 keys, 75 % with one of 32768.
 #include "backends/cuda/kernels/attention_warp.cuh"
-#include "backends/cuda/kernels/rounded.cuh"
 
 enum {
     MIN_TILES = 4,   // of a split: fewer would cost more in merging than they save
@@ -123,22 +122,6 @@ template <int DV, int NT, int WARPS> struct merge_room {
     float max[WARPS][NT * 8], sum[WARPS][NT * 8];
     float o[WARPS][8][DV + 4]; // of one n tile, relative to the maximum of all warps
 };
-
-static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, int token, int head, int d, float max, float sum, float4 o)
-{
-    if (a.sinks) {
-        float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
-        float keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
-        sum = sum * keep + (top > -INFINITY ? tn_exp2(sink - top) : 0.0f);
-        o.x *= keep, o.y *= keep, o.z *= keep, o.w *= keep;
-    }
-    float r = sum > 0.0f ? 1.0f / sum : 0.0f;
-    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
-    o.x *= r, o.y *= r, o.z *= r, o.w *= r;
-    y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
-    // Lanes in sequence have the quads of a row, so four of them a group.
-    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
-}
 
 static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)
 {

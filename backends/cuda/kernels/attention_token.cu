@@ -13,7 +13,6 @@
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once.
 #include "backends/cuda/kernels/attention_warp.cuh"
 #include "backends/cuda/kernels/rope_rows.cuh"
-#include "backends/cuda/kernels/rounded.cuh"
 
 enum {
     MIN_TILES = 4, // of a split, where there are several clusters
@@ -357,22 +356,6 @@ template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const
             }
         }
     }
-}
-
-static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, int token, int head, int d, float max, float sum, float4 o)
-{
-    if (a.sinks) {
-        float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
-        float keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
-        sum = sum * keep + (top > -INFINITY ? tn_exp2(sink - top) : 0.0f);
-        o.x *= keep, o.y *= keep, o.z *= keep, o.w *= keep;
-    }
-    float r = sum > 0.0f ? 1.0f / sum : 0.0f;
-    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
-    o.x *= r, o.y *= r, o.z *= r, o.w *= r;
-    y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
-    // Lanes in sequence have the quads of a row, so four of them a group.
-    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 
 // What `n` results of a row come to, of each lane the quads lane, lane + 32, ...; the lanes hold the ends of the results.

@@ -8,6 +8,7 @@
 #define TN_CUDA_ATTENTION_WARP_CUH
 
 #include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/rounded.cuh"
 
 enum { KEYS = 16 }; // of a tile
 // Weights are at most 2^this, so that small ones keep their bits in f16, also times a scale of q8_0.
@@ -258,6 +259,23 @@ template <int WARPS> static __device__ __forceinline__ void find_pages(const tn_
 template <int WARPS> static __device__ __forceinline__ int64_t page_of(const cursor &at)
 {
     return __shfl_sync(0xffffffffu, at.pages, (at.tile - at.base) / WARPS);
+}
+
+// Elements d .. d + 3 of a head of a token, from what its keys add up to.
+static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, int token, int head, int d, float max, float sum, float4 o)
+{
+    if (a.sinks) {
+        float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
+        float keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
+        sum = sum * keep + (top > -INFINITY ? tn_exp2(sink - top) : 0.0f);
+        o.x *= keep, o.y *= keep, o.z *= keep, o.w *= keep;
+    }
+    float r = sum > 0.0f ? 1.0f / sum : 0.0f;
+    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
+    o.x *= r, o.y *= r, o.z *= r, o.w *= r;
+    y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
+    // Lanes in sequence have the quads of a row, so four of them a group.
+    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 
 #endif

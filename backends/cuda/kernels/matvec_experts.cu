@@ -137,9 +137,8 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     for (int i = threadIdx.x + blockDim.x; i < runs; i += blockDim.x) mt_put_pair<TYPE>(mt_load_pair(row, a.k, i, true), 1.0f, x, a.k, i);
     if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, mt_to_shared<TYPE>{x, a.k});
     __syncthreads();
-    if (!a.late) tn_pdl_trigger();
     mg_products<TYPE>(s, w, n, shared, (const char *)&zeros, feed);
-    if (a.late) tn_pdl_trigger();
+    tn_pdl_trigger();
     __syncthreads();
     for (int i = threadIdx.x; i < rows; i += blockDim.x) {
         const float *at = (const float *)(shared + a.sums_at) + i * a.sums_stride;
@@ -270,11 +269,10 @@ template <int TYPE> static __device__ __forceinline__ void ms_run(const tn_cuda_
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++) ms_feed_next<TYPE>(s, w, experts, feed, w.ring + i * mt_tile<TYPE>::size);
     ms_activations<TYPE>(s, t, experts, shared + a.x_at);
-    if (!a.late) tn_pdl_trigger();
     ms_ahead ahead = {0.0f, 1.0f};
     if ((int)threadIdx.x < w.end - w.first) ahead = ms_load_ahead(a, t, w.first + threadIdx.x);
     ms_products<TYPE>(s, w, experts, shared, (const char *)&zeros, feed);
-    if (a.late) tn_pdl_trigger();
+    tn_pdl_trigger();
     __syncthreads();
     ms_finish(a, w, t, (const float *)(shared + a.sums_at), ahead);
 }

@@ -137,8 +137,8 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_first(const t
 // Until the oldest of the copies under way, those of all slots but one, has arrived.
 static __device__ __forceinline__ void mt_wait(int n_slots)
 {
+    static_assert(TN_MATVEC_LEAST_SLOTS == 2 && TN_MATVEC_MMA_SLOTS == 3, "two slots or three");
     if (n_slots == 3) tn_copy_wait<1>();
-    else if (n_slots == 4) tn_copy_wait<2>();
     else tn_copy_wait<0>();
 }
 
