@@ -115,31 +115,25 @@ bool tn_vk_accepts_gemm_f16(const tn_step *step)
 // --- tiles -----------------------------------------------------------------------------------------------
 
 // Subgroups over the rows and columns of a tile, matrices of each of them, matrices in a piece of the common
-// dimension, how many pieces shared memory holds, and how many are on their way.
+// dimension, and how many pieces shared memory holds.
 typedef struct tile {
-    int32_t teams_m, teams_n, m, n, k, buffers, ahead;
+    int32_t teams_m, teams_n, m, n, k, buffers;
 } tile;
 static const tile tiles[] = {
-    {2, 4, 4, 2, 4, 1, 1}, // 128 x 128, deep
-    {2, 4, 4, 2, 4, 1, 2}, // 128 x 128, deep, two pieces ahead
-    {2, 2, 2, 4, 2, 2, 1}, // 64 x 128
-    {1, 4, 2, 2, 2, 2, 1}, // 32 x 128
-    {2, 2, 4, 4, 2, 1, 2}, // 128 x 128, half the subgroups, two pieces ahead
-    {4, 2, 4, 4, 2, 1, 1}, // 256 x 128
-    {4, 2, 4, 4, 2, 1, 2}, // 256 x 128, two pieces ahead
-    {2, 4, 4, 4, 2, 1, 2}, // 128 x 256, two pieces ahead
-    {2, 4, 4, 2, 2, 2, 2}, // 128 x 128, two buffers, two pieces ahead
-    {2, 2, 4, 4, 4, 1, 1}, // 128 x 128, deep, half the subgroups
-    {2, 4, 2, 2, 4, 1, 2}, // 64 x 128, deep, two pieces ahead
-    {2, 4, 4, 2, 2, 2, 1}, // 128 x 128, two buffers
-    {1, 2, 2, 2, 4, 2, 1}, // 32 x 64, deep
-    {1, 2, 2, 1, 4, 2, 1}, // 32 x 32, deep
+    {2, 4, 4, 2, 4, 1}, // 128 x 128, deep
+    {2, 2, 2, 4, 2, 2}, // 64 x 128
+    {1, 4, 2, 2, 2, 2}, // 32 x 128
+    {1, 2, 2, 2, 4, 2}, // 32 x 64, deep
+    {1, 2, 2, 1, 4, 2}, // 32 x 32, deep
+    {4, 2, 4, 4, 2, 1}, // 256 x 128
+    {2, 2, 4, 4, 4, 1}, // 128 x 128, deep, half the subgroups
+    {2, 4, 4, 2, 2, 2}, // 128 x 128, two buffers
 };
-// Those that the shape chooses from, as indices, larger ones first: they load less for the same work. The
-// others are there to be measured. With 128 x 256 one workgroup fills a multiprocessor, and waits at its
-// barriers alone; 128 x 128 with four subgroups leaves most of one empty where there are no more tiles than
-// multiprocessors. Deep pieces: a large device takes longer to bring one than to multiply a shallow one.
-static const int8_t chosen[] = {0, 2, 3, 12, 13};
+// The first ones are those that the shape chooses from, larger ones first: they load less for the same work.
+// The others are there to be measured. Half the subgroups leave most of a multiprocessor empty where there
+// are no more tiles than multiprocessors. Deep pieces: a large device takes longer to bring one than to
+// multiply a shallow one. Two pieces on their way, or 128 x 256, were slower everywhere.
+enum { N_CHOSEN = 5 };
 
 static int32_t tile_rows(const tile *t)
 {
@@ -178,9 +172,9 @@ static const tile *choose(const tn_vk *v, const tn_step *step)
         return &tiles[v->tile - 1];
     for (int32_t i = 1; i <= n_weights(step); i++) columns += step->src[i].ne[2];
     if (experts > 0) rows = div_up(rows, experts), columns *= experts;
-    for (size_t i = 0; i < TN_COUNT(chosen); i++) {
-        if (!fits(v, &tiles[chosen[i]])) continue;
-        t = &tiles[chosen[i]];
+    for (int32_t i = 0; i < N_CHOSEN; i++) {
+        if (!fits(v, &tiles[i])) continue;
+        t = &tiles[i];
         if (tile_rows(t) < 2 * rows && groups_of(t, rows, columns) >= WANTED_GROUPS) break;
     }
     return t;
@@ -213,8 +207,7 @@ static int64_t most_blocks(const tn_step *step, int64_t rows)
 
 static int32_t tile_constant(const tile *t)
 {
-    return t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12 | t->k << 16 | t->buffers << 20 |
-           t->ahead << 22;
+    return t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12 | t->k << 16 | t->buffers << 20;
 }
 
 static void launch_rows(const tn_step *step, tn_vk_dispatch *d)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of many rows with matrices (matrix.glsl): each workgroup has a tile of the result, each subgroup a part of it as
-// sums in registers. While one piece of the common dimension is multiplied from shared memory, the next ones (AHEAD) are on their way
-// to registers; nothing touches them before they are put into shared memory. x was rounded before (round16.comp); weights that are not 16-bit numbers already are expanded on their way. Of
+// sums in registers. While one piece of the common dimension is multiplied from shared memory, the next one is on its way
+// to registers; nothing touches it before it is put into shared memory. x was rounded before (round16.comp); weights that are not 16-bit numbers already are expanded on their way. Of
 // a gated pair, half of each subgroup's columns belong to either product, so that both are there when they are joined.
 // Limit: the matrix units, or shared memory. At args.n see product.glsl; 13 row stride of the residual, 14 of the
 // result, 15 most blocks of rows with one expert (moe_rows.comp).
@@ -17,14 +17,14 @@
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16;   // of the second product of a gated pair
-layout(constant_id = 2) const uint TILE = 0x612222u;    // products_matrix.c
+layout(constant_id = 2) const uint TILE = 0x212222u;    // products_matrix.c
 layout(constant_id = 3) const int ALIGNED = 0;          // rows of plain weights are whole runs of 8 and start aligned to 16 bytes
 layout(constant_id = 5) const int FORM = 0;             // 1 a gated pair, 2 an expert for each row
 layout(local_size_x_id = 4) in;
 
 // Subgroups over the rows and columns of a tile, matrices of a subgroup, matrices in a piece of the common dimension.
 const uint TEAMS_M = TILE & 15u, TEAMS_N = TILE >> 4 & 15u, M = TILE >> 8 & 15u, N = TILE >> 12 & 15u, K = TILE >> 16 & 15u;
-const uint BUFFERS = TILE >> 20 & 3u, AHEAD = TILE >> 22 & 3u, THREADS = 32 * TEAMS_M * TEAMS_N;
+const uint BUFFERS = TILE >> 20, THREADS = 32 * TEAMS_M * TEAMS_N;
 const uint TILE_M = 16 * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
 // In units of 16 bytes: rows of shared memory have one more, so that no two rows of a matrix share banks.
 const uint ROW = 2 * K + 1, BUFFER = (TILE_M + TILE_N) * ROW, STAGE_ROW = 4 * N + 1, STAGE = TEAMS_M * TEAMS_N * 16 * STAGE_ROW;
@@ -39,7 +39,7 @@ MATRIX_SPACE(BUFFERS * BUFFER > STAGE ? BUFFERS * BUFFER : STAGE)
 uint thread = gl_LocalInvocationID.x, end, columns, n, j0, r0;
 int64_t first_weight = 0;
 uint64_t list;
-uvec4 next_x[AHEAD][TAKE_X], next_w[AHEAD][TAKE_W];
+uvec4 next_x[TAKE_X], next_w[TAKE_W];
 
 uint result_row(uint r)
 {
@@ -101,36 +101,36 @@ void find()
     }
 }
 
-void fetch(uint slot, uint k0)
+void fetch(uint k0)
 {
-    UNROLL for (uint i = 0; i < TAKE_X; i++) next_x[slot][i] = load_u128(from_x[i] + 2 * k0);
+    UNROLL for (uint i = 0; i < TAKE_X; i++) next_x[i] = load_u128(from_x[i] + 2 * k0);
     UNROLL for (uint i = 0; i < TAKE_W; i++) {
         uvec2 place = place_of(i);
         uint k = k0 + 8 * place.y;
         if (DIRECT) {
-            next_w[slot][i] = load_u128(from_w[i] + int64_t(k < n ? 2 * int(k0) : -16 * int(place.y))); // no branch: no load waits for another
+            next_w[i] = load_u128(from_w[i] + int64_t(k < n ? 2 * int(k0) : -16 * int(place.y))); // no branch: no load waits for another
         } else if (i % 2 == 0) {
             float v[16];
             int64_t row = first_weight + min(column_of(place.x), columns - 1);
             if (!GATED || product_of(place.x) == 0) expand(TYPE, weights[0], row, k, v);
             else expand(TYPE_UP, weights[1], row, k, v);
-            next_w[slot][i] = pack8(v, 0);
-            next_w[slot][i + 1] = pack8(v, 8);
+            next_w[i] = pack8(v, 0);
+            next_w[i + 1] = pack8(v, 8);
         }
     }
 }
 
 // The piece from k0 on; what is behind the end becomes 0.
-void put(uint slot, uint k0, uint buffer_at)
+void put(uint k0, uint buffer_at)
 {
     UNROLL for (uint i = 0; i < TAKE_X; i++) {
         uint at = thread + i * THREADS;
-        space[buffer_at + at / (2 * K) * ROW + at % (2 * K)] = next_x[slot][i];
+        space[buffer_at + at / (2 * K) * ROW + at % (2 * K)] = next_x[i];
     }
     UNROLL for (uint i = 0; i < TAKE_W; i++) {
         uvec2 place = place_of(i);
         uint kept = DIRECT && k0 + 8 * place.y >= n ? 0u : 0xffffffffu;
-        space[buffer_at + (TILE_M + place.x) * ROW + place.y] = next_w[slot][i] & kept;
+        space[buffer_at + (TILE_M + place.x) * ROW + place.y] = next_w[i] & kept;
     }
 }
 
@@ -203,28 +203,25 @@ void main()
     UNROLL for (uint i = 0; i < M; i++)
         UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
     find();
-    UNROLL for (uint slot = 0; slot < AHEAD; slot++)
-        if (slot < pieces) fetch(slot, slot * DEPTH);
-    put(0, 0, 0);
+    fetch(0);
+    put(0, 0);
     barrier();
-    [[dont_unroll]] for (uint s0 = 0; s0 < pieces; s0 += AHEAD)
-        UNROLL for (uint slot = 0; slot < AHEAD; slot++) { // the piece s0 + slot was there
-            uint s = s0 + slot, now = s % BUFFERS * BUFFER, then = (s + 1) % BUFFERS * BUFFER;
-            if (s >= pieces) continue;
-            if (s + AHEAD < pieces) fetch(slot, (s + AHEAD) * DEPTH);
-            UNROLL for (uint k = 0; k < K; k++) {
-                MatrixA a[M];
-                UNROLL for (uint i = 0; i < M; i++) matrix_a(a[i], now + (16 * (team_m * M + i)) * ROW + 2 * k, ROW);
-                UNROLL for (uint j = 0; j < N; j++) {
-                    MatrixB b;
-                    matrix_b_columns(b, now + (TILE_M + 16 * (team_n * N + j)) * ROW + 2 * k, ROW);
-                    UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
-                }
+    [[dont_unroll]] for (uint s = 0; s < pieces; s++) { // piece s is there
+        uint now = s % BUFFERS * BUFFER, then = (s + 1) % BUFFERS * BUFFER;
+        if (s + 1 < pieces) fetch((s + 1) * DEPTH);
+        UNROLL for (uint k = 0; k < K; k++) {
+            MatrixA a[M];
+            UNROLL for (uint i = 0; i < M; i++) matrix_a(a[i], now + (16 * (team_m * M + i)) * ROW + 2 * k, ROW);
+            UNROLL for (uint j = 0; j < N; j++) {
+                MatrixB b;
+                matrix_b_columns(b, now + (TILE_M + 16 * (team_n * N + j)) * ROW + 2 * k, ROW);
+                UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
             }
-            if (BUFFERS == 1) barrier();
-            if (s + 1 < pieces) put((slot + 1) % AHEAD, (s + 1) * DEPTH, then);
-            barrier();
         }
+        if (BUFFERS == 1) barrier();
+        if (s + 1 < pieces) put((s + 1) * DEPTH, then);
+        barrier();
+    }
     uint base = team * 16 * STAGE_ROW;
     [[dont_unroll]] for (uint strip = 0; strip < M; strip++) { // one copy of the code that follows a product
         UNROLL for (uint i = 0; i < M; i++)
