@@ -172,10 +172,19 @@ static void fill_bytes(const tn_view *v, bool same, uint64_t *state)
         }
 }
 
+// Of numbers that are not positive, factors of rope are none, and kernels may make anything.
+static void fill_factors(const tn_view *v, uint64_t *state)
+{
+    for (int64_t j = 0; j < v->ne[3]; j++)
+        tn_view_set_row(v, 0, j, (double)((draw(state) >> 24) + 1u) / 64.0);
+}
+
 static void fill(const tn_step *step, const tn_view *v, char kind, uint64_t *state)
 {
     if (kind == 'f')
         fill_numbers(v, state);
+    else if (kind == 'F')
+        fill_factors(v, state);
     else
         for (int64_t i = 0; i < v->ne[3] * v->ne[2] * v->ne[1] * v->ne[0]; i++)
             ((int32_t *)v->data)[i] = (int32_t)integer(step, kind, i);
