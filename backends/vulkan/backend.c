@@ -146,6 +146,7 @@ static void destroy_objects(tn_vk *v)
     tn_vk_angles_free(v);
     tn_vk_pipelines_free(v);
     tn_vk_cache_free(v);
+    tn_vk_blocks_free(v);
     v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
     v->f.DestroySemaphore(v->handle, v->timeline, NULL);
     v->f.DestroyCommandPool(v->handle, v->pool, NULL);
@@ -198,19 +199,22 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
-bool tn_vk_has_extension(const tn_vk *v, const char *name)
+// Asked for once: it takes drivers some time. Without memory the device has none.
+static void list_extensions(tn_vk *v)
 {
     uint32_t n = 0;
-    bool found = false;
-    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS)
-        return false;
-    VkExtensionProperties *all = tn_calloc(v->device->ctx, n, sizeof *all);
-    VkResult r =
-        all ? v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, all) : VK_INCOMPLETE;
-    for (uint32_t i = 0; r == VK_SUCCESS && i < n && !found; i++)
-        found = strcmp(all[i].extensionName, name) == 0;
-    tn_free(v->device->ctx, all);
-    return found;
+    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS) return;
+    v->extensions = tn_calloc(v->device->ctx, n, sizeof *v->extensions);
+    if (v->extensions &&
+        v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, v->extensions) == VK_SUCCESS)
+        v->n_extensions = n;
+}
+
+bool tn_vk_has_extension(const tn_vk *v, const char *name)
+{
+    for (uint32_t i = 0; i < v->n_extensions; i++)
+        if (strcmp(v->extensions[i].extensionName, name) == 0) return true;
+    return false;
 }
 
 // Subgroups count only where all have the same size: else a pipeline would have to ask for one.
@@ -306,8 +310,20 @@ static void destroy(tn_vk *v)
     tn_context *ctx = v->device->ctx;
     destroy_objects(v);
     mtx_destroy(&v->lock);
+    mtx_destroy(&v->staging_lock);
+    mtx_destroy(&v->blocks_lock);
     tn_vk_instance_unref(ctx, v->instance);
     tn_free(ctx, v);
+}
+
+static bool make_locks(tn_vk *v)
+{
+    mtx_t *locks[] = {&v->lock, &v->staging_lock, &v->blocks_lock};
+    size_t n = 0;
+    while (n < TN_COUNT(locks) && mtx_init(locks[n], mtx_plain) == thrd_success) n++;
+    if (n == TN_COUNT(locks)) return true;
+    while (n > 0) mtx_destroy(locks[--n]);
+    return false;
 }
 
 // *lacks: what the device has not, or NULL; then it was not added.
@@ -316,7 +332,7 @@ static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysic
 {
     tn_device *d = tn_calloc(ctx, 1, sizeof *d);
     tn_vk *v = tn_calloc(ctx, 1, sizeof *v);
-    if (!d || !v || mtx_init(&v->lock, mtx_plain) != thrd_success) {
+    if (!d || !v || !make_locks(v)) {
         tn_free(ctx, v);
         tn_free(ctx, d);
         return TN_ERR_MEMORY;
@@ -327,7 +343,11 @@ static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysic
     v->instance = instance;
     instance->refs++;
     atomic_init(&v->lost, 0);
+    list_extensions(v);
     const char *without = describe(v, ordinal);
+    tn_free(ctx, v->extensions);
+    v->extensions = NULL;
+    v->n_extensions = 0;
     tn_status status = TN_OK;
     if (without)
         snprintf(lacks, lacks_size, "%s: it lacks %s", d->description, without);

@@ -16,11 +16,13 @@ enum {
     TN_VK_SHADER_COUNT
 };
 
-// Memory with the buffer that covers it. Kernels use the address, copies the buffer, the host `mapped`, if
-// any.
+// Memory within a buffer. Kernels use the address, copies the buffer, the host `mapped`, if any.
+typedef struct tn_vk_block tn_vk_block;
 typedef struct tn_vk_memory {
     VkBuffer buffer;
-    VkDeviceMemory memory;
+    size_t at;             // where it begins in the buffer
+    VkDeviceMemory memory; // its own, or
+    tn_vk_block *block;    // a part of this
     void *mapped;
     uint64_t address;
     size_t size;
@@ -64,8 +66,9 @@ typedef struct tn_vk {
     VkPhysicalDevice physical;
     VkDevice handle; // made at first use, with all that follows
     tn_vk_functions f;
-    mtx_t lock; // the queue, the pool, the pipelines, the staging memory, the list of host memory: sessions
-                // of several threads share them
+    mtx_t lock; // the queue, the pool, the pipelines, the list of host memory: sessions of several threads
+                // share them
+    mtx_t staging_lock, blocks_lock; // taken before `lock`, and after it
     VkQueue queue;
     uint32_t family;
     VkCommandPool pool;
@@ -77,6 +80,8 @@ typedef struct tn_vk {
     int32_t n_compiled; // pipelines that it did not leave in the cache
     tn_vk_known *known; // what it judged
     int32_t n_known;
+    VkExtensionProperties *extensions; // of the driver, while the device is described
+    uint32_t n_extensions;
     int32_t has;          // TN_VK_SUBGROUPS ...
     uint32_t subgroup;    // invocations of a subgroup, 0: they differ
     uint32_t max_shared;  // bytes of a workgroup
@@ -85,6 +90,7 @@ typedef struct tn_vk {
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats
+    tn_vk_block *blocks;       // a list
     tn_vk_memory *hosts;
     struct tn_vk_angles *angles;     // a list
     uint32_t device_type, host_type; // memory types
@@ -104,7 +110,7 @@ static inline tn_vk *tn_vk_of(const tn_device *device)
 
 // TN_OK, or a failure that says what was tried. Remembers that a device was lost.
 tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
-// Whether the driver has an extension.
+// Whether the driver has an extension; while the device is described.
 bool tn_vk_has_extension(const tn_vk *v, const char *name);
 // Makes the logical device at first use; fails if it was lost.
 TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
@@ -114,6 +120,7 @@ TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
 // host: memory that the host sees and that stays coherent; zeroed.
 TN_MUST_USE tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out);
 void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m);
+void tn_vk_blocks_free(tn_vk *v); // when nothing is left in them
 TN_MUST_USE tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes,
                                          size_t n);
 // The address by which the device reaches memory of host_create; 0: it is none.

@@ -1,18 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers, each with memory of its own: a model has some hundred weights, far below the 4096 allocations that
-// every device grants, and whoever frees a weight gives its memory back at once. A pool would only add what
-// can go wrong.
+// Buffers. What is large has memory of its own: a model has some hundred weights, far below the 4096
+// allocations that every device grants, and whoever frees a weight gives its memory back at once. What is
+// small shares blocks: a driver takes up to a millisecond for each memory that it makes and frees, and a
+// start wants some twenty.
 #include "backends/vulkan/device.h"
 
 #include "core/device.h"
 
 #include <string.h>
 
-enum { STAGING_SIZE = 16 << 20 };
+enum { STAGING_LEAST = 1 << 18, STAGING_MOST = 1 << 24 };
+enum { SMALL = 1 << 15, BLOCK = 1 << 18, ALIGNMENT = 256 };
 
-void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
+struct tn_vk_block {
+    tn_vk_memory whole;
+    bool host;
+    size_t used; // bytes from its start
+    int32_t n;   // memories in it
+    struct tn_vk_block *next;
+};
+
+static void destroy_own(tn_vk *v, tn_vk_memory *m)
 {
     if (m->buffer) v->f.DestroyBuffer(v->handle, m->buffer, NULL);
     if (m->memory) v->f.FreeMemory(v->handle, m->memory, NULL); // unmaps it too
@@ -49,7 +59,7 @@ static tn_status bind(tn_vk *v, uint32_t type, bool map, tn_vk_memory *m)
     return TN_OK;
 }
 
-tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+static tn_status make_own(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
 {
     tn_vk_memory m = {.size = TN_MAX(size, 4)};
     VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
@@ -61,14 +71,86 @@ tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *ou
         tn_vk_check(v, v->f.CreateBuffer(v->handle, &info, NULL, &m.buffer), "making a buffer");
     if (status == TN_OK)
         status = bind(v, host ? v->host_type : v->device_type, host || v->device_visible, &m);
+    if (status != TN_OK)
+        destroy_own(v, &m);
+    else
+        *out = m;
+    return status;
+}
+
+// --- blocks ------------------------------------------------------------------------------------------
+
+static tn_status make_block(tn_vk *v, bool host, tn_vk_block **out)
+{
+    tn_vk_block *b = tn_calloc(v->device->ctx, 1, sizeof *b);
+    if (!b) return TN_ERR_MEMORY;
+    tn_status status = make_own(v, BLOCK, host, &b->whole);
     if (status != TN_OK) {
-        tn_vk_memory_destroy(v, &m);
+        tn_free(v->device->ctx, b);
         return status;
     }
+    b->host = host;
+    b->next = v->blocks;
+    *out = v->blocks = b;
+    return TN_OK;
+}
+
+// A block is used from its start to its end, and again when nothing is left in it.
+static tn_status take_small(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    size_t taken = (TN_MAX(size, 4) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    mtx_lock(&v->blocks_lock);
+    tn_vk_block *b = v->blocks;
+    while (b && (b->host != host || BLOCK - b->used < taken)) b = b->next;
+    tn_status status = b ? TN_OK : make_block(v, host, &b);
+    if (status == TN_OK) {
+        char *mapped = b->whole.mapped;
+        *out = (tn_vk_memory){.buffer = b->whole.buffer,
+                              .at = b->used,
+                              .mapped = mapped ? mapped + b->used : NULL,
+                              .address = b->whole.address + b->used,
+                              .size = TN_MAX(size, 4),
+                              .block = b};
+        b->used += taken;
+        b->n++;
+    }
+    mtx_unlock(&v->blocks_lock);
+    return status;
+}
+
+void tn_vk_blocks_free(tn_vk *v)
+{
+    while (v->blocks) {
+        tn_vk_block *b = v->blocks;
+        v->blocks = b->next;
+        destroy_own(v, &b->whole);
+        tn_free(v->device->ctx, b);
+    }
+}
+
+tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    tn_vk_memory m;
+    tn_status status = size <= SMALL ? take_small(v, size, host, &m) : make_own(v, size, host, &m);
+    if (status != TN_OK) return status;
     if (host) memset(m.mapped, 0, m.size);
     *out = m;
     return TN_OK;
 }
+
+void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
+{
+    if (!m->block) {
+        destroy_own(v, m);
+        return;
+    }
+    mtx_lock(&v->blocks_lock);
+    if (--m->block->n == 0) m->block->used = 0;
+    mtx_unlock(&v->blocks_lock);
+    *m = (tn_vk_memory){0};
+}
+
+// --- buffers -----------------------------------------------------------------------------------------
 
 tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
 {
@@ -139,20 +221,31 @@ static tn_status run_transfer(tn_vk *v, const transfer *t)
     return status;
 }
 
+// As large as what was moved so far, within bounds.
+static tn_status make_staging(tn_vk *v, size_t n)
+{
+    size_t size = STAGING_LEAST;
+    while (size < n && size < STAGING_MOST) size *= 2;
+    if (v->staging.size >= size) return TN_OK;
+    destroy_own(v, &v->staging);
+    return make_own(v, size, true, &v->staging);
+}
+
 // Memory that the host does not see is reached through the staging memory; one transfer at a time uses it.
 static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
 {
-    tn_status status = v->staging.buffer ? TN_OK : tn_vk_memory_create(v, STAGING_SIZE, true, &v->staging);
-    for (size_t at = 0; at < n && status == TN_OK; at += STAGING_SIZE) {
-        size_t piece = TN_MIN(n - at, (size_t)STAGING_SIZE);
+    mtx_lock(&v->staging_lock);
+    tn_status status = make_staging(v, n);
+    for (size_t at = 0; at < n && status == TN_OK; at += v->staging.size) {
+        size_t piece = TN_MIN(n - at, v->staging.size), there = m->at + offset + at;
         if (write) memcpy(v->staging.mapped, bytes + at, piece);
-        transfer t = {.from = v->staging.buffer, .to = m->buffer, .to_offset = offset + at, .n = piece};
+        transfer t = {.from = v->staging.buffer, .to = m->buffer, .to_offset = there, .n = piece};
         if (!write)
-            t = (transfer){
-                .from = m->buffer, .from_offset = offset + at, .to = v->staging.buffer, .n = piece};
+            t = (transfer){.from = m->buffer, .from_offset = there, .to = v->staging.buffer, .n = piece};
         status = run_transfer(v, &t);
         if (status == TN_OK && !write) memcpy(bytes + at, v->staging.mapped, piece);
     }
+    mtx_unlock(&v->staging_lock);
     return status;
 }
 
@@ -199,7 +292,8 @@ tn_status tn_vk_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t p
     if (status != TN_OK || n == 0) return status;
     if (first % WORD == 0 && n % WORD == 0 && (pitch % WORD == 0 || rows == 1))
         return run_transfer(
-            v, &(transfer){.to = m->buffer, .to_offset = first, .n = n, .pitch = pitch, .rows = rows});
+            v,
+            &(transfer){.to = m->buffer, .to_offset = m->at + first, .n = n, .pitch = pitch, .rows = rows});
     for (size_t r = 0; r < rows; r++)
         for (size_t at = 0; at < n && status == TN_OK; at += sizeof zeros)
             status = tn_vk_memory_write(v, m, first + r * pitch + at, zeros, TN_MIN(sizeof zeros, n - at));
