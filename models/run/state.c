@@ -188,29 +188,58 @@ static tn_status make_head(const tn_session *s, const plan *p, tn_strbuf *b)
     return b->status;
 }
 
-// Block or slot `id` of parts [first, last).
-static tn_status put_parts(const tn_cache *c, int32_t first, int32_t last, int32_t id, char *piece, sink *out)
+// Block or slot `id` of a part.
+static tn_status read_part(const tn_cache *c, const tn_cache_part *part, int32_t id, char *piece)
 {
-    for (int32_t i = first; i < last; i++) {
-        const tn_cache_part *part = &c->parts[i];
+    size_t at = part->offset + (size_t)id * part->block_size;
+    return tn_buffer_read(&c->buffers[part->device], at, piece, part->block_size);
+}
+
+// The rows of a block [heads, TN_CACHE_BLOCK, row] that no sequence reaches. They may hold what somebody cut
+// off before saving: nothing of it belongs into the file.
+static void clear_rest(char *block, size_t size, int32_t n_heads, int32_t reached)
+{
+    size_t head = size / (size_t)n_heads, kept = head / TN_CACHE_BLOCK * (size_t)reached;
+    for (int32_t h = 0; h < n_heads; h++) memset(block + (size_t)h * head + kept, 0, head - kept);
+}
+
+// Block i of the file.
+static tn_status put_block(const tn_session *s, const plan *p, int32_t i, char *piece, sink *out)
+{
+    const tn_cache *c = &s->cache;
+    for (int32_t k = 0; k < c->n_parts; k++) {
+        const tn_cache_part *part = &c->parts[k];
         if (part->block_size == 0) continue; // values that are a part of the keys, layers of the other kind
-        size_t at = part->offset + (size_t)id * part->block_size;
-        tn_status status = tn_buffer_read(&c->buffers[part->device], at, piece, part->block_size);
+        tn_status status = read_part(c, part, p->blocks[i], piece);
+        if (status != TN_OK) return status;
+        int32_t layer = tn_session_part_layer(s, k);
+        clear_rest(piece, part->block_size, s->model->config.layers[layer].n_kv_heads, p->reached[i]);
+        status = sink_put(out, piece, part->block_size);
+        if (status != TN_OK) return status;
+    }
+    return TN_OK;
+}
+
+static tn_status put_states(const tn_cache *c, int32_t slot, char *piece, sink *out)
+{
+    for (int32_t k = c->n_parts; k < c->n_parts + c->n_states; k++) {
+        const tn_cache_part *part = &c->parts[k];
+        if (part->block_size == 0) continue;
+        tn_status status = read_part(c, part, slot, piece);
         if (status == TN_OK) status = sink_put(out, piece, part->block_size);
         if (status != TN_OK) return status;
     }
     return TN_OK;
 }
 
-static tn_status put_data(const tn_cache *c, const plan *p, char *piece, sink *out)
+static tn_status put_data(const tn_session *s, const plan *p, char *piece, sink *out)
 {
+    const tn_cache *c = &s->cache;
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < p->n_blocks && status == TN_OK; i++)
-        status = put_parts(c, 0, c->n_parts, p->blocks[i], piece, out);
+    for (int32_t i = 0; i < p->n_blocks && status == TN_OK; i++) status = put_block(s, p, i, piece, out);
     for (int32_t q = 0; q < c->n_seq && status == TN_OK; q++) {
         int32_t slot;
-        if (snapshot_of(c, q, &slot) > 0)
-            status = put_parts(c, c->n_parts, c->n_parts + c->n_states, slot, piece, out);
+        if (snapshot_of(c, q, &slot) > 0) status = put_states(c, slot, piece, out);
     }
     return status;
 }
@@ -226,7 +255,7 @@ static tn_status put_all(const tn_session *s, const plan *p, sink *out)
     char *piece = tn_alloc(s->ctx, largest);
     tn_status status = piece ? make_head(s, p, &head) : TN_ERR_MEMORY;
     if (status == TN_OK) status = sink_put(out, head.data, head.size);
-    if (status == TN_OK) status = put_data(c, p, piece, out);
+    if (status == TN_OK) status = put_data(s, p, piece, out);
     if (status == TN_OK) {
         tn_strbuf_clear(&head);
         put_number(&head, tn_hash_value(&out->hash), TN_STATE_CHECKSUM_SIZE);

@@ -10,7 +10,8 @@
 //   sequences  in rising order: u32 index, u32 tokens, then u32 number of the block for each of its blocks
 //   snapshots  of recurrent states, in rising order, one for a sequence at most: u32 index, u32 tokens that went into it
 //   tokens     i32 for each slot of each block; 0 where no sequence reaches
-//   data       for each block all its parts, as they lie in the cache, then for each snapshot all states
+//   data       for each block all its parts, as they lie in the cache, zeros in the rows that no sequence reaches (files of
+//              versions before 2026-11-22: what had been there), then for each snapshot all states
 //   checksum   u64 XXH64 of all bytes before
 //
 // The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its start and in
