@@ -167,6 +167,7 @@ template <bool MATRICES> static __device__ __forceinline__ void few_x(const tn_c
     int n = (a.n_tiles ? *a.n_tiles : (a.m + TN_FEW_BLOCK_COLUMNS - 1) / TN_FEW_BLOCK_COLUMNS) * TN_FEW_BLOCK_COLUMNS;
     for (int r = blockIdx.x; r < n; r += gridDim.x) {
         int from = r >= a.m ? -1 : a.row_from ? a.row_from[r] : r;
+        if (from < 0 && threadIdx.x == 0) a.row_scale[r] = 1.0f; // read, though nothing comes of it
         if (once) few_make_row<MATRICES>(a, r, from, gain, room);
         else few_make_long_row<MATRICES>(a, r, from, room);
     }

@@ -156,6 +156,7 @@ TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_ge
     for (int r = blockIdx.x; r < m; r += gridDim.x) {
         int from = a.row_from ? a.row_from[r] : r;
         if (from >= 0) make_row(a, r, from, room);
+        else if (a.row_scale && threadIdx.x == 0) a.row_scale[r] = 1.0f; // read, though nothing comes of it
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
