@@ -158,6 +158,20 @@ void tn_vk_angles_free(tn_vk *v);
 
 // --- pipelines (pipeline.c) ------------------------------------------------------------------------------
 
+// Pipelines that are wanted, each once.
+enum { TN_VK_WISHES = 64 };
+typedef struct tn_vk_wish {
+    int32_t shader, constants[TN_VK_CONSTANTS];
+} tn_vk_wish;
+typedef struct tn_vk_wishes {
+    int32_t n;
+    tn_vk_wish of[TN_VK_WISHES];
+} tn_vk_wishes;
+void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS]);
+// Makes those that are not there yet on all threads of the context, and tells about it. Takes the lock.
+TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes);
+int32_t tn_vk_n_compiled(tn_vk *v); // so far, that no earlier process left. Takes the lock
+
 // The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
 // lock.
 TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],

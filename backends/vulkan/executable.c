@@ -28,9 +28,10 @@ typedef struct run { // one dispatch
 struct tn_executable {
     int32_t n_steps, n_runs, n_uploads, n_downloads;
     tn_vk_range scratch;
-    tn_vk_order order; // while steps are prepared
-    tn_vk_hand hand;   // of the step that is prepared
-    uint64_t left[2];  // where steps leave bytes, by turns; 0: nowhere
+    tn_vk_order order;    // while steps are prepared
+    tn_vk_hand hand;      // of the step that is prepared
+    tn_vk_wishes *wishes; // not NULL: pipelines are only noted there
+    uint64_t left[2];     // where steps leave bytes, by turns; 0: nowhere
     run *runs;
     run up, down;
     uint64_t counters;             // of all steps: those that want scratch too run one after the other
@@ -342,6 +343,10 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
         records[e->n_runs + i] = d.args;
         spread(v, d.groups, r);
         if (status != TN_OK || d.groups == 0) continue;
+        if (e->wishes) {
+            tn_vk_wish_add(e->wishes, d.shader, d.constants);
+            continue;
+        }
         status = tn_vk_pipeline_get(v, d.shader, d.constants, &pipelines[used]);
         if (status == TN_OK) r->pipeline = pipelines[used++]->handle;
     }
@@ -462,10 +467,32 @@ static void set_hand(const tn_vk *v, tn_executable *e, const tn_program *program
     e->hand = hand;
 }
 
-static int32_t n_compiled(tn_vk *v)
+// The pipelines of all steps, on all threads: drivers take long for one.
+static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *program, tn_vk_args *records)
+{
+    tn_vk_pipeline *none[TN_VK_MAX_DISPATCHES];
+    tn_status status = TN_OK;
+    e->wishes = tn_calloc(v->device->ctx, 1, sizeof *e->wishes);
+    if (!e->wishes) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
+        const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
+        int32_t n;
+        set_hand(v, e, program, i);
+        if (k) status = launch(v, e, &program->steps[i], &program->steps[i], k, records, none, &n);
+    }
+    if (status == TN_OK) status = tn_vk_pipelines_make(v, e->wishes);
+    tn_free(v->device->ctx, e->wishes);
+    e->wishes = NULL;
+    e->hand = (tn_vk_hand){0};
+    e->n_runs = 0;
+    return status;
+}
+
+// Compiled and checked so far, that no earlier process left.
+static int32_t n_first(tn_vk *v)
 {
     mtx_lock(&v->lock);
-    int32_t n = v->n_compiled;
+    int32_t n = v->n_compiled + v->n_new;
     mtx_unlock(&v->lock);
     return n;
 }
@@ -482,20 +509,23 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     char *records = tn_calloc(v->device->ctx, size + 1, 1);
     tn_status status = e->runs && records ? tn_vk_memory_create(v, size, false, &e->args) : TN_ERR_MEMORY;
     e->counters = e->args.address + counters;
-    int32_t before = n_compiled(v), seen = before;
+    int32_t before = tn_vk_n_compiled(v);
+    if (status == TN_OK) status = make_pipelines(v, e, program, (tn_vk_args *)(void *)records);
+    int32_t seen = n_first(v);
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         set_hand(v, e, program, i);
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
-        int32_t now = n_compiled(v);
+        int32_t now = n_first(v);
         if (now != seen)
             tn_notice(v->device->ctx, TN_EVENT_COMPILING,
-                      "%s: compiling kernels for the first time: %d so far, %d of %d steps have theirs",
-                      v->device->name, now - before, i + 1, program->n_steps);
+                      "%s: checking kernels for the first time: %d of %d steps have theirs", v->device->name,
+                      i + 1, program->n_steps);
         seen = now;
     }
-    if (seen != before)
+    int32_t compiled = tn_vk_n_compiled(v) - before;
+    if (compiled > 0)
         tn_notice(v->device->ctx, TN_EVENT_COMPILED, "%s: %d kernels were compiled for the first time",
-                  v->device->name, seen - before);
+                  v->device->name, compiled);
     host_copy *list = (host_copy *)(void *)(records + lists);
     uint64_t at = e->args.address + lists;
     if (status == TN_OK)

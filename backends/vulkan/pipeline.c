@@ -4,6 +4,7 @@
 // Pipelines: a shader with its specialisation constants, compiled by the driver at first use, and what is
 // known about the result.
 #include "backends/vulkan/device.h"
+#include "core/device.h"
 #include "core/hash.h"
 
 #include <string.h>
@@ -19,16 +20,16 @@ static const struct {
 #include "backends/vulkan/shaders.def"
 };
 
-static tn_status make(tn_vk *v, tn_vk_pipeline *p)
+// Several threads may be in it.
+static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
 {
     VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                      .pCode = shaders[p->shader].code,
                                      .codeSize = (size_t)(shaders[p->shader].end - shaders[p->shader].code) *
                                                  sizeof(uint32_t)};
     VkShaderModule module;
-    tn_status status =
-        tn_vk_check(v, v->f.CreateShaderModule(v->handle, &code, NULL, &module), "making a shader");
-    if (status != TN_OK) return status;
+    VkResult r = v->f.CreateShaderModule(v->handle, &code, NULL, &module);
+    if (r != VK_SUCCESS) return r;
     VkSpecializationMapEntry entries[TN_VK_CONSTANTS];
     for (uint32_t i = 0; i < TN_VK_CONSTANTS; i++)
         entries[i] = (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(int32_t), sizeof(int32_t)};
@@ -42,10 +43,9 @@ static tn_status make(tn_vk *v, tn_vk_pipeline *p)
                   .pName = "main",
                   .pSpecializationInfo = &constants},
     };
-    status = tn_vk_check(v, v->f.CreateComputePipelines(v->handle, v->cache, 1, &info, NULL, &p->handle),
-                         "making a pipeline");
+    r = v->f.CreateComputePipelines(v->handle, v->cache, 1, &info, NULL, &p->handle);
     v->f.DestroyShaderModule(v->handle, module, NULL);
-    return status;
+    return r;
 }
 
 // By the code that was compiled: a new release of a shader is another one.
@@ -71,30 +71,122 @@ static tn_vk_pipeline *find(const tn_vk *v, int32_t shader, const int32_t consta
     return NULL;
 }
 
+typedef struct making {
+    tn_vk *v;
+    tn_vk_pipeline *pipelines[TN_VK_WISHES];
+    VkResult results[TN_VK_WISHES];
+    int32_t n;
+    _Atomic int32_t next;
+} making;
+
+static void make_some(void *arg, int32_t thread, int32_t team)
+{
+    making *m = arg;
+    TN_UNUSED(thread);
+    TN_UNUSED(team);
+    for (;;) {
+        // Relaxed: that no two threads get the same one is all that is wanted.
+        int32_t i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed);
+        if (i >= m->n) return;
+        m->results[i] = make(m->v, m->pipelines[i]);
+    }
+}
+
+// Those that are made go into the list, the others are freed.
+static tn_status make_all(making *m)
+{
+    tn_vk *v = m->v;
+    tn_status status = TN_OK;
+    atomic_init(&m->next, 0);
+    tn_parallel(v->device->ctx, TN_MIN(m->n, tn_context_n_threads(v->device->ctx)), make_some, m);
+    for (int32_t i = 0; i < m->n; i++) {
+        tn_vk_pipeline *p = m->pipelines[i];
+        if (m->results[i] != VK_SUCCESS) {
+            status = tn_vk_check(v, m->results[i], "making a pipeline");
+            tn_free(v->device->ctx, p);
+            continue;
+        }
+        if (p->verdict == TN_VK_UNKNOWN) v->n_compiled++;
+        p->next = v->pipelines;
+        v->pipelines = p;
+    }
+    return status;
+}
+
+// The first of the wishes from *at on that are not there yet, no more than `most`.
+static tn_status gather(tn_vk *v, const tn_vk_wishes *wishes, int32_t most, int32_t *at, making *m)
+{
+    *m = (making){.v = v};
+    for (; *at < wishes->n && m->n < most; ++*at) {
+        const tn_vk_wish *w = &wishes->of[*at];
+        if (find(v, w->shader, w->constants)) continue;
+        tn_vk_pipeline *p = tn_calloc(v->device->ctx, 1, sizeof *p);
+        if (!p) {
+            while (m->n > 0) tn_free(v->device->ctx, m->pipelines[--m->n]);
+            return TN_ERR_MEMORY;
+        }
+        p->shader = w->shader;
+        memcpy(p->constants, w->constants, sizeof p->constants);
+        recall(v, p);
+        m->pipelines[m->n++] = p;
+    }
+    return TN_OK;
+}
+
+void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS])
+{
+    for (int32_t i = 0; i < wishes->n; i++)
+        if (wishes->of[i].shader == shader &&
+            memcmp(wishes->of[i].constants, constants, sizeof wishes->of[i].constants) == 0)
+            return;
+    if (wishes->n == TN_VK_WISHES) return; // the others are made one by one, when they are used
+    tn_vk_wish *w = &wishes->of[wishes->n++];
+    w->shader = shader;
+    memcpy(w->constants, constants, sizeof w->constants);
+}
+
+tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes)
+{
+    enum { EACH = 4 }; // of a thread between two notices
+    making m;
+    tn_status status = TN_OK;
+    int32_t most = EACH * tn_context_n_threads(v->device->ctx), before = tn_vk_n_compiled(v), seen = before;
+    for (int32_t at = 0; at < wishes->n && status == TN_OK;) {
+        mtx_lock(&v->lock);
+        status = gather(v, wishes, most, &at, &m);
+        if (status == TN_OK) status = make_all(&m);
+        mtx_unlock(&v->lock);
+        int32_t now = tn_vk_n_compiled(v);
+        if (now != seen)
+            tn_notice(
+                v->device->ctx, TN_EVENT_COMPILING,
+                "%s: compiling kernels for the first time: %d so far, %d of %d that are wanted are there",
+                v->device->name, now - before, at, wishes->n);
+        seen = now;
+    }
+    return status;
+}
+
+int32_t tn_vk_n_compiled(tn_vk *v)
+{
+    mtx_lock(&v->lock);
+    int32_t n = v->n_compiled;
+    mtx_unlock(&v->lock);
+    return n;
+}
+
 tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
                              tn_vk_pipeline **out)
 {
+    tn_vk_wishes one = {.n = 1, .of = {{.shader = shader}}};
+    memcpy(one.of[0].constants, constants, sizeof one.of[0].constants);
+    making m;
+    int32_t at = 0;
     mtx_lock(&v->lock);
-    tn_vk_pipeline *p = find(v, shader, constants);
-    tn_status status = TN_OK;
-    if (!p) {
-        p = tn_calloc(v->device->ctx, 1, sizeof *p);
-        if (!p) status = TN_ERR_MEMORY;
-        if (status == TN_OK) {
-            p->shader = shader;
-            memcpy(p->constants, constants, sizeof p->constants);
-            recall(v, p);
-            status = make(v, p);
-            if (p->verdict == TN_VK_UNKNOWN) v->n_compiled++;
-        }
-        if (status == TN_OK) {
-            p->next = v->pipelines;
-            v->pipelines = p;
-        } else
-            tn_free(v->device->ctx, p);
-    }
+    tn_status status = gather(v, &one, 1, &at, &m);
+    if (status == TN_OK && m.n > 0) status = make_all(&m);
+    if (status == TN_OK) *out = find(v, shader, constants);
     mtx_unlock(&v->lock);
-    if (status == TN_OK) *out = p;
     return status;
 }
 

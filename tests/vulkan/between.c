@@ -25,10 +25,10 @@ EXPORT between_state *between_get(void)
 // Whether this call fails.
 static bool fails(const char *name)
 {
-    state.n_calls++;
-    if (state.fail_at == 0 || state.n_calls < state.fail_at) return false;
-    if (state.n_calls > state.fail_at && !state.fail_stays) return false;
-    if (state.n_calls == state.fail_at) snprintf(state.failed, sizeof state.failed, "%s", name);
+    int64_t call = ++state.n_calls; // pipelines are made on several threads
+    if (state.fail_at == 0 || call < state.fail_at) return false;
+    if (call > state.fail_at && !state.fail_stays) return false;
+    if (call == state.fail_at) snprintf(state.failed, sizeof state.failed, "%s", name);
     return true;
 }
 

@@ -5,19 +5,20 @@
 #ifndef TN_TESTS_VULKAN_BETWEEN_H
 #define TN_TESTS_VULKAN_BETWEEN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
 typedef struct between_state {
-    int64_t n_calls; // of functions that can fail
-    int64_t fail_at; // number of the call that fails, 0: none
-    VkResult error;  // what it gives
-    bool fail_stays; // and every call after it
-    char failed[64]; // name of the call that failed
-    int64_t n_alive; // instances, devices, buffers, memory, pipelines, semaphores
-    int64_t n_submits, n_pipelines, n_barriers, n_dispatches;
+    _Atomic int64_t n_calls; // of functions that can fail
+    int64_t fail_at;         // number of the call that fails, 0: none
+    VkResult error;          // what it gives
+    bool fail_stays;         // and every call after it
+    char failed[64];         // name of the call that failed
+    _Atomic int64_t n_alive; // instances, devices, buffers, memory, pipelines, semaphores
+    _Atomic int64_t n_submits, n_pipelines, n_barriers, n_dispatches;
     uint32_t version; // of the loader, 0: the real one
     bool no_devices;
     bool no_subgroups; // the device has none
@@ -25,7 +26,7 @@ typedef struct between_state {
     // The device has matrices (VK_KHR_cooperative_matrix, bf16 too): their shaders are exchanged for emulated
     // ones. Preset by TN_BETWEEN_MATRICES in the environment.
     bool matrices;
-    int64_t n_emulated; // modules that were exchanged
+    _Atomic int64_t n_emulated; // modules that were exchanged
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission
