@@ -35,25 +35,6 @@ float half_ue4m3(uint s)
     return e == 0 ? float(m) * 0.0009765625 : float(8 + m) * uintBitsToFloat((e + 127 - 11) << 23);
 }
 
-void legacy16(int type, Weight w, int64_t row, int64_t k, out float y[16])
-{
-    int64_t block = k / 32;
-    int high = int(k / 16 & 1);
-    if (type == TYPE_Q8_0) {
-        uvec4 v = load_u128(unit_of(w, 0, row, block, 32) + 16 * high);
-        float d = half_bits(load_u16(unit_of(w, 1, row, block, 2)));
-        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(bitfieldExtract(int(v[i >> 2]), 8 * (i & 3), 8));
-        return;
-    }
-    uvec4 v = load_u128(unit_of(w, 0, row, block, 16));
-    bool five = type == TYPE_Q5_0 || type == TYPE_Q5_1, has_min = type == TYPE_Q4_1 || type == TYPE_Q5_1;
-    uint h = five ? load_u32(unit_of(w, 1, row, block, 4)) >> 16 * high : 0;
-    uint64_t at = unit_of(w, five ? 2 : 1, row, block, has_min ? 4 : 2);
-    float d = half_bits(load_u16(at)), m = has_min ? half_bits(load_u16(at + 2)) : 0.0;
-    int less = has_min ? 0 : five ? 16 : 8;
-    [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int((byte_of(v, i) >> 4 * high & 15u) | (h >> i & 1u) << 4) - less) + m;
-}
-
 // Bits 2 * quarter of bytes 32 * half + l of a plane of 64-byte units: the 2-bit scheme of Q2_K, Q3_K, Q6_K, TQ2_0.
 uvec4 pairs16(uint64_t unit, int run)
 {
@@ -69,39 +50,93 @@ vec2 k4_scales(uvec4 head, int g)
     return vec2(half_bits(head.x) * float(sc), half_bits(head.x >> 16) * float(mn));
 }
 
-void k16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
+// Runs of 16 elements of the types whose numbers are d * (code - less) + m with codes of at most 8 bits. What is loaded is apart
+// from what is made of it, so that other things can be done while it is on its way.
+struct Run16 {
+    uvec4 v, h, s; // codes, their high bits, scales: as they lie
+};
+struct Codes16 {
+    uvec4 v; // bytes
+    float less, d, m;
+};
+#define HAS_CODES(type) (type >= TYPE_Q4_0 && type <= TYPE_Q8_0 || type >= TYPE_Q2_K && type <= TYPE_Q6_K)
+
+Run16 load_run(int type, Weight w, int64_t row, uint k)
 {
-    uvec4 v;
-    float d, m = 0.0;
-    int less = 0;
-    if (type == TYPE_Q2_K) {
-        v = pairs16(unit_of(w, 0, row, block, 64), run);
-        uint s = load_u8(unit_of(w, 1, row, block, 16) + run), h = load_u32(unit_of(w, 2, row, block, 4));
-        d = half_bits(h) * float(s & 15u);
-        m = half_bits(h >> 16) * float(s >> 4);
-    } else if (type == TYPE_Q3_K) {
-        uvec4 h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
-        v = pairs16(unit_of(w, 0, row, block, 64), run) | (h >> run / 2 & 0x01010101u) << 2;
-        uint64_t at = unit_of(w, 2, row, block, 12);
-        uint low = load_u8(at + run % 8) >> 4 * (run / 8) & 15u, top = load_u8(at + 8 + run % 4) >> 2 * (run / 4) & 3u;
-        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(int(low | top << 4) - 32);
-        less = 4;
+    Run16 r;
+    uint block = k / 256, run = k / 16 & 15u;
+    r.h = r.s = uvec4(0);
+    if (type < TYPE_Q2_K) {
+        bool five = type == TYPE_Q5_0 || type == TYPE_Q5_1, has_min = type == TYPE_Q4_1 || type == TYPE_Q5_1;
+        uint64_t at = unit_of(w, five ? 2 : 1, row, k / 32, has_min ? 4 : 2);
+        r.v = load_u128(unit_of(w, 0, row, k / 32, type == TYPE_Q8_0 ? 32 : 16) + (type == TYPE_Q8_0 ? k & 16u : 0u));
+        if (five) r.h.x = load_u32(unit_of(w, 1, row, k / 32, 4));
+        r.s.x = has_min ? load_u32(at) : load_u16(at);
+    } else if (type == TYPE_Q2_K || type == TYPE_Q3_K) {
+        r.v = load_u128(unit_of(w, 0, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
+        if (type == TYPE_Q2_K) {
+            r.s.x = load_u8(unit_of(w, 1, row, block, 16) + run);
+            r.s.y = load_u32(unit_of(w, 2, row, block, 4));
+        } else {
+            uint64_t at = unit_of(w, 2, row, block, 12);
+            r.h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
+            r.s.x = load_u8(at + run % 8);
+            r.s.z = load_u8(at + 8 + run % 4);
+            r.s.y = load_u16(unit_of(w, 3, row, block, 2));
+        }
     } else if (type == TYPE_Q6_K) {
-        int part = run % 8 / 2;
-        v = load_u128(unit_of(w, 0, row, block, 128) + 64 * (run / 8) + 32 * (part % 2) + 16 * (run % 2)) >> 4 * (part / 2) & 0x0f0f0f0fu;
-        v |= pairs16(unit_of(w, 1, row, block, 64), run) << 4;
-        int s = bitfieldExtract(int(load_u8(unit_of(w, 2, row, block, 16) + run)), 0, 8);
-        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(s);
-        less = 32;
+        r.v = load_u128(unit_of(w, 0, row, block, 128) + 64 * (run / 8) + 16 * (run % 4));
+        r.h = load_u128(unit_of(w, 1, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
+        r.s.x = load_u8(unit_of(w, 2, row, block, 16) + run);
+        r.s.y = load_u16(unit_of(w, 3, row, block, 2));
     } else { // Q4_K, Q5_K
-        int g = run / 2;
-        v = load_u128(unit_of(w, 0, row, block, 128) + 32 * (g / 2) + 16 * (run % 2)) >> 4 * (g % 2) & 0x0f0f0f0fu;
-        if (type == TYPE_Q5_K) v |= (load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2)) >> g & 0x01010101u) << 4;
-        vec2 dm = k4_scales(load_u128(unit_of(w, type == TYPE_Q5_K ? 2 : 1, row, block, 16)), g);
-        d = dm.x;
-        m = dm.y;
+        r.v = load_u128(unit_of(w, 0, row, block, 128) + 32 * (run / 4) + 16 * (run % 2));
+        if (type == TYPE_Q5_K) r.h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
+        r.s = load_u128(unit_of(w, type == TYPE_Q5_K ? 2 : 1, row, block, 16));
     }
-    [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(byte_of(v, i)) - less) - m;
+    return r;
+}
+
+// Of the run of element k.
+Codes16 codes_of(int type, Run16 r, uint k)
+{
+    uint run = k / 16 & 15u, high = run % 2;
+    Codes16 c = Codes16(r.v, 0.0, half_bits(r.s.x), 0.0);
+    if (type == TYPE_Q8_0) {
+        c.v ^= 0x80808080u;
+        c.less = 128.0;
+    } else if (type < TYPE_Q2_K) {
+        c.v = c.v >> 4 * high & 0x0f0f0f0fu;
+        if (type == TYPE_Q5_0 || type == TYPE_Q5_1) // four bits to four bytes
+            c.v |= (uvec4(r.h.x) >> uvec4(0, 4, 8, 12) + 16 * high & 15u) * 0x00204081u << 4 & 0x10101010u;
+        if (type == TYPE_Q4_1 || type == TYPE_Q5_1) c.m = half_bits(r.s.x >> 16);
+        else c.less = type == TYPE_Q4_0 ? 8.0 : 16.0;
+    } else if (type == TYPE_Q2_K) {
+        c.v = c.v >> 2 * (run % 8 / 2) & 0x03030303u;
+        c.d = half_bits(r.s.y) * float(r.s.x & 15u);
+        c.m = -half_bits(r.s.y >> 16) * float(r.s.x >> 4);
+    } else if (type == TYPE_Q3_K) {
+        uint low = r.s.x >> 4 * (run / 8) & 15u, top = r.s.z >> 2 * (run / 4) & 3u;
+        c.v = (c.v >> 2 * (run % 8 / 2) & 0x03030303u) | (r.h >> run / 2 & 0x01010101u) << 2;
+        c.d = half_bits(r.s.y) * float(int(low | top << 4) - 32);
+        c.less = 4.0;
+    } else if (type == TYPE_Q6_K) {
+        c.v = (c.v >> 4 * (run % 8 / 4) & 0x0f0f0f0fu) | (r.h >> 2 * (run % 8 / 2) & 0x03030303u) << 4;
+        c.d = half_bits(r.s.y) * float(bitfieldExtract(int(r.s.x), 0, 8));
+        c.less = 32.0;
+    } else { // Q4_K, Q5_K
+        vec2 dm = k4_scales(r.s, int(run / 2));
+        c.v = c.v >> 4 * (run / 2 % 2) & 0x0f0f0f0fu;
+        if (type == TYPE_Q5_K) c.v |= (r.h >> run / 2 & 0x01010101u) << 4;
+        c.d = dm.x;
+        c.m = -dm.y;
+    }
+    return c;
+}
+
+void numbers_of(Codes16 c, out float y[16])
+{
+    [[unroll]] for (int i = 0; i < 16; i++) y[i] = c.d * (float(byte_of(c.v, i)) - c.less) + c.m;
 }
 
 // IQ4_NL, IQ4_XS, MXFP4: tables of 16 values under nibbles in the order of Q4_0; NVFP4.
@@ -299,8 +334,10 @@ void dequant16(int type, Weight w, int64_t row, int64_t k, out float y[16])
     int64_t block = k / 256;
     int run = int(k / 16 & 15);
     switch (type) {
-    case TYPE_Q4_0: case TYPE_Q4_1: case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q8_0: legacy16(type, w, row, k, y); break;
-    case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q4_K: case TYPE_Q5_K: case TYPE_Q6_K: k16(type, w, row, block, run, y); break;
+    case TYPE_Q4_0: case TYPE_Q4_1: case TYPE_Q5_0: case TYPE_Q5_1: case TYPE_Q8_0:
+    case TYPE_Q2_K: case TYPE_Q3_K: case TYPE_Q4_K: case TYPE_Q5_K: case TYPE_Q6_K:
+        numbers_of(codes_of(type, load_run(type, w, row, uint(k)), uint(k)), y);
+        break;
     case TYPE_IQ4_NL: case TYPE_IQ4_XS: case TYPE_MXFP4: case TYPE_NVFP4: table16(type, w, row, k, y); break;
     case TYPE_TQ1_0: case TYPE_TQ2_0: case TYPE_Q1_0: case TYPE_Q2_0: few16(type, w, row, k, y); break;
     case TYPE_IQ2_XXS: case TYPE_IQ2_XS: case TYPE_IQ2_S: iq2_16(type, w, row, block, run, y); break;

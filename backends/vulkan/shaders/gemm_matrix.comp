@@ -3,7 +3,7 @@
 //
 // Products of many rows with matrices (matrix.glsl): each workgroup has a tile of the result, each subgroup a part of it as
 // sums in registers. While one piece of the common dimension is multiplied from shared memory, the next one is on its way
-// to registers; nothing touches it before it is put into shared memory. x was rounded before (round16.comp); weights that are not 16-bit numbers already are expanded on their way. Of
+// to registers; nothing touches it before it is put into shared memory. x was rounded before (round16.comp); codes become 16-bit numbers on the way from registers to shared memory. Of
 // a gated pair, half of each subgroup's columns belong to either product, so that both are there when they are joined.
 // Limit: the matrix units, or shared memory. At args.n see product.glsl; 13 row stride of the residual, 14 of the
 // result, 15 most blocks of rows with one expert (moe_rows.comp).
@@ -30,6 +30,7 @@ const uint TILE_M = 16 * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
 const uint ROW = 2 * K + 1, BUFFER = (TILE_M + TILE_N) * ROW, STAGE_ROW = 4 * N + 1, STAGE = TEAMS_M * TEAMS_N * 16 * STAGE_ROW;
 const uint TAKE_X = TILE_M * 2 * K / THREADS, TAKE_W = TILE_N * 2 * K / THREADS;
 const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
+#define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE)) // others are expanded when they are loaded; no constant, as glslang 12 makes none of it
 const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0;
 MATRIX_SPACE(BUFFERS * BUFFER > STAGE ? BUFFERS * BUFFER : STAGE)
 
@@ -40,6 +41,7 @@ uint thread = gl_LocalInvocationID.x, end, columns, n, j0, r0;
 int64_t first_weight = 0;
 uint64_t list;
 uvec4 next_x[TAKE_X], next_w[TAKE_W];
+Run16 next_run[(TAKE_W + 1) / 2];
 
 uint result_row(uint r)
 {
@@ -81,7 +83,7 @@ uvec2 place_of(uint i)
 }
 
 // What does not change from piece to piece.
-Weight weights[2];
+Weight weights[2], runs[(TAKE_W + 1) / 2];
 uint64_t from_x[TAKE_X], from_w[TAKE_W];
 
 void find()
@@ -99,6 +101,12 @@ void find()
         from_w[i] = product_of(place.x) == 0 ? weights[0].plane[0] + row * weights[0].row_size[0] : weights[1].plane[0] + row * weights[1].row_size[0];
         from_w[i] += 16 * place.y;
     }
+    UNROLL for (uint i = 0; CODES && i < TAKE_W; i += 2) {
+        uvec2 place = place_of(i);
+        int64_t row = first_weight + min(column_of(place.x), columns - 1);
+        for (int p = 0; p < MAX_PLANES; p++)
+            runs[i / 2].plane[p] = product_of(place.x) == 0 ? weights[0].plane[p] + row * weights[0].row_size[p] : weights[1].plane[p] + row * weights[1].row_size[p];
+    }
 }
 
 void fetch(uint k0)
@@ -109,6 +117,8 @@ void fetch(uint k0)
         uint k = k0 + 8 * place.y;
         if (DIRECT) {
             next_w[i] = load_u128(from_w[i] + int64_t(k < n ? 2 * int(k0) : -16 * int(place.y))); // no branch: no load waits for another
+        } else if (CODES) {
+            if (i % 2 == 0) next_run[i / 2] = load_run(TYPE, runs[i / 2], 0, min(k, n - 16));
         } else if (i % 2 == 0) {
             float v[16];
             int64_t row = first_weight + min(column_of(place.x), columns - 1);
@@ -117,6 +127,16 @@ void fetch(uint k0)
             next_w[i] = pack8(v, 0);
             next_w[i + 1] = pack8(v, 8);
         }
+    }
+}
+
+// Codes of the piece from k0 on, which are there by now, become numbers.
+void settle(uint k0)
+{
+    UNROLL for (uint i = 0; CODES && i < TAKE_W; i += 2) {
+        Codes16 c = codes_of(TYPE, next_run[i / 2], k0 + 8 * place_of(i).y);
+        next_w[i] = pack_codes(c, 0);
+        next_w[i + 1] = pack_codes(c, 8);
     }
 }
 
@@ -129,7 +149,7 @@ void put(uint k0, uint buffer_at)
     }
     UNROLL for (uint i = 0; i < TAKE_W; i++) {
         uvec2 place = place_of(i);
-        uint kept = DIRECT && k0 + 8 * place.y >= n ? 0u : 0xffffffffu;
+        uint kept = k0 + 8 * place.y < n ? 0xffffffffu : 0u;
         space[buffer_at + (TILE_M + place.x) * ROW + place.y] = next_w[i] & kept;
     }
 }
@@ -204,6 +224,7 @@ void main()
         UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
     find();
     fetch(0);
+    settle(0);
     put(0, 0);
     barrier();
     [[dont_unroll]] for (uint s = 0; s < pieces; s++) { // piece s is there
@@ -218,6 +239,7 @@ void main()
                 UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
             }
         }
+        settle((s + 1) * DEPTH); // while other subgroups still multiply
         if (BUFFERS == 1) barrier();
         if (s + 1 < pieces) put((s + 1) * DEPTH, then);
         barrier();

@@ -25,6 +25,21 @@ uvec4 pack8(const float v[16], int at)
     return uvec4(pack2(v[at], v[at + 1]), pack2(v[at + 2], v[at + 3]), pack2(v[at + 4], v[at + 5]), pack2(v[at + 6], v[at + 7]));
 }
 
+#ifdef HAS_CODES // dequant.glsl was included
+// 8 of the numbers d * (code - less) + m. A code becomes a float as the upper bits behind the point of 1: conversions are slow on many
+// devices. What is taken off is exact.
+uvec4 pack_codes(Codes16 c, int at)
+{
+    float y[8], d = 256.0 * c.d, less = 1.0 + c.less / 256.0;
+    [[unroll]] for (int i = 0; i < 8; i++) {
+        uint four = c.v[at / 4 + i / 4];
+        uint code = i % 4 == 0 ? four << 15 : i % 4 == 1 ? four << 7 : i % 4 == 2 ? four >> 1 : four >> 9;
+        y[i] = d * (uintBitsToFloat((code & 0x7f8000u) | 0x3f800000u) - less) + c.m;
+    }
+    return uvec4(pack2(y[0], y[1]), pack2(y[2], y[3]), pack2(y[4], y[5]), pack2(y[6], y[7]));
+}
+#endif
+
 #ifdef EMULATED
 #define UNROLL [[dont_unroll]] // what is compiled for a processor may loop
 struct MatrixA {
