@@ -145,24 +145,39 @@ void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constant
     memcpy(w->constants, constants, sizeof w->constants);
 }
 
+// Those that no earlier process left.
+static int32_t count_first(tn_vk *v, const tn_vk_wishes *wishes)
+{
+    int32_t n = 0;
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < wishes->n; i++) {
+        const tn_vk_wish *w = &wishes->of[i];
+        if (find(v, w->shader, w->constants)) continue;
+        tn_vk_pipeline p = {.shader = w->shader};
+        memcpy(p.constants, w->constants, sizeof p.constants);
+        recall(v, &p);
+        n += p.verdict == TN_VK_UNKNOWN;
+    }
+    mtx_unlock(&v->lock);
+    return n;
+}
+
 tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes)
 {
-    enum { EACH = 4 }; // of a thread between two notices
     making m;
     tn_status status = TN_OK;
-    int32_t most = EACH * tn_context_n_threads(v->device->ctx), before = tn_vk_n_compiled(v), seen = before;
+    int32_t threads = tn_context_n_threads(v->device->ctx), first = count_first(v, wishes),
+            before = tn_vk_n_compiled(v);
     for (int32_t at = 0; at < wishes->n && status == TN_OK;) {
+        int32_t done = tn_vk_n_compiled(v) - before;
+        if (done < first)
+            tn_notice(v->device->ctx, TN_EVENT_COMPILING,
+                      "%s: compiling kernels for the first time: %d of %d are there", v->device->name, done,
+                      first);
         mtx_lock(&v->lock);
-        status = gather(v, wishes, most, &at, &m);
+        status = gather(v, wishes, threads, &at, &m); // a few, so that it can be told how far it is
         if (status == TN_OK) status = make_all(&m);
         mtx_unlock(&v->lock);
-        int32_t now = tn_vk_n_compiled(v);
-        if (now != seen)
-            tn_notice(
-                v->device->ctx, TN_EVENT_COMPILING,
-                "%s: compiling kernels for the first time: %d so far, %d of %d that are wanted are there",
-                v->device->name, now - before, at, wishes->n);
-        seen = now;
     }
     return status;
 }
