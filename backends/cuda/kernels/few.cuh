@@ -80,9 +80,22 @@ static __device__ __forceinline__ few_rows few_rows_of(const tn_cuda_few_args &a
     return f;
 }
 
+// Which of the rows of x that this warp copies there are, as bits: behind the last row of a group nobody has written any. For tiles
+// of 32 rows, which groups have.
+static __device__ __forceinline__ int few_rows_there(const tn_cuda_few_args &a)
+{
+    int there = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int row = threadIdx.x / TN_WARP + 8 * i;
+        if (row < a.m && (!a.row_to || a.row_to[blockIdx.y * a.m + row] >= 0)) there |= 1 << i;
+    }
+    return there;
+}
+
 // A stage of x: NT * 8 rows of 256 values, zeros where there are none; a warp copies a row. `from` is where this
 // thread's part of the first stage is.
-template <int NT> static __device__ __forceinline__ void few_copy(const tn_cuda_few_args &a, uint16_t *to, const uint16_t *from, int stage)
+template <int NT> static __device__ __forceinline__ void few_copy(const tn_cuda_few_args &a, uint16_t *to, const uint16_t *from, int there, int stage)
 {
     int row = threadIdx.x / TN_WARP, c = threadIdx.x % TN_WARP * 8;
     bool inside = stage * TN_FEW_K + c < a.ld;
@@ -90,7 +103,7 @@ template <int NT> static __device__ __forceinline__ void few_copy(const tn_cuda_
     to += row * FEW_LD + c;
 #pragma unroll
     for (int i = 0; i < NT; i++) {
-        bool full = inside && row + 8 * i < a.m;
+        bool full = inside && (NT == 4 ? there >> i & 1 : row + 8 * i < a.m);
         tn_copy16(to + i * 8 * FEW_LD, full ? from + i * 8 * (int)a.ld : (const uint16_t *)a.x, full);
     }
 }
@@ -223,9 +236,10 @@ template <int TYPE, int NT> static __device__ __forceinline__ void few_block(con
 #pragma unroll
     for (int i = 0; i < 4; i++) next[i / 2][i % 2] = few_load(a, rows.w, rows.row[i / 2][i % 2], k);
     tn_pdl_wait();
+    int there = NT == 4 ? few_rows_there(a) : 0;
     const uint16_t *x = (const uint16_t *)a.x + ((int64_t)blockIdx.y * a.m + warp) * a.ld + lane * 8;
     for (int s = 0; s < TN_FEW_STAGES - 1; s++) {
-        if (from + s < to) few_copy<NT>(a, few_room + s * NT * 8 * FEW_LD, x, from + s);
+        if (from + s < to) few_copy<NT>(a, few_room + s * NT * 8 * FEW_LD, x, there, from + s);
         tn_copy_commit();
     }
     float d[2][NT][4] = {};
@@ -233,7 +247,7 @@ template <int TYPE, int NT> static __device__ __forceinline__ void few_block(con
         tn_copy_wait<TN_FEW_STAGES - 2>();
         __syncthreads();
         int ahead = c + TN_FEW_STAGES - 1;
-        if (ahead < to) few_copy<NT>(a, few_room + (ahead - from) % TN_FEW_STAGES * NT * 8 * FEW_LD, x, ahead);
+        if (ahead < to) few_copy<NT>(a, few_room + (ahead - from) % TN_FEW_STAGES * NT * 8 * FEW_LD, x, there, ahead);
         tn_copy_commit();
         k += TN_FEW_K;
 #pragma unroll

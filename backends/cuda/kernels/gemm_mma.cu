@@ -28,9 +28,9 @@ template <bool glu> static __device__ __forceinline__ void gemm_copy_init(const 
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int id = threadIdx.x + i * THREADS, row = id / 4, k = id % 4 * 8;
-        int64_t r = (int64_t)tile.m * BM + row;
-        c.x_full[i] = r < a.m;
-        c.x[i] = (const char *)a.x + 2 * ((c.x_full[i] ? r : 0) * a.ld + k);
+        int r = tile.m * BM + row;
+        c.x_full[i] = gemm_row_to(a, r) >= 0; // others were never written
+        c.x[i] = (const char *)a.x + 2 * ((int64_t)(c.x_full[i] ? r : 0) * a.ld + k);
         int seg, n;
         if (glu) {
             seg = row / 16 % 2;
