@@ -6,6 +6,7 @@
 // element that is not written makes the runs differ.
 #include "ops/quant.h"
 #include "tests/check/check.h"
+#include "tests/check/poison.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +20,7 @@ enum { ROUNDED_MIN_ELEMS = 64, MAX_PRINTED = 40 };
 
 // NaN in every float type, so that reading a fence shows as well as writing it.
 static const uint8_t guard_byte = 0xff;
-// Two NaNs.
-static const uint32_t poisons[] = {0x7fc0dead, 0xffc1beef, 0x7fc2f00d};
+static const uint32_t poisons[] = {CHECK_POISONS};
 
 typedef struct host_data {
     uint8_t *src[TN_MAX_SRC]; // as given
@@ -149,6 +149,11 @@ static void reference_rounded(const check_case *c, const tn_step *shape, host_da
 
 // --- execution -------------------------------------------------------------------------------------
 
+static void fill_poison(uint8_t *to, size_t n, uint32_t poison)
+{
+    for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(poison >> i % 4 * 8);
+}
+
 // guard | shift | bytes | guard
 static tn_status fenced_create(execution *e, size_t shift, const void *bytes, size_t size, tn_buffer *out)
 {
@@ -160,7 +165,7 @@ static tn_status fenced_create(execution *e, size_t shift, const void *bytes, si
     if (bytes) {
         memcpy(image + CHECK_GUARD + shift, bytes, size);
     } else {
-        for (size_t i = 0; i < size; i++) image[CHECK_GUARD + shift + i] = (uint8_t)(e->poison >> i % 4 * 8);
+        fill_poison(image + CHECK_GUARD + shift, size, e->poison);
     }
     status = tn_buffer_write(out, 0, image, total);
     free(image);
@@ -233,7 +238,7 @@ static tn_status scratch_create(execution *e, const tn_program *program)
     tn_status status = tn_buffer_create(e->device, total, &e->scratch);
     if (status != TN_OK) return status;
     uint8_t *image = allocate(total);
-    memset(image, (int)(e->poison & 0xff), e->scratch_size);
+    fill_poison(image, e->scratch_size, e->poison);
     memset(image + e->scratch_size, guard_byte, CHECK_GUARD);
     status = tn_buffer_write(&e->scratch, 0, image, total);
     free(image);

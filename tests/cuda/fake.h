@@ -39,6 +39,12 @@ typedef struct fake_grid {
 const void *fake_find(const char *image, const char *name);
 size_t fake_args_size(const void *function);
 CUresult fake_run(const fake_grid *grid, const void *function, const void *args);
+// Device memory begins, unwritten, and ends; is written; has a copy from the host, in which poison (tests/check/poison.h)
+// counts as not written.
+void fake_memory_begin(void *at, size_t size);
+void fake_memory_end(void *at);
+void fake_memory_written(void *at, size_t n);
+void fake_memory_copied(void *at, size_t n);
 
 // What cuTensorMapEncodeTiled writes.
 typedef struct fake_tensor_map {

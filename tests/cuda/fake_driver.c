@@ -268,6 +268,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
     memset(a->at, POISON, size + tail(a)); // NaN, as device memory may well hold
     mprotect(a->map, FENCE, PROT_NONE);
     mprotect(a->map + a->map_size - FENCE, FENCE, PROT_NONE);
+    fake_memory_begin(a->at, size);
     a->next = allocations;
     allocations = a;
     state.used += size;
@@ -289,6 +290,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
         break;
     }
     *p = a->next;
+    fake_memory_end(a->at);
     state.used -= a->size;
     state.n_alive--;
     munmap(a->map, a->map_size);
@@ -318,6 +320,7 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t si
     (void)stream;
     CALL();
     memcpy((void *)(uintptr_t)to, from, size);
+    fake_memory_copied((void *)(uintptr_t)to, size);
     return CUDA_SUCCESS;
 }
 
@@ -334,6 +337,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t n, C
     (void)stream;
     CALL();
     memset((void *)(uintptr_t)at, value, n);
+    fake_memory_written((void *)(uintptr_t)at, n);
     return CUDA_SUCCESS;
 }
 
@@ -342,7 +346,10 @@ EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr at, size_t pitch, unsigned char va
 {
     (void)stream;
     CALL();
-    for (size_t r = 0; r < rows; r++) memset((void *)(uintptr_t)(at + r * pitch), value, n);
+    for (size_t r = 0; r < rows; r++) {
+        memset((void *)(uintptr_t)(at + r * pitch), value, n);
+        fake_memory_written((void *)(uintptr_t)(at + r * pitch), n);
+    }
     return CUDA_SUCCESS;
 }
 

@@ -16,6 +16,26 @@ size_t fake_args_size(const void *function)
     return 0;
 }
 
+void fake_memory_begin(void *at, size_t size)
+{
+    (void)at, (void)size;
+}
+
+void fake_memory_end(void *at)
+{
+    (void)at;
+}
+
+void fake_memory_copied(void *at, size_t n)
+{
+    (void)at, (void)n;
+}
+
+void fake_memory_written(void *at, size_t n)
+{
+    (void)at, (void)n;
+}
+
 CUresult fake_run(const fake_grid *grid, const void *function, const void *args)
 {
     (void)grid, (void)function, (void)args;

@@ -25,9 +25,11 @@ static void check(CUstream stream, CUmodule module, const char *name, int gives)
 {
     CUdeviceptr at;
     CUfunction f;
-    if (!TEST_CHECK(cuMemAlloc(&at, N * sizeof(float)) == CUDA_SUCCESS)) return;
+    float start[N];
+    for (int i = 0; i < N; i++) start[i] = (float)i;
+    if (!TEST_CHECK(cuMemAlloc(&at, 2 * sizeof start) == CUDA_SUCCESS)) return;
+    TEST_CHECK(cuMemcpyHtoDAsync(at, start, sizeof start, stream) == CUDA_SUCCESS);
     float *x = (float *)(uintptr_t)at;
-    for (int i = 0; i < N; i++) x[i] = (float)i;
     CUlaunchConfig grid = {1, 1, 1, N, 1, 1, N * sizeof(float), stream, NULL, 0};
     mistake_args args = {x, N};
     CUresult r = cuModuleGetFunction(&f, module, name);

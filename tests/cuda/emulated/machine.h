@@ -177,6 +177,8 @@ static inline fiber *this_fiber(void)
 
 // Prints what went wrong, with kernel, block and thread; the launch fails.
 void tn_emulated_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+// Kernels read n bytes of device memory.
+void tn_emulated_will_read(const void *p, size_t n);
 // The fiber that runs waits; another one runs until it is woken.
 void tn_emulated_park(wait_kind why, uint32_t on, const char *where);
 void tn_emulated_wake(fiber *f);

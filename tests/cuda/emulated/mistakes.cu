@@ -81,6 +81,19 @@ KERNEL(write_outside)
     a.x[-a.n * 16 * 4] = 1.0f;
 }
 
+KERNEL(unwritten)
+{
+    if (threadIdx.x == 0 && a.x[a.n] > 0.0f) a.x[0] = 0.0f;
+}
+
+KERNEL(unwritten_copy)
+{
+    extern __shared__ __align__(16) float room[];
+    tn_copy16(room + threadIdx.x / 4 * 4, a.x + 4 + threadIdx.x / 4 * 4, true);
+    tn_copy_commit();
+    tn_copy_wait<0>();
+}
+
 KERNEL(misaligned)
 {
     *(float4 *)(a.x + (a.n - 63)) = make_float4(1.0f, 2.0f, 3.0f, 4.0f);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels with one mistake each, and what becomes of their launch: one block of 64 threads, 64 floats of dynamic shared memory,
-// x of 64 floats that hold their index.
+// x of 128 floats, 64 of which hold their index; nobody has written the others.
 // MISTAKE(name, what the launch gives: FINE, NANS (x[0] is NaN afterwards), FAILS)
 #ifndef TN_TESTS_EMULATED_MISTAKES_H
 #define TN_TESTS_EMULATED_MISTAKES_H
@@ -19,6 +19,8 @@
     MISTAKE(copy_outside, FAILS)     \
     MISTAKE(read_outside, FAILS)     \
     MISTAKE(write_outside, FAILS)    \
+    MISTAKE(unwritten, FAILS)        \
+    MISTAKE(unwritten_copy, FAILS)   \
     MISTAKE(misaligned, FAILS)       \
     MISTAKE(trap, FAILS)             \
     MISTAKE(unknown, FAILS)          \

@@ -70,6 +70,7 @@ static void load_global(ptx_run *r, int words)
     const char *from = ptx_pointer(r, words);
     if ((uintptr_t)from % ((size_t)words * 4) != 0)
         tn_emulated_fail("%s: misaligned address %p", r->step->row->name, (const void *)from);
+    tn_emulated_will_read(from, (size_t)words * 4);
     for (int i = 0; i < words; i++) memcpy(tn_ptx_place(r, i), from + 4 * i, 4);
 }
 

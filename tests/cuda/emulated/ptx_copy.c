@@ -49,6 +49,7 @@ void tn_emulated_copies_finish(fiber *f, int pending)
             continue;
         }
         memset(c->to, 0, 16);
+        if (c->n > 0) tn_emulated_will_read(c->from, c->n);
         if (c->n > 0) memcpy(c->to, c->from, c->n);
     }
     f->n_copies = kept;
@@ -108,7 +109,7 @@ static void copy_box(const fake_tensor_map *t, int x, int y, char *window, size_
             else if (load)
                 memset(at, 0, t->element);
             else if (inside)
-                memcpy(global, at, t->element);
+                memcpy(global, at, t->element), fake_memory_written(global, t->element);
         }
 }
 
