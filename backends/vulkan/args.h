@@ -36,4 +36,12 @@ typedef struct tn_vk_args {
     int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
 } tn_vk_args;
 
+// Push constants, of the size that every device has: where the record is, and of it what a product has to
+// know before it can ask for weights, so that these do not wait for the record.
+typedef struct tn_vk_push {
+    uint64_t args, scratch, plane[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];
+    uint32_t row_size[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];
+    int32_t n[2], k, ids; // args.n[0], [1]; elements of a row of source 0; args.n[7]
+} tn_vk_push;
+
 #endif

@@ -13,6 +13,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "backends/vulkan/shaders/common.glsl"
+#include "backends/vulkan/shaders/near.glsl"
 #include "backends/vulkan/shaders/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
 #define LEFT_GROUPS 32
@@ -91,8 +92,9 @@ float team_sum(float v)
 // Where the rows of key j are.
 void rows_of(View k, View v, View table, Span span, uint kv_head, int j, out uint64_t k_row, out uint64_t v_row)
 {
-    uint size = uint(k.ne[2]), page = uint(j) / size, at;
-    if ((size & (size - 1)) == 0) page = uint(j) >> findLSB(size);
+    uint size = uint(k.ne[2]), page, at;
+    [[dont_flatten]] if ((size & (size - 1)) == 0) page = uint(j) >> findLSB(size);
+    else page = uint(j) / size;
     at = uint(j) - page * size;
     int64_t block = load_i32(table.data + int64_t(span.seq) * table.nb[2] + int64_t(page) * table.nb[3]);
     k_row = k.data + block * k.nb[0] + int64_t(kv_head) * k.nb[1] + int64_t(at) * k.nb[2];
@@ -106,13 +108,13 @@ float tops_all[MAX_HEADS], sums_all[MAX_HEADS]; // of all teams
 
 void load_queries(View q, uint token, uint h0)
 {
-    float scale = param_f(0), max_bias = param_f(5);
+    float max_bias = param_f(5);
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         uint head = h0 + min(h, n_heads - 1);
         uint64_t row = q.data + int64_t(token) * q.nb[1] + int64_t(head) * q.nb[2];
         [[unroll]] for (uint c = 0; c < CHUNKS_K; c++) {
             Raw r = load_raw(TYPE_F32, row, (c * TEAM + lane) * 8, uint(q.ne[3]));
-            [[unroll]] for (uint i = 0; i < 8; i++) queries[h][8 * c + i] = element(TYPE_F32, r, i) * scale;
+            [[unroll]] for (uint i = 0; i < 8; i++) queries[h][8 * c + i] = element(TYPE_F32, r, i);
         }
         slope[h] = max_bias > 0.0 ? alibi_slope(max_bias, uint(q.ne[2]), head) : 0.0;
     }
@@ -130,7 +132,7 @@ void begin(float zero)
 void take_keys(Span span, uint kv_head, int from, int to)
 {
     View k = args.src[1], v = args.src[2], table = args.src[5];
-    float softcap = param_f(4);
+    float scale = param_f(0), softcap = param_f(4);
     // The same number of turns for all lanes: sums over teams need all of them.
     for (int j0 = from; j0 < to; j0 += int(KEYS * TEAMS)) {
         Raw ks[MAX_KEYS][MAX_CHUNKS], vs[MAX_KEYS][MAX_CHUNKS];
@@ -147,7 +149,7 @@ void take_keys(Span span, uint kv_head, int from, int to)
                 [[unroll]] for (uint c = 0; c < CHUNKS_K; c++)
                     [[unroll]] for (uint i = 0; i < 8; i++) dot = fma(element(TYPE_K, ks[u][c], i), queries[h][8 * c + i], dot);
                 int j = j0 + int(u * TEAMS + team);
-                dot = team_sum(dot);
+                dot = team_sum(dot) * scale;
                 if (softcap > 0.0) dot = unary(UNARY_SOFTCAP, dot, softcap, 0.0);
                 dot -= slope[h] * float(abs(span.position - j));
                 s[u] = j < to ? dot : LOWEST;
@@ -242,12 +244,14 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
 
 void main()
 {
+    uint t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     float touched = touch_record(gl_SubgroupInvocationID);
+    bring_record(t);
     View q = args.src[0];
     uint splits = uint(args.n[0]), blocks = uint(args.n[1]), kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
     uint g = group_index(), split = g % splits, which = g / splits % (kv_heads * blocks), token = g / splits / (kv_heads * blocks);
     if (token >= uint(q.ne[1])) return;
-    uint kv_head = which / blocks, h0 = kv_head * group + which % blocks * HEADS, t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+    uint kv_head = which / blocks, h0 = kv_head * group + which % blocks * HEADS;
     n_heads = min(HEADS, group - which % blocks * HEADS), d_v = uint(args.src[2].ne[3]);
     lane = t % TEAM, team = t / TEAM;
     load_queries(q, token, h0); // on their way while the keys are found

@@ -39,6 +39,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Arg
 };
 layout(push_constant, scalar) uniform Push {
     Args args;
+    // Of a product, as in the record (../args.h).
+    uint64_t given_scratch, given_plane[2][MAX_PLANES];
+    uint given_size[2][MAX_PLANES];
+    int given_n[2], given_k, given_ids;
 };
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer PF32 { float v; };
@@ -69,11 +73,14 @@ uint to_bf16(float v)
 }
 
 // Asks for the whole record at once, a part by each of the first invocations: what a kernel reads of it one after the other would else
-// come from memory one after the other. Returns 0, which is to be used last, so that nothing waits for it earlier.
+// come from memory one after the other. The first workgroup asks for those of the next two dispatches too, so that these find them in the
+// device's cache (executable.c has as much memory behind the last one). Returns 0, which is to be used last, so that nothing waits for it
+// earlier.
 float touch_record(uint lane)
 {
-    const uint PART = 128, LAST = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 128 + 64 - 4;
-    return float(load_i32(uint64_t(args) + min(PART * lane, LAST)) & args.src[0].pad);
+    const uint PART = 128, SIZE = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 128 + 64;
+    uint last = (gl_WorkGroupID.x == 0 ? 3 * SIZE : SIZE) - 4;
+    return float(load_i32(uint64_t(args) + min(PART * lane, last)) & args.src[0].pad);
 }
 
 float param_f(int i) { return intBitsToFloat(args.params[i]); }
@@ -154,14 +161,19 @@ float unary(int kind, float x, float a, float b)
     }
 }
 
-// glu parameters start at params[at].
-float glu(int at, float gate, float up)
+struct Glu {
+    int act;
+    float limit, alpha;
+};
+// They start at params[at].
+Glu glu_params(int at) { return Glu(args.params[at], param_f(at + 1), param_f(at + 2)); }
+float glu_of(Glu p, float gate, float up)
 {
-    float limit = param_f(at + 1), alpha = param_f(at + 2);
-    if (limit > 0.0) {
-        gate = gate > limit ? limit : gate;
-        up = up > limit ? limit : (up < -limit ? -limit : up);
+    if (p.limit > 0.0) {
+        gate = gate > p.limit ? p.limit : gate;
+        up = up > p.limit ? p.limit : (up < -p.limit ? -p.limit : up);
     }
-    if (alpha > 0.0) return gate / (1.0 + exp(-alpha * gate)) * (up + 1.0);
-    return unary(args.params[at], gate, 0.0, 0.0) * up;
+    if (p.alpha > 0.0) return gate / (1.0 + exp(-p.alpha * gate)) * (up + 1.0);
+    return unary(p.act, gate, 0.0, 0.0) * up;
 }
+float glu(int at, float gate, float up) { return glu_of(glu_params(at), gate, up); }
