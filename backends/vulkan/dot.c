@@ -12,6 +12,8 @@
 enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
 // Constants of dot.comp.
 enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
+// Constants of single.comp.
+enum { S_TYPE, S_FORM, S_SPLIT, S_THREADS = 4, S_RESULTS, S_PLACES, S_DEPTH, S_LANES };
 
 int64_t tn_vk_rounded_size(int64_t k)
 {
@@ -122,13 +124,52 @@ static int32_t leaving_subgroups(const tn_vk_dispatch *d, int32_t wide)
     return n;
 }
 
+// single.comp takes it.
+static bool is_single(const tn_vk_dispatch *d, tn_dtype type, int32_t rows)
+{
+    bool in_chunks = type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
+    return in_chunks && rows == 1 && d->v->has & TN_VK_SHUFFLE && d->v->subgroup >= 4;
+}
+
+// Many subgroups are to be resident at once, so that each has few rows on its way: registers are few then.
+// Those that leave results have 32 of them; others have as few as fill a workgroup. A software driver wants
+// few workgroups and little code.
+static void launch_single(const tn_step *step, const tn_view *w, tn_vk_dispatch *d)
+{
+    enum { CHUNK = 64, MANY = 8192, OF_MANY = 8, OF_FEW = 16, RESULTS = 8, DEPTH = 2, PLACES = 1 };
+    int32_t *c = d->constants, *n = d->args.n, subgroup = (int32_t)d->v->subgroup;
+    bool paired = is_paired(step), software = d->v->device->software;
+    int32_t positions = (int32_t)((w->ne[3] / CHUNK + subgroup - 1) / subgroup);
+    int32_t subgroups = software ? SUBGROUPS : d->left && w->ne[2] < MANY ? OF_FEW : OF_MANY;
+    int32_t results = software || d->left ? GROUP : RESULTS;
+    while (subgroups * subgroup > (int32_t)d->v->max_threads) subgroups /= 2;
+    int32_t split = software ? 1 : TN_MAX(1, TN_MIN(positions, subgroups)), teams = 1;
+    int32_t rows = paired ? 2 * results : results;
+    while (2 * teams * split <= subgroups && 2 * teams * DEPTH <= rows) teams *= 2;
+    memset(c, 0, sizeof d->constants);
+    c[S_TYPE] = w->dtype;
+    c[S_FORM] = (paired ? 1 : 0) | (d->left ? 2 : 0);
+    c[S_SPLIT] = split;
+    c[S_THREADS] = teams * split * subgroup;
+    c[S_RESULTS] = results;
+    c[S_PLACES] = PLACES;
+    c[S_DEPTH] = DEPTH;
+    c[S_LANES] = subgroup;
+    d->shader = TN_VK_SHADER_single;
+    d->groups = (int64_t)n[TN_VK_N_ROWS] * ((n[TN_VK_N_COLUMNS] + results - 1) / results);
+}
+
 static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_dispatch *d)
 {
     int32_t *n = d->args.n, *c = d->constants, weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
-    c[C_PAIRED] = paired;
     d->left = d->leaves && may_leave(d);
+    if (d->shader == TN_VK_SHADER_dot && is_single(d, (tn_dtype)c[C_TYPE], rows)) {
+        launch_single(step, &d->like->src[weight], d);
+        return;
+    }
+    c[C_PAIRED] = paired;
     choose(d, &d->like->src[weight], u, rows, paired);
     int32_t wide = paired ? c[C_COLUMNS] / 2 : c[C_COLUMNS];
     int32_t subgroups = d->left ? leaving_subgroups(d, wide) : SUBGROUPS,

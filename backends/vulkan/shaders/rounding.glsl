@@ -45,6 +45,14 @@ uvec2 group_record(float d, int first_sum, int second_sum)
 shared float left_values[LEFT_GROUPS * 32];
 ivec2 left_at(uint i);
 
+// The weight of element e of a group g of the row.
+#ifdef LEFT_SCALES
+shared float left_scales[32]; // of the only group, asked for early
+float left_scale(uint g, uint e) { return left_scales[e]; }
+#else
+float left_scale(uint g, uint e) { return args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(g * 32 + e)); }
+#endif
+
 void leave(uint n, uint k)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -54,14 +62,13 @@ void leave(uint n, uint k)
         uint64_t row = args.left + int64_t(at.x) * rounded_size(k);
         uint top = 0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
-            float scale = args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(uint(at.y) * 32 + e));
-            top = max(top, floatBitsToUint(left_values[32 * i + e] * scale) & 0x7fffffffu);
+            top = max(top, floatBitsToUint(left_values[32 * i + e] * left_scale(uint(at.y), e)) & 0x7fffffffu);
         }
         vec2 scales = scale_of(subgroupMax(top));
         int first = 0, second = 0;
         float squares = 0.0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
-            float v = left_values[32 * i + e], scale = args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(uint(at.y) * 32 + e));
+            float v = left_values[32 * i + e], scale = left_scale(uint(at.y), e);
             int q = rounded(v * scale, scales.x);
             store_u8(row + uint(at.y) * 32 + e, uint(q) & 255u);
             if (e < 16) first += q;

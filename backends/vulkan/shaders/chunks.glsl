@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dot products of quantised weights with activations in bytes (rounding.glsl) in chunks of 64 elements, of which a block of 256 has four:
+// so much shares its scales that these cost little. What depends on the place in the row alone, a lane finds out once (Place) for all
+// rows of weights that it multiplies. TYPE is a constant. Formats: ops/quant_*.c, planes: ../planes.def.
+#extension GL_EXT_spirv_intrinsics : require
+
+// OpSDot of four signed bytes each (SPV_KHR_integer_dot_product); glslang has names for it from version 15 on.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
+int dot_bytes(uint a, uint b, spirv_literal int packed_bytes);
+
+// Neither weights nor rounded activations change meanwhile: such loads may be asked for at any time.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fixed128 { uvec4 v; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Fixed64 { uvec2 v; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Fixed16 { uint16_t v; };
+
+struct Chunk {
+    uvec4 v0, v1, h0, h1; // codes, their high bits
+    uvec4 s;              // scales
+};
+struct Place {
+    uvec4 q[4]; // activations
+    vec4 d, m;  // their scales; d times their sums
+    int shift;
+    bool upper;
+};
+
+const bool IS_Q6 = TYPE == TYPE_Q6_K;
+const int HEAD = TYPE == TYPE_Q4_K ? 1 : 2; // the plane of scales
+
+// Where chunk c of a row begins in each plane.
+void find_chunk(uint c, out uint at[MAX_PLANES])
+{
+    uint b = c / 4, j = c & 3u;
+    [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[i] = 0;
+    if (IS_Q6) {
+        at[0] = 128 * b + 32 * (j & 2u) + 16 * (j & 1u);
+        at[1] = 16 * c;
+        at[2] = 8 * (c / 2);
+        at[3] = 2 * b;
+    } else {
+        at[0] = 32 * c;
+        at[HEAD] = 16 * b;
+        if (TYPE == TYPE_Q5_K) at[1] = 32 * b;
+    }
+}
+
+// Of chunk c of a row of k activations; none: all are 0.
+Place load_place(uint64_t row, uint k, uint c, bool some)
+{
+    Place p;
+    uint b = c / 4, j = c & 3u, e = IS_Q6 ? 256 * b + 64 * (j & 2u) + 16 * (j & 1u) : 64 * c;
+    [[unroll]] for (uint i = 0; i < 4; i++) p.q[i] = Fixed128(row + e + (IS_Q6 ? 32 : 16) * i).v;
+    uint64_t records = row + k + (IS_Q6 ? 32 * (c / 2) : 16 * c);
+    uvec4 first = Fixed128(records).v, second = IS_Q6 ? Fixed128(records + 16).v : uvec4(0);
+    p.d = uintBitsToFloat(uvec4(first.xz, second.xz));
+    uvec4 sums = uvec4(first.yw, second.yw);
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        int both = bitfieldExtract(int(sums[i]), 0, 16) + bitfieldExtract(int(sums[i]), 16, 16);
+        int half_of = bitfieldExtract(int(sums[i]), int(16 * (j & 1u)), 16);
+        p.m[i] = IS_Q6 ? intBitsToFloat(-32 * half_of) : p.d[i] * float(both);
+    }
+    if (!some) {
+        p.d = vec4(0.0);
+        if (!IS_Q6) p.m = vec4(0.0);
+    }
+    p.shift = IS_Q6 ? int(8 * (j & 1u)) : int(16 * (j & 1u));
+    p.upper = j >= 2;
+    return p;
+}
+
+// At these addresses in the planes.
+Chunk load_chunk(const uint64_t at[MAX_PLANES])
+{
+    Chunk x;
+    x.v0 = Fixed128(at[0]).v;
+    x.v1 = Fixed128(at[0] + (IS_Q6 ? 32 : 16)).v;
+    x.h0 = x.h1 = x.s = uvec4(0);
+    if (IS_Q6) {
+        x.h0 = Fixed128(at[1]).v;
+        x.s.xy = Fixed64(at[2]).v;
+        x.s.z = uint(Fixed16(at[3]).v);
+    } else x.s = Fixed128(at[HEAD]).v;
+    if (TYPE == TYPE_Q5_K) {
+        x.h0 = Fixed128(at[1]).v;
+        x.h1 = Fixed128(at[1] + 16).v;
+    }
+    return x;
+}
+
+int dot_16(uvec4 w, uvec4 q, int sum)
+{
+    sum += dot_bytes(w.x, q.x, 0);
+    sum += dot_bytes(w.y, q.y, 0);
+    sum += dot_bytes(w.z, q.z, 0);
+    sum += dot_bytes(w.w, q.w, 0);
+    return sum;
+}
+
+float dot_q6(Chunk x, Place p)
+{
+    const uint LOW = 0x0f0f0f0fu, TOP = 0x30303030u;
+    uint s0 = x.s.x >> p.shift, s1 = x.s.y >> p.shift;
+    ivec4 m = floatBitsToInt(p.m);
+    int a = dot_16((x.v0 & LOW) | (x.h0 << 4 & TOP), p.q[0], m.x), b = dot_16((x.v1 & LOW) | (x.h0 << 2 & TOP), p.q[1], m.y);
+    int c = dot_16((x.v0 >> 4 & LOW) | (x.h0 & TOP), p.q[2], m.z), d = dot_16((x.v1 >> 4 & LOW) | (x.h0 >> 2 & TOP), p.q[3], m.w);
+    float sum = p.d.x * float(a * bitfieldExtract(int(s0), 0, 8));
+    sum = fma(p.d.y, float(b * bitfieldExtract(int(s0), 16, 8)), sum);
+    sum = fma(p.d.z, float(c * bitfieldExtract(int(s1), 0, 8)), sum);
+    sum = fma(p.d.w, float(d * bitfieldExtract(int(s1), 16, 8)), sum);
+    return sum * half_bits(x.s.z);
+}
+
+float dot_q45(Chunk x, Place p)
+{
+    const uint LOW = 0x0f0f0f0fu;
+    uvec4 low0 = x.v0 & LOW, low1 = x.v1 & LOW, high0 = x.v0 >> 4 & LOW, high1 = x.v1 >> 4 & LOW;
+    if (TYPE == TYPE_Q5_K) {
+        int g = p.shift / 8 + (p.upper ? 4 : 0);
+        uvec4 h0 = x.h0 >> g, h1 = x.h1 >> g;
+        low0 |= h0 << 4 & 0x10101010u;
+        low1 |= h1 << 4 & 0x10101010u;
+        high0 |= h0 << 3 & 0x10101010u;
+        high1 |= h1 << 3 & 0x10101010u;
+    }
+    int a = dot_16(low1, p.q[1], dot_16(low0, p.q[0], 0)), b = dot_16(high1, p.q[3], dot_16(high0, p.q[2], 0));
+    // Of both halves of 32 at once: 6 bits each for scale and minimum, which lie together in the first half of a block and apart in the
+    // second.
+    uvec3 t = x.s.yzw >> p.shift;
+    uint sc = p.upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu;
+    uint mn = p.upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
+    vec2 d = unpackHalf2x16(x.s.x);
+    float sum = fma(p.d.y, float(b * int(sc >> 8)), p.d.x * float(a * int(sc & 255u)));
+    float less = fma(p.m.y, float(mn >> 8), p.m.x * float(mn & 255u));
+    return fma(d.x, sum, -d.y * less);
+}
+
+float dot_chunk(Chunk x, Place p) { return IS_Q6 ? dot_q6(x, p) : dot_q45(x, p); }
