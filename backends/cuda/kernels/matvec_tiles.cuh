@@ -49,7 +49,8 @@ template <int TYPE> static __device__ __forceinline__ int2 mt_copy_to(int lane)
     return make_int2(mt_keep((row * pieces + (lane % pieces ^ row % 2 * 4)) * 16), mt_keep(lane * 16));
 }
 
-// Starts the copies of a tile: `from` is where the lane's first piece of each plane is, rows are row_size bytes apart.
+// Starts the copies of a tile: `from` is where the lane's first piece of each plane is, rows are row_size bytes apart. Planes with less than a line of a
+// row for a tile say that more will follow: how many requests are on their way is what limits copies, not the bytes.
 template <int TYPE>
 static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to, const char *const (&from)[TN_CUDA_MAX_PLANES], const int (&row_size)[TN_CUDA_MAX_PLANES],
                                                char *slot)
@@ -63,16 +64,17 @@ static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to, const cha
         if (tile::odd && i + 1 == tile::planes) at = (const char *)((uintptr_t)at & ~(uintptr_t)15);
 #pragma unroll
         for (int j = 0; j < MT_ROWS; j += rows)
-            if (rows <= MT_ROWS || lane < MT_ROWS) tn_copy16(to + j * pieces * 16, at + (int64_t)(j * row_size[i]), true);
+            if (tile::bytes(i) >= 128) tn_copy16(to + j * pieces * 16, at + (int64_t)row_size[i] * j, true);
+            else if (rows <= MT_ROWS || lane < MT_ROWS) tn_copy16_line(to + j * pieces * 16, at + (int64_t)row_size[i] * j);
     }
 }
 
 // What the warp copies next.
 struct mt_feed {
-    const char *from[TN_CUDA_MAX_PLANES]; // the lane's first pieces
-    int row_size[TN_CUDA_MAX_PLANES], jump[TN_CUDA_MAX_PLANES]; // from behind a row of tiles to the warp's next one
-    int part, tiles, rows; // tiles left of the row of tiles; such rows left of the part
-    int2 to;               // mt_copy_to
+    const char *from[TN_CUDA_MAX_PLANES]; // the lane's first pieces of tile 0
+    int row_size[TN_CUDA_MAX_PLANES];
+    int part, rows, t; // rows of tiles left of the part, 0: none are left at all; the tile of the first of them
+    int2 to;           // mt_copy_to
 };
 
 // Rows of tiles that a group of warps has of a block's rows.
@@ -94,12 +96,11 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_part(const tn
     } while (f.rows == 0);
     const tn_cuda_matvec_part &p = a.part[f.part];
     int row = r.from + w.group * MT_ROWS;
-    f.tiles = w.n_tiles;
+    f.t = w.slice;
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
         f.row_size[i] = (int)p.row_size[i];
-        f.jump[i] = (MT_ROWS << w.group_shift) * f.row_size[i] - (w.n_tiles << w.slice_shift) * tile::bytes(i);
-        f.from[i] = p.plane[i] + (w.expert + row + w.lane / tile::pieces(i)) * p.row_size[i] + w.slice * tile::bytes(i) + w.lane % tile::pieces(i) * 16;
+        f.from[i] = p.plane[i] + (w.expert + row + w.lane / tile::pieces(i)) * p.row_size[i] + w.lane % tile::pieces(i) * 16;
     }
 }
 
@@ -107,22 +108,26 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_part(const tn
 template <int TYPE> static __device__ __forceinline__ void mt_feed_next(const tn_cuda_matvec_args &a, const mv_warp &w, mt_feed &f, char *slot)
 {
     typedef mt_tile<TYPE> tile;
-    if (f.tiles > 0) {
-        mt_copy<TYPE>(w.lane, f.to, f.from, f.row_size, slot);
-        bool wraps = --f.tiles == 0;
+    if (f.rows > 0) {
+        const char *from[TN_CUDA_MAX_PLANES];
 #pragma unroll
-        for (int i = 0; i < tile::planes; i++) f.from[i] += (tile::bytes(i) << w.slice_shift) + (wraps ? f.jump[i] : 0);
-        if (wraps) {
-            if (--f.rows > 0) f.tiles = w.n_tiles;
-            else mt_feed_part<TYPE>(a, w, f);
+        for (int i = 0; i < tile::planes; i++) from[i] = f.from[i] + (int64_t)f.t * tile::bytes(i);
+        mt_copy<TYPE>(w.lane, f.to, from, f.row_size, slot);
+        f.t += 1 << w.slice_shift;
+        if (f.t >= a.n_tiles) {
+            f.t = w.slice;
+#pragma unroll
+            for (int i = 0; i < tile::planes; i++) f.from[i] += (int64_t)f.row_size[i] * (MT_ROWS << w.group_shift);
+            if (--f.rows == 0) mt_feed_part<TYPE>(a, w, f);
         }
     }
     tn_copy_commit();
+    if (a.n_slots == TN_MATVEC_LEAST_SLOTS) tn_copy_commit(); // see mt_wait
 }
 
 template <int TYPE> static __device__ __forceinline__ void mt_feed_start(const tn_cuda_matvec_args &a, const mv_warp &w, mt_feed &f)
 {
-    f.part = -1, f.tiles = 0;
+    f.part = -1, f.rows = 0;
     f.to = mt_copy_to<TYPE>(w.lane);
     mt_feed_part<TYPE>(a, w, f);
 }
@@ -134,12 +139,12 @@ template <int TYPE> static __device__ __forceinline__ void mt_feed_first(const t
     for (int i = from; i < to; i++) mt_feed_next<TYPE>(a, w, f, w.ring + i * mt_tile<TYPE>::size);
 }
 
-// Until the oldest of the copies under way, those of all slots but one, has arrived.
-static __device__ __forceinline__ void mt_wait(int n_slots)
+// Until the oldest of the copies under way, those of all slots but one, has arrived. With two slots each copy is followed by an empty group, so that there is
+// nothing to decide here, where the warp waits anyway.
+static __device__ __forceinline__ void mt_wait()
 {
     static_assert(TN_MATVEC_LEAST_SLOTS == 2 && TN_MATVEC_MMA_SLOTS == 3, "two slots or three");
-    if (n_slots == 3) tn_copy_wait<1>();
-    else tn_copy_wait<0>();
+    tn_copy_wait<1>();
 }
 
 // --- x ------------------------------------------------------------------------------------------------
@@ -225,10 +230,11 @@ static __device__ __forceinline__ void mt_activations(const tn_cuda_matvec_args 
     for (; i < pairs; i += blockDim.x, mine = mt_load_pair(row, a.k, i, i < pairs)) mt_put_pair<TYPE>(mine, 1.0f, shared, a.k, i);
     if (!ready) s = mv_round_row(r.x, a.norm, a.k, mt_to_shared<TYPE>{shared, a.k});
     if (a.norm) {
-        int warp = threadIdx.x / TN_WARP;
+        // Of rows rounded before the last warp adds the squares: it has the fewest pairs to bring.
+        int warp = threadIdx.x / TN_WARP, last = (int)blockDim.x / TN_WARP - 1;
         if (!ready) s = tn_warp_sum(s);
-        else if (warp == 0) s = mv_sum_squares(row, a.k, w.lane);
-        if (w.lane == 0) squares[warp] = s;
+        else if (warp == last) s = mv_sum_squares(row, a.k, w.lane);
+        if (w.lane == 0 && (!ready || warp == last)) squares[ready ? 0 : warp] = s;
     }
     __syncthreads();
 }
@@ -389,7 +395,7 @@ template <int TYPE> static __device__ __forceinline__ void mt_run_parts(const tn
     constexpr int last = tile::planes - 1;
     mt_x x = mt_x_of<TYPE>(shared + a.x_at, a.k, zeros, w.lane);
     float *sums = (float *)(shared + a.sums_at) + w.slice + (w.group * MT_ROWS + w.lane % 2 * 8 + w.lane / 4) * a.sums_stride;
-    const int sums_step = (MT_ROWS << w.group_shift) * a.sums_stride, tiles = w.n_tiles << w.slice_shift;
+    const int sums_step = (MT_ROWS << w.group_shift) * a.sums_stride;
     int at = 0; // of the slot
     for (int part = 0; part < a.n_parts; part++) {
         mv_range block = mv_part_rows(a, w, part);
@@ -404,8 +410,8 @@ template <int TYPE> static __device__ __forceinline__ void mt_run_parts(const tn
         for (int rows = mt_rows(w, block); rows > 0; rows--, to += sums_step) {
             float total[2] = {0.0f, 0.0f};
 #pragma unroll 1
-            for (int t = w.slice; t < tiles; t += 1 << w.slice_shift) {
-                mt_wait(a.n_slots);
+            for (int t = w.slice; t < a.n_tiles; t += 1 << w.slice_shift) {
+                mt_wait();
                 __syncwarp(); // all have read the slot before, and see this one
                 mt_feed_next<TYPE>(a, w, feed, w.ring + (at == 0 ? a.ring_size : at) - tile::size);
                 uint32_t over[2] = {};
@@ -429,7 +435,6 @@ template <int TYPE> static __device__ __forceinline__ void mt_run(const tn_cuda_
     __shared__ float squares[1][TN_WARP]; // of x, in parts of warps; complete at the barrier before mv_finish
     __shared__ uint4 zeros;               // seen by all after the barrier in mv_activations
     mv_warp w = mv_warp_of(a, block, shared);
-    w.n_tiles = (a.n_tiles - w.slice + a.n_slices - 1) >> a.slice_shift; // the slices take tiles in turns, so that rows are read in long runs
     if (!a.late) tn_pdl_trigger();
     mt_feed feed;
     // Which expert, a predecessor says.

@@ -31,6 +31,16 @@ static __device__ __forceinline__ void tn_copy16(void *to, const void *from, boo
 #endif
 }
 
+// cp.async: 16 bytes of a line of 128 whose others are wanted soon, so that L2 asks for all of it at once. Compute capability 8.0.
+static __device__ __forceinline__ void tn_copy16_line(void *to, const void *from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(tn_shared(to)), "l"(from) : "memory");
+#else
+    *(uint4 *)to = *(const uint4 *)from;
+#endif
+}
+
 // cp.async: the first n of 16 bytes, zeros behind them.
 static __device__ __forceinline__ void tn_copy_some(void *to, const void *from, int n)
 {

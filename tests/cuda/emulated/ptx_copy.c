@@ -15,9 +15,9 @@ static machine *const m = &tn_emulated_machine;
 // --- cp.async
 // --------------------------------------------------------------------------------------------------
 
+// variant 1: always 16 bytes
 static void small_add(ptx_run *r, int variant)
 {
-    (void)variant;
     fiber *f = this_fiber();
     if (f->n_copies == f->max_copies) {
         f->max_copies = f->max_copies * 2 + 64;
@@ -25,7 +25,7 @@ static void small_add(ptx_run *r, int variant)
         if (!f->copies) abort();
     }
     const char *from = ptx_pointer(r, 1);
-    uint32_t n = ptx_u32(r, 3);
+    uint32_t n = variant == 1 ? 16 : ptx_u32(r, 3);
     if (n > 0 && (uintptr_t)from % 16 != 0)
         tn_emulated_fail("cp.async: misaligned address %p", (const void *)from);
     f->copies[f->n_copies++] =
@@ -217,6 +217,7 @@ static void store_wait(ptx_run *r, int variant)
 
 const ptx_row tn_ptx_rows_copy[] = {
     {"cp.async.cg.shared.global", small_add, 0},
+    {"cp.async.cg.shared.global.L2::128B", small_add, 1},
     {"cp.async.commit_group", small_commit, 0},
     {"cp.async.wait_group", small_wait, 0},
     {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", small_arrive, 0},
