@@ -26,10 +26,30 @@ static bool wanted(const tn_context *ctx, const tn_backend *backend)
     return !ctx->cfg.backend || backend == &tn_backend_cpu || strcmp(backend->name, ctx->cfg.backend) == 0;
 }
 
+// The device that makes other backends needless, NULL: none.
+static const tn_device *found(const tn_context *ctx)
+{
+    for (int32_t i = 0; i < ctx->n_devices && ctx->cfg.one_backend; i++)
+        if (!ctx->devices[i]->software && !ctx->devices[i]->host_memory) return ctx->devices[i];
+    return NULL;
+}
+
+static bool is_host(const tn_backend *backend)
+{
+    return backend == &tn_backend_cpu || backend == &tn_backend_null;
+}
+
 tn_status tn_devices_open(tn_context *ctx)
 {
     for (int i = 0; tn_backends[i]; i++) {
         if (!wanted(ctx, tn_backends[i])) continue;
+        const tn_device *enough = is_host(tn_backends[i]) ? NULL : found(ctx);
+        if (enough && enough->backend != tn_backends[i]) {
+            char why[80];
+            snprintf(why, sizeof why, "not looked for, as there is %s", enough->name);
+            tn_backend_absent(ctx, tn_backends[i]->name, why);
+            continue;
+        }
         if (ctx->cfg.deterministic && !tn_backends[i]->deterministic) {
             tn_backend_absent(ctx, tn_backends[i]->name, "it has no deterministic mode");
             continue;

@@ -275,6 +275,7 @@ int tool_open(tool *t, const options *o)
     char cache[CACHE_DIR_SIZE];
     char backend[32];
     cfg.backend = only_backend(o, backend, sizeof backend);
+    cfg.one_backend = ((C_DEVICES >> o->cmd) & 1) == 0; // 'devices' lists all
     cfg.tune = opt_flag(o, OPT_TUNE);
     // Some drivers compile kernels at their first use, which is kept too.
     if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;

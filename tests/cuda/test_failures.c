@@ -292,6 +292,27 @@ static void test_computed_matrix(void)
     TEST_CHECK(nothing_alive());
 }
 
+// Other backends are not started where there is a device, if that is asked for.
+static void test_one_backend(void)
+{
+    reset();
+    for (int32_t one = 0; one < 2; one++) {
+        char absent[1024] = "";
+        tn_context *ctx = NULL;
+        tn_context_config cfg;
+        tn_context_config_default(&cfg);
+        cfg.one_backend = one;
+        TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_OK);
+        tn_context_absent_backends(ctx, absent, sizeof absent);
+        TEST_CHECK(tn_context_device_by_name(ctx, "cuda") && tn_context_device_by_name(ctx, "cpu"));
+        if (!strstr(absent, "vulkan: not part")) // of this build
+            TEST_CHECK((strstr(absent, "vulkan: not looked for, as there is cuda:0") != NULL) == (one != 0));
+        TEST_CHECK(!one || !tn_context_device_by_name(ctx, "vulkan"));
+        tn_context_destroy(&ctx);
+    }
+    TEST_CHECK(nothing_alive());
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
@@ -319,6 +340,7 @@ int main(int argc, char **argv)
         test_memory();
         test_tuning();
         test_computed_matrix();
+        test_one_backend();
     }
     dlclose(library);
     return test_done();

@@ -71,6 +71,8 @@ typedef struct tn_context_config {
                              // drivers may take a while to start. Only read while creating. NULL (default): all
     int32_t deterministic;   // non-zero: every bit of a result depends on the texts alone, not on how they are cut into batches
                              // (slower for long prompts). Backends without that mode are absent. Threads never change a bit. Default 0
+    int32_t one_backend;     // non-zero: where a backend has a device with memory of its own, those that are less preferred are not
+                             // started: a model without a device of its own takes that one. Only read while creating. Default 0
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);
