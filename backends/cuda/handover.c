@@ -118,6 +118,29 @@ static bool caches_given(const tn_program *program, int32_t i)
     return writer_of(program, i, &step->src[1]) < 0 && writer_of(program, i, &step->src[2]) < 0;
 }
 
+static bool overlap(const tn_view *u, const tn_view *v)
+{
+    uintptr_t from, to, first, end;
+    extent(u, &from, &to);
+    extent(v, &first, &end);
+    return first < to && from < end;
+}
+
+// Step `next`, attention of one token, does what `rope` before it does, though its result may lie in memory
+// of what that reads. Heads are at work side by side: the result of one may only be where its own query was,
+// which all that need it have read by then.
+static bool outlives(const tn_step *rope, const tn_step *next)
+{
+    enum { CACHES = 2, Q = 2 };
+    const tn_view *q = &rope->src[Q], *y = &next->dst[0];
+    bool in_place = q->data == y->data && tn_view_contiguous(q) && tn_view_contiguous(y) &&
+                    q->ne[2] == y->ne[2] && q->ne[3] == y->ne[3];
+    for (int32_t i = CACHES; i < rope->n_src; i++)
+        if (tn_view_n_elems(&rope->src[i]) > 0 && overlap(&rope->src[i], y) && !(i == Q && in_place))
+            return false;
+    return true;
+}
+
 static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *kernels,
                       tn_cuda_handover *handover)
 {
@@ -126,20 +149,13 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
         if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
             !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
             continue;
-        if (!tn_cuda_attention_decode_makes_rounded(next) || !tn_cuda_attention_token_takes_rope(next, rope) ||
-            !is_private(program, i, &rope->dst[2]))
+        if (!tn_cuda_attention_decode_makes_rounded(next) ||
+            !tn_cuda_attention_token_takes_rope(next, rope) || !is_private(program, i, &rope->dst[2]) ||
+            !outlives(rope, next))
             continue;
         handover[i].skipped = true;
         handover[i + 1].rope = true;
     }
-}
-
-static bool overlap(const tn_view *u, const tn_view *v)
-{
-    uintptr_t from, to, first, end;
-    extent(u, &from, &to);
-    extent(v, &first, &end);
-    return first < to && from < end;
 }
 
 // Whether a weight of a product comes from a step: a matrix made on the way.
