@@ -13,7 +13,7 @@ enum { FEW_ROWS = 8, GROUP = 32, GROUPS = 32, SUBGROUPS = 4 };
 // Constants of dot.comp.
 enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEPTH, C_TURNS };
 // Constants of single.comp.
-enum { S_TYPE, S_FORM, S_SPLIT, S_THREADS = 4, S_RESULTS, S_PLACES, S_DEPTH, S_LANES };
+enum { S_TYPE, S_FORM, S_SPLIT, S_THREADS = 4, S_RESULTS, S_DEPTH, S_LANES };
 
 int64_t tn_vk_rounded_size(int64_t k)
 {
@@ -131,29 +131,43 @@ static bool is_single(const tn_vk_dispatch *d, tn_dtype type, int32_t rows)
     return in_chunks && rows == 1 && d->v->has & TN_VK_SHUFFLE && d->v->subgroup >= 4;
 }
 
-// Many subgroups are to be resident at once, so that each has few rows on its way: registers are few then.
-// Those that leave results have 32 of them; others have as few as fill a workgroup. A software driver wants
-// few workgroups and little code.
+typedef struct single { // how single.comp cuts a product
+    int32_t subgroups, results, depth;
+} single;
+
+// A large device hides what is on its way behind other subgroups, not behind more rows of one: measured on an
+// H200. Who leaves results as bytes has a whole group of them.
+static const single *choose_single(const tn_vk_dispatch *d, int64_t columns, bool paired)
+{
+    enum { MANY = 8192 };
+    static const single of_software = {SUBGROUPS, GROUP, 2}, gated = {8, GROUP, 2}, leaving = {8, GROUP, 2},
+                        few_leaving = {32, GROUP, 1}, few = {8, 16, 2}, many = {4, 16, 1},
+                        few_gated = {8, 8, 2};
+    if (d->v->device->software) return &of_software;
+    if (paired) return d->left ? &gated : &few_gated;
+    if (d->left) return columns < MANY ? &few_leaving : &leaving;
+    return columns < MANY ? &few : &many;
+}
+
 static void launch_single(const tn_step *step, const tn_view *w, tn_vk_dispatch *d)
 {
-    enum { CHUNK = 64, MANY = 8192, OF_MANY = 8, OF_FEW = 16, RESULTS = 8, DEPTH = 2, PLACES = 1 };
+    enum { CHUNK = 64 };
     int32_t *c = d->constants, *n = d->args.n, subgroup = (int32_t)d->v->subgroup;
     bool paired = is_paired(step), software = d->v->device->software;
+    const single *form = choose_single(d, w->ne[2], paired);
+    int32_t subgroups = form->subgroups, results = form->results, depth = form->depth;
     int32_t positions = (int32_t)((w->ne[3] / CHUNK + subgroup - 1) / subgroup);
-    int32_t subgroups = software ? SUBGROUPS : d->left && w->ne[2] < MANY ? OF_FEW : OF_MANY;
-    int32_t results = software || d->left ? GROUP : RESULTS;
     while (subgroups * subgroup > (int32_t)d->v->max_threads) subgroups /= 2;
     int32_t split = software ? 1 : TN_MAX(1, TN_MIN(positions, subgroups)), teams = 1;
     int32_t rows = paired ? 2 * results : results;
-    while (2 * teams * split <= subgroups && 2 * teams * DEPTH <= rows) teams *= 2;
+    while (2 * teams * split <= subgroups && 2 * teams * depth <= rows) teams *= 2;
     memset(c, 0, sizeof d->constants);
     c[S_TYPE] = w->dtype;
     c[S_FORM] = (paired ? 1 : 0) | (d->left ? 2 : 0);
     c[S_SPLIT] = split;
     c[S_THREADS] = teams * split * subgroup;
     c[S_RESULTS] = results;
-    c[S_PLACES] = PLACES;
-    c[S_DEPTH] = DEPTH;
+    c[S_DEPTH] = depth;
     c[S_LANES] = subgroup;
     d->shader = TN_VK_SHADER_single;
     d->groups = (int64_t)n[TN_VK_N_ROWS] * ((n[TN_VK_N_COLUMNS] + results - 1) / results);

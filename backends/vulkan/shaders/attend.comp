@@ -13,7 +13,6 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "backends/vulkan/shaders/common.glsl"
-#include "backends/vulkan/shaders/near.glsl"
 #include "backends/vulkan/shaders/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
 #define LEFT_GROUPS 32
@@ -246,7 +245,6 @@ void main()
 {
     uint t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     float touched = touch_record(gl_SubgroupInvocationID);
-    bring_record(t);
     View q = args.src[0];
     uint splits = uint(args.n[0]), blocks = uint(args.n[1]), kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
     uint g = group_index(), split = g % splits, which = g / splits % (kv_heads * blocks), token = g / splits / (kv_heads * blocks);

@@ -7,7 +7,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
-#include "backends/vulkan/shaders/near.glsl"
 
 const uint THREADS = 64;
 layout(local_size_x = 64) in;
@@ -77,7 +76,6 @@ void main()
 {
     uint t = gl_LocalInvocationID.x, g = group_index(), part = 0; // 0 q, 1 k, 2 v
     float touched = touch_record(t);
-    bring_record(t);
     for (; CACHES != 0 && part < 3; part++) {
         uint count = uint(args.src[2 + part].ne[1]) * uint(args.src[2 + part].ne[2]);
         if (g < count) break;

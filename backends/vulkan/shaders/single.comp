@@ -3,8 +3,8 @@
 //
 // Products of one row, or with an expert for each row, of weights of Q4_K, Q5_K and Q6_K and activations that are bytes (rounding.glsl):
 // dot.comp for what decoding does most. A workgroup has RESULTS columns (a gated pair: of both weights). SPLIT subgroups share rows of
-// weights, a lane takes PLACES chunks of 64 elements of each (chunks.glsl) and keeps their activations for all rows; DEPTH rows are on
-// their way at any time. Sums meet in shared memory at the end, where each result has a lane. The factor of a norm comes last:
+// weights, a lane takes a chunk of 64 elements of each (chunks.glsl) and keeps its activations for all rows; DEPTH rows are on their way
+// at any time. Sums meet in shared memory at the end, where each result has a lane. The factor of a norm comes last:
 // y = (w (g x)) / rms(x). At args.n see product.glsl. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -18,9 +18,8 @@ layout(constant_id = 1) const int FORM = 0; // 1 a gated pair, 2 the results are
 layout(constant_id = 2) const uint SPLIT = 1;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
-layout(constant_id = 6) const uint PLACES = 1;
-layout(constant_id = 7) const uint DEPTH = 1; // divides the rows of weights of a team; even for a pair
-layout(constant_id = 8) const uint LANES = 4; // of a subgroup
+layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even for a pair
+layout(constant_id = 7) const uint LANES = 4; // of a subgroup
 const bool PAIRED = (FORM & 1) != 0, LEAVES = (FORM & 2) != 0;
 
 #define LEFT_GROUPS 1
@@ -28,14 +27,14 @@ const bool PAIRED = (FORM & 1) != 0, LEAVES = (FORM & 2) != 0;
 #include "backends/vulkan/shaders/rounding.glsl"
 #include "backends/vulkan/shaders/chunks.glsl"
 
-const uint MAX_PLACES = 2, MAX_DEPTH = 4, MAX_SUBGROUPS = 16, MAX_SUMS = 64, MAX_RESULTS = 32;
-shared float sums[MAX_SUBGROUPS * MAX_SUMS], squares[MAX_SUBGROUPS];
+const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = PAIRED ? 2 * RESULTS : RESULTS;
+shared float sums[SPLIT * SUMS], squares[MAX_SUBGROUPS];
 
 uint column_first, row_first, columns;
-uint64_t bases[2][MAX_PLACES][MAX_PLANES]; // the lane's chunks in the first rows
+uint64_t bases[2][MAX_PLANES]; // the lane's chunk in the first rows
 uint sizes[2][MAX_PLANES];
-Place places[MAX_PLACES];
-Chunk ring[MAX_DEPTH][MAX_PLACES];
+Place place;
+Chunk ring[MAX_DEPTH];
 
 // What follows the product of a column, as in product.glsl: what is the same for all columns, and the address.
 struct Finish {
@@ -73,11 +72,9 @@ ivec2 left_at(uint i) { return ivec2(column_first + 32 <= columns ? int(row_firs
 void ask(uint d, uint slot)
 {
     uint w = PAIRED ? d & 1u : 0, j = min(column_first + (PAIRED ? slot / 2 : slot), columns - 1);
-    [[unroll]] for (uint p = 0; p < PLACES; p++) {
-        uint64_t at[MAX_PLANES];
-        [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[i] = bases[w][p][i] + uint64_t(j) * uint64_t(sizes[w][i]);
-        ring[d][p] = load_chunk(at);
-    }
+    uint64_t at[MAX_PLANES];
+    [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[i] = bases[w][i] + uint64_t(j) * uint64_t(sizes[w][i]);
+    ring[d] = load_chunk(at);
 }
 
 // Sums of DEPTH numbers over the subgroup: lane i gets that of number i % DEPTH. Each exchange halves what a lane has.
@@ -100,8 +97,7 @@ void take(uint slot, uint at, bool more, bool first)
 {
     float v[MAX_DEPTH];
     [[unroll]] for (uint d = 0; d < DEPTH; d++) {
-        v[d] = 0.0;
-        [[unroll]] for (uint p = 0; p < PLACES; p++) v[d] += dot_chunk(ring[d][p], places[p]);
+        v[d] = dot_chunk(ring[d], place);
         if (more) ask(d, slot + DEPTH + d);
     }
     float mine = sum_all(v);
@@ -113,7 +109,7 @@ void take(uint slot, uint at, bool more, bool first)
 void main()
 {
     float touched = touch_record(gl_SubgroupInvocationID);
-    const uint SUMS = PAIRED ? 2 * RESULTS : RESULTS, thread = gl_LocalInvocationID.x;
+    const uint thread = gl_LocalInvocationID.x;
     columns = uint(given_n[0]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
     uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT, each = SUMS / (gl_NumSubgroups / SPLIT);
@@ -135,21 +131,16 @@ void main()
     for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize) sums[at + first_slot + i] = 0.0;
     uint j = min(column_first + thread, columns - 1);
     if (n_chunks == 0 && thread < RESULTS) bring_column(thread, j);
-    [[dont_unroll]] for (uint base = 0; base < n_chunks; base += PLACES * SPLIT * LANES) {
-        [[unroll]] for (uint p = 0; p < PLACES; p++) {
-            uint at_chunk[MAX_PLANES];
-            find_chunk(min(base + (p * SPLIT + slice) * LANES + gl_SubgroupInvocationID, n_chunks - 1), at_chunk);
-            [[unroll]] for (uint w = 0; w < (PAIRED ? 2 : 1); w++)
-                [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) {
-                    sizes[w][i] = given_size[w][i];
-                    bases[w][p][i] = given_plane[w][i] + first_weight * int64_t(sizes[w][i]) + at_chunk[i];
-                }
-        }
+    [[dont_unroll]] for (uint base = 0; base < n_chunks; base += SPLIT * LANES) {
+        uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1), at_chunk[MAX_PLANES];
+        find_chunk(chunk, at_chunk);
+        [[unroll]] for (uint w = 0; w < (PAIRED ? 2 : 1); w++)
+            [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) {
+                sizes[w][i] = given_size[w][i];
+                bases[w][i] = given_plane[w][i] + first_weight * int64_t(sizes[w][i]) + at_chunk[i];
+            }
         [[unroll]] for (uint d = 0; d < DEPTH; d++) ask(d, first_slot + d);
-        [[unroll]] for (uint p = 0; p < PLACES; p++) {
-            uint c = base + (p * SPLIT + slice) * LANES + gl_SubgroupInvocationID;
-            places[p] = load_place(x, k, min(c, n_chunks - 1), c < n_chunks);
-        }
+        place = load_place(x, k, chunk, c < n_chunks);
         // What is wanted at the end is asked for while weights are on their way: the record comes later than these.
         if (base == 0) {
             if (thread < RESULTS) bring_column(thread, j);
