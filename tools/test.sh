@@ -18,6 +18,7 @@ need python3 python3
 want /usr/bin/glslangValidator glslang-tools
 want /usr/include/vulkan/vulkan.h libvulkan-dev
 want '/usr/share/vulkan/icd.d/lvp_icd*.json' mesa-vulkan-drivers
+want '/usr/share/vulkan/explicit_layer.d/*khronos_validation.json' vulkan-validationlayers
 install_needed
 
 build="build-test"
