@@ -262,11 +262,47 @@ static int32_t list_downloads(const tn_runner *r, tn_host_copy *out)
     return n;
 }
 
-static tn_status prepare_segment(tn_runner *r, segment *s, tn_step *room)
+// By value: the last step that uses its storage, n_steps where it is asked for afterwards.
+static void find_last_uses(const tn_plan *p, int32_t *last)
+{
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const tn_plan_step *s = &p->steps[i];
+        for (int32_t k = 0; k < s->step.n_src; k++)
+            if (s->src[k].root >= 0) last[s->src[k].root] = i;
+        for (int32_t k = 0; k < s->step.n_dst; k++)
+            if (s->dst[k].root >= 0) last[s->dst[k].root] = i;
+    }
+    for (int32_t i = 0; i < p->n_outputs; i++)
+        last[p->graph->values[p->outputs[i].value]->root->id] = p->n_steps;
+}
+
+// tn_program.only_next of a segment. What is not in the arena outlives the plan.
+static void find_private(const tn_plan *p, const segment *s, const int32_t *last, uint8_t *only_next)
+{
+    for (int32_t i = 0; i < s->n_steps; i++) {
+        const tn_plan_step *step = &p->steps[s->first + i];
+        only_next[i] = 0;
+        for (int32_t d = 0; d < step->step.n_dst && i + 1 < s->n_steps; d++) {
+            int32_t root = step->dst[d].root;
+            bool alone = root >= 0 && p->places[root].in_arena && last[root] == s->first + i + 1;
+            only_next[i] |= (uint8_t)((unsigned)alone << d);
+        }
+    }
+}
+
+// What segments are prepared with, one after another.
+typedef struct segment_room {
+    tn_step *steps;
+    uint8_t *only_next;
+    int32_t *last_use;
+} segment_room;
+
+static tn_status prepare_segment(tn_runner *r, segment *s, const segment_room *room)
 {
     tn_device *d = r->plan->devices[s->device];
-    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &room[i]);
-    tn_program program = {.n_steps = s->n_steps, .steps = room};
+    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &room->steps[i]);
+    find_private(r->plan, s, room->last_use, room->only_next);
+    tn_program program = {.n_steps = s->n_steps, .steps = room->steps, .only_next = room->only_next};
     tn_host_copy upload = {r->host_inputs, NULL, r->plan->inputs_size}, *downloads = NULL;
     if (d == r->host_device) {
         downloads = tn_calloc(r->ctx, (size_t)r->plan->n_outputs + 1, sizeof *downloads);
@@ -286,22 +322,27 @@ static tn_status make_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
     r->segments = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->segments);
-    tn_step *room = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room);
+    segment_room room = {.steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room.steps),
+                         .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room.only_next),
+                         .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *room.last_use)};
     if (r->segments) find_segments(r);
     if (r->n_transfers > 0) r->transfers = tn_calloc(r->ctx, (size_t)r->n_transfers, sizeof *r->transfers);
-    bool ok = r->segments && room && (r->transfers || r->n_transfers == 0);
+    bool ok = r->segments && room.steps && room.only_next && room.last_use && (r->transfers || r->n_transfers == 0);
     tn_status status = ok ? TN_OK : TN_ERR_MEMORY;
+    if (ok) find_last_uses(p, room.last_use);
     int32_t n = 0;
     for (int32_t i = 0; i < r->n_segments && status == TN_OK; i++) {
         segment *s = &r->segments[i];
         if (s->n_steps > 0) {
-            status = prepare_segment(r, s, room);
+            status = prepare_segment(r, s, &room);
             continue;
         }
         resolve_step(r, &p->steps[s->first], &r->transfers[n]);
         s->transfer = n++;
     }
-    tn_free(r->ctx, room);
+    tn_free(r->ctx, room.steps);
+    tn_free(r->ctx, room.only_next);
+    tn_free(r->ctx, room.last_use);
     return status;
 }
 

@@ -66,6 +66,7 @@ typedef struct tn_cuda_gemm_args {
     int32_t group_m; // rows of tiles that are walked through together, so that their operands stay in L2
     int32_t act;     // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
+    int32_t makes_units; // y is bf16: ld and n count such then. With GLU only
 } tn_cuda_gemm_args;
 
 // kernels/gemm_prepare.cu: rows of f32 -> rows of units.

@@ -20,10 +20,15 @@ enum {
 };
 
 // Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
-// keys, in clusters of so many blocks.
+// keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers).
 typedef struct variant {
-    int32_t dim, warps, parts, cluster, splits;
+    int32_t dim, warps, parts, cluster, splits, stages;
 } variant;
+
+// Entries of the kernel: with tiles in registers, and in rings.
+static const struct {
+    int32_t dim, warps, ring_warps, ring_stages;
+} entries[] = {{64, 12, 8, 6}, {128, 12, 8, 3}, {256, 8, 0, 0}};
 
 bool tn_cuda_attention_is_token(const tn_step *step)
 {
@@ -37,8 +42,8 @@ static variant choose(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[0], *k = &step->src[1];
     int64_t widest = TN_MAX(k->ne[3], step->src[2].ne[3]);
-    variant c = {.dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256, .cluster = 1, .splits = 1};
-    c.warps = c.dim == 256 ? 8 : 12;
+    size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
+    variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1};
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
     int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
     if (cuda->compute >= 90 && cuda->compute < 120 && n_tiles <= CLUSTER_TILES) {
@@ -53,13 +58,29 @@ static variant choose(const tn_cuda *cuda, const tn_step *step)
     return c;
 }
 
-// Bytes of shared memory: token_room and result_room of the kernel.
+// Bytes of shared memory: token_room, tile_ring and result_room of the kernel.
 static uint32_t shared_size(const variant *c, int32_t group)
 {
     int32_t rows = (TN_MIN(group, (int32_t)MAX_ROWS) + c->cluster - 1) / c->cluster,
             slots = c->cluster * c->warps * rows;
     int32_t token = c->dim * 32 + 2 * c->dim * 4 + 2 * c->dim * 2;
+    int32_t tile = 2 * KEYS * c->dim * 2 + 128 + 8; // with gaps and its barrier
+    if (c->stages > 0) return (uint32_t)(token + c->warps * c->stages * tile + slots * 8);
     return (uint32_t)(token + (slots + slots % 2) * 8 + slots * c->dim * 4);
+}
+
+// Long sequences: tiles come by way of rings in shared memory, where they fit (9.0 and 10.0).
+static void choose_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
+{
+    variant ring = *c;
+    for (size_t e = 0; e < TN_COUNT(entries); e++)
+        if (entries[e].dim == c->dim)
+            ring.warps = entries[e].ring_warps, ring.stages = entries[e].ring_stages;
+    int32_t group = (int32_t)(step->src[0].ne[2] / step->src[1].ne[1]);
+    bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
+    // Bulk copies are of multiples of 16 bytes; 16 rows are.
+    bool aligned = ((uintptr_t)step->src[1].data | (uintptr_t)step->src[2].data) % 16 == 0;
+    if (cuda->compute >= 90 && cuda->compute < 120 && c->cluster == 1 && fits && aligned) *c = ring;
 }
 
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
@@ -92,6 +113,7 @@ tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     variant c = choose(l->cuda, step);
+    choose_ring(l->cuda, step, &c);
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
     d.a.n_splits = c.splits;
     d.a.partial = (float *)l->scratch;
@@ -103,8 +125,8 @@ tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
     d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
     d.early = l->rope && l->early;
     char entry[64];
-    snprintf(entry, sizeof entry, "tn_attention_token_%s_%d",
-             tn_cuda_attention_cache_name(step->src[1].dtype), c.dim);
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%d_%d",
+             tn_cuda_attention_cache_name(step->src[1].dtype), c.dim, c.stages);
     tn_cuda_grid grid = {.x = (uint32_t)c.splits,
                          .y = (uint32_t)(d.a.n_kv * c.parts),
                          .z = 1,

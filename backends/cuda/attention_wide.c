@@ -8,28 +8,35 @@
 #include <stdio.h>
 
 // As in the kernel.
-enum { THREADS = 256, KEYS = 64, ROW_BYTES = 1152, MAX_KEY = 576, MAX_VALUE = 512, MIN_TILES = 2, MAX_SPLITS = 64 };
+enum { THREADS = 256, KEYS = 64, ROW_BYTES = 1152, SCALE_BYTES = 18 * 66 * 2, MAX_KEY = 576, MAX_VALUE = 512, MIN_TILES = 2, MAX_SPLITS = 64 };
 
 typedef struct variant {
     int32_t rows, slots;
     int64_t tiles; // of rows, that all blocks together have
     int32_t splits;
+    bool quants; // keys or values are
 } variant;
 
-// Queries, weights, maxima, rows of the caches, slots.
-static int32_t shared_size(int32_t rows, int32_t slots)
+// Scales of two slots, queries, weights, maxima, rows of the caches, slots.
+static int32_t shared_size(bool quants, int32_t rows, int32_t slots)
 {
     int32_t warps = rows == 64 ? 4 : 8;
-    return rows * ROW_BYTES + rows * KEYS * 2 + warps * rows * 4 + 2 * KEYS * 8 + slots * KEYS * ROW_BYTES;
+    return (quants ? 2 * SCALE_BYTES : 0) + rows * ROW_BYTES + rows * KEYS * 2 + warps * rows * 4 + 2 * KEYS * 8 + slots * KEYS * ROW_BYTES;
+}
+
+static bool has_quants(const tn_step *step)
+{
+    return tn_dtype_block_elems(step->src[1].dtype) > 1 || tn_dtype_block_elems(step->src[2].dtype) > 1;
 }
 
 static variant choose(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[0], *k = &step->src[1];
     int64_t n_seq = TN_MAX(step->src[4].ne[3], 1), rows = q->ne[1] * (q->ne[2] / k->ne[1]);
-    bool many = rows > 16 * n_seq && shared_size(64, 1) <= cuda->max_shared;
-    variant c = {.rows = many ? 64 : 16};
-    c.slots = shared_size(c.rows, 2) <= cuda->max_shared ? 2 : 1;
+    variant c = {.quants = has_quants(step)};
+    bool many = rows > 16 * n_seq && shared_size(c.quants, 64, 1) <= cuda->max_shared;
+    c.rows = many ? 64 : 16;
+    c.slots = shared_size(c.quants, c.rows, 2) <= cuda->max_shared ? 2 : 1;
     c.tiles = TN_MAX(tn_div_up(rows, c.rows), n_seq) * k->ne[1];
     int64_t most = TN_MIN(step->src[5].ne[3] * k->ne[2] / (KEYS * MIN_TILES), (int64_t)MAX_SPLITS);
     c.splits = (int32_t)TN_MAX(TN_MIN(cuda->n_sms / c.tiles, most), (int64_t)1);
@@ -51,7 +58,7 @@ bool tn_cuda_accepts_attention_wide(const tn_cuda *cuda, const tn_step *step)
     // f32 would lose its precision; blocks have less than f16 keeps of them.
     bool types = k->dtype != TN_TYPE_F32 && v->dtype != TN_TYPE_F32;
     bool aligned = tn_dtype_block_elems(v->dtype) > 1 || v->nb[2] % 16 == 0;
-    return special && sizes && types && aligned && is_even(v) && shared_size(16, 1) <= cuda->max_shared && k->ne[1] < 65536 &&
+    return special && sizes && types && aligned && is_even(v) && shared_size(has_quants(step), 16, 1) <= cuda->max_shared && k->ne[1] < 65536 &&
            tn_cuda_attention_tiles(step, 16) < 65536;
 }
 
@@ -79,9 +86,9 @@ tn_status tn_cuda_attention_wide(const tn_cuda_launch *l)
     a.n_slots = c.slots;
     a.partial = (float *)l->scratch;
     char entry[64];
-    snprintf(entry, sizeof entry, "tn_attention_wide_%d", c.rows);
+    snprintf(entry, sizeof entry, "tn_attention_wide_%d_%s", c.rows, c.quants ? "quants" : "plain");
     tn_cuda_grid grid = {.x = (uint32_t)c.splits, .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows), .z = (uint32_t)a.n_kv,
-                         .threads = THREADS, .shared = (uint32_t)shared_size(c.rows, c.slots)};
+                         .threads = THREADS, .shared = (uint32_t)shared_size(c.quants, c.rows, c.slots)};
     tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, entry, &grid, &a);
     if (status != TN_OK || c.splits == 1) return status;
     grid = (tn_cuda_grid){.x = (uint32_t)a.n_tokens, .y = (uint32_t)a.n_heads, .z = 1, .threads = MAX_VALUE / 4};

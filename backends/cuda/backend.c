@@ -5,6 +5,7 @@
 // breaks one leaves the others alone.
 #include "core/backend.h"
 
+#include "backends/cuda/blas.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/tune.h"
 #include "core/device.h"
@@ -90,11 +91,13 @@ static void destroy(tn_cuda *c)
     if (c->context) {
         c->driver.ctx_set(c->context);
         tn_cuda_upload_free(c);
+        tn_cuda_blas_free(c);
         for (int32_t i = 0; i < TN_CUDA_MODULE_COUNT; i++)
             if (c->modules[i]) c->driver.module_unload(c->modules[i]);
         if (c->stream) c->driver.stream_destroy(c->stream);
         c->driver.ctx_destroy(c->context);
     }
+    tn_cuda_blas_free(c);
     tn_cuda_tuning_free(c);
     tn_cuda_driver_close(&c->driver);
     tn_free(ctx, c);
@@ -145,6 +148,7 @@ static tn_status open_device(tn_context *ctx, int ordinal)
     snprintf(d->name, sizeof d->name, "cuda:%d", ordinal);
     tn_status status = tn_cuda_check(c, c->driver.device_get(&c->id, ordinal), "opening the device");
     if (status == TN_OK) describe(c, ordinal);
+    if (status == TN_OK) tn_cuda_blas_init(c);
     if (status == TN_OK) tn_cuda_tuning_load(c);
     if (status == TN_OK) status = tn_device_add(ctx, d);
     if (status == TN_OK) return TN_OK;

@@ -3,6 +3,7 @@
 //
 // Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
 // by one with events between them.
+#include "backends/cuda/blas.h"
 #include "backends/cuda/handover.h"
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/tune.h"
@@ -44,17 +45,26 @@ static const struct {
     [TN_PRECISION_int8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, TN_CUDA_ROUNDS_I8, 1},
 };
 
-static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
+static const tn_cuda_kernel *first_kernel(const tn_cuda *cuda, const tn_step *step, bool of_cublas)
 {
     int32_t allows = precisions[step->precision].allows, prefers = precisions[step->precision].prefers;
     const tn_cuda_kernel *finer = NULL;
     for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++) {
         const tn_cuda_kernel *k = &kernel_rows[i];
-        if (k->op != step->op || (k->flags & ROUNDS & ~allows) || !k->accepts(cuda, step)) continue;
+        if (k->op != step->op || (k->flags & ROUNDS & ~allows) ||
+            ((k->flags & TN_CUDA_ONLY_TUNED) != 0) != of_cublas)
+            continue;
+        if (!k->accepts(cuda, step)) continue;
         if (!prefers || (k->flags & prefers)) return k;
         if (!finer) finer = k;
     }
     return finer;
+}
+
+static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_cuda_kernel *k = cuda->blas_first ? first_kernel(cuda, step, true) : NULL;
+    return k ? k : first_kernel(cuda, step, false);
 }
 
 uint32_t tn_cuda_precisions(const tn_device *device)
@@ -105,9 +115,11 @@ size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         const tn_cuda_kernel *chosen = tn_cuda_find_kernel(tn_cuda_of(device), step);
+        bool may_fail = chosen && (chosen->flags & TN_CUDA_ONLY_TUNED); // then another has to have room
+        const tn_cuda_kernel *spare = may_fail ? first_kernel(tn_cuda_of(device), step, false) : NULL;
         for (size_t r = 0; r + 1 < TN_COUNT(kernel_rows); r++) {
             const tn_cuda_kernel *k = &kernel_rows[r];
-            bool counts = k == chosen || (tunes && k->op == step->op && k->accepts(tn_cuda_of(device), step));
+            bool counts = k == chosen || k == spare || (tunes && k->op == step->op && k->accepts(tn_cuda_of(device), step));
             if (!counts || !k->scratch) continue;
             size_t need = k->scratch(tn_cuda_of(device), step);
             size = TN_MAX(size, need);
@@ -121,7 +133,14 @@ static const tn_cuda_kernel *choose_kernel(const tn_cuda *c, const tn_step *step
 {
     const tn_cuda_kernel *k = tn_cuda_find_kernel(c, step);
     bool fits = !k || !k->scratch || k->scratch(c, step) <= scratch_size;
-    return fits ? k : default_kernel(c, step);
+    if (fits && k && (k->flags & TN_CUDA_ONLY_TUNED) && tn_cuda_blas_prepare(c, step) != TN_OK) {
+        char why[300];
+        tn_context_error(c->device->ctx, why, sizeof why);
+        tn_log(c->device->ctx, TN_LOG_WARN, "%s; another kernel runs %s", why,
+               step->name ? step->name : tn_op_name(step->op));
+        return first_kernel(c, step, false);
+    }
+    return fits ? k : first_kernel(c, step, false);
 }
 
 tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid,
@@ -228,6 +247,8 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
                         .product = h->product ? &e->steps[i - 1] : NULL,
                         .route = h->chooses ? &e->steps[i - 1] : NULL,
                         .leaves_choice = h->leaves_choice,
+                        .makes_units = h->makes_units,
+                        .takes_units = h->takes_units,
                         .early = h->early,
                         .alone = i == e->first_step || h->computed};
     tn_status status = e->kernels[i]->launch(&l);

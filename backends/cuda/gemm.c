@@ -224,6 +224,11 @@ tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, "tn_gemm_x", &grid, &a);
 }
 
+const void *tn_cuda_gemm_x(const tn_cuda_launch *l)
+{
+    return l->takes_units ? l->step->src[0].data : l->scratch;
+}
+
 tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups)
 {
     char name[48];
@@ -261,6 +266,11 @@ typedef struct piece {
     int64_t n_scaled; // rows with a scale
 } piece;
 
+static void *first_column(const tn_view *y, int64_t column, bool units)
+{
+    return (char *)y->data + column * (units ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float));
+}
+
 static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm_operands *o, const piece *c, tn_cuda_gemm_args *a)
 {
     const tn_step *step = l->step;
@@ -269,7 +279,7 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
         int32_t k = c->seg[i].rows.weight;
         const tn_view *y = &step->dst[is_glu(step) ? 0 : k];
         tn_cuda_gemm_seg *s = &a->seg[i];
-        *s = (tn_cuda_gemm_seg){.y = (float *)y->data + c->seg[i].rows.first, .w = c->seg[i].w, .w_scale = c->seg[i].w_scale, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
+        *s = (tn_cuda_gemm_seg){.y = first_column(y, c->seg[i].rows.first, l->makes_units), .w = c->seg[i].w, .w_scale = c->seg[i].w_scale, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
         if (o->bias[k]) s->bias = (const float *)o->bias[k]->data + c->seg[i].rows.first;
         s->first_unit = (int32_t)units;
         s->wide = s->ld % 4 == 0 && (uintptr_t)s->y % 16 == 0;
@@ -281,7 +291,8 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
         a->residual_wide = (uintptr_t)a->residual % 16 == 0 && a->residual_ld % 4 == 0;
     }
     a->n_segs = c->n_segs;
-    a->x = l->scratch;
+    a->x = tn_cuda_gemm_x(l);
+    a->makes_units = l->makes_units;
     a->ld = p->ld;
     a->row_scale = tn_cuda_gemm_scales_x(p->mode) ? (const float *)(const void *)(l->scratch + p->x_size) : NULL;
     a->m = (int32_t)p->m;
@@ -363,7 +374,7 @@ tn_status tn_cuda_gemm_launch(const tn_cuda_launch *l)
     plan p = make_plan(l->cuda, l->step);
     tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p.m, .ld = p.ld, .mode = p.mode};
     if (tn_cuda_gemm_scales_x(p.mode)) x.row_scale = (float *)(void *)(l->scratch + p.x_size);
-    tn_status status = tn_cuda_gemm_prepare_x(l, x, &o);
+    tn_status status = l->takes_units ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
     if (status != TN_OK) return status;
     return is_glu(l->step) ? run_glu(l, &p, &o) : run_products(l, &p, &o);
 }

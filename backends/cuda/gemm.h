@@ -36,6 +36,8 @@ bool tn_cuda_gemm_takes(const tn_cuda *cuda, const tn_step *step);
 int64_t tn_cuda_row_stride(const tn_view *v);
 // x of the step, normed if it has a norm, to rows of units: `a` says where and how.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
+// Rows of x as the product reads them: in the scratch, or as the step before made them.
+const void *tn_cuda_gemm_x(const tn_cuda_launch *l);
 // Rows of a weight, of each group, to rows of units: `a` says which and where.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups);
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and maps are chosen here (gemm_tiles.c).

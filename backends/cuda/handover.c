@@ -3,6 +3,7 @@
 #include "backends/cuda/handover.h"
 
 #include "backends/cuda/attention.h"
+#include "backends/cuda/gemm.h"
 #include "backends/cuda/matvec.h"
 
 enum { ALIGN = 256, MAX_ROWS = 64 };
@@ -82,24 +83,10 @@ static int32_t writer_of(const tn_program *program, int32_t i, const tn_view *x)
     return -1;
 }
 
-// Nobody but the next step reads `v`, a result of step `i`.
-static bool is_private(const tn_program *program, int32_t i, const tn_view *v)
+// Nobody but the next step reads dst[d] of step `i`.
+static bool is_private(const tn_program *program, int32_t i, int32_t d)
 {
-    uintptr_t from, to, first, end;
-    extent(v, &from, &to);
-    for (int32_t j = i + 2; j < program->n_steps; j++) {
-        const tn_step *step = &program->steps[j];
-        for (int32_t k = 0; k < step->n_src; k++) {
-            extent(&step->src[k], &first, &end);
-            if (tn_view_n_elems(&step->src[k]) > 0 && first < to && from < end &&
-                writer_of(program, j, &step->src[k]) <= i)
-                return false;
-        }
-    }
-    for (int32_t j = 0; j < program->n_downloads; j++)
-        if ((uintptr_t)program->downloads[j].device >= from && (uintptr_t)program->downloads[j].device < to)
-            return false;
-    return true;
+    return program->only_next && (program->only_next[i] >> d & 1) != 0;
 }
 
 // No step writes integers that step `i` reads.
@@ -150,7 +137,7 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
             !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
             continue;
         if (!tn_cuda_attention_decode_makes_rounded(next) ||
-            !tn_cuda_attention_token_takes_rope(next, rope) || !is_private(program, i, &rope->dst[2]) ||
+            !tn_cuda_attention_token_takes_rope(next, rope) || !is_private(program, i, 2) ||
             !outlives(rope, next))
             continue;
         handover[i].skipped = true;
@@ -179,7 +166,7 @@ static bool takes_product(const tn_cuda *cuda, const tn_program *program, int32_
     const tn_step *sum = &program->steps[i], *product = sum - 1;
     if (!tn_cuda_matvec_takes_sum(cuda, product, sum)) return false;
     if (!handover[i - 1].in.rows && overlap(&product->src[0], &sum->dst[0])) return false;
-    return !overlap(&product->src[2], &sum->dst[0]) && is_private(program, i - 1, &product->dst[0]);
+    return !overlap(&product->src[2], &sum->dst[0]) && is_private(program, i - 1, 0);
 }
 
 static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
@@ -204,6 +191,21 @@ static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t 
     handover[i - 1].leaves_choice = handover[i].chooses = true;
 }
 
+// Step `i` multiplies what the step before rounds for it, in the memory of that step's result.
+static bool takes_units(const tn_program *program, int32_t i, const tn_cuda_kernel *const *kernels)
+{
+    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_MAKES_UNITS) || !(kernels[i]->flags & TN_CUDA_TAKES_UNITS))
+        return false;
+    const tn_step *reader = &program->steps[i], *maker = reader - 1;
+    const tn_view *x = &reader->src[0], *y = &maker->dst[0];
+    bool same = x->data == y->data && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
+                tn_view_contiguous(x) && tn_view_contiguous(y);
+    if (!same || tn_cuda_gemm_find(reader).norm || x->ne[3] % 8 != 0 || (uintptr_t)x->data % 16 != 0) return false;
+    for (int32_t d = 0; d < reader->n_dst; d++)
+        if (overlap(&reader->dst[d], x)) return false;
+    return is_private(program, i - 1, 0);
+}
+
 void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
                            const tn_cuda_kernel *const *kernels, char *memory, tn_cuda_handover *handover)
 {
@@ -211,6 +213,7 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
         const tn_step *reader = &program->steps[i];
         plan_product(cuda, program, i, kernels, handover);
         plan_choice(cuda, program, i, kernels, handover);
+        if (takes_units(program, i, kernels)) handover[i - 1].makes_units = handover[i].takes_units = true;
         if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
             !tn_cuda_matvec_takes_rounded(reader))
             continue;

@@ -6,6 +6,9 @@
 // plain result: else every block of the product would read and round all of them before it can begin (2 to 3
 // of the 6 microseconds of a product on an H200).
 //
+// Products of many rows round activations to 16 bits. A gated pair does that in its own result's place where only
+// such a product reads it (TN_CUDA_MAKES_UNITS): a pass over the widest rows of a layer less, and half the bytes.
+//
 // Steps can also share a launch: rope_cache is done by the attention after it, the last product of experts by
 // the sum of its results.
 #ifndef TN_CUDA_HANDOVER_H
@@ -19,6 +22,7 @@ typedef struct tn_cuda_handover {
     bool rope, product; // the step before is done here
     bool skipped;       // done by the step after
     bool leaves_choice, chooses;
+    bool makes_units, takes_units;
     bool early;    // its integers, and those of the step done here, are there before it may start; with `rope` the caches too
     bool computed; // a step writes what others load as weights: nothing may be read ahead
 } tn_cuda_handover;

@@ -20,6 +20,8 @@ typedef struct tn_cuda_launch {
     const tn_step *product; // likewise a matmul_id step whose results this launch sums
     const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
     bool leaves_choice;     // such a step
+    bool makes_units;       // the result is bf16, rows of it one after another, and so is x with takes_units
+    bool takes_units;
     bool early;             // the step's integers (lengths, tables, positions) can be read before the predecessor has ended: no step writes them
     bool alone;             // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
@@ -55,6 +57,9 @@ enum {
     TN_CUDA_LEAVES_CHOICE = 0x800, // can leave choosing to the matmul_id_glu step after it, likewise
     TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
+    TN_CUDA_ONLY_TUNED = 0x1000, // by cuBLASLt (blas.h): never runs but where tuning found it the fastest, and after tn_cuda_blas_prepare
+    TN_CUDA_MAKES_UNITS = 0x2000, // can leave its result as the bf16 rows that a product with TN_CUDA_TAKES_UNITS multiplies
+    TN_CUDA_TAKES_UNITS = 0x4000,
     TN_CUDA_FINITE_ROWS = 128, // a row of activations with values that are not finite counts as NaN
 };
 
@@ -91,6 +96,7 @@ size_t tn_cuda_scratch_choose(const tn_cuda *cuda, const tn_step *step);
 
 // The scratch functions that kernels.def names.
 size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_blas_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step);

@@ -46,7 +46,8 @@ static const struct {
     const char *name;
     int32_t brings;
 } extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_DOT},
-                  {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_F16 | TN_VK_MATRIX_BF16},
+                  {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_KHR},
+                  {VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_NV},
                   {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, TN_VK_MATRIX_BF16}};
 
 static void link_features(features *f)
@@ -90,6 +91,7 @@ static tn_status make_device(tn_vk *v)
     }
     tn_vk_matrix_features matrices;
     tn_vk_matrices_enable(v, &f.v12, &matrices);
+    if (v->has & TN_VK_HALF) f.v12.shaderFloat16 = VK_TRUE;
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = v->family,
@@ -302,6 +304,7 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     features f;
     link_features(&f);
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
+    if (f.v12.shaderFloat16 && !d->software) v->has |= TN_VK_HALF;
     return missing_feature(&f);
 }
 
@@ -410,18 +413,22 @@ static uint64_t vulkan_memory_free(const tn_device *device)
     return may > used ? TN_MIN(may - used, device->memory_total) : 0;
 }
 
-// What products round to, by what their kernels need of the device; f32 otherwise.
+// What products round to, by what their kernels need of the device; f32 otherwise. Whether they keep what
+// that mode promises: arithmetic in f16 rounds sums too, and only runs where any precision will do.
 static const struct {
     int32_t needs, precision;
-} rounds[] = {{TN_VK_SUBGROUPS | TN_VK_DOT, TN_PRECISION_int8},
-              {TN_VK_MATRIX_F16, TN_PRECISION_f16},
-              {TN_VK_MATRIX_BF16, TN_PRECISION_bf16}};
+    bool is_mode;
+} rounds[] = {{TN_VK_SUBGROUPS | TN_VK_DOT, TN_PRECISION_int8, true},
+              {TN_VK_MATRIX_F16, TN_PRECISION_f16, true},
+              {TN_VK_HALF, TN_PRECISION_f16, false},
+              {TN_VK_MATRIX_BF16, TN_PRECISION_bf16, true}};
 
 static uint32_t vulkan_precisions(const tn_device *device)
 {
     uint32_t has = 1u << TN_PRECISION_f32;
     for (size_t i = 0; i < TN_COUNT(rounds); i++)
-        if (!(rounds[i].needs & ~tn_vk_of(device)->has)) has |= 1u << rounds[i].precision;
+        if (rounds[i].is_mode && !(rounds[i].needs & ~tn_vk_of(device)->has))
+            has |= 1u << rounds[i].precision;
     return has;
 }
 

@@ -58,6 +58,12 @@ enum {
     TN_VK_MATRIX_BF16 = 8,
     // Exchange within subgroups.
     TN_VK_SHUFFLE = 16,
+    // The extension that matrices come from, one of them: VK_KHR_cooperative_matrix,
+    // VK_NV_cooperative_matrix.
+    TN_VK_MATRIX_KHR = 32,
+    TN_VK_MATRIX_NV = 64,
+    // Arithmetic in f16, on devices that are no processors: those convert for each operation.
+    TN_VK_HALF = 128,
 };
 
 typedef struct tn_vk {
@@ -86,7 +92,7 @@ typedef struct tn_vk {
     uint32_t subgroup;    // invocations of a subgroup, 0: they differ
     uint32_t max_shared;  // bytes of a workgroup
     uint32_t max_threads; // of a workgroup
-    int32_t tile; // for measurements: tile of products with matrices + 1, or heads of attention; 0: by shape
+    int32_t tile; // for measurements: tile of products of many rows + 1, or heads of attention; 0: by shape
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrices that subgroups hold together (VK_KHR_cooperative_matrix, VK_KHR_shader_bfloat16), which older
-// headers of Vulkan do not know.
+// Matrices that subgroups hold together: VK_KHR_cooperative_matrix with VK_KHR_shader_bfloat16, which older
+// headers of Vulkan do not know; on drivers without them VK_NV_cooperative_matrix, f16 only.
 #ifndef TN_VULKAN_MATRICES_H
 #define TN_VULKAN_MATRICES_H
 
@@ -42,7 +42,7 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 
 struct tn_vk;
 typedef struct tn_vk_matrix_features {
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix; // or that of NV, which is laid out alike
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16;
 } tn_vk_matrix_features;
 

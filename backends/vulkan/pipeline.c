@@ -11,24 +11,44 @@
 
 // Embedded by shaders/embed.sh: words of SPIR-V, and where they end.
 #define TN_VK_SHADER(stem) extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[];
+#define TN_VK_SHADER_FORMS(stem)                                                                             \
+    TN_VK_SHADER(stem)                                                                                       \
+    TN_VK_SHADER(stem##_nv)
 #include "backends/vulkan/shaders.def"
 
-static const struct {
+typedef struct module {
     const uint32_t *code, *end;
+} module;
+static const struct {
+    module here, nv;
 } shaders[TN_VK_SHADER_COUNT] = {
-#define TN_VK_SHADER(stem) [TN_VK_SHADER_##stem] = {tn_vk_code_##stem, tn_vk_code_end_##stem},
+#define MODULE(stem)                                                                                         \
+    {                                                                                                        \
+        tn_vk_code_##stem, tn_vk_code_end_##stem                                                             \
+    }
+#define TN_VK_SHADER(stem)       [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem)},
+#define TN_VK_SHADER_FORMS(stem) [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem##_nv)},
 #include "backends/vulkan/shaders.def"
 };
+
+static module module_of(const tn_vk *v, int32_t shader)
+{
+    return v->has & TN_VK_MATRIX_NV ? shaders[shader].nv : shaders[shader].here;
+}
+
+static size_t size_of(module m)
+{
+    return (size_t)(m.end - m.code) * sizeof(uint32_t);
+}
 
 // Several threads may be in it.
 static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
 {
-    VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                     .pCode = shaders[p->shader].code,
-                                     .codeSize = (size_t)(shaders[p->shader].end - shaders[p->shader].code) *
-                                                 sizeof(uint32_t)};
-    VkShaderModule module;
-    VkResult r = v->f.CreateShaderModule(v->handle, &code, NULL, &module);
+    module m = module_of(v, p->shader);
+    VkShaderModuleCreateInfo code = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .pCode = m.code, .codeSize = size_of(m)};
+    VkShaderModule made;
+    VkResult r = v->f.CreateShaderModule(v->handle, &code, NULL, &made);
     if (r != VK_SUCCESS) return r;
     VkSpecializationMapEntry entries[TN_VK_CONSTANTS];
     for (uint32_t i = 0; i < TN_VK_CONSTANTS; i++)
@@ -39,12 +59,12 @@ static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
         .layout = v->layout,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .module = module,
+                  .module = made,
                   .pName = "main",
                   .pSpecializationInfo = &constants},
     };
     r = v->f.CreateComputePipelines(v->handle, v->cache, 1, &info, NULL, &p->handle);
-    v->f.DestroyShaderModule(v->handle, module, NULL);
+    v->f.DestroyShaderModule(v->handle, made, NULL);
     return r;
 }
 
@@ -52,9 +72,9 @@ static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
 static void recall(const tn_vk *v, tn_vk_pipeline *p)
 {
     tn_hash h;
+    module m = module_of(v, p->shader);
     tn_hash_init(&h);
-    tn_hash_add(&h, shaders[p->shader].code,
-                (size_t)(shaders[p->shader].end - shaders[p->shader].code) * sizeof(uint32_t));
+    tn_hash_add(&h, m.code, size_of(m));
     p->code = tn_hash_value(&h);
     for (int32_t i = 0; i < v->n_known; i++) {
         const tn_vk_known *k = &v->known[i];

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products: few rows and rows with experts by matvec.comp, many rows by gemm.comp. What follows a
-// product is the same for both (shaders/product.glsl).
+// Matrix products of few rows, and of rows with experts, by matvec.comp. What follows a product is the same
+// for all that go through shaders/product.glsl.
 #include "backends/vulkan/products.h"
 #include "core/device.h"
 #include "ops/ops.h"
 
-enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, TILE_COLUMNS = 64, TILE_ROWS = 32, SUBGROUPS = 4 };
+enum { FEW_ROWS = 8, ROWS_AT_ONCE = 4, SUBGROUPS = 4 };
 // Constants of the shaders.
 enum { C_TYPE, C_TYPE_UP, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS };
 
@@ -135,14 +135,4 @@ int32_t tn_vk_launch_matvec_subgroups(const tn_step *step, int32_t i, tn_vk_disp
     d->shader = TN_VK_SHADER_matvec_subgroups;
     d->constants[C_THREADS] = SUBGROUPS * (int32_t)d->v->subgroup;
     return launch_matvec(step, i, SUBGROUPS, d);
-}
-
-int32_t tn_vk_launch_gemm(const tn_step *step, int32_t i, tn_vk_dispatch *d)
-{
-    int32_t count = tn_vk_set_product(step, i, d);
-    int64_t across = (d->args.n[TN_VK_N_COLUMNS] + TILE_COLUMNS - 1) / TILE_COLUMNS,
-            down = (d->args.n[TN_VK_N_ROWS] + TILE_ROWS - 1) / TILE_ROWS;
-    d->shader = TN_VK_SHADER_gemm;
-    d->groups = across * down;
-    return count;
 }

@@ -23,7 +23,8 @@ enum {
 enum { WANTED_GROUPS = 96 };
 // args.n and constants of the shaders, beyond those of all products.
 enum { N_X_STRIDE = 12, N_RESIDUAL_STRIDE, N_RESULT_STRIDE, N_BLOCKS };
-enum { C_TILE = 2, C_THREADS = 4, C_FORM };
+enum { C_TOP = 1, C_TILE, C_THREADS = 4, C_FORM };
+enum { TOP = 14 }; // that of f16 is 15
 
 static int64_t div_up(int64_t a, int64_t b)
 {
@@ -112,6 +113,14 @@ bool tn_vk_accepts_gemm_f16(const tn_step *step)
     return is_free(step) && !any_weight(step, TN_TYPE_F32) && !any_weight(step, TN_TYPE_BF16);
 }
 
+// Sums in f16 are off by little against themselves, but not against what a clamp leaves of them.
+bool tn_vk_accepts_gemm_half(const tn_step *step)
+{
+    bool clamps =
+        step->op == TN_OP_matmul_glu && ((const tn_matmul_glu_params *)step->params)->glu.limit > 0.0f;
+    return is_free(step) && !clamps && tn_vk_accepts_gemm_f16(step);
+}
+
 // --- tiles -----------------------------------------------------------------------------------------------
 
 // Subgroups over the rows and columns of a tile, matrices of each of them, matrices in a piece of the common
@@ -189,15 +198,22 @@ static bool aligned(const tn_view *v, int64_t elems)
     return v->ne[3] % elems == 0 && bits % UNIT == 0;
 }
 
-static void launch_round(const tn_step *step, tn_dtype element, tn_vk_dispatch *d)
+void tn_vk_launch_round16(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
 {
     const tn_view *x = &step->src[0];
     d->shader = TN_VK_SHADER_round16;
     d->constants[0] = element;
+    d->constants[C_TOP] = top;
     d->constants[TN_VK_LAYOUT] = aligned(x, 4);
     d->args.n[TN_VK_N_ROWS] = (int32_t)tn_view_n_rows(x);
     d->args.n[N_X_STRIDE] = (int32_t)row_stride(x);
     d->groups = tn_view_n_rows(x);
+}
+
+int64_t tn_vk_round16_size(const tn_step *step)
+{
+    int64_t rows = tn_view_n_rows(&step->src[0]), row = div_up(step->src[0].ne[3], X_UNIT) * X_UNIT * 2;
+    return div_up(rows * (int64_t)sizeof(float), 256) * 256 + rows * row;
 }
 
 static int64_t most_blocks(const tn_step *step, int64_t rows)
@@ -244,14 +260,13 @@ static void launch_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 
 static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
 {
-    int64_t rows = tn_view_n_rows(&step->src[0]), row = div_up(step->src[0].ne[3], X_UNIT) * X_UNIT * 2;
     int32_t before = n_experts(step) > 0 ? 2 : 1; // dispatches
-    d->scratch = div_up(rows * (int64_t)sizeof(float), 256) * 256 + rows * row;
+    d->scratch = tn_vk_round16_size(step);
     if (before == 2)
         d->scratch += UNIT * (1 + most_blocks(step, LEAST_TILE)) +
                       tn_view_n_rows(&step->dst[0]) * (int64_t)sizeof(int32_t);
     if (i == 0) {
-        launch_round(step, element, d);
+        tn_vk_launch_round16(step, element, TOP, d);
     } else if (i < before) {
         launch_rows(step, d);
     } else {

@@ -88,16 +88,18 @@ static tn_status step_create(tn_device *device, const bench_case *b, copies *s, 
     tn_step *step = &s->steps[i];
     for (int32_t j = 0; j < b->c.n_src && status == TN_OK; j++) {
         size_t size = check_operand_size(&b->c.src[j]);
+        tn_buffer *at = &s->src[i][b->c.src[j].shared ? j - 1 : j];
         if (size == 0) continue;
-        status = tn_buffer_create(device, size, &s->src[i][j]);
-        step->src[j] = check_operand_view(&b->c.src[j], s->src[i][j].data);
+        if (!b->c.src[j].shared) status = tn_buffer_create(device, size, at);
+        step->src[j] = check_operand_view(&b->c.src[j], at->data);
+        step->src[j].buffer = at;
+        if (b->c.src[j].shared) continue;
         bool weight = tn_dtype_block_elems(b->c.src[j].dtype) > 1 && tn_op_takes_weights(b->c.op);
         if (status != TN_OK) break;
         if (weight)
-            status = tn_buffer_write_weight(&s->src[i][j], 0, &step->src[j], data[j], size);
+            status = tn_buffer_write_weight(at, 0, &step->src[j], data[j], size);
         else
-            status = tn_buffer_write(&s->src[i][j], 0, data[j], size);
-        step->src[j].buffer = &s->src[i][j];
+            status = tn_buffer_write(at, 0, data[j], size);
     }
     for (int32_t j = 0; j < step->n_dst && status == TN_OK; j++) {
         tn_view *v = &step->dst[j];
@@ -218,6 +220,7 @@ void check_bench_case(bench_run *r, bench_case *b)
     if ((o->op >= 0 && o->op != b->c.op) || (o->type >= 0 && o->type != b->c.type)) return;
     if (o->shape && !strstr(b->c.note, o->shape)) return;
     b->c.seed = o->seed;
+    if (o->precision >= 0) b->c.precision = o->precision;
     if (check_step(t->ctx, &b->c, &shape) != TN_OK) {
         printf("%s %s: refused\n", tn_op_name(b->c.op), b->c.note);
         return;

@@ -28,7 +28,7 @@ typedef struct attention_shape {
     bool sinks, strided_q;
     int32_t v_longer; // elements that the rows of v are a part of, more than v_dim
     bool v_in_k;      // those rows are the ones of k
-    double q_scale; // 0: normal
+    double q_scale, v_scale; // 0: normal
 } attention_shape;
 
 // Blocks in shuffled order with a few unused ones between; table rows are longer than needed, and what is
@@ -78,6 +78,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
     }
     check_src(&c, s->k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->k_dim});
     check_operand *v = check_src(&c, s->v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
+    if (s->v_scale != 0.0) check_range(v, CHECK_NORMAL, 0.0, s->v_scale);
     v->parent[3] += s->v_longer;
     v->shared = s->v_in_k;
     add_tables(&c, s, max_blocks, n_blocks);
@@ -297,6 +298,64 @@ static void cases_wide(check_run *run)
         }
 }
 
+// Blocks whose scales lie near the ends of f16, alone and in longer rows.
+static void cases_scales(check_run *run)
+{
+    static const struct {
+        tn_dtype type;
+        double values;
+    } rows[] = {{TN_TYPE_Q8_0, 1e-5}, {TN_TYPE_Q4_0, 8000.0}};
+    for (size_t i = 0; i < 2 * TN_COUNT(rows); i++) {
+        attention_shape s = base;
+        s.k_type = s.v_type = rows[i / 2].type;
+        s.v_scale = rows[i / 2].values;
+        s.v_longer = i % 2 == 0 ? 0 : 32;
+        s.q_len[0] = 40, s.kv_len[0] = 70;
+        attention_case(run, &s, &(tn_attention_params){.causal = 1});
+    }
+}
+
+// Keys and values of different types, as parts of longer rows.
+static void cases_mixed(check_run *run)
+{
+    static const tn_dtype types[][2] = {
+        {TN_TYPE_F16, TN_TYPE_Q4_0}, {TN_TYPE_Q8_0, TN_TYPE_BF16}, {TN_TYPE_Q4_0, TN_TYPE_Q8_0}};
+    for (size_t i = 0; i < 2 * TN_COUNT(types); i++) {
+        attention_shape s = base;
+        s.k_type = types[i / 2][0], s.v_type = types[i / 2][1];
+        s.v_longer = 32;
+        s.q_len[0] = i % 2 == 0 ? 3 : 40, s.kv_len[0] = 150;
+        attention_case(run, &s, &(tn_attention_params){.causal = 1});
+    }
+}
+
+// One token of one sequence over so many keys, or with so many heads, that each part that a kernel splits the keys into is long.
+static void cases_many_keys(check_run *run)
+{
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    static const attention_shape rows[] = {
+        {.kv_len = {1003}, .heads = 12, .kv_heads = 3, .k_dim = 128, .v_dim = 128},
+        {.kv_len = {1105}, .heads = 21, .kv_heads = 3, .k_dim = 64, .v_dim = 64},
+        {.kv_len = {900}, .heads = 33, .kv_heads = 3, .k_dim = 96, .v_dim = 64},
+        {.kv_len = {2100}, .heads = 33, .kv_heads = 33, .k_dim = 128, .v_dim = 128},
+        {.kv_len = {2112}, .heads = 66, .kv_heads = 66, .k_dim = 64, .v_dim = 64},
+    };
+    static const tn_attention_params params[] = {
+        {.causal = 1}, {.causal = 1, .window = 905}, {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}, {.causal = 1, .chunk = 512}};
+    size_t n = run->options.quick ? 2 : TN_COUNT(rows);
+    for (size_t i = 0; i < n; i++)
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if ((run->options.quick || i >= 3) && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                s.n_seqs = s.q_len[0] = 1;
+                s.block = j == 1 ? 16 : 64;
+                s.k_type = s.v_type = types[t];
+                s.sinks = j == 1;
+                attention_case(run, &s, &params[j]);
+            }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -308,6 +367,9 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_prefill(run);
     cases_compressed(run);
     cases_wide(run);
+    cases_scales(run);
+    cases_mixed(run);
+    cases_many_keys(run);
 }
 
 // --- cache_write -----------------------------------------------------------------------------------

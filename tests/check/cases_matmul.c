@@ -217,6 +217,22 @@ static void cases_parts(check_run *run, int32_t op)
     }
 }
 
+// Many rows and 16-bit weights with nothing that changes the sums, as libraries multiply them: plain, with strided residual,
+// with norm, with both.
+static void cases_plain(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
+    static const int32_t variants[] = {0, 14, 28, 98};
+    static const shape sizes[] = {{64, 33, 3, 0}, {80, 40, 2, 0}, {200, 130, 4, 8}};
+    size_t n_sizes = run->options.quick ? 2 : TN_COUNT(sizes);
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < TN_COUNT(variants) * n_sizes; i++) {
+            check_case c;
+            build(&c, op, types[t], &sizes[i % n_sizes], variants[i / n_sizes]);
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_matmul(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -244,4 +260,5 @@ void check_cases_matmul(check_run *run, int32_t op)
     cases_forms(run, op);
     cases_precisions(run, op);
     cases_parts(run, op);
+    if (op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi) cases_plain(run, op);
 }

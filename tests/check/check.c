@@ -24,8 +24,8 @@ static const char usage[] =
     "  --case N         only this case of the op\n"
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
-    "  --variant N      of kernels that have several (vulkan: tile of products with matrices; cuda: cut of "
-    "products of 9 to 64 rows), instead of the device's choice\n"
+    "  --variant N      of kernels that have several (vulkan: tile of products of many rows; cuda: cut of "
+    "products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
     "  --quick          fewer cases\n"
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
@@ -35,7 +35,7 @@ static const char usage[] =
     "  --json           one object per line instead of text\n"
     "  --self-test      checks that the tool notices mistakes\n";
 
-enum { EXIT_USAGE = 2, EXIT_SKIP = 77 };
+enum { EXIT_USAGE = 2, EXIT_SKIP = 77, CHECK_CUBLAS = 16 };
 
 // --- options ---------------------------------------------------------------------------------------
 
@@ -147,7 +147,10 @@ static tn_status target_add(check_run *run, const char *isa)
         return TN_ERR_DEVICE;
     }
 #if TN_HAVE_CUDA
-    if (strcmp(run->options.backend, "cuda") == 0) tn_cuda_of(t->device)->few = run->options.variant;
+    if (strcmp(run->options.backend, "cuda") == 0) {
+        tn_cuda_of(t->device)->few = run->options.variant % CHECK_CUBLAS;
+        tn_cuda_of(t->device)->blas_first = run->options.variant / CHECK_CUBLAS != 0;
+    }
 #endif
 #if TN_HAVE_VULKAN
     if (strcmp(run->options.backend, "vulkan") == 0) tn_vk_of(t->device)->tile = run->options.variant;

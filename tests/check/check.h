@@ -193,6 +193,9 @@ check_round_fn check_rounding(const tn_device *device, const tn_step *step);
 // The same for rows of weights, of kernels that expand them to fewer bits than f32.
 check_round_fn check_weight_rounding(const tn_device *device, const tn_step *step);
 
+// NMSE of products on the same rounded operands, of kernels that do not sum in f32; 0: of those that do.
+double check_sums_nmse(const tn_device *device, const tn_step *step);
+
 // --- modes -----------------------------------------------------------------------------------------
 
 int check_self_test(check_run *run);

@@ -14,12 +14,14 @@
 typedef struct fake_state {
     size_t memory, used; // bytes of the device
     int compute;         // 90: capability 9.0
-    int n_sms;
+    int n_sms, l2_size; // bytes
     int64_t n_calls;
     int64_t n_alive;    // contexts, streams, memory, graphs, events, modules
     int64_t n_captures; // begun and not ended
     int64_t n_launches; // of kernels, captured ones too
     int64_t n_alone;    // kernels launched so that they start when those before have ended
+    int64_t n_host;     // functions of the host that have run (fake_launch_host)
+    float host_ms;      // between events with such a function between them; 0.5 without
     int64_t fail_at;    // number of the call that fails, 0: none
     CUresult error;     // what it gives
     bool fail_stays;    // and every call after it
@@ -28,6 +30,11 @@ typedef struct fake_state {
 } fake_state;
 
 fake_state *fake_get(void);
+
+// What a library with kernels of its own launches: a function of the host on a stream, or into what it captures. It writes
+// n bytes of device memory. Looked up in the driver library with dlsym.
+typedef void fake_host_function(const void *args);
+CUresult fake_launch_host(CUstream stream, fake_host_function *function, const void *args, size_t args_size, void *written, size_t n);
 
 typedef struct fake_grid {
     uint32_t x, y, z, threads;
@@ -39,6 +46,7 @@ typedef struct fake_grid {
 const void *fake_find(const char *image, const char *name);
 size_t fake_args_size(const void *function);
 CUresult fake_run(const fake_grid *grid, const void *function, const void *args);
+bool fake_runs_host(void); // or leaves out functions of the host like all kernels
 // Device memory begins, unwritten, and ends; is written; has a copy from the host, in which poison (tests/check/poison.h)
 // counts as not written.
 void fake_memory_begin(void *at, size_t size);

@@ -15,7 +15,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static fake_state state = {.memory = 1u << 30, .compute = 90, .n_sms = 132};
+static fake_state state = {
+    .memory = 1u << 30, .compute = 90, .n_sms = 132, .l2_size = 50 << 20, .host_ms = 1.0f};
 
 EXPORT fake_state *fake_get(void)
 {
@@ -46,6 +47,9 @@ typedef struct launch {
     const void *function;
     void *args;
     size_t args_size;
+    fake_host_function *host; // instead of a kernel, and what it writes
+    void *written;
+    size_t n_written;
 } launch;
 
 // Contexts, streams, graphs, events, modules; a double release aborts in free.
@@ -53,6 +57,7 @@ typedef struct object {
     launch *first, **end;
     const void *image; // of a module
     bool captures;     // a stream
+    int64_t n_host;    // an event: of functions of the host before it
 } object;
 
 static CUresult make(void *out)
@@ -87,18 +92,19 @@ static CUresult drop(void *at)
 
 enum { ARGS_ALIGN = 64 };
 
-static CUresult append(object *to, const fake_grid *grid, const void *function, const void *args,
-                       size_t args_size)
+static CUresult append(object *to, const launch *from)
 {
     launch *l = calloc(1, sizeof *l);
-    void *copy = aligned_alloc(ARGS_ALIGN, (args_size + ARGS_ALIGN) / ARGS_ALIGN * ARGS_ALIGN);
+    void *copy = aligned_alloc(ARGS_ALIGN, (from->args_size + ARGS_ALIGN) / ARGS_ALIGN * ARGS_ALIGN);
     if (!l || !copy) {
         free(l);
         free(copy);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memcpy(copy, args, args_size);
-    *l = (launch){.grid = *grid, .function = function, .args = copy, .args_size = args_size};
+    memcpy(copy, from->args, from->args_size);
+    *l = *from;
+    l->args = copy;
+    l->next = NULL;
     *to->end = l;
     to->end = &l->next;
     return CUDA_SUCCESS;
@@ -107,18 +113,36 @@ static CUresult append(object *to, const fake_grid *grid, const void *function, 
 static CUresult append_all(object *to, const object *from)
 {
     CUresult r = CUDA_SUCCESS;
-    for (const launch *l = from->first; l && r == CUDA_SUCCESS; l = l->next)
-        r = append(to, &l->grid, l->function, l->args, l->args_size);
+    for (const launch *l = from->first; l && r == CUDA_SUCCESS; l = l->next) r = append(to, l);
     return r;
+}
+
+static CUresult run_one(const launch *l)
+{
+    if (!l->host) return fake_run(&l->grid, l->function, l->args);
+    state.n_host++;
+    if (fake_runs_host()) {
+        l->host(l->args);
+        fake_memory_written(l->written, l->n_written);
+    }
+    return CUDA_SUCCESS;
 }
 
 // A failure of a kernel ends the context, like on a device.
 static CUresult run_all(const object *of)
 {
     CUresult r = CUDA_SUCCESS;
-    for (const launch *l = of->first; l && r == CUDA_SUCCESS; l = l->next)
-        r = fake_run(&l->grid, l->function, l->args);
+    for (const launch *l = of->first; l && r == CUDA_SUCCESS; l = l->next) r = run_one(l);
     if (r != CUDA_SUCCESS) state.lost = r;
+    return r;
+}
+
+static CUresult launch_or_keep(object *stream, const launch *l)
+{
+    object now = {.end = &now.first};
+    CUresult r = append(stream->captures ? stream : &now, l);
+    if (r == CUDA_SUCCESS) r = run_all(&now);
+    clear(&now);
     return r;
 }
 
@@ -194,7 +218,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
     if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = state.n_sms;
     if (attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         *value = state.compute >= 90 ? 232448 : state.compute >= 80 ? 101376 : 65536;
-    if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) *value = 50 << 20;
+    if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) *value = state.l2_size;
     return CUDA_SUCCESS;
 }
 
@@ -453,9 +477,9 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    (void)event;
     (void)stream;
     CALL();
+    ((object *)(void *)event)->n_host = state.n_host;
     return CUDA_SUCCESS;
 }
 
@@ -469,10 +493,9 @@ EXPORT CUresult cuEventSynchronize(CUevent event)
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
-    (void)start;
-    (void)end;
     CALL();
-    *ms = 0.5f;
+    bool host = ((object *)(void *)end)->n_host > ((object *)(void *)start)->n_host;
+    *ms = host ? state.host_ms : 0.5f;
     return CUDA_SUCCESS;
 }
 
@@ -535,16 +558,24 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     for (unsigned i = 0; i < config->numAttrs; i++) {
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             grid.cluster = config->attrs[i].value.clusterDim.x;
-        dependent =
-            dependent || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        dependent = dependent || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     }
     if (!dependent) state.n_alone++;
     state.n_launches++;
-    object *stream = (object *)(void *)config->hStream, now = {.end = &now.first};
-    CUresult r = append(stream->captures ? stream : &now, &grid, function, args[0], fake_args_size(function));
-    if (r == CUDA_SUCCESS) r = run_all(&now);
-    clear(&now);
-    return r;
+    launch l = {.grid = grid, .function = function, .args = args[0], .args_size = fake_args_size(function)};
+    return launch_or_keep((object *)(void *)config->hStream, &l);
+}
+
+EXPORT CUresult fake_launch_host(CUstream stream, fake_host_function *function, const void *args,
+                                 size_t args_size, void *written, size_t n)
+{
+    if (state.lost != CUDA_SUCCESS) return state.lost;
+    launch l = {.host = function,
+                .args = (void *)(uintptr_t)args,
+                .args_size = args_size,
+                .written = written,
+                .n_written = n};
+    return launch_or_keep((object *)(void *)stream, &l);
 }
 
 EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank,
@@ -557,7 +588,8 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType typ
     CALL();
     memset(out, 0, sizeof *out);
     bool known =
-        rank == 2 && (type == CU_TENSOR_MAP_DATA_TYPE_UINT16 || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+        rank == 2 && (type == CU_TENSOR_MAP_DATA_TYPE_UINT16 || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
+                      type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
     if (!known || box[0] > 256 || box[1] > 256) return CUDA_ERROR_INVALID_VALUE;
     fake_tensor_map map = {.magic = FAKE_TENSOR_MAP_MAGIC,
                            .data = address,

@@ -41,3 +41,8 @@ CUresult fake_run(const fake_grid *grid, const void *function, const void *args)
     (void)grid, (void)function, (void)args;
     return CUDA_SUCCESS;
 }
+
+bool fake_runs_host(void)
+{
+    return false;
+}

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rope_cache and the attention after it share a launch only where the result of attention, which a head may
-// have before another one begins, spares what other heads still read.
+// have before another one begins, spares what other heads still read. A gated pair rounds its result in place
+// only for a product that reads all of it, and nobody else.
 #include "backends/cuda/handover.h"
 #include "ops/ops.h"
 #include "tests/unit/test.h"
@@ -54,7 +55,8 @@ static bool shares(int32_t result, int64_t dim)
     static const tn_cuda_kernel rope = {.op = TN_OP_rope_cache},
                                 attention = {.op = TN_OP_attention, .flags = TN_CUDA_TAKES_ROPE};
     const tn_cuda_kernel *kernels[2] = {&rope, &attention};
-    tn_program program = {.n_steps = 2, .steps = steps};
+    const uint8_t only_next[2] = {1 << 2, 0};
+    tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};
     tn_cuda_handover handover[2];
     memset(handover, 0, sizeof handover);
     tn_cuda_handover_plan(NULL, &program, kernels, NULL, handover);
@@ -62,8 +64,41 @@ static bool shares(int32_t result, int64_t dim)
     return handover[1].rope;
 }
 
+enum { UNITS_M = 9, UNITS_K = 64, UNITS_N = 8, W = 32768, OUT = 40960 };
+
+static bool rounds_in_place(int32_t x, int64_t k, int32_t out, bool norm, bool alone)
+{
+    tn_view y = view(TN_TYPE_F32, FREE, 1, UNITS_M, UNITS_K), w = view(TN_TYPE_BF16, W, 1, UNITS_N, k);
+    const tn_matmul_glu_params glu = {.glu = {.act = TN_UNARY_SILU}};
+    const tn_linear_params linear = {.has_norm = norm, .act = TN_UNARY_NONE};
+    tn_step steps[2] = {{.op = TN_OP_matmul_glu, .params = &glu, .n_src = 3, .n_dst = 1, .dst = {y}},
+                        {.op = TN_OP_linear,
+                         .params = &linear,
+                         .n_src = norm ? 3 : 2,
+                         .n_dst = 1,
+                         .src = {view(TN_TYPE_F32, x, 1, UNITS_M, k), w, view(TN_TYPE_F32, POS, 1, 1, k)},
+                         .dst = {view(TN_TYPE_F32, out, 1, UNITS_M, UNITS_N)}}};
+    static const tn_cuda_kernel maker = {.op = TN_OP_matmul_glu, .flags = TN_CUDA_MAKES_UNITS},
+                                reader = {.op = TN_OP_linear, .flags = TN_CUDA_TAKES_UNITS};
+    const tn_cuda_kernel *kernels[2] = {&maker, &reader};
+    const uint8_t only_next[2] = {alone, 0};
+    tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};
+    tn_cuda_handover handover[2];
+    memset(handover, 0, sizeof handover);
+    tn_cuda_handover_plan(NULL, &program, kernels, memory, handover);
+    TEST_CHECK(handover[0].makes_units == handover[1].takes_units);
+    TEST_CHECK(!handover[0].takes_units && !handover[1].makes_units);
+    return handover[1].takes_units;
+}
+
 int main(void)
 {
+    TEST_CHECK(rounds_in_place(FREE, UNITS_K, OUT, false, true));
+    TEST_CHECK(!rounds_in_place(FREE, UNITS_K, OUT, false, false));      // somebody else reads it
+    TEST_CHECK(!rounds_in_place(FREE, UNITS_K, OUT, true, true));        // a norm comes between
+    TEST_CHECK(!rounds_in_place(FREE, UNITS_K / 2, OUT, false, true));   // other rows
+    TEST_CHECK(!rounds_in_place(FREE + 256, UNITS_K, OUT, false, true)); // other memory
+    TEST_CHECK(!rounds_in_place(FREE, UNITS_K, FREE + 64, false, true)); // written while it is read
     TEST_CHECK(shares(FREE, DIM));
     TEST_CHECK(shares(TURNED, DIM)); // which is nowhere then
     TEST_CHECK(shares(Q, DIM));

@@ -155,20 +155,40 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, cons
 
 // --- matrices ----------------------------------------------------------------------------------------
 
-static const char *const lent[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
-                                   VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
+enum { LENT = 3 };
+static const char *const lent[LENT] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+                                       VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
+                                       VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME};
+
+// Index in lent; LENT: none of them.
+static uint32_t lent_index(const char *name)
+{
+    uint32_t i = 0;
+    while (i < LENT && strcmp(name, lent[i]) != 0) i++;
+    return i;
+}
+
+static uint32_t first_lent(void)
+{
+    return !state.matrices ? LENT : state.matrices_nv ? 2 : 0;
+}
 
 static PFN_vkEnumerateDeviceExtensionProperties real_EnumerateDeviceExtensionProperties;
 static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice p,
                                                                          const char *layer, uint32_t *n,
                                                                          VkExtensionProperties *o)
 {
-    uint32_t room = *n, more = state.matrices ? 2 : 0;
+    uint32_t room = *n, more = LENT - first_lent(), kept = 0;
     if (o && more > room) return VK_INCOMPLETE;
     *n = o ? room - more : 0;
     VkResult r = real_EnumerateDeviceExtensionProperties(p, layer, n, o);
-    for (uint32_t i = 0; o && i < more; i++)
-        o[*n + i] = (VkExtensionProperties){.specVersion = 1}, strcpy(o[*n + i].extensionName, lent[i]);
+    for (uint32_t i = 0; o && i < *n; i++)
+        if (!state.hidden || !strstr(state.hidden, o[i].extensionName)) o[kept++] = o[i];
+    if (o) *n = kept;
+    for (uint32_t i = 0; o && i < more; i++) {
+        o[*n + i] = (VkExtensionProperties){.specVersion = 1};
+        strcpy(o[*n + i].extensionName, lent[first_lent() + i]);
+    }
     *n += more;
     return r;
 }
@@ -188,10 +208,37 @@ static VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice p, uint32_t 
     return VK_SUCCESS;
 }
 
-static bool is_lent(VkStructureType type)
+// Among shapes that are not wanted.
+static VKAPI_ATTR VkResult VKAPI_CALL get_matrices_nv(VkPhysicalDevice p, uint32_t *n,
+                                                      VkCooperativeMatrixPropertiesNV *o)
+{
+    static const struct {
+        uint32_t n;
+        VkComponentTypeNV sums;
+    } shapes[] = {{8, VK_COMPONENT_TYPE_FLOAT32_NV},
+                  {16, VK_COMPONENT_TYPE_FLOAT16_NV},
+                  {16, VK_COMPONENT_TYPE_FLOAT32_NV}};
+    (void)p;
+    if (!o || *n > 3) *n = 3;
+    for (uint32_t i = 0; o && i < *n; i++) {
+        o[i].MSize = o[i].KSize = 16;
+        o[i].NSize = shapes[i].n;
+        o[i].AType = o[i].BType = VK_COMPONENT_TYPE_FLOAT16_NV;
+        o[i].CType = o[i].DType = shapes[i].sums;
+        o[i].scope = VK_SCOPE_SUBGROUP_NV;
+    }
+    return VK_SUCCESS;
+}
+
+static bool is_matrix(VkStructureType type)
 {
     return type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR ||
-           type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
+           type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV;
+}
+
+static bool is_lent(VkStructureType type)
+{
+    return is_matrix(type) || type == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
 }
 
 static PFN_vkGetPhysicalDeviceFeatures2 real_GetPhysicalDeviceFeatures2;
@@ -201,13 +248,40 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice p,
     for (VkBaseOutStructure *s = o->pNext; s && state.matrices; s = s->pNext) {
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
             ((VkPhysicalDeviceVulkan12Features *)(void *)s)->shaderFloat16 = VK_TRUE;
-        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR)
+        if (is_matrix(s->sType)) // both are laid out alike
             ((VkPhysicalDeviceCooperativeMatrixFeaturesKHR *)(void *)s)->cooperativeMatrix = VK_TRUE;
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR) {
             VkPhysicalDeviceShaderBfloat16FeaturesKHR *f = (void *)s;
             f->shaderBFloat16Type = f->shaderBFloat16CooperativeMatrix = VK_TRUE;
         }
     }
+}
+
+// Takes what was lent out of the request: one extension of matrices is wanted, the right one, with its
+// feature.
+static VkResult take_back(VkDeviceCreateInfo *own, const char *names[16])
+{
+    bool asked[LENT] = {0}, feature = false;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < own->enabledExtensionCount && n < 16; k++) {
+        uint32_t which = lent_index(own->ppEnabledExtensionNames[k]);
+        if (which == LENT)
+            names[n++] = own->ppEnabledExtensionNames[k];
+        else
+            asked[which] = true;
+    }
+    own->enabledExtensionCount = n;
+    own->ppEnabledExtensionNames = names;
+    VkStructureType type = state.matrices_nv
+                               ? VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV
+                               : VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+    for (VkBaseOutStructure *s = (VkBaseOutStructure *)own; s; s = s->pNext)
+        while (s->pNext && is_lent(s->pNext->sType)) {
+            feature = feature || s->pNext->sType == type;
+            s->pNext = s->pNext->pNext;
+        }
+    if (asked[0] == state.matrices_nv || asked[2] != state.matrices_nv) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    return feature ? VK_SUCCESS : VK_ERROR_FEATURE_NOT_PRESENT;
 }
 
 static PFN_vkCreateDevice real_CreateDevice;
@@ -217,32 +291,29 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkD
     if (fails("CreateDevice")) return state.error;
     VkDeviceCreateInfo own = *i;
     const char *names[16];
-    own.enabledExtensionCount = 0;
-    own.ppEnabledExtensionNames = names;
-    for (uint32_t k = 0; k < i->enabledExtensionCount && k < 16; k++) {
-        const char *name = i->ppEnabledExtensionNames[k];
-        if (strcmp(name, lent[0]) != 0 && strcmp(name, lent[1]) != 0)
-            names[own.enabledExtensionCount++] = name;
-    }
-    for (VkBaseOutStructure *s = (VkBaseOutStructure *)&own; s; s = s->pNext)
-        while (s->pNext && is_lent(s->pNext->sType)) s->pNext = s->pNext->pNext;
-    VkResult r = real_CreateDevice(p, &own, a, o);
+    VkResult r = state.matrices ? take_back(&own, names) : VK_SUCCESS;
+    if (r == VK_SUCCESS) r = real_CreateDevice(p, &own, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
     return r;
 }
 
 // Modules with matrices, and the same emulated.
-#define MATRIX_MODULES(X) X(attention_f16) X(gemm_bf16) X(gemm_f16)
-#define DECLARE_MODULE(stem)                                                                                 \
-    extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[], tn_vk_code_##stem##_emulated[],      \
-        tn_vk_code_end_##stem##_emulated[];
+#define MATRIX_MODULES(X)                                                                                    \
+    X(attention_f16, attention_f16_emulated, false)                                                          \
+    X(attention_f16_nv, attention_f16_emulated, true)                                                        \
+    X(gemm_bf16, gemm_bf16_emulated, false)                                                                  \
+    X(gemm_f16, gemm_f16_emulated, false)                                                                    \
+    X(gemm_f16_nv, gemm_f16_emulated, true)
+#define DECLARE_MODULE(stem, other, nv)                                                                      \
+    extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[], tn_vk_code_##other[],                \
+        tn_vk_code_end_##other[];
 MATRIX_MODULES(DECLARE_MODULE)
 static const struct {
     const uint32_t *code, *end, *emulated, *emulated_end;
+    bool nv;
 } modules[] = {
-#define MODULE_ROW(stem)                                                                                     \
-    {tn_vk_code_##stem, tn_vk_code_end_##stem, tn_vk_code_##stem##_emulated,                                 \
-     tn_vk_code_end_##stem##_emulated},
+#define MODULE_ROW(stem, other, nv)                                                                          \
+    {tn_vk_code_##stem, tn_vk_code_end_##stem, tn_vk_code_##other, tn_vk_code_end_##other, nv},
     MATRIX_MODULES(MODULE_ROW)};
 
 static PFN_vkCreateShaderModule real_CreateShaderModule;
@@ -251,9 +322,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkSha
 {
     if (fails("CreateShaderModule")) return state.error;
     VkShaderModuleCreateInfo own = *i;
-    for (size_t k = 0; k < sizeof modules / sizeof *modules; k++) {
+    for (size_t k = 0; state.matrices && k < sizeof modules / sizeof *modules; k++) {
         size_t size = (size_t)((const char *)modules[k].end - (const char *)modules[k].code);
         if (size != i->codeSize || memcmp(modules[k].code, i->pCode, size) != 0) continue;
+        if (modules[k].nv != state.matrices_nv) return VK_ERROR_INITIALIZATION_FAILED;
         state.n_emulated++;
         own.pCode = modules[k].emulated;
         own.codeSize = (size_t)((const char *)modules[k].emulated_end - (const char *)modules[k].emulated);
@@ -377,11 +449,19 @@ EXPORT PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char 
         void *entry = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
         if (!entry) return NULL;
         memcpy(&real_instance, &entry, sizeof entry);
-        if (getenv("TN_BETWEEN_MATRICES")) state.matrices = true;
+        const char *wanted = getenv("TN_BETWEEN_MATRICES");
+        state.matrices = wanted != NULL;
+        state.matrices_nv = wanted && strcmp(wanted, "nv") == 0;
+        state.hidden = getenv("TN_BETWEEN_HIDES");
     }
+    PFN_vkVoidFunction any;
     if (state.matrices && strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") == 0) {
         PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR mine = get_matrices;
-        PFN_vkVoidFunction any;
+        memcpy(&any, &mine, sizeof any);
+        return any;
+    }
+    if (state.matrices && strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV") == 0) {
+        PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesNV mine = get_matrices_nv;
         memcpy(&any, &mine, sizeof any);
         return any;
     }

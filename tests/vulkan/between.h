@@ -23,10 +23,12 @@ typedef struct between_state {
     bool no_devices;
     bool no_subgroups; // the device has none
     bool as_gpu;       // it says that it is no processor; also from the start with TN_BETWEEN_AS_GPU set
-    // The device has matrices (VK_KHR_cooperative_matrix, bf16 too): their shaders are exchanged for emulated
-    // ones. Preset by TN_BETWEEN_MATRICES in the environment.
-    bool matrices;
-    _Atomic int64_t n_emulated; // modules that were exchanged
+    // The device has matrices: their shaders are exchanged for emulated ones. All that a newer driver has
+    // (VK_KHR_cooperative_matrix, bf16 too, and VK_NV_cooperative_matrix), or with matrices_nv only the last
+    // one. Preset by TN_BETWEEN_MATRICES in the environment, which is "nv" for both.
+    bool matrices, matrices_nv;
+    _Atomic int64_t n_emulated; // modules that were exchanged, those of the extension that is to be taken
+    const char *hidden;         // extensions that the driver has and the device not; by TN_BETWEEN_HIDES
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission

@@ -8,8 +8,9 @@
 // them all. A warp holds 16 MT rows of O in registers and passes tiles of 64 keys; Q, K, V lie in shared memory
 // as f16, rows of 2 D bytes, 16-byte chunk i of row r at i ^ r % 8.
 // f16 caches are copied asynchronously, V while S is formed, the next K during softmax and P V; the other types are
-// converted on the way: f32 and bf16 to f16; q8_0 and q4_0 stay integers, which f16 holds. The scale of 32 elements of a
-// key comes after their product, that of 32 elements of a value goes into the weights before theirs.
+// converted on the way: f32 and bf16 to f16; q8_0 and q4_0 to integers times the power of two of their scale, which is exact.
+// What is left of the scale of 32 elements of a key comes after their product, that of 32 elements of a value goes into the
+// weights before theirs.
 // Q is rounded to f16 (declared), P to f16 (5e-8 NMSE). Shared: 2 D (64 MT + 128) bytes and tables.
 // Operations: 4 D per visible (row, key); limit: tensor cores; tiles nobody sees are not visited. 4096 tokens, causal, on an
 // H200: 213 TFLOP/s with an f16 cache, 84 to 111 with the others, whose loads are not hidden.
@@ -23,8 +24,8 @@ enum { WARPS = 4, THREADS = WARPS * TN_WARP, KEYS = 64 };
 template <int D, int MT> struct room {
     static constexpr int ROWS = 64 * MT;
     uint4 q[ROWS * D / 8], k[KEYS * D / 8], v[KEYS * D / 8];
-    float scale[KEYS][D / 32];         // of quantised keys
-    __half value_scale[D / 32][KEYS]; // of quantised values
+    float scale[KEYS][D / 32];         // what is left of those of quantised keys
+    __half value_scale[D / 32][KEYS]; // the same of quantised values
     int64_t at[2][KEYS];       // row of the caches that holds a key of this and of the next tile, -1: there is none
 };
 
@@ -77,9 +78,9 @@ static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, room<D
         if constexpr (TYPE == TN_CUDA_CACHE_F16)
             tn_copy_async(tn_shared_address(&to[chunk<D>(r, i)]), row + (valid ? i * 16 : 0), valid);
         else
-            to[chunk<D>(r, i)] = valid ? tn_cache_chunk<TYPE, false>(row, i) : make_uint4(0, 0, 0, 0);
+            to[chunk<D>(r, i)] = valid ? tn_cache_chunk<TYPE>(row, i) : make_uint4(0, 0, 0, 0);
         if (!SCALED || i % 4 != 0) continue;
-        __half d = valid ? tn_cache_scale<TYPE>(row, i / 4) : __float2half(0.0f);
+        __half d = tn_scale_rest(valid ? tn_cache_scale<TYPE>(row, i / 4) : __float2half(0.0f));
         if (VALUES) s.value_scale[i / 4][r] = d;
         else s.scale[r][i / 4] = __half2float(d);
     }

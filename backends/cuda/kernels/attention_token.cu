@@ -4,15 +4,18 @@
 // attention for one token of one sequence, with the rope_cache step before it if there is one: latency is all. What a warp does with a tile of keys stands in
 // attention_warp.cuh; here is the way there and the way out.
 // Grid (splits, KV heads times parts of 8 query heads), in clusters of C splits (1 where there are none). Before the wait for the predecessor: lengths, table, angles and
-// the keys and values of the first tile of each warp, which earlier runs wrote. After it: the rows of this token, a warp each; q goes straight
+// the keys and values of the first tiles of each warp, which earlier runs wrote. After it: the rows of this token, a warp each; q goes straight
 // to where mma reads it, k and v are encoded into shared memory, from where the warp that has their place in the cache takes them.
 // The results of all warps go into shared memory of the block of the cluster that finishes the row, one warp a row, with no step between;
 // the rows of several clusters through memory, to the warp that arrives last (a counter per head, zero when the module is loaded, which
 // that warp sets back). Sums are in the order of the splits: results are the same in every run.
-// Short sequences take one cluster: then nothing goes through memory.
+// Short sequences take one cluster: then nothing goes through memory. Long ones on 9.0 and 10.0 (STAGES > 0) take clusters of one block, whose
+// warps get their tiles by way of shared memory: H200, us that attention adds to a layer, 32000 keys of 8 heads of 128 in f16: 38.8,
+// and 44.1 with tiles straight into registers; the copies alone take 35.1, memory at its full speed 29.7.
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once.
 #include "backends/cuda/kernels/attention_warp.cuh"
 #include "backends/cuda/kernels/rope_rows.cuh"
+#include "backends/cuda/kernels/wgmma_attention.cuh"
 
 enum {
     MIN_TILES = 4, // of a split, where there are several clusters
@@ -83,11 +86,12 @@ static __device__ __forceinline__ void cluster_store(uint32_t to, float x)
 struct share {
     int head;                       // of row 0
     int cluster, n_clusters, rank;  // of this block; in use; in its cluster
-    int first, n_tiles, per;        // of all splits; of each
+    int first, n_tiles, per;        // of all splits; of each, if they lie one behind the other
 };
 
-// No divisions where one cluster does it all: each takes as long as a read of shared memory, and the keys wait for them.
-static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_args &d, part &p, share &u)
+// INTERLEAVED: in clusters of one block the splits take turns, tile by tile, so that all are as long and read next to each other.
+// No divisions there, nor where one cluster does it all: each takes as long as a read of shared memory, and the keys wait for them.
+template <bool INTERLEAVED> static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_args &d, part &p, share &u)
 {
     const tn_cuda_attention_args &a = d.a;
     p.first_token = a.q_start[0];
@@ -101,6 +105,11 @@ static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_
     u.rank = cluster_rank(), u.cluster = p.split >> d.cluster_shift;
     tn_attention_range(a, p.kv_len - 1, p.kv_len, &lo, &hi);
     u.first = lo / KEYS, u.n_tiles = max(0, (hi + KEYS - 1) / KEYS - u.first);
+    if (INTERLEAVED) {
+        u.n_clusters = p.n_splits = min(a.n_splits, max(1, u.n_tiles / MIN_TILES));
+        p.tile = u.first + p.split, p.end = u.first + u.n_tiles;
+        return n > 0 && p.split < p.n_splits;
+    }
     int size = 1 << d.cluster_shift;
     u.n_clusters = 1, u.per = max(1, (u.n_tiles + size - 1) >> d.cluster_shift);
     if (u.n_tiles > d.alone) {
@@ -115,8 +124,9 @@ static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_
 }
 
 // Warps of this cluster that have tiles.
-template <int WARPS> static __device__ __forceinline__ int count_slots(const tn_cuda_attention_token_args &d, const share &u)
+template <int WARPS, bool INTERLEAVED> static __device__ __forceinline__ int count_slots(const tn_cuda_attention_token_args &d, const part &p, const share &u)
 {
+    if (INTERLEAVED) return min((int)WARPS, (p.end - p.tile + p.n_splits - 1) / p.n_splits);
     int n = 0, left = u.n_tiles - (u.cluster << d.cluster_shift) * u.per;
     for (int i = 0; i < 1 << d.cluster_shift; i++, left -= u.per) n += min((int)WARPS, max(0, min(u.per, left)));
     return n;
@@ -270,17 +280,31 @@ static __device__ __forceinline__ void load_values_of(const tn_cuda_attention_to
     load_values(d.a, w, at.v + page * d.a.v.block_size + (at.tile * KEYS & d.block_mask) * d.a.v.row_size, p.kv_len - at.tile * KEYS);
 }
 
+// Which rows of a tile a lane has as operands of mma, 2 of keys and 4 of values: any that name the same key at the same place of both sums. Of
+// rings, lanes have four values in sequence: with a gap behind each four (ring_gap) they are read from shared memory without conflicts.
+template <bool RING> static __device__ __forceinline__ int key_of(int i)
+{
+    int g = threadIdx.x % TN_WARP / 4;
+    return RING ? g / 2 * 4 + g % 2 + 2 * i : g + 8 * i;
+}
+
+template <bool RING> static __device__ __forceinline__ int value_of(int i)
+{
+    int c = threadIdx.x % 4;
+    return RING ? 4 * c + i : 2 * c + i % 2 + i / 2 * 8;
+}
+
 // The token's own key and value.
-template <int TYPE, int DK>
+template <bool RING, int TYPE, int DK>
 static __device__ __forceinline__ void take_own(const tn_cuda_attention_args &a, const token_room<DK> &room, int own, int end, warp_state<TYPE, DK, DK, 1> &w)
 {
     int lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
     for (int i = 0; i < 2; i++)
-        if (own == g + 8 * i) w.key[i].load((const char *)room.encoded[0], c, a.k.dim);
+        if (own == key_of<RING>(i)) w.key[i].load((const char *)room.encoded[0], c, a.k.dim);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (own == 2 * c + i % 2 + i / 2 * 8 && own < end) w.value[i].load((const char *)room.encoded[1], g, a.v.dim);
+        if (own == value_of<RING>(i) && own < end) w.value[i].load((const char *)room.encoded[1], g, a.v.dim);
 }
 
 template <int WARPS> static __device__ __forceinline__ void find_pages_of(const tn_cuda_attention_token_args &d, const part &p, cursor &at)
@@ -290,6 +314,107 @@ template <int WARPS> static __device__ __forceinline__ void find_pages_of(const 
     at.pages = d.a.table[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
+static __device__ __forceinline__ void find_columns(const tn_cuda_attention_args &a, const part &p, int head, column (&col)[1][2])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        column &u = col[0][h];
+        int row = (int)threadIdx.x % 4 * 2 + h;
+        u = {0, 0, p.kv_len - 1, row < p.n_rows ? tn_attention_slope(a, head + row) : 0.0f};
+        if (row < p.n_rows) tn_attention_range(a, u.position, p.kv_len, &u.lo, &u.hi);
+    }
+}
+
+// --- tiles by way of shared memory -----------------------------------------------------------------------------
+
+// Long sequences: copies of whole tiles, STAGES of them of each warp on their way, which no load of a register waits behind.
+template <int DK, int WARPS, int STAGES> struct tile_ring {
+    struct {
+        uint4 k[KEYS * DK / 8], v[KEYS * DK / 8 + 8]; // v with gaps
+    } tile[WARPS][STAGES];
+    uint64_t full[WARPS][STAGES];
+};
+
+// Bytes behind each four rows of values. Blocks of 34 or 18 bytes are spread over the banks as they are, and a piece of a copy has to be a
+// multiple of 16 bytes.
+template <int TYPE> static __device__ __forceinline__ constexpr int ring_gap()
+{
+    return tn_cache_traits<TYPE>::QUANT ? 0 : 32;
+}
+
+// Where a warp is: its tile, which is number `turn` of those 32 whose pages the lanes have.
+struct ring_cursor {
+    int tile, turn, pages;
+};
+
+// Of tiles that do not exist, another's.
+template <int WARPS> static __device__ __forceinline__ int page_ahead(const tn_cuda_attention_token_args &d, const part &p, int tile)
+{
+    tile += WARPS * p.n_splits * ((int)threadIdx.x % TN_WARP);
+    return d.a.table[min(tile, p.end - 1) * KEYS >> d.block_shift];
+}
+
+// The page of the warp's tile, which exists, and on to the next one.
+template <int WARPS> static __device__ __forceinline__ int next_page(const tn_cuda_attention_token_args &d, const part &p, ring_cursor &at)
+{
+    if (at.turn == TN_WARP) at.pages = page_ahead<WARPS>(d, p, at.tile), at.turn = 0;
+    at.tile += WARPS * p.n_splits;
+    return __shfl_sync(0xffffffffu, at.pages, at.turn++);
+}
+
+// The next tile of the warp on its way, if there is one.
+template <int TYPE, int DK, int WARPS, int STAGES>
+static __device__ __forceinline__ void fill(const tn_cuda_attention_token_args &d, const part &p, ring_cursor &at, int stage, tile_ring<DK, WARPS, STAGES> &ring)
+{
+    int warp = threadIdx.x / TN_WARP, row = at.tile * KEYS & d.block_mask;
+    if (at.tile >= p.end) return;
+    int page = next_page<WARPS>(d, p, at);
+    if (threadIdx.x % TN_WARP != 0) return;
+    uint32_t k_row = (uint32_t)d.a.k.row_size, v_row = (uint32_t)d.a.v.row_size;
+    const char *k = d.a.k.data + p.kv_head * d.a.k.head_size + page * d.a.k.block_size + row * k_row;
+    const char *v = d.a.v.data + p.kv_head * d.a.v.head_size + page * d.a.v.block_size + row * v_row;
+    uint64_t *full = &ring.full[warp][stage];
+    tn_barrier_expect(full, (k_row + v_row) * KEYS);
+    tn_bulk_copy_once(ring.tile[warp][stage].k, k, k_row * KEYS, full);
+    enum { PIECES = ring_gap<TYPE>() > 0 ? 4 : 1 };
+    uint32_t piece = v_row * (KEYS / PIECES);
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) tn_bulk_copy_once((char *)ring.tile[warp][stage].v + i * (piece + ring_gap<TYPE>()), v + i * piece, piece, full);
+}
+
+template <int TYPE, int DK, int WARPS, int STAGES>
+static __device__ __forceinline__ void attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_room<DK> &room, int slot, ring_cursor &at, ring_cursor &ahead,
+                                                   tile_ring<DK, WARPS, STAGES> &ring, warp_state<TYPE, DK, DK, 1> &w)
+{
+    const tn_cuda_attention_args &a = d.a;
+    int warp = threadIdx.x / TN_WARP, g = threadIdx.x % TN_WARP / 4, c = threadIdx.x % 4;
+    column col[1][2];
+    find_columns(a, p, head, col);
+    for (int i = 0; at.tile < p.end; i++) {
+        int stage = i % STAGES, key = at.tile * KEYS, page = next_page<WARPS>(d, p, at), end = p.kv_len - key;
+        int own = slot - (page << d.block_shift) - (key & d.block_mask);
+        const char *k = (const char *)ring.tile[warp][stage].k, *v = (const char *)ring.tile[warp][stage].v + c * ring_gap<TYPE>();
+        float s[1][4];
+        tn_barrier_wait(&ring.full[warp][stage], i / STAGES & 1);
+#pragma unroll
+        for (int r = 0; r < 2; r++) w.key[r].load(k + key_of<true>(r) * (int)a.k.row_size, c, a.k.dim);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            if (value_of<true>(r) < end) w.value[r].load(v + value_of<true>(r) * (int)a.v.row_size, g, a.v.dim);
+            else w.value[r].clear();
+        }
+        if (own >= 0 && own < KEYS) take_own<true, TYPE, DK>(a, room, own, end, w);
+        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, room.queries, s);
+        else multiply_keys(w, room.queries, s);
+        weigh(a, w, col, key + key_of<true>(0), s, 2);
+        __syncwarp(); // all lanes have what they need of the tile
+        fill<TYPE>(d, p, ahead, stage, ring);
+        add_values(w, s);
+    }
+}
+
+// --- tiles straight into registers ---------------------------------------------------------------------------
+
 template <int TYPE, int DK, int WARPS>
 static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, int head, const token_room<DK> &room, int slot, int page, cursor &at,
                                               warp_state<TYPE, DK, DK, 1> &w)
@@ -297,17 +422,11 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
     const tn_cuda_attention_args &a = d.a;
     int lane = threadIdx.x % TN_WARP;
     column col[1][2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        column &u = col[0][h];
-        int row = lane % 4 * 2 + h;
-        u = {0, 0, p.kv_len - 1, row < p.n_rows ? tn_attention_slope(a, head + row) : 0.0f};
-        if (row < p.n_rows) tn_attention_range(a, u.position, p.kv_len, &u.lo, &u.hi);
-    }
+    find_columns(a, p, head, col);
     while (at.tile < p.end) {
         float s[1][4];
         int key = at.tile * KEYS, own = slot - (page << d.block_shift) - (key & d.block_mask);
-        if (own >= 0 && own < KEYS) take_own<TYPE, DK>(a, room, own, p.kv_len - key, w);
+        if (own >= 0 && own < KEYS) take_own<false, TYPE, DK>(a, room, own, p.kv_len - key, w);
         if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, room.queries, s);
         else multiply_keys(w, room.queries, s);
         at.tile += WARPS;
@@ -326,13 +445,15 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
 // --- results -------------------------------------------------------------------------------------------------
 
 // Results of warps, by slot; a block finishes rows rank, rank + C, ...
-template <int DK> struct result_room {
+template <int DK, int PITCH> struct result_room {
     float2 *end; // [slots, rows]: maximum, sum
-    float *o;    // [slots, rows, DK], relative to that maximum
+    float *o;    // [slots, rows, DK], relative to that maximum; PITCH floats from slot to slot, if it is not 0
     int rows;
+
+    __device__ __forceinline__ float *row(int slot, int i) const { return o + (PITCH > 0 ? slot * PITCH + i * DK : (slot * rows + i) * DK); }
 };
 
-template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const part &p, int shift, int slot, warp_state<TYPE, DK, DK, 1> &w, const result_room<DK> &room)
+template <int TYPE, int DK, int PITCH> static __device__ __forceinline__ void hand_on(const part &p, int shift, int slot, warp_state<TYPE, DK, DK, 1> &w, const result_room<DK, PITCH> &room)
 {
     int lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
@@ -341,7 +462,7 @@ template <int TYPE, int DK> static __device__ __forceinline__ void hand_on(const
         int row = 2 * c + h;
         if (row >= p.n_rows) continue;
         int at = slot * room.rows + (row >> shift), rank = row & ((1 << shift) - 1);
-        uint32_t to = cluster_address(room.o + at * DK, rank), end = cluster_address(room.end + at, rank);
+        uint32_t to = cluster_address(room.row(slot, row >> shift), rank), end = cluster_address(room.end + at, rank);
         if (g == 0) cluster_store(end, w.max[0][h]), cluster_store(end + 4, w.sum[0][h]);
 #pragma unroll
         for (int j = 0; j < DK / 64; j++) {
@@ -387,15 +508,56 @@ static __device__ __forceinline__ void add_up(int n, END end_of, QUAD quad_of, f
     }
 }
 
+// The same of results in memory, of which 16 are on their way at once, where there are registers for them.
+template <int DK, class END, class QUAD>
+static __device__ __forceinline__ void add_all(int n, END end_of, QUAD quad_of, float &max, float &sum, float4 (&o)[DK / 64])
+{
+    enum { BATCH = 16, N = (DK + 127) / 128 };
+    int lane = threadIdx.x % TN_WARP;
+    max = -INFINITY, sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < N; k++) o[k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int first = 0; first < n; first += BATCH) {
+        float2 end = end_of(min(first + lane, n - 1));
+        float4 x[BATCH][N];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+#pragma unroll
+            for (int k = 0; k < N; k++) x[i][k] = quad_of(min(first + i, n - 1), k);
+        if (lane >= BATCH || first + lane >= n) end = make_float2(-INFINITY, 0.0f);
+        float top = fmaxf(max, tn_warp_max(end.x)), keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
+        float f = end.x > -INFINITY ? tn_exp2(end.x - top) : 0.0f;
+        sum = sum * keep + tn_warp_sum(f * end.y);
+        max = top;
+#pragma unroll
+        for (int k = 0; k < N; k++) o[k].x *= keep, o[k].y *= keep, o[k].z *= keep, o[k].w *= keep;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            float g = __shfl_sync(0xffffffffu, f, i);
+#pragma unroll
+            for (int k = 0; k < N; k++) o[k].x += g * x[i][k].x, o[k].y += g * x[i][k].y, o[k].z += g * x[i][k].z, o[k].w += g * x[i][k].w;
+        }
+    }
+}
+
+// The counter before, which wraps to 0 after `last`; what the warp wrote before is seen by those who arrive later.
+static __device__ __forceinline__ uint32_t arrive(uint32_t *counter, uint32_t last)
+{
+    uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(last) : "memory");
+    return before;
+}
+
 // One warp: row `row` from the results of this cluster, and of the others if it is the last.
-template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const part &p, const share &u, int row, int at, int n_slots, const result_room<DK> &room)
+template <int DK, int PITCH>
+static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const part &p, const share &u, int row, int at, int n_slots, const result_room<DK, PITCH> &room)
 {
     int lane = threadIdx.x % TN_WARP, head = u.head + row;
     int quad = min(lane, DK / 4 - 1); // of heads of 64, half of the lanes repeat the last
     float max, sum;
     float4 o[DK / 64];
     add_up<DK>(n_slots, [&](int i) { return room.end[i * room.rows + at]; },
-               [&](int i, int k) { return *(const float4 *)(room.o + (i * room.rows + at) * DK + 4 * (quad + 32 * k)); }, max, sum, o);
+               [&](int i, int k) { return *(const float4 *)(room.row(i, at) + 4 * (quad + 32 * k)); }, max, sum, o);
     float unit = tn_exp2(-WEIGHT_SHIFT);
     sum *= unit;
 #pragma unroll
@@ -406,14 +568,15 @@ template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_at
 #pragma unroll
         for (int k = 0; k < (DK + 127) / 128; k++) *(float4 *)(to + 4 * (quad + 32 * k)) = o[k];
         if (lane == 0) ends[u.cluster * a.n_heads + head] = make_float2(max, sum);
-        __threadfence();
         __syncwarp();
         uint32_t before = 0;
-        if (lane == 0) before = atomicInc(&arrived[head], (uint32_t)u.n_clusters - 1);
+        if (lane == 0) before = arrive(&arrived[head], (uint32_t)u.n_clusters - 1);
         if (__shfl_sync(0xffffffffu, before, 0) != (uint32_t)u.n_clusters - 1) return;
-        __threadfence();
-        add_up<DK>(u.n_clusters, [&](int i) { return __ldcg(ends + i * a.n_heads + head); },
-                   [&](int i, int k) { return __ldcg((const float4 *)(a.partial + ((int64_t)i * a.n_heads + head) * DK + 4 * (quad + 32 * k))); }, max, sum, o);
+        __syncwarp();
+        auto end_of = [&](int i) { return __ldcg(ends + i * a.n_heads + head); };
+        auto quad_of = [&](int i, int k) { return __ldcg((const float4 *)(a.partial + ((int64_t)i * a.n_heads + head) * DK + 4 * (quad + 32 * k))); };
+        if (PITCH > 0) add_all<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
+        else add_up<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
     }
 #pragma unroll
     for (int k = 0; k < (DK + 127) / 128; k++) {
@@ -424,7 +587,8 @@ template <int DK> static __device__ __forceinline__ void finish(const tn_cuda_at
 
 // --- a block -----------------------------------------------------------------------------------------------------
 
-template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
+// STAGES 0: tiles come straight into registers.
+template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
     const tn_cuda_attention_args &a = d.a;
@@ -438,13 +602,28 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     cluster_arrive();
     if (r.pos) position = *(const int32_t *)r.pos;
     if (r.slots) slot = *(const int32_t *)r.slots;
-    bool any = find_share(d, p, u);
+    // Of the usual case, that all splits have tiles: read together with the lengths.
+    int pages = STAGES > 0 ? a.table[min(((int)blockIdx.x + a.n_splits * (warp + WARPS * ((int)threadIdx.x % TN_WARP))) * KEYS >> d.block_shift, a.max_blocks - 1)] : 0;
+    bool any = find_share<(STAGES > 0)>(d, p, u);
     warp_state<TYPE, DK, DK, 1> w;
     cursor at;
-    at.tile = p.tile + warp;
+    at.tile = p.tile + (STAGES > 0 ? warp * p.n_splits : warp);
     at.k = a.k.data + p.kv_head * a.k.head_size, at.v = a.v.data + p.kv_head * a.v.head_size;
     bool works = any && at.tile < p.end;
-    if (works) {
+    typedef tile_ring<DK, WARPS, (STAGES > 0 ? STAGES : 1)> ring_type;
+    ring_type &ring = *reinterpret_cast<ring_type *>(&room + 1);
+    ring_cursor now = {at.tile, 0, pages}, ahead = now;
+    if constexpr (STAGES > 0) {
+        if (works) {
+            if (threadIdx.x % TN_WARP == 0) {
+                for (int i = 0; i < STAGES; i++) tn_barrier_init(&ring.full[warp][i], 1);
+                tn_barrier_init_fence();
+            }
+            if (u.first > 0 || p.n_splits < a.n_splits) now.pages = page_ahead<WARPS>(d, p, now.tile);
+            ahead = now;
+            for (int i = 0; i < STAGES; i++) fill<TYPE>(d, p, ahead, i, ring);
+        }
+    } else if (works) {
         int first = at.tile * KEYS >> d.block_shift;
         find_pages_of<WARPS>(d, p, at);
         // The way from the length over the table to the keys is the longest of a short sequence.
@@ -453,13 +632,16 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
         load_values_of(d, p, at, page, w);
     }
     if (slot < 0 || slot >= r.n_slots) slot = -KEYS << d.block_shift; // of no tile
-    int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<WARPS>(d, u), rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift;
+    int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<WARPS, (STAGES > 0)>(d, p, u), rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift;
     token_row<DK> mine;
     if (warp < n_items) {
         prepare_row(r, p, u.head, warp, mine);
         find_turns<DK>(r, position, mine.turn);
     }
-    result_room<DK> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
+    // Of a ring, each warp's over its tiles.
+    constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring.tile[0]) / 4 : 0;
+    result_room<DK, PITCH> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
+    if (STAGES > 0) results.end = (float2 *)(&ring + 1), results.o = (float *)&ring;
     asm volatile("" ::"l"(a.y), "l"(a.rounded_y.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early) tn_pdl_wait();
@@ -475,9 +657,10 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
     for (int i = 0; i < DK / 16; i++)
 #pragma unroll
         for (int e = 0; e < 4; e++) w.o[i][0][e] = 0.0f;
-    attend<TYPE, DK, WARPS>(d, p, u.head, room, slot, page, at, w);
+    if constexpr (STAGES > 0) attend_ring<TYPE, DK, WARPS, STAGES>(d, p, u.head, room, slot, now, ahead, ring, w);
+    else attend<TYPE, DK, WARPS>(d, p, u.head, room, slot, page, at, w);
     tn_pdl_trigger(); // not before: the next kernel's copies of weights would hold up the keys
-    if (works) hand_on(p, d.cluster_shift, u.rank * min((int)WARPS, u.per) + warp, w, results);
+    if (works) hand_on(p, d.cluster_shift, STAGES > 0 ? warp : u.rank * min((int)WARPS, u.per) + warp, w, results);
     cluster_arrive();
     if (p.split == 0 && u.head == p.kv_head * p.group) write_rows(d, p, slot, room);
     cluster_wait();
@@ -488,12 +671,17 @@ template <int TYPE, int DK, int WARPS> static __device__ __forceinline__ void at
 // --- entries -----------------------------------------------------------------------------------------------------
 
 // The sizes stand in attention_token.c too. A block has a multiprocessor for itself.
-#define ENTRY(name, type, d, warps)                                                                                                          \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_token_##name##_##d(const __grid_constant__ tn_cuda_attention_token_args a)    \
-    {                                                                                                                                        \
-        attend_token<type, d, warps>(a);                                                                                                     \
+#define ENTRY(name, type, d, warps, stages)                                                                                               \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_token_##name##_##d##_##stages(const __grid_constant__ tn_cuda_attention_token_args a) \
+    {                                                                                                                                     \
+        attend_token<type, d, warps, stages>(a);                                                                                          \
     }
-#define ENTRIES(name, type) ENTRY(name, type, 64, 12) ENTRY(name, type, 128, 12) ENTRY(name, type, 256, 8)
+#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
+#define LONG(name, type) ENTRY(name, type, 64, 8, 6) ENTRY(name, type, 128, 8, 3)
+#else
+#define LONG(name, type)
+#endif
+#define ENTRIES(name, type) ENTRY(name, type, 64, 12, 0) ENTRY(name, type, 128, 12, 0) ENTRY(name, type, 256, 8, 0) LONG(name, type)
 
 ENTRIES(f16, TN_CUDA_CACHE_F16)
 ENTRIES(bf16, TN_CUDA_CACHE_BF16)

@@ -134,10 +134,10 @@ static __device__ __forceinline__ void multiply_quants(const warp_state<TYPE, DK
     }
 }
 
-// Scores of one tile become weights, times 2^WEIGHT_SHIFT, and o and sums follow a new maximum.
+// Scores of one tile become weights, times 2^WEIGHT_SHIFT, and o and sums follow a new maximum. Row g is key `key`, row g + 8 is `step` later.
 template <int TYPE, int DK, int DV, int NT>
 static __device__ __forceinline__ void weigh(const tn_cuda_attention_args &a, warp_state<TYPE, DK, DV, NT> &w, const column (&col)[NT][2],
-                                             int key, float (&s)[NT][4])
+                                             int key, float (&s)[NT][4], int step = 8)
 {
     bool plain = a.softcap <= 0.0f && a.max_bias <= 0.0f, moved = false;
     float factor = a.scale * TN_LOG2E, shrink[NT][2];
@@ -149,7 +149,7 @@ static __device__ __forceinline__ void weigh(const tn_cuda_attention_args &a, wa
 #pragma unroll
             for (int r = 0; r < 2; r++) {
                 float &x = s[nt][2 * r + h];
-                int j = key + 8 * r;
+                int j = key + step * r;
                 x = plain ? x * factor : tn_attention_bias(a, x * a.scale, u.slope, u.position - j) * TN_LOG2E;
                 if (j < u.lo || j >= u.hi) x = -INFINITY;
             }

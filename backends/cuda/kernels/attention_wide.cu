@@ -10,8 +10,10 @@
 // rows of 1152 bytes, 16-byte chunk i of row r at i ^ r % 8; where keys and values are apart they take slots in turn. f16
 // caches are copied asynchronously, with two slots while the tile before is worked on; bf16 and blocks are converted on the way.
 // With few tiles the keys are split over blocks; a second kernel adds their results in the order of the splits, so that
-// every run gives the same. Q, P and what is converted are rounded to f16 (declared of Q).
-// Shared: 1152 (rows + 64 slots) bytes and tables. Scratch: splits * T * H * (Dv + 2) floats. Operations: 2 (D + Dv) per visible
+// every run gives the same. Blocks lie in f16 as integers times the power of two of their scale, which is exact; what is left
+// of a key's scale comes after the product with its 32 elements, that of a value goes into the weights before theirs.
+// Rounded to f16: Q (declared), P, and P again with a scale; NMSE up to 3e-8 for f16 and bf16, 6e-8 for blocks.
+// Shared: 1152 (rows + 64 slots) bytes and tables, 4752 more for scales. Scratch: splits * T * H * (Dv + 2) floats. Operations: 2 (D + Dv) per visible
 // (row, key). Bytes moved: the visible rows of the caches once per 16 or 64 rows. Limit: memory up to some 64 heads of a
 // compressed cache and one token each, then tensor cores, or rather shared memory: 3 loads of fragments for 4 products.
 #include "backends/cuda/kernels/attention_convert.cuh"
@@ -41,6 +43,10 @@ template <int ROWS> struct room {
     int64_t at[2][KEYS]; // number of the row of the caches that holds a key of this and of the next tile, -1: there is none
     uint4 slot[2][KEYS * CHUNKS]; // the second one where there is room
 };
+
+// What is left of the scales of a slot's blocks, by their number in the row: the keys of a warp lie side by side. The last two
+// are none; blocks of a row start in different banks.
+typedef __half block_scales[CHUNKS / 4][KEYS + 2];
 
 static __device__ __forceinline__ int chunk(int r, int i)
 {
@@ -93,29 +99,35 @@ static __device__ __forceinline__ void find_keys(const tn_cuda_attention_args &a
 }
 
 // Rows of a tile up to element `width`, zeros from `c.dim` on and for keys that do not exist.
-template <int TYPE> static __device__ void load_typed(const tn_cuda_cache &c, uint4 *to, const int64_t *rows, int width)
+template <int TYPE, bool QUANTS> static __device__ void load_typed(const tn_cuda_cache &c, uint4 *to, block_scales &d, const int64_t *rows, int width)
 {
     int chunks = (width + 31) / 32 * 4;
-#pragma unroll 2
+#pragma unroll (QUANTS ? 4 : 2)
     for (int n = threadIdx.x; n < KEYS * chunks; n += THREADS) {
         int r = n / chunks, i = n % chunks;
         bool valid = rows[r] >= 0 && i * 8 < width;
         const char *row = valid ? c.data + rows[r] * c.row_size : c.data;
         if constexpr (TYPE == TN_CUDA_CACHE_F16) tn_copy_async(tn_shared_address(&to[chunk(r, i)]), row + (valid ? i * 16 : 0), valid);
-        else to[chunk(r, i)] = valid ? tn_cache_chunk<TYPE, true>(row, i) : make_uint4(0, 0, 0, 0);
+        else to[chunk(r, i)] = valid ? tn_cache_chunk<TYPE>(row, i) : make_uint4(0, 0, 0, 0);
+        if (QUANTS && i % 4 == 0) d[i / 4][r] = tn_scale_rest(valid ? tn_cache_scale<TYPE>(row, i / 4) : __float2half(0.0f));
     }
 }
 
-static __device__ __forceinline__ void load_tile(const tn_cuda_attention_args &a, const work &w, int load, uint4 *to, const int64_t *rows)
+template <bool QUANTS>
+static __device__ __forceinline__ void load_tile(const tn_cuda_attention_args &a, const work &w, int load, uint4 *to, block_scales &d, const int64_t *rows)
 {
     bool values = !w.together && load % 2 == 1;
     const tn_cuda_cache &c = values ? a.v : a.k;
     int width = w.together ? max(a.k.dim, a.v.dim) : c.dim;
     switch (c.type) {
-    case TN_CUDA_CACHE_F16: load_typed<TN_CUDA_CACHE_F16>(c, to, rows, width); break;
-    case TN_CUDA_CACHE_BF16: load_typed<TN_CUDA_CACHE_BF16>(c, to, rows, width); break;
-    case TN_CUDA_CACHE_Q8_0: load_typed<TN_CUDA_CACHE_Q8_0>(c, to, rows, width); break;
-    default: load_typed<TN_CUDA_CACHE_Q4_0>(c, to, rows, width); break;
+    case TN_CUDA_CACHE_F16: load_typed<TN_CUDA_CACHE_F16, QUANTS>(c, to, d, rows, width); break;
+    case TN_CUDA_CACHE_BF16: load_typed<TN_CUDA_CACHE_BF16, QUANTS>(c, to, d, rows, width); break;
+    case TN_CUDA_CACHE_Q8_0:
+        if constexpr (QUANTS) load_typed<TN_CUDA_CACHE_Q8_0, QUANTS>(c, to, d, rows, width);
+        break;
+    default:
+        if constexpr (QUANTS) load_typed<TN_CUDA_CACHE_Q4_0, QUANTS>(c, to, d, rows, width);
+        break;
     }
 }
 
@@ -138,7 +150,8 @@ template <int ROWS> static __device__ __forceinline__ int column_of_warp()
     return (int)threadIdx.x / TN_WARP % shape<ROWS>::COLUMNS;
 }
 
-template <int ROWS> static __device__ __forceinline__ void multiply_keys(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *keys, rows<ROWS> &w)
+template <int ROWS, bool QUANTS>
+static __device__ __forceinline__ void multiply_keys(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *keys, const block_scales &d, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP, row = first_row<ROWS>(), key = column_of_warp<ROWS>() * of::NK * 8;
@@ -160,10 +173,17 @@ template <int ROWS> static __device__ __forceinline__ void multiply_keys(const t
         for (int j = 0; j < of::NK; j++) {
             uint32_t y[4];
             tn_load_matrices<false>(y, k + 16 * chunk(key + j * 8 + lane % 8, 4 * b + lane / 8));
+            float2 f = make_float2(1.0f, 1.0f);
+            if (QUANTS) f = __half22float2(*reinterpret_cast<const __half2 *>(&d[b][key + j * 8 + lane % 4 * 2]));
 #pragma unroll
             for (int mt = 0; mt < of::MT; mt++) {
-                tn_mma_16816<false>(w.s[mt][j], x[mt][0][0], x[mt][0][1], x[mt][0][2], x[mt][0][3], y[0], y[1]);
-                tn_mma_16816<false>(w.s[mt][j], x[mt][1][0], x[mt][1][1], x[mt][1][2], x[mt][1][3], y[2], y[3]);
+                float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                float(&to)[4] = QUANTS ? part : w.s[mt][j];
+                tn_mma_16816<false>(to, x[mt][0][0], x[mt][0][1], x[mt][0][2], x[mt][0][3], y[0], y[1]);
+                tn_mma_16816<false>(to, x[mt][1][0], x[mt][1][1], x[mt][1][2], x[mt][1][3], y[2], y[3]);
+                if (QUANTS)
+#pragma unroll
+                    for (int e = 0; e < 4; e++) w.s[mt][j][e] += (e % 2 ? f.y : f.x) * part[e];
             }
         }
     }
@@ -238,14 +258,21 @@ template <int ROWS> static __device__ __forceinline__ void weigh(room<ROWS> &m, 
         }
 }
 
-template <int ROWS> static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *values, rows<ROWS> &w)
+// Two weights, and what is left of the scales of their values.
+static __device__ __forceinline__ uint32_t scale_pair(uint32_t weights, const __half *scale)
+{
+    return tn_half2_bits(__hmul2(*reinterpret_cast<__half2 *>(&weights), *reinterpret_cast<const __half2 *>(scale)));
+}
+
+template <int ROWS, bool QUANTS>
+static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *values, const block_scales &d, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP, column = column_of_warp<ROWS>() * of::NV * 16;
     uint32_t p = tn_shared_address(m.p), v = tn_shared_address(values);
 #pragma unroll 2
     for (int b = 0; b < KEYS / 16; b++) {
-        uint32_t x[of::MT][4];
+        uint32_t x[of::MT][4], z[of::MT][4];
 #pragma unroll
         for (int mt = 0; mt < of::MT; mt++) {
             int row = first_row<ROWS>() + mt * 16 + lane % 16;
@@ -258,8 +285,12 @@ template <int ROWS> static __device__ __forceinline__ void add_values(const tn_c
             tn_load_matrices<true>(y, v + 16 * chunk(b * 16 + lane % 16, column / 8 + 2 * j + lane / 16));
 #pragma unroll
             for (int mt = 0; mt < of::MT; mt++) {
-                tn_mma_16816<false>(w.o[mt][2 * j], x[mt][0], x[mt][1], x[mt][2], x[mt][3], y[0], y[1]);
-                tn_mma_16816<false>(w.o[mt][2 * j + 1], x[mt][0], x[mt][1], x[mt][2], x[mt][3], y[2], y[3]);
+                if (!QUANTS || j % 2 == 0)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        z[mt][i] = QUANTS ? scale_pair(x[mt][i], &d[column / 32 + j / 2][b * 16 + i / 2 * 8 + lane % 4 * 2]) : x[mt][i];
+                tn_mma_16816<false>(w.o[mt][2 * j], z[mt][0], z[mt][1], z[mt][2], z[mt][3], y[0], y[1]);
+                tn_mma_16816<false>(w.o[mt][2 * j + 1], z[mt][0], z[mt][1], z[mt][2], z[mt][3], y[2], y[3]);
             }
         }
     }
@@ -339,11 +370,11 @@ static __device__ __forceinline__ void find_part(const tn_cuda_attention_args &a
     w.n_loads = max(0, (w.end - w.key + KEYS - 1) / KEYS) * (w.together ? 1 : 2);
 }
 
-template <int ROWS> static __device__ __forceinline__ void score_tile(const tn_cuda_attention_args &a, const work &u, room<ROWS> &m, rows<ROWS> &w, const uint4 *keys, int key)
+template <int ROWS>
+static __device__ __forceinline__ void score_tile(const tn_cuda_attention_args &a, const work &u, room<ROWS> &m, rows<ROWS> &w, int key)
 {
     typedef shape<ROWS> of;
     bool plain = a.softcap <= 0.0f && a.max_bias <= 0.0f, masked = key < u.rows.all_from || key + KEYS > u.rows.all_to;
-    multiply_keys<ROWS>(a, m, keys, w);
     if (masked || !plain) {
         mask_scores<ROWS>(a, u.rows, w, key);
     } else {
@@ -359,10 +390,11 @@ template <int ROWS> static __device__ __forceinline__ void score_tile(const tn_c
     weigh<ROWS>(m, w);
 }
 
-template <int ROWS> static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a)
+template <int ROWS, bool QUANTS> static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a)
 {
     extern __shared__ uint4 shared_bytes[];
-    room<ROWS> &m = *reinterpret_cast<room<ROWS> *>(shared_bytes);
+    block_scales *scales = reinterpret_cast<block_scales *>(shared_bytes); // of quants only
+    room<ROWS> &m = *reinterpret_cast<room<ROWS> *>(shared_bytes + (QUANTS ? 2 * sizeof(block_scales) / sizeof(uint4) : 0));
     work u;
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -385,7 +417,7 @@ template <int ROWS> static __device__ __forceinline__ void attend(const tn_cuda_
     for (int load = 1 - u.n_slots; load < u.n_loads; load++) {
         int ahead = load + u.n_slots - 1, next = tile_of(u, ahead + 1);
         __syncthreads(); // what the slot held is done with, its rows are found
-        if (ahead < u.n_loads) load_tile(a, u, ahead, m.slot[ahead % u.n_slots], m.at[tile_of(u, ahead) % 2]);
+        if (ahead < u.n_loads) load_tile<QUANTS>(a, u, ahead, m.slot[ahead % u.n_slots], scales[ahead % u.n_slots], m.at[tile_of(u, ahead) % 2]);
         tn_copy_commit();
         if (next != tile_of(u, ahead)) find_keys(a, u, m.at, next);
         if (load < 0) continue;
@@ -393,24 +425,29 @@ template <int ROWS> static __device__ __forceinline__ void attend(const tn_cuda_
         else tn_copy_wait<0>();
         __syncthreads();
         const uint4 *slot = m.slot[load % u.n_slots];
-        if (u.together || load % 2 == 0) score_tile<ROWS>(a, u, m, w, slot, u.key + tile_of(u, load) * KEYS);
+        const block_scales &d = scales[load % u.n_slots];
+        if (u.together || load % 2 == 0) {
+            multiply_keys<ROWS, QUANTS>(a, m, slot, d, w);
+            score_tile<ROWS>(a, u, m, w, u.key + tile_of(u, load) * KEYS);
+        }
         if (u.together) __syncthreads(); // the weights of all warps are there
-        if (u.together || load % 2 == 1) add_values<ROWS>(a, m, slot, w);
+        if (u.together || load % 2 == 1) add_values<ROWS, QUANTS>(a, m, slot, d, w);
     }
     tn_copy_wait<0>();
     store<ROWS>(a, u.rows, m, w);
 }
 
 // attention_wide.c chooses among them by name.
-TN_ENTRY __launch_bounds__(THREADS, 1) tn_attention_wide_64(const __grid_constant__ tn_cuda_attention_args a)
-{
-    attend<64>(a);
-}
+#define ENTRY(rows, kind, quants)                                                                                                         \
+    TN_ENTRY __launch_bounds__(THREADS, 1) tn_attention_wide_##rows##_##kind(const __grid_constant__ tn_cuda_attention_args a) \
+    {                                                                                                                                     \
+        attend<rows, quants>(a);                                                                                                          \
+    }
 
-TN_ENTRY __launch_bounds__(THREADS, 1) tn_attention_wide_16(const __grid_constant__ tn_cuda_attention_args a)
-{
-    attend<16>(a);
-}
+ENTRY(64, plain, false)
+ENTRY(64, quants, true)
+ENTRY(16, plain, false)
+ENTRY(16, quants, true)
 
 // One block per (token, head); a thread has four elements. Splits without keys left a maximum of -inf.
 TN_ENTRY __launch_bounds__(VALUES / 4) tn_attention_wide_merge(const __grid_constant__ tn_cuda_attention_args a)

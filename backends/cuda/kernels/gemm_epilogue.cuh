@@ -50,7 +50,8 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any
         if (s.bias) v += s.bias[column];
         if (!glu) v = gemm_act(act, v);
         if (a.residual) v += a.residual[to * a.residual_ld + column];
-        s.y[to * s.ld + column] = v;
+        if (a.makes_units) ((__nv_bfloat16 *)s.y)[to * s.ld + column] = __float2bfloat16_rn(v);
+        else s.y[to * s.ld + column] = v;
     }
     __syncwarp();
 }
@@ -83,10 +84,29 @@ template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn
     __syncwarp();
 }
 
-template <int W> static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+// Joined gate and up as bf16.
+template <int W> static __device__ __forceinline__ void gemm_write_units(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+                                                                         int c)
+{
+    constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
+    int lane = threadIdx.x % TN_WARP, at = 4 * (lane % lanes);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < n; i++) {
+        int row = i * step + lane / lanes, to = gemm_row_to(a, r + row);
+        float4 v = *(const float4 *)(room + gemm_room_at<W>(row, at));
+        __nv_bfloat162 low = __floats2bfloat162_rn(v.x, v.y), high = __floats2bfloat162_rn(v.z, v.w);
+        if (to >= 0) *(uint2 *)((__nv_bfloat16 *)s.y + to * s.ld + c + at) = make_uint2(*(uint32_t *)&low, *(uint32_t *)&high);
+    }
+    __syncwarp();
+}
+
+template <int W, bool glu> static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
                                                                         int c)
 {
-    if (s.wide && c + W <= s.n && (!a.residual || a.residual_wide)) gemm_write_wide<W>(a, s, room, r, c);
+    bool wide = s.wide && c + W <= s.n && (!a.residual || a.residual_wide);
+    if (glu && wide && a.makes_units) gemm_write_units<W>(a, s, room, r, c);
+    else if (wide) gemm_write_wide<W>(a, s, room, r, c);
     else gemm_write_any<W, false>(a, s, room, r, c, TN_UNARY_NONE);
 }
 

@@ -113,7 +113,7 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
             }
         }
         if (glu || a.act != TN_UNARY_NONE) gemm_write_any<W, glu>(a, a.seg[seg], room, r, column, a.act);
-        else gemm_write_rows<W>(a, a.seg[seg], room, r, column);
+        else gemm_write_rows<W, false>(a, a.seg[seg], room, r, column);
     }
 }
 

@@ -99,7 +99,7 @@ template <int BN, int form> static __device__ __forceinline__ void gemm_write(co
         gemm_put<BN, W>(d, u * (W / 8), scale, room);
         if constexpr (form == GENERAL_GLU) gemm_put<BN, W>(d, BN / 16 + u * (W / 8), scale, room + 16 * W);
         if constexpr (form == GENERAL || form == GENERAL_GLU) gemm_write_any<W, glu>(a, a.seg[seg], room, r, c, a.act);
-        else gemm_write_rows<W>(a, a.seg[seg], room, r, c);
+        else gemm_write_rows<W, glu>(a, a.seg[seg], room, r, c);
     }
 }
 

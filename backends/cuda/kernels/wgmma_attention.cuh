@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PTX of attention on compute capability 9.0: products of a warpgroup (PTX ISA, wgmma), tensor copies (cp.async.bulk.tensor)
-// and the barriers between them (mbarrier, bar, setmaxnreg). Only code for sm_90a may call them.
+// and the barriers between them (mbarrier, bar, setmaxnreg). Only code for sm_90a may call them; barriers and tn_bulk_copy_once() any from 9.0 on.
 #ifndef TN_CUDA_WGMMA_ATTENTION_CUH
 #define TN_CUDA_WGMMA_ATTENTION_CUH
 
@@ -71,6 +71,15 @@ template <int N> static __device__ __forceinline__ void tn_registers_take()
 }
 
 // --- tensor copies ---------------------------------------------------------------------------------------
+
+// `bytes` bytes, of which the barrier is told; all multiples of 16. They are read once: the L2 cache drops them before others.
+static __device__ __forceinline__ void tn_bulk_copy_once(void *to, const void *from, uint32_t bytes, uint64_t *b)
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(tn_shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(tn_shared_address(b)), "l"(policy) : "memory");
+}
 
 // The box at column x, row y of a matrix; its bytes are counted by the barrier.
 static __device__ __forceinline__ void tn_tensor_load(void *to, const void *map, int x, int y, uint64_t *b)

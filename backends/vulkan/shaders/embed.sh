@@ -9,9 +9,9 @@ out=$1 dependencies=$2 stem=$3 source=$4 cc=$5 glslang=$6 python=$7
 shift 7
 # It prints the name of the source, and its errors, on standard output.
 "$glslang" --quiet -V --target-env vulkan1.2 "$@" --depfile "$dependencies.glsl" -o "$out.spv" "$source" || exit 1
-# Matrices that are not emulated lack the types of their components.
+# Matrices by GL_EXT_spirv_intrinsics lack the types of their components.
 case " $* " in
-*" -DEMULATED "*) ;;
+*" -DEMULATED "* | *" -DNV "*) ;;
 *) if grep -q '^#include.*/matrix.glsl"' "$source"; then "$python" -B "${0%/*}/types.py" "$out.spv"; fi ;;
 esac
 # Ninja wants the name of the real output.

@@ -4,6 +4,7 @@
 // Matrices of 16 x 16 that a subgroup of 32 holds together: SPV_KHR_cooperative_matrix, through GL_EXT_spirv_intrinsics
 // because older compilers do not know it. Their elements are 16 bits (f16, or bf16 with BF16), sums are f32. All come from
 // and go to the shared array `space`, in units of 16 bytes.
+// NV: the same by SPV_NV_cooperative_matrix, which drivers had before; f16 only.
 // EMULATED: the same with plain code, for the tests: an invocation has a row of the left operand and 8 elements of sums; the right
 // operand stays in shared memory.
 #ifdef BF16
@@ -89,6 +90,26 @@ float matrix_number(uvec4 eight, uint i)
         }                                                                                                              \
     }
 #define matrix_zero(m) m = MatrixC(float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+#elif defined(NV)
+#extension GL_NV_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define UNROLL  [[unroll]]
+#define LANE    gl_SubgroupInvocationID
+#define MatrixA fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
+#define MatrixB MatrixA
+#define MatrixC fcoopmatNV<32, gl_ScopeSubgroup, 16, 16>
+#define MATRIX_SPACE(size)               shared uvec4 space[size];
+#define matrix_a(m, where, step)         coopMatLoadNV(m, space, where, step, false)
+#define matrix_b_columns(m, where, step) coopMatLoadNV(m, space, where, step, true)
+#define matrix_b_rows(m, where, step)    coopMatLoadNV(m, space, where, step, false)
+#define matrix_c(where, step, m)         coopMatStoreNV(m, space, where, step, false)
+#define matrix_c_from(m, where, step)    coopMatLoadNV(m, space, where, step, false)
+// It has no product of elements. Which ones an invocation has is the same for all matrices of a type.
+#define matrix_scale(m, factors)                                                                                       \
+    [[unroll]] for (int e = 0; e < factors.length(); e++) m[e] *= factors[e]
+#define matrix_multiply(a, b, c)         c = coopMatMulAddNV(a, b, c)
+#define matrix_zero(m)                   m = MatrixC(0.0)
 #else
 #extension GL_EXT_spirv_intrinsics : require
 #define UNROLL [[unroll]]

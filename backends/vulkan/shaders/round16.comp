@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// x of a product with matrices as f16 or bf16 in scratch: factors of the rows (4 bytes each), then from the next multiple
+// x of a product in f16 or bf16 in scratch: factors of the rows (4 bytes each), then from the next multiple
 // of 256 bytes on the rows, filled up with zeros to multiples of 64 elements. f16: each row is multiplied by the power of
-// two that brings its largest finite value to 2^14 .. 2^15; the factor undoes it. A workgroup a row. Limit: memory.
+// two that brings its largest finite value to 2^TOP .. 2^(TOP + 1); the factor undoes it. A workgroup a row. Limit: memory.
 // At args.n: 1 rows, 12 row stride of x.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -12,6 +12,7 @@
 const uint THREADS = 256;
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const int ELEMENT = TYPE_F16;
+layout(constant_id = 1) const int TOP = 14;
 layout(constant_id = 3) const int ALIGNED = 0; // rows of x are whole runs of 4 and start aligned to 16 bytes
 #include "backends/vulkan/shaders/reduce.glsl"
 
@@ -39,8 +40,8 @@ void main()
         }
         most = reduce_max(most);
         int e = max(int(floatBitsToUint(most) >> 23) - 127, -112);
-        if (most > 0.0) power = uintBitsToFloat(uint(14 - e + 127) << 23);
-        if (gl_LocalInvocationID.x == 0) store_f32(args.scratch + 4 * uint64_t(r), most > 0.0 ? uintBitsToFloat(uint(e - 14 + 127) << 23) : 1.0);
+        if (most > 0.0) power = uintBitsToFloat(uint(TOP - e + 127) << 23);
+        if (gl_LocalInvocationID.x == 0) store_f32(args.scratch + 4 * uint64_t(r), most > 0.0 ? uintBitsToFloat(uint(e - TOP + 127) << 23) : 1.0);
     }
     for (uint k = 4 * gl_LocalInvocationID.x; k < stride; k += 4 * THREADS) {
         vec4 v = x4(x, k, n) * power;

@@ -74,6 +74,19 @@ static void load_global(ptx_run *r, int words)
     for (int i = 0; i < words; i++) memcpy(tn_ptx_place(r, i), from + 4 * i, 4);
 }
 
+// atom.inc: blocks take turns, and every launch is over before the next begins
+static void atomic_inc(ptx_run *r, int variant)
+{
+    (void)variant;
+    char *at = ptx_pointer(r, 1);
+    if ((uintptr_t)at % 4 != 0) tn_emulated_fail("%s: misaligned address %p", r->step->row->name, (void *)at);
+    uint32_t x, last = ptx_u32(r, 2);
+    memcpy(&x, at, sizeof x);
+    memcpy(tn_ptx_place(r, 0), &x, sizeof x);
+    x = x >= last ? 0 : x + 1;
+    memcpy(at, &x, sizeof x);
+}
+
 static void load_cluster(ptx_run *r, int variant)
 {
     (void)variant;
@@ -140,6 +153,7 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"ex2.approx.ftz.f32", exp2_approx, 0},
     {"ld.global.nc.L1::no_allocate.v4.u32", load_global, 4},
     {"ld.global.nc.L1::no_allocate.v2.u32", load_global, 2},
+    {"atom.acq_rel.gpu.global.inc.u32", atomic_inc, 0},
     {"ld.shared::cluster.f32", load_cluster, 0},
     {"mapa.shared::cluster.u32", map_address, 0},
     {"st.shared.b32", store_shared, 1},

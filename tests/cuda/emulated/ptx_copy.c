@@ -135,9 +135,18 @@ bool tn_emulated_bulk_step(void)
     return true;
 }
 
-static void bulk_load(ptx_run *r, int variant)
+enum { POLICY = 0x12f00000 }; // upper half of what createpolicy gives
+
+static void create_policy(ptx_run *r, int variant)
 {
     (void)variant;
+    uint64_t policy = (uint64_t)POLICY << 32;
+    memcpy(tn_ptx_place(r, 0), &policy, sizeof policy);
+}
+
+static void bulk_load(ptx_run *r, int hinted)
+{
+    if (hinted && tn_ptx_get(r, 4, 8) >> 32 != POLICY) tn_emulated_fail("cp.async.bulk: no policy");
     uint32_t to = ptx_u32(r, 0), bytes = ptx_u32(r, 2), bar = ptx_u32(r, 3);
     const char *from = ptx_pointer(r, 1);
     tn_emulated_shared_at(to, bytes, 16);
@@ -222,6 +231,8 @@ const ptx_row tn_ptx_rows_copy[] = {
     {"cp.async.wait_group", small_wait, 0},
     {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", small_arrive, 0},
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", bulk_load, 0},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint", bulk_load, 1},
+    {"createpolicy.fractional.L2::evict_first.b64", create_policy, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes", tensor_load, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
      tensor_load, 1},

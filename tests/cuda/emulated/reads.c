@@ -87,19 +87,29 @@ void fake_memory_written(void *at, size_t n)
     if (t) memset(t->written + offset, 1, n);
 }
 
-void fake_memory_copied(void *at, size_t n)
+// Poison follows poison or, where a result is one word, a fence; a word of random blocks may look like it
+// too.
+static bool is_poison(const char *words, size_t i, size_t n)
 {
     static const uint32_t poisons[] = {CHECK_POISONS};
+    uint32_t word, before = UINT32_MAX, after = 0;
+    memcpy(&word, words + i, sizeof word);
+    bool found = false;
+    for (size_t k = 0; k < TN_COUNT(poisons); k++) found |= word == poisons[k];
+    if (!found) return false;
+    if (i >= 4) memcpy(&before, words + i - 4, sizeof before);
+    if (i + 8 <= n) memcpy(&after, words + i + 4, sizeof after);
+    return before == word || after == word || before == UINT32_MAX;
+}
+
+void fake_memory_copied(void *at, size_t n)
+{
     size_t offset;
     tracked *t = part_of(at, &n, &offset);
     if (!t) return;
     memset(t->written + offset, 1, n);
-    for (size_t i = (size_t) - (uintptr_t)at % 4; i + 4 <= n; i += 4) {
-        uint32_t word;
-        memcpy(&word, (const char *)at + i, sizeof word);
-        for (size_t k = 0; k < TN_COUNT(poisons); k++)
-            if (word == poisons[k]) memset(t->written + offset + i, 0, sizeof word);
-    }
+    for (size_t i = (size_t) - (uintptr_t)at % 4; i + 4 <= n; i += 4)
+        if (is_poison(at, i, n)) memset(t->written + offset + i, 0, 4);
 }
 
 void tn_emulated_will_read(const void *p, size_t n)
