@@ -370,6 +370,7 @@ static __device__ __forceinline__ void fill(const tn_cuda_attention_token_args &
     if (at.tile >= p.end) return;
     int page = next_page<WARPS>(d, p, at);
     if (threadIdx.x % TN_WARP != 0) return;
+    tn_async_proxy_fence(); // the lanes have read what lies there (PTX ISA, "Async proxy")
     uint32_t k_row = (uint32_t)d.a.k.row_size, v_row = (uint32_t)d.a.v.row_size;
     const char *k = d.a.k.data + p.kv_head * d.a.k.head_size + page * d.a.k.block_size + row * k_row;
     const char *v = d.a.v.data + p.kv_head * d.a.v.head_size + page * d.a.v.block_size + row * v_row;

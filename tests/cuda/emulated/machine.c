@@ -223,12 +223,14 @@ static bool set_up(void)
     stacks = map_memory(n * STACK);
     fiber *all = calloc(n, sizeof *all);
     char *windows = map_memory((size_t)(MAX_CLUSTER + 1) * SHARED_WINDOW);
-    if (!stacks || !all || !windows) return false;
+    shared_use *uses = map_memory((size_t)MAX_CLUSTER * SHARED_PIECES * sizeof *uses);
+    if (!stacks || !all || !windows || !uses) return false;
     // So that addresses are as aligned as offsets.
     windows += (SHARED_WINDOW - (uintptr_t)windows % SHARED_WINDOW) % SHARED_WINDOW;
     for (int b = 0; b < MAX_CLUSTER; b++) {
         m->blocks[b].window = windows + (size_t)b * SHARED_WINDOW;
         m->blocks[b].fibers = all + b * MAX_THREADS;
+        m->blocks[b].uses = uses + b * SHARED_PIECES;
     }
     fibers = all;
     tn_emulated_now = &scheduler.now;
@@ -249,6 +251,7 @@ static void fiber_init(fiber *f, block *b, int id)
     f->id = id, f->warp = id / WARP, f->lane = id % WARP;
     f->n_copies = f->copy_group = f->n_stores = f->store_group = f->product_group = 0;
     f->n_products = 0;
+    f->fenced = 0;
     char *stack = stacks + (size_t)(f - fibers) * STACK;
     if (!f->guarded) mprotect(stack, PAGE, PROT_NONE); // what grows beyond its stack is seen
     f->guarded = true;
@@ -261,6 +264,7 @@ static void block_init(block *b, int rank, tn_emulated_index at)
     b->rank = rank, b->at = at;
     b->n_alive = (int)m->n_threads.x;
     b->n_mbarriers = 0;
+    b->born = ++m->n_fences;
     memset(b->warps, 0, sizeof b->warps);
     memset(b->barriers, 0, sizeof b->barriers);
     size_t start = shared_static_start(m);

@@ -21,6 +21,8 @@ enum {
         1024, // offset of dynamic shared memory: what lies before is the system's, from capability 9.0 on
     SHARED_GUARD = 1024, // behind dynamic shared memory, then follow the variables
     SHARED_WINDOW = 1 << 19,
+    SHARED_PIECE = 16, // what copies by the copy engine are multiples of
+    SHARED_PIECES = SHARED_WINDOW / SHARED_PIECE,
     SHARED_RANK_SHIFT = 24, // an address of another block of the cluster: its rank + 1 there
 };
 
@@ -70,6 +72,7 @@ struct fiber {
     int n_copies, max_copies, copy_group;
     tensor_store *stores;
     int n_stores, store_group;
+    uint64_t fenced;     // number of its last fence between loads, stores and the copy engine
     uint32_t n_products; // wgmma issued
     int product_group;
 };
@@ -112,8 +115,16 @@ typedef struct warpgroup {
     uint32_t done;     // all before it are carried out
 } warpgroup;
 
+// The last load or store of a piece of shared memory: after how many fences, and whose.
+typedef struct shared_use {
+    uint64_t after;
+    fiber *by;
+} shared_use;
+
 struct block {
     char *window; // its shared memory: SHARED_WINDOW bytes
+    shared_use *uses; // of each SHARED_PIECE
+    uint64_t born;    // uses before are of other blocks
     int rank, n_alive;
     tn_emulated_index at;
     warp warps[MAX_WARPS];
@@ -164,7 +175,7 @@ typedef struct machine {
     uint32_t n_alive, n_at_cluster;
     bulk_copy *copies;
     int n_copies, max_copies;
-    uint64_t random;
+    uint64_t random, n_fences;
     bool failed;
 } machine;
 
@@ -179,6 +190,12 @@ static inline fiber *this_fiber(void)
 void tn_emulated_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 // Kernels read n bytes of device memory.
 void tn_emulated_will_read(const void *p, size_t n);
+
+// Loads and stores go another way than the copy engine (PTX ISA, "Async proxy"): between them and a copy to the same place there has to
+// be a fence of the thread that made them or of the one that starts the copy.
+void tn_emulated_shared_used(const void *p, size_t n); // by the fiber that runs, if it is shared memory
+void tn_emulated_proxy_fence(void);
+void tn_emulated_copy_to(const block *b, uint32_t offset, uint32_t n);
 // The fiber that runs waits; another one runs until it is woken.
 void tn_emulated_park(wait_kind why, uint32_t on, const char *where);
 void tn_emulated_wake(fiber *f);

@@ -99,6 +99,41 @@ KERNEL(misaligned)
     *(float4 *)(a.x + (a.n - 63)) = make_float4(1.0f, 2.0f, 3.0f, 4.0f);
 }
 
+// Two copies to one place, which all threads read in between.
+static __device__ void refill(const mistake_args &a, bool fence)
+{
+    extern __shared__ __align__(16) float room[];
+    __shared__ uint64_t bar;
+    float sum = 0.0f;
+    if (threadIdx.x == 0) {
+        tn_mbar_init(&bar, 1);
+        tn_mbar_init_fence();
+    }
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            if (turn > 0 && fence) tn_fence_async();
+            tn_mbar_expect(&bar, 256);
+            tn_bulk_load(room, a.x, 256, &bar);
+        }
+        __syncthreads();
+        tn_mbar_wait(&bar, turn);
+        sum += room[a.n - 1 - threadIdx.x];
+    }
+    __syncthreads();
+    a.x[threadIdx.x] = sum / 2;
+}
+
+KERNEL(refilled)
+{
+    refill(a, true);
+}
+
+KERNEL(no_proxy_fence)
+{
+    refill(a, false);
+}
+
 KERNEL(trap)
 {
     if (a.n == 64) __trap();

@@ -22,6 +22,8 @@
     MISTAKE(unwritten, FAILS)        \
     MISTAKE(unwritten_copy, FAILS)   \
     MISTAKE(misaligned, FAILS)       \
+    MISTAKE(refilled, FINE)          \
+    MISTAKE(no_proxy_fence, FAILS)   \
     MISTAKE(trap, FAILS)             \
     MISTAKE(unknown, FAILS)          \
     MISTAKE(nothing_there, NANS)     \

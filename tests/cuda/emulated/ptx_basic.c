@@ -104,6 +104,7 @@ static void map_address(ptx_run *r, int variant)
 static void store_shared(ptx_run *r, int words)
 {
     char *to = tn_emulated_shared_at(ptx_u32(r, 0), (uint32_t)words * 4, (uint32_t)words * 4);
+    tn_emulated_shared_used(to, (size_t)words * 4);
     for (int i = 0; i < words; i++) {
         uint32_t x = ptx_u32(r, 1 + i);
         memcpy(to + 4 * i, &x, 4);
@@ -116,6 +117,12 @@ static void store_shared(ptx_run *r, int words)
 static void barrier(ptx_run *r, int wait)
 {
     tn_emulated_barrier((int)ptx_u32(r, 0), ptx_u32(r, 1), wait);
+}
+
+static void proxy_fence(ptx_run *r, int variant)
+{
+    (void)r, (void)variant;
+    tn_emulated_proxy_fence();
 }
 
 // barrier.cluster.arrive and wait: every thread does both at once in these kernels
@@ -165,7 +172,7 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"setmaxnreg.dec.sync.aligned.u32", nothing, 0},
     {"setmaxnreg.inc.sync.aligned.u32", nothing, 0},
     {"fence.mbarrier_init.release.cluster", nothing, 0},
-    {"fence.proxy.async.shared::cta", nothing, 0},
+    {"fence.proxy.async.shared::cta", proxy_fence, 0},
     {"prefetch.global.L2", nothing, 0},
     {"prefetch.tensormap", nothing, 0},
     {"wgmma.fence.sync.aligned", nothing, 0},

@@ -48,6 +48,7 @@ void tn_emulated_copies_finish(fiber *f, int pending)
             f->copies[kept++] = *c;
             continue;
         }
+        tn_emulated_shared_used(c->to, 16);
         memset(c->to, 0, 16);
         if (c->n > 0) tn_emulated_will_read(c->from, c->n);
         if (c->n > 0) memcpy(c->to, c->from, c->n);
@@ -155,6 +156,7 @@ static void bulk_load(ptx_run *r, int hinted)
         tn_emulated_fail("cp.async.bulk: %u bytes from %p", bytes, (const void *)from);
     bulk_copy c = {.to_block = tn_emulated_block_of(&to), .bar = bar, .from = from, .bytes = bytes};
     c.to = to;
+    tn_emulated_copy_to(c.to_block, to, bytes);
     tn_emulated_bulk_add(&c);
 }
 
@@ -179,6 +181,8 @@ static void tensor_load(ptx_run *r, int multicast)
     if (multicast) c.mask = (uint32_t)tn_ptx_get(r, 5, 2);
     if (c.mask >> m->n_cluster)
         tn_emulated_fail("tensor copy to blocks %x of a cluster of %d", c.mask, m->n_cluster);
+    for (int i = 0; i < m->n_cluster; i++)
+        if (c.mask >> i & 1 || (c.mask == 0 && &m->blocks[i] == c.to_block)) tn_emulated_copy_to(&m->blocks[i], to, bytes);
     tn_emulated_bulk_add(&c);
 }
 

@@ -149,7 +149,10 @@ static void load_matrices(ptx_run *r, int variant)
     matrices x = {.transposed = variant & 1, .n = n};
     for (int i = 0; i < n; i++) x.regs[i] = tn_ptx_place(r, i);
     // Addresses of lanes beyond 8 n are not looked at.
-    if (this_fiber()->lane < 8 * n) x.row = tn_emulated_shared_at(ptx_u32(r, n), 16, 16);
+    if (this_fiber()->lane < 8 * n) {
+        x.row = tn_emulated_shared_at(ptx_u32(r, n), 16, 16);
+        tn_emulated_shared_used(x.row, 16);
+    }
     tn_emulated_meet(&what[variant % 8], "ldmatrix", UINT32_MAX, &x, finish_load);
 }
 

@@ -115,6 +115,7 @@ void fake_memory_copied(void *at, size_t n)
 void tn_emulated_will_read(const void *p, size_t n)
 {
     size_t offset;
+    tn_emulated_shared_used(p, n);
     const tracked *t = part_of(p, &n, &offset);
     const char *hole = t ? memchr(t->written + offset, 0, n) : NULL;
     if (hole)
@@ -134,6 +135,7 @@ void __tsan_read_range(const void *p, size_t n)
 void __tsan_write_range(void *p, size_t n);
 void __tsan_write_range(void *p, size_t n)
 {
+    tn_emulated_shared_used(p, n);
     fake_memory_written(p, n);
 }
 #define ACCESS(n)                                                                                            \
@@ -145,6 +147,7 @@ void __tsan_write_range(void *p, size_t n)
     void __tsan_write##n(void *p);                                                                           \
     void __tsan_write##n(void *p)                                                                            \
     {                                                                                                        \
+        tn_emulated_shared_used(p, n);                                                                       \
         fake_memory_written(p, n);                                                                           \
     }
 ACCESS(1)
