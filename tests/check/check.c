@@ -5,7 +5,7 @@
 // 2 usage, 77 no such device. The case generators do not know the device: what it refuses is counted.
 #include "tests/check/check.h"
 #if TN_HAVE_CUDA
-#include "backends/cuda/device.h"
+#include "backends/cuda/runtime/device.h"
 #endif
 #if TN_HAVE_VULKAN
 #include "backends/vulkan/device.h"

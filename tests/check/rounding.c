@@ -6,7 +6,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul.h"
 #if TN_HAVE_CUDA
-#include "backends/cuda/kernel.h"
+#include "backends/cuda/runtime/kernel.h"
 #endif
 #include "core/fp16.h"
 #include "tests/check/check.h"
@@ -102,7 +102,7 @@ static void round_e4m3(const float *x, float *y, int64_t k)
         y[i] = fabsf(x[i]) <= FLT_MAX ? round_bits(x[i] * power, 4, -6) / power : NAN;
 }
 
-// int8 for each 16 elements, as backends/cuda/kernels/rounded.cuh does it, to the bit.
+// int8 for each 16 elements, as backends/cuda/quantise.cuh does it, to the bit.
 static void round_i8(const float *x, float *y, int64_t k)
 {
     for (int64_t from = 0; from < k; from += TN_ROUNDED_GROUP) {

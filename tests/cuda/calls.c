@@ -14,13 +14,13 @@
 
 enum {
 #define TN_CUDA_FN(member, symbol, params) CALL_##member,
-#include "backends/cuda/driver.def"
+#include "backends/cuda/runtime/driver.def"
     CALLS
 };
 
 static const char *const names[CALLS] = {
 #define TN_CUDA_FN(member, symbol, params) symbol,
-#include "backends/cuda/driver.def"
+#include "backends/cuda/runtime/driver.def"
 };
 
 typedef uint64_t word;
@@ -78,4 +78,4 @@ static int call(int i, word a, word b, word c, word d, word e, word f, word g, w
     {                                                                                                                 \
         return call(CALL_##member, a, b, c, d, e, f, g, h, k, l, m, n);                                               \
     }
-#include "backends/cuda/driver.def"
+#include "backends/cuda/runtime/driver.def"

@@ -6,7 +6,7 @@
 // promised, an algorithm of another shape. Built as libcublasLt.so.13; fake_blas.h steers it.
 #include "tests/cuda/fake_blas.h"
 
-#include "backends/cuda/blas.h"
+#include "backends/cuda/product/gemm/cublas.h"
 #include "core/fp16.h"
 #include "tests/cuda/fake.h"
 
@@ -57,7 +57,7 @@ EXPORT fake_blas *fake_blas_get(void)
 
 // The functions under their names in the library, with the parameters that the backend gives them.
 #define TN_CUDA_BLAS_FN(result, member, symbol, params) EXPORT result fake_##member params __asm__(symbol);
-#include "backends/cuda/blas.def"
+#include "backends/cuda/product/gemm/cublas.def"
 
 static int32_t call(const char *name)
 {

@@ -6,7 +6,7 @@
 // shows.
 //     test_blas FOLDER     of a libcublasLt.so.13 that cannot be loaded; LD_LIBRARY_PATH leads to the fake
 //     libraries
-#include "backends/cuda/blas.h"
+#include "backends/cuda/product/gemm/cublas.h"
 #include "tests/cuda/fake.h"
 #include "tests/cuda/fake_blas.h"
 #include "tests/unit/test.h"

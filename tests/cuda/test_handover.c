@@ -4,7 +4,7 @@
 // rope_cache and the attention after it share a launch only where the result of attention, which a head may
 // have before another one begins, spares what other heads still read. A gated pair rounds its result in place
 // only for a product that reads all of it, and nobody else.
-#include "backends/cuda/handover.h"
+#include "backends/cuda/runtime/handover.h"
 #include "ops/ops.h"
 #include "tests/unit/test.h"
 

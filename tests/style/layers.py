@@ -26,10 +26,10 @@ SPECIAL = {
     "arm_neon.h": ("backends/cpu/arm/", "tests/check/arm/"),
     "cpuid.h": ("core/cpu_features.c",),
     "sys/auxv.h": ("core/cpu_features.c",),
-    "cuda.h": ("backends/cuda/driver.h",),
-    "cuda_bf16.h": ("backends/cuda/kernels/",),
-    "cuda_fp16.h": ("backends/cuda/kernels/",),
-    "cuda_fp8.h": ("backends/cuda/kernels/",),
+    "cuda.h": ("backends/cuda/runtime/driver.h",),
+    "cuda_bf16.h": ("backends/cuda/",),
+    "cuda_fp16.h": ("backends/cuda/",),
+    "cuda_fp8.h": ("backends/cuda/",),
     "vulkan/vulkan.h": ("backends/vulkan/loader.h",),
 }
 # Made by the build, in the same place below its folder.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that the emulation has to complain of (mistakes.h).
-#include "backends/cuda/kernels/mma.cuh"
+#include "backends/cuda/mma.cuh"
 #include "tests/cuda/emulated/mistakes.h"
 
 #define KERNEL(name) TN_ENTRY __launch_bounds__(64) mistake_##name(const __grid_constant__ mistake_args a)

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host files of the attention kernels share.
+#ifndef TN_CUDA_ATTENTION_H
+#define TN_CUDA_ATTENTION_H
+
+#include "backends/cuda/attention/attention_args.h"
+#include "backends/cuda/runtime/kernel.h"
+#include "ops/ops.h"
+
+// Queries per sequence, on average, up to which the decode kernel is the better one. It takes any number, but reads the
+// cache again for every 8 or 16 rows.
+enum { TN_CUDA_ATTENTION_FEW = 8 };
+
+// Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
+bool tn_cuda_attention_common(const tn_step *step);
+// Types of both caches by the names in the entry points of the decode kernels; NULL: none takes it.
+const char *tn_cuda_attention_cache_name(tn_dtype type);
+// Whether the decode kernels can hand on its results as int8 (handover.h); data of the step's views are bound.
+bool tn_cuda_attention_decode_makes_rounded(const tn_step *step);
+// attention_token.c: one token of one sequence; data of the step's views may be NULL.
+bool tn_cuda_attention_is_token(const tn_step *step);
+size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
+TN_MUST_USE tn_status tn_cuda_attention_token(const tn_cuda_launch *l);
+// Whether it can do a rope_cache step too, which comes right before it.
+bool tn_cuda_attention_token_takes_rope(const tn_step *step, const tn_step *rope);
+// step.c
+tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
+// Arguments from a step; splits and scratch stay 0.
+tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
+// Row tiles of all sequences at most (attention/attention_rows.cuh).
+static inline int64_t tn_cuda_attention_tiles(const tn_step *step, int32_t rows)
+{
+    int64_t group = step->src[0].ne[2] / step->src[1].ne[1];
+    return step->src[0].ne[1] * group / rows + step->src[4].ne[3];
+}
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention for few queries per sequence (attention/attention_decode.cu): which variant, and into how many parts the keys
+// of a sequence are split at most.
+#include "backends/cuda/attention/attention.h"
+
+#include <stdio.h>
+
+enum {
+    KEYS = 16,      // as in the kernel
+    MIN_TILES = 4,
+    MAX_PAIRS = 4096,
+    MAX_SPLITS = 64,
+};
+
+// A variant of the kernel: head sizes up to `dim`, 8 `n_tiles` rows at a time, so many warps of a block.
+typedef struct variant {
+    const char *type;
+    int32_t dim, n_tiles, warps;
+} variant;
+
+const char *tn_cuda_attention_cache_name(tn_dtype type)
+{
+    switch (type) {
+    case TN_TYPE_F16: return "f16";
+    case TN_TYPE_BF16: return "bf16";
+    case TN_TYPE_Q8_0: return "q8_0";
+    case TN_TYPE_Q4_0: return "q4_0";
+    default: return NULL;
+    }
+}
+
+static variant choose(const tn_step *step)
+{
+    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
+    int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[4].ne[3], 1);
+    int64_t rows = tn_div_up(q->ne[1], n_seq) * (q->ne[2] / k->ne[1]);
+    variant c = {.type = tn_cuda_attention_cache_name(k->dtype), .dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256};
+    c.n_tiles = rows > 8 && c.dim <= 128 ? 2 : 1;
+    c.warps = c.dim == 256 || (c.dim == 128 && c.n_tiles == 2) ? 8 : 12;
+    return c;
+}
+
+// Bytes of shared memory: query_room and merge_room of the kernel.
+static uint32_t shared_size(const variant *c)
+{
+    int32_t queries = c->n_tiles * c->dim * 32, ends = 2 * c->warps * c->n_tiles * 8 * 4;
+    return (uint32_t)(queries + ends + c->warps * 8 * (c->dim + 4) * 4);
+}
+
+bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
+{
+    if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
+    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
+    int64_t n_seq = step->src[4].ne[3];
+    bool quantised = tn_dtype_block_elems(k->dtype) > 1;
+    variant c = choose(step);
+    bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
+    // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
+    bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
+    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_FEW * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+}
+
+// As many blocks as fill whole waves of one a multiprocessor, with few splits to merge.
+static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *k = &step->src[1];
+    int64_t pairs = step->src[4].ne[3] * k->ne[1], n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
+    if (pairs > MAX_PAIRS) return 1;
+    double best = 0.0;
+    int32_t splits = 1;
+    for (int32_t s = 1; s <= MAX_SPLITS && (s == 1 || s * MIN_TILES <= n_tiles); s++) {
+        int64_t waves = tn_div_up(pairs * s, cuda->n_sms);
+        double worth = (double)(pairs * s) / (double)(waves * cuda->n_sms) - 0.004 * s;
+        if (worth > best) best = worth, splits = s;
+    }
+    return splits;
+}
+
+size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *y = &step->dst[0];
+    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_scratch(cuda, step);
+    int32_t splits = count_splits(cuda, step);
+    return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
+}
+
+static bool aligned(const tn_view *v)
+{
+    uintptr_t unit = tn_dtype_block_elems(v->dtype) > 1 ? 4 : 16;
+    return (uintptr_t)v->data % unit == 0;
+}
+
+bool tn_cuda_attention_decode_makes_rounded(const tn_step *step)
+{
+    return aligned(&step->src[1]) && aligned(&step->src[2]);
+}
+
+tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
+{
+    const tn_step *step = l->step;
+    tn_cuda_attention_decode_args d = {.a = tn_cuda_attention_args_of(step)};
+    tn_cuda_attention_args *a = &d.a;
+    variant c = choose(step);
+    if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
+    if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
+    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token(l);
+    a->n_splits = count_splits(l->cuda, step);
+    a->partial = (float *)l->scratch;
+    if (l->rounded_y) a->rounded_y = *l->rounded_y;
+    d.early = l->early;
+    char entry[64];
+    snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);
+    tn_cuda_grid grid = {.x = (uint32_t)a->n_splits, .y = (uint32_t)a->n_kv, .z = (uint32_t)a->n_seq,
+                         .threads = (uint32_t)c.warps * 32, .shared = shared_size(&c)};
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_decode, entry, &grid, &d);
+}

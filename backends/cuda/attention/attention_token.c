@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention for one token of one sequence (attention/attention_token.cu): how the keys are split, and in which
+// clusters.
+#include "backends/cuda/attention/attention.h"
+
+#include <stdio.h>
+
+enum {
+    KEYS = 16, // as in the kernel
+    MIN_TILES = 4,
+    MAX_ROWS = 8,
+    MAX_HEADS = 4096,
+    MAX_SPLITS = 64,
+    MAX_CLUSTER = 8,
+    // Of a sequence, up to which one cluster is quicker than all multiprocessors, which merge through memory
+    // (H200, us: 500 keys 7.8 and 9.7, 4000 keys 16.6 and 14.3).
+    CLUSTER_TILES = 128,
+};
+
+// Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
+// keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers).
+typedef struct variant {
+    int32_t dim, warps, parts, cluster, splits, stages;
+} variant;
+
+// Entries of the kernel: with tiles in registers, and in rings.
+static const struct {
+    int32_t dim, warps, ring_warps, ring_stages;
+} entries[] = {{64, 12, 8, 6}, {128, 12, 8, 3}, {256, 8, 0, 0}};
+
+bool tn_cuda_attention_is_token(const tn_step *step)
+{
+    const tn_view *q = &step->src[0];
+    int64_t block = step->src[1].ne[2];
+    return q->ne[0] * q->ne[1] == 1 && step->src[4].ne[3] == 1 && q->ne[2] <= MAX_HEADS && block > 0 &&
+           (block & (block - 1)) == 0;
+}
+
+static variant choose(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *q = &step->src[0], *k = &step->src[1];
+    int64_t widest = TN_MAX(k->ne[3], step->src[2].ne[3]);
+    size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
+    variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1};
+    c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
+    int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
+    if (cuda->compute >= 90 && cuda->compute < 120 && n_tiles <= CLUSTER_TILES) {
+        // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
+        while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
+        c.splits = c.cluster;
+    }
+    if (c.cluster > 1) return c;
+    // One wave of one block a multiprocessor.
+    int64_t splits = TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
+    c.splits = (int32_t)TN_MAX(TN_MIN(splits, (int64_t)MAX_SPLITS), (int64_t)1);
+    return c;
+}
+
+// Bytes of shared memory: token_room, tile_ring and result_room of the kernel.
+static uint32_t shared_size(const variant *c, int32_t group)
+{
+    int32_t rows = (TN_MIN(group, (int32_t)MAX_ROWS) + c->cluster - 1) / c->cluster,
+            slots = c->cluster * c->warps * rows;
+    int32_t token = c->dim * 32 + 2 * c->dim * 4 + 2 * c->dim * 2;
+    int32_t tile = 2 * KEYS * c->dim * 2 + 128 + 8; // with gaps and its barrier
+    if (c->stages > 0) return (uint32_t)(token + c->warps * c->stages * tile + slots * 8);
+    return (uint32_t)(token + (slots + slots % 2) * 8 + slots * c->dim * 4);
+}
+
+// Long sequences: tiles come by way of rings in shared memory, where they fit (9.0 and 10.0).
+static void choose_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
+{
+    variant ring = *c;
+    for (size_t e = 0; e < TN_COUNT(entries); e++)
+        if (entries[e].dim == c->dim)
+            ring.warps = entries[e].ring_warps, ring.stages = entries[e].ring_stages;
+    int32_t group = (int32_t)(step->src[0].ne[2] / step->src[1].ne[1]);
+    bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
+    // Bulk copies are of multiples of 16 bytes; 16 rows are.
+    bool aligned = ((uintptr_t)step->src[1].data | (uintptr_t)step->src[2].data) % 16 == 0;
+    if (cuda->compute >= 90 && cuda->compute < 120 && c->cluster == 1 && fits && aligned) *c = ring;
+}
+
+size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
+{
+    variant c = choose(cuda, step);
+    int32_t clusters = c.splits / c.cluster;
+    return clusters == 1
+               ? 0
+               : (size_t)clusters * (size_t)step->src[0].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
+}
+
+bool tn_cuda_attention_token_takes_rope(const tn_step *step, const tn_step *rope)
+{
+    const tn_view *q = &step->src[0], *turned = &rope->dst[2];
+    if (!tn_cuda_attention_is_token(step)) return false;
+    bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) &&
+                q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
+    for (int32_t i = 0; i < 2; i++) same = same && step->src[1 + i].data == rope->src[i].data;
+    int64_t widest = TN_MAX(step->src[1].ne[3], step->src[2].ne[3]);
+    return same && rope->src[2].ne[3] <= widest && rope->src[4].ne[3] <= widest;
+}
+
+// Only q, as it is.
+static tn_cuda_rope_cache_args plain_queries(const tn_step *step)
+{
+    return (tn_cuda_rope_cache_args){.q = tn_cuda_view_of(&step->src[0]), .block = 1};
+}
+
+tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
+{
+    const tn_step *step = l->step;
+    variant c = choose(l->cuda, step);
+    choose_ring(l->cuda, step, &c);
+    tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
+    d.a.n_splits = c.splits;
+    d.a.partial = (float *)l->scratch;
+    if (l->rounded_y) d.a.rounded_y = *l->rounded_y;
+    d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
+    d.alone = c.cluster > 1 ? INT32_MAX : MIN_TILES;
+    for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;
+    while (1 << d.cluster_shift < c.cluster) d.cluster_shift++;
+    d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
+    d.early = l->rope && l->early;
+    char entry[64];
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%d_%d",
+             tn_cuda_attention_cache_name(step->src[1].dtype), c.dim, c.stages);
+    tn_cuda_grid grid = {.x = (uint32_t)c.splits,
+                         .y = (uint32_t)(d.a.n_kv * c.parts),
+                         .z = 1,
+                         .threads = (uint32_t)c.warps * 32,
+                         .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
+                         .cluster = (uint32_t)c.cluster};
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_token, entry, &grid, &d);
+}

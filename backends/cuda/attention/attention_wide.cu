@@ -1,0 +1,476 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention with heads of up to 576 elements of a key and 512 of a value, whatever the number of queries: compressed caches
+// (DeepSeek-V2, 2024, section 2.1), whose values are the first part of their keys' rows and are loaded with them, and wide
+// heads of other models. Flash attention (Dao 2023) with mma.m16n8k16 in f16; runs from compute capability 8.0 on.
+// Grid (splits, row tiles, KV heads). Row tiles (attention_rows.cuh) are shared by the heads of a group. A block of 8 warps
+// has a tile of 64 rows in 2 x 4 warps, or of 16 in 1 x 8: of S = Q K^T a warp has 32 x 16 or 16 x 8, of O 32 x 128 or 16 x 64
+// in registers; maxima and weights go through shared memory. Tiles of 64 keys lie in one or two slots of shared memory as f16,
+// rows of 1152 bytes, 16-byte chunk i of row r at i ^ r % 8; where keys and values are apart they take slots in turn. f16
+// caches are copied asynchronously, with two slots while the tile before is worked on; bf16 and blocks are converted on the way.
+// With few tiles the keys are split over blocks; a second kernel adds their results in the order of the splits, so that
+// every run gives the same. Blocks lie in f16 as integers times the power of two of their scale, which is exact; what is left
+// of a key's scale comes after the product with its 32 elements, that of a value goes into the weights before theirs.
+// Rounded to f16: Q (declared), P, and P again with a scale; NMSE up to 3e-8 for f16 and bf16, 6e-8 for blocks.
+// Shared: 1152 (rows + 64 slots) bytes and tables, 4752 more for scales. Scratch: splits * T * H * (Dv + 2) floats. Operations: 2 (D + Dv) per visible
+// (row, key). Bytes moved: the visible rows of the caches once per 16 or 64 rows. Limit: memory up to some 64 heads of a
+// compressed cache and one token each, then tensor cores, or rather shared memory: 3 loads of fragments for 4 products.
+#include "backends/cuda/attention/attention_convert.cuh"
+#include "backends/cuda/attention/attention_rows.cuh"
+
+enum {
+    WARPS = 8,
+    THREADS = WARPS * TN_WARP,
+    KEYS = 64,      // of a tile
+    CHUNKS = 72,    // 16-byte chunks of a row in shared memory: 576 elements
+    VALUES = 512,
+    MIN_TILES = 2,  // of a split
+};
+// Weights are at most 2^this: small ones keep their bits in f16.
+#define WEIGHT_SHIFT 8.0f
+
+template <int ROWS> struct shape {
+    static constexpr int MT = ROWS == 64 ? 2 : 1;        // 16-row tiles of a warp
+    static constexpr int COLUMNS = WARPS * 16 * MT / ROWS; // warps beside each other
+    static constexpr int NK = KEYS / COLUMNS / 8;        // tiles of 8 keys of a warp
+    static constexpr int NV = VALUES / COLUMNS / 16;     // tiles of 16 elements of values of a warp
+};
+
+template <int ROWS> struct room {
+    uint4 q[ROWS * CHUNKS], p[ROWS * KEYS / 8];
+    float part[shape<ROWS>::COLUMNS][ROWS]; // maxima, in the end sums
+    int64_t at[2][KEYS]; // number of the row of the caches that holds a key of this and of the next tile, -1: there is none
+    uint4 slot[2][KEYS * CHUNKS]; // the second one where there is room
+};
+
+// What is left of the scales of a slot's blocks, by their number in the row: the keys of a warp lie side by side. The last two
+// are none; blocks of a row start in different banks.
+typedef __half block_scales[CHUNKS / 4][KEYS + 2];
+
+static __device__ __forceinline__ int chunk(int r, int i)
+{
+    return r * CHUNKS + (i ^ r % 8);
+}
+
+// What a block works on: tiles [key, end) of a row tile's keys, in loads of keys and values or of both together.
+struct work {
+    tn_row_tile rows;
+    int key, end;  // of this split
+    bool together; // values are the first part of the keys' rows
+    int n_loads, n_slots;
+};
+
+static __device__ __forceinline__ int tile_of(const work &w, int load)
+{
+    return w.together ? load : load / 2;
+}
+
+// --- loads -----------------------------------------------------------------------------------------------
+
+template <int ROWS> static __device__ void load_queries(const tn_cuda_attention_args &a, const tn_row_tile &p, room<ROWS> &s)
+{
+    bool wide = a.q_elem == 4 && ((uintptr_t)a.q | (uintptr_t)a.q_token | (uintptr_t)a.q_head) % 16 == 0;
+    int chunks = (a.k.dim + 31) / 32 * 4;
+    for (int n = threadIdx.x; n < ROWS * chunks; n += THREADS) {
+        int r = n / chunks, i = n % chunks, row = min(p.row + r, p.n_rows - 1);
+        const char *from = a.q + (int64_t)(p.first_token + row / p.group) * a.q_token + (int64_t)(p.kv_head * p.group + row % p.group) * a.q_head;
+        float x[8];
+        if (wide && i * 8 + 8 <= a.k.dim) {
+            *reinterpret_cast<float4 *>(x) = *reinterpret_cast<const float4 *>(from + i * 32);
+            *reinterpret_cast<float4 *>(x + 4) = *reinterpret_cast<const float4 *>(from + i * 32 + 16);
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; e++) x[e] = i * 8 + e < a.k.dim ? *(const float *)(from + (int64_t)(i * 8 + e) * a.q_elem) : 0.0f;
+        }
+        s.q[chunk(r, i)] = make_uint4(tn_pack16<false>(x[0], x[1]), tn_pack16<false>(x[2], x[3]), tn_pack16<false>(x[4], x[5]), tn_pack16<false>(x[6], x[7]));
+    }
+}
+
+// Where the keys of a tile lie. All rows of a cache are numbered in order.
+static __device__ __forceinline__ void find_keys(const tn_cuda_attention_args &a, const work &w, int64_t (&to)[2][KEYS], int tile)
+{
+    int key = w.key + tile * KEYS;
+    if (threadIdx.x >= KEYS || key >= w.end) return;
+    int j = key + (int)threadIdx.x;
+    int64_t at = -1;
+    if (j < w.end) at = ((int64_t)a.table[(int64_t)w.rows.seq * a.max_blocks + j / a.block] * a.n_kv + w.rows.kv_head) * a.block + j % a.block;
+    to[tile % 2][threadIdx.x] = at;
+}
+
+// Rows of a tile up to element `width`, zeros from `c.dim` on and for keys that do not exist.
+template <int TYPE, bool QUANTS> static __device__ void load_typed(const tn_cuda_cache &c, uint4 *to, block_scales &d, const int64_t *rows, int width)
+{
+    int chunks = (width + 31) / 32 * 4;
+#pragma unroll (QUANTS ? 4 : 2)
+    for (int n = threadIdx.x; n < KEYS * chunks; n += THREADS) {
+        int r = n / chunks, i = n % chunks;
+        bool valid = rows[r] >= 0 && i * 8 < width;
+        const char *row = valid ? c.data + rows[r] * c.row_size : c.data;
+        if constexpr (TYPE == TN_CUDA_CACHE_F16) tn_copy_async(tn_shared_address(&to[chunk(r, i)]), row + (valid ? i * 16 : 0), valid);
+        else to[chunk(r, i)] = valid ? tn_cache_chunk<TYPE>(row, i) : make_uint4(0, 0, 0, 0);
+        if (QUANTS && i % 4 == 0) d[i / 4][r] = tn_scale_rest(valid ? tn_cache_scale<TYPE>(row, i / 4) : __float2half(0.0f));
+    }
+}
+
+template <bool QUANTS>
+static __device__ __forceinline__ void load_tile(const tn_cuda_attention_args &a, const work &w, int load, uint4 *to, block_scales &d, const int64_t *rows)
+{
+    bool values = !w.together && load % 2 == 1;
+    const tn_cuda_cache &c = values ? a.v : a.k;
+    int width = w.together ? max(a.k.dim, a.v.dim) : c.dim;
+    switch (c.type) {
+    case TN_CUDA_CACHE_F16: load_typed<TN_CUDA_CACHE_F16, QUANTS>(c, to, d, rows, width); break;
+    case TN_CUDA_CACHE_BF16: load_typed<TN_CUDA_CACHE_BF16, QUANTS>(c, to, d, rows, width); break;
+    case TN_CUDA_CACHE_Q8_0:
+        if constexpr (QUANTS) load_typed<TN_CUDA_CACHE_Q8_0, QUANTS>(c, to, d, rows, width);
+        break;
+    default:
+        if constexpr (QUANTS) load_typed<TN_CUDA_CACHE_Q4_0, QUANTS>(c, to, d, rows, width);
+        break;
+    }
+}
+
+// --- arithmetic ------------------------------------------------------------------------------------------
+
+// A warp's part: registers {0, 1} of a tile are row l / 4, {2, 3} row l / 4 + 8; columns 2 (l % 4) + {0, 1}.
+template <int ROWS> struct rows {
+    typedef shape<ROWS> of;
+    float o[of::MT][2 * of::NV][4], s[of::MT][of::NK][4];
+    float max[of::MT][2], sum[of::MT][2]; // maxima of whole rows, sums of this lane's keys
+};
+
+template <int ROWS> static __device__ __forceinline__ int first_row()
+{
+    return (int)threadIdx.x / TN_WARP / shape<ROWS>::COLUMNS * shape<ROWS>::MT * 16;
+}
+
+template <int ROWS> static __device__ __forceinline__ int column_of_warp()
+{
+    return (int)threadIdx.x / TN_WARP % shape<ROWS>::COLUMNS;
+}
+
+template <int ROWS, bool QUANTS>
+static __device__ __forceinline__ void multiply_keys(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *keys, const block_scales &d, rows<ROWS> &w)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP, row = first_row<ROWS>(), key = column_of_warp<ROWS>() * of::NK * 8;
+    uint32_t q = tn_shared_address(m.q), k = tn_shared_address(keys);
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int j = 0; j < of::NK; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) w.s[mt][j][e] = 0.0f;
+#pragma unroll 2
+    for (int b = 0; b < (a.k.dim + 31) / 32; b++) {
+        uint32_t x[of::MT][2][4];
+#pragma unroll
+        for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) tn_load_matrices<false>(x[mt][h], q + 16 * chunk(row + mt * 16 + lane % 16, 4 * b + 2 * h + lane / 16));
+#pragma unroll
+        for (int j = 0; j < of::NK; j++) {
+            uint32_t y[4];
+            tn_load_matrices<false>(y, k + 16 * chunk(key + j * 8 + lane % 8, 4 * b + lane / 8));
+            float2 f = make_float2(1.0f, 1.0f);
+            if (QUANTS) f = __half22float2(*reinterpret_cast<const __half2 *>(&d[b][key + j * 8 + lane % 4 * 2]));
+#pragma unroll
+            for (int mt = 0; mt < of::MT; mt++) {
+                float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                float(&to)[4] = QUANTS ? part : w.s[mt][j];
+                tn_mma_16816<false>(to, x[mt][0][0], x[mt][0][1], x[mt][0][2], x[mt][0][3], y[0], y[1]);
+                tn_mma_16816<false>(to, x[mt][1][0], x[mt][1][1], x[mt][1][2], x[mt][1][3], y[2], y[3]);
+                if (QUANTS)
+#pragma unroll
+                    for (int e = 0; e < 4; e++) w.s[mt][j][e] += (e % 2 ? f.y : f.x) * part[e];
+            }
+        }
+    }
+}
+
+// Scaled scores with softcap, bias and mask, in units of log 2.
+template <int ROWS> static __device__ __forceinline__ void mask_scores(const tn_cuda_attention_args &a, const tn_row_tile &p, rows<ROWS> &w, int key)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP;
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            tn_row_info u = tn_row_info_get(a, p, p.row + first_row<ROWS>() + mt * 16 + h * 8 + lane / 4);
+#pragma unroll
+            for (int j = 0; j < of::NK; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float &x = w.s[mt][j][2 * h + e];
+                    int at = key + (column_of_warp<ROWS>() * of::NK + j) * 8 + lane % 4 * 2 + e;
+                    x = tn_attention_bias(a, x * a.scale, u.slope, u.position - at) * TN_LOG2E;
+                    if (at < u.lo || at >= u.hi) x = -INFINITY;
+                }
+        }
+}
+
+// Maxima of this warp's keys, for the other warps of the same rows.
+template <int ROWS> static __device__ __forceinline__ void share_maxima(room<ROWS> &m, const rows<ROWS> &w)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP;
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = -INFINITY;
+#pragma unroll
+            for (int j = 0; j < of::NK; j++) top = fmaxf(top, fmaxf(w.s[mt][j][2 * h], w.s[mt][j][2 * h + 1]));
+            top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+            if (lane % 4 == 0) m.part[column_of_warp<ROWS>()][first_row<ROWS>() + mt * 16 + h * 8 + lane / 4] = top;
+        }
+}
+
+// Weights, times 2^WEIGHT_SHIFT, into shared memory; o and sums follow the new maximum.
+template <int ROWS> static __device__ __forceinline__ void weigh(room<ROWS> &m, rows<ROWS> &w)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP;
+    uint32_t *p = reinterpret_cast<uint32_t *>(m.p);
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int row = first_row<ROWS>() + mt * 16 + h * 8 + lane / 4;
+            float top = w.max[mt][h], sum = 0.0f;
+#pragma unroll
+            for (int c = 0; c < of::COLUMNS; c++) top = fmaxf(top, m.part[c][row]);
+            float base = top > -INFINITY ? WEIGHT_SHIFT - top : 0.0f;
+            float shrink = w.max[mt][h] > -INFINITY ? tn_exp2(w.max[mt][h] - top) : 1.0f;
+            w.max[mt][h] = top;
+#pragma unroll
+            for (int j = 0; j < of::NK; j++) {
+                float x = tn_exp2(w.s[mt][j][2 * h] + base), y = tn_exp2(w.s[mt][j][2 * h + 1] + base);
+                sum += x + y;
+                p[(row * (KEYS / 8) + ((column_of_warp<ROWS>() * of::NK + j) ^ row % 8)) * 4 + lane % 4] = tn_pack16<false>(x, y);
+            }
+            w.sum[mt][h] = w.sum[mt][h] * shrink + sum;
+#pragma unroll
+            for (int j = 0; j < 2 * of::NV; j++) w.o[mt][j][2 * h] *= shrink, w.o[mt][j][2 * h + 1] *= shrink;
+        }
+}
+
+// Two weights, and what is left of the scales of their values.
+static __device__ __forceinline__ uint32_t scale_pair(uint32_t weights, const __half *scale)
+{
+    return tn_half2_bits(__hmul2(*reinterpret_cast<__half2 *>(&weights), *reinterpret_cast<const __half2 *>(scale)));
+}
+
+template <int ROWS, bool QUANTS>
+static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *values, const block_scales &d, rows<ROWS> &w)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP, column = column_of_warp<ROWS>() * of::NV * 16;
+    uint32_t p = tn_shared_address(m.p), v = tn_shared_address(values);
+#pragma unroll 2
+    for (int b = 0; b < KEYS / 16; b++) {
+        uint32_t x[of::MT][4], z[of::MT][4];
+#pragma unroll
+        for (int mt = 0; mt < of::MT; mt++) {
+            int row = first_row<ROWS>() + mt * 16 + lane % 16;
+            tn_load_matrices<false>(x[mt], p + 16 * (row * (KEYS / 8) + ((2 * b + lane / 16) ^ row % 8)));
+        }
+#pragma unroll
+        for (int j = 0; j < of::NV; j++) {
+            uint32_t y[4];
+            if (column + j * 16 >= a.v.dim) break;
+            tn_load_matrices<true>(y, v + 16 * chunk(b * 16 + lane % 16, column / 8 + 2 * j + lane / 16));
+#pragma unroll
+            for (int mt = 0; mt < of::MT; mt++) {
+                if (!QUANTS || j % 2 == 0)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        z[mt][i] = QUANTS ? scale_pair(x[mt][i], &d[column / 32 + j / 2][b * 16 + i / 2 * 8 + lane % 4 * 2]) : x[mt][i];
+                tn_mma_16816<false>(w.o[mt][2 * j], z[mt][0], z[mt][1], z[mt][2], z[mt][3], y[0], y[1]);
+                tn_mma_16816<false>(w.o[mt][2 * j + 1], z[mt][0], z[mt][1], z[mt][2], z[mt][3], y[2], y[3]);
+            }
+        }
+    }
+}
+
+// --- results ---------------------------------------------------------------------------------------------
+
+static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)
+{
+    return (float2 *)(a.partial + (int64_t)a.n_splits * a.n_tokens * a.n_heads * a.v.dim);
+}
+
+// What a result is to be multiplied with, given its maximum in units of log 2 and its sum, both with what the weights were shifted by.
+static __device__ __forceinline__ float final_factor(const tn_cuda_attention_args &a, int head, float max, float sum)
+{
+    float keep = 1.0f;
+    if (a.sinks) {
+        float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
+        keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
+        sum = sum * keep + (top > -INFINITY ? tn_exp2(sink - top + WEIGHT_SHIFT) : 0.0f);
+    }
+    return sum > 0.0f ? keep / sum : 0.0f;
+}
+
+template <int ROWS> static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, const tn_row_tile &p, room<ROWS> &m, rows<ROWS> &w)
+{
+    typedef shape<ROWS> of;
+    int lane = threadIdx.x % TN_WARP, column = column_of_warp<ROWS>() * of::NV * 16 + lane % 4 * 2;
+    __syncthreads();
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float sum = w.sum[mt][h];
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            if (lane % 4 == 0) m.part[column_of_warp<ROWS>()][first_row<ROWS>() + mt * 16 + h * 8 + lane / 4] = sum;
+        }
+    __syncthreads();
+#pragma unroll
+    for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int in_tile = first_row<ROWS>() + mt * 16 + h * 8 + lane / 4, row = p.row + in_tile;
+            if (row >= p.n_rows) continue;
+            int token = p.first_token + row / p.group, head = p.kv_head * p.group + row % p.group;
+            float sum = 0.0f, factor = 1.0f, *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head);
+#pragma unroll
+            for (int c = 0; c < of::COLUMNS; c++) sum += m.part[c][in_tile];
+            if (a.n_splits > 1) {
+                int64_t to = ((int64_t)blockIdx.x * a.n_tokens + token) * a.n_heads + head;
+                y = a.partial + to * a.v.dim;
+                if (column == 0) partial_ends(a)[to] = make_float2(w.max[mt][h], sum);
+                if (!(w.max[mt][h] > -INFINITY)) continue; // nobody reads it
+            } else {
+                factor = final_factor(a, head, w.max[mt][h], sum);
+            }
+#pragma unroll
+            for (int j = 0; j < 2 * of::NV; j++) {
+                int d = column + j * 8;
+                if (d < a.v.dim) y[d] = w.o[mt][j][2 * h] * factor, y[d + 1] = w.o[mt][j][2 * h + 1] * factor;
+            }
+        }
+}
+
+// --- the loop --------------------------------------------------------------------------------------------
+
+// This block's part of the keys; none, if the sequence is too short for so many splits.
+static __device__ __forceinline__ void find_part(const tn_cuda_attention_args &a, work &w)
+{
+    const tn_row_tile &p = w.rows;
+    int n_tiles = max(0, (p.end - p.key + KEYS - 1) / KEYS), splits = min(a.n_splits, max(1, n_tiles / MIN_TILES));
+    int per = (n_tiles + splits - 1) / splits;
+    w.key = p.key + (int)blockIdx.x * per * KEYS;
+    w.end = min(p.end, w.key + per * KEYS);
+    w.together = a.v.data == a.k.data && a.v.row_size == a.k.row_size && a.v.type == a.k.type;
+    w.n_loads = max(0, (w.end - w.key + KEYS - 1) / KEYS) * (w.together ? 1 : 2);
+}
+
+template <int ROWS>
+static __device__ __forceinline__ void score_tile(const tn_cuda_attention_args &a, const work &u, room<ROWS> &m, rows<ROWS> &w, int key)
+{
+    typedef shape<ROWS> of;
+    bool plain = a.softcap <= 0.0f && a.max_bias <= 0.0f, masked = key < u.rows.all_from || key + KEYS > u.rows.all_to;
+    if (masked || !plain) {
+        mask_scores<ROWS>(a, u.rows, w, key);
+    } else {
+#pragma unroll
+        for (int mt = 0; mt < of::MT; mt++)
+#pragma unroll
+            for (int j = 0; j < of::NK; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) w.s[mt][j][e] *= a.scale * TN_LOG2E;
+    }
+    share_maxima<ROWS>(m, w);
+    __syncthreads();
+    weigh<ROWS>(m, w);
+}
+
+template <int ROWS, bool QUANTS> static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a)
+{
+    extern __shared__ uint4 shared_bytes[];
+    block_scales *scales = reinterpret_cast<block_scales *>(shared_bytes); // of quants only
+    room<ROWS> &m = *reinterpret_cast<room<ROWS> *>(shared_bytes + (QUANTS ? 2 * sizeof(block_scales) / sizeof(uint4) : 0));
+    work u;
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    if (!tn_find_row_tile<ROWS, KEYS>(a, gridDim.y - 1 - blockIdx.y, blockIdx.z, u.rows)) return;
+    find_part(a, u);
+    u.n_slots = a.n_slots;
+    rows<ROWS> w;
+#pragma unroll
+    for (int mt = 0; mt < shape<ROWS>::MT; mt++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) w.max[mt][h] = -INFINITY, w.sum[mt][h] = 0.0f;
+#pragma unroll
+        for (int j = 0; j < 2 * shape<ROWS>::NV; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) w.o[mt][j][e] = 0.0f;
+    }
+    find_keys(a, u, m.at, 0);
+    if (u.n_loads > 0) load_queries<ROWS>(a, u.rows, m);
+    // A load is n_slots - 1 ahead of its use; the first turn of two slots uses nothing.
+    for (int load = 1 - u.n_slots; load < u.n_loads; load++) {
+        int ahead = load + u.n_slots - 1, next = tile_of(u, ahead + 1);
+        __syncthreads(); // what the slot held is done with, its rows are found
+        if (ahead < u.n_loads) load_tile<QUANTS>(a, u, ahead, m.slot[ahead % u.n_slots], scales[ahead % u.n_slots], m.at[tile_of(u, ahead) % 2]);
+        tn_copy_commit();
+        if (next != tile_of(u, ahead)) find_keys(a, u, m.at, next);
+        if (load < 0) continue;
+        if (u.n_slots > 1) tn_copy_wait<1>();
+        else tn_copy_wait<0>();
+        __syncthreads();
+        const uint4 *slot = m.slot[load % u.n_slots];
+        const block_scales &d = scales[load % u.n_slots];
+        if (u.together || load % 2 == 0) {
+            multiply_keys<ROWS, QUANTS>(a, m, slot, d, w);
+            score_tile<ROWS>(a, u, m, w, u.key + tile_of(u, load) * KEYS);
+        }
+        if (u.together) __syncthreads(); // the weights of all warps are there
+        if (u.together || load % 2 == 1) add_values<ROWS, QUANTS>(a, m, slot, d, w);
+    }
+    tn_copy_wait<0>();
+    store<ROWS>(a, u.rows, m, w);
+}
+
+// attention_wide.c chooses among them by name.
+#define ENTRY(rows, kind, quants)                                                                                                         \
+    TN_ENTRY __launch_bounds__(THREADS, 1) tn_attention_wide_##rows##_##kind(const __grid_constant__ tn_cuda_attention_args a) \
+    {                                                                                                                                     \
+        attend<rows, quants>(a);                                                                                                          \
+    }
+
+ENTRY(64, plain, false)
+ENTRY(64, quants, true)
+ENTRY(16, plain, false)
+ENTRY(16, quants, true)
+
+// One block per (token, head); a thread has four elements. Splits without keys left a maximum of -inf.
+TN_ENTRY __launch_bounds__(VALUES / 4) tn_attention_wide_merge(const __grid_constant__ tn_cuda_attention_args a)
+{
+    int token = blockIdx.x, head = blockIdx.y, d = (int)threadIdx.x * 4;
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    if (d >= a.v.dim || tn_attention_seq(a, token) == a.n_seq) return;
+    const float2 *ends = partial_ends(a) + (int64_t)token * a.n_heads + head;
+    const float *from = a.partial + ((int64_t)token * a.n_heads + head) * a.v.dim + d;
+    int64_t step = (int64_t)a.n_tokens * a.n_heads;
+    float max = -INFINITY, sum = 0.0f;
+    float4 o = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int i = 0; i < a.n_splits; i++) max = fmaxf(max, ends[i * step].x);
+#pragma unroll 4
+    for (int i = 0; i < a.n_splits; i++) {
+        float2 end = ends[i * step];
+        if (!(end.x > -INFINITY)) continue;
+        float4 x = *reinterpret_cast<const float4 *>(from + i * step * a.v.dim);
+        float f = tn_exp2(end.x - max);
+        sum += f * end.y, o.x += f * x.x, o.y += f * x.y, o.z += f * x.z, o.w += f * x.w;
+    }
+    float factor = final_factor(a, head, max, sum);
+    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
+    y[0] = o.x * factor, y[1] = o.y * factor, y[2] = o.z * factor, y[3] = o.w * factor;
+}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// unary, binary and glu: y = f(a), f(a, b), act(a) * b in f32. Each thread takes four adjacent elements of a row;
+// tensors without gaps are one row. A source that repeats along a dimension has stride 0 there.
+// Bytes moved: 4 per element of each operand; limit: memory from some 10^6 elements on, below that the launch.
+// H200, 4096 x 11008: glu 4.35 TB/s, 98 % of what a plain read reaches; binary 96 %, unary 70 to 90 % by the function.
+// y may be the storage of a: a thread reads its elements before it writes them, and reads no others.
+#include "backends/cuda/elementwise/elementwise_args.h"
+#include "backends/cuda/activation.cuh"
+#include "backends/cuda/rows.cuh"
+
+enum { THREADS = TN_CUDA_SPLIT_THREADS };
+
+// The four elements of this thread: their row and first column; false if there are none.
+static __device__ __forceinline__ bool begin(const tn_cuda_elementwise_args &a, uint32_t *row, int64_t *j)
+{
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    return tn_place4(a.split, a.y.ne[3], row, j);
+}
+
+static __device__ __forceinline__ float unary(const tn_unary_params &p, float x)
+{
+    switch (p.kind) {
+    case TN_UNARY_AFFINE: return fmaf(p.a, x, p.b);
+    case TN_UNARY_SOFTCAP: return p.a * tanhf(x / p.a);
+    case TN_UNARY_CLAMP: return x < p.a ? p.a : x > p.b ? p.b : x;
+    default: return tn_act(p.kind, x);
+    }
+}
+
+TN_ENTRY __launch_bounds__(THREADS) tn_unary(const __grid_constant__ tn_cuda_elementwise_args a)
+{
+    int64_t j, n = a.y.ne[3];
+    uint32_t row;
+    if (!begin(a, &row, &j)) return;
+    float4 x = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
+    // One copy of the switch: kinds are the same for the whole launch.
+    float v[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll 1
+    for (int i = 0; i < 4; i++) {
+        float y = unary(a.unary, v[0]);
+        v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = y;
+    }
+    tn_store_floats(tn_row_near(a.y, row), j, n, a.aligned_y, make_float4(v[0], v[1], v[2], v[3]));
+}
+
+static __device__ __forceinline__ float binary(int kind, float a, float b)
+{
+    switch (kind) {
+    case TN_BINARY_ADD: return a + b;
+    case TN_BINARY_SUB: return a - b;
+    case TN_BINARY_MUL: return a * b;
+    case TN_BINARY_DIV: return a / b;
+    case TN_BINARY_MAX: return a > b ? a : b;
+    default: return a < b ? a : b;
+    }
+}
+
+TN_ENTRY __launch_bounds__(THREADS) tn_binary(const __grid_constant__ tn_cuda_elementwise_args a)
+{
+    int64_t j, n = a.y.ne[3];
+    uint32_t row;
+    if (!begin(a, &row, &j)) return;
+    float4 u = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
+    float4 v = tn_load_floats(tn_row_near(a.b, row), a.b.nb[3], j, n, a.aligned_b);
+    u.x = binary(a.kind, u.x, v.x), u.y = binary(a.kind, u.y, v.y);
+    u.z = binary(a.kind, u.z, v.z), u.w = binary(a.kind, u.w, v.w);
+    tn_store_floats(tn_row_near(a.y, row), j, n, a.aligned_y, u);
+}
+
+// GENERAL: any activation and the clamped forms. Otherwise silu(a) * b.
+template <bool GENERAL> static __device__ __forceinline__ float glu(const tn_cuda_elementwise_args &a, float gate, float up)
+{
+    if (GENERAL) return tn_glu_of(a.glu, gate, up);
+    return __fdividef(gate, 1.0f + __expf(-gate)) * up;
+}
+
+template <bool GENERAL> static __device__ __forceinline__ void glu_four(const tn_cuda_elementwise_args &a)
+{
+    int64_t j, n = a.y.ne[3];
+    uint32_t row;
+    if (!begin(a, &row, &j)) return;
+    float4 u = tn_load_floats(tn_row_near(a.a, row), a.a.nb[3], j, n, a.aligned_a);
+    float4 v = tn_load_floats(tn_row_near(a.b, row), a.b.nb[3], j, n, a.aligned_b);
+    u.x = glu<GENERAL>(a, u.x, v.x), u.y = glu<GENERAL>(a, u.y, v.y);
+    u.z = glu<GENERAL>(a, u.z, v.z), u.w = glu<GENERAL>(a, u.w, v.w);
+    tn_store_floats(tn_row_near(a.y, row), j, n, a.aligned_y, u);
+}
+
+TN_ENTRY __launch_bounds__(THREADS) tn_swiglu(const __grid_constant__ tn_cuda_elementwise_args a)
+{
+    glu_four<false>(a);
+}
+
+TN_ENTRY __launch_bounds__(THREADS) tn_glu(const __grid_constant__ tn_cuda_elementwise_args a)
+{
+    glu_four<true>(a);
+}

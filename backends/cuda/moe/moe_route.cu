@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// moe_route: from logits, or from the rows of few tokens, to the chosen experts and their weights.
+// From logits [T, E]: a warp per token holds its row in registers.
+// From rows [T, n]: a block per expert and token: w_e . norm(x) = scale(x) sum_j w_ej g_j x_j, so that weights are read and
+// multiplied before the predecessor has ended, and one pass over x gives the product and the scale of the norm. Each block
+// writes its part of the normed row; the one that ends last, known by a counter of the token that it sets back to zero,
+// chooses with one warp. Or nobody does: the product of the experts, if that is next, has each block choose for itself.
+// Bytes moved: 4 E n of weights (in L2 from step to step where they fit), 8 n of the row. Limit: latency, of one read of x, a
+// reduction, a counter and a read of E logits.
+#include "backends/cuda/moe/moe_route.cuh"
+#include "backends/cuda/quantise.cuh"
+#include "backends/cuda/rows.cuh"
+
+enum { THREADS = TN_CUDA_ROUTE_THREADS, WARPS = THREADS / TN_WARP };
+
+static __device__ uint32_t tickets[TN_CUDA_ROUTE_TOKENS];
+
+template <int R> static __device__ __forceinline__ void from_logits(const tn_cuda_route_args &a)
+{
+    __shared__ tn_group_room room[TN_CUDA_TOP_K_WARPS];
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    uint32_t warp = threadIdx.x / TN_WARP, t = blockIdx.x * TN_CUDA_TOP_K_WARPS + warp;
+    if (t >= a.n_tokens) return;
+    const float *x = (const float *)(a.x.data + t * a.x.nb[2]);
+    tn_choose_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
+}
+
+static __device__ __forceinline__ float4 mul(float4 u, float4 v)
+{
+    return make_float4(u.x * v.x, u.y * v.y, u.z * v.z, u.w * v.w);
+}
+
+static __device__ __forceinline__ float dot(float4 u, float4 v)
+{
+    return fmaf(u.x, v.x, u.y * v.y) + fmaf(u.z, v.z, u.w * v.w);
+}
+
+// V runs of four elements of a row in each thread, R values of E in each lane.
+template <int V, int R> static __device__ __forceinline__ void from_rows(const tn_cuda_route_args &a)
+{
+    __shared__ float sums[2][WARPS];
+    __shared__ tn_group_room room;
+    __shared__ bool last;
+    uint32_t e = blockIdx.x, t = blockIdx.y, thread = threadIdx.x;
+    int64_t n = a.x.ne[3];
+    const char *row = (const char *)(a.w + e * n);
+    float4 w[V], x[V];
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        int64_t j = (int64_t)(thread + i * THREADS) * 4;
+        w[i] = tn_load_floats(row, 4, j, n, a.aligned);
+        if (a.norm) w[i] = mul(w[i], tn_load_floats((const char *)a.norm, 4, j, n, a.aligned));
+    }
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    float product = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < V; i++) x[i] = tn_load_floats(a.x.data + t * a.x.nb[2], 4, (int64_t)(thread + i * THREADS) * 4, n, a.aligned);
+#pragma unroll
+    for (int i = 0; i < V; i++) product += dot(w[i], x[i]), squares += dot(x[i], x[i]);
+    product = tn_warp_sum(product);
+    squares = tn_warp_sum(squares);
+    if (thread % TN_WARP == 0) sums[0][thread / TN_WARP] = product, sums[1][thread / TN_WARP] = squares;
+    __syncthreads();
+    product = squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < WARPS; i++) product += sums[0][i], squares += sums[1][i];
+    float scale = a.norm ? rsqrtf(squares / (float)n + a.eps) : 1.0f;
+    if (a.norm) {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            uint32_t run = thread + i * THREADS;
+            if (run / 4 % gridDim.x != e || (int64_t)run * 4 >= n) continue; // 16 elements, which are rounded together
+            float4 g = tn_load_floats((const char *)a.norm, 4, (int64_t)run * 4, n, a.aligned);
+            float4 v = make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
+            v = mul(v, g);
+            tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)run * 4, n, a.aligned, v);
+            if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)run * 4, v, 15u << (thread & 28));
+        }
+    }
+    float *logits = a.logits + (int64_t)t * a.choice.n_experts;
+    if (thread == 0) logits[e] = product * scale + (a.bias ? a.bias[e] : 0.0f);
+    if (a.leaves_choice) return;
+    if (thread == 0) {
+        __threadfence();
+        last = atomicInc(&tickets[t], gridDim.x - 1) == gridDim.x - 1; // wraps to 0
+    }
+    __syncthreads();
+    if (!last || thread >= TN_WARP) return;
+    __threadfence();
+    tn_choose_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
+}
+
+#define TN_ROUTE(R) \
+    TN_ENTRY __launch_bounds__(TN_CUDA_TOP_K_WARPS *TN_WARP) tn_moe_route_##R(const __grid_constant__ tn_cuda_route_args a) { from_logits<R>(a); }
+#define TN_ROUTE_ROWS(V, R) \
+    TN_ENTRY __launch_bounds__(THREADS) tn_moe_route_rows_##V##_##R(const __grid_constant__ tn_cuda_route_args a) { from_rows<V, R>(a); }
+
+TN_ROUTE(4)
+TN_ROUTE(8)
+TN_ROUTE(32)
+TN_ROUTE_ROWS(2, 4)
+TN_ROUTE_ROWS(2, 16)
+TN_ROUTE_ROWS(4, 4)
+TN_ROUTE_ROWS(4, 16)
+TN_ROUTE_ROWS(8, 4)
+TN_ROUTE_ROWS(8, 16)

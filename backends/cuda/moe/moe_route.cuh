@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the logits of a token to the experts that it chooses and their weights, by one warp.
+#ifndef TN_CUDA_MOE_CHOICE_CUH
+#define TN_CUDA_MOE_CHOICE_CUH
+
+#include "backends/cuda/softmax/softmax_args.h"
+#include "backends/cuda/softmax/top_k.cuh"
+
+#include <tenon/params.h>
+
+// What the choice goes by, from a logit.
+struct tn_route_score {
+    int choice;
+    float max, sum;
+
+    __device__ __forceinline__ float of(float x) const
+    {
+        if (choice == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
+        return choice == TN_GATING_SOFTMAX ? expf(x - max) / sum : x;
+    }
+};
+
+static __device__ __forceinline__ float tn_gate(int gating, float x, float max, float sum)
+{
+    if (gating == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
+    return gating == TN_GATING_NONE ? x : expf(x - max) / sum;
+}
+
+// One warp, lane u for the expert chosen as number u: its logit is x, of n_used.
+static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_choice &a, int u, float x, float max, float sum)
+{
+    bool mine = u < a.k;
+    if (a.gating == TN_GATING_SOFTMAX_SELECTED) {
+        max = tn_warp_max(mine ? x : -INFINITY);
+        sum = tn_warp_sum(mine ? expf(x - max) : 0.0f);
+    }
+    float w = mine ? tn_gate(a.gating, x, max, sum) : 0.0f;
+    if (!a.normalise) return w * a.scale;
+    return w * (a.scale / fmaxf(tn_warp_sum(w), 6.103515625e-5f)); // 2^-14, smallest normal f16
+}
+
+// One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, for which there is `room` else, and
+// no bias.
+template <int R, bool PLAIN, class Logit>
+static __device__ __forceinline__ int tn_choose_experts(const tn_cuda_expert_choice &a, uint32_t t, bool writes, tn_group_room *room, Logit logit)
+{
+    int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
+    float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < R; i++) x[i] = lane + i * TN_WARP < n ? logit(lane + i * TN_WARP) : -INFINITY;
+    if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) {
+#pragma unroll
+        for (int i = 0; i < R; i++) max = fmaxf(max, x[i]);
+        max = tn_warp_max(max);
+#pragma unroll
+        for (int i = 0; i < R; i++)
+            if (lane + i * TN_WARP < n) sum += expf(x[i] - max);
+        sum = tn_warp_sum(sum);
+    }
+    tn_route_score score = {a.choice, max, sum};
+    const float *bias = PLAIN ? nullptr : a.bias;
+    if (!PLAIN && a.n_groups > 1)
+        tn_choose_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
+                         [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
+    uint64_t key[R];
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        int j = lane + i * TN_WARP;
+        key[i] = 0;
+        if (j >= n || (!PLAIN && a.n_groups > 1 && !room->kept[j / (n / a.n_groups)])) continue;
+        float s = score.of(x[i]);
+        key[i] = bias ? tn_key_of(tn_biased(s, bias, j)) : tn_key_of(s);
+    }
+#pragma unroll 1
+    for (int i = 0; i < a.k; i++) {
+        int j = tn_take_best<R>(key, bias != NULL);
+        float v = 0.0f;
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            if (j / TN_WARP == r) v = x[r];
+        v = __shfl_sync(0xffffffffu, v, j % TN_WARP);
+        if (lane == i) mine = j, chosen = v;
+    }
+    float w = tn_expert_weight(a, lane, chosen, max, sum);
+    if (writes && lane < a.k) a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
+    return mine;
+}
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of norm/norm.cu.
+#ifndef TN_CUDA_ARGS_NORM_H
+#define TN_CUDA_ARGS_NORM_H
+
+#include "backends/cuda/runtime/args.h"
+
+typedef struct tn_cuda_norm_args {
+    tn_cuda_view a, b, sum, y; // b and sum: of add_rms_norm
+    const float *weight, *bias; // [n] or NULL
+    float eps;
+    uint32_t n_rows;
+    int32_t group; // threads of a row: a warp, or the whole block
+} tn_cuda_norm_args;
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands around a decoding step: rotation and cache writes in one launch, and the choice of a token.
+#include "backends/cuda/attention/attention.h"
+#include "backends/cuda/runtime/rows.h"
+#include "ops/rope.h"
+
+// --- argmax, argmax_logprob --------------------------------------------------------------------------
+
+static int64_t n_parts(const tn_view *x)
+{
+    return tn_div_up(x->ne[3], TN_CUDA_CHOOSE_PART);
+}
+
+bool tn_cuda_accepts_choose(const tn_cuda *cuda, const tn_step *step)
+{
+    TN_UNUSED(cuda);
+    const tn_view *x = &step->src[0];
+    for (int32_t i = 0; i < step->n_dst; i++)
+        if (!tn_view_contiguous(&step->dst[i])) return false;
+    return x->dtype == TN_TYPE_F32 && x->ne[3] < INT32_MAX && tn_view_n_rows(x) * n_parts(x) <= INT32_MAX;
+}
+
+size_t tn_cuda_scratch_choose(const tn_cuda *cuda, const tn_step *step)
+{
+    TN_UNUSED(cuda);
+    const tn_view *x = &step->src[0];
+    int64_t rows = TN_MIN(tn_view_n_rows(x), (int64_t)TN_CUDA_CHOOSE_ROWS);
+    return n_parts(x) > 1 ? (size_t)(rows * n_parts(x)) * sizeof(tn_cuda_choice) : 0;
+}
+
+tn_status tn_cuda_choose(const tn_cuda_launch *l)
+{
+    const tn_view *x = &l->step->src[0];
+    int64_t n_rows = tn_view_n_rows(x);
+    tn_cuda_choose_args a = {
+        .x = tn_cuda_view_of(x),
+        .parts = (tn_cuda_choice *)(void *)l->scratch,
+        .n_parts = (uint32_t)n_parts(x),
+        .best = l->step->dst[0].data,
+        .logprob = l->step->n_dst > 1 ? l->step->dst[1].data : NULL,
+    };
+    a.aligned = tn_cuda_aligned(&a.x, 4);
+    tn_status status = TN_OK;
+    int64_t at_once = a.n_parts > 1 ? TN_CUDA_CHOOSE_ROWS : n_rows;
+    for (int64_t row = 0; row < n_rows && status == TN_OK; row += at_once) {
+        a.first_row = (uint32_t)row;
+        tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(at_once, n_rows - row) * a.n_parts, .y = 1, .z = 1, .threads = TN_CUDA_CHOOSE_THREADS};
+        status = tn_cuda_run(l, TN_CUDA_MODULE_argmax, a.logprob ? "tn_argmax_logprob" : "tn_argmax", &grid, &a);
+    }
+    return status;
+}
+
+// --- rope_cache --------------------------------------------------------------------------------------
+
+enum { CACHE_K, CACHE_V, Q, K, V, POS, SLOTS, NORM_Q, NORM_K, FACTORS };
+// Beyond the number of warps that fill the device each takes several heads, and computes the angles once.
+enum { ROPE_WARPS = 4, ROPE_ENOUGH_WARPS = 8192, ROPE_MOST_HEADS = 8 };
+
+static bool is_cache_type(tn_dtype t)
+{
+    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 || t == TN_TYPE_Q4_0;
+}
+
+bool tn_cuda_accepts_rope_cache(const tn_cuda *cuda, const tn_step *step)
+{
+    TN_UNUSED(cuda);
+    const tn_rope_cache_params *p = step->params;
+    bool ok = p->rope.n_rot / 2 <= TN_CUDA_MAX_PAIRS && step->src[Q].ne[1] <= 65535;
+    for (int32_t i = Q; i <= V; i++)
+        ok = ok && step->src[i].dtype == TN_TYPE_F32 && step->src[i].ne[0] == 1 && step->src[i].ne[3] <= TN_CUDA_ROPE_CACHE_HEAD;
+    for (int32_t i = CACHE_K; i <= CACHE_V; i++) {
+        const tn_view *c = &step->src[i];
+        ok = ok && is_cache_type(c->dtype) && tn_view_rows_contiguous(c) && c->ne[0] * c->ne[2] <= INT32_MAX;
+    }
+    return ok && tn_view_rows_contiguous(&step->dst[2]) && step->src[CACHE_K].ne[2] == step->src[CACHE_V].ne[2];
+}
+
+static void put_cache(tn_cuda_rope_cache_args *a, int32_t i, const tn_view *c)
+{
+    a->cache[i] = c->data;
+    for (int32_t d = 0; d < 3; d++) a->cache_nb[i][d] = c->nb[d];
+    a->cache_type[i] = c->dtype;
+    a->cache_row[i] = (int32_t)c->ne[3];
+    a->block = (int32_t)c->ne[2];
+    a->n_slots = (int32_t)(c->ne[0] * c->ne[2]);
+}
+
+// Adjacent elements, rows aligned to 8 bytes.
+static bool is_even(const tn_cuda_view *v)
+{
+    return v->nb[3] == 4 && ((int64_t)(uintptr_t)v->data | v->nb[1] | v->nb[2]) % 8 == 0;
+}
+
+tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
+{
+    const tn_rope_cache_params *p = s->params;
+    tn_cuda_rope_cache_args a = {
+        .q = tn_cuda_view_of(&s->src[Q]), .k = tn_cuda_view_of(&s->src[K]), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[2]),
+        .pos = s->src[POS].data, .pos_nb = s->src[POS].nb[3], .slots = s->src[SLOTS].data, .slots_nb = s->src[SLOTS].nb[3],
+        .factors = tn_step_has_src(s, FACTORS) ? s->src[FACTORS].data : NULL,
+        .eps = p->eps, .m = p->rope.attn_factor != 0.0f ? p->rope.attn_factor : 1.0f,
+        .neox = p->rope.mode == TN_ROPE_NEOX, .n_rot = p->rope.n_rot,
+    };
+    for (int32_t i = 0; i < 2; i++) {
+        put_cache(&a, i, &s->src[CACHE_K + i]);
+        a.norm[i] = p->has_norm[i] ? s->src[NORM_Q + i].data : NULL;
+    }
+    a.pairs = !a.neox && is_even(&a.q) && is_even(&a.k) && is_even(&a.out);
+    // The angle is linear in the position, with scaling and YaRN too.
+    for (int32_t t = 0; t < p->rope.n_rot / 2; t++) a.half_turns[t] = tn_scalar_rope_angle(&p->rope, 1, t, 1.0) / 3.14159265358979323846;
+    return a;
+}
+
+tn_status tn_cuda_rope_cache(const tn_cuda_launch *l)
+{
+    const tn_view *q = &l->step->src[Q], *k = &l->step->src[K];
+    tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(l->step);
+    int64_t n_heads = q->ne[2] + 2 * k->ne[2], per_warp = q->ne[1] * n_heads / ROPE_ENOUGH_WARPS;
+    a.heads = (int32_t)TN_MAX(TN_MIN(per_warp, (int64_t)ROPE_MOST_HEADS), (int64_t)1);
+    tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(tn_div_up(n_heads, a.heads), ROPE_WARPS), .y = (uint32_t)q->ne[1], .z = 1,
+                         .threads = ROPE_WARPS * 32};
+    return tn_cuda_run(l, TN_CUDA_MODULE_rope_cache, "tn_rope_cache", &grid, &a);
+}

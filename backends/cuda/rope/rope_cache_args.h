@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of the kernels around a decoding step: rope/rope_cache.cu, softmax/argmax.cu.
+#ifndef TN_CUDA_ARGS_STEP_H
+#define TN_CUDA_ARGS_STEP_H
+
+#include "backends/cuda/runtime/args.h"
+
+enum { TN_CUDA_MAX_PAIRS = 128, TN_CUDA_ROPE_CACHE_HEAD = 512 };
+
+typedef struct tn_cuda_rope_cache_args {
+    tn_cuda_view q, k, v; // [1, T, heads, D] f32
+    tn_cuda_view out;     // rotated q
+    char *cache[2];       // of k, of v: [n_blocks, KV, B, D]
+    int64_t cache_nb[2][3];
+    int32_t cache_type[2], cache_row[2]; // elements of a row
+    int32_t block, n_slots;              // tokens of a cache block, of all blocks
+    const char *pos, *slots;             // I32
+    int64_t pos_nb, slots_nb;
+    const float *norm[2]; // weights [D] of q and k, NULL: no norm
+    const float *factors; // [n_rot / 2] or NULL
+    float eps, m;         // m scales cos and sin
+    int32_t neox, n_rot;
+    int32_t pairs;                        // pairs are adjacent, and aligned to 8 bytes
+    int32_t heads;                        // of a warp
+    double half_turns[TN_CUDA_MAX_PAIRS]; // angle of each pair at position 1, over pi
+} tn_cuda_rope_cache_args;
+
+enum {
+    TN_CUDA_CHOOSE_THREADS = 256,
+    TN_CUDA_CHOOSE_PART = 16 * TN_CUDA_CHOOSE_THREADS, // elements of a block
+    TN_CUDA_CHOOSE_ROWS = 4096,                        // of a launch, where rows have several parts
+};
+
+// Best value of a part of a row, and the sum of exp(x - max) over the others of the part.
+typedef struct tn_cuda_choice {
+    float max, sum;
+    int32_t index, pad;
+} tn_cuda_choice;
+
+typedef struct tn_cuda_choose_args {
+    tn_cuda_view x;
+    tn_cuda_choice *parts; // [rows, n_parts]
+    uint32_t n_parts, first_row;
+    int32_t aligned;
+    int32_t *best;
+    float *logprob; // NULL: argmax
+} tn_cuda_choose_args;
+
+#endif

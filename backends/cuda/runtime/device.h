@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One CUDA device of one context: its own driver context, one stream, the modules loaded so far.
+#ifndef TN_CUDA_DEVICE_H
+#define TN_CUDA_DEVICE_H
+
+#include "backends/cuda/runtime/driver.h"
+#include "core/backend.h"
+
+enum {
+#define TN_CUDA_MODULE(folder, stem, capabilities) TN_CUDA_MODULE_##stem,
+#include "backends/cuda/modules.def"
+    TN_CUDA_MODULE_COUNT
+};
+
+typedef struct tn_cuda {
+    tn_device *device;
+    tn_cuda_driver driver;
+    CUdevice id;
+    CUcontext context;
+    CUstream stream; // all work and all copies, in order
+    int32_t compute; // compute capability: 90 is 9.0
+    int32_t n_sms;
+    int32_t max_shared; // bytes of shared memory that a block can ask for
+    size_t l2_size;
+    size_t memory; // bytes taken by buffers
+    // First error after which the driver context answers nothing else: every later call fails with it.
+    _Atomic int32_t lost;
+    CUmodule modules[TN_CUDA_MODULE_COUNT]; // loaded at first use
+    struct tn_cuda_tuning *tuning; // tune.h; NULL: none
+    int32_t few;                   // how few.c cuts products of block types, 1 to 3, 4 more: dependent launch where there is none, or the other way round, 8 more: without wgmma; 0: what it finds quickest
+    struct tn_cuda_blas *blas;     // blas.h; NULL: none
+    bool blas_first;               // before all other kernels that take a step, for checks of them
+    // Pinned memory that weights travel through, and its place on the device; NULL until a weight is written.
+    struct tn_cuda_upload *upload;
+} tn_cuda;
+
+static inline tn_cuda *tn_cuda_of(const tn_device *device)
+{
+    return device->impl;
+}
+
+// TN_OK, or a failure with the driver's name for it and what was tried. Remembers errors that end the context.
+tn_status tn_cuda_check(tn_cuda *c, CUresult result, const char *what);
+// Makes the driver context current for this thread; fails if the device is lost.
+TN_MUST_USE tn_status tn_cuda_enter(tn_cuda *c);
+// A kernel by module and name; loads the module at first use.
+TN_MUST_USE tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunction *out);
+
+// --- weights (upload.c) ------------------------------------------------------------------------------
+
+struct tn_view;
+// Writes a whole weight from the bytes of a file to where `weight` lies (data is an address on the device), in the layout of layout.h.
+TN_MUST_USE tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes);
+void tn_cuda_upload_free(tn_cuda *c);
+
+// --- executables (executable.c) ----------------------------------------------------------------------
+
+uint32_t tn_cuda_precisions(const tn_device *device);
+int32_t tn_cuda_rounding(const tn_device *device, const struct tn_step *step);
+bool tn_cuda_accepts(const tn_device *device, const struct tn_step *step);
+const char *tn_cuda_kernel_name(const tn_device *device, const struct tn_step *step);
+size_t tn_cuda_scratch_size(tn_device *device, const struct tn_program *program);
+tn_status tn_cuda_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch, tn_executable **out);
+void tn_cuda_executable_destroy(tn_device *device, tn_executable *executable);
+tn_status tn_cuda_submit(tn_device *device, tn_executable *executable, const tn_submit_options *options);
+tn_status tn_cuda_wait(tn_device *device, tn_executable *executable);
+
+#endif

@@ -1,0 +1,400 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
+// by one with events between them.
+#include "backends/cuda/product/gemm/cublas.h"
+#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/kernel.h"
+#include "backends/cuda/runtime/tune.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+// --- kernels ---------------------------------------------------------------------------------------
+
+static const tn_cuda_kernel kernel_rows[] = {
+#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags)                                            \
+    {TN_OP_##op, #name, accepts, scratch, launch, flags},
+#include "backends/cuda/kernels.def"
+    {-1, NULL, NULL, NULL, NULL, 0},
+};
+
+const tn_cuda_kernel *tn_cuda_kernels(int32_t *count)
+{
+    *count = (int32_t)TN_COUNT(kernel_rows) - 1;
+    return kernel_rows;
+}
+
+enum {
+    ROUNDS_16 = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16,
+    ROUNDS = ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_TF32 | TN_CUDA_ROUNDS_E4M3,
+};
+
+// What kernels may round to in each precision, and what is taken before a kernel that rounds less.
+static const struct {
+    int32_t allows, prefers, compute; // compute: capability from which the device has it
+} precisions[TN_PRECISION_COUNT] = {
+    [TN_PRECISION_auto] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, 0, 0},
+    [TN_PRECISION_f32] = {0, 0, 1},
+    [TN_PRECISION_tf32] = {TN_CUDA_ROUNDS_TF32, TN_CUDA_ROUNDS_TF32, 80},
+    [TN_PRECISION_bf16] = {TN_CUDA_ROUNDS_BF16, TN_CUDA_ROUNDS_BF16, 80},
+    [TN_PRECISION_f16] = {TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16, TN_CUDA_ROUNDS_F16, 75},
+    [TN_PRECISION_fp8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_E4M3, TN_CUDA_ROUNDS_E4M3, 89},
+    [TN_PRECISION_int8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, TN_CUDA_ROUNDS_I8, 1},
+};
+
+static const tn_cuda_kernel *first_kernel(const tn_cuda *cuda, const tn_step *step, bool of_cublas)
+{
+    int32_t allows = precisions[step->precision].allows, prefers = precisions[step->precision].prefers;
+    const tn_cuda_kernel *finer = NULL;
+    for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++) {
+        const tn_cuda_kernel *k = &kernel_rows[i];
+        if (k->op != step->op || (k->flags & ROUNDS & ~allows) ||
+            ((k->flags & TN_CUDA_ONLY_TUNED) != 0) != of_cublas)
+            continue;
+        if (!k->accepts(cuda, step)) continue;
+        if (!prefers || (k->flags & prefers)) return k;
+        if (!finer) finer = k;
+    }
+    return finer;
+}
+
+static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_cuda_kernel *k = cuda->blas_first ? first_kernel(cuda, step, true) : NULL;
+    return k ? k : first_kernel(cuda, step, false);
+}
+
+uint32_t tn_cuda_precisions(const tn_device *device)
+{
+    uint32_t has = 0;
+    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
+        if (precisions[i].compute > 0 && tn_cuda_of(device)->compute >= precisions[i].compute) has |= 1u << i;
+    return has;
+}
+
+int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
+{
+    static const struct {
+        int32_t flag, precision;
+    } by_flag[] = {
+        {TN_CUDA_ROUNDS_I8, TN_PRECISION_int8},  {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16},
+        {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16},  {TN_CUDA_ROUNDS_TF32, TN_PRECISION_tf32},
+        {TN_CUDA_ROUNDS_E4M3, TN_PRECISION_fp8},
+    };
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
+    for (size_t i = 0; k && i < TN_COUNT(by_flag); i++)
+        if (k->flags & by_flag[i].flag) return by_flag[i].precision;
+    return TN_PRECISION_f32;
+}
+
+const tn_cuda_kernel *tn_cuda_find_kernel(const tn_cuda *cuda, const tn_step *step)
+{
+    // Tuning compares whatever the device may do when left alone.
+    const tn_cuda_kernel *tuned = step->precision == TN_PRECISION_auto ? tn_cuda_tuned(cuda, step) : NULL;
+    return tuned ? tuned : default_kernel(cuda, step);
+}
+
+bool tn_cuda_accepts(const tn_device *device, const tn_step *step)
+{
+    return tn_cuda_find_kernel(tn_cuda_of(device), step) != NULL;
+}
+
+const char *tn_cuda_kernel_name(const tn_device *device, const tn_step *step)
+{
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
+    return k ? k->name : "none";
+}
+
+size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
+{
+    size_t size = 0;
+    bool tunes = tn_context_tunes(device->ctx); // then every candidate has to have room
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *step = &program->steps[i];
+        const tn_cuda_kernel *chosen = tn_cuda_find_kernel(tn_cuda_of(device), step);
+        bool may_fail = chosen && (chosen->flags & TN_CUDA_ONLY_TUNED); // then another has to have room
+        const tn_cuda_kernel *spare = may_fail ? first_kernel(tn_cuda_of(device), step, false) : NULL;
+        for (size_t r = 0; r + 1 < TN_COUNT(kernel_rows); r++) {
+            const tn_cuda_kernel *k = &kernel_rows[r];
+            bool counts = k == chosen || k == spare || (tunes && k->op == step->op && k->accepts(tn_cuda_of(device), step));
+            if (!counts || !k->scratch) continue;
+            size_t need = k->scratch(tn_cuda_of(device), step);
+            size = TN_MAX(size, need);
+        }
+    }
+    return size + tn_cuda_handover_size(program);
+}
+
+// What was tuned since the scratch was made may need more of it: then the default runs.
+static const tn_cuda_kernel *choose_kernel(const tn_cuda *c, const tn_step *step, size_t scratch_size)
+{
+    const tn_cuda_kernel *k = tn_cuda_find_kernel(c, step);
+    bool fits = !k || !k->scratch || k->scratch(c, step) <= scratch_size;
+    if (fits && k && (k->flags & TN_CUDA_ONLY_TUNED) && tn_cuda_blas_prepare(c, step) != TN_OK) {
+        char why[300];
+        tn_context_error(c->device->ctx, why, sizeof why);
+        tn_log(c->device->ctx, TN_LOG_WARN, "%s; another kernel runs %s", why,
+               step->name ? step->name : tn_op_name(step->op));
+        return first_kernel(c, step, false);
+    }
+    return fits ? k : first_kernel(c, step, false);
+}
+
+tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid,
+                      const void *args)
+{
+    tn_cuda *c = l->cuda;
+    if (grid->x == 0 || grid->y == 0 || grid->z == 0) return TN_OK;
+    CUfunction f;
+    tn_status status = tn_cuda_function(c, module, entry, &f);
+    // Above 48 KiB a kernel has to be told once; telling it again costs nothing that matters.
+    if (status == TN_OK && grid->shared > 48 * 1024)
+        status = tn_cuda_check(
+            c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared),
+            entry);
+    if (status != TN_OK) return status;
+    CUlaunchAttribute attributes[2];
+    CUlaunchConfig config = {
+        .gridDimX = grid->x,
+        .gridDimY = grid->y,
+        .gridDimZ = grid->z,
+        .blockDimX = grid->threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = grid->shared,
+        .hStream = c->stream,
+        .attrs = attributes,
+    };
+    // Kernels wait for their predecessor themselves (common.cuh), from compute capability 9.0 on.
+    if (c->compute >= 90 && !grid->alone && !l->alone) {
+        attributes[config.numAttrs++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                .value.programmaticStreamSerializationAllowed = 1};
+    }
+    if (grid->cluster > 1) {
+        attributes[config.numAttrs++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                            .value.clusterDim = {grid->cluster, 1, 1}};
+    }
+    void *params[] = {(void *)(uintptr_t)args};
+    return tn_cuda_check(c, c->driver.launch(&config, f, params, NULL), entry);
+}
+
+// --- executables -----------------------------------------------------------------------------------
+
+struct tn_executable {
+    int32_t n_steps, first_step; // the first that launches anything
+    tn_step *steps;
+    const tn_cuda_kernel **kernels;       // of the steps
+    tn_cuda_handover *handover;           // rows that steps hand on
+    char *scratch;                        // of kernels, after those rows
+    tn_cuda_copy_args uploads, downloads; // before the first step, after the last
+    CUgraph graph;
+    CUgraphExec exec;
+    CUevent *events; // n_steps + 1, made when times are first wanted
+    bool timed;      // the last submission was
+    uint64_t *step_ns;
+};
+
+void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
+{
+    if (!e) return;
+    tn_cuda *c = tn_cuda_of(device);
+    c->driver.ctx_set(c->context);
+    c->driver.stream_synchronize(c->stream);
+    for (int32_t i = 0; e->events && i <= e->n_steps; i++)
+        if (e->events[i]) c->driver.event_destroy(e->events[i]);
+    if (e->exec) c->driver.graph_exec_destroy(e->exec);
+    if (e->graph) c->driver.graph_destroy(e->graph);
+    tn_free(device->ctx, e->events);
+    tn_free(device->ctx, e->steps);
+    tn_free(device->ctx, (void *)e->kernels);
+    tn_free(device->ctx, e->handover);
+    tn_free(device->ctx, e);
+}
+
+// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly. Products
+// load whole rows of planes, 16 bytes at a time.
+static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
+{
+    bool moves = step->op == TN_OP_copy || step->op == TN_OP_get_rows;
+    if (!tn_cuda_weight_holds(v))
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: %s operand of %s is no weight: other quantised tensors cannot be used on %s",
+                       step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
+                       c->device->name);
+    if (!moves && v->buffer && !tn_cuda_weight_aligned(v))
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                       "%s: %s operand of %s is a part of a weight that does not start at 16 bytes of every "
+                       "field on %s; copy it first",
+                       step->name ? step->name : "", tn_dtype_name(v->dtype), tn_op_name(step->op),
+                       c->device->name);
+    return TN_OK;
+}
+
+static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
+{
+    const tn_cuda_handover *h = &e->handover[i];
+    if (h->skipped) return TN_OK;
+    tn_cuda_launch l = {.cuda = c,
+                        .step = &e->steps[i],
+                        .scratch = e->scratch,
+                        .rounded_x = h->in.rows ? &h->in : NULL,
+                        .rounded_y = h->out.rows ? &h->out : NULL,
+                        .rope = h->rope ? &e->steps[i - 1] : NULL,
+                        .product = h->product ? &e->steps[i - 1] : NULL,
+                        .route = h->chooses ? &e->steps[i - 1] : NULL,
+                        .leaves_choice = h->leaves_choice,
+                        .makes_units = h->makes_units,
+                        .takes_units = h->takes_units,
+                        .early = h->early,
+                        .alone = i == e->first_step || h->computed};
+    tn_status status = e->kernels[i]->launch(&l);
+    return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
+}
+
+static tn_status set_copies(tn_cuda *c, tn_cuda_copy_args *a, int32_t n, const tn_host_copy *copies, bool up)
+{
+    if (n > TN_CUDA_COPIES)
+        return tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED, "%s: %d copies of a run", c->device->name, n);
+    a->n = n;
+    for (int32_t i = 0; i < n; i++) {
+        a->copy[i].to = up ? copies[i].device : copies[i].host;
+        a->copy[i].from = up ? copies[i].host : copies[i].device;
+        a->copy[i].n = (int64_t)(copies[i].size / 4);
+    }
+    return TN_OK;
+}
+
+static tn_status launch_copies(tn_cuda *c, const tn_cuda_copy_args *a)
+{
+    enum { COPY_THREADS = 256, COPY_BLOCKS = 16 };
+    int64_t most = 0;
+    for (int32_t i = 0; i < a->n; i++) most = TN_MAX(most, a->copy[i].n);
+    tn_cuda_launch l = {.cuda = c};
+    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(tn_div_up(most, COPY_THREADS), COPY_BLOCKS),
+                         .y = 1,
+                         .z = 1,
+                         .threads = COPY_THREADS};
+    return tn_cuda_run(&l, TN_CUDA_MODULE_copy_list, "tn_copy_list", &grid, a);
+}
+
+// Relaxed, because launches load modules at first use, which is safe here: nothing of it touches the stream.
+static tn_status capture(tn_cuda *c, tn_executable *e)
+{
+    tn_status status =
+        tn_cuda_check(c, c->driver.capture_begin(c->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "capturing");
+    if (status != TN_OK) return status;
+    status = launch_copies(c, &e->uploads);
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) status = launch_step(c, e, i);
+    if (status == TN_OK) status = launch_copies(c, &e->downloads);
+    CUresult ended = c->driver.capture_end(c->stream, &e->graph);
+    if (status == TN_OK) status = tn_cuda_check(c, ended, "capturing");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.graph_instantiate(&e->exec, e->graph, 0), "making the graph");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.graph_upload(e->exec, c->stream), "making the graph");
+    return status;
+}
+
+// Kernels of all steps, and what they hand on to each other in the first bytes of the scratch.
+static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
+                                const tn_buffer *scratch)
+{
+    size_t rows = tn_cuda_handover_size(program), size = scratch ? scratch->size : 0;
+    char *memory = scratch ? scratch->data : NULL;
+    tn_status status = TN_OK;
+    bool hands_on = memory && rows <= size;
+    if (hands_on) size -= rows, e->scratch = memory + rows;
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
+        const tn_step *step = &program->steps[i];
+        e->steps[i] = *step;
+        e->kernels[i] = choose_kernel(c, step, size);
+        if (!e->kernels[i])
+            status = tn_fail(c->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", c->device->name,
+                             tn_op_name(step->op));
+        for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++)
+            status = check_weight(c, step, &step->src[k]);
+    }
+    if (status != TN_OK) return status;
+    tn_cuda_handover_plan(c, program, e->kernels, hands_on ? memory : NULL, e->handover);
+    while (e->first_step < e->n_steps && e->handover[e->first_step].skipped) e->first_step++;
+    return TN_OK;
+}
+
+tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
+                          tn_executable **out)
+{
+    tn_context *ctx = device->ctx;
+    tn_cuda *c = tn_cuda_of(device);
+    tn_status status = tn_cuda_enter(c);
+    if (status != TN_OK) return status;
+    tn_executable *e = tn_calloc(ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    size_t n = (size_t)program->n_steps + 1;
+    e->n_steps = program->n_steps;
+    e->steps = tn_calloc(ctx, n, sizeof *e->steps);
+    e->kernels = tn_calloc(ctx, n, sizeof *e->kernels);
+    e->handover = tn_calloc(ctx, n, sizeof *e->handover);
+    if (!e->steps || !e->kernels || !e->handover) status = TN_ERR_MEMORY;
+    if (status == TN_OK) status = set_copies(c, &e->uploads, program->n_uploads, program->uploads, true);
+    if (status == TN_OK)
+        status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);
+    if (status == TN_OK && tn_context_tunes(ctx)) status = tn_cuda_tune(c, program, scratch);
+    if (status == TN_OK) status = choose_kernels(c, e, program, scratch);
+    if (status == TN_OK) status = capture(c, e);
+    if (status != TN_OK)
+        tn_cuda_executable_destroy(device, e);
+    else
+        *out = e;
+    return status;
+}
+
+static tn_status submit_timed(tn_cuda *c, tn_executable *e)
+{
+    if (!e->events) {
+        e->events = tn_calloc(c->device->ctx, (size_t)e->n_steps + 1, sizeof *e->events);
+        if (!e->events) return TN_ERR_MEMORY;
+    }
+    tn_status status = launch_copies(c, &e->uploads);
+    for (int32_t i = 0; i <= e->n_steps && status == TN_OK; i++) {
+        if (!e->events[i])
+            status =
+                tn_cuda_check(c, c->driver.event_create(&e->events[i], CU_EVENT_DEFAULT), "making an event");
+        if (status == TN_OK)
+            status = tn_cuda_check(c, c->driver.event_record(e->events[i], c->stream), "recording an event");
+        if (status == TN_OK && i < e->n_steps) status = launch_step(c, e, i);
+    }
+    return status == TN_OK ? launch_copies(c, &e->downloads) : status;
+}
+
+tn_status tn_cuda_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    // Relaxed: the flag carries no data. A graph is short: once launched it runs to its end.
+    if (options && options->cancel && atomic_load_explicit(options->cancel, memory_order_relaxed) != 0)
+        return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    tn_status status = tn_cuda_enter(c);
+    if (status != TN_OK) return status;
+    e->step_ns = options ? options->step_ns : NULL;
+    e->timed = e->step_ns != NULL;
+    if (e->timed) return submit_timed(c, e);
+    return tn_cuda_check(c, c->driver.graph_launch(e->exec, c->stream), "launching");
+}
+
+tn_status tn_cuda_wait(tn_device *device, tn_executable *e)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    tn_status status = tn_cuda_enter(c);
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "running");
+    for (int32_t i = 0; i < e->n_steps && status == TN_OK && e->timed; i++) {
+        float ms = 0.0f;
+        status =
+            tn_cuda_check(c, c->driver.event_elapsed(&ms, e->events[i], e->events[i + 1]), "reading a time");
+        e->step_ns[i] += (uint64_t)((double)ms * 1e6);
+    }
+    e->timed = false;
+    return status;
+}

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How rows are dealt out to blocks of 256 threads, each of which takes one unit of a row: long rows in chunks of a block, of
+// short rows several to a block.
+#ifndef TN_CUDA_ARGS_SPLIT_H
+#define TN_CUDA_ARGS_SPLIT_H
+
+#include "backends/cuda/runtime/args.h"
+
+enum { TN_CUDA_SPLIT_THREADS = 256 };
+
+typedef struct tn_cuda_split {
+    uint32_t n_rows, n_chunks; // chunks: blocks of a row
+    int32_t shift;             // threads of a short row: 1 << shift; -1: rows are long
+} tn_cuda_split;
+
+#endif

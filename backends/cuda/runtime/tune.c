@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/runtime/tune.h"
+
+#include "backends/cuda/product/gemm/cublas.h"
+#include "core/file_map.h"
+#include "core/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/version.h>
+
+enum { MAX_ENTRIES = 4096, NAME_SIZE = 48, TIMED_RUNS = 7, MAX_CANDIDATES = 16, PATH_SIZE = 1024 };
+
+typedef struct entry {
+    uint64_t key;
+    const char *kernel; // name of rows, of kernels.def
+} entry;
+
+struct tn_cuda_tuning {
+    atomic_flag lock; // guards the rest: sessions of several threads prepare plans at the same time
+    int32_t n;
+    entry entries[MAX_ENTRIES];
+};
+
+static void lock(struct tn_cuda_tuning *t)
+{
+    while (atomic_flag_test_and_set_explicit(&t->lock, memory_order_acquire)) {
+    }
+}
+
+static void unlock(struct tn_cuda_tuning *t)
+{
+    atomic_flag_clear_explicit(&t->lock, memory_order_release);
+}
+
+// Op, types and extents of all operands.
+static uint64_t key_of(const tn_step *step)
+{
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, &step->op, sizeof step->op);
+    for (int32_t i = 0; i < step->n_src; i++) {
+        tn_hash_add(&h, &step->src[i].dtype, sizeof step->src[i].dtype);
+        tn_hash_add(&h, step->src[i].ne, sizeof step->src[i].ne);
+    }
+    return tn_hash_value(&h);
+}
+
+static uint64_t hash_of(const void *bytes, size_t n)
+{
+    tn_hash h;
+    tn_hash_init(&h);
+    tn_hash_add(&h, bytes, n);
+    return tn_hash_value(&h);
+}
+
+// --- file --------------------------------------------------------------------------------------------
+
+// tuning-cuda-<hash of device and driver>.txt
+static bool file_path(const tn_cuda *c, char path[PATH_SIZE])
+{
+    const char *dir = tn_context_cache_dir(c->device->ctx);
+    if (!dir) return false;
+    uint64_t h = hash_of(c->device->description, strlen(c->device->description));
+    int n = snprintf(path, PATH_SIZE, "%s/tuning-cuda-%016" PRIx64 ".txt", dir, h);
+    return n > 0 && n < PATH_SIZE;
+}
+
+static int header(const tn_cuda *c, char *text, size_t size)
+{
+    return snprintf(text, size, "tenon %s kernels on %s\n", TENON_VERSION, c->device->description);
+}
+
+// The name as it stands in kernels.def, NULL if no row has it (any more).
+static const char *known_name(const char *name, size_t n)
+{
+    int32_t count;
+    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
+    for (int32_t i = 0; i < count; i++)
+        if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0) return rows[i].name;
+    return NULL;
+}
+
+// Lines "key kernel", then "sum" and the hash of everything before.
+static void parse(tn_cuda *c, const char *text, size_t size)
+{
+    char head[300];
+    int n = header(c, head, sizeof head);
+    enum { SUM_LINE = 4 + 16 + 1 };
+    if (n < 0 || size < (size_t)n + SUM_LINE || memcmp(text, head, (size_t)n) != 0) return;
+    size_t end = size - SUM_LINE;
+    char sum[SUM_LINE + 1];
+    snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n", hash_of(text, end));
+    if (memcmp(text + end, sum, SUM_LINE) != 0) return;
+    for (size_t at = (size_t)n; at + 18 < end && c->tuning->n < MAX_ENTRIES;) {
+        const char *newline = memchr(text + at, '\n', end - at);
+        if (!newline) return;
+        size_t line = (size_t)(newline - (text + at));
+        char hex[17] = "";
+        if (line > 17) memcpy(hex, text + at, 16);
+        const char *name = line > 17 ? known_name(text + at + 17, line - 17) : NULL;
+        if (name) c->tuning->entries[c->tuning->n++] = (entry){strtoull(hex, NULL, 16), name};
+        at += line + 1;
+    }
+}
+
+void tn_cuda_tuning_load(tn_cuda *c)
+{
+    char path[PATH_SIZE];
+    tn_file_map map;
+    c->tuning = tn_calloc(c->device->ctx, 1, sizeof *c->tuning);
+    if (!c->tuning) return; // works without
+    atomic_flag_clear(&c->tuning->lock);
+    if (!file_path(c, path) || !tn_file_exists(path) || tn_file_map_open(c->device->ctx, path, &map) != TN_OK) return;
+    parse(c, (const char *)map.data, map.size);
+    tn_file_map_close(c->device->ctx, &map);
+}
+
+void tn_cuda_tuning_free(tn_cuda *c)
+{
+    tn_free(c->device->ctx, c->tuning);
+    c->tuning = NULL;
+}
+
+static tn_status save(const tn_cuda *c)
+{
+    char path[PATH_SIZE], line[400];
+    tn_file_writer *w;
+    if (!file_path(c, path)) return TN_OK;
+    tn_status status = tn_file_writer_open(c->device->ctx, path, &w);
+    if (status != TN_OK) return status;
+    int n = header(c, line, sizeof line);
+    tn_hash sum;
+    tn_hash_init(&sum);
+    tn_hash_add(&sum, line, (size_t)n);
+    status = tn_file_writer_write(w, line, (size_t)n);
+    for (int32_t i = 0; i < c->tuning->n && status == TN_OK; i++) {
+        const entry *e = &c->tuning->entries[i];
+        n = snprintf(line, sizeof line, "%016" PRIx64 " %s\n", e->key, e->kernel);
+        tn_hash_add(&sum, line, (size_t)n);
+        status = tn_file_writer_write(w, line, (size_t)n);
+    }
+    n = snprintf(line, sizeof line, "sum %016" PRIx64 "\n", tn_hash_value(&sum));
+    if (status == TN_OK) status = tn_file_writer_write(w, line, (size_t)n);
+    if (status == TN_OK) return tn_file_writer_commit(&w);
+    tn_file_writer_abort(&w);
+    return status;
+}
+
+// --- choosing ----------------------------------------------------------------------------------------
+
+const tn_cuda_kernel *tn_cuda_tuned(const tn_cuda *c, const tn_step *step)
+{
+    struct tn_cuda_tuning *t = c->tuning;
+    if (!t) return NULL;
+    uint64_t key = key_of(step);
+    const char *name = NULL;
+    lock(t);
+    for (int32_t i = 0; i < t->n && !name; i++)
+        if (t->entries[i].key == key) name = t->entries[i].kernel;
+    unlock(t);
+    int32_t count;
+    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
+    for (int32_t i = 0; i < count && name; i++)
+        if (rows[i].op == step->op && strcmp(rows[i].name, name) == 0 && rows[i].accepts(c, step)) return &rows[i];
+    return NULL;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct timer {
+    CUevent start, end;
+    CUdeviceptr flush; // as large as two L2 caches: what lies in the cache then is none of the operands
+} timer;
+
+// Median of a few runs, each with a cold cache, in milliseconds.
+static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k, const tn_cuda_launch *l, float *out)
+{
+    float ms[TIMED_RUNS];
+    tn_status status = TN_OK;
+    for (int32_t i = -1; i < TIMED_RUNS && status == TN_OK; i++) { // the first one loads code
+        status = tn_cuda_check(c, c->driver.fill(t->flush, 0, 2 * c->l2_size, c->stream), "tuning");
+        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(t->start, c->stream), "tuning");
+        if (status == TN_OK) status = k->launch(l);
+        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(t->end, c->stream), "tuning");
+        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_synchronize(t->end), "tuning");
+        if (status == TN_OK && i >= 0) status = tn_cuda_check(c, c->driver.event_elapsed(&ms[i], t->start, t->end), "tuning");
+    }
+    if (status != TN_OK) return status;
+    qsort(ms, TIMED_RUNS, sizeof *ms, compare_floats);
+    *out = ms[TIMED_RUNS / 2];
+    return TN_OK;
+}
+
+static int32_t candidates(const tn_cuda *c, const tn_step *step, const tn_cuda_kernel **out)
+{
+    int32_t count, n = 0;
+    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
+    for (int32_t i = 0; i < count && n < MAX_CANDIDATES; i++)
+        if (rows[i].op == step->op && rows[i].accepts(c, step)) out[n++] = &rows[i];
+    return n;
+}
+
+// Ops whose time depends on shapes alone: what routes tokens or counts keys has no sensible values yet.
+static bool is_tunable(int32_t op)
+{
+    return op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi || op == TN_OP_matmul_glu;
+}
+
+static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, const tn_buffer *scratch, bool *changed)
+{
+    const tn_cuda_kernel *rows[MAX_CANDIDATES], *best = NULL;
+    int32_t n = candidates(c, step, rows);
+    if (n < 2 || !is_tunable(step->op) || step->precision != TN_PRECISION_auto || tn_cuda_tuned(c, step) || c->tuning->n == MAX_ENTRIES) return TN_OK;
+    tn_cuda_launch l = {.cuda = c, .step = step, .scratch = scratch ? scratch->data : NULL};
+    float best_ms = 0.0f;
+    for (int32_t i = 0; i < n; i++) {
+        float ms;
+        if (rows[i]->scratch && (!scratch || rows[i]->scratch(c, step) > scratch->size)) continue;
+        bool may_fail = (rows[i]->flags & TN_CUDA_ONLY_TUNED) != 0; // then others run
+        tn_status status = may_fail ? tn_cuda_blas_prepare(c, step) : TN_OK;
+        if (status == TN_OK) status = time_kernel(c, t, rows[i], &l, &ms);
+        if (status != TN_OK && may_fail) {
+            char why[300];
+            tn_context_error(c->device->ctx, why, sizeof why);
+            tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s left out: %s", tn_op_name(step->op), step->name ? step->name : "", rows[i]->name, why);
+            continue;
+        }
+        if (status != TN_OK) return tn_fail_at(c->device->ctx, status, "%s", rows[i]->name);
+        tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s %.1f us", tn_op_name(step->op), step->name ? step->name : "", rows[i]->name,
+               (double)ms * 1e3);
+        if (!best || ms < best_ms) best = rows[i], best_ms = ms;
+    }
+    if (!best) return TN_OK;
+    lock(c->tuning);
+    if (c->tuning->n < MAX_ENTRIES) c->tuning->entries[c->tuning->n++] = (entry){key_of(step), best->name};
+    unlock(c->tuning);
+    *changed = true;
+    return TN_OK;
+}
+
+tn_status tn_cuda_tune(tn_cuda *c, const tn_program *program, const tn_buffer *scratch)
+{
+    if (!c->tuning) return TN_OK;
+    timer t = {0};
+    bool changed = false;
+    tn_status status = tn_cuda_check(c, c->driver.mem_alloc(&t.flush, 2 * c->l2_size), "tuning");
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_create(&t.start, CU_EVENT_DEFAULT), "tuning");
+    if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_create(&t.end, CU_EVENT_DEFAULT), "tuning");
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) status = tune_step(c, &t, &program->steps[i], scratch, &changed);
+    if (t.end) c->driver.event_destroy(t.end);
+    if (t.start) c->driver.event_destroy(t.start);
+    if (t.flush) c->driver.mem_free(t.flush);
+    return status == TN_OK && changed ? save(c) : status;
+}

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of softmax/softmax.cu, softmax/top_k.cu, moe/moe.cu and moe/moe_route.cu.
+#ifndef TN_CUDA_ARGS_SELECT_H
+#define TN_CUDA_ARGS_SELECT_H
+
+#include "backends/cuda/runtime/args.h"
+
+enum {
+    TN_CUDA_SOFTMAX_RUNS = 4, // of four floats
+    TN_CUDA_TOP_K_WARPS = 4,
+    TN_CUDA_TOP_K_THREADS = 1024,
+    TN_CUDA_MAX_GROUPS = 256,
+    TN_CUDA_MOE_WARPS = 4,
+    TN_CUDA_MOE_THREADS = 256,
+    TN_CUDA_ROUTE_TOKENS = 8, // whose router is multiplied in the same kernel
+    TN_CUDA_ROUTE_THREADS = 256,
+};
+
+typedef struct tn_cuda_softmax_args {
+    tn_cuda_view x, mask, y; // mask without data: none
+    float scale;
+    int32_t kind; // TN_REDUCE_*
+    int32_t aligned;
+} tn_cuda_softmax_args;
+
+typedef struct tn_cuda_top_k_args {
+    tn_cuda_view x, y;
+    const float *bias; // [n] or NULL
+    uint32_t n_rows;
+    int32_t k, n_groups, n_groups_used;
+} tn_cuda_top_k_args;
+
+typedef struct tn_cuda_moe_args {
+    tn_cuda_view x, ids, w, y; // moe_weights: x [T, E], ids [T, U]; moe_sum: x [T, U, n], w [T, U]
+    uint32_t n_tokens, n_chunks;
+    int32_t gating, normalise, aligned;
+    float scale;
+    tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
+    tn_cuda_rounded rounded_y;
+} tn_cuda_moe_args;
+
+// How logits become experts and their weights.
+typedef struct tn_cuda_expert_choice {
+    int32_t *ids;      // [T, k]
+    float *weights;    // [T, k]
+    int64_t ids_stride, weights_stride; // elements, from one token to the next
+    const float *bias; // of the choice; NULL: none
+    int32_t n_experts, k, n_groups, n_groups_used;
+    int32_t choice, gating, normalise; // TN_GATING_*
+    float scale;
+} tn_cuda_expert_choice;
+
+typedef struct tn_cuda_route_args {
+    tn_cuda_view x, normed; // x: rows [T, n], or logits [T, E]
+    const float *w, *norm, *bias; // w [E, n]; each but w may be NULL
+    float *logits; // [T, E], scratch of rows
+    uint32_t n_tokens;
+    int32_t aligned, leaves_choice;
+    float eps;
+    tn_cuda_expert_choice choice;
+    tn_cuda_rounded rounded_y; // of normed
+} tn_cuda_route_args;
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The k largest of a row in the registers of one warp: values become integers that order like them, element
+// lane + 32 i in register i, and the largest is taken k times. Ties: lower index first. Groups: DeepSeek-V3 (2024), section 2.1.2.
+#ifndef TN_CUDA_TOP_K_CUH
+#define TN_CUDA_TOP_K_CUH
+
+#include "backends/cuda/softmax/softmax_args.h"
+#include "backends/cuda/common.cuh"
+
+// Integers that order like the values; none is 0, both zeros are one.
+static __device__ __forceinline__ uint64_t tn_key_of(double v)
+{
+    uint64_t u = (uint64_t)__double_as_longlong(v + 0.0);
+    return u >> 63 ? ~u : u | 1ull << 63;
+}
+
+// In the upper half alone; NaN like -inf.
+static __device__ __forceinline__ uint64_t tn_key_of(float v)
+{
+    uint32_t u = __float_as_uint(v == v ? v + 0.0f : -INFINITY);
+    return (uint64_t)(u >> 31 ? ~u : u | 1u << 31) << 32;
+}
+
+// With something added that decides the choice alone: sums rounded to f32 could tie.
+static __device__ __forceinline__ double tn_biased(float v, const float *bias, int j)
+{
+    double sum = bias ? (double)v + (double)bias[j] : (double)v;
+    return sum == sum ? sum : -INFINITY;
+}
+
+static __device__ __forceinline__ uint32_t tn_warp_max_u32(uint32_t x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (int i = 16; i > 0; i >>= 1) x = max(x, __shfl_xor_sync(0xffffffffu, x, i));
+    return x;
+#endif
+}
+
+// Index of the largest key of the warp, which is taken away; `wide`: lower halves count.
+template <int R> static __device__ __forceinline__ int tn_take_best(uint64_t (&key)[R], bool wide)
+{
+    int lane = threadIdx.x % TN_WARP, at = 0;
+    uint64_t best = 0;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (key[r] > best) best = key[r], at = r;
+    uint32_t high = tn_warp_max_u32((uint32_t)(best >> 32)), low = 0;
+    if (wide) low = tn_warp_max_u32((uint32_t)(best >> 32) == high ? (uint32_t)best : 0);
+    bool wins = best == ((uint64_t)high << 32 | low);
+    int j = (int)~tn_warp_max_u32(wins ? ~(uint32_t)(at * TN_WARP + lane) : 0);
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (j == lane + r * TN_WARP) key[r] = 0;
+    return j;
+}
+
+// Room of a warp for its groups.
+struct tn_group_room {
+    double score[TN_CUDA_MAX_GROUPS];
+    bool kept[TN_CUDA_MAX_GROUPS];
+};
+
+// Which groups of a row are kept: the largest sums of their two best values. value(j) as double; threads
+// first, first + step, ..; sync() between them.
+template <class Value, class Sync>
+static __device__ __forceinline__ void tn_choose_groups(int n, int n_groups, int n_used, int first, int step, double *score, bool *kept, Value value, Sync sync)
+{
+    int size = n / n_groups;
+    for (int g = first; g < n_groups; g += step) {
+        double best = -INFINITY, second = -INFINITY;
+        for (int j = g * size; j < (g + 1) * size; j++) {
+            double v = value(j);
+            if (v > best) second = best, best = v;
+            else if (v > second) second = v;
+        }
+        score[g] = size > 1 ? best + second : best;
+    }
+    sync();
+    for (int g = first; g < n_groups; g += step) {
+        int ahead = 0;
+        for (int i = 0; i < n_groups; i++) ahead += score[i] > score[g] || (score[i] == score[g] && i < g);
+        kept[g] = ahead < n_used;
+    }
+    sync();
+}
+
+#endif
