@@ -300,7 +300,7 @@ static __device__ __forceinline__ tn_run16 tn_unpack_tq1(const tn_cuda_weight &w
 }
 
 // TQ2_0, Q1_0, Q2_0
-template <int TYPE> static __device__ __forceinline__ tn_run16 tn_unpack_few(const tn_cuda_weight &w, int64_t row, int64_t k)
+template <int TYPE> static __device__ __forceinline__ tn_run16 tn_unpack_1_2bit(const tn_cuda_weight &w, int64_t row, int64_t k)
 {
     tn_run16 r = {};
     constexpr int elems = TYPE == TN_TYPE_TQ2_0 ? 256 : TYPE == TN_TYPE_Q1_0 ? 128 : 64;
@@ -447,7 +447,7 @@ template <int TYPE> static __device__ __forceinline__ tn_run16 tn_unpack16(const
     else if constexpr (TYPE == TN_TYPE_IQ4_NL || TYPE == TN_TYPE_IQ4_XS || TYPE == TN_TYPE_MXFP4) return tn_unpack_table<TYPE>(w, row, k);
     else if constexpr (TYPE == TN_TYPE_NVFP4) return tn_unpack_nvfp4(w, row, k);
     else if constexpr (TYPE == TN_TYPE_TQ1_0) return tn_unpack_tq1(w, row, block, run);
-    else if constexpr (TYPE == TN_TYPE_TQ2_0 || TYPE == TN_TYPE_Q1_0 || TYPE == TN_TYPE_Q2_0) return tn_unpack_few<TYPE>(w, row, k);
+    else if constexpr (TYPE == TN_TYPE_TQ2_0 || TYPE == TN_TYPE_Q1_0 || TYPE == TN_TYPE_Q2_0) return tn_unpack_1_2bit<TYPE>(w, row, k);
     else if constexpr (TYPE == TN_TYPE_IQ2_XXS || TYPE == TN_TYPE_IQ2_XS || TYPE == TN_TYPE_IQ2_S) return tn_unpack_iq2<TYPE>(w, row, block, run);
     else if constexpr (TYPE == TN_TYPE_IQ3_XXS || TYPE == TN_TYPE_IQ3_S) return tn_unpack_iq3<TYPE>(w, row, block, run);
     else if constexpr (TYPE == TN_TYPE_IQ1_S || TYPE == TN_TYPE_IQ1_M) return tn_unpack_iq1<TYPE>(w, row, block, run);

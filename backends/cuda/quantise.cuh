@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Activations as int8, 16 elements to a scale d = max|x| / 127: by the products that read them, or by the kernel
-// that makes them (tn_cuda_rounded of args.h). A group with a value that is no number gets d = NaN, so the results are none either.
-#ifndef TN_CUDA_ROUNDED_CUH
-#define TN_CUDA_ROUNDED_CUH
+// that makes them (tn_cuda_quantised of args.h). A group with a value that is no number gets d = NaN, so the results are none either.
+#ifndef TN_CUDA_QUANTISE_CUH
+#define TN_CUDA_QUANTISE_CUH
 
 #include "backends/cuda/common.cuh"
 
@@ -43,7 +43,7 @@ static __device__ __forceinline__ int tn_round4(const float4 &v, const tn_round_
 }
 
 // Elements j .. j + 3 of row `row`, j a multiple of 4; four lanes in sequence, `lanes` of the warp, have a whole group.
-static __device__ __forceinline__ void tn_rounded_store4(const tn_cuda_rounded &r, int64_t row, int j, float4 v, uint32_t lanes)
+static __device__ __forceinline__ void tn_quantised_store4(const tn_cuda_quantised &r, int64_t row, int j, float4 v, uint32_t lanes)
 {
     char *to = r.rows + row * r.row_size;
     float squares = v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
@@ -56,16 +56,16 @@ static __device__ __forceinline__ void tn_rounded_store4(const tn_cuda_rounded &
     *(int *)(to + j) = q;
     sum += __shfl_xor_sync(lanes, sum, 1);
     sum += __shfl_xor_sync(lanes, sum, 2);
-    if (j % 16 == 0) *(short *)(to + TN_ROUNDED_SUM(r.k) + j / 16 * 2) = (short)sum;
-    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 16 * 4) = s.d;
+    if (j % 16 == 0) *(short *)(to + TN_QUANTISED_SUM(r.k) + j / 16 * 2) = (short)sum;
+    if (j % 16 == 0) *(float *)(to + TN_QUANTISED_D(r.k) + j / 16 * 4) = s.d;
     if (!r.norm) return;
 #pragma unroll
     for (int i = 1; i < 4; i *= 2) squares += __shfl_xor_sync(lanes, squares, i);
-    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 16 * 4) = squares;
+    if (j % 16 == 0) *(float *)(to + TN_QUANTISED_SQUARES(r.k) + j / 16 * 4) = squares;
 }
 
 // Element j of row `row`: half a warp has a group; the other half may be elsewhere. `norm` is the reader's weight of the element, 1 if there is none.
-static __device__ __forceinline__ void tn_rounded_store1(const tn_cuda_rounded &r, int64_t row, int j, float x, float norm)
+static __device__ __forceinline__ void tn_quantised_store1(const tn_cuda_quantised &r, int64_t row, int j, float x, float norm)
 {
     char *to = r.rows + row * r.row_size;
     float v = x * norm, squares = x * x;
@@ -77,12 +77,12 @@ static __device__ __forceinline__ void tn_rounded_store1(const tn_cuda_rounded &
     to[j] = (char)q;
 #pragma unroll
     for (int i = 1; i < 16; i *= 2) sum += __shfl_xor_sync(lanes, sum, i);
-    if (j % 16 == 0) *(short *)(to + TN_ROUNDED_SUM(r.k) + j / 16 * 2) = (short)sum;
-    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_D(r.k) + j / 16 * 4) = s.d;
+    if (j % 16 == 0) *(short *)(to + TN_QUANTISED_SUM(r.k) + j / 16 * 2) = (short)sum;
+    if (j % 16 == 0) *(float *)(to + TN_QUANTISED_D(r.k) + j / 16 * 4) = s.d;
     if (!r.norm) return;
 #pragma unroll
     for (int i = 8; i > 0; i >>= 1) squares += __shfl_xor_sync(lanes, squares, i);
-    if (j % 16 == 0) *(float *)(to + TN_ROUNDED_SQUARES(r.k) + j / 16 * 4) = squares;
+    if (j % 16 == 0) *(float *)(to + TN_QUANTISED_SQUARES(r.k) + j / 16 * 4) = squares;
 }
 
 #endif

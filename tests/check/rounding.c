@@ -105,8 +105,8 @@ static void round_e4m3(const float *x, float *y, int64_t k)
 // int8 for each 16 elements, as backends/cuda/quantise.cuh does it, to the bit.
 static void round_i8(const float *x, float *y, int64_t k)
 {
-    for (int64_t from = 0; from < k; from += TN_ROUNDED_GROUP) {
-        int64_t end = TN_MIN(from + TN_ROUNDED_GROUP, k);
+    for (int64_t from = 0; from < k; from += TN_QUANTISED_GROUP) {
+        int64_t end = TN_MIN(from + TN_QUANTISED_GROUP, k);
         float most = 0.0f;
         bool finite = true;
         for (int64_t i = from; i < end; i++) {

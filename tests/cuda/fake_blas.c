@@ -41,9 +41,9 @@ SAME(TN_BLAS_PREFER_ALIGN_B, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
 SAME(TN_BLAS_PREFER_ALIGN_C, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
 SAME(TN_BLAS_PREFER_ALIGN_D, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 SAME(sizeof(tn_blas_algorithm), sizeof(cublasLtMatmulAlgo_t));
-SAME(sizeof(tn_blas_choice), sizeof(cublasLtMatmulHeuristicResult_t));
-SAME(offsetof(tn_blas_choice, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
-SAME(offsetof(tn_blas_choice, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
+SAME(sizeof(tn_blas_heuristic), sizeof(cublasLtMatmulHeuristicResult_t));
+SAME(offsetof(tn_blas_heuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+SAME(offsetof(tn_blas_heuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
@@ -192,7 +192,7 @@ static uint64_t mark_of(const object *a, const object *d)
 
 // The algorithm carries its shape and the alignments.
 int32_t fake_heuristic(void *handle, void *product, void *a, void *b, void *c, void *d, void *preference,
-                       int wanted, tn_blas_choice *choices, int *found)
+                       int wanted, tn_blas_heuristic *choices, int *found)
 {
     CALL();
     state.n_asked++;
@@ -202,7 +202,7 @@ int32_t fake_heuristic(void *handle, void *product, void *a, void *b, void *c, v
         !fits(product, a, b, c, d))
         return TN_BLAS_INVALID_VALUE;
     if (p->attributes[TN_BLAS_PREFER_WORKSPACE] < WORKSPACE_USED) return TN_BLAS_NOT_SUPPORTED;
-    *choices = (tn_blas_choice){
+    *choices = (tn_blas_heuristic){
         .algorithm.data = {mark_of(a, d)}, .workspace = WORKSPACE_USED, .state = TN_BLAS_SUCCESS};
     for (int i = 0; i < 4; i++) choices->algorithm.data[1 + i] = p->attributes[TN_BLAS_PREFER_ALIGN_A + i];
     *found = 1;

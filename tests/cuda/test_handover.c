@@ -53,7 +53,7 @@ static bool shares(int32_t result, int64_t dim)
                  view(TN_TYPE_I32, FREE - 192, 1, 1, 1)},
          .dst = {view(TN_TYPE_F32, result, 1, HEADS, dim)}}};
     static const tn_cuda_kernel rope = {.op = TN_OP_rope_cache},
-                                attention = {.op = TN_OP_attention, .flags = TN_CUDA_TAKES_ROPE};
+                                attention = {.op = TN_OP_attention, .flags = TN_CUDA_FUSES_ROPE};
     const tn_cuda_kernel *kernels[2] = {&rope, &attention};
     const uint8_t only_next[2] = {1 << 2, 0};
     tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};
@@ -78,17 +78,17 @@ static bool rounds_in_place(int32_t x, int64_t k, int32_t out, bool norm, bool a
                          .n_dst = 1,
                          .src = {view(TN_TYPE_F32, x, 1, UNITS_M, k), w, view(TN_TYPE_F32, POS, 1, 1, k)},
                          .dst = {view(TN_TYPE_F32, out, 1, UNITS_M, UNITS_N)}}};
-    static const tn_cuda_kernel maker = {.op = TN_OP_matmul_glu, .flags = TN_CUDA_MAKES_UNITS},
-                                reader = {.op = TN_OP_linear, .flags = TN_CUDA_TAKES_UNITS};
+    static const tn_cuda_kernel maker = {.op = TN_OP_matmul_glu, .flags = TN_CUDA_WRITES_PACKED16},
+                                reader = {.op = TN_OP_linear, .flags = TN_CUDA_READS_PACKED16};
     const tn_cuda_kernel *kernels[2] = {&maker, &reader};
     const uint8_t only_next[2] = {alone, 0};
     tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};
     tn_cuda_handover handover[2];
     memset(handover, 0, sizeof handover);
     tn_cuda_handover_plan(NULL, &program, kernels, memory, handover);
-    TEST_CHECK(handover[0].makes_units == handover[1].takes_units);
-    TEST_CHECK(!handover[0].takes_units && !handover[1].makes_units);
-    return handover[1].takes_units;
+    TEST_CHECK(handover[0].writes_packed16 == handover[1].reads_packed16);
+    TEST_CHECK(!handover[0].reads_packed16 && !handover[1].writes_packed16);
+    return handover[1].reads_packed16;
 }
 
 int main(void)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the attention kernels are given: q [T, H, D], paged caches, tables, and the mask as in tn_attention_params.
-#ifndef TN_CUDA_ARGS_ATTENTION_H
-#define TN_CUDA_ARGS_ATTENTION_H
+#ifndef TN_CUDA_ATTENTION_ARGS_H
+#define TN_CUDA_ATTENTION_ARGS_H
 
 #include "backends/cuda/rope/rope_cache_args.h"
 
@@ -37,7 +37,7 @@ typedef struct tn_cuda_attention_args {
     int32_t n_splits;
     int32_t n_slots; // of the kernel for wide heads: tiles of keys in shared memory
     float *partial; // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
-    tn_cuda_rounded rounded_y; // a token's heads one after another
+    tn_cuda_quantised quantised_y; // a token's heads one after another
 } tn_cuda_attention_args;
 
 typedef struct tn_cuda_attention_decode_args {

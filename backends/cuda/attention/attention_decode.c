@@ -59,7 +59,7 @@ bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
     bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_FEW * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
 }
 
 // As many blocks as fill whole waves of one a multiprocessor, with few splits to merge.
@@ -92,7 +92,7 @@ static bool aligned(const tn_view *v)
     return (uintptr_t)v->data % unit == 0;
 }
 
-bool tn_cuda_attention_decode_makes_rounded(const tn_step *step)
+bool tn_cuda_attention_decode_writes_quantised(const tn_step *step)
 {
     return aligned(&step->src[1]) && aligned(&step->src[2]);
 }
@@ -108,7 +108,7 @@ tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
     if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
-    if (l->rounded_y) a->rounded_y = *l->rounded_y;
+    if (l->quantised_y) a->quantised_y = *l->quantised_y;
     d.early = l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);

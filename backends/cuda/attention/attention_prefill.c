@@ -36,7 +36,7 @@ bool tn_cuda_accepts_attention_prefill(const tn_cuda *cuda, const tn_step *step)
     variant c = choose(step);
     bool sizes = q->ne[3] <= 256 && v->ne[3] <= 256 && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
     // Few queries that the decode kernel does not take: the general kernel has more blocks for them.
-    bool many = q->ne[1] > TN_CUDA_ATTENTION_FEW * step->src[4].ne[3];
+    bool many = q->ne[1] > TN_CUDA_ATTENTION_DECODE_QUERIES * step->src[4].ne[3];
     return cuda->compute >= 80 && sizes && many && tn_cuda_attention_tiles(step, c.rows) < 65536 && shared_size(&c) <= (uint32_t)cuda->max_shared;
 }
 

@@ -92,7 +92,7 @@ size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
                : (size_t)clusters * (size_t)step->src[0].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
 }
 
-bool tn_cuda_attention_token_takes_rope(const tn_step *step, const tn_step *rope)
+bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
 {
     const tn_view *q = &step->src[0], *turned = &rope->dst[2];
     if (!tn_cuda_attention_is_token(step)) return false;
@@ -117,7 +117,7 @@ tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
     d.a.n_splits = c.splits;
     d.a.partial = (float *)l->scratch;
-    if (l->rounded_y) d.a.rounded_y = *l->rounded_y;
+    if (l->quantised_y) d.a.quantised_y = *l->quantised_y;
     d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
     d.alone = c.cluster > 1 ? INT32_MAX : MIN_TILES;
     for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;

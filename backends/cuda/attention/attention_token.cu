@@ -643,7 +643,7 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring.tile[0]) / 4 : 0;
     result_room<DK, PITCH> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
     if (STAGES > 0) results.end = (float2 *)(&ring + 1), results.o = (float *)&ring;
-    asm volatile("" ::"l"(a.y), "l"(a.rounded_y.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
+    asm volatile("" ::"l"(a.y), "l"(a.quantised_y.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early) tn_pdl_wait();
     if (!any) return;

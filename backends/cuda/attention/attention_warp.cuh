@@ -275,7 +275,7 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
     o.x *= r, o.y *= r, o.z *= r, o.w *= r;
     y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
     // Lanes in sequence have the quads of a row, so four of them a group.
-    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
+    if (a.quantised_y.rows) tn_quantised_store4(a.quantised_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 
 #endif

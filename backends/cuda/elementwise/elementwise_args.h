@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of elementwise/elementwise.cu: operands broadcast to the extents of the result, outer dimensions joined.
-#ifndef TN_CUDA_ARGS_ELEMENTWISE_H
-#define TN_CUDA_ARGS_ELEMENTWISE_H
+#ifndef TN_CUDA_ELEMENTWISE_ARGS_H
+#define TN_CUDA_ELEMENTWISE_ARGS_H
 
 #include "backends/cuda/runtime/row_split.h"
 

@@ -57,7 +57,7 @@ tn_status tn_cuda_launch_moe_sum(const tn_cuda_launch *l)
         }
         if (p->has_factor) a.factor = tn_cuda_view_of(&l->step->src[2 + p->n_added]);
     }
-    if (l->rounded_y) a.rounded_y = *l->rounded_y;
+    if (l->quantised_y) a.quantised_y = *l->quantised_y;
     tn_cuda_grid grid = {.x = a.n_tokens * a.n_chunks, .y = 1, .z = 1, .threads = TN_CUDA_MOE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_moe, "tn_moe_sum", &grid, &a);
 }
@@ -90,11 +90,11 @@ size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step)
     return p->has_product ? (size_t)(step->src[0].ne[2] * step->src[1].ne[2]) * sizeof(float) : 0;
 }
 
-tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *step)
+tn_cuda_expert_route tn_cuda_expert_route_of(const tn_step *step)
 {
     const tn_moe_route_params *p = step->params;
     const tn_view *ids = &step->dst[0], *weights = &step->dst[1];
-    return (tn_cuda_expert_choice){
+    return (tn_cuda_expert_route){
         .ids = ids->data, .weights = weights->data, .ids_stride = ids->nb[2] / 4, .weights_stride = weights->nb[2] / 4,
         .bias = p->has_choice_bias ? step->src[1 + (p->has_product != 0) + (p->has_bias != 0)].data : NULL,
         .n_experts = (int32_t)(p->has_product ? step->src[1].ne[2] : step->src[0].ne[3]), .k = p->top_k.k, .n_groups = p->top_k.n_groups,
@@ -106,7 +106,7 @@ tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *step)
 static tn_cuda_route_args route_args(const tn_step *step)
 {
     const tn_moe_route_params *p = step->params;
-    tn_cuda_route_args a = {.x = tn_cuda_view_of(&step->src[0]), .n_tokens = (uint32_t)step->src[0].ne[2], .eps = p->eps, .choice = tn_cuda_expert_choice_of(step)};
+    tn_cuda_route_args a = {.x = tn_cuda_view_of(&step->src[0]), .n_tokens = (uint32_t)step->src[0].ne[2], .eps = p->eps, .choice = tn_cuda_expert_route_of(step)};
     int32_t next = 1; // as in ops/moe_route.c
     if (p->has_product) a.w = step->src[next++].data;
     if (p->has_bias) a.bias = step->src[next++].data;
@@ -130,8 +130,8 @@ tn_status tn_cuda_launch_moe_route(const tn_cuda_launch *l)
         return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);
     }
     a.logits = (float *)(void *)l->scratch;
-    a.leaves_choice = l->leaves_choice;
-    if (l->rounded_y) a.rounded_y = *l->rounded_y;
+    a.defers_route = l->defers_route;
+    if (l->quantised_y) a.quantised_y = *l->quantised_y;
     int64_t runs = tn_div_up(a.x.ne[3], RUN);
     snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d", runs <= 2 ? 2 : runs <= 4 ? 4 : 8, a.choice.n_experts <= 4 * WARP ? 4 : 16);
     tn_cuda_grid grid = {.x = (uint32_t)a.choice.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};

@@ -83,5 +83,5 @@ TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum(const __grid_constant
     }
     tn_store_floats(a.y.data + t * a.y.nb[2], j, n, a.aligned, sum);
     // Rows are multiples of 16 then, so that four lanes are here together.
-    if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)j, sum, 15u << (threadIdx.x & 28));
+    if (a.quantised_y.rows) tn_quantised_store4(a.quantised_y, t, (int)j, sum, 15u << (threadIdx.x & 28));
 }

@@ -25,7 +25,7 @@ template <int R> static __device__ __forceinline__ void from_logits(const tn_cud
     uint32_t warp = threadIdx.x / TN_WARP, t = blockIdx.x * TN_CUDA_TOP_K_WARPS + warp;
     if (t >= a.n_tokens) return;
     const float *x = (const float *)(a.x.data + t * a.x.nb[2]);
-    tn_choose_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
+    tn_route_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
 }
 
 static __device__ __forceinline__ float4 mul(float4 u, float4 v)
@@ -78,12 +78,12 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
             float4 v = make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
             v = mul(v, g);
             tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)run * 4, n, a.aligned, v);
-            if (a.rounded_y.rows) tn_rounded_store4(a.rounded_y, t, (int)run * 4, v, 15u << (thread & 28));
+            if (a.quantised_y.rows) tn_quantised_store4(a.quantised_y, t, (int)run * 4, v, 15u << (thread & 28));
         }
     }
     float *logits = a.logits + (int64_t)t * a.choice.n_experts;
     if (thread == 0) logits[e] = product * scale + (a.bias ? a.bias[e] : 0.0f);
-    if (a.leaves_choice) return;
+    if (a.defers_route) return;
     if (thread == 0) {
         __threadfence();
         last = atomicInc(&tickets[t], gridDim.x - 1) == gridDim.x - 1; // wraps to 0
@@ -91,7 +91,7 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
     __syncthreads();
     if (!last || thread >= TN_WARP) return;
     __threadfence();
-    tn_choose_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
+    tn_route_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
 }
 
 #define TN_ROUTE(R) \

@@ -29,7 +29,7 @@ static __device__ __forceinline__ float tn_gate(int gating, float x, float max, 
 }
 
 // One warp, lane u for the expert chosen as number u: its logit is x, of n_used.
-static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_choice &a, int u, float x, float max, float sum)
+static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_route &a, int u, float x, float max, float sum)
 {
     bool mine = u < a.k;
     if (a.gating == TN_GATING_SOFTMAX_SELECTED) {
@@ -44,7 +44,7 @@ static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_ch
 // One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, for which there is `room` else, and
 // no bias.
 template <int R, bool PLAIN, class Logit>
-static __device__ __forceinline__ int tn_choose_experts(const tn_cuda_expert_choice &a, uint32_t t, bool writes, tn_group_room *room, Logit logit)
+static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_route &a, uint32_t t, bool writes, tn_group_room *room, Logit logit)
 {
     int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
     float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
@@ -62,7 +62,7 @@ static __device__ __forceinline__ int tn_choose_experts(const tn_cuda_expert_cho
     tn_route_score score = {a.choice, max, sum};
     const float *bias = PLAIN ? nullptr : a.bias;
     if (!PLAIN && a.n_groups > 1)
-        tn_choose_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
+        tn_route_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
                          [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
     uint64_t key[R];
 #pragma unroll

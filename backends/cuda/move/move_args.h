@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of move/move.cu and move/get_rows.cu.
-#ifndef TN_CUDA_ARGS_MOVE_H
-#define TN_CUDA_ARGS_MOVE_H
+#ifndef TN_CUDA_MOVE_ARGS_H
+#define TN_CUDA_MOVE_ARGS_H
 
 #include "backends/cuda/runtime/row_split.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of norm/norm.cu.
-#ifndef TN_CUDA_ARGS_NORM_H
-#define TN_CUDA_ARGS_NORM_H
+#ifndef TN_CUDA_NORM_ARGS_H
+#define TN_CUDA_NORM_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 

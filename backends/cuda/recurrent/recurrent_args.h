@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of recurrent/recurrent.cu: states and the tokens of several sequences.
-#ifndef TN_CUDA_ARGS_RECURRENT_H
-#define TN_CUDA_ARGS_RECURRENT_H
+#ifndef TN_CUDA_RECURRENT_ARGS_H
+#define TN_CUDA_RECURRENT_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 

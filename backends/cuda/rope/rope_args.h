@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of rope/rope.cu and rope/cache_write.cu.
-#ifndef TN_CUDA_ARGS_ROPE_H
-#define TN_CUDA_ARGS_ROPE_H
+#ifndef TN_CUDA_ROPE_ARGS_H
+#define TN_CUDA_ROPE_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 

@@ -26,17 +26,17 @@ typedef struct tn_cuda_weight {
 
 // Activations that the kernel that makes them rounds for the product of quantised weights that reads them next (quantise.cuh): int8 per
 // group of 16, x = d q. A row is q [k], d [k / 16] f32, sums of q [k / 16] i16, sums of x^2 [k / 16] f32; k is a multiple of 32.
-typedef struct tn_cuda_rounded {
+typedef struct tn_cuda_quantised {
     char *rows;        // NULL: none
     int64_t row_size;  // bytes
     const float *norm; // weight of the reader's norm: q is of x times this; NULL: none, then no sums of squares
     int32_t k;
-} tn_cuda_rounded;
-enum { TN_ROUNDED_GROUP = 16 };
-#define TN_ROUNDED_D(k) (k)
-#define TN_ROUNDED_SUM(k) ((k) + (k) / 4)
-#define TN_ROUNDED_SQUARES(k) ((k) + (k) / 4 + (k) / 8)
-#define TN_ROUNDED_ROW_SIZE(k) (((k) + (k) / 2 + (k) / 8 + 15) / 16 * 16)
+} tn_cuda_quantised;
+enum { TN_QUANTISED_GROUP = 16 };
+#define TN_QUANTISED_D(k) (k)
+#define TN_QUANTISED_SUM(k) ((k) + (k) / 4)
+#define TN_QUANTISED_SQUARES(k) ((k) + (k) / 4 + (k) / 8)
+#define TN_QUANTISED_ROW_SIZE(k) (((k) + (k) / 2 + (k) / 8 + 15) / 16 * 16)
 
 // runtime/pack.cu: n_blocks blocks as in a file become planes.
 typedef struct tn_cuda_pack_args {

@@ -29,7 +29,7 @@ typedef struct tn_cuda {
     _Atomic int32_t lost;
     CUmodule modules[TN_CUDA_MODULE_COUNT]; // loaded at first use
     struct tn_cuda_tuning *tuning; // tune.h; NULL: none
-    int32_t few;                   // how few.c cuts products of block types, 1 to 3, 4 more: dependent launch where there is none, or the other way round, 8 more: without wgmma; 0: what it finds quickest
+    int32_t few;                   // how skinny.c cuts products of block types, 1 to 3, 4 more: dependent launch where there is none, or the other way round, 8 more: without wgmma; 0: what it finds quickest
     struct tn_cuda_blas *blas;     // blas.h; NULL: none
     bool blas_first;               // before all other kernels that take a step, for checks of them
     // Pinned memory that weights travel through, and its place on the device; NULL until a weight is written.

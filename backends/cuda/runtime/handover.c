@@ -35,13 +35,13 @@ static bool may_make(const tn_step *step)
     bool norms = step->op == TN_OP_moe_route && y == &step->dst[2];
     if (step->op != TN_OP_attention && !sums && !norms && !is_product(step->op)) return false;
     int64_t k = row_elems(step), n = tn_view_n_elems(y);
-    return n > 0 && y->ne[3] % TN_ROUNDED_GROUP == 0 && k <= INT32_MAX / 2 && n / k <= MAX_ROWS;
+    return n > 0 && y->ne[3] % TN_QUANTISED_GROUP == 0 && k <= INT32_MAX / 2 && n / k <= MAX_ROWS;
 }
 
 static size_t rows_size(const tn_step *step)
 {
     int64_t k = row_elems(step), n = tn_view_n_elems(handed(step)) / k;
-    return ((size_t)n * (size_t)TN_ROUNDED_ROW_SIZE(k) + ALIGN - 1) / ALIGN * ALIGN;
+    return ((size_t)n * (size_t)TN_QUANTISED_ROW_SIZE(k) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 size_t tn_cuda_handover_size(const tn_program *program)
@@ -54,10 +54,10 @@ size_t tn_cuda_handover_size(const tn_program *program)
 
 static bool makes(const tn_step *step, const tn_cuda_kernel *kernel)
 {
-    if (!(kernel->flags & TN_CUDA_MAKES_ROUNDED) || !may_make(step) || !tn_view_contiguous(handed(step)))
+    if (!(kernel->flags & TN_CUDA_WRITES_QUANTISED) || !may_make(step) || !tn_view_contiguous(handed(step)))
         return false;
-    if (step->op == TN_OP_attention) return tn_cuda_attention_decode_makes_rounded(step);
-    return !is_product(step->op) || tn_cuda_matvec_makes_rounded(step);
+    if (step->op == TN_OP_attention) return tn_cuda_attention_decode_writes_quantised(step);
+    return !is_product(step->op) || tn_cuda_matvec_writes_quantised(step);
 }
 
 // First byte, and the one after the last.
@@ -134,10 +134,10 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
     for (int32_t i = 0; i + 1 < program->n_steps; i++) {
         const tn_step *rope = &program->steps[i], *next = &program->steps[i + 1];
         if (rope->op != TN_OP_rope_cache || next->op != TN_OP_attention ||
-            !(kernels[i + 1]->flags & TN_CUDA_TAKES_ROPE))
+            !(kernels[i + 1]->flags & TN_CUDA_FUSES_ROPE))
             continue;
-        if (!tn_cuda_attention_decode_makes_rounded(next) ||
-            !tn_cuda_attention_token_takes_rope(next, rope) || !is_private(program, i, 2) ||
+        if (!tn_cuda_attention_decode_writes_quantised(next) ||
+            !tn_cuda_attention_token_fuses_rope(next, rope) || !is_private(program, i, 2) ||
             !outlives(rope, next))
             continue;
         handover[i].skipped = true;
@@ -160,11 +160,11 @@ static bool weights_computed(const tn_program *program, int32_t i)
 static bool takes_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
                           const tn_cuda_kernel *const *kernels, const tn_cuda_handover *handover)
 {
-    if (i == 0 || !(kernels[i]->flags & TN_CUDA_TAKES_PRODUCT) ||
-        !(kernels[i - 1]->flags & TN_CUDA_TAKES_ROUNDED))
+    if (i == 0 || !(kernels[i]->flags & TN_CUDA_FUSES_PRODUCT) ||
+        !(kernels[i - 1]->flags & TN_CUDA_READS_QUANTISED))
         return false;
     const tn_step *sum = &program->steps[i], *product = sum - 1;
-    if (!tn_cuda_matvec_takes_sum(cuda, product, sum)) return false;
+    if (!tn_cuda_matvec_fuses_sum(cuda, product, sum)) return false;
     if (!handover[i - 1].in.rows && overlap(&product->src[0], &sum->dst[0])) return false;
     return !overlap(&product->src[2], &sum->dst[0]) && is_private(program, i - 1, 0);
 }
@@ -181,20 +181,20 @@ static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t
 static void plan_choice(const tn_cuda *cuda, const tn_program *program, int32_t i,
                         const tn_cuda_kernel *const *kernels, tn_cuda_handover *handover)
 {
-    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_LEAVES_CHOICE) ||
-        !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED))
+    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_DEFERS_ROUTE) ||
+        !(kernels[i]->flags & TN_CUDA_READS_QUANTISED))
         return;
     const tn_step *step = &program->steps[i], *route = step - 1;
-    if (!tn_cuda_matvec_takes_choice(cuda, step, route)) return;
+    if (!tn_cuda_matvec_runs_route(cuda, step, route)) return;
     for (int32_t d = 0; d < 2; d++)
         if (overlap(&route->dst[d], &step->dst[0])) return; // nobody else reads them
-    handover[i - 1].leaves_choice = handover[i].chooses = true;
+    handover[i - 1].defers_route = handover[i].routes = true;
 }
 
 // Step `i` multiplies what the step before rounds for it, in the memory of that step's result.
-static bool takes_units(const tn_program *program, int32_t i, const tn_cuda_kernel *const *kernels)
+static bool reads_packed16(const tn_program *program, int32_t i, const tn_cuda_kernel *const *kernels)
 {
-    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_MAKES_UNITS) || !(kernels[i]->flags & TN_CUDA_TAKES_UNITS))
+    if (i == 0 || !(kernels[i - 1]->flags & TN_CUDA_WRITES_PACKED16) || !(kernels[i]->flags & TN_CUDA_READS_PACKED16))
         return false;
     const tn_step *reader = &program->steps[i], *maker = reader - 1;
     const tn_view *x = &reader->src[0], *y = &maker->dst[0];
@@ -213,9 +213,9 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
         const tn_step *reader = &program->steps[i];
         plan_product(cuda, program, i, kernels, handover);
         plan_choice(cuda, program, i, kernels, handover);
-        if (takes_units(program, i, kernels)) handover[i - 1].makes_units = handover[i].takes_units = true;
-        if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_TAKES_ROUNDED) ||
-            !tn_cuda_matvec_takes_rounded(reader))
+        if (reads_packed16(program, i, kernels)) handover[i - 1].writes_packed16 = handover[i].reads_packed16 = true;
+        if (!is_product(reader->op) || !(kernels[i]->flags & TN_CUDA_READS_QUANTISED) ||
+            !tn_cuda_matvec_reads_quantised(reader))
             continue;
         const tn_view *x = &reader->src[0], *norm = tn_cuda_matvec_norm(reader);
         int32_t j = writer_of(program, i, x);
@@ -224,8 +224,8 @@ void tn_cuda_handover_plan(const tn_cuda *cuda, const tn_program *program,
         const tn_view *y = handed(maker);
         bool same = y->data == x->data && y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x);
         if (!same || row_elems(maker) != x->ne[3] || !makes(maker, kernels[j])) continue;
-        tn_cuda_rounded r = {.rows = memory,
-                             .row_size = TN_ROUNDED_ROW_SIZE(x->ne[3]),
+        tn_cuda_quantised r = {.rows = memory,
+                             .row_size = TN_QUANTISED_ROW_SIZE(x->ne[3]),
                              .norm = norm ? norm->data : NULL,
                              .k = (int32_t)x->ne[3]};
         // A second reader can share what is there; another norm would be another rounding.

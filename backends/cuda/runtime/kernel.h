@@ -15,13 +15,13 @@ typedef struct tn_cuda_launch {
     const tn_step *step; // operands are bound: data are addresses on the device
     char *scratch;       // at least what the row's scratch() asked for, 256-byte aligned
     // Rows rounded by a step before, to be used instead of x, and those to make of the result (handover.h); NULL: none.
-    const tn_cuda_rounded *rounded_x, *rounded_y;
+    const tn_cuda_quantised *quantised_x, *quantised_y;
     const tn_step *rope; // a rope_cache step that this launch does too, or NULL
     const tn_step *product; // likewise a matmul_id step whose results this launch sums
     const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
-    bool leaves_choice;     // such a step
-    bool makes_units;       // the result is bf16, rows of it one after another, and so is x with takes_units
-    bool takes_units;
+    bool defers_route;     // such a step
+    bool writes_packed16;       // the result is bf16, rows of it one after another, and so is x with reads_packed16
+    bool reads_packed16;
     bool early;             // the step's integers (lengths, tables, positions) can be read before the predecessor has ended: no step writes them
     bool alone;             // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
 } tn_cuda_launch;
@@ -50,16 +50,16 @@ enum {
     TN_CUDA_ROUNDS_BF16 = 2, // x and expanded weights
     TN_CUDA_ROUNDS_F16 = 4,  // x, of each row times a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
-    TN_CUDA_MAKES_ROUNDED = 16, // can hand rows on, see handover.h
-    TN_CUDA_TAKES_ROUNDED = 32,
-    TN_CUDA_TAKES_ROPE = 64, // can do the rope_cache step before it
-    TN_CUDA_TAKES_PRODUCT = 0x400, // can do the matmul_id step before it, if that has TN_CUDA_TAKES_ROUNDED
-    TN_CUDA_LEAVES_CHOICE = 0x800, // can leave choosing to the matmul_id_glu step after it, likewise
+    TN_CUDA_WRITES_QUANTISED = 16, // can hand rows on, see handover.h
+    TN_CUDA_READS_QUANTISED = 32,
+    TN_CUDA_FUSES_ROPE = 64, // can do the rope_cache step before it
+    TN_CUDA_FUSES_PRODUCT = 0x400, // can do the matmul_id step before it, if that has TN_CUDA_READS_QUANTISED
+    TN_CUDA_DEFERS_ROUTE = 0x800, // can leave choosing to the matmul_id_glu step after it, likewise
     TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
     TN_CUDA_ONLY_TUNED = 0x1000, // by cuBLASLt (blas.h): never runs but where tuning found it the fastest, and after tn_cuda_blas_prepare
-    TN_CUDA_MAKES_UNITS = 0x2000, // can leave its result as the bf16 rows that a product with TN_CUDA_TAKES_UNITS multiplies
-    TN_CUDA_TAKES_UNITS = 0x4000,
+    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product with TN_CUDA_READS_PACKED16 multiplies
+    TN_CUDA_READS_PACKED16 = 0x4000,
     TN_CUDA_FINITE_ROWS = 128, // a row of activations with values that are not finite counts as NaN
 };
 
@@ -87,7 +87,7 @@ static inline int64_t tn_div_up(int64_t a, int64_t b)
 }
 
 // Scratch of rows in kernels.def.
-size_t tn_cuda_scratch_choose(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_scratch_argmax(const tn_cuda *cuda, const tn_step *step);
 
 #define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags)                                              \
     bool accepts(const tn_cuda *cuda, const tn_step *step);                                                    \
@@ -97,7 +97,7 @@ size_t tn_cuda_scratch_choose(const tn_cuda *cuda, const tn_step *step);
 // The scratch functions that kernels.def names.
 size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_blas_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_few_scratch(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_skinny_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step);

@@ -3,8 +3,8 @@
 //
 // How rows are dealt out to blocks of 256 threads, each of which takes one unit of a row: long rows in chunks of a block, of
 // short rows several to a block.
-#ifndef TN_CUDA_ARGS_SPLIT_H
-#define TN_CUDA_ARGS_SPLIT_H
+#ifndef TN_CUDA_ROW_SPLIT_H
+#define TN_CUDA_ROW_SPLIT_H
 
 #include "backends/cuda/runtime/args.h"
 

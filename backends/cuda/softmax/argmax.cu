@@ -9,9 +9,9 @@
 #include "backends/cuda/rope/rope_cache_args.h"
 #include "backends/cuda/rows.cuh"
 
-enum { THREADS = TN_CUDA_CHOOSE_THREADS, RUNS = TN_CUDA_CHOOSE_PART / TN_CUDA_CHOOSE_THREADS / 4, NONE = 0x7fffffff };
+enum { THREADS = TN_CUDA_ARGMAX_THREADS, RUNS = TN_CUDA_ARGMAX_PART / TN_CUDA_ARGMAX_THREADS / 4, NONE = 0x7fffffff };
 
-static __device__ uint32_t tickets[TN_CUDA_CHOOSE_ROWS];
+static __device__ uint32_t tickets[TN_CUDA_ARGMAX_ROWS];
 
 struct best_of {
     float value;
@@ -47,7 +47,7 @@ static __device__ __forceinline__ float share(float v, float max)
 }
 
 // `sum` is that of the other values. Without a value above -inf: their number.
-template <bool LOG> static __device__ __forceinline__ void store(const tn_cuda_choose_args &a, uint32_t row, best_of b, float sum)
+template <bool LOG> static __device__ __forceinline__ void store(const tn_cuda_argmax_args &a, uint32_t row, best_of b, float sum)
 {
     if (threadIdx.x != 0) return;
     a.best[row] = b.index == NONE ? 0 : b.index;
@@ -58,9 +58,9 @@ template <bool LOG> static __device__ __forceinline__ void store(const tn_cuda_c
 }
 
 // Of one part: the best value, and the sum over the others.
-template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn_cuda_choose_args &a, uint32_t row, uint32_t part, best_of *room, float *sum)
+template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn_cuda_argmax_args &a, uint32_t row, uint32_t part, best_of *room, float *sum)
 {
-    int64_t n = a.x.ne[3], first = (int64_t)part * TN_CUDA_CHOOSE_PART + threadIdx.x * 4;
+    int64_t n = a.x.ne[3], first = (int64_t)part * TN_CUDA_ARGMAX_PART + threadIdx.x * 4;
     const char *x = tn_row_near(a.x, row);
     best_of b = {-INFINITY, NONE};
     float4 v[RUNS];
@@ -85,7 +85,7 @@ template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn
     return b;
 }
 
-template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_choose_args &a)
+template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_argmax_args &a)
 {
     __shared__ best_of room[TN_WARP];
     __shared__ bool last;
@@ -98,7 +98,7 @@ template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_
         store<LOG>(a, row, b, sum);
         return;
     }
-    tn_cuda_choice *parts = a.parts + (int64_t)local * a.n_parts;
+    tn_cuda_argmax_part *parts = a.parts + (int64_t)local * a.n_parts;
     if (threadIdx.x == 0) {
         parts[part] = {b.value, sum, b.index, 0};
         __threadfence();
@@ -120,12 +120,12 @@ template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_
     store<LOG>(a, row, b, sum);
 }
 
-TN_ENTRY __launch_bounds__(THREADS) tn_argmax(const __grid_constant__ tn_cuda_choose_args a)
+TN_ENTRY __launch_bounds__(THREADS) tn_argmax(const __grid_constant__ tn_cuda_argmax_args a)
 {
     choose<false>(a);
 }
 
-TN_ENTRY __launch_bounds__(THREADS) tn_argmax_logprob(const __grid_constant__ tn_cuda_choose_args a)
+TN_ENTRY __launch_bounds__(THREADS) tn_argmax_logprob(const __grid_constant__ tn_cuda_argmax_args a)
 {
     choose<true>(a);
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arguments of softmax/softmax.cu, softmax/top_k.cu, moe/moe.cu and moe/moe_route.cu.
-#ifndef TN_CUDA_ARGS_SELECT_H
-#define TN_CUDA_ARGS_SELECT_H
+#ifndef TN_CUDA_SOFTMAX_ARGS_H
+#define TN_CUDA_SOFTMAX_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 
@@ -38,11 +38,11 @@ typedef struct tn_cuda_moe_args {
     int32_t gating, normalise, aligned;
     float scale;
     tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
-    tn_cuda_rounded rounded_y;
+    tn_cuda_quantised quantised_y;
 } tn_cuda_moe_args;
 
 // How logits become experts and their weights.
-typedef struct tn_cuda_expert_choice {
+typedef struct tn_cuda_expert_route {
     int32_t *ids;      // [T, k]
     float *weights;    // [T, k]
     int64_t ids_stride, weights_stride; // elements, from one token to the next
@@ -50,17 +50,17 @@ typedef struct tn_cuda_expert_choice {
     int32_t n_experts, k, n_groups, n_groups_used;
     int32_t choice, gating, normalise; // TN_GATING_*
     float scale;
-} tn_cuda_expert_choice;
+} tn_cuda_expert_route;
 
 typedef struct tn_cuda_route_args {
     tn_cuda_view x, normed; // x: rows [T, n], or logits [T, E]
     const float *w, *norm, *bias; // w [E, n]; each but w may be NULL
     float *logits; // [T, E], scratch of rows
     uint32_t n_tokens;
-    int32_t aligned, leaves_choice;
+    int32_t aligned, defers_route;
     float eps;
-    tn_cuda_expert_choice choice;
-    tn_cuda_rounded rounded_y; // of normed
+    tn_cuda_expert_route choice;
+    tn_cuda_quantised quantised_y; // of normed
 } tn_cuda_route_args;
 
 #endif

@@ -17,7 +17,7 @@ static __device__ __forceinline__ double value(const tn_cuda_top_k_args &a, cons
 // By all threads of the block.
 static __device__ __forceinline__ void choose_groups(const tn_cuda_top_k_args &a, const float *x, double *score, bool *kept)
 {
-    tn_choose_groups((int)a.x.ne[3], a.n_groups, a.n_groups_used, (int)threadIdx.x, (int)blockDim.x, score, kept,
+    tn_route_groups((int)a.x.ne[3], a.n_groups, a.n_groups_used, (int)threadIdx.x, (int)blockDim.x, score, kept,
                      [&](int j) { return value(a, x, j); }, [] { __syncthreads(); });
 }
 

@@ -67,7 +67,7 @@ struct tn_group_room {
 // Which groups of a row are kept: the largest sums of their two best values. value(j) as double; threads
 // first, first + step, ..; sync() between them.
 template <class Value, class Sync>
-static __device__ __forceinline__ void tn_choose_groups(int n, int n_groups, int n_used, int first, int step, double *score, bool *kept, Value value, Sync sync)
+static __device__ __forceinline__ void tn_route_groups(int n, int n_groups, int n_used, int first, int step, double *score, bool *kept, Value value, Sync sync)
 {
     int size = n / n_groups;
     for (int g = first; g < n_groups; g += step) {

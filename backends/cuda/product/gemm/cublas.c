@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Below so many rows a product is bound by memory, and few.c does it.
+// Below so many rows a product is bound by memory, and skinny.c does it.
 // Workspace: what NVIDIA recommends for compute capability 9.0 (cuBLAS library, cublasSetWorkspace).
 enum { MIN_ROWS = 64, WORKSPACE = 32 << 20, ALIGN = 256, MAX_SHAPES = 128 };
 
@@ -204,7 +204,7 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
         uint32_t bytes = (uint32_t)aligns[i].bytes;
         r = b->api.preference_set(preference, aligns[i].attribute, &bytes, sizeof bytes);
     }
-    tn_blas_choice choice = {0};
+    tn_blas_heuristic choice = {0};
     int found = 0;
     if (r == TN_BLAS_SUCCESS)
         r = b->api.heuristic(b->handle, d.product, d.w, d.x, d.c, d.y, preference, 1, &choice, &found);
@@ -245,7 +245,7 @@ static int64_t align_of(const void *p)
     return (int64_t)(u & (~u + 1));
 }
 
-// x is in the scratch, which begins at a multiple of ALIGN, or in its own place (takes_units).
+// x is in the scratch, which begins at a multiple of ALIGN, or in its own place (reads_packed16).
 static shape shape_of(const tn_step *step, int32_t i, const tn_view *residual)
 {
     const tn_view *w = &step->src[1 + i];
@@ -285,7 +285,7 @@ static bool is_plain(int32_t mode, tn_view w)
 // Scales of rows are put in afterwards, and then it is too late to add something.
 static bool accepts(const tn_cuda *cuda, const tn_step *step, int32_t mode)
 {
-    if (tn_view_n_rows(&step->src[0]) < MIN_ROWS || !tn_cuda_gemm_takes(cuda, step) ||
+    if (tn_view_n_rows(&step->src[0]) < MIN_ROWS || !tn_cuda_gemm_accepts(cuda, step) ||
         tn_cuda_gemm_mode(cuda, step) != mode)
         return false;
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
@@ -375,7 +375,7 @@ tn_status tn_cuda_blas_launch(const tn_cuda_launch *l)
                              .ld = step->src[0].ne[3],
                              .mode = tn_cuda_gemm_mode(l->cuda, step)};
     if (tn_cuda_gemm_scales_x(x.mode)) x.row_scale = (float *)(void *)(l->scratch + room_of(step).x);
-    tn_status status = l->takes_units ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
+    tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
     for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
         status = multiply(l, i, o.residual);
         if (status != TN_OK) give_up(l->cuda->blas);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cuBLASLt, opened at run time where it is installed: one more kernel for large products of BF16 and F16
-// weights, which only tuning chooses, where it has measured it to be faster. Types and values of the
+// weights, which only tuning selects, where it has measured it to be faster. Types and values of the
 // functions in blas.def are those of its documentation (cuBLAS library, "Using the cuBLASLt API"), the same
 // in versions 11 to 13; tests/cuda/fake_blas.c compares them with the header of the toolkit.
 #ifndef TN_CUDA_BLAS_H
@@ -42,13 +42,13 @@ typedef struct tn_blas_algorithm {
 } tn_blas_algorithm;
 
 // cublasLtMatmulHeuristicResult_t
-typedef struct tn_blas_choice {
+typedef struct tn_blas_heuristic {
     tn_blas_algorithm algorithm;
     size_t workspace;
     int32_t state; // other members mean something if this is TN_BLAS_SUCCESS
     float waves;
     int32_t reserved[4];
-} tn_blas_choice;
+} tn_blas_heuristic;
 
 // Opens nothing yet. c->blas stays NULL without memory: works without.
 void tn_cuda_blas_init(tn_cuda *c);

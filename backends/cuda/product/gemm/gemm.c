@@ -83,7 +83,7 @@ bool tn_cuda_gemm_type_known(tn_dtype type)
     return tn_quant_info_get(type)->to_f32 && !integer && type != TN_TYPE_F64;
 }
 
-bool tn_cuda_gemm_takes(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_gemm_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *x = &step->src[0];
     tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
@@ -133,27 +133,27 @@ int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step)
 
 bool tn_cuda_gemm_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16;
+    return tn_cuda_gemm_accepts(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16;
 }
 
 bool tn_cuda_gemm_accepts_f32(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16X3;
+    return tn_cuda_gemm_accepts(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16X3;
 }
 
 bool tn_cuda_gemm_accepts_f16(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_F16;
+    return tn_cuda_gemm_accepts(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_F16;
 }
 
 bool tn_cuda_gemm_accepts_tf32(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_TF32;
+    return tn_cuda_gemm_accepts(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_TF32;
 }
 
 bool tn_cuda_gemm_accepts_e4m3(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_gemm_takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_E4M3;
+    return tn_cuda_gemm_accepts(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_E4M3;
 }
 
 // --- plan --------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
 
 const void *tn_cuda_gemm_x(const tn_cuda_launch *l)
 {
-    return l->takes_units ? l->step->src[0].data : l->scratch;
+    return l->reads_packed16 ? l->step->src[0].data : l->scratch;
 }
 
 tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups)
@@ -279,7 +279,7 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
         int32_t k = c->seg[i].rows.weight;
         const tn_view *y = &step->dst[is_glu(step) ? 0 : k];
         tn_cuda_gemm_seg *s = &a->seg[i];
-        *s = (tn_cuda_gemm_seg){.y = first_column(y, c->seg[i].rows.first, l->makes_units), .w = c->seg[i].w, .w_scale = c->seg[i].w_scale, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
+        *s = (tn_cuda_gemm_seg){.y = first_column(y, c->seg[i].rows.first, l->writes_packed16), .w = c->seg[i].w, .w_scale = c->seg[i].w_scale, .ld = y->ne[3], .n = (int32_t)c->seg[i].rows.n};
         if (o->bias[k]) s->bias = (const float *)o->bias[k]->data + c->seg[i].rows.first;
         s->first_unit = (int32_t)units;
         s->wide = s->ld % 4 == 0 && (uintptr_t)s->y % 16 == 0;
@@ -292,7 +292,7 @@ static void fill_args(const tn_cuda_launch *l, const plan *p, const tn_cuda_gemm
     }
     a->n_segs = c->n_segs;
     a->x = tn_cuda_gemm_x(l);
-    a->makes_units = l->makes_units;
+    a->writes_packed16 = l->writes_packed16;
     a->ld = p->ld;
     a->row_scale = tn_cuda_gemm_scales_x(p->mode) ? (const float *)(const void *)(l->scratch + p->x_size) : NULL;
     a->m = (int32_t)p->m;
@@ -374,7 +374,7 @@ tn_status tn_cuda_gemm_launch(const tn_cuda_launch *l)
     plan p = make_plan(l->cuda, l->step);
     tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p.m, .ld = p.ld, .mode = p.mode};
     if (tn_cuda_gemm_scales_x(p.mode)) x.row_scale = (float *)(void *)(l->scratch + p.x_size);
-    tn_status status = l->takes_units ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
+    tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
     if (status != TN_OK) return status;
     return is_glu(l->step) ? run_glu(l, &p, &o) : run_products(l, &p, &o);
 }

@@ -31,7 +31,7 @@ bool tn_cuda_gemm_scales_w(int32_t mode);
 // The weight itself can be multiplied in this mode.
 bool tn_cuda_gemm_direct(int32_t mode, const tn_view *w);
 // Products that tensor cores take at all.
-bool tn_cuda_gemm_takes(const tn_cuda *cuda, const tn_step *step);
+bool tn_cuda_gemm_accepts(const tn_cuda *cuda, const tn_step *step);
 // Bytes from one row to the next where that is one number, else 0.
 int64_t tn_cuda_row_stride(const tn_view *v);
 // x of the step, normed if it has a norm, to rows of units: `a` says where and how.
@@ -43,16 +43,16 @@ TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_ge
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and maps are chosen here (gemm_tiles.c).
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
-// --- 9 to 64 rows (few.c) ----------------------------------------------------------------------------
+// --- 9 to 64 rows (skinny.c) ----------------------------------------------------------------------------
 
 // Types of product/skinny/skinny_blocks.cuh, which wants x as product/skinny/skinny_prepare.cu makes it; of these, those whose weights are not rounded.
-bool tn_cuda_few_block_type(tn_dtype type);
-bool tn_cuda_few_exact_type(tn_dtype type);
-bool tn_cuda_few_all_weights(const tn_step *step, bool (*is)(tn_dtype type));
+bool tn_cuda_skinny_block_type(tn_dtype type);
+bool tn_cuda_skinny_exact_type(tn_dtype type);
+bool tn_cuda_skinny_all_weights(const tn_step *step, bool (*is)(tn_dtype type));
 // Bytes of so many tiles of 32 rows of x; `a` says where they go.
-size_t tn_cuda_few_block_x_size(int64_t n_tiles, int64_t k);
-TN_MUST_USE tn_status tn_cuda_few_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
+size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k);
+TN_MUST_USE tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
 // Tiles of 32 rows of x in groups, or for block types of all rows.
-TN_MUST_USE tn_status tn_cuda_few_run(const tn_cuda_launch *l, tn_cuda_few_args *a, tn_dtype type, int64_t row_tiles);
+TN_MUST_USE tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type, int64_t row_tiles);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products on tensor cores (kernels/gemm*.cu).
-#ifndef TN_CUDA_ARGS_GEMM_H
-#define TN_CUDA_ARGS_GEMM_H
+// Arguments of the matrix products on tensor cores (product/gemm/gemm*.cu).
+#ifndef TN_CUDA_GEMM_ARGS_H
+#define TN_CUDA_GEMM_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 
@@ -66,7 +66,7 @@ typedef struct tn_cuda_gemm_args {
     int32_t group_m; // rows of tiles that are walked through together, so that their operands stay in L2
     int32_t act;     // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
-    int32_t makes_units; // y is bf16: ld and n count such then. With GLU only
+    int32_t writes_packed16; // y is bf16: ld and n count such then. With GLU only
 } tn_cuda_gemm_args;
 
 // product/gemm/gemm_prepare.cu: rows of f32 -> rows of units.
@@ -89,7 +89,7 @@ typedef struct tn_cuda_gemm_x_args {
     int32_t m, k;
     int64_t ld; // units of a row of `to`; what lies behind k is zeroed
     int32_t mode;
-    int32_t finite_rows; // few_prepare.cu: a row with values that are not finite gets a scale of NaN
+    int32_t finite_rows; // skinny_prepare.cu: a row with values that are not finite gets a scale of NaN
 } tn_cuda_gemm_x_args;
 
 // Rows of a weight -> rows of units.

@@ -50,7 +50,7 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any
         if (s.bias) v += s.bias[column];
         if (!glu) v = gemm_act(act, v);
         if (a.residual) v += a.residual[to * a.residual_ld + column];
-        if (a.makes_units) ((__nv_bfloat16 *)s.y)[to * s.ld + column] = __float2bfloat16_rn(v);
+        if (a.writes_packed16) ((__nv_bfloat16 *)s.y)[to * s.ld + column] = __float2bfloat16_rn(v);
         else s.y[to * s.ld + column] = v;
     }
     __syncwarp();
@@ -85,7 +85,7 @@ template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn
 }
 
 // Joined gate and up as bf16.
-template <int W> static __device__ __forceinline__ void gemm_write_units(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+template <int W> static __device__ __forceinline__ void gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
                                                                          int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
@@ -105,7 +105,7 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_row
                                                                         int c)
 {
     bool wide = s.wide && c + W <= s.n && (!a.residual || a.residual_wide);
-    if (glu && wide && a.makes_units) gemm_write_units<W>(a, s, room, r, c);
+    if (glu && wide && a.writes_packed16) gemm_write_packed16<W>(a, s, room, r, c);
     else if (wide) gemm_write_wide<W>(a, s, room, r, c);
     else gemm_write_any<W, false>(a, s, room, r, c, TN_UNARY_NONE);
 }

@@ -3,7 +3,7 @@
 //
 // Products of experts (matmul_id, matmul_id_glu) for many tokens: rows of x are sorted by expert on the device,
 // each expert beginning a tile of its own, and multiplied like a product whose tiles of rows have different
-// weights. With few rows for each expert the kernels of few.cuh read the weights as they are, with more
+// weights. With few rows for each expert the kernels of skinny.cuh read the weights as they are, with more
 // they are expanded, those of experts that are used.
 #include "backends/cuda/product/gemm/gemm.h"
 #include "core/compiler.h"
@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define WEIGHT_ROOM ((size_t)512 << 20) // bytes of scratch for expanded weights
-enum { MIN_TOKENS = 9, ALIGN = 256, FEW_ROWS = TN_FEW_BLOCK_COLUMNS };
+enum { MIN_TOKENS = 9, ALIGN = 256, SKINNY_ROWS = TN_SKINNY_BLOCK_COLUMNS };
 // Rows of x for an expert, on average, up to which weights are not worth expanding.
-enum { FEW_AVERAGE = 40 };
+enum { SKINNY_AVERAGE = 40 };
 
 // --- what a step asks for ----------------------------------------------------------------------------
 
@@ -87,9 +87,9 @@ static bool is_f16(tn_dtype type)
     return type == TN_TYPE_F16;
 }
 
-static bool few_types(const tn_step *step, int32_t mode)
+static bool skinny_types(const tn_step *step, int32_t mode)
 {
-    bool f16 = tn_cuda_few_all_weights(step, tn_cuda_few_block_type) || tn_cuda_few_all_weights(step, is_f16);
+    bool f16 = tn_cuda_skinny_all_weights(step, tn_cuda_skinny_block_type) || tn_cuda_skinny_all_weights(step, is_f16);
     bool same = !is_glu(step) || step->src[1].dtype == step->src[2].dtype;
     return same && ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)));
 }
@@ -98,13 +98,13 @@ static plan make_plan(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *w = &step->src[1];
     plan p = {.mode = tn_cuda_gemm_mode(cuda, step), .glu = is_glu(step), .n_ids = tn_view_n_elems(ids_of(step)), .n_groups = w->ne[1], .n = w->ne[2], .k = w->ne[3]};
-    p.few = few_types(step, p.mode) && p.n_ids <= FEW_AVERAGE * p.n_groups;
+    p.few = skinny_types(step, p.mode) && p.n_ids <= SKINNY_AVERAGE * p.n_groups;
     p.ld = tn_cuda_gemm_row_units(p.mode, p.k);
-    p.tile_rows = p.few ? FEW_ROWS : TN_GEMM_ROWS;
+    p.tile_rows = p.few ? SKINNY_ROWS : TN_GEMM_ROWS;
     p.max_tiles = p.n_ids / p.tile_rows + TN_MIN(p.n_groups, p.n_ids);
     int64_t rows = p.max_tiles * p.tile_rows;
-    p.blocks = p.few && tn_cuda_few_block_type(w->dtype);
-    p.x_size = p.blocks ? aligned((int64_t)tn_cuda_few_block_x_size(p.max_tiles, p.k)) : aligned(rows * p.ld * 2);
+    p.blocks = p.few && tn_cuda_skinny_block_type(w->dtype);
+    p.x_size = p.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(p.max_tiles, p.k)) : aligned(rows * p.ld * 2);
     p.scale_size = aligned(rows * 4);
     p.table_size = aligned(4 * (2 * rows + p.max_tiles + p.n_groups + 1));
     int64_t row_size = p.n_groups * p.ld * 2 * tn_cuda_gemm_n_weights(step); // of a row of each expert
@@ -114,14 +114,14 @@ static plan make_plan(const tn_cuda *cuda, const tn_step *step)
     return p;
 }
 
-bool tn_cuda_few_id_accepts_blocks(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_skinny_id_accepts_blocks(const tn_cuda *cuda, const tn_step *step)
 {
     return takes(cuda, step) && make_plan(cuda, step).blocks;
 }
 
-bool tn_cuda_few_id_accepts_exact(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_skinny_id_accepts_exact(const tn_cuda *cuda, const tn_step *step)
 {
-    return tn_cuda_few_id_accepts_blocks(cuda, step) && tn_cuda_few_all_weights(step, tn_cuda_few_exact_type);
+    return tn_cuda_skinny_id_accepts_blocks(cuda, step) && tn_cuda_skinny_all_weights(step, tn_cuda_skinny_exact_type);
 }
 
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step)
@@ -162,20 +162,20 @@ static tn_status sort_rows(const tn_cuda_launch *l, const plan *p, const tables 
         .to = l->scratch, .row_scale = scales(l, p), .row_from = t->row_from, .n_tiles = t->n_tiles, .tile_rows = (int32_t)p->tile_rows,
         .ids = ids->data, .n_ids = (int32_t)p->n_ids, .n_groups = (int32_t)p->n_groups, .y = l->step->dst[0].data, .y_n = p->n,
         .m = (int32_t)(p->max_tiles * p->tile_rows), .ld = p->ld, .mode = p->mode,
-        .finite_rows = tn_cuda_few_all_weights(l->step, tn_cuda_few_exact_type)};
+        .finite_rows = tn_cuda_skinny_all_weights(l->step, tn_cuda_skinny_exact_type)};
     tn_cuda_gemm_operands none = {.act = TN_UNARY_NONE};
-    return p->blocks ? tn_cuda_few_prepare_x(l, b, &none) : tn_cuda_gemm_prepare_x(l, b, &none);
+    return p->blocks ? tn_cuda_skinny_prepare_x(l, b, &none) : tn_cuda_gemm_prepare_x(l, b, &none);
 }
 
-static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t)
+static tn_status run_skinny(const tn_cuda_launch *l, const plan *p, const tables *t)
 {
     const tn_step *step = l->step;
-    tn_cuda_few_args a;
+    tn_cuda_skinny_args a;
     memset(&a, 0, sizeof a);
     a.wide = 1;
     for (int32_t i = 0; i < 1 + p->glu; i++) {
         const tn_view *w = &step->src[1 + i];
-        a.seg[i] = (tn_cuda_few_seg){.w = tn_cuda_weight_planes(w), .y = step->dst[0].data, .ld = p->n, .n = (int32_t)p->n};
+        a.seg[i] = (tn_cuda_skinny_seg){.w = tn_cuda_weight_planes(w), .y = step->dst[0].data, .ld = p->n, .n = (int32_t)p->n};
         if (tn_dtype_block_elems(w->dtype) == 1 && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a.wide = 0;
     }
     a.n_segs = 1 + p->glu;
@@ -196,7 +196,7 @@ static tn_status run_few(const tn_cuda_launch *l, const plan *p, const tables *t
         a.glu_limit = g->glu.limit;
         a.glu_alpha = g->glu.alpha;
     }
-    return tn_cuda_few_run(l, &a, step->src[1].dtype, p->max_tiles);
+    return tn_cuda_skinny_run(l, &a, step->src[1].dtype, p->max_tiles);
 }
 
 // Columns [first, first + n) of the result, from the weights themselves or expanded ones.
@@ -249,7 +249,7 @@ tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l)
     plan p = make_plan(l->cuda, l->step);
     tables t = find_tables(l, &p);
     tn_status status = sort_rows(l, &p, &t);
-    if (status != TN_OK || p.few) return status == TN_OK ? run_few(l, &p, &t) : status;
+    if (status != TN_OK || p.few) return status == TN_OK ? run_skinny(l, &p, &t) : status;
     bool direct = true;
     for (int32_t i = 0; i < 1 + p.glu; i++) direct = direct && tn_cuda_gemm_direct(p.mode, &l->step->src[1 + i]);
     int64_t chunk = direct ? p.n : p.chunk;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operands of the products on tensor cores: rows of f32 activations and weights of any type become rows of
-// 16-bit units whose length is a multiple of 8. What the modes mean: args_gemm.h.
+// 16-bit units whose length is a multiple of 8. What the modes mean: gemm_args.h.
 // One block makes one row after another; a thread 8 (activations, plain weights) or 16 (blocks) values at a time.
 // Bytes moved: activations 4 + 2, weights their size + 2 for each value; limit: memory.
 #include "backends/cuda/product/gemm/gemm_args.h"

@@ -281,14 +281,14 @@ static bool aligned_rows(const tn_matvec_operands *o)
 }
 
 // What launch() can make of its results for the product that reads them next. The sums of a group of rows have to fit into a block.
-bool tn_cuda_matvec_makes_rounded(const tn_step *step)
+bool tn_cuda_matvec_writes_quantised(const tn_step *step)
 {
     tn_matvec_operands o = tn_matvec_operands_get(step);
     return aligned_rows(&o) && (o.n_w == 1 || o.glu) && (o.ids || tn_view_n_rows(&step->dst[0]) == 1);
 }
 
 // And whether it can use what was made so: rows of x one after another.
-bool tn_cuda_matvec_takes_rounded(const tn_step *step)
+bool tn_cuda_matvec_reads_quantised(const tn_step *step)
 {
     tn_matvec_operands o = tn_matvec_operands_get(step);
     return rounds(o.w[0]->dtype) && o.x->dtype == TN_TYPE_F32 && tn_view_contiguous(o.x);
@@ -318,7 +318,7 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
         status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
         rest -= a->n_columns;
         a->x += a->n_columns * a->x_stride;
-        if (a->rounded_x.rows) a->rounded_x.rows += a->n_columns * a->rounded_x.row_size;
+        if (a->quantised_x.rows) a->quantised_x.rows += a->n_columns * a->quantised_x.row_size;
         if (a->residual) a->residual += a->n_columns * a->residual_stride;
         for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
     }
@@ -341,8 +341,8 @@ static tn_cuda_matvec_args args_of(const tn_cuda_launch *l, const tn_matvec_oper
     // Rows of 16 bits and more keep the memory busy by themselves, and blocks of experts are small (H200: 8B bf16 231 tok/s early, 236 late;
     // Qwen3 30B-A3B 316 and 325; 8B Q4_K_M 430 and 410).
     a.late = plain(type) || o->ids;
-    if (l->rounded_x && rounds(type)) a.rounded_x = *l->rounded_x;
-    if (l->rounded_y) a.rounded_y = *l->rounded_y, a.row_unit = TN_ROUNDED_GROUP;
+    if (l->quantised_x && rounds(type)) a.quantised_x = *l->quantised_x;
+    if (l->quantised_y) a.quantised_y = *l->quantised_y, a.row_unit = TN_QUANTISED_GROUP;
     return a;
 }
 
@@ -424,7 +424,7 @@ static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_glu_args *s, tn_dtype t
     return fits;
 }
 
-bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route)
+bool tn_cuda_matvec_runs_route(const tn_cuda *cuda, const tn_step *step, const tn_step *route)
 {
     if (route->op != TN_OP_moe_route || step->op != TN_OP_matmul_id_glu) return false;
     const tn_moe_route_params *p = route->params;
@@ -446,7 +446,7 @@ static bool launch_glu(const tn_cuda_launch *l, const tn_matvec_operands *o, tn_
     tn_cuda_grid grid = {.y = (uint32_t)tn_view_n_rows(&l->step->dst[0]), .z = 1};
     char name[48];
     if (!plan_glu(l->cuda, &s, type, &grid)) return false;
-    if (l->route) s.choice = tn_cuda_expert_choice_of(l->route), s.logits = (const float *)(const void *)l->scratch;
+    if (l->route) s.choice = tn_cuda_expert_route_of(l->route), s.logits = (const float *)(const void *)l->scratch;
     snprintf(name, sizeof name, "tn_matvec_glu_%s", tn_dtype_name(type));
     *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
     return true;
@@ -498,7 +498,7 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     return true;
 }
 
-bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum)
+bool tn_cuda_matvec_fuses_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum)
 {
     if (product->op != TN_OP_matmul_id) return false;
     tn_matvec_operands o = tn_matvec_operands_get(product);
@@ -517,10 +517,10 @@ tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l)
     tn_cuda_matvec_sum_args s;
     tn_cuda_grid grid;
     char name[48];
-    // The plan is the same as when tn_cuda_matvec_takes_sum made it.
+    // The plan is the same as when tn_cuda_matvec_fuses_sum made it.
     if (!plan_sum(l->cuda, l->product, l->step, &s, &grid)) return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "sum of experts: does not fit");
-    if (l->rounded_x) s.of.rounded_x = *l->rounded_x;
-    if (l->rounded_y) s.of.rounded_y = *l->rounded_y;
+    if (l->quantised_x) s.of.quantised_x = *l->quantised_x;
+    if (l->quantised_y) s.of.quantised_y = *l->quantised_y;
     snprintf(name, sizeof name, "tn_matvec_sum_%s", tn_dtype_name(l->product->src[1].dtype));
     return tn_cuda_run(l, TN_CUDA_MODULE_matvec_experts, name, &grid, &s);
 }

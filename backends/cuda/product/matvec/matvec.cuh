@@ -206,13 +206,13 @@ static __device__ __forceinline__ float4 mv_load4(const float *p, bool aligned)
 }
 
 // 8 values, the lane's half of a group of 16: their int8, and d and the sum of the group.
-struct mv_rounded8 {
+struct mv_quantise8 {
     int2 words;
     float d;
     int sum;
 };
 
-static __device__ __forceinline__ mv_rounded8 mv_round8(const float4 (&v)[2])
+static __device__ __forceinline__ mv_quantise8 mv_round8(const float4 (&v)[2])
 {
     uint32_t top = max(tn_top4(v[0]), tn_top4(v[1]));
     top = max(top, __shfl_xor_sync(0xffffffffu, top, 1));
@@ -228,17 +228,17 @@ struct mv_to_shared {
     int k;
     __device__ __forceinline__ void operator()(const float4 (&v)[2], int at, bool valid) const
     {
-        mv_rounded8 r = mv_round8(v);
+        mv_quantise8 r = mv_round8(v);
         if (!valid) return;
         *(int2 *)(row + at) = r.words;
-        if (at % 16 == 0) ((short *)(row + TN_ROUNDED_SUM(k)))[at / 16] = (short)r.sum, ((float *)(row + TN_ROUNDED_D(k)))[at / 16] = r.d;
+        if (at % 16 == 0) ((short *)(row + TN_QUANTISED_SUM(k)))[at / 16] = (short)r.sum, ((float *)(row + TN_QUANTISED_D(k)))[at / 16] = r.d;
     }
 };
 
 // Rounded activations from element `at` on, of a row of k.
 static __device__ __forceinline__ mv_x mv_x_at(const char *shared, int k, int at)
 {
-    return {shared + at, (const float *)(shared + TN_ROUNDED_D(k) + at / 4), (const short *)(shared + TN_ROUNDED_SUM(k) + at / 8)};
+    return {shared + at, (const float *)(shared + TN_QUANTISED_D(k) + at / 4), (const short *)(shared + TN_QUANTISED_SUM(k) + at / 8)};
 }
 
 static __device__ __forceinline__ void mv_load8(float4 (&v)[2], const float *p, bool aligned, bool valid)
@@ -293,7 +293,7 @@ static __device__ __forceinline__ void mv_copy_row(const char *from, int k, char
 // A warp: the sum of squares of a row that was rounded before.
 static __device__ __forceinline__ float mv_sum_squares(const char *row, int k, int lane)
 {
-    const float *squares = (const float *)(row + TN_ROUNDED_SQUARES(k));
+    const float *squares = (const float *)(row + TN_QUANTISED_SQUARES(k));
     float sum = 0.0f;
 #pragma unroll 4
     for (int i = lane; i < k / 16; i += TN_WARP) sum += __ldcg(squares + i);
@@ -462,7 +462,7 @@ static __device__ __forceinline__ mv_ahead mv_load_ahead(const tn_cuda_matvec_ar
 {
     const float *bias = a.part[r.part].bias;
     return {bias ? __ldg(bias + r.j) : 0.0f, a.residual ? __ldcg(a.residual + (row0 + r.c) * a.residual_stride + r.j) : 0.0f,
-            a.rounded_y.norm ? __ldg(a.rounded_y.norm + r.j) : 1.0f};
+            a.quantised_y.norm ? __ldg(a.quantised_y.norm + r.j) : 1.0f};
 }
 
 // In the order of the slices.
@@ -484,7 +484,7 @@ template <int COLUMNS>
 static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, const mv_warp &w, const float *sums, float (*squares)[TN_WARP],
                                                  int64_t row0, bool none, mv_ahead ahead)
 {
-    int n = w.end - w.first, n_squares = a.rounded_x.rows ? 1 : blockDim.x / TN_WARP;
+    int n = w.end - w.first, n_squares = a.quantised_x.rows ? 1 : blockDim.x / TN_WARP;
     for (int i = threadIdx.x; i < n * a.n_columns; i += blockDim.x) {
         mv_result r = mv_result_of<COLUMNS>(a, w, i);
         if (i >= blockDim.x) ahead = mv_load_ahead(a, r, row0);
@@ -505,7 +505,7 @@ static __device__ __forceinline__ void mv_finish(const tn_cuda_matvec_args &a, c
         sum += ahead.residual;
         p.y[(row0 + r.c) * p.y_stride + r.j] = sum;
         // Whole halves of warps: blocks have multiples of 16 rows then.
-        if (COLUMNS == 1 && a.rounded_y.rows) tn_rounded_store1(a.rounded_y, row0, r.j, sum, ahead.norm);
+        if (COLUMNS == 1 && a.quantised_y.rows) tn_quantised_store1(a.quantised_y, row0, r.j, sum, ahead.norm);
     }
 }
 
@@ -515,19 +515,19 @@ static __device__ __forceinline__ void mv_activations(const tn_cuda_matvec_args 
                                                       float (*squares)[TN_WARP])
 {
     int warp = threadIdx.x / TN_WARP;
-    const char *ready = a.rounded_x.rows ? a.rounded_x.rows + row0 * a.rounded_x.row_size : nullptr;
+    const char *ready = a.quantised_x.rows ? a.quantised_x.rows + row0 * a.quantised_x.row_size : nullptr;
     for (int c = 0; c < a.n_columns; c++) {
         char *to = shared + c * mv_x_size<TYPE>(a.k);
         float s;
         if constexpr (tn_is_plain(TYPE)) s = mv_stage_row(x + c * a.x_stride, a.norm, a.k, (float *)to);
         else if (!ready) s = mv_round_row(x + c * a.x_stride, a.norm, a.k, mv_to_shared{to, a.k});
-        else mv_copy_row(ready + c * a.rounded_x.row_size, a.k, to);
+        else mv_copy_row(ready + c * a.quantised_x.row_size, a.k, to);
         if (!a.norm || ready) continue;
         s = tn_warp_sum(s);
         if (w.lane == 0) squares[c][warp] = s;
     }
     if (a.norm && ready && warp < a.n_columns) {
-        float sum = mv_sum_squares(ready + warp * a.rounded_x.row_size, a.k, w.lane);
+        float sum = mv_sum_squares(ready + warp * a.quantised_x.row_size, a.k, w.lane);
         if (w.lane == 0) squares[warp][0] = sum;
     }
     __syncthreads();

@@ -25,19 +25,19 @@ tn_cuda_matmul_args tn_matmul_args_get(const tn_step *step, const tn_matvec_oper
 // --- rows handed on as int8 (handover.h), of the kernels in matvec.c -------------------------------------
 
 // Whether a step can make them of its result, and take them as its x; data of its views are bound.
-bool tn_cuda_matvec_makes_rounded(const tn_step *step);
-bool tn_cuda_matvec_takes_rounded(const tn_step *step);
+bool tn_cuda_matvec_writes_quantised(const tn_step *step);
+bool tn_cuda_matvec_reads_quantised(const tn_step *step);
 const tn_view *tn_cuda_matvec_norm(const tn_step *step); // weight of the norm of x, NULL: none
 
 // --- experts: steps that share work with the one before --------------------------------------------------
 
 // Whether a matmul_id_glu step can choose the experts of the moe_route step before it.
-bool tn_cuda_matvec_takes_choice(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
-tn_cuda_expert_choice tn_cuda_expert_choice_of(const tn_step *route);
+bool tn_cuda_matvec_runs_route(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
+tn_cuda_expert_route tn_cuda_expert_route_of(const tn_step *route);
 
 // A product of experts and the moe_sum or moe_combine after it in one launch:
 // whether it can be, as to types and sizes; data of the views are bound. The sum may not overwrite what the product reads.
-bool tn_cuda_matvec_takes_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
+bool tn_cuda_matvec_fuses_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
 // l->step is the sum, l->product the product.
 tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products that read weights as they are (product/matmul_any.cu, kernels/matvec*.cu): all six ops.
-#ifndef TN_CUDA_ARGS_MATVEC_H
-#define TN_CUDA_ARGS_MATVEC_H
+// Arguments of the matrix products that read weights as they are (product/matmul_any.cu, product/matvec/matvec*.cu): all six ops.
+#ifndef TN_CUDA_MATVEC_ARGS_H
+#define TN_CUDA_MATVEC_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
 #include "backends/cuda/softmax/softmax_args.h"
@@ -112,7 +112,7 @@ typedef struct tn_cuda_matvec_args {
     int32_t row_unit;  // blocks share the rows in units of so many
     int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have a unit more
     // Rows of x rounded before, used instead of x; what the reader of y wants. NULL: none.
-    tn_cuda_rounded rounded_x, rounded_y;
+    tn_cuda_quantised quantised_x, quantised_y;
 } tn_cuda_matvec_args;
 
 // Weights of two types in one launch.
@@ -128,7 +128,7 @@ enum { TN_MATVEC_CHOICE = 128 }; // experts of which blocks choose themselves
 typedef struct tn_cuda_matvec_glu_args {
     tn_cuda_matvec_args of;
     const float *logits;   // of the router [T, E], of which the experts are chosen; NULL: they are in of.ids
-    tn_cuda_expert_choice choice; // without groups and bias
+    tn_cuda_expert_route choice; // without groups and bias
     int32_t filled;        // slots of a ring that are filled before the first is read: all that the warp needs, or all but one
 } tn_cuda_matvec_glu_args;
 

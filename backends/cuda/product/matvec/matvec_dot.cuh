@@ -8,8 +8,8 @@
 //     dot    the lane's part of the product, from the planes of the tile in shared memory; called by whole warps
 // Activations: x = dx * q, 16 elements share dx. A dot product of integers starts from the float 1.5 * 2^23 as an integer (less
 // the zero point times the sum of q), so that the sum is a float again after one subtraction instead of a conversion.
-#ifndef TN_CUDA_MATVEC_UNITS_CUH
-#define TN_CUDA_MATVEC_UNITS_CUH
+#ifndef TN_CUDA_MATVEC_DOT_CUH
+#define TN_CUDA_MATVEC_DOT_CUH
 
 #include "backends/cuda/product/matvec/matvec_args.h"
 #include "backends/cuda/dequant.cuh"

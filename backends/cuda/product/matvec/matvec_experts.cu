@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of experts with few tokens, one token at a time, through tensor cores (matvec_tiles.cuh). Which experts, a predecessor says: nothing can be
+// Products of experts with few tokens, one token at a time, through tensor cores (matvec_mma.cuh). Which experts, a predecessor says: nothing can be
 // copied before, and all copies start then, as many as there is room for.
 // tn_matvec_glu: gate and up. Blocks share the rows of an expert, groups of warps the tiles of both weights. Each block may choose the
 // experts itself, from the logits of the router, which then need not be collected by anybody.
@@ -61,7 +61,7 @@ static __device__ __forceinline__ int mg_expert(const tn_cuda_matvec_glu_args &s
     if (s.logits) {
         const float *logits = s.logits + (int64_t)t * s.choice.n_experts;
         bool writes = blockIdx.x == 0 && u == 0 && threadIdx.x < TN_WARP;
-        int mine = tn_choose_experts<TN_MATVEC_CHOICE / TN_WARP, true>(s.choice, t, writes, nullptr, [=](int j) { return __ldcg(logits + j); });
+        int mine = tn_route_experts<TN_MATVEC_CHOICE / TN_WARP, true>(s.choice, t, writes, nullptr, [=](int j) { return __ldcg(logits + j); });
         if (writes) __threadfence(); // tn_matvec_sum reads this once the next kernel may start
         e = __shfl_sync(0xffffffffu, mine, u);
     } else {
@@ -125,8 +125,8 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     char *x = shared + a.x_at;
     tn_pdl_wait();
     // x first: weights under way would delay it.
-    const char *row = a.rounded_x.rows + (a.x_used_stride ? pair : token) * a.rounded_x.row_size;
-    int runs = a.rounded_x.rows ? a.k / 32 : 0; // pairs of them
+    const char *row = a.quantised_x.rows + (a.x_used_stride ? pair : token) * a.quantised_x.row_size;
+    int runs = a.quantised_x.rows ? a.k / 32 : 0; // pairs of them
     mt_pair first = mt_load_pair(row, a.k, threadIdx.x, (int)threadIdx.x < runs);
     int expert = mg_expert(s, token, u), rows = w.end - w.first, n = expert < 0 ? 0 : rows / MT_ROWS * 2;
     w.expert = (int64_t)expert * a.part[0].n;
@@ -135,7 +135,7 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     for (int i = 0; i < s.filled; i++) mg_feed_next<TYPE>(a, w, n, feed, w.ring + i * mt_tile<TYPE>::size);
     if ((int)threadIdx.x < runs) mt_put_pair<TYPE>(first, 1.0f, x, a.k, threadIdx.x);
     for (int i = threadIdx.x + blockDim.x; i < runs; i += blockDim.x) mt_put_pair<TYPE>(mt_load_pair(row, a.k, i, true), 1.0f, x, a.k, i);
-    if (!a.rounded_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, mt_to_shared<TYPE>{x, a.k});
+    if (!a.quantised_x.rows) mv_round_row(a.x + token * a.x_stride + u * a.x_used_stride, nullptr, a.k, mt_to_shared<TYPE>{x, a.k});
     __syncthreads();
     mg_products<TYPE>(s, w, n, shared, (const char *)&zeros, feed);
     tn_pdl_trigger();
@@ -147,7 +147,7 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
         float y = tn_glu_of(a.glu, gate, up);
         a.part[0].y[pair * a.part[0].y_stride + j] = y;
         // Whole halves of warps: blocks have multiples of 16 rows.
-        if (a.rounded_y.rows) tn_rounded_store1(a.rounded_y, pair, j, y, a.rounded_y.norm ? __ldg(a.rounded_y.norm + j) : 1.0f);
+        if (a.quantised_y.rows) tn_quantised_store1(a.quantised_y, pair, j, y, a.quantised_y.norm ? __ldg(a.quantised_y.norm + j) : 1.0f);
     }
 }
 
@@ -188,13 +188,13 @@ template <int TYPE> static __device__ __forceinline__ void ms_feed_next(const tn
 template <int TYPE> static __device__ __forceinline__ void ms_activations(const tn_cuda_matvec_sum_args &s, int t, const ms_experts &experts, char *x)
 {
     const tn_cuda_matvec_args &a = s.of;
-    int lanes = a.rounded_x.rows ? 1 : 4, pairs = s.k / 32, n = a.n_used * pairs * lanes; // lanes that have a pair of runs
+    int lanes = a.quantised_x.rows ? 1 : 4, pairs = s.k / 32, n = a.n_used * pairs * lanes; // lanes that have a pair of runs
     bool aligned = ((uintptr_t)a.x & 15u) == 0 && (a.x_stride | a.x_used_stride) % 4 == 0;
     for (int base = threadIdx.x & ~(TN_WARP - 1); base < n; base += blockDim.x) {
         int at = base + threadIdx.x % TN_WARP, i = min(at, n - 1) / lanes, u = i / pairs;
         float factor = __shfl_sync(0xffffffffu, experts.factor, u);
         if (lanes == 1) {
-            const char *row = a.rounded_x.rows + (a.x_used_stride ? t * a.n_used + u : t) * a.rounded_x.row_size;
+            const char *row = a.quantised_x.rows + (a.x_used_stride ? t * a.n_used + u : t) * a.quantised_x.row_size;
             mt_put_pair<TYPE>(mt_load_pair(row, s.k, i - u * pairs, true), factor, x, a.k, i);
         } else {
             float4 v[2];
@@ -239,7 +239,7 @@ struct ms_ahead {
 
 static __device__ __forceinline__ ms_ahead ms_load_ahead(const tn_cuda_matvec_args &a, int t, int j)
 {
-    return {a.residual ? __ldcg(a.residual + t * a.residual_stride + j) : 0.0f, a.rounded_y.norm ? __ldg(a.rounded_y.norm + j) : 1.0f};
+    return {a.residual ? __ldcg(a.residual + t * a.residual_stride + j) : 0.0f, a.quantised_y.norm ? __ldg(a.quantised_y.norm + j) : 1.0f};
 }
 
 // Results of the block's rows from the sums of the slices. `ahead` is of the thread's first one.
@@ -251,7 +251,7 @@ static __device__ __forceinline__ void ms_finish(const tn_cuda_matvec_args &a, c
         float y = mv_sum_slices(a, sums + i * a.sums_stride, 1) + ahead.residual;
         a.part[0].y[t * a.part[0].y_stride + j] = y;
         // Whole halves of warps: blocks have multiples of 16 rows.
-        if (a.rounded_y.rows) tn_rounded_store1(a.rounded_y, t, j, y, ahead.norm);
+        if (a.quantised_y.rows) tn_quantised_store1(a.quantised_y, t, j, y, ahead.norm);
     }
 }
 

@@ -13,8 +13,8 @@
 // Slots of the ring of a warp hold a tile: planes one after another, rows of a plane one after another, 16-byte pieces of plane 0 in odd rows moved by 64
 // bytes so that lanes meet no bank twice. Groups of warps share the rows of tiles of a block,
 // and the slices of a group the tiles of such a row, in turns.
-#ifndef TN_CUDA_MATVEC_TILES_CUH
-#define TN_CUDA_MATVEC_TILES_CUH
+#ifndef TN_CUDA_MATVEC_MMA_CUH
+#define TN_CUDA_MATVEC_MMA_CUH
 
 #include "backends/cuda/product/matvec/matvec.cuh"
 
@@ -188,8 +188,8 @@ static __device__ __forceinline__ mt_pair mt_load_pair(const char *row, int k, i
     mt_pair p = {};
     if (!valid) return p;
     p.q[0] = __ldcg((const int4 *)row + 2 * i), p.q[1] = __ldcg((const int4 *)row + 2 * i + 1);
-    p.d = __ldcg((const float2 *)(row + TN_ROUNDED_D(k)) + i);
-    p.sums = __ldcg((const int *)(row + TN_ROUNDED_SUM(k)) + i);
+    p.d = __ldcg((const float2 *)(row + TN_QUANTISED_D(k)) + i);
+    p.sums = __ldcg((const int *)(row + TN_QUANTISED_SUM(k)) + i);
     return p;
 }
 
@@ -203,7 +203,7 @@ template <int TYPE> static __device__ __forceinline__ void mt_put_pair(const mt_
 // The lane's 8 values of a pair, of which four lanes in sequence have all; the whole warp takes part.
 template <int TYPE> static __device__ __forceinline__ void mt_round_pair(const float4 (&v)[2], int at, bool valid, float factor, char *x, int k)
 {
-    mv_rounded8 r = mv_round8(v);
+    mv_quantise8 r = mv_round8(v);
     float d1 = __shfl_xor_sync(0xffffffffu, r.d, 2);
     int sum1 = __shfl_xor_sync(0xffffffffu, r.sum, 2);
     if (!valid) return;
@@ -222,8 +222,8 @@ template <int TYPE>
 static __device__ __forceinline__ void mt_activations(const tn_cuda_matvec_args &a, const mv_warp &w, const mv_row &r, char *shared, float *squares, mt_feed &feed, int first)
 {
     float s = 0.0f;
-    bool ready = a.rounded_x.rows != nullptr;
-    const char *row = a.rounded_x.rows + r.x_row * a.rounded_x.row_size;
+    bool ready = a.quantised_x.rows != nullptr;
+    const char *row = a.quantised_x.rows + r.x_row * a.quantised_x.row_size;
     int i = threadIdx.x, pairs = ready ? a.k / 32 : 0;
     mt_pair mine = mt_load_pair(row, a.k, i, i < pairs);
     mt_feed_first<TYPE>(a, w, feed, first, a.n_slots - 1);

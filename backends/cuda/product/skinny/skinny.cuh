@@ -10,21 +10,21 @@
 // share the stages of a tile, the last one to arrive sums what all have written, in order, and finishes.
 // With groups of rows (experts), blockIdx.y is the tile of rows.
 // Bytes moved: weights once, x once per tile.
-#ifndef TN_CUDA_FEW_CUH
-#define TN_CUDA_FEW_CUH
+#ifndef TN_CUDA_SKINNY_CUH
+#define TN_CUDA_SKINNY_CUH
 
 #include "backends/cuda/product/skinny/skinny_args.h"
 #include "backends/cuda/product/epilogue.cuh"
 #include "backends/cuda/mma.cuh"
 
-enum { FEW_THREADS = 256, FEW_AHEAD = 4, FEW_LD = TN_FEW_K + TN_FEW_PAD };
+enum { SKINNY_THREADS = 256, SKINNY_AHEAD = 4, SKINNY_LD = TN_SKINNY_K + TN_SKINNY_PAD };
 
 // 16 adjacent values of a row.
-struct few_run {
+struct skinny_run {
     uint32_t v[8];
 };
 
-static __device__ __forceinline__ void few_load_plain(const tn_cuda_few_args &a, const char *row, int k, uint32_t (&v)[8])
+static __device__ __forceinline__ void skinny_load_plain(const tn_cuda_skinny_args &a, const char *row, int k, uint32_t (&v)[8])
 {
     if (a.wide) {
         k = min(k, a.k - 16);
@@ -41,21 +41,21 @@ static __device__ __forceinline__ void few_load_plain(const tn_cuda_few_args &a,
 }
 
 // `w` begins at the first row of the block: offsets fit 32 bits.
-static __device__ __forceinline__ few_run few_load(const tn_cuda_few_args &a, const tn_cuda_weight &w, int row, int k)
+static __device__ __forceinline__ skinny_run skinny_load(const tn_cuda_skinny_args &a, const tn_cuda_weight &w, int row, int k)
 {
     // Behind the end of a row the last values stand in, times zeros of x: a branch here would keep loads from running ahead.
-    few_run r;
-    few_load_plain(a, w.plane[0] + (uint32_t)row * (uint32_t)w.row_size[0], k, r.v);
+    skinny_run r;
+    skinny_load_plain(a, w.plane[0] + (uint32_t)row * (uint32_t)w.row_size[0], k, r.v);
     return r;
 }
 
 // Where a warp's rows are: `w` from the first row of its tile on.
-struct few_rows {
+struct skinny_rows {
     tn_cuda_weight w;
     int row[2][2]; // of tile i, + 8 h
 };
 
-static __device__ __forceinline__ const tn_cuda_few_seg *few_seg_of(const tn_cuda_few_args &a, int tile)
+static __device__ __forceinline__ const tn_cuda_skinny_seg *skinny_seg_of(const tn_cuda_skinny_args &a, int tile)
 {
     int s = 0;
 #pragma unroll
@@ -64,12 +64,12 @@ static __device__ __forceinline__ const tn_cuda_few_seg *few_seg_of(const tn_cud
     return &a.seg[s];
 }
 
-static __device__ __forceinline__ few_rows few_rows_of(const tn_cuda_few_args &a, int tile, int group, int64_t skip)
+static __device__ __forceinline__ skinny_rows skinny_rows_of(const tn_cuda_skinny_args &a, int tile, int group, int64_t skip)
 {
-    few_rows f;
+    skinny_rows f;
     int lane = threadIdx.x % TN_WARP;
-    const tn_cuda_few_seg *seg = a.glu ? &a.seg[group] : few_seg_of(a, tile);
-    int first = a.glu ? tile * (TN_FEW_ROWS / 2) : (tile - seg->first_tile) * TN_FEW_ROWS, start = a.glu ? 0 : group * 32;
+    const tn_cuda_skinny_seg *seg = a.glu ? &a.seg[group] : skinny_seg_of(a, tile);
+    int first = a.glu ? tile * (TN_SKINNY_ROWS / 2) : (tile - seg->first_tile) * TN_SKINNY_ROWS, start = a.glu ? 0 : group * 32;
     f.w = seg->w;
 #pragma unroll
     for (int p = 0; p < TN_CUDA_MAX_PLANES; p++) f.w.plane[p] += (skip + first) * f.w.row_size[p];
@@ -82,7 +82,7 @@ static __device__ __forceinline__ few_rows few_rows_of(const tn_cuda_few_args &a
 
 // Which of the rows of x that this warp copies there are, as bits: behind the last row of a group nobody has written any. For tiles
 // of 32 rows, which groups have.
-static __device__ __forceinline__ int few_rows_there(const tn_cuda_few_args &a)
+static __device__ __forceinline__ int skinny_rows_there(const tn_cuda_skinny_args &a)
 {
     int there = 0;
 #pragma unroll
@@ -95,29 +95,29 @@ static __device__ __forceinline__ int few_rows_there(const tn_cuda_few_args &a)
 
 // A stage of x: NT * 8 rows of 256 values, zeros where there are none; a warp copies a row. `from` is where this
 // thread's part of the first stage is.
-template <int NT> static __device__ __forceinline__ void few_copy(const tn_cuda_few_args &a, uint16_t *to, const uint16_t *from, int there, int stage)
+template <int NT> static __device__ __forceinline__ void skinny_copy(const tn_cuda_skinny_args &a, uint16_t *to, const uint16_t *from, int there, int stage)
 {
     int row = threadIdx.x / TN_WARP, c = threadIdx.x % TN_WARP * 8;
-    bool inside = stage * TN_FEW_K + c < a.ld;
-    from += stage * TN_FEW_K;
-    to += row * FEW_LD + c;
+    bool inside = stage * TN_SKINNY_K + c < a.ld;
+    from += stage * TN_SKINNY_K;
+    to += row * SKINNY_LD + c;
 #pragma unroll
     for (int i = 0; i < NT; i++) {
         bool full = inside && (NT == 4 ? there >> i & 1 : row + 8 * i < a.m);
-        tn_copy16(to + i * 8 * FEW_LD, full ? from + i * 8 * (int)a.ld : (const uint16_t *)a.x, full);
+        tn_copy16(to + i * 8 * SKINNY_LD, full ? from + i * 8 * (int)a.ld : (const uint16_t *)a.x, full);
     }
 }
 
 template <int TYPE, int NT>
-static __device__ __forceinline__ void few_multiply(const few_run (&w)[2][2], const uint16_t *x, float (&d)[2][NT][4])
+static __device__ __forceinline__ void skinny_multiply(const skinny_run (&w)[2][2], const uint16_t *x, float (&d)[2][NT][4])
 {
     int lane = threadIdx.x % TN_WARP;
-    x += lane / 4 * FEW_LD + lane % 4 * 16;
+    x += lane / 4 * SKINNY_LD + lane % 4 * 16;
 #pragma unroll
     for (int pair = 0; pair < 2; pair++) {
         uint4 b[NT];
 #pragma unroll
-        for (int j = 0; j < NT; j++) b[j] = *(const uint4 *)(x + j * 8 * FEW_LD + pair * 8);
+        for (int j = 0; j < NT; j++) b[j] = *(const uint4 *)(x + j * 8 * SKINNY_LD + pair * 8);
 #pragma unroll
         for (int s = 0; s < 2; s++)
 #pragma unroll
@@ -136,9 +136,9 @@ static __device__ __forceinline__ void few_multiply(const few_run (&w)[2][2], co
 }
 
 // Sums of the four quarters: sums[row][column], rows of NT * 8 + pad floats.
-template <int NT> static __device__ __forceinline__ void few_gather(float *room, const float (&d)[2][NT][4])
+template <int NT> static __device__ __forceinline__ void skinny_gather(float *room, const float (&d)[2][NT][4])
 {
-    constexpr int LD = NT * 8 + TN_FEW_PAD, SIZE = TN_FEW_ROWS * LD;
+    constexpr int LD = NT * 8 + TN_SKINNY_PAD, SIZE = TN_SKINNY_ROWS * LD;
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
     float *mine = room + warp / 2 * SIZE + (warp % 2 * 32 + lane / 4) * LD + 2 * (lane % 4);
 #pragma unroll
@@ -148,16 +148,16 @@ template <int NT> static __device__ __forceinline__ void few_gather(float *room,
 #pragma unroll
             for (int h = 0; h < 2; h++) *(float2 *)(mine + (16 * i + 8 * h) * LD + 8 * j) = make_float2(d[i][j][2 * h], d[i][j][2 * h + 1]);
     __syncthreads();
-    for (int e = threadIdx.x; e < SIZE; e += FEW_THREADS) room[e] = ((room[e] + room[SIZE + e]) + room[2 * SIZE + e]) + room[3 * SIZE + e];
+    for (int e = threadIdx.x; e < SIZE; e += SKINNY_THREADS) room[e] = ((room[e] + room[SIZE + e]) + room[2 * SIZE + e]) + room[3 * SIZE + e];
 }
 
 // Sums of a tile where several blocks share it: written, and true for the block that came last.
-template <int NT> static __device__ __forceinline__ bool few_share(const tn_cuda_few_args &a, const float *room, int tile, int rank)
+template <int NT> static __device__ __forceinline__ bool skinny_share(const tn_cuda_skinny_args &a, const float *room, int tile, int rank)
 {
-    constexpr int LD = NT * 8 + TN_FEW_PAD;
+    constexpr int LD = NT * 8 + TN_SKINNY_PAD;
     __shared__ int last;
-    float *to = a.partial + ((int64_t)tile * a.splits + rank) * a.m * TN_FEW_ROWS;
-    for (int e = threadIdx.x; e < a.m * TN_FEW_ROWS; e += FEW_THREADS) to[e] = room[e % TN_FEW_ROWS * LD + e / TN_FEW_ROWS];
+    float *to = a.partial + ((int64_t)tile * a.splits + rank) * a.m * TN_SKINNY_ROWS;
+    for (int e = threadIdx.x; e < a.m * TN_SKINNY_ROWS; e += SKINNY_THREADS) to[e] = room[e % TN_SKINNY_ROWS * LD + e / TN_SKINNY_ROWS];
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(&a.arrived[tile], 1) == a.splits - 1;
@@ -167,19 +167,19 @@ template <int NT> static __device__ __forceinline__ bool few_share(const tn_cuda
 }
 
 // The sums of all blocks of a tile, in order, back into `room`.
-template <int NT> static __device__ __forceinline__ void few_collect(const tn_cuda_few_args &a, float *room, int tile)
+template <int NT> static __device__ __forceinline__ void skinny_collect(const tn_cuda_skinny_args &a, float *room, int tile)
 {
-    constexpr int LD = NT * 8 + TN_FEW_PAD;
-    const float4 *from = (const float4 *)(a.partial + (int64_t)tile * a.splits * a.m * TN_FEW_ROWS);
-    int n = a.m * TN_FEW_ROWS / 4;
-    for (int e = threadIdx.x; e < n; e += FEW_THREADS) {
+    constexpr int LD = NT * 8 + TN_SKINNY_PAD;
+    const float4 *from = (const float4 *)(a.partial + (int64_t)tile * a.splits * a.m * TN_SKINNY_ROWS);
+    int n = a.m * TN_SKINNY_ROWS / 4;
+    for (int e = threadIdx.x; e < n; e += SKINNY_THREADS) {
         float4 v = __ldcg(from + e);
 #pragma unroll 4
         for (int r = 1; r < a.splits; r++) {
             float4 u = __ldcg(from + r * n + e);
             v = make_float4(v.x + u.x, v.y + u.y, v.z + u.z, v.w + u.w);
         }
-        float *to = room + e * 4 % TN_FEW_ROWS * LD + e * 4 / TN_FEW_ROWS;
+        float *to = room + e * 4 % TN_SKINNY_ROWS * LD + e * 4 / TN_SKINNY_ROWS;
         to[0] = v.x, to[LD] = v.y, to[2 * LD] = v.z, to[3 * LD] = v.w;
     }
     __syncthreads();
@@ -187,19 +187,19 @@ template <int NT> static __device__ __forceinline__ void few_collect(const tn_cu
 
 // The results of a tile; adjacent threads have adjacent columns of y. Four at a time, so that loads do not wait
 // for each other.
-template <int NT> static __device__ __forceinline__ void few_finish(const tn_cuda_few_args &a, const float *room, int tile)
+template <int NT> static __device__ __forceinline__ void skinny_finish(const tn_cuda_skinny_args &a, const float *room, int tile)
 {
-    constexpr int LD = NT * 8 + TN_FEW_PAD, BATCH = 4;
-    const tn_cuda_few_seg &s = *few_seg_of(a, tile);
-    int width = a.glu ? TN_FEW_ROWS / 2 : TN_FEW_ROWS, first = (tile - s.first_tile) * width, j = threadIdx.x % width, c = first + j;
+    constexpr int LD = NT * 8 + TN_SKINNY_PAD, BATCH = 4;
+    const tn_cuda_skinny_seg &s = *skinny_seg_of(a, tile);
+    int width = a.glu ? TN_SKINNY_ROWS / 2 : TN_SKINNY_ROWS, first = (tile - s.first_tile) * width, j = threadIdx.x % width, c = first + j;
     if (c >= s.n) return;
     float bias = s.bias ? s.bias[c] : 0.0f;
-    for (int row = threadIdx.x / width; row < a.m; row += BATCH * (FEW_THREADS / width)) {
+    for (int row = threadIdx.x / width; row < a.m; row += BATCH * (SKINNY_THREADS / width)) {
         float scale[BATCH], residual[BATCH];
         int to[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            int r = row + i * (FEW_THREADS / width), from = blockIdx.y * a.m + r;
+            int r = row + i * (SKINNY_THREADS / width), from = blockIdx.y * a.m + r;
             to[i] = r >= a.m ? -1 : a.row_to ? a.row_to[from] : r;
             scale[i] = a.row_scale && to[i] >= 0 ? a.row_scale[from] : 1.0f;
             residual[i] = a.residual && to[i] >= 0 ? a.residual[to[i] * a.residual_ld + c] : 0.0f;
@@ -207,7 +207,7 @@ template <int NT> static __device__ __forceinline__ void few_finish(const tn_cud
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             if (to[i] < 0) continue;
-            const float *at = room + j * LD + row + i * (FEW_THREADS / width);
+            const float *at = room + j * LD + row + i * (SKINNY_THREADS / width);
             float v = *at * scale[i];
             if (a.glu) v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, at[32 * LD] * scale[i]);
             else v = gemm_act(a.act, v + bias) + residual[i];
@@ -216,13 +216,13 @@ template <int NT> static __device__ __forceinline__ void few_finish(const tn_cud
     }
 }
 
-template <int TYPE, int NT> static __device__ __forceinline__ void few_block(const tn_cuda_few_args &a)
+template <int TYPE, int NT> static __device__ __forceinline__ void skinny_block(const tn_cuda_skinny_args &a)
 {
 #if __CUDA_ARCH__ >= 800
-    extern __shared__ __align__(16) uint16_t few_room[];
+    extern __shared__ __align__(16) uint16_t skinny_room[];
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
     int tile = blockIdx.x / a.splits, rank = blockIdx.x % a.splits;
-    int n = (a.k + TN_FEW_K - 1) / TN_FEW_K, from = n * rank / a.splits, to = n * (rank + 1) / a.splits;
+    int n = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, from = n * rank / a.splits, to = n * (rank + 1) / a.splits;
     int64_t skip = 0;
     tn_pdl_trigger();
     if (a.tile_group) { // what comes first decides which weights
@@ -230,55 +230,55 @@ template <int TYPE, int NT> static __device__ __forceinline__ void few_block(con
         if ((int)blockIdx.y >= *a.n_row_tiles) return;
         skip = a.tile_group[blockIdx.y] * a.group_rows;
     }
-    few_rows rows = few_rows_of(a, tile, warp % 2, skip);
-    int k = from * TN_FEW_K + warp / 2 * 64 + lane % 4 * 16;
-    few_run now[2][2], next[2][2];
+    skinny_rows rows = skinny_rows_of(a, tile, warp % 2, skip);
+    int k = from * TN_SKINNY_K + warp / 2 * 64 + lane % 4 * 16;
+    skinny_run now[2][2], next[2][2];
 #pragma unroll
-    for (int i = 0; i < 4; i++) next[i / 2][i % 2] = few_load(a, rows.w, rows.row[i / 2][i % 2], k);
+    for (int i = 0; i < 4; i++) next[i / 2][i % 2] = skinny_load(a, rows.w, rows.row[i / 2][i % 2], k);
     tn_pdl_wait();
-    int there = NT == 4 ? few_rows_there(a) : 0;
+    int there = NT == 4 ? skinny_rows_there(a) : 0;
     const uint16_t *x = (const uint16_t *)a.x + ((int64_t)blockIdx.y * a.m + warp) * a.ld + lane * 8;
-    for (int s = 0; s < TN_FEW_STAGES - 1; s++) {
-        if (from + s < to) few_copy<NT>(a, few_room + s * NT * 8 * FEW_LD, x, there, from + s);
+    for (int s = 0; s < TN_SKINNY_STAGES - 1; s++) {
+        if (from + s < to) skinny_copy<NT>(a, skinny_room + s * NT * 8 * SKINNY_LD, x, there, from + s);
         tn_copy_commit();
     }
     float d[2][NT][4] = {};
     for (int c = from; c < to; c++) {
-        tn_copy_wait<TN_FEW_STAGES - 2>();
+        tn_copy_wait<TN_SKINNY_STAGES - 2>();
         __syncthreads();
-        int ahead = c + TN_FEW_STAGES - 1;
-        if (ahead < to) few_copy<NT>(a, few_room + (ahead - from) % TN_FEW_STAGES * NT * 8 * FEW_LD, x, there, ahead);
+        int ahead = c + TN_SKINNY_STAGES - 1;
+        if (ahead < to) skinny_copy<NT>(a, skinny_room + (ahead - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD, x, there, ahead);
         tn_copy_commit();
-        k += TN_FEW_K;
+        k += TN_SKINNY_K;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             now[i / 2][i % 2] = next[i / 2][i % 2];
-            next[i / 2][i % 2] = few_load(a, rows.w, rows.row[i / 2][i % 2], k);
+            next[i / 2][i % 2] = skinny_load(a, rows.w, rows.row[i / 2][i % 2], k);
         }
-        few_multiply<TYPE, NT>(now, few_room + (c - from) % TN_FEW_STAGES * NT * 8 * FEW_LD + warp / 2 * 64, d);
+        skinny_multiply<TYPE, NT>(now, skinny_room + (c - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD + warp / 2 * 64, d);
     }
     tn_copy_wait<0>();
     __syncthreads();
-    few_gather<NT>((float *)few_room, d);
+    skinny_gather<NT>((float *)skinny_room, d);
     __syncthreads();
     if (a.splits > 1) {
-        if (!few_share<NT>(a, (const float *)few_room, tile, rank)) return;
-        few_collect<NT>(a, (float *)few_room, tile);
+        if (!skinny_share<NT>(a, (const float *)skinny_room, tile, rank)) return;
+        skinny_collect<NT>(a, (float *)skinny_room, tile);
     }
-    few_finish<NT>(a, (const float *)few_room, tile);
+    skinny_finish<NT>(a, (const float *)skinny_room, tile);
 #else
     __trap();
 #endif
 }
 
-#define FEW(TYPE)                                                                                                 \
-    TN_ENTRY __launch_bounds__(FEW_THREADS, 2) tn_few_##TYPE##_32(const __grid_constant__ tn_cuda_few_args a)     \
+#define SKINNY(TYPE)                                                                                                 \
+    TN_ENTRY __launch_bounds__(SKINNY_THREADS, 2) tn_skinny_##TYPE##_32(const __grid_constant__ tn_cuda_skinny_args a)     \
     {                                                                                                             \
-        few_block<TN_TYPE_##TYPE, 4>(a);                                                                          \
+        skinny_block<TN_TYPE_##TYPE, 4>(a);                                                                          \
     }                                                                                                             \
-    TN_ENTRY __launch_bounds__(FEW_THREADS, 2) tn_few_##TYPE##_64(const __grid_constant__ tn_cuda_few_args a)     \
+    TN_ENTRY __launch_bounds__(SKINNY_THREADS, 2) tn_skinny_##TYPE##_64(const __grid_constant__ tn_cuda_skinny_args a)     \
     {                                                                                                             \
-        few_block<TN_TYPE_##TYPE, 8>(a);                                                                          \
+        skinny_block<TN_TYPE_##TYPE, 8>(a);                                                                          \
     }
 
 #endif

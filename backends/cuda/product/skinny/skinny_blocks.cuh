@@ -2,36 +2,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // y = x w^T for 9 to 64 rows of x and weights of block types: as much memory traffic as for one row (two, above 32), the arithmetic on
-// mma.sync with weights as the 16-row operand. few_units.cuh says how weights become f16.
+// mma.sync with weights as the 16-row operand. skinny_expand.cuh says how weights become f16.
 //
 // A block has a multiprocessor to itself. Its up to eight warps have MT x 16 rows of weights each, half of them from either half of the tile
-// (with GLU: gate and up), and 32 rows of x. Stages of 256 k, packed weights of all rows and prepared x (few_prepare.cu), pass through a ring
+// (with GLU: gate and up), and 32 rows of x. Stages of 256 k, packed weights of all rows and prepared x (skinny_prepare.cu), pass through a ring
 // in shared memory that is filled ahead, across the ends of tiles. The work of a launch is counted in stages of all tiles in order, and
 // blocks take equal stretches of it: whole tiles, and parts of the first and the last. The parts of a tile go through memory as they lie in
 // registers; the last block to arrive sums them, in order, and finishes the tile.
 //
 // Per 16 x 32 weights and warp, Q4_K: 18 instructions of expansion, 8 products, 2 loads of x (4 with MT 1), 4 for scales of 256, 5 to decode scales, some 4
 // for copies and loops: 2.5 for each weight of a lane, 0.3 of the time that memory takes. Bytes from L2: weights once, 64 for each k and tile (128 or 256 rows).
-#ifndef TN_CUDA_FEW_BLOCKS_CUH
-#define TN_CUDA_FEW_BLOCKS_CUH
+#ifndef TN_CUDA_SKINNY_BLOCKS_CUH
+#define TN_CUDA_SKINNY_BLOCKS_CUH
 
 #include "backends/cuda/product/epilogue.cuh"
 #include "backends/cuda/product/skinny/skinny_expand.cuh"
 #include "backends/cuda/mma.cuh"
 
-enum { FEW_NT = TN_FEW_BLOCK_COLUMNS / 8, FEW_EARLY = TN_FEW_EARLY }; // stages whose weights are asked for before the predecessor has ended
+enum { SKINNY_NT = TN_SKINNY_BLOCK_COLUMNS / 8, SKINNY_EARLY = TN_SKINNY_EARLY }; // stages whose weights are asked for before the predecessor has ended
 
 // How a launch is cut: row tiles of 16 rows of weights of a warp, warps of a block.
-template <int TILES, int WARPS> struct few_cut {
+template <int TILES, int WARPS> struct skinny_cut {
     static constexpr int tiles = TILES, threads = 32 * WARPS;
     static constexpr int half = 8 * TILES * WARPS; // rows of weights of half a tile
 };
 
-template <int TILES> using few_sums = float[TILES][FEW_NT][4];
+template <int TILES> using skinny_sums = float[TILES][SKINNY_NT][4];
 
 // --- which rows ---------------------------------------------------------------------------------------
 
-static __device__ __forceinline__ const tn_cuda_few_seg *few_block_seg(const tn_cuda_few_args &a, int tile)
+static __device__ __forceinline__ const tn_cuda_skinny_seg *skinny_block_seg(const tn_cuda_skinny_args &a, int tile)
 {
     int s = 0;
 #pragma unroll
@@ -41,18 +41,18 @@ static __device__ __forceinline__ const tn_cuda_few_seg *few_block_seg(const tn_
 }
 
 // The two halves of a tile: planes from the first row on, and the last row that there is. Offsets within a half fit 32 bits.
-struct few_block_rows {
+struct skinny_block_rows {
     const char *plane[2][TN_CUDA_MAX_PLANES];
     uint32_t row_size[TN_CUDA_MAX_PLANES];
     int last[2];
 };
 
-template <typename CUT> static __device__ __forceinline__ few_block_rows few_block_rows_of(const tn_cuda_few_args &a, int tile, int64_t skip)
+template <typename CUT> static __device__ __forceinline__ skinny_block_rows skinny_block_rows_of(const tn_cuda_skinny_args &a, int tile, int64_t skip)
 {
-    few_block_rows r;
+    skinny_block_rows r;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const tn_cuda_few_seg *seg = a.glu ? &a.seg[h] : few_block_seg(a, tile);
+        const tn_cuda_skinny_seg *seg = a.glu ? &a.seg[h] : skinny_block_seg(a, tile);
         int first = min(a.glu ? tile * CUT::half : (2 * (tile - seg->first_tile) + h) * CUT::half, seg->n - 1);
         r.last[h] = seg->n - 1 - first;
 #pragma unroll
@@ -65,24 +65,24 @@ template <typename CUT> static __device__ __forceinline__ few_block_rows few_blo
 }
 
 // A stage of all tiles in order: those of one tile of rows of x one behind the other.
-template <typename CUT, int STAGE = TN_FEW_BLOCK_STAGE> struct few_cursor {
+template <typename CUT, int STAGE = TN_SKINNY_BLOCK_STAGE> struct skinny_cursor {
     int tile, stage; // of all tiles; of the tile
-    few_block_rows rows;
+    skinny_block_rows rows;
     const char *x;
 
-    __device__ __forceinline__ void enter(const tn_cuda_few_args &a, int per_tile)
+    __device__ __forceinline__ void enter(const tn_cuda_skinny_args &a, int per_tile)
     {
         int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
         int64_t skip = a.tile_group ? a.tile_group[y] * a.group_rows : 0;
-        rows = few_block_rows_of<CUT>(a, a.tile_group ? tile - y * a.n_tiles : tile, skip);
+        rows = skinny_block_rows_of<CUT>(a, a.tile_group ? tile - y * a.n_tiles : tile, skip);
         x = (const char *)a.x + ((int64_t)y * per_tile + stage) * STAGE;
     }
-    __device__ __forceinline__ void start(const tn_cuda_few_args &a, int per_tile, int at)
+    __device__ __forceinline__ void start(const tn_cuda_skinny_args &a, int per_tile, int at)
     {
         tile = at / per_tile, stage = at - tile * per_tile;
         enter(a, per_tile);
     }
-    __device__ __forceinline__ void next(const tn_cuda_few_args &a, int per_tile, bool more)
+    __device__ __forceinline__ void next(const tn_cuda_skinny_args &a, int per_tile, bool more)
     {
         stage++, x += STAGE;
         if (stage < per_tile || !more) return;
@@ -94,11 +94,11 @@ template <typename CUT, int STAGE = TN_FEW_BLOCK_STAGE> struct few_cursor {
 // --- copies -------------------------------------------------------------------------------------------
 
 // Threads take units of 16 bytes in order. Where all rows are there, a thread goes from row to row by a fixed step.
-template <int TYPE, typename CUT, int PLANE> static __device__ __forceinline__ void few_copy_plane(const few_block_rows &rows, int stage, char *to)
+template <int TYPE, typename CUT, int PLANE> static __device__ __forceinline__ void skinny_copy_plane(const skinny_block_rows &rows, int stage, char *to)
 {
-    typedef few_slot<TYPE> slot;
+    typedef skinny_slot<TYPE> slot;
     constexpr int units = slot::units(PLANE), first = slot::first(PLANE), bytes = slot::bytes(PLANE), count = 2 * CUT::half * units / CUT::threads;
-    constexpr bool whole = slot::unit(PLANE) % 16 == 0, full = slot::elems == TN_FEW_K;
+    constexpr bool whole = slot::unit(PLANE) % 16 == 0, full = slot::elems == TN_SKINNY_K;
     constexpr int step = CUT::threads / (units > 0 ? units : 1); // rows
     constexpr bool even = units > 0 && CUT::threads % (units > 0 ? units : 1) == 0 && CUT::half % step == 0;
     if constexpr (units > 0) {
@@ -136,17 +136,17 @@ template <int TYPE, typename CUT, int PLANE> static __device__ __forceinline__ v
     }
 }
 
-template <int TYPE, typename CUT, int STAGE = TN_FEW_BLOCK_STAGE> static __device__ __forceinline__ void few_copy_weights(const few_cursor<CUT, STAGE> &c, char *slot)
+template <int TYPE, typename CUT, int STAGE = TN_SKINNY_BLOCK_STAGE> static __device__ __forceinline__ void skinny_copy_weights(const skinny_cursor<CUT, STAGE> &c, char *slot)
 {
-    few_copy_plane<TYPE, CUT, 0>(c.rows, c.stage, slot + STAGE);
-    few_copy_plane<TYPE, CUT, 1>(c.rows, c.stage, slot + STAGE);
-    few_copy_plane<TYPE, CUT, 2>(c.rows, c.stage, slot + STAGE);
-    few_copy_plane<TYPE, CUT, 3>(c.rows, c.stage, slot + STAGE);
+    skinny_copy_plane<TYPE, CUT, 0>(c.rows, c.stage, slot + STAGE);
+    skinny_copy_plane<TYPE, CUT, 1>(c.rows, c.stage, slot + STAGE);
+    skinny_copy_plane<TYPE, CUT, 2>(c.rows, c.stage, slot + STAGE);
+    skinny_copy_plane<TYPE, CUT, 3>(c.rows, c.stage, slot + STAGE);
 }
 
-template <int TYPE, typename CUT> static __device__ __forceinline__ void few_copy_x(const char *x, char *slot)
+template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_copy_x(const char *x, char *slot)
 {
-    constexpr int size = few_unit<TYPE>::minimums ? TN_FEW_BLOCK_STAGE : TN_FEW_BLOCK_X, step = 16 * CUT::threads;
+    constexpr int size = skinny_unit<TYPE>::minimums ? TN_SKINNY_BLOCK_STAGE : TN_SKINNY_BLOCK_X, step = 16 * CUT::threads;
     x += 16 * threadIdx.x, slot += 16 * threadIdx.x;
 #pragma unroll
     for (int at = 0; at < size; at += step)
@@ -154,9 +154,9 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_cop
 }
 
 // All but the last `pending` groups of copies have arrived.
-static __device__ __forceinline__ void few_wait(int pending)
+static __device__ __forceinline__ void skinny_wait(int pending)
 {
-    static_assert(TN_FEW_BLOCK_MAX_SLOTS == 6, "few_wait has a case for each number of slots");
+    static_assert(TN_SKINNY_BLOCK_MAX_SLOTS == 6, "skinny_wait has a case for each number of slots");
     switch (pending) {
     case 1: tn_copy_wait<1>(); break;
     case 2: tn_copy_wait<2>(); break;
@@ -170,12 +170,12 @@ static __device__ __forceinline__ void few_wait(int pending)
 // --- a stage ------------------------------------------------------------------------------------------
 
 // Rows of this lane in a slot: row tile t, half h. `rows` of the tile: for the planes that are copied in units of memory.
-template <int TYPE, typename CUT, int STAGE = TN_FEW_BLOCK_STAGE>
-static __device__ __forceinline__ few_row<TYPE> few_row_of(const few_block_rows &rows, const char *slot, int stage, int t, int h)
+template <int TYPE, typename CUT, int STAGE = TN_SKINNY_BLOCK_STAGE>
+static __device__ __forceinline__ skinny_row<TYPE> skinny_row_of(const skinny_block_rows &rows, const char *slot, int stage, int t, int h)
 {
-    typedef few_slot<TYPE> layout;
+    typedef skinny_slot<TYPE> layout;
     int row = 8 * ((int)threadIdx.x / TN_WARP * CUT::tiles + t) + threadIdx.x % TN_WARP / 4;
-    few_row<TYPE> w;
+    skinny_row<TYPE> w;
     w.at = slot + STAGE + (row + h * CUT::half) * layout::row_bytes;
     uint32_t source = (uint32_t)min(row, rows.last[h]);
 #pragma unroll
@@ -186,22 +186,22 @@ static __device__ __forceinline__ few_row<TYPE> few_row_of(const few_block_rows 
 
 // Minimums times sums of x, for the 16 runs of a stage: 16 of a sixteenth.
 template <int TYPE, int MT>
-static __device__ __forceinline__ void few_block_minimums(const typename few_unit<TYPE>::scale (&sc)[MT][2], const char *sums, few_sums<MT> &d)
+static __device__ __forceinline__ void skinny_block_minimums(const typename skinny_unit<TYPE>::scale (&sc)[MT][2], const char *sums, skinny_sums<MT> &d)
 {
     int lane = threadIdx.x % TN_WARP, q = lane % 4;
 #pragma unroll
-    for (int j = 0; j < FEW_NT; j++) {
-        const uint32_t *s = (const uint32_t *)sums + (8 * j + lane / 4) * (TN_FEW_K / 16);
+    for (int j = 0; j < SKINNY_NT; j++) {
+        const uint32_t *s = (const uint32_t *)sums + (8 * j + lane / 4) * (TN_SKINNY_K / 16);
         uint32_t b[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) b[i] = s[few_unit<TYPE>::run(q, i)];
+        for (int i = 0; i < 4; i++) b[i] = s[skinny_unit<TYPE>::run(q, i)];
 #pragma unroll
         for (int t = 0; t < MT; t++) {
             float m[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
             for (int i = 0; i < 4; i += 2) {
-                uint32_t f[4] = {few_unit<TYPE>::minimum(sc[t][0], i), few_unit<TYPE>::minimum(sc[t][1], i),
-                                 few_unit<TYPE>::minimum(sc[t][0], i + 1), few_unit<TYPE>::minimum(sc[t][1], i + 1)};
+                uint32_t f[4] = {skinny_unit<TYPE>::minimum(sc[t][0], i), skinny_unit<TYPE>::minimum(sc[t][1], i),
+                                 skinny_unit<TYPE>::minimum(sc[t][0], i + 1), skinny_unit<TYPE>::minimum(sc[t][1], i + 1)};
                 tn_mma_f16(m, f, b[i], b[i + 1]);
             }
 #pragma unroll
@@ -212,49 +212,49 @@ static __device__ __forceinline__ void few_block_minimums(const typename few_uni
 
 // Half p of a stage.
 template <int TYPE, int MT>
-static __device__ __forceinline__ void few_block_multiply(const typename few_unit<TYPE>::raw (&w)[MT][2], const typename few_unit<TYPE>::scale (&sc)[MT][2], int p,
-                                                          const char *x, few_sums<MT> &d)
+static __device__ __forceinline__ void skinny_block_multiply(const typename skinny_unit<TYPE>::raw (&w)[MT][2], const typename skinny_unit<TYPE>::scale (&sc)[MT][2], int p,
+                                                          const char *x, skinny_sums<MT> &d)
 {
     int lane = threadIdx.x % TN_WARP, q = lane % 4, column = lane / 4;
 #pragma unroll
     for (int c = 0; c < 4; c++) {
-        uint4 b[FEW_NT];
-        int unit = TN_FEW_UNIT(few_unit<TYPE>::chunk(q, p, c), column);
+        uint4 b[SKINNY_NT];
+        int unit = TN_SKINNY_UNIT(skinny_unit<TYPE>::chunk(q, p, c), column);
 #pragma unroll
-        for (int j = 0; j < FEW_NT; j++) b[j] = *(const uint4 *)(x + 16 * ((8 * j + column) * (TN_FEW_K / 8) + unit));
+        for (int j = 0; j < SKINNY_NT; j++) b[j] = *(const uint4 *)(x + 16 * ((8 * j + column) * (TN_SKINNY_K / 8) + unit));
 #pragma unroll
         for (int s = 0; s < 2; s++)
 #pragma unroll
             for (int t = 0; t < MT; t++) {
                 uint32_t f[4];
-                few_unit<TYPE>::expand(w[t][0], sc[t][0], p, c, s, q, f[0], f[2]);
-                few_unit<TYPE>::expand(w[t][1], sc[t][1], p, c, s, q, f[1], f[3]);
+                skinny_unit<TYPE>::expand(w[t][0], sc[t][0], p, c, s, q, f[0], f[2]);
+                skinny_unit<TYPE>::expand(w[t][1], sc[t][1], p, c, s, q, f[1], f[3]);
 #pragma unroll
-                for (int j = 0; j < FEW_NT; j++) tn_mma_f16(d[t][j], f, s ? b[j].z : b[j].x, s ? b[j].w : b[j].y);
+                for (int j = 0; j < SKINNY_NT; j++) tn_mma_f16(d[t][j], f, s ? b[j].z : b[j].x, s ? b[j].w : b[j].y);
             }
     }
 }
 
 // Half p of a stage, each step of 16 values with a scale of its own.
 template <int TYPE, int MT>
-static __device__ __forceinline__ void few_block_steps(const typename few_unit<TYPE>::raw (&w)[MT][2], const typename few_unit<TYPE>::scale (&sc)[MT][2], int p,
-                                                       const char *x, few_sums<MT> &d)
+static __device__ __forceinline__ void skinny_block_steps(const typename skinny_unit<TYPE>::raw (&w)[MT][2], const typename skinny_unit<TYPE>::scale (&sc)[MT][2], int p,
+                                                       const char *x, skinny_sums<MT> &d)
 {
     int lane = threadIdx.x % TN_WARP, q = lane % 4, column = lane / 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        uint2 b[FEW_NT];
-        int unit = TN_FEW_UNIT(16 * p + 2 * i + q / 2, column);
+        uint2 b[SKINNY_NT];
+        int unit = TN_SKINNY_UNIT(16 * p + 2 * i + q / 2, column);
 #pragma unroll
-        for (int j = 0; j < FEW_NT; j++) b[j] = *(const uint2 *)(x + 16 * ((8 * j + column) * (TN_FEW_K / 8) + unit) + 8 * (q % 2));
+        for (int j = 0; j < SKINNY_NT; j++) b[j] = *(const uint2 *)(x + 16 * ((8 * j + column) * (TN_SKINNY_K / 8) + unit) + 8 * (q % 2));
 #pragma unroll
         for (int t = 0; t < MT; t++) {
             uint32_t f[4];
-            few_unit<TYPE>::step(w[t][0], i / 2, i % 2, f[0], f[2]);
-            few_unit<TYPE>::step(w[t][1], i / 2, i % 2, f[1], f[3]);
-            float by[2] = {few_unit<TYPE>::factor(sc[t][0], p, i / 2, i % 2), few_unit<TYPE>::factor(sc[t][1], p, i / 2, i % 2)};
+            skinny_unit<TYPE>::step(w[t][0], i / 2, i % 2, f[0], f[2]);
+            skinny_unit<TYPE>::step(w[t][1], i / 2, i % 2, f[1], f[3]);
+            float by[2] = {skinny_unit<TYPE>::factor(sc[t][0], p, i / 2, i % 2), skinny_unit<TYPE>::factor(sc[t][1], p, i / 2, i % 2)};
 #pragma unroll
-            for (int j = 0; j < FEW_NT; j++) {
+            for (int j = 0; j < SKINNY_NT; j++) {
                 float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                 tn_mma_f16(part, f, b[j].x, b[j].y);
 #pragma unroll
@@ -265,38 +265,38 @@ static __device__ __forceinline__ void few_block_steps(const typename few_unit<T
 }
 
 template <int TYPE, typename CUT>
-static __device__ __forceinline__ void few_block_stage(const few_block_rows &rows, const char *slot, int stage, few_sums<CUT::tiles> &total)
+static __device__ __forceinline__ void skinny_block_stage(const skinny_block_rows &rows, const char *slot, int stage, skinny_sums<CUT::tiles> &total)
 {
-    typedef few_unit<TYPE> unit;
+    typedef skinny_unit<TYPE> unit;
     constexpr int MT = CUT::tiles;
     int q = threadIdx.x % 4;
-    few_row<TYPE> row[MT][2];
+    skinny_row<TYPE> row[MT][2];
     typename unit::scale sc[MT][2];
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
-        row[i / 2][i % 2] = few_row_of<TYPE, CUT>(rows, slot, stage, i / 2, i % 2);
+        row[i / 2][i % 2] = skinny_row_of<TYPE, CUT>(rows, slot, stage, i / 2, i % 2);
         unit::scales(sc[i / 2][i % 2], row[i / 2][i % 2], q);
     }
-    if constexpr (unit::minimums) few_block_minimums<TYPE, MT>(sc, slot + TN_FEW_BLOCK_X, total);
-    few_sums<MT> part;
+    if constexpr (unit::minimums) skinny_block_minimums<TYPE, MT>(sc, slot + TN_SKINNY_BLOCK_X, total);
+    skinny_sums<MT> part;
     if constexpr (unit::exact) {
 #pragma unroll
-        for (int i = 0; i < MT * FEW_NT * 4; i++) part[i / (4 * FEW_NT)][i / 4 % FEW_NT][i % 4] = 0.0f;
+        for (int i = 0; i < MT * SKINNY_NT * 4; i++) part[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
     }
 #pragma unroll
     for (int p = 0; p < 2; p++) {
         typename unit::raw w[MT][2];
 #pragma unroll
         for (int i = 0; i < 2 * MT; i++) unit::load(w[i / 2][i % 2], row[i / 2][i % 2], p, q);
-        if constexpr (unit::stepped) few_block_steps<TYPE, MT>(w, sc, p, slot, total);
-        else if constexpr (unit::exact) few_block_multiply<TYPE, MT>(w, sc, p, slot, part);
-        else few_block_multiply<TYPE, MT>(w, sc, p, slot, total);
+        if constexpr (unit::stepped) skinny_block_steps<TYPE, MT>(w, sc, p, slot, total);
+        else if constexpr (unit::exact) skinny_block_multiply<TYPE, MT>(w, sc, p, slot, part);
+        else skinny_block_multiply<TYPE, MT>(w, sc, p, slot, total);
     }
     if constexpr (unit::exact) {
 #pragma unroll
         for (int t = 0; t < MT; t++)
 #pragma unroll
-            for (int j = 0; j < FEW_NT; j++)
+            for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) total[t][j][i] += 16777216.0f * sc[t][i / 2].d * part[t][j][i]; // 2^24
     }
@@ -305,26 +305,26 @@ static __device__ __forceinline__ void few_block_stage(const few_block_rows &row
 // --- the sums of a tile -------------------------------------------------------------------------------
 
 // Where block `block` leaves its part of a tile that begins in it, or before it: [row tile, columns][thread] of four.
-template <typename CUT> static __device__ __forceinline__ float4 *few_block_part(const tn_cuda_few_args &a, int block, bool begins)
+template <typename CUT> static __device__ __forceinline__ float4 *skinny_block_part(const tn_cuda_skinny_args &a, int block, bool begins)
 {
-    return (float4 *)a.partial + (((int64_t)blockIdx.y * gridDim.x + block) * 2 + begins) * (CUT::tiles * FEW_NT * CUT::threads) + threadIdx.x;
+    return (float4 *)a.partial + (((int64_t)blockIdx.y * gridDim.x + block) * 2 + begins) * (CUT::tiles * SKINNY_NT * CUT::threads) + threadIdx.x;
 }
 
 // The block that has a stage, of those of all tiles in order.
-static __device__ __forceinline__ int few_block_of(int64_t stage, int64_t n_stages)
+static __device__ __forceinline__ int skinny_block_of(int64_t stage, int64_t n_stages)
 {
     return (int)(((stage + 1) * gridDim.x - 1) / n_stages);
 }
 
 // A part of a tile, which others share: written, and true for the block that came last.
-template <typename CUT> static __device__ __forceinline__ bool few_block_share(const tn_cuda_few_args &a, const few_sums<CUT::tiles> &d, int tile, int first, int last)
+template <typename CUT> static __device__ __forceinline__ bool skinny_block_share(const tn_cuda_skinny_args &a, const skinny_sums<CUT::tiles> &d, int tile, int first, int last)
 {
     constexpr int MT = CUT::tiles;
     __shared__ int arrived;
-    float4 *to = few_block_part<CUT>(a, blockIdx.x, (int)blockIdx.x == first);
+    float4 *to = skinny_block_part<CUT>(a, blockIdx.x, (int)blockIdx.x == first);
 #pragma unroll
-    for (int e = 0; e < MT * FEW_NT; e++) {
-        const float(&v)[4] = d[e / FEW_NT][e % FEW_NT];
+    for (int e = 0; e < MT * SKINNY_NT; e++) {
+        const float(&v)[4] = d[e / SKINNY_NT][e % SKINNY_NT];
         to[e * CUT::threads] = make_float4(v[0], v[1], v[2], v[3]);
     }
     __threadfence();
@@ -336,24 +336,24 @@ template <typename CUT> static __device__ __forceinline__ bool few_block_share(c
 }
 
 // The parts of all blocks of a tile, in order; those of several blocks are on their way at a time.
-template <typename CUT> static __device__ __forceinline__ void few_block_collect(const tn_cuda_few_args &a, few_sums<CUT::tiles> &d, int first, int last)
+template <typename CUT> static __device__ __forceinline__ void skinny_block_collect(const tn_cuda_skinny_args &a, skinny_sums<CUT::tiles> &d, int first, int last)
 {
     constexpr int MT = CUT::tiles;
     constexpr int BATCH = 4 / MT;
 #pragma unroll
-    for (int i = 0; i < MT * FEW_NT * 4; i++) d[i / (4 * FEW_NT)][i / 4 % FEW_NT][i % 4] = 0.0f;
+    for (int i = 0; i < MT * SKINNY_NT * 4; i++) d[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
     for (int block = first; block <= last; block += BATCH) {
-        float4 v[BATCH][MT * FEW_NT];
+        float4 v[BATCH][MT * SKINNY_NT];
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
 #pragma unroll
-            for (int e = 0; e < MT * FEW_NT; e++)
-                v[b][e] = block + b <= last ? __ldcg(few_block_part<CUT>(a, block + b, block + b == first) + e * CUT::threads) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            for (int e = 0; e < MT * SKINNY_NT; e++)
+                v[b][e] = block + b <= last ? __ldcg(skinny_block_part<CUT>(a, block + b, block + b == first) + e * CUT::threads) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
 #pragma unroll
-            for (int e = 0; e < MT * FEW_NT; e++) {
-                float(&to)[4] = d[e / FEW_NT][e % FEW_NT];
+            for (int e = 0; e < MT * SKINNY_NT; e++) {
+                float(&to)[4] = d[e / SKINNY_NT][e % SKINNY_NT];
                 to[0] += v[b][e].x, to[1] += v[b][e].y, to[2] += v[b][e].z, to[3] += v[b][e].w;
             }
     }
@@ -362,19 +362,19 @@ template <typename CUT> static __device__ __forceinline__ void few_block_collect
 // The results of a tile, of parts of blocks `begin` to `end` if there are any, while what else they need is on its way. Four sums at a time, the
 // others moving up: activations unrolled for all would not fit the cache of instructions.
 template <typename CUT>
-static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &a, few_sums<CUT::tiles> &d, int tile, int y, int begin, int end)
+static __device__ __forceinline__ void skinny_block_finish(const tn_cuda_skinny_args &a, skinny_sums<CUT::tiles> &d, int tile, int y, int begin, int end)
 {
     constexpr int MT = CUT::tiles;
-    int lane = threadIdx.x % TN_WARP, start = y * TN_FEW_BLOCK_COLUMNS + 2 * (lane % 4);
-    const tn_cuda_few_seg &s = *few_block_seg(a, tile);
+    int lane = threadIdx.x % TN_WARP, start = y * TN_SKINNY_BLOCK_COLUMNS + 2 * (lane % 4);
+    const tn_cuda_skinny_seg &s = *skinny_block_seg(a, tile);
     int half = CUT::half, own = 8 * ((int)threadIdx.x / TN_WARP * MT) + lane / 4;
     int first[2] = {(a.glu ? tile * half : 2 * (tile - s.first_tile) * half) + own, 0};
     first[1] = a.glu ? s.n : first[0] + half;
-    few_sums<MT> r;
-    float bias[MT][2], scale[FEW_NT][2];
-    int to[FEW_NT][2];
+    skinny_sums<MT> r;
+    float bias[MT][2], scale[SKINNY_NT][2];
+    int to[SKINNY_NT][2];
 #pragma unroll
-    for (int j = 0; j < FEW_NT; j++)
+    for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int from = start + 8 * j + i;
@@ -388,18 +388,18 @@ static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &
 #pragma unroll
     for (int t = 0; t < MT; t++)
 #pragma unroll
-        for (int j = 0; j < FEW_NT; j++)
+        for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 int from = start + 8 * j + i % 2, c = first[i / 2] + 8 * t;
                 r[t][j][i] = a.residual && from < a.m && c < s.n ? a.residual[from * a.residual_ld + c] : 0.0f;
             }
-    if (begin <= end) few_block_collect<CUT>(a, d, begin, end);
+    if (begin <= end) skinny_block_collect<CUT>(a, d, begin, end);
     // What most models have, in line.
     bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f;
     if (MT == 1 && (a.glu ? silu : a.act == TN_UNARY_NONE)) {
 #pragma unroll
-        for (int j = 0; j < FEW_NT; j++)
+        for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 if (to[j][i] < 0) continue;
@@ -413,8 +413,8 @@ static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &
         return;
     }
 #pragma unroll 1
-    for (int e = 0; e < MT * FEW_NT; e++) {
-        int t = e / FEW_NT;
+    for (int e = 0; e < MT * SKINNY_NT; e++) {
+        int t = e / SKINNY_NT;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             if (to[0][i] < 0) continue;
@@ -433,15 +433,15 @@ static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &
             int first_to = to[0][i];
             float first_scale = scale[0][i];
 #pragma unroll
-            for (int j = 0; j + 1 < FEW_NT; j++) to[j][i] = to[j + 1][i], scale[j][i] = scale[j + 1][i];
-            to[FEW_NT - 1][i] = first_to, scale[FEW_NT - 1][i] = first_scale;
+            for (int j = 0; j + 1 < SKINNY_NT; j++) to[j][i] = to[j + 1][i], scale[j][i] = scale[j + 1][i];
+            to[SKINNY_NT - 1][i] = first_to, scale[SKINNY_NT - 1][i] = first_scale;
         }
 #pragma unroll
-        for (int k = 0; k + 1 < MT * FEW_NT; k++)
+        for (int k = 0; k + 1 < MT * SKINNY_NT; k++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                d[k / FEW_NT][k % FEW_NT][i] = d[(k + 1) / FEW_NT][(k + 1) % FEW_NT][i];
-                r[k / FEW_NT][k % FEW_NT][i] = r[(k + 1) / FEW_NT][(k + 1) % FEW_NT][i];
+                d[k / SKINNY_NT][k % SKINNY_NT][i] = d[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
+                r[k / SKINNY_NT][k % SKINNY_NT][i] = r[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
             }
     }
 }
@@ -449,72 +449,72 @@ static __device__ __forceinline__ void few_block_finish(const tn_cuda_few_args &
 // --- the kernel ---------------------------------------------------------------------------------------
 
 // What this block does: stages [at, end) of n. Rows of x in groups have enough tiles: blocks take whole ones.
-struct few_work {
+struct skinny_work {
     int n, at, end;
 };
 
-static __device__ __forceinline__ few_work few_work_of(const tn_cuda_few_args &a, int per_tile)
+static __device__ __forceinline__ skinny_work skinny_work_of(const tn_cuda_skinny_args &a, int per_tile)
 {
     int64_t n_tiles = (int64_t)a.n_tiles * (a.tile_group ? *a.n_row_tiles : 1), unit = a.tile_group ? per_tile : 1, n = a.tile_group ? n_tiles : n_tiles * per_tile;
     return {(int)(n * unit), (int)(n * blockIdx.x / gridDim.x * unit), (int)(n * (blockIdx.x + 1) / gridDim.x * unit)};
 }
 
-template <int TYPE, typename CUT> static __device__ __forceinline__ void few_blocks(const tn_cuda_few_args &a)
+template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &a)
 {
 #if __CUDA_ARCH__ >= 800
-    extern __shared__ __align__(16) char few_room[];
-    constexpr int MT = CUT::tiles, slot_size = TN_FEW_BLOCK_STAGE + 2 * CUT::half * few_slot<TYPE>::row_bytes;
-    int per_tile = (a.k + TN_FEW_K - 1) / TN_FEW_K;
+    extern __shared__ __align__(16) char skinny_room[];
+    constexpr int MT = CUT::tiles, slot_size = TN_SKINNY_BLOCK_STAGE + 2 * CUT::half * skinny_slot<TYPE>::row_bytes;
+    int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K;
     if (a.tile_group) tn_pdl_wait(); // what comes first decides which weights
-    few_work work = few_work_of(a, per_tile);
+    skinny_work work = skinny_work_of(a, per_tile);
     if (work.at >= work.end) return;
-    few_cursor<CUT> ahead, now;
+    skinny_cursor<CUT> ahead, now;
     ahead.start(a, per_tile, work.at);
-    int copied = work.at, early = min((int)FEW_EARLY, work.end - work.at);
-    const char *x[FEW_EARLY] = {ahead.x, ahead.x};
+    int copied = work.at, early = min((int)SKINNY_EARLY, work.end - work.at);
+    const char *x[SKINNY_EARLY] = {ahead.x, ahead.x};
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
         if (s > 0) x[1] = ahead.x;
-        few_copy_weights<TYPE, CUT>(ahead, few_room + s * slot_size);
+        skinny_copy_weights<TYPE, CUT>(ahead, skinny_room + s * slot_size);
         ahead.next(a, per_tile, ++copied < work.end);
     }
-    static_assert(FEW_EARLY == 2, "x has two places");
+    static_assert(SKINNY_EARLY == 2, "x has two places");
     tn_pdl_trigger();
     tn_pdl_wait();
 #pragma unroll
-    for (int s = 0; s < FEW_EARLY; s++) {
-        if (s < early) few_copy_x<TYPE, CUT>(x[s], few_room + s * slot_size);
+    for (int s = 0; s < SKINNY_EARLY; s++) {
+        if (s < early) skinny_copy_x<TYPE, CUT>(x[s], skinny_room + s * slot_size);
         tn_copy_commit();
     }
     // A slot is filled again behind the barrier of the stage after it, while others multiply; where there are only two slots, before that
     // stage is waited for.
     bool deep = a.slots > 2;
-    int slot = 0, free = deep ? FEW_EARLY : 0;
+    int slot = 0, free = deep ? SKINNY_EARLY : 0;
     auto fill = [&]() {
         if (copied < work.end) {
-            char *to = few_room + free * slot_size;
-            few_copy_weights<TYPE, CUT>(ahead, to);
-            few_copy_x<TYPE, CUT>(ahead.x, to);
+            char *to = skinny_room + free * slot_size;
+            skinny_copy_weights<TYPE, CUT>(ahead, to);
+            skinny_copy_x<TYPE, CUT>(ahead.x, to);
             ahead.next(a, per_tile, ++copied < work.end);
         }
         tn_copy_commit();
         free = free + 1 == a.slots ? 0 : free + 1;
     };
 #pragma unroll 1
-    for (int i = FEW_EARLY; i < a.slots - 1; i++) fill();
-    few_sums<MT> total = {};
+    for (int i = SKINNY_EARLY; i < a.slots - 1; i++) fill();
+    skinny_sums<MT> total = {};
     now.start(a, per_tile, work.at);
     for (int at = work.at; at < work.end;) {
-        if (deep) few_wait(a.slots - 2);
+        if (deep) skinny_wait(a.slots - 2);
         if (deep || at > work.at) {
             __syncthreads();
             fill();
         }
         if (!deep) {
-            few_wait(1);
+            skinny_wait(1);
             __syncthreads();
         }
-        few_block_stage<TYPE, CUT>(now.rows, few_room + slot * slot_size, now.stage, total);
+        skinny_block_stage<TYPE, CUT>(now.rows, skinny_room + slot * slot_size, now.stage, total);
         slot = slot + 1 == a.slots ? 0 : slot + 1;
         int tile = now.tile, stage = now.stage;
         bool ends = stage + 1 == per_tile || at + 1 == work.end;
@@ -523,13 +523,13 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_blo
         int begin = tile * per_tile, first = 0, last = -1;
         bool mine = begin >= work.at && stage + 1 == per_tile;
         if (!mine) {
-            first = few_block_of(begin, work.n), last = few_block_of(begin + per_tile - 1, work.n);
-            mine = few_block_share<CUT>(a, total, tile, first, last);
+            first = skinny_block_of(begin, work.n), last = skinny_block_of(begin + per_tile - 1, work.n);
+            mine = skinny_block_share<CUT>(a, total, tile, first, last);
         }
         int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
-        if (mine) few_block_finish<CUT>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y, first, last);
+        if (mine) skinny_block_finish<CUT>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y, first, last);
 #pragma unroll
-        for (int i = 0; i < MT * FEW_NT * 4; i++) total[i / (4 * FEW_NT)][i / 4 % FEW_NT][i % 4] = 0.0f;
+        for (int i = 0; i < MT * SKINNY_NT * 4; i++) total[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
     }
     tn_copy_wait<0>();
 #else
@@ -538,11 +538,11 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_blo
 }
 
 // With tiles of 16 TILES WARPS rows of weights.
-#define FEW_BLOCKS(TYPE, ROWS, TILES, WARPS)                                                                                \
-    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_few_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_few_args a)            \
+#define SKINNY_BLOCKS(TYPE, ROWS, TILES, WARPS)                                                                                \
+    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_skinny_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_skinny_args a)            \
     {                                                                                                                       \
         static_assert(16 * TILES * WARPS == ROWS, "the name says what a tile has");                                         \
-        few_blocks<TN_TYPE_##TYPE, few_cut<TILES, WARPS>>(a);                                                               \
+        skinny_blocks<TN_TYPE_##TYPE, skinny_cut<TILES, WARPS>>(a);                                                               \
     }
 
 #endif

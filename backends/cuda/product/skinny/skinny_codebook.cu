@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// few_blocks.cuh for codebooks, floats of 4 bits, ternary and one to two bit weights, all through f32.
+// skinny_blocks.cuh for codebooks, floats of 4 bits, ternary and one to two bit weights, all through f32.
 #include "backends/cuda/product/skinny/skinny_blocks.cuh"
 
-FEW_BLOCKS(IQ4_XS, 128, 1, 8)
-FEW_BLOCKS(MXFP4, 128, 1, 8)
-FEW_BLOCKS(NVFP4, 128, 1, 8)
-FEW_BLOCKS(IQ2_XXS, 128, 1, 8)
-FEW_BLOCKS(IQ2_XS, 128, 1, 8)
-FEW_BLOCKS(IQ2_S, 128, 1, 8)
-FEW_BLOCKS(IQ3_XXS, 128, 1, 8)
-FEW_BLOCKS(IQ3_S, 128, 1, 8)
-FEW_BLOCKS(IQ1_S, 128, 1, 8)
-FEW_BLOCKS(IQ1_M, 128, 1, 8)
-FEW_BLOCKS(TQ1_0, 128, 1, 8)
-FEW_BLOCKS(TQ2_0, 128, 1, 8)
-FEW_BLOCKS(Q1_0, 128, 1, 8)
-FEW_BLOCKS(Q2_0, 128, 1, 8)
+SKINNY_BLOCKS(IQ4_XS, 128, 1, 8)
+SKINNY_BLOCKS(MXFP4, 128, 1, 8)
+SKINNY_BLOCKS(NVFP4, 128, 1, 8)
+SKINNY_BLOCKS(IQ2_XXS, 128, 1, 8)
+SKINNY_BLOCKS(IQ2_XS, 128, 1, 8)
+SKINNY_BLOCKS(IQ2_S, 128, 1, 8)
+SKINNY_BLOCKS(IQ3_XXS, 128, 1, 8)
+SKINNY_BLOCKS(IQ3_S, 128, 1, 8)
+SKINNY_BLOCKS(IQ1_S, 128, 1, 8)
+SKINNY_BLOCKS(IQ1_M, 128, 1, 8)
+SKINNY_BLOCKS(TQ1_0, 128, 1, 8)
+SKINNY_BLOCKS(TQ2_0, 128, 1, 8)
+SKINNY_BLOCKS(Q1_0, 128, 1, 8)
+SKINNY_BLOCKS(Q2_0, 128, 1, 8)

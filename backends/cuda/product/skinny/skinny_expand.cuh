@@ -14,87 +14,87 @@
 //   stepped  integers are the operand, each step of 16 values has one scale, which multiplies the sums of the step (Q6_K, whose integers
 //            times scales need 12 bits). `step` is then step (j, r) of half p: run 8 p + 2 j + r, of which lane q has values 4 q .. 4 q + 3.
 //   rounded  the f16 scale times the integer, rounded once: the same bits as rounding the f32 weight. All other types pass through f32.
-#ifndef TN_CUDA_FEW_UNITS_CUH
-#define TN_CUDA_FEW_UNITS_CUH
+#ifndef TN_CUDA_SKINNY_UNITS_CUH
+#define TN_CUDA_SKINNY_UNITS_CUH
 
 #include "backends/cuda/product/skinny/skinny_args.h"
 #include "backends/cuda/dequant.cuh"
 
 // --- half2 in a register --------------------------------------------------------------------------------
 
-static __device__ __forceinline__ uint32_t few_mul(uint32_t a, uint32_t b)
+static __device__ __forceinline__ uint32_t skinny_mul(uint32_t a, uint32_t b)
 {
     __half2 v = __hmul2(*(const __half2 *)&a, *(const __half2 *)&b);
     return *(const uint32_t *)&v;
 }
 
-static __device__ __forceinline__ uint32_t few_add(uint32_t a, uint32_t b)
+static __device__ __forceinline__ uint32_t skinny_add(uint32_t a, uint32_t b)
 {
     __half2 v = __hadd2(*(const __half2 *)&a, *(const __half2 *)&b);
     return *(const uint32_t *)&v;
 }
 
-static __device__ __forceinline__ uint32_t few_fma(uint32_t a, uint32_t b, uint32_t c)
+static __device__ __forceinline__ uint32_t skinny_fma(uint32_t a, uint32_t b, uint32_t c)
 {
     __half2 v = __hfma2(*(const __half2 *)&a, *(const __half2 *)&b, *(const __half2 *)&c);
     return *(const uint32_t *)&v;
 }
 
 // Twice the lower half.
-static __device__ __forceinline__ uint32_t few_twice(uint32_t bits)
+static __device__ __forceinline__ uint32_t skinny_twice(uint32_t bits)
 {
     return __byte_perm(bits, 0, 0x1010);
 }
 
 // Bytes 0 and 2, 1 and 3, as integers of 16 bits: f16 in units of 2^-24.
-static __device__ __forceinline__ uint32_t few_even(uint32_t bytes)
+static __device__ __forceinline__ uint32_t skinny_even(uint32_t bytes)
 {
     return bytes & 0x00ff00ffu;
 }
 
-static __device__ __forceinline__ uint32_t few_odd(uint32_t bytes)
+static __device__ __forceinline__ uint32_t skinny_odd(uint32_t bytes)
 {
     return __byte_perm(bytes, 0, 0x4341);
 }
 
 // Byte `i` as f16, twice: 1024 + b, less 1024.
-static __device__ __forceinline__ uint32_t few_byte(uint32_t bytes, int i)
+static __device__ __forceinline__ uint32_t skinny_byte(uint32_t bytes, int i)
 {
-    return few_add(__byte_perm(bytes, 0x64u, 0x4040u + 0x0101u * (uint32_t)i), 0xe400e400u);
+    return skinny_add(__byte_perm(bytes, 0x64u, 0x4040u + 0x0101u * (uint32_t)i), 0xe400e400u);
 }
 
 // Two pairs of signed bytes as f16: 1152 + v, less 1152.
-static __device__ __forceinline__ void few_signed(uint32_t bytes, uint32_t &first, uint32_t &second)
+static __device__ __forceinline__ void skinny_signed(uint32_t bytes, uint32_t &first, uint32_t &second)
 {
     bytes ^= 0x80808080u;
-    first = few_add(__byte_perm(bytes, 0x64646464u, 0x4240), 0xe480e480u);
-    second = few_add(__byte_perm(bytes, 0x64646464u, 0x4341), 0xe480e480u);
+    first = skinny_add(__byte_perm(bytes, 0x64646464u, 0x4240), 0xe480e480u);
+    second = skinny_add(__byte_perm(bytes, 0x64646464u, 0x4341), 0xe480e480u);
 }
 
-static __device__ __forceinline__ uint32_t few_word(const uint4 &v, int i)
+static __device__ __forceinline__ uint32_t skinny_word(const uint4 &v, int i)
 {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
 // --- a row of a stage in shared memory -------------------------------------------------------------------
 
-struct few_piece {
+struct skinny_piece {
     int start, size, plane, at;
 };
-template <int TYPE> struct few_pieces;
+template <int TYPE> struct skinny_pieces;
 #define TN_PLANES(dtype, ...)                                                  \
-    template <> struct few_pieces<TN_TYPE_##dtype> {                           \
+    template <> struct skinny_pieces<TN_TYPE_##dtype> {                           \
         static constexpr __host__ __device__ int unit(int p)                   \
         {                                                                      \
-            const few_piece all[] = {__VA_ARGS__};                             \
+            const skinny_piece all[] = {__VA_ARGS__};                             \
             int n = 0;                                                         \
-            for (const few_piece &f : all) n += f.plane == p ? f.size : 0;     \
+            for (const skinny_piece &f : all) n += f.plane == p ? f.size : 0;     \
             return n;                                                          \
         }                                                                      \
     };
 #include "backends/planes.def"
 
-static constexpr __host__ __device__ int few_block_elems(int type)
+static constexpr __host__ __device__ int skinny_block_elems(int type)
 {
 #define TN_DTYPE(name, elems, size, id) type == TN_TYPE_##name ? elems :
     return
@@ -102,19 +102,19 @@ static constexpr __host__ __device__ int few_block_elems(int type)
         0;
 }
 
-template <int TYPE> struct few_slot {
-    static constexpr int elems = few_block_elems(TYPE);
+template <int TYPE> struct skinny_slot {
+    static constexpr int elems = skinny_block_elems(TYPE);
     static constexpr __host__ __device__ int unit(int p) // bytes of a block
     {
-        return few_pieces<TYPE>::unit(p);
+        return skinny_pieces<TYPE>::unit(p);
     }
     static constexpr __host__ __device__ int bytes(int p)
     {
-        return TN_FEW_PLANE_BYTES(unit(p), elems);
+        return TN_SKINNY_PLANE_BYTES(unit(p), elems);
     }
     static constexpr __host__ __device__ int units(int p)
     {
-        return TN_FEW_PLANE_UNITS(unit(p), elems);
+        return TN_SKINNY_PLANE_UNITS(unit(p), elems);
     }
     static constexpr __host__ __device__ int first(int p) // unit that the plane begins at
     {
@@ -122,45 +122,45 @@ template <int TYPE> struct few_slot {
         for (int i = 0; i < p; i++) n += units(i);
         return n;
     }
-    static constexpr int row_bytes = TN_FEW_ROW_BYTES(first(TN_CUDA_MAX_PLANES));
+    static constexpr int row_bytes = TN_SKINNY_ROW_BYTES(first(TN_CUDA_MAX_PLANES));
 };
 
-template <int TYPE> struct few_row {
+template <int TYPE> struct skinny_row {
     const char *at;
     uint32_t shift[TN_CUDA_MAX_PLANES]; // of the bytes of a plane that is copied in units of memory
 };
 
-template <int TYPE, int PLANE> static __device__ __forceinline__ const char *few_plane(const few_row<TYPE> &row)
+template <int TYPE, int PLANE> static __device__ __forceinline__ const char *skinny_plane(const skinny_row<TYPE> &row)
 {
-    constexpr int first = 16 * few_slot<TYPE>::first(PLANE);
-    constexpr bool whole = few_slot<TYPE>::unit(PLANE) % 16 == 0;
+    constexpr int first = 16 * skinny_slot<TYPE>::first(PLANE);
+    constexpr bool whole = skinny_slot<TYPE>::unit(PLANE) % 16 == 0;
     return row.at + first + (whole ? 0u : row.shift[PLANE]);
 }
 
-template <int TYPE, int PLANE, typename T> static __device__ __forceinline__ T few_at(const few_row<TYPE> &row, int at)
+template <int TYPE, int PLANE, typename T> static __device__ __forceinline__ T skinny_at(const skinny_row<TYPE> &row, int at)
 {
-    return *reinterpret_cast<const T *>(few_plane<TYPE, PLANE>(row) + at);
+    return *reinterpret_cast<const T *>(skinny_plane<TYPE, PLANE>(row) + at);
 }
 
-struct few_nothing {
+struct skinny_nothing {
 };
 
 // What types have in common that differ in little else.
-struct few_base {
+struct skinny_base {
     static constexpr bool exact = false, minimums = false, stepped = false;
-    typedef few_nothing scale;
-    template <int TYPE> static __device__ __forceinline__ void scales(scale &, const few_row<TYPE> &, int) {}
+    typedef skinny_nothing scale;
+    template <int TYPE> static __device__ __forceinline__ void scales(scale &, const skinny_row<TYPE> &, int) {}
 };
 
 // --- any type, through f32 -------------------------------------------------------------------------------
 
-template <int TYPE> struct few_unit : few_base {
+template <int TYPE> struct skinny_unit : skinny_base {
     struct raw {
         tn_run16 r[2];
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TYPE> &row, int p, int q)
     {
-        tn_cuda_weight w = {{few_plane<TYPE, 0>(row), few_plane<TYPE, 1>(row), few_plane<TYPE, 2>(row), few_plane<TYPE, 3>(row)}, {0, 0, 0, 0}};
+        tn_cuda_weight w = {{skinny_plane<TYPE, 0>(row), skinny_plane<TYPE, 1>(row), skinny_plane<TYPE, 2>(row), skinny_plane<TYPE, 3>(row)}, {0, 0, 0, 0}};
 #pragma unroll
         for (int i = 0; i < 2; i++) v.r[i] = tn_unpack16<TYPE>(w, 0, 64 * q + 32 * p + 16 * i);
     }
@@ -187,17 +187,17 @@ template <int TYPE> struct few_unit : few_base {
 
 // --- blocks of 32: lane q has two of them ------------------------------------------------------------------
 
-template <> struct few_unit<TN_TYPE_Q8_0> : few_base {
+template <> struct skinny_unit<TN_TYPE_Q8_0> : skinny_base {
     struct raw {
         uint4 v[2];
         uint32_t d;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TN_TYPE_Q8_0> &row, int p, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TN_TYPE_Q8_0> &row, int p, int q)
     {
         int at = 4 * p + q; // lanes that read at the same time meet different banks
-        v.v[0] = few_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at);
-        v.v[1] = few_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at + 16);
-        v.d = few_at<TN_TYPE_Q8_0, 1, uint16_t>(row, 2 * at);
+        v.v[0] = skinny_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at);
+        v.v[1] = skinny_at<TN_TYPE_Q8_0, 0, uint4>(row, 32 * at + 16);
+        v.d = skinny_at<TN_TYPE_Q8_0, 1, uint16_t>(row, 2 * at);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
@@ -205,25 +205,25 @@ template <> struct few_unit<TN_TYPE_Q8_0> : few_base {
     }
     static __device__ __forceinline__ void expand(const raw &v, const scale &, int, int c, int s, int, uint32_t &first, uint32_t &second)
     {
-        uint32_t d = few_twice(v.d);
-        few_signed(few_word(v.v[c / 2], c % 2 * 2 + s), first, second);
-        first = few_mul(first, d), second = few_mul(second, d);
+        uint32_t d = skinny_twice(v.d);
+        skinny_signed(skinny_word(v.v[c / 2], c % 2 * 2 + s), first, second);
+        first = skinny_mul(first, d), second = skinny_mul(second, d);
     }
 };
 
 // Nibbles: chunks 0 and 1 are the low ones, 2 and 3 the high ones.
-template <int TYPE> struct few_nibbles : few_base {
+template <int TYPE> struct skinny_nibbles : skinny_base {
     static constexpr bool five = TYPE == TN_TYPE_Q5_0 || TYPE == TN_TYPE_Q5_1, offset = tn_has_min(TYPE), table = TYPE == TN_TYPE_IQ4_NL;
     struct raw {
         uint4 v;
         uint32_t bits, d;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TYPE> &row, int p, int q)
     {
         int at = 2 * q + p;
-        v.v = few_at<TYPE, 0, uint4>(row, 16 * at);
-        v.bits = five ? few_at<TYPE, 1, uint32_t>(row, 4 * at) : 0u;
-        v.d = offset ? few_at<TYPE, five ? 2 : 1, uint32_t>(row, 4 * at) : few_at<TYPE, five ? 2 : 1, uint16_t>(row, 2 * at);
+        v.v = skinny_at<TYPE, 0, uint4>(row, 16 * at);
+        v.bits = five ? skinny_at<TYPE, 1, uint32_t>(row, 4 * at) : 0u;
+        v.d = offset ? skinny_at<TYPE, five ? 2 : 1, uint32_t>(row, 4 * at) : skinny_at<TYPE, five ? 2 : 1, uint16_t>(row, 2 * at);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
@@ -233,40 +233,40 @@ template <int TYPE> struct few_nibbles : few_base {
     {
         bool high = c >= 2;
         int i = c % 2 * 2 + s;
-        uint32_t w = few_word(v.v, i), d = few_twice(v.d);
+        uint32_t w = skinny_word(v.v, i), d = skinny_twice(v.d);
         if constexpr (table) {
             int even, odd;
             tn_lookup_iq4(w, even, odd);
-            few_signed((uint32_t)(high ? odd : even), first, second);
+            skinny_signed((uint32_t)(high ? odd : even), first, second);
         } else if constexpr (five) {
             uint32_t bytes = ((high ? w >> 4 : w) & 0x0f0f0f0fu) | (uint32_t)tn_spread_bits(v.bits >> (4 * i + (high ? 16 : 0))) << 4;
             const uint32_t zero = offset ? 0xe400e400u : 0xe410e410u; // -1024, -1040
-            first = few_add(__byte_perm(bytes, 0x64646464u, 0x4240), zero);
-            second = few_add(__byte_perm(bytes, 0x64646464u, 0x4341), zero);
+            first = skinny_add(__byte_perm(bytes, 0x64646464u, 0x4240), zero);
+            second = skinny_add(__byte_perm(bytes, 0x64646464u, 0x4341), zero);
         } else if (!high) { // 1024 + q
             const uint32_t zero = offset ? 0xe400e400u : 0xe408e408u; // -1024, -1032
-            first = few_add((w & 0x000f000fu) | 0x64006400u, zero);
-            second = few_add((w >> 8 & 0x000f000fu) | 0x64006400u, zero);
+            first = skinny_add((w & 0x000f000fu) | 0x64006400u, zero);
+            second = skinny_add((w >> 8 & 0x000f000fu) | 0x64006400u, zero);
         } else { // 1024 + 16 q
             const uint32_t zero = offset ? 0xd400d400u : 0xd480d480u; // -64, -72
-            first = few_fma((w & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, zero);
-            second = few_fma((w >> 8 & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, zero);
+            first = skinny_fma((w & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, zero);
+            second = skinny_fma((w >> 8 & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, zero);
         }
         uint32_t m = __byte_perm(v.d, 0, 0x3232);
-        first = offset ? few_fma(first, d, m) : few_mul(first, d);
-        second = offset ? few_fma(second, d, m) : few_mul(second, d);
+        first = offset ? skinny_fma(first, d, m) : skinny_mul(first, d);
+        second = offset ? skinny_fma(second, d, m) : skinny_mul(second, d);
     }
 };
 
-template <> struct few_unit<TN_TYPE_Q4_0> : few_nibbles<TN_TYPE_Q4_0> {};
-template <> struct few_unit<TN_TYPE_Q4_1> : few_nibbles<TN_TYPE_Q4_1> {};
-template <> struct few_unit<TN_TYPE_Q5_0> : few_nibbles<TN_TYPE_Q5_0> {};
-template <> struct few_unit<TN_TYPE_Q5_1> : few_nibbles<TN_TYPE_Q5_1> {};
-template <> struct few_unit<TN_TYPE_IQ4_NL> : few_nibbles<TN_TYPE_IQ4_NL> {};
+template <> struct skinny_unit<TN_TYPE_Q4_0> : skinny_nibbles<TN_TYPE_Q4_0> {};
+template <> struct skinny_unit<TN_TYPE_Q4_1> : skinny_nibbles<TN_TYPE_Q4_1> {};
+template <> struct skinny_unit<TN_TYPE_Q5_0> : skinny_nibbles<TN_TYPE_Q5_0> {};
+template <> struct skinny_unit<TN_TYPE_Q5_1> : skinny_nibbles<TN_TYPE_Q5_1> {};
+template <> struct skinny_unit<TN_TYPE_IQ4_NL> : skinny_nibbles<TN_TYPE_IQ4_NL> {};
 
 // --- Q4_K, Q5_K: lane q has groups 2 q (low nibbles) and 2 q + 1 -------------------------------------------
 
-template <int TYPE> struct few_k45 {
+template <int TYPE> struct skinny_k45 {
     static constexpr bool exact = true, minimums = true, stepped = false, five = TYPE == TN_TYPE_Q5_K;
     struct raw {
         uint4 v, bits;
@@ -275,20 +275,20 @@ template <int TYPE> struct few_k45 {
         uint32_t s[2], m[2]; // of the two groups; of the second a sixteenth where nibbles stay where they are
         float d, dmin;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int p, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TYPE> &row, int p, int q)
     {
-        v.v = few_at<TYPE, 0, uint4>(row, 32 * q + 16 * p);
-        if constexpr (five) v.bits = few_at<TYPE, 1, uint4>(row, 16 * p);
+        v.v = skinny_at<TYPE, 0, uint4>(row, 32 * q + 16 * p);
+        if constexpr (five) v.bits = skinny_at<TYPE, 1, uint4>(row, 16 * p);
     }
-    static __device__ __forceinline__ void scales(scale &s, const few_row<TYPE> &row, int q)
+    static __device__ __forceinline__ void scales(scale &s, const skinny_row<TYPE> &row, int q)
     {
-        uint4 h = few_at<TYPE, five ? 2 : 1, uint4>(row, 0);
+        uint4 h = skinny_at<TYPE, five ? 2 : 1, uint4>(row, 0);
         int at = 16 * (q & 1);
         uint32_t a = h.y >> at, b = h.z >> at, c = h.w >> at;
         uint32_t sc = q < 2 ? a & 0x3f3fu : (c & 0x0f0fu) | (a >> 2 & 0x3030u), mn = q < 2 ? b & 0x3f3fu : (c >> 4 & 0x0f0fu) | (b >> 2 & 0x3030u);
-        s.s[0] = few_byte(sc, 0);
-        s.s[1] = five ? few_byte(sc, 1) : few_mul(few_byte(sc, 1), 0x2c002c00u);
-        s.m[0] = few_byte(mn, 0), s.m[1] = few_byte(mn, 1);
+        s.s[0] = skinny_byte(sc, 0);
+        s.s[1] = five ? skinny_byte(sc, 1) : skinny_mul(skinny_byte(sc, 1), 0x2c002c00u);
+        s.m[0] = skinny_byte(mn, 0), s.m[1] = skinny_byte(mn, 1);
         s.d = tn_half_bits(h.x & 0xffffu), s.dmin = tn_half_bits(h.x >> 16);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
@@ -307,26 +307,26 @@ template <int TYPE> struct few_k45 {
     static __device__ __forceinline__ void expand(const raw &v, const scale &sc, int, int c, int s, int q, uint32_t &first, uint32_t &second)
     {
         bool high = c >= 2;
-        uint32_t w = few_word(v.v, c % 2 * 2 + s), by = sc.s[high];
+        uint32_t w = skinny_word(v.v, c % 2 * 2 + s), by = sc.s[high];
         if constexpr (five) {
-            uint32_t h = few_word(v.bits, c % 2 * 2 + s) >> 2 * q;
+            uint32_t h = skinny_word(v.bits, c % 2 * 2 + s) >> 2 * q;
             w = ((high ? w >> 4 : w) & 0x0f0f0f0fu) | ((high ? h << 3 : h << 4) & 0x10101010u);
-            first = few_mul(few_even(w), by);
-            second = few_mul(few_odd(w), by);
+            first = skinny_mul(skinny_even(w), by);
+            second = skinny_mul(skinny_odd(w), by);
         } else {
             uint32_t mask = high ? 0x00f000f0u : 0x000f000fu;
-            first = few_mul(w & mask, by);
-            second = few_mul(w >> 8 & mask, by);
+            first = skinny_mul(w & mask, by);
+            second = skinny_mul(w >> 8 & mask, by);
         }
     }
 };
 
-template <> struct few_unit<TN_TYPE_Q4_K> : few_k45<TN_TYPE_Q4_K> {};
-template <> struct few_unit<TN_TYPE_Q5_K> : few_k45<TN_TYPE_Q5_K> {};
+template <> struct skinny_unit<TN_TYPE_Q4_K> : skinny_k45<TN_TYPE_Q4_K> {};
+template <> struct skinny_unit<TN_TYPE_Q5_K> : skinny_k45<TN_TYPE_Q5_K> {};
 
 // --- Q2_K, Q3_K: lane q has 16 bytes, value j of each belongs to run 8 (q / 2) + 2 j + q % 2 -------------------
 
-template <int TYPE> struct few_k23 {
+template <int TYPE> struct skinny_k23 {
     static constexpr bool exact = true, stepped = false, three = TYPE == TN_TYPE_Q3_K, minimums = !three;
     struct raw { // of both halves
         uint4 v, bits;
@@ -335,20 +335,20 @@ template <int TYPE> struct few_k23 {
         uint32_t s[4], m[4];
         float d, dmin;
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TYPE> &row, int, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TYPE> &row, int, int q)
     {
-        v.v = few_at<TYPE, 0, uint4>(row, 16 * q);
-        if constexpr (three) v.bits = few_at<TYPE, 1, uint4>(row, 16 * (q % 2));
+        v.v = skinny_at<TYPE, 0, uint4>(row, 16 * q);
+        if constexpr (three) v.bits = skinny_at<TYPE, 1, uint4>(row, 16 * (q % 2));
     }
-    static __device__ __forceinline__ void scales(scale &s, const few_row<TYPE> &row, int q)
+    static __device__ __forceinline__ void scales(scale &s, const skinny_row<TYPE> &row, int q)
     {
-        uint32_t d = three ? few_at<TYPE, 3, uint16_t>(row, 0) : few_at<TYPE, 2, uint32_t>(row, 0), last = 0;
+        uint32_t d = three ? skinny_at<TYPE, 3, uint16_t>(row, 0) : skinny_at<TYPE, 2, uint32_t>(row, 0), last = 0;
         uint2 all;
         if constexpr (three) {
-            all = make_uint2(few_at<TYPE, 2, uint32_t>(row, 0), few_at<TYPE, 2, uint32_t>(row, 4));
-            last = few_at<TYPE, 2, uint32_t>(row, 8);
+            all = make_uint2(skinny_at<TYPE, 2, uint32_t>(row, 0), skinny_at<TYPE, 2, uint32_t>(row, 4));
+            last = skinny_at<TYPE, 2, uint32_t>(row, 8);
         } else {
-            all = few_at<TYPE, 1, uint2>(row, 8 * (q / 2));
+            all = skinny_at<TYPE, 1, uint2>(row, 8 * (q / 2));
         }
         s.d = tn_half_bits(d & 0xffffu);
         uint32_t four = __byte_perm(all.x, all.y, q % 2 ? 0x7531 : 0x6420); // of runs j
@@ -358,11 +358,11 @@ template <int TYPE> struct few_k23 {
             top = (top & 0x00000303u) | (top >> 2 & 0x03030000u);
             four = (four >> 4 * (q / 2) & 0x0f0f0f0fu) | top << 4;
 #pragma unroll
-            for (int j = 0; j < 4; j++) s.s[j] = few_add(few_byte(four, j), 0xd000d000u); // -32
+            for (int j = 0; j < 4; j++) s.s[j] = skinny_add(skinny_byte(four, j), 0xd000d000u); // -32
         } else {
             s.dmin = tn_half_bits(d >> 16);
 #pragma unroll
-            for (int j = 0; j < 4; j++) s.s[j] = few_byte(four & 0x0f0f0f0fu, j), s.m[j] = few_byte(four >> 4 & 0x0f0f0f0fu, j);
+            for (int j = 0; j < 4; j++) s.s[j] = skinny_byte(four & 0x0f0f0f0fu, j), s.m[j] = skinny_byte(four >> 4 & 0x0f0f0f0fu, j);
         }
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
@@ -380,22 +380,22 @@ template <int TYPE> struct few_k23 {
     static __device__ __forceinline__ void expand(const raw &v, const scale &sc, int p, int c, int s, int q, uint32_t &first, uint32_t &second)
     {
         int j = 2 * p + c / 2, i = c % 2 * 2 + s;
-        uint32_t w = few_word(v.v, i) >> 2 * j & 0x03030303u, by = sc.s[j];
+        uint32_t w = skinny_word(v.v, i) >> 2 * j & 0x03030303u, by = sc.s[j];
         if constexpr (three) {
-            w |= (few_word(v.bits, i) >> (4 * (q / 2) + j) & 0x01010101u) << 2;
-            uint32_t zero = few_mul(by, 0x80048004u); // -4 units
-            first = few_fma(few_even(w), by, zero);
-            second = few_fma(few_odd(w), by, zero);
+            w |= (skinny_word(v.bits, i) >> (4 * (q / 2) + j) & 0x01010101u) << 2;
+            uint32_t zero = skinny_mul(by, 0x80048004u); // -4 units
+            first = skinny_fma(skinny_even(w), by, zero);
+            second = skinny_fma(skinny_odd(w), by, zero);
         } else {
-            first = few_mul(few_even(w), by);
-            second = few_mul(few_odd(w), by);
+            first = skinny_mul(skinny_even(w), by);
+            second = skinny_mul(skinny_odd(w), by);
         }
     }
 };
 
 // --- Q6_K: steps of one scale ------------------------------------------------------------------------------
 
-template <> struct few_unit<TN_TYPE_Q6_K> {
+template <> struct skinny_unit<TN_TYPE_Q6_K> {
     static constexpr bool exact = false, minimums = false, stepped = true;
     struct raw {
         uint32_t low[4], high[2]; // bytes 4 q .. 4 q + 3 of runs of 16 bytes
@@ -404,35 +404,35 @@ template <> struct few_unit<TN_TYPE_Q6_K> {
         uint4 s;
         float d; // in units of 2^-24
     };
-    static __device__ __forceinline__ void load(raw &v, const few_row<TN_TYPE_Q6_K> &row, int p, int q)
+    static __device__ __forceinline__ void load(raw &v, const skinny_row<TN_TYPE_Q6_K> &row, int p, int q)
     {
 #pragma unroll
-        for (int i = 0; i < 4; i++) v.low[i] = few_at<TN_TYPE_Q6_K, 0, uint32_t>(row, 64 * p + 16 * i + 4 * q);
+        for (int i = 0; i < 4; i++) v.low[i] = skinny_at<TN_TYPE_Q6_K, 0, uint32_t>(row, 64 * p + 16 * i + 4 * q);
 #pragma unroll
-        for (int i = 0; i < 2; i++) v.high[i] = few_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * i + 4 * q);
+        for (int i = 0; i < 2; i++) v.high[i] = skinny_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * i + 4 * q);
     }
-    static __device__ __forceinline__ void scales(scale &s, const few_row<TN_TYPE_Q6_K> &row, int)
+    static __device__ __forceinline__ void scales(scale &s, const skinny_row<TN_TYPE_Q6_K> &row, int)
     {
-        s.s = few_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
+        s.s = skinny_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
         s.s.x ^= 0x80808080u, s.s.y ^= 0x80808080u, s.s.z ^= 0x80808080u, s.s.w ^= 0x80808080u;
-        s.d = 16777216.0f * tn_half_bits(few_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
+        s.d = 16777216.0f * tn_half_bits(skinny_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
     }
     static __device__ __forceinline__ void step(const raw &v, int j, int r, uint32_t &first, uint32_t &second)
     {
         uint32_t low = v.low[j % 2 * 2 + r], high = v.high[r];
         uint32_t w = ((j / 2 ? low >> 4 : low) & 0x0f0f0f0fu) | ((j == 0 ? high << 4 : j == 1 ? high << 2 : j == 2 ? high : high >> 2) & 0x30303030u);
-        first = few_add(few_even(w), 0x80208020u); // -32 units
-        second = few_add(few_odd(w), 0x80208020u);
+        first = skinny_add(skinny_even(w), 0x80208020u); // -32 units
+        second = skinny_add(skinny_odd(w), 0x80208020u);
     }
     // What the sums of step (j, r) of half p are multiplied by. A byte b in the low bits of 2^23 is the float 2^23 + b.
     static __device__ __forceinline__ float factor(const scale &s, int p, int j, int r)
     {
-        uint32_t b = __byte_perm(few_word(s.s, 2 * p + j / 2), 0x4b000000u, 0x7540u + 2 * (j % 2) + r);
+        uint32_t b = __byte_perm(skinny_word(s.s, 2 * p + j / 2), 0x4b000000u, 0x7540u + 2 * (j % 2) + r);
         return s.d * (__uint_as_float(b) - 8388736.0f);
     }
 };
 
-template <> struct few_unit<TN_TYPE_Q2_K> : few_k23<TN_TYPE_Q2_K> {};
-template <> struct few_unit<TN_TYPE_Q3_K> : few_k23<TN_TYPE_Q3_K> {};
+template <> struct skinny_unit<TN_TYPE_Q2_K> : skinny_k23<TN_TYPE_Q2_K> {};
+template <> struct skinny_unit<TN_TYPE_Q3_K> : skinny_k23<TN_TYPE_Q3_K> {};
 
 #endif

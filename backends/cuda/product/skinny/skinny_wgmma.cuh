@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// few_blocks.cuh for compute capability 9.0: the same stretches of stages, rings and sums, with products by wgmma. Weights are its operand
+// skinny_blocks.cuh for compute capability 9.0: the same stretches of stages, rings and sums, with products by wgmma. Weights are its operand
 // in registers, 64 rows of a warpgroup, expanded while the products before run; x is the other one, read from shared memory by the tensor
-// cores themselves. A stage of x lies there as few_prepare.cu has left it: four matrices of 64 k, rows of x of 128 bytes with the 128-byte
+// cores themselves. A stage of x lies there as skinny_prepare.cu has left it: four matrices of 64 k, rows of x of 128 bytes with the 128-byte
 // swizzle, and one with sums; within 16 of k even values stand before odd ones, so that lane q has values 4 q .. 4 q + 3 of a row.
 //
 // Per 16 x 32 weights and warp some 50 instructions for Q4_K (18 of expansion, 6 for scales and minimums, 6 around products, 4 for sums, 9 for copies, the rest
 // addresses) and 90 for Q6_K: 1700 issue slots of each scheduler for a stage of 256 rows, 0.9 us, where memory takes 1.1. Measured on an H200: 1.7.
-#ifndef TN_CUDA_FEW_WGMMA_CUH
-#define TN_CUDA_FEW_WGMMA_CUH
+#ifndef TN_CUDA_SKINNY_WGMMA_CUH
+#define TN_CUDA_SKINNY_WGMMA_CUH
 
 #include "backends/cuda/product/skinny/skinny_blocks.cuh"
 
@@ -21,13 +21,13 @@
 //     operands  per step, to be added
 
 // One half of a register as both.
-static __device__ __forceinline__ uint32_t few_both(uint32_t v, bool high)
+static __device__ __forceinline__ uint32_t skinny_both(uint32_t v, bool high)
 {
     __half2 h = high ? __high2half2(*(const __half2 *)&v) : __low2half2(*(const __half2 *)&v);
     return *(const uint32_t *)&h;
 }
 
-template <int TYPE> struct few_steps { // Q4_K, Q5_K
+template <int TYPE> struct skinny_steps { // Q4_K, Q5_K
     static constexpr bool five = TYPE == TN_TYPE_Q5_K;
     static constexpr int operands = 1;
     struct head {
@@ -37,45 +37,45 @@ template <int TYPE> struct few_steps { // Q4_K, Q5_K
     struct raw {
         uint32_t v[2], bits[2];
     };
-    static __device__ __forceinline__ void start(head &h, const few_row<TYPE> &row)
+    static __device__ __forceinline__ void start(head &h, const skinny_row<TYPE> &row)
     {
-        uint4 all = few_at<TYPE, five ? 2 : 1, uint4>(row, 0);
+        uint4 all = skinny_at<TYPE, five ? 2 : 1, uint4>(row, 0);
         uint32_t four[2] = {all.y & 0x3f3f3f3fu, (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u)};
 #pragma unroll
         for (int i = 0; i < 2; i++) { // 1024 + scale, less 1024
-            h.even[i] = few_add((four[i] & 0x00ff00ffu) | 0x64006400u, 0xe400e400u);
+            h.even[i] = skinny_add((four[i] & 0x00ff00ffu) | 0x64006400u, 0xe400e400u);
             uint32_t odd = (four[i] >> 8 & 0x00ff00ffu) | 0x64006400u;
-            h.odd[i] = five ? few_add(odd, 0xe400e400u) : few_fma(odd, 0x2c002c00u, 0xd400d400u);
+            h.odd[i] = five ? skinny_add(odd, 0xe400e400u) : skinny_fma(odd, 0x2c002c00u, 0xd400d400u);
         }
         h.d = tn_half_bits(all.x & 0xffffu);
     }
-    static __device__ __forceinline__ void load(raw &r, const head &, const few_row<TYPE> &row, int b, int q)
+    static __device__ __forceinline__ void load(raw &r, const head &, const skinny_row<TYPE> &row, int b, int q)
     {
         if (b % 2 == 0)
 #pragma unroll
-            for (int i = 0; i < 2; i++) r.v[i] = few_at<TYPE, 0, uint32_t>(row, 16 * b + 16 * i + 4 * q);
+            for (int i = 0; i < 2; i++) r.v[i] = skinny_at<TYPE, 0, uint32_t>(row, 16 * b + 16 * i + 4 * q);
         if (five && b == 0)
 #pragma unroll
-            for (int i = 0; i < 2; i++) r.bits[i] = few_at<TYPE, 1, uint32_t>(row, 16 * i + 4 * q);
+            for (int i = 0; i < 2; i++) r.bits[i] = skinny_at<TYPE, 1, uint32_t>(row, 16 * i + 4 * q);
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t (&first)[1], uint32_t (&second)[1])
     {
-        uint32_t w = r.v[s], by = few_both(b % 2 ? h.odd[b / 4] : h.even[b / 4], b / 2 % 2);
+        uint32_t w = r.v[s], by = skinny_both(b % 2 ? h.odd[b / 4] : h.even[b / 4], b / 2 % 2);
         if constexpr (five) {
             uint32_t high = b <= 4 ? r.bits[s] << (4 - b) : r.bits[s] >> (b - 4);
             w = ((b % 2 ? w >> 4 : w) & 0x0f0f0f0fu) | (high & 0x10101010u);
-            first[0] = few_mul(few_even(w), by);
-            second[0] = few_mul(few_odd(w), by);
+            first[0] = skinny_mul(skinny_even(w), by);
+            second[0] = skinny_mul(skinny_odd(w), by);
         } else {
             uint32_t mask = b % 2 ? 0x00f000f0u : 0x000f000fu;
-            first[0] = few_mul(w & mask, by);
-            second[0] = few_mul(w >> 8 & mask, by);
+            first[0] = skinny_mul(w & mask, by);
+            second[0] = skinny_mul(w >> 8 & mask, by);
         }
     }
 };
 
 // Integers times scales need 12 bits: the lower four bits are one operand, the upper two, less 32 in all, another.
-template <> struct few_steps<TN_TYPE_Q6_K> {
+template <> struct skinny_steps<TN_TYPE_Q6_K> {
     static constexpr int operands = 2;
     struct head {
         uint4 s;
@@ -85,84 +85,84 @@ template <> struct few_steps<TN_TYPE_Q6_K> {
         uint32_t low[4], high[2];
         uint32_t by[2], by_high[2], zero[2]; // of four runs: of 0 and 2, of 1 and 3
     };
-    static __device__ __forceinline__ void start(head &h, const few_row<TN_TYPE_Q6_K> &row)
+    static __device__ __forceinline__ void start(head &h, const skinny_row<TN_TYPE_Q6_K> &row)
     {
-        h.s = few_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
-        h.d = tn_half_bits(few_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
+        h.s = skinny_at<TN_TYPE_Q6_K, 2, uint4>(row, 0);
+        h.d = tn_half_bits(skinny_at<TN_TYPE_Q6_K, 3, uint16_t>(row, 0));
     }
     // Batch 4 p + j: runs 8 p + 2 j + s.
-    static __device__ __forceinline__ void load(raw &r, const head &h, const few_row<TN_TYPE_Q6_K> &row, int b, int q)
+    static __device__ __forceinline__ void load(raw &r, const head &h, const skinny_row<TN_TYPE_Q6_K> &row, int b, int q)
     {
         int p = b / 4, j = b % 4;
         if (j < 2)
 #pragma unroll
-            for (int s = 0; s < 2; s++) r.low[2 * j + s] = few_at<TN_TYPE_Q6_K, 0, uint32_t>(row, 64 * p + 32 * j + 16 * s + 4 * q);
+            for (int s = 0; s < 2; s++) r.low[2 * j + s] = skinny_at<TN_TYPE_Q6_K, 0, uint32_t>(row, 64 * p + 32 * j + 16 * s + 4 * q);
         if (j == 0)
 #pragma unroll
-            for (int s = 0; s < 2; s++) r.high[s] = few_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * s + 4 * q);
+            for (int s = 0; s < 2; s++) r.high[s] = skinny_at<TN_TYPE_Q6_K, 1, uint32_t>(row, 32 * p + 16 * s + 4 * q);
         if (b % 2) return;
-        uint32_t four = few_word(h.s, b / 2) ^ 0x80808080u;
+        uint32_t four = skinny_word(h.s, b / 2) ^ 0x80808080u;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            uint32_t by = few_add(((i ? four >> 8 : four) & 0x00ff00ffu) | 0x64006400u, 0xe480e480u); // 1152 + scale, less 1152
-            r.zero[i] = few_mul(by, 0x80208020u);                                                    // -32 units
+            uint32_t by = skinny_add(((i ? four >> 8 : four) & 0x00ff00ffu) | 0x64006400u, 0xe480e480u); // 1152 + scale, less 1152
+            r.zero[i] = skinny_mul(by, 0x80208020u);                                                    // -32 units
             // Bits at 2 j of a byte, that count 16: times 16, 4, 1, a quarter; upper nibbles stay where they are.
-            r.by_high[i] = few_mul(by, j ? 0x34003c00u : 0x44004c00u);
-            r.by[i] = j ? few_mul(by, 0x2c002c00u) : by;
+            r.by_high[i] = skinny_mul(by, j ? 0x34003c00u : 0x44004c00u);
+            r.by[i] = j ? skinny_mul(by, 0x2c002c00u) : by;
         }
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &, int b, int s, uint32_t (&first)[2], uint32_t (&second)[2])
     {
         int j = b % 4;
         bool half = j % 2;
-        uint32_t low = r.low[j % 2 * 2 + s], high = r.high[s], by = few_both(r.by[s], half), by_high = few_both(r.by_high[s], half), zero = few_both(r.zero[s], half);
+        uint32_t low = r.low[j % 2 * 2 + s], high = r.high[s], by = skinny_both(r.by[s], half), by_high = skinny_both(r.by_high[s], half), zero = skinny_both(r.zero[s], half);
         uint32_t mask = j / 2 ? 0x00f000f0u : 0x000f000fu, mask_high = 0x00030003u << 2 * j;
-        first[0] = few_mul(low & mask, by);
-        second[0] = few_mul(low >> 8 & mask, by);
-        first[1] = few_fma(high & mask_high, by_high, zero);
-        second[1] = few_fma(high >> 8 & mask_high, by_high, zero);
+        first[0] = skinny_mul(low & mask, by);
+        second[0] = skinny_mul(low >> 8 & mask, by);
+        first[1] = skinny_fma(high & mask_high, by_high, zero);
+        second[1] = skinny_fma(high >> 8 & mask_high, by_high, zero);
     }
 };
 
 // --- products ---------------------------------------------------------------------------------------------
 
 // d[64 x 32] = a b^T + (keep ? d : 0), 16 of k; a in registers as of mma.m16n8k16.
-static __device__ __forceinline__ void few_wgmma(float (&d)[FEW_NT][4], const uint32_t (&a)[4], uint64_t b, int keep)
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[SKINNY_NT][4], const uint32_t (&a)[4], uint64_t b, int keep)
 {
-#define FEW_D4(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define SKINNY_D4(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
                  "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}\n"
-                 : FEW_D4(0), FEW_D4(1), FEW_D4(2), FEW_D4(3)
+                 : SKINNY_D4(0), SKINNY_D4(1), SKINNY_D4(2), SKINNY_D4(3)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep));
 }
 
 // All but the last `pending` batches are done; nothing that reads their sums comes before this.
-template <int pending> static __device__ __forceinline__ void few_wgmma_wait(float (&d)[FEW_NT][4])
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[SKINNY_NT][4])
 {
-    asm volatile("wgmma.wait_group.sync.aligned %16;" : FEW_D4(0), FEW_D4(1), FEW_D4(2), FEW_D4(3) : "n"(pending) : "memory");
-#undef FEW_D4
+    asm volatile("wgmma.wait_group.sync.aligned %16;" : SKINNY_D4(0), SKINNY_D4(1), SKINNY_D4(2), SKINNY_D4(3) : "n"(pending) : "memory");
+#undef SKINNY_D4
 }
 
 template <int TYPE, typename CUT>
-static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &rows, const char *slot, int stage, few_sums<CUT::tiles> &total)
+static __device__ __forceinline__ void skinny_wgmma_stage(const skinny_block_rows &rows, const char *slot, int stage, skinny_sums<CUT::tiles> &total)
 {
-    typedef few_steps<TYPE> steps;
+    typedef skinny_steps<TYPE> steps;
     constexpr int MT = CUT::tiles, P = steps::operands;
     int q = threadIdx.x % 4;
-    few_row<TYPE> row[MT][2];
+    skinny_row<TYPE> row[MT][2];
     typename steps::head head[MT][2];
     typename steps::raw raw[MT][2];
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
-        row[i / 2][i % 2] = few_row_of<TYPE, CUT, TN_FEW_MATRIX_STAGE>(rows, slot, stage, i / 2, i % 2);
+        row[i / 2][i % 2] = skinny_row_of<TYPE, CUT, TN_SKINNY_MATRIX_STAGE>(rows, slot, stage, i / 2, i % 2);
         steps::start(head[i / 2][i % 2], row[i / 2][i % 2]);
     }
     uint64_t x = tn_wgmma_tile(slot);
-    few_sums<MT> part, least;
-    typename few_unit<TYPE>::scale sc[MT][2]; // of it minimums
+    skinny_sums<MT> part, least;
+    typename skinny_unit<TYPE>::scale sc[MT][2]; // of it minimums
 #pragma unroll
-    for (int i = 0; i < 2 * MT && few_unit<TYPE>::minimums; i++) few_unit<TYPE>::scales(sc[i / 2][i % 2], row[i / 2][i % 2], q);
+    for (int i = 0; i < 2 * MT && skinny_unit<TYPE>::minimums; i++) skinny_unit<TYPE>::scales(sc[i / 2][i % 2], row[i / 2][i % 2], q);
     uint32_t f[2][MT][2][P][4]; // of this batch and the one before
 #pragma unroll
     for (int b = 0; b < 8; b++) {
@@ -187,27 +187,27 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
             for (int o = 0; o < P; o++)
 #pragma unroll
                 for (int t = 0; t < MT; t++)
-                    few_wgmma(part[t], f[b % 2][t][s][o], x + b / 2 * (TN_FEW_BLOCK_COLUMNS * 128 / 16) + (b % 2 * 2 + s) * 2, b > 0 || s > 0 || o > 0);
-        if constexpr (few_unit<TYPE>::minimums) // times sums of x, of 32
+                    skinny_wgmma(part[t], f[b % 2][t][s][o], x + b / 2 * (TN_SKINNY_BLOCK_COLUMNS * 128 / 16) + (b % 2 * 2 + s) * 2, b > 0 || s > 0 || o > 0);
+        if constexpr (skinny_unit<TYPE>::minimums) // times sums of x, of 32
             if (b == 7)
 #pragma unroll
                 for (int t = 0; t < MT; t++) {
                     uint32_t m[4] = {sc[t][0].m[0], sc[t][1].m[0], sc[t][0].m[1], sc[t][1].m[1]};
-                    few_wgmma(least[t], m, x + TN_FEW_BLOCK_X / 16, 0);
+                    skinny_wgmma(least[t], m, x + TN_SKINNY_BLOCK_X / 16, 0);
                 }
         tn_wgmma_commit();
     }
 #pragma unroll
     for (int t = 0; t < MT; t++) {
-        few_wgmma_wait<0>(part[t]);
+        skinny_wgmma_wait<0>(part[t]);
 #pragma unroll
-        for (int j = 0; j < FEW_NT; j++)
+        for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) total[t][j][i] += 16777216.0f * head[t][i / 2].d * part[t][j][i]; // 2^24
-        if constexpr (few_unit<TYPE>::minimums) {
-            few_wgmma_wait<0>(least[t]);
+        if constexpr (skinny_unit<TYPE>::minimums) {
+            skinny_wgmma_wait<0>(least[t]);
 #pragma unroll
-            for (int j = 0; j < FEW_NT; j++)
+            for (int j = 0; j < SKINNY_NT; j++)
 #pragma unroll
                 for (int i = 0; i < 4; i++) total[t][j][i] -= 32.0f * sc[t][i / 2].dmin * least[t][j][i];
         }
@@ -217,16 +217,16 @@ static __device__ __forceinline__ void few_wgmma_stage(const few_block_rows &row
 // --- the kernel -------------------------------------------------------------------------------------------
 
 // When the copies that this thread has started are there, it arrives at the barrier: counted among those it is made for.
-static __device__ __forceinline__ void few_copies_arrive(uint64_t *bar)
+static __device__ __forceinline__ void skinny_copies_arrive(uint64_t *bar)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(tn_shared(bar)) : "memory");
 }
 
 // The ring: weights by cp.async of all threads, x by one bulk copy; a barrier of each slot counts them. Warps that have read a slot say so to another, and
 // fill the slot that was read before it: nobody waits for warps that are less than a stage behind.
-template <int TYPE, typename CUT> struct few_ring {
-    static constexpr int slot_size = TN_FEW_MATRIX_STAGE + 2 * CUT::half * few_slot<TYPE>::row_bytes;
-    static constexpr int x_size = few_unit<TYPE>::minimums ? TN_FEW_MATRIX_STAGE : TN_FEW_BLOCK_X;
+template <int TYPE, typename CUT> struct skinny_ring {
+    static constexpr int slot_size = TN_SKINNY_MATRIX_STAGE + 2 * CUT::half * skinny_slot<TYPE>::row_bytes;
+    static constexpr int x_size = skinny_unit<TYPE>::minimums ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_X;
     char *room;
     uint64_t *full, *empty;
     int slots, at, last; // slot that is read, and the one before
@@ -241,10 +241,10 @@ template <int TYPE, typename CUT> struct few_ring {
         }
         __syncthreads();
     }
-    __device__ __forceinline__ void copy_weights(const few_cursor<CUT, TN_FEW_MATRIX_STAGE> &c, int slot)
+    __device__ __forceinline__ void copy_weights(const skinny_cursor<CUT, TN_SKINNY_MATRIX_STAGE> &c, int slot)
     {
-        few_copy_weights<TYPE, CUT, TN_FEW_MATRIX_STAGE>(c, room + slot * slot_size);
-        few_copies_arrive(&full[slot]);
+        skinny_copy_weights<TYPE, CUT, TN_SKINNY_MATRIX_STAGE>(c, room + slot * slot_size);
+        skinny_copies_arrive(&full[slot]);
     }
     __device__ __forceinline__ void copy_x(const char *x, int slot)
     {
@@ -275,47 +275,47 @@ template <int TYPE, typename CUT> struct few_ring {
 };
 
 // The end of a stretch of a tile: sums go to those of other blocks, or become results.
-template <typename CUT> static __device__ __forceinline__ void few_tile_end(const tn_cuda_few_args &a, const few_work &work, int tile, bool complete, few_sums<CUT::tiles> &total)
+template <typename CUT> static __device__ __forceinline__ void skinny_tile_end(const tn_cuda_skinny_args &a, const skinny_work &work, int tile, bool complete, skinny_sums<CUT::tiles> &total)
 {
-    int per_tile = (a.k + TN_FEW_K - 1) / TN_FEW_K, begin = tile * per_tile, first = 0, last = -1;
+    int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, begin = tile * per_tile, first = 0, last = -1;
     bool mine = complete && begin >= work.at;
     if (!mine) {
-        first = few_block_of(begin, work.n), last = few_block_of(begin + per_tile - 1, work.n);
-        mine = few_block_share<CUT>(a, total, tile, first, last);
+        first = skinny_block_of(begin, work.n), last = skinny_block_of(begin + per_tile - 1, work.n);
+        mine = skinny_block_share<CUT>(a, total, tile, first, last);
     }
-    if (mine) few_block_finish<CUT>(a, total, tile, blockIdx.y, first, last);
+    if (mine) skinny_block_finish<CUT>(a, total, tile, blockIdx.y, first, last);
 #pragma unroll
-    for (int i = 0; i < CUT::tiles * FEW_NT * 4; i++) total[i / (4 * FEW_NT)][i / 4 % FEW_NT][i % 4] = 0.0f;
+    for (int i = 0; i < CUT::tiles * SKINNY_NT * 4; i++) total[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
 }
 #endif
 
-template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgmma_blocks(const tn_cuda_few_args &a)
+template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_wgmma_blocks(const tn_cuda_skinny_args &a)
 {
 #ifdef TN_HOPPER
-    extern __shared__ char few_space[];
-    __shared__ uint64_t bars[2 * TN_FEW_BLOCK_MAX_SLOTS];
-    int per_tile = (a.k + TN_FEW_K - 1) / TN_FEW_K;
-    few_work work = few_work_of(a, per_tile);
+    extern __shared__ char skinny_space[];
+    __shared__ uint64_t bars[2 * TN_SKINNY_BLOCK_MAX_SLOTS];
+    int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K;
+    skinny_work work = skinny_work_of(a, per_tile);
     if (work.at >= work.end) return;
-    few_ring<TYPE, CUT> ring;
-    ring.room = few_space + (1024 - tn_shared(few_space) % 1024) % 1024; // where swizzled matrices may start
-    ring.full = bars, ring.empty = bars + TN_FEW_BLOCK_MAX_SLOTS, ring.slots = a.slots;
+    skinny_ring<TYPE, CUT> ring;
+    ring.room = skinny_space + (1024 - tn_shared(skinny_space) % 1024) % 1024; // where swizzled matrices may start
+    ring.full = bars, ring.empty = bars + TN_SKINNY_BLOCK_MAX_SLOTS, ring.slots = a.slots;
     ring.begin();
-    few_cursor<CUT, TN_FEW_MATRIX_STAGE> ahead, now;
+    skinny_cursor<CUT, TN_SKINNY_MATRIX_STAGE> ahead, now;
     ahead.start(a, per_tile, work.at);
     now.start(a, per_tile, work.at);
     int copied = work.at, early = min(a.early, work.end - work.at);
-    const char *x[FEW_EARLY] = {ahead.x, ahead.x};
+    const char *x[SKINNY_EARLY] = {ahead.x, ahead.x};
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
         if (s > 0) x[1] = ahead.x;
         ring.copy_weights(ahead, s);
         ahead.next(a, per_tile, ++copied < work.end);
     }
-    static_assert(FEW_EARLY == 2, "x has two places");
+    static_assert(SKINNY_EARLY == 2, "x has two places");
     tn_pdl_wait();
 #pragma unroll
-    for (int s = 0; s < FEW_EARLY; s++)
+    for (int s = 0; s < SKINNY_EARLY; s++)
         if (s < early) ring.copy_x(x[s], s);
 #pragma unroll 1
     for (int s = early; s < a.slots && copied < work.end; s++) {
@@ -323,10 +323,10 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         ring.copy_x(ahead.x, s);
         ahead.next(a, per_tile, ++copied < work.end);
     }
-    few_sums<CUT::tiles> total = {};
+    skinny_sums<CUT::tiles> total = {};
     for (int at = work.at; at < work.end;) {
         char *slot = ring.wait();
-        few_wgmma_stage<TYPE, CUT>(now.rows, slot, now.stage, total);
+        skinny_wgmma_stage<TYPE, CUT>(now.rows, slot, now.stage, total);
         if (ring.read(at > work.at && copied < work.end)) {
             ring.copy_weights(ahead, ring.last);
             ring.copy_x(ahead.x, ring.last);
@@ -338,7 +338,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
         now.next(a, per_tile, ++at < work.end);
         // Not at once: the copies of the next kernel would hold up those of others (H200, 32 sequences of 8B Q4_K_M: 7449 tok/s so, 7903 late).
         if (at == work.end) tn_pdl_trigger();
-        if (complete || at == work.end) few_tile_end<CUT>(a, work, tile, complete, total);
+        if (complete || at == work.end) skinny_tile_end<CUT>(a, work, tile, complete, total);
     }
 #else
     __trap();
@@ -346,11 +346,11 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void few_wgm
 }
 
 // With tiles of 16 TILES WARPS rows of weights.
-#define FEW_WGMMA(TYPE, ROWS, TILES, WARPS)                                                                                 \
-    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_few_wgmma_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_few_args a)      \
+#define SKINNY_WGMMA(TYPE, ROWS, TILES, WARPS)                                                                                 \
+    TN_ENTRY __launch_bounds__(32 * WARPS, 1) tn_skinny_wgmma_##TYPE##_##ROWS(const __grid_constant__ tn_cuda_skinny_args a)      \
     {                                                                                                                       \
         static_assert(16 * TILES * WARPS == ROWS, "the name says what a tile has");                                         \
-        few_wgmma_blocks<TN_TYPE_##TYPE, few_cut<TILES, WARPS>>(a);                                                         \
+        skinny_wgmma_blocks<TN_TYPE_##TYPE, skinny_cut<TILES, WARPS>>(a);                                                         \
     }
 
 #endif
