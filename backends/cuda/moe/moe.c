@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // moe_weights, moe_sum, moe_combine, moe_route.
+#include "backends/cuda/moe/moe_args.h"
 #include "backends/cuda/softmax/softmax_args.h"
 #include "backends/cuda/product/matvec/matvec.h"
 #include "backends/cuda/runtime/rows.h"

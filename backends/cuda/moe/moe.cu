@@ -5,7 +5,7 @@
 // moe_sum, moe_combine: y[t] = sum_u w[t, u] x[t, u] + f[t] a[t] + b[t], four columns per thread, blocks of 1024 columns of a token.
 // Bytes moved: moe_weights 4 (E + 2 U) per token; moe_sum 4 n (U + 1) per token, and the rows added. Limit: latency; memory for moe_sum in prefill:
 // 512 tokens, 8 experts, n 2048 at 2.9 TB/s on an H200, where a launch of 13 us does not fill the device for long.
-#include "backends/cuda/softmax/softmax_args.h"
+#include "backends/cuda/moe/moe_args.h"
 #include "backends/cuda/quantise.cuh"
 #include "backends/cuda/rows.cuh"
 

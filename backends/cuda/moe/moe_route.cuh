@@ -5,7 +5,7 @@
 #ifndef TN_CUDA_MOE_CHOICE_CUH
 #define TN_CUDA_MOE_CHOICE_CUH
 
-#include "backends/cuda/softmax/softmax_args.h"
+#include "backends/cuda/moe/moe_args.h"
 #include "backends/cuda/softmax/top_k.cuh"
 
 #include <tenon/params.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the kernels around a decoding step: rope/rope_cache.cu, softmax/argmax.cu.
+// Arguments of rope/rope_cache.cu, and of the attention kernel that fuses it.
 #ifndef TN_CUDA_ROPE_CACHE_ARGS_H
 #define TN_CUDA_ROPE_CACHE_ARGS_H
 
@@ -26,26 +26,5 @@ typedef struct tn_cuda_rope_cache_args {
     int32_t heads;                        // of a warp
     double half_turns[TN_CUDA_MAX_PAIRS]; // angle of each pair at position 1, over pi
 } tn_cuda_rope_cache_args;
-
-enum {
-    TN_CUDA_ARGMAX_THREADS = 256,
-    TN_CUDA_ARGMAX_PART = 16 * TN_CUDA_ARGMAX_THREADS, // elements of a block
-    TN_CUDA_ARGMAX_ROWS = 4096,                        // of a launch, where rows have several parts
-};
-
-// Best value of a part of a row, and the sum of exp(x - max) over the others of the part.
-typedef struct tn_cuda_argmax_part {
-    float max, sum;
-    int32_t index, pad;
-} tn_cuda_argmax_part;
-
-typedef struct tn_cuda_argmax_args {
-    tn_cuda_view x;
-    tn_cuda_argmax_part *parts; // [rows, n_parts]
-    uint32_t n_parts, first_row;
-    int32_t aligned;
-    int32_t *best;
-    float *logprob; // NULL: argmax
-} tn_cuda_argmax_args;
 
 #endif

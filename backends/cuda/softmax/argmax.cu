@@ -6,7 +6,7 @@
 // knows by a counter of the row, which the last one sets back to zero. The largest value itself is left out of the sums and
 // added in double precision, which keeps the digits of probabilities near one. NaN is skipped. Bytes moved: 4 rows n; limit: latency at one row.
 // H200, 151936 values: argmax 3.4 us a row, 9.3 us for 32 rows; argmax_logprob 5.5 and 15.4.
-#include "backends/cuda/rope/rope_cache_args.h"
+#include "backends/cuda/softmax/softmax_args.h"
 #include "backends/cuda/rows.cuh"
 
 enum { THREADS = TN_CUDA_ARGMAX_THREADS, RUNS = TN_CUDA_ARGMAX_PART / TN_CUDA_ARGMAX_THREADS / 4, NONE = 0x7fffffff };

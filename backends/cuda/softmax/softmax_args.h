@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of softmax/softmax.cu, softmax/top_k.cu, moe/moe.cu and moe/moe_route.cu.
+// Arguments of the kernels in softmax/: softmax and reduce, top_k, argmax.
 #ifndef TN_CUDA_SOFTMAX_ARGS_H
 #define TN_CUDA_SOFTMAX_ARGS_H
 
@@ -12,10 +12,6 @@ enum {
     TN_CUDA_TOP_K_WARPS = 4,
     TN_CUDA_TOP_K_THREADS = 1024,
     TN_CUDA_MAX_GROUPS = 256,
-    TN_CUDA_MOE_WARPS = 4,
-    TN_CUDA_MOE_THREADS = 256,
-    TN_CUDA_ROUTE_TOKENS = 8, // whose router is multiplied in the same kernel
-    TN_CUDA_ROUTE_THREADS = 256,
 };
 
 typedef struct tn_cuda_softmax_args {
@@ -32,35 +28,25 @@ typedef struct tn_cuda_top_k_args {
     int32_t k, n_groups, n_groups_used;
 } tn_cuda_top_k_args;
 
-typedef struct tn_cuda_moe_args {
-    tn_cuda_view x, ids, w, y; // moe_weights: x [T, E], ids [T, U]; moe_sum: x [T, U, n], w [T, U]
-    uint32_t n_tokens, n_chunks;
-    int32_t gating, normalise, aligned;
-    float scale;
-    tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
-    tn_cuda_quantised quantised_y;
-} tn_cuda_moe_args;
+enum {
+    TN_CUDA_ARGMAX_THREADS = 256,
+    TN_CUDA_ARGMAX_PART = 16 * TN_CUDA_ARGMAX_THREADS, // elements of a block
+    TN_CUDA_ARGMAX_ROWS = 4096,                        // of a launch, where rows have several parts
+};
 
-// How logits become experts and their weights.
-typedef struct tn_cuda_expert_route {
-    int32_t *ids;      // [T, k]
-    float *weights;    // [T, k]
-    int64_t ids_stride, weights_stride; // elements, from one token to the next
-    const float *bias; // of the choice; NULL: none
-    int32_t n_experts, k, n_groups, n_groups_used;
-    int32_t choice, gating, normalise; // TN_GATING_*
-    float scale;
-} tn_cuda_expert_route;
+// Best value of a part of a row, and the sum of exp(x - max) over the others of the part.
+typedef struct tn_cuda_argmax_part {
+    float max, sum;
+    int32_t index, pad;
+} tn_cuda_argmax_part;
 
-typedef struct tn_cuda_route_args {
-    tn_cuda_view x, normed; // x: rows [T, n], or logits [T, E]
-    const float *w, *norm, *bias; // w [E, n]; each but w may be NULL
-    float *logits; // [T, E], scratch of rows
-    uint32_t n_tokens;
-    int32_t aligned, defers_route;
-    float eps;
-    tn_cuda_expert_route choice;
-    tn_cuda_quantised quantised_y; // of normed
-} tn_cuda_route_args;
+typedef struct tn_cuda_argmax_args {
+    tn_cuda_view x;
+    tn_cuda_argmax_part *parts; // [rows, n_parts]
+    uint32_t n_parts, first_row;
+    int32_t aligned;
+    int32_t *best;
+    float *logprob; // NULL: argmax
+} tn_cuda_argmax_args;
 
 #endif

@@ -6,7 +6,7 @@
 #define TN_CUDA_MATVEC_ARGS_H
 
 #include "backends/cuda/runtime/args.h"
-#include "backends/cuda/softmax/softmax_args.h"
+#include "backends/cuda/moe/moe_args.h"
 
 #include <tenon/params.h>
 
