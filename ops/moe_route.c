@@ -6,27 +6,13 @@
 //     + choice bias); weights = moe_weights(logits, ids).
 // x [T, k] or logits [T, E]; w [E, k], bias [E], choice bias [E], norm weight [k] -> ids I32 [T, U], weights
 // [T, U], normed [T, k].
-#include "ops/matmul.h"
-
-// Where the sources are; -1: absent.
-typedef struct route_src {
-    int32_t w, bias, choice_bias, norm, count;
-} route_src;
-
-static route_src sources_of(const tn_moe_route_params *p)
-{
-    route_src s = {-1, -1, -1, -1, 1};
-    if (p->has_product) s.w = s.count++;
-    if (p->has_bias) s.bias = s.count++;
-    if (p->has_choice_bias) s.choice_bias = s.count++;
-    if (p->has_norm) s.norm = s.count++;
-    return s;
-}
+#include "ops/operands.h"
+#include "ops/product.h"
 
 static tn_step route_choice(const tn_step *step, const tn_view *scores)
 {
     const tn_moe_route_params *p = step->params;
-    route_src s = sources_of(p);
+    tn_moe_route_sources s = tn_moe_route_sources_get(p);
     tn_step choice = {.op = TN_OP_top_k, .n_src = 1 + (s.choice_bias > 0), .n_dst = 1, .params = &p->top_k};
     choice.src[0] = *scores;
     if (s.choice_bias > 0) choice.src[1] = step->src[s.choice_bias];
@@ -37,15 +23,15 @@ tn_status tn_infer_moe_route(tn_context *ctx, tn_step *step)
 {
     const tn_moe_route_params *p = step->params;
     const tn_view *x = &step->src[0];
-    route_src s = sources_of(p);
+    tn_moe_route_sources s = tn_moe_route_sources_get(p);
     if (step->n_src != s.count || ((p->has_bias || p->has_norm) && !p->has_product))
         return tn_fail(ctx, TN_ERR_ARG, "moe_route: %d sources", step->n_src);
     if (p->choice < TN_GATING_NONE || p->choice > TN_GATING_SIGMOID)
         return tn_fail(ctx, TN_ERR_ARG, "moe_route: choice %d", p->choice);
     tn_status status = tn_need_float_rows(ctx, step, 0);
-    if (status == TN_OK && s.w > 0) status = tn_infer_matmul_common(ctx, step, s.w);
+    if (status == TN_OK && s.router > 0) status = tn_product_check_weight(ctx, step, s.router);
     if (status != TN_OK) return status;
-    int64_t n_experts = s.w > 0 ? step->src[s.w].ne[2] : x->ne[3];
+    int64_t n_experts = s.router > 0 ? step->src[s.router].ne[2] : x->ne[3];
     if (x->n_dims != 2)
         return tn_fail(ctx, TN_ERR_SHAPE, "moe_route: x has %d dimensions, must have 2", x->n_dims);
     if (n_experts > TN_MOE_MAX_EXPERTS)
@@ -93,7 +79,7 @@ static tn_view row_at(float *data, int64_t n)
 static void make_logits(const tn_step *step, int64_t t, const tn_view *y)
 {
     const tn_moe_route_params *p = step->params;
-    route_src s = sources_of(p);
+    tn_moe_route_sources s = tn_moe_route_sources_get(p);
     tn_view x = row_of(&step->src[0], t);
     if (p->has_norm) {
         tn_view normed = row_of(&step->dst[2], t);
@@ -110,7 +96,7 @@ static void make_logits(const tn_step *step, int64_t t, const tn_view *y)
         for (int64_t j = 0; j < y->ne[3]; j++) tn_view_set_row(y, 0, j, tn_view_get_row(&x, 0, j));
         return;
     }
-    tn_step product = {.op = TN_OP_matmul, .n_src = 2, .n_dst = 1, .src = {x, step->src[s.w]}, .dst = {*y}};
+    tn_step product = {.op = TN_OP_matmul, .n_src = 2, .n_dst = 1, .src = {x, step->src[s.router]}, .dst = {*y}};
     tn_ref_matmul(&product);
     for (int64_t j = 0; j < y->ne[3] && p->has_bias; j++)
         tn_view_set_row(y, 0, j, tn_view_get_row(y, 0, j) + tn_view_get_row(&step->src[s.bias], 0, j));
@@ -119,8 +105,8 @@ static void make_logits(const tn_step *step, int64_t t, const tn_view *y)
 void tn_ref_moe_route(const tn_step *step)
 {
     const tn_moe_route_params *p = step->params;
-    route_src s = sources_of(p);
-    int64_t n_experts = s.w > 0 ? step->src[s.w].ne[2] : step->src[0].ne[3];
+    tn_moe_route_sources s = tn_moe_route_sources_get(p);
+    int64_t n_experts = s.router > 0 ? step->src[s.router].ne[2] : step->src[0].ne[3];
     float logit_row[TN_MOE_MAX_EXPERTS],
         score_row[TN_MOE_MAX_EXPERTS]; // rounded like the values of the unfused form
     tn_view logits = row_at(logit_row, n_experts), scores = row_at(score_row, n_experts);

@@ -5,6 +5,8 @@
 #include "ops/ops.h"
 
 #include "core/fp16.h"
+#include "ops/operands.h"
+#include "ops/product.h"
 #include "ops/quant.h"
 
 #include <math.h>
@@ -20,8 +22,9 @@
 #define I TN_OP_INPLACE
 #define M TN_OP_PRODUCT
 static const tn_op_info ops[TN_OP_COUNT] = {
-#define TN_OP(name, src_min, src_max, n_dst, par, tol, flags)                                                  \
-    {#name, src_min, src_max, n_dst, PARAMS_##par(name), tol, flags, tn_infer_##name, tn_ref_##name},
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                          \
+    {#name, TN_FAMILY_##family, src_min, src_max, n_dst, PARAMS_##par(name), tol, flags, tn_infer_##name,      \
+     tn_ref_##name},
 #include <tenon/ops.def>
 };
 #undef V
@@ -34,6 +37,25 @@ static const tn_op_info ops[TN_OP_COUNT] = {
 const tn_op_info *tn_op_info_get(int32_t op)
 {
     return &ops[op];
+}
+
+const char *tn_family_name(int32_t family)
+{
+    static const char *const names[TN_FAMILY_COUNT] = {
+#define TN_FAMILY(name, set) #name,
+#include "ops/families.def"
+    };
+    return names[family];
+}
+
+bool tn_op_set_has(int32_t set, int32_t op)
+{
+    if (set < TN_OP_COUNT) return set == op;
+    if (set < TN_OP_COUNT + TN_FAMILY_COUNT) return ops[op].family == set - TN_OP_COUNT;
+    const tn_product_form *f = tn_product_form_get(op);
+    if (!f) return false;
+    if (set == TN_SET_PRODUCT_ID) return f->has_ids;
+    return !f->has_ids && (set == TN_SET_PRODUCT_DENSE || f->glu_off == TN_PRODUCT_NO_PARAM);
 }
 
 const char *tn_op_name(int32_t op)
@@ -180,7 +202,7 @@ double tn_step_work(const tn_step *step)
     for (int32_t i = 0; i < step->n_dst; i++)
         if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
     if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
-        each = (double)step->src[5].ne[3] * (double)step->src[1].ne[2];
+        each = (double)step->src[TN_SRC_attention_block_table].ne[3] * (double)step->src[TN_SRC_attention_k].ne[2];
     else if (tn_op_takes_weights(step->op) && step->n_src > 1)
         each = (double)step->src[0].ne[3]; // products; too much for others, which are small
     return n * each;

@@ -15,10 +15,32 @@
 typedef tn_status (*tn_infer_fn)(tn_context *ctx, tn_step *step);
 typedef void (*tn_ref_fn)(const tn_step *step);
 
+// Families (families.def), by which files and kernels are grouped.
+enum {
+#define TN_FAMILY(name, set) TN_FAMILY_##name,
+#include "ops/families.def"
+    TN_FAMILY_COUNT
+};
+
+// Sets of ops, so that one row of a backend's kernels.def can serve several: each op is a set by itself, each family is
+// one, and some parts of the products are.
+enum {
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SET_##name,
+#include <tenon/ops.def>
+#define TN_FAMILY(name, set) TN_SET_##set,
+#include "ops/families.def"
+    TN_SET_PRODUCT_DENSE,  // products without experts
+    TN_SET_PRODUCT_ID,     // products with experts
+    TN_SET_PRODUCT_LINEAR, // products without experts and without GLU
+    TN_SET_COUNT
+};
+bool tn_op_set_has(int32_t set, int32_t op); // both in range
+
 enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8, TN_OP_ALIAS_1 = 16, TN_OP_PRODUCT = 32 };
 
 typedef struct tn_op_info {
     const char *name;
+    int32_t family; // TN_FAMILY_*
     int32_t n_src_min, n_src_max, n_dst;
     size_t params_size; // 0: none
     double nmse;        // tolerance of kernels against the reference
@@ -28,6 +50,7 @@ typedef struct tn_op_info {
 } tn_op_info;
 
 const tn_op_info *tn_op_info_get(int32_t op); // op must be in range
+const char *tn_family_name(int32_t family);    // "norm"; family must be in range
 
 // Sets dst i of the step to a contiguous tensor.
 void tn_step_set_dst(tn_step *step, int32_t i, tn_dtype dtype, int32_t n_dims, const int64_t *ne);
@@ -74,7 +97,7 @@ double tn_scalar_unary(int32_t kind, double x, double a, double b);
 double tn_scalar_glu(const tn_glu_params *p, double gate, double up);
 const char *tn_unary_name(int32_t kind);
 
-#define TN_OP(name, src_min, src_max, n_dst, par, tol, flags)                                                  \
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                          \
     tn_status tn_infer_##name(tn_context *ctx, tn_step *step);                                                 \
     void tn_ref_##name(const tn_step *step);
 #include <tenon/ops.def>
