@@ -4,8 +4,8 @@
 // The Vulkan backend: which devices there are, and the logical device that is made when one is first used.
 #include "core/backend.h"
 
-#include "backends/vulkan/kernel.h"
-#include "backends/vulkan/matrices.h"
+#include "backends/vulkan/runtime/kernel.h"
+#include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "core/device.h"
 
 #include <tenon/precision.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything but matrix products: what each kernel takes, and how it is launched.
-#include "backends/vulkan/kernel.h"
+#include "backends/vulkan/runtime/kernel.h"
 #include "core/device.h"
 #include "ops/ops.h"
 

@@ -7,7 +7,7 @@
 // bytes / peak and operations / peak). What is timed: bench_shapes.c.
 #include "tests/check/bench.h"
 #if TN_HAVE_VULKAN
-#include "backends/vulkan/device.h"
+#include "backends/vulkan/runtime/device.h"
 #endif
 
 #include <stdlib.h>

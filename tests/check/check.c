@@ -8,7 +8,7 @@
 #include "backends/cuda/runtime/device.h"
 #endif
 #if TN_HAVE_VULKAN
-#include "backends/vulkan/device.h"
+#include "backends/vulkan/runtime/device.h"
 #endif
 
 #include <stdlib.h>

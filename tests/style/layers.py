@@ -30,7 +30,7 @@ SPECIAL = {
     "cuda_bf16.h": ("backends/cuda/",),
     "cuda_fp16.h": ("backends/cuda/",),
     "cuda_fp8.h": ("backends/cuda/",),
-    "vulkan/vulkan.h": ("backends/vulkan/loader.h",),
+    "vulkan/vulkan.h": ("backends/vulkan/runtime/loader.h",),
 }
 # Made by the build, in the same place below its folder.
 GENERATED = ("backends/vulkan/constants.glsl",)

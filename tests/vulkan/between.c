@@ -3,7 +3,7 @@
 //
 // A libvulkan.so.1 that hands everything on to the real one, and fails, counts and miscompiles on request. It
 // can lend a device matrices.
-#include "backends/vulkan/matrices.h"
+#include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "tests/vulkan/between.h"
 
 #include <dlfcn.h>

@@ -12,7 +12,7 @@ shift 7
 # Matrices by GL_EXT_spirv_intrinsics lack the types of their components.
 case " $* " in
 *" -DEMULATED "* | *" -DNV "*) ;;
-*) if grep -q '^#include.*/matrix.glsl"' "$source"; then "$python" -B "${0%/*}/types.py" "$out.spv"; fi ;;
+*) if grep -q '^#include.*/coopmat.glsl"' "$source"; then "$python" -B "${0%/*}/coopmat_types.py" "$out.spv"; fi ;;
 esac
 # Ninja wants the name of the real output.
 sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"

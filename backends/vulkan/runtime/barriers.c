@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/runtime/barriers.h"
+
+// From the first to the last byte of a view; gaps count. Blocks that lie in planes take the same bytes.
+static tn_vk_range range_of(const tn_view *v)
+{
+    uint64_t from = (uint64_t)(uintptr_t)v->data, to = from;
+    if (tn_view_n_elems(v) == 0) return (tn_vk_range){0, 0};
+    for (int32_t d = 0; d < TN_MAX_DIMS - 1; d++) to += (uint64_t)((v->ne[d] - 1) * v->nb[d]);
+    int64_t last = v->ne[TN_MAX_DIMS - 1] / tn_dtype_block_elems(v->dtype);
+    return (tn_vk_range){from, to + (uint64_t)((last - 1) * v->nb[TN_MAX_DIMS - 1]) +
+                                   tn_dtype_block_size(v->dtype)};
+}
+
+static bool meets(tn_vk_range r, const tn_vk_range *list, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (r.from < list[i].to && list[i].from < r.to) return true;
+    return false;
+}
+
+static void add(tn_vk_range r, tn_vk_range *list, int32_t *n)
+{
+    if (r.to > r.from) list[(*n)++] = r;
+}
+
+bool tn_vk_order_step(tn_vk_order *o, const tn_step *step, tn_vk_range scratch)
+{
+    bool waits =
+        o->n_reads + step->n_src > TN_VK_MAX_RANGES || o->n_writes + step->n_dst + 1 > TN_VK_MAX_RANGES;
+    tn_vk_range writes[TN_MAX_DST + 1];
+    int32_t n = 0;
+    for (int32_t i = 0; i < step->n_dst; i++) add(range_of(&step->dst[i]), writes, &n);
+    add(scratch, writes, &n);
+    for (int32_t i = 0; i < step->n_src && !waits; i++)
+        waits =
+            step->src[i].ne[TN_MAX_DIMS - 1] > 0 && meets(range_of(&step->src[i]), o->writes, o->n_writes);
+    for (int32_t i = 0; i < n && !waits; i++)
+        waits = meets(writes[i], o->writes, o->n_writes) || meets(writes[i], o->reads, o->n_reads);
+    if (waits) o->n_reads = o->n_writes = 0;
+    for (int32_t i = 0; i < step->n_src; i++)
+        if (step->src[i].ne[TN_MAX_DIMS - 1] > 0) add(range_of(&step->src[i]), o->reads, &o->n_reads);
+    for (int32_t i = 0; i < n; i++) add(writes[i], o->writes, &o->n_writes);
+    return waits;
+}

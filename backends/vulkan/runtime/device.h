@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One Vulkan device of one context: a logical device of its own, one queue, the pipelines made so far.
+#ifndef TN_VULKAN_DEVICE_H
+#define TN_VULKAN_DEVICE_H
+
+#include "backends/vulkan/runtime/loader.h"
+#include "core/backend.h"
+
+#include <threads.h>
+
+enum {
+#define TN_VK_SHADER(stem) TN_VK_SHADER_##stem,
+#include "backends/vulkan/shaders.def"
+    TN_VK_SHADER_COUNT
+};
+
+// Memory within a buffer. Kernels use the address, copies the buffer, the host `mapped`, if any.
+typedef struct tn_vk_block tn_vk_block;
+typedef struct tn_vk_memory {
+    VkBuffer buffer;
+    size_t at;             // where it begins in the buffer
+    VkDeviceMemory memory; // its own, or
+    tn_vk_block *block;    // a part of this
+    void *mapped;
+    uint64_t address;
+    size_t size;
+    struct tn_vk_memory *next; // of the memory that host_create made
+} tn_vk_memory;
+
+enum { TN_VK_CONSTANTS = 9 }; // specialisation constants of a shader, ids from 0
+typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
+
+typedef struct tn_vk_pipeline {
+    int32_t shader, constants[TN_VK_CONSTANTS];
+    VkPipeline handle;
+    uint64_t code; // hash of the shader
+    tn_vk_verdict verdict;
+    struct tn_vk_pipeline *next;
+} tn_vk_pipeline;
+
+// What was found about a pipeline by an earlier process (cache.c).
+typedef struct tn_vk_known {
+    uint64_t code;
+    int32_t constants[TN_VK_CONSTANTS];
+    int32_t verdict, pad;
+} tn_vk_known;
+
+// What variants of kernels need (kernels.def): bits of tn_vk.has.
+enum {
+    // Sums over subgroups, in workgroups of whole subgroups of a size that is a power of two.
+    TN_VK_SUBGROUPS = 1,
+    // Dot products of four bytes, where the device has instructions for them or is a processor.
+    TN_VK_DOT = 2,
+    // Matrices of 16 x 16 with elements of that type, summed in f32, of subgroups of 32.
+    TN_VK_MATRIX_F16 = 4,
+    TN_VK_MATRIX_BF16 = 8,
+    // Exchange within subgroups.
+    TN_VK_SHUFFLE = 16,
+    // The extension that matrices come from, one of them: VK_KHR_cooperative_matrix,
+    // VK_NV_cooperative_matrix.
+    TN_VK_MATRIX_KHR = 32,
+    TN_VK_MATRIX_NV = 64,
+    // Arithmetic in f16, on devices that are no processors: those convert for each operation.
+    TN_VK_HALF = 128,
+};
+
+typedef struct tn_vk {
+    tn_device *device;
+    tn_vk_instance *instance;
+    VkPhysicalDevice physical;
+    VkDevice handle; // made at first use, with all that follows
+    tn_vk_functions f;
+    mtx_t lock; // the queue, the pool, the pipelines, the list of host memory: sessions of several threads
+                // share them
+    mtx_t staging_lock, blocks_lock; // taken before `lock`, and after it
+    VkQueue queue;
+    uint32_t family;
+    VkCommandPool pool;
+    VkSemaphore timeline; // counts submissions
+    uint64_t n_submitted;
+    VkPipelineLayout layout; // push constants only
+    VkPipelineCache cache;
+    int32_t n_new;      // pipelines that an earlier process did not judge
+    int32_t n_compiled; // pipelines that it did not leave in the cache
+    tn_vk_known *known; // what it judged
+    int32_t n_known;
+    VkExtensionProperties *extensions; // of the driver, while the device is described
+    uint32_t n_extensions;
+    int32_t has;          // TN_VK_SUBGROUPS ...
+    uint32_t subgroup;    // invocations of a subgroup, 0: they differ
+    uint32_t max_shared;  // bytes of a workgroup
+    uint32_t max_threads; // of a workgroup
+    int32_t tile; // for measurements: tile of products of many rows + 1, or heads of attention; 0: by shape
+    tn_vk_pipeline *pipelines; // a list, newest first
+    tn_vk_memory staging;      // for memory that the host does not see; made at first use
+    tn_vk_memory tables;       // grids of the codebook formats
+    tn_vk_block *blocks;       // a list
+    tn_vk_memory *hosts;
+    struct tn_vk_angles *angles;     // a list
+    uint32_t device_type, host_type; // memory types
+    uint32_t device_heap;            // of device_type
+    bool tells_budget;               // how much memory this process may have
+    bool device_visible;             // the host sees the device's memory
+    uint32_t max_groups;             // workgroups in one dimension
+    float tick_ns;                   // of timestamps; 0: the queue has none
+    // First error after which the device answers nothing else: every later call fails with it.
+    _Atomic int32_t lost;
+} tn_vk;
+
+static inline tn_vk *tn_vk_of(const tn_device *device)
+{
+    return device->impl;
+}
+
+// TN_OK, or a failure that says what was tried. Remembers that a device was lost.
+tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
+// Whether the driver has an extension; while the device is described.
+bool tn_vk_has_extension(const tn_vk *v, const char *name);
+// Makes the logical device at first use; fails if it was lost.
+TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
+
+// --- memory (memory.c) -------------------------------------------------------------------------------
+
+// host: memory that the host sees and that stays coherent; zeroed.
+TN_MUST_USE tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out);
+void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m);
+void tn_vk_blocks_free(tn_vk *v); // when nothing is left in them
+TN_MUST_USE tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes,
+                                         size_t n);
+// The address by which the device reaches memory of host_create; 0: it is none.
+uint64_t tn_vk_host_address(tn_vk *v, const void *host);
+
+tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out);
+void tn_vk_buffer_destroy(tn_buffer *buffer);
+tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+tn_status tn_vk_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
+tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+tn_status tn_vk_host_create(tn_device *device, size_t size, void **out);
+void tn_vk_host_destroy(tn_device *device, void *host);
+
+// --- weights (planes.c) --------------------------------------------------------------------------------
+
+struct tn_view;
+struct tn_vk_weight;
+TN_MUST_USE tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const struct tn_view *weight,
+                                         const void *bytes);
+// Where the planes of a whole weight are; false if the type is stored as in the file, all in plane 0.
+bool tn_vk_weight_planes(const struct tn_view *weight, struct tn_vk_weight *out);
+// A weight with n bytes as in a file, sorted into its planes at `to`, which is where `there` has its data.
+void tn_vk_weight_sort(const struct tn_view *there, const void *bytes, char *to);
+// Fills v->tables.
+TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
+
+// --- angles of rope (angles.c)
+// -------------------------------------------------------------------------------
+
+struct tn_rope_params;
+// Address of n_rot / 2 numbers: the turn of each pair from one position to the next, without rope factors, in
+// units of 2^-64 turns; made at first use. Takes the lock.
+TN_MUST_USE tn_status tn_vk_angles_get(tn_vk *v, const struct tn_rope_params *p, uint64_t *address);
+void tn_vk_angles_free(tn_vk *v);
+
+// --- pipelines (pipeline.c) ------------------------------------------------------------------------------
+
+// Pipelines that are wanted, each once.
+enum { TN_VK_WISHES = 64 };
+typedef struct tn_vk_wish {
+    int32_t shader, constants[TN_VK_CONSTANTS];
+} tn_vk_wish;
+typedef struct tn_vk_wishes {
+    int32_t n;
+    tn_vk_wish of[TN_VK_WISHES];
+} tn_vk_wishes;
+void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS]);
+// Makes those that are not there yet on all threads of the context, and tells about it. Takes the lock.
+TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes);
+int32_t tn_vk_n_compiled(tn_vk *v); // so far, that no earlier process left. Takes the lock
+
+// The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
+// lock.
+TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
+                                         tn_vk_pipeline **out);
+// Of n pipelines the worst verdict; and sets that of those that have none yet. Take the lock.
+tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n);
+void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict);
+void tn_vk_pipelines_free(tn_vk *v);
+// The driver's cache, with what an earlier process left (cache.c).
+TN_MUST_USE tn_status tn_vk_cache_create(tn_vk *v);
+void tn_vk_cache_save(tn_vk *v); // before the pipelines are freed
+void tn_vk_cache_free(tn_vk *v);
+
+// --- work (executable.c) -----------------------------------------------------------------------------------
+
+// Submits and returns the value of the timeline that tells its end. Takes the lock.
+TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands,
+                                            uint64_t *value);
+TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);
+// Waits for all that was submitted.
+TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);
+
+bool tn_vk_accepts(const tn_device *device, const struct tn_step *step);
+const char *tn_vk_kernel_name(const tn_device *device, const struct tn_step *step);
+size_t tn_vk_scratch_size(tn_device *device, const struct tn_program *program);
+tn_status tn_vk_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
+                        tn_executable **out);
+void tn_vk_executable_destroy(tn_device *device, tn_executable *executable);
+tn_status tn_vk_submit(tn_device *device, tn_executable *executable, const tn_submit_options *options);
+tn_status tn_vk_wait(tn_device *device, tn_executable *executable);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/runtime/loader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct entry {
+    const char *symbol;
+    size_t offset; // of the member in its table
+} entry;
+
+static const entry globals[] = {
+#define TN_VK_GLOBAL(name) {"vk" #name, offsetof(tn_vk_instance, name)},
+#include "backends/vulkan/runtime/loader.def"
+};
+static const entry of_instance[] = {
+#define TN_VK_INSTANCE(name) {"vk" #name, offsetof(tn_vk_instance, name)},
+#include "backends/vulkan/runtime/loader.def"
+};
+static const entry of_device[] = {
+#define TN_VK_DEVICE(name) {"vk" #name, offsetof(tn_vk_functions, name)},
+#include "backends/vulkan/runtime/loader.def"
+};
+
+static bool put(void *table, const entry *e, PFN_vkVoidFunction f)
+{
+    memcpy((char *)table + e->offset, &f, sizeof f);
+    return f != NULL;
+}
+
+static bool get_instance_functions(tn_vk_instance *v, const entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!put(v, &entries[i], v->get_proc(v->handle, entries[i].symbol))) return false;
+    return true;
+}
+
+bool tn_vk_functions_get(const tn_vk_instance *v, VkDevice device, tn_vk_functions *out)
+{
+    for (size_t i = 0; i < TN_COUNT(of_device); i++)
+        if (!put(out, &of_device[i], v->GetDeviceProcAddr(device, of_device[i].symbol))) return false;
+    return true;
+}
+
+static bool make_instance(tn_vk_instance *v, char *why, size_t why_size)
+{
+    v->library = tn_vk_library_open();
+    if (!v->library) {
+        snprintf(why, why_size, "no Vulkan loader on this machine (libvulkan.so.1 cannot be opened)");
+        return false;
+    }
+    uint32_t version = 0;
+    v->get_proc = tn_vk_library_entry(v->library);
+    if (!v->get_proc || !get_instance_functions(v, globals, TN_COUNT(globals)) ||
+        v->EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_2) {
+        snprintf(why, why_size, "the Vulkan loader is too old; version 1.2 or newer is needed");
+        return false;
+    }
+    VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                             .pApplicationName = "tenon",
+                             .pEngineName = "tenon",
+                             .apiVersion = VK_API_VERSION_1_2};
+    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &app};
+    VkResult r = v->CreateInstance(&info, NULL, &v->handle);
+    if (r != VK_SUCCESS) {
+        snprintf(why, why_size, "the Vulkan loader finds no driver (vkCreateInstance: %d)", r);
+        return false;
+    }
+    if (get_instance_functions(v, of_instance, TN_COUNT(of_instance))) return true;
+    snprintf(why, why_size, "the Vulkan loader lacks functions of version 1.2");
+    return false;
+}
+
+tn_status tn_vk_instance_create(tn_context *ctx, tn_vk_instance **out, char *why, size_t why_size)
+{
+    *out = NULL;
+    tn_vk_instance *v = tn_calloc(ctx, 1, sizeof *v);
+    if (!v) return TN_ERR_MEMORY;
+    v->refs = 1;
+    if (make_instance(v, why, why_size))
+        *out = v;
+    else
+        tn_vk_instance_unref(ctx, v);
+    return TN_OK;
+}
+
+void tn_vk_instance_unref(tn_context *ctx, tn_vk_instance *v)
+{
+    if (!v || --v->refs > 0) return;
+    if (v->handle && v->DestroyInstance) v->DestroyInstance(v->handle, NULL);
+    if (v->library) tn_vk_library_close(v->library);
+    tn_free(ctx, v);
+}

@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffers. What is large has memory of its own: a model has some hundred weights, far below the 4096
+// allocations that every device grants, and whoever frees a weight gives its memory back at once. What is
+// small shares blocks: a driver takes up to a millisecond for each memory that it makes and frees, and a
+// start wants some twenty.
+#include "backends/vulkan/runtime/device.h"
+
+#include "core/device.h"
+
+#include <string.h>
+
+enum { STAGING_LEAST = 1 << 18, STAGING_MOST = 1 << 24 };
+enum { SMALL = 1 << 15, BLOCK = 1 << 18, ALIGNMENT = 256 };
+
+struct tn_vk_block {
+    tn_vk_memory whole;
+    bool host;
+    size_t used; // bytes from its start
+    int32_t n;   // memories in it
+    struct tn_vk_block *next;
+};
+
+static void destroy_own(tn_vk *v, tn_vk_memory *m)
+{
+    if (m->buffer) v->f.DestroyBuffer(v->handle, m->buffer, NULL);
+    if (m->memory) v->f.FreeMemory(v->handle, m->memory, NULL); // unmaps it too
+    *m = (tn_vk_memory){0};
+}
+
+static tn_status bind(tn_vk *v, uint32_t type, bool map, tn_vk_memory *m)
+{
+    VkMemoryRequirements need;
+    v->f.GetBufferMemoryRequirements(v->handle, m->buffer, &need);
+    if (!(need.memoryTypeBits >> type & 1u))
+        return tn_fail(v->device->ctx, TN_ERR_DEVICE, "%s: buffers cannot lie in its memory",
+                       v->device->name);
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                 .pNext = &flags,
+                                 .allocationSize = need.size,
+                                 .memoryTypeIndex = type};
+    VkResult r = v->f.AllocateMemory(v->handle, &info, NULL, &m->memory);
+    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY || r == VK_ERROR_OUT_OF_HOST_MEMORY)
+        return tn_fail(v->device->ctx, TN_ERR_MEMORY, "%s: out of memory: %zu MiB are wanted",
+                       v->device->name, m->size >> 20);
+    tn_status status = tn_vk_check(v, r, "allocating");
+    if (status == TN_OK)
+        status = tn_vk_check(v, v->f.BindBufferMemory(v->handle, m->buffer, m->memory, 0), "binding memory");
+    if (status == TN_OK && map)
+        status = tn_vk_check(v, v->f.MapMemory(v->handle, m->memory, 0, VK_WHOLE_SIZE, 0, &m->mapped),
+                             "mapping memory");
+    if (status != TN_OK) return status;
+    VkBufferDeviceAddressInfo at = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                    .buffer = m->buffer};
+    m->address = v->f.GetBufferDeviceAddress(v->handle, &at);
+    return TN_OK;
+}
+
+static tn_status make_own(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    tn_vk_memory m = {.size = TN_MAX(size, 4)};
+    VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                               .size = m.size,
+                               .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+                                        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                        VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    tn_status status =
+        tn_vk_check(v, v->f.CreateBuffer(v->handle, &info, NULL, &m.buffer), "making a buffer");
+    if (status == TN_OK)
+        status = bind(v, host ? v->host_type : v->device_type, host || v->device_visible, &m);
+    if (status != TN_OK)
+        destroy_own(v, &m);
+    else
+        *out = m;
+    return status;
+}
+
+// --- blocks ------------------------------------------------------------------------------------------
+
+static tn_status make_block(tn_vk *v, bool host, tn_vk_block **out)
+{
+    tn_vk_block *b = tn_calloc(v->device->ctx, 1, sizeof *b);
+    if (!b) return TN_ERR_MEMORY;
+    tn_status status = make_own(v, BLOCK, host, &b->whole);
+    if (status != TN_OK) {
+        tn_free(v->device->ctx, b);
+        return status;
+    }
+    b->host = host;
+    b->next = v->blocks;
+    *out = v->blocks = b;
+    return TN_OK;
+}
+
+// A block is used from its start to its end, and again when nothing is left in it.
+static tn_status take_small(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    size_t taken = (TN_MAX(size, 4) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    mtx_lock(&v->blocks_lock);
+    tn_vk_block *b = v->blocks;
+    while (b && (b->host != host || BLOCK - b->used < taken)) b = b->next;
+    tn_status status = b ? TN_OK : make_block(v, host, &b);
+    if (status == TN_OK) {
+        char *mapped = b->whole.mapped;
+        *out = (tn_vk_memory){.buffer = b->whole.buffer,
+                              .at = b->used,
+                              .mapped = mapped ? mapped + b->used : NULL,
+                              .address = b->whole.address + b->used,
+                              .size = TN_MAX(size, 4),
+                              .block = b};
+        b->used += taken;
+        b->n++;
+    }
+    mtx_unlock(&v->blocks_lock);
+    return status;
+}
+
+void tn_vk_blocks_free(tn_vk *v)
+{
+    while (v->blocks) {
+        tn_vk_block *b = v->blocks;
+        v->blocks = b->next;
+        destroy_own(v, &b->whole);
+        tn_free(v->device->ctx, b);
+    }
+}
+
+tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
+{
+    tn_vk_memory m;
+    tn_status status = size <= SMALL ? take_small(v, size, host, &m) : make_own(v, size, host, &m);
+    if (status != TN_OK) return status;
+    if (host) memset(m.mapped, 0, m.size);
+    *out = m;
+    return TN_OK;
+}
+
+void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
+{
+    if (!m->block) {
+        destroy_own(v, m);
+        return;
+    }
+    mtx_lock(&v->blocks_lock);
+    if (--m->block->n == 0) m->block->used = 0;
+    mtx_unlock(&v->blocks_lock);
+    *m = (tn_vk_memory){0};
+}
+
+// --- buffers -----------------------------------------------------------------------------------------
+
+tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
+    if (!m) return TN_ERR_MEMORY;
+    status = tn_vk_memory_create(v, size, false, m);
+    if (status != TN_OK) {
+        tn_free(device->ctx, m);
+        return status;
+    }
+    out->handle = m;
+    out->data = (void *)(uintptr_t)m->address;
+    return TN_OK;
+}
+
+void tn_vk_buffer_destroy(tn_buffer *buffer)
+{
+    tn_vk *v = tn_vk_of(buffer->device);
+    tn_status status = tn_vk_drain(v); // work that was submitted may still use it; a lost device uses nothing
+    TN_UNUSED(status);
+    tn_vk_memory_destroy(v, buffer->handle);
+    tn_free(buffer->device->ctx, buffer->handle);
+}
+
+// What the device does with memory by itself: n bytes from one buffer to another, or, with none to read,
+// `rows` runs of n zeros that begin `pitch` bytes apart.
+typedef struct transfer {
+    VkBuffer from, to;
+    size_t from_offset, to_offset, n, pitch, rows;
+} transfer;
+
+static void record(tn_vk *v, VkCommandBuffer commands, const transfer *t)
+{
+    VkBufferCopy region = {.srcOffset = t->from_offset, .dstOffset = t->to_offset, .size = t->n};
+    if (t->from) v->f.CmdCopyBuffer(commands, t->from, t->to, 1, &region);
+    for (size_t r = 0; r < t->rows; r++)
+        v->f.CmdFillBuffer(commands, t->to, t->to_offset + r * t->pitch, t->n, 0);
+}
+
+// Waits until it is done.
+static tn_status run_transfer(tn_vk *v, const transfer *t)
+{
+    VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = v->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1};
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    VkCommandBuffer commands = NULL;
+    mtx_lock(&v->lock);
+    tn_status status =
+        tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, &commands), "making commands");
+    if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(commands, &begin), "recording");
+    if (status == TN_OK) {
+        record(v, commands, t);
+        status = tn_vk_check(v, v->f.EndCommandBuffer(commands), "recording");
+    }
+    mtx_unlock(&v->lock);
+    uint64_t value = 0;
+    if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &commands, &value);
+    if (status == TN_OK) status = tn_vk_wait_for(v, value);
+    mtx_lock(&v->lock);
+    if (commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &commands);
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+// As large as what was moved so far, within bounds.
+static tn_status make_staging(tn_vk *v, size_t n)
+{
+    size_t size = STAGING_LEAST;
+    while (size < n && size < STAGING_MOST) size *= 2;
+    if (v->staging.size >= size) return TN_OK;
+    destroy_own(v, &v->staging);
+    return make_own(v, size, true, &v->staging);
+}
+
+// Memory that the host does not see is reached through the staging memory; one transfer at a time uses it.
+static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
+{
+    mtx_lock(&v->staging_lock);
+    tn_status status = make_staging(v, n);
+    for (size_t at = 0; at < n && status == TN_OK; at += v->staging.size) {
+        size_t piece = TN_MIN(n - at, v->staging.size), there = m->at + offset + at;
+        if (write) memcpy(v->staging.mapped, bytes + at, piece);
+        transfer t = {.from = v->staging.buffer, .to = m->buffer, .to_offset = there, .n = piece};
+        if (!write)
+            t = (transfer){.from = m->buffer, .from_offset = there, .to = v->staging.buffer, .n = piece};
+        status = run_transfer(v, &t);
+        if (status == TN_OK && !write) memcpy(bytes + at, v->staging.mapped, piece);
+    }
+    mtx_unlock(&v->staging_lock);
+    return status;
+}
+
+static tn_status move_bytes(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
+{
+    tn_status status = tn_vk_enter(v);
+    if (status == TN_OK) status = tn_vk_drain(v);
+    if (status != TN_OK || n == 0) return status;
+    if (!m->mapped) return stage(v, m, offset, bytes, n, write);
+    if (write)
+        memcpy((char *)m->mapped + offset, bytes, n);
+    else
+        memcpy(bytes, (char *)m->mapped + offset, n);
+    return TN_OK;
+}
+
+tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes, size_t n)
+{
+    return move_bytes(v, m, offset, (char *)(uintptr_t)bytes, n, true); // only read from
+}
+
+// A buffer may be a part of another one, whose memory it then has.
+static size_t offset_in(const tn_buffer *b, size_t offset)
+{
+    const tn_vk_memory *m = b->handle;
+    return (size_t)((uint64_t)(uintptr_t)b->data - m->address) + offset;
+}
+
+tn_status tn_vk_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
+{
+    return tn_vk_memory_write(tn_vk_of(buffer->device), buffer->handle, offset_in(buffer, offset), bytes, n);
+}
+
+// The caches of all layers are cleared so: one submission, not a copy of zeros for each of them.
+tn_status tn_vk_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows)
+{
+    static const char zeros[4096];
+    enum { WORD = 4 }; // what the device fills
+    tn_vk *v = tn_vk_of(buffer->device);
+    const tn_vk_memory *m = buffer->handle;
+    size_t first = offset_in(buffer, offset);
+    tn_status status = tn_vk_enter(v);
+    if (status == TN_OK) status = tn_vk_drain(v);
+    if (status != TN_OK || n == 0) return status;
+    if (first % WORD == 0 && n % WORD == 0 && (pitch % WORD == 0 || rows == 1))
+        return run_transfer(
+            v,
+            &(transfer){.to = m->buffer, .to_offset = m->at + first, .n = n, .pitch = pitch, .rows = rows});
+    for (size_t r = 0; r < rows; r++)
+        for (size_t at = 0; at < n && status == TN_OK; at += sizeof zeros)
+            status = tn_vk_memory_write(v, m, first + r * pitch + at, zeros, TN_MIN(sizeof zeros, n - at));
+    return status;
+}
+
+tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)
+{
+    return move_bytes(tn_vk_of(buffer->device), buffer->handle, offset_in(buffer, offset), bytes, n, false);
+}
+
+tn_status tn_vk_host_create(tn_device *device, size_t size, void **out)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
+    if (!m) return TN_ERR_MEMORY;
+    status = tn_vk_memory_create(v, size, true, m);
+    if (status != TN_OK) {
+        tn_free(device->ctx, m);
+        return status;
+    }
+    mtx_lock(&v->lock);
+    m->next = v->hosts;
+    v->hosts = m;
+    mtx_unlock(&v->lock);
+    *out = m->mapped;
+    return TN_OK;
+}
+
+void tn_vk_host_destroy(tn_device *device, void *host)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_drain(v);
+    TN_UNUSED(status);
+    tn_vk_memory *gone = NULL;
+    mtx_lock(&v->lock);
+    for (tn_vk_memory **m = &v->hosts; *m && !gone; m = *m ? &(*m)->next : m)
+        if ((*m)->mapped == host) gone = *m, *m = gone->next;
+    mtx_unlock(&v->lock);
+    if (!gone) return;
+    tn_vk_memory_destroy(v, gone);
+    tn_free(device->ctx, gone);
+}
+
+uint64_t tn_vk_host_address(tn_vk *v, const void *host)
+{
+    uint64_t address = 0;
+    mtx_lock(&v->lock);
+    for (const tn_vk_memory *m = v->hosts; m; m = m->next) {
+        uintptr_t at = (uintptr_t)host, from = (uintptr_t)m->mapped;
+        if (at >= from && at - from < m->size) address = m->address + (at - from);
+    }
+    mtx_unlock(&v->lock);
+    return address;
+}

@@ -1,0 +1,257 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pipelines: a shader with its specialisation constants, compiled by the driver at first use, and what is
+// known about the result.
+#include "backends/vulkan/runtime/device.h"
+#include "core/device.h"
+#include "core/hash.h"
+
+#include <string.h>
+
+// Embedded by shaders/embed.sh: words of SPIR-V, and where they end.
+#define TN_VK_SHADER(stem) extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[];
+#define TN_VK_SHADER_FORMS(stem)                                                                             \
+    TN_VK_SHADER(stem)                                                                                       \
+    TN_VK_SHADER(stem##_nv)
+#include "backends/vulkan/shaders.def"
+
+typedef struct module {
+    const uint32_t *code, *end;
+} module;
+static const struct {
+    module here, nv;
+} shaders[TN_VK_SHADER_COUNT] = {
+#define MODULE(stem)                                                                                         \
+    {                                                                                                        \
+        tn_vk_code_##stem, tn_vk_code_end_##stem                                                             \
+    }
+#define TN_VK_SHADER(stem)       [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem)},
+#define TN_VK_SHADER_FORMS(stem) [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem##_nv)},
+#include "backends/vulkan/shaders.def"
+};
+
+static module module_of(const tn_vk *v, int32_t shader)
+{
+    return v->has & TN_VK_MATRIX_NV ? shaders[shader].nv : shaders[shader].here;
+}
+
+static size_t size_of(module m)
+{
+    return (size_t)(m.end - m.code) * sizeof(uint32_t);
+}
+
+// Several threads may be in it.
+static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
+{
+    module m = module_of(v, p->shader);
+    VkShaderModuleCreateInfo code = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .pCode = m.code, .codeSize = size_of(m)};
+    VkShaderModule made;
+    VkResult r = v->f.CreateShaderModule(v->handle, &code, NULL, &made);
+    if (r != VK_SUCCESS) return r;
+    VkSpecializationMapEntry entries[TN_VK_CONSTANTS];
+    for (uint32_t i = 0; i < TN_VK_CONSTANTS; i++)
+        entries[i] = (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(int32_t), sizeof(int32_t)};
+    VkSpecializationInfo constants = {TN_VK_CONSTANTS, entries, sizeof p->constants, p->constants};
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .layout = v->layout,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = made,
+                  .pName = "main",
+                  .pSpecializationInfo = &constants},
+    };
+    r = v->f.CreateComputePipelines(v->handle, v->cache, 1, &info, NULL, &p->handle);
+    v->f.DestroyShaderModule(v->handle, made, NULL);
+    return r;
+}
+
+// By the code that was compiled: a new release of a shader is another one.
+static void recall(const tn_vk *v, tn_vk_pipeline *p)
+{
+    tn_hash h;
+    module m = module_of(v, p->shader);
+    tn_hash_init(&h);
+    tn_hash_add(&h, m.code, size_of(m));
+    p->code = tn_hash_value(&h);
+    for (int32_t i = 0; i < v->n_known; i++) {
+        const tn_vk_known *k = &v->known[i];
+        if (k->code != p->code || memcmp(k->constants, p->constants, sizeof p->constants) != 0) continue;
+        p->verdict =
+            k->verdict == TN_VK_GOOD || k->verdict == TN_VK_BAD ? (tn_vk_verdict)k->verdict : TN_VK_UNKNOWN;
+    }
+}
+
+static tn_vk_pipeline *find(const tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS])
+{
+    for (tn_vk_pipeline *p = v->pipelines; p; p = p->next)
+        if (p->shader == shader && memcmp(p->constants, constants, sizeof p->constants) == 0) return p;
+    return NULL;
+}
+
+typedef struct making {
+    tn_vk *v;
+    tn_vk_pipeline *pipelines[TN_VK_WISHES];
+    VkResult results[TN_VK_WISHES];
+    int32_t n;
+    _Atomic int32_t next;
+} making;
+
+static void make_some(void *arg, int32_t thread, int32_t team)
+{
+    making *m = arg;
+    TN_UNUSED(thread);
+    TN_UNUSED(team);
+    for (;;) {
+        // Relaxed: that no two threads get the same one is all that is wanted.
+        int32_t i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed);
+        if (i >= m->n) return;
+        m->results[i] = make(m->v, m->pipelines[i]);
+    }
+}
+
+// Those that are made go into the list, the others are freed.
+static tn_status make_all(making *m)
+{
+    tn_vk *v = m->v;
+    tn_status status = TN_OK;
+    atomic_init(&m->next, 0);
+    tn_parallel(v->device->ctx, TN_MIN(m->n, tn_context_n_threads(v->device->ctx)), make_some, m);
+    for (int32_t i = 0; i < m->n; i++) {
+        tn_vk_pipeline *p = m->pipelines[i];
+        if (m->results[i] != VK_SUCCESS) {
+            status = tn_vk_check(v, m->results[i], "making a pipeline");
+            tn_free(v->device->ctx, p);
+            continue;
+        }
+        if (p->verdict == TN_VK_UNKNOWN) v->n_compiled++;
+        p->next = v->pipelines;
+        v->pipelines = p;
+    }
+    return status;
+}
+
+// The first of the wishes from *at on that are not there yet, no more than `most`.
+static tn_status gather(tn_vk *v, const tn_vk_wishes *wishes, int32_t most, int32_t *at, making *m)
+{
+    *m = (making){.v = v};
+    for (; *at < wishes->n && m->n < most; ++*at) {
+        const tn_vk_wish *w = &wishes->of[*at];
+        if (find(v, w->shader, w->constants)) continue;
+        tn_vk_pipeline *p = tn_calloc(v->device->ctx, 1, sizeof *p);
+        if (!p) {
+            while (m->n > 0) tn_free(v->device->ctx, m->pipelines[--m->n]);
+            return TN_ERR_MEMORY;
+        }
+        p->shader = w->shader;
+        memcpy(p->constants, w->constants, sizeof p->constants);
+        recall(v, p);
+        m->pipelines[m->n++] = p;
+    }
+    return TN_OK;
+}
+
+void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS])
+{
+    for (int32_t i = 0; i < wishes->n; i++)
+        if (wishes->of[i].shader == shader &&
+            memcmp(wishes->of[i].constants, constants, sizeof wishes->of[i].constants) == 0)
+            return;
+    if (wishes->n == TN_VK_WISHES) return; // the others are made one by one, when they are used
+    tn_vk_wish *w = &wishes->of[wishes->n++];
+    w->shader = shader;
+    memcpy(w->constants, constants, sizeof w->constants);
+}
+
+// Those that no earlier process left.
+static int32_t count_first(tn_vk *v, const tn_vk_wishes *wishes)
+{
+    int32_t n = 0;
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < wishes->n; i++) {
+        const tn_vk_wish *w = &wishes->of[i];
+        if (find(v, w->shader, w->constants)) continue;
+        tn_vk_pipeline p = {.shader = w->shader};
+        memcpy(p.constants, w->constants, sizeof p.constants);
+        recall(v, &p);
+        n += p.verdict == TN_VK_UNKNOWN;
+    }
+    mtx_unlock(&v->lock);
+    return n;
+}
+
+tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes)
+{
+    making m;
+    tn_status status = TN_OK;
+    int32_t threads = tn_context_n_threads(v->device->ctx), first = count_first(v, wishes),
+            before = tn_vk_n_compiled(v);
+    for (int32_t at = 0; at < wishes->n && status == TN_OK;) {
+        int32_t done = tn_vk_n_compiled(v) - before;
+        if (done < first)
+            tn_notice(v->device->ctx, TN_EVENT_COMPILING,
+                      "%s: compiling kernels for the first time: %d of %d are there", v->device->name, done,
+                      first);
+        mtx_lock(&v->lock);
+        status = gather(v, wishes, threads, &at, &m); // a few, so that it can be told how far it is
+        if (status == TN_OK) status = make_all(&m);
+        mtx_unlock(&v->lock);
+    }
+    return status;
+}
+
+int32_t tn_vk_n_compiled(tn_vk *v)
+{
+    mtx_lock(&v->lock);
+    int32_t n = v->n_compiled;
+    mtx_unlock(&v->lock);
+    return n;
+}
+
+tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
+                             tn_vk_pipeline **out)
+{
+    tn_vk_wishes one = {.n = 1, .of = {{.shader = shader}}};
+    memcpy(one.of[0].constants, constants, sizeof one.of[0].constants);
+    making m;
+    int32_t at = 0;
+    mtx_lock(&v->lock);
+    tn_status status = gather(v, &one, 1, &at, &m);
+    if (status == TN_OK && m.n > 0) status = make_all(&m);
+    if (status == TN_OK) *out = find(v, shader, constants);
+    mtx_unlock(&v->lock);
+    return status;
+}
+
+tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n)
+{
+    tn_vk_verdict worst = TN_VK_GOOD;
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < n; i++)
+        if (pipelines[i]->verdict == TN_VK_BAD || worst == TN_VK_GOOD) worst = pipelines[i]->verdict;
+    mtx_unlock(&v->lock);
+    return worst;
+}
+
+void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict)
+{
+    mtx_lock(&v->lock);
+    for (int32_t i = 0; i < n; i++) {
+        if (pipelines[i]->verdict != TN_VK_UNKNOWN) continue;
+        pipelines[i]->verdict = verdict;
+        v->n_new++;
+    }
+    mtx_unlock(&v->lock);
+}
+
+void tn_vk_pipelines_free(tn_vk *v)
+{
+    while (v->pipelines) {
+        tn_vk_pipeline *p = v->pipelines;
+        v->pipelines = p->next;
+        v->f.DestroyPipeline(v->handle, p->handle, NULL);
+        tn_free(v->device->ctx, p);
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TN_VULKAN_PROBE_H
+#define TN_VULKAN_PROBE_H
+
+#include "backends/vulkan/runtime/kernel.h"
+
+// Runs the kernel, with the pipelines that `step` wants (`leaves` as in a dispatch), on a small step of the
+// same kind and compares it with the reference. TN_VK_UNKNOWN: there is no small step for it. *error: NMSE of
+// the worst result.
+TN_MUST_USE tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, bool leaves,
+                                  tn_vk_verdict *verdict, double *error);
+
+#endif
