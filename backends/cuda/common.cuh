@@ -22,7 +22,7 @@ static __device__ __forceinline__ void tn_pdl_wait()
 }
 
 // A hint: the next kernel may start its part before the wait. Called where this block's registers and shared
-// memory leave room for it.
+// memory leave space for it.
 static __device__ __forceinline__ void tn_pdl_trigger()
 {
 #if __CUDA_ARCH__ >= 900
@@ -46,27 +46,27 @@ static __device__ __forceinline__ float tn_warp_max(float x)
     return x;
 }
 
-// Over all threads of a block of at most 1024; every thread gets the result. `room` is 32 floats of shared
-// memory; calls with the same room need no barrier between them.
-static __device__ __forceinline__ float tn_block_sum(float x, float *room)
+// Over all threads of a block of at most 1024; every thread gets the result. `shared` is 32 floats of shared
+// memory; calls with the same `shared` need no barrier between them.
+static __device__ __forceinline__ float tn_block_sum(float x, float *shared)
 {
     x = tn_warp_sum(x);
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, n = (blockDim.x + TN_WARP - 1) / TN_WARP;
     __syncthreads();
-    if (lane == 0) room[warp] = x;
+    if (lane == 0) shared[warp] = x;
     __syncthreads();
-    x = lane < n ? room[lane] : 0.0f;
+    x = lane < n ? shared[lane] : 0.0f;
     return tn_warp_sum(x);
 }
 
-static __device__ __forceinline__ float tn_block_max(float x, float *room)
+static __device__ __forceinline__ float tn_block_max(float x, float *shared)
 {
     x = tn_warp_max(x);
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, n = (blockDim.x + TN_WARP - 1) / TN_WARP;
     __syncthreads();
-    if (lane == 0) room[warp] = x;
+    if (lane == 0) shared[warp] = x;
     __syncthreads();
-    x = lane < n ? room[lane] : -INFINITY;
+    x = lane < n ? shared[lane] : -INFINITY;
     return tn_warp_max(x);
 }
 

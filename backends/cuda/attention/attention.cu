@@ -17,7 +17,7 @@ struct query_info {
     float slope;
 };
 
-struct shared_room {
+struct shared_storage {
     float reduce[32];
     float weight[TILE];
     const char *row[TILE]; // of k, then of v
@@ -25,40 +25,40 @@ struct shared_room {
 
 // Scores of the tile's keys [0, n): warps take KEYS at a time so that their loads overlap.
 template <int TYPE>
-static __device__ void scores(const tn_cuda_attention_args &a, const query_info &u, const float *q, shared_room *room, int first, int n)
+static __device__ void scores(const tn_cuda_attention_args &a, const query_info &u, const float *q, shared_storage *shared, int first, int n)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
     for (int j = warp * KEYS; j < n; j += WARPS * KEYS) {
         float dot[KEYS] = {0.0f};
         for (int d = lane; d < a.k.dim; d += TN_WARP) {
 #pragma unroll
-            for (int i = 0; i < KEYS; i++) dot[i] += q[d] * tn_cache_get<TYPE>(room->row[min(j + i, n - 1)], d);
+            for (int i = 0; i < KEYS; i++) dot[i] += q[d] * tn_cache_get<TYPE>(shared->row[min(j + i, n - 1)], d);
         }
 #pragma unroll
         for (int i = 0; i < KEYS; i++) {
             float s = tn_warp_sum(dot[i]) * a.scale;
-            if (lane == 0 && j + i < n) room->weight[j + i] = tn_attention_bias(a, s, u.slope, u.position - (first + j + i));
+            if (lane == 0 && j + i < n) shared->weight[j + i] = tn_attention_bias(a, s, u.slope, u.position - (first + j + i));
         }
     }
 }
 
 template <int TYPE>
-static __device__ void add_values(const tn_cuda_attention_args &a, const shared_room *room, float *acc, float shrink, int n)
+static __device__ void add_values(const tn_cuda_attention_args &a, const shared_storage *shared, float *acc, float shrink, int n)
 {
     for (int d = threadIdx.x; d < a.v.dim; d += THREADS) {
         float sum = acc[d] * shrink;
 #pragma unroll 8
-        for (int j = 0; j < n; j++) sum += room->weight[j] * tn_cache_get<TYPE>(room->row[j], d);
+        for (int j = 0; j < n; j++) sum += shared->weight[j] * tn_cache_get<TYPE>(shared->row[j], d);
         acc[d] = sum;
     }
 }
 
-static __device__ void find_rows(const tn_cuda_attention_args &a, const query_info &u, const tn_cuda_cache &c, shared_room *room, int first, int n)
+static __device__ void find_rows(const tn_cuda_attention_args &a, const query_info &u, const tn_cuda_cache &c, shared_storage *shared, int first, int n)
 {
     int j = first + (int)threadIdx.x;
     if ((int)threadIdx.x >= n) return;
     int64_t page = a.table[(int64_t)u.seq * a.max_blocks + j / a.block];
-    room->row[threadIdx.x] = tn_cache_row(c, page, u.kv_head, j % a.block);
+    shared->row[threadIdx.x] = tn_cache_row(c, page, u.kv_head, j % a.block);
 }
 
 #define BY_TYPE(type, call)                                         \
@@ -71,19 +71,19 @@ static __device__ void find_rows(const tn_cuda_attention_args &a, const query_in
     }
 
 // The tile's share: weights relative to the new maximum; returns it and adds to the sum.
-static __device__ float softmax_tile(shared_room *room, float max, float *sum, float *shrink, int n)
+static __device__ float softmax_tile(shared_storage *shared, float max, float *sum, float *shrink, int n)
 {
     int j = threadIdx.x;
-    float s = j < n ? room->weight[j] : -INFINITY;
-    float top = fmaxf(max, tn_block_max(s, room->reduce));
+    float s = j < n ? shared->weight[j] : -INFINITY;
+    float top = fmaxf(max, tn_block_max(s, shared->reduce));
     float w = j < n && top > -INFINITY ? exp2f((s - top) * TN_LOG2E) : 0.0f;
     *shrink = max > -INFINITY ? exp2f((max - top) * TN_LOG2E) : 0.0f;
-    room->weight[j] = w;
-    *sum = *sum * *shrink + tn_block_sum(w, room->reduce);
+    shared->weight[j] = w;
+    *sum = *sum * *shrink + tn_block_sum(w, shared->reduce);
     return top;
 }
 
-static __device__ void attend(const tn_cuda_attention_args &a, const query_info &u, const float *q, float *acc, shared_room *room, float *sum)
+static __device__ void attend(const tn_cuda_attention_args &a, const query_info &u, const float *q, float *acc, shared_storage *shared, float *sum)
 {
     bool sink = a.sinks != nullptr;
     float max = sink ? a.sinks[u.head] : -INFINITY;
@@ -92,16 +92,16 @@ static __device__ void attend(const tn_cuda_attention_args &a, const query_info 
         int n = min((int)TILE, u.hi - first);
         float shrink;
         __syncthreads();
-        find_rows(a, u, a.k, room, first, n);
+        find_rows(a, u, a.k, shared, first, n);
         __syncthreads();
-#define CALL(type) scores<type>(a, u, q, room, first, n)
+#define CALL(type) scores<type>(a, u, q, shared, first, n)
         BY_TYPE(a.k.type, CALL)
 #undef CALL
         __syncthreads();
-        max = softmax_tile(room, max, sum, &shrink, n);
-        find_rows(a, u, a.v, room, first, n);
+        max = softmax_tile(shared, max, sum, &shrink, n);
+        find_rows(a, u, a.v, shared, first, n);
         __syncthreads();
-#define CALL(type) add_values<type>(a, room, acc, shrink, n)
+#define CALL(type) add_values<type>(a, shared, acc, shrink, n)
         BY_TYPE(a.v.type, CALL)
 #undef CALL
     }
@@ -109,9 +109,9 @@ static __device__ void attend(const tn_cuda_attention_args &a, const query_info 
 
 TN_ENTRY __launch_bounds__(THREADS) tn_attention_general(const __grid_constant__ tn_cuda_attention_args a)
 {
-    extern __shared__ float room_q[];
-    __shared__ shared_room room;
-    float *q = room_q, *acc = q + a.k.dim;
+    extern __shared__ float shared_q[];
+    __shared__ shared_storage shared;
+    float *q = shared_q, *acc = q + a.k.dim;
     tn_pdl_trigger();
     tn_pdl_wait();
     int t = blockIdx.x;
@@ -128,7 +128,7 @@ TN_ENTRY __launch_bounds__(THREADS) tn_attention_general(const __grid_constant__
     for (int d = threadIdx.x; d < a.k.dim; d += THREADS) q[d] = *(const float *)(from + (int64_t)d * a.q_elem);
     for (int d = threadIdx.x; d < a.v.dim; d += THREADS) acc[d] = 0.0f;
     float sum;
-    attend(a, u, q, acc, &room, &sum);
+    attend(a, u, q, acc, &shared, &sum);
     float *y = (float *)(a.y + (int64_t)t * a.y_token + (int64_t)u.head * a.y_head);
     for (int d = threadIdx.x; d < a.v.dim; d += THREADS) y[d] = sum > 0.0f ? acc[d] / sum : 0.0f;
 }

@@ -50,7 +50,7 @@ struct query_rows {
 };
 
 template <int TYPE, int DK, int NT, int WARPS>
-static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, const query_rows &q, int row0, query_room<DK, NT> &room)
+static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, const query_rows &q, int row0, query_storage<DK, NT> &shared)
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     for (int at = threadIdx.x; at < NT * DK; at += WARPS * TN_WARP) {
@@ -70,8 +70,8 @@ static __device__ void load_queries(const tn_cuda_attention_args &a, const part 
             float2 back = tn_unpack16<BF16>(hi[e / 2]);
             lo[e / 2] = tn_pack16<BF16>(x[0] - back.x, x[1] - back.y);
         }
-        room.hi[nt][i][lane] = make_uint4(hi[0], hi[1], hi[2], hi[3]);
-        room.lo[nt][i][lane] = make_uint4(lo[0], lo[1], lo[2], lo[3]);
+        shared.hi[nt][i][lane] = make_uint4(hi[0], hi[1], hi[2], hi[3]);
+        shared.lo[nt][i][lane] = make_uint4(lo[0], lo[1], lo[2], lo[3]);
     }
 }
 
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void begin(const tn_cuda_attention_args &a, co
 }
 
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, const part &p, int row0, const query_room<DK, NT> &room,
+static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, const part &p, int row0, const query_storage<DK, NT> &shared,
                                               cursor &at, warp_state<TYPE, DK, DV, NT> &w)
 {
     int lane = threadIdx.x % TN_WARP;
@@ -103,8 +103,8 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, c
     while (at.tile < p.end) {
         float s[NT][4];
         int key = at.tile * KEYS;
-        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, room, s);
-        else multiply_keys(w, room, s);
+        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared, s);
+        else multiply_keys(w, shared, s);
         at.tile += WARPS;
         if (at.tile - at.base == WARPS * TN_WARP) find_pages<WARPS>(a, p, at);
         int64_t page = page_of<WARPS>(at);
@@ -118,7 +118,7 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, c
 
 // --- merging -------------------------------------------------------------------------------------------
 
-template <int DV, int NT, int WARPS> struct merge_room {
+template <int DV, int NT, int WARPS> struct merge_storage {
     float max[WARPS][NT * 8], sum[WARPS][NT * 8];
     float o[WARPS][8][DV + 4]; // of one n tile, relative to the maximum of all warps
 };
@@ -130,13 +130,13 @@ static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_a
 
 // A warp's o, times what the maximum of all warps demands.
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void share(const warp_state<TYPE, DK, DV, NT> &w, int nt, const float (&factor)[2], merge_room<DV, NT, WARPS> &room, int n_valid)
+static __device__ __forceinline__ void share(const warp_state<TYPE, DK, DV, NT> &w, int nt, const float (&factor)[2], merge_storage<DV, NT, WARPS> &shared, int n_valid)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         if (2 * c + h >= n_valid) continue;
-        float *to = room.o[warp][2 * c + h];
+        float *to = shared.o[warp][2 * c + h];
 #pragma unroll
         for (int j = 0; j < DV / 64; j++)
 #pragma unroll
@@ -146,7 +146,7 @@ static __device__ __forceinline__ void share(const warp_state<TYPE, DK, DV, NT> 
 
 // Rows of one n tile: the sum of the warps goes out, or to where the last block of the pair finds it.
 template <int DV, int NT, int WARPS>
-static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, const part &p, int row0, int nt, const merge_room<DV, NT, WARPS> &room, int n_warps)
+static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, const part &p, int row0, int nt, const merge_storage<DV, NT, WARPS> &shared, int n_warps)
 {
     for (int at = threadIdx.x; at < 8 * (DV / 4); at += WARPS * TN_WARP) {
         int n = at / (DV / 4), d = at % (DV / 4) * 4, row = row0 + nt * 8 + n;
@@ -154,12 +154,12 @@ static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, c
         float max = -INFINITY, sum = 0.0f;
         float4 o = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
-        for (int i = 0; i < n_warps; i++) max = fmaxf(max, room.max[i][nt * 8 + n]);
+        for (int i = 0; i < n_warps; i++) max = fmaxf(max, shared.max[i][nt * 8 + n]);
 #pragma unroll 4
         for (int i = 0; i < n_warps; i++) {
-            float m = room.max[i][nt * 8 + n];
-            float4 x = *reinterpret_cast<const float4 *>(&room.o[i][n][d]);
-            if (m > -INFINITY) sum += room.sum[i][nt * 8 + n] * tn_exp2(m - max - WEIGHT_SHIFT);
+            float m = shared.max[i][nt * 8 + n];
+            float4 x = *reinterpret_cast<const float4 *>(&shared.o[i][n][d]);
+            if (m > -INFINITY) sum += shared.sum[i][nt * 8 + n] * tn_exp2(m - max - WEIGHT_SHIFT);
             o.x += x.x, o.y += x.y, o.z += x.z, o.w += x.w;
         }
         int token = p.first_token + row / p.group, head = p.kv_head * p.group + row % p.group;
@@ -175,7 +175,7 @@ static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, c
 
 template <int TYPE, int DK, int DV, int NT, int WARPS>
 static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args &a, const part &p, int row0, warp_state<TYPE, DK, DV, NT> &w,
-                                                   merge_room<DV, NT, WARPS> &room)
+                                                   merge_storage<DV, NT, WARPS> &shared)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, n_warps = min((int)WARPS, max(0, p.end - p.tile));
 #pragma unroll
@@ -183,7 +183,7 @@ static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args 
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             for (int i = 4; i < TN_WARP; i *= 2) w.sum[nt][h] += __shfl_xor_sync(0xffffffffu, w.sum[nt][h], i);
-            if (lane < 4) room.max[warp][nt * 8 + lane * 2 + h] = w.max[nt][h], room.sum[warp][nt * 8 + lane * 2 + h] = w.sum[nt][h];
+            if (lane < 4) shared.max[warp][nt * 8 + lane * 2 + h] = w.max[nt][h], shared.sum[warp][nt * 8 + lane * 2 + h] = w.sum[nt][h];
         }
     __syncthreads();
 #pragma unroll
@@ -193,12 +193,12 @@ static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args 
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float top = -INFINITY;
-            for (int i = 0; i < n_warps; i++) top = fmaxf(top, room.max[i][nt * 8 + lane % 4 * 2 + h]);
+            for (int i = 0; i < n_warps; i++) top = fmaxf(top, shared.max[i][nt * 8 + lane % 4 * 2 + h]);
             factor[h] = w.max[nt][h] > -INFINITY ? tn_exp2(w.max[nt][h] - top - WEIGHT_SHIFT) : 0.0f;
         }
-        if (warp < n_warps) share<TYPE>(w, nt, factor, room, p.n_rows - row0 - nt * 8);
+        if (warp < n_warps) share<TYPE>(w, nt, factor, shared, p.n_rows - row0 - nt * 8);
         __syncthreads();
-        gather(a, p, row0, nt, room, n_warps);
+        gather(a, p, row0, nt, shared, n_warps);
     }
 }
 
@@ -259,8 +259,8 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
 {
     extern __shared__ uint4 shared_bytes[];
     const tn_cuda_attention_args &a = d.a;
-    query_room<DK, NT> &queries = *reinterpret_cast<query_room<DK, NT> *>(shared_bytes);
-    merge_room<DV, NT, WARPS> &merging = *reinterpret_cast<merge_room<DV, NT, WARPS> *>(&queries + 1);
+    query_storage<DK, NT> &queries = *reinterpret_cast<query_storage<DK, NT> *>(shared_bytes);
+    merge_storage<DV, NT, WARPS> &merging = *reinterpret_cast<merge_storage<DV, NT, WARPS> *>(&queries + 1);
     part p;
     // What a predecessor does not write: lengths and tables, in most programs.
     if (!d.early) tn_pdl_wait();

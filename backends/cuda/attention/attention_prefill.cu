@@ -21,7 +21,7 @@ enum { WARPS = 4, THREADS = WARPS * TN_WARP, KEYS = 64 };
 // Weights are at most 2^this: small ones keep their bits in f16.
 #define WEIGHT_SHIFT 8.0f
 
-template <int D, int MT> struct room {
+template <int D, int MT> struct shared_storage {
     static constexpr int ROWS = 64 * MT;
     uint4 q[ROWS * D / 8], k[KEYS * D / 8], v[KEYS * D / 8];
     float scale[KEYS][D / 32];         // what is left of those of quantised keys
@@ -37,7 +37,7 @@ template <int D> static __device__ __forceinline__ int chunk(int r, int i)
 
 // --- loads -----------------------------------------------------------------------------------------------
 
-template <int D, int MT> static __device__ void load_queries(const tn_cuda_attention_args &a, const tn_row_tile &p, room<D, MT> &s)
+template <int D, int MT> static __device__ void load_queries(const tn_cuda_attention_args &a, const tn_row_tile &p, shared_storage<D, MT> &s)
 {
     bool wide = a.q_elem == 4 && ((uintptr_t)a.q | (uintptr_t)a.q_token | (uintptr_t)a.q_head) % 16 == 0;
     for (int n = threadIdx.x; n < 64 * MT * (D / 8); n += THREADS) {
@@ -56,7 +56,7 @@ template <int D, int MT> static __device__ void load_queries(const tn_cuda_atten
 }
 
 // Where the keys of the tile that starts at `key` lie. All rows of a cache are numbered in order.
-template <int D, int MT> static __device__ __forceinline__ void find_keys(const tn_cuda_attention_args &a, const tn_row_tile &p, room<D, MT> &s, int key)
+template <int D, int MT> static __device__ __forceinline__ void find_keys(const tn_cuda_attention_args &a, const tn_row_tile &p, shared_storage<D, MT> &s, int key)
 {
     if (threadIdx.x >= KEYS || key >= p.end) return;
     int j = key + (int)threadIdx.x;
@@ -67,7 +67,7 @@ template <int D, int MT> static __device__ __forceinline__ void find_keys(const 
 
 // VALUES: a tile of v, otherwise of k. SCALED: the kernel wants scales of both.
 template <int TYPE, int D, int MT, bool SCALED, bool VALUES>
-static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, room<D, MT> &s, const int64_t *rows)
+static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, shared_storage<D, MT> &s, const int64_t *rows)
 {
     uint4 *to = VALUES ? s.v : s.k;
 #pragma unroll 2
@@ -87,7 +87,7 @@ static __device__ __forceinline__ void load_typed(const tn_cuda_cache &c, room<D
 }
 
 template <int D, int MT, bool SCALED, bool VALUES>
-static __device__ __forceinline__ void load_tile(const tn_cuda_cache &c, room<D, MT> &s, const int64_t *rows)
+static __device__ __forceinline__ void load_tile(const tn_cuda_cache &c, shared_storage<D, MT> &s, const int64_t *rows)
 {
     switch (c.type) {
     case TN_CUDA_CACHE_F16: load_typed<TN_CUDA_CACHE_F16, D, MT, SCALED, VALUES>(c, s, rows); break;
@@ -110,7 +110,7 @@ template <int D, int MT> struct rows {
     float max[MT][2], sum[MT][2]; // sums are this lane's
 };
 
-template <int D, int MT, bool SCALED> static __device__ __forceinline__ void multiply_keys(const room<D, MT> &m, rows<D, MT> &w)
+template <int D, int MT, bool SCALED> static __device__ __forceinline__ void multiply_keys(const shared_storage<D, MT> &m, rows<D, MT> &w)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
     uint32_t q = tn_shared_address(m.q), k = tn_shared_address(m.k);
@@ -210,7 +210,7 @@ static __device__ __forceinline__ uint32_t scale_pair(uint32_t weights, const __
     return tn_half2_bits(__hmul2(*reinterpret_cast<__half2 *>(&weights), *reinterpret_cast<const __half2 *>(scale)));
 }
 
-template <int D, int MT, bool SCALED> static __device__ __forceinline__ void add_values(const room<D, MT> &m, rows<D, MT> &w)
+template <int D, int MT, bool SCALED> static __device__ __forceinline__ void add_values(const shared_storage<D, MT> &m, rows<D, MT> &w)
 {
     int lane = threadIdx.x % TN_WARP;
     uint32_t v = tn_shared_address(m.v);
@@ -270,7 +270,7 @@ template <int D, int MT> static __device__ __forceinline__ void store(const tn_c
 template <int D, int MT, bool SCALED> static __device__ __forceinline__ void prefill(const tn_cuda_attention_args &a)
 {
     extern __shared__ uint4 shared_bytes[];
-    room<D, MT> &m = *reinterpret_cast<room<D, MT> *>(shared_bytes);
+    shared_storage<D, MT> &m = *reinterpret_cast<shared_storage<D, MT> *>(shared_bytes);
     tn_row_tile p;
     tn_pdl_trigger();
     tn_pdl_wait();

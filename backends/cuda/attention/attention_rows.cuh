@@ -3,7 +3,7 @@
 //
 // Tiles of query rows, for kernels that attend with many queries. The rows of a (sequence, KV head) are its (token, head of
 // the group) pairs, heads innermost; a tile is ROWS of them in a row. The tiles of all sequences are counted one after
-// another, and the grid has room for as many as there can be: T * group / ROWS, and one more per sequence.
+// another, and the grid has blocks for as many as there can be: T * group / ROWS, and one more per sequence.
 #ifndef TN_CUDA_ATTENTION_ROWS_CUH
 #define TN_CUDA_ATTENTION_ROWS_CUH
 

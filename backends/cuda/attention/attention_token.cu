@@ -134,8 +134,8 @@ template <int WARPS, bool INTERLEAVED> static __device__ __forceinline__ int cou
 
 // --- the rows of the token -------------------------------------------------------------------------------
 
-template <int DK> struct token_room {
-    query_room<DK, 1> queries;
+template <int DK> struct token_storage {
+    query_storage<DK, 1> queries;
     float row[2][DK];         // k and v
     uint4 encoded[2][DK / 8]; // the same as they stand in the cache
 };
@@ -180,7 +180,7 @@ template <int DK> static __device__ __forceinline__ void find_turns(const tn_cud
 }
 
 // Element d of row `row` of the queries to where load_keys() puts its counterpart.
-template <int TYPE, int DK> static __device__ __forceinline__ void put_query(query_room<DK, 1> &room, int row, int d, float x)
+template <int TYPE, int DK> static __device__ __forceinline__ void put_query(query_storage<DK, 1> &shared, int row, int d, float x)
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     int i = d / 32, c = d % 32 / 8, e = d % 8;
@@ -190,8 +190,8 @@ template <int TYPE, int DK> static __device__ __forceinline__ void put_query(que
         c = at / 4 % 4, e = at % 4 + (d % 32 >= 16 && TYPE == TN_CUDA_CACHE_Q4_0 ? 4 : 0) + (TYPE == TN_CUDA_CACHE_Q8_0 ? at / 16 * 4 : 0);
     }
     uint32_t hi = tn_pack16<BF16>(x, 0.0f), lo = tn_pack16<BF16>(x - tn_unpack16<BF16>(hi).x, 0.0f);
-    ((uint16_t *)&room.hi[0][i][row * 4 + c])[e] = (uint16_t)hi;
-    ((uint16_t *)&room.lo[0][i][row * 4 + c])[e] = (uint16_t)lo;
+    ((uint16_t *)&shared.hi[0][i][row * 4 + c])[e] = (uint16_t)hi;
+    ((uint16_t *)&shared.lo[0][i][row * 4 + c])[e] = (uint16_t)lo;
 }
 
 static __device__ __forceinline__ void pair_of(const tn_cuda_rope_cache_args &r, bool turned, int t, int &first, int &second)
@@ -222,7 +222,7 @@ template <int DK> static __device__ __forceinline__ void prepare_row(const tn_cu
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
 }
 
-template <int TYPE, int DK> static __device__ __forceinline__ void do_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, token_room<DK> &room)
+template <int TYPE, int DK> static __device__ __forceinline__ void do_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row, token_storage<DK> &shared)
 {
     constexpr int STORED = TYPE == TN_CUDA_CACHE_F16 ? TN_TYPE_F16 : TYPE == TN_CUDA_CACHE_BF16 ? TN_TYPE_BF16 : TYPE == TN_CUDA_CACHE_Q8_0 ? TN_TYPE_Q8_0 : TN_TYPE_Q4_0;
     int lane = threadIdx.x % TN_WARP, other = row.item - p.n_rows;
@@ -247,16 +247,16 @@ template <int TYPE, int DK> static __device__ __forceinline__ void do_row(const 
             v = u * row.turn[i].y + v * row.turn[i].x, u = w;
         }
         // Beyond the row u and v are 0.
-        if (other < 0) put_query<TYPE>(room.queries, row.item, first, u), put_query<TYPE>(room.queries, row.item, second, v);
-        else room.row[other][first] = u, room.row[other][second] = v;
+        if (other < 0) put_query<TYPE>(shared.queries, row.item, first, u), put_query<TYPE>(shared.queries, row.item, second, v);
+        else shared.row[other][first] = u, shared.row[other][second] = v;
     }
     if (other < 0) return;
     __syncwarp();
-    tn_write_cache_row((char *)room.encoded[other], STORED, r.cache_row[other], room.row[other], row.n, lane);
+    tn_write_cache_row((char *)shared.encoded[other], STORED, r.cache_row[other], shared.row[other], row.n, lane);
 }
 
 // Encoded rows to their place in the cache.
-template <int DK> static __device__ __forceinline__ void write_rows(const tn_cuda_attention_token_args &d, const part &p, int slot, const token_room<DK> &room)
+template <int DK> static __device__ __forceinline__ void write_rows(const tn_cuda_attention_token_args &d, const part &p, int slot, const token_storage<DK> &shared)
 {
     const tn_cuda_rope_cache_args &r = d.rope;
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
@@ -264,7 +264,7 @@ template <int DK> static __device__ __forceinline__ void write_rows(const tn_cud
     const int64_t *nb = r.cache_nb[warp];
     uint32_t *out = (uint32_t *)(r.cache[warp] + (slot >> d.block_shift) * nb[0] + p.kv_head * nb[1] + (slot & d.block_mask) * nb[2]);
     int words = (int)((warp == 0 ? d.a.k.row_size : d.a.v.row_size) / 4);
-    for (int i = lane; i < words; i += TN_WARP) out[i] = ((const uint32_t *)room.encoded[warp])[i];
+    for (int i = lane; i < words; i += TN_WARP) out[i] = ((const uint32_t *)shared.encoded[warp])[i];
 }
 
 // --- tiles -------------------------------------------------------------------------------------------------
@@ -296,15 +296,15 @@ template <bool RING> static __device__ __forceinline__ int value_of(int i)
 
 // The token's own key and value.
 template <bool RING, int TYPE, int DK>
-static __device__ __forceinline__ void take_own(const tn_cuda_attention_args &a, const token_room<DK> &room, int own, int end, warp_state<TYPE, DK, DK, 1> &w)
+static __device__ __forceinline__ void take_own(const tn_cuda_attention_args &a, const token_storage<DK> &shared, int own, int end, warp_state<TYPE, DK, DK, 1> &w)
 {
     int lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
     for (int i = 0; i < 2; i++)
-        if (own == key_of<RING>(i)) w.key[i].load((const char *)room.encoded[0], c, a.k.dim);
+        if (own == key_of<RING>(i)) w.key[i].load((const char *)shared.encoded[0], c, a.k.dim);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (own == value_of<RING>(i) && own < end) w.value[i].load((const char *)room.encoded[1], g, a.v.dim);
+        if (own == value_of<RING>(i) && own < end) w.value[i].load((const char *)shared.encoded[1], g, a.v.dim);
 }
 
 template <int WARPS> static __device__ __forceinline__ void find_pages_of(const tn_cuda_attention_token_args &d, const part &p, cursor &at)
@@ -384,7 +384,7 @@ static __device__ __forceinline__ void fill(const tn_cuda_attention_token_args &
 }
 
 template <int TYPE, int DK, int WARPS, int STAGES>
-static __device__ __forceinline__ void attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_room<DK> &room, int slot, ring_cursor &at, ring_cursor &ahead,
+static __device__ __forceinline__ void attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared, int slot, ring_cursor &at, ring_cursor &ahead,
                                                    tile_ring<DK, WARPS, STAGES> &ring, warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
@@ -404,9 +404,9 @@ static __device__ __forceinline__ void attend_ring(const tn_cuda_attention_token
             if (value_of<true>(r) < end) w.value[r].load(v + value_of<true>(r) * (int)a.v.row_size, g, a.v.dim);
             else w.value[r].clear();
         }
-        if (own >= 0 && own < KEYS) take_own<true, TYPE, DK>(a, room, own, end, w);
-        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, room.queries, s);
-        else multiply_keys(w, room.queries, s);
+        if (own >= 0 && own < KEYS) take_own<true, TYPE, DK>(a, shared, own, end, w);
+        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared.queries, s);
+        else multiply_keys(w, shared.queries, s);
         weigh(a, w, col, key + key_of<true>(0), s, 2);
         __syncwarp(); // all lanes have what they need of the tile
         fill<TYPE>(d, p, ahead, stage, ring);
@@ -417,7 +417,7 @@ static __device__ __forceinline__ void attend_ring(const tn_cuda_attention_token
 // --- tiles straight into registers ---------------------------------------------------------------------------
 
 template <int TYPE, int DK, int WARPS>
-static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, int head, const token_room<DK> &room, int slot, int page, cursor &at,
+static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared, int slot, int page, cursor &at,
                                               warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
@@ -427,9 +427,9 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
     while (at.tile < p.end) {
         float s[1][4];
         int key = at.tile * KEYS, own = slot - (page << d.block_shift) - (key & d.block_mask);
-        if (own >= 0 && own < KEYS) take_own<false, TYPE, DK>(a, room, own, p.kv_len - key, w);
-        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, room.queries, s);
-        else multiply_keys(w, room.queries, s);
+        if (own >= 0 && own < KEYS) take_own<false, TYPE, DK>(a, shared, own, p.kv_len - key, w);
+        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared.queries, s);
+        else multiply_keys(w, shared.queries, s);
         at.tile += WARPS;
         bool more = at.tile < p.end;
         if (more) {
@@ -446,7 +446,7 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
 // --- results -------------------------------------------------------------------------------------------------
 
 // Results of warps, by slot; a block finishes rows rank, rank + C, ...
-template <int DK, int PITCH> struct result_room {
+template <int DK, int PITCH> struct result_storage {
     float2 *end; // [slots, rows]: maximum, sum
     float *o;    // [slots, rows, DK], relative to that maximum; PITCH floats from slot to slot, if it is not 0
     int rows;
@@ -454,7 +454,7 @@ template <int DK, int PITCH> struct result_room {
     __device__ __forceinline__ float *row(int slot, int i) const { return o + (PITCH > 0 ? slot * PITCH + i * DK : (slot * rows + i) * DK); }
 };
 
-template <int TYPE, int DK, int PITCH> static __device__ __forceinline__ void hand_on(const part &p, int shift, int slot, warp_state<TYPE, DK, DK, 1> &w, const result_room<DK, PITCH> &room)
+template <int TYPE, int DK, int PITCH> static __device__ __forceinline__ void hand_on(const part &p, int shift, int slot, warp_state<TYPE, DK, DK, 1> &w, const result_storage<DK, PITCH> &shared)
 {
     int lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
@@ -462,8 +462,8 @@ template <int TYPE, int DK, int PITCH> static __device__ __forceinline__ void ha
         for (int i = 4; i < TN_WARP; i *= 2) w.sum[0][h] += __shfl_xor_sync(0xffffffffu, w.sum[0][h], i);
         int row = 2 * c + h;
         if (row >= p.n_rows) continue;
-        int at = slot * room.rows + (row >> shift), rank = row & ((1 << shift) - 1);
-        uint32_t to = cluster_address(room.row(slot, row >> shift), rank), end = cluster_address(room.end + at, rank);
+        int at = slot * shared.rows + (row >> shift), rank = row & ((1 << shift) - 1);
+        uint32_t to = cluster_address(shared.row(slot, row >> shift), rank), end = cluster_address(shared.end + at, rank);
         if (g == 0) cluster_store(end, w.max[0][h]), cluster_store(end + 4, w.sum[0][h]);
 #pragma unroll
         for (int j = 0; j < DK / 64; j++) {
@@ -551,14 +551,14 @@ static __device__ __forceinline__ uint32_t arrive(uint32_t *counter, uint32_t la
 
 // One warp: row `row` from the results of this cluster, and of the others if it is the last.
 template <int DK, int PITCH>
-static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const part &p, const share &u, int row, int at, int n_slots, const result_room<DK, PITCH> &room)
+static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, const part &p, const share &u, int row, int at, int n_slots, const result_storage<DK, PITCH> &shared)
 {
     int lane = threadIdx.x % TN_WARP, head = u.head + row;
     int quad = min(lane, DK / 4 - 1); // of heads of 64, half of the lanes repeat the last
     float max, sum;
     float4 o[DK / 64];
-    add_up<DK>(n_slots, [&](int i) { return room.end[i * room.rows + at]; },
-               [&](int i, int k) { return *(const float4 *)(room.row(i, at) + 4 * (quad + 32 * k)); }, max, sum, o);
+    add_up<DK>(n_slots, [&](int i) { return shared.end[i * shared.rows + at]; },
+               [&](int i, int k) { return *(const float4 *)(shared.row(i, at) + 4 * (quad + 32 * k)); }, max, sum, o);
     float unit = tn_exp2(-WEIGHT_SHIFT);
     sum *= unit;
 #pragma unroll
@@ -594,7 +594,7 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     extern __shared__ uint4 shared_bytes[];
     const tn_cuda_attention_args &a = d.a;
     const tn_cuda_rope_cache_args &r = d.rope;
-    token_room<DK> &room = *reinterpret_cast<token_room<DK> *>(shared_bytes);
+    token_storage<DK> &shared = *reinterpret_cast<token_storage<DK> *>(shared_bytes);
     int warp = threadIdx.x / TN_WARP, slot = -1, position = 0, page = 0;
     part p;
     share u;
@@ -612,7 +612,7 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     at.k = a.k.data + p.kv_head * a.k.head_size, at.v = a.v.data + p.kv_head * a.v.head_size;
     bool works = any && at.tile < p.end;
     typedef tile_ring<DK, WARPS, (STAGES > 0 ? STAGES : 1)> ring_type;
-    ring_type &ring = *reinterpret_cast<ring_type *>(&room + 1);
+    ring_type &ring = *reinterpret_cast<ring_type *>(&shared + 1);
     ring_cursor now = {at.tile, 0, pages}, ahead = now;
     if constexpr (STAGES > 0) {
         if (works) {
@@ -641,7 +641,7 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     }
     // Of a ring, each warp's over its tiles.
     constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring.tile[0]) / 4 : 0;
-    result_room<DK, PITCH> results = {(float2 *)(&room + 1), (float *)(&room + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
+    result_storage<DK, PITCH> results = {(float2 *)(&shared + 1), (float *)(&shared + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
     if (STAGES > 0) results.end = (float2 *)(&ring + 1), results.o = (float *)&ring;
     asm volatile("" ::"l"(a.y), "l"(a.quantised_y.rows), "l"(a.sinks), "r"(a.v.dim)); // brought here before they are needed
     cluster_wait(); // all blocks of the cluster have begun
@@ -649,7 +649,7 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     if (!any) return;
     for (int item = warp; item < n_items; item += WARPS) {
         if (item >= WARPS) prepare_row(r, p, u.head, item, mine);
-        do_row<TYPE>(r, p, mine, room);
+        do_row<TYPE>(r, p, mine, shared);
     }
     __syncthreads();
 #pragma unroll
@@ -658,12 +658,12 @@ template <int TYPE, int DK, int WARPS, int STAGES> static __device__ __forceinli
     for (int i = 0; i < DK / 16; i++)
 #pragma unroll
         for (int e = 0; e < 4; e++) w.o[i][0][e] = 0.0f;
-    if constexpr (STAGES > 0) attend_ring<TYPE, DK, WARPS, STAGES>(d, p, u.head, room, slot, now, ahead, ring, w);
-    else attend<TYPE, DK, WARPS>(d, p, u.head, room, slot, page, at, w);
+    if constexpr (STAGES > 0) attend_ring<TYPE, DK, WARPS, STAGES>(d, p, u.head, shared, slot, now, ahead, ring, w);
+    else attend<TYPE, DK, WARPS>(d, p, u.head, shared, slot, page, at, w);
     tn_pdl_trigger(); // not before: the next kernel's copies of weights would hold up the keys
     if (works) hand_on(p, d.cluster_shift, STAGES > 0 ? warp : u.rank * min((int)WARPS, u.per) + warp, w, results);
     cluster_arrive();
-    if (p.split == 0 && u.head == p.kv_head * p.group) write_rows(d, p, slot, room);
+    if (p.split == 0 && u.head == p.kv_head * p.group) write_rows(d, p, slot, shared);
     cluster_wait();
     int row = u.rank + (warp << d.cluster_shift);
     if (row < p.n_rows) finish(a, p, u, row, warp, n_slots, results);

@@ -43,7 +43,7 @@ static __device__ __forceinline__ column find_column(const tn_cuda_attention_arg
 // --- a warp's tiles ------------------------------------------------------------------------------------
 
 // Q as operand B: [n tile][group of 32][lane] of 8 elements, upper and lower part.
-template <int DK, int NT> struct query_room {
+template <int DK, int NT> struct query_storage {
     uint4 hi[NT][DK / 32][TN_WARP], lo[NT][DK / 32][TN_WARP];
 };
 
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void load_values(const tn_cuda_attention_args 
 }
 
 template <int TYPE, int DK, int DV, int NT>
-static __device__ __forceinline__ void multiply_keys(const warp_state<TYPE, DK, DV, NT> &w, const query_room<DK, NT> &room, float (&s)[NT][4])
+static __device__ __forceinline__ void multiply_keys(const warp_state<TYPE, DK, DV, NT> &w, const query_storage<DK, NT> &shared, float (&s)[NT][4])
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     int lane = threadIdx.x % TN_WARP;
@@ -88,7 +88,7 @@ static __device__ __forceinline__ void multiply_keys(const warp_state<TYPE, DK, 
         for (int e = 0; e < 4; e++) s[nt][e] = 0.0f;
 #pragma unroll
         for (int i = 0; i < DK / 32; i++) {
-            uint4 hi = room.hi[nt][i][lane], lo = room.lo[nt][i][lane];
+            uint4 hi = shared.hi[nt][i][lane], lo = shared.lo[nt][i][lane];
             tn_mma_16816<BF16>(s[nt], k0[4 * i], k1[4 * i], k0[4 * i + 1], k1[4 * i + 1], hi.x, hi.y);
             tn_mma_16816<BF16>(low, k0[4 * i], k1[4 * i], k0[4 * i + 1], k1[4 * i + 1], lo.x, lo.y);
             tn_mma_16816<BF16>(s[nt], k0[4 * i + 2], k1[4 * i + 2], k0[4 * i + 3], k1[4 * i + 3], hi.z, hi.w);
@@ -101,7 +101,7 @@ static __device__ __forceinline__ void multiply_keys(const warp_state<TYPE, DK, 
 
 // Integers are exact in f16; the scale of each 32 elements comes after their product.
 template <int TYPE, int DK, int DV, int NT>
-static __device__ __forceinline__ void multiply_quants(const warp_state<TYPE, DK, DV, NT> &w, const query_room<DK, NT> &room, float (&s)[NT][4])
+static __device__ __forceinline__ void multiply_quants(const warp_state<TYPE, DK, DV, NT> &w, const query_storage<DK, NT> &shared, float (&s)[NT][4])
 {
     int lane = threadIdx.x % TN_WARP, c = lane % 4;
 #pragma unroll
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void multiply_quants(const warp_state<TYPE, DK
         float d0 = w.key[0].scale(i), d1 = w.key[1].scale(i);
 #pragma unroll
         for (int nt = 0; nt < NT; nt++) {
-            uint4 hi = room.hi[nt][i][lane], lo = room.lo[nt][i][lane];
+            uint4 hi = shared.hi[nt][i][lane], lo = shared.lo[nt][i][lane];
             float t[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             tn_mma_16816<false>(t, h[0][0], h[1][0], h[0][1], h[1][1], hi.x, hi.y);
             tn_mma_16816<false>(t, h[0][2], h[1][2], h[0][3], h[1][3], hi.z, hi.w);

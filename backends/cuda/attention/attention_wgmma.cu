@@ -23,7 +23,7 @@ template <int D> struct tile_keys {
     static constexpr int K_STAGES = 2, V_STAGES = 2; // a third of either changed nothing
 };
 
-template <int D> struct alignas(1024) room {
+template <int D> struct alignas(1024) shared_storage {
     static constexpr int KEYS = tile_keys<D>::N;
     uint4 q[tile_keys<D>::Q_STAGES][ROWS * D / 8], k[tile_keys<D>::K_STAGES][KEYS * D / 8], v[tile_keys<D>::V_STAGES][KEYS * D / 8];
     uint64_t q_full[2], q_empty[2], k_full[2], k_empty[2], v_full[2], v_empty[2], tail;
@@ -92,7 +92,7 @@ struct produced {
 };
 
 // Keys and values of one row tile.
-template <int D> static __device__ __forceinline__ void produce(const tn_cuda_attention_mapped &m, const tn_row_tile &p, room<D> &s, produced &at)
+template <int D> static __device__ __forceinline__ void produce(const tn_cuda_attention_mapped &m, const tn_row_tile &p, shared_storage<D> &s, produced &at)
 {
     constexpr int KEYS = tile_keys<D>::N, BYTES = KEYS * D * 2, K_STAGES = tile_keys<D>::K_STAGES, V_STAGES = tile_keys<D>::V_STAGES;
     const tn_cuda_attention_args &a = m.a;
@@ -127,7 +127,7 @@ template <int D> static __device__ __forceinline__ void produce(const tn_cuda_at
 }
 
 // Queries of all row tiles but the first, whose consumers are quicker at it: nobody else has anything to do yet.
-template <int D> static __device__ __forceinline__ void produce_queries(const tn_cuda_attention_args &a, int n_tiles, room<D> &s)
+template <int D> static __device__ __forceinline__ void produce_queries(const tn_cuda_attention_args &a, int n_tiles, shared_storage<D> &s)
 {
     constexpr int STAGES = tile_keys<D>::Q_STAGES;
     tn_row_tile p;
@@ -149,7 +149,7 @@ template <int D> struct state {
     float max[2], sum[2]; // of rows l / 4, l / 4 + 8 of the warp; max times log2(e), sums of this lane
 };
 
-template <int D> static __device__ __forceinline__ void issue_scores(const room<D> &m, state<D> &w, const uint4 *queries, int stage)
+template <int D> static __device__ __forceinline__ void issue_scores(const shared_storage<D> &m, state<D> &w, const uint4 *queries, int stage)
 {
     constexpr int KEYS = tile_keys<D>::N;
     uint64_t q = tn_wgmma_matrix(queries, 16, 1024), k = tn_wgmma_matrix(m.k[stage], 16, 1024);
@@ -160,7 +160,7 @@ template <int D> static __device__ __forceinline__ void issue_scores(const room<
     tn_wgmma_commit();
 }
 
-template <int D> static __device__ __forceinline__ void issue_values(const room<D> &m, state<D> &w, int stage)
+template <int D> static __device__ __forceinline__ void issue_values(const shared_storage<D> &m, state<D> &w, int stage)
 {
     constexpr int KEYS = tile_keys<D>::N;
     uint64_t v = tn_wgmma_matrix(m.v[stage], KEYS * 128, 1024);
@@ -266,7 +266,7 @@ template <int D> static __device__ __forceinline__ void store(const tn_cuda_atte
 }
 
 // What a warpgroup does with a row tile; `at` counts tiles of keys like the producer's.
-template <int D> static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, const tn_row_tile &p, room<D> &m, int group, int n, int &at)
+template <int D> static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, const tn_row_tile &p, shared_storage<D> &m, int group, int n, int &at)
 {
     constexpr int KEYS = tile_keys<D>::N, STAGES = tile_keys<D>::Q_STAGES, K_STAGES = tile_keys<D>::K_STAGES, V_STAGES = tile_keys<D>::V_STAGES;
     const uint4 *queries = m.q[n % STAGES] + group * GROUP_ROWS * 8;
@@ -330,7 +330,7 @@ template <int D> static __device__ __forceinline__ void consume(const tn_cuda_at
 template <int D> static __device__ __forceinline__ void attend(const tn_cuda_attention_mapped &m)
 {
     extern __shared__ char shared_bytes[];
-    room<D> &s = *reinterpret_cast<room<D> *>((reinterpret_cast<uintptr_t>(shared_bytes) + 1023) & ~(uintptr_t)1023);
+    shared_storage<D> &s = *reinterpret_cast<shared_storage<D> *>((reinterpret_cast<uintptr_t>(shared_bytes) + 1023) & ~(uintptr_t)1023);
     int role = threadIdx.x / GROUP;
     tn_pdl_trigger();
     if (threadIdx.x == 0) {

@@ -37,11 +37,11 @@ template <int ROWS> struct shape {
     static constexpr int NV = VALUES / COLUMNS / 16;     // tiles of 16 elements of values of a warp
 };
 
-template <int ROWS> struct room {
+template <int ROWS> struct shared_storage {
     uint4 q[ROWS * CHUNKS], p[ROWS * KEYS / 8];
     float part[shape<ROWS>::COLUMNS][ROWS]; // maxima, in the end sums
     int64_t at[2][KEYS]; // number of the row of the caches that holds a key of this and of the next tile, -1: there is none
-    uint4 slot[2][KEYS * CHUNKS]; // the second one where there is room
+    uint4 slot[2][KEYS * CHUNKS]; // the second one where shared memory has the capacity
 };
 
 // What is left of the scales of a slot's blocks, by their number in the row: the keys of a warp lie side by side. The last two
@@ -68,7 +68,7 @@ static __device__ __forceinline__ int tile_of(const work &w, int load)
 
 // --- loads -----------------------------------------------------------------------------------------------
 
-template <int ROWS> static __device__ void load_queries(const tn_cuda_attention_args &a, const tn_row_tile &p, room<ROWS> &s)
+template <int ROWS> static __device__ void load_queries(const tn_cuda_attention_args &a, const tn_row_tile &p, shared_storage<ROWS> &s)
 {
     bool wide = a.q_elem == 4 && ((uintptr_t)a.q | (uintptr_t)a.q_token | (uintptr_t)a.q_head) % 16 == 0;
     int chunks = (a.k.dim + 31) / 32 * 4;
@@ -151,7 +151,7 @@ template <int ROWS> static __device__ __forceinline__ int column_of_warp()
 }
 
 template <int ROWS, bool QUANTS>
-static __device__ __forceinline__ void multiply_keys(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *keys, const block_scales &d, rows<ROWS> &w)
+static __device__ __forceinline__ void multiply_keys(const tn_cuda_attention_args &a, const shared_storage<ROWS> &m, const uint4 *keys, const block_scales &d, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP, row = first_row<ROWS>(), key = column_of_warp<ROWS>() * of::NK * 8;
@@ -212,7 +212,7 @@ template <int ROWS> static __device__ __forceinline__ void mask_scores(const tn_
 }
 
 // Maxima of this warp's keys, for the other warps of the same rows.
-template <int ROWS> static __device__ __forceinline__ void share_maxima(room<ROWS> &m, const rows<ROWS> &w)
+template <int ROWS> static __device__ __forceinline__ void share_maxima(shared_storage<ROWS> &m, const rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP;
@@ -230,7 +230,7 @@ template <int ROWS> static __device__ __forceinline__ void share_maxima(room<ROW
 }
 
 // Weights, times 2^WEIGHT_SHIFT, into shared memory; o and sums follow the new maximum.
-template <int ROWS> static __device__ __forceinline__ void weigh(room<ROWS> &m, rows<ROWS> &w)
+template <int ROWS> static __device__ __forceinline__ void weigh(shared_storage<ROWS> &m, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP;
@@ -265,7 +265,7 @@ static __device__ __forceinline__ uint32_t scale_pair(uint32_t weights, const __
 }
 
 template <int ROWS, bool QUANTS>
-static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &a, const room<ROWS> &m, const uint4 *values, const block_scales &d, rows<ROWS> &w)
+static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &a, const shared_storage<ROWS> &m, const uint4 *values, const block_scales &d, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP, column = column_of_warp<ROWS>() * of::NV * 16;
@@ -315,7 +315,7 @@ static __device__ __forceinline__ float final_factor(const tn_cuda_attention_arg
     return sum > 0.0f ? keep / sum : 0.0f;
 }
 
-template <int ROWS> static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, const tn_row_tile &p, room<ROWS> &m, rows<ROWS> &w)
+template <int ROWS> static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, const tn_row_tile &p, shared_storage<ROWS> &m, rows<ROWS> &w)
 {
     typedef shape<ROWS> of;
     int lane = threadIdx.x % TN_WARP, column = column_of_warp<ROWS>() * of::NV * 16 + lane % 4 * 2;
@@ -371,7 +371,7 @@ static __device__ __forceinline__ void find_part(const tn_cuda_attention_args &a
 }
 
 template <int ROWS>
-static __device__ __forceinline__ void score_tile(const tn_cuda_attention_args &a, const work &u, room<ROWS> &m, rows<ROWS> &w, int key)
+static __device__ __forceinline__ void score_tile(const tn_cuda_attention_args &a, const work &u, shared_storage<ROWS> &m, rows<ROWS> &w, int key)
 {
     typedef shape<ROWS> of;
     bool plain = a.softcap <= 0.0f && a.max_bias <= 0.0f, masked = key < u.rows.all_from || key + KEYS > u.rows.all_to;
@@ -394,7 +394,7 @@ template <int ROWS, bool QUANTS> static __device__ __forceinline__ void attend(c
 {
     extern __shared__ uint4 shared_bytes[];
     block_scales *scales = reinterpret_cast<block_scales *>(shared_bytes); // of quants only
-    room<ROWS> &m = *reinterpret_cast<room<ROWS> *>(shared_bytes + (QUANTS ? 2 * sizeof(block_scales) / sizeof(uint4) : 0));
+    shared_storage<ROWS> &m = *reinterpret_cast<shared_storage<ROWS> *>(shared_bytes + (QUANTS ? 2 * sizeof(block_scales) / sizeof(uint4) : 0));
     work u;
     tn_pdl_trigger();
     tn_pdl_wait();

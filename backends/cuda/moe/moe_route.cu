@@ -19,13 +19,13 @@ static __device__ uint32_t tickets[TN_CUDA_ROUTE_TOKENS];
 
 template <int R> static __device__ __forceinline__ void from_logits(const tn_cuda_route_args &a)
 {
-    __shared__ tn_group_room room[TN_CUDA_TOP_K_WARPS];
+    __shared__ tn_group_scratch shared[TN_CUDA_TOP_K_WARPS];
     tn_pdl_trigger();
     tn_pdl_wait();
     uint32_t warp = threadIdx.x / TN_WARP, t = blockIdx.x * TN_CUDA_TOP_K_WARPS + warp;
     if (t >= a.n_tokens) return;
     const float *x = (const float *)(a.x.data + t * a.x.nb[2]);
-    tn_route_experts<R, false>(a.choice, t, true, &room[warp], [=](int j) { return x[j]; });
+    tn_route_experts<R, false>(a.choice, t, true, &shared[warp], [=](int j) { return x[j]; });
 }
 
 static __device__ __forceinline__ float4 mul(float4 u, float4 v)
@@ -42,7 +42,7 @@ static __device__ __forceinline__ float dot(float4 u, float4 v)
 template <int V, int R> static __device__ __forceinline__ void from_rows(const tn_cuda_route_args &a)
 {
     __shared__ float sums[2][WARPS];
-    __shared__ tn_group_room room;
+    __shared__ tn_group_scratch shared;
     __shared__ bool last;
     uint32_t e = blockIdx.x, t = blockIdx.y, thread = threadIdx.x;
     int64_t n = a.x.ne[3];
@@ -91,7 +91,7 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
     __syncthreads();
     if (!last || thread >= TN_WARP) return;
     __threadfence();
-    tn_route_experts<R, false>(a.choice, t, true, &room, [=](int j) { return __ldcg(logits + j); });
+    tn_route_experts<R, false>(a.choice, t, true, &shared, [=](int j) { return __ldcg(logits + j); });
 }
 
 #define TN_ROUTE(R) \

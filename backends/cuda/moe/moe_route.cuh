@@ -41,10 +41,10 @@ static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_ro
     return w * (a.scale / fmaxf(tn_warp_sum(w), 6.103515625e-5f)); // 2^-14, smallest normal f16
 }
 
-// One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, for which there is `room` else, and
+// One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, which need the scratch `shared`, and
 // no bias.
 template <int R, bool PLAIN, class Logit>
-static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_route &a, uint32_t t, bool writes, tn_group_room *room, Logit logit)
+static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_route &a, uint32_t t, bool writes, tn_group_scratch *shared, Logit logit)
 {
     int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
     float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
@@ -62,14 +62,14 @@ static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_rout
     tn_route_score score = {a.choice, max, sum};
     const float *bias = PLAIN ? nullptr : a.bias;
     if (!PLAIN && a.n_groups > 1)
-        tn_route_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, room->score, room->kept,
+        tn_route_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, shared->score, shared->kept,
                          [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
     uint64_t key[R];
 #pragma unroll
     for (int i = 0; i < R; i++) {
         int j = lane + i * TN_WARP;
         key[i] = 0;
-        if (j >= n || (!PLAIN && a.n_groups > 1 && !room->kept[j / (n / a.n_groups)])) continue;
+        if (j >= n || (!PLAIN && a.n_groups > 1 && !shared->kept[j / (n / a.n_groups)])) continue;
         float s = score.of(x[i]);
         key[i] = bias ? tn_key_of(tn_biased(s, bias, j)) : tn_key_of(s);
     }

@@ -13,9 +13,9 @@
 
 enum { RMS, ADD_RMS, LAYER };
 
-static __device__ __forceinline__ float total(float x, int group, float *room)
+static __device__ __forceinline__ float total(float x, int group, float *shared)
 {
-    return group == TN_WARP ? tn_warp_sum(x) : tn_block_sum(x, room);
+    return group == TN_WARP ? tn_warp_sum(x) : tn_block_sum(x, shared);
 }
 
 static __device__ __forceinline__ float squares(float4 v)
@@ -69,7 +69,7 @@ template <int KIND, int V> static __device__ __forceinline__ void load(const tn_
 
 template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_cuda_norm_args &a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     int first = (int)threadIdx.x % a.group, n = (int)a.y.ne[3], runs = n / 4;
     uint32_t row = blockIdx.x * (blockDim.x / a.group) + threadIdx.x / a.group;
     tn_pdl_trigger();
@@ -81,7 +81,7 @@ template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_
     if (KIND == LAYER) {
 #pragma unroll
         for (int k = 0; k < V; k++) sum += (x[k].x + x[k].y) + (x[k].z + x[k].w);
-        float mean = total(sum, a.group, room) / (float)n;
+        float mean = total(sum, a.group, shared) / (float)n;
         sum = 0.0f;
 #pragma unroll
         for (int k = 0; k < V; k++) {
@@ -92,7 +92,7 @@ template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_
 #pragma unroll
         for (int k = 0; k < V; k++) sum += squares(x[k]);
     }
-    float scale = rsqrtf(total(sum, a.group, room) / (float)n + a.eps);
+    float scale = rsqrtf(total(sum, a.group, shared) / (float)n + a.eps);
     float4 *y = (float4 *)tn_row_near(a.y, row);
 #pragma unroll
     for (int k = 0; k < V; k++) {
@@ -104,7 +104,7 @@ template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_
 // One block per row, element by element.
 template <int KIND> static __device__ __forceinline__ void norm_any(const tn_cuda_norm_args &a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     int n = (int)a.y.ne[3], t = threadIdx.x, step = blockDim.x;
@@ -118,11 +118,11 @@ template <int KIND> static __device__ __forceinline__ void norm_any(const tn_cud
     float sum = 0.0f, mean = 0.0f;
     if (KIND == LAYER) {
         for (int j = t; j < n; j += step) sum += x[j];
-        mean = tn_block_sum(sum, room) / (float)n;
+        mean = tn_block_sum(sum, shared) / (float)n;
         sum = 0.0f;
     }
     for (int j = t; j < n; j += step) sum += (x[j] - mean) * (x[j] - mean);
-    float scale = rsqrtf(tn_block_sum(sum, room) / (float)n + a.eps);
+    float scale = rsqrtf(tn_block_sum(sum, shared) / (float)n + a.eps);
     float *y = (float *)tn_row_near(a.y, blockIdx.x);
     for (int j = t; j < n; j += step) {
         float v = (x[j] - mean) * scale;

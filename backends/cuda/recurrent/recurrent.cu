@@ -93,7 +93,7 @@ enum {
 };
 static_assert(WARPS * WARP_COLUMNS == TN_CUDA_DELTA_COLUMNS, "columns of a block");
 
-template <int DIM> struct delta_room {
+template <int DIM> struct delta_storage {
     static constexpr int BATCH = 4096 / DIM; // tokens
     alignas(16) float q[BATCH][DIM], k[BATCH][DIM];
     float v[BATCH][TN_CUDA_DELTA_COLUMNS];
@@ -113,7 +113,7 @@ static __device__ __forceinline__ float unit(const tn_delta_rule_params &p, floa
 
 // Tokens [first, first + n): one warp takes one at a time.
 template <int DIM>
-static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a, delta_room<DIM> &m, int first, int n, int head, int key_head)
+static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a, delta_storage<DIM> &m, int first, int n, int head, int key_head)
 {
     int lane = threadIdx.x % TN_WARP, column = blockIdx.x * TN_CUDA_DELTA_COLUMNS + lane;
 #pragma unroll 2
@@ -141,10 +141,10 @@ static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a,
 }
 
 // One token for a lane's part of a column: register 4 i + e is row (i * LANES + group) * 4 + e. Returns the output of the column.
-template <int DIM> static __device__ __forceinline__ float delta_token(const delta_room<DIM> &room, int t, int column, int group, float (&m)[DIM / LANES])
+template <int DIM> static __device__ __forceinline__ float delta_token(const delta_storage<DIM> &shared, int t, int column, int group, float (&m)[DIM / LANES])
 {
-    const float4 *k = reinterpret_cast<const float4 *>(room.k[t]), *q = reinterpret_cast<const float4 *>(room.q[t]);
-    float decay = room.decay[t], recalled[4] = {0.0f, 0.0f, 0.0f, 0.0f}, o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const float4 *k = reinterpret_cast<const float4 *>(shared.k[t]), *q = reinterpret_cast<const float4 *>(shared.q[t]);
+    float decay = shared.decay[t], recalled[4] = {0.0f, 0.0f, 0.0f, 0.0f}, o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < DIM / LANES / 4; i++) {
         float4 x = k[i * LANES + group], y = q[i * LANES + group];
@@ -157,20 +157,20 @@ template <int DIM> static __device__ __forceinline__ float delta_token(const del
         r += __shfl_xor_sync(0xffffffffu, r, i);
         s += __shfl_xor_sync(0xffffffffu, s, i);
     }
-    float d = room.beta[t] * (room.v[t][column] - decay * r);
+    float d = shared.beta[t] * (shared.v[t][column] - decay * r);
 #pragma unroll
     for (int i = 0; i < DIM / LANES / 4; i++) {
         float4 x = k[i * LANES + group];
         m[4 * i] = decay * m[4 * i] + x.x * d, m[4 * i + 1] = decay * m[4 * i + 1] + x.y * d;
         m[4 * i + 2] = decay * m[4 * i + 2] + x.z * d, m[4 * i + 3] = decay * m[4 * i + 3] + x.w * d;
     }
-    return decay * s + d * room.kq[t];
+    return decay * s + d * shared.kq[t];
 }
 
 template <int DIM> static __device__ __forceinline__ void delta_rule(const tn_cuda_delta_args &a)
 {
-    typedef delta_room<DIM> tokens;
-    __shared__ tokens room;
+    typedef delta_storage<DIM> tokens;
+    __shared__ tokens shared;
     int head = blockIdx.y, key_head = a.p.grouped ? head / (a.n_heads / a.n_key_heads) : head % a.n_key_heads;
     int lane = threadIdx.x % TN_WARP, group = lane / WARP_COLUMNS;
     int in_block = (int)threadIdx.x / TN_WARP * WARP_COLUMNS + lane % WARP_COLUMNS, column = blockIdx.x * TN_CUDA_DELTA_COLUMNS + in_block;
@@ -190,13 +190,13 @@ template <int DIM> static __device__ __forceinline__ void delta_rule(const tn_cu
         bool exists = r.read >= 0 && row < a.dim && column < a.columns;
         m[i] = exists ? a.state[(int64_t)r.read * a.n_heads * size + at + (int64_t)row * a.columns] : 0.0f;
     }
-    for (int first = r.first; first < r.last; first += room.BATCH) {
-        int n = min((int)room.BATCH, r.last - first);
+    for (int first = r.first; first < r.last; first += shared.BATCH) {
+        int n = min((int)shared.BATCH, r.last - first);
         if (first > r.first) __syncthreads();
-        stage_tokens<DIM>(a, room, first, n, head, key_head);
+        stage_tokens<DIM>(a, shared, first, n, head, key_head);
         __syncthreads();
         for (int t = 0; t < n; t++) {
-            float o = delta_token<DIM>(room, t, in_block, group, m);
+            float o = delta_token<DIM>(shared, t, in_block, group, m);
             if (group == 0 && column < a.columns) const_cast<float *>(head_row(a.y, first + t, head))[column] = o;
         }
     }

@@ -24,7 +24,7 @@ static __device__ __forceinline__ best_of better(best_of a, best_of b)
 }
 
 // Every thread gets the best of the block.
-static __device__ __forceinline__ best_of block_best(best_of b, best_of *room)
+static __device__ __forceinline__ best_of block_best(best_of b, best_of *shared)
 {
 #pragma unroll
     for (int step = 0; step < 2; step++) {
@@ -33,9 +33,9 @@ static __device__ __forceinline__ best_of block_best(best_of b, best_of *room)
             b = better(b, {__shfl_xor_sync(0xffffffffu, b.value, i), __shfl_xor_sync(0xffffffffu, b.index, i)});
         if (step > 0) break;
         __syncthreads();
-        if (threadIdx.x % TN_WARP == 0) room[threadIdx.x / TN_WARP] = b;
+        if (threadIdx.x % TN_WARP == 0) shared[threadIdx.x / TN_WARP] = b;
         __syncthreads();
-        b = room[threadIdx.x % (THREADS / TN_WARP)];
+        b = shared[threadIdx.x % (THREADS / TN_WARP)];
     }
     return b;
 }
@@ -58,7 +58,7 @@ template <bool LOG> static __device__ __forceinline__ void store(const tn_cuda_a
 }
 
 // Of one part: the best value, and the sum over the others.
-template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn_cuda_argmax_args &a, uint32_t row, uint32_t part, best_of *room, float *sum)
+template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn_cuda_argmax_args &a, uint32_t row, uint32_t part, best_of *shared, float *sum)
 {
     int64_t n = a.x.ne[3], first = (int64_t)part * TN_CUDA_ARGMAX_PART + threadIdx.x * 4;
     const char *x = tn_row_near(a.x, row);
@@ -72,7 +72,7 @@ template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn
         float value = (&v[i / 4].x)[i % 4];
         if (j < n && value > b.value) b = {value, (int)j};
     }
-    b = block_best(b, room);
+    b = block_best(b, shared);
     if (!LOG) return b;
     float s = 0.0f;
 #pragma unroll
@@ -81,19 +81,19 @@ template <bool LOG> static __device__ __forceinline__ best_of part_best(const tn
         float value = (&v[i / 4].x)[i % 4];
         if (j < n && j != b.index && value == value) s += share(value, b.value);
     }
-    *sum = tn_block_sum(s, (float *)room);
+    *sum = tn_block_sum(s, (float *)shared);
     return b;
 }
 
 template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_argmax_args &a)
 {
-    __shared__ best_of room[TN_WARP];
+    __shared__ best_of shared[TN_WARP];
     __shared__ bool last;
     tn_pdl_trigger();
     tn_pdl_wait();
     uint32_t local = blockIdx.x / a.n_parts, part = blockIdx.x % a.n_parts, row = a.first_row + local;
     float sum = 0.0f;
-    best_of b = part_best<LOG>(a, row, part, room, &sum);
+    best_of b = part_best<LOG>(a, row, part, shared, &sum);
     if (a.n_parts == 1) {
         store<LOG>(a, row, b, sum);
         return;
@@ -109,14 +109,14 @@ template <bool LOG> static __device__ __forceinline__ void choose(const tn_cuda_
     __threadfence();
     b = {-INFINITY, NONE};
     for (uint32_t i = threadIdx.x; i < a.n_parts; i += THREADS) b = better(b, {__ldcg(&parts[i].max), __ldcg(&parts[i].index)});
-    b = block_best(b, room);
+    b = block_best(b, shared);
     sum = 0.0f;
     for (uint32_t i = threadIdx.x; LOG && i < a.n_parts; i += THREADS) {
         int index = __ldcg(&parts[i].index);
         float others = __ldcg(&parts[i].sum) + (index != NONE && index != b.index ? 1.0f : 0.0f);
         sum += others * share(__ldcg(&parts[i].max), b.value);
     }
-    if (LOG) sum = tn_block_sum(sum, (float *)room);
+    if (LOG) sum = tn_block_sum(sum, (float *)shared);
     store<LOG>(a, row, b, sum);
 }
 

@@ -25,7 +25,7 @@ struct score_row {
 
 TN_ENTRY __launch_bounds__(1024) tn_softmax(const __grid_constant__ tn_cuda_softmax_args a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t n = a.y.ne[3];
@@ -34,20 +34,20 @@ TN_ENTRY __launch_bounds__(1024) tn_softmax(const __grid_constant__ tn_cuda_soft
     float *y = (float *)tn_row_near(a.y, blockIdx.x);
     float max = -INFINITY, sum = 0.0f;
     for (int64_t j = threadIdx.x; j < n; j += blockDim.x) max = fmaxf(max, row.at(j)); // skips NaN
-    max = tn_block_max(max, room);
+    max = tn_block_max(max, shared);
     if (max == -INFINITY) {
         for (int64_t j = threadIdx.x; j < n; j += blockDim.x) y[j] = 0.0f;
         return;
     }
     for (int64_t j = threadIdx.x; j < n; j += blockDim.x) sum += __expf(row.at(j) - max);
-    sum = 1.0f / tn_block_sum(sum, room);
+    sum = 1.0f / tn_block_sum(sum, shared);
     for (int64_t j = threadIdx.x; j < n; j += blockDim.x) y[j] = __expf(row.at(j) - max) * sum;
 }
 
 // Rows of at most 4 RUNS floats per thread, in registers.
 template <int RUNS> static __device__ __forceinline__ void softmax_short(const tn_cuda_softmax_args &a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     int n = (int)a.y.ne[3];
@@ -67,10 +67,10 @@ template <int RUNS> static __device__ __forceinline__ void softmax_short(const t
             max = fmaxf(max, s[k]); // skips NaN
         }
     }
-    max = tn_block_max(max, room);
+    max = tn_block_max(max, shared);
 #pragma unroll
     for (int k = 0; k < 4 * RUNS; k++) sum += s[k] = max == -INFINITY ? 0.0f : __expf(s[k] - max);
-    sum = tn_block_sum(sum, room);
+    sum = tn_block_sum(sum, shared);
     sum = max == -INFINITY ? 0.0f : 1.0f / sum;
 #pragma unroll
     for (int i = 0; i < RUNS; i++)
@@ -90,7 +90,7 @@ TN_ENTRY __launch_bounds__(1024) tn_softmax_4(const __grid_constant__ tn_cuda_so
 
 TN_ENTRY __launch_bounds__(1024) tn_reduce(const __grid_constant__ tn_cuda_softmax_args a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t n = a.x.ne[3];
@@ -103,7 +103,7 @@ TN_ENTRY __launch_bounds__(1024) tn_reduce(const __grid_constant__ tn_cuda_softm
         else
             for (int64_t i = j; i < n; i++) result = fmaxf(result, x[i]);
     }
-    result = a.kind == TN_REDUCE_MAX ? tn_block_max(result, room) : tn_block_sum(result, room);
+    result = a.kind == TN_REDUCE_MAX ? tn_block_max(result, shared) : tn_block_sum(result, shared);
     if (a.kind == TN_REDUCE_MEAN) result /= (float)n;
     if (threadIdx.x == 0) *(float *)tn_row_near(a.y, blockIdx.x) = result;
 }

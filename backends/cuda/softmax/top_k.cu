@@ -98,7 +98,7 @@ TN_ENTRY __launch_bounds__(TN_CUDA_TOP_K_THREADS) tn_top_k_any(const __grid_cons
     enum { THREADS = TN_CUDA_TOP_K_THREADS, WARPS = THREADS / TN_WARP };
     __shared__ double score[TN_CUDA_MAX_GROUPS];
     __shared__ bool kept[TN_CUDA_MAX_GROUPS];
-    __shared__ pick room[2][WARPS];
+    __shared__ pick shared[2][WARPS];
     tn_pdl_trigger();
     tn_pdl_wait();
     int n = (int)a.x.ne[3], t = threadIdx.x, lane = t % TN_WARP, warp = t / TN_WARP;
@@ -110,9 +110,9 @@ TN_ENTRY __launch_bounds__(TN_CUDA_TOP_K_THREADS) tn_top_k_any(const __grid_cons
     for (int j = t; j < n; j += THREADS) mine = ahead(mine, row.at(j, last));
     for (int i = 0; i < a.k; i++) {
         pick best = warp_best(mine);
-        if (lane == 0) room[i % 2][warp] = best;
+        if (lane == 0) shared[i % 2][warp] = best;
         __syncthreads();
-        last = warp_best(room[i % 2][lane % WARPS]);
+        last = warp_best(shared[i % 2][lane % WARPS]);
         if (t == 0) y[i] = last.j;
         int owner = last.j % THREADS;
         if (owner / TN_WARP != warp) continue;

@@ -59,7 +59,7 @@ template <int R> static __device__ __forceinline__ int tn_take_best(uint64_t (&k
 }
 
 // Room of a warp for its groups.
-struct tn_group_room {
+struct tn_group_scratch {
     double score[TN_CUDA_MAX_GROUPS];
     bool kept[TN_CUDA_MAX_GROUPS];
 };

@@ -28,23 +28,23 @@ static __device__ __forceinline__ float2 gemm_column_scale(const tn_cuda_gemm_ar
 
 // Sums of a warp pass through shared memory, so that memory sees long runs of a row: 16 rows of W floats, in pieces
 // of 8 whose place is turned by the row, so that neither side meets in a bank.
-template <int W> static __device__ __forceinline__ int gemm_room_at(int row, int c)
+template <int W> static __device__ __forceinline__ int gemm_staging_at(int row, int c)
 {
     return row * W + (((c >> 3) ^ (row & (W / 8 - 1))) << 3) + (c & 7);
 }
 
-// Rows r .. r + 15 and columns c .. c + W - 1 of a segment from `room`, one element a time and anything that may
-// be asked for; with GLU, `room` holds gate and then up. Not unrolled: code that is rarely needed stays short.
+// Rows r .. r + 15 and columns c .. c + W - 1 of a segment from `shared`, one element a time and anything that may
+// be asked for; with GLU, `shared` holds gate and then up. Not unrolled: code that is rarely needed stays short.
 template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
-                                                                                 const float *room, int r, int c, int act)
+                                                                                 const float *shared, int r, int c, int act)
 {
     int lane = threadIdx.x % TN_WARP;
     __syncwarp();
 #pragma unroll 1
     for (int i = lane; i < 16 * W; i += TN_WARP) {
         int row = i / W, column = i % W, to = gemm_row_to(a, r + row);
-        float v = room[gemm_room_at<W>(row, column)];
-        if (glu) v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, room[16 * W + gemm_room_at<W>(row, column)]);
+        float v = shared[gemm_staging_at<W>(row, column)];
+        if (glu) v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, shared[16 * W + gemm_staging_at<W>(row, column)]);
         column += c;
         if (to < 0 || column >= s.n) continue;
         if (s.bias) v += s.bias[column];
@@ -57,7 +57,7 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any
 }
 
 // The same without activations and with vectors, where columns are all there and rows start at multiples of 16 bytes.
-template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
                                                                         int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
@@ -77,7 +77,7 @@ template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < n; i++) {
-        float4 v = *(const float4 *)(room + gemm_room_at<W>(i * step + lane / lanes, at));
+        float4 v = *(const float4 *)(shared + gemm_staging_at<W>(i * step + lane / lanes, at));
         v = make_float4(v.x + residual[i].x, v.y + residual[i].y, v.z + residual[i].z, v.w + residual[i].w);
         if (to[i] >= 0) *(float4 *)(s.y + to[i] * s.ld + c) = v;
     }
@@ -85,7 +85,7 @@ template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn
 }
 
 // Joined gate and up as bf16.
-template <int W> static __device__ __forceinline__ void gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+template <int W> static __device__ __forceinline__ void gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
                                                                          int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
@@ -94,20 +94,20 @@ template <int W> static __device__ __forceinline__ void gemm_write_packed16(cons
 #pragma unroll
     for (int i = 0; i < n; i++) {
         int row = i * step + lane / lanes, to = gemm_row_to(a, r + row);
-        float4 v = *(const float4 *)(room + gemm_room_at<W>(row, at));
+        float4 v = *(const float4 *)(shared + gemm_staging_at<W>(row, at));
         __nv_bfloat162 low = __floats2bfloat162_rn(v.x, v.y), high = __floats2bfloat162_rn(v.z, v.w);
         if (to >= 0) *(uint2 *)((__nv_bfloat16 *)s.y + to * s.ld + c + at) = make_uint2(*(uint32_t *)&low, *(uint32_t *)&high);
     }
     __syncwarp();
 }
 
-template <int W, bool glu> static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *room, int r,
+template <int W, bool glu> static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
                                                                         int c)
 {
     bool wide = s.wide && c + W <= s.n && (!a.residual || a.residual_wide);
-    if (glu && wide && a.writes_packed16) gemm_write_packed16<W>(a, s, room, r, c);
-    else if (wide) gemm_write_wide<W>(a, s, room, r, c);
-    else gemm_write_any<W, false>(a, s, room, r, c, TN_UNARY_NONE);
+    if (glu && wide && a.writes_packed16) gemm_write_packed16<W>(a, s, shared, r, c);
+    else if (wide) gemm_write_wide<W>(a, s, shared, r, c);
+    else gemm_write_any<W, false>(a, s, shared, r, c, TN_UNARY_NONE);
 }
 
 // Which segment the unit of columns belongs to.

@@ -89,13 +89,13 @@ template <int type> static __device__ __forceinline__ void gemm_stage(const char
 }
 
 template <int type, bool glu>
-static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, int group, const float (&d)[4][4][4], float *room)
+static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, int group, const float (&d)[4][4][4], float *shared)
 {
     constexpr int W = glu ? 16 : 32; // columns of a warp
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP, part = warp % 4;
     int unit = tile.n * (BN / TN_GEMM_UNIT) + part / 2, seg = glu ? 0 : gemm_seg_of(a, unit);
     int column = glu ? tile.n * (BN / 2) + part * 16 : (unit - a.seg[seg].first_unit) * TN_GEMM_UNIT + part % 2 * 32;
-    room += warp * 16 * 32;
+    shared += warp * 16 * 32;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int r = tile.m * BM + warp / 4 * 64 + i * 16;
@@ -109,17 +109,17 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
                     float2 s = gemm_column_scale(a, a.seg[glu ? 8 * j / W : seg], group, column + 8 * j % W + 2 * (lane % 4));
                     v = make_float2(v.x * s.x, v.y * s.y);
                 }
-                *(float2 *)(room + 8 * j / W * 16 * W + gemm_room_at<W>(lane / 4 + 8 * h, 8 * j % W + 2 * (lane % 4))) = v;
+                *(float2 *)(shared + 8 * j / W * 16 * W + gemm_staging_at<W>(lane / 4 + 8 * h, 8 * j % W + 2 * (lane % 4))) = v;
             }
         }
-        if (glu || a.act != TN_UNARY_NONE) gemm_write_any<W, glu>(a, a.seg[seg], room, r, column, a.act);
-        else gemm_write_rows<W, false>(a, a.seg[seg], room, r, column);
+        if (glu || a.act != TN_UNARY_NONE) gemm_write_any<W, glu>(a, a.seg[seg], shared, r, column, a.act);
+        else gemm_write_rows<W, false>(a, a.seg[seg], shared, r, column);
     }
 }
 
 template <int type, bool glu> static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
 {
-    __shared__ __align__(128) char room[STAGES * STAGE];
+    __shared__ __align__(128) char shared[STAGES * STAGE];
     tn_pdl_trigger();
     tn_pdl_wait();
     int tiles_m = gemm_tiles_m(a);
@@ -129,7 +129,7 @@ template <int type, bool glu> static __device__ __forceinline__ void gemm_block(
     gemm_copy c;
     gemm_copy_init<glu>(a, tile, group, c);
     for (int s = 0; s < STAGES - 1; s++) {
-        if (s < n_k) gemm_copy_stage(a, c, room + s * STAGE, s * BK);
+        if (s < n_k) gemm_copy_stage(a, c, shared + s * STAGE, s * BK);
         tn_copy_commit();
     }
     float d[4][4][4] = {};
@@ -137,14 +137,14 @@ template <int type, bool glu> static __device__ __forceinline__ void gemm_block(
         tn_copy_wait<STAGES - 2>();
         __syncthreads();
         int next = k + STAGES - 1;
-        if (next < n_k) gemm_copy_stage(a, c, room + next % STAGES * STAGE, next * BK);
+        if (next < n_k) gemm_copy_stage(a, c, shared + next % STAGES * STAGE, next * BK);
         tn_copy_commit();
-        const char *stage = room + k % STAGES * STAGE;
+        const char *stage = shared + k % STAGES * STAGE;
         gemm_stage<type>(stage, stage + BM * BK * 2, d);
     }
     tn_copy_wait<0>();
     __syncthreads();
-    gemm_write<type, glu>(a, tile, group, d, (float *)room);
+    gemm_write<type, glu>(a, tile, group, d, (float *)shared);
 }
 
 #define GEMM(name, type, glu)                                                                                       \

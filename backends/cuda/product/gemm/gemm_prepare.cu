@@ -107,7 +107,7 @@ static __device__ __forceinline__ void normed8(const tn_cuda_gemm_x_args &a, con
 
 // Row r of the result from row `from` of x. Loads of a pass do not wait for each other; passes behind the first
 // find the row in the caches.
-static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
+static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&shared)[2][TN_WARP])
 {
     int64_t length = row_length(a.ld, a.mode);
     const float *row = (const float *)tn_row(a.x, from);
@@ -122,7 +122,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) sum += v[i] * v[i];
         }
-        factor = (float)(1.0 / sqrt((double)tn_block_sum(sum, room[0]) / a.k + (double)a.eps));
+        factor = (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
     }
     if (a.row_scale) {
         float most = 0.0f;
@@ -133,7 +133,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) most = most_finite(most, v[i]);
         }
-        power = tn_power_of(tn_block_max(most, room[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of(tn_block_max(most, shared[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 #pragma unroll 2
@@ -148,14 +148,14 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 
 TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_gemm_x_args a)
 {
-    __shared__ float room[2][TN_WARP];
+    __shared__ float shared[2][TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     for (int i = blockIdx.x * THREADS + threadIdx.x; i < a.n_zero; i += gridDim.x * THREADS) a.zero[i] = 0;
     int m = a.n_tiles ? *a.n_tiles * a.tile_rows : a.m;
     for (int r = blockIdx.x; r < m; r += gridDim.x) {
         int from = a.row_from ? a.row_from[r] : r;
-        if (from >= 0) make_row(a, r, from, room);
+        if (from >= 0) make_row(a, r, from, shared);
         else if (a.row_scale && threadIdx.x == 0) a.row_scale[r] = 1.0f; // read, though nothing comes of it
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
@@ -167,7 +167,7 @@ TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_ge
 // --- groups ------------------------------------------------------------------------------------------
 
 // Exclusive sum over the 1024 threads of the block.
-static __device__ int sum_before(int v, int *room)
+static __device__ int sum_before(int v, int *shared)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, x = v;
 #pragma unroll
@@ -175,17 +175,17 @@ static __device__ int sum_before(int v, int *room)
         int y = __shfl_up_sync(0xffffffffu, x, i);
         if (lane >= i) x += y;
     }
-    if (lane == TN_WARP - 1) room[warp] = x;
+    if (lane == TN_WARP - 1) shared[warp] = x;
     __syncthreads();
     int before = 0;
-    for (int i = 0; i < warp; i++) before += room[i];
+    for (int i = 0; i < warp; i++) before += shared[i];
     return before + x - v;
 }
 
 // One block. The order of rows inside a group is left to chance; results do not depend on it.
 TN_ENTRY __launch_bounds__(TN_GEMM_MAX_GROUPS) tn_gemm_groups(const __grid_constant__ tn_cuda_gemm_groups_args a)
 {
-    __shared__ int count[TN_GEMM_MAX_GROUPS], next[TN_GEMM_MAX_GROUPS], room[TN_WARP];
+    __shared__ int count[TN_GEMM_MAX_GROUPS], next[TN_GEMM_MAX_GROUPS], shared[TN_WARP];
     int g = threadIdx.x;
     count[g] = 0;
     tn_pdl_trigger();
@@ -196,7 +196,7 @@ TN_ENTRY __launch_bounds__(TN_GEMM_MAX_GROUPS) tn_gemm_groups(const __grid_const
         if (id >= 0 && id < a.n_groups) atomicAdd(&count[id], 1);
     }
     __syncthreads();
-    int tiles = (count[g] + a.tile_rows - 1) / a.tile_rows, first = sum_before(tiles, room);
+    int tiles = (count[g] + a.tile_rows - 1) / a.tile_rows, first = sum_before(tiles, shared);
     next[g] = first * a.tile_rows;
     if (g < a.n_groups) a.counts[g] = count[g];
     if (g == TN_GEMM_MAX_GROUPS - 1) *a.n_tiles = first + tiles;
@@ -231,7 +231,7 @@ template <int TYPE> static __device__ __forceinline__ void weight16(const tn_cud
 }
 
 // A row in any mode: plain types 8 values at a time, blocks 16. With scales it is read twice.
-template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda_gemm_w_args &a, int64_t from, int64_t r, float *room)
+template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda_gemm_w_args &a, int64_t from, int64_t r, float *shared)
 {
     constexpr int n = tn_is_plain(TYPE) ? 1 : 2;
     int64_t length = row_length(a.ld, a.mode);
@@ -253,7 +253,7 @@ template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda
             }
         }
         if (pass == 1) break;
-        power = tn_power_of(tn_block_max(most, room), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of(tn_block_max(most, shared), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 }
@@ -289,7 +289,7 @@ template <int TYPE> static __device__ __forceinline__ void block_row(const tn_cu
 // Group g is blockIdx.y. `f16`: blocks to f16, the mode that matters most, alone: other modes take twice the registers.
 template <int TYPE, bool f16> static __device__ __forceinline__ void make_weights(const tn_cuda_gemm_w_args &a)
 {
-    __shared__ float room[TN_WARP];
+    __shared__ float shared[TN_WARP];
     int64_t g = blockIdx.y;
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -297,7 +297,7 @@ template <int TYPE, bool f16> static __device__ __forceinline__ void make_weight
     for (int64_t r = blockIdx.x; r < a.n_rows; r += gridDim.x) {
         int64_t from = g * a.group_rows + a.first_row + r, to = g * a.n_rows + r;
         if constexpr (f16) block_row<TYPE>(a, from, to);
-        else any_row<TYPE>(a, from, to, room);
+        else any_row<TYPE>(a, from, to, shared);
     }
 }
 

@@ -20,13 +20,13 @@ enum { PLAIN, GLU_SILU, GENERAL, GENERAL_GLU };
 template <int BN> struct gemm_ring {
     static constexpr int stage = STAGE_X + BN * BK * 2;
     static constexpr int n = BN == 128 ? 6 : 4;
-    static constexpr int room = 8 * 16 * 64 * 4; // of the sums on their way out
+    static constexpr int shared = 8 * 16 * 64 * 4; // of the sums on their way out
 };
 
 #ifdef TN_HOPPER
 template <int BN> struct gemm_shared {
     char *stages;
-    float *room;
+    float *shared;
     uint64_t *full, *empty;
 };
 
@@ -59,15 +59,15 @@ template <int BN, bool glu> static __device__ void gemm_fetch(const tn_cuda_gemm
     }
 }
 
-// 16 rows of a warp and W columns into `room`: sums 8 j + first.., times the scales of rows.
-template <int BN, int W> static __device__ __forceinline__ void gemm_put(const float (&d)[BN / 2], int first, const float (&scale)[2], float *room)
+// 16 rows of a warp and W columns into `shared`: sums 8 j + first.., times the scales of rows.
+template <int BN, int W> static __device__ __forceinline__ void gemm_put(const float (&d)[BN / 2], int first, const float (&scale)[2], float *shared)
 {
     int lane = threadIdx.x % TN_WARP;
 #pragma unroll
     for (int j = 0; j < W / 8; j++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            *(float2 *)(room + gemm_room_at<W>(lane / 4 + 8 * h, 8 * j + 2 * (lane % 4))) =
+            *(float2 *)(shared + gemm_staging_at<W>(lane / 4 + 8 * h, 8 * j + 2 * (lane % 4))) =
                 make_float2(d[4 * (first + j) + 2 * h] * scale[h], d[4 * (first + j) + 2 * h + 1] * scale[h]);
 }
 
@@ -76,14 +76,14 @@ static __device__ __forceinline__ float gemm_silu(float gate, float up)
     return gate / (1.0f + __expf(-gate)) * up;
 }
 
-template <int BN, int form> static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, float (&d)[BN / 2], float *room)
+template <int BN, int form> static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, gemm_tile tile, float (&d)[BN / 2], float *shared)
 {
-    // Columns at a time; 96 of a GLU tile are no multiple of 64, and gate and up are in the room together.
+    // Columns at a time; 96 of a GLU tile are no multiple of 64, and gate and up are staged together.
     constexpr bool glu = form == GLU_SILU || form == GENERAL_GLU;
     constexpr int columns = glu ? BN / 2 : BN, W = columns % 64 == 0 && form != GENERAL_GLU ? 64 : 32;
     int warp = (threadIdx.x - PRODUCER) / TN_WARP, lane = threadIdx.x % TN_WARP, r = tile.m * TN_GEMM_ROWS + warp * 16;
     float scale[2] = {gemm_row_scale(a, r + lane / 4), gemm_row_scale(a, r + lane / 4 + 8)};
-    room += warp * 16 * 64;
+    shared += warp * 16 * 64;
     if constexpr (form == GLU_SILU) {
 #pragma unroll
         for (int i = 0; i < BN / 4; i++) d[i] = gemm_silu(d[i] * scale[i / 2 % 2], d[BN / 4 + i] * scale[i / 2 % 2]);
@@ -96,10 +96,10 @@ template <int BN, int form> static __device__ __forceinline__ void gemm_write(co
             seg = gemm_seg_of(a, c / TN_GEMM_UNIT);
             c -= a.seg[seg].first_unit * TN_GEMM_UNIT;
         }
-        gemm_put<BN, W>(d, u * (W / 8), scale, room);
-        if constexpr (form == GENERAL_GLU) gemm_put<BN, W>(d, BN / 16 + u * (W / 8), scale, room + 16 * W);
-        if constexpr (form == GENERAL || form == GENERAL_GLU) gemm_write_any<W, glu>(a, a.seg[seg], room, r, c, a.act);
-        else gemm_write_rows<W, glu>(a, a.seg[seg], room, r, c);
+        gemm_put<BN, W>(d, u * (W / 8), scale, shared);
+        if constexpr (form == GENERAL_GLU) gemm_put<BN, W>(d, BN / 16 + u * (W / 8), scale, shared + 16 * W);
+        if constexpr (form == GENERAL || form == GENERAL_GLU) gemm_write_any<W, glu>(a, a.seg[seg], shared, r, c, a.act);
+        else gemm_write_rows<W, glu>(a, a.seg[seg], shared, r, c);
     }
 }
 
@@ -179,7 +179,7 @@ template <int type, int BN, int form> static __device__ void gemm_multiply(const
         if (first) tn_mbar_arrive(&s.empty[before]);
         if constexpr (type == TN_E4M3)
             gemm_scale<BN, form == GLU_SILU || form == GENERAL_GLU>(a, tile, a.tile_group ? a.tile_group[tile.m] : 0, d);
-        gemm_write<BN, form>(a, tile, d, s.room);
+        gemm_write<BN, form>(a, tile, d, s.shared);
     }
 }
 #endif
@@ -189,9 +189,9 @@ template <int type, int BN, int form> static __device__ __forceinline__ void gem
 #ifdef TN_HOPPER
     constexpr int N = gemm_ring<BN>::n;
     constexpr bool glu = form == GLU_SILU || form == GENERAL_GLU;
-    extern __shared__ char room[];
+    extern __shared__ char shared[];
     __shared__ uint64_t bars[2 * N];
-    char *stages = room + (1024 - tn_shared(room) % 1024) % 1024; // where swizzled tiles may start
+    char *stages = shared + (1024 - tn_shared(shared) % 1024) % 1024; // where swizzled tiles may start
     gemm_shared<BN> s = {stages, (float *)(stages + N * gemm_ring<BN>::stage), bars, bars + N};
     if (threadIdx.x == 0) {
         for (int i = 0; i < N; i++) {

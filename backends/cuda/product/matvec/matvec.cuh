@@ -88,11 +88,11 @@ template <int TYPE> static constexpr __host__ __device__ int mv_n_planes()
 template <int TYPE> struct mv_tile {
     static constexpr __host__ __device__ bool whole(int plane) { return mv_unit_size<TYPE>(plane) % 16 == 0; }
     static constexpr __host__ __device__ int step(int plane) { return TN_MATVEC_TILE_BLOCKS(TYPE) * mv_unit_size<TYPE>(plane); }
-    static constexpr __host__ __device__ int room(int plane) { return TN_MATVEC_TILE_ROOM(TYPE, mv_unit_size<TYPE>(plane)); }
+    static constexpr __host__ __device__ int shared(int plane) { return TN_MATVEC_TILE_ROOM(TYPE, mv_unit_size<TYPE>(plane)); }
     // Without loops, so that nothing of it is left to the device.
     static constexpr __host__ __device__ int at(int plane)
     {
-        return (plane > 0 ? room(0) : 0) + (plane > 1 ? room(1) : 0) + (plane > 2 ? room(2) : 0) + (plane > 3 ? room(3) : 0);
+        return (plane > 0 ? shared(0) : 0) + (plane > 1 ? shared(1) : 0) + (plane > 2 ? shared(2) : 0) + (plane > 3 ? shared(3) : 0);
     }
     static constexpr int planes = mv_n_planes<TYPE>(), size = at(planes), turns = (size / 16 + TN_WARP - 1) / TN_WARP;
     static constexpr __host__ __device__ bool even(int plane, int turn)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of experts with few tokens, one token at a time, through tensor cores (matvec_mma.cuh). Which experts, a predecessor says: nothing can be
-// copied before, and all copies start then, as many as there is room for.
+// copied before, and all copies start then, as many as shared memory holds.
 // tn_matvec_glu: gate and up. Blocks share the rows of an expert, groups of warps the tiles of both weights. Each block may choose the
 // experts itself, from the logits of the router, which then need not be collected by anybody.
 // tn_matvec_sum: the last product and the sum of its results: y[t] = sum_u f[t, u] W_e(t, u) x[t, u] + residual[t]. Rows of x of all experts that a token

@@ -136,11 +136,11 @@ static __device__ __forceinline__ void skinny_multiply(const skinny_run (&w)[2][
 }
 
 // Sums of the four quarters: sums[row][column], rows of NT * 8 + pad floats.
-template <int NT> static __device__ __forceinline__ void skinny_gather(float *room, const float (&d)[2][NT][4])
+template <int NT> static __device__ __forceinline__ void skinny_gather(float *shared, const float (&d)[2][NT][4])
 {
     constexpr int LD = NT * 8 + TN_SKINNY_PAD, SIZE = TN_SKINNY_ROWS * LD;
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
-    float *mine = room + warp / 2 * SIZE + (warp % 2 * 32 + lane / 4) * LD + 2 * (lane % 4);
+    float *mine = shared + warp / 2 * SIZE + (warp % 2 * 32 + lane / 4) * LD + 2 * (lane % 4);
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -148,16 +148,16 @@ template <int NT> static __device__ __forceinline__ void skinny_gather(float *ro
 #pragma unroll
             for (int h = 0; h < 2; h++) *(float2 *)(mine + (16 * i + 8 * h) * LD + 8 * j) = make_float2(d[i][j][2 * h], d[i][j][2 * h + 1]);
     __syncthreads();
-    for (int e = threadIdx.x; e < SIZE; e += SKINNY_THREADS) room[e] = ((room[e] + room[SIZE + e]) + room[2 * SIZE + e]) + room[3 * SIZE + e];
+    for (int e = threadIdx.x; e < SIZE; e += SKINNY_THREADS) shared[e] = ((shared[e] + shared[SIZE + e]) + shared[2 * SIZE + e]) + shared[3 * SIZE + e];
 }
 
 // Sums of a tile where several blocks share it: written, and true for the block that came last.
-template <int NT> static __device__ __forceinline__ bool skinny_share(const tn_cuda_skinny_args &a, const float *room, int tile, int rank)
+template <int NT> static __device__ __forceinline__ bool skinny_share(const tn_cuda_skinny_args &a, const float *shared, int tile, int rank)
 {
     constexpr int LD = NT * 8 + TN_SKINNY_PAD;
     __shared__ int last;
     float *to = a.partial + ((int64_t)tile * a.splits + rank) * a.m * TN_SKINNY_ROWS;
-    for (int e = threadIdx.x; e < a.m * TN_SKINNY_ROWS; e += SKINNY_THREADS) to[e] = room[e % TN_SKINNY_ROWS * LD + e / TN_SKINNY_ROWS];
+    for (int e = threadIdx.x; e < a.m * TN_SKINNY_ROWS; e += SKINNY_THREADS) to[e] = shared[e % TN_SKINNY_ROWS * LD + e / TN_SKINNY_ROWS];
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(&a.arrived[tile], 1) == a.splits - 1;
@@ -166,8 +166,8 @@ template <int NT> static __device__ __forceinline__ bool skinny_share(const tn_c
     return last;
 }
 
-// The sums of all blocks of a tile, in order, back into `room`.
-template <int NT> static __device__ __forceinline__ void skinny_collect(const tn_cuda_skinny_args &a, float *room, int tile)
+// The sums of all blocks of a tile, in order, back into `shared`.
+template <int NT> static __device__ __forceinline__ void skinny_collect(const tn_cuda_skinny_args &a, float *shared, int tile)
 {
     constexpr int LD = NT * 8 + TN_SKINNY_PAD;
     const float4 *from = (const float4 *)(a.partial + (int64_t)tile * a.splits * a.m * TN_SKINNY_ROWS);
@@ -179,7 +179,7 @@ template <int NT> static __device__ __forceinline__ void skinny_collect(const tn
             float4 u = __ldcg(from + r * n + e);
             v = make_float4(v.x + u.x, v.y + u.y, v.z + u.z, v.w + u.w);
         }
-        float *to = room + e * 4 % TN_SKINNY_ROWS * LD + e * 4 / TN_SKINNY_ROWS;
+        float *to = shared + e * 4 % TN_SKINNY_ROWS * LD + e * 4 / TN_SKINNY_ROWS;
         to[0] = v.x, to[LD] = v.y, to[2 * LD] = v.z, to[3 * LD] = v.w;
     }
     __syncthreads();
@@ -187,7 +187,7 @@ template <int NT> static __device__ __forceinline__ void skinny_collect(const tn
 
 // The results of a tile; adjacent threads have adjacent columns of y. Four at a time, so that loads do not wait
 // for each other.
-template <int NT> static __device__ __forceinline__ void skinny_finish(const tn_cuda_skinny_args &a, const float *room, int tile)
+template <int NT> static __device__ __forceinline__ void skinny_finish(const tn_cuda_skinny_args &a, const float *shared, int tile)
 {
     constexpr int LD = NT * 8 + TN_SKINNY_PAD, BATCH = 4;
     const tn_cuda_skinny_seg &s = *skinny_seg_of(a, tile);
@@ -207,7 +207,7 @@ template <int NT> static __device__ __forceinline__ void skinny_finish(const tn_
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             if (to[i] < 0) continue;
-            const float *at = room + j * LD + row + i * (SKINNY_THREADS / width);
+            const float *at = shared + j * LD + row + i * (SKINNY_THREADS / width);
             float v = *at * scale[i];
             if (a.glu) v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, at[32 * LD] * scale[i]);
             else v = gemm_act(a.act, v + bias) + residual[i];
@@ -219,7 +219,7 @@ template <int NT> static __device__ __forceinline__ void skinny_finish(const tn_
 template <int TYPE, int NT> static __device__ __forceinline__ void skinny_block(const tn_cuda_skinny_args &a)
 {
 #if __CUDA_ARCH__ >= 800
-    extern __shared__ __align__(16) uint16_t skinny_room[];
+    extern __shared__ __align__(16) uint16_t skinny_shared[];
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
     int tile = blockIdx.x / a.splits, rank = blockIdx.x % a.splits;
     int n = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, from = n * rank / a.splits, to = n * (rank + 1) / a.splits;
@@ -239,7 +239,7 @@ template <int TYPE, int NT> static __device__ __forceinline__ void skinny_block(
     int there = NT == 4 ? skinny_rows_there(a) : 0;
     const uint16_t *x = (const uint16_t *)a.x + ((int64_t)blockIdx.y * a.m + warp) * a.ld + lane * 8;
     for (int s = 0; s < TN_SKINNY_STAGES - 1; s++) {
-        if (from + s < to) skinny_copy<NT>(a, skinny_room + s * NT * 8 * SKINNY_LD, x, there, from + s);
+        if (from + s < to) skinny_copy<NT>(a, skinny_shared + s * NT * 8 * SKINNY_LD, x, there, from + s);
         tn_copy_commit();
     }
     float d[2][NT][4] = {};
@@ -247,7 +247,7 @@ template <int TYPE, int NT> static __device__ __forceinline__ void skinny_block(
         tn_copy_wait<TN_SKINNY_STAGES - 2>();
         __syncthreads();
         int ahead = c + TN_SKINNY_STAGES - 1;
-        if (ahead < to) skinny_copy<NT>(a, skinny_room + (ahead - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD, x, there, ahead);
+        if (ahead < to) skinny_copy<NT>(a, skinny_shared + (ahead - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD, x, there, ahead);
         tn_copy_commit();
         k += TN_SKINNY_K;
 #pragma unroll
@@ -255,17 +255,17 @@ template <int TYPE, int NT> static __device__ __forceinline__ void skinny_block(
             now[i / 2][i % 2] = next[i / 2][i % 2];
             next[i / 2][i % 2] = skinny_load(a, rows.w, rows.row[i / 2][i % 2], k);
         }
-        skinny_multiply<TYPE, NT>(now, skinny_room + (c - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD + warp / 2 * 64, d);
+        skinny_multiply<TYPE, NT>(now, skinny_shared + (c - from) % TN_SKINNY_STAGES * NT * 8 * SKINNY_LD + warp / 2 * 64, d);
     }
     tn_copy_wait<0>();
     __syncthreads();
-    skinny_gather<NT>((float *)skinny_room, d);
+    skinny_gather<NT>((float *)skinny_shared, d);
     __syncthreads();
     if (a.splits > 1) {
-        if (!skinny_share<NT>(a, (const float *)skinny_room, tile, rank)) return;
-        skinny_collect<NT>(a, (float *)skinny_room, tile);
+        if (!skinny_share<NT>(a, (const float *)skinny_shared, tile, rank)) return;
+        skinny_collect<NT>(a, (float *)skinny_shared, tile);
     }
-    skinny_finish<NT>(a, (const float *)skinny_room, tile);
+    skinny_finish<NT>(a, (const float *)skinny_shared, tile);
 #else
     __trap();
 #endif

@@ -462,7 +462,7 @@ static __device__ __forceinline__ skinny_work skinny_work_of(const tn_cuda_skinn
 template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &a)
 {
 #if __CUDA_ARCH__ >= 800
-    extern __shared__ __align__(16) char skinny_room[];
+    extern __shared__ __align__(16) char skinny_shared[];
     constexpr int MT = CUT::tiles, slot_size = TN_SKINNY_BLOCK_STAGE + 2 * CUT::half * skinny_slot<TYPE>::row_bytes;
     int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K;
     if (a.tile_group) tn_pdl_wait(); // what comes first decides which weights
@@ -475,7 +475,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
         if (s > 0) x[1] = ahead.x;
-        skinny_copy_weights<TYPE, CUT>(ahead, skinny_room + s * slot_size);
+        skinny_copy_weights<TYPE, CUT>(ahead, skinny_shared + s * slot_size);
         ahead.next(a, per_tile, ++copied < work.end);
     }
     static_assert(SKINNY_EARLY == 2, "x has two places");
@@ -483,7 +483,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_
     tn_pdl_wait();
 #pragma unroll
     for (int s = 0; s < SKINNY_EARLY; s++) {
-        if (s < early) skinny_copy_x<TYPE, CUT>(x[s], skinny_room + s * slot_size);
+        if (s < early) skinny_copy_x<TYPE, CUT>(x[s], skinny_shared + s * slot_size);
         tn_copy_commit();
     }
     // A slot is filled again behind the barrier of the stage after it, while others multiply; where there are only two slots, before that
@@ -492,7 +492,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_
     int slot = 0, free = deep ? SKINNY_EARLY : 0;
     auto fill = [&]() {
         if (copied < work.end) {
-            char *to = skinny_room + free * slot_size;
+            char *to = skinny_shared + free * slot_size;
             skinny_copy_weights<TYPE, CUT>(ahead, to);
             skinny_copy_x<TYPE, CUT>(ahead.x, to);
             ahead.next(a, per_tile, ++copied < work.end);
@@ -514,7 +514,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_
             skinny_wait(1);
             __syncthreads();
         }
-        skinny_block_stage<TYPE, CUT>(now.rows, skinny_room + slot * slot_size, now.stage, total);
+        skinny_block_stage<TYPE, CUT>(now.rows, skinny_shared + slot * slot_size, now.stage, total);
         slot = slot + 1 == a.slots ? 0 : slot + 1;
         int tile = now.tile, stage = now.stage;
         bool ends = stage + 1 == per_tile || at + 1 == work.end;

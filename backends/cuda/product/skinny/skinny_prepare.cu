@@ -63,9 +63,9 @@ template <bool MATRICES> static __device__ __forceinline__ void skinny_put16(cha
 }
 
 // The power of two for a row whose largest value is `most`; values that are not finite, if there are, spoil the row where the product wants that.
-static __device__ __forceinline__ float skinny_row_power(const tn_cuda_gemm_x_args &a, int r, float most, float endless, float (&room)[2][TN_WARP])
+static __device__ __forceinline__ float skinny_row_power(const tn_cuda_gemm_x_args &a, int r, float most, float endless, float (&shared)[2][TN_WARP])
 {
-    most = tn_block_max(a.finite_rows && endless > 0.0f ? INFINITY : most, room[1]);
+    most = tn_block_max(a.finite_rows && endless > 0.0f ? INFINITY : most, shared[1]);
     bool spoilt = most == INFINITY;
     float power = spoilt ? 1.0f : tn_power_of(most, 14);
     if (threadIdx.x == 0) a.row_scale[r] = spoilt ? __uint_as_float(0x7fc00000u) : 1.0f / power;
@@ -82,14 +82,14 @@ static __device__ __forceinline__ void skinny_largest(const float (&v)[16], floa
     }
 }
 
-static __device__ __forceinline__ float skinny_norm_factor(const tn_cuda_gemm_x_args &a, float sum, float (&room)[2][TN_WARP])
+static __device__ __forceinline__ float skinny_norm_factor(const tn_cuda_gemm_x_args &a, float sum, float (&shared)[2][TN_WARP])
 {
-    return (float)(1.0 / sqrt((double)tn_block_sum(sum, room[0]) / a.k + (double)a.eps));
+    return (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
 }
 
 // Row r from row `from` of x, or zeros; `gain` is this thread's part of the norm's weight. Each thread has all its values in registers.
 template <bool MATRICES>
-static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int from, const float (&gain)[16], float (&room)[2][TN_WARP])
+static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int from, const float (&gain)[16], float (&shared)[2][TN_WARP])
 {
     constexpr int size = MATRICES ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE;
     int n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % TN_SKINNY_BLOCK_COLUMNS, k = 16 * threadIdx.x;
@@ -102,13 +102,13 @@ static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int 
             float sum = 0.0f;
 #pragma unroll
             for (int i = 0; i < 16; i++) sum += v[i] * v[i];
-            float factor = skinny_norm_factor(a, sum, room);
+            float factor = skinny_norm_factor(a, sum, shared);
 #pragma unroll
             for (int i = 0; i < 16; i++) v[i] = v[i] * factor * gain[i];
         }
         float most = 0.0f, endless = 0.0f;
         skinny_largest(v, most, endless);
-        power = skinny_row_power(a, r, most, endless, room);
+        power = skinny_row_power(a, r, most, endless, shared);
     }
 #pragma unroll
     for (int i = 0; i < 16; i++) v[i] *= power;
@@ -116,7 +116,7 @@ static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int 
 }
 
 // The same for rows that are longer than the block has registers for: read again for each pass.
-template <bool MATRICES> static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&room)[2][TN_WARP])
+template <bool MATRICES> static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&shared)[2][TN_WARP])
 {
     constexpr int size = MATRICES ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE;
     int n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % TN_SKINNY_BLOCK_COLUMNS, step = 16 * blockDim.x;
@@ -132,7 +132,7 @@ template <bool MATRICES> static __device__ void skinny_make_long_row(const tn_cu
 #pragma unroll
             for (int i = 0; i < 16; i++) sum += v[i] * v[i];
         }
-        factor = skinny_norm_factor(a, sum, room);
+        factor = skinny_norm_factor(a, sum, shared);
     }
     if (row) {
         float most = 0.0f, endless = 0.0f;
@@ -141,7 +141,7 @@ template <bool MATRICES> static __device__ void skinny_make_long_row(const tn_cu
             skinny_normed16(a, row, k, wide, factor, v);
             skinny_largest(v, most, endless);
         }
-        power = skinny_row_power(a, r, most, endless, room);
+        power = skinny_row_power(a, r, most, endless, shared);
     }
 #pragma unroll 1
     for (int first = 16 * (threadIdx.x & ~(TN_WARP - 1)); first < n_stages * TN_SKINNY_K; first += step) { // of the warp
@@ -157,7 +157,7 @@ template <bool MATRICES> static __device__ void skinny_make_long_row(const tn_cu
 
 template <bool MATRICES> static __device__ __forceinline__ void skinny_x(const tn_cuda_gemm_x_args &a)
 {
-    __shared__ float room[2][TN_WARP];
+    __shared__ float shared[2][TN_WARP];
     bool once = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K * TN_SKINNY_K <= 16 * (int)blockDim.x;
     float gain[16] = {};
     if (once && a.norm) skinny_load16(a.norm, 16 * threadIdx.x, a.k, (uintptr_t)a.norm % 16 == 0, gain);
@@ -168,8 +168,8 @@ template <bool MATRICES> static __device__ __forceinline__ void skinny_x(const t
     for (int r = blockIdx.x; r < n; r += gridDim.x) {
         int from = r >= a.m ? -1 : a.row_from ? a.row_from[r] : r;
         if (from < 0 && threadIdx.x == 0) a.row_scale[r] = 1.0f; // read, though nothing comes of it
-        if (once) skinny_make_row<MATRICES>(a, r, from, gain, room);
-        else skinny_make_long_row<MATRICES>(a, r, from, room);
+        if (once) skinny_make_row<MATRICES>(a, r, from, gain, shared);
+        else skinny_make_long_row<MATRICES>(a, r, from, shared);
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;

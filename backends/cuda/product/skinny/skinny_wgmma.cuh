@@ -227,7 +227,7 @@ static __device__ __forceinline__ void skinny_copies_arrive(uint64_t *bar)
 template <int TYPE, typename CUT> struct skinny_ring {
     static constexpr int slot_size = TN_SKINNY_MATRIX_STAGE + 2 * CUT::half * skinny_slot<TYPE>::row_bytes;
     static constexpr int x_size = skinny_unit<TYPE>::minimums ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_X;
-    char *room;
+    char *shared;
     uint64_t *full, *empty;
     int slots, at, last; // slot that is read, and the one before
     uint32_t parity, last_parity;
@@ -243,19 +243,19 @@ template <int TYPE, typename CUT> struct skinny_ring {
     }
     __device__ __forceinline__ void copy_weights(const skinny_cursor<CUT, TN_SKINNY_MATRIX_STAGE> &c, int slot)
     {
-        skinny_copy_weights<TYPE, CUT, TN_SKINNY_MATRIX_STAGE>(c, room + slot * slot_size);
+        skinny_copy_weights<TYPE, CUT, TN_SKINNY_MATRIX_STAGE>(c, shared + slot * slot_size);
         skinny_copies_arrive(&full[slot]);
     }
     __device__ __forceinline__ void copy_x(const char *x, int slot)
     {
         if (threadIdx.x > 0) return;
         tn_mbar_expect(&full[slot], x_size);
-        tn_bulk_load(room + slot * slot_size, x, x_size, &full[slot]);
+        tn_bulk_load(shared + slot * slot_size, x, x_size, &full[slot]);
     }
     __device__ __forceinline__ char *wait()
     {
         tn_mbar_wait(&full[at], parity);
-        return room + at * slot_size;
+        return shared + at * slot_size;
     }
     // This warp has read its slot; true if the one before is to be filled, which is free now.
     __device__ __forceinline__ bool read(bool fill)
@@ -298,7 +298,7 @@ template <int TYPE, typename CUT> static __device__ __forceinline__ void skinny_
     skinny_work work = skinny_work_of(a, per_tile);
     if (work.at >= work.end) return;
     skinny_ring<TYPE, CUT> ring;
-    ring.room = skinny_space + (1024 - tn_shared(skinny_space) % 1024) % 1024; // where swizzled matrices may start
+    ring.shared = skinny_space + (1024 - tn_shared(skinny_space) % 1024) % 1024; // where swizzled matrices may start
     ring.full = bars, ring.empty = bars + TN_SKINNY_BLOCK_MAX_SLOTS, ring.slots = a.slots;
     ring.begin();
     skinny_cursor<CUT, TN_SKINNY_MATRIX_STAGE> ahead, now;
