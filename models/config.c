@@ -346,7 +346,8 @@ static void yarn_ramp(tn_rope_params *r, double n_original, double beta_fast, do
     r->yarn_high = (float)fmin(r->n_rot - 1, high);
 }
 
-// architectures.md 5.18: with latent attention the magnitude of scaled positions goes into the scale of the scores.
+// With latent attention (deepseek2) the magnitude that scaled positions would give to queries and keys is
+// multiplied into the scale of the scores instead.
 static tn_status read_mla_scale(const tn_keys *k, tn_config *c, double factor, bool yarn)
 {
     double ln = factor > 1.0 ? log(factor) : 0.0, m = c->rope.attn_factor;

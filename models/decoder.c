@@ -73,8 +73,9 @@ static tn_tensor *embed(tn_builder *b)
     return c->arch->embed_norm ? tn_builder_norm(b, -1, "token_embd_norm", x, c->n_embd) : x;
 }
 
-// architectures.md 5.13: x is the residual stream, h what the ordinary feed-forward takes. The router sees x without the
-// weights of a norm, with some of its own.
+// gemma4: experts run beside the ordinary feed-forward. x is the residual stream, h the input of the
+// ordinary feed-forward. The router reads x normalised without the weights of a norm, times a weight vector
+// of its own.
 static tn_tensor *feed_forward_beside(tn_builder *b, int32_t layer, tn_tensor *x, tn_tensor *h)
 {
     const tn_config *c = b->c;

@@ -97,7 +97,9 @@ static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits
     return tn_op_top_k(b->g, score, bias, &p);
 }
 
-// architectures.md 3.4: router, top-k, gathered products, weighted sum.
+// Mixture of experts: the router scores all experts, the best k are selected for each token, their
+// feed-forward networks run on the tokens that selected them, and the results are added with the weights of
+// the router.
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route)
 {
     const tn_config *c = b->c;

@@ -34,7 +34,7 @@ typedef struct tn_step {
     int32_t precision;  // TN_PRECISION_*, of matrix products
 } tn_step;
 
-// Between host memory that the device can reach (backend.h, host_create) and memory of the device.
+// Between host memory that the device can reach (core/backend.h, host_create) and memory of the device.
 typedef struct tn_host_copy {
     void *host, *device;
     size_t size; // a multiple of 4, as the addresses are

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The values of blas.h are those of the toolkit's header.
+// The constants that the backend declares for cuBLASLt are those of the toolkit's header.
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #define SAME(a, b) static_assert((int)(a) == (int)(b), #a)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated device notices mistakes of kernels: each of mistakes.cu is launched, and gives what its row
-// says.
+// The emulated device notices mistakes of kernels: each kernel of emulated/mistakes.cu is
+// launched and must give the report that its row names.
 #include "tests/cuda/emulated/mistakes.h"
 #include "tests/check/poison.h"
 #include "tests/cuda/fake.h"

@@ -94,7 +94,7 @@ def check_quoted(top, path, name):
     if layer == "backends":
         mine, other = backend_of(path), backend_of(name)
         if target == "backends" and (mine is None or other in (mine, None)):
-            return None  # registry.c sees all of them; what lies beside it is for all
+            return None  # backends/registry.c sees all of them; what lies beside it is for all
     return None if target in MAY[layer] else f'{layer} may not include "{name}"'
 
 

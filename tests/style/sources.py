@@ -4,9 +4,12 @@
 
 A check calls `report.ok(place, condition, message)` for each fact and ends with `sys.exit(report.done())`.
 """
+import ast
+import io
 import os
 import re
 import sys
+import tokenize
 
 LAYERS = ("core", "ops", "backends", "graph", "models", "tools", "tests")
 LIBRARY = ("core", "ops", "backends", "graph", "models")
@@ -96,3 +99,24 @@ def strip_directives(text):
 
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
+
+
+def comments(path, text):
+    """(offset, comment) of each comment of a source file, documentation strings of Python included."""
+    if path.endswith(".py"):
+        yield from python_comments(text)
+    elif path.endswith((".build", ".sh", "run")):
+        yield from ((m.start(), m.group(0)) for m in re.finditer(r"(?<!\S)#[^\n]*", text))
+    else:
+        yield from ((m.start(), m.group(0)) for m in TOKEN.finditer(text) if m.group(0).startswith("/"))
+
+
+def python_comments(text):
+    starts, lines = [0] + [m.end() for m in re.finditer(r"\n", text)], text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            doc = node.body[0]
+            yield starts[doc.lineno - 1], "\n".join(lines[doc.lineno - 1:doc.end_lineno])
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield starts[token.start[0] - 1] + token.start[1], token.string

@@ -59,7 +59,8 @@ TN_API tn_dtype tn_tensor_dtype(const tn_tensor *t);
 TN_API int32_t tn_tensor_n_dims(const tn_tensor *t);
 TN_API int64_t tn_tensor_dim(const tn_tensor *t, int32_t i); // outermost is 0; 1 if out of range
 
-// One function per op; parameters are copied. What each computes: params.h and ops.md.
+// One function per op; parameters are copied. What each op computes is said beside its parameters in
+// params.h; its definition is the reference in the sources, ops/<op>.c.
 TN_API tn_tensor *tn_op_reshape(tn_graph *g, tn_tensor *x, int32_t n_dims, const int64_t *shape);
 TN_API tn_tensor *tn_op_permute(tn_graph *g, tn_tensor *x, const int32_t *axes);
 TN_API tn_tensor *tn_op_slice(tn_graph *g, tn_tensor *x, int32_t axis, int64_t start, int64_t length);
