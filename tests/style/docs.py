@@ -3,6 +3,7 @@
 """Each folder of sources explains itself on one screen; the paths that documents and comments name exist."""
 import os
 import re
+import subprocess
 import sys
 
 from sources import LAYERS, Report, comments, line_of, read, root, sources
@@ -106,11 +107,21 @@ def check_example(top, report):
     report.ok("README.md", program in blocks, "its C program differs from tests/headers/embed.c")
 
 
+def check_picture(top, report):
+    """docs/architecture.svg is what its script writes."""
+    script = os.path.join(top, "docs", "make_architecture.py")
+    made = subprocess.run([sys.executable, "-B", script, "-"], capture_output=True, encoding="utf-8")
+    same = made.returncode == 0 and made.stdout == read(top, "docs/architecture.svg")
+    problem = made.stderr.strip() or "docs/make_architecture.py writes another picture: run it, and look at it"
+    report.ok("docs/architecture.svg", same, problem)
+
+
 def main():
     top, report = root(), Report()
     check_readmes(top, report)
     if os.path.exists(os.path.join(top, "README.md")):
         check_example(top, report)
+    check_picture(top, report)
     for path in ["README.md", "CONTRIBUTING.md"]:
         report.ok(path, os.path.exists(os.path.join(top, path)), "missing")
     first = [p for p in ("README.md", "CONTRIBUTING.md") if os.path.exists(os.path.join(top, p))]
