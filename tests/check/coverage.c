@@ -66,9 +66,11 @@ void check_coverage_print(const check_run *run)
     tn_strbuf s;
     tn_strbuf_init(&s, run->targets[0].ctx);
     printf("<!-- Generated: tenon-check --coverage --backend %s -->\n", run->options.backend);
-    printf("Types are those of weights or cache (of keys), else of the data. `reference`: no kernel, the "
-           "definition runs.\n"
-           "`-`: not taken by the device; a fused op then runs as its parts.\n\n| op | types |");
+    printf("Types are those of the weights or of the cache (of its keys), else of the data. "
+           "`reference` means that no\n"
+           "kernel exists and the reference runs; `-` means that the device does not accept the op, "
+           "and a fused op\n"
+           "then runs as its parts.\n\n| op | types |");
     for (int32_t t = 0; t < run->n_targets; t++) printf(" %s |", run->targets[t].label);
     printf("\n|---|---|");
     for (int32_t t = 0; t < run->n_targets; t++) printf("---|");
