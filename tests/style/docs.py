@@ -8,7 +8,11 @@ import sys
 
 from sources import LAYERS, Report, comments, line_of, read, root, sources
 
-LINES_MAX = 60
+LINES_MAX = 60  # a screen
+# Documents that one reads to the end, and what they may have.
+LIMITS = {"docs/performance.md": 150, "docs/status.md": 60, "docs/architecture.md": 110}
+COLUMNS_MAX = 110
+GLOSSARY_MAX = 30  # words that a reader is asked to learn
 FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.M | re.S)
 CODE = "c|h|def|cu|cuh|comp|glsl|md"
 PATH = re.compile(rf"`([\w.-]+(?:/[\w.-]+)+\.(?:{CODE}|py|sh|json|txt|gguf|f32))`")
@@ -40,6 +44,20 @@ def check_readmes(top, report):
         if report.ok(path, exists, "missing: what lives here, how to add one"):
             n = read(top, path).count("\n")
             report.ok(path, n <= LINES_MAX, f"{n} lines, a screen has {LINES_MAX}")
+
+
+def check_form(top, path, text, report):
+    """Length of the document, and of its lines; rows of tables are as long as they have to be."""
+    n = text.count("\n")
+    report.ok(path, n <= LIMITS.get(path, n), f"{n} lines, more than {LIMITS.get(path)}")
+    if path.endswith("/README.md") and not path.startswith("docs/"):
+        report.ok(path, n <= LINES_MAX, f"{n} lines, a screen has {LINES_MAX}")
+    wide = [i for i, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS_MAX and line[:1] != "|"]
+    found = f"lines of more than {COLUMNS_MAX} columns: {', '.join(map(str, wide))}"
+    if wide and path.startswith(MOVING):
+        print(f"note: {path}: {found}")
+    else:
+        report.ok(path, not wide, found)
 
 
 def check_paths(top, path, text, report):
@@ -107,12 +125,18 @@ def check_example(top, report):
     report.ok("README.md", program in blocks, "its C program differs from tests/headers/embed.c")
 
 
+def check_glossary(top, report):
+    glossary = read(top, "CONTRIBUTING.md").split("## Glossary", 1)[-1]
+    n = len(re.findall(r"^\| (?!Word \|)[^|]+\|", glossary, re.M))
+    report.ok("CONTRIBUTING.md", 0 < n <= GLOSSARY_MAX, f"glossary of {n} words, at most {GLOSSARY_MAX}")
+
+
 def check_picture(top, report):
     """docs/architecture.svg is what its script writes."""
     script = os.path.join(top, "docs", "make_architecture.py")
     made = subprocess.run([sys.executable, "-B", script, "-"], capture_output=True, encoding="utf-8")
     same = made.returncode == 0 and made.stdout == read(top, "docs/architecture.svg")
-    problem = made.stderr.strip() or "docs/make_architecture.py writes another picture: run it, and look at it"
+    problem = made.stderr.strip() or "docs/make_architecture.py writes another picture: run it, look at it"
     report.ok("docs/architecture.svg", same, problem)
 
 
@@ -122,11 +146,13 @@ def main():
     if os.path.exists(os.path.join(top, "README.md")):
         check_example(top, report)
     check_picture(top, report)
+    check_glossary(top, report)
     for path in ["README.md", "CONTRIBUTING.md"]:
         report.ok(path, os.path.exists(os.path.join(top, path)), "missing")
     first = [p for p in ("README.md", "CONTRIBUTING.md") if os.path.exists(os.path.join(top, p))]
     for path in first + sources(top, (".md",)):
         text = read(top, path)
+        check_form(top, path, text, report)
         check_paths(top, path, text, report)
         check_commands(top, path, text, report)
     for path in sources(top, COMMENTED) + ["meson.build"]:
