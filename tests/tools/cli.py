@@ -149,6 +149,15 @@ class Gguf:
     def text(self, name):
         return self.keys[name][12:].decode()
 
+    def texts(self, name):
+        """The strings of an array, as bytes."""
+        data, at, out = self.keys[name], 16, []
+        for _ in range(struct.unpack_from("<Q", data, 8)[0]):
+            n = struct.unpack_from("<Q", data, at)[0]
+            out.append(data[at + 8:at + 8 + n])
+            at += 8 + n
+        return out
+
     def u32(self, name):
         return struct.unpack_from("<I", self.keys[name], 4)[0]
 
@@ -169,6 +178,14 @@ class Gguf:
         with open(path, "wb") as f:
             f.write(out + self.tensors)
         return path
+
+
+def token_bytes(path):
+    """The bytes of each token of a byte-level BPE vocabulary, whose texts hold one printable character per byte."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    byte = {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+    return [bytes(byte[c] for c in text.decode()) for text in Gguf(path).texts("tokenizer.ggml.tokens")]
 
 
 def read_f32(path):

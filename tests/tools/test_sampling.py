@@ -9,7 +9,7 @@ import re
 import sys
 import time
 
-from cli import arguments
+from cli import arguments, token_bytes
 
 STORY = "Once upon a time"
 
@@ -101,6 +101,21 @@ def check_grammar(t):
     t.ok("refused: zero byte", t.run(*base, "--grammar-file", file).code not in (0, 139), "")
 
 
+def check_texts(t):
+    """The text of a run is the bytes of its tokens; `detokenize` also cleans up blanks, as the vocabulary says."""
+    for grammar, cleaned in ((" = .", " =."), ("It ' s", "It's"), ("a  ,", "a ,")):
+        flags = ["run", t.model, "-p", STORY, "--temp", 0, "--json", "--grammar", f'root ::= "{grammar}"']
+        one = json.loads(t.run(*flags).out)
+        t.ok(f"text {grammar!r}", one["text"] == grammar and joined(t, one["tokens"]) == grammar, one)
+        r = t.run("detokenize", t.model, "--tokens", ",".join(map(str, one["tokens"])))
+        t.ok(f"detokenize {grammar!r}", r.text.rstrip("\n") == cleaned, r.text)
+
+
+def joined(t, tokens):
+    texts = token_bytes(t.model)
+    return b"".join(texts[token] for token in tokens).decode("utf-8", "replace")
+
+
 def check_bans(t):
     base = ["run", t.model, "-p", STORY, "-n", 120, "--json"]
     for seed, words in ((1, ["the"]), (4, ["e"]), (5, ["ing", "the", " was"])):
@@ -110,8 +125,13 @@ def check_bans(t):
             clean = not any(w in one["text"] for w in words)
             changed = one["text"] != plain["text"] or not any(w in plain["text"] for w in words)
             t.ok(f"--ban-string {words} {more}", clean and changed and len(one["text"]) > 20, one["text"])
+            # Of tokens that were taken back no byte may be left in the text.
+            want = joined(t, one["tokens"])
+            t.ok(f"--ban-string {words}: tokens", one["text"] == want, f"{one['text']!r}, the tokens have {want!r}")
+            # Apart from blanks, of which it cleans some up, that is what `detokenize` says.
             r = t.run("detokenize", t.model, "--tokens", ",".join(map(str, one["tokens"])))
-            t.ok(f"--ban-string {words}: tokens", r.text.strip() == one["text"].strip(), f"{r.text!r} {one['text']!r}")
+            said, text = ("".join(x.split()) for x in (r.text, one["text"]))
+            t.ok(f"--ban-string {words}: detokenize", said == text, f"{r.text!r} {one['text']!r}")
     same = [json.loads(t.run(*base, "--temp", 1, "--seed", 7, *f).out)["text"] for f in ([], ["--ban-string", "Zebra crossing"])]
     t.ok("--ban-string that never comes", same[0] == same[1], same)
     events = [json.loads(line) for line in t.run(*base[:-1], "--temp", 0, "--jsonl", "--ban-string", "the").out.splitlines()]
@@ -132,7 +152,7 @@ def check_bans(t):
 
 def main():
     t, _, _ = arguments()
-    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ()), (check_bans, ())):
+    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ()), (check_texts, ()), (check_bans, ())):
         start = time.monotonic()
         try:
             part(t, *args)

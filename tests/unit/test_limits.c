@@ -109,6 +109,13 @@ static void test_bans(void)
          "el"); // what was free before is not when more is taken back
     BANS(1, "a a a b h l l l", "a|a|a|b|h|l", TN_STOP_LIMIT, "llx");
     BANS(1, "a ab o b </s>", "a|o|b|", TN_STOP_END, "ab");
+    // A blank that is a token of its own: in the text if its token stays, and gone if its token is taken back.
+    BANS(1, "a ▁ hell b </s>", "a| |b|", TN_STOP_END, "el");
+    BANS(1, "a ▁ hell ▁ b </s>", "a| | |b|", TN_STOP_END, "el");
+    BANS(1, "a ▁ h o b </s>", "a|o|b|", TN_STOP_END, " h");
+    BANS(1, "a ▁ h ▁a b </s>", "a| a|b|", TN_STOP_END, " h");
+    BANS(1, "▁ h o b </s>", "o|b|", TN_STOP_END, " h"); // also where the text begins, which drops one blank
+    BANS(1, "▁▁ h ▁a b </s>", "a|b|", TN_STOP_END, " h");
     tn_generation_config cfg = config(0, NULL);
     tn_generation *g = NULL;
     const char *empty = "", *one = "lx";
