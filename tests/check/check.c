@@ -27,6 +27,7 @@ static const char usage[] =
     "  --variant N      of kernels that have several (vulkan: tile of products of many rows; cuda: cut of "
     "products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
     "  --quick          fewer cases\n"
+    "  --core           matrix products in F32, F16 and Q4_K only, but `matmul` in every type\n"
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
     "  --bench          speed on model shapes\n"
@@ -60,8 +61,9 @@ static bool parse_flag(const char *arg, check_options *o)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--quick", &o->quick},       {"--json", &o->json},   {"--list", &o->list},
-                 {"--coverage", &o->coverage}, {"--bench", &o->bench}, {"--self-test", &o->self_test}};
+    } flags[] = {{"--quick", &o->quick}, {"--core", &o->core},         {"--json", &o->json},
+                 {"--list", &o->list},   {"--coverage", &o->coverage}, {"--bench", &o->bench},
+                 {"--self-test", &o->self_test}};
     for (size_t i = 0; i < TN_COUNT(flags); i++)
         if (strcmp(arg, flags[i].name) == 0) return *flags[i].flag = true;
     return false;

@@ -110,7 +110,7 @@ typedef struct check_options {
     int32_t n_threads, variant; // variant: 0: that which the device chooses
     int32_t sweep;              // variants to time one after the other, from 1 on; 0: none
     const char *shape;          // to time: part of its label; NULL: all
-    bool quick, json, list, coverage, bench, self_test, quiet;
+    bool quick, core, json, list, coverage, bench, self_test, quiet;
 } check_options;
 
 typedef struct check_run {

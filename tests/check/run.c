@@ -493,11 +493,20 @@ static void run_on(check_run *run, int32_t target, const check_case *c, const tn
     report(run, t, c, kernel, &v);
 }
 
+// How a type is unpacked is the same code in all matrix products, and `matmul` is judged with every type. For the
+// other products the core has a type of each kind of kernel: F32, a half type, and a block type.
+static bool in_core(const check_case *c)
+{
+    if (c->op == TN_OP_matmul || tn_op_info_get(c->op)->family != TN_FAMILY_product) return true;
+    return c->type == TN_TYPE_F32 || c->type == TN_TYPE_F16 || c->type == TN_TYPE_Q4_K;
+}
+
 static bool wanted(const check_run *run, const check_case *c)
 {
     const check_options *o = &run->options;
     if (o->only_case >= 0 && o->only_case != c->number) return false;
     if (o->precision >= 0 && o->precision != c->precision) return false;
+    if (o->core && !in_core(c)) return false;
     // The coverage table is about what runs without being told.
     if (o->coverage && c->precision != TN_PRECISION_auto) return false;
     bool has = false; // no reference is computed for nothing
