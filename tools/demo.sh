@@ -15,9 +15,9 @@ need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
 install_needed
 
-# Device code takes minutes to compile: only where it can run.
+# Device code only where it can run.
 cuda=auto
-[ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || [ -e /dev/nvhost-ctrl-gpu ] || nvidia-smi -L >/dev/null 2>&1 || cuda=disabled
+has_gpu || cuda=disabled
 if [ ! -f build/build.ninja ]; then
     meson setup build "-Dcuda=$cuda"
     [ $cuda = auto ] || touch build/no-gpu-found

@@ -2,8 +2,13 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installing what is missing; read by demo.sh and test.sh.
+# What demo.sh and test.sh share: installing what is missing, and whether there is a GPU.
 missing=
+
+# Whether device code can run here: it takes minutes to compile.
+has_gpu() {
+    [ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || [ -e /dev/nvhost-ctrl-gpu ] || nvidia-smi -L >/dev/null 2>&1
+}
 
 # need COMMAND PACKAGE: the package is wanted if there is no such command.
 need() {
