@@ -34,16 +34,16 @@ if has_gpu; then
     fi
     [ -f "$build/build.ninja" ] || meson setup "$build"
 else
-    # No kernel runs here except on the emulated device, which compiles the source as C++ and shows the host side a
-    # GPU of capability 9.0. So nvcc has only to accept the source: for that capability alone, and without the
-    # optimisation that takes most of the time.
+    # No kernel runs here except on the emulated device, which compiles the source as C++ and shows the host
+    # side a GPU of capability 9.0. So nvcc has only to accept the source: for that capability alone, and
+    # without the optimisation that takes most of the time.
     [ -f "$build/build.ninja" ] || meson setup "$build" -Ddevice_archs=90a
     touch "$build/no-gpu-found"
     if [ -x "$nvcc" ]; then
         fast=
         ! "$nvcc" --help | grep -q -e --Ofast-compile || fast=--Ofast-compile=max
         export NVCC_APPEND_FLAGS="${NVCC_APPEND_FLAGS:-} $fast"
-        echo "no GPU: device code is compiled ${fast:+without optimisation, }for few capabilities, to see that it compiles"
+        echo "no GPU here: device code is compiled only to see that it compiles${fast:+, and not optimised}"
     fi
 fi
 if ! ninja -C "$build"; then

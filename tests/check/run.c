@@ -493,8 +493,8 @@ static void run_on(check_run *run, int32_t target, const check_case *c, const tn
     report(run, t, c, kernel, &v);
 }
 
-// How a type is unpacked is the same code in all matrix products, and `matmul` is judged with every type. For the
-// other products the core has a type of each kind of kernel: F32, a half type, and a block type.
+// How a type is unpacked is the same code in all matrix products, and `matmul` is judged with every type. For
+// the other products the core has a type of each kind of kernel: F32, a half type, and a block type.
 static bool in_core(const check_case *c)
 {
     if (c->op == TN_OP_matmul || tn_op_info_get(c->op)->family != TN_FAMILY_product) return true;

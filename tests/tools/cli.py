@@ -181,7 +181,7 @@ class Gguf:
 
 
 def token_bytes(path):
-    """The bytes of each token of a byte-level BPE vocabulary, whose texts hold one printable character per byte."""
+    """The bytes of each token of a byte-level BPE vocabulary, which has a character per byte."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in printable]
     byte = {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}

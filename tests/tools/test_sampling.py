@@ -102,7 +102,7 @@ def check_grammar(t):
 
 
 def check_texts(t):
-    """The text of a run is the bytes of its tokens; `detokenize` also cleans up blanks, as the vocabulary says."""
+    """A run prints the bytes of its tokens; `detokenize` also cleans up blanks, if the vocabulary asks."""
     for grammar, cleaned in ((" = .", " =."), ("It ' s", "It's"), ("a  ,", "a ,")):
         flags = ["run", t.model, "-p", STORY, "--temp", 0, "--json", "--grammar", f'root ::= "{grammar}"']
         one = json.loads(t.run(*flags).out)
@@ -127,7 +127,7 @@ def check_bans(t):
             t.ok(f"--ban-string {words} {more}", clean and changed and len(one["text"]) > 20, one["text"])
             # Of tokens that were taken back no byte may be left in the text.
             want = joined(t, one["tokens"])
-            t.ok(f"--ban-string {words}: tokens", one["text"] == want, f"{one['text']!r}, the tokens have {want!r}")
+            t.ok(f"--ban-string {words}: tokens", one["text"] == want, f"{one['text']!r}, tokens: {want!r}")
             # Apart from blanks, of which it cleans some up, that is what `detokenize` says.
             r = t.run("detokenize", t.model, "--tokens", ",".join(map(str, one["tokens"])))
             said, text = ("".join(x.split()) for x in (r.text, one["text"]))
@@ -152,7 +152,8 @@ def check_bans(t):
 
 def main():
     t, _, _ = arguments()
-    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ()), (check_texts, ()), (check_bans, ())):
+    for part, args in ((check_ranges, ()), (check_order, ()), (check_logprobs, ()), (check_grammar, ()),
+                       (check_texts, ()), (check_bans, ())):
         start = time.monotonic()
         try:
             part(t, *args)

@@ -109,7 +109,7 @@ static void test_bans(void)
          "el"); // what was free before is not when more is taken back
     BANS(1, "a a a b h l l l", "a|a|a|b|h|l", TN_STOP_LIMIT, "llx");
     BANS(1, "a ab o b </s>", "a|o|b|", TN_STOP_END, "ab");
-    // A blank that is a token of its own: in the text if its token stays, and gone if its token is taken back.
+    // A blank that is a token: in the text if the token stays, and gone if the token is taken back.
     BANS(1, "a ▁ hell b </s>", "a| |b|", TN_STOP_END, "el");
     BANS(1, "a ▁ hell ▁ b </s>", "a| | |b|", TN_STOP_END, "el");
     BANS(1, "a ▁ h o b </s>", "a|o|b|", TN_STOP_END, " h");

@@ -241,9 +241,9 @@ typedef struct tn_logprob {
 
 typedef struct tn_piece {
     int32_t token;    // chosen token, -1 if generation stopped before one was chosen
-    // Complete characters that became certain with this token; valid until the next call. The texts of all pieces
-    // are the bytes of the chosen tokens, one after the other. tn_detokenize may give fewer blanks for the same
-    // tokens, because it also cleans up the text where the vocabulary asks for that.
+    // Complete characters that became certain with this token; valid until the next call. The texts of all
+    // pieces are the bytes of the chosen tokens, one after the other. tn_detokenize may give fewer blanks for
+    // the same tokens, because it also cleans up the text where the vocabulary asks for that.
     const char *text;
     size_t n_text;
     int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece

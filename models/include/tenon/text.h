@@ -25,9 +25,9 @@ TN_API TN_MUST_USE tn_status tn_tokenize(const tn_model *model, const char *text
 TN_API TN_MUST_USE tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document,
                                               size_t n_document, size_t max_tokens, int32_t **ids, size_t *n_ids);
 TN_API void tn_tokens_free(const tn_model *model, int32_t *ids);
-// Ids to bytes; *text is terminated, *n is its length, freed by tn_text_free (graph.h). Some vocabularies ask for a
-// clean-up of English text, which drops blanks before punctuation and around apostrophes (" =" and " ." give " =.");
-// it needs the text as a whole, so the pieces of a generation (session.h) come without it.
+// Ids to bytes; *text is terminated, *n is its length, freed by tn_text_free (graph.h). Some vocabularies ask
+// for a clean-up of English text, which drops blanks before punctuation and around apostrophes (" =" and " ."
+// give " =."); it needs the text as a whole, so the pieces of a generation (session.h) come without it.
 // TN_ERR_ARG: an id outside the vocabulary.
 TN_API TN_MUST_USE tn_status tn_detokenize(const tn_model *model, const int32_t *ids, size_t n_ids, int32_t flags,
                                            char **text, size_t *n);
