@@ -27,7 +27,7 @@ static const char usage[] =
     "  --variant N      of kernels that have several (vulkan: tile of products of many rows; cuda: cut of "
     "products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
     "  --quick          fewer cases\n"
-    "  --core           matrix products in F32, F16 and Q4_K only, but `matmul` in every type\n"
+    "  --core           matrix products with weights in F32, F16, Q8_0 and Q4_K only\n"
     "  --list           ops and their number of cases\n"
     "  --coverage       table of kernels as Markdown\n"
     "  --bench          speed on model shapes\n"

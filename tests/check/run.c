@@ -493,12 +493,13 @@ static void run_on(check_run *run, int32_t target, const check_case *c, const tn
     report(run, t, c, kernel, &v);
 }
 
-// How a type is unpacked is the same code in all matrix products, and `matmul` is judged with every type. For
-// the other products the core has a type of each kind of kernel: F32, a half type, and a block type.
+// How a type is unpacked is checked with every type by get_rows. For matrix products, whose kernels take longest
+// to compile and to run, the core has a type of each kind of kernel: F32, a half type, and two block types.
 static bool in_core(const check_case *c)
 {
-    if (c->op == TN_OP_matmul || tn_op_info_get(c->op)->family != TN_FAMILY_product) return true;
-    return c->type == TN_TYPE_F32 || c->type == TN_TYPE_F16 || c->type == TN_TYPE_Q4_K;
+    bool product = tn_op_info_get(c->op)->family == TN_FAMILY_product;
+    return !product || c->type == TN_TYPE_F32 || c->type == TN_TYPE_F16 || c->type == TN_TYPE_Q8_0 ||
+           c->type == TN_TYPE_Q4_K;
 }
 
 static bool wanted(const check_run *run, const check_case *c)
