@@ -59,6 +59,10 @@ static uint64_t hash_of(const void *bytes, size_t n)
 
 // --- file --------------------------------------------------------------------------------------------
 
+// To be raised when a kernel of an earlier file gets another name, or when key_of() gets another meaning.
+// Files of version 1 had no number in their header, and some of their kernels have other names now.
+enum { FILE_VERSION = 2 };
+
 // tuning-cuda-<hash of device and driver>.txt
 static bool file_path(const tn_cuda *c, char path[PATH_SIZE])
 {
@@ -71,7 +75,8 @@ static bool file_path(const tn_cuda *c, char path[PATH_SIZE])
 
 static int header(const tn_cuda *c, char *text, size_t size)
 {
-    return snprintf(text, size, "tenon %s kernels on %s\n", TENON_VERSION, c->device->description);
+    return snprintf(text, size, "tenon tuning %d of %s kernels on %s\n", FILE_VERSION, TENON_VERSION,
+                    c->device->description);
 }
 
 // The name as it stands in kernels.def, NULL if no row has it (any more).
@@ -84,13 +89,28 @@ static const char *known_name(const char *name, size_t n)
     return NULL;
 }
 
+// Whether the text starts with the header of another version: its names and keys may mean something else. The
+// header of every version starts with "tenon "; a file that does not is damaged.
+static bool is_of_another_version(const char *text, size_t size, const char *head, size_t head_size)
+{
+    static const char start[] = "tenon ";
+    if (size < sizeof start - 1 || memcmp(text, start, sizeof start - 1) != 0) return false;
+    return size < head_size || memcmp(text, head, head_size) != 0;
+}
+
 // Lines "key kernel", then "sum" and the hash of everything before.
-static void parse(tn_cuda *c, const char *text, size_t size)
+static void parse(tn_cuda *c, const char *path, const char *text, size_t size)
 {
     char head[300];
     int n = header(c, head, sizeof head);
     enum { SUM_LINE = 4 + 16 + 1 };
-    if (n < 0 || size < (size_t)n + SUM_LINE || memcmp(text, head, (size_t)n) != 0) return;
+    if (n < 0 || n >= (int)sizeof head) return;
+    if (is_of_another_version(text, size, head, (size_t)n)) {
+        tn_log(c->device->ctx, TN_LOG_WARN,
+               "tuning file %s is of another version and is not used; run bench --tune again", path);
+        return;
+    }
+    if (size < (size_t)n + SUM_LINE || memcmp(text, head, (size_t)n) != 0) return;
     size_t end = size - SUM_LINE;
     char sum[SUM_LINE + 1];
     snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n", hash_of(text, end));
@@ -115,7 +135,7 @@ void tn_cuda_tuning_load(tn_cuda *c)
     if (!c->tuning) return; // works without
     atomic_flag_clear(&c->tuning->lock);
     if (!file_path(c, path) || !tn_file_exists(path) || tn_file_map_open(c->device->ctx, path, &map) != TN_OK) return;
-    parse(c, (const char *)map.data, map.size);
+    parse(c, path, (const char *)map.data, map.size);
     tn_file_map_close(c->device->ctx, &map);
 }
 
