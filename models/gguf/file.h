@@ -86,6 +86,10 @@ void tn_gguf_keys_fini(tn_context *ctx, tn_gguf_keys *keys);
 TN_MUST_USE tn_status tn_gguf_tensors_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_tensor *tensors,
                                            char **names);
 
+// --- reader.c ---
+// The names of all tensors, for the index of names.
+tn_name_list tn_gguf_tensor_list(const tn_gguf *gguf);
+
 // --- split.c ---
 // Opens and scans the other files of a split model, if it is one; the first file and its keys are there.
 // has_path: false if the first file is memory, so that there is nowhere to look for others.

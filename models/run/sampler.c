@@ -70,12 +70,6 @@ void tn_sampler_destroy(tn_sampler **sampler)
     *sampler = NULL;
 }
 
-float tn_sampler_mu(const tn_sampler *s)
-{
-    if (!s->mu) return 0;
-    return s->length > 0 ? s->mu[s->length - 1] : 2 * s->cfg.mirostat_tau;
-}
-
 // --- logits ------------------------------------------------------------------------------------------
 
 static double sum_exp(const float *x, int32_t n, float max)

@@ -108,8 +108,6 @@ static const tn_param_range sampling_ranges[] = {
 #include <tenon/sampling.def>
 };
 
-static const char *const default_breakers[] = {"\n", ":", "\"", "*"};
-
 void tn_sampling_default(tn_sampling *s)
 {
     *s = (tn_sampling){.struct_size = sizeof *s, .n_dry_breakers = -1};
@@ -188,10 +186,4 @@ tn_status tn_sampling_check(tn_context *ctx, const tn_sampling *sampling, int32_
     if (status == TN_OK) status = check_breakers(ctx, sampling);
     if (status == TN_OK) status = check_bias(ctx, sampling, n_vocab);
     return status;
-}
-
-const char *const *tn_sampling_breakers(const tn_sampling *c, int32_t *n)
-{
-    *n = c->n_dry_breakers < 0 ? (int32_t)TN_COUNT(default_breakers) : c->n_dry_breakers;
-    return c->n_dry_breakers < 0 ? default_breakers : c->dry_breakers;
 }

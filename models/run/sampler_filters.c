@@ -236,6 +236,12 @@ void tn_stage_temperature(tn_sampler *s)
 
 // --- the end -----------------------------------------------------------------------------------------
 
+float tn_sampler_mu(const tn_sampler *s)
+{
+    if (!s->mu) return 0;
+    return s->length > 0 ? s->mu[s->length - 1] : 2 * s->cfg.mirostat_tau;
+}
+
 // Basu et al. 2021, "Mirostat", algorithm 2: candidates of a surprise above mu go; mu follows what is drawn.
 static void keep_expected(tn_sampler *s)
 {

@@ -17,6 +17,14 @@ bool tn_stage_dry_active(const tn_sampling *c)
     return c->dry_multiplier > 0 && c->dry_penalty_last_n != 0;
 }
 
+static const char *const default_breakers[] = {"\n", ":", "\"", "*"};
+
+const char *const *tn_sampling_breakers(const tn_sampling *c, int32_t *n)
+{
+    *n = c->n_dry_breakers < 0 ? (int32_t)TN_COUNT(default_breakers) : c->n_dry_breakers;
+    return c->n_dry_breakers < 0 ? default_breakers : c->dry_breakers;
+}
+
 tn_status tn_history_reserve(tn_sampler *s, const tn_sampling *cfg)
 {
     size_t n = (size_t)s->max_history, n_vocab = (size_t)s->n_vocab;

@@ -16,7 +16,7 @@
 // the place: "schema: /properties/a/not: ...".
 TN_MUST_USE tn_status tn_schema_to_gbnf(tn_context *ctx, const char *json, size_t n, tn_strbuf *out);
 
-// --- between schema.c, schema_types.c and schema_pattern.c ---
+// --- between schema.c, schema_parts.c, schema_types.c and schema_pattern.c ---
 
 enum { TN_SCHEMA_RULES_MAX = 8192, TN_SCHEMA_PARTS_MAX = 32 };
 
@@ -59,8 +59,11 @@ enum {
     TN_S_NUMBER = 8,
     TN_S_STRING = 16,
     TN_S_ARRAY = 32,
-    TN_S_OBJECT = 64
+    TN_S_OBJECT = 64,
+    TN_S_ALL = 127
 };
+// The types that a keyword constrains; 0: none of its own, or the keyword is not known.
+int32_t tn_schema_keyword_types(const char *key);
 TN_MUST_USE tn_status tn_schema_types(const tn_schema *s, const tn_schema_all *all, int32_t *types);
 bool tn_json_same(const tn_json *a, const tn_json *b);
 // Appends one type's alternatives; conjunctions are flat and without combinations.
@@ -74,5 +77,7 @@ TN_MUST_USE tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern
 // Bytes as a literal of GBNF; and the same of a JSON string with its quotes.
 void tn_schema_put_literal(tn_strbuf *out, const char *bytes, size_t n);
 void tn_schema_put_json_string(tn_schema *s, const char *bytes, size_t n);
+// A value of the schema as the JSON text that generated text must have.
+void tn_schema_put_constant(tn_schema *s, const tn_json *v);
 
 #endif

@@ -74,7 +74,7 @@ static bool own_attr(tn_jj *j, value v, str name, value *out)
             }
     if (v.kind == JJ_NAMESPACE)
         return tn_jj_lookup(j, v.u.dict, (value){.kind = JJ_STRING, .u.s = name}, out);
-    const tn_jj_function *row = tn_jj_find_method(v.kind, name);
+    const tn_jj_function *row = j->tables->method(v.kind, name);
     if (row) *out = bind(j, row, v);
     return row != NULL;
 }

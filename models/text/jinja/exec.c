@@ -352,10 +352,13 @@ static tn_status list_runs(tn_jj *j, str s, tn_jj_output *out)
     return TN_OK;
 }
 
+static const tn_jj_tables tables = {tn_jj_find_filter, tn_jj_find_test, tn_jj_find_method};
+
 tn_status tn_jj_render(tn_jj *j, const char *source, size_t n, tn_jj_output *out)
 {
     tn_jj_scope root = {.parent = &j->globals, .captured = true};
     tn_jj_builder text;
+    j->tables = &tables;
     j->stack = tn_jj_array(j, JJ_STACK, sizeof *j->stack);
     if (!j->stack || !tn_jj_lex(j, source, n)) return j->status;
     const tn_jj_node *program = tn_jj_parse(j);

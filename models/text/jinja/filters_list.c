@@ -238,7 +238,7 @@ static value filter_map(tn_jj *j, value v, const tn_jj_args *a)
     const value *items;
     size_t n;
     str name = attribute.kind == JJ_UNDEFINED ? tn_jj_arg_string(j, a, 0, "filter") : &tn_jj_empty;
-    const tn_jj_function *row = name ? tn_jj_find_filter(name) : NULL;
+    const tn_jj_function *row = name ? j->tables->filter(name) : NULL;
     if (!row && attribute.kind == JJ_UNDEFINED)
         return tn_jj_error(j, "map: no filter '%.*s'", name ? (int)TN_MIN(name->n, 60) : 0,
                            name ? name->data : "");
@@ -259,7 +259,7 @@ static value choose(tn_jj *j, value v, const tn_jj_args *a, bool by_attribute, b
     size_t n;
     if (a->n > by_attribute) {
         str name = tn_jj_arg_string(j, a, by_attribute, "test");
-        row = name ? tn_jj_find_test(name) : NULL;
+        row = name ? j->tables->test(name) : NULL;
         if (!row)
             return tn_jj_error(j, "no test '%.*s'", name ? (int)TN_MIN(name->n, 60) : 0,
                                name ? name->data : "");

@@ -38,6 +38,8 @@ typedef struct tn_jj_entry {
     value key, value;
 } tn_jj_entry;
 
+typedef const tn_jj_string *str;
+
 // In the order of insertion. Also the members of a namespace.
 typedef struct tn_jj_dict {
     tn_jj_entry *entries;
@@ -67,6 +69,15 @@ typedef struct tn_jj_function {
     tn_jj_fn fn;
     uint32_t kinds;
 } tn_jj_function;
+
+// Filters, tests and members by name. The functions behind them apply each other by name (map("upper"), "is filter",
+// d.items()), so they look names up through the engine: the files of these tables would otherwise need each other in
+// a cycle. tn_jj_render fills it in.
+typedef struct tn_jj_tables {
+    const tn_jj_function *(*filter)(str name);
+    const tn_jj_function *(*test)(str name);
+    const tn_jj_function *(*method)(tn_jj_kind kind, str name);
+} tn_jj_tables;
 
 typedef struct tn_jj_method {
     const tn_jj_function *row;
@@ -156,6 +167,7 @@ struct tn_jj {
     size_t n_tokens, at;
     int32_t n_loops; // loops around the tag being parsed, in the same macro
     // run
+    const tn_jj_tables *tables;
     tn_jj_scope globals;
     tn_jj_scope *scope;
     tn_jj_builder *out;
@@ -165,6 +177,11 @@ struct tn_jj {
     bool has_clock;
     int64_t clock;
 };
+
+static inline value tn_jj_undefined(void)
+{
+    return (value){.kind = JJ_UNDEFINED};
+}
 
 // --- heap.c: memory, steps, errors -------------------------------------------------------------------------
 
@@ -191,7 +208,6 @@ value tn_jj_error_as(tn_jj *j, tn_status status, const char *fmt, ...) TN_PRINTF
 
 // --- string.c ----------------------------------------------------------------------------------------------
 
-typedef const tn_jj_string *str;
 
 void tn_jj_build(tn_jj_builder *b, tn_jj *j);
 void tn_jj_add(tn_jj_builder *b, const char *text, size_t n, bool user);
@@ -220,7 +236,6 @@ value tn_jj_replace(tn_jj *j, str s, str old, str with, int64_t count);
 
 // --- value.c -----------------------------------------------------------------------------------------------
 
-value tn_jj_undefined(void);
 value tn_jj_missing(str name);
 extern const tn_jj_string tn_jj_empty;
 value tn_jj_int(int64_t i);

@@ -96,7 +96,7 @@ static value copy(tn_jj *j, value v, const tn_jj_args *a)
 
 static value dict_items(tn_jj *j, value v, const tn_jj_args *a)
 {
-    return tn_jj_find_filter(&(tn_jj_string){.data = "items", .n = 5})->fn(j, v, a);
+    return j->tables->filter(&(tn_jj_string){.data = "items", .n = 5})->fn(j, v, a);
 }
 
 static value dict_keys(tn_jj *j, value v, const tn_jj_args *a)

@@ -11,11 +11,6 @@ static const char *const kind_names[] = {"undefined", "NoneType", "bool",   "int
                                          "list",      "tuple",    "dict",   "namespace", "loop",  "function",
                                          "method",    "macro",    "cycler", "joiner"};
 
-value tn_jj_undefined(void)
-{
-    return (value){.kind = JJ_UNDEFINED};
-}
-
 value tn_jj_missing(str name)
 {
     return (value){.kind = JJ_UNDEFINED, .u.s = name};
