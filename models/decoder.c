@@ -266,27 +266,6 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
     return status;
 }
 
-const char *tn_result_name(int32_t result)
-{
-    static const char *const names[] = {"logits", "hidden", "scores"};
-    return names[result];
-}
-
-int32_t tn_result_width(const tn_model *model, int32_t result)
-{
-    static const char *const heads[] = {"cls.output.weight", "cls.weight"};
-    if (result == TN_RESULT_LOGITS) return model->config.whole_texts ? 0 : model->config.n_vocab;
-    if (result == TN_RESULT_HIDDEN) return model->config.n_embd;
-    for (size_t i = 0; i < TN_COUNT(heads); i++) {
-        int32_t w = tn_model_find_weight(model, heads[i]);
-        // The outermost of two dimensions; the reader bounds it by the size of the file. A row alone is a vector.
-        if (w >= 0 && model->weights[w].n_dims == 1) return 1;
-        if (w >= 0 && model->weights[w].n_dims == 2 && model->weights[w].ne[0] <= TN_MAX_WIDTH)
-            return (int32_t)model->weights[w].ne[0];
-    }
-    return 0;
-}
-
 tn_status tn_decoder_check(const tn_model *model)
 {
     tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16, .n_state_slots = 2,

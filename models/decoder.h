@@ -45,9 +45,6 @@ TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_
                                         tn_graph **out);
 // Whether a session of n_ctx tokens turns keys with the factors of long contexts, which its cache then depends on.
 bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx);
-// Name of the output of a TN_RESULT_*, and values per row; 0: the model has none of that kind.
-const char *tn_result_name(int32_t result);
-int32_t tn_result_width(const tn_model *model, int32_t result);
 // Records a small graph and drops it: whether tensors are complete and fit each other.
 TN_MUST_USE tn_status tn_decoder_check(const tn_model *model);
 

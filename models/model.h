@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "models/config.h"
 #include "models/text/tokenizer.h"
+#include "ops/ops.h"
 
 #include <tenon/model.h>
 
@@ -56,20 +57,43 @@ tn_context *tn_model_context(const tn_model *m);
 const tn_gguf *tn_model_gguf(const tn_model *m);
 const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
 const tn_config *tn_model_config_of(const tn_model *m);
-// Describes the weights, finds how many layers the device takes, and copies theirs there.
-TN_MUST_USE tn_status tn_weights_make(tn_model *m, const tn_model_config *cfg);
-void tn_weights_destroy(tn_model *m);
-// Makes the weights that the decoder wants in another form than the file has; at most tn_weights_derived_max, for which there
-// is room behind those of the file.
-TN_MUST_USE tn_status tn_weights_derive(tn_model *m);
-int64_t tn_weights_derived_max(const tn_model *m);
-TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total);
-// A weight as the device reads it.
-TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name, const tn_buffer **out);
-// Bytes that are read in host memory.
-uint64_t tn_weights_host_size(const tn_model *m);
+// --- weights.c ---
 // Index of a weight by name, -1 if absent.
 int32_t tn_model_find_weight(const tn_model *m, const char *name);
+// A weight as the device reads it.
+TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name, const tn_buffer **out);
+void tn_weights_destroy(tn_model *m);
+tn_view tn_weight_view(const tn_weight *w); // contiguous
+size_t tn_weight_size(const tn_weight *w);  // bytes
+size_t tn_weight_device_size(const tn_weight *w); // with what alignment adds on a device
+// Whether the device reads the weight when the last n layers are there.
+bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n);
+// Bytes of all weights that the device reads when the last n layers are there.
+uint64_t tn_weights_device_size(const tn_model *m, int32_t n);
+// Bytes that are read in host memory.
+uint64_t tn_weights_host_size(const tn_model *m);
+
+// --- weights_derive.c ---
+// Makes the weights that the decoder needs in another form than the file has them: at most tn_weights_derived_max, for
+// which the array of weights has space behind those of the file.
+TN_MUST_USE tn_status tn_weights_derive(tn_model *m);
+int64_t tn_weights_derived_max(const tn_model *m);
+
+// --- weights_load.c ---
+// Fills m->weights with the tensors of the file and those derived from them.
+TN_MUST_USE tn_status tn_weights_describe(tn_model *m);
+// Copies the weights of the layers on the device there.
+TN_MUST_USE tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg);
+TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total);
+
+// --- run/fit.c ---
+// Decides how many of the last layers lie on the device, and how many tokens a session evaluates at once.
+TN_MUST_USE tn_status tn_model_fit(tn_model *m, const tn_model_config *cfg);
+
+// --- model.c ---
+// Name of the output of a TN_RESULT_*, and values per row; 0: the model has none of that kind.
+const char *tn_result_name(int32_t result);
+int32_t tn_result_width(const tn_model *model, int32_t result);
 
 struct tn_session;
 tn_model *tn_session_model(const struct tn_session *s);

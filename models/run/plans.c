@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of a session: made per key, prepared with weights and cache, kept in a few slots. And what plans
-// tell without running: memory, text, host overhead.
+// Plans of a session: made per key, prepared with weights and cache, kept in a fixed number of slots.
 #include "models/run/session.h"
 
 #include <stdlib.h>
@@ -155,112 +154,4 @@ int32_t tn_session_step_time(const tn_session *s, int32_t i, tn_step_time *out)
     const tn_plan_step *step = &s->profiled->plan->steps[i];
     *out = (tn_step_time){tn_op_name(step->step.op), step->kernel, step->step.name, s->step_ns[i]};
     return 1;
-}
-
-// --- without running -------------------------------------------------------------------------------
-
-static void predict_device(const tn_session *s, int32_t d, tn_session_memory *out)
-{
-    const tn_model *m = s->model;
-    tn_device *device = s->slots_of_plans[0].plan->devices[d];
-    tn_device_memory *row = &out->devices[out->n_devices];
-    *row = (tn_device_memory){.device = device->name, .arena = s->arena_size[d], .scratch = s->scratch_size[d], .other = s->input_size[d]};
-    if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
-    row->weights = device->host_memory ? tn_weights_host_size(m) : m->device_size;
-    out->cache += row->cache;
-    out->arena += row->arena;
-    out->scratch += row->scratch;
-    out->other += row->other;
-    out->n_devices++;
-}
-
-tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out)
-{
-    tn_context *ctx = model->ctx;
-    size_t before = tn_context_memory(ctx);
-    tn_session *s;
-    tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
-    if (status != TN_OK) return status;
-    // Objects of the host: those of the dry session, its plans among them, and what runners will add.
-    size_t host = tn_context_memory(ctx) - before;
-    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++)
-        if (s->slots_of_plans[i].plan) host += tn_runner_size(s->slots_of_plans[i].plan);
-    *out = (tn_session_memory){0};
-    for (int32_t d = 0; d < s->n_devices && out->n_devices < (int32_t)TN_COUNT(out->devices); d++)
-        if (d < s->n_targets || s->arena_size[d] > 0) predict_device(s, d, out);
-    out->devices[out->n_devices - 1].other += host; // the host is last
-    out->other += host;
-    out->total = out->cache + out->arena + out->scratch + out->other;
-    for (int32_t i = 0; i < out->n_devices; i++) {
-        tn_device_memory *row = &out->devices[i];
-        row->total = row->weights + row->cache + row->arena + row->scratch + row->other;
-    }
-    tn_session_destroy(&s);
-    return TN_OK;
-}
-
-// The plans of all layers on the device bound those of fewer; the cache counts by layer.
-tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uint64_t *sessions)
-{
-    tn_session *s;
-    tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
-    if (status != TN_OK) return status;
-    uint64_t size = s->arena_size[0] + s->scratch_size[0] + s->input_size[0];
-    int32_t n_layers = model->config.n_layers;
-    for (int32_t n = 1; n <= n_layers; n++) {
-        int32_t layer = n_layers - n;
-        for (int32_t part = 0; part < s->cache.n_parts + s->cache.n_states; part++) {
-            bool mine = tn_session_part_layer(s, part) == layer && s->cache.parts[part].device == 0;
-            int32_t count = part < s->cache.n_parts ? s->cache.n_blocks : s->cache.n_slots;
-            if (mine) size += s->cache.parts[part].block_size * (size_t)count;
-        }
-        sessions[n] = size;
-    }
-    tn_session_destroy(&s);
-    return TN_OK;
-}
-
-tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format, char **out)
-{
-    if (n_tokens < 1) return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens", n_tokens);
-    tn_session *s;
-    tn_session_config c;
-    tn_session_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
-    tn_status status = tn_session_create_on(model, model->device, &c, true, &s);
-    if (status != TN_OK) return status;
-    tn_plan_key key = {n_tokens, 1, 1};
-    tn_plan *plan = NULL;
-    s->quiet = false;
-    status = tn_session_plan(s, &key, &plan);
-    if (status == TN_OK) status = tn_plan_dump(plan, format, out);
-    tn_plan_unref(&plan);
-    tn_session_destroy(&s);
-    return status;
-}
-
-tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, double *ns_per_step)
-{
-    enum { WARM_UP = 16, STEPS = 256 };
-    tn_session_config c;
-    tn_session_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
-    c.n_ctx = TN_MIN(WARM_UP + STEPS, model->config.n_ctx_train);
-    c.n_batch = 1;
-    tn_device *null_device = tn_context_device_by_name(model->ctx, "null");
-    if (!null_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no null device");
-    tn_session *s;
-    tn_status status = tn_session_create_on(model, null_device, &c, false, &s);
-    if (status != TN_OK) return status;
-    int32_t token = 0;
-    uint64_t start = 0;
-    for (int32_t i = 0; i < WARM_UP + STEPS && status == TN_OK; i++) {
-        if (i == WARM_UP) start = tn_time_ns();
-        tn_feed f = {0, 1, &token, TN_OUTPUT_LAST};
-        if (tn_session_length(s, 0) == c.n_ctx) status = tn_session_truncate(s, 0, 0);
-        if (status == TN_OK) status = tn_session_eval(s, &f, 1);
-    }
-    if (status == TN_OK) *ns_per_step = (double)(tn_time_ns() - start) / STEPS;
-    tn_session_destroy(&s);
-    return status;
 }

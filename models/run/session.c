@@ -344,15 +344,6 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
     return TN_OK;
 }
 
-// Queries get warmer with the position.
-void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position)
-{
-    const tn_config *c = &s->model->config;
-    if (c->temperature_scale == 0.0f) return;
-    double steps = floor(((double)position + c->temperature_start) / c->temperature_length);
-    s->q_scale[i] = (float)(1.0 + (double)c->temperature_scale * log(steps + 1.0));
-}
-
 // Lengthens the sequences and writes the step's inputs to the host arrays.
 static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key)
 {
@@ -383,48 +374,6 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
     return TN_OK;
 }
 
-static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
-{
-    const tn_plan_key *k = &slot->key;
-    size_t t = (size_t)k->n_tokens, n_seq = (size_t)k->n_seq;
-    const struct {
-        int32_t input;
-        const void *data;
-        size_t size;
-    } rows[] = {
-        {slot->in_tokens, s->tokens, t * 4},
-        {slot->in_positions, s->positions, t * 4},
-        {slot->in_slots, s->slots, t * 4},
-        {slot->in_q_start, s->q_start, (n_seq + 1) * 4},
-        {slot->in_kv_len, s->kv_len, n_seq * 4},
-        {slot->in_table, s->table, n_seq * (size_t)s->setup.max_blocks * 4},
-        {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
-        {slot->in_q_scale, s->q_scale, t * 4},
-        {slot->in_state_slots, s->state_slots, 2 * n_seq * 4},
-        {slot->in_head_ids, s->head_ids, t * (size_t)s->model->config.layers[0].n_heads * 4},
-        {slot->in_types, s->types, t * 4},
-    };
-    for (size_t i = 0; i < TN_COUNT(rows); i++) {
-        if (rows[i].input < 0) continue;
-        tn_status status = tn_runner_write_at(slot->runner, rows[i].input, rows[i].data, rows[i].size);
-        if (status != TN_OK) return status;
-    }
-    return TN_OK;
-}
-
-// On devices with memory of their own only the best tokens are read; logits when somebody asks.
-static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
-{
-    s->n_outputs = slot->key.n_outputs;
-    if (s->n_outputs == 0) return TN_OK;
-    s->logits = tn_runner_output_data(slot->runner, slot->out_logits);
-    if (!s->logits) s->logits_slot = slot;
-    if (!s->best) return TN_OK;
-    size_t n = (size_t)s->n_outputs;
-    tn_status status = tn_runner_read_at(slot->runner, slot->out_best, 0, s->best, n * sizeof *s->best);
-    return status == TN_OK ? tn_runner_read_at(slot->runner, slot->out_logprob, 0, s->best_logprob, n * sizeof(float)) : status;
-}
-
 static tn_status read_logits(tn_session *s, tn_session_slot *slot)
 {
     size_t size = (size_t)s->n_outputs * (size_t)s->width * sizeof(float);
@@ -437,20 +386,6 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
     }
     tn_status status = tn_runner_read_at(slot->runner, slot->out_logits, 0, s->logits_copy, size);
     if (status == TN_OK) s->logits = s->logits_copy;
-    return status;
-}
-
-tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
-{
-    tn_session_slot *slot;
-    tn_status status = tn_session_find_slot(s, key, &slot);
-    if (status == TN_OK) status = tn_session_profile_room(s, slot);
-    if (status == TN_OK) status = write_inputs(s, slot);
-    if (status != TN_OK) return status;
-    tn_submit_options options = {.cancel = s->cancelled, .step_ns = s->profile ? s->step_ns : NULL};
-    status = tn_runner_submit(slot->runner, &options);
-    if (status == TN_OK) status = tn_runner_wait(slot->runner);
-    if (status == TN_OK) status = read_outputs(s, slot);
     return status;
 }
 

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fitting a model to the memory of its device: how many of the last layers lie there, together with a session.
+#include "models/run/session.h"
+
+// Kept free on a device when layers are fitted: drivers need memory for code, captured work and page tables, a
+// desktop for what it shows, and the estimate misses some. At least 512 MiB; large devices lose more to
+// fragmentation, so there it is 5 %.
+static const uint64_t margin_least = (uint64_t)512 << 20; // bytes
+enum { MARGIN_PERCENT = 5 };
+
+typedef struct fit {
+    uint64_t free, margin;
+    uint64_t *sessions; // per count of layers on the device: what a session takes there
+} fit;
+
+static uint64_t needed(const tn_model *m, const fit *f, int32_t n)
+{
+    return tn_weights_device_size(m, n) + f->sessions[n];
+}
+
+// A device that has nothing free may be full or broken. Full is a matter of fitting.
+static tn_status device_memory(const tn_model *m, tn_device_info *info)
+{
+    tn_device_info_get(m->device, info);
+    if (info->memory_free > 0) return TN_OK;
+    tn_buffer probe = {0};
+    tn_status status = tn_buffer_create(m->device, 1, &probe);
+    tn_buffer_destroy(&probe);
+    return status == TN_ERR_MEMORY ? TN_OK : status;
+}
+
+static tn_status begin_fit(tn_model *m, const tn_model_config *cfg, fit *f)
+{
+    *f = (fit){0};
+    tn_device_info info;
+    tn_status status = device_memory(m, &info);
+    if (status != TN_OK) return status;
+    int32_t n_layers = m->config.n_layers;
+    f->free = info.memory_free;
+    f->margin = TN_MAX(info.memory_total / 100 * MARGIN_PERCENT, margin_least);
+    f->sessions = tn_calloc(m->ctx, (size_t)n_layers + 1, sizeof *f->sessions);
+    if (!f->sessions) return TN_ERR_MEMORY;
+    for (int32_t n = 1; n <= n_layers; n++) f->sessions[n] = cfg->reserve_size;
+    if (cfg->reserve_size > 0) return TN_OK;
+    m->device_layers = n_layers;
+    return tn_session_estimate(m, cfg->session, f->sessions);
+}
+
+static int32_t batch_of(const tn_device *device)
+{
+    return device->n_batch > 0 ? device->n_batch : TN_BATCH_DEFAULT;
+}
+
+// The most layers that fit with their session and the margin.
+static int32_t most_layers(const tn_model *m, const fit *f)
+{
+    int32_t n = m->config.n_layers;
+    uint64_t available = f->free > f->margin ? f->free - f->margin : 0;
+    while (n > 0 && needed(m, f, n) > available) n--;
+    return n;
+}
+
+static uint64_t mib(uint64_t bytes)
+{
+    return bytes >> 20;
+}
+
+static tn_status report_fit(tn_model *m, const fit *f, int32_t n)
+{
+    int32_t n_layers = m->config.n_layers;
+    uint64_t all = needed(m, f, n_layers);
+    if (n == n_layers) return TN_OK;
+    const char *device = m->device->name;
+    if (n == 0 && m->no_fallback)
+        return tn_fail(m->ctx, TN_ERR_MEMORY, "no layer fits on %s: one takes %llu MiB with a session, %llu MiB are free, of which %llu MiB stay free",
+                       device, (unsigned long long)mib(needed(m, f, 1)), (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
+    return tn_event(m->ctx, TN_EVENT_LAYERS_ON_HOST, "%d of %d layers are on %s, the first %d on %s: all would take %llu MiB with a session, "
+                    "%llu MiB are free, of which %llu MiB stay free", n, n_layers, device, n_layers - n, m->host->name,
+                    (unsigned long long)mib(all), (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
+}
+
+static tn_status check_requested(const tn_model *m, const tn_model_config *cfg, int32_t n)
+{
+    tn_device_info info;
+    tn_status status = n > 0 ? device_memory(m, &info) : TN_OK;
+    uint64_t want = tn_weights_device_size(m, n) + (n > 0 ? cfg->reserve_size : 0);
+    if (status != TN_OK || want == 0 || want <= info.memory_free) return status;
+    return tn_fail(m->ctx, TN_ERR_MEMORY, "%d layers take %llu MiB on %s, %llu MiB are free; let fewer layers be there", n,
+                   (unsigned long long)mib(want), m->device->name, (unsigned long long)mib(info.memory_free));
+}
+
+// A smaller batch before fewer layers on the device.
+static tn_status fit_layers(tn_model *m, const tn_model_config *cfg, int32_t *out)
+{
+    fit f;
+    tn_status status = begin_fit(m, cfg, &f);
+    if (status == TN_OK && most_layers(m, &f) < m->config.n_layers && m->n_batch > batch_of(m->host)) {
+        tn_free(m->ctx, f.sessions);
+        m->n_batch = batch_of(m->host);
+        status = begin_fit(m, cfg, &f);
+    }
+    if (status == TN_OK) {
+        *out = most_layers(m, &f);
+        status = report_fit(m, &f, *out);
+    }
+    tn_free(m->ctx, f.sessions);
+    return status;
+}
+
+static tn_status batch_fits(tn_model *m, const tn_model_config *cfg, bool *out)
+{
+    fit f;
+    if (m->n_batch <= batch_of(m->host)) return TN_OK;
+    tn_status status = begin_fit(m, cfg, &f);
+    if (status == TN_OK) *out = most_layers(m, &f) == m->config.n_layers;
+    tn_free(m->ctx, f.sessions);
+    return status;
+}
+
+tn_status tn_model_fit(tn_model *m, const tn_model_config *cfg)
+{
+    int32_t n_layers = m->config.n_layers, n = n_layers;
+    bool fits = true; // a session with the batch of the device
+    tn_status status = TN_OK;
+    m->n_batch = batch_of(m->device);
+    if (!m->device->host_memory && cfg->device_layers >= 0) {
+        n = TN_MIN(cfg->device_layers, n_layers);
+        status = check_requested(m, cfg, n);
+        if (status == TN_OK && n == n_layers) status = batch_fits(m, cfg, &fits);
+    } else if (!m->device->host_memory) {
+        status = fit_layers(m, cfg, &n);
+    }
+    // Where layers are left to the host, it is what a prompt waits for, and memory is short.
+    if (n < n_layers || !fits) m->n_batch = batch_of(m->host);
+    if (n == 0) m->device = m->host; // a model of the host like any other
+    m->device_layers = n > 0 ? n : n_layers;
+    m->device_size = tn_weights_device_size(m, m->device_layers);
+    return status;
+}

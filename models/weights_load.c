@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Describing the weights of a file and copying them. In host memory the mapped file is used in place. A device
+// with memory of its own gets copies for its layers and the head; small tensors of the whole model are copied too,
+// and can be read on both sides.
+#include "models/model.h"
+
+#include "ops/ops.h"
+#include "ops/quant.h"
+
+#include <string.h>
+
+// --- description -----------------------------------------------------------------------------------
+
+// One-dimensional tensors of other float types as F32 in the arena.
+static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, const void **out)
+{
+    tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
+    int64_t n = t->ne[t->n_dims - 1];
+    if (!to_f32) return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a vector of %s", t->name, tn_dtype_name(t->dtype));
+    if (m->metadata_only) return TN_OK;
+    float *values = tn_arena_array(&m->arena, (size_t)n, sizeof *values);
+    if (!values) return TN_ERR_MEMORY;
+    to_f32(t->data, values, n);
+    *out = values;
+    return TN_OK;
+}
+
+// Outer dimensions of 1 may stand in the file or not; here they do not.
+static tn_weight weight_of(const tn_gguf_tensor *t)
+{
+    int32_t first = 0;
+    while (first < t->n_dims - 1 && t->ne[first] == 1) first++;
+    tn_weight w = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims - first};
+    memcpy(w.ne, t->ne + first, (size_t)w.n_dims * sizeof *w.ne);
+    return w;
+}
+
+tn_status tn_weights_describe(tn_model *m)
+{
+    int64_t n = tn_gguf_n_tensors(m->gguf);
+    m->weights = tn_calloc(m->ctx, (size_t)(n + tn_weights_derived_max(m)) + 1, sizeof *m->weights);
+    if (!m->weights) return TN_ERR_MEMORY;
+    m->n_weights = n;
+    for (int64_t i = 0; i < n; i++) {
+        const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
+        tn_weight *w = &m->weights[i];
+        *w = weight_of(t);
+        const void *values = t->data;
+        if (w->n_dims == 1 && t->dtype != TN_TYPE_F32) {
+            w->dtype = TN_TYPE_F32;
+            tn_status status = convert_vector(m, t, &values);
+            if (status != TN_OK) return status;
+        }
+        if (!m->metadata_only) w->host = tn_buffer_borrow(m->host, values, tn_weight_size(w));
+    }
+    return tn_weights_derive(m);
+}
+
+// --- upload ----------------------------------------------------------------------------------------
+
+tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total)
+{
+    if (cfg->progress && cfg->progress(cfg->progress_user, done, total)) return tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
+    return TN_OK;
+}
+
+// Copies lie one after the other in as few buffers as the device allows.
+typedef struct place {
+    int32_t buffer;
+    size_t at;
+} place;
+
+static void next_place(const tn_model *m, size_t size, place *p)
+{
+    size_t most = m->device->max_buffer_size;
+    if (most == 0 || p->at == 0 || size <= most - TN_MIN(p->at, most)) return;
+    p->buffer++;
+    p->at = 0;
+}
+
+// All of them are reserved before the first byte is read.
+static tn_status reserve(tn_model *m)
+{
+    place p = {0, 0};
+    for (int64_t pass = 0; pass < 2; pass++) {
+        p = (place){0, 0};
+        for (int64_t i = 0; i < m->n_weights; i++) {
+            if (!tn_weights_on_device(m, &m->weights[i], m->device_layers)) continue;
+            next_place(m, tn_weight_device_size(&m->weights[i]), &p);
+            p.at += tn_weight_device_size(&m->weights[i]);
+            if (pass > 0) m->uploaded[p.buffer].size = p.at;
+        }
+        if (pass > 0) break;
+        m->uploaded = tn_calloc(m->ctx, (size_t)p.buffer + 1, sizeof *m->uploaded);
+        if (!m->uploaded) return TN_ERR_MEMORY;
+        m->n_uploaded = p.buffer + 1;
+    }
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < m->n_uploaded && status == TN_OK; i++) status = tn_buffer_create(m->device, m->uploaded[i].size, &m->uploaded[i]);
+    return status;
+}
+
+tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg)
+{
+    if (m->metadata_only || m->device_size == 0) return TN_OK;
+    tn_status status = reserve(m);
+    place p = {0, 0};
+    uint64_t done = 0;
+    for (int64_t i = 0; i < m->n_weights && status == TN_OK; i++) {
+        tn_weight *w = &m->weights[i];
+        if (!tn_weights_on_device(m, w, m->device_layers)) continue;
+        tn_view v = tn_weight_view(w);
+        next_place(m, tn_weight_device_size(w), &p);
+        w->buffer = tn_buffer_part(&m->uploaded[p.buffer], p.at, tn_weight_size(w));
+        status = tn_buffer_write_weight(&w->buffer, 0, &v, w->host.data, tn_weight_size(w));
+        if (status != TN_OK) return tn_fail_at(m->ctx, status, "%s", w->name);
+        p.at += tn_weight_device_size(w);
+        done += tn_weight_device_size(w);
+        status = tn_weights_progress(m, cfg, done, m->device_size);
+    }
+    return status;
+}
