@@ -4,6 +4,7 @@
 // The backends of this build in order of preference, from the Meson options.
 #include "core/backend.h"
 
+extern const tn_backend tn_backend_cpu, tn_backend_null;
 #if TN_HAVE_CUDA
 extern const tn_backend tn_backend_cuda;
 #endif

@@ -50,8 +50,16 @@ typedef struct tn_submit_options {
     uint64_t *step_ns;             // NULL, or n_steps values: time of each step is added
 } tn_submit_options;
 
+// What a backend is for. The layers above ask for this, so that none of them names a backend.
+typedef enum tn_backend_role {
+    TN_BACKEND_ACCELERATOR, // devices that are used where they accept the work
+    TN_BACKEND_HOST,        // the processor: always opened; runs every op, so it is the fallback of all others
+    TN_BACKEND_NOOP,        // accepts every op and computes nothing: tests of passes, measuring what the host spends
+} tn_backend_role;
+
 struct tn_backend {
     const char *name;
+    tn_backend_role role;
     // Of matrix products, and all else where tokens are rows, with up to so many rows: each has the bits that it has alone,
     // whatever the others are. 0: no promise.
     int32_t rows_alike;
@@ -101,7 +109,6 @@ struct tn_backend {
     tn_status (*wait)(tn_device *device, tn_executable *executable);
 };
 
-extern const tn_backend tn_backend_cpu, tn_backend_null;
 // NULL-terminated; backends/registry.c lists what was built in.
 extern const tn_backend *const tn_backends[];
 // Names of backends known to the project but not built in, NULL-terminated.

@@ -23,27 +23,22 @@ void tn_backend_absent(tn_context *ctx, const char *backend, const char *why)
 
 static bool wanted(const tn_context *ctx, const tn_backend *backend)
 {
-    return !ctx->cfg.backend || backend == &tn_backend_cpu || strcmp(backend->name, ctx->cfg.backend) == 0;
+    return !ctx->cfg.backend || backend->role == TN_BACKEND_HOST || strcmp(backend->name, ctx->cfg.backend) == 0;
 }
 
-// The device that makes other backends needless, NULL: none.
-static const tn_device *found(const tn_context *ctx)
+// With one_backend: an accelerator that is open already, so that no other backend needs to be opened. Else NULL.
+static const tn_device *open_accelerator(const tn_context *ctx)
 {
     for (int32_t i = 0; i < ctx->n_devices && ctx->cfg.one_backend; i++)
         if (!ctx->devices[i]->software && !ctx->devices[i]->host_memory) return ctx->devices[i];
     return NULL;
 }
 
-static bool is_host(const tn_backend *backend)
-{
-    return backend == &tn_backend_cpu || backend == &tn_backend_null;
-}
-
 tn_status tn_devices_open(tn_context *ctx)
 {
     for (int i = 0; tn_backends[i]; i++) {
         if (!wanted(ctx, tn_backends[i])) continue;
-        const tn_device *enough = is_host(tn_backends[i]) ? NULL : found(ctx);
+        const tn_device *enough = tn_backends[i]->role == TN_BACKEND_ACCELERATOR ? open_accelerator(ctx) : NULL;
         if (enough && enough->backend != tn_backends[i]) {
             char why[80];
             snprintf(why, sizeof why, "not looked for, as there is %s", enough->name);
@@ -93,6 +88,13 @@ tn_device *tn_context_device_by_name(const tn_context *ctx, const char *name)
         tn_device *d = ctx->devices[i];
         if (strcmp(d->name, name) == 0 || strcmp(d->backend->name, name) == 0) return d;
     }
+    return NULL;
+}
+
+tn_device *tn_device_of_role(const tn_context *ctx, tn_backend_role role)
+{
+    for (int32_t i = 0; i < ctx->n_devices; i++)
+        if (ctx->devices[i]->backend->role == role) return ctx->devices[i];
     return NULL;
 }
 

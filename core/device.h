@@ -9,6 +9,8 @@
 
 TN_MUST_USE tn_status tn_devices_open(tn_context *ctx);
 void tn_devices_close(tn_context *ctx);
+// The first device whose backend has that role, NULL if there is none.
+tn_device *tn_device_of_role(const tn_context *ctx, tn_backend_role role);
 
 // A buffer of the device; its bytes are undefined. On failure *out is unchanged.
 TN_MUST_USE tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer *out);

@@ -50,17 +50,17 @@ enum { INPUT_ALIGN = 64 };
 
 static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
 {
-    tn_device *cpu = tn_context_device_by_name(p->ctx, "cpu");
+    tn_device *host = tn_device_of_role(p->ctx, TN_BACKEND_HOST);
     int32_t n = cfg->devices ? cfg->n_devices : 0;
-    bool has_cpu = false;
+    bool has_host = false;
     p->devices = tn_calloc(p->ctx, (size_t)n + 1, sizeof *p->devices);
     if (!p->devices) return TN_ERR_MEMORY;
     for (int32_t i = 0; i < n; i++) {
         p->devices[p->n_devices++] = cfg->devices[i];
-        has_cpu |= cfg->devices[i] == cpu;
+        has_host |= cfg->devices[i] == host;
     }
-    // The CPU takes what the others have no kernel for, with an event.
-    if (!has_cpu && cpu) p->devices[p->n_devices++] = cpu;
+    // Steps for which the other devices have no kernel fall back to the host, with an event.
+    if (!has_host && host) p->devices[p->n_devices++] = host;
     if (p->n_devices == 0) return tn_fail(p->ctx, TN_ERR_DEVICE, "no device to plan for");
     if (p->n_devices > 32) return tn_fail(p->ctx, TN_ERR_ARG, "a plan for %d devices", p->n_devices); // bits of a port
     for (int32_t i = 0; i < p->graph->n_nodes; i++)

@@ -21,10 +21,10 @@ static tn_status choose_device(tn_model *m, tn_device *wanted)
     // Without a wish: the first device that computes something.
     for (int32_t i = 0; !m->device && i < tn_context_n_devices(m->ctx); i++) {
         tn_device *d = tn_context_device_get(m->ctx, i);
-        if (d->backend != &tn_backend_null && !d->software) m->device = d;
+        if (d->backend->role != TN_BACKEND_NOOP && !d->software) m->device = d;
     }
     if (!m->device) return tn_fail(m->ctx, TN_ERR_DEVICE, "no device");
-    m->host = m->device->host_memory ? m->device : tn_context_device_by_name(m->ctx, "cpu");
+    m->host = m->device->host_memory ? m->device : tn_device_of_role(m->ctx, TN_BACKEND_HOST);
     return m->host ? TN_OK : tn_fail(m->ctx, TN_ERR_DEVICE, "no device with host memory");
 }
 

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const tn_backend tn_backend_cpu;
+
 typedef struct cpu_impl {
     int32_t isa; // highest level in use
     bool has_bf16, alike;
@@ -367,6 +369,7 @@ static tn_status cpu_wait(tn_device *device, tn_executable *e)
 
 const tn_backend tn_backend_cpu = {
     .name = "cpu",
+    .role = TN_BACKEND_HOST,
     .rows_alike = TN_MATMUL_ROWS_ALIKE,
     .open = cpu_open,
     .close = cpu_close,

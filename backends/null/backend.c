@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const tn_backend tn_backend_null;
+
 struct tn_executable {
     int32_t n_steps;
 };
@@ -121,6 +123,7 @@ static tn_status null_wait(tn_device *device, tn_executable *e)
 
 const tn_backend tn_backend_null = {
     .name = "null",
+    .role = TN_BACKEND_NOOP,
     .deterministic = true,
     .open = null_open,
     .close = null_close,

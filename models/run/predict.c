@@ -95,10 +95,10 @@ tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, 
     if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
     c.n_ctx = TN_MIN(WARM_UP + STEPS, model->config.n_ctx_train);
     c.n_batch = 1;
-    tn_device *null_device = tn_context_device_by_name(model->ctx, "null");
-    if (!null_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no null device");
+    tn_device *noop_device = tn_device_of_role(model->ctx, TN_BACKEND_NOOP);
+    if (!noop_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no device that computes nothing");
     tn_session *s;
-    tn_status status = tn_session_create_on(model, null_device, &c, false, &s);
+    tn_status status = tn_session_create_on(model, noop_device, &c, false, &s);
     if (status != TN_OK) return status;
     int32_t token = 0;
     uint64_t start = 0;

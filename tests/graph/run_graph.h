@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const tn_backend tn_backend_cpu;
+
 // A context on a CPU level ("reference", NULL: the best) with some threads.
 static inline tn_context *graph_context(const char *isa, int32_t n_threads)
 {
@@ -259,6 +261,7 @@ static inline tn_device fake_device(tn_context *ctx)
 {
     tn_device d = *tn_context_device_by_name(ctx, "cpu");
     fake_backend = *d.backend;
+    fake_backend.role = TN_BACKEND_ACCELERATOR;
     fake_backend.accepts = fake_accepts;
     d.backend = &fake_backend;
     memcpy(d.name, "fake", 5);

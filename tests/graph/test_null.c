@@ -10,6 +10,8 @@
 #include "models/decoder.h"
 #include "ops/step.h"
 
+extern const tn_backend tn_backend_null;
+
 static tn_context *ctx;
 
 enum { N_TOKENS = 5 };

@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <tenon/session.h>
 
+extern const tn_backend tn_backend_cpu;
+
 enum { FAR_BUFFERS = 64, FAR_PAGE = 1 << 16 }; // no system has larger pages
 
 static struct {
@@ -140,6 +142,7 @@ static inline tn_device *far_add(tn_context *ctx, size_t total)
     far.total = total;
     far.backend = *d->backend;
     far.backend.name = "far";
+    far.backend.role = TN_BACKEND_ACCELERATOR;
     far.backend.close = far_close;
     far.backend.memory_free = far_memory_free;
     far.backend.buffer_create = far_create;

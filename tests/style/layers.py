@@ -42,6 +42,8 @@ ARCH_NAME = re.compile(r"\b(?:llama|qwen|gemma|mistral|mixtral|falcon|starcoder|
                        r"gpt2|phi[23])[0-9a-z]*\b", re.I)
 # Names of instruction sets are what this file is about.
 BACKEND_NAME_ALLOWED = ("core/cpu_features.c", "core/cpu_features.h")
+# A backend as a string or an identifier: what a layer needs of one is a property (core/backend.h: tn_backend_role).
+BACKEND_USE = re.compile(r'"(?:cpu|cuda|vulkan)(?::\d+)?"|\btn_backend_(?:cpu|cuda|vulkan|null)\b|device_by_name\(\s*[^,()]+,\s*"')
 
 
 def layer_of(path):
@@ -116,6 +118,9 @@ def check_names(path, text, report):
     if layer in ("core", "ops", "graph", "models") and path not in BACKEND_NAME_ALLOWED:
         found = BACKEND_NAME.search(text)
         report.ok(path, not found, found and f"line {line_of(text, found.start())}: names a backend or vendor: {found.group(0)}")
+    if layer in ("core", "ops", "graph", "models"):
+        found = BACKEND_USE.search(text)
+        report.ok(path, not found, found and f"line {line_of(text, found.start())}: names a backend: {found.group(0)}")
     if layer in ("core", "ops", "graph", "backends"):
         found = ARCH_NAME.search(text)
         report.ok(path, not found, found and f"line {line_of(text, found.start())}: names an architecture: {found.group(0)}")
