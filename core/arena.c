@@ -39,11 +39,11 @@ void *tn_arena_alloc(tn_arena *arena, size_t size)
     }
     tn_arena_chunk *c = arena->chunks;
     if (!c || c->size - c->used < need) {
-        size_t room = TN_MAX(need, (size_t)CHUNK_SIZE);
-        c = tn_alloc(arena->ctx, sizeof *c + room);
+        size_t capacity = TN_MAX(need, (size_t)CHUNK_SIZE);
+        c = tn_alloc(arena->ctx, sizeof *c + capacity);
         if (!c) return NULL;
-        *c = (tn_arena_chunk){.next = arena->chunks, .size = room};
-        memset(c->data, 0, room);
+        *c = (tn_arena_chunk){.next = arena->chunks, .size = capacity};
+        memset(c->data, 0, capacity);
         arena->chunks = c;
     }
     void *p = c->data + c->used;

@@ -57,7 +57,7 @@ void tn_context_config_default(tn_context_config *cfg)
     };
 }
 
-// Later versions append fields: take what the caller knows, defaults for the rest.
+// Later versions append fields: copy the fields that the caller knows, keep the defaults for the rest.
 static tn_status read_config(const tn_context_config *cfg, tn_context_config *out)
 {
     tn_context_config_default(out);

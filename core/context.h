@@ -40,11 +40,11 @@ const char *tn_context_isa(const tn_context *ctx);
 bool tn_context_strict(const tn_context *ctx);
 // Rows of a result must not depend on how many others the call has.
 bool tn_context_deterministic(const tn_context *ctx);
-// Directory for measured choices, NULL if none; whether to measure.
+// Directory where tuning results (the fastest kernel per step) are kept, NULL if none; whether to measure.
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);
 
-// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have spun a while.
+// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have polled for a while.
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
 void tn_wake_all(_Atomic uint32_t *word);
 // Monotonic time in nanoseconds.

@@ -20,7 +20,7 @@ struct tn_context {
     tn_device *devices[TN_MAX_DEVICES]; // constant after creation
     int32_t n_devices;
     char cache_dir[1024]; // copy of cfg.cache_dir, "": none
-    char absent[512]; // one line per backend that is not there
+    char absent[512]; // one line per backend without a device: why
     atomic_flag files_lock;     // of the list
     struct tn_open_file *files; // that are mapped (file_map_posix.c)
 };

@@ -38,7 +38,7 @@ static tn_status io_error(tn_context *ctx, const char *path, const char *what)
     return tn_fail(ctx, errno == ENOMEM ? TN_ERR_MEMORY : TN_ERR_IO, "%s: %s: %s", path, what, why);
 }
 
-// Held for a few instructions.
+// Held for a handful of instructions only, so waiting threads spin.
 static void lock_files(tn_context *ctx)
 {
     while (atomic_flag_test_and_set_explicit(&ctx->files_lock, memory_order_acquire)) TN_PAUSE();
@@ -99,7 +99,7 @@ void tn_file_map_close(tn_context *ctx, tn_file_map *map)
     tn_free(ctx, file);
 }
 
-// The file that the bytes lie in, NULL: none. It stays open while its map is in use.
+// The mapped file that holds these bytes, or NULL. It stays open while its map is in use.
 static const open_file *find_file(tn_context *ctx, const void *bytes)
 {
     uintptr_t at = (uintptr_t)bytes;
@@ -118,7 +118,7 @@ tn_status tn_file_map_copy(tn_context *ctx, void *to, const void *from, size_t n
         return TN_OK;
     }
     size_t at = (size_t)((const uint8_t *)from - f->base);
-    // Only a hint: what fails here is read later.
+    // Only a hint: bytes that could not be read ahead are read when they are needed.
     (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
     for (char *p = to; n > 0;) {
         ssize_t got = pread(f->fd, p, n, (off_t)at);

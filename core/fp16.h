@@ -41,7 +41,7 @@ static inline uint16_t tn_f32_to_f16(float f)
     if (u > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((u >> 13) & 0x1ffu)); // NaN stays NaN
     if (u >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);                       // rounds to >= 65520
     if (u < 0x38800000u) { // below 2^-14: subnormal or zero
-        // Adding 0.5 puts the value's unit in the last place at 2^-24, with the hardware's rounding.
+        // Adding 0.5 puts the last bit of the value at 2^-24, with the hardware's rounding.
         float r = tn_f32_from_bits(u) + 0.5f;
         return (uint16_t)(sign | (tn_f32_bits(r) - 0x3f000000u));
     }

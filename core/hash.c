@@ -59,16 +59,16 @@ uint64_t tn_hash_value(const tn_hash *h)
 {
     static const int turns[4] = {1, 7, 12, 18};
     const uint8_t *p = h->rest;
-    uint64_t v = p5, left = h->total % 32;
+    uint64_t v = p5, n_rest = h->total % 32;
     if (h->total >= 32) {
         v = 0;
         for (int i = 0; i < 4; i++) v += rotate(h->lanes[i], turns[i]);
         for (int i = 0; i < 4; i++) v = (v ^ round_lane(0, h->lanes[i])) * p1 + p4;
     }
     v += h->total;
-    for (; left >= 8; p += 8, left -= 8) v = rotate(v ^ round_lane(0, load(p, 8)), 27) * p1 + p4;
-    for (; left >= 4; p += 4, left -= 4) v = rotate(v ^ load(p, 4) * p1, 23) * p2 + p3;
-    for (; left > 0; p++, left--) v = rotate(v ^ *p * p5, 11) * p1;
+    for (; n_rest >= 8; p += 8, n_rest -= 8) v = rotate(v ^ round_lane(0, load(p, 8)), 27) * p1 + p4;
+    for (; n_rest >= 4; p += 4, n_rest -= 4) v = rotate(v ^ load(p, 4) * p1, 23) * p2 + p3;
+    for (; n_rest > 0; p++, n_rest--) v = rotate(v ^ *p * p5, 11) * p1;
     v = (v ^ v >> 33) * p2;
     v = (v ^ v >> 29) * p3;
     return v ^ v >> 32;

@@ -8,7 +8,7 @@
 
 #include "core/context.h"
 
-enum { TN_NUMBER_MAX = 63 }; // bytes of text that tn_number_read takes
+enum { TN_NUMBER_MAX = 63 }; // the longest text that tn_number_read accepts, in bytes
 
 // Text that begins with one number, just written by printf's e, f or g (no grouping): what stands there as
 // decimal point becomes '.'; it never grows.

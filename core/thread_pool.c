@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running a task on all threads: OpenMP's team, or the executor that the host lent.
+// Running a task on all threads: those of OpenMP, or the executor of the host program.
 #include "core/context_impl.h"
 
 #ifdef _OPENMP
@@ -29,8 +29,8 @@ void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg)
         ctx->cfg.executor.run(ctx->cfg.executor.user, n, run_lent, &lent);
     } else {
 #ifdef _OPENMP
-        // The team may be smaller than asked (a thread limit of the host): the tasks are told its size.
-        // LLVM's runtime prints a warning where more are asked for than that limit.
+        // The team may be smaller than requested (a thread limit of the host), so each task gets its real size.
+        // LLVM's runtime prints a warning if more threads are requested than that limit allows.
         int limit = omp_get_thread_limit(), team = n < limit ? n : limit;
 #pragma omp parallel num_threads(team)
         task(arg, (int32_t)omp_get_thread_num(), (int32_t)omp_get_num_threads());

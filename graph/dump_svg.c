@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory plan as SVG: one rectangle per storage, x = steps it lives, y = bytes of the arena, arenas of several
-// devices above each other; below,
-// one line per step with its op and kernel.
+// The memory plan as SVG: one rectangle per storage, x = the steps during which it lives, y = its bytes of the arena.
+// The arenas of several devices lie above each other; below them is one line per step with its op and kernel.
 #include "core/number.h"
 #include "graph/dump.h"
 

@@ -35,9 +35,9 @@ struct tn_node {
     tn_tensor *src[TN_MAX_SRC]; // NULL: absent optional source
     tn_tensor *dst[TN_MAX_DST];
     void *params;
-    // Indices into the devices of the plan: where whoever recorded the node wants it, and where it runs.
+    // Indices into the devices of the plan: the one that was requested while recording, and the one that runs the node.
     int32_t wanted, device;
-    int32_t precision; // TN_PRECISION_*: of the plan, for matrix products
+    int32_t precision; // TN_PRECISION_*: of the plan, for matmuls
 };
 
 struct tn_graph {
@@ -52,10 +52,10 @@ struct tn_graph {
     int32_t n_nodes, nodes_capacity;
 };
 
-// Records one op; results come out in node->dst. params are copied.
+// Records one op. The results are in node->dst; params are copied.
 TN_MUST_USE tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src,
                                       const void *params, tn_node **out);
-// Where the nodes recorded from now on are wanted: index into the devices of the plan. Starts as 0.
+// Requests a device for the nodes that are recorded from now on: an index into the devices of the plan, 0 at first.
 void tn_graph_want(tn_graph *g, int32_t device);
 TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
 // The node as a backend sees it, data NULL.
@@ -70,7 +70,7 @@ bool tn_tensor_external(const tn_tensor *root); // bound from outside: weight or
 typedef struct tn_fusion_note {
     const char *pattern;
     const char *node; // name of the value where it was tried
-    const char *reason; // NULL: fired
+    const char *reason; // why it was not used; NULL: it was
     struct tn_fusion_note *next;
 } tn_fusion_note;
 
@@ -106,7 +106,7 @@ int32_t tn_value_n_uses(const tn_graph *g, const tn_tensor *value);
 
 // --- plans -----------------------------------------------------------------------------------------
 
-// A value that the outside binds, writes or reads.
+// A value that the caller binds, writes or reads.
 typedef struct tn_plan_port {
     const char *name;
     int32_t value;    // id
@@ -124,7 +124,7 @@ typedef struct tn_plan_step {
     tn_step step; // views without data
     tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
     int32_t device;
-    int32_t rounding; // TN_PRECISION_* that the kernel of a product rounds to; AUTO: no product, or not known
+    int32_t rounding; // TN_PRECISION_* to which the kernel of a matmul rounds its operands; AUTO: no matmul, or not known
     const char *kernel;
 } tn_plan_step;
 
@@ -179,7 +179,7 @@ TN_MUST_USE tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void
 TN_MUST_USE tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size);
 // The result's bytes in host memory, valid until the next run; NULL if its device has memory of its own.
 const void *tn_runner_output_data(const tn_runner *r, int32_t output);
-// Bytes in host memory that a runner of the plan allocates besides arena, scratch and what the backend keeps.
+// Bytes in host memory that a runner of the plan allocates besides arena, scratch and the objects of the backend.
 size_t tn_runner_size(const tn_plan *plan);
 TN_MUST_USE tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options);
 TN_MUST_USE tn_status tn_runner_wait(tn_runner *r);

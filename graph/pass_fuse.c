@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuse: a table of patterns, each tried at every node with the op that ends it. A pattern that matches
-// fires if its parts are wanted on one device that takes the fused op as it stands; why it did not is kept
-// for the plan.
+// fires if its parts are wanted on one device and that device accepts the fused op; otherwise the reason is kept,
+// and the plan prints it.
 #include "graph/graph.h"
 
 #include <string.h>
 
-// What a match proposes.
+// The fused node that a match proposes.
 typedef struct fusion {
     int32_t op;
     int32_t n_src;
@@ -25,9 +25,9 @@ typedef struct fusion {
         tn_moe_combine_params combine;
     } params;
     int32_t n_dst;
-    tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node takes over
-    int32_t n_gone;
-    tn_node *gone[8]; // nodes it replaces
+    tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node now produces
+    int32_t n_replaced;
+    tn_node *replaced[8]; // nodes whose place it takes
 } fusion;
 
 typedef struct matcher {
@@ -36,7 +36,8 @@ typedef struct matcher {
     const int32_t *positions; // per node id: index in the list, -1 when replaced
 } matcher;
 
-// Fills f, or returns why the pattern does not fit here; "" means: not even begun.
+// Fills f, or returns why the pattern does not fit here. "" means that it does not even begin to match, which is
+// not worth reporting.
 typedef const char *(*match_fn)(const matcher *m, tn_node *n, fusion *f);
 
 static bool device_takes(const tn_pass_state *s, const tn_node *n)
@@ -52,7 +53,7 @@ static tn_node *made_by(const tn_tensor *t, int32_t op)
     return t && t->producer && t->producer->op == op && t->out == 0 ? t->producer : NULL;
 }
 
-// Used by nobody else and no result.
+// Whether only one node reads the value, and it is no result of the graph: fusing may then remove it.
 static bool private(const matcher *m, const tn_tensor *t)
 {
     return m->n_uses[t->id] == 1 && !t->output;
@@ -76,15 +77,15 @@ static const char *match_add_rms_norm(const matcher *m, tn_node *n, fusion *f)
     tn_node *add = n->src[0]->producer;
     if (!add || !is_add(add)) return "";
     if (!tn_view_same_shape(&add->src[0]->view, &add->src[1]->view)) return "the sum broadcasts";
-    *f = (fusion){.op = TN_OP_add_rms_norm, .n_src = 1 + n->n_src, .n_dst = 2, .n_gone = 2};
+    *f = (fusion){.op = TN_OP_add_rms_norm, .n_src = 1 + n->n_src, .n_dst = 2, .n_replaced = 2};
     f->src[0] = add->src[0];
     f->src[1] = add->src[1];
     if (n->n_src > 1) f->src[2] = n->src[1];
     f->params.add_norm.eps = ((const tn_rms_norm_params *)n->params)->eps;
     f->dst[0] = add->dst[0];
     f->dst[1] = n->dst[0];
-    f->gone[0] = add;
-    f->gone[1] = n;
+    f->replaced[0] = add;
+    f->replaced[1] = n;
     return NULL;
 }
 
@@ -95,19 +96,19 @@ static const char *match_norm_rope(const matcher *m, tn_node *n, fusion *f)
     if (!norm) return "";
     if (norm->n_src < 2) return "the norm has no weight";
     if (!private(m, norm->dst[0])) return "the norm has other uses";
-    *f = (fusion){.op = TN_OP_norm_rope, .n_src = n->n_src + 1, .n_dst = 1, .n_gone = 2};
+    *f = (fusion){.op = TN_OP_norm_rope, .n_src = n->n_src + 1, .n_dst = 1, .n_replaced = 2};
     f->src[0] = norm->src[0];
     f->src[1] = norm->src[1];
     for (int32_t i = 1; i < n->n_src; i++) f->src[i + 1] = n->src[i];
     f->params.norm_rope = (tn_norm_rope_params){((const tn_rms_norm_params *)norm->params)->eps,
                                                 *(const tn_rope_params *)n->params};
     f->dst[0] = n->dst[0];
-    f->gone[0] = norm;
-    f->gone[1] = n;
+    f->replaced[0] = norm;
+    f->replaced[1] = n;
     return NULL;
 }
 
-// glu of two products of one x.
+// glu of two matmuls of the same x.
 static const char *match_glu(const matcher *m, tn_node *n, fusion *f)
 {
     int32_t op = made_by(n->src[0], TN_OP_matmul_id) ? TN_OP_matmul_id : TN_OP_matmul;
@@ -116,7 +117,7 @@ static const char *match_glu(const matcher *m, tn_node *n, fusion *f)
     if (g->src[0] != u->src[0]) return "gate and up have different inputs";
     if (!private(m, g->dst[0]) || !private(m, u->dst[0])) return "gate or up has other uses";
     if (g->src[1]->view.dtype != u->src[1]->view.dtype) return "gate and up have different types";
-    *f = (fusion){.op = TN_OP_matmul_glu, .n_src = 3, .n_dst = 1, .n_gone = 3};
+    *f = (fusion){.op = TN_OP_matmul_glu, .n_src = 3, .n_dst = 1, .n_replaced = 3};
     f->src[0] = g->src[0];
     f->src[1] = g->src[1];
     f->src[2] = u->src[1];
@@ -127,19 +128,19 @@ static const char *match_glu(const matcher *m, tn_node *n, fusion *f)
         f->src[f->n_src++] = g->src[2];
     }
     f->dst[0] = n->dst[0];
-    f->gone[0] = g;
-    f->gone[1] = u;
-    f->gone[2] = n;
+    f->replaced[0] = g;
+    f->replaced[1] = u;
+    f->replaced[2] = n;
     return NULL;
 }
 
-// The bias that follows a product, if it can be taken along.
-static tn_node *bias_after(const matcher *m, const tn_node *product)
+// The bias that is added to a matmul, if it can be fused.
+static tn_node *bias_after(const matcher *m, const tn_node *matmul)
 {
-    const tn_tensor *y = product->dst[0];
+    const tn_tensor *y = matmul->dst[0];
     if (!private(m, y)) return NULL;
     const tn_graph *g = m->s->graph;
-    for (int32_t i = m->positions[product->id] + 1; i < g->n_nodes; i++) {
+    for (int32_t i = m->positions[matmul->id] + 1; i < g->n_nodes; i++) {
         tn_node *n = g->nodes[i];
         if (m->positions[n->id] < 0 || n->n_src < 2 || n->src[0] != y) continue;
         return is_add(n) && is_vector(n->src[1], y->view.ne[3]) ? n : NULL;
@@ -147,36 +148,36 @@ static tn_node *bias_after(const matcher *m, const tn_node *product)
     return NULL;
 }
 
-// Two or three products of one x; tried at the first of them.
+// Two or three matmuls of the same x; tried at the first of them.
 static const char *match_multi(const matcher *m, tn_node *n, fusion *f)
 {
     if (n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
     const tn_graph *g = m->s->graph;
     *f = (fusion){.op = TN_OP_matmul_multi, .n_src = 1};
     f->src[0] = n->src[0];
-    tn_node *products[3];
+    tn_node *matmuls[3];
     int32_t count = 0;
     for (int32_t i = m->positions[n->id]; i < g->n_nodes && count < 3; i++)
         if (g->nodes[i]->op == TN_OP_matmul && m->positions[g->nodes[i]->id] >= 0 &&
             g->nodes[i]->src[0] == n->src[0])
-            products[count++] = g->nodes[i];
+            matmuls[count++] = g->nodes[i];
     if (count < 2) return "";
     f->params.multi.n_weights = count;
-    for (int32_t i = 0; i < count; i++) f->src[f->n_src++] = products[i]->src[1];
+    for (int32_t i = 0; i < count; i++) f->src[f->n_src++] = matmuls[i]->src[1];
     for (int32_t i = 0; i < count; i++) {
-        tn_node *bias = bias_after(m, products[i]);
+        tn_node *bias = bias_after(m, matmuls[i]);
         f->params.multi.has_bias[i] = bias != NULL;
-        f->gone[f->n_gone++] = products[i];
+        f->replaced[f->n_replaced++] = matmuls[i];
         if (bias) {
             f->src[f->n_src++] = bias->src[1];
-            f->gone[f->n_gone++] = bias;
+            f->replaced[f->n_replaced++] = bias;
         }
-        f->dst[f->n_dst++] = bias ? bias->dst[0] : products[i]->dst[0];
+        f->dst[f->n_dst++] = bias ? bias->dst[0] : matmuls[i]->dst[0];
     }
     return NULL;
 }
 
-// The only node that uses y, if it comes later and is still there.
+// The only node that uses y, if it comes later and was not replaced.
 static tn_node *only_user(const matcher *m, const tn_tensor *y)
 {
     if (!private(m, y)) return NULL;
@@ -190,17 +191,17 @@ static tn_node *only_user(const matcher *m, const tn_tensor *y)
 // matmul, then any of: bias, activation, residual.
 static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
 {
-    *f = (fusion){.op = TN_OP_linear, .n_src = 2, .n_dst = 1, .n_gone = 1};
+    *f = (fusion){.op = TN_OP_linear, .n_src = 2, .n_dst = 1, .n_replaced = 1};
     f->params.linear.act = TN_UNARY_NONE;
     f->src[0] = n->src[0];
     f->src[1] = n->src[1];
-    f->gone[0] = n;
+    f->replaced[0] = n;
     tn_tensor *y = n->dst[0];
     tn_node *bias = bias_after(m, n);
     if (bias) {
         f->params.linear.has_bias = 1;
         f->src[f->n_src++] = bias->src[1];
-        f->gone[f->n_gone++] = bias;
+        f->replaced[f->n_replaced++] = bias;
         y = bias->dst[0];
     }
     tn_node *next = only_user(m, y);
@@ -210,59 +211,59 @@ static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
                      kind == TN_UNARY_RELU || kind == TN_UNARY_TANH || kind == TN_UNARY_SIGMOID;
         if (plain) {
             f->params.linear.act = kind;
-            f->gone[f->n_gone++] = next;
+            f->replaced[f->n_replaced++] = next;
             y = next->dst[0];
             next = only_user(m, y);
         }
     }
     if (next && is_add(next) && tn_view_same_shape(&next->src[0]->view, &next->src[1]->view)) {
         tn_tensor *r = next->src[0] == y ? next->src[1] : next->src[0];
-        // The residual must exist where the product stands now.
+        // The residual must be computed before the place of the matmul.
         bool early = !r->producer || m->positions[r->producer->id] < m->positions[n->id];
         if (early && r != y && tn_view_rows_contiguous(&r->view)) {
             f->params.linear.has_residual = 1;
             f->src[f->n_src++] = r;
-            f->gone[f->n_gone++] = next;
+            f->replaced[f->n_replaced++] = next;
             y = next->dst[0];
         }
     }
     f->dst[0] = y;
-    return f->n_gone > 1 ? NULL : "";
+    return f->n_replaced > 1 ? NULL : "";
 }
 
-// rms_norm of the rows of a product's input, of which nobody else sees the normed rows.
-static const char *match_norm_product(const matcher *m, tn_node *n, fusion *f)
+// rms_norm of the rows that a matmul reads, if nothing else reads the normed rows.
+static const char *match_norm_matmul(const matcher *m, tn_node *n, fusion *f)
 {
     if (n->n_src < 2 || n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
-    tn_node *product = only_user(m, n->dst[0]);
-    if (!product) return "the normed rows have several uses";
+    tn_node *matmul = only_user(m, n->dst[0]);
+    if (!matmul) return "the normed rows have several uses";
     float eps = ((const tn_rms_norm_params *)n->params)->eps;
-    *f = (fusion){.op = product->op, .n_src = product->n_src, .n_dst = product->n_dst, .n_gone = 2};
-    memcpy(f->src, product->src, sizeof product->src);
-    if (product->op == TN_OP_matmul) {
+    *f = (fusion){.op = matmul->op, .n_src = matmul->n_src, .n_dst = matmul->n_dst, .n_replaced = 2};
+    memcpy(f->src, matmul->src, sizeof matmul->src);
+    if (matmul->op == TN_OP_matmul) {
         f->op = TN_OP_linear;
         f->params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_norm = 1, .eps = eps};
-    } else if (product->op == TN_OP_matmul_multi) {
-        f->params.multi = *(const tn_matmul_multi_params *)product->params;
+    } else if (matmul->op == TN_OP_matmul_multi) {
+        f->params.multi = *(const tn_matmul_multi_params *)matmul->params;
         f->params.multi.has_norm = 1;
         f->params.multi.eps = eps;
-    } else if (product->op == TN_OP_matmul_glu) {
-        f->params.glu = *(const tn_matmul_glu_params *)product->params;
+    } else if (matmul->op == TN_OP_matmul_glu) {
+        f->params.glu = *(const tn_matmul_glu_params *)matmul->params;
         f->params.glu.has_norm = 1;
         f->params.glu.eps = eps;
     } else {
         return "";
     }
-    if (product->src[0] != n->dst[0]) return "";
+    if (matmul->src[0] != n->dst[0]) return "";
     f->src[0] = n->src[0];
     f->src[f->n_src++] = n->src[1];
-    memcpy(f->dst, product->dst, sizeof product->dst);
-    f->gone[0] = product;
-    f->gone[1] = n;
+    memcpy(f->dst, matmul->dst, sizeof matmul->dst);
+    f->replaced[0] = matmul;
+    f->replaced[1] = n;
     return NULL;
 }
 
-// The rotation of a q or k: rope or norm_rope, seen by nobody but its user here.
+// The rotation of a q or k: rope or norm_rope whose result only the given user reads.
 static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fusion *f,
                                const tn_rope_params **rope)
 {
@@ -288,11 +289,11 @@ static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fu
     f->src[5] = n->src[pos];
     f->src[9] = factors;
     f->src[2 + which] = n->src[0];
-    f->gone[f->n_gone++] = n;
+    f->replaced[f->n_replaced++] = n;
     return NULL;
 }
 
-// What stands before an attention: rotations of q and k, cache writes of k and v.
+// The nodes before an attention that can be fused: rotations of q and k, cache writes of k and v.
 static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
 {
     tn_node *wk = made_by(n->src[1], TN_OP_cache_write), *wv = made_by(n->src[2], TN_OP_cache_write);
@@ -303,7 +304,7 @@ static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
     if (!reason) reason = rotation_of(m, wk->src[1], 1, f, &rk);
     if (reason) return reason;
     if (memcmp(rq, rk, sizeof *rq) != 0) return "q and k are rotated differently";
-    // Whoever writes the cache has to be where it is read.
+    // The node that writes the cache must run on the device that reads it.
     if (!device_takes(m->s, n)) return "the device has no kernel for the attention";
     if (wk->src[2] != wv->src[2]) return "k and v go to different slots";
     f->params.rope_cache.rope = *rq;
@@ -315,21 +316,21 @@ static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
     f->dst[0] = wk->dst[0];
     f->dst[1] = wv->dst[0];
     f->dst[2] = n->src[0];
-    f->gone[f->n_gone++] = wk;
-    f->gone[f->n_gone++] = wv;
+    f->replaced[f->n_replaced++] = wk;
+    f->replaced[f->n_replaced++] = wv;
     return NULL;
 }
 
 // --- mixtures of experts -----------------------------------------------------------------------------
 
-// What the experts are chosen by, if that is made of the logits: the logits, or probabilities that nobody
-// else sees.
+// The scores by which experts are selected, if they come from the logits: the logits themselves, or probabilities
+// that nothing else reads.
 static const char *choice_of(const matcher *m, const tn_node *top_k, const tn_tensor *logits, fusion *f)
 {
     tn_tensor *score = top_k->src[0];
     if (score == logits) return NULL;
     tn_node *n = score->producer;
-    if (!n || n->src[0] != logits) return "the experts are not chosen by these logits";
+    if (!n || n->src[0] != logits) return "the experts are not routed by these logits";
     if (n->op == TN_OP_unary && ((const tn_unary_params *)n->params)->kind == TN_UNARY_SIGMOID) {
         f->params.route.choice = TN_GATING_SIGMOID;
     } else if (n->op == TN_OP_softmax && (n->n_src < 2 || !n->src[1])) {
@@ -337,14 +338,14 @@ static const char *choice_of(const matcher *m, const tn_node *top_k, const tn_te
         if (scale != 0.0f && scale != 1.0f) return "the softmax is scaled";
         f->params.route.choice = TN_GATING_SOFTMAX;
     } else {
-        return "the experts are not chosen by these logits";
+        return "the experts are not routed by these logits";
     }
     if (!private(m, score)) return "the probabilities have other uses";
-    f->gone[f->n_gone++] = n;
+    f->replaced[f->n_replaced++] = n;
     return NULL;
 }
 
-// From the logits to the chosen experts and their weights.
+// From the logits to the selected experts and their weights: a routing.
 static const char *match_route(const matcher *m, tn_node *n, fusion *f)
 {
     tn_tensor *logits = n->src[0];
@@ -363,8 +364,8 @@ static const char *match_route(const matcher *m, tn_node *n, fusion *f)
     }
     f->dst[0] = top_k->dst[0];
     f->dst[1] = n->dst[0];
-    f->gone[f->n_gone++] = top_k;
-    f->gone[f->n_gone++] = n;
+    f->replaced[f->n_replaced++] = top_k;
+    f->replaced[f->n_replaced++] = n;
     return NULL;
 }
 
@@ -373,9 +374,9 @@ static bool is_weight(const tn_tensor *t)
     return t->root->kind == TN_VALUE_WEIGHT;
 }
 
-// The product that makes the logits of a router, and its bias. Kernels read weights early: none may be
-// computed.
-static const char *match_router_product(const matcher *m, tn_node *n, fusion *f)
+// The matmul that computes the logits of a router, and its bias. Kernels read weights before their inputs are ready,
+// so no weight may be a computed value.
+static const char *match_router_matmul(const matcher *m, tn_node *n, fusion *f)
 {
     const tn_moe_route_params *p = n->params;
     tn_tensor *y = n->src[0], *bias = NULL;
@@ -383,28 +384,28 @@ static const char *match_router_product(const matcher *m, tn_node *n, fusion *f)
     *f = (fusion){.op = TN_OP_moe_route, .n_dst = n->n_dst};
     if (y->producer && is_add(y->producer) && is_vector(y->producer->src[1], y->view.ne[3])) {
         if (!private(m, y)) return "the logits have other uses";
-        f->gone[f->n_gone++] = y->producer;
+        f->replaced[f->n_replaced++] = y->producer;
         bias = y->producer->src[1];
         y = y->producer->src[0];
     }
-    tn_node *product = made_by(y, TN_OP_matmul);
-    if (!product) return "the logits are made by no product";
+    tn_node *matmul = made_by(y, TN_OP_matmul);
+    if (!matmul) return "no matmul computes the logits";
     if (!private(m, y)) return "the logits have other uses";
-    if (!is_weight(product->src[1]) || is_weight(product->src[0])) return "the router is computed";
+    if (!is_weight(matmul->src[1]) || is_weight(matmul->src[0])) return "the router is computed";
     f->params.route = *p;
     f->params.route.has_product = 1;
     f->params.route.has_bias = bias != NULL;
-    f->src[f->n_src++] = product->src[0];
-    f->src[f->n_src++] = product->src[1];
+    f->src[f->n_src++] = matmul->src[0];
+    f->src[f->n_src++] = matmul->src[1];
     if (bias) f->src[f->n_src++] = bias;
     if (p->has_choice_bias) f->src[f->n_src++] = n->src[1];
     memcpy(f->dst, n->dst, sizeof n->dst);
-    f->gone[f->n_gone++] = product;
-    f->gone[f->n_gone++] = n;
+    f->replaced[f->n_replaced++] = matmul;
+    f->replaced[f->n_replaced++] = n;
     return NULL;
 }
 
-// The norm before a router, which the experts use, too.
+// The norm before a router, whose rows the experts read as well.
 static const char *match_router_norm(const matcher *m, tn_node *n, fusion *f)
 {
     TN_UNUSED(m);
@@ -412,7 +413,7 @@ static const char *match_router_norm(const matcher *m, tn_node *n, fusion *f)
     tn_node *norm = made_by(n->src[0], TN_OP_rms_norm);
     if (!p->has_product || p->has_norm || !norm) return "";
     if (norm->n_src < 2 || !is_weight(norm->src[1])) return "the norm has no weight";
-    *f = (fusion){.op = TN_OP_moe_route, .n_src = n->n_src, .n_dst = 3, .n_gone = 2};
+    *f = (fusion){.op = TN_OP_moe_route, .n_src = n->n_src, .n_dst = 3, .n_replaced = 2};
     memcpy(f->src, n->src, sizeof n->src);
     f->src[0] = norm->src[0];
     f->src[f->n_src++] = norm->src[1];
@@ -422,12 +423,12 @@ static const char *match_router_norm(const matcher *m, tn_node *n, fusion *f)
     f->dst[0] = n->dst[0];
     f->dst[1] = n->dst[1];
     f->dst[2] = norm->dst[0];
-    f->gone[0] = norm;
-    f->gone[1] = n;
+    f->replaced[0] = norm;
+    f->replaced[1] = n;
     return NULL;
 }
 
-// The other operand of an add of two like y; NULL: n is no such thing.
+// The other operand if n adds something of the shape of y to y, else NULL.
 static tn_tensor *added_to(const tn_node *n, const tn_tensor *y)
 {
     if (!n || !is_add(n) || n->src[0] == n->src[1]) return NULL;
@@ -435,7 +436,7 @@ static tn_tensor *added_to(const tn_node *n, const tn_tensor *y)
     return tn_view_same_shape(&other->view, &y->view) && tn_view_rows_contiguous(&other->view) ? other : NULL;
 }
 
-// A row times a number of its own, seen by nobody else.
+// Rows multiplied by one number each, if nothing else reads the result.
 static tn_node *scaled_rows(const matcher *m, tn_tensor *t)
 {
     tn_node *n = made_by(t, TN_OP_binary);
@@ -446,15 +447,15 @@ static tn_node *scaled_rows(const matcher *m, tn_tensor *t)
     return numbers && tn_view_same_shape(a, &t->view) && tn_view_rows_contiguous(a) ? n : NULL;
 }
 
-// The sum of what experts give, then a shared expert and the residual, or one of them.
+// The sum of the results of the experts, plus a shared expert and the residual or one of them.
 static const char *match_combine(const matcher *m, tn_node *n, fusion *f)
 {
     tn_tensor *y = n->dst[0], *factor = NULL;
     tn_moe_combine_params *p = &f->params.combine;
-    *f = (fusion){.op = TN_OP_moe_combine, .n_src = 2, .n_dst = 1, .n_gone = 1};
+    *f = (fusion){.op = TN_OP_moe_combine, .n_src = 2, .n_dst = 1, .n_replaced = 1};
     f->src[0] = n->src[0];
     f->src[1] = n->src[1];
-    f->gone[0] = n;
+    f->replaced[0] = n;
     while (p->n_added < 2) {
         tn_node *add = only_user(m, y);
         tn_tensor *a = added_to(add, y);
@@ -463,11 +464,11 @@ static const char *match_combine(const matcher *m, tn_node *n, fusion *f)
         if (scaled) {
             a = scaled->src[0];
             factor = scaled->src[1];
-            f->gone[f->n_gone++] = scaled;
+            f->replaced[f->n_replaced++] = scaled;
         }
         p->n_added++;
         f->src[f->n_src++] = a;
-        f->gone[f->n_gone++] = add;
+        f->replaced[f->n_replaced++] = add;
         y = add->dst[0];
     }
     if (factor) f->src[f->n_src++] = factor;
@@ -481,13 +482,13 @@ static const struct {
     int32_t at; // op of the node where it is tried
     match_fn match;
 } patterns[] = {
-    {"glu of two products", TN_OP_glu, match_glu},
-    {"choice of experts", TN_OP_moe_weights, match_route},
-    {"router + choice of experts", TN_OP_moe_route, match_router_product},
+    {"glu of two matmuls", TN_OP_glu, match_glu},
+    {"routing of experts", TN_OP_moe_weights, match_route},
+    {"router + routing of experts", TN_OP_moe_route, match_router_matmul},
     {"rms_norm + router", TN_OP_moe_route, match_router_norm},
     {"sum of experts + shared expert + residual", TN_OP_moe_sum, match_combine},
-    {"products of one input", TN_OP_matmul, match_multi},
-    {"rms_norm + products", TN_OP_rms_norm, match_norm_product},
+    {"matmuls of one input", TN_OP_matmul, match_multi},
+    {"rms_norm + matmuls", TN_OP_rms_norm, match_norm_matmul},
     {"residual add + rms_norm", TN_OP_rms_norm, match_add_rms_norm},
     {"rms_norm + rope", TN_OP_rope, match_norm_rope},
     {"rope + cache writes", TN_OP_attention, match_rope_cache},
@@ -506,17 +507,17 @@ static tn_status add_note(tn_pass_state *s, const char *pattern, const tn_node *
 
 static bool wanted_together(const fusion *f)
 {
-    for (int32_t i = 1; i < f->n_gone; i++)
-        if (f->gone[i]->wanted != f->gone[0]->wanted) return false;
+    for (int32_t i = 1; i < f->n_replaced; i++)
+        if (f->replaced[i]->wanted != f->replaced[0]->wanted) return false;
     return true;
 }
 
-// That of the product among the parts; all have the same.
+// The precision of the matmul among the parts; all parts have the same.
 static int32_t precision_of(const fusion *f)
 {
     int32_t precision = TN_PRECISION_auto;
-    for (int32_t i = 0; i < f->n_gone; i++)
-        if (f->gone[i]->precision != TN_PRECISION_auto) precision = f->gone[i]->precision;
+    for (int32_t i = 0; i < f->n_replaced; i++)
+        if (f->replaced[i]->precision != TN_PRECISION_auto) precision = f->replaced[i]->precision;
     return precision;
 }
 
@@ -527,36 +528,36 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     void *params = tn_arena_alloc(&s->graph->arena, size);
     if (!node || !params) return TN_ERR_MEMORY;
     memcpy(params, &f->params, size);
-    *node = (tn_node){.id = f->gone[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params,
-                      .wanted = f->gone[0]->wanted, .device = f->gone[0]->wanted, .precision = precision_of(f)};
+    *node = (tn_node){.id = f->replaced[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params,
+                      .wanted = f->replaced[0]->wanted, .device = f->replaced[0]->wanted, .precision = precision_of(f)};
     for (int32_t i = 0; i < f->n_src; i++) node->src[i] = f->src[i];
     for (int32_t i = 0; i < f->n_dst; i++) node->dst[i] = f->dst[i];
     *out = node;
     return TN_OK;
 }
 
-// Where the fused node can stand, -1: nowhere. The first replaced node's place, if all sources are there;
-// else the last one's, if nobody sees a result before. A source made by a replaced node never is: x (x w^T)^T
-// is two products of one x, but the second needs the first.
+// Position of the fused node in the list, -1 if there is none. It is the place of the first replaced node if all sources
+// are computed before it, else that of the last one if no result is read before it. A source that a replaced
+// node computes has no such place: x (x w^T)^T has two matmuls of the same x, but the second needs the first.
 static int32_t place_of(const matcher *m, const fusion *f)
 {
-    const tn_node *last_gone = f->gone[0];
-    int32_t first = m->positions[f->gone[0]->id], last = first, made = -1;
-    for (int32_t i = 1; i < f->n_gone; i++) {
-        int32_t at = m->positions[f->gone[i]->id];
+    const tn_node *last_replaced = f->replaced[0];
+    int32_t first = m->positions[f->replaced[0]->id], last = first, made = -1;
+    for (int32_t i = 1; i < f->n_replaced; i++) {
+        int32_t at = m->positions[f->replaced[i]->id];
         first = TN_MIN(first, at);
-        if (at > last) last = at, last_gone = f->gone[i];
+        if (at > last) last = at, last_replaced = f->replaced[i];
     }
     for (int32_t i = 0; i < f->n_src; i++) {
         const tn_node *producer = f->src[i] ? f->src[i]->producer : NULL;
         if (!producer) continue;
-        for (int32_t k = 0; k < f->n_gone; k++)
-            if (producer == f->gone[k]) return -1;
+        for (int32_t k = 0; k < f->n_replaced; k++)
+            if (producer == f->replaced[k]) return -1;
         made = TN_MAX(made, m->positions[producer->id]);
     }
     if (made < first) return first;
     for (int32_t i = 0; i < f->n_dst; i++)
-        if (f->dst[i]->producer != last_gone) return -1;
+        if (f->dst[i]->producer != last_replaced) return -1;
     for (int32_t i = 0; i < f->n_src; i++) // later its next version may be there
         if (f->src[i] && f->src[i]->root->kind == TN_VALUE_STATE) return -1;
     return made < last ? last : -1;
@@ -565,7 +566,7 @@ static int32_t place_of(const matcher *m, const fusion *f)
 static void replace(tn_graph *g, const fusion *f, tn_node *fused, int32_t at, int32_t *positions)
 {
     fused->id = g->nodes[at]->id;
-    for (int32_t i = 0; i < f->n_gone; i++) positions[f->gone[i]->id] = -1;
+    for (int32_t i = 0; i < f->n_replaced; i++) positions[f->replaced[i]->id] = -1;
     for (int32_t i = 0; i < f->n_dst; i++) {
         f->dst[i]->producer = fused;
         f->dst[i]->out = i;

@@ -37,7 +37,7 @@ static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
            tn_view_contiguous(&b->view) && a->view.offset == 0 && tn_tensor_size(a) == tn_tensor_size(a->root);
 }
 
-// Gives result 0 of an elementwise node the storage of a source whose last use this is.
+// Gives result 0 of an elementwise node the storage of a source that has its last use here.
 static void share_in_place(tn_graph *g, tn_place *places)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -155,9 +155,9 @@ static int larger_first(const void *pa, const void *pb)
     return a->value - b->value;
 }
 
-// Greedy by size, then repair: whoever reaches highest goes first next time, as long as the arena is above
-// the bound; every few rounds an order that got stuck is shaken by some fixed pseudo-random exchanges. Small
-// plans get more rounds: they are cheap, and one storage is a larger share of their arena.
+// Greedy by size, then repair: as long as the arena is larger than its lower bound, the storage that reaches highest
+// is placed first in the next round. An order that stopped improving is perturbed by a fixed sequence of pseudo-random
+// exchanges. Small plans get more rounds: rounds are cheap there, and one storage is a larger share of the arena.
 static void pack(packer *p, size_t bound)
 {
     enum { ROUNDS = 64, MORE_ROUNDS = 65536, STUCK = 12 };
@@ -166,9 +166,9 @@ static void pack(packer *p, size_t bound)
     p->best_size = SIZE_MAX;
     for (int32_t i = 0; i < p->n; i++) p->order[i] = i;
     for (int round = 1; round <= rounds && p->best_size > bound; round++) {
-        int32_t highest = place_in_order(p), chosen = p->order[highest];
+        int32_t highest = place_in_order(p), highest_item = p->order[highest];
         memmove(p->order + 1, p->order, (size_t)highest * sizeof *p->order);
-        p->order[0] = chosen;
+        p->order[0] = highest_item;
         for (int32_t i = 0; round % STUCK == 0 && i < p->n; i++) {
             random = random * 1664525u + 1013904223u; // Numerical Recipes, section 7.1
             int32_t k = (int32_t)(random >> 8) % p->n, t = p->order[i];
@@ -214,11 +214,11 @@ static int32_t collect(const tn_pass_state *s, int32_t device, item *items)
 
 static tn_status pack_device(tn_pass_state *s, int32_t device)
 {
-    size_t room = (size_t)s->graph->n_values + 1;
+    size_t capacity = (size_t)s->graph->n_values + 1;
     packer p = {.ctx = s->ctx};
-    p.items = tn_calloc(s->ctx, room, sizeof *p.items);
-    p.order = tn_calloc(s->ctx, room, sizeof *p.order);
-    p.best = tn_calloc(s->ctx, room, sizeof *p.best);
+    p.items = tn_calloc(s->ctx, capacity, sizeof *p.items);
+    p.order = tn_calloc(s->ctx, capacity, sizeof *p.order);
+    p.best = tn_calloc(s->ctx, capacity, sizeof *p.best);
     tn_status status = p.items && p.order && p.best ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) {
         p.n = collect(s, device, p.items);

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Place: every node goes to the device where it is wanted, or to the first other one that takes it; a value
-// that another device reads is transferred once per device, right after it was made. Views stay with their
-// root, and all nodes that touch a state go where the state is.
+// Place: every node gets the device that was requested for it, or the first other one that accepts it. A value that
+// another device reads is transferred once per device, right after it was computed. Views stay with their root, and
+// all nodes that read or write a state run on the device of that state.
 #include "graph/graph.h"
 
-static bool takes(const tn_pass_state *s, int32_t d, const tn_node *n)
+static bool accepts(const tn_pass_state *s, int32_t d, const tn_node *n)
 {
     tn_step step;
     tn_node_step(n, &step);
@@ -17,14 +17,14 @@ static bool takes(const tn_pass_state *s, int32_t d, const tn_node *n)
 static tn_status choose_device(tn_pass_state *s, tn_node *n)
 {
     n->device = n->wanted;
-    if (takes(s, n->wanted, n)) return TN_OK;
+    if (accepts(s, n->wanted, n)) return TN_OK;
     for (int32_t d = 0; d < s->n_devices; d++) {
-        if (d == n->wanted || !takes(s, d, n)) continue;
+        if (d == n->wanted || !accepts(s, d, n)) continue;
         n->device = d;
         return TN_OK;
     }
     char text[96];
-    return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: no device takes %s of %s", n->dst[0]->name, tn_op_name(n->op),
+    return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: no device accepts %s of %s", n->dst[0]->name, tn_op_name(n->op),
                    tn_view_text(&n->src[0]->view, text, sizeof text));
 }
 
@@ -49,7 +49,7 @@ static tn_status join_states(tn_pass_state *s)
                 moved |= homes[n->src[k]->root->id] != d + 1;
                 homes[n->src[k]->root->id] = d + 1;
             }
-            if (d != n->device && !takes(s, d, n))
+            if (d != n->device && !accepts(s, d, n))
                 status = tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: its state lies on %s, which has no kernel for %s",
                                  n->dst[0]->name, s->devices[d]->name, tn_op_name(n->op));
             n->device = d;
@@ -61,11 +61,11 @@ static tn_status join_states(tn_pass_state *s)
 
 // --- reports ---------------------------------------------------------------------------------------
 
-// Nodes of one kind that do not run where they are wanted.
+// Nodes of one kind that do not run on the device that was requested for them.
 typedef struct misfit {
     const tn_node *node;
     int32_t count;
-    bool refused; // else it followed its state
+    bool refused; // the device has no kernel; false: the node follows its state to another device
 } misfit;
 
 static bool same_kind(const tn_node *a, const tn_node *b)
@@ -84,7 +84,7 @@ static int32_t find_misfits(const tn_pass_state *s, misfit *list)
     for (int32_t i = 0; i < s->graph->n_nodes; i++) {
         const tn_node *node = s->graph->nodes[i];
         if (tn_node_is_view(node) || node->device == node->wanted) continue;
-        bool refused = !takes(s, node->wanted, node);
+        bool refused = !accepts(s, node->wanted, node);
         int32_t at = 0;
         while (at < n && !(list[at].refused == refused && same_kind(list[at].node, node))) at++;
         if (at == n) list[n++] = (misfit){node, 0, refused};
@@ -125,7 +125,7 @@ static tn_status refuse(const tn_pass_state *s, const misfit *list, int32_t n)
     return status;
 }
 
-static tn_status tell(const tn_pass_state *s, const misfit *m)
+static tn_status report_misfit(const tn_pass_state *s, const misfit *m)
 {
     tn_strbuf text;
     tn_strbuf_init(&text, s->ctx);
@@ -147,21 +147,21 @@ static tn_status report(tn_pass_state *s)
     int32_t n = find_misfits(s, list);
     bool strict = s->fallback == TN_FALLBACK_ERROR || tn_context_strict(s->ctx);
     tn_status status = strict && n > 0 ? refuse(s, list, n) : TN_OK;
-    for (int32_t i = 0; i < n && status == TN_OK && s->fallback == TN_FALLBACK_EVENT; i++) status = tell(s, &list[i]);
+    for (int32_t i = 0; i < n && status == TN_OK && s->fallback == TN_FALLBACK_EVENT; i++) status = report_misfit(s, &list[i]);
     tn_free(s->ctx, list);
     return status;
 }
 
 // --- transfers -------------------------------------------------------------------------------------
 
-// Inputs and weights have no home: each device that reads one gets its own.
+// Inputs and weights belong to no device: each device that reads one gets a copy of it.
 static int32_t home(const tn_tensor *t)
 {
     while (t->producer && tn_node_is_view(t->producer)) t = t->producer->src[0];
     return t->producer ? t->producer->device : -1;
 }
 
-// The value as seen from device d, transferred if it was made elsewhere.
+// The value as device d reads it: transferred if another device computed it.
 static tn_status on_device(tn_pass_state *s, tn_tensor **value, int32_t d, tn_tensor **transferred)
 {
     tn_tensor *t = *value;
@@ -171,11 +171,11 @@ static tn_status on_device(tn_pass_state *s, tn_tensor **value, int32_t d, tn_te
     if (!*slot) {
         tn_node *n;
         tn_status status = TN_OK;
-        if (!tn_view_contiguous(&t->view)) { // bytes travel as one run
+        if (!tn_view_contiguous(&t->view)) { // a transfer copies one contiguous range
             status = tn_graph_record(s->graph, TN_OP_copy, 1, &t, &(tn_copy_params){t->view.dtype}, &n);
             if (status != TN_OK) return status;
             n->wanted = n->device = from;
-            if (!takes(s, from, n))
+            if (!accepts(s, from, n))
                 return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: %s cannot gather it for %s", t->name, s->devices[from]->name,
                                s->devices[d]->name);
             t = n->dst[0];

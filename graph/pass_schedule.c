@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedule: a stable topological order. Each node is put where the first of its users needs it, in the
-// order of recording, and reads of a state come before the write that replaces what they read.
+// Schedule: a stable topological order. Nodes keep the order of recording; a node that comes too late for its first
+// user moves in front of it. Reads of a state come before the write that replaces what they read.
 #include "graph/graph.h"
 
 #include <string.h>

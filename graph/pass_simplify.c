@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simplify: ops that change nothing are bypassed, then everything that no result and no state needs is
-// dropped.
+// Simplify: ops that change nothing are bypassed, then nodes that no result and no state depends on are removed.
 #include "graph/graph.h"
 
-// The value that a node merely repeats, or NULL.
+// The source that a node returns unchanged, or NULL.
 static tn_tensor *repeated(const tn_node *n)
 {
     tn_tensor *x = n->src[0];
-    // A copy of a state keeps what a later write replaces.
+    // A copy of a state must stay: it preserves the values that a later write replaces.
     if (x->root->kind == TN_VALUE_STATE && !tn_node_is_view(n)) return NULL;
     if (n->op == TN_OP_copy && x->view.dtype == n->dst[0]->view.dtype && tn_view_contiguous(&x->view)) return x;
     if (n->op == TN_OP_unary) {
@@ -43,7 +42,7 @@ tn_status tn_pass_simplify(tn_pass_state *s)
         // A result keeps its own storage.
         if (x && !g->nodes[i]->dst[0]->output) replace_uses(g, g->nodes[i]->dst[0], x);
     }
-    // Backwards: a node stays if it writes a state or gives something that is needed.
+    // From the last node to the first: a node stays if it writes a state or computes a value that is needed.
     uint8_t *needed = tn_calloc(s->ctx, (size_t)g->n_values, 1);
     uint8_t *stays = tn_calloc(s->ctx, (size_t)g->n_nodes + 1, 1);
     if (needed && stays) {

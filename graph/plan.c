@@ -25,7 +25,7 @@ void tn_plan_unref(tn_plan **plan)
     if (!plan || !*plan) return;
     tn_plan *p = *plan;
     *plan = NULL;
-    // acq_rel: the last owner sees what the others did before they let go.
+    // acq_rel: the last owner must see all writes of the other owners before it frees the object.
     if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
     tn_context *ctx = p->ctx;
     tn_free(ctx, p->steps);
@@ -45,7 +45,7 @@ tn_plan *tn_plan_ref(tn_plan *plan)
     return plan;
 }
 
-// Of each input in the buffer of all: lines of the memory.
+// Alignment of each input within the buffer of all inputs, in bytes: one cache line.
 enum { INPUT_ALIGN = 64 };
 
 static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
@@ -62,7 +62,8 @@ static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
     // Steps for which the other devices have no kernel fall back to the host, with an event.
     if (!has_host && host) p->devices[p->n_devices++] = host;
     if (p->n_devices == 0) return tn_fail(p->ctx, TN_ERR_DEVICE, "no device to plan for");
-    if (p->n_devices > 32) return tn_fail(p->ctx, TN_ERR_ARG, "a plan for %d devices", p->n_devices); // bits of a port
+    // tn_plan_port.devices has one bit per device.
+    if (p->n_devices > 32) return tn_fail(p->ctx, TN_ERR_ARG, "a plan for %d devices", p->n_devices);
     for (int32_t i = 0; i < p->graph->n_nodes; i++)
         if (p->graph->nodes[i]->wanted >= p->n_devices)
             return tn_fail(p->ctx, TN_ERR_INTERNAL, "%s is wanted on device %d of %d", p->graph->nodes[i]->dst[0]->name,
@@ -70,7 +71,7 @@ static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
     return TN_OK;
 }
 
-// The devices where products are wanted must have the precision.
+// Every device for which matmuls are requested must have kernels of that precision.
 static tn_status set_precision(tn_plan *p, int32_t precision)
 {
     if (precision < 0 || precision >= TN_PRECISION_COUNT) return tn_fail(p->ctx, TN_ERR_ARG, "a plan of precision %d", precision);
@@ -113,7 +114,7 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
     p->arena_size = tn_calloc(p->ctx, 6 * n_devices, sizeof *p->arena_size);
-    // The place pass may add a transfer, and a copy before it, per value and device.
+    // The place pass may add one transfer, and one copy before it, per value and device.
     p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 2 * (n_devices + 1) + 1, sizeof *p->places);
     if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
@@ -171,7 +172,7 @@ static tn_status make_steps(tn_plan *p)
     return TN_OK;
 }
 
-// Bit per device whose steps touch the storage; per value.
+// For each value: a bit per device whose steps read or write its storage.
 static void find_users(const tn_plan *p, uint32_t *users)
 {
     for (int32_t i = 0; i < p->n_steps; i++) {
@@ -231,7 +232,7 @@ static tn_status make_ports(tn_plan *p)
     return TN_OK;
 }
 
-// Scratch of each device: the most that one run of its steps needs.
+// Scratch of each device: the largest amount that any of its steps needs.
 static tn_status find_scratch(tn_plan *p)
 {
     tn_step *steps = tn_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof *steps);

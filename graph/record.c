@@ -39,7 +39,7 @@ tn_status tn_graph_status(const tn_graph *graph)
     return graph->status;
 }
 
-// Keeps the first failure with its message, which the context may lose to a later one.
+// Keeps the first failure with its message; the context would overwrite it at the next failure.
 static tn_status keep(tn_graph *g, tn_status status)
 {
     if (status != TN_OK && g->status == TN_OK) {
@@ -49,7 +49,7 @@ static tn_status keep(tn_graph *g, tn_status status)
     return status;
 }
 
-// Room for one more pointer in a growing list.
+// Grows a list so that one more pointer fits.
 static tn_status grow(tn_context *ctx, void *list, int32_t n, int32_t *capacity)
 {
     if (n < *capacity) return TN_OK;
@@ -175,7 +175,7 @@ void tn_node_step(const tn_node *node, tn_step *step)
     step->name = node->dst[0] && node->dst[0]->name ? node->dst[0]->name : tn_op_name(node->op);
 }
 
-// Makes the results of a node from what the shape rule said.
+// Creates the results of a node with the types and shapes that the rule of the op computed.
 static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
 {
     int32_t flags = tn_op_info_get(node->op)->flags;

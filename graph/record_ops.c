@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// A missing required operand means that an earlier call failed, and that failure is kept already; if
-// there is none, the caller passed NULL by mistake.
+// A required operand is NULL because an earlier recording call failed, and that failure is kept already; if there was
+// no failure, the caller passed NULL by mistake.
 static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params)
 {
     if (g->status != TN_OK) return NULL;

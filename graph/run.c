@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-// Consecutive steps of one device, as many as it takes at once, or one transfer (executable NULL).
+// Consecutive steps of one device that form one executable, or one transfer (executable NULL).
 typedef struct segment {
     int32_t first, n_steps, device;
-    int32_t transfer; // which one
+    int32_t transfer; // index of the transfer
     tn_executable *executable;
 } segment;
 
@@ -22,13 +22,13 @@ typedef struct location {
 struct tn_runner {
     tn_context *ctx;
     tn_plan *plan;
-    tn_buffer *own_arena, *own_scratch; // per device, NULL if they belong to somebody else
+    tn_buffer *own_arena, *own_scratch; // per device, NULL if the caller owns them
     const tn_buffer *arena, *scratch;
-    tn_device *host_device; // that gave host_inputs and reaches them itself, NULL: they are plain memory
-    char *host_outputs;     // of that device: what it leaves there after every run
-    size_t *fetched;        // per output: where it lies there, NOT_FETCHED
-    char *host_inputs; // all inputs: used in place by devices with host memory, sent in one piece to the others
-    tn_buffer *inputs; // per device: empty, that memory borrowed, or a buffer of the device
+    tn_device *host_device; // that allocated host_inputs and reads them directly; NULL: plain memory
+    char *host_outputs;     // of that device: copies of small outputs that it writes there in every run
+    size_t *fetched;        // per output: its offset in host_outputs, or NOT_FETCHED
+    char *host_inputs; // all inputs: used in place by devices with host memory, copied at once to the others
+    tn_buffer *inputs; // per device: empty, host_inputs borrowed, or a buffer of the device
     bool shared_inputs, inputs_changed;
     location *roots;   // per device and value id: where its storage is
     int32_t n_segments, n_transfers;
@@ -39,7 +39,9 @@ struct tn_runner {
     tn_status status; // first failure of the submitted work, for wait
 };
 
-enum { NOT_FETCHED = -1, FETCH_MAX = 16384, FETCH_ALIGN = 64 }; // bytes; larger outputs are read when somebody asks
+// Outputs up to FETCH_MAX bytes are copied to the host in every run: that costs less than a separate read. Larger ones
+// (logits) are read on demand.
+enum { NOT_FETCHED = -1, FETCH_MAX = 16384, FETCH_ALIGN = 64 };
 
 static void free_host(tn_runner *r, void *host)
 {
@@ -108,7 +110,7 @@ static tn_status host_create(tn_runner *r, size_t size, char **out)
     return status == TN_OK && !host ? TN_ERR_MEMORY : status;
 }
 
-// Where inputs are written, and where small outputs arrive by themselves.
+// The host memory in which inputs are written and small outputs arrive.
 static tn_status make_host(tn_runner *r)
 {
     const tn_plan *p = r->plan;
@@ -148,7 +150,7 @@ static tn_status make_inputs(tn_runner *r, const tn_buffer *given)
             if (status != TN_OK) return status;
         }
     }
-    r->inputs_changed = true; // zeros, until something is written
+    r->inputs_changed = true; // the zeros of the beginning count as a change
     return TN_OK;
 }
 
@@ -197,7 +199,7 @@ static tn_status bind_all(tn_runner *r, const tn_runner_config *cfg)
     return TN_OK;
 }
 
-// Storage in an arena is where it was made, everything else where it is used.
+// Storage in an arena lies on the device that computes it; weights, states and inputs on each device that uses them.
 static void resolve(const tn_runner *r, int32_t device, tn_view *v, const tn_plan_operand *o)
 {
     if (o->root < 0) return;
@@ -219,8 +221,8 @@ static void resolve_step(const tn_runner *r, const tn_plan_step *s, tn_step *out
 static void find_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
-    bool open = false; // the last segment takes further steps of its device
-    double sum = 0.0;  // of its work
+    bool open = false; // further steps of the same device join the last segment
+    double sum = 0.0;  // multiplications of the last segment
     for (int32_t i = 0; i < p->n_steps; i++) {
         const tn_plan_step *s = &p->steps[i];
         segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
@@ -262,7 +264,7 @@ static int32_t list_downloads(const tn_runner *r, tn_host_copy *out)
     return n;
 }
 
-// By value: the last step that uses its storage, n_steps where it is asked for afterwards.
+// For each value: the last step that uses its storage, n_steps if it is read after the run.
 static void find_last_uses(const tn_plan *p, int32_t *last)
 {
     for (int32_t i = 0; i < p->n_steps; i++) {
@@ -276,7 +278,8 @@ static void find_last_uses(const tn_plan *p, int32_t *last)
         last[p->graph->values[p->outputs[i].value]->root->id] = p->n_steps;
 }
 
-// tn_program.only_next of a segment. What is not in the arena outlives the plan.
+// tn_program.only_next of a segment: values that only the next step reads. Storage outside of the arena is never
+// one of them, because it outlives the run.
 static void find_private(const tn_plan *p, const segment *s, const int32_t *last, uint8_t *only_next)
 {
     for (int32_t i = 0; i < s->n_steps; i++) {
@@ -290,19 +293,19 @@ static void find_private(const tn_plan *p, const segment *s, const int32_t *last
     }
 }
 
-// What segments are prepared with, one after another.
-typedef struct segment_room {
+// Arguments for preparing one segment after another.
+typedef struct segment_scratch {
     tn_step *steps;
     uint8_t *only_next;
     int32_t *last_use;
-} segment_room;
+} segment_scratch;
 
-static tn_status prepare_segment(tn_runner *r, segment *s, const segment_room *room)
+static tn_status prepare_segment(tn_runner *r, segment *s, const segment_scratch *scratch)
 {
     tn_device *d = r->plan->devices[s->device];
-    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &room->steps[i]);
-    find_private(r->plan, s, room->last_use, room->only_next);
-    tn_program program = {.n_steps = s->n_steps, .steps = room->steps, .only_next = room->only_next};
+    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &scratch->steps[i]);
+    find_private(r->plan, s, scratch->last_use, scratch->only_next);
+    tn_program program = {.n_steps = s->n_steps, .steps = scratch->steps, .only_next = scratch->only_next};
     tn_host_copy upload = {r->host_inputs, NULL, r->plan->inputs_size}, *downloads = NULL;
     if (d == r->host_device) {
         downloads = tn_calloc(r->ctx, (size_t)r->plan->n_outputs + 1, sizeof *downloads);
@@ -322,27 +325,27 @@ static tn_status make_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
     r->segments = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->segments);
-    segment_room room = {.steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room.steps),
-                         .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *room.only_next),
-                         .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *room.last_use)};
+    segment_scratch scratch = {.steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.steps),
+                         .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.only_next),
+                         .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *scratch.last_use)};
     if (r->segments) find_segments(r);
     if (r->n_transfers > 0) r->transfers = tn_calloc(r->ctx, (size_t)r->n_transfers, sizeof *r->transfers);
-    bool ok = r->segments && room.steps && room.only_next && room.last_use && (r->transfers || r->n_transfers == 0);
+    bool ok = r->segments && scratch.steps && scratch.only_next && scratch.last_use && (r->transfers || r->n_transfers == 0);
     tn_status status = ok ? TN_OK : TN_ERR_MEMORY;
-    if (ok) find_last_uses(p, room.last_use);
+    if (ok) find_last_uses(p, scratch.last_use);
     int32_t n = 0;
     for (int32_t i = 0; i < r->n_segments && status == TN_OK; i++) {
         segment *s = &r->segments[i];
         if (s->n_steps > 0) {
-            status = prepare_segment(r, s, &room);
+            status = prepare_segment(r, s, &scratch);
             continue;
         }
         resolve_step(r, &p->steps[s->first], &r->transfers[n]);
         s->transfer = n++;
     }
-    tn_free(r->ctx, room.steps);
-    tn_free(r->ctx, room.only_next);
-    tn_free(r->ctx, room.last_use);
+    tn_free(r->ctx, scratch.steps);
+    tn_free(r->ctx, scratch.only_next);
+    tn_free(r->ctx, scratch.last_use);
     return status;
 }
 
@@ -475,7 +478,7 @@ tn_status tn_runner_read(tn_runner *r, const char *output, void *data, size_t si
     return tn_runner_read_at(r, i, 0, data, size);
 }
 
-// Between devices bytes go through the host: memory of one of them, or pieces on the stack.
+// Bytes travel between devices through the host: directly if one of them has host memory, else in pieces on the stack.
 static tn_status move_bytes(const tn_step *step)
 {
     char piece[16384];
@@ -521,7 +524,7 @@ static tn_status run_segment(tn_runner *r, int32_t i, const tn_submit_options *o
     if (o.step_ns) o.step_ns += s->first;
     if (!s->executable) return run_transfer(&r->transfers[s->transfer], o.step_ns);
     tn_status status = d->backend->submit(d, s->executable, &o);
-    // The next segment reads what this one made through the host, or on another device.
+    // Wait: the next segment reads results of this one on another device or on the host.
     return status == TN_OK && i + 1 < r->n_segments ? d->backend->wait(d, s->executable) : status;
 }
 

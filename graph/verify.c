@@ -10,8 +10,8 @@ static tn_status broken(const tn_graph *g, const char *after, const tn_node *n, 
     return tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: node %d (%s): %s", after, n->id, tn_op_name(n->op), rule);
 }
 
-// The stride of a dimension of one element means nothing: it differs between a tensor and rows sliced from a
-// larger one.
+// The stride of a dimension with one element has no meaning, and it differs between a tensor and rows sliced from a
+// larger one, so it is not compared.
 static bool same_view(const tn_view *a, const tn_view *b)
 {
     bool same = a->dtype == b->dtype;

@@ -28,7 +28,7 @@ typedef struct tn_allocator {
     void (*free)(void *user, void *ptr);
 } tn_allocator;
 
-// A host that lends its own threads. run() must call task(arg, i) once for each i in [0, n_tasks), ALL OF
+// Threads of the host program in place of OpenMP's. run() must call task(arg, i) once for each i in [0, n_tasks), ALL OF
 // THEM AT THE SAME TIME (tasks wait for each other), and return when all have returned.
 typedef struct tn_executor {
     void *user;
@@ -41,13 +41,13 @@ typedef void (*tn_log_fn)(void *user, int32_t level, const char *text);
 
 // Things that a user would want to know although nothing failed. Same rules as the log callback.
 enum {
-    TN_EVENT_DEVICE_FALLBACK = 1, // an op runs on another device than asked
+    TN_EVENT_DEVICE_FALLBACK = 1, // an op runs on another device than requested
     TN_EVENT_MODEL_WARNING,       // the file has something odd that was worked around
     TN_EVENT_CONTEXT_TRUNCATED,   // context reduced to fit
     TN_EVENT_LAYERS_ON_HOST,      // not all layers fit on the device: the first ones run on the CPU
     TN_EVENT_KERNEL_REPLACED,     // a driver compiles a kernel wrongly: another one runs instead
     // No degradation, and no error in a strict context:
-    TN_EVENT_COMPILING, // a driver compiles kernels that no earlier start left in the cache; the text says how far it is. Comes often
+    TN_EVENT_COMPILING, // a driver compiles kernels that the cache does not have yet; the text gives the progress; repeated
     TN_EVENT_COMPILED,  // it has done so
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
@@ -65,14 +65,16 @@ typedef struct tn_context_config {
     const char *isa;         // highest CPU level: "reference", "generic", "avx2", "avx512", "avx512vnni",
                              // NULL (default) = the best this machine has
     size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
-    const char *cache_dir;   // existing directory for what was measured on this machine; copied. NULL (default): none is used
+    const char *cache_dir;   // existing directory for results that were measured on this machine; copied.
+                             // NULL (default): none is used
     int32_t tune;            // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
-    const char *backend;     // "cuda": the only backend whose devices are looked for, besides the CPU, which is always there;
-                             // drivers may take a while to start. Only read while creating. NULL (default): all
-    int32_t deterministic;   // non-zero: every bit of a result depends on the texts alone, not on how they are cut into batches
-                             // (slower for long prompts). Backends without that mode are absent. Threads never change a bit. Default 0
-    int32_t one_backend;     // non-zero: where a backend has a device with memory of its own, those that are less preferred are not
-                             // started: a model without a device of its own takes that one. Only read while creating. Default 0
+    const char *backend;     // "cuda": the only backend that is opened besides the CPU, which always is; saves the time
+                             // that other drivers need to start. Only read while creating. NULL (default): all
+    int32_t deterministic;   // non-zero: every bit of a result depends on the texts alone, not on how they are cut into
+                             // batches (slower for long prompts). Backends without that mode are absent. The number of
+                             // threads never changes a bit, in any mode. Default 0
+    int32_t one_backend;     // non-zero: once a backend has a device with memory of its own, less preferred backends are
+                             // not started; models that name no device use that one. Only read while creating. Default 0
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);
@@ -110,7 +112,7 @@ typedef struct tn_device_info {
 } tn_device_info;
 TN_API void tn_device_info_get(const tn_device *device, tn_device_info *info);
 
-// Backends that are not there: text "cuda: built without" per line, cut like tn_context_error.
+// Backends without a device: a line "cuda: why" for each, cut like tn_context_error.
 TN_API size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size);
 
 TN_EXTERN_C_END

@@ -123,11 +123,11 @@ TN_API tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights);
 
 // --- plans -----------------------------------------------------------------------------------------
 
-// What happens to ops that the wanted device has no kernel for.
+// What happens to ops for which the requested device has no kernel.
 enum {
-    TN_FALLBACK_EVENT, // they run elsewhere; TN_EVENT_DEVICE_FALLBACK for each kind of them
+    TN_FALLBACK_EVENT, // they run on another device; one TN_EVENT_DEVICE_FALLBACK for each kind of op
     TN_FALLBACK_ERROR, // TN_ERR_UNSUPPORTED; the message lists all of them
-    TN_FALLBACK_QUIET, // they run elsewhere
+    TN_FALLBACK_QUIET, // they run on another device, without an event
 };
 
 typedef struct tn_plan_config {
@@ -136,13 +136,13 @@ typedef struct tn_plan_config {
     int32_t n_devices;
     int32_t fusion;   // default 1; 0 keeps every op as recorded
     int32_t fallback; // TN_FALLBACK_*; default TN_FALLBACK_EVENT. A strict context makes every fallback an error
-    int32_t precision; // TN_PRECISION_* (precision.h) of all matrix products; default TN_PRECISION_auto
+    int32_t precision; // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto
 } tn_plan_config;
 TN_API void tn_plan_config_default(tn_plan_config *cfg);
 
 // Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
-// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device takes, fallbacks that must not be, or a
-// precision that a device with matrix products does not have; TN_ERR_ARG: no such precision;
+// Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device accepts, fallbacks that the
+// configuration forbids, or a precision for which a device has no matmul kernels; TN_ERR_ARG: no such precision;
 // TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out);
 TN_API tn_plan *tn_plan_ref(tn_plan *plan);
@@ -160,7 +160,7 @@ typedef struct tn_plan_info {
 TN_API void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info);
 
 enum { TN_PLAN_TEXT, TN_PLAN_JSON, TN_PLAN_DOT, TN_PLAN_SVG };
-// The plan for people or programs; *out is freed by tn_text_free.
+// The plan as text for people or programs; *out is freed by tn_text_free.
 TN_API TN_MUST_USE tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out);
 TN_API void tn_text_free(tn_context *ctx, char *text);
 
