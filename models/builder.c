@@ -76,7 +76,7 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
 tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, const tn_tensor *w, int64_t n)
 {
     char text[64];
-    // A router's scale is another thing: it multiplies what the router reads.
+    // A tensor "<router>.scale" is no factor of this kind: it multiplies the input of the router.
     if (!w || (n == 1 && tn_tensor_dtype(w) != TN_TYPE_NVFP4)) return NULL;
     snprintf(text, sizeof text, "%s.scale", name);
     return tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);

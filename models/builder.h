@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the decoder and its mixers share while they record.
+// The state that the decoder and its mixers share while they record a graph.
 #ifndef TN_MODELS_BUILDER_H
 #define TN_MODELS_BUILDER_H
 
@@ -23,7 +23,7 @@ typedef struct tn_builder {
 } tn_builder;
 
 // Weight "blk.<layer>.<name>" (layer < 0: "<name>") with that shape, outermost first; NULL if it is absent,
-// and then an error unless optional. A dimension of 0 takes any extent.
+// and then an error unless optional. A dimension of 0 accepts any extent.
 enum { TN_WEIGHT_OPTIONAL = 1 };
 tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
                              int64_t d0, int64_t d1, int64_t d2);
@@ -33,30 +33,31 @@ bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 // Length of the rows of a weight and how many dimensions it has; 0 and unchanged if it is absent.
 int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims);
 
-// "<name>.scale" [n], by which products with NVFP4 weights, or those of n experts, are multiplied: one factor per matrix.
-// NULL: none.
+// "<name>.scale" [n]: factors by which the results of matmuls with NVFP4 weights, or with the weights of n experts, are
+// multiplied, one per matrix. NULL: the file has none.
 tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, const tn_tensor *w, int64_t n);
 
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);
 // The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".
 tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width);
-// What is recorded from now on belongs to this layer (n_layers: the head): it is wanted on the device of the layer.
+// Nodes recorded from now on belong to this layer (n_layers: the head): they are requested for the device of the layer.
 void tn_builder_enter(tn_builder *b, int32_t layer);
-// The same for the cache of the layer and whatever touches it.
+// The same for the cache of the layer and the nodes that read or write it.
 void tn_builder_enter_cache(tn_builder *b, int32_t layer);
-// Rows of x whose results are wanted.
+// The rows of x for which the caller requested results.
 tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
 
-// Rows x [T, KV, dim] of this step into the cache of the layer ('k' or 'v'), rows of which may be longer: whole blocks of the type.
+// Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may be longer,
+// because they consist of whole blocks of its type.
 tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x);
 
-// Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows that are wanted.
+// Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows of tn_builder_out_rows.
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_delta(tn_builder *b, int32_t layer, tn_tensor *h, bool select);
 tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h);
-// The router sees `route`, the experts h.
+// The router reads `route`, the experts read h.
 tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *route);
 
 #endif

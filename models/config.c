@@ -71,7 +71,7 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     c->layers = tn_calloc(ctx, (size_t)c->n_layers, sizeof *c->layers);
     if (!c->layers) return TN_ERR_MEMORY;
-    // An MoE file may leave feed_forward_length out; dense layers check it where they use it.
+    // An MoE file may omit feed_forward_length; dense layers check it where they use it.
     for (int32_t i = 0; i < c->n_layers; i++) {
         tn_layer_config *l = &c->layers[i];
         tn_status status = tn_keys_layer_i32(k, "attention.head_count", i, c->n_layers, 1, TN_MAX_WIDTH, TN_KEY_REQUIRED, &l->n_heads);
@@ -96,7 +96,7 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status;
 }
 
-// Files before the compressed form tell the sizes of heads as key_length and value_length, newer ones as *_mla.
+// Older files give the sizes of heads in key_length and value_length, files with the compressed form in *_mla.
 static tn_status read_mla(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     if (!c->arch->mla) return TN_OK;
@@ -134,7 +134,7 @@ static tn_status read_recurrent(tn_context *ctx, const tn_keys *k, tn_config *c)
         if (status == TN_OK && !recurrent && c->layers[i].n_kv_heads < 1)
             status = tn_fail(ctx, TN_ERR_FORMAT, "%s.attention.head_count_kv of layer %d is 0", c->arch->name, i);
     }
-    // The last layers may be those that predict further tokens, which nobody asks for.
+    // The last layers may be extra layers that predict further tokens. They are not evaluated.
     if (status == TN_OK) status = tn_keys_i32(k, "nextn_predict_layers", 0, c->n_layers - 1, 0, &n_extra);
     c->n_layers -= n_extra;
     return status;
@@ -163,7 +163,7 @@ static tn_status read_delta(tn_context *ctx, const tn_keys *k, tn_config *c)
     return read_recurrent(ctx, k, c);
 }
 
-// How experts are chosen and weighted, where the file tells.
+// How experts are selected and weighted, for architectures whose files have keys for it.
 static tn_status read_routing(const tn_keys *k, tn_config *c)
 {
     bool normalise = c->moe.normalise != 0;
@@ -222,7 +222,7 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (period == 0 || c->arch->chunk > 0) return TN_OK;
     c->window = c->arch->window;
     tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
-    // An array of the pattern is for one architecture; the others keep their period then.
+    // Only one architecture reads an array of the pattern; the others keep their default period if the key is an array.
     const char *key = "attention.sliding_window_pattern";
     const tn_gguf_kv *pattern = tn_keys_find(k, key);
     bool array = pattern && pattern->type == TN_GGUF_ARRAY;
@@ -238,8 +238,8 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status;
 }
 
-// The last layers may read K and V of the last layer of their kind that has some: of the two before them the first one
-// slides, the second one does not.
+// The last layers may have no K and V of their own. They read those of the last layer of their kind (sliding or not)
+// that has some: of the two layers before them the first one slides, the second one does not.
 static tn_status share_keys(tn_context *ctx, tn_config *c, int32_t n_shared)
 {
     int32_t first = c->n_layers - n_shared;
@@ -284,8 +284,9 @@ static tn_status read_alibi(const tn_keys *k, tn_config *c)
     return status == TN_OK ? tn_keys_f32(k, "attention.clamp_kqv", 0, &c->clamp_kqv) : status;
 }
 
-// Layers without rope, whose queries get warmer, and the others, which see a run of positions. A window of 0 tells that
-// all layers see everything: then only the last one has no rope and nothing gets warmer (llama.cpp, llama4).
+// Some layers have no rope, and their queries are multiplied by a temperature that grows with the position; the others
+// see one chunk of positions. A window of 0 means that all layers see everything: then only the last layer of each
+// period has no rope, and there is no temperature (as in llama.cpp, llama4).
 static tn_status read_chunks(const tn_keys *k, tn_config *c)
 {
     const tn_arch *arch = c->arch;
@@ -330,7 +331,8 @@ static tn_status read_attention(tn_context *ctx, const tn_keys *k, tn_config *c)
     return status == TN_OK ? read_heads(ctx, k, c) : status;
 }
 
-// Turns within the original context above which a pair keeps its angle, and below which it is scaled (section 3.2 there).
+// The number of rotations within the original context above which a pair keeps its angle, and below which its angle is
+// scaled (section 3.2 of the YaRN paper).
 #define YARN_FAST 32.0f
 #define YARN_SLOW 1.0f
 
@@ -370,7 +372,7 @@ static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
     }
     yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
     double ln = factor > 1.0 ? log(factor) : 0.0;
-    // Latent attention with a multiplier has no magnitude here, see read_mla_scale.
+    // Latent attention with a multiplier has no magnitude in its rotation, see read_mla_scale.
     double m = lambda_mla != 0.0f ? 1.0 : lambda == 0.0f ? 1.0 + 0.1 * ln : (1.0 + 0.1 * ln) / (1.0 + 0.1 * (double)lambda * ln);
     c->rope.attn_factor = (float)(c->rope.attn_factor * m);
     return status;
@@ -410,7 +412,7 @@ static tn_status read_sliding_rope(tn_context *ctx, const tn_keys *k, tn_config 
     const tn_arch *arch = c->arch;
     tn_rope_params *r = &c->rope_sliding;
     *r = c->rope;
-    if (arch->swa_base > 0.0f || arch->swa_unscaled) { // positions as they are: nothing between which to interpolate
+    if (arch->swa_base > 0.0f || arch->swa_unscaled) { // positions are not scaled, so there is no interpolation
         float base = arch->swa_unscaled ? r->base : arch->swa_base;
         *r = (tn_rope_params){.mode = r->mode, .n_rot = r->n_rot, .base = base, .freq_scale = 1.0f, .attn_factor = 1.0f};
     }
@@ -427,7 +429,7 @@ static tn_status read_sliding_rope(tn_context *ctx, const tn_keys *k, tn_config 
     return status;
 }
 
-// Keys that say which elements are a pair, or that nothing is rotated at all.
+// Keys that say which elements form a pair, or that nothing is rotated at all.
 static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
 {
     const tn_gguf_kv *sections = c->arch->rope_sections ? tn_keys_find(k, "rope.dimension_sections") : NULL;
@@ -437,7 +439,7 @@ static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
     for (uint64_t i = 0; i < 2 && sections && sections->count >= 2 && status == TN_OK; i++)
         status = tn_gguf_array_i64(k->gguf, sections, i, &first[i]);
     if (first[0] > 0 && first[1] > 0) c->rope.mode = TN_ROPE_NEOX;
-    if (!finetuned) { // nothing tells positions apart
+    if (!finetuned) { // the model has no encoding of positions
         c->rope.n_rot = 0;
         c->rope_freqs = false;
     }

@@ -26,8 +26,8 @@ static void make_inputs(tn_builder *b)
         b->head_ids = tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
 }
 
-// Long or short factors are chosen once for the session, by its context rounded up to 256 as the files'
-// other users do.
+// Long or short factors are selected once for the session, by its context rounded up to a multiple of 256: other
+// programs that read these files round the same way.
 bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx)
 {
     return c->longrope && ((int64_t)n_ctx + 255) / 256 * 256 > c->n_ctx_original;
@@ -53,7 +53,7 @@ static tn_tensor *add_positions(tn_builder *b, tn_tensor *x)
     return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
 }
 
-// Segment 0 for every token, as the files' other users do.
+// Every token is in segment 0, as in other programs that read these files.
 static tn_tensor *add_segments(tn_builder *b, tn_tensor *x)
 {
     tn_tensor *table = tn_builder_weight(b, -1, "token_types.weight", 0, 2, 0, b->c->n_embd, 0);
@@ -96,7 +96,7 @@ static tn_tensor *feed_forward(tn_builder *b, int32_t layer, tn_tensor *x, tn_te
     return experts ? tn_mixer_moe(b, layer, h, h) : tn_mixer_ffn(b, layer, h);
 }
 
-// The input of a mixer; some architectures norm only what comes out.
+// The input of a mixer; some architectures norm only its result.
 static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tensor *x)
 {
     return b->c->arch->no_pre_norm ? x : tn_builder_norm(b, layer, norm, x, b->c->n_embd);
@@ -108,7 +108,7 @@ static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
     return b->c->mla.kv_rank > 0 ? tn_mixer_mla(b, layer, h, select) : tn_mixer_attention(b, layer, h, select);
 }
 
-// What a mixer gave, on its way into the residual stream: a norm after it, granite's scale.
+// The result of a mixer before it is added to the residual stream: a norm behind it, granite's scale.
 static tn_tensor *leave(tn_builder *b, int32_t layer, const char *norm, tn_tensor *y)
 {
     if (b->c->arch->post_norm) y = tn_builder_norm(b, layer, norm, y, b->c->n_embd);
@@ -140,7 +140,7 @@ static tn_tensor *parallel_block(tn_builder *b, int32_t layer, tn_tensor *x, boo
     return tn_op_add(b->g, tn_op_add(b->g, x, a), feed_forward(b, layer, x, h));
 }
 
-// Norms behind the sums.
+// A block whose norms follow the residual additions.
 static tn_tensor *encoder_block(tn_builder *b, int32_t layer, tn_tensor *x, bool select)
 {
     int64_t width = b->c->n_embd;
@@ -150,7 +150,7 @@ static tn_tensor *encoder_block(tn_builder *b, int32_t layer, tn_tensor *x, bool
     return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x, x)), width);
 }
 
-// What rows of the last layer are for a model that does not predict tokens: themselves, or the scores of a head.
+// The results of a model that does not predict tokens: the rows of the last layer, or the scores of a head.
 static void result(tn_builder *b, tn_tensor *x)
 {
     const tn_config *c = b->c;
@@ -208,7 +208,7 @@ static tn_tensor *layer_inputs(tn_builder *b, tn_tensor *x)
     return tn_op_scale(b->g, tn_op_add(b->g, u, t), 0.70710678f); // 1/sqrt(2)
 }
 
-// What follows a block: the second embedding of the layer through a gate, and a factor.
+// The end of a block: the second embedding of the layer is added through a gate, then a factor is applied.
 static tn_tensor *add_layer_input(tn_builder *b, int32_t layer, tn_tensor *x, tn_tensor *inputs, bool select)
 {
     const tn_config *c = b->c;
@@ -233,7 +233,7 @@ static tn_status record(tn_builder *b)
     tn_builder_enter(b, 0);
     tn_tensor *x = embed(b), *inputs = b->c->n_per_layer > 0 ? layer_inputs(b, x) : NULL;
     for (int32_t i = 0; i < c->n_layers && b->status == TN_OK && tn_graph_status(b->g) == TN_OK; i++) {
-        // Rows that nobody asked for end with the last layer's cache writes.
+        // Rows without a requested result end with the cache writes of the last layer.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
         tn_builder_enter(b, i);
         if (c->arch->encoder) x = encoder_block(b, i, x, select);
@@ -244,7 +244,7 @@ static tn_status record(tn_builder *b)
     if (b->setup->result == TN_RESULT_LOGITS) head(b, x);
     else result(b, x);
     tn_status status = tn_graph_status(b->g);
-    // Whatever does not fit here comes from the file.
+    // A shape rule that fails here was broken by the file, so the failure is one of the model.
     if (status == TN_ERR_SHAPE || status == TN_ERR_TYPE || status == TN_ERR_ARG) status = TN_ERR_MODEL;
     if (status != TN_OK) return tn_fail(b->model->ctx, status, "%s", b->g->error);
     return TN_OK;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking into any GGUF file: keys as text, tensors, their values as f32.
+// Inspecting any GGUF file: keys as text, tensors, their values as f32.
 //
-// Text from files is shown, not repeated: bytes that a terminal would act on, and bytes that are no UTF-8,
-// become \n, \t, \r or \xNN, and a backslash becomes two. So nothing is lost, and nothing is obeyed.
+// Text from files is escaped: bytes that a terminal would act on, and bytes that are no UTF-8, become \n, \t, \r
+// or \xNN, and a backslash becomes two. No information is lost, and no text of a file can control a terminal.
 #include "models/file.h"
 
 #include "core/number.h"
@@ -30,17 +30,17 @@ enum { EXPORT_ELEMS = 16384 };
 
 // --- text ------------------------------------------------------------------------------------------
 
-// Whether the character of `size` bytes is well-formed and does nothing but appear.
+// Whether the character of `size` bytes is well-formed and printable, without an effect on a terminal.
 static bool is_shown(uint32_t cp, size_t size)
 {
     char again[4];
-    if (cp == TN_UNICODE_REPLACEMENT) return size == 3; // 1: what stands for broken bytes
+    if (cp == TN_UNICODE_REPLACEMENT) return size == 3; // size 1: the decoder replaced a broken byte
     if (cp > 0x10ffff || tn_utf8_encode(cp, again) != size) return false;
     uint32_t c = tn_unicode_category(cp);
     return c != TN_GC_CC && c != TN_GC_CF && c != TN_GC_CS && c != TN_GC_ZL && c != TN_GC_ZP;
 }
 
-// Appends the character at p; returns how many bytes it took.
+// Appends the character at p; returns how many bytes it has.
 static size_t put_char(tn_strbuf *s, const char *p, size_t n, bool quoted)
 {
     static const char named[][4] = {"\n\\n", "\t\\t", "\r\\r", "\\\\\\"};
@@ -243,13 +243,13 @@ tn_status tn_refuse_own_file(const tn_gguf *gguf, const char *path)
     const char *name = tn_gguf_name(gguf);
     int32_t n = tn_gguf_n_files(gguf);
     bool own = tn_same_file(name, path);
-    size_t room = strlen(name) + 32; // for longer numbers
-    char *part = n > 1 && !own ? tn_alloc(ctx, room) : NULL;
+    size_t capacity = strlen(name) + 32; // for longer numbers
+    char *part = n > 1 && !own ? tn_alloc(ctx, capacity) : NULL;
     if (n > 1 && !own && !part) return TN_ERR_MEMORY;
     // A split model was opened by the path of its first file, which ends in such a suffix.
     int prefix = part ? (int)(strlen(name) - (sizeof suffix - 1)) : 0;
     for (int32_t k = 2; k <= n && !own; k++) {
-        snprintf(part, room, "%.*s-%05" PRId32 "-of-%05" PRId32 ".gguf", prefix, name, k, n);
+        snprintf(part, capacity, "%.*s-%05" PRId32 "-of-%05" PRId32 ".gguf", prefix, name, k, n);
         own = tn_same_file(part, path);
     }
     tn_free(ctx, part);
@@ -289,7 +289,7 @@ int64_t tn_gguf_tensor_elems(const tn_gguf_tensor *t)
     return (int64_t)(t->size / tn_dtype_block_size(t->dtype)) * tn_dtype_block_elems(t->dtype);
 }
 
-// Values of type f32 can be made of it.
+// Whether values of the type can be converted to f32.
 static tn_status find_values(const tn_file *file, int64_t i, const tn_gguf_tensor **out)
 {
     int64_t n = tn_gguf_n_tensors(file->gguf);

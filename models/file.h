@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reading and quantising files share.
+// Helpers that reading and quantising files share.
 #ifndef TN_MODELS_FILE_H
 #define TN_MODELS_FILE_H
 

@@ -13,7 +13,7 @@
 
 enum { LEGACY_RECORD_MIN = 12, MESSAGE_NAME_MAX = 64 };
 
-// A column that no activation reached still has to be stored somehow: this share of the mean importance.
+// A column without activations still has to be stored: it gets this share of the mean importance.
 static const double floor_share = 1e-6;
 
 typedef struct entry {
@@ -108,7 +108,7 @@ static tn_status open_records(tn_imatrix *im, const char *path)
             return tn_fail(im->ctx, TN_ERR_FORMAT, "%s is no importance matrix, or damaged in its record %u",
                            path, i + 1);
     }
-    return TN_OK; // what follows, the number of chunks and the name of the text, is not needed
+    return TN_OK; // the number of chunks and the name of the text, which follow, are not needed
 }
 
 // --- both --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ static tn_tensor *clamped(tn_builder *b, tn_tensor *x)
     return limit > 0.0f ? tn_op_unary(b->g, x, &(tn_unary_params){TN_UNARY_CLAMP, -limit, limit}) : x;
 }
 
-// V of layers that have no matrix for it is what K was before its norm.
+// In layers without a matrix for V, V is K before its norm.
 static tn_tensor *project_v(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *k)
 {
     const tn_config *c = b->c;
@@ -30,7 +30,7 @@ static tn_tensor *project_v(tn_builder *b, int32_t layer, tn_tensor *h, tn_tenso
     return own ? clamped(b, tn_builder_linear(b, layer, "attn_v", h, (int64_t)c->layers[layer].n_kv_heads * c->layers[layer].head_dim_v, c->n_embd)) : k;
 }
 
-// k and v are NULL in layers that read those of another one.
+// k and v are NULL in layers that read K and V of another layer.
 static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
@@ -64,7 +64,7 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
 }
 
 // Norm of q or k before it is rotated: of each head with one weight for all [d] or one for each [n, d], or of all heads as
-// one row [n * d]. The shape of the weight tells.
+// one row [n * d]. The shape of the weight says which.
 static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n, int64_t d)
 {
     const tn_arch *arch = b->c->arch;
@@ -90,10 +90,10 @@ static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
     const tn_config *c = b->c;
     const tn_rope_params *rope = c->layers[layer].sliding ? &c->rope_sliding : &c->rope;
     if (rope->n_rot == 0 || c->layers[layer].no_rope) return x;
-    // Factors belong to the base of the layers that do not slide.
+    // The factors of the file are for the rope base of layers that do not slide.
     bool plain = c->layers[layer].sliding && c->arch->swa_base > 0.0f;
     x = tn_op_rope(b->g, x, b->positions, plain ? NULL : b->rope_factors, rope);
-    bool unit = c->arch->qk_unit && c->n_experts != 128;
+    bool unit = c->arch->qk_norm_after_rope && c->n_experts != 128;
     return unit ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
 }
 
@@ -109,7 +109,8 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
     return tn_op_cache_write(b->g, state, x, b->slots);
 }
 
-// K or V of the pass itself as blocks of one token. Parts of a fused product lie apart: they are copied together.
+// K or V of the pass itself as blocks of one token. Rows that are parts of a fused matmul are not contiguous, so they
+// are copied.
 static tn_tensor *plain(tn_builder *b, tn_tensor *x)
 {
     if (!x) return NULL; // an earlier failure

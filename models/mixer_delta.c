@@ -30,7 +30,7 @@ static tn_tensor *gather(tn_builder *b, tn_tensor *x, int64_t groups, int64_t st
     return reshape2(b, tn_op_copy(b->g, tn_op_slice(b->g, x, 2, start, n), TN_TYPE_F32), groups * n);
 }
 
-// Older files hold everything of a key head in a row: query, key, then values and gates of its value heads.
+// Older files keep the rows of a key head together: query, key, then values and gates of its value heads.
 static void project_interleaved(tn_builder *b, int32_t layer, tn_tensor *h, parts *p)
 {
     const tn_delta_config *d = &b->c->delta;
@@ -45,7 +45,7 @@ static parts project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_delta_config *d = &b->c->delta;
     int64_t n_embd = b->c->n_embd, nk = d->n_key_heads, nv = d->n_heads, r = nv / nk;
-    bool grouped = b->c->arch->delta == TN_DELTA_GROUPED; // only those have the older forms
+    bool grouped = b->c->arch->delta == TN_DELTA_GROUPED; // only these architectures have files of the older form
     parts p;
     if (grouped && !tn_builder_has(b, layer, "attn_qkv.weight")) {
         project_interleaved(b, layer, h, &p);

@@ -71,7 +71,7 @@ static tn_tensor *shared_weight(tn_builder *b, int32_t layer, tn_tensor *h)
     return tn_op_unary(b->g, y, &(tn_unary_params){.kind = TN_UNARY_SIGMOID});
 }
 
-// An ordinary gated feed-forward beside the chosen ones.
+// The shared expert: an ordinary gated feed-forward that serves every token, beside the routed experts.
 static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     int64_t n_ff = b->c->n_ff_shared, n_embd = b->c->n_embd;
@@ -83,7 +83,8 @@ static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
     return weight ? tn_op_mul(b->g, y, weight) : y;
 }
 
-// A bias or groups choose by probabilities; without them the order of logits is the same.
+// With a bias or with groups, experts are selected by probabilities. Without them the logits have the same order, so the
+// probabilities are not needed for the selection.
 static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits)
 {
     const tn_config *c = b->c;
@@ -111,7 +112,7 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *r
     tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
-    if (c->arch->moe_input) { // x [T, U, E]; what the experts give is added as it is
+    if (c->arch->moe_input) { // x [T, U, E]: the weights are applied to the input, so the results are added without weights
         x = tn_op_mul(g, tn_op_reshape(g, weights, 3, (int64_t[]){-1, c->n_experts_used, 1}), x);
         weights = tn_op_unary(g, weights, &(tn_unary_params){TN_UNARY_AFFINE, 0.0f, 1.0f});
     }

@@ -5,12 +5,12 @@
 // kept, [ckv | rotated key], one KV head. With Wk, Wv the matrices that would expand ckv to the keys and
 // values of a head:
 //   score = q . (Wk ckv) = (Wk^T q) . ckv          the query is absorbed, so keys are the rows of the cache
-//   sum_j p_j Wv ckv_j = Wv (sum_j p_j ckv_j)      so values are their first part, and nothing is stored
-//   twice
+//   sum_j p_j Wv ckv_j = Wv (sum_j p_j ckv_j)      so values are the first part of these rows, and nothing is
+//                                                  stored twice
 #include "models/builder.h"
 
-// One matrix per head: x [T, H, k], w [H, n, k] -> [T, H, n]. The heads are experts that every token asks for
-// in order.
+// One matrix per head: x [T, H, k], w [H, n, k] -> [T, H, n]. This is a matmul with experts: each token is routed to all
+// heads in order.
 static tn_tensor *per_head(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n, int64_t k)
 {
     tn_tensor *w = tn_builder_weight(b, layer, name, 0, 3, b->c->layers[layer].n_heads, n, k);
@@ -38,7 +38,7 @@ static tn_tensor *queries(tn_builder *b, int32_t layer, tn_tensor *h)
     return tn_op_concat(b->g, absorbed, rotated, 2);
 }
 
-// What the cache keeps of the tokens: [T, 1, r + R].
+// The rows of the tokens in the cache: [T, 1, r + R].
 static tn_tensor *compressed(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
@@ -57,8 +57,8 @@ tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
     const tn_mla_config *m = &c->mla;
     int64_t n_heads = c->layers[layer].n_heads, width = n_heads * m->dim_v;
     tn_dtype type = b->setup->cache_type_k;
-    // A block of quantised values may reach into the rotated part: attention gives that too, and it is
-    // dropped.
+    // A block of quantised values may reach into the rotated part: attention computes that too, and the slice below
+    // drops it.
     int64_t block = tn_dtype_block_elems(type), dim_v = (m->kv_rank + block - 1) / block * block;
     tn_tensor *q = queries(b, layer, h), *rows = compressed(b, layer, h);
     tn_builder_enter_cache(b, layer);

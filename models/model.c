@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open model: its owners, and what callers ask about it. Opening: open.c.
+// An open model: its references, and what callers may ask about it. Opening: open.c.
 #include "models/model.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ void tn_model_unref(tn_model **model)
     if (!model || !*model) return;
     tn_model *m = *model;
     *model = NULL;
-    // acq_rel: the last owner sees what the others did before they let go.
+    // acq_rel: the last owner must see all writes of the other owners before it frees the object.
     if (atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
     tn_context *ctx = m->ctx;
     tn_weights_destroy(m);
@@ -77,8 +77,8 @@ int32_t tn_result_width(const tn_model *model, int32_t result)
     return 0;
 }
 
-// What one decoded token reads of a tensor with n bytes or elements: everything but the embedding table (one row) and the experts that
-// are not chosen. The table counts in full when it is the head too.
+// How much of a tensor with n bytes or elements one decoded token reads: one row of the embedding table, the share of
+// the selected experts, everything of all other tensors. The table counts in full when it is the head too.
 static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tied, uint64_t n)
 {
     bool embeddings = strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;

@@ -21,7 +21,7 @@ typedef struct tn_weight {
     int64_t ne[TN_MAX_DIMS]; // outermost first, n_dims entries
     tn_buffer host;          // the file, or converted; empty in metadata-only models
     tn_buffer buffer;        // the copy on a device with memory of its own; empty if it is not read there
-    bool unused;             // others were made of it
+    bool unused;             // never read: other weights were derived from it
 } tn_weight;
 
 struct tn_model {
@@ -30,26 +30,26 @@ struct tn_model {
     tn_device *device;     // of the last device_layers layers and the head
     tn_device *host;       // of the layers before; the same as device if that has host memory
     int32_t device_layers; // 1 to n_layers
-    int32_t n_batch;       // of sessions that leave it to the model
+    int32_t n_batch;       // default of sessions
     bool no_fallback;
     tn_gguf *gguf;
     void *owned_file; // bytes of a model made in memory, else NULL
     tn_config config;
     tn_tokenizer *tokenizer; // NULL: none in the file
-    tn_weight *weights;      // one per tensor of the file, in its order, then n_derived that were made of them
+    tn_weight *weights;      // one per tensor of the file, in its order, then n_derived that were computed from them
     int64_t n_weights, n_derived;
     tn_buffer *uploaded;     // n_uploaded: all copies on a device with memory of its own, else NULL
     int32_t n_uploaded;
-    size_t device_size;      // bytes that it takes there
+    size_t device_size;      // bytes of weights on that device
     tn_arena arena;          // converted vectors, strings
     const char *name;
-    const char **labels; // of classes, config n_classes of them; NULL: the file has none
+    const char **labels; // names of the n_labels classes; NULL: the file has none
     int32_t n_labels;
     bool metadata_only, tokenizer_only;
     size_t owned_size;
 };
 
-// Takes the bytes (from tn_alloc) whatever the outcome.
+// Owns the bytes (from tn_alloc) from the call on, also if it fails.
 TN_MUST_USE tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, const char *name,
                                            const tn_model_config *cfg, tn_model **out);
 
@@ -97,15 +97,15 @@ int32_t tn_result_width(const tn_model *model, int32_t result);
 
 struct tn_session;
 tn_model *tn_session_model(const struct tn_session *s);
-// Whether the device has chosen the best tokens of the last eval: asking for them costs nothing.
+// Whether the device computed the argmax tokens of the last eval: reading them then costs nothing.
 bool tn_session_has_best(const struct tn_session *s);
-// Rows of one sequence up to so many have the bits that each has in a pass of its own; 0: nothing is promised.
+// With at most this many rows of one sequence in a pass, each row has the same bits as in a pass of its own; 0: no promise.
 int32_t tn_session_rows_alike(const struct tn_session *s);
 // Whether tn_session_cancel is on.
 bool tn_session_cancelled(const struct tn_session *s);
-// Whether tokens before a cut may have to be evaluated again.
+// Whether the model has recurrent states: tokens before a cut may then have to be evaluated again.
 bool tn_session_has_states(const struct tn_session *s);
-// Makes the plans of passes over 2 to n tokens of a sequence with all their logits, so that steps need not.
+// Makes the plans of passes over 2 to n tokens of a sequence with all their logits now, so that no step has to.
 TN_MUST_USE tn_status tn_session_prepare_rows(struct tn_session *s, int32_t n);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/compiler.h"
 
-// Levenshtein 1966; names are cut to a bound that no known one reaches.
+// Levenshtein 1966; names are cut to a length that no known name reaches.
 int tn_name_distance(const char *a, size_t na, const char *b, size_t nb)
 {
     enum { MAX = 32 };

@@ -18,7 +18,7 @@ void tn_model_config_default(tn_model_config *cfg)
 static tn_status choose_device(tn_model *m, tn_device *wanted)
 {
     m->device = wanted;
-    // Without a wish: the first device that computes something.
+    // Without a requested device: the first one that computes and is no software driver.
     for (int32_t i = 0; !m->device && i < tn_context_n_devices(m->ctx); i++) {
         tn_device *d = tn_context_device_get(m->ctx, i);
         if (d->backend->role != TN_BACKEND_NOOP && !d->software) m->device = d;
@@ -40,7 +40,7 @@ static tn_status read_name(tn_model *m)
     return TN_OK;
 }
 
-// Names of classes. A list that does not fit the head says nothing about it.
+// Names of classes. A list with another number of names than the head has classes is ignored, with an event.
 static tn_status read_labels(tn_model *m)
 {
     char key[128];
@@ -67,7 +67,7 @@ static tn_status read_labels(tn_model *m)
     return TN_OK;
 }
 
-// A pre-tokenizer that the caller named is his mistake, one that the file names is the file's.
+// An unknown pre-tokenizer is a mistake of the caller who named it, else one of the file.
 static tn_status load_tokenizer(tn_model *m, const char *pre)
 {
     tn_status status = tn_tokenizer_create(m->ctx, m->gguf, pre, &m->tokenizer);

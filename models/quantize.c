@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Quantising: one GGUF file into another whose tensors have the types that a mix gives them. Keys are
-// copied, but for those about splitting; a tensor that has its type already is copied byte by byte.
+// copied except those about splitting; a tensor that has its type already is copied byte by byte.
 //
-// Work is cut into pieces of a fixed number of elements, whatever the threads: without importance weights
-// every block is encoded by itself, so pieces need not respect rows, and results do not depend on the split.
+// Work is cut into pieces of a fixed number of elements, whatever the number of threads is. Without importance weights
+// every block is encoded by itself, so pieces need not end with rows, and results do not depend on the split.
 // With such weights a piece is whole rows. Memory is one chunk of output, two pieces of f32 per thread, and
 // the weights of one tensor.
 #include "core/compiler.h"
@@ -75,7 +75,7 @@ typedef struct chunk {
     int64_t piece_max;
     float *values;
     piece *pieces;
-    // The next piece that no thread has taken. Relaxed: it orders nothing, results are read after the team
+    // The next piece that no thread works on yet. Relaxed: it orders nothing, results are read after the team
     // has ended.
     _Atomic int64_t next;
 } chunk;
@@ -201,7 +201,7 @@ static tn_status read_arch(quantizer *q)
     return TN_OK;
 }
 
-// A value that may differ between layers: that of the first layer which has any.
+// A value that may differ between layers: that of the first layer that has one.
 static tn_status read_heads(const tn_keys *keys, const char *name, int32_t *out)
 {
     const tn_gguf_kv *kv = tn_keys_find(keys, name);
@@ -241,7 +241,7 @@ static tn_status read_model(quantizer *q)
 
 // --- the whole file --------------------------------------------------------------------------------
 
-// Room for the largest of everything.
+// Memory for the largest tensor, chunk and row.
 static tn_status reserve(quantizer *q)
 {
     size_t packed = 1;
@@ -271,7 +271,7 @@ static tn_status pick_types(quantizer *q)
     return tn_quantize_pick_types(q->ctx, q->in, q->cfg, q->mix, &q->model, q->types);
 }
 
-// A matrix that is about none of the tensors was made for another model.
+// An importance matrix that names none of the tensors was made for another model.
 static tn_status open_imatrix(quantizer *q)
 {
     if (!q->cfg->imatrix) return TN_OK;

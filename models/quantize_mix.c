@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of mixes, and the rules around it. Early and late layers, values and the way back from the
-// feed-forward block hurt most when quantised: mixes spend more bits there.
+// The table of mixes, and the rules around it. Quantising the early and late layers, the values and the down projection
+// of the feed-forward block costs the most quality, so mixes spend more bits there.
 #include "models/quantize_mix.h"
 
 #include "core/compiler.h"
@@ -18,8 +18,8 @@ typedef enum condition {
     FIRST_4,       // i < 4
     FIRST_16TH,    // i < n / 16
     FIRST_8TH,     // i < n / 8
-    FIRST_8TH_IM,  // the same, if importance weights are at hand
-    FIRST_8TH_NIM, // the same, if they are not
+    FIRST_8TH_IM,  // the same, if there are importance weights
+    FIRST_8TH_NIM, // the same, if there are none
     MORE,          // the first and last eighth, and every third between
     GQA4,          // at least 4 query heads share a key and value head
 } condition;
@@ -89,7 +89,7 @@ static const struct {
     {"Q3_K_L", IF(ALWAYS, Q4_K),                             T(Q4_K)},
 };
 
-// What takes a type's place in rows that are no multiple of its block; types that are not listed: F16.
+// The type that replaces another one in rows that are no multiple of its block; types that are not listed: F16.
 static const struct {
     tn_dtype type, fallback;
 } fallbacks[] = {

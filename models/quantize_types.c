@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// "PATTERN=TYPE" taken apart.
+// "PATTERN=TYPE" after parsing.
 typedef struct rule {
     const char *text;
     size_t pattern; // its length
@@ -43,7 +43,8 @@ static bool segment_at(const char *pattern, size_t n, const char *name)
     return true;
 }
 
-// Taking the first place of each piece between stars leaves the most for the others: nothing is tried again.
+// Matching each piece between stars at its first possible place leaves the longest rest for the following pieces, so no
+// backtracking is needed.
 bool tn_quantize_name_matches(const char *pattern, size_t length, const char *name)
 {
     const char *end = pattern + length;
@@ -113,7 +114,7 @@ static tn_status read_rules(picker *p, const tn_quantize_config *cfg)
     return status;
 }
 
-// What the caller wants for a tensor, -1: nothing. The head and the embedding by their own name win over
+// The type that the caller requests for a tensor, -1: none. Requests for the head and the embedding take precedence over
 // patterns.
 static tn_dtype wanted_type(picker *p, const char *name)
 {

@@ -5,8 +5,8 @@
 // shape, filled with random weights that keep activations near 1.
 //
 // Quantising billions of values would take minutes. So about 1 MB of normal values is quantised per type
-// and row length, and rows are put together from runs of its blocks at random places: every block is one that
-// an encoder made, and equal rows (equal logits) are as good as absent.
+// and row length, and rows are put together from runs of its blocks at random places. Every block is one that an encoder
+// wrote, and equal rows (which would give equal logits) practically never occur.
 #include "core/compiler.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -34,10 +34,10 @@ static const named_shape shapes[] = {
     {"qwen3moe-30b-a3b", {0, "qwen3moe", 48, 2048, 32, 4, 128,  6144, 151936,  40960, 128, 8, 768, 0, "Q4_K_M", 1}},
 };
 
-// What an architecture's files have beyond the common keys and tensors.
+// The keys and tensors that files of an architecture have beyond the common ones.
 typedef struct arch_row {
     const char *name;
-    bool dense, experts;  // which of both it may be
+    bool dense, experts;  // whether its feed-forward may be dense, or may have experts
     bool expert_ff_own;   // experts have a width of their own, else n_ff
     bool qk_norm;
     float eps, rope_base; // of its published models
@@ -139,11 +139,11 @@ static uint64_t stream(uint64_t a, uint64_t b, uint64_t c)
 // n (even) normal values, by Box and Muller 1958.
 static void normal_values(uint64_t state, float mean, float deviation, float *x, int64_t n)
 {
-    const float unit = 1.0f / 16777216.0f, turn = 6.2831853f; // 2^-24, 2 pi
+    const float step = 1.0f / 16777216.0f, turn = 6.2831853f; // 2^-24, 2 pi
     for (int64_t i = 0; i < n; i += 2) {
         uint64_t u = next_random(&state);
-        float radius = deviation * sqrtf(-2.0f * logf(((float)(u >> 40) + 1.0f) * unit));
-        float angle = turn * unit * (float)(u & 0xffffffu);
+        float radius = deviation * sqrtf(-2.0f * logf(((float)(u >> 40) + 1.0f) * step));
+        float angle = turn * step * (float)(u & 0xffffffu);
         x[i] = mean + radius * cosf(angle);
         x[i + 1] = mean + radius * sinf(angle);
     }
@@ -164,7 +164,7 @@ static void fill_pool(void *arg, int32_t thread, int32_t team)
     }
 }
 
-// The pool for a type and a row length, made when first asked for; NULL if memory is out.
+// The pool for a type and a row length, made at its first use; NULL if memory is out.
 static const pool *get_pool(tn_context *ctx, pool **pools, tn_dtype type, int64_t n_in, uint32_t seed)
 {
     for (const pool *p = *pools; p; p = p->next)
@@ -269,7 +269,7 @@ static tn_status fill_tensors(builder *b)
     return status;
 }
 
-// Without a mix: the type asked for, or what takes its place in rows that it does not fit.
+// Without a mix: the requested type, or its replacement for rows that are no multiple of its block.
 static tn_dtype single_type(const builder *b, const char *name, const tensor *t)
 {
     int64_t n = t->ne[t->n_dims - 1];

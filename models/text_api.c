@@ -46,7 +46,7 @@ static tn_status get_tokenizer(const tn_model *model, const tn_tokenizer **out)
     return tn_fail(tn_model_context(model), TN_ERR_MODEL, "the model has no tokenizer");
 }
 
-// Hands the ids over on success, frees them on failure.
+// On success the caller owns the ids; on failure they are freed.
 static tn_status give_tokens(tn_status status, tn_tokens *tokens, int32_t **ids, size_t *n_ids)
 {
     if (status != TN_OK) {

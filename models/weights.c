@@ -88,8 +88,7 @@ static bool is_tied(const tn_model *m)
     return tn_model_find_weight(m, "output.weight") < 0;
 }
 
-// Whether the weight is read on the device when the last n layers are there. Tables are looked up where the first
-// layer is; the one of tied models is the head too.
+// Tables of embeddings are read on the device of the first layer; in tied models the token embedding is the head too.
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n)
 {
     int32_t layer = layer_of(w->name);

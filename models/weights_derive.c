@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that older files have in another form. Latent attention: attn_kv_b {r, H (Dn + Dv)} holds the rows
-// that expand the compressed vector to the keys and values of each head; attn_v_b are its rows of values,
-// attn_k_b those of keys, transposed, so that queries can be absorbed.
+// Weights that older files have in another form. Latent attention: attn_kv_b {r, H (Dn + Dv)} holds the rows that expand
+// the compressed vector to the keys and values of each head. attn_v_b has its rows of values, attn_k_b its rows of keys,
+// transposed, so that they can be applied to queries instead (mixer_mla.c).
 #include "core/checked.h"
 #include "models/model.h"
 #include "ops/ops.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Transposing cuts across blocks: quantised rows become F16, whose steps are finer than theirs.
+// Transposing cuts across blocks, so quantised rows become F16, which is finer than their types.
 static tn_dtype transposed_type(tn_dtype type)
 {
     return type == TN_TYPE_F32 || type == TN_TYPE_BF16 ? type : TN_TYPE_F16;

@@ -27,7 +27,7 @@ static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, const void
     return TN_OK;
 }
 
-// Outer dimensions of 1 may stand in the file or not; here they do not.
+// A file may have outer dimensions of 1; the description of a weight has none.
 static tn_weight weight_of(const tn_gguf_tensor *t)
 {
     int32_t first = 0;
@@ -80,7 +80,7 @@ static void next_place(const tn_model *m, size_t size, place *p)
     p->at = 0;
 }
 
-// All of them are reserved before the first byte is read.
+// All buffers are reserved before the first byte is read: running out of memory then costs no time.
 static tn_status reserve(tn_model *m)
 {
     place p = {0, 0};

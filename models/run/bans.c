@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { SPARE = 256 }; // tokens beyond the longest text that may have to wait
+enum { SPARE = 256 }; // tokens that may be held back besides those of the longest banned text
 
 // Knuth, Morris, Pratt 1977: `matched` bytes of the text's end could still become the banned text.
 typedef struct ban {
@@ -25,11 +25,11 @@ struct tn_bans {
     tn_context *ctx;
     ban *bans;
     int32_t n_bans, before;
-    held *tokens; // [room]
-    int32_t n, room, max_logprobs;
+    held *tokens; // [capacity]
+    int32_t n, capacity, max_logprobs;
     char *bytes; // of all held tokens
     size_t n_bytes;
-    tn_logprob *logprobs; // [room + 1][max_logprobs], the last row for the token taken out
+    tn_logprob *logprobs; // [capacity + 1][max_logprobs], the last row for the token that was removed
 };
 
 static int32_t advance(const ban *b, int32_t matched, char byte)
@@ -65,12 +65,12 @@ tn_status tn_bans_create(tn_context *ctx, const char *const *texts, int32_t n, s
     b->bans = tn_calloc(ctx, (size_t)n, sizeof *b->bans);
     if (!b->bans) status = TN_ERR_MEMORY;
     for (int32_t i = 0; i < n && status == TN_OK; i++) status = init_ban(b, texts[i]);
-    for (int32_t i = 0; i < b->n_bans; i++) b->room = TN_MAX(b->room, b->bans[i].size);
-    b->room += SPARE;
+    for (int32_t i = 0; i < b->n_bans; i++) b->capacity = TN_MAX(b->capacity, b->bans[i].size);
+    b->capacity += SPARE;
     if (status == TN_OK) {
-        b->tokens = tn_calloc(ctx, (size_t)b->room, sizeof *b->tokens);
-        b->bytes = tn_calloc(ctx, (size_t)b->room, piece_max);
-        b->logprobs = tn_calloc(ctx, ((size_t)b->room + 1) * (size_t)n_logprobs, sizeof *b->logprobs);
+        b->tokens = tn_calloc(ctx, (size_t)b->capacity, sizeof *b->tokens);
+        b->bytes = tn_calloc(ctx, (size_t)b->capacity, piece_max);
+        b->logprobs = tn_calloc(ctx, ((size_t)b->capacity + 1) * (size_t)n_logprobs, sizeof *b->logprobs);
         if (!b->tokens || !b->bytes || !b->logprobs) status = TN_ERR_MEMORY;
     }
     if (status != TN_OK)
@@ -119,7 +119,7 @@ static int32_t longest_match(const tn_bans *b)
     return longest;
 }
 
-// Of what is complete at a byte the one that begins first counts.
+// Of the banned texts that are complete at a byte, the one that begins first counts.
 static bool scan(tn_bans *b, size_t start, size_t *begin)
 {
     for (size_t pos = start; pos < b->n_bytes; pos++) {
@@ -157,7 +157,7 @@ void tn_bans_cut(tn_bans *b, int32_t n)
     size_t begin;
     while (b->n > n) b->n_bytes -= b->tokens[--b->n].n_bytes;
     for (int32_t i = 0; i < b->n_bans; i++) b->bans[i].matched = 0;
-    bool found = scan(b, 0, &begin); // nothing: what is complete was cut
+    bool found = scan(b, 0, &begin); // never true: complete texts were removed before
     TN_UNUSED(found);
 }
 
@@ -168,7 +168,7 @@ int32_t tn_bans_held(const tn_bans *b)
 
 bool tn_bans_full(const tn_bans *b)
 {
-    return b->n == b->room;
+    return b->n == b->capacity;
 }
 
 int32_t tn_bans_token(const tn_bans *b, int32_t i)
@@ -176,8 +176,8 @@ int32_t tn_bans_token(const tn_bans *b, int32_t i)
     return i < 0 ? b->before : b->tokens[i].token;
 }
 
-// What follows may be taken back up to a token in which a banned text began: before none of these places may
-// a banned text begin in what is free.
+// The generation may later return to any token in which a banned text began. So a token may only be released if no banned
+// text can begin in it or in a token before it.
 int32_t tn_bans_free(const tn_bans *b)
 {
     size_t end = b->n_bytes;
@@ -194,7 +194,7 @@ void tn_bans_pop(tn_bans *b, tn_piece *piece)
 {
     held first = b->tokens[0];
     size_t row = (size_t)b->max_logprobs;
-    tn_logprob *out = b->logprobs + (size_t)b->room * row;
+    tn_logprob *out = b->logprobs + (size_t)b->capacity * row;
     piece->token = b->before = first.token;
     piece->logprob = first.logprob;
     piece->n_logprobs = first.n_logprobs;

@@ -8,7 +8,7 @@
 
 enum { PART_ALIGN = 64 };
 
-// Every sequence but one can leave a block partly empty.
+// Every sequence may have one partly filled block.
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq)
 {
     return (n_ctx - 1) / TN_CACHE_BLOCK + 1 + (n_seq - 1);
@@ -84,7 +84,7 @@ tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg
         return status;
     }
     for (int32_t i = 0; i < n_seq; i++) c->seqs[i].blocks = c->table + (size_t)i * (size_t)c->max_blocks;
-    // Low ids first: short contexts stay in few pages.
+    // Low ids first, so that short contexts touch only a small number of pages.
     for (int32_t i = 0; i < c->n_blocks; i++) c->free_ids[i] = c->n_blocks - 1 - i;
     c->n_free = c->n_blocks;
     return TN_OK;
@@ -102,7 +102,7 @@ tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices)
     return status;
 }
 
-// Parts from i on that are alike and equally far apart, `step` parts from one to the next.
+// How many parts from i on have the same block size and equal distances, going `step` parts from one to the next.
 static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
 {
     const tn_cache_part *first = &c->parts[i];
@@ -115,8 +115,8 @@ static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
     return n;
 }
 
-// A block starts as zeros: attention reads whole blocks and masks what lies beyond the length. Blocks [id, id + n) of all
-// parts in few calls: on a device each call costs as much as a kernel.
+// A new block is zeroed, because attention reads whole blocks and masks positions beyond the length. Blocks [id, id + n) of
+// all parts are cleared with as few calls as possible: on a device each call costs as much as a kernel.
 static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
 {
     enum { STEP = 2 }; // K and V of a layer may differ, those of different layers seldom do
@@ -126,14 +126,14 @@ static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
             const tn_cache_part *p = &c->parts[i];
             int32_t rows = alike(c, i, STEP);
             size_t pitch = rows > 1 ? c->parts[i + STEP].offset - p->offset : 0, size = (size_t)n * p->block_size;
-            if (size > 0) // not of layers that read another one's
+            if (size > 0) // layers that read the cache of another layer have none
                 status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size, size, pitch, (size_t)rows);
             i += rows * STEP;
         }
     return status;
 }
 
-// Clears those of the blocks that were used before, neighbours together.
+// Clears the blocks that were used before; adjacent ones with one call.
 static tn_status clear_used(tn_cache *c, const int32_t *ids, int32_t n)
 {
     tn_status status = TN_OK;
@@ -186,7 +186,7 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
     s->length = n;
 }
 
-// The last block may be shared and partly filled: whoever appends gets a copy of its own.
+// The last block may be shared and partly filled: a sequence that appends to it gets a copy of its own.
 static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
 {
     if (s->length % TN_CACHE_BLOCK == 0) return TN_OK;

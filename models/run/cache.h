@@ -4,12 +4,13 @@
 // The paged store of K and V: fixed-size blocks, sequences as lists of block ids, blocks shared between
 // sequences by reference counts. Nothing is allocated after creation.
 //
-// Models with recurrent layers keep states besides: a fixed size per sequence, whatever its length. A slot holds the states
-// of all such layers after some number of tokens: a snapshot of a sequence. A step reads the slot of a sequence's last
-// snapshot and writes another slot, which becomes its last one: a step that fails changes nothing, and older snapshots are
-// where a sequence can be cut to without computing it from its beginning. A sequence may be longer than its last snapshot
-// (it was cut, branched or loaded): the tokens between are computed again before the next step (run/replay.c). So whoever
-// changes K, V and lengths of sequences may leave the states alone, as long as it truncates before it puts other tokens.
+// Models with recurrent layers also keep states of a fixed size per sequence, whatever its length is. A slot holds the
+// states of all such layers after some number of tokens: a snapshot of a sequence. A step reads the slot of the last
+// snapshot of a sequence and writes another slot, which becomes the last one. So a step that fails changes nothing, and a
+// sequence can be cut at an older snapshot without evaluating it from its beginning. A sequence may be longer than its
+// last snapshot, after it was cut, branched or loaded: the tokens between are evaluated again before the next step
+// (run/replay.c). Code that changes K, V and lengths of sequences therefore need not touch the states, as long as it
+// truncates a sequence before it appends other tokens.
 #ifndef TN_MODELS_CACHE_H
 #define TN_MODELS_CACHE_H
 
@@ -34,13 +35,13 @@ typedef struct tn_cache_seq {
 } tn_cache_seq;
 
 typedef struct tn_cache_snapshot {
-    int32_t slot, position; // the state after so many tokens
-    bool turn;              // where a prompt ended
+    int32_t slot, position; // the state after `position` tokens
+    bool turn;              // a prompt ended here
 } tn_cache_snapshot;
 
 typedef struct tn_cache {
     tn_context *ctx;
-    tn_buffer buffers[TN_CACHE_DEVICES]; // empty where no part lies
+    tn_buffer buffers[TN_CACHE_DEVICES]; // empty on devices without a part
     size_t sizes[TN_CACHE_DEVICES];      // bytes, also of dry caches
     int32_t n_blocks, max_blocks, n_seq, n_parts, n_ctx;
     tn_cache_part *parts; // n_parts of K and V, then n_states
@@ -49,9 +50,9 @@ typedef struct tn_cache {
     int32_t n_free;
     tn_cache_seq *seqs;
     int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
-    bool *used;     // per block: holds something of an earlier sequence
+    bool *used;     // per block: holds data of an earlier sequence
     int32_t n_states, n_slots; // of recurrent states; 0: none
-    int32_t *slot_refs;        // per slot: lists that it is in, 1 while a step writes it
+    int32_t *slot_refs;        // per slot: number of lists that contain it; 1 while a step writes it
     tn_cache_snapshot *snapshots; // per sequence n_slots, in rising order of positions
     int32_t *n_snapshots;         // per sequence
     int32_t *ids;   // per slot of K and V: the token, as far as a sequence with the block reaches
@@ -61,22 +62,22 @@ typedef struct tn_cache_config {
     int32_t n_ctx, n_seq, n_parts;
     const size_t *row_sizes; // bytes of one token in each part
     const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
-    // Recurrent states, 0: none. At least two slots per sequence; more are kept to go back to.
+    // Recurrent states, 0: none. At least two slots per sequence; more keep snapshots at which sequences can be cut.
     int32_t n_states, n_slots;
     const size_t *state_sizes; // bytes of a slot in each state
     const uint8_t *state_devices;
 } tn_cache_config;
 
-// Lists and offsets, without the store itself.
+// Lists and offsets, without the memory itself.
 TN_MUST_USE tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg);
-// The store, zeroed; devices by index. On failure the cache stays as it was initialised.
+// Allocates the zeroed memory; devices by index. On failure the cache stays as it was initialised.
 TN_MUST_USE tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices);
 void tn_cache_fini(tn_cache *c);
 size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size); // SIZE_MAX: too large
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
-int32_t tn_cache_blocks_of(int32_t length); // that a sequence of so many tokens takes
+int32_t tn_cache_blocks_of(int32_t length); // blocks of a sequence of `length` tokens
 
-// Makes room for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: nothing changed.
+// Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: too few free blocks; nothing changed.
 TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
@@ -84,12 +85,12 @@ TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int
 int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position);
 // The position and slot of a sequence's last snapshot; 0 and -1: its beginning.
 int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot);
-// A slot for a step to write: a free one, or that of the snapshot which costs least to lose, never a last one. Each feed of
-// a step takes one, then keeps it as the last snapshot of its sequence or drops it. -1: none is left.
+// A slot for a step to write: a free one, or that of the snapshot whose loss costs least, but never the last snapshot of
+// a sequence. Each feed of a step gets one, then keeps it as the last snapshot of its sequence or drops it. -1: none.
 int32_t tn_cache_state_take(tn_cache *c);
 void tn_cache_state_drop(tn_cache *c, int32_t slot);
 void tn_cache_state_keep(tn_cache *c, int32_t seq, int32_t slot, int32_t position, bool turn);
-// For cache.c.
+// Used by cache.c.
 TN_MUST_USE tn_status tn_cache_states_init(tn_cache *c);
 void tn_cache_states_fini(tn_cache *c);
 void tn_cache_states_truncate(tn_cache *c, int32_t seq, int32_t n);

@@ -51,9 +51,9 @@ int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot)
     return n > 0 ? list_of(c, seq)[n - 1].position : 0;
 }
 
-// What losing a slot would cost: tokens to compute again when a sequence is cut to it, less likely the
-// further back it is. People go back to where a prompt ended more often than into the middle of a text.
-// Negative: not to be lost, a sequence goes on from it.
+// The cost of losing a slot: the tokens to evaluate again when a sequence is cut there, weighted by how likely that is.
+// Cuts far back are less likely, cuts at the end of a prompt are more likely than cuts in the middle of a text.
+// Negative: the slot must be kept, because a sequence continues from it.
 static double loss(const tn_cache *c, int32_t slot)
 {
     enum { TURN_WEIGHT = 16 };
@@ -94,7 +94,7 @@ int32_t tn_cache_state_take(tn_cache *c)
             return i;
         }
     for (int32_t i = 0; i < c->n_slots; i++) {
-        bool taken = true; // by a step that runs: in no list
+        bool taken = true; // in no list: a running step writes it
         for (int32_t q = 0; q < c->n_seq && taken; q++)
             for (int32_t k = 0; k < c->n_snapshots[q]; k++) taken = taken && list_of(c, q)[k].slot != i;
         double cost = taken ? -1.0 : loss(c, i);

@@ -11,10 +11,10 @@
 
 typedef struct tn_constraint {
     tn_grammar *grammar;
-    tn_matcher *matcher; // NULL: the text is free
+    tn_matcher *matcher; // NULL: no constraint
 } tn_constraint;
 
-// Reads what cfg asks for; both stay NULL if that is nothing. max_tokens: of the longest text.
+// Reads the grammar or schema of cfg; both fields stay NULL if there is none. max_tokens: of the longest text.
 // TN_ERR_ARG: the grammar or the schema is wrong, or both are given; TN_ERR_UNSUPPORTED: a keyword of the
 // schema that is not supported; TN_ERR_MODEL: there is no tokenizer.
 TN_MUST_USE tn_status tn_constraint_init(tn_constraint *c, tn_context *ctx, const tn_tokenizer *tokenizer,

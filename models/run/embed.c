@@ -15,7 +15,7 @@ struct tn_embedder {
     tn_context *ctx;
     tn_model *model;
     tn_embedder_config cfg;
-    int32_t width, room; // room: tokens that the session takes in all
+    int32_t width, capacity; // capacity: tokens that the session holds in all
     tn_session *session; // NULL: not made yet
     tn_feed feeds[TEXTS_MAX];
     double *sum; // [width], of a mean
@@ -35,7 +35,7 @@ void tn_embedder_config_default(tn_embedder_config *cfg)
     };
 }
 
-// Learned positions end where training did.
+// Models with learned positions accept no text longer than the trained context.
 static bool has_positions(const tn_model *m)
 {
     return tn_model_find_weight(m, "position_embd.weight") >= 0;
@@ -123,17 +123,17 @@ int32_t tn_embedder_n_batch(const tn_embedder *e)
 
 // --- evaluating --------------------------------------------------------------------------------------
 
-// A session that takes a text of n tokens. Texts that do not fit the last one get one of their own size.
+// A session for a text of n tokens. A text that does not fit the last session gets a new one of its size.
 static tn_status make_session(tn_embedder *e, int32_t n)
 {
-    if (e->session && n <= e->room) return TN_OK;
+    if (e->session && n <= e->capacity) return TN_OK;
     tn_session_destroy(&e->session);
     bool whole = e->model->config.whole_texts;
     tn_session_config c;
     tn_session_config_default(&c);
-    e->room = TN_MAX(n, e->cfg.n_batch);
-    c.n_ctx = whole ? TN_MIN(e->room, e->cfg.max_tokens) : e->room;
-    c.n_batch = whole ? e->room : e->cfg.n_batch;
+    e->capacity = TN_MAX(n, e->cfg.n_batch);
+    c.n_ctx = whole ? TN_MIN(e->capacity, e->cfg.max_tokens) : e->capacity;
+    c.n_batch = whole ? e->capacity : e->cfg.n_batch;
     c.n_seq = TN_MIN(e->cfg.n_seq, c.n_batch);
     c.fusion = e->cfg.fusion;
     c.cache_type_k = e->cfg.cache_type_k;
@@ -146,7 +146,7 @@ static tn_status make_session(tn_embedder *e, int32_t n)
     return status;
 }
 
-// Which rows of a text count.
+// The rows of a text that pooling reads.
 static int32_t wanted_rows(const tn_embedder *e)
 {
     static const int32_t by_pooling[] = {
@@ -154,7 +154,7 @@ static int32_t wanted_rows(const tn_embedder *e)
         [TN_POOLING_CLS] = TN_OUTPUT_FIRST, [TN_POOLING_LAST] = TN_OUTPUT_LAST,
         [TN_POOLING_RANK] = TN_OUTPUT_LAST,
     };
-    // A causal model knows the text at its end, an encoder was trained to tell at the first token.
+    // In a causal model only the last token has seen the whole text; an encoder was trained to use the first token.
     if (e->cfg.pooling == TN_POOLING_RANK && e->model->config.whole_texts) return TN_OUTPUT_FIRST;
     return by_pooling[e->cfg.pooling];
 }
@@ -170,7 +170,7 @@ static void normalise(const tn_embedder *e, float *row)
 static tn_status copy_row(tn_embedder *e, int32_t i, float *out)
 {
     const float *row = tn_session_logits(e->session, i);
-    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: no room for the rows of the result");
+    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: not enough memory for the rows of the result");
     memcpy(out, row, (size_t)e->width * sizeof *out);
     return TN_OK;
 }
@@ -178,7 +178,7 @@ static tn_status copy_row(tn_embedder *e, int32_t i, float *out)
 static tn_status add_row(tn_embedder *e, int32_t i)
 {
     const float *row = tn_session_logits(e->session, i);
-    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: no room for the rows of the result");
+    if (!row) return tn_fail(e->ctx, TN_ERR_MEMORY, "embedder: not enough memory for the rows of the result");
     for (int32_t k = 0; k < e->width; k++) e->sum[k] += row[k];
     return TN_OK;
 }
@@ -189,7 +189,7 @@ static void end_mean(tn_embedder *e, int32_t n_tokens, float *out)
     memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
 }
 
-// Rows that a text gives.
+// The number of output rows of a text.
 static int64_t rows_of(const tn_embedder *e, const tn_text_ids *text)
 {
     return e->cfg.pooling == TN_POOLING_NONE ? text->n : 1;
@@ -284,6 +284,6 @@ tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, f
 
 void tn_embedder_cancel(tn_embedder *e, int32_t on)
 {
-    // As for sessions: lock-free, and it carries no data.
+    // As for sessions: lock-free, and relaxed because it carries no data.
     atomic_store_explicit(&e->cancel, on, memory_order_relaxed);
 }

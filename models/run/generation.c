@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generating text: one token per step, its bytes through the stop strings and the UTF-8 border to the
-// caller. The chosen token is evaluated when the next one is asked for, so that the last costs nothing; the
-// sequence then is one token shorter than what was chosen.
+// Generating text: one token per step. Its bytes are searched for stop strings and cut to complete UTF-8 characters before
+// the caller gets them. The chosen token is evaluated at the next step, so that the last one costs nothing; the sequence
+// is therefore one token shorter than the chosen tokens.
 #include "core/arena.h"
 #include "models/model.h"
 #include "models/run/bans.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <tenon/session.h>
 
-// A stop string as an automaton (Knuth, Morris, Pratt 1977): each byte of the stream is looked at once,
-// and `matched` is how much of the stream's end could still become the string.
+// A stop string as an automaton (Knuth, Morris, Pratt 1977): each byte of the stream is read once,
+// and `matched` is the number of bytes at its end that could still become the string.
 typedef struct stop_string {
     const char *text;
     int32_t *border; // [size] longest proper prefix of text[0..i] that also ends it
@@ -32,26 +32,26 @@ struct tn_generation {
     tn_constraint constraint;
     tn_bans *bans;       // NULL: none
     tn_strbuf ban_piece; // bytes of the token that was chosen last
-    int32_t end;         // TN_STOP_* behind the tokens that are held back, NONE while more are chosen
-    int32_t n_returns;   // how often a banned text sent back
+    int32_t end;         // TN_STOP_* after the tokens that are held back, NONE while generation continues
+    int32_t n_returns;   // how often the generation returned because of a banned text
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
-    // Logits of the prompt, or of the last token and the guesses behind it, kept because others may use the
-    // session between two steps: [max_rows]. Without any left, those of the session count.
+    // Logits of the prompt, or of the last token and the guesses after it: [max_rows]. They are copied because the caller
+    // may use the session between two steps. When all rows are used, those of the session are read.
     float *logits; // [max_rows, n_vocab]
-    int32_t *best; // instead, if the device chose
+    int32_t *best; // argmax tokens instead of logits, if the device computes them
     float *best_logprob;
     int32_t row, n_rows, max_rows; // the row to choose from next
     bool rows_best;
     tn_speculation *speculation; // NULL: off
     int32_t *batch;              // [max_rows] the token evaluated last, then guesses
-    int32_t n_guesses;           // behind it that the sequence holds; 0 when one was wrong or all were right
-    int32_t guessed_length;      // of the sequence, with them
+    int32_t n_guesses;           // guesses after that token in the session; 0 when one was wrong or all were right
+    int32_t guessed_length;      // length of the sequence with the guesses
     bool ready;                  // between a prompt and the piece that stops
     bool drop_space;             // the next text loses its leading space
     int32_t pending;             // chosen but not evaluated, -1 none
-    tn_strbuf text;              // bytes given out with the last piece, then bytes held back
+    tn_strbuf text;              // bytes of the last piece, then bytes held back
     size_t n_released;
     tn_generation_stats stats;
 };
@@ -99,8 +99,8 @@ static tn_status stop_init(tn_generation *g, int32_t i, const char *text)
     return TN_OK;
 }
 
-// Takes the bytes from `start` on. True when a stop string is complete: *cut is where it begins. What
-// completes first counts, whatever the borders of tokens; then the longest.
+// Reads the bytes from `start` on. True when a stop string is complete: *cut is where it begins. The string that is
+// complete first counts, whatever the borders of tokens are; among equals the longest.
 static bool stops_scan(tn_generation *g, size_t start, size_t *cut)
 {
     for (size_t pos = start; pos < g->text.size; pos++) {
@@ -127,8 +127,7 @@ static size_t stops_held(const tn_generation *g)
 
 // --- creation ----------------------------------------------------------------------------------------
 
-// The longest text that can wait at once: a token behind a nearly complete stop string behind a nearly
-// complete character.
+// The longest text that can be held back: a nearly complete character, a nearly complete stop string and one token.
 static tn_status reserve_text(tn_generation *g)
 {
     static const char zeros[64];
@@ -248,24 +247,24 @@ void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
 
 // --- guesses -----------------------------------------------------------------------------------------
 
-// Tokens of the sequence, without the guesses behind the last one whose logits were used.
+// Number of tokens in the sequence, without guesses that were not accepted yet.
 static int32_t held(const tn_generation *g)
 {
     int32_t guesses = g->n_guesses > 0 ? g->n_guesses - g->row : 0;
     return tn_session_length(g->session, g->cfg.seq) - guesses;
 }
 
-// What is left of the guesses goes out of the sequence.
+// Removes guesses that were not accepted from the sequence.
 static tn_status drop_guesses(tn_generation *g)
 {
     int32_t n = held(g), guesses = g->n_guesses;
     g->n_guesses = g->n_rows = 0;
-    // Another length: somebody has cut or filled the sequence meanwhile.
+    // With another length the caller has changed the sequence in the meantime.
     if (guesses == 0 || tn_session_length(g->session, g->cfg.seq) != g->guessed_length) return TN_OK;
     return tn_session_truncate(g->session, g->cfg.seq, n);
 }
 
-// The pass went on with guesses: if the token is the next of them its row is there, else they are wrong.
+// The last pass evaluated guesses: if the token is the next of them, its row of logits exists; else the guesses are wrong.
 static tn_status compare_guess(tn_generation *g, int32_t token)
 {
     if (g->n_guesses == 0) {
@@ -283,7 +282,7 @@ void tn_generation_destroy(tn_generation **generation)
 {
     if (!generation || !*generation) return;
     tn_generation *g = *generation;
-    tn_status status = drop_guesses(g); // a device that failed says so at the next call
+    tn_status status = drop_guesses(g); // a failure of the device is returned by the next call
     TN_UNUSED(status);
     tn_strbuf_fini(&g->text);
     tn_arena_fini(&g->arena);
@@ -308,17 +307,17 @@ static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, in
         return tn_fail(g->ctx, TN_ERR_ARG,
                        "generation: the prompt is empty and the sequence holds nothing; "
                        "start with at least one token, such as the beginning-of-text token");
-    size_t room = (size_t)TN_MAX(g->n_ctx - length, 0);
-    if (n > room)
+    size_t capacity = (size_t)TN_MAX(g->n_ctx - length, 0);
+    if (n > capacity)
         return tn_fail(g->ctx, TN_ERR_CONTEXT_FULL,
                        "generation: a prompt of %zu tokens, but of the context of "
                        "%d tokens %d are in use and %zu free",
-                       n, (int)g->n_ctx, (int)length, room);
+                       n, (int)g->n_ctx, (int)length, capacity);
     return TN_OK;
 }
 
-// Whether nothing but the beginning-of-text token comes before the first generated token. A grammar is about
-// all of the text: then nothing is dropped.
+// Whether only the beginning-of-text token comes before the first generated token; its leading space is then dropped. A
+// grammar describes the whole text, so with a grammar nothing is dropped.
 static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
     if (!g->tokenizer || g->constraint.matcher || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0)
@@ -328,8 +327,7 @@ static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, in
     return true;
 }
 
-// Makes the sequence hold as much of the prompt as the session has; all but the last token, whose logits are
-// needed.
+// Reuses the longest prefix of the prompt that the session holds, without its last token, whose logits are needed.
 static tn_status reuse_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t *n_reused)
 {
     tn_status status = tn_session_reuse(g->session, g->cfg.seq, ids, (int32_t)n - 1, n_reused);
@@ -370,7 +368,7 @@ static tn_status keep_rows(tn_generation *g, int32_t n)
     return status;
 }
 
-// reuse: the ids are all that the sequence shall hold, else they are appended.
+// reuse: the ids are the whole contents of the sequence; else they are appended.
 static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
     uint64_t start = tn_time_ns();
@@ -420,17 +418,17 @@ static bool at_limit(const tn_generation *g)
     return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
 }
 
-// With as many guesses behind it as can still be of use.
+// As many guesses as can still become part of the text.
 static tn_status feed_pending(tn_generation *g)
 {
-    int32_t n = 0, room = g->n_ctx - held(g) - 1;
-    if (g->cfg.max_tokens >= 0) room = TN_MIN(room, g->cfg.max_tokens - g->stats.n_generated - 1);
-    tn_status status = g->speculation ? tn_speculation_guess(g->speculation, room, g->batch + 1, &n) : TN_OK;
+    int32_t n = 0, capacity = g->n_ctx - held(g) - 1;
+    if (g->cfg.max_tokens >= 0) capacity = TN_MIN(capacity, g->cfg.max_tokens - g->stats.n_generated - 1);
+    tn_status status = g->speculation ? tn_speculation_guess(g->speculation, capacity, g->batch + 1, &n) : TN_OK;
     if (status != TN_OK) return tn_fail_at(g->ctx, status, "draft model");
     if (n == 0) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
     g->batch[0] = g->pending;
     status = tn_session_eval(g->session, &(tn_feed){g->cfg.seq, n + 1, g->batch, TN_OUTPUT_ALL}, 1);
-    // Other sequences may hold the blocks that guesses would need.
+    // Other sequences may use the blocks that guesses would need.
     if (status == TN_ERR_CONTEXT_FULL) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
     if (status == TN_OK) status = keep_rows(g, n + 1);
     if (status != TN_OK) return status;
@@ -440,7 +438,7 @@ static tn_status feed_pending(tn_generation *g)
     return TN_OK;
 }
 
-// Evaluates the token chosen last. Cancellation and a full cache go to *stop.
+// Evaluates the token chosen last. Cancellation and a full cache set *stop.
 static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
 {
     if (g->pending < 0) return TN_OK;
@@ -497,7 +495,7 @@ static tn_status choose(tn_generation *g, tn_piece *piece)
     return compare_guess(g, piece->token);
 }
 
-// The token's bytes behind those held back. A model may have more outputs than its tokenizer has tokens.
+// Appends the bytes of the token to those held back. A model may have more outputs than its tokenizer has tokens.
 static tn_status append_text(tn_generation *g, int32_t token)
 {
     size_t start = g->text.size;
@@ -521,7 +519,7 @@ static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string
     return held(g) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
 }
 
-// Drops what the last piece gave out.
+// Drops the bytes of the last piece.
 static void forget_released(tn_generation *g)
 {
     if (g->n_released == 0) return;
@@ -530,7 +528,7 @@ static void forget_released(tn_generation *g)
     g->n_released = 0;
 }
 
-// One token further, or the reason why there is none.
+// Generates one more token, or sets the reason why there is none.
 static tn_status next_chosen(tn_generation *g, tn_piece *piece)
 {
     if (at_limit(g)) piece->stop = TN_STOP_LIMIT;
@@ -548,8 +546,8 @@ static tn_status cut_to(tn_generation *g, int32_t position, int32_t token)
     return status;
 }
 
-// Back to where a banned text begins, in the held token `at`: its token is out there. The one before it is
-// evaluated again, for its logits.
+// Returns to the held token `at`, in which a banned text begins, and excludes it there. The token before it is evaluated
+// again for its logits.
 static tn_status go_back(tn_generation *g, int32_t at)
 {
     int32_t n = tn_bans_held(g->bans), position = held(g) + 1 - n + at;
@@ -565,14 +563,14 @@ static tn_status go_back(tn_generation *g, int32_t at)
     return status;
 }
 
-// Chooses until a token is certain: no banned text can begin in it, or nothing comes behind it.
+// Chooses tokens until the first held one can be released: no banned text can begin in it, or the text ends.
 static tn_status next_certain(tn_generation *g, tn_piece *piece)
 {
     tn_bans *b = g->bans;
     while (g->end == TN_STOP_NONE && tn_bans_free(b) == 0) {
         tn_piece p = {.token = -1, .stop = TN_STOP_NONE};
         int32_t at;
-        if (tn_bans_full(b)) { // better no text than a wrong one
+        if (tn_bans_full(b)) { // the text stops rather than contain a banned text
             g->end = TN_STOP_BLOCKED;
             break;
         }
@@ -596,7 +594,7 @@ static tn_status next_certain(tn_generation *g, tn_piece *piece)
     return TN_OK;
 }
 
-// The text ends here: tokens that were chosen beyond go.
+// The text ends here: tokens that were chosen after it are dropped.
 static tn_status end_text(tn_generation *g, int32_t token)
 {
     int32_t n = g->bans ? tn_bans_held(g->bans) : 0;
@@ -625,7 +623,7 @@ static tn_status step(tn_generation *g, tn_piece *piece)
     if (piece->stop == TN_STOP_NONE) n = tn_utf8_printable(g->text.data, n - stops_held(g));
     piece->text = g->text.data;
     piece->n_text = n;
-    // Behind a stop nothing is left to hold back.
+    // After a stop all bytes are released.
     g->n_released = piece->stop == TN_STOP_NONE ? n : g->text.size;
     return TN_OK;
 }

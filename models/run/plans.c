@@ -25,7 +25,8 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     return status;
 }
 
-// K of layer 7 is part 14, V is part 15; behind those of all layers its states: columns of the convolution, then the matrix.
+// K of layer 7 is part 14, V is part 15. Behind the parts of all layers come the states: of each layer the columns of the
+// convolution, then the matrix.
 int32_t tn_session_cache_part(const tn_session *s, const char *name)
 {
     static const char *const kinds[] = {"cache_k.", "cache_v.", "state_conv.", "state_delta."};
@@ -49,7 +50,7 @@ static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, t
     if (i < 0) return tn_weights_find(s->model, device, port->name, &out->buffer);
     const tn_cache_part *part = &s->cache.parts[i];
     *out = (tn_runner_binding){&s->cache.buffers[part->device], part->offset};
-    // A plan that was made later than the cache, and has no kernel where the others have one.
+    // A plan that was made after the cache, and whose device has no kernel although the plans before it had one.
     if (s->devices[part->device] != device)
         return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s lies on %s, attention over this many tokens would run on %s", port->name,
                        s->devices[part->device]->name, device->name);
@@ -130,7 +131,7 @@ tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
 
 // --- profiles --------------------------------------------------------------------------------------
 
-tn_status tn_session_profile_room(tn_session *s, const tn_session_slot *slot)
+tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot)
 {
     if (!s->profile || s->profiled == slot) return TN_OK;
     s->profiled = NULL;

@@ -29,7 +29,7 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
     tn_session *s;
     tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
     if (status != TN_OK) return status;
-    // Objects of the host: those of the dry session, its plans among them, and what runners will add.
+    // Objects of the host: those of the dry session with its plans, and those that runners will add.
     size_t host = tn_context_memory(ctx) - before;
     for (int32_t i = 0; i < TN_SESSION_SLOTS; i++)
         if (s->slots_of_plans[i].plan) host += tn_runner_size(s->slots_of_plans[i].plan);

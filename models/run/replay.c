@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of models with recurrent states: which slots of the store they read and write, and bringing the state
-// of a sequence that was cut or branched up to its length.
+// Steps of models with recurrent states: which slots they read and write, and evaluating tokens again when a sequence is
+// longer than its last snapshot, because it was cut or branched.
 #include "models/run/session.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ tn_status tn_session_take_slots(tn_session *s, const tn_feed *feeds, int32_t n_f
         s->state_slots[2 * i + 1] = tn_cache_state_take(&s->cache);
         if (s->state_slots[2 * i + 1] >= 0) continue;
         tn_session_drop_slots(s, i);
-        return tn_fail(s->ctx, TN_ERR_INTERNAL, "no room for the state of sequence %d", feeds[i].seq);
+        return tn_fail(s->ctx, TN_ERR_INTERNAL, "no free slot for the state of sequence %d", feeds[i].seq);
     }
     return TN_OK;
 }
@@ -35,8 +35,8 @@ void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     }
 }
 
-// The inputs for n tokens that a sequence holds from position `at` on. Their K and V are in the cache, in
-// blocks that others may share: they are read, not written again.
+// The inputs for n tokens that a sequence holds from position `at` on. Their K and V are in the cache already, in blocks
+// that other sequences may share, so they are read and not written again.
 static void fill_again(tn_session *s, int32_t seq, int32_t at, int32_t n)
 {
     s->q_start[0] = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sequences hold, and starting a sequence from the longest prefix that any of them holds.
+// The tokens of sequences, and starting a sequence from the longest prefix that any sequence holds.
 #include "models/run/session.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, in
         return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", seq, s->cfg.n_seq);
     if (n < 0 || (n > 0 && !tokens))
         return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: a prefix of %d tokens", seq, n);
-    // The sequence itself before others that hold as much: nothing needs to be shared then.
+    // Among equals the sequence itself is preferred: then no block needs to be shared.
     int32_t from = seq, same = common_prefix(&s->cache, seq, tokens, n);
     for (int32_t q = 0; q < s->cfg.n_seq; q++) {
         int32_t also = q == seq ? 0 : common_prefix(&s->cache, q, tokens, n);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing a token: the logits made orderly, bias, the chain of stages, the draw. exp is computed with plain
+// Choosing a token: NaN and infinities replaced, bias, the chain of stages, the draw. exp is computed with plain
 // IEEE single precision, so that the same logits and seed give the same token on every machine.
 #include "models/run/sampler_impl.h"
 
@@ -97,11 +97,11 @@ static void apply_bias(tn_sampler *s)
 // Insertion into a short sorted list; most tokens end at the first comparison.
 static void find_logprobs(tn_sampler *s, double max_logit, double log_sum)
 {
-    int32_t n = 0, room = s->cfg.n_logprobs;
-    for (int32_t i = 0; i < s->n_vocab && room > 0; i++) {
+    int32_t n = 0, capacity = s->cfg.n_logprobs;
+    for (int32_t i = 0; i < s->n_vocab && capacity > 0; i++) {
         float v = s->logits[i];
-        if (v == -INFINITY || (n == room && v <= s->logprobs[n - 1].logprob)) continue;
-        int32_t at = n < room ? n++ : n - 1;
+        if (v == -INFINITY || (n == capacity && v <= s->logprobs[n - 1].logprob)) continue;
+        int32_t at = n < capacity ? n++ : n - 1;
         for (; at > 0 && s->logprobs[at - 1].logprob < v; at--) s->logprobs[at] = s->logprobs[at - 1];
         s->logprobs[at] = (tn_logprob){i, v};
     }

@@ -128,7 +128,7 @@ tn_status tn_params_check(tn_context *ctx, const char *what, const void *params,
         memcpy(&as_int, field, sizeof as_int);
         memcpy(&as_float, field, sizeof as_float);
         double value = r->is_int ? as_int : (double)as_float;
-        double min = r->is_int ? r->min : (double)(float)r->min; // a float holds no 0.01
+        double min = r->is_int ? r->min : (double)(float)r->min; // 0.01 as a float is not 0.01 as a double
         if (value >= min && value <= r->max) continue;
         return tn_fail(ctx, TN_ERR_ARG, "%s: %s is %.9g, allowed %.10g..%.10g", what, r->name, value, r->min,
                        r->max);

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stages that drop candidates, the temperature, and the draw. Nothing is sorted: top-k, top-p and
-// typical-p are the same question (the largest candidates whose weights together reach a target, with weight
-// 1 or the probability) and a radix selection over the bits of the logits answers it in at most three passes
-// over what is left. Probabilities are those of the candidates left, at the temperature reached so far.
+// typical-p are the same problem (the largest candidates whose weights together reach a target, with weight 1 or
+// the probability), and a radix selection over the bits of the logits solves it in at most three passes over the
+// remaining candidates. Probabilities are those of the remaining candidates, at the temperature reached so far.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>
 
-// Independent lanes for maxima and sums: the order of additions is fixed, yet vectors can do it.
+// Independent lanes for maxima and sums: the order of additions is fixed, and compilers can still vectorise them.
 enum { LANES = 8 };
 
 float tn_logits_max(const float *x, int32_t n)
@@ -85,8 +85,8 @@ static void keep_largest(tn_sampler *s, double target)
 {
     static const int32_t shifts[] = {21, 10, 0};
     tn_choice *kept = s->kept;
-    uint32_t prefix = 0, known = 0; // bits of the border key found so far
-    double above = 0;               // weight of all keys above the border
+    uint32_t prefix = 0, known = 0; // known bits of the smallest key that is kept
+    double above = 0;               // weight of all keys above that one
     int32_t n;
     for (size_t round = 0; round < TN_COUNT(shifts); round++) {
         int32_t shift = shifts[round];
@@ -219,8 +219,8 @@ void tn_stage_xtc(tn_sampler *s)
     find_max(s);
 }
 
-// With a range, after Zhu et al. 2023 ("Hot or Cold?") in the form by entropy that is common: from the
-// lower to the upper end as the entropy goes from none to its most.
+// With a range: dynamic temperature by entropy, after Zhu et al. 2023 ("Hot or Cold?"). The temperature goes from the
+// lower to the upper end of the range as the entropy goes from 0 to its maximum.
 void tn_stage_temperature(tn_sampler *s)
 {
     const tn_sampling *c = &s->cfg;
@@ -242,7 +242,8 @@ float tn_sampler_mu(const tn_sampler *s)
     return s->length > 0 ? s->mu[s->length - 1] : 2 * s->cfg.mirostat_tau;
 }
 
-// Basu et al. 2021, "Mirostat", algorithm 2: candidates of a surprise above mu go; mu follows what is drawn.
+// Basu et al. 2021, "Mirostat", algorithm 2: candidates with a surprise above mu are dropped; the surprise of the drawn
+// token updates mu.
 static void keep_expected(tn_sampler *s)
 {
     double log_sum = log(weigh(s)), least = log_sum - (double)tn_sampler_mu(s) * log(2.0);
@@ -259,7 +260,7 @@ int32_t tn_choice_draw(tn_sampler *s)
     int32_t id = -1;
     for (int32_t i = 0; i < s->n_kept; i++) {
         if (s->kept[i].weight <= 0) continue;
-        id = s->kept[i].id; // the last one also stands in where rounding leaves a rest
+        id = s->kept[i].id; // the last one is drawn if rounding leaves a rest of the sum
         weight = (double)s->kept[i].weight;
         left -= weight;
         if (left < 0) break;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What samplers know of the tokens so far, and the stages that look back: penalties and DRY.
+// The tokens so far, as samplers need them, and the stages that read them: penalties and DRY.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ void tn_history_fini(tn_sampler *s)
     tn_free(s->ctx, s->history);
 }
 
-// Tokens that the file excludes are those of a longer bias list.
+// Tokens that the file suppresses are appended to the bias list with -inf.
 static tn_status add_suppressed(tn_sampler *s)
 {
     int32_t n = TN_MIN(tn_tokenizer_n_tokens(s->tokenizer), s->n_vocab), n_bias = s->cfg.n_bias, at = n_bias;
@@ -136,7 +136,7 @@ static void append_tail(tn_sampler *s)
 
 static bool breaks_here(tn_sampler *s, int32_t token)
 {
-    bool found = token < 0; // what is not known repeats nothing
+    bool found = token < 0; // an unknown token repeats nothing
     read_piece(s, token);
     for (int32_t i = 0; i < s->n_breakers && !found; i++) found = breaker_ends(s, &s->breakers[i]);
     append_tail(s);
@@ -214,7 +214,7 @@ void tn_stage_penalties(tn_sampler *s)
 {
     int32_t first = TN_MAX(leaving(s, s->length), 0);
     tn_logits_open(s);
-    // A count turned negative marks a token that was done: each counts once.
+    // Negative counts mark tokens that were handled already, because each token is penalised once.
     for (int32_t i = first; i < s->length; i++) {
         int32_t id = s->history[i];
         if (id < 0 || s->counts[id] < 0) continue;

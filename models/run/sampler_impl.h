@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of a sampler. sampler.c chooses, sampler_config.c reads parameters, sampler_filters.c holds the
-// stages that drop candidates or change the temperature, sampler_history.c those that look back.
+// stages that drop candidates or change the temperature, sampler_history.c those that read the tokens so far.
 #ifndef TN_MODELS_SAMPLER_IMPL_H
 #define TN_MODELS_SAMPLER_IMPL_H
 
@@ -27,7 +27,7 @@ enum {
 typedef struct tn_choice {
     uint32_t key; // ascending with the logit
     int32_t id;
-    float weight; // what the filter at work adds up
+    float weight; // a share of the sum that the current filter computes
 } tn_choice;
 
 typedef struct tn_bias_pair {
@@ -35,7 +35,7 @@ typedef struct tn_bias_pair {
     float value;
 } tn_bias_pair;
 
-// Stages in the order that is the default.
+// Stages in the default order.
 typedef enum tn_stage_id {
     TN_STAGE_PENALTIES,
     TN_STAGE_DRY,
@@ -68,21 +68,21 @@ struct tn_sampler {
     float *logits;      // [n_vocab] after bias, penalties, DRY
     tn_bias_pair *bias; // [cfg.n_bias]
 
-    // Candidates of the choice at work.
+    // Candidates of the current choice.
     tn_choice *kept; // [n_vocab] in order of id
     int32_t n_kept;
     bool collected;    // `kept` is filled; before, all logits above -inf are candidates
     float max;         // the largest logit among them
-    float temperature; // what logits are still to be divided by
+    float temperature; // the divisor that was not applied to the logits yet
     bool greedy;       // the temperature came out as 0
     double sums[TN_RADIX_BINS];
 
     // The tokens so far.
     int32_t length, max_history;
-    int32_t *history; // [max_history] NULL: nothing looks back
+    int32_t *history; // [max_history] NULL: no stage reads it
     int32_t *counts;  // [n_vocab] how often a token is among the last penalty_last_n; NULL without penalties
     bool *breaks;     // [max_history] a breaker ends in this token; NULL without DRY
-    int32_t *repeats; // [max_history] DRY: what equals the end of the history, from each place backwards
+    int32_t *repeats; // [max_history] DRY: how many tokens before each place equal the end of the history
     int32_t *longest; // [n_vocab] DRY: longest repetition that a token would prolong; all 0 between choices
     tn_breaker *breakers; // [n_breakers]
     int32_t n_breakers;
@@ -107,10 +107,10 @@ struct tn_sampler {
     int32_t n_logprobs;
 };
 
-// A stage of the chain. Stages that keep the best candidate are left out where the best is what is wanted.
+// A stage of the chain. Greedy choices skip stages that never drop the best candidate.
 typedef struct tn_stage {
     const char *name, *other_name; // what users write
-    bool filter;                   // Mirostat takes its place
+    bool filter;                   // not run with Mirostat, which replaces it
     bool keeps_best;
     bool (*active)(const tn_sampling *c);
     void (*apply)(tn_sampler *s);
@@ -127,7 +127,7 @@ bool tn_stage_penalties_active(const tn_sampling *c);
 bool tn_stage_dry_active(const tn_sampling *c);
 void tn_stage_penalties(tn_sampler *s);
 void tn_stage_dry(tn_sampler *s);
-// sampler_limits.c: after a push, after the list was cut; and -inf for all that may not come.
+// sampler_limits.c: called after a push and after the list was cut; apply sets excluded tokens to -inf.
 void tn_limits_push(tn_sampler *s, int32_t token);
 void tn_limits_cut(tn_sampler *s);
 TN_MUST_USE tn_status tn_limits_apply(tn_sampler *s);
@@ -139,10 +139,11 @@ void tn_stage_top_p(tn_sampler *s);
 void tn_stage_min_p(tn_sampler *s);
 void tn_stage_xtc(tn_sampler *s);
 void tn_stage_temperature(tn_sampler *s);
-// Around changes of s->logits in the middle of a chain: temperature into the logits; keys and maximum anew.
+// A stage that changes s->logits in the middle of the chain calls open before it (applies the temperature so far) and close
+// after it (computes keys and maximum again).
 void tn_logits_open(tn_sampler *s);
 void tn_logits_close(tn_sampler *s);
-// One of the candidates by chance, or by Mirostat.
+// Draws one of the candidates, by their probabilities or by Mirostat.
 int32_t tn_choice_draw(tn_sampler *s);
 int32_t tn_choice_best(tn_sampler *s);
 float tn_logits_max(const float *x, int32_t n);
@@ -160,9 +161,9 @@ static inline float tn_logit_sum(double v)
     return tn_logit_tidy((float)TN_MIN(TN_MAX(v, -FLT_MAX), FLT_MAX));
 }
 
-// e^x for x <= 0, within 2 units in the last place; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial
-// for e^r, and n into the exponent. Compares and selects with integers, which compilers turn into vector
-// code where they leave floats alone: 152 thousand take 0.23 ms, not 0.7 (gcc 12, SSE2).
+// e^x for x <= 0, within 2 ulp; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial
+// for e^r, and n into the exponent. Comparing and selecting is done on integers, because compilers vectorise that and
+// do not vectorise it for floats: 152 thousand values take 0.23 ms instead of 0.7 (gcc 12, SSE2).
 static inline float tn_exp_negative(float x)
 {
     int32_t limit = (int32_t)tn_f32_bits(87.0f), size = (int32_t)(tn_f32_bits(x) & 0x7fffffffu);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may come at all, whatever its probability: the grammar's tokens, and not those excluded at a place.
+// Which tokens are allowed, whatever their probability: those of the grammar, without those excluded at a position.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>

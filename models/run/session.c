@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions: plans by shape, the cache, the inputs of a step. Steady decoding finds its plan, fills small
-// buffers, submits, and reads the logits; it records and allocates nothing.
+// Sessions: creation, the cache, the inputs of an eval. After the first token decoding reuses its plan: it fills small
+// buffers, submits, and reads the results; it records and allocates nothing.
 #include "models/run/session.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// Plans kept besides those of creation (decode, full batch): rests of prompts, batches of sequences.
 enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256, MAX_CHECKPOINTS = 1024 };
 
 void tn_session_config_default(tn_session_config *cfg)
@@ -70,7 +69,7 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
             int64_t block = tn_dtype_block_elems(type), dim = v ? c->layers[i].head_dim_v : c->layers[i].head_dim;
             dim = (dim + block - 1) / block * block;
             if (v && c->mla.kv_rank > 0) dim = 0;    // a part of K
-            if (c->layers[i].kv_layer != i) dim = 0; // another layer's
+            if (c->layers[i].kv_layer != i) dim = 0; // K and V of another layer
             if (c->layers[i].recurrent) dim = 0;
             rows[2 * i + v] = tn_dtype_row_size(type, dim) * (size_t)c->layers[i].n_kv_heads;
         }
@@ -94,7 +93,7 @@ static tn_status make_host_arrays(tn_session *s)
     if (s->setup.best) {
         s->best = tn_calloc(s->ctx, n, sizeof *s->best);
         s->best_logprob = tn_calloc(s->ctx, n, sizeof *s->best_logprob);
-        // Logits of one row a sequence; reading all rows of a prompt takes more then.
+        // Memory for the logits of one row per sequence. Reading all rows of a prompt allocates more.
         s->logits_size = n_seq * (size_t)s->model->config.n_vocab * sizeof *s->logits_copy;
         s->logits_copy = tn_alloc(s->ctx, s->logits_size);
         if (!s->best || !s->best_logprob || !s->logits_copy) return TN_ERR_MEMORY;
@@ -111,7 +110,7 @@ static tn_status make_host_arrays(tn_session *s)
     return TN_OK;
 }
 
-// Systems promise more memory than they have: zeroing makes the pages real now, not in the middle of a text.
+// Systems grant more memory than they have. Zeroing allocates the pages now, so that no text fails in the middle.
 static tn_status reserve_buffer(tn_device *device, size_t size, tn_buffer *out)
 {
     if (size == 0) return TN_OK;
@@ -131,7 +130,7 @@ static tn_status find_sizes(tn_session *s)
         for (int32_t d = 0; p && d < n; d++) {
             s->arena_size[d] = TN_MAX(s->arena_size[d], p->arena_size[d]);
             s->scratch_size[d] = TN_MAX(s->scratch_size[d], p->scratch_size[d]);
-            // Devices with host memory read the inputs where the runners have them.
+            // Devices with host memory read the inputs in the memory of the runners.
             if (!p->devices[d]->host_memory) s->input_size[d] = TN_MAX(s->input_size[d], p->input_size[d]);
         }
     }
@@ -208,7 +207,7 @@ static tn_status init_cache(tn_session *s)
     return status;
 }
 
-// Layers whose cache a plan could not leave on the device: attention has no kernel there.
+// Layers whose cache had to move to the host, because the device has no kernel for their attention.
 static bool find_host_states(tn_session *s, const tn_plan *p)
 {
     bool moved = false;
@@ -220,7 +219,7 @@ static bool find_host_states(tn_session *s, const tn_plan *p)
     return moved;
 }
 
-// Where a plan moved the cache of a layer to the host, all plans have to.
+// If one plan moves the cache of a layer to the host, all plans have to.
 static tn_status make_plans(tn_session *s)
 {
     tn_plan_key keys[TN_SESSION_KEYS];
@@ -238,7 +237,7 @@ static tn_status make_plans(tn_session *s)
     return status;
 }
 
-// Plans first, then all their memory at once, then the plans' executables: what a session needs is there from now on.
+// First the plans, then all their memory at once, then their executables: from then on no step can run out of memory.
 static tn_status reserve(tn_session *s)
 {
     tn_status status = make_plans(s);
@@ -273,7 +272,7 @@ void tn_session_destroy(tn_session **session)
     *session = NULL;
 }
 
-// Another device than the model's takes all layers: it has host memory, where all weights are.
+// A device other than that of the model runs all layers: it has host memory, where all weights are.
 static void set_devices(tn_session *s, tn_device *device)
 {
     const tn_model *m = s->model;
@@ -466,7 +465,7 @@ bool tn_session_has_states(const tn_session *s)
     return s->cache.n_slots > 0;
 }
 
-// Where the device does not choose, the host looks through the logits.
+// If the device does not compute the argmax, the host searches the logits.
 tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
 {
     if (s->result != TN_RESULT_LOGITS) return tn_fail(s->ctx, TN_ERR_STATE, "output rows are no logits");
@@ -532,7 +531,7 @@ tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
     if (seq < 0 || seq >= s->cfg.n_seq || n < 0 || n > s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_ARG, "cannot cut sequence %d to %d tokens", seq, n);
     tn_cache_truncate(&s->cache, seq, n);
-    s->n_outputs = 0; // the logits belonged to what may be gone
+    s->n_outputs = 0; // the logits may be those of a removed token
     return TN_OK;
 }
 

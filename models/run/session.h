@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <tenon/session.h>
 
-// Plans kept: decode, full batch, and some for rests of prompts, batches of sequences and guesses of some lengths.
+// How many plans are kept: decode, full batch, and some for the ends of prompts, batches of sequences and drafts.
 enum { TN_SESSION_SLOTS = 16 };
 
 // A prepared plan with the places of its inputs.
@@ -27,7 +27,7 @@ typedef struct tn_session_slot {
 struct tn_session {
     tn_context *ctx;
     tn_model *model;
-    tn_device *devices[TN_CACHE_DEVICES]; // that plans are made for: of the last layers, of the first layers
+    tn_device *devices[TN_CACHE_DEVICES]; // the targets of plans: the device of the last layers, then that of the first layers
     int32_t n_targets;                    // how many of them there are
     tn_session_config cfg;
     bool dry;   // plans only: no cache, no activations
@@ -36,21 +36,21 @@ struct tn_session {
     tn_cache cache;
     bool *host_states; // per layer, see tn_decoder_setup
     int32_t n_devices; // of plans
-    size_t *arena_size, *scratch_size, *input_size; // per device: the most of the plans of creation
+    size_t *arena_size, *scratch_size, *input_size; // per device: the maximum over the plans made at creation
     tn_buffer *arena, *scratch, *inputs;            // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
     uint64_t clock; // of slot uses
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
-    int32_t *types; // segments: zeros
+    int32_t *types; // token types of models with segments: all zero
     int32_t *state_slots; // per feed: of recurrent states, read and written
     float *q_scale;
-    int32_t *head_ids; // latent attention: of a full batch, the same always
+    int32_t *head_ids; // latent attention: of a full batch; never changes
     int32_t result, width; // of output rows
     const float *logits; // of the last eval: in the arena, or logits_copy
     float *logits_copy;
     size_t logits_size;
-    int32_t *best; // of the last eval, then their log-probabilities: n_batch of each; NULL: not made on the device
+    int32_t *best; // [n_batch] argmax tokens of the last eval, then their log-probabilities; NULL: the device does not compute them
     float *best_logprob;
     tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
@@ -102,6 +102,6 @@ void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 // Makes the last snapshot of a sequence that of its length; uses the host arrays.
 TN_MUST_USE tn_status tn_session_catch_up(tn_session *s, int32_t seq);
 void tn_session_drop_slot(tn_session *s, tn_session_slot *slot);
-TN_MUST_USE tn_status tn_session_profile_room(tn_session *s, const tn_session_slot *slot);
+TN_MUST_USE tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot);
 
 #endif

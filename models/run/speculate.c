@@ -9,27 +9,27 @@
 
 enum {
     NGRAM_MAX = 16,
-    MAX_DEFAULT = 5,  // guesses where the device promises nothing
-    PROBE_EVERY = 16, // where a smaller model is mostly wrong, one token is tried this often
-    START_WEIGHT = 3, // outcomes that the first estimate of a probability counts as
-    SEEN_MAX = 7,     // those behind it; then a new one counts a tenth
+    MAX_DEFAULT = 5,  // guesses on devices whose rows_alike promises nothing
+    PROBE_EVERY = 16, // if the smaller model is mostly wrong, one token is guessed once in so many steps
+    START_WEIGHT = 3, // the first estimate of a probability weighs as much as 3 outcomes
+    SEEN_MAX = 7,     // outcomes that are averaged besides; from then on a new one has the weight 1/10
 };
 
-// A further guess is made while it is this likely to be right together with those before it. Rows of a check
-// cost 0.05 (large models, bound by memory) to 0.24 (7 MB, in the cache) of a pass, so less than this gains
-// nothing. Models with recurrent states evaluate the tokens before a wrong guess once more.
+// A further token is guessed while the probability that it and all guesses before it are right is at least this. One more
+// row of a verifying pass costs 0.05 (large models, bound by memory) to 0.24 (7 MB, in the cache) of a pass, so with
+// less probability it gains nothing. Models with recurrent states evaluate the tokens before a wrong guess once more.
 static const double likely_enough = 0.25, likely_enough_recurrent = 0.6;
 
 struct tn_speculation {
     tn_context *ctx;
-    tn_session *session, *draft; // draft NULL: from the text
+    tn_session *session, *draft; // draft NULL: guesses come from the text
     int32_t seq;
     int32_t ngram, max, min;
-    int32_t *tokens; // [room]
-    int32_t n, room;
+    int32_t *tokens; // [capacity]
+    int32_t n, capacity;
     double enough;  // see likely_enough
     int32_t n_same; // tokens that the draft's sequence shares with this one
-    // How likely a guess is right, by the length of what was found, and after how many outcomes; [0]: of the
+    // Estimated probability that a guess is right, by the number of tokens that matched, and its number of outcomes; [0]: of the
     // smaller model.
     double right[NGRAM_MAX + 1];
     int32_t n_seen[NGRAM_MAX + 1];
@@ -71,8 +71,7 @@ static tn_status check_draft(tn_context *ctx, tn_session *session, tn_session *d
     return check_vocabulary(ctx, model, other);
 }
 
-// As many rows as are checked with the bits that they would have alone, one of them for the token before the
-// guess.
+// As many rows as have the same bits as alone (rows_alike), one of them for the token before the guess.
 static int32_t most_guesses(tn_session *session, int32_t asked)
 {
     int32_t alike = tn_session_rows_alike(session), most = asked > 0   ? asked
@@ -100,13 +99,13 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
     s->max = max;
     s->enough = tn_session_has_states(session) ? likely_enough_recurrent : likely_enough;
     s->min = TN_MAX(cfg->draft_min, 1);
-    s->room = tn_session_n_ctx(session) + 1; // one token is chosen, but not evaluated
-    s->tokens = tn_calloc(ctx, (size_t)s->room, sizeof *s->tokens);
+    s->capacity = tn_session_n_ctx(session) + 1; // one token is chosen, but not evaluated
+    s->tokens = tn_calloc(ctx, (size_t)s->capacity, sizeof *s->tokens);
     if (!s->tokens) {
         tn_speculation_destroy(&s);
         return TN_ERR_MEMORY;
     }
-    // One or two tokens say little: nothing is guessed from them until they have foretold some.
+    // A match of one or two tokens is weak evidence: it is not used until such matches have been right before.
     static const double start[] = {0.7, 0.15, 0.2, 0.5};
     for (int32_t i = 0; i <= NGRAM_MAX; i++) s->right[i] = i < (int32_t)TN_COUNT(start) ? start[i] : 0.65;
     *out = s;
@@ -128,11 +127,11 @@ int32_t tn_speculation_max(const tn_speculation *s)
 
 // --- guesses -----------------------------------------------------------------------------------------------
 
-// Tokens worth guessing if each is right with this probability.
-static int32_t worth(double right, double enough, int32_t room)
+// The number of tokens worth guessing if each is right with this probability.
+static int32_t worth(double right, double enough, int32_t capacity)
 {
     int32_t n = 0;
-    for (double p = right; n < room && p >= enough; p *= right) n++;
+    for (double p = right; n < capacity && p >= enough; p *= right) n++;
     return n;
 }
 
@@ -143,8 +142,7 @@ static int32_t common_end(const int32_t *tokens, int32_t a, int32_t b, int32_t m
     return n;
 }
 
-// Where the longest run of tokens that ends the text, of s->ngram at most, stands before: the last such
-// place.
+// The last earlier occurrence of the longest run of tokens that ends the text, with s->ngram tokens at most.
 static int32_t find_before(const tn_speculation *s, int32_t *length)
 {
     const int32_t *t = s->tokens;
@@ -158,12 +156,12 @@ static int32_t find_before(const tn_speculation *s, int32_t *length)
     return at;
 }
 
-static int32_t guess_from_text(const tn_speculation *s, int32_t room, int32_t *out)
+static int32_t guess_from_text(const tn_speculation *s, int32_t capacity, int32_t *out)
 {
     int32_t length, at = find_before(s, &length);
     if (at < 0) return 0;
-    int32_t n = worth(s->right[length], s->enough, room);
-    // Behind the end of the text the guess goes on with itself: a loop repeats.
+    int32_t n = worth(s->right[length], s->enough, capacity);
+    // Beyond the end of the text the guess continues with its own tokens: a loop repeats.
     for (int32_t i = 0; i < n; i++) {
         int32_t from = at + 1 + i;
         out[i] = from < s->n ? s->tokens[from] : out[from - s->n];
@@ -171,20 +169,20 @@ static int32_t guess_from_text(const tn_speculation *s, int32_t room, int32_t *o
     return n;
 }
 
-// A mean at first, which the latest outcomes outweigh later.
+// A mean at first, later a moving average in which recent outcomes weigh more.
 static void learn(tn_speculation *s, int32_t row, bool right)
 {
     s->n_seen[row] = TN_MIN(s->n_seen[row] + 1, SEEN_MAX);
     s->right[row] += ((right ? 1.0 : 0.0) - s->right[row]) / (START_WEIGHT + s->n_seen[row]);
 }
 
-// Makes the draft hold the sequence but its last token. Nobody cancels the draft's session: it looks at the
-// other one.
+// Makes the draft session hold the sequence without its last token. Only the main session is cancelled by callers, so the
+// draft session polls the cancel flag of that one.
 static tn_status draft_follow(tn_speculation *s)
 {
     tn_session *d = s->draft;
     int32_t held = tn_session_length(d, 0), token;
-    // What it guessed may have been right; only that part has to be looked at.
+    // The tokens that it guessed may have been right; only they have to be compared.
     s->n_same = TN_MIN(s->n_same, held);
     while (s->n_same < TN_MIN(held, s->n - 1) && tn_session_tokens(d, 0, s->n_same, &token, 1) == 1 &&
            token == s->tokens[s->n_same])
@@ -199,13 +197,13 @@ static tn_status draft_follow(tn_speculation *s)
     return status;
 }
 
-static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out, int32_t *n)
+static tn_status guess_with_model(tn_speculation *s, int32_t capacity, int32_t *out, int32_t *n)
 {
-    room = TN_MIN(room, tn_session_n_ctx(s->draft) - s->n);
-    int32_t most = room > 0 ? worth(s->right[0], s->enough, room) : 0, token = s->tokens[s->n - 1],
+    capacity = TN_MIN(capacity, tn_session_n_ctx(s->draft) - s->n);
+    int32_t most = capacity > 0 ? worth(s->right[0], s->enough, capacity) : 0, token = s->tokens[s->n - 1],
             vocab = tn_session_model(s->draft)->config.n_vocab;
-    // Where nothing is likely, one token now and then: the text may have changed.
-    if (room > 0 && most == 0 && ++s->n_waits % PROBE_EVERY == 0) most = 1;
+    // If no guess is likely to be right, one token is still guessed now and then: the text may have changed.
+    if (capacity > 0 && most == 0 && ++s->n_waits % PROBE_EVERY == 0) most = 1;
     if (most == 0) return TN_OK;
     tn_status status = draft_follow(s);
     if (status != TN_OK || s->n_same < s->n - 1) return status;
@@ -215,7 +213,7 @@ static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out,
         status = tn_session_feed(s->draft, 0, &token, 1);
         if (status == TN_OK) status = tn_session_best(s->draft, 0, &token, &logprob);
         likely *= exp((double)logprob);
-        // Its own doubt ends a guess as well as what was learned about it, but where it is nearly always
+        // A guess ends where the smaller model itself is unsure, besides the estimate from outcomes, unless it is nearly always
         // right.
         bool doubts = *n > 0 && likely < s->enough && s->right[0] < 0.9;
         if (status != TN_OK || doubts || token >= vocab) break;
@@ -224,16 +222,16 @@ static tn_status guess_with_model(tn_speculation *s, int32_t room, int32_t *out,
     return status;
 }
 
-tn_status tn_speculation_guess(tn_speculation *s, int32_t room, int32_t *out, int32_t *n)
+tn_status tn_speculation_guess(tn_speculation *s, int32_t capacity, int32_t *out, int32_t *n)
 {
     tn_status status = TN_OK;
     *n = 0;
-    room = TN_MIN(room, s->max);
-    if (room < s->min || s->n < 2 || s->n > s->room) return TN_OK;
+    capacity = TN_MIN(capacity, s->max);
+    if (capacity < s->min || s->n < 2 || s->n > s->capacity) return TN_OK;
     if (s->draft)
-        status = guess_with_model(s, room, out, n);
+        status = guess_with_model(s, capacity, out, n);
     else
-        *n = guess_from_text(s, room, out);
+        *n = guess_from_text(s, capacity, out);
     if (*n < s->min) *n = 0;
     return status;
 }
@@ -250,11 +248,11 @@ void tn_speculation_learn(tn_speculation *s, int32_t n_right, bool wrong)
 
 void tn_speculation_push(tn_speculation *s, int32_t token)
 {
-    // What the text foretold for this place is compared whether it was guessed or not: that costs no pass, so
-    // guesses stop when the text stops repeating itself, and begin when it does.
-    int32_t length, at = s->draft || s->n < 2 || s->n >= s->room ? -1 : find_before(s, &length);
+    // The token that the text suggested for this place is compared even if it was not guessed. That costs no pass, and lets
+    // guessing stop when the text stops repeating itself, and begin again when it does.
+    int32_t length, at = s->draft || s->n < 2 || s->n >= s->capacity ? -1 : find_before(s, &length);
     if (at >= 0) learn(s, length, s->tokens[at + 1] == token);
-    if (s->n < s->room) s->tokens[s->n] = token;
+    if (s->n < s->capacity) s->tokens[s->n] = token;
     s->n++;
 }
 

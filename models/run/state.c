@@ -86,7 +86,7 @@ static void put_number(tn_strbuf *b, uint64_t v, size_t n_bytes)
 
 // --- what is written -----------------------------------------------------------------------------------
 
-// What a save covers. A block that sequences share is written once.
+// The blocks that a save writes. A block that sequences share is written once.
 typedef struct plan {
     int32_t *number;  // per block of the cache: its number in the file, -1: not in use
     int32_t *blocks;  // in the file: its id in the cache
@@ -117,7 +117,7 @@ static tn_status plan_size(const tn_cache *c, plan *p)
               : tn_fail(c->ctx, TN_ERR_MEMORY, "out of memory: the state of the session is too large");
 }
 
-// Tokens that went into the last recurrent state of a sequence; 0: there is none.
+// Number of tokens in the last recurrent state of a sequence; 0: there is none.
 static int32_t snapshot_of(const tn_cache *c, int32_t seq, int32_t *slot)
 {
     return c->n_slots > 0 ? tn_cache_state_find(c, seq, slot) : 0;
@@ -195,8 +195,8 @@ static tn_status read_part(const tn_cache *c, const tn_cache_part *part, int32_t
     return tn_buffer_read(&c->buffers[part->device], at, piece, part->block_size);
 }
 
-// The rows of a block [heads, TN_CACHE_BLOCK, row] that no sequence reaches. They may hold what somebody cut
-// off before saving: nothing of it belongs into the file.
+// Clears the rows of a block [heads, TN_CACHE_BLOCK, row] that no sequence uses. They may hold tokens that were cut off
+// before saving, and those must not get into the file.
 static void clear_rest(char *block, size_t size, int32_t n_heads, int32_t reached)
 {
     size_t head = size / (size_t)n_heads, kept = head / TN_CACHE_BLOCK * (size_t)reached;

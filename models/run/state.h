@@ -6,12 +6,12 @@
 //   head       "tenon-st", u32 version, u32 flags, u64 bytes of the file, u64 hash of the model, i32 type of K, i32 type of V
 //              (ids of GGUF), u32 tokens per block, u32 blocks, u32 sequences, u32 parts, u32 states, u32 snapshots
 //   parts      u64 bytes of one block, for each part of the cache (K and V of layer 0, K and V of layer 1, ..), then u64 bytes of
-//              one slot, for each recurrent state of models that have such
+//              one slot, for each recurrent state
 //   sequences  in rising order: u32 index, u32 tokens, then u32 number of the block for each of its blocks
-//   snapshots  of recurrent states, in rising order, one for a sequence at most: u32 index, u32 tokens that went into it
+//   snapshots  of recurrent states, in rising order, one for a sequence at most: u32 index, u32 number of tokens
 //   tokens     i32 for each slot of each block; 0 where no sequence reaches
-//   data       for each block all its parts, as they lie in the cache, zeros in the rows that no sequence reaches (files of
-//              versions before 2026-11-22: what had been there), then for each snapshot all states
+//   data       for each block all its parts, as they lie in the cache, zeros in the rows that no sequence reaches (files
+//              written before 2026-11-22: old contents), then for each snapshot all states
 //   checksum   u64 XXH64 of all bytes before
 //
 // The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its start and in
@@ -26,7 +26,7 @@ enum {
     TN_STATE_VERSION = 1,
     TN_STATE_HEAD_SIZE = 64,
     TN_STATE_CHECKSUM_SIZE = 8,
-    TN_STATE_LONG_ROPE = 1, // flag: keys were turned with the rope factors of long contexts
+    TN_STATE_LONG_ROPE = 1, // flag: keys were rotated with the rope factors of long contexts
 };
 
 uint64_t tn_model_hash(const tn_model *model);

@@ -37,8 +37,7 @@ static tn_status damaged(const state *t, const char *what)
     return tn_fail(t->ctx, TN_ERR_FORMAT, "%s: the session file is damaged: %s", t->name, what);
 }
 
-// What can be said without knowing the session: it is such a file, of this version, complete and as it was
-// written.
+// Checks that do not depend on the session: the kind of file, its version, its length and its checksum.
 static tn_status read_head(state *t, tn_cursor *c)
 {
     const uint8_t *magic;
@@ -75,7 +74,7 @@ static const char *type_name(uint32_t file_id)
     return type < 0 ? "unknown type" : tn_dtype_name(type);
 }
 
-// Same model, same cache: the same bytes mean the same.
+// The model and the types of the cache must be the same, or the bytes would have another meaning.
 static tn_status check_kind(const state *t, const tn_session *s)
 {
     if (t->model != tn_model_hash(s->model))
@@ -100,7 +99,7 @@ static tn_status check_kind(const state *t, const tn_session *s)
     return TN_OK;
 }
 
-// Sizes of parts [first, last), which are those of a store that exists: their sum does not overflow.
+// Sum of the sizes of parts [first, last). They are the sizes of a cache in memory, so the sum does not overflow.
 static tn_status read_sizes(const state *t, tn_cursor *c, const tn_cache_part *parts, int32_t n,
                             uint64_t *sum)
 {
@@ -217,7 +216,7 @@ static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes,
     if (t->n_blocks > (uint32_t)s->cache.n_blocks)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u blocks of %d tokens, this session %d",
                        t->name, (unsigned)t->n_blocks, (int)TN_CACHE_BLOCK, s->cache.n_blocks);
-    // Not more blocks and snapshots than the store has: no overflow.
+    // There are no more blocks and snapshots than the cache in memory has, so nothing overflows.
     bool ok = tn_cursor_bytes(&c, (uint64_t)t->n_blocks * TN_CACHE_BLOCK * 4, &t->ids);
     ok = ok && tn_cursor_bytes(&c, t->n_blocks * t->block_size, &t->data);
     ok = ok && tn_cursor_bytes(&c, t->n_snapshots * t->snapshot_size, &t->states);
@@ -249,7 +248,7 @@ static tn_status write_snapshots(const state *t, tn_cache *c)
     for (uint32_t i = 0; i < t->n_snapshots; i++) {
         int32_t seq = (int32_t)u32_at(t->snapshots, 2 * (size_t)i), slot = tn_cache_state_take(c);
         if (slot < 0)
-            return tn_fail(t->ctx, TN_ERR_INTERNAL, "%s: no room for the state of sequence %d", t->name,
+            return tn_fail(t->ctx, TN_ERR_INTERNAL, "%s: no free slot for the state of sequence %d", t->name,
                            (int)seq);
         tn_status status =
             write_parts(c, c->parts + c->n_parts, c->n_states, slot, t->states + i * t->snapshot_size);
@@ -262,7 +261,7 @@ static tn_status write_snapshots(const state *t, tn_cache *c)
     return TN_OK;
 }
 
-// Block i gets the i-th free id from the top. The cache is empty; only a device that fails leaves it so.
+// Block i gets the i-th free id from the top. The cache is empty here, and stays so if the device fails.
 static tn_status take(const state *t, tn_cache *c)
 {
     for (uint32_t i = 0; i < t->n_blocks; i++) {
@@ -289,7 +288,7 @@ static tn_status take(const state *t, tn_cache *c)
             c->refs[s->blocks[k]]++;
         }
     }
-    // Blocks that no sequence names stay free.
+    // Blocks that belong to no sequence stay free.
     int32_t n_free = 0;
     for (int32_t i = 0; i < c->n_free; i++)
         if (c->refs[c->free_ids[i]] == 0) c->free_ids[n_free++] = c->free_ids[i];

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// Queries get warmer with the position.
+// The temperature of queries grows with the position.
 void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position)
 {
     const tn_config *c = &s->model->config;
@@ -45,7 +45,7 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
     return TN_OK;
 }
 
-// On devices with memory of their own only the best tokens are read; logits when somebody asks.
+// From devices with memory of their own only the argmax tokens are read now; logits are read when the caller asks for them.
 static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
 {
     s->n_outputs = slot->key.n_outputs;
@@ -62,7 +62,7 @@ tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
 {
     tn_session_slot *slot;
     tn_status status = tn_session_find_slot(s, key, &slot);
-    if (status == TN_OK) status = tn_session_profile_room(s, slot);
+    if (status == TN_OK) status = tn_session_profile_reserve(s, slot);
     if (status == TN_OK) status = write_inputs(s, slot);
     if (status != TN_OK) return status;
     tn_submit_options options = {.cancel = s->cancelled, .step_ns = s->profile ? s->step_ns : NULL};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models that take whole texts: the inputs of a pass. K and V of the pass are blocks of one token, in the
+// Models of whole texts: the inputs of a pass. K and V of the pass are blocks of one token, in the
 // order of the tokens, so the block table of a text counts from its first token.
 #include "models/run/session.h"
 

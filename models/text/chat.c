@@ -183,7 +183,7 @@ static size_t size_of(const char *text)
 
 // What honest templates stay far below: a prompt many times longer than what it is made of would only be made
 // to be tokenised for minutes. text.h has the numbers.
-static size_t room_for_output(const tn_chat_template *source, const tn_turn *turns, size_t n_turns,
+static size_t output_limit(const tn_chat_template *source, const tn_turn *turns, size_t n_turns,
                               const tn_chat_config *cfg)
 {
     double size = (double)source->n + (double)size_of(cfg->tools) + (double)size_of(cfg->variables);
@@ -214,7 +214,7 @@ tn_status tn_chat_apply(const tn_tokenizer *t, const tn_chat_template *source, c
     size_t count = out ? out->count : 0;
     if (n_turns > 0 && !turns) return tn_fail(t->ctx, TN_ERR_ARG, "chat: %zu turns at NULL", n_turns);
     fill_limits(cfg, &limits);
-    if (!cfg->max_output) limits.output_size = room_for_output(source, turns, n_turns, cfg);
+    if (!cfg->max_output) limits.output_size = output_limit(source, turns, n_turns, cfg);
     tn_status status = tn_jj_open(t->ctx, &limits, &j);
     if (status != TN_OK) return status;
     status = set_variables(t, j, turns, n_turns, cfg);

@@ -18,7 +18,7 @@ typedef struct compiler {
     tn_gtree *t;
     tn_grammar *g;
     counted *counted; // in the arena
-    int32_t n_counted, counted_room;
+    int32_t n_counted, counted_capacity;
 } compiler;
 
 static tn_status emit(compiler *c, tn_ginstr instr)
@@ -156,13 +156,13 @@ static tn_status emit_once(compiler *c, const tn_gnode *node, int32_t rule)
 static tn_status note_counted(compiler *c, counted r)
 {
     if (r.min < COUNTED_MIN && r.n_more < COUNTED_MIN) return TN_OK;
-    if (c->n_counted == c->counted_room) {
-        int32_t room = TN_MAX(16, 2 * c->counted_room);
-        counted *more = tn_arena_array(c->t->arena, (size_t)room, sizeof *more);
+    if (c->n_counted == c->counted_capacity) {
+        int32_t capacity = TN_MAX(16, 2 * c->counted_capacity);
+        counted *more = tn_arena_array(c->t->arena, (size_t)capacity, sizeof *more);
         if (!more) return TN_ERR_MEMORY;
         if (c->n_counted > 0) memcpy(more, c->counted, (size_t)c->n_counted * sizeof *more);
         c->counted = more;
-        c->counted_room = room;
+        c->counted_capacity = capacity;
     }
     c->counted[c->n_counted++] = r;
     return TN_OK;

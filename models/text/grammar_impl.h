@@ -77,9 +77,9 @@ typedef struct tn_gtree {
     const char *what, *text;
     size_t n;
     tn_grule *rules;
-    int32_t n_rules, rules_room;
+    int32_t n_rules, rules_capacity;
     tn_gclass *classes;
-    int32_t n_classes, classes_room;
+    int32_t n_classes, classes_capacity;
     int32_t n_sets;
     int32_t root;
 } tn_gtree;

@@ -56,15 +56,15 @@ static void skip_space(parser *s, bool lines)
 
 // --- rules and nodes ---------------------------------------------------------------------------------
 
-static tn_status grow(tn_gtree *t, void **array, int32_t n, int32_t *room, size_t item)
+static tn_status grow(tn_gtree *t, void **array, int32_t n, int32_t *capacity, size_t item)
 {
-    if (n < *room) return TN_OK;
-    int32_t more = *room ? *room * 2 : 64;
+    if (n < *capacity) return TN_OK;
+    int32_t more = *capacity ? *capacity * 2 : 64;
     void *p = tn_arena_array(t->arena, (size_t)more, item);
     if (!p) return TN_ERR_MEMORY;
     if (n) memcpy(p, *array, (size_t)n * item);
     *array = p;
-    *room = more;
+    *capacity = more;
     return TN_OK;
 }
 
@@ -73,7 +73,7 @@ tn_status tn_grammar_add_rule(tn_gtree *t, const char *name, size_t size, const 
     if (t->n_rules >= TN_GRAMMAR_RULES_MAX)
         return tn_grammar_fail(t, where, "more than %d rules", (int)TN_GRAMMAR_RULES_MAX);
     void *rules = t->rules;
-    tn_status status = grow(t, &rules, t->n_rules, &t->rules_room, sizeof *t->rules);
+    tn_status status = grow(t, &rules, t->n_rules, &t->rules_capacity, sizeof *t->rules);
     t->rules = rules;
     if (status != TN_OK) return status;
     t->rules[t->n_rules] = (tn_grule){.name = name, .size = size, .at = where, .of_class = -1, .entry = -1};
@@ -144,7 +144,7 @@ tn_status tn_grammar_add_class(tn_gtree *t, tn_grange *ranges, int32_t n, bool c
     }
     if (t->n_classes >= 8192) return tn_grammar_fail(t, where, "more than 8192 different classes");
     void *classes = t->classes;
-    tn_status status = grow(t, &classes, t->n_classes, &t->classes_room, sizeof *t->classes);
+    tn_status status = grow(t, &classes, t->n_classes, &t->classes_capacity, sizeof *t->classes);
     t->classes = classes;
     tn_gclass c = {.ranges = out, .n = n_out, .set = -1, .rule = -1};
     if (status == TN_OK && out[n_out - 1].hi < 0x80) c.set = t->n_sets++;

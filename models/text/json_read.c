@@ -217,16 +217,16 @@ static tn_status read_value(reader *r, int depth, tn_json **out);
 // FNV-1a; a table of positions finds a key that comes twice without comparing all pairs.
 static tn_status check_keys(reader *r, const tn_json *object)
 {
-    size_t room = 16;
-    while (room < object->count * 2) room *= 2;
-    const tn_json **table = tn_calloc(r->arena->ctx, room, sizeof *table);
+    size_t capacity = 16;
+    while (capacity < object->count * 2) capacity *= 2;
+    const tn_json **table = tn_calloc(r->arena->ctx, capacity, sizeof *table);
     if (!table) return TN_ERR_MEMORY;
     tn_status status = TN_OK;
     for (const tn_json *v = object->first; v && status == TN_OK; v = v->next) {
         uint32_t hash = 0x811c9dc5u;
         for (size_t i = 0; i < v->key_size; i++) hash = (hash ^ (unsigned char)v->key[i]) * 0x01000193u;
-        size_t at = hash & (room - 1);
-        for (; table[at] && status == TN_OK; at = (at + 1) & (room - 1))
+        size_t at = hash & (capacity - 1);
+        for (; table[at] && status == TN_OK; at = (at + 1) & (capacity - 1))
             if (table[at]->key_size == v->key_size && memcmp(table[at]->key, v->key, v->key_size) == 0)
                 status = fail(r, "the object that ends here has a key twice");
         table[at] = v;

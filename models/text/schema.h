@@ -38,7 +38,7 @@ typedef struct tn_schema {
     tn_strbuf *out, more; // the rule at work; rules that it needs besides
     int32_t n_tails;
     tn_schema_all **rules; // [n_rules] r0, r1, ... in the order they are written
-    int32_t n_rules, rules_room;
+    int32_t n_rules, rules_capacity;
 } tn_schema;
 
 // "schema: /a/b: why": the place is that of `where`, a value of the schema.

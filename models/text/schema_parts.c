@@ -229,7 +229,7 @@ static int32_t hex_digit(char c)
 }
 
 // One step of a pointer: "~1" is '/', "~0" '~', %XX a byte. Gives the length of the decoded key.
-static size_t read_step(const char **p, char *key, size_t room)
+static size_t read_step(const char **p, char *key, size_t capacity)
 {
     size_t n = 0;
     for (; **p && **p != '/'; ++*p) {
@@ -241,7 +241,7 @@ static size_t read_step(const char **p, char *key, size_t room)
             c = (char)(hex_digit((*p)[1]) * 16 + hex_digit((*p)[2]));
             *p += 2;
         }
-        if (n < room) key[n++] = c;
+        if (n < capacity) key[n++] = c;
     }
     return n;
 }

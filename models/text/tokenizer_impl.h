@@ -161,7 +161,7 @@ TN_MUST_USE tn_status tn_encode_spans(const tn_tokenizer *t, const char *text, s
 // merge.c: joins neighbours among e->symbols until no pair is left. Joined symbols get size 0.
 TN_MUST_USE tn_status tn_merge_symbols(tn_encoder *e);
 TN_MUST_USE tn_status tn_encoder_add_symbol(tn_encoder *e, int32_t id, uint32_t start, uint32_t size);
-// Makes room for `need` elements of `size` bytes.
+// Grows the array to at least `need` elements of `size` bytes.
 TN_MUST_USE tn_status tn_encoder_reserve(tn_encoder *e, void **array, size_t *capacity, size_t need,
                                          size_t size);
 

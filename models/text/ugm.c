@@ -67,8 +67,8 @@ static tn_status check_charsmap(const tn_tokenizer *t)
         if (node & 0x80000000u || !(node & 0x100u)) continue;
         uint32_t child = i ^ children(node);
         size_t at = child < m->n_nodes ? node_at(m, child) & 0x7fffffffu : SIZE_MAX;
-        size_t room = at < m->texts_size ? TN_MIN(m->texts_size - at, (size_t)REPLACED_MAX) : 0;
-        if (room == 0 || memchr(m->texts + at, 0, room) == NULL)
+        size_t capacity = at < m->texts_size ? TN_MIN(m->texts_size - at, (size_t)REPLACED_MAX) : 0;
+        if (capacity == 0 || memchr(m->texts + at, 0, capacity) == NULL)
             return tn_fail(t->ctx, TN_ERR_FORMAT,
                            "tokenizer.ggml.precompiled_charsmap: node %u has no replacement", (unsigned)i);
     }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts to vectors, and texts to scores of classes. Encoders (bert) and decoders alike.
+// Texts to vectors, and texts to scores of classes. For encoders (bert) and for decoders.
 //
 //     tn_embedder *e;
 //     tn_embedder_create(model, NULL, &e);
@@ -21,7 +21,7 @@ TN_EXTERN_C_BEGIN
 
 // How the rows of a text become one. Numbers as files write them.
 enum {
-    TN_POOLING_NONE, // they do not: a row per token
+    TN_POOLING_NONE, // they stay separate: a row per token
     TN_POOLING_MEAN, // average of all tokens
     TN_POOLING_CLS,  // first token
     TN_POOLING_LAST, // last token
@@ -31,22 +31,22 @@ enum {
 
 typedef struct tn_embedder_config {
     size_t struct_size;
-    int32_t pooling;     // TN_POOLING_*; TN_POOLING_DEFAULT (default): as the file says; where it says none: MEAN for models of whole
-                         // texts, LAST for others
+    int32_t pooling;     // TN_POOLING_*; TN_POOLING_DEFAULT (default): as the file says; if it says nothing: MEAN for models
+                         // of whole texts, LAST for others
     int32_t normalize;   // non-zero (default): vectors get length 1; scores stay as they are
     int32_t max_tokens;  // of a text; 0 (default): the trained context of the model
-    int32_t n_batch;     // tokens that are evaluated at a time, 1..65536, and more for a longer text that must not be cut; 0 (default): what
-                         // suits the device, as in sessions
+    int32_t n_batch;     // tokens that are evaluated at a time, 1..65536, and more for a longer text that must not be cut;
+                         // 0 (default): a value for the device, as in sessions
     int32_t n_seq;       // texts at a time, 1..256; default 32
     int32_t fusion;      // default 1
     tn_dtype cache_type_k, cache_type_v; // of models with a cache; default F16
-    int32_t precision;   // TN_PRECISION_* (precision.h) of matrix products; default TN_PRECISION_auto. A device that does not have it:
+    int32_t precision;   // TN_PRECISION_* (precision.h) of matmuls; default TN_PRECISION_auto. A device that does not have it:
                          // TN_ERR_UNSUPPORTED with the first text
 } tn_embedder_config;
 TN_API void tn_embedder_config_default(tn_embedder_config *cfg);
 
 typedef struct tn_embedder tn_embedder;
-// cfg may be NULL. Memory for evaluating is taken with the first text, and more with a longer one.
+// cfg may be NULL. Memory for evaluating is allocated with the first text, and again with a longer one.
 // TN_ERR_ARG; TN_ERR_UNSUPPORTED: RANK and the model has no classification head; TN_ERR_STATE (metadata-only model); TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_embedder_create(tn_model *model, const tn_embedder_config *cfg, tn_embedder **out);
 TN_API void tn_embedder_destroy(tn_embedder **embedder); // clears *embedder; NULL is fine
@@ -59,7 +59,7 @@ typedef struct tn_text_ids {
     const int32_t *ids;
     int32_t n; // at least 1
 } tn_text_ids;
-// One row of tn_embedder_width floats per text, in their order; without pooling one per token. Texts are evaluated many at a time.
+// One row of tn_embedder_width floats per text, in their order; without pooling one per token. Several texts are evaluated at a time.
 // TN_ERR_CONTEXT_FULL: a text is longer than max_tokens, named by its index; TN_ERR_ARG: an empty text, a token outside the
 // vocabulary; TN_ERR_MEMORY; TN_ERR_CANCELLED. On failure `out` is undefined.
 TN_API TN_MUST_USE tn_status tn_embedder_run(tn_embedder *embedder, const tn_text_ids *texts, int32_t n, float *out);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking into GGUF files and writing quantised ones.
+// Inspecting GGUF files and writing quantised ones.
 #ifndef TENON_FILE_H
 #define TENON_FILE_H
 
@@ -51,17 +51,17 @@ typedef struct tn_quantize_config {
                       int64_t done, int64_t total);
     void *user;
     // Fields below may be 0.
-    const char *imatrix; // path of an importance matrix (GGUF, or the older list of records): what columns matter how much
-    // n_tensor_types times "PATTERN=TYPE": tensors with a name of which a part matches get TYPE ("Q6_K"), or a smaller
-    // block where rows do not fit it; the first that matches wins. * is any characters, ? is one. Norms, biases and
-    // routers keep their type. A pattern without any tensor is an error.
+    const char *imatrix; // path of an importance matrix (GGUF, or the older list of records): the importance of columns
+    // n_tensor_types times "PATTERN=TYPE": tensors get TYPE ("Q6_K") if a part of their name matches, or a type of smaller
+    // blocks if their rows are no multiple of its block. The first pattern that matches wins. * matches any characters, ?
+    // exactly one. Norms, biases and routers keep their type. A pattern that matches no tensor is an error.
     const char *const *tensor_types;
     int32_t n_tensor_types;
     const char *output_type;    // of the head, output.weight or a shared token_embd.weight
     const char *embedding_type; // of token_embd.weight
     double *rmse;               // root of the mean squared change of all values in tensors whose type changed
 } tn_quantize_config;
-// Names of the types that tn_quantize takes, separated by blanks. Any thread.
+// Names of the types that tn_quantize accepts, separated by blanks. Any thread.
 TN_API const char *tn_quantize_types(void);
 // Reads `in`, writes `out` (complete or not at all).
 TN_API TN_MUST_USE tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *cfg);

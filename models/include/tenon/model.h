@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models: opening GGUF files, looking into them, predicting memory. A model is immutable, counted by
+// Models: opening GGUF files, inspecting them, predicting memory. A model is immutable, counted by
 // references and may be used by any thread.
 //
 //     tn_model *model;
@@ -23,7 +23,7 @@ typedef int32_t (*tn_progress_fn)(void *user, uint64_t bytes_done, uint64_t byte
 
 typedef struct tn_model_config {
     size_t struct_size;
-    tn_device *device;        // where the model runs; NULL (default): the first real device
+    tn_device *device;        // where the model runs; NULL (default): the first device that computes and is no software driver
     const char *pre;          // overrides the pre-tokenizer named in the file; NULL (default): as the file says
     int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
     int32_t tokenizer_only;   // non-zero: any architecture, also files without tensors; only text.h works
@@ -31,18 +31,18 @@ typedef struct tn_model_config {
     tn_progress_fn progress;  // default NULL
     void *progress_user;
     // On devices with memory of their own, the last `device_layers` layers and the head run there, the layers before them
-    // and the embedding on the CPU. -1 (default): as many as fit, TN_EVENT_LAYERS_ON_HOST if not all do; more than there are: all.
+    // and the embedding on the CPU. -1 (default): as many as fit, with TN_EVENT_LAYERS_ON_HOST if that is not all of them; more than the model has: all.
     int32_t device_layers;
     int32_t no_fallback;      // non-zero: sessions fail if the device has no kernel for an op of its layers; default 0: on the CPU
-    uint64_t reserve_size;    // bytes that a fit leaves for sessions; 0 (default): what `session` will take
-    const struct tn_session_config *session; // the session that a fit leaves room for; NULL: a default one
+    uint64_t reserve_size;    // bytes that a fit reserves for sessions; 0 (default): as many as `session` needs
+    const struct tn_session_config *session; // the session for which a fit reserves memory; NULL: a default one
 } tn_model_config;
 TN_API void tn_model_config_default(tn_model_config *cfg);
 
 // Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
 // contradict each other), TN_ERR_ARG (cfg->pre is not known), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED,
-// TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU to help).
+// TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU as fallback).
 TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg, tn_model **out);
 TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
@@ -54,16 +54,16 @@ typedef struct tn_model_info {
     int32_t n_layers, n_embd, n_vocab, n_ctx_train, n_heads, n_kv_heads, head_dim, n_ff;
     int32_t n_experts, n_experts_used; // 0: dense
     int32_t has_tokenizer;
-    int32_t is_encoder;       // gives embeddings, not text
+    int32_t is_encoder;       // its results are embeddings, not text
     uint64_t n_params;
-    uint64_t n_active_params;    // that one decoded token multiplies with
+    uint64_t n_active_params;    // parameters that one decoded token uses
     uint64_t weight_size;     // bytes of all tensors
     uint64_t active_weight_size; // bytes that one decoded token reads
     uint64_t file_size;
     uint64_t owned_size;      // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
     int32_t device_layers;    // layers on `device`
     const char *host_device;  // name of the device of the layers before them
-    int32_t pooling;          // TN_POOLING_* of embed.h that the file asks for
+    int32_t pooling;          // TN_POOLING_* of embed.h, as the file says
     int32_t n_classes;        // of the classification head, 0: it has none
     uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
 } tn_model_info;

@@ -10,7 +10,7 @@
 TN_EXTERN_C_BEGIN
 
 enum {
-    TN_TEXT_ADD_SPECIAL = 1,   // add BOS/EOS as the model wants
+    TN_TEXT_ADD_SPECIAL = 1,   // add BOS/EOS as the file of the model says
     TN_TEXT_PARSE_SPECIAL = 2, // special tokens in the text become their ids
     TN_TEXT_PRINT_SPECIAL = 4, // detokenize: print special tokens by name
     TN_TEXT_REMOVE_SPECIAL = 8 // detokenize: drop a leading BOS and trailing EOS
@@ -20,8 +20,8 @@ enum {
 TN_API TN_MUST_USE tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t flags,
                                          int32_t **ids, size_t *n_ids);
 // A query and a document as one input of a model that compares them, by the template or the separators of its file. With
-// max_tokens > 0 the document is cut at its end to fit. TN_ERR_UNSUPPORTED: the model knows no pairs; TN_ERR_CONTEXT_FULL:
-// the query alone does not fit.
+// max_tokens > 0 the document is cut at its end to fit. TN_ERR_UNSUPPORTED: the file has neither template nor separators
+// for pairs; TN_ERR_CONTEXT_FULL: the query alone does not fit.
 TN_API TN_MUST_USE tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document,
                                               size_t n_document, size_t max_tokens, int32_t **ids, size_t *n_ids);
 TN_API void tn_tokens_free(const tn_model *model, int32_t *ids);
@@ -39,7 +39,7 @@ typedef struct tn_turn {
     const char *content_parts;     // instead of content: a JSON list of {"type": "text", "text": ...}
     const char *name;              // of the tool that answers
     const char *tool_call_id;      // which call it answers
-    const char *reasoning_content; // what the assistant thought before its answer
+    const char *reasoning_content; // the reasoning of the assistant before its answer
     const char *tool_calls;        // JSON list: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": {...}}}]
 } tn_turn;
 
@@ -51,8 +51,8 @@ typedef struct tn_chat_config {
     const char *chat_template;
     const char *tools;            // JSON list of {"type": "function", "function": {...}}; NULL (default): none
     const char *variables;        // JSON object, more variables of the template: {"enable_thinking": false}; NULL (default)
-    int64_t local_time;           // seconds since 1970-01-01 00:00 in local time; TN_CHAT_NO_TIME (default): not told
-    int32_t no_generation_prompt; // non-zero: ends behind the last turn, not with the opening of an answer; default 0
+    int64_t local_time;           // seconds since 1970-01-01 00:00 in local time; TN_CHAT_NO_TIME (default): the template gets no time
+    int32_t no_generation_prompt; // non-zero: ends behind the last turn, without the opening of an answer; default 0
     // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory, 128 levels; of text 256 KiB, 4 KiB for each turn and
     // 16 times what template, turns, tools and variables have, at most 16 MiB.
     uint64_t max_steps;
@@ -61,8 +61,8 @@ typedef struct tn_chat_config {
 } tn_chat_config;
 TN_API void tn_chat_config_default(tn_chat_config *cfg);
 
-// The prompt of a conversation by the chat template, open for the assistant's answer. What comes from turns,
-// tools and variables never becomes special tokens. cfg may be NULL for the defaults. Any thread.
+// The prompt of a conversation by the chat template, open for the assistant's answer. Text of turns, tools and
+// variables never becomes special tokens. cfg may be NULL for the defaults. Any thread.
 // TN_ERR_ARG: a turn without role, JSON that is none, an unknown name of a template, or a conversation that the
 // template refuses, in its words; TN_ERR_FORMAT: the template cannot be parsed; TN_ERR_MODEL: no tokenizer, or
 // the template fails or exceeds a limit. Messages name line and column of the template.

@@ -17,7 +17,7 @@ typedef tn_jj_value value;
 // Where a text buffer ends, so that appending to the last string of a buffer copies nothing.
 typedef struct tn_jj_tail {
     char *end;
-    size_t room;
+    size_t capacity;
 } tn_jj_tail;
 
 // Immutable text; its characters are those of UTF-8, a byte that belongs to none is one character.
@@ -25,13 +25,13 @@ typedef struct tn_jj_string {
     const char *data;
     size_t n;
     const uint8_t *mask; // n bytes, non-zero: a user's; NULL: all the same, `user`
-    tn_jj_tail *tail;    // NULL: no room behind it
+    tn_jj_tail *tail;    // NULL: nothing can be appended in place
     bool user;
 } tn_jj_string;
 
 typedef struct tn_jj_list {
     value *items;
-    size_t n, room;
+    size_t n, capacity;
 } jj_list;
 
 typedef struct tn_jj_entry {
@@ -43,7 +43,7 @@ typedef const tn_jj_string *str;
 // In the order of insertion. Also the members of a namespace.
 typedef struct tn_jj_dict {
     tn_jj_entry *entries;
-    size_t n, room;
+    size_t n, capacity;
 } jj_dict;
 
 typedef struct tn_jj_loop {
@@ -140,7 +140,7 @@ typedef struct tn_jj_builder {
     tn_jj *j;
     char *data;
     uint8_t *mask; // NULL as long as all is the same
-    size_t n, room;
+    size_t n, capacity;
     bool user;
 } tn_jj_builder;
 

@@ -12,7 +12,7 @@
 typedef struct lexer {
     tn_jj *j;
     const char *p, *end;
-    size_t room;
+    size_t capacity;
     bool line_start; // the last token ended with a newline, or there was none
 } lexer;
 
@@ -45,13 +45,13 @@ static bool starts(const lexer *l, const char *text)
 static bool push(lexer *l, tn_jj_token_kind kind, int op, const char *at, value v)
 {
     tn_jj *j = l->j;
-    if (j->n_tokens == l->room) {
-        size_t room = l->room * 2 + 256;
+    if (j->n_tokens == l->capacity) {
+        size_t capacity = l->capacity * 2 + 256;
         void *tokens = j->tokens;
-        if (!tn_jj_resize(j, &tokens, j->n_tokens * sizeof *j->tokens, room * sizeof *j->tokens))
+        if (!tn_jj_resize(j, &tokens, j->n_tokens * sizeof *j->tokens, capacity * sizeof *j->tokens))
             return false;
         j->tokens = tokens;
-        l->room = room;
+        l->capacity = capacity;
     }
     j->tokens[j->n_tokens++] = (tn_jj_token){kind, (int16_t)op, (uint32_t)(at - j->source), v};
     return j->status == TN_OK;

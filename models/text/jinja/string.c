@@ -25,21 +25,21 @@ void tn_jj_drop(tn_jj_builder *b)
 static bool reserve(tn_jj_builder *b, size_t n)
 {
     if (b->j->status != TN_OK) return false;
-    if (n <= b->room - b->n) return true;
+    if (n <= b->capacity - b->n) return true;
     size_t most = b->j->limits.heap_size;
     if (n > most - TN_MIN(b->n, most)) {
         tn_jj_error(b->j, "a text of more than %zu MiB", most >> 20);
         return false;
     }
-    size_t room = TN_MAX(b->n + n, TN_MAX(b->room + b->room / 2, (size_t)ROOM_MIN));
+    size_t capacity = TN_MAX(b->n + n, TN_MAX(b->capacity + b->capacity / 2, (size_t)ROOM_MIN));
     void *data = b->data, *mask = b->mask;
-    bool ok = tn_jj_resize(b->j, &data, b->n, room);
+    bool ok = tn_jj_resize(b->j, &data, b->n, capacity);
     b->data = data;
     if (ok && b->mask) {
-        ok = tn_jj_resize(b->j, &mask, b->n, room);
+        ok = tn_jj_resize(b->j, &mask, b->n, capacity);
         b->mask = mask;
     }
-    if (ok) b->room = room;
+    if (ok) b->capacity = capacity;
     return ok;
 }
 
@@ -48,7 +48,7 @@ static bool need_mask(tn_jj_builder *b)
 {
     void *mask = NULL;
     if (b->mask) return true;
-    if (!tn_jj_resize(b->j, &mask, 0, b->room)) return false;
+    if (!tn_jj_resize(b->j, &mask, 0, b->capacity)) return false;
     b->mask = mask;
     memset(b->mask, b->user, b->n);
     return true;
@@ -108,7 +108,7 @@ value tn_jj_built(tn_jj_builder *b)
         return wrap(j, s);
     }
     if (b->n >= TAIL_MIN && !b->mask && (s.tail = tn_jj_alloc(j, sizeof *s.tail)) != NULL)
-        *s.tail = (tn_jj_tail){b->data + b->n, b->room - b->n};
+        *s.tail = (tn_jj_tail){b->data + b->n, b->capacity - b->n};
     tn_jj_build(b, j);
     return wrap(j, s);
 }
@@ -143,11 +143,11 @@ value tn_jj_concat(tn_jj *j, str a, str b)
     if (b->n == 0) return (value){.kind = JJ_STRING, .u.s = a};
     if (a->n == 0) return (value){.kind = JJ_STRING, .u.s = b};
     bool alike = !a->mask && !b->mask && a->user == b->user;
-    if (alike && a->tail && a->tail->end == a->data + a->n && a->tail->room >= b->n) {
+    if (alike && a->tail && a->tail->end == a->data + a->n && a->tail->capacity >= b->n) {
         if (!tn_jj_work(j, b->n)) return tn_jj_undefined();
         memcpy(a->tail->end, b->data, b->n);
         a->tail->end += b->n;
-        a->tail->room -= b->n;
+        a->tail->capacity -= b->n;
         tn_jj_string s = *a;
         s.n += b->n;
         return wrap(j, s);

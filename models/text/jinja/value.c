@@ -58,7 +58,7 @@ value tn_jj_sized(tn_jj *j, tn_jj_kind kind, size_t n)
     if (!l || !tn_jj_steps(j, n / 16)) return tn_jj_undefined();
     l->items = tn_jj_array(j, n, sizeof *l->items);
     if (!l->items) return tn_jj_undefined();
-    l->n = l->room = n;
+    l->n = l->capacity = n;
     return (value){.kind = kind, .u.list = l};
 }
 
@@ -71,12 +71,12 @@ void tn_jj_append(tn_jj *j, value list, value item)
 {
     if (list.kind != JJ_LIST && list.kind != JJ_TUPLE) return; // an earlier failure
     jj_list *l = list.u.list;
-    if (l->n == l->room) {
-        size_t room = l->room * 2 + 4;
-        value *items = tn_jj_grow(j, l->items, l->n * sizeof *items, room * sizeof *items);
+    if (l->n == l->capacity) {
+        size_t capacity = l->capacity * 2 + 4;
+        value *items = tn_jj_grow(j, l->items, l->n * sizeof *items, capacity * sizeof *items);
         if (!items) return;
         l->items = items;
-        l->room = room;
+        l->capacity = capacity;
     }
     l->items[l->n++] = item;
 }
@@ -114,12 +114,12 @@ void tn_jj_set(tn_jj *j, jj_dict *d, value key, value v)
         d->entries[i].value = v;
         return;
     }
-    if (d->n == d->room) {
-        size_t room = d->room * 2 + 4;
-        tn_jj_entry *entries = tn_jj_grow(j, d->entries, d->n * sizeof *entries, room * sizeof *entries);
+    if (d->n == d->capacity) {
+        size_t capacity = d->capacity * 2 + 4;
+        tn_jj_entry *entries = tn_jj_grow(j, d->entries, d->n * sizeof *entries, capacity * sizeof *entries);
         if (!entries) return;
         d->entries = entries;
-        d->room = room;
+        d->capacity = capacity;
     }
     d->entries[d->n++] = (tn_jj_entry){key, v};
 }
