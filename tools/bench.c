@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon bench: speed of prefill (pp) and decoding (tg), and what share of the machine that is.
+// tenon bench: speed of prefill (pp) and decoding (tg), and the share of the peak of the machine.
 #include "tools/bench.h"
 #include "tools/interrupt.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { CTX_MIN = 64 };
-static const double int8_bits = 9; // weights of up to so many bits are multiplied as bytes
+static const double int8_bits = 9; // kernels multiply weights with at most this many bits as int8
 
 typedef struct sizes {
     int64_t pp[BENCH_NUMS], tg[BENCH_NUMS], depth[BENCH_NUMS];
@@ -111,7 +111,7 @@ static int make_session(bench_state *s, int64_t n_ctx)
     s->n_tokens = n_ctx;
     s->tokens = malloc((size_t)n_ctx * sizeof *s->tokens + 1);
     if (!s->tokens) return fail(EXIT_MEMORY, "out of memory for %lld tokens", (long long)n_ctx);
-    uint32_t x = 12345; // the ids do not matter, but all the same would be odd for experts
+    uint32_t x = 12345; // any ids will do, but equal ones would all use the same experts
     for (int64_t i = 0; i < n_ctx; i++) {
         x = x * 1664525u + 1013904223u;
         s->tokens[i] = (int32_t)((x >> 8) % (uint32_t)m->n_vocab);
@@ -126,7 +126,7 @@ static int eval_fail(const bench_state *s, tn_status status)
     return tool_fail(&s->t, status, "%s", s->name);
 }
 
-// One token for every sequence; greedy: the next step starts from what this one chose.
+// One token for every sequence; greedy: the next step starts from the token of this one.
 static tn_status decode_step(bench_state *s, int32_t *tokens)
 {
     tn_feed feeds[BENCH_SEQUENCES];

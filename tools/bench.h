@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `tenon bench` measured, and how it is shown (bench_report.c).
+// The measurements of `tenon bench`, and the functions that print them (bench_report.c).
 #ifndef TENON_TOOLS_BENCH_H
 #define TENON_TOOLS_BENCH_H
 
@@ -28,7 +28,7 @@ typedef struct bench_state {
     tn_session_config cfg;
     double cache_bytes;   // per position
     double active_params; // multiplied per token
-    bool int8;            // weights are so small that the int8 peak is the roof
+    bool int8;            // the int8 peak is the limit, because weights have so little bits
     peaks peaks;
     bool has_peaks;
     double host_ns; // per decode step, 0: unknown

@@ -50,7 +50,7 @@ void bench_print_text(const bench_state *s)
     }
 }
 
-// Quotes as RFC 4180 wants them.
+// Quotes a field as RFC 4180 requires.
 static void csv_text(const char *text)
 {
     putchar('"');

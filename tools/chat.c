@@ -31,7 +31,7 @@ int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 
 // --- answers ---------------------------------------------------------------------------------------------
 
-// The answer to the turns so far becomes one more turn, also as far as an interruption let it come.
+// The answer to the turns so far becomes one more turn. An interrupted answer is kept as far as it came.
 static int answer(chat *c)
 {
     run_state *r = c->r;
@@ -54,8 +54,8 @@ static int answer(chat *c)
     return conversation_add_answer(&c->c, r->whole ? r->whole : "");
 }
 
-// The last turn is the user's. Failures leave the conversation as it was before; only lasting ones end the
-// chat.
+// Answers the last turn, which is that of the user. After a failure the conversation is as before; only failures that would
+// occur again end the chat.
 static int ask(chat *c, size_t before)
 {
     int code = answer(c);
@@ -104,7 +104,7 @@ static int command_regen(chat *c, const char *rest)
     return ask(c, n - 2);
 }
 
-// What fails is told; the chat goes on.
+// A failure is reported, and the chat continues.
 static int command_save(chat *c, const char *rest)
 {
     if (!*rest)
@@ -114,7 +114,7 @@ static int command_save(chat *c, const char *rest)
     return 0;
 }
 
-// The seed of the options, unless each answer shall be new.
+// The seed of the options, or a new one for each answer if none is given.
 static void take_settings(chat *c)
 {
     int64_t seed = opt_int(&c->opt, OPT_SEED);
@@ -226,7 +226,7 @@ static int command(chat *c, const char *line, bool *leave)
 
 // --- the loop --------------------------------------------------------------------------------------------
 
-// The editor counts what stands between two \1 as no character.
+// The editor does not count characters between two \1.
 static const char *prompt(const chat *c, bool more)
 {
     if (!use_color(c->r->t.opt, stderr)) return more ? "... " : ">>> ";
@@ -247,7 +247,7 @@ static char *join(char *text, const char *line)
     return p;
 }
 
-// """ begins a text that ends with the next """; what lies between is one turn.
+// """ begins a text that ends with the next """; the text between them is one turn.
 static line_result read_block(chat *c, const char *first, char **text)
 {
     char *end, *line, *out = malloc(strlen(first) + 1);
@@ -282,7 +282,7 @@ static line_result take_line(chat *c, int *code, bool *leave)
     else if (line[strspn(line, " \t\n")])
         *code = say(c, line);
     if (opt_flag(c->r->t.opt, OPT_SINGLE) && c->n_answers > 0) *leave = true;
-    if (!out_flush()) *leave = true; // nobody reads the answers any more
+    if (!out_flush()) *leave = true; // the reader of the output is gone
     free(block);
     return result;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a chat template is given besides the turns: itself, tools, variables, the time.
+// The inputs of a chat template besides the turns: its text, tools, variables, the time.
 #include "tools/generate.h"
 
 #include <stdlib.h>

@@ -29,7 +29,7 @@ const char *shown(const char *text, char *buf, size_t size)
     return buf;
 }
 
-// What failed last, for forms of output that tell it too; as much a property of the process as stderr is.
+// The last error message, for outputs that contain it (--json). It belongs to the process, as stderr does.
 static char failure[TEXT_SIZE];
 
 const char *failure_text(void)
@@ -127,20 +127,20 @@ static void on_log(void *user, int32_t level, const char *text)
     note("%s: %s", level >= 0 && level <= TN_LOG_DEBUG ? levels[level] : "log", text);
 }
 
-// Every plan tells what it cannot run where it was wanted: once is enough.
-static bool told_before(tool *t, const char *text)
+// Every plan reports the ops that run on another device than requested; each text is printed once.
+static bool printed_before(tool *t, const char *text)
 {
     uint64_t hash = 14695981039346656037u; // FNV-1a, 64 bits
     for (const char *p = text; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-    int room = (int)(sizeof t->told / sizeof *t->told);
-    for (int i = 0; i < t->n_told; i++)
-        if (t->told[i] == hash) return true;
-    if (t->n_told < room) t->told[t->n_told++] = hash;
+    int capacity = (int)(sizeof t->printed_events / sizeof *t->printed_events);
+    for (int i = 0; i < t->n_printed; i++)
+        if (t->printed_events[i] == hash) return true;
+    if (t->n_printed < capacity) t->printed_events[t->n_printed++] = hash;
     return false;
 }
 
-// A line that changes on a terminal; one line that stays elsewhere.
-static void tell_compiling(tool *t, bool done, const char *text)
+// On a terminal a line that is rewritten; elsewhere one line.
+static void report_compiling(tool *t, bool done, const char *text)
 {
     enum { EVERY_MS = 100 };
     if (t->log_level < TN_LOG_WARN) return;
@@ -162,15 +162,15 @@ static void on_event(void *user, int32_t code, const char *text)
 {
     tool *t = user;
     if (code == TN_EVENT_COMPILING || code == TN_EVENT_COMPILED) {
-        tell_compiling(t, code == TN_EVENT_COMPILED, text);
+        report_compiling(t, code == TN_EVENT_COMPILED, text);
         return;
     }
-    if (t->log_level >= TN_LOG_WARN && !told_before(t, text)) note("warning: %s", text);
+    if (t->log_level >= TN_LOG_WARN && !printed_before(t, text)) note("warning: %s", text);
 }
 
 // --- context, device -------------------------------------------------------------------------------------
 
-// The line of the backend in the list of absent ones, "" if it says nothing.
+// The line of the backend in the list of absent ones, "" if there is none.
 static void absent_reason(const tool *t, const char *backend, char *buf, size_t size)
 {
     char all[2048];
@@ -218,8 +218,8 @@ static int find_device(tool *t)
                 *reason ? reason : " no such device here");
 }
 
-// Flags that scripts written for another tool bring along.
-static void tell_ignored(const tool *t)
+// Flags of another tool that scripts may pass; they are accepted without an effect.
+static void report_ignored(const tool *t)
 {
     if (!(C_SESSION & (1 << t->opt->cmd))) return;
     if (opt_is_set(t->opt, OPT_COMPAT))
@@ -228,8 +228,8 @@ static void tell_ignored(const tool *t)
         tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
 }
 
-// The user's cache directory for this program (XDG Base Directory Specification); made only when something is
-// to be kept.
+// The user's cache directory for this program (XDG Base Directory Specification); created only when something is
+// stored.
 static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -242,8 +242,7 @@ static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
     return !make || mkdir(dir, 0700) == 0 || errno == EEXIST;
 }
 
-// The one backend that may be used, NULL: any. Drivers take a while to start, and not every command needs
-// one.
+// The only backend that may be used, NULL: any. Drivers need time to start, and not every command needs one.
 static const char *only_backend(const options *o, char *buf, size_t size)
 {
     const char *device = opt_text(o, OPT_DEVICE);
@@ -277,13 +276,13 @@ int tool_open(tool *t, const options *o)
     cfg.backend = only_backend(o, backend, sizeof backend);
     cfg.one_backend = ((C_DEVICES >> o->cmd) & 1) == 0; // 'devices' lists all
     cfg.tune = opt_flag(o, OPT_TUNE);
-    // Some drivers compile kernels at their first use, which is kept too.
+    // Some drivers compile kernels at their first use, and the result is stored as well.
     if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
     if (status != TN_OK) return tool_fail(t, status, "cannot start");
-    tell_ignored(t);
+    report_ignored(t);
     return find_device(t);
 }
 
@@ -334,7 +333,7 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
 {
     tn_model_config_default(cfg);
     cfg->device = t->device;
-    cfg->no_fallback = t->device != NULL; // asked for by --backend or --device
+    cfg->no_fallback = t->device != NULL; // requested by --backend or --device
     cfg->session = session;
     if (!session) return;
     const char *layers = opt_text(t->opt, OPT_GPU_LAYERS);
@@ -342,7 +341,7 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
         layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
 }
 
-static void tell_loaded(const tool *t, const char *path, const tn_model *model)
+static void report_loaded(const tool *t, const char *path, const tn_model *model)
 {
     tn_model_info info;
     tn_model_info_get(model, &info);
@@ -377,7 +376,7 @@ int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
     if (bar.drawn_ns) fprintf(stderr, "\r\033[K");
     if (status != TN_OK) return tool_fail(t, status, "%s", path);
     t->load_ns = now_ns() - bar.start_ns;
-    if (what == LOAD_WEIGHTS) tell_loaded(t, path, *out);
+    if (what == LOAD_WEIGHTS) report_loaded(t, path, *out);
     return 0;
 }
 
@@ -393,7 +392,7 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     tn_session_config_default(cfg);
     int64_t batch = opt_int(o, OPT_BATCH), ubatch = opt_int(o, OPT_UBATCH);
     cfg->n_ctx = (int32_t)opt_int(o, o->cmd == CMD_PERPLEXITY ? OPT_WINDOW : OPT_CTX);
-    // 0 leaves it to the device, unless --ubatch-size says something.
+    // 0: the default of the device, unless --ubatch-size is given.
     if (!opt_is_set(o, OPT_BATCH)) batch = opt_is_set(o, OPT_UBATCH) ? ubatch : 0;
     cfg->n_batch = (int32_t)(batch < ubatch ? batch : ubatch);
     cfg->cache_type_k = cache_type(o, OPT_CACHE_K);
@@ -474,7 +473,7 @@ int parse_ids(const char *text, size_t size, int32_t n_vocab, int32_t **ids, siz
         if (code) return code;
         text = owned;
     }
-    int32_t *list = malloc((size / 2 + 1) * sizeof *list); // an id takes a digit and a separator
+    int32_t *list = malloc((size / 2 + 1) * sizeof *list); // an id has at least one digit and a separator
     size_t count = 0;
     int code =
         !list ? fail(EXIT_MEMORY, "out of memory for the token ids")

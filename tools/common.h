@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all commands share: messages and exit codes, opening the context and a model, reading input.
+// Functions that all commands use: messages and exit codes, opening the context and a model, reading input.
 #ifndef TENON_TOOLS_COMMON_H
 #define TENON_TOOLS_COMMON_H
 
@@ -31,7 +31,7 @@ enum {
 // One line on standard error: "tenon: ...". Control characters are shown as ?. Returns code.
 int fail(int code, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
-// What the last failure said, "" before the first one.
+// The text of the last failure, "" before the first one.
 const char *failure_text(void);
 
 // Bytes that a terminal must not see become '?', in place.
@@ -42,12 +42,12 @@ const char *shown(const char *text, char *buf, size_t size);
 typedef struct tool {
     const options *opt;
     tn_context *ctx;
-    tn_device *device; // what --device or --backend asked for; NULL: automatic
+    tn_device *device; // requested by --device or --backend; NULL: automatic
     int32_t log_level;
     uint64_t load_ns;
-    uint64_t told[64]; // hashes of the events that were printed
-    int n_told;
-    bool compiling; // told that a driver compiles kernels
+    uint64_t printed_events[64]; // hashes
+    int n_printed;
+    bool compiling; // a note that a driver compiles kernels was printed
     uint64_t compiling_ns;
 } tool;
 
@@ -59,15 +59,15 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE
 // A message at TN_LOG_INFO.
 void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-// The model that the command line names: --model, or the first argument, which is then taken from *args.
+// The model that the command line names: --model, or the first argument, which is then removed from *args.
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
 enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
-// Device, layers on it, and what is to happen if it lacks kernels or memory. `session` must live until the model is open:
-// the one that layers are fitted for; NULL for commands without one.
+// Device, number of layers on it, and whether missing kernels or memory are errors. Layers are fitted for `session`, which
+// must live until the model is open; NULL for commands without a session.
 void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg);
 void tool_session_config(const tool *t, tn_session_config *cfg);
-// Writes the profile that --profile asked for; 0 or an exit code. Nothing happens without the flag.
+// Writes the profile if --profile is given; 0 or an exit code. Nothing happens without the flag.
 int tool_profile(const tool *t, const tn_session *session);
 
 // Whole file ("-": standard input), terminated, freed by free(). At most 256 MiB.

@@ -29,18 +29,18 @@ static void free_turn(tn_turn *t)
     *t = (tn_turn){0};
 }
 
-// Owns the texts of the turn in any case.
+// Owns the texts of the turn from the call on, also if it fails.
 static int take_turn(conversation *c, tn_turn turn)
 {
-    if (c->n == c->room) {
-        size_t room = c->room * 2 + 8;
-        tn_turn *more = realloc(c->turns, room * sizeof *more);
+    if (c->n == c->capacity) {
+        size_t capacity = c->capacity * 2 + 8;
+        tn_turn *more = realloc(c->turns, capacity * sizeof *more);
         if (!more) {
             free_turn(&turn);
             return fail(EXIT_MEMORY, "out of memory for the conversation");
         }
         c->turns = more;
-        c->room = room;
+        c->capacity = capacity;
     }
     c->turns[c->n++] = turn;
     return 0;
@@ -215,7 +215,7 @@ static int read_turns(json_in *in, conversation *c)
     return code;
 }
 
-// Settings of other versions are left alone.
+// Unknown settings, as of other versions, are ignored.
 static int read_settings(json_in *in, options *o)
 {
     char *key, name[64];

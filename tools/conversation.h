@@ -10,12 +10,12 @@
 
 typedef struct conversation {
     tn_turn *turns; // all texts from malloc
-    size_t n, room;
+    size_t n, capacity;
 } conversation;
 
 // Each: 0 or an exit code after a message.
 int conversation_add(conversation *c, const char *role, const char *content);
-// The answer of a model; what it thought before (<think>, analysis channel) is kept apart.
+// The answer of a model; its reasoning (<think>, analysis channel) is stored separately.
 int conversation_add_answer(conversation *c, const char *text);
 int conversation_set_system(conversation *c, const char *text);
 int conversation_save(const conversation *c, const run_state *r, const char *path);
@@ -26,7 +26,7 @@ bool conversation_has_system(const conversation *c);
 void conversation_drop(conversation *c, size_t n); // all but the first n turns
 void conversation_fini(conversation *c);
 
-// Whether /set may change it: how tokens are chosen, and how many.
+// Whether /set may change it: the options of sampling and the number of tokens.
 bool is_setting(opt_id id);
 
 #endif

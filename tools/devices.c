@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon devices: what was found, what was not and why.
+// tenon devices: the devices, and why backends have none.
 #include "tools/common.h"
 #include "tools/json.h"
 

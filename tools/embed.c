@@ -48,7 +48,7 @@ static void drop_texts(embed_state *s)
 
 // --- tokens ----------------------------------------------------------------------------------------------
 
-// Cuts a text at its end; a token that stands behind every text stays.
+// Cuts a text at its end; a token that ends every text stays.
 static tn_status cut(embed_state *s, embed_text *e, size_t max)
 {
     int32_t *empty;
@@ -245,7 +245,7 @@ static int run_all(embed_state *s)
         s->texts[s->n_texts++] = e;
         s->n_tokens += e.n_ids;
     }
-    // What came before a broken line is still answered.
+    // The texts before a broken line are still evaluated.
     int last = interrupted() ? 0 : run_group(s);
     return code ? code : last;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { NGRAM_DEFAULT = 4, NGRAM_MAX = 16, PROMPT_END = 16 };
-enum { SCHEMA = 1 }; // of --json and --jsonl; grows when a key changes its meaning
+enum { SCHEMA = 1 }; // of --json and --jsonl; incremented when a key changes its meaning
 
 // --- options ---------------------------------------------------------------------------------------------
 
@@ -86,14 +86,14 @@ void answer_fini(run_state *r)
 
 // --- collecting ------------------------------------------------------------------------------------------
 
-static bool grow(void **data, size_t *room, size_t wanted, size_t item)
+static bool grow(void **data, size_t *capacity, size_t wanted, size_t item)
 {
-    if (wanted <= *room) return true;
+    if (wanted <= *capacity) return true;
     size_t more = wanted * 2 + 64;
     void *p = realloc(*data, more * item);
     if (!p) return false;
     *data = p;
-    *room = more;
+    *capacity = more;
     return true;
 }
 
@@ -101,11 +101,11 @@ static bool keep_id(run_state *r, const tn_piece *piece)
 {
     void *ids = r->ids, *logprobs = r->logprobs, *likely = r->likely;
     size_t width = (size_t)piece->n_logprobs;
-    bool ok = grow(&ids, &r->ids_room, r->n_ids + 1, sizeof *r->ids);
+    bool ok = grow(&ids, &r->ids_capacity, r->n_ids + 1, sizeof *r->ids);
     r->ids = ids;
-    ok = ok && grow(&logprobs, &r->logprobs_room, r->n_ids + 1, sizeof *r->logprobs);
+    ok = ok && grow(&logprobs, &r->logprobs_capacity, r->n_ids + 1, sizeof *r->logprobs);
     r->logprobs = logprobs;
-    ok = ok && grow(&likely, &r->likely_room, (r->n_ids + 1) * width, sizeof *r->likely);
+    ok = ok && grow(&likely, &r->likely_capacity, (r->n_ids + 1) * width, sizeof *r->likely);
     r->likely = likely;
     if (!ok) return false;
     if (width) memcpy(r->likely + r->n_ids * width, piece->logprobs, width * sizeof *r->likely);
@@ -115,10 +115,10 @@ static bool keep_id(run_state *r, const tn_piece *piece)
     return true;
 }
 
-static bool keep_text(char **text, size_t *n, size_t *room, const tn_piece *piece)
+static bool keep_text(char **text, size_t *n, size_t *capacity, const tn_piece *piece)
 {
     void *data = *text;
-    bool ok = grow(&data, room, *n + piece->n_text + 1, 1);
+    bool ok = grow(&data, capacity, *n + piece->n_text + 1, 1);
     *text = data;
     if (!ok) return false;
     if (piece->n_text) memcpy(*text + *n, piece->text, piece->n_text);
@@ -126,15 +126,15 @@ static bool keep_text(char **text, size_t *n, size_t *room, const tn_piece *piec
     return true;
 }
 
-// The text of the piece becomes what is shown of it.
+// The text of the piece is replaced by the part that is printed.
 static bool keep(run_state *r, tn_piece *piece)
 {
-    bool ok = keep_text(&r->whole, &r->n_whole, &r->whole_room, piece) &&
+    bool ok = keep_text(&r->whole, &r->n_whole, &r->whole_capacity, piece) &&
               thoughts_feed(&r->thoughts, piece->text, piece->n_text, piece->stop != TN_STOP_NONE);
     if (!ok) return false;
     piece->text = r->thoughts.out;
     piece->n_text = r->thoughts.n_out;
-    ok = keep_text(&r->text, &r->n_text, &r->text_room, piece);
+    ok = keep_text(&r->text, &r->n_text, &r->text_capacity, piece);
     return ok && (piece->token < 0 || piece->stop == TN_STOP_END || keep_id(r, piece));
 }
 
@@ -270,7 +270,7 @@ void answer_error_event(const run_state *r, int code)
     out_flush();
 }
 
-// False when nobody reads any more.
+// False when the reader of the output is gone.
 static bool show_piece(const run_state *r, const tn_piece *piece)
 {
     char id[16];
@@ -327,7 +327,7 @@ void answer_stats(const run_state *r)
     const tn_generation_stats *s = &r->stats;
     char peak[32];
     bool color = use_color(r->t.opt, stderr);
-    // Where both streams end up in one log, the figures get a line of their own.
+    // If both streams go to one log, the figures get a line of their own.
     bool open_line = r->form == FORM_TEXT && r->n_text > 0 && r->text[r->n_text - 1] != '\n';
     if (open_line && !is_terminal(stdout)) fputc('\n', stderr);
     char guesses[80] = "";
@@ -374,7 +374,7 @@ static int generate(run_state *r, tn_generation *g)
     bool profile = opt_is_set(r->t.opt, OPT_PROFILE);
     for (int64_t i = 0; r->stop == TN_STOP_NONE; i++) {
         tn_piece piece;
-        if (profile && i > 0) tn_session_profile(r->session, 1); // forgets the pass before
+        if (profile && i > 0) tn_session_profile(r->session, 1); // clears the times of the last pass
         tn_status status = tn_generation_step(g, &piece);
         if (status != TN_OK) return tool_fail(&r->t, status, "generating");
         if (!keep(r, &piece)) return fail(EXIT_MEMORY, "out of memory for the answer");
@@ -384,7 +384,7 @@ static int generate(run_state *r, tn_generation *g)
     return 0;
 }
 
-// Of a prompt of a chat template the end tells how the answer begins.
+// With a chat template the end of the prompt determines how the answer begins.
 static int begin_thoughts(run_state *r, const int32_t *prompt, size_t n)
 {
     char *end = NULL;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of `tenon run`: generating it, showing it in the form that was asked for, and its figures.
+// One answer of `tenon run`: generating it, printing it in the requested form, and its figures.
 #ifndef TENON_TOOLS_GENERATE_H
 #define TENON_TOOLS_GENERATE_H
 
@@ -20,7 +20,7 @@ typedef struct run_state {
     tn_session *draft;
     int32_t spec_ngram;               // of --spec, 0: off
     tn_chat_config chat;              // of --chat-template and the options around it
-    char *template_text, *tools_text; // what it points at
+    char *template_text, *tools_text; // the texts that `chat` points at
     answer_form form;
     uint64_t seed;
     const char **stops;
@@ -36,29 +36,29 @@ typedef struct run_state {
     char *grammar, *schema; // of --grammar and --json-schema, or of their files
     bool templated; // the prompt comes from a chat template
     thoughts thoughts;
-    // The last answer: text[0 .. n_text) as it is shown, whole[..] with all thoughts and markers, both terminated; its ids;
-    // why it ended.
+    // The last answer: text[0 .. n_text) as it is printed, whole[..] with all thoughts and markers, both terminated; its ids;
+    // the reason why it ended.
     char *text, *whole;
-    size_t n_text, text_room, n_whole, whole_room;
+    size_t n_text, text_capacity, n_whole, whole_capacity;
     int32_t *ids;
-    size_t n_ids, ids_room;
+    size_t n_ids, ids_capacity;
     int32_t stop;
     uint64_t answer_seed;
     tn_generation_stats stats;
     size_t n_prompt;
     float *logprobs;    // of ids
     tn_logprob *likely; // [n_ids][n_likely] with --logprobs
-    size_t logprobs_room, likely_room;
+    size_t logprobs_capacity, likely_capacity;
     int32_t n_likely;
 } run_state;
 
 // Reads --seed, --stop and the options of sampling. 0 or an exit code.
 int answer_options(run_state *r);
-// sampling.c: the options of sampling; what fill_sampling then points at belongs to r.
+// sampling.c: the options of sampling; the memory that fill_sampling refers to belongs to r.
 int sampling_options(run_state *r);
 void sampling_fill(const run_state *r, uint64_t seed, tn_sampling *s);
 void sampling_fini(run_state *r);
-// Makes the session hold the prompt (what it holds of it already is kept), generates, and shows the answer.
+// Feeds the prompt to the session (a prefix that it holds already is reused), generates, and prints the answer.
 // An interruption is no failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
 // Whether each answer ends with its figures: on a terminal, or with --stats.
@@ -68,7 +68,7 @@ void answer_stats(const run_state *r);
 const char *answer_stop_name(int32_t stop);
 void answer_load_event(const run_state *r);
 void answer_error_event(const run_state *r, int code);
-// Frees what the functions above made.
+// Frees the memory of the functions above.
 void answer_fini(run_state *r);
 
 // chat_options.c: the options of chat templates.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Help texts: the flags come from the option table, the rest is here.
+// Help texts: the flags come from the table of options, all other text is here.
 #include "tools/options.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const cmd_row cmd_rows[CMD_COUNT] = {
 #include "tools/commands.def"
 };
 
-// What the flags do not say.
+// Notes of commands that are not in the descriptions of flags.
 static const char *const notes[CMD_COUNT] = {
     [CMD_EMBED] =
         "The words after MODEL are one text; otherwise -f FILE or standard input hold many (--input): a text per line, or "

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon inspect: what is in a GGUF file, and what memory it will take as a model.
+// tenon inspect: the contents of a GGUF file, and the memory that it needs as a model.
 #include "tools/common.h"
 #include "tools/json.h"
 #include "tools/output.h"
@@ -356,7 +356,7 @@ static int print_json(const inspect_state *s)
 static int no_tensor(const inspect_state *s, const char *name)
 {
     const char *nearest = NULL;
-    int best = 8; // changes; more is no help
+    int best = 8; // the most changes of a useful suggestion
     for (int64_t i = 0; i < tn_file_n_tensors(s->file); i++) {
         tn_file_tensor tensor;
         tn_file_tensor_get(s->file, i, &tensor);
@@ -369,7 +369,7 @@ static int no_tensor(const inspect_state *s, const char *name)
     return fail(EXIT_USAGE, "%s has no tensor '%s'; 'tenon inspect --tensors' lists all", s->path, name);
 }
 
-static void tell_tensor(const inspect_state *s, const tn_file_tensor *tensor)
+static void print_tensor_location(const inspect_state *s, const tn_file_tensor *tensor)
 {
     json j;
     json_init(&j, stdout);
@@ -379,7 +379,7 @@ static void tell_tensor(const inspect_state *s, const tn_file_tensor *tensor)
         print_tensor(tensor);
 }
 
-// Standard output, a pipe or a device takes the values as they come. They are many: a piece at a time.
+// Standard output, pipes and devices are written directly, one piece at a time: a tensor may have billions of values.
 static int stream_tensor(const inspect_state *s, int64_t i, const tn_file_tensor *tensor, const char *path)
 {
     static const int64_t piece = 16384; // a multiple of every block
@@ -411,7 +411,7 @@ static int one_tensor(const inspect_state *s)
     tn_file_tensor tensor;
     tn_file_tensor_get(s->file, i, &tensor);
     if (!path)
-        tell_tensor(s, &tensor);
+        print_tensor_location(s, &tensor);
     else if (strcmp(path, "-") == 0 || out_is_special(path))
         return stream_tensor(s, i, &tensor, path);
     tn_status status = path ? tn_file_export_tensor(s->file, i, path) : TN_OK;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// A signal handler has no argument: what it needs is necessarily global. All lock-free.
+// A signal handler has no argument, so its data is global. All of it is lock-free.
 static _Atomic(tn_session *) watched;
 static _Atomic(tn_embedder *) watched_embedder;
 static atomic_bool polled, seen;
@@ -55,7 +55,7 @@ static void on_interrupt(int signal_number)
     if (embedder) tn_embedder_cancel(embedder, 1);
 }
 
-// What asks often enough can still remove its half file; everything else ends as signals end it.
+// Commands that poll interrupted() can still remove an incomplete file; all others end as the signal ends them.
 static void on_end(int signal_number)
 {
     int first = 0;
@@ -94,7 +94,7 @@ void interrupt_keep_terminal(void)
 void interrupt_watch(tn_session *session)
 {
     atomic_store(&watched, session);
-    // A Ctrl-C that came while nothing was watched counts.
+    // A Ctrl-C that came before the session was set counts as well.
     if (session && atomic_load(&seen)) tn_session_cancel(session, 1);
 }
 

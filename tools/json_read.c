@@ -39,7 +39,7 @@ bool json_open(json_in *in, char c)
     return expect(in, c);
 }
 
-// Whether another member follows; otherwise the end is taken.
+// Whether another member follows; otherwise the end is consumed.
 static bool more(json_in *in, char close)
 {
     if (take(in, close)) {

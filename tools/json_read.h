@@ -5,7 +5,7 @@
 //     json_in in = {.p = text, .end = text + n};
 //     if (json_open(&in, '{'))
 //         while (json_key(&in, &key)) ... json_string(&in), json_skip(&in) ...
-// The first error sets `failed`; all calls then say no.
+// The first error sets `failed`; all calls then return false.
 #ifndef TENON_TOOLS_JSON_READ_H
 #define TENON_TOOLS_JSON_READ_H
 
@@ -15,7 +15,7 @@
 typedef struct json_in {
     const char *p, *end;
     bool failed;
-    bool first; // nothing of the container at hand was read
+    bool first; // no item of the current container was read
     int depth;
 } json_in;
 
@@ -23,12 +23,12 @@ typedef struct json_in {
 bool json_is(json_in *in, char c);
 // Enters an object or a list.
 bool json_open(json_in *in, char c);
-// The next key of an object (from malloc), or the next item of a list; false at the end, which is taken.
+// The next key of an object (from malloc), or the next item of a list; false at the end, which is consumed.
 bool json_key(json_in *in, char **key);
 bool json_item(json_in *in);
 // From malloc, NULL on failure.
 char *json_string(json_in *in);
-// Goes over any value; the copy of its text comes from malloc.
+// Skips any value; the copy of its text comes from malloc.
 void json_skip(json_in *in);
 char *json_copy(json_in *in);
 

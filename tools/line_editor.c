@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Line editing by libedit, where the build found it. A paste of several lines stands in the line as a short
-// label and is put in when the line is done: the editor would redraw all of it at each key.
+// Line editing by libedit, where the build found it. A paste of several lines is shown as a short
+// label, which is replaced when the line is complete: the editor would redraw the whole text at each key.
 #include "tools/line_input.h"
 
 #include "tools/common.h"
@@ -27,7 +27,7 @@ enum {
     LABEL_SIZE = 96,
     HISTORY_LINES = 1000,
     ENTRY_MAX = 8192,      // bytes; longer texts are not kept in the history
-    PASTE_PLAIN_MAX = 256, // a shorter paste of one line is as if typed
+    PASTE_PLAIN_MAX = 256, // a shorter paste of one line is treated as typed text
     MARK_WAIT_MS = 30,     // for the rest of an escape sequence
 };
 
@@ -43,7 +43,7 @@ struct line_editor {
     const char *prompt;
     char buffer[BUFFER_SIZE]; // from the terminal
     size_t at, used;
-    char *queue; // what the editor gets before that
+    char *queue; // bytes that the editor reads before those of the terminal
     size_t queue_at;
     paste pastes[PASTES_MAX];
     int n_pastes;
@@ -51,7 +51,7 @@ struct line_editor {
 
 // --- bytes -----------------------------------------------------------------------------------------------
 
-// More bytes behind those of the buffer; wait_ms -1: as long as it takes. 1, 0: none came or the end, -1:
+// Reads more bytes into the buffer; wait_ms -1: without a limit. 1, 0: none came or the end, -1:
 // interrupted.
 static int fill(line_editor *e, int wait_ms)
 {
@@ -73,13 +73,13 @@ static int fill(line_editor *e, int wait_ms)
 // The text up to the mark that ends a paste, newlines made alike; NULL on failure or interruption.
 static char *read_paste(line_editor *e)
 {
-    size_t n = 0, room = BUFFER_SIZE, mark = strlen(PASTE_END);
-    char *text = malloc(room);
+    size_t n = 0, capacity = BUFFER_SIZE, mark = strlen(PASTE_END);
+    char *text = malloc(capacity);
     bool ended = false;
     while (text && !ended) {
         if (e->at == e->used && fill(e, -1) <= 0) break;
-        if (n + 2 > room) {
-            char *more = room < LINE_MAX_SIZE ? realloc(text, room *= 2) : NULL;
+        if (n + 2 > capacity) {
+            char *more = capacity < LINE_MAX_SIZE ? realloc(text, capacity *= 2) : NULL;
             if (!more) break;
             text = more;
         }
@@ -108,7 +108,7 @@ static bool is_plain(const char *text)
     return n <= PASTE_PLAIN_MAX;
 }
 
-// What the editor shall see of a paste goes to the queue.
+// Appends the part of a paste that the editor shows to the queue.
 static void take_paste(line_editor *e)
 {
     char *text = read_paste(e);
@@ -240,7 +240,7 @@ line_editor *line_editor_open(const options *o)
 {
     const char *term = getenv("TERM");
     if (!term || strcmp(term, "dumb") == 0) return NULL;
-    // Only what a character is, not how numbers look: those of the output stay as they are.
+    // Only the class of characters (LC_CTYPE): the format of numbers in the output must not change.
     setlocale(LC_CTYPE, "");
     if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0 && !setlocale(LC_CTYPE, "C.UTF-8")) return NULL;
     line_editor *e = calloc(1, sizeof *e);

@@ -17,7 +17,7 @@ bool line_open(line_input *in, const options *o, bool terminal)
 {
     *in = (line_input){.opt = o, .terminal = terminal};
     in->data = malloc(READ_SIZE);
-    in->room = in->data ? READ_SIZE : 0;
+    in->capacity = in->data ? READ_SIZE : 0;
     if (terminal) {
         interrupt_keep_terminal();
         in->editor = line_editor_open(o);
@@ -36,16 +36,16 @@ void line_close(line_input *in)
 // More bytes into the buffer. read() instead of stdio, so that Ctrl-C ends the wait.
 static line_result read_more(line_input *in)
 {
-    if (in->room - in->used < READ_SIZE) {
-        if (in->room > LINE_MAX_SIZE) return LINE_FAILED;
-        char *more = realloc(in->data, in->room * 2 + READ_SIZE);
+    if (in->capacity - in->used < READ_SIZE) {
+        if (in->capacity > LINE_MAX_SIZE) return LINE_FAILED;
+        char *more = realloc(in->data, in->capacity * 2 + READ_SIZE);
         if (!more) return LINE_FAILED;
         in->data = more;
-        in->room = in->room * 2 + READ_SIZE;
+        in->capacity = in->capacity * 2 + READ_SIZE;
     }
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
     if (interrupted() || (poll(&fd, 1, -1) < 0 && errno == EINTR)) return LINE_INTERRUPTED;
-    ssize_t n = read(STDIN_FILENO, in->data + in->used, in->room - in->used - 1);
+    ssize_t n = read(STDIN_FILENO, in->data + in->used, in->capacity - in->used - 1);
     if (n < 0) return errno == EINTR ? LINE_INTERRUPTED : LINE_FAILED;
     in->used += (size_t)n;
     return n == 0 ? LINE_END : LINE_READ;
@@ -77,7 +77,7 @@ static line_result read_line(line_input *in, char **line)
     return LINE_READ;
 }
 
-// Takes the marks of pasting out of the text; whether one is still open.
+// Removes the marks of pasting from the text; returns whether a paste is still open.
 static bool strip_marks(char *text)
 {
     static const char *const marks[] = {PASTE_BEGIN, PASTE_END};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of a chat: from a terminal with an editor and a history, or from anything else as they come.
+// Lines of a chat: from a terminal with an editor and a history, or plain from any other input.
 #ifndef TENON_TOOLS_LINE_INPUT_H
 #define TENON_TOOLS_LINE_INPUT_H
 
@@ -17,9 +17,9 @@ typedef struct line_input {
     const options *opt;
     bool terminal;
     line_editor *editor; // NULL: plain input
-    char *data;          // bytes read, used of room; the line handed out last took `taken`
-    size_t used, room, taken;
-    char *text; // the line handed out last
+    char *data;          // `used` bytes of `capacity`; the last returned line has `taken` of them
+    size_t used, capacity, taken;
+    char *text; // the last returned line
 } line_input;
 
 // False: out of memory.

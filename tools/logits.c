@@ -38,7 +38,7 @@ static int eval_all(logits_state *s)
         size_t n = s->n_ids - i < batch ? s->n_ids - i : batch;
         bool last = i + n == s->n_ids;
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
-        if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1); // forgets the pass before
+        if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1); // clears the times of the last pass
         tn_feed feed = {.seq = 0, .n_tokens = (int32_t)n, .tokens = s->ids + i, .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
@@ -61,7 +61,7 @@ static int write_pooled(logits_state *s)
     return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->path);
 }
 
-// What --pooling asks for.
+// The value of --pooling.
 static int32_t pooling_of(const options *o)
 {
     return (int32_t)opt_int(o, OPT_POOLING) + TN_POOLING_DEFAULT; // words in the order of TN_POOLING_*

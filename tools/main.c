@@ -70,8 +70,8 @@ static int dispatch(int argc, char **argv)
     return cmd == CMD_COUNT ? unknown_command(name) : run_command(cmd, argc - 2, argv + 2);
 }
 
-// A stream that the caller closed would be the next file that is opened, and messages would go into that one.
-// What stands in for it fails in the same way: it cannot be read, or written.
+// If the caller closed a standard stream, the next opened file would get its number, and messages would be written into
+// that file. So a closed stream is replaced by one that fails in the same way: it cannot be read, or written.
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -359,7 +359,7 @@ int options_parse(options *o, cmd_id cmd, int argc, char **argv)
             o->args[o->n_args++] = argv[i];
         i += used;
     }
-    return code ? code : read_environment(o); // which fills only what no flag has set
+    return code ? code : read_environment(o); // it only sets options without a flag
 }
 
 int opt_by_name(cmd_id cmd, const char *name)
@@ -372,7 +372,7 @@ int options_set(options *o, opt_id id, const char *text)
     char name[NAME_SIZE];
     source s = {o, id, opt_name(id, name, sizeof name)};
     int code = set_value(&s, text);
-    if (!code) o->values[id].text = opt_rows[id].text; // the caller's text may go
+    if (!code) o->values[id].text = opt_rows[id].text; // the text of the caller may be freed
     return code;
 }
 

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Why standard output failed first; as much a property of the process as stdout is.
+// The first failure of standard output. It belongs to the process, as stdout does.
 static int stdout_errno;
 
-// The stream may have failed earlier, inside a printf: then errno is gone, but a pipe still tells.
+// The stream may have failed earlier, inside a printf: then errno is lost, but a pipe can still be checked.
 static bool keep_error(void)
 {
     if (stdout_errno) return false;
@@ -103,7 +103,7 @@ int out_file_open(out_file *out, const char *path)
     }
     mode_t mask = umask(0);
     umask(mask);
-    if (fchmod(fd, 0666 & ~mask) != 0) mask = 0; // the file stays private: not worth a failure
+    if (fchmod(fd, 0666 & ~mask) != 0) mask = 0; // the file stays private, which is no failure
     out->f = fdopen(fd, "wb");
     if (out->f) return 0;
     close(fd);

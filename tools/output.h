@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// Writes to standard output and flushes. False after a failure: nobody reads any more.
+// Writes to standard output and flushes. False after a failure: the reader is gone.
 bool out_write(const void *data, size_t n);
 bool out_flush(void);
 // Flushes at the end: `code`, or 1 with a message if output was lost. A reader that left early is no failure.
@@ -28,7 +28,7 @@ int out_file_open(out_file *out, const char *path);
 bool out_file_floats(out_file *out, const float *values, size_t n);
 // Makes the file appear. 0, or an exit code after a message; *out is done with either way.
 int out_file_commit(out_file *out);
-// Leaves nothing behind; fine after commit.
+// Removes the incomplete file; does nothing after commit.
 void out_file_abort(out_file *out);
 
 #endif

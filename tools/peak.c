@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Roofs of the machine. Reading: every thread sums its own part of 640 MB, far above any cache here.
+// Peaks of the machine (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB, far above any cache here.
 // Computing: chains of multiply-add that live in registers; 12 independent chains hide 4-cycle latency on
-// machines with up to three units. The variants are built with target attributes and chosen at run time, so
+// machines with up to three multipliers. The variants are built with target attributes and chosen at run time, so
 // that the file needs no flags of its own.
 #include "tools/peak.h"
 
@@ -21,7 +21,7 @@
 
 enum {
     CHAINS = 12,
-    ROUNDS = 4096, // of all chains, between two looks at the clock
+    ROUNDS = 4096, // of all chains, between two readings of the clock
     SLICE_MS = 10, // measured at a time; the best slice counts, so that other programs disturb less
     SLICES = 16,
     READ_PASSES = 6,
@@ -85,7 +85,7 @@ __attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
     return _mm512_cvtss_f32(add);
 }
 
-// Bytes times bytes as AVX2 does it: products in pairs to 16 bits, then to 32 bits, then added.
+// Bytes times bytes as AVX2 does it: pairs are multiplied and added to 16 bits, then to 32 bits, then accumulated.
 __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 {
     __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
@@ -159,7 +159,7 @@ typedef struct job {
     uint64_t *words;
     size_t n_words;
     double rate;          // out: operations or bytes per second
-    volatile double sink; // keeps the work
+    volatile double sink; // so that the compiler keeps the work
 } job;
 
 static void run_chain(job *j)
@@ -179,8 +179,8 @@ static void run_chain(job *j)
     j->sink = sum;
 }
 
-// Eight sums, so that no addition waits for the one before; 4 KiB ahead is asked for, because the hardware's
-// own prefetch alone leaves a quarter of the bandwidth (21 to 24 against 28 to 32 GB/s on two cores here).
+// Eight sums, so that no addition waits for the one before; 4 KiB ahead is prefetched, because the hardware
+// prefetcher alone reaches three quarters of the bandwidth (21 to 24 instead of 28 to 32 GB/s on two cores of a Xeon).
 static uint64_t sum_words(const uint64_t *p, size_t n)
 {
     enum { AHEAD = 512 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine can do: the roofs that `tenon bench` compares with.
+// The peaks of this machine (the roofs of a roofline model) that `tenon bench` compares with.
 #ifndef TENON_TOOLS_PEAK_H
 #define TENON_TOOLS_PEAK_H
 
@@ -15,7 +15,7 @@ typedef struct peaks {
     const char *f32_isa, *int8_isa;
 } peaks;
 
-// Takes about a second. False if there was no memory or thread for it.
+// Needs about a second. False if there was no memory or thread for it.
 bool peaks_measure(int32_t n_threads, peaks *out);
 
 #endif

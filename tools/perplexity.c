@@ -15,7 +15,7 @@
 
 enum { WINDOW_DEFAULT = 512, WINDOW_MIN = 4 };
 
-// The token that the model wants in front of a text, -1 if none: what an empty text becomes.
+// The token that the model puts in front of a text, -1 if none: the only token of an empty text.
 static int find_bos(ppl_state *s, int32_t *bos)
 {
     int32_t *ids;
@@ -124,7 +124,7 @@ static int score_window(ppl_state *s, int32_t chunk)
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
     if (s->bos >= 0) window[0] = s->bos;
     int code = 0;
-    // A border at the half saves the logits of the first: rows are wanted for whole batches.
+    // Rows of logits exist for whole batches, so a batch border at the half avoids the logits of the first half.
     for (int32_t i = 0, n; i < s->window && !code; i += n) {
         n = s->window - i < batch ? s->window - i : batch;
         int32_t half = s->window / 2;

@@ -38,9 +38,9 @@ double ppl_value(const ppl_state *s, double *error);
 
 // --kl: reads the head of the base run: window, tokens. Nothing without the flag; 0 or an exit code.
 int kl_open_base(ppl_state *s);
-// --kl-base: begins the file; also makes room for what is collected.
+// --kl-base: begins the file; also allocates the memory of the results.
 int kl_open_new(ppl_state *s);
-// One scored position: writes or compares. False if the file failed.
+// Writes or compares one scored position. False if the file failed.
 bool kl_row(ppl_state *s, const float *logits, double total, int32_t next);
 int kl_commit(ppl_state *s);
 // As text, or into an object.

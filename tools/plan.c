@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon plan: what would run for N tokens, without reading a weight.
+// tenon plan: the steps that would run for N tokens, without reading a weight.
 #include "tools/common.h"
 #include "tools/output.h"
 
@@ -39,7 +39,7 @@ static int make_plan(const tool *t, tn_model *model, const char *path)
         return fail(EXIT_CONTEXT, "--tokens %d: the context holds %d; give a larger -c", n_tokens, cfg.n_ctx);
     if (cfg.n_batch > 0 && cfg.n_batch < n_tokens)
         return fail(EXIT_USAGE, "--tokens %d: more than one batch of %d; give a larger -b", n_tokens, cfg.n_batch);
-    if (cfg.n_batch == 0 && n_tokens > 512) cfg.n_batch = n_tokens; // less is a batch on every device
+    if (cfg.n_batch == 0 && n_tokens > 512) cfg.n_batch = n_tokens; // smaller numbers fit the default batch of every device
     char *text;
     tn_status status = tn_model_plan_dump(model, &cfg, n_tokens, dump_format(o), &text);
     if (status != TN_OK) return tool_fail(t, status, "%s: plan for %d tokens", path, n_tokens);

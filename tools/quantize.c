@@ -58,7 +58,7 @@ static int32_t on_tensor(void *user, const char *tensor, const char *from, const
     return interrupted();
 }
 
-// TYPE must be one of the words that the library names.
+// TYPE must be one of the types that the library lists.
 static int check_type(const quantize_state *s)
 {
     size_t n = strlen(s->type);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon run: finds out what the prompt is, fits the context to it, and lets it be continued.
+// tenon run: reads the prompt, selects a context size for it, and generates its continuation.
 #include "tools/generate.h"
 #include "tools/interrupt.h"
 
@@ -145,7 +145,7 @@ static int32_t fit_context(const run_state *r, size_t n_prompt)
     return (int32_t)(need < trained ? need : trained);
 }
 
-// A session that cannot be loaded ends the command: it is not written over.
+// A session that cannot be loaded ends the command: it is not overwritten.
 static int load_session(run_state *r)
 {
     const char *path = opt_text(r->t.opt, OPT_SESSION);
@@ -157,7 +157,7 @@ static int load_session(run_state *r)
     return 0;
 }
 
-// Also of what an interruption left.
+// An interrupted answer is saved as well.
 static int save_session(run_state *r)
 {
     const char *path = opt_text(r->t.opt, OPT_SESSION);
@@ -166,7 +166,7 @@ static int save_session(run_state *r)
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", path);
 }
 
-// The model that guesses, with a session for as many tokens.
+// The draft model, with a session for the same number of tokens.
 static int open_draft(run_state *r, int32_t n_ctx)
 {
     const char *path = opt_text(r->t.opt, OPT_MODEL_DRAFT);

@@ -27,7 +27,7 @@ static int parse_bias(run_state *r, const char *text)
     return 0;
 }
 
-// What shells leave of "\\n": \n, \t, \r, \", \' and \\ become what they stand for.
+// Shells pass "\\n" as a backslash and an n: \n, \t, \r, \", \' and \\ are replaced by their characters.
 static char *unescaped(const char *text)
 {
     static const char letters[] = "ntr\"'\\", plain[] = "\n\t\r\"'\\";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON strings are decoded in place: what they stand for is never longer.
+// JSON strings are decoded in place: the decoded text is never longer.
 #include "tools/texts.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static bool read_string(parser *j, char **text, size_t *n)
     return true;
 }
 
-// Over a value without changing it.
+// Skips a value without changing it.
 static bool skip_value(parser *j)
 {
     int depth = 0;
@@ -179,7 +179,7 @@ static bool read_member(parser *j, text_item *item)
     }
     const char *start = j->p;
     if (!skip_value(j)) return false;
-    // Strings and numbers are told apart from rubbish by how they begin and what they are made of.
+    // Accepts strings and numbers, which are recognised by their first and all further characters.
     size_t length = (size_t)(j->p - start);
     bool plain = *start == '"' || strspn(start, "0123456789+-.eE") >= length;
     if (n_key == 2 && memcmp(key, "id", 2) == 0 && plain) item->id = start, item->n_id = length;
@@ -220,7 +220,7 @@ int texts_next(text_source *s, text_item *item, int *code)
         item->text = line;
         item->n_text = (size_t)(end - line);
         if (!s->json) return 1;
-        if (line[strspn(line, " \t")]) break; // blank lines between objects mean nothing
+        if (line[strspn(line, " \t")]) break; // blank lines between objects are skipped
     }
     parser j = {.p = (char *)(uintptr_t)item->text};
     item->text = NULL;

@@ -17,14 +17,14 @@ enum { HEADER_MAX = 512 }; // bytes; whatever is longer is no header
 #define END     "<|end|>"
 #define FINAL   CHANNEL "final" MESSAGE
 
-static bool append(char **data, size_t *n, size_t *room, const char *text, size_t more)
+static bool append(char **data, size_t *n, size_t *capacity, const char *text, size_t more)
 {
-    if (*n + more + 1 > *room) {
+    if (*n + more + 1 > *capacity) {
         size_t size = 2 * (*n + more) + 64;
         char *p = realloc(*data, size);
         if (!p) return false;
         *data = p;
-        *room = size;
+        *capacity = size;
     }
     if (more) memcpy(*data + *n, text, more);
     (*data)[ *n += more] = 0;
@@ -33,7 +33,7 @@ static bool append(char **data, size_t *n, size_t *room, const char *text, size_
 
 static bool put(thoughts *t, const char *text, size_t n)
 {
-    return append(&t->out, &t->n_out, &t->out_room, text, n);
+    return append(&t->out, &t->n_out, &t->out_capacity, text, n);
 }
 
 static void drop(thoughts *t, size_t n)
@@ -42,7 +42,7 @@ static void drop(thoughts *t, size_t n)
     t->n_held -= n;
 }
 
-// The first n held bytes go, to be seen or not.
+// Releases the first n held bytes, to be printed or not.
 static bool release(thoughts *t, size_t n, bool seen)
 {
     bool ok = !seen || put(t, t->held, n);
@@ -127,7 +127,7 @@ static bool is_header(const char *text)
     return begins(text, "<|") || begins("<|", text) || begins(text, " to=") || begins(" to=", text);
 }
 
-// "assistant<|channel|>analysis": what comes is a thought, the answer, or a call of a tool.
+// "assistant<|channel|>analysis": decides whether a thought, the answer, or a call of a tool follows.
 static bool in_header(thoughts *t, bool last, bool *more)
 {
     const char *at = strstr(t->held, MESSAGE);
@@ -163,7 +163,7 @@ static bool in_answer(thoughts *t, bool *more)
 bool thoughts_feed(thoughts *t, const char *text, size_t n, bool last)
 {
     t->n_out = 0;
-    bool more = true, ok = append(&t->held, &t->n_held, &t->held_room, text, n) && put(t, "", 0);
+    bool more = true, ok = append(&t->held, &t->n_held, &t->held_capacity, text, n) && put(t, "", 0);
     while (ok && more) {
         more = false;
         ok = t->state == START     ? at_start(t, last, &more)
@@ -201,7 +201,7 @@ void thoughts_split(const char *text, const char **thought, size_t *n_thought, c
         if (!begins(first, FINAL)) *thought = message ? message + strlen(MESSAGE) : first + strlen(first);
         end = *thought ? strstr(*thought, END) : NULL;
         *answer = final ? final + strlen(FINAL) : first + strlen(first);
-    } else if (close || begins(first, OPEN)) { // templates may have begun the thought
+    } else if (close || begins(first, OPEN)) { // the template may have written the opening marker
         *thought = begins(first, OPEN) ? first + strlen(OPEN) : text;
         end = close;
         *answer = close ? close + strlen(CLOSE) : first + strlen(first);

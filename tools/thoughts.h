@@ -14,9 +14,9 @@ typedef struct thoughts {
     int state; // one of thoughts.c
     bool channels, hide;
     char *held; // not decided yet
-    size_t n_held, held_room;
+    size_t n_held, held_capacity;
     char *out; // of the last call
-    size_t n_out, out_room;
+    size_t n_out, out_capacity;
 } thoughts;
 
 // A new answer. prompt_end: the last characters of the prompt; templates may begin a thought. hide: only the

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The optional look at tensor data: values and block scales that no honest converter writes.
+// The optional check of tensor data: finds values and block scales that no correct converter writes.
 #include "models/gguf/gguf.h"
 #include "ops/quant.h"
 
@@ -9,7 +9,7 @@
 
 static tn_status check_tensor(tn_context *ctx, const tn_gguf_tensor *t)
 {
-    // The reader made sure that rows are whole blocks and that the rows fill the tensor.
+    // The reader has checked that rows are whole blocks and that the rows fill the tensor.
     int64_t row_elems = t->ne[t->n_dims - 1];
     size_t row_size = tn_dtype_row_size(t->dtype, row_elems);
     if (row_size == 0) return tn_fail(ctx, TN_ERR_INTERNAL, "tensor \"%s\" has rows of no bytes", t->name);

@@ -27,7 +27,7 @@ static inline size_t tn_cursor_left(const tn_cursor *c)
     return c->size - c->pos;
 }
 
-// Gives the place of the next n bytes and steps over them.
+// Returns the address of the next n bytes and moves behind them.
 static inline bool tn_cursor_bytes(tn_cursor *c, uint64_t n, const uint8_t **out)
 {
     if (n > tn_cursor_left(c)) return false;

@@ -16,8 +16,8 @@ enum {
     TN_GGUF_NAME_MAX = 63,           // bytes of a tensor name, of the format
     TN_GGUF_ALIGNMENT = 32,          // default, of the format
     TN_GGUF_ALIGNMENT_MIN = 8,       // of the format; keeps every element type aligned in a mapping
-    TN_GGUF_ALIGNMENT_MAX = 1 << 20, // ours: far above any page
-    TN_GGUF_DEPTH_MAX = 4,           // ours: arrays inside arrays
+    TN_GGUF_ALIGNMENT_MAX = 1 << 20, // a limit of this reader: far above any page
+    TN_GGUF_DEPTH_MAX = 4,           // a limit of this reader: arrays inside arrays
     TN_GGUF_STRING_MAX = 1 << 30,    // bytes; the cap that other readers have
     TN_GGUF_COUNT_MAX = 1 << 30,     // elements of an array; likewise
 };
@@ -52,7 +52,7 @@ struct tn_gguf {
 };
 
 // --- record.c ---
-// A name from a file made fit for a message: at most 64 bytes, nothing a terminal would act on.
+// A name of a file, escaped for a message: at most 64 bytes, without anything that a terminal would act on.
 typedef struct tn_gguf_shown {
     char text[72];
 } tn_gguf_shown;
@@ -92,7 +92,7 @@ tn_name_list tn_gguf_tensor_list(const tn_gguf *gguf);
 
 // --- split.c ---
 // Opens and scans the other files of a split model, if it is one; the first file and its keys are there.
-// has_path: false if the first file is memory, so that there is nowhere to look for others.
+// has_path: false if the first file is memory, so that the other files cannot be found.
 TN_MUST_USE tn_status tn_gguf_split_open(tn_gguf *gguf, bool has_path);
 
 // --- values.c ---

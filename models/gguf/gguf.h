@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GGUF files: reading through one bounds-checked cursor, and writing. Nothing here touches tensor data.
+// GGUF files: reading through one bounds-checked cursor, and writing. Reading touches no tensor data except in tn_gguf_check_data.
 // A tn_gguf is immutable after opening and may be read by any thread.
 #ifndef TN_MODELS_GGUF_H
 #define TN_MODELS_GGUF_H
@@ -82,7 +82,7 @@ TN_MUST_USE tn_status tn_gguf_get_str(const tn_gguf *gguf, const char *key, tn_g
 // Elements of an array value (or of a scalar, as index 0). Out of range or wrong type: TN_ERR_FORMAT.
 TN_MUST_USE tn_status tn_gguf_array_i64(const tn_gguf *gguf, const tn_gguf_kv *kv, uint64_t i, int64_t *out);
 TN_MUST_USE tn_status tn_gguf_array_f64(const tn_gguf *gguf, const tn_gguf_kv *kv, uint64_t i, double *out);
-// Walks the strings of a string array from its start; `cursor` is 0 first and then what the call left.
+// Walks the strings of a string array from its start; `cursor` is 0 before the first call; each call advances it.
 TN_MUST_USE tn_status tn_gguf_array_next_str(const tn_gguf *gguf, const tn_gguf_kv *kv, size_t *cursor,
                                              tn_gguf_str *out);
 
@@ -96,7 +96,7 @@ TN_MUST_USE tn_status tn_gguf_check_data(const tn_gguf *gguf);
 // before is found by begin); TN_ERR_STATE: not now; TN_ERR_MEMORY, TN_ERR_IO.
 typedef struct tn_gguf_writer tn_gguf_writer;
 TN_MUST_USE tn_status tn_gguf_writer_open(tn_context *ctx, const char *path, tn_gguf_writer **out);
-// Into memory instead: commit hands the bytes to *data (freed by tn_free of ctx). 64-byte aligned.
+// Into memory instead: commit stores the bytes in *data (freed by tn_free of ctx). 64-byte aligned.
 TN_MUST_USE tn_status tn_gguf_writer_open_memory(tn_context *ctx, tn_gguf_writer **out);
 TN_MUST_USE tn_status tn_gguf_writer_put_u32(tn_gguf_writer *w, const char *key, uint32_t v);
 TN_MUST_USE tn_status tn_gguf_writer_put_f32(tn_gguf_writer *w, const char *key, float v);

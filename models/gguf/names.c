@@ -3,7 +3,7 @@
 //
 // Open addressing with linear probing, filled to 2/3: 12 bytes per name. Names come from files that may
 // be hostile, so the hash is keyed: SipHash-1-3 (Aumasson and Bernstein 2012) with a key that no file can
-// know. Nothing but speed depends on the key.
+// know. Only the speed depends on the key.
 #include "models/gguf/names.h"
 
 #include "core/checked.h"

@@ -92,7 +92,7 @@ static tn_status read_type(tn_context *ctx, tn_cursor *c, int32_t *out)
     return TN_OK;
 }
 
-// Element type and count of an array. The elements are known to fit as far as that can be said early.
+// Element type and count of an array. It is checked here already that the elements can fit into the file.
 static tn_status read_array_head(tn_context *ctx, tn_cursor *c, int32_t *elem_type, uint64_t *count)
 {
     size_t start = c->pos;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Split models: <prefix>-00001-of-00003.gguf and its siblings. The first file has the metadata of all;
-// the others only say which part they are. No path is made from file text: the prefix is the one that the
-// caller gave, the numbers are ours.
+// the others only say which part they are. No path is made from file text: the prefix is that of the
+// path of the caller, the numbers are generated.
 #include "core/checked.h"
 #include "models/gguf/file.h"
 
@@ -49,7 +49,7 @@ static tn_status read_count(tn_gguf *gguf, int64_t *count)
     return status;
 }
 
-// Room for one more file: the table grows with files that exist, not with the count they claim.
+// Grows the table by one file. It grows with the files that exist, not with the count that a file claims.
 static tn_status grow(tn_gguf *gguf)
 {
     size_t n = (size_t)gguf->n_files, old_size, new_size;
@@ -70,7 +70,7 @@ static tn_status open_part(tn_gguf *gguf, const char *path, int64_t count, int64
     *file = (tn_gguf_file){0};
     status = tn_file_map_open(gguf->ctx, path, &file->map);
     if (status != TN_OK) return status;
-    int64_t part = gguf->n_files++, no; // from here on closed with the object
+    int64_t part = gguf->n_files++, no; // from now on tn_gguf_close closes it
     tn_gguf_keys keys = {0};
     status = tn_gguf_file_scan(gguf->ctx, file);
     if (status == TN_OK) status = tn_gguf_keys_load(gguf->ctx, file, &keys);

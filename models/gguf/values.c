@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed access to values. Converters differ in the widths they write, so integers of every width are taken
-// when the value fits. The file is checked again at every access: it may be a mapping that changes.
+// Typed access to values. Converters differ in the widths they write, so integers of every width are accepted
+// if the value fits. The file is checked again at every access: it may be a mapping that changes.
 #include "core/checked.h"
 #include "core/fp16.h"
 #include "models/gguf/file.h"
@@ -134,7 +134,7 @@ tn_status tn_gguf_get_f32(const tn_gguf *gguf, const char *key, float *out)
     tn_status status = get_scalar(gguf->ctx, kv, "a number", &v);
     if (status == TN_OK) status = to_f64(gguf->ctx, kv, &v, &f);
     if (status != TN_OK) return status;
-    // Infinities and NaNs pass: whether they make sense is for the caller to say.
+    // Infinities and NaNs are returned: the caller knows whether they make sense.
     if (isfinite(f) && fabs(f) > (double)FLT_MAX) return fail_range(gguf->ctx, kv, "f32");
     *out = (float)f;
     return TN_OK;

@@ -30,7 +30,7 @@ struct tn_gguf_writer {
     uint8_t *bytes;          // the whole file, when into memory
     size_t current, written; // tensor being written, bytes of it so far
     bool begun, placed;
-    tn_status failed; // of a write: nothing can be committed after it
+    tn_status failed; // of a write: commit fails after it
 };
 
 static const writer_item *item_at(const tn_strbuf *list, size_t i)
@@ -147,7 +147,7 @@ static tn_status put_scalar(tn_gguf_writer *w, const char *key, int32_t type, ui
     return buffers_status(w);
 }
 
-// The key says how the file is laid out, so the writer follows it.
+// The key general.alignment decides the layout, so the writer follows its value.
 static tn_status take_alignment(tn_gguf_writer *w, uint64_t v)
 {
     if (v < TN_GGUF_ALIGNMENT_MIN || v > TN_GGUF_ALIGNMENT_MAX || (v & (v - 1)) != 0)

@@ -141,7 +141,7 @@ static tn_status decode_text(tn_encoder *e, const char *text, size_t n)
     return TN_OK;
 }
 
-// A symbol that is no token: its text byte by byte; bytes without a token vanish.
+// A symbol that is no token: its text byte by byte; bytes without a token are dropped.
 static tn_status push_bytes(tn_encoder *e, const char *text, size_t n)
 {
     const int32_t *by_byte = e->t->space_mark ? e->t->byte_token : e->t->char_token;
@@ -179,7 +179,7 @@ static tn_status start_piece(tn_encoder *e, size_t from, size_t to)
     return status != TN_OK ? status : e->text.status;
 }
 
-// A piece that is a token by itself, where the pre-tokenizer says that this comes before merging.
+// A piece that is a token as a whole, for pre-tokenizers that check this before merging.
 static int32_t whole_token(const tn_encoder *e)
 {
     const tn_tokenizer *t = e->t;

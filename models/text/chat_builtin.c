@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat templates for files that have none, and for users who name one. Plain text conversations only: what
-// models do beyond that (tools, reasoning) is in the templates of their files.
+// Chat templates for files that have none, and for users who name one. They render plain text conversations only: tools and
+// reasoning differ between models and need the templates of their files.
 #include "models/text/chat.h"
 
 #include <string.h>
 
 typedef struct builtin_row {
     const char *name;
-    const char *token; // tells the template of a file that has none, NULL: not told so
+    const char *token; // files without a template get this one if they have that token; NULL: only by name
     const char *text;
 } builtin_row;
 
@@ -20,13 +20,13 @@ typedef struct builtin_row {
 #define TURN(role)   "<|START_OF_TURN_TOKEN|><|" role "_TOKEN|>"
 #define SAY(role, before, after)                                                                             \
     "{% if m.role == '" role "' %}{{ '" before "' + m.content + '" after "' }}{% endif %}"
-// The system turn leaves the list and becomes `first`, to stand in front of a user turn.
+// The system turn is removed from the list and becomes `first`, which is put in front of a user turn.
 #define TAKE_SYSTEM                                                                                          \
     "{% set first = '' %}{% if messages and messages[0].role == 'system' %}{% set first = "                  \
     "messages[0].content %}"                                                                                 \
     "{% set messages = messages[1:] %}{% if not messages|selectattr('role', 'equalto', 'user')|list %}"      \
     "{{ raise_exception('the system text needs a user turn') }}{% endif %}{% endif %}"
-// [INST]; `last`: the system text stands in the last user turn.
+// [INST]; `last`: the system text is part of the last user turn.
 #define INST(before, after, answer, last)                                                                    \
     TAKE_SYSTEM "{{ bos_token }}{% set ns = namespace(users=0) %}"                                           \
                 "{% set wanted = messages|selectattr('role', 'equalto', 'user')|list|length if " last        \

@@ -21,7 +21,7 @@ static void append_unmarked(tn_gguf_str text, tn_strbuf *out)
     }
 }
 
-// Token text with every mapped character replaced by its byte; others stay as they are.
+// Token text with every mapped character replaced by its byte; other characters are unchanged.
 static void append_unmapped(tn_gguf_str text, tn_strbuf *out)
 {
     for (size_t i = 0, size; i < text.size; i += size) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text to ids: special tokens are cut out first, longest texts first, then the kind's own code turns the
+// Text to ids: special tokens are cut out first, longest texts first, then the code of the vocabulary kind turns the
 // raw text between them into ids.
 #include "models/text/tokenizer_impl.h"
 
-// Upper end of one text: positions and lengths stay in 31 bits even when every space takes three bytes.
+// The longest text: positions and lengths stay in 31 bits even when every space takes three bytes.
 enum { TEXT_MAX = 1 << 29 };
 
 typedef struct fragment {

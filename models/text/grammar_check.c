@@ -1,26 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Left recursion: a rule that calls itself before any text was matched would call itself for ever. Looked for
-// in the program, where a walk from the entry of a rule passes what matches nothing.
+// Left recursion: a rule that calls itself before any text was matched would call itself without end. The check
+// walks the program from the entry of each rule over all instructions that match no byte.
 #include "models/text/grammar_impl.h"
 
 #include <string.h>
 
-// Instructions looked at in all; a usual grammar needs a few per instruction.
+// How many instructions all walks may visit; a usual grammar needs a handful of visits per instruction.
 enum { WORK_MAX = 50000000 };
 
 typedef struct checker {
     tn_gtree *t;
     const tn_grammar *g;
-    int32_t *seen; // [n_code] number of the walk that came by last
+    int32_t *seen; // [n_code] number of the last walk that visited it
     int32_t *todo; // [n_code]
     int32_t walk;
     int64_t work;
     uint8_t *color;  // [n_rules] 0 new, 1 on the path, 2 done
     int32_t *path;   // [n_rules]
-    int32_t *called; // [n_code + 1] rules that the walks of the path found, as stretches
-    int32_t *next;   // [n_rules + 1] where the stretch of each path element goes on
+    int32_t *called; // [n_code + 1] rules called by the walks of the path, one after the other
+    int32_t *next;   // [n_rules + 1] for each path element: its next rule in `called`
 } checker;
 
 static void visit(checker *c, int32_t pc, int32_t *n)
@@ -30,7 +30,7 @@ static void visit(checker *c, int32_t pc, int32_t *n)
     c->todo[(*n)++] = pc;
 }
 
-// Walks from the entry of a rule over all that matches nothing. True if it can return without text.
+// Walks from the entry of a rule over all instructions that match no byte. True if it can return without text.
 // called: rules met on the way, n_called of them are added; NULL: not wanted.
 static bool walk_rule(checker *c, int32_t rule, int32_t *called, int32_t *n_called)
 {

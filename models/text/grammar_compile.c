@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree of a grammar to a program over bytes, in the manner of Thompson 1968 with calls for rules. What is
-// repeated several times becomes a rule of its own, so that {m,n} costs a few instructions per repetition.
+// The tree of a grammar to a program over bytes, in the manner of Thompson 1968 with calls for rules. An item that is
+// repeated becomes a rule of its own, so that {m,n} costs only calls: one or two instructions per repetition.
 #include "models/text/grammar_impl.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static tn_status emit_range(compiler *c, tn_grange r)
     return status;
 }
 
-// What is not ASCII: a rule of alternatives. After the last one stands an empty set.
+// A class with characters beyond ASCII: a rule of alternatives, ended by an empty set.
 static tn_status emit_class_rule(compiler *c, const tn_gclass *class)
 {
     tn_status status = TN_OK;
@@ -152,7 +152,7 @@ static tn_status emit_once(compiler *c, const tn_gnode *node, int32_t rule)
     return rule < 0 ? emit_node(c, node) : emit(c, (tn_ginstr){.op = TN_GOP_CALL, .x = rule});
 }
 
-// Few repetitions are not worth it.
+// For a small number of repetitions a rule of its own would not save instructions.
 static tn_status note_counted(compiler *c, counted r)
 {
     if (r.min < COUNTED_MIN && r.n_more < COUNTED_MIN) return TN_OK;
@@ -201,7 +201,7 @@ static tn_status emit_repeat(compiler *c, const tn_gnode *node)
         splits = next;
     }
     int32_t n_more = node->max - node->min;
-    bool single = c->g->n_code == start + node->min + 2 * n_more; // an empty literal takes no instruction
+    bool single = c->g->n_code == start + node->min + 2 * n_more; // an empty literal has no instruction
     return status == TN_OK && single ? note_counted(c, (counted){start, node->min, n_more}) : status;
 }
 
@@ -230,7 +230,7 @@ static tn_status emit_node(compiler *c, const tn_gnode *node)
     return TN_ERR_INTERNAL;
 }
 
-// Calls of rules become calls of places. A call with nothing behind it needs no way back.
+// Calls of rules become calls of instructions. A call at the end of a rule needs no return address.
 static void link_calls(const tn_gtree *t, tn_grammar *g)
 {
     for (int32_t i = 0; i < g->n_code; i++) {
@@ -249,7 +249,7 @@ static bool takes_nothing(const tn_gtree *t, const tn_ginstr *item)
     return item->op == TN_GOP_CALL && t->rules[item->x].nullable;
 }
 
-// A byte ends one item at most, so fewer bytes than items that are left do not reach the last one.
+// A byte ends at most one item, so with fewer bytes than remaining items a text does not reach the last one.
 static tn_status mark_counted(const compiler *c)
 {
     tn_grammar *g = c->g;

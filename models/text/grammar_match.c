@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running a grammar. Where a text stands is a set of (instruction, calls to return to); equal lists of calls
-// and equal sets are stored once and have numbers. What a byte does to a set is worked out once and kept in a
-// table (a lazily built automaton: Thompson 1968, with a stack), so that asking for all tokens is a walk over
-// the tree of the vocabulary with one look-up per node. All memory is reserved at creation; when a table is
-// full all are emptied but for the set where the text stands.
+// Running a grammar. The state after a text is a set of places: pairs of an instruction and a list of calls to return to.
+// Equal lists and equal sets are stored once and have numbers. The set that follows a set after a byte is computed once
+// and kept in a table (a lazily built automaton: Thompson 1968, with a stack), so that the mask of all tokens is a walk
+// over the tree of the vocabulary with one look-up per node. All memory is reserved at creation; when a table is full, all
+// are emptied except for the current set.
 //
-// Every repetition of x{20,400} is a set of its own. Far from the ends of the count they allow the same
-// tokens, so each set knows a plain one (places moved to the first repetitions) and how long a text must be
-// to tell the two apart: masks of plain sets are shared, and nearer to an end only those branches of the tree
-// are walked that are long enough.
+// Every repetition of x{20,400} is a set of its own. Far from the ends of the count they allow the same tokens. So each
+// set has a plain form (places moved to the first repetitions), and the length from which a text can distinguish the two.
+// Masks of plain sets are shared; near an end only those branches of the tree are walked that are long enough.
 #include "models/text/grammar_impl.h"
 
 #include <stdlib.h>
@@ -21,9 +20,9 @@ enum {
     SETS_MAX = 4096,
     POOL_MAX = 1 << 18, // places in all sets
     SET_MAX = 4096,     // places in one set
-    SEEN_MAX = 1 << 15, // hash of places at work; never more than half full
+    SEEN_MAX = 1 << 15, // hash of the places of the current set; at most half full
     MASKS = 32,
-    FLUSHES_MAX = 16, // of one question
+    FLUSHES_MAX = 16, // within one call
     DEAD = 0,         // the set of no place
     UNKNOWN = -1,
     FULL = -2,
@@ -39,10 +38,10 @@ typedef struct place_set {
     bool complete;     // the end of root is in it
 } place_set;
 
-// What a set or a list of calls is without its counts. UNKNOWN: not asked yet.
+// The plain form of a set or a list of calls. UNKNOWN: not computed yet.
 typedef struct plain_form {
     int32_t id;
-    int32_t left; // texts of fewer bytes mean the same from both
+    int32_t left; // texts with fewer bytes cannot distinguish the two
 } plain_form;
 
 typedef struct mask {
@@ -68,7 +67,7 @@ struct tn_matcher {
     int32_t n_sets;
     int32_t *moves;         // [SETS_MAX][256] set behind a byte, or UNKNOWN
     plain_form *plain_sets; // [SETS_MAX]
-    // Places of the set at work.
+    // Places of the current set.
     uint64_t *seen;       // [SEEN_MAX]
     uint32_t *seen_stamp; // [SEEN_MAX]
     uint32_t stamp;
@@ -79,7 +78,7 @@ struct tn_matcher {
     // The text.
     int32_t *tokens, *states; // [max_tokens], [max_tokens + 1]: the set before each token
     int32_t n_tokens, max_tokens;
-    int32_t first_known;            // sets before this token went when the tables were emptied
+    int32_t first_known;            // the sets before this token were lost when the tables were emptied
     int32_t path[TN_PIECE_MAX + 1]; // sets on the way to a node of the tree
     int32_t plain_path[TN_PIECE_MAX + 1];
     mask masks[MASKS];
@@ -118,7 +117,7 @@ static int32_t intern_stack(tn_matcher *m, int32_t back, int32_t rest)
     const tn_gcount *count = &m->g->counts[back];
     const plain_form *around = &m->plain_stacks[rest];
     bool same =
-        count->first == back && around->id == rest; // its own plain form; may be near an end nevertheless
+        count->first == back && around->id == rest; // it is its own plain form; it may still be near an end
     int32_t plain = same ? id : find_or_add_stack(m, count->first, around->id);
     m->plain_stacks[id] = (plain_form){plain, TN_MIN(count->left, around->left)};
     if (!m->overflow && m->plain_stacks[plain].id == UNKNOWN)
@@ -153,7 +152,7 @@ static void begin_set(tn_matcher *m)
     m->overflow = false;
 }
 
-// Follows all that takes no byte; places that wait for one, and the end, go to `found`.
+// Follows all instructions that match no byte; places that wait for a byte, and the end, are added to `found`.
 static void close_set(tn_matcher *m)
 {
     while (m->n_work > 0 && !m->overflow) {
@@ -193,7 +192,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Number of the set of the places found; FULL.
+// Number of the set of the places in `found`, or FULL.
 static int32_t intern_set(tn_matcher *m)
 {
     if (m->overflow) return FULL;
@@ -287,7 +286,7 @@ static int32_t move_token(tn_matcher *m, int32_t set, int32_t token)
     if (is_end(m, token)) return m->sets[set].complete ? ENDED : DEAD;
     size_t n;
     const char *bytes = tn_vocab_piece(m->trie, token, &n);
-    if (n == 0) return DEAD; // no text: never chosen
+    if (n == 0) return DEAD; // without text: never allowed
     for (size_t i = 0; i < n && set > 0; i++) set = move(m, set, (uint8_t)bytes[i]);
     return set;
 }
@@ -298,7 +297,7 @@ static tn_status too_ambiguous(const tn_matcher *m)
                    "grammar: too many ways to read the text so far; write the grammar less ambiguous");
 }
 
-// Nothing is known but DEAD and the beginning of a text.
+// Resets the tables: they contain only DEAD and the set at the beginning of a text.
 static void restart(tn_matcher *m)
 {
     memset(m->stack_table, 0, 2 * STACKS_MAX * sizeof *m->stack_table);
@@ -321,7 +320,7 @@ static int32_t move_stack(tn_matcher *m, int32_t old)
     return stack;
 }
 
-// Empties the tables but for the set where the text stands.
+// Empties the tables except for the current set.
 static tn_status flush(tn_matcher *m)
 {
     int32_t state = m->states[m->n_tokens], *back = m->back, *rest = m->rest;
@@ -333,7 +332,7 @@ static tn_status flush(tn_matcher *m)
     m->old_back = back;
     m->old_rest = rest;
     restart(m);
-    if (state <= 0) return TN_OK; // DEAD and ENDED stay what they are
+    if (state <= 0) return TN_OK; // DEAD and ENDED do not depend on the tables
     for (uint32_t i = 0; i < n; i++) {
         uint64_t place = m->work[i];
         if (place != PLACE_END) place = PLACE(place >> 32, move_stack(m, (int32_t)(uint32_t)place));
@@ -375,7 +374,7 @@ tn_status tn_matcher_accept(tn_matcher *m, int32_t token)
     return TN_OK;
 }
 
-// What was read once is read again; should it fail, nothing can follow.
+// These tokens were read before and are read again; if that fails, no token is allowed.
 void tn_matcher_truncate(tn_matcher *m, int32_t n)
 {
     if (n < 0 || n >= m->n_tokens) return;
@@ -427,7 +426,7 @@ static tn_status walk_again(tn_matcher *m, const uint8_t *bytes, uint32_t depth)
     return TN_OK;
 }
 
-// All that may come where the text stands.
+// Computes the tokens that are allowed now.
 static tn_status walk(tn_matcher *m, mask *k)
 {
     const tn_vocab_trie *t = m->trie;
@@ -460,7 +459,7 @@ static void begin_mask(tn_matcher *m, mask *k, int32_t set)
 {
     memset(k->bits, 0, m->n_words * sizeof *k->bits);
     k->any = false;
-    k->set = -1; // until it is whole
+    k->set = -1; // until it is complete
     for (int32_t i = 0; m->sets[set].complete && i < m->trie->n_ends; i++) allow(k, m->trie->ends[i]);
 }
 
@@ -492,7 +491,7 @@ static void set_tokens(const tn_matcher *m, mask *k, const tn_trie_node *node, b
     }
 }
 
-// 1: texts of up to `height` bytes mean the same from both sets; 0: perhaps not; FULL.
+// 1: no text of up to `height` bytes distinguishes the two sets; 0: one may; FULL.
 static int32_t same_within(tn_matcher *m, int32_t a, int32_t b, uint32_t height)
 {
     if (a == b) return 1;
@@ -502,7 +501,7 @@ static int32_t same_within(tn_matcher *m, int32_t a, int32_t b, uint32_t height)
     return p->id == q->id && (int64_t)height < TN_MIN(p->left, q->left);
 }
 
-// Of the mask of the plain set, what is otherwise in `set`. False: the tables are full.
+// Corrects the mask of the plain set where `set` differs. False: the tables are full.
 static bool walk_beside(tn_matcher *m, int32_t set, const mask *plain, mask *k)
 {
     const tn_vocab_trie *t = m->trie;
@@ -526,7 +525,7 @@ static bool walk_beside(tn_matcher *m, int32_t set, const mask *plain, mask *k)
     return true;
 }
 
-// The mask by that of the plain set; NULL: it has to be made on its own.
+// The mask by way of the plain set; NULL: it has to be computed directly.
 static const mask *shared_mask(tn_matcher *m, int32_t set)
 {
     const plain_form *p = m->plain_stacks ? plain_of(m, set) : NULL;

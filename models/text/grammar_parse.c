@@ -101,7 +101,7 @@ static int by_lo(const tn_grange *a, const tn_grange *b)
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-// Insertion sort: classes are short. Joined, turned around, without surrogates; returns how many.
+// Insertion sort: classes are short. Then the ranges are joined, inverted for a complement, and surrogates removed; returns their number.
 static int32_t tidy_ranges(tn_grange *r, int32_t n, bool complement, tn_grange *out)
 {
     int32_t k = 0, n_out = 0;
@@ -383,7 +383,7 @@ static tn_status read_sequence(parser *s, int depth, tn_gnode **out)
     return status;
 }
 
-// A line that begins with | goes on with the rule before it.
+// A line that begins with | continues the rule before it.
 static bool next_alternative(parser *s)
 {
     parser look = *s;

@@ -92,14 +92,14 @@ static tn_status encode_cut(const tn_tokenizer *t, const tn_text_pair *in, size_
 
 tn_status tn_tokenizer_encode_pair(const tn_tokenizer *t, const tn_text_pair *in, tn_tokens *out)
 {
-    size_t low = 0, high = in->document.size; // bytes of the document: what fits, what may not
+    size_t low = 0, high = in->document.size; // bytes of the document: a size that fits; a size that may not fit
     tn_status status = encode_cut(t, in, high, out);
     if (status != TN_OK || in->max_tokens == 0 || out->count <= in->max_tokens) return status;
     status = encode_cut(t, in, 0, out);
     if (status == TN_OK && out->count > in->max_tokens)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "the query alone has %zu tokens, at most %zu fit",
                        out->count, in->max_tokens);
-    // Tokens of the whole decide, since those of parts may differ from it.
+    // The whole input is tokenised, because the tokens of its parts may differ.
     while (status == TN_OK && high - low > 1) {
         size_t mid = low + (high - low) / 2;
         status = encode_cut(t, in, mid, out);

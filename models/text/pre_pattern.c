@@ -103,8 +103,8 @@ bool tn_cp_class_has(const tn_cp_class *c, tn_cp cp)
 // --- compiler ----------------------------------------------------------------------------------------
 
 typedef struct parser {
-    const char *p; // terminated; what is left
-    bool bad;      // not the syntax: stop
+    const char *p; // the rest of the expression, terminated
+    bool bad;      // a syntax error was found
 } parser;
 
 static bool take(parser *s, const char *text)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expressions that cut text into pieces before BPE merges. Just the syntax that the table in
-// pre_table.c uses, compiled to short item lists:
+// The expressions that cut text into pieces before BPE merges. Only the syntax that the table in
+// pre_table.c uses is supported, compiled to short item lists:
 //     alternatives `a|b`; literals; classes `[^\s\p{L}a-z]`, `[\p{Lu}&&[^\p{Han}]]`; \s \S \d \r \n \p{Name};
 //     ? * + {n} {n,m} after a class or literal; `(?!class)`; `$`; and the whole groups named in
 //     pre_pattern.c.
@@ -25,13 +25,13 @@ typedef struct tn_cp_set {
 enum { TN_CP_CLASS_RANGES = 16, TN_CP_CLASS_SETS = 2 };
 
 typedef struct tn_cp_class {
-    uint64_t ascii[2]; // the final answer below U+0080; the rest of the fields is for what lies above
+    uint64_t ascii[2]; // the members below U+0080; the other fields are for code points from there on
     uint32_t gc_mask;
     bool negated, space;
     uint32_t n_ranges, n_sets;
     uint32_t ranges[TN_CP_CLASS_RANGES][2];
     const tn_cp_set *sets[TN_CP_CLASS_SETS];
-    const tn_cp_set *except; // taken out after everything else, or NULL
+    const tn_cp_set *except; // code points that are removed after all other fields were applied, or NULL
 } tn_cp_class;
 
 bool tn_cp_class_has(const tn_cp_class *c, tn_cp cp);
@@ -53,7 +53,7 @@ typedef struct tn_pattern_item {
 enum {
     TN_PATTERN_ALTERNATIVES,
     TN_PATTERN_DIGIT_GROUPS, // runs of digits in groups of three from the right
-    TN_PATTERN_DIGIT_CUTS,   // cuts where a multiple of three digits is left; no matches
+    TN_PATTERN_DIGIT_CUTS,   // cuts where the number of remaining digits is a multiple of three; no matches
 };
 
 enum { TN_PATTERN_ITEMS = 64, TN_PATTERN_BRANCHES = 32 };
@@ -65,7 +65,7 @@ typedef struct tn_pattern {
     size_t branch_end[TN_PATTERN_BRANCHES]; // items of branch b: from branch_end[b - 1] to here
 } tn_pattern;
 
-// TN_ERR_INTERNAL: the text uses something else than the syntax above.
+// TN_ERR_INTERNAL: the expression uses other syntax than the above.
 TN_MUST_USE tn_status tn_pattern_compile(tn_arena *arena, const char *text, tn_pattern *out);
 
 // Scratch of one text; zero it, then tn_pieces_fini.

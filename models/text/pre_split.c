@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs compiled expressions over code points: leftmost match, first alternative that fits, greedy runs
-// that give back one code point at a time.
+// that backtrack one code point at a time.
 //
 // Why this is linear: when an unbounded run that starts at p and ends at e cannot be continued from any
 // place it could stop at, neither can a run of the same item that starts between p and e. That range is
-// remembered per item, so no stretch of text is scanned in vain more than once per item.
+// remembered per item, so no part of the text is scanned in vain more than once per item.
 #include "core/checked.h"
 #include "models/text/pre_pattern.h"
 #include "models/text/unicode.h"

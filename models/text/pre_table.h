@@ -15,10 +15,10 @@ enum {
     TN_PRE_NO_CLEAN = 8,        // decode leaves spaces alone
     TN_PRE_NO_DEFAULT_BOS = 16, // no bos id unless the file has one
     TN_PRE_SPACE_MARK = 32,     // spaces are written U+2581, other bytes are not mapped
-    TN_PRE_NEWLINES_WHOLE = 64, // a run of newlines that is a token is taken whole
+    TN_PRE_NEWLINES_WHOLE = 64, // a run of newlines that is a token is not split
     TN_PRE_MERGES_OPTIONAL = 128,
     TN_PRE_SEP = 256,         // sep stands between the two texts of a pair
-    TN_PRE_DROP_SPACES = 512, // white space gives no tokens, other bytes are not mapped; text may become lower case
+    TN_PRE_DROP_SPACES = 512, // white space becomes no tokens, other bytes are not mapped; text may become lower case
 };
 
 enum { TN_PRE_EXPRESSIONS = 6 };

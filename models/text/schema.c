@@ -51,7 +51,7 @@ static bool allows_constant(const tn_schema_all *all, int32_t types, const tn_js
     return ok;
 }
 
-// The list that enum or const of the first part with one gives: *first, beside each other if *is_list.
+// The constants of the first part that has enum or const: *first, and its siblings if *is_list.
 static tn_status find_constants(const tn_schema *s, const tn_schema_all *all, const tn_json **first,
                                 bool *is_list)
 {
@@ -74,8 +74,7 @@ static tn_status find_constants(const tn_schema *s, const tn_schema_all *all, co
     return TN_OK;
 }
 
-// Whether one look tells that no value satisfies the conjunction: a false, types or constants that exclude
-// each other.
+// Whether it is obvious that no value satisfies the conjunction: a `false`, or types or constants that exclude each other.
 static tn_status is_impossible(tn_schema *s, const tn_schema_all *choice, bool *impossible)
 {
     tn_schema_all all;
@@ -95,7 +94,7 @@ static tn_status put_constants(tn_schema *s, const tn_schema_all *all, const tn_
 {
     int32_t types, n = 0;
     tn_status status = TN_OK;
-    // The type is checked, not meant.
+    // The type only restricts the constants; it is not one of the alternatives.
     tn_schema_all typed = *all;
     status = tn_schema_types(s, &typed, &types);
     for (const tn_json *v = first; v && status == TN_OK; v = is_list ? v->next : NULL) {
@@ -153,7 +152,8 @@ static bool constants_apart(const tn_schema *s, const tn_schema_all *a, const tn
 static tn_status are_apart(tn_schema *s, const tn_schema_all *a, const tn_schema_all *b, int depth,
                            bool *apart);
 
-// A property that both need and that tells them apart, or that one needs and the other forbids.
+// Whether there is a property that both require with values that exclude each other, or that one requires and the other
+// forbids.
 static tn_status objects_apart(tn_schema *s, const tn_schema_all *a, const tn_schema_all *b, int depth,
                                bool *apart)
 {
@@ -189,7 +189,7 @@ static tn_status are_apart(tn_schema *s, const tn_schema_all *a, const tn_schema
     tn_status status = tn_schema_flatten(s, a, &x, &never_x);
     if (status == TN_OK) status = tn_schema_flatten(s, b, &y, &never_y);
     if (status != TN_OK) return status;
-    // Only types that are written down keep other values out.
+    // Only an explicit type excludes other values.
     for (int32_t i = 0; i < x.n + y.n && status == TN_OK; i++) {
         bool first = i < x.n;
         tn_schema_all one = {.n = 1, .parts = {first ? x.parts[i] : y.parts[i - x.n]}};
@@ -224,7 +224,7 @@ static tn_status check_one_of(tn_schema *s, const tn_json *list)
     return TN_OK;
 }
 
-// The choices of a list that something can satisfy.
+// The alternatives of a list that some value can satisfy.
 static tn_status put_list(tn_schema *s, const tn_schema_all *all, const tn_json *list)
 {
     const char *separator = "";
@@ -245,7 +245,7 @@ static tn_status put_list(tn_schema *s, const tn_schema_all *all, const tn_json 
     return status;
 }
 
-// The first anyOf or oneOf that was not chosen from: each choice becomes a conjunction. *found.
+// The first anyOf or oneOf without a chosen alternative: each alternative becomes a conjunction. *found: there is one.
 static tn_status put_choices(tn_schema *s, const tn_schema_all *all, bool *found)
 {
     static const char *const names[] = {"anyOf", "oneOf"};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON schema to a grammar. What comes out is JSON that the schema accepts; what a schema leaves open may be
-// narrowed (properties in the order they are declared, none that are not unless additionalProperties allows
-// them by name). A keyword that would constrain and is not supported is refused, never left out.
+// JSON schema to a grammar. Text of the grammar is JSON that the schema accepts, but not all such JSON: properties come in
+// the order in which they are declared, and others only if additionalProperties allows them expressly. A keyword that
+// would constrain the text and is not supported is an error; it is never ignored.
 #ifndef TN_MODELS_SCHEMA_H
 #define TN_MODELS_SCHEMA_H
 
@@ -23,7 +23,7 @@ enum { TN_SCHEMA_RULES_MAX = 8192, TN_SCHEMA_PARTS_MAX = 32 };
 // Schemas that all apply to one value.
 typedef struct tn_schema_part {
     const tn_json *json; // an object, or a boolean
-    int64_t done;        // bits of combinations that were already chosen from; no padding behind it
+    int64_t done;        // bits of combinations whose alternative is chosen; 64 bits, so that the struct has no padding (memcmp)
 } tn_schema_part;
 
 typedef struct tn_schema_all {
@@ -35,7 +35,7 @@ typedef struct tn_schema {
     tn_context *ctx;
     tn_arena arena;
     const tn_json *root;
-    tn_strbuf *out, more; // the rule at work; rules that it needs besides
+    tn_strbuf *out, more; // the current rule; further rules that it needs
     int32_t n_tails;
     tn_schema_all **rules; // [n_rules] r0, r1, ... in the order they are written
     int32_t n_rules, rules_capacity;
@@ -47,7 +47,7 @@ tn_status tn_schema_fail(const tn_schema *s, tn_status status, const tn_json *wh
 TN_MUST_USE tn_status tn_schema_add(const tn_schema *s, tn_schema_all *all, const tn_json *json);
 // The number of the rule for a conjunction; it is written later.
 TN_MUST_USE tn_status tn_schema_rule(tn_schema *s, const tn_schema_all *all, int32_t *rule);
-// References and allOf become parts; what is true goes. *never: a part is false.
+// References and allOf become parts; parts that are `true` are removed. *never: a part is `false`.
 TN_MUST_USE tn_status tn_schema_flatten(tn_schema *s, const tn_schema_all *in, tn_schema_all *out,
                                         bool *never);
 

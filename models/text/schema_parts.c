@@ -61,7 +61,7 @@ static const struct {
 
 // --- errors ----------------------------------------------------------------------------------------
 
-// The JSON pointer of a value, found by looking for it. Keys are escaped as RFC 6901 says.
+// The JSON pointer of a value, found by a search from the root. Keys are escaped as RFC 6901 says.
 static bool put_pointer(const tn_json *from, const tn_json *to, tn_strbuf *out)
 {
     size_t size = out->size, index = 0;
@@ -293,7 +293,7 @@ static bool is_child(const tn_json *list, const tn_json *v)
     return false;
 }
 
-// Whether all parts that the schema leads to, by $ref, allOf or a choice that was made, are `done`.
+// Whether all parts that the schema leads to, by $ref, allOf or a chosen alternative, are `done`.
 static bool leads_to_done(const tn_schema_all *all, uint64_t done, const tn_json *json, const tn_json *target)
 {
     static const char *const names[] = {"allOf", "anyOf", "oneOf"};
@@ -306,7 +306,7 @@ static bool leads_to_done(const tn_schema_all *all, uint64_t done, const tn_json
     return true;
 }
 
-// A schema that comes back to itself for the same value says nothing; what is meant nobody knows.
+// A schema that leads back to itself for the same value defines nothing, so it is an error.
 static tn_status check_loops(const tn_schema *s, const tn_schema_all *all, const tn_json *const targets[])
 {
     uint64_t done = 0, before;
@@ -379,7 +379,7 @@ static int32_t keyword_types(const tn_json *json)
     return types & TN_S_NUMBER ? types | TN_S_INTEGER : types;
 }
 
-// Without "type", keywords tell which is meant.
+// Without "type", the keywords decide which types are meant.
 tn_status tn_schema_types(const tn_schema *s, const tn_schema_all *all, int32_t *types)
 {
     int32_t meant = 0, allowed = TN_S_ALL;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// "pattern" of JSON schema: the part of ECMA 262 regular expressions that grammars can say. Alternatives,
+// "pattern" of JSON schema: the part of ECMA 262 regular expressions that grammars can express. Alternatives,
 // groups ( ) and (?: ), classes, . \d \w \s \D \W \S, escapes, * + ? {m} {m,} {m,n} (also lazy), ^ and $ at
-// the ends of an alternative. Where dialects differ, what all of them match is made: \d \w \s are ASCII.
+// the ends of an alternative. Where dialects differ, only text that all of them match is generated: \d \w \s are ASCII.
 #include "models/text/schema.h"
 #include "models/text/unicode.h"
 
@@ -32,7 +32,7 @@ typedef struct expression {
     const tn_json *pattern;
     const char *p, *end;
     int depth;
-    span length; // of what was written last
+    span length; // of the part that was written last
     // Of the alternatives at the top: how many; parts of varying length, and the repetitions of the last one
     // of them; whether all of those repeat one character; characters in the other parts.
     int32_t n_choices, n_varying;
@@ -55,7 +55,7 @@ static bool at(const expression *e, char c)
 
 // --- lengths -----------------------------------------------------------------------------------------
 
-enum { LENGTH_MAX = 1 << 24 }; // of what is counted; more is no bound
+enum { LENGTH_MAX = 1 << 24 }; // longer counts are treated as unbounded
 
 static int64_t times(int64_t a, int64_t b)
 {
@@ -87,20 +87,20 @@ static void put_counts(tn_strbuf *out, span counts)
         tn_strbuf_printf(out, "{%lld,%lld} ", (long long)counts.min, (long long)counts.max);
 }
 
-// A part of an alternative at the top: `unit` is repeated `counts` times.
-static void note_part(expression *e, span unit, span counts)
+// A part of an alternative at the top: `item` is repeated `counts` times.
+static void note_part(expression *e, span item, span counts)
 {
-    span length = repeated(unit, counts);
+    span length = repeated(item, counts);
     if (length.max >= 0 && length.min == length.max) {
         e->fixed += length.min;
         return;
     }
     e->n_varying++;
     e->varying = counts;
-    e->simple = e->simple && unit.min == 1 && unit.max == 1;
+    e->simple = e->simple && item.min == 1 && item.max == 1;
 }
 
-// Where the pattern is open, anything.
+// Any text, where the pattern is not anchored.
 static void put_anything(expression *e)
 {
     const span any = {0, -1};
@@ -175,7 +175,7 @@ static tn_status put_class(expression *e, const class *c, bool complement)
         }
     if (plain) tn_strbuf_puts(out, "] ");
     for (uint32_t cp = 0; cp < 0x80; cp++) {
-        // Control characters are made where they are named, not where all but some are meant.
+        // Control characters are generated if the pattern names them, but not as members of a complement.
         if (!needs_escape(cp) || holds(c, cp) == complement || (complement && cp != '"' && cp != '\\') ||
             cp == 0x7f)
             continue;
@@ -217,7 +217,7 @@ static tn_status read_escape(expression *e, class *c, bool *is_class, bool *comp
         c->ascii = true;
         if (kind == 's') {
             status = add(e, c, ' ', ' ');
-            // What else is white space is not made, but not allowed for \S either.
+            // Other white space is not generated for \s, and not for \S either.
             if (status == TN_OK && *complement) status = add(e, c, '\t', '\r');
             return status;
         }
@@ -355,7 +355,7 @@ static span read_counts(const char *p)
 static tn_status put_quantifier(expression *e)
 {
     const char *start = e->p;
-    span counts = {1, 1}, unit = e->length;
+    span counts = {1, 1}, item = e->length;
     if (at(e, '*') || at(e, '+') || at(e, '?')) {
         e->p++;
     } else if (at(e, '{')) {
@@ -370,9 +370,9 @@ static tn_status put_quantifier(expression *e)
     }
     if (e->p > start)
         counts = *start == '{' ? read_counts(start) : (span){*start == '+', *start == '?' ? 1 : -1};
-    e->length = repeated(unit, counts);
+    e->length = repeated(item, counts);
     bool varies = e->length.max < 0 || e->length.min != e->length.max;
-    if (e->depth == 0) note_part(e, unit, counts);
+    if (e->depth == 0) note_part(e, item, counts);
     if (e->p == start) return TN_OK;
     if (e->instead && e->depth == 0 && varies) {
         put_counts(e->s->out, *e->instead);
@@ -385,7 +385,7 @@ static tn_status put_quantifier(expression *e)
     return TN_OK;
 }
 
-// An alternative; at the top what it leaves open at its ends may be anything.
+// An alternative; at the top any text may stand before and after it where it is not anchored.
 static tn_status put_sequence(expression *e)
 {
     bool top = e->depth == 0, open = false;
@@ -451,8 +451,8 @@ static tn_status put_whole(expression *e, const span *instead)
     return status;
 }
 
-// Lengths that the pattern keeps by itself need nothing. Otherwise one part that repeats a character takes
-// what they leave.
+// If every match has an allowed length, nothing changes. Otherwise the one part that repeats a character gets the count that
+// the other parts leave.
 tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern, int32_t min, int32_t max)
 {
     if (pattern->kind != TN_JSON_STRING) return tn_schema_fail(s, TN_ERR_ARG, pattern, "pattern is a string");

@@ -10,7 +10,7 @@
 
 enum { COUNT_MAX = 20000, KEYS_MAX = 512, DIGITS = 16 };
 
-// Largest of `lower` keywords or smallest of others, over all parts; -1: none says.
+// The largest of `lower` bounds or the smallest of upper bounds, over all parts; -1: there is none.
 static tn_status find_count(const tn_schema *s, const tn_schema_all *all, const char *keyword, bool lower,
                             int32_t *out)
 {
@@ -71,7 +71,7 @@ static tn_status is_required(const tn_schema *s, const tn_schema_all *all, const
     return TN_OK;
 }
 
-// All that is said about one property: by its name, or by additionalProperties where the name is not listed.
+// All schemas of one property: by its name, or by additionalProperties of parts that do not list it.
 static tn_status about_property(const tn_schema *s, const tn_schema_all *all, const property *p,
                                 tn_schema_all *out)
 {
@@ -135,7 +135,7 @@ static tn_status find_properties(tn_schema *s, object *o)
     return status;
 }
 
-// Others may follow if a part allows them expressly, and none forbids them.
+// Other properties are generated if a part allows them expressly and none forbids them.
 static tn_status find_others(tn_schema *s, object *o)
 {
     tn_schema_all about = {.n = 0}, flat;
@@ -167,7 +167,7 @@ static tn_status check_property_counts(const tn_schema *s, const object *o)
 }
 
 // Characters of a key behind `depth` bytes that it shares with names[0 .. n), sorted: anything but one of
-// them. Names are compared as bytes of plain characters; a key with escapes is never made.
+// them. Names are compared as bytes of plain characters; keys with escapes are never generated.
 static void put_other_key(tn_strbuf *out, const property *const *names, int32_t n, size_t depth)
 {
     bool ends = n > 0 && names[0]->size == depth;
@@ -184,7 +184,7 @@ static void put_other_key(tn_strbuf *out, const property *const *names, int32_t 
         }
         i = last;
     }
-    tn_strbuf_puts(out, "[^\"\\\\\\x00-\\x1F\\x7F-\\U0010FFFF"); // plain ASCII but what the names go on with
+    tn_strbuf_puts(out, "[^\"\\\\\\x00-\\x1F\\x7F-\\U0010FFFF"); // plain ASCII except for the next bytes of the names
     for (int32_t i = ends; i < n; i++) {
         unsigned char c = (unsigned char)names[i]->text[depth];
         if (c >= 0x20 && c < 0x7f) tn_strbuf_printf(out, "\\x%02X", c);
@@ -226,7 +226,7 @@ static void put_property(tn_schema *s, const property *p)
     tn_strbuf_printf(s->out, "\":\" ws r%d ", (int)p->rule);
 }
 
-// Property i and what follows it, behind another one: rules of their own, that several places share.
+// Property i and its successors, after another property: rules of their own, because several places share them.
 static tn_status put_tails(tn_schema *s, const object *o, int32_t tail)
 {
     tn_strbuf *main = s->out;
@@ -252,7 +252,7 @@ static tn_status put_tails(tn_schema *s, const object *o, int32_t tail)
     return status == TN_OK ? s->more.status : status;
 }
 
-// The first one that is there may be any up to the first required one.
+// The first property may be any of those up to the first required one.
 static tn_status put_members(tn_schema *s, const object *o)
 {
     int32_t n_choices = 0, tail = s->n_tails;
@@ -305,7 +305,7 @@ static const tn_json *prefix_of(const tn_json *json)
     return list ? list : items && items->kind == TN_JSON_ARRAY ? items : NULL;
 }
 
-// What stands behind the prefix; NULL: anything.
+// The schema of elements behind the prefix; NULL: anything.
 static const tn_json *rest_of(const tn_json *json)
 {
     const tn_json *items = tn_json_get(json, "items");
@@ -398,7 +398,7 @@ tn_status tn_schema_put_array(tn_schema *s, const tn_schema_all *all)
     if (status == TN_OK) status = find_count(s, all, "maxItems", false, &max);
     if (status != TN_OK) return status;
     min = TN_MAX(min, 0);
-    // A list of elements that says nothing of others gets none but those that minItems asks for.
+    // If a prefix list says nothing about further elements, there are only as many as minItems requires.
     if (n_prefix > 0 && !said && max < 0) max = TN_MAX((int32_t)n_prefix, min);
     if (max >= 0 && max < min)
         return tn_schema_fail(s, TN_ERR_ARG, all->parts[0].json, "maxItems is below minItems");
@@ -649,7 +649,7 @@ static bool put_between(tn_strbuf *out, ends e)
     return true;
 }
 
-// What whole numbers and fractions between them leave at bounds that are not whole.
+// The rest at bounds that are not whole: fractions between the bound and the next whole number.
 static bool put_edges(tn_strbuf *out, const ends *e, bool some)
 {
     double up = floor(e->lo) + 1, down = floor(e->hi);

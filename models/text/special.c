@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Special tokens: ids by key, else by text; which tokens end generation; which swallow white space.
-// Files often mistype such tokens, so their texts decide.
+// Special tokens: ids by key, else by text; which tokens end generation; which remove white space beside them.
+// Files often give such tokens a wrong type, so their texts decide.
 #include "models/text/tokenizer_impl.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static const char *const ends_by_text[] = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
     "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
     "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~["};
-// Parts of a message in the harmony format: the reader of the output needs to see them.
+// Parts of a message in the harmony format: programs that read the output need them, so they are printed.
 static const char *const always_shown[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
 // clang-format on
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Open addressing with linear probing. The stored hash spares most visits to the text itself, which lies
-// in the mapped file: one cache miss per failed lookup.
+// Open addressing with linear probing. The stored hash avoids most reads of the text itself, which is in the
+// mapped file: a failed lookup costs one cache miss.
 #include "models/text/text_map.h"
 
 #include "core/checked.h"

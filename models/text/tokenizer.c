@@ -83,7 +83,7 @@ static void find_byte_tokens(tn_tokenizer *t)
     }
 }
 
-// Chooses the row of the pre-tokenizer: the caller's, else the file's, else "default" with a warning.
+// Selects the row of the pre-tokenizer: the caller's, else the file's, else "default" with a warning.
 static tn_status choose_pre(tn_tokenizer *t, const tn_gguf *gguf, const char *wanted)
 {
     tn_gguf_str name = {"", 0};

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out
-// special tokens, spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words, ugm.c into tokens. decode.c
-// goes back.
+// What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out special tokens;
+// spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words, ugm.c into tokens. Decoding: decode.c.
 #ifndef TN_MODELS_TOKENIZER_IMPL_H
 #define TN_MODELS_TOKENIZER_IMPL_H
 
@@ -24,12 +23,12 @@ enum {
 };
 // clang-format on
 
-// What the loader derives from type and text.
+// Attributes that the loader derives from type and text.
 enum {
     TN_ATTR_CONTROL = 1, // control or unknown: cut out of trusted text only, printed only on request
     TN_ATTR_USER = 2,    // user defined: always cut out
     TN_ATTR_EOG = 4,     // ends generation
-    TN_ATTR_LSTRIP = 8,  // swallows white space before it
+    TN_ATTR_LSTRIP = 8,  // removes white space before it
     TN_ATTR_RSTRIP = 16, // and after it
     TN_ATTR_NEVER = 32,  // never generated
 };
@@ -56,11 +55,12 @@ typedef struct tn_symbol {
 typedef struct tn_candidate {
     uint32_t priority; // lowest first, then leftmost
     int32_t left, right;
-    uint32_t size; // of both together when queued; tells stale entries
+    uint32_t size; // of both together when queued; another size now: the entry is stale
     int32_t merged;
 } tn_candidate;
 
-// Unigram: what text is replaced by before it is cut into tokens. Borrowed from the file; ugm.c says how it is built.
+// Unigram: the replacements that normalise text before it is cut into tokens. Borrowed from the file; its layout is
+// described in ugm.c.
 typedef struct tn_charsmap {
     const uint8_t *nodes; // n_nodes of u32, any alignment
     uint32_t n_nodes;     // 0: there is none
@@ -92,7 +92,7 @@ typedef struct tn_encoder {
     size_t ways_capacity;
 } tn_encoder;
 
-// Which token stands for a line break; the pad token where that one does not exist.
+// Which token represents a line break; the pad token if the vocabulary has no such token.
 enum { TN_NEWLINE_BYTE, TN_NEWLINE_PAD, TN_NEWLINE_TEXT };
 
 // How a kind of vocabulary works; one row per value of tokenizer.ggml.model, in tokenizer.c.
@@ -117,7 +117,7 @@ struct tn_tokenizer {
     const tn_pre *pre; // NULL if the kind has none
     char *pre_name;    // "" if none
     tn_arena arena;
-    _Atomic(tn_vocab_trie *) *trie; // made when a grammar asks first
+    _Atomic(tn_vocab_trie *) *trie; // made for the first grammar
     tn_text_map map; // tokens first, then other texts that merges mention
     tn_token *tokens;
     int32_t n_tokens;
@@ -131,7 +131,7 @@ struct tn_tokenizer {
     tn_pair_map pairs;             // BPE
     tn_pattern patterns[TN_PRE_EXPRESSIONS];
     size_t n_patterns;
-    int32_t byte_symbol[256];           // BPE: the text that stands for a byte
+    int32_t byte_symbol[256];           // BPE: the text that represents a byte
     int32_t byte_token[256];            // token <0xHH>, else the token of that one byte, else -1
     int32_t char_token[256];            // token whose text is that one byte, or -1
     tn_special_length *special_lengths; // longest first
@@ -153,8 +153,8 @@ typedef struct tn_spans {
     size_t n_denied;
 } tn_spans;
 
-// tn_tokenizer_encode without the add_special part, with trust by stretches. A special token never
-// reaches over the border of a span; merges do.
+// tn_tokenizer_encode without the add_special part, with trust by spans. A special token never crosses
+// the border of a span; merges may.
 TN_MUST_USE tn_status tn_encode_spans(const tn_tokenizer *t, const char *text, size_t n,
                                       const tn_spans *spans, tn_tokens *out);
 
@@ -178,14 +178,14 @@ tn_status tn_ugm_encode(tn_encoder *e, const char *text, size_t n, bool at_start
 tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
 bool tn_bpe_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
-// The code point that stands for a byte in token texts, and back (-1 if it stands for none).
+// The code point that represents a byte in token texts, and the reverse (-1 if there is none).
 uint32_t tn_bpe_byte_cp(uint8_t byte);
 int32_t tn_bpe_cp_byte(uint32_t cp);
 
 // special.c: ids by key and by text, end-of-generation marks, strip marks, the list of special lengths.
 TN_MUST_USE tn_status tn_special_load(tn_tokenizer *t, const tn_gguf *gguf);
 
-// U+2581, which stands for a space.
+// U+2581, which represents a space.
 #define TN_SPACE_MARK "\xe2\x96\x81"
 enum { TN_SPACE_MARK_SIZE = 3 };
 

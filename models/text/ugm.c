@@ -3,7 +3,7 @@
 //
 // Unigram vocabularies (Kudo 2018): of all ways to cut a text into tokens the one with the highest sum of
 // scores, found by dynamic programming over the bytes (Viterbi 1967). Before it the text is normalised by the
-// charsmap of the file: a trie in a double array (Aoki 1989) of what is replaced, and the replacements.
+// charsmap of the file: a trie in a double array (Aoki 1989) of the texts to replace, and the replacements.
 #include "core/fp16.h"
 #include "models/text/tokenizer_impl.h"
 #include "models/text/unicode.h"
@@ -139,7 +139,7 @@ static size_t longest_match(const tn_charsmap *m, const char *text, size_t n, ui
     return best;
 }
 
-// The next piece of the text as it goes on; returns how many bytes of the input it stands for.
+// The next piece of the normalised text; returns how many bytes of the input it replaces.
 static size_t next_piece(const tn_charsmap *m, const char *text, size_t n, tn_gguf_str *out)
 {
     static const char replacement[] = "\xef\xbf\xbd"; // U+FFFD
@@ -186,7 +186,7 @@ static void offer(tn_way *way, int32_t id, size_t from, double score)
     if (score > way->score) *way = (tn_way){score, (uint32_t)from, id};
 }
 
-// Best ways to each offset of e->text. Only ends of whole characters lead on; each of them can be reached.
+// Best ways to each offset of e->text. Only ends of whole characters are continued; each of them can be reached.
 static void find_ways(tn_encoder *e)
 {
     const tn_tokenizer *t = e->t;

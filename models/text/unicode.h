@@ -27,7 +27,7 @@ uint32_t tn_unicode_nfd_first(uint32_t cp);
 
 #define TN_UNICODE_REPLACEMENT 0xfffdu
 
-// Decodes the character at p (n >= 1 bytes left) and says how many bytes it took. A byte that starts no
+// Decodes the character at p (n >= 1 bytes) and returns how many bytes it has. A byte that starts no
 // complete sequence is U+FFFD of size 1; overlong forms and surrogates pass. Values reach 0x1fffff.
 uint32_t tn_utf8_decode(const char *p, size_t n, size_t *size);
 // Bytes of a code point up to 0x1fffff; returns how many.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vocabulary once it is loaded: lists of ids, and what callers ask about tokens.
+// A loaded vocabulary: lists of ids, and the properties of tokens.
 #include "models/text/tokenizer_impl.h"
 
 #include <string.h>

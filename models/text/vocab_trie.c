@@ -75,7 +75,7 @@ static uint32_t taller(const tn_vocab_trie *v, uint32_t first, uint32_t end)
     return TN_MIN(height, (uint32_t)TN_TRIE_TALL);
 }
 
-// What is below a node stands behind it.
+// The descendants of a node follow it in the array.
 static void measure(tn_vocab_trie *v)
 {
     for (uint32_t i = v->n_nodes; i-- > 0;) v->nodes[i].height = (uint8_t)taller(v, i + 1, v->nodes[i].end);
@@ -148,7 +148,7 @@ void tn_vocab_trie_destroy(tn_vocab_trie **trie)
 
 tn_status tn_vocab_trie_of(const tn_tokenizer *t, const tn_vocab_trie **out)
 {
-    // Acquire and release: who finds the pointer sees the tree behind it.
+    // Acquire and release: a thread that reads the pointer also sees the whole tree.
     tn_vocab_trie *v = atomic_load_explicit(t->trie, memory_order_acquire), *none = NULL;
     if (!v) {
         tn_status status = tn_vocab_trie_create(t->ctx, t, &v);

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes that tokens print, as a tree in one array: for asking of many tokens at once what a byte does.
+// The bytes that tokens print, as a tree in one array: a grammar decides about all tokens with a common prefix at once.
 // Immutable after creation; any thread may use it.
 #ifndef TN_MODELS_VOCAB_TRIE_H
 #define TN_MODELS_VOCAB_TRIE_H
 
 #include "models/text/tokenizer.h"
 
-enum { TN_PIECE_MAX = 1024, TN_TRIE_TALL = 255 }; // bytes; longer tokens are left out
+enum { TN_PIECE_MAX = 1024, TN_TRIE_TALL = 255 }; // bytes; longer tokens are omitted
 
-// Nodes stand in depth-first order: what follows a node and is deeper belongs to it.
+// Nodes are in depth-first order: the nodes that follow a node and are deeper are its descendants.
 typedef struct tn_trie_node {
     uint32_t end;   // index behind the last node below this one
     int32_t token;  // that ends here, -1 none; more: tn_vocab_trie.same
@@ -32,7 +32,7 @@ typedef struct tn_vocab_trie {
     int32_t n_ends;
 } tn_vocab_trie;
 
-// Control, unknown and unused tokens are left out: text never consists of them. TN_ERR_MEMORY.
+// Control, unknown and unused tokens are omitted: they never are part of a text. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_vocab_trie_create(tn_context *ctx, const tn_tokenizer *t, tn_vocab_trie **out);
 void tn_vocab_trie_destroy(tn_vocab_trie **trie);
 // The tree of a tokenizer, made at the first call and kept as long as the tokenizer. Any thread.

@@ -14,7 +14,7 @@ tn_status tn_wpm_load(tn_tokenizer *t, const tn_gguf *gguf)
     tn_prefix_map_init(&t->prefixes, entries, (size_t)t->n_tokens);
     t->lowercase = true;
     tn_status status = tn_gguf_get_bool(gguf, "tokenizer.ggml.normalizer.lowercase", &t->lowercase);
-    t->strip_accents = t->lowercase; // what the original does where its settings say nothing
+    t->strip_accents = t->lowercase; // the default of the original
     if (status == TN_OK)
         status = tn_gguf_get_bool(gguf, "tokenizer.ggml.normalizer.strip_accents", &t->strip_accents);
     return status;
@@ -51,7 +51,7 @@ static tn_status end_word(tn_encoder *e)
             best = id;
             end = i + walk.depth;
         }
-        if (best < 0) { // the pieces before it do not count either
+        if (best < 0) { // the pieces before it are dropped as well
             e->out->count = count;
             if (t->special[TN_SPECIAL_UNK] >= 0) status = tn_tokens_push(e->out, t->special[TN_SPECIAL_UNK]);
             break;

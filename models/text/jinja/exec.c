@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tags: output, branches, loops, assignments, macros. Scopes follow Jinja2: a loop, a macro and a block with
-// text have their own, an if has not; what is set inside is gone behind it, except members of a namespace.
+// text have their own, an if has none; variables that are set inside do not exist after it, except members of a namespace.
 #include "models/text/jinja/jinja_impl.h"
 
 // --- scopes and captured text ------------------------------------------------------------------------------
@@ -14,7 +14,7 @@ static tn_jj_scope *scope_new(tn_jj *j, tn_jj_scope *parent)
     return s;
 }
 
-// Whoever may come back to a scope later keeps all around it, too.
+// A scope that may be used later keeps all scopes around it as well.
 static void capture_scope(tn_jj_scope *s)
 {
     for (; s && !s->captured; s = s->parent) s->captured = true;
@@ -106,7 +106,7 @@ static void exec_in_scope(tn_jj *j, const tn_jj_node *sets, const tn_jj_node *bo
     tn_jj_scope *around = j->scope, *own = scope_new(j, around);
     if (!own) return;
     for (; sets && j->status == TN_OK; sets = sets->next) {
-        value v = tn_jj_eval(j, sets->b); // sees what is outside
+        value v = tn_jj_eval(j, sets->b); // evaluated in the scope outside
         j->scope = own;
         assign(j, sets->a, v);
         j->scope = around;
@@ -162,7 +162,7 @@ static void exec_flow(tn_jj *j, const tn_jj_node *n)
 
 // --- loops -------------------------------------------------------------------------------------------------
 
-// The scope for the next round: the same, emptied, unless something still refers to it.
+// The scope of the next iteration: the same one, emptied, unless something still refers to it.
 static tn_jj_scope *next_scope(tn_jj *j, tn_jj_scope *own, tn_jj_scope *around)
 {
     if (!own || own->captured) return scope_new(j, around);
@@ -268,7 +268,7 @@ static void exec_call_block(tn_jj *j, const tn_jj_node *n)
     if (j->status == TN_OK) put(j, out);
 }
 
-// Arguments that no parameter takes.
+// Arguments without a parameter: varargs and kwargs.
 static void bind_rest(tn_jj *j, const tn_jj_args *a, jj_dict *names, size_t n_params)
 {
     value varargs = tn_jj_undefined(), kwargs = tn_jj_undefined(), found;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Filters for lists, and for the members of dictionaries. Where the original gives a generator, these give
+// Filters for lists, and for the members of dictionaries. Where the original returns a generator, these return
 // a list.
 #include "models/text/jinja/jinja_impl.h"
 
@@ -94,7 +94,7 @@ static value filter_sum(tn_jj *j, value v, const tn_jj_args *a)
 
 // --- order -------------------------------------------------------------------------------------------------
 
-// What items are ordered by.
+// The sort key of items.
 typedef struct order_key {
     value attribute; // path into the item, or undefined
     bool by_case, reverse;

@@ -270,7 +270,7 @@ static void add_date_part(tn_jj_builder *b, const date *d, char c, bool padded)
     tn_jj_adds(b, text);
 }
 
-// Forms that stand for others.
+// Directives that abbreviate others.
 static const char *long_form(char c)
 {
     return c == 'F'               ? "%Y-%m-%d"

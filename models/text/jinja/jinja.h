@@ -17,7 +17,7 @@
 typedef struct tn_jj tn_jj;
 
 typedef struct tn_jj_limits {
-    uint64_t steps;     // nodes evaluated, and one for each 512 bytes of text worked on
+    uint64_t steps;     // nodes evaluated, and one for each 512 bytes of text processed
     size_t heap_size;   // bytes of all values and of the parsed template
     size_t output_size; // bytes of the result
     int32_t depth;      // nested expressions and blocks of a template, calls of macros, nested data
@@ -26,7 +26,7 @@ typedef struct tn_jj_limits {
 // 10^6 steps, 64 MiB, 16 MiB, 128.
 void tn_jj_limits_default(tn_jj_limits *limits);
 
-// What a variable holds. Kinds in the order of their names in value.c.
+// A value of a variable. Kinds in the order of their names in value.c.
 typedef enum tn_jj_kind {
     JJ_UNDEFINED,
     JJ_NONE,
@@ -52,7 +52,7 @@ typedef struct tn_jj_value {
         bool b;
         int64_t i;
         double f;
-        const struct tn_jj_string *s; // also the name of what is undefined
+        const struct tn_jj_string *s; // also the name of an undefined value
         struct tn_jj_list *list;
         struct tn_jj_dict *dict;
         struct tn_jj_loop *loop;
@@ -62,7 +62,7 @@ typedef struct tn_jj_value {
     } u;
 } tn_jj_value;
 
-// Runs of the result that a user wrote, and that the template (or the model) said.
+// Runs of the result: either text from outside (a user), or text of the template (or the model).
 typedef struct tn_jj_run {
     size_t end; // the run is [end of the one before, end)
     bool user;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of the template engine. Errors are sticky: the first one is kept in j->status, functions then
-// return undefined values, and loops end because they look at it.
+// return undefined values, and loops end because they check it.
 #ifndef TN_MODELS_JINJA_IMPL_H
 #define TN_MODELS_JINJA_IMPL_H
 
@@ -24,7 +24,7 @@ typedef struct tn_jj_tail {
 typedef struct tn_jj_string {
     const char *data;
     size_t n;
-    const uint8_t *mask; // n bytes, non-zero: a user's; NULL: all the same, `user`
+    const uint8_t *mask; // n bytes, non-zero: from outside; NULL: `user` holds for all bytes
     tn_jj_tail *tail;    // NULL: nothing can be appended in place
     bool user;
 } tn_jj_string;
@@ -139,7 +139,7 @@ typedef struct tn_jj_token {
 typedef struct tn_jj_builder {
     tn_jj *j;
     char *data;
-    uint8_t *mask; // NULL as long as all is the same
+    uint8_t *mask; // NULL while `user` holds for all bytes
     size_t n, capacity;
     bool user;
 } tn_jj_builder;
@@ -157,10 +157,10 @@ struct tn_jj {
     size_t chunk_left, heap_used;
     uint64_t steps, work;
     int32_t depth;
-    // source, newlines made alike
+    // source, with all newlines as \n
     const char *source;
     size_t n_source;
-    uint32_t pos; // of what is being evaluated
+    uint32_t pos; // of the node that is evaluated
     value block;  // text of a set or filter block, for its filters
     // parse
     tn_jj_token *tokens;
@@ -189,7 +189,7 @@ static inline value tn_jj_undefined(void)
 void *tn_jj_alloc(tn_jj *j, size_t size);
 // count * size with an overflow check.
 void *tn_jj_array(tn_jj *j, size_t count, size_t size);
-// A larger array with the old contents; the old one stays as it is.
+// A larger array with the old contents; the old one is unchanged.
 void *tn_jj_grow(tn_jj *j, const void *old, size_t old_size, size_t new_size);
 // Bytes that the caller grows and frees alone: *p is replaced, not zeroed.
 bool tn_jj_resize(tn_jj *j, void **p, size_t old_size, size_t new_size);
@@ -211,12 +211,12 @@ value tn_jj_error_as(tn_jj *j, tn_status status, const char *fmt, ...) TN_PRINTF
 
 void tn_jj_build(tn_jj_builder *b, tn_jj *j);
 void tn_jj_add(tn_jj_builder *b, const char *text, size_t n, bool user);
-void tn_jj_adds(tn_jj_builder *b, const char *text); // the template's own
+void tn_jj_adds(tn_jj_builder *b, const char *text); // text of the template
 // Bytes [from, to) of a string with their marks.
 void tn_jj_add_part(tn_jj_builder *b, str s, size_t from, size_t to);
 void tn_jj_add_string(tn_jj_builder *b, str s);
 value tn_jj_built(tn_jj_builder *b); // the builder is then empty
-void tn_jj_drop(tn_jj_builder *b);   // what was built is not wanted
+void tn_jj_drop(tn_jj_builder *b);   // discards the text
 
 value tn_jj_literal(tn_jj *j, const char *text); // text that outlives the engine
 value tn_jj_part(tn_jj *j, str s, size_t from, size_t to);
@@ -251,7 +251,7 @@ bool tn_jj_equal(tn_jj *j, value a, value b);
 // -1, 0, 1; an error for values that have no order.
 int tn_jj_compare(tn_jj *j, value a, value b);
 bool tn_jj_contains(tn_jj *j, value container, value item);
-// Items of anything that a loop takes, as they are now. False with the error set.
+// Items of any value that a loop accepts, in their present state. False with the error set.
 bool tn_jj_items(tn_jj *j, value v, const value **items, size_t *n);
 bool tn_jj_count(tn_jj *j, value v, size_t *n); // false: has no length
 bool tn_jj_number(value v, double *out);        // int, float, bool
@@ -267,7 +267,7 @@ void tn_jj_refuse(tn_jj *j, value v); // the error for using something undefined
 
 // --- format.c, json.c --------------------------------------------------------------------------------------
 
-str tn_jj_str(tn_jj *j, value v); // as it prints; never NULL
+str tn_jj_str(tn_jj *j, value v); // its printed text; never NULL
 void tn_jj_print(tn_jj_builder *b, value v);
 void tn_jj_repr(tn_jj_builder *b, value v);
 void tn_jj_tojson(tn_jj_builder *b, value v, const tn_jj_args *a);
@@ -327,7 +327,7 @@ tn_jj_node *tn_jj_parse_fail(tn_jj *j, const char *what); // NULL
 value tn_jj_eval(tn_jj *j, const tn_jj_node *n);
 value tn_jj_lookup_name(tn_jj *j, value name);
 void tn_jj_exec(tn_jj *j, const tn_jj_node *list);
-// Arguments go on the value stack; the caller sets j->sp back.
+// Arguments are pushed on the value stack; the caller sets j->sp back.
 bool tn_jj_push(tn_jj *j, value v);
 bool tn_jj_eval_args(tn_jj *j, const tn_jj_node *list, tn_jj_args *out);
 value tn_jj_call(tn_jj *j, value f, const tn_jj_args *a);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Template source to tokens, with white space handled as the original does under trim_blocks and
-// lstrip_blocks: the newline behind a %} and the blanks in front of a {% or {# go; - at a border strips all
-// white space there, + strips none; one newline at the end of the source goes.
+// lstrip_blocks: the newline behind a %} and the blanks in front of a {% or {# are removed; - at a border strips all
+// white space there, + strips none; one newline at the end of the source is removed.
 #include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
@@ -83,7 +83,7 @@ static size_t put_escape(const char **p, const char *end, char *out)
         *out = plain[at - letters];
         return 1;
     }
-    if (c == '\n') return 0; // a line goes on
+    if (c == '\n') return 0; // inside of a line
     int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0, base = 16;
     if (c >= '0' && c <= '7') {
         digits = 3;
@@ -231,7 +231,7 @@ static bool lex_symbol(lexer *l, int *nesting)
     return push(l, T_PUNCTUATION, *start, start, tn_jj_undefined());
 }
 
-// The border of a tag: its sign and closing text, and the white space that they take.
+// The border of a tag: its sign and closing text, and the white space that they strip.
 static bool close_tag(lexer *l, const char *closing)
 {
     bool minus = l->p < l->end && *l->p == '-', plus = l->p < l->end && *l->p == '+';

@@ -47,7 +47,7 @@ static value list_pop(tn_jj *j, value v, const tn_jj_args *a)
     if (i < 0) i += n;
     if (i < 0 || i >= n || !tn_jj_steps(j, l->n / 16)) return tn_jj_error(j, "pop: no such item");
     value out = l->items[i];
-    // The old items stay as they are: a loop may be going through them.
+    // The old items are unchanged, because a loop may be iterating over them.
     value *items =
         i + 1 == n ? l->items : tn_jj_grow(j, l->items, l->n * sizeof *items, l->n * sizeof *items);
     if (!items) return tn_jj_undefined();
@@ -181,7 +181,7 @@ static value loop_changed(tn_jj *j, value v, const tn_jj_args *a)
     return tn_jj_bool(!same);
 }
 
-// A cycler is the list of its values, first of all the place in it.
+// A cycler is a list: the index of the next value, then its values.
 static value cycler_next(tn_jj *j, value v, const tn_jj_args *a)
 {
     (void)j;

@@ -184,7 +184,7 @@ bool tn_jj_compare_op(tn_jj *j, int op, value a, value b)
 
 // --- slices ------------------------------------------------------------------------------------------------
 
-// An index of Python brought into [low, high].
+// An index of Python, clamped to [low, high].
 static int64_t clip(int64_t i, int64_t n, int64_t low, int64_t high)
 {
     if (i < 0) i = i < -n ? low : i + n;

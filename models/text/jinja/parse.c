@@ -30,7 +30,7 @@ static bool expect_block_end(tn_jj *j)
     return false;
 }
 
-// The body of a tag up to {% END, whose name is taken, and its %}.
+// The body of a tag up to {% END %}, which is consumed.
 static tn_jj_node *parse_body(tn_jj *j, const char *end)
 {
     const char *const ends[] = {end, NULL};
@@ -117,7 +117,7 @@ static tn_jj_node *parse_continue(tn_jj *j)
 
 // --- set, with, do -----------------------------------------------------------------------------------------
 
-// The body of a macro or call block: loops around it do not reach into it.
+// The body of a macro or call block: break and continue in it do not refer to loops around it.
 static tn_jj_node *parse_own_body(tn_jj *j, const char *end)
 {
     int32_t loops = j->n_loops;

@@ -112,7 +112,7 @@ void tn_jj_chain(tn_jj_node **head, tn_jj_node **last, tn_jj_node *node)
     *last = node;
 }
 
-// A node that stands where the token `at` does.
+// A node with the source position of the token `at`.
 static tn_jj_node *node_at(tn_jj *j, size_t at, tn_jj_node_kind kind, tn_jj_node *a, tn_jj_node *b)
 {
     tn_jj_node *n = tn_jj_node_new(j, kind, a, b, NULL);
@@ -134,7 +134,7 @@ static tn_jj_node *constant(tn_jj *j, value v)
     return n;
 }
 
-// Items up to the closing bracket, which is taken.
+// Items up to the closing bracket, which is consumed.
 static tn_jj_node *parse_items(tn_jj *j, tn_jj_node_kind kind, char closing)
 {
     tn_jj_node *head = NULL, *last = NULL, *n = tn_jj_node_new(j, kind, NULL, NULL, NULL);
@@ -387,7 +387,7 @@ static tn_jj_node *parse_binary(tn_jj *j, size_t level)
     return failed(j) ? NULL : left;
 }
 
-// The comparison that comes next, taken, or OP_NONE.
+// The next comparison, which is consumed, or OP_NONE.
 static int take_comparison(tn_jj *j)
 {
     const tn_jj_token *t = tn_jj_peek(j, 0), *second = tn_jj_peek(j, 1);

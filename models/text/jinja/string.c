@@ -3,10 +3,10 @@
 //
 // Text of the template engine: immutable strings in which each byte knows whether a user wrote it, and the
 // builder that makes them. Appending to the last string of a buffer extends the buffer, so that a text built
-// piece by piece takes linear time and memory.
+// piece by piece costs linear time and memory.
 #include "models/text/jinja/jinja_impl.h"
 
-enum { ROOM_MIN = 64, TAIL_MIN = 256 };
+enum { CAPACITY_MIN = 64, TAIL_MIN = 256 };
 
 // --- builder -----------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ static bool reserve(tn_jj_builder *b, size_t n)
         tn_jj_error(b->j, "a text of more than %zu MiB", most >> 20);
         return false;
     }
-    size_t capacity = TN_MAX(b->n + n, TN_MAX(b->capacity + b->capacity / 2, (size_t)ROOM_MIN));
+    size_t capacity = TN_MAX(b->n + n, TN_MAX(b->capacity + b->capacity / 2, (size_t)CAPACITY_MIN));
     void *data = b->data, *mask = b->mask;
     bool ok = tn_jj_resize(b->j, &data, b->n, capacity);
     b->data = data;
@@ -100,7 +100,7 @@ value tn_jj_built(tn_jj_builder *b)
 {
     tn_jj_string s = {.data = b->n ? b->data : "", .n = b->n, .mask = b->mask, .user = b->user};
     tn_jj *j = b->j;
-    if (b->n && !b->mask && b->n < ROOM_MIN) { // most are short: not worth a block
+    if (b->n && !b->mask && b->n < CAPACITY_MIN) { // most texts are short: they get no buffer of their own
         char *data = tn_jj_alloc(j, b->n);
         if (!data) return tn_jj_undefined();
         s.data = memcpy(data, b->data, b->n);
@@ -153,7 +153,7 @@ value tn_jj_concat(tn_jj *j, str a, str b)
         return wrap(j, s);
     }
     tn_jj_build(&out, j);
-    // Room to grow: whoever appends to a long text does it again.
+    // Spare capacity: a template that appends to a long text usually does so again.
     if (a->n >= TAIL_MIN) reserve(&out, a->n + b->n + (a->n + b->n) / 2);
     tn_jj_add_string(&out, a);
     tn_jj_add_string(&out, b);

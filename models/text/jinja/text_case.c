@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upper and lower case, and what characters are.
+// Upper and lower case, and classes of characters.
 #include "models/text/jinja/jinja_impl.h"
 
 enum { CHAR_WORK = 128 }; // bytes of plain copying that one character costs as much as
 
-// The tables only know the way down; back up by trying the distances that alphabets have.
+// The tables only map to lower case. Upper case is found by trying the distances that occur in alphabets.
 static uint32_t upper(uint32_t cp)
 {
     static const int32_t distances[] = {-32, -1, -80, -48, -63, -37, -38, -40, -8, 121};
