@@ -93,8 +93,8 @@ static tn_tensor *rotate(tn_builder *b, int32_t layer, tn_tensor *x)
     // The factors of the file are for the rope base of layers that do not slide.
     bool plain = c->layers[layer].sliding && c->arch->swa_base > 0.0f;
     x = tn_op_rope(b->g, x, b->positions, plain ? NULL : b->rope_factors, rope);
-    bool unit = c->arch->qk_norm_after_rope && c->n_experts != 128;
-    return unit ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
+    bool unweighted = c->arch->qk_norm_after_rope && c->n_experts != 128;
+    return unweighted ? tn_op_rms_norm(b->g, x, NULL, c->eps) : x;
 }
 
 tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x)

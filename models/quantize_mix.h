@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mixes: which type each tensor of a model gets when the model is quantised ("Q4_K_M"). Pure rules over
-// names, shapes and a few numbers of the model; two rules count tensors, so the order of calls matters.
+// names, shapes and some numbers of the model; two rules count tensors, so the order of calls matters.
 //
 //     tn_quant_mix_state state = tn_quant_mix_begin(tn_quant_mix_find("q4_k_m"), &model);
 //     for each tensor in the order of tn_quant_mix_compare

@@ -66,7 +66,7 @@ tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t 
     return TN_OK;
 }
 
-// Copies lie one after the other in as few buffers as the device allows.
+// Copies lie one after the other in the smallest number of buffers that the device allows.
 typedef struct place {
     int32_t buffer;
     size_t at;

@@ -536,13 +536,13 @@ bool use_color(const options *o, FILE *f)
 
 const char *size_text(uint64_t bytes, char *buf, size_t size)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const suffixes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double v = (double)bytes;
     int u = 0;
     while (v >= 1024 && u < 4) {
         v /= 1024;
         u++;
     }
-    snprintf(buf, size, u == 0 ? "%.0f %s" : "%.2f %s", v, units[u]);
+    snprintf(buf, size, u == 0 ? "%.0f %s" : "%.2f %s", v, suffixes[u]);
     return buf;
 }

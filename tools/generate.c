@@ -17,7 +17,7 @@ enum { SCHEMA = 1 }; // of --json and --jsonl; incremented when a key changes it
 
 // --- options ---------------------------------------------------------------------------------------------
 
-// Steele, Lea and Flood 2014 (splitmix64): spreads a few bits of time over all of a seed.
+// Steele, Lea and Flood 2014 (splitmix64): spreads the changing low bits of the time over the whole seed.
 static uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CTX_DEFAULT = 4096, ANSWER_ROOM = 512 };
+enum { CTX_DEFAULT = 4096, ANSWER_RESERVE = 512 };
 
 // Where the prompt comes from.
 typedef struct prompt_source {
@@ -140,7 +140,7 @@ static int32_t fit_context(const run_state *r, size_t n_prompt)
     if (asked > 0) return (int32_t)asked;
     int64_t base = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
     int64_t answer = opt_int(o, OPT_PREDICT);
-    int64_t need = (int64_t)n_prompt + (answer >= 0 ? answer : ANSWER_ROOM);
+    int64_t need = (int64_t)n_prompt + (answer >= 0 ? answer : ANSWER_RESERVE);
     if (need <= base || trained <= base) return (int32_t)base;
     return (int32_t)(need < trained ? need : trained);
 }
@@ -193,7 +193,7 @@ static int open_session(run_state *r, size_t n_prompt)
         return fail(EXIT_CONTEXT,
                     "the prompt has %zu tokens, the context holds %d (the model was trained with %d); "
                     "give -c %zu or a shorter prompt",
-                    n_prompt, cfg.n_ctx, r->info.n_ctx_train, n_prompt + ANSWER_ROOM);
+                    n_prompt, cfg.n_ctx, r->info.n_ctx_train, n_prompt + ANSWER_RESERVE);
     tool_info(&r->t, "context of %d tokens", cfg.n_ctx);
     tn_status status = tn_session_create(r->model, &cfg, &r->session);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);

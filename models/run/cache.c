@@ -116,7 +116,7 @@ static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
 }
 
 // A new block is zeroed, because attention reads whole blocks and masks positions beyond the length. Blocks [id, id + n) of
-// all parts are cleared with as few calls as possible: on a device each call costs as much as a kernel.
+// all parts are cleared with the smallest number of calls: on a device each call costs as much as a kernel.
 static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
 {
     enum { STEP = 2 }; // K and V of a layer may differ, those of different layers seldom do

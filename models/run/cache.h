@@ -77,7 +77,7 @@ size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size); // SIZ
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
 int32_t tn_cache_blocks_of(int32_t length); // blocks of a sequence of `length` tokens
 
-// Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: too few free blocks; nothing changed.
+// Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: not enough free blocks; nothing changed.
 TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);

@@ -41,7 +41,7 @@ static inline uint64_t tn_rng_next(tn_rng *r)
 }
 
 // Uniform in [0, 1): the 53 bits that a double holds.
-static inline double tn_rng_unit(tn_rng *r)
+static inline double tn_rng_uniform(tn_rng *r)
 {
     return (double)(tn_rng_next(r) >> 11) * 0x1p-53;
 }

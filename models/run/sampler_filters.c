@@ -204,7 +204,7 @@ void tn_stage_min_p(tn_sampler *s)
 // threshold up only the least probable stays.
 void tn_stage_xtc(tn_sampler *s)
 {
-    if (tn_rng_unit(&s->rng) >= (double)s->cfg.xtc_probability) return;
+    if (tn_rng_uniform(&s->rng) >= (double)s->cfg.xtc_probability) return;
     double least = (double)s->cfg.xtc_threshold * weigh(s);
     int32_t n_top = 0, last = -1, n = 0;
     for (int32_t i = 0; i < s->n_kept; i++) {
@@ -256,7 +256,7 @@ static void keep_expected(tn_sampler *s)
 int32_t tn_choice_draw(tn_sampler *s)
 {
     if (s->mu) keep_expected(s);
-    double total = weigh(s), left = tn_rng_unit(&s->rng) * total, weight = total;
+    double total = weigh(s), left = tn_rng_uniform(&s->rng) * total, weight = total;
     int32_t id = -1;
     for (int32_t i = 0; i < s->n_kept; i++) {
         if (s->kept[i].weight <= 0) continue;

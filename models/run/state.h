@@ -15,7 +15,7 @@
 //   checksum   u64 XXH64 of all bytes before
 //
 // The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its start and in
-// its middle: enough to tell fine-tuned versions apart without reading gigabytes.
+// its middle: enough to distinguish fine-tuned versions without reading gigabytes.
 #ifndef TN_MODELS_STATE_H
 #define TN_MODELS_STATE_H
 

@@ -29,7 +29,7 @@ typedef struct tn_json {
     bool is_true;    // BOOL
     bool is_integer; // NUMBER written without fraction and exponent that fits `integer`
     int64_t integer;
-    double number;    // NUMBER, within some units of its last digit
+    double number;    // NUMBER, accurate to some ulp
     const char *text; // STRING: its bytes; NUMBER: as written. Terminated; a string may hold zeros itself
     size_t size;      // bytes of text
     const char *key;  // in an object: the name of this value, terminated

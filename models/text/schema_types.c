@@ -640,10 +640,10 @@ static bool put_between(tn_strbuf *out, ends e)
     }
     if (digits == 0) return false;
     char a[32], z[32];
-    int64_t whole = (int64_t)floor(e.lo), unit = 1;
-    for (int i = 0; i < digits; i++) unit *= 10;
-    snprintf(a, sizeof a, "%0*lld", digits, (long long)(first - whole * unit));
-    snprintf(z, sizeof z, "%0*lld", digits, (long long)(last - whole * unit));
+    int64_t whole = (int64_t)floor(e.lo), power = 1;
+    for (int i = 0; i < digits; i++) power *= 10;
+    snprintf(a, sizeof a, "%0*lld", digits, (long long)(first - whole * power));
+    snprintf(z, sizeof z, "%0*lld", digits, (long long)(last - whole * power));
     tn_strbuf_printf(out, "\"%s%lld.\" ", negative ? "-" : "", (long long)whole);
     put_same_length(out, a, z, (size_t)digits);
     return true;

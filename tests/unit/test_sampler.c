@@ -108,7 +108,7 @@ static void exact(const tn_sampling *c, const float *x, int32_t n, double *p)
 static float some_logit(tn_rng *r)
 {
     double sum = -6;
-    for (int i = 0; i < 12; i++) sum += tn_rng_unit(r);
+    for (int i = 0; i < 12; i++) sum += tn_rng_uniform(r);
     return (float)(2 * sum);
 }
 

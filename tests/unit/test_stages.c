@@ -592,20 +592,20 @@ static void test_random_chains(void)
         char order[128] = "";
         int n = 40, used[7] = {0};
         for (int32_t i = 0; i < n; i++) {
-            logits[i] = (float)(3 * (tn_rng_unit(&r) + tn_rng_unit(&r) + tn_rng_unit(&r)));
+            logits[i] = (float)(3 * (tn_rng_uniform(&r) + tn_rng_uniform(&r) + tn_rng_uniform(&r)));
             x[i] = (item){i, (double)logits[i], 0};
         }
         tn_sampling c = only(order);
-        c.top_n_sigma = (float)(tn_rng_unit(&r) * 3);
+        c.top_n_sigma = (float)(tn_rng_uniform(&r) * 3);
         c.top_k = 5 + (int32_t)(tn_rng_next(&r) % 40);
-        c.typical_p = (float)(0.3 + tn_rng_unit(&r));
-        c.top_p = (float)(0.3 + tn_rng_unit(&r));
-        c.min_p = (float)(tn_rng_unit(&r) * 0.2);
+        c.typical_p = (float)(0.3 + tn_rng_uniform(&r));
+        c.top_p = (float)(0.3 + tn_rng_uniform(&r));
+        c.min_p = (float)(tn_rng_uniform(&r) * 0.2);
         c.xtc_probability = (float)(tn_rng_next(&r) % 2);
-        c.xtc_threshold = (float)(0.02 + tn_rng_unit(&r) * 0.2);
-        c.temperature = (float)(0.3 + tn_rng_unit(&r) * 2);
+        c.xtc_threshold = (float)(0.02 + tn_rng_uniform(&r) * 0.2);
+        c.temperature = (float)(0.3 + tn_rng_uniform(&r) * 2);
         c.dynatemp_range = (float)(tn_rng_next(&r) % 2) * 0.7f;
-        c.dynatemp_exponent = (float)(0.5 + tn_rng_unit(&r));
+        c.dynatemp_exponent = (float)(0.5 + tn_rng_uniform(&r));
         c.seed = (uint64_t)round;
         c.typical_p = TN_MIN(c.typical_p, 1.0f);
         c.top_p = TN_MIN(c.top_p, 1.0f);

@@ -90,7 +90,7 @@ typedef struct tn_feed {
     int32_t outputs;       // TN_OUTPUT_*: the tokens for which there are output rows
 } tn_feed;
 // Appends tokens to one or more different sequences in one pass; together at most n_batch tokens.
-// On any failure the sequences are as before. TN_ERR_CONTEXT_FULL: the cache has too few free blocks;
+// On any failure the sequences are as before. TN_ERR_CONTEXT_FULL: the cache has not enough free blocks;
 // TN_ERR_ARG: a token outside the vocabulary, or a bad sequence; TN_ERR_CANCELLED.
 TN_API TN_MUST_USE tn_status tn_session_eval(tn_session *session, const tn_feed *feeds, int32_t n_feeds);
 // Appends any number of tokens to one sequence, n_batch at a time; logits of the last token are kept.
