@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface that a backend implements; the rest of the library sees nothing else of it. Steps are opaque to
-// core (ops/step.h); a backend sees ops, never graphs or models.
+// The interface that a backend implements; the rest of the library sees nothing else of it. Steps are opaque
+// to core (ops/step.h); a backend sees ops, never graphs or models.
 #ifndef TN_CORE_BACKEND_H
 #define TN_CORE_BACKEND_H
 
@@ -37,10 +37,12 @@ struct tn_device {
     size_t max_buffer_size; // bytes of one buffer; 0: no limit but memory
     bool host_memory; // buffers are plain host memory: mapped files can be used in place
     bool software;    // runs on the processor (a software driver): never chosen by default, only by name
-    // The most multiplications that go into one executable, unless a single step has more. Work can be cancelled
-    // between executables, so this bounds how long a cancellation takes. 0: no limit, submit polls the flag itself.
+    // The most multiplications that go into one executable, unless a single step has more. Work can be
+    // cancelled between executables, so this bounds how long a cancellation takes. 0: no limit, submit polls
+    // the flag itself.
     double max_work;
-    int32_t n_batch;  // tokens of a prompt that must be evaluated at once to keep it busy; 0: TN_BATCH_DEFAULT
+    // tokens of a prompt that must be evaluated at once to keep it busy; 0: TN_BATCH_DEFAULT
+    int32_t n_batch;
     void *impl;       // private to the backend
 };
 
@@ -53,15 +55,17 @@ typedef struct tn_submit_options {
 // What a backend is for. The layers above ask for this, so that none of them names a backend.
 typedef enum tn_backend_role {
     TN_BACKEND_ACCELERATOR, // devices that are used where they accept the work
-    TN_BACKEND_HOST,        // the processor: always opened; runs every op, so it is the fallback of all others
-    TN_BACKEND_NOOP,        // accepts every op and computes nothing: tests of passes, measuring what the host spends
+    // the processor: always opened; runs every op, so it is the fallback of all others
+    TN_BACKEND_HOST,
+    // accepts every op and computes nothing: tests of passes, measuring what the host spends
+    TN_BACKEND_NOOP,
 } tn_backend_role;
 
 struct tn_backend {
     const char *name;
     tn_backend_role role;
-    // With at most this many rows (tokens) in a step, each row of the result has exactly the bits that it has when it is
-    // computed alone, whatever the other rows are. 0: no promise.
+    // With at most this many rows (tokens) in a step, each row of the result has exactly the bits that it has
+    // when it is computed alone, whatever the other rows are. 0: no promise.
     int32_t rows_alike;
     // The same holds for any number of rows in contexts that request it (tn_context_deterministic).
     bool deterministic;
@@ -76,15 +80,16 @@ struct tn_backend {
     void (*buffer_destroy)(tn_buffer *buffer);
     tn_status (*buffer_write)(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
     tn_status (*buffer_read)(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
-    // Zeros `rows` runs of n bytes that begin `pitch` bytes apart, in order with the submitted work. NULL: the host
-    // writes zeros.
+    // Zeros `rows` runs of n bytes that begin `pitch` bytes apart, in order with the submitted work. NULL:
+    // the host writes zeros.
     tn_status (*buffer_zero)(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
-    // Writes a whole weight, given with the bytes of a file, in the layout that the kernels read; the size is the same.
-    // One weight per buffer. NULL: the kernels read the layout of the file.
-    tn_status (*weight_write)(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes);
+    // Writes a whole weight, given with the bytes of a file, in the layout that the kernels read; the size is
+    // the same. One weight per buffer. NULL: the kernels read the layout of the file.
+    tn_status (*weight_write)(tn_buffer *buffer, size_t offset, const struct tn_view *weight,
+                              const void *bytes);
 
-    // Zeroed host memory that the device reads and writes itself, for the copies of a program. NULL: the device has
-    // no such memory.
+    // Zeroed host memory that the device reads and writes itself, for the copies of a program. NULL: the
+    // device has no such memory.
     tn_status (*host_create)(tn_device *device, size_t size, void **out);
     void (*host_destroy)(tn_device *device, void *host);
 
@@ -93,9 +98,9 @@ struct tn_backend {
     // Whether the device can run the step as it is (types, shapes, strides; data pointers are NULL).
     bool (*accepts)(const tn_device *device, const struct tn_step *step);
 
-    // Prepares steps that are then submitted many times. Operands are bound. The program may be freed afterwards;
-    // parameter structs, buffers and scratch must stay. Executables that never run at the same time may share
-    // their scratch.
+    // Prepares steps that are then submitted many times. Operands are bound. The program may be freed
+    // afterwards; parameter structs, buffers and scratch must stay. Executables that never run at the same
+    // time may share their scratch.
     tn_status (*prepare)(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
                          tn_executable **out);
     // Bytes of scratch that the program needs.
@@ -103,8 +108,8 @@ struct tn_backend {
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
     // Name of the kernel that runs step i, for plans and profiles.
     const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);
-    // The precision to which the kernel of this matmul rounds its operands, for the text of plans: TN_PRECISION_*,
-    // f32 if it does not round. NULL: not known.
+    // The precision to which the kernel of this matmul rounds its operands, for the text of plans:
+    // TN_PRECISION_*, f32 if it does not round. NULL: not known.
     int32_t (*rounding)(const tn_device *device, const struct tn_step *step);
     // Starts the work. Errors of the work itself are returned by wait.
     tn_status (*submit)(tn_device *device, tn_executable *executable, const tn_submit_options *options);

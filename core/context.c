@@ -169,13 +169,14 @@ static tn_status account(tn_context *ctx, size_t size)
     size_t now = atomic_fetch_add_explicit(&ctx->memory, size, memory_order_relaxed) + size;
     if (ctx->cfg.memory_limit && now > ctx->cfg.memory_limit) {
         atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
-        return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use", size,
-                       now - size, ctx->cfg.memory_limit);
+        return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use",
+                       size, now - size, ctx->cfg.memory_limit);
     }
     // A statistic only: relaxed, and a lost race is repaired by the loop.
     size_t peak = atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
-    while (now > peak && !atomic_compare_exchange_weak_explicit(&ctx->memory_peak, &peak, now, memory_order_relaxed,
-                                                               memory_order_relaxed)) {}
+    while (now > peak && !atomic_compare_exchange_weak_explicit(&ctx->memory_peak, &peak, now,
+                                                                memory_order_relaxed, memory_order_relaxed)) {
+    }
     return TN_OK;
 }
 
@@ -189,7 +190,8 @@ void *tn_alloc(tn_context *ctx, size_t size)
     char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, size + ALLOC_HEADER, ALLOC_ALIGN);
     if (!base) {
         atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
-        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu in use", size, tn_context_memory(ctx));
+        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu in use", size,
+                tn_context_memory(ctx));
         return NULL;
     }
     atomic_fetch_add_explicit(&ctx->n_allocs, 1, memory_order_relaxed);

@@ -44,7 +44,8 @@ bool tn_context_deterministic(const tn_context *ctx);
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);
 
-// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have polled for a while.
+// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have polled for a
+// while.
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
 void tn_wake_all(_Atomic uint32_t *word);
 // Monotonic time in nanoseconds.

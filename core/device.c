@@ -9,7 +9,8 @@
 
 tn_status tn_device_add(tn_context *ctx, tn_device *device)
 {
-    if (ctx->n_devices == TN_MAX_DEVICES) return tn_fail(ctx, TN_ERR_DEVICE, "more than %d devices", TN_MAX_DEVICES);
+    if (ctx->n_devices == TN_MAX_DEVICES)
+        return tn_fail(ctx, TN_ERR_DEVICE, "more than %d devices", TN_MAX_DEVICES);
     device->ctx = ctx;
     ctx->devices[ctx->n_devices++] = device;
     return TN_OK;
@@ -23,10 +24,12 @@ void tn_backend_absent(tn_context *ctx, const char *backend, const char *why)
 
 static bool wanted(const tn_context *ctx, const tn_backend *backend)
 {
-    return !ctx->cfg.backend || backend->role == TN_BACKEND_HOST || strcmp(backend->name, ctx->cfg.backend) == 0;
+    return !ctx->cfg.backend || backend->role == TN_BACKEND_HOST ||
+           strcmp(backend->name, ctx->cfg.backend) == 0;
 }
 
-// With one_backend: an accelerator that is open already, so that no other backend needs to be opened. Else NULL.
+// With one_backend: an accelerator that is open already, so that no other backend needs to be opened. Else
+// NULL.
 static const tn_device *open_accelerator(const tn_context *ctx)
 {
     for (int32_t i = 0; i < ctx->n_devices && ctx->cfg.one_backend; i++)
@@ -38,7 +41,8 @@ tn_status tn_devices_open(tn_context *ctx)
 {
     for (int i = 0; tn_backends[i]; i++) {
         if (!wanted(ctx, tn_backends[i])) continue;
-        const tn_device *enough = tn_backends[i]->role == TN_BACKEND_ACCELERATOR ? open_accelerator(ctx) : NULL;
+        const tn_device *enough =
+            tn_backends[i]->role == TN_BACKEND_ACCELERATOR ? open_accelerator(ctx) : NULL;
         if (enough && enough->backend != tn_backends[i]) {
             char why[80];
             snprintf(why, sizeof why, "not looked for, as there is %s", enough->name);
@@ -55,7 +59,10 @@ tn_status tn_devices_open(tn_context *ctx)
     for (int i = 0; tn_backends_not_built[i]; i++) {
         char why[160];
         const char *name = tn_backends_not_built[i];
-        snprintf(why, sizeof why, "not part of this build; 'meson configure BUILD -D%s=enabled' in its source adds it, or says what that needs", name);
+        snprintf(why, sizeof why,
+                 "not part of this build; 'meson configure BUILD -D%s=enabled' in its source adds it, or "
+                 "says what that needs",
+                 name);
         tn_backend_absent(ctx, name, why);
     }
     return TN_OK;
@@ -131,7 +138,11 @@ tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size)
 
 tn_buffer tn_buffer_part(const tn_buffer *whole, size_t offset, size_t size)
 {
-    return (tn_buffer){.device = whole->device, .data = (char *)whole->data + offset, .size = size, .borrowed = true, .handle = whole->handle};
+    return (tn_buffer){.device = whole->device,
+                       .data = (char *)whole->data + offset,
+                       .size = size,
+                       .borrowed = true,
+                       .handle = whole->handle};
 }
 
 void tn_buffer_destroy(tn_buffer *buffer)
@@ -143,7 +154,8 @@ void tn_buffer_destroy(tn_buffer *buffer)
 static tn_status check_range(const tn_buffer *b, size_t offset, size_t n)
 {
     if (offset > b->size || n > b->size - offset)
-        return tn_fail(b->device->ctx, TN_ERR_ARG, "buffer: range %zu + %zu exceeds %zu bytes", offset, n, b->size);
+        return tn_fail(b->device->ctx, TN_ERR_ARG, "buffer: range %zu + %zu exceeds %zu bytes", offset, n,
+                       b->size);
     return TN_OK;
 }
 
@@ -153,12 +165,14 @@ tn_status tn_buffer_write(tn_buffer *b, size_t offset, const void *bytes, size_t
     return status != TN_OK ? status : b->device->backend->buffer_write(b, offset, bytes, n);
 }
 
-tn_status tn_buffer_write_weight(tn_buffer *b, size_t offset, const struct tn_view *weight, const void *bytes, size_t size)
+tn_status tn_buffer_write_weight(tn_buffer *b, size_t offset, const struct tn_view *weight, const void *bytes,
+                                 size_t size)
 {
     const tn_backend *backend = b->device->backend;
     tn_status status = check_range(b, offset, size);
     if (status != TN_OK) return status;
-    return backend->weight_write ? backend->weight_write(b, offset, weight, bytes) : backend->buffer_write(b, offset, bytes, size);
+    return backend->weight_write ? backend->weight_write(b, offset, weight, bytes)
+                                 : backend->buffer_write(b, offset, bytes, size);
 }
 
 tn_status tn_buffer_zero_rows(tn_buffer *b, size_t offset, size_t n, size_t pitch, size_t rows)
@@ -166,10 +180,12 @@ tn_status tn_buffer_zero_rows(tn_buffer *b, size_t offset, size_t n, size_t pitc
     static const char zeros[65536];
     if (rows == 0 || n == 0) return TN_OK;
     tn_status status = check_range(b, offset, (rows - 1) * pitch + n);
-    if (status == TN_OK && b->device->backend->buffer_zero) return b->device->backend->buffer_zero(b, offset, n, pitch, rows);
+    if (status == TN_OK && b->device->backend->buffer_zero)
+        return b->device->backend->buffer_zero(b, offset, n, pitch, rows);
     for (size_t r = 0; r < rows; r++)
         for (size_t at = 0; at < n && status == TN_OK; at += sizeof zeros)
-            status = b->device->backend->buffer_write(b, offset + r * pitch + at, zeros, TN_MIN(sizeof zeros, n - at));
+            status = b->device->backend->buffer_write(b, offset + r * pitch + at, zeros,
+                                                      TN_MIN(sizeof zeros, n - at));
     return status;
 }
 

@@ -17,7 +17,8 @@ TN_MUST_USE tn_status tn_buffer_create(tn_device *device, size_t size, tn_buffer
 // Writes zeros: the bytes are defined, and the system has really provided the memory (it may overcommit).
 TN_MUST_USE tn_status tn_buffer_zero(tn_buffer *buffer, size_t offset, size_t n);
 // The same for `rows` runs of n bytes that begin `pitch` bytes apart.
-TN_MUST_USE tn_status tn_buffer_zero_rows(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
+TN_MUST_USE tn_status tn_buffer_zero_rows(tn_buffer *buffer, size_t offset, size_t n, size_t pitch,
+                                          size_t rows);
 // Memory of the device as a buffer, not owned: a part of another buffer or, on devices with host_memory, any.
 tn_buffer tn_buffer_borrow(tn_device *device, const void *data, size_t size);
 // [offset, offset + size) of a buffer that outlives it.
@@ -25,7 +26,8 @@ tn_buffer tn_buffer_part(const tn_buffer *whole, size_t offset, size_t size);
 void tn_buffer_destroy(tn_buffer *buffer); // clears it; a zeroed buffer is fine
 TN_MUST_USE tn_status tn_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
 // Writes a whole weight of `size` bytes, given as in a file, so that kernels find it at `offset`.
-TN_MUST_USE tn_status tn_buffer_write_weight(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes, size_t size);
+TN_MUST_USE tn_status tn_buffer_write_weight(tn_buffer *buffer, size_t offset, const struct tn_view *weight,
+                                             const void *bytes, size_t size);
 TN_MUST_USE tn_status tn_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
 
 #endif

@@ -238,7 +238,8 @@ tn_status tn_file_writer_commit(tn_file_writer **writer)
     int closed = close(w->fd);
     w->fd = -1;
     if (status == TN_OK && closed != 0) status = io_error(w->ctx, w->path, "cannot write");
-    if (status == TN_OK && rename(w->temp, w->path) != 0) status = io_error(w->ctx, w->path, "cannot rename to");
+    if (status == TN_OK && rename(w->temp, w->path) != 0)
+        status = io_error(w->ctx, w->path, "cannot rename to");
     if (status == TN_OK) sync_folder(w->path, w->temp);
     else unlink(w->temp);
     writer_free(w);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// XXH64 (Yann Collet, xxHash specification 0.1.1), a fast hash that finds damage; it does not resist somebody who
-// wants two inputs to collide. Seed 0. The pieces of an input may be cut anywhere.
+// XXH64 (Yann Collet, xxHash specification 0.1.1), a fast hash that finds damage; it does not resist somebody
+// who wants two inputs to collide. Seed 0. The pieces of an input may be cut anywhere.
 #ifndef TN_CORE_HASH_H
 #define TN_CORE_HASH_H
 

@@ -37,7 +37,8 @@ bool tn_number_read(const char *text, size_t n, double *out)
         k += n - before - 1;
     }
     copy[k] = 0;
-    // strtod accepts more than numbers of JSON: hexadecimal, white space and the point of the locale are refused here.
+    // strtod accepts more than numbers of JSON: hexadecimal, white space and the point of the locale are
+    // refused here.
     if (strcspn(copy, "xX( \t\n\v\f\r") != k || (half[1] != '.' && memchr(text, half[1], n))) return false;
     double v = strtod(copy, &end);
     if (end != copy + k) return false;

@@ -29,8 +29,8 @@ void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg)
         ctx->cfg.executor.run(ctx->cfg.executor.user, n, run_lent, &lent);
     } else {
 #ifdef _OPENMP
-        // The team may be smaller than requested (a thread limit of the host), so each task gets its real size.
-        // LLVM's runtime prints a warning if more threads are requested than that limit allows.
+        // The team may be smaller than requested (a thread limit of the host), so each task gets its real
+        // size. LLVM's runtime prints a warning if more threads are requested than that limit allows.
         int limit = omp_get_thread_limit(), team = n < limit ? n : limit;
 #pragma omp parallel num_threads(team)
         task(arg, (int32_t)omp_get_thread_num(), (int32_t)omp_get_num_threads());

@@ -55,17 +55,22 @@ static double ratio(const tn_plan_info *info)
 static void put_summary(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
-    tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps, i.n_fused);
-    tn_strbuf_printf(out, "precision of matrix products: %s (NMSE at most %g)\n", tn_precision_name(p->precision), tn_precision_nmse(p->precision));
+    tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps,
+                     i.n_fused);
+    tn_strbuf_printf(out, "precision of matrix products: %s (NMSE at most %g)\n",
+                     tn_precision_name(p->precision), tn_precision_nmse(p->precision));
     for (int32_t d = 0; d < p->n_devices; d++)
         if (p->arena_size[d] || p->scratch_size[d] || p->weight_size[d] || d == 0)
-            tn_strbuf_printf(out, "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu, inputs %zu, states %zu, weights %zu\n",
-                             p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
-                             p->state_size[d], p->weight_size[d]);
+            tn_strbuf_printf(out,
+                             "memory on %s: arena %zu bytes (lower bound %zu), scratch %zu, inputs %zu, "
+                             "states %zu, weights %zu\n",
+                             p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d],
+                             p->input_size[d], p->state_size[d], p->weight_size[d]);
     char text[32];
     snprintf(text, sizeof text, "%.3f", ratio(&i));
     tn_number_point(text);
-    tn_strbuf_printf(out, "arena / lower bound: %s\ninputs: %llu bytes\n", text, (unsigned long long)i.input_size);
+    tn_strbuf_printf(out, "arena / lower bound: %s\ninputs: %llu bytes\n", text,
+                     (unsigned long long)i.input_size);
 }
 
 static void dump_text(const tn_plan *p, tn_strbuf *out)
@@ -78,14 +83,16 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
     tn_strbuf_puts(out, "plan:\n");
     for (int32_t i = 0; i < p->n_steps; i++) {
         const tn_plan_step *s = &p->steps[i];
-        tn_strbuf_printf(out, "%5d %s %-14s %-28s", i, p->devices[s->device]->name, tn_op_name(s->step.op), s->kernel);
+        tn_strbuf_printf(out, "%5d %s %-14s %-28s", i, p->devices[s->device]->name, tn_op_name(s->step.op),
+                         s->kernel);
         for (int32_t k = 0; k < s->step.n_dst; k++) {
             tn_strbuf_puts(out, k ? ", " : " ");
             put_view(out, &s->step.dst[k]);
             put_location(p, &s->dst[k], out);
         }
         tn_strbuf_printf(out, "  %s", s->step.name);
-        if (s->rounding != TN_PRECISION_auto) tn_strbuf_printf(out, "  in %s", tn_precision_name(s->rounding));
+        if (s->rounding != TN_PRECISION_auto)
+            tn_strbuf_printf(out, "  in %s", tn_precision_name(s->rounding));
         tn_strbuf_puts(out, "\n");
     }
     put_summary(p, out);
@@ -115,7 +122,8 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
                      tn_op_name(s->step.op), p->devices[s->device]->name, s->kernel);
     put_json_string(out, s->step.name);
-    if (s->rounding != TN_PRECISION_auto) tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
+    if (s->rounding != TN_PRECISION_auto)
+        tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
     tn_strbuf_puts(out, ",\n     \"sources\": [");
     for (int32_t k = 0; k < s->step.n_src; k++) {
         if (k) tn_strbuf_puts(out, ", ");
@@ -136,9 +144,12 @@ static void json_devices(const tn_plan *p, tn_strbuf *out)
     for (int32_t d = 0; d < p->n_devices; d++) {
         tn_strbuf_puts(out, d ? ",\n    {\"name\": " : "\n    {\"name\": ");
         put_json_string(out, p->devices[d]->name);
-        tn_strbuf_printf(out, ", \"arena_bytes\": %zu, \"arena_lower_bound\": %zu, \"scratch_bytes\": %zu, \"input_bytes\": %zu, "
-                              "\"state_bytes\": %zu, \"weight_bytes\": %zu}",
-                         p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d], p->state_size[d], p->weight_size[d]);
+        tn_strbuf_printf(out,
+                         ", \"arena_bytes\": %zu, \"arena_lower_bound\": %zu, \"scratch_bytes\": %zu, "
+                         "\"input_bytes\": %zu, "
+                         "\"state_bytes\": %zu, \"weight_bytes\": %zu}",
+                         p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
+                         p->state_size[d], p->weight_size[d]);
     }
     tn_strbuf_puts(out, "\n ],\n");
 }
@@ -147,11 +158,12 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
     tn_strbuf_printf(out,
-                     "{\"format\": 1, \"precision\": \"%s\", \"recorded\": %d, \"steps_total\": %d, \"fused\": %d,\n \"arena_bytes\": %llu, "
+                     "{\"format\": 1, \"precision\": \"%s\", \"recorded\": %d, \"steps_total\": %d, "
+                     "\"fused\": %d,\n \"arena_bytes\": %llu, "
                      "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n",
-                     tn_precision_name(p->precision), i.n_recorded, i.n_steps, i.n_fused, (unsigned long long)i.arena_size,
-                     (unsigned long long)i.arena_bound, (unsigned long long)i.scratch_size,
-                     (unsigned long long)i.input_size);
+                     tn_precision_name(p->precision), i.n_recorded, i.n_steps, i.n_fused,
+                     (unsigned long long)i.arena_size, (unsigned long long)i.arena_bound,
+                     (unsigned long long)i.scratch_size, (unsigned long long)i.input_size);
     json_devices(p, out);
     tn_strbuf_puts(out, " \"fusions\": [\n");
     for (const tn_fusion_note *n = p->notes; n; n = n->next) {
@@ -175,7 +187,8 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
 // Edges go from the step that last wrote a root to the steps that read it.
 static void dump_dot(const tn_plan *p, tn_strbuf *out)
 {
-    tn_strbuf_puts(out, "digraph plan {\n  rankdir=TB; node [shape=box, fontname=\"monospace\", fontsize=10];\n");
+    tn_strbuf_puts(out,
+                   "digraph plan {\n  rankdir=TB; node [shape=box, fontname=\"monospace\", fontsize=10];\n");
     int32_t *writer = tn_calloc(p->ctx, (size_t)p->graph->n_values + 1, sizeof *writer);
     if (!writer) {
         out->status = TN_ERR_MEMORY;
@@ -187,7 +200,8 @@ static void dump_dot(const tn_plan *p, tn_strbuf *out)
         put_view(out, &s->step.dst[0]);
         tn_strbuf_puts(out, "\\n");
         tn_strbuf_json(out, s->step.name, strlen(s->step.name));
-        tn_strbuf_printf(out, "\", style=filled, fillcolor=\"%s\"];\n", s->device == 0 ? "#dbe9f6" : "#fbe3c8");
+        tn_strbuf_printf(out, "\", style=filled, fillcolor=\"%s\"];\n",
+                         s->device == 0 ? "#dbe9f6" : "#fbe3c8");
         for (int32_t k = 0; k < s->step.n_src; k++)
             if (s->src[k].root >= 0 && writer[s->src[k].root] > 0)
                 tn_strbuf_printf(out, "  s%d -> s%d;\n", writer[s->src[k].root] - 1, i);
@@ -205,7 +219,8 @@ tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
         [TN_PLAN_DOT] = dump_dot,
         [TN_PLAN_SVG] = tn_plan_dump_svg,
     };
-    if (format < 0 || format >= (int32_t)TN_COUNT(dumps)) return tn_fail(plan->ctx, TN_ERR_ARG, "plan format %d", format);
+    if (format < 0 || format >= (int32_t)TN_COUNT(dumps))
+        return tn_fail(plan->ctx, TN_ERR_ARG, "plan format %d", format);
     tn_strbuf text;
     tn_strbuf_init(&text, plan->ctx);
     dumps[format](plan, &text);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory plan as SVG: one rectangle per storage, x = the steps during which it lives, y = its bytes of the arena.
-// The arenas of several devices lie above each other; below them is one line per step with its op and kernel.
+// The memory plan as SVG: one rectangle per storage, x = the steps during which it lives, y = its bytes of
+// the arena. The arenas of several devices lie above each other; below them is one line per step with its op
+// and kernel.
 #include "core/number.h"
 #include "graph/dump.h"
 
@@ -49,7 +50,8 @@ static void put_storage(const tn_plan *p, int32_t value, double per_step, double
     put_length(out, "y", MARGIN + CHART - y - h);
     put_length(out, "width", (pl->last - pl->first + 1) * per_step);
     put_length(out, "height", h);
-    tn_strbuf_printf(out, " fill=\"%s\" stroke=\"#555\" stroke-width=\"0.3\"><title>", colours[(size_t)value % TN_COUNT(colours)]);
+    tn_strbuf_printf(out, " fill=\"%s\" stroke=\"#555\" stroke-width=\"0.3\"><title>",
+                     colours[(size_t)value % TN_COUNT(colours)]);
     put_escaped(out, t->name ? t->name : "?");
     tn_strbuf_printf(out, ": %zu bytes at %zu of %s, steps %d to %d</title></rect>\n", pl->size, pl->offset,
                      p->devices[pl->device]->name, pl->first, pl->last);
@@ -59,10 +61,14 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
 {
     int32_t lines = TN_MIN(p->n_steps, MAX_LINES);
     int height = 2 * MARGIN + CHART + (lines + 2) * LINE;
-    tn_strbuf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"monospace\" font-size=\"11\">\n"
-                          "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", WIDTH + 2 * MARGIN, height);
-    tn_strbuf_printf(out, "<text x=\"%d\" y=\"30\" font-size=\"14\">%d steps, arena %llu bytes, lower bound %llu</text>\n", MARGIN,
-                     p->n_steps, (unsigned long long)p->info.arena_size, (unsigned long long)p->info.arena_bound);
+    tn_strbuf_printf(out,
+                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                     "font-family=\"monospace\" font-size=\"11\">\n"
+                     "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                     WIDTH + 2 * MARGIN, height);
+    tn_strbuf_printf(
+        out, "<text x=\"%d\" y=\"30\" font-size=\"14\">%d steps, arena %llu bytes, lower bound %llu</text>\n",
+        MARGIN, p->n_steps, (unsigned long long)p->info.arena_size, (unsigned long long)p->info.arena_bound);
     double per_step = (double)WIDTH / (double)(p->graph->n_nodes + 1);
     double per_byte = p->info.arena_size ? (double)CHART / (double)p->info.arena_size : 0.0;
     for (int32_t v = 0; v < p->graph->n_values; v++)
@@ -77,12 +83,16 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
         put_length(out, "y", y - 4);
         tn_strbuf_printf(out, ">%s</text>\n", p->devices[d]->name);
     }
-    tn_strbuf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"black\"/>\n", MARGIN, MARGIN, WIDTH, CHART);
+    tn_strbuf_printf(out,
+                     "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"black\"/>\n",
+                     MARGIN, MARGIN, WIDTH, CHART);
     for (int32_t i = 0; i < lines; i++) {
         const tn_plan_step *s = &p->steps[i];
         char shape[96];
-        tn_strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%d %s %s %s %s ", MARGIN, MARGIN + CHART + (i + 2) * LINE, i,
-                         p->devices[s->device]->name, tn_op_name(s->step.op), s->kernel, tn_view_text(&s->step.dst[0], shape, sizeof shape));
+        tn_strbuf_printf(out, "<text x=\"%d\" y=\"%d\">%d %s %s %s %s ", MARGIN,
+                         MARGIN + CHART + (i + 2) * LINE, i, p->devices[s->device]->name,
+                         tn_op_name(s->step.op), s->kernel,
+                         tn_view_text(&s->step.dst[0], shape, sizeof shape));
         put_escaped(out, s->step.name);
         tn_strbuf_puts(out, "</text>\n");
     }

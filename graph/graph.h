@@ -35,7 +35,8 @@ struct tn_node {
     tn_tensor *src[TN_MAX_SRC]; // NULL: absent optional source
     tn_tensor *dst[TN_MAX_DST];
     void *params;
-    // Indices into the devices of the plan: the one that was requested while recording, and the one that runs the node.
+    // Indices into the devices of the plan: the one that was requested while recording, and the one that runs
+    // the node.
     int32_t wanted, device;
     int32_t precision; // TN_PRECISION_*: of the plan, for matmuls
 };
@@ -55,7 +56,8 @@ struct tn_graph {
 // Records one op. The results are in node->dst; params are copied.
 TN_MUST_USE tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src,
                                       const void *params, tn_node **out);
-// Requests a device for the nodes that are recorded from now on: an index into the devices of the plan, 0 at first.
+// Requests a device for the nodes that are recorded from now on: an index into the devices of the plan, 0 at
+// first.
 void tn_graph_want(tn_graph *g, int32_t device);
 TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
 // The node as a backend sees it, data NULL.
@@ -124,7 +126,8 @@ typedef struct tn_plan_step {
     tn_step step; // views without data
     tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
     int32_t device;
-    int32_t rounding; // TN_PRECISION_* to which the kernel of a matmul rounds its operands; AUTO: no matmul, or not known
+    // TN_PRECISION_* to which the kernel of a matmul rounds its operands; AUTO: no matmul, or not known
+    int32_t rounding;
     const char *kernel;
 } tn_plan_step;
 
@@ -160,15 +163,16 @@ typedef struct tn_runner_binding {
 
 // Called for each weight and state, once for each device that uses it: fills the binding with memory of that
 // device, or fails.
-typedef tn_status (*tn_bind_fn)(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out);
+typedef tn_status (*tn_bind_fn)(void *user, tn_device *device, const tn_plan_port *port,
+                                tn_runner_binding *out);
 
 typedef struct tn_runner_config {
     tn_bind_fn bind;
     void *user;
     const tn_buffer *arena;   // n_devices buffers of at least arena_size, or NULL: the runner makes its own
     const tn_buffer *scratch; // the same for scratch_size
-    // The same for inputs_size, or NULL. Several runners may share them if every input is written before a run;
-    // devices with host memory need none.
+    // The same for inputs_size, or NULL. Several runners may share them if every input is written before a
+    // run; devices with host memory need none.
     const tn_buffer *inputs;
 } tn_runner_config;
 
@@ -179,7 +183,8 @@ TN_MUST_USE tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void
 TN_MUST_USE tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size);
 // The result's bytes in host memory, valid until the next run; NULL if its device has memory of its own.
 const void *tn_runner_output_data(const tn_runner *r, int32_t output);
-// Bytes in host memory that a runner of the plan allocates besides arena, scratch and the objects of the backend.
+// Bytes in host memory that a runner of the plan allocates besides arena, scratch and the objects of the
+// backend.
 size_t tn_runner_size(const tn_plan *plan);
 TN_MUST_USE tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options);
 TN_MUST_USE tn_status tn_runner_wait(tn_runner *r);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuse: a table of patterns, each tried at every node with the op that ends it. A pattern that matches
-// fires if its parts are wanted on one device and that device accepts the fused op; otherwise the reason is kept,
-// and the plan prints it.
+// fires if its parts are wanted on one device and that device accepts the fused op; otherwise the reason is
+// kept, and the plan prints it.
 #include "graph/graph.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ typedef struct matcher {
     const int32_t *positions; // per node id: index in the list, -1 when replaced
 } matcher;
 
-// Fills f, or returns why the pattern does not fit here. "" means that it does not even begin to match, which is
-// not worth reporting.
+// Fills f, or returns why the pattern does not fit here. "" means that it does not even begin to match, which
+// is not worth reporting.
 typedef const char *(*match_fn)(const matcher *m, tn_node *n, fusion *f);
 
 static bool device_takes(const tn_pass_state *s, const tn_node *n)
@@ -323,8 +323,8 @@ static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
 
 // --- mixtures of experts -----------------------------------------------------------------------------
 
-// The scores by which experts are selected, if they come from the logits: the logits themselves, or probabilities
-// that nothing else reads.
+// The scores by which experts are selected, if they come from the logits: the logits themselves, or
+// probabilities that nothing else reads.
 static const char *choice_of(const matcher *m, const tn_node *top_k, const tn_tensor *logits, fusion *f)
 {
     tn_tensor *score = top_k->src[0];
@@ -374,8 +374,8 @@ static bool is_weight(const tn_tensor *t)
     return t->root->kind == TN_VALUE_WEIGHT;
 }
 
-// The matmul that computes the logits of a router, and its bias. Kernels read weights before their inputs are ready,
-// so no weight may be a computed value.
+// The matmul that computes the logits of a router, and its bias. Kernels read weights before their inputs are
+// ready, so no weight may be a computed value.
 static const char *match_router_matmul(const matcher *m, tn_node *n, fusion *f)
 {
     const tn_moe_route_params *p = n->params;
@@ -528,17 +528,24 @@ static tn_status build(tn_pass_state *s, const fusion *f, tn_node **out)
     void *params = tn_arena_alloc(&s->graph->arena, size);
     if (!node || !params) return TN_ERR_MEMORY;
     memcpy(params, &f->params, size);
-    *node = (tn_node){.id = f->replaced[0]->id, .op = f->op, .n_src = f->n_src, .n_dst = f->n_dst, .params = params,
-                      .wanted = f->replaced[0]->wanted, .device = f->replaced[0]->wanted, .precision = precision_of(f)};
+    *node = (tn_node){.id = f->replaced[0]->id,
+                      .op = f->op,
+                      .n_src = f->n_src,
+                      .n_dst = f->n_dst,
+                      .params = params,
+                      .wanted = f->replaced[0]->wanted,
+                      .device = f->replaced[0]->wanted,
+                      .precision = precision_of(f)};
     for (int32_t i = 0; i < f->n_src; i++) node->src[i] = f->src[i];
     for (int32_t i = 0; i < f->n_dst; i++) node->dst[i] = f->dst[i];
     *out = node;
     return TN_OK;
 }
 
-// Position of the fused node in the list, -1 if there is none. It is the place of the first replaced node if all sources
-// are computed before it, else that of the last one if no result is read before it. A source that a replaced
-// node computes has no such place: x (x w^T)^T has two matmuls of the same x, but the second needs the first.
+// Position of the fused node in the list, -1 if there is none. It is the place of the first replaced node if
+// all sources are computed before it, else that of the last one if no result is read before it. A source that
+// a replaced node computes has no such place: x (x w^T)^T has two matmuls of the same x, but the second needs
+// the first.
 static int32_t place_of(const matcher *m, const fusion *f)
 {
     const tn_node *last_replaced = f->replaced[0];

@@ -33,8 +33,9 @@ static void find_lifetimes(const tn_graph *g, tn_place *places)
 
 static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
 {
-    return a->view.dtype == b->view.dtype && tn_view_same_shape(&a->view, &b->view) && tn_view_contiguous(&a->view) &&
-           tn_view_contiguous(&b->view) && a->view.offset == 0 && tn_tensor_size(a) == tn_tensor_size(a->root);
+    return a->view.dtype == b->view.dtype && tn_view_same_shape(&a->view, &b->view) &&
+           tn_view_contiguous(&a->view) && tn_view_contiguous(&b->view) && a->view.offset == 0 &&
+           tn_tensor_size(a) == tn_tensor_size(a->root);
 }
 
 // Gives result 0 of an elementwise node the storage of a source that has its last use here.
@@ -99,7 +100,8 @@ static tn_status find_neighbours(packer *p, const tn_place *places)
             if (pass) p->most_neighbours = TN_MAX(p->most_neighbours, p->items[i].n_neighbours);
         }
         total = at;
-        if (pass == 0 && !(p->neighbours = tn_calloc(p->ctx, total + 1, sizeof *p->neighbours))) return TN_ERR_MEMORY;
+        if (pass == 0 && !(p->neighbours = tn_calloc(p->ctx, total + 1, sizeof *p->neighbours)))
+            return TN_ERR_MEMORY;
     }
     p->busy = tn_calloc(p->ctx, (size_t)p->most_neighbours + 1, sizeof *p->busy);
     return p->busy ? TN_OK : TN_ERR_MEMORY;
@@ -155,9 +157,10 @@ static int larger_first(const void *pa, const void *pb)
     return a->value - b->value;
 }
 
-// Greedy by size, then repair: as long as the arena is larger than its lower bound, the storage that reaches highest
-// is placed first in the next round. An order that stopped improving is perturbed by a fixed sequence of pseudo-random
-// exchanges. Small plans get more rounds: rounds are cheap there, and one storage is a larger share of the arena.
+// Greedy by size, then repair: as long as the arena is larger than its lower bound, the storage that reaches
+// highest is placed first in the next round. An order that stopped improving is perturbed by a fixed sequence
+// of pseudo-random exchanges. Small plans get more rounds: rounds are cheap there, and one storage is a
+// larger share of the arena.
 static void pack(packer *p, size_t bound)
 {
     enum { ROUNDS = 64, MORE_ROUNDS = 65536, STUCK = 12 };
@@ -207,7 +210,8 @@ static int32_t collect(const tn_pass_state *s, int32_t device, item *items)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->graph->n_values; i++)
-        if (s->places[i].in_arena && s->places[i].device == device) items[n++] = (item){.value = i, .size = s->places[i].size};
+        if (s->places[i].in_arena && s->places[i].device == device)
+            items[n++] = (item){.value = i, .size = s->places[i].size};
     qsort(items, (size_t)n, sizeof *items, larger_first);
     return n;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Place: every node gets the device that was requested for it, or the first other one that accepts it. A value that
-// another device reads is transferred once per device, right after it was computed. Views stay with their root, and
-// all nodes that read or write a state run on the device of that state.
+// Place: every node gets the device that was requested for it, or the first other one that accepts it. A
+// value that another device reads is transferred once per device, right after it was computed. Views stay
+// with their root, and all nodes that read or write a state run on the device of that state.
 #include "graph/graph.h"
 
 static bool accepts(const tn_pass_state *s, int32_t d, const tn_node *n)
@@ -24,8 +24,8 @@ static tn_status choose_device(tn_pass_state *s, tn_node *n)
         return TN_OK;
     }
     char text[96];
-    return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: no device accepts %s of %s", n->dst[0]->name, tn_op_name(n->op),
-                   tn_view_text(&n->src[0]->view, text, sizeof text));
+    return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: no device accepts %s of %s", n->dst[0]->name,
+                   tn_op_name(n->op), tn_view_text(&n->src[0]->view, text, sizeof text));
 }
 
 // A state lies on one device: the last in order of preference among those of its nodes. Moving one node may
@@ -43,15 +43,17 @@ static tn_status join_states(tn_pass_state *s)
             if (tn_node_is_view(n)) continue;
             int32_t d = n->device;
             for (int32_t k = 0; k < n->n_src; k++)
-                if (n->src[k] && n->src[k]->root->kind == TN_VALUE_STATE) d = TN_MAX(d, homes[n->src[k]->root->id] - 1);
+                if (n->src[k] && n->src[k]->root->kind == TN_VALUE_STATE)
+                    d = TN_MAX(d, homes[n->src[k]->root->id] - 1);
             for (int32_t k = 0; k < n->n_src; k++) {
                 if (!n->src[k] || n->src[k]->root->kind != TN_VALUE_STATE) continue;
                 moved |= homes[n->src[k]->root->id] != d + 1;
                 homes[n->src[k]->root->id] = d + 1;
             }
             if (d != n->device && !accepts(s, d, n))
-                status = tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: its state lies on %s, which has no kernel for %s",
-                                 n->dst[0]->name, s->devices[d]->name, tn_op_name(n->op));
+                status = tn_fail(s->ctx, TN_ERR_UNSUPPORTED,
+                                 "%s: its state lies on %s, which has no kernel for %s", n->dst[0]->name,
+                                 s->devices[d]->name, tn_op_name(n->op));
             n->device = d;
         }
     }
@@ -70,7 +72,8 @@ typedef struct misfit {
 
 static bool same_kind(const tn_node *a, const tn_node *b)
 {
-    if (a->op != b->op || a->n_src != b->n_src || a->wanted != b->wanted || a->device != b->device) return false;
+    if (a->op != b->op || a->n_src != b->n_src || a->wanted != b->wanted || a->device != b->device)
+        return false;
     for (int32_t k = 0; k < a->n_src; k++) {
         if (!a->src[k] != !b->src[k]) return false;
         if (a->src[k] && a->src[k]->view.dtype != b->src[k]->view.dtype) return false;
@@ -120,7 +123,8 @@ static tn_status refuse(const tn_pass_state *s, const misfit *list, int32_t n)
     }
     tn_status status = text.status;
     if (status == TN_OK)
-        status = tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s has no kernel for %s", s->devices[list[first].node->wanted]->name, text.data);
+        status = tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s has no kernel for %s",
+                         s->devices[list[first].node->wanted]->name, text.data);
     tn_strbuf_fini(&text);
     return status;
 }
@@ -133,9 +137,11 @@ static tn_status report_misfit(const tn_pass_state *s, const misfit *m)
     const char *wanted = s->devices[m->node->wanted]->name, *device = s->devices[m->node->device]->name;
     tn_status status = text.status;
     if (status == TN_OK && m->refused)
-        status = tn_event(s->ctx, TN_EVENT_DEVICE_FALLBACK, "%s runs on %s: %s has no kernel for it", text.data, device, wanted);
+        status = tn_event(s->ctx, TN_EVENT_DEVICE_FALLBACK, "%s runs on %s: %s has no kernel for it",
+                          text.data, device, wanted);
     else if (status == TN_OK)
-        status = tn_event(s->ctx, TN_EVENT_DEVICE_FALLBACK, "%s runs on %s, not on %s: its state lies there", text.data, device, wanted);
+        status = tn_event(s->ctx, TN_EVENT_DEVICE_FALLBACK, "%s runs on %s, not on %s: its state lies there",
+                          text.data, device, wanted);
     tn_strbuf_fini(&text);
     return status;
 }
@@ -147,7 +153,8 @@ static tn_status report(tn_pass_state *s)
     int32_t n = find_misfits(s, list);
     bool strict = s->fallback == TN_FALLBACK_ERROR || tn_context_strict(s->ctx);
     tn_status status = strict && n > 0 ? refuse(s, list, n) : TN_OK;
-    for (int32_t i = 0; i < n && status == TN_OK && s->fallback == TN_FALLBACK_EVENT; i++) status = report_misfit(s, &list[i]);
+    for (int32_t i = 0; i < n && status == TN_OK && s->fallback == TN_FALLBACK_EVENT; i++)
+        status = report_misfit(s, &list[i]);
     tn_free(s->ctx, list);
     return status;
 }
@@ -176,8 +183,8 @@ static tn_status on_device(tn_pass_state *s, tn_tensor **value, int32_t d, tn_te
             if (status != TN_OK) return status;
             n->wanted = n->device = from;
             if (!accepts(s, from, n))
-                return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: %s cannot gather it for %s", t->name, s->devices[from]->name,
-                               s->devices[d]->name);
+                return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s: %s cannot gather it for %s", t->name,
+                               s->devices[from]->name, s->devices[d]->name);
             t = n->dst[0];
         }
         status = tn_graph_record(s->graph, TN_OP_transfer, 1, &t, NULL, &n);
@@ -193,7 +200,8 @@ static tn_status add_transfers(tn_pass_state *s)
 {
     tn_graph *g = s->graph;
     int32_t n_nodes = g->n_nodes;
-    tn_tensor **transferred = tn_calloc(s->ctx, (size_t)g->n_values * (size_t)s->n_devices + 1, sizeof *transferred);
+    tn_tensor **transferred =
+        tn_calloc(s->ctx, (size_t)g->n_values * (size_t)s->n_devices + 1, sizeof *transferred);
     if (!transferred) return TN_ERR_MEMORY;
     tn_status status = TN_OK;
     for (int32_t i = 0; i < n_nodes && status == TN_OK; i++) {

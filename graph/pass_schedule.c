@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedule: a stable topological order. Nodes keep the order of recording; a node that comes too late for its first
-// user moves in front of it. Reads of a state come before the write that replaces what they read.
+// Schedule: a stable topological order. Nodes keep the order of recording; a node that comes too late for its
+// first user moves in front of it. Reads of a state come before the write that replaces what they read.
 #include "graph/graph.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ static const tn_tensor *version(const tn_tensor *t)
 static bool reads(const tn_node *n, const tn_tensor *state_version)
 {
     for (int32_t k = 0; k < n->n_src; k++)
-        if (n->src[k] && n->src[k]->root == state_version->root && version(n->src[k]) == state_version) return true;
+        if (n->src[k] && n->src[k]->root == state_version->root && version(n->src[k]) == state_version)
+            return true;
     return false;
 }
 
@@ -45,7 +46,8 @@ static void visit(sorter *s, int32_t i)
     if (is_write(n)) {
         const tn_tensor *old = version(n->src[0]);
         for (int32_t j = 0; j < s->g->n_nodes; j++)
-            if (j != i && !is_write(s->g->nodes[j]) && !tn_node_is_view(s->g->nodes[j]) && reads(s->g->nodes[j], old))
+            if (j != i && !is_write(s->g->nodes[j]) && !tn_node_is_view(s->g->nodes[j]) &&
+                reads(s->g->nodes[j], old))
                 visit(s, j);
     }
     s->order[s->n++] = n;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simplify: ops that change nothing are bypassed, then nodes that no result and no state depends on are removed.
+// Simplify: ops that change nothing are bypassed, then nodes that no result and no state depends on are
+// removed.
 #include "graph/graph.h"
 
 // The source that a node returns unchanged, or NULL.
@@ -10,10 +11,12 @@ static tn_tensor *repeated(const tn_node *n)
     tn_tensor *x = n->src[0];
     // A copy of a state must stay: it preserves the values that a later write replaces.
     if (x->root->kind == TN_VALUE_STATE && !tn_node_is_view(n)) return NULL;
-    if (n->op == TN_OP_copy && x->view.dtype == n->dst[0]->view.dtype && tn_view_contiguous(&x->view)) return x;
+    if (n->op == TN_OP_copy && x->view.dtype == n->dst[0]->view.dtype && tn_view_contiguous(&x->view))
+        return x;
     if (n->op == TN_OP_unary) {
         const tn_unary_params *p = n->params;
-        if (p->kind == TN_UNARY_AFFINE && p->a == 1.0f && p->b == 0.0f && tn_view_contiguous(&x->view)) return x;
+        if (p->kind == TN_UNARY_AFFINE && p->a == 1.0f && p->b == 0.0f && tn_view_contiguous(&x->view))
+            return x;
     }
     if (n->op == TN_OP_reshape && tn_view_same_shape(&x->view, &n->dst[0]->view) &&
         x->view.n_dims == n->dst[0]->view.n_dims)

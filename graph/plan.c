@@ -66,15 +66,16 @@ static tn_status set_devices(tn_plan *p, const tn_plan_config *cfg)
     if (p->n_devices > 32) return tn_fail(p->ctx, TN_ERR_ARG, "a plan for %d devices", p->n_devices);
     for (int32_t i = 0; i < p->graph->n_nodes; i++)
         if (p->graph->nodes[i]->wanted >= p->n_devices)
-            return tn_fail(p->ctx, TN_ERR_INTERNAL, "%s is wanted on device %d of %d", p->graph->nodes[i]->dst[0]->name,
-                           p->graph->nodes[i]->wanted, p->n_devices);
+            return tn_fail(p->ctx, TN_ERR_INTERNAL, "%s is wanted on device %d of %d",
+                           p->graph->nodes[i]->dst[0]->name, p->graph->nodes[i]->wanted, p->n_devices);
     return TN_OK;
 }
 
 // Every device for which matmuls are requested must have kernels of that precision.
 static tn_status set_precision(tn_plan *p, int32_t precision)
 {
-    if (precision < 0 || precision >= TN_PRECISION_COUNT) return tn_fail(p->ctx, TN_ERR_ARG, "a plan of precision %d", precision);
+    if (precision < 0 || precision >= TN_PRECISION_COUNT)
+        return tn_fail(p->ctx, TN_ERR_ARG, "a plan of precision %d", precision);
     for (int32_t i = 0; i < p->graph->n_nodes; i++) {
         tn_node *n = p->graph->nodes[i];
         if (!(tn_op_info_get(n->op)->flags & TN_OP_PRODUCT)) continue;
@@ -87,8 +88,9 @@ static tn_status set_precision(tn_plan *p, int32_t precision)
             if (tn_device_has_precision(d, k)) tn_strbuf_printf(&has, " %s", tn_precision_name(k));
         tn_status status = has.status;
         if (status == TN_OK)
-            status = tn_fail(p->ctx, TN_ERR_UNSUPPORTED, "%s has no matrix products of precision %s; it has%s", d->name,
-                             tn_precision_name(precision), has.data);
+            status =
+                tn_fail(p->ctx, TN_ERR_UNSUPPORTED, "%s has no matrix products of precision %s; it has%s",
+                        d->name, tn_precision_name(precision), has.data);
         tn_strbuf_fini(&has);
         return status;
     }
@@ -225,7 +227,8 @@ static tn_status make_ports(tn_plan *p)
         } else if (tn_tensor_external(t)) {
             p->bound[p->n_bound++] = port;
         }
-        if (t->output) p->outputs[p->n_outputs++] = (tn_plan_port){.name = t->output, .value = i, .view = t->view};
+        if (t->output)
+            p->outputs[p->n_outputs++] = (tn_plan_port){.name = t->output, .value = i, .view = t->view};
     }
     tn_free(p->ctx, users);
     find_port_sizes(p);
@@ -240,7 +243,8 @@ static tn_status find_scratch(tn_plan *p)
     for (int32_t d = 0; d < p->n_devices; d++) {
         int32_t n = 0;
         for (int32_t i = 0; i < p->n_steps; i++)
-            if (p->steps[i].device == d && p->steps[i].step.op != TN_OP_transfer) steps[n++] = p->steps[i].step;
+            if (p->steps[i].device == d && p->steps[i].step.op != TN_OP_transfer)
+                steps[n++] = p->steps[i].step;
         tn_program program = {.n_steps = n, .steps = steps};
         p->scratch_size[d] = p->devices[d]->backend->scratch_size(p->devices[d], &program);
         p->info.scratch_size += p->scratch_size[d];

@@ -73,7 +73,8 @@ static tn_tensor *add_value(tn_graph *g, int32_t kind, const tn_view *view)
     return t;
 }
 
-static tn_status check_shape(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+static tn_status check_shape(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
+                             const int64_t *shape)
 {
     if (dtype < 0 || dtype >= TN_TYPE_COUNT) return tn_fail(g->ctx, TN_ERR_TYPE, "%s: type %d", name, dtype);
     if (n_dims < 1 || n_dims > TN_MAX_DIMS) return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: rank %d", name, n_dims);
@@ -114,7 +115,8 @@ tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t
     return add_outside(g, TN_VALUE_INPUT, name, dtype, n_dims, shape);
 }
 
-tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
+tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
+                           const int64_t *shape)
 {
     return add_outside(g, TN_VALUE_WEIGHT, name, dtype, n_dims, shape);
 }
@@ -138,14 +140,18 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
     if (g->status != TN_OK) return;
     tn_status status = TN_OK;
     bool taken = false;
-    for (int32_t i = 0; i < g->n_values; i++) taken |= g->values[i]->output && strcmp(g->values[i]->output, name) == 0;
+    for (int32_t i = 0; i < g->n_values; i++)
+        taken |= g->values[i]->output && strcmp(g->values[i]->output, name) == 0;
     if (taken) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: the name is taken", name);
     else if (!value) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
     else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
         status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
-    else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE || tn_tensor_external(value->root))
-        status = tn_fail(g->ctx, TN_ERR_SHAPE, "output %s: must be a contiguous result of an op; copy it first", name);
-    else if (value->output) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: is already output %s", name, value->output);
+    else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE ||
+             tn_tensor_external(value->root))
+        status = tn_fail(g->ctx, TN_ERR_SHAPE,
+                         "output %s: must be a contiguous result of an op; copy it first", name);
+    else if (value->output)
+        status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: is already output %s", name, value->output);
     else if (!(value->output = tn_arena_strdup(&g->arena, name))) status = TN_ERR_MEMORY;
     keep(g, status);
 }
@@ -167,7 +173,11 @@ bool tn_tensor_external(const tn_tensor *root)
 
 void tn_node_step(const tn_node *node, tn_step *step)
 {
-    *step = (tn_step){.op = node->op, .n_src = node->n_src, .n_dst = node->n_dst, .params = node->params, .precision = node->precision};
+    *step = (tn_step){.op = node->op,
+                      .n_src = node->n_src,
+                      .n_dst = node->n_dst,
+                      .params = node->params,
+                      .precision = node->precision};
     for (int32_t i = 0; i < node->n_src; i++)
         if (node->src[i]) step->src[i] = node->src[i]->view;
     for (int32_t i = 0; i < node->n_dst; i++)
@@ -208,7 +218,12 @@ static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const
         return tn_fail(g->ctx, TN_ERR_ARG, "%s: %d sources", info->name, n_src);
     tn_node *node = tn_arena_alloc(&g->arena, sizeof *node);
     if (!node || grow(g->ctx, &g->nodes, g->n_nodes, &g->nodes_capacity) != TN_OK) return TN_ERR_MEMORY;
-    *node = (tn_node){.id = g->n_nodes, .op = op, .n_src = n_src, .n_dst = info->n_dst, .wanted = g->wanted, .device = g->wanted};
+    *node = (tn_node){.id = g->n_nodes,
+                      .op = op,
+                      .n_src = n_src,
+                      .n_dst = info->n_dst,
+                      .wanted = g->wanted,
+                      .device = g->wanted};
     for (int32_t i = 0; i < n_src; i++) node->src[i] = src[i];
     if (info->params_size > 0) {
         node->params = tn_arena_alloc(&g->arena, info->params_size);
@@ -287,7 +302,8 @@ tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out)
     tn_graph *g;
     tn_status status = tn_graph_create(graph->ctx, &g);
     if (status != TN_OK) return status;
-    for (int32_t i = 0; i < graph->n_values && status == TN_OK; i++) status = clone_value(graph->values[i], g);
+    for (int32_t i = 0; i < graph->n_values && status == TN_OK; i++)
+        status = clone_value(graph->values[i], g);
     for (int32_t i = 0; i < graph->n_nodes && status == TN_OK; i++) status = clone_node(graph->nodes[i], g);
     if (status != TN_OK) tn_graph_destroy(&g);
     else *out = g;

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// A required operand is NULL because an earlier recording call failed, and that failure is kept already; if there was
-// no failure, the caller passed NULL by mistake.
+// A required operand is NULL because an earlier recording call failed, and that failure is kept already; if
+// there was no failure, the caller passed NULL by mistake.
 static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params)
 {
     if (g->status != TN_OK) return NULL;
@@ -142,16 +142,19 @@ tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor 
     return state ? state->producer->dst[1] : NULL;
 }
 
-tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p, tn_tensor **next)
+tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p,
+                            tn_tensor **next)
 {
-    tn_tensor *state = op(g, TN_OP_delta_rule, 8, SRC(a->state, a->q, a->k, a->v, a->g, a->beta, a->q_start, a->slots), p);
+    tn_tensor *state =
+        op(g, TN_OP_delta_rule, 8, SRC(a->state, a->q, a->k, a->v, a->g, a->beta, a->q_start, a->slots), p);
     if (next) *next = state;
     return state ? state->producer->dst[1] : NULL;
 }
 
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
-    return op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
+    return op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks),
+              p);
 }
 
 tn_tensor *tn_op_matmul(tn_graph *g, tn_tensor *x, tn_tensor *w)

@@ -39,8 +39,8 @@ struct tn_runner {
     tn_status status; // first failure of the submitted work, for wait
 };
 
-// Outputs up to FETCH_MAX bytes are copied to the host in every run: that costs less than a separate read. Larger ones
-// (logits) are read on demand.
+// Outputs up to FETCH_MAX bytes are copied to the host in every run: that costs less than a separate read.
+// Larger ones (logits) are read on demand.
 enum { NOT_FETCHED = -1, FETCH_MAX = 16384, FETCH_ALIGN = 64 };
 
 static void free_host(tn_runner *r, void *host)
@@ -123,7 +123,8 @@ static tn_status make_host(tn_runner *r)
         const tn_tensor *t = p->graph->values[p->outputs[i].value];
         const tn_place *place = &p->places[t->root->id];
         size_t n = tn_tensor_size(t);
-        bool fetched = r->host_device && place->in_arena && p->devices[place->device] == r->host_device && n <= FETCH_MAX && n % 4 == 0;
+        bool fetched = r->host_device && place->in_arena && p->devices[place->device] == r->host_device &&
+                       n <= FETCH_MAX && n % 4 == 0;
         r->fetched[i] = fetched ? size : (size_t)NOT_FETCHED;
         if (fetched) size += (n + FETCH_ALIGN - 1) / FETCH_ALIGN * FETCH_ALIGN;
     }
@@ -164,7 +165,8 @@ static const location *output_root(const tn_runner *r, const tn_tensor *t)
     return root_at(r, r->plan->places[t->root->id].device, t->root->id);
 }
 
-static tn_status bind_port(tn_runner *r, const tn_runner_config *cfg, const tn_plan_port *port, int32_t device)
+static tn_status bind_port(tn_runner *r, const tn_runner_config *cfg, const tn_plan_port *port,
+                           int32_t device)
 {
     tn_runner_binding b;
     tn_status status = cfg->bind(cfg->user, r->plan->devices[device], port, &b);
@@ -194,12 +196,14 @@ static tn_status bind_all(tn_runner *r, const tn_runner_config *cfg)
     }
     for (int32_t i = 0; i < n_values; i++) {
         const tn_place *place = &p->places[i];
-        if (place->in_arena) *root_at(r, place->device, i) = (location){&r->arena[place->device], place->offset};
+        if (place->in_arena)
+            *root_at(r, place->device, i) = (location){&r->arena[place->device], place->offset};
     }
     return TN_OK;
 }
 
-// Storage in an arena lies on the device that computes it; weights, states and inputs on each device that uses them.
+// Storage in an arena lies on the device that computes it; weights, states and inputs on each device that
+// uses them.
 static void resolve(const tn_runner *r, int32_t device, tn_view *v, const tn_plan_operand *o)
 {
     if (o->root < 0) return;
@@ -232,7 +236,9 @@ static void find_segments(tn_runner *r)
         if (!open || !fits) sum = 0.0;
         sum += work;
         if (open && !transfer && last->device == s->device && fits) last->n_steps++;
-        else r->segments[r->n_segments++] = (segment){.first = i, .n_steps = transfer ? 0 : 1, .device = s->device};
+        else
+            r->segments[r->n_segments++] =
+                (segment){.first = i, .n_steps = transfer ? 0 : 1, .device = s->device};
         r->n_transfers += transfer;
         open = !transfer;
     }
@@ -259,7 +265,9 @@ static int32_t list_downloads(const tn_runner *r, tn_host_copy *out)
         const tn_tensor *t = r->plan->graph->values[r->plan->outputs[i].value];
         if (r->fetched[i] == (size_t)NOT_FETCHED) continue;
         const location *root = output_root(r, t);
-        out[n++] = (tn_host_copy){r->host_outputs + r->fetched[i], (char *)root->buffer->data + root->offset + t->view.offset, tn_tensor_size(t)};
+        out[n++] =
+            (tn_host_copy){r->host_outputs + r->fetched[i],
+                           (char *)root->buffer->data + root->offset + t->view.offset, tn_tensor_size(t)};
     }
     return n;
 }
@@ -278,8 +286,8 @@ static void find_last_uses(const tn_plan *p, int32_t *last)
         last[p->graph->values[p->outputs[i].value]->root->id] = p->n_steps;
 }
 
-// tn_program.only_next of a segment: values that only the next step reads. Storage outside of the arena is never
-// one of them, because it outlives the run.
+// tn_program.only_next of a segment: values that only the next step reads. Storage outside of the arena is
+// never one of them, because it outlives the run.
 static void find_private(const tn_plan *p, const segment *s, const int32_t *last, uint8_t *only_next)
 {
     for (int32_t i = 0; i < s->n_steps; i++) {
@@ -303,7 +311,8 @@ typedef struct segment_scratch {
 static tn_status prepare_segment(tn_runner *r, segment *s, const segment_scratch *scratch)
 {
     tn_device *d = r->plan->devices[s->device];
-    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &scratch->steps[i]);
+    for (int32_t i = 0; i < s->n_steps; i++)
+        resolve_step(r, &r->plan->steps[s->first + i], &scratch->steps[i]);
     find_private(r->plan, s, scratch->last_use, scratch->only_next);
     tn_program program = {.n_steps = s->n_steps, .steps = scratch->steps, .only_next = scratch->only_next};
     tn_host_copy upload = {r->host_inputs, NULL, r->plan->inputs_size}, *downloads = NULL;
@@ -325,12 +334,14 @@ static tn_status make_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
     r->segments = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->segments);
-    segment_scratch scratch = {.steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.steps),
-                         .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.only_next),
-                         .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *scratch.last_use)};
+    segment_scratch scratch = {
+        .steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.steps),
+        .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.only_next),
+        .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *scratch.last_use)};
     if (r->segments) find_segments(r);
     if (r->n_transfers > 0) r->transfers = tn_calloc(r->ctx, (size_t)r->n_transfers, sizeof *r->transfers);
-    bool ok = r->segments && scratch.steps && scratch.only_next && scratch.last_use && (r->transfers || r->n_transfers == 0);
+    bool ok = r->segments && scratch.steps && scratch.only_next && scratch.last_use &&
+              (r->transfers || r->n_transfers == 0);
     tn_status status = ok ? TN_OK : TN_ERR_MEMORY;
     if (ok) find_last_uses(p, scratch.last_use);
     int32_t n = 0;
@@ -356,7 +367,8 @@ tn_status tn_runner_create_with(tn_plan *plan, const tn_runner_config *cfg, tn_r
     r->ctx = plan->ctx;
     r->plan = tn_plan_ref(plan);
     tn_status status = make_buffers(r, plan->arena_size, cfg->arena, &r->own_arena, &r->arena);
-    if (status == TN_OK) status = make_buffers(r, plan->scratch_size, cfg->scratch, &r->own_scratch, &r->scratch);
+    if (status == TN_OK)
+        status = make_buffers(r, plan->scratch_size, cfg->scratch, &r->own_scratch, &r->scratch);
     if (status == TN_OK) status = make_inputs(r, cfg->inputs);
     if (status == TN_OK) status = bind_all(r, cfg);
     if (status == TN_OK) status = make_segments(r);
@@ -375,12 +387,14 @@ typedef struct host_bindings {
 } host_bindings;
 
 // Devices with memory of their own get a copy; a state stays there from then on.
-static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_plan_port *port, tn_buffer *out)
+static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_plan_port *port,
+                           tn_buffer *out)
 {
     const tn_view *v = &port->view;
     size_t size = tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
     if (from->size < size)
-        return tn_fail(device->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", from->name, from->size, size);
+        return tn_fail(device->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", from->name,
+                       from->size, size);
     tn_status status = tn_buffer_create(device, size, out);
     return status == TN_OK ? tn_buffer_write_weight(out, 0, v, from->data, size) : status;
 }
@@ -426,7 +440,8 @@ tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size
 {
     const tn_plan_port *port = &r->plan->inputs[input];
     size_t want = tn_tensor_size(r->plan->graph->values[port->value]);
-    if (size != want) return tn_fail(r->ctx, TN_ERR_ARG, "input %s has %zu bytes, not %zu", port->name, want, size);
+    if (size != want)
+        return tn_fail(r->ctx, TN_ERR_ARG, "input %s has %zu bytes, not %zu", port->name, want, size);
     if (size > 0) memcpy(r->host_inputs + port->offset, data, size);
     r->inputs_changed = true;
     return TN_OK;
@@ -438,7 +453,8 @@ tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *d
     const tn_tensor *t = r->plan->graph->values[port->value];
     size_t have = tn_tensor_size(t);
     if (offset > have || size > have - offset)
-        return tn_fail(r->ctx, TN_ERR_ARG, "output %s has %zu bytes, not %zu + %zu", port->name, have, offset, size);
+        return tn_fail(r->ctx, TN_ERR_ARG, "output %s has %zu bytes, not %zu + %zu", port->name, have, offset,
+                       size);
     if (r->fetched[output] != (size_t)NOT_FETCHED) {
         if (size > 0) memcpy(data, r->host_outputs + r->fetched[output] + offset, size);
         return TN_OK;
@@ -451,15 +467,20 @@ const void *tn_runner_output_data(const tn_runner *r, int32_t output)
 {
     const tn_tensor *t = r->plan->graph->values[r->plan->outputs[output].value];
     const location *root = output_root(r, t);
-    return root->buffer->device->host_memory ? (const char *)root->buffer->data + root->offset + t->view.offset : NULL;
+    return root->buffer->device->host_memory
+               ? (const char *)root->buffer->data + root->offset + t->view.offset
+               : NULL;
 }
 
 size_t tn_runner_size(const tn_plan *p)
 {
-    size_t n_values = (size_t)p->graph->n_values, n_steps = (size_t)p->n_steps + 1, n_devices = (size_t)p->n_devices, n_transfers = 0;
+    size_t n_values = (size_t)p->graph->n_values, n_steps = (size_t)p->n_steps + 1,
+           n_devices = (size_t)p->n_devices, n_transfers = 0;
     for (int32_t i = 0; i < p->n_steps; i++) n_transfers += p->steps[i].step.op == TN_OP_transfer;
-    return sizeof(tn_runner) + p->inputs_size + n_devices * (n_values * sizeof(location) + sizeof(tn_buffer)) +
-           n_transfers * sizeof(tn_step) + n_steps * (sizeof(tn_step) + sizeof(segment)); // the steps are in the backend's executables
+    return sizeof(tn_runner) + p->inputs_size +
+           n_devices * (n_values * sizeof(location) + sizeof(tn_buffer)) +
+           // the steps are in the backend's executables
+           n_transfers * sizeof(tn_step) + n_steps * (sizeof(tn_step) + sizeof(segment));
 }
 
 tn_status tn_runner_write(tn_runner *r, const char *input, const void *data, size_t size)
@@ -474,11 +495,13 @@ tn_status tn_runner_read(tn_runner *r, const char *output, void *data, size_t si
     int32_t i = tn_plan_find_output(r->plan, output);
     if (i < 0) return tn_fail(r->ctx, TN_ERR_ARG, "%s: no such output", output);
     size_t have = tn_tensor_size(r->plan->graph->values[r->plan->outputs[i].value]);
-    if (size != have) return tn_fail(r->ctx, TN_ERR_ARG, "output %s has %zu bytes, not %zu", output, have, size);
+    if (size != have)
+        return tn_fail(r->ctx, TN_ERR_ARG, "output %s has %zu bytes, not %zu", output, have, size);
     return tn_runner_read_at(r, i, 0, data, size);
 }
 
-// Bytes travel between devices through the host: directly if one of them has host memory, else in pieces on the stack.
+// Bytes travel between devices through the host: directly if one of them has host memory, else in pieces on
+// the stack.
 static tn_status move_bytes(const tn_step *step)
 {
     char piece[16384];

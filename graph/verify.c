@@ -7,15 +7,17 @@
 
 static tn_status broken(const tn_graph *g, const char *after, const tn_node *n, const char *rule)
 {
-    return tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: node %d (%s): %s", after, n->id, tn_op_name(n->op), rule);
+    return tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: node %d (%s): %s", after, n->id,
+                   tn_op_name(n->op), rule);
 }
 
-// The stride of a dimension with one element has no meaning, and it differs between a tensor and rows sliced from a
-// larger one, so it is not compared.
+// The stride of a dimension with one element has no meaning, and it differs between a tensor and rows sliced
+// from a larger one, so it is not compared.
 static bool same_view(const tn_view *a, const tn_view *b)
 {
     bool same = a->dtype == b->dtype;
-    for (int d = 0; d < TN_MAX_DIMS; d++) same &= a->ne[d] == b->ne[d] && (a->ne[d] == 1 || a->nb[d] == b->nb[d]);
+    for (int d = 0; d < TN_MAX_DIMS; d++)
+        same &= a->ne[d] == b->ne[d] && (a->ne[d] == 1 || a->nb[d] == b->nb[d]);
     return same;
 }
 
@@ -29,7 +31,8 @@ static tn_status verify_results(const tn_graph *g, const char *after, const tn_n
     for (int32_t i = 0; i < n->n_dst; i++) {
         const tn_tensor *t = n->dst[i];
         if (t->producer != n || t->out != i) return broken(g, after, n, "a result has another producer");
-        if (!same_view(&t->view, &step.dst[i])) return broken(g, after, n, "a result has not the shape its op infers");
+        if (!same_view(&t->view, &step.dst[i]))
+            return broken(g, after, n, "a result has not the shape its op infers");
         int32_t flags = tn_op_info_get(n->op)->flags;
         bool shares = tn_op_aliases(flags, i) || (i == 0 && (flags & TN_OP_VIEW));
         if (shares && t->root != n->src[i]->root) return broken(g, after, n, "a view left its root");
@@ -65,7 +68,8 @@ tn_status tn_graph_verify(const tn_graph *g, const char *after)
     for (int32_t i = 0; i < g->n_nodes && status == TN_OK; i++) {
         const tn_node *n = g->nodes[i];
         for (int32_t k = 0; k < n->n_src && status == TN_OK; k++)
-            if (n->src[k] && !defined[n->src[k]->id]) status = broken(g, after, n, "a source comes after its use");
+            if (n->src[k] && !defined[n->src[k]->id])
+                status = broken(g, after, n, "a source comes after its use");
         if (status == TN_OK) status = verify_results(g, after, n);
         for (int32_t k = 0; k < n->n_dst && status == TN_OK; k++) {
             if (defined[n->dst[k]->id]) status = broken(g, after, n, "a value has two producers");
@@ -74,7 +78,8 @@ tn_status tn_graph_verify(const tn_graph *g, const char *after)
     }
     for (int32_t i = 0; i < g->n_values && status == TN_OK; i++)
         if (g->values[i]->output && !defined[i])
-            status = tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: output %s is gone", after, g->values[i]->output);
+            status = tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: output %s is gone", after,
+                             g->values[i]->output);
     if (status == TN_OK) status = verify_versions(g, after, latest);
     tn_free(g->ctx, latest);
     tn_free(g->ctx, defined);

@@ -53,7 +53,8 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
     tn_context *ctx = b->model->ctx;
     int32_t i = tn_model_find_weight(b->model, text);
     if (i < 0) {
-        if (!(flags & TN_WEIGHT_OPTIONAL)) tn_builder_refuse(b, tn_fail(ctx, TN_ERR_MODEL, "tensor %s is missing", text));
+        if (!(flags & TN_WEIGHT_OPTIONAL))
+            tn_builder_refuse(b, tn_fail(ctx, TN_ERR_MODEL, "tensor %s is missing", text));
         return NULL;
     }
     const tn_weight *w = &b->model->weights[i];
@@ -82,7 +83,8 @@ tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, cons
     return tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
 }
 
-tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in)
+tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
+                             int64_t n_in)
 {
     char text[NAME_SIZE];
     snprintf(text, sizeof text, "%s.weight", name);

@@ -33,23 +33,25 @@ bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 // Length of the rows of a weight and how many dimensions it has; 0 and unchanged if it is absent.
 int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims);
 
-// "<name>.scale" [n]: factors by which the results of matmuls with NVFP4 weights, or with the weights of n experts, are
-// multiplied, one per matrix. NULL: the file has none.
+// "<name>.scale" [n]: factors by which the results of matmuls with NVFP4 weights, or with the weights of n
+// experts, are multiplied, one per matrix. NULL: the file has none.
 tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, const tn_tensor *w, int64_t n);
 
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
-tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out, int64_t n_in);
+tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
+                             int64_t n_in);
 // The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".
 tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width);
-// Nodes recorded from now on belong to this layer (n_layers: the head): they are requested for the device of the layer.
+// Nodes recorded from now on belong to this layer (n_layers: the head): they are requested for the device of
+// the layer.
 void tn_builder_enter(tn_builder *b, int32_t layer);
 // The same for the cache of the layer and the nodes that read or write it.
 void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 // The rows of x for which the caller requested results.
 tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
 
-// Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may be longer,
-// because they consist of whole blocks of its type.
+// Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may
+// be longer, because they consist of whole blocks of its type.
 tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x);
 
 // Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows of tn_builder_out_rows.

@@ -10,17 +10,24 @@
 #include <tenon/embed.h>
 #include <tenon/params.h>
 
-enum { TN_MAX_LAYERS = 1024, TN_MAX_EXPERTS = 4096, TN_MAX_WIDTH = 1 << 20, TN_MAX_VOCAB = 1 << 24, TN_MAX_MLA_RANK = 1 << 14 };
+enum {
+    TN_MAX_LAYERS = 1024,
+    TN_MAX_EXPERTS = 4096,
+    TN_MAX_WIDTH = 1 << 20,
+    TN_MAX_VOCAB = 1 << 24,
+    TN_MAX_MLA_RANK = 1 << 14
+};
 
 enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };
 enum { TN_ARCH_NORM_RMS, TN_ARCH_NORM_LAYER };
 enum { TN_ARCH_REQUIRED = -1 }; // in place of the default of a key: the file must have it
 
-// Some layers are gated delta nets, the others have gated attention: which query and key head a value head reads
-// (params.h).
+// Some layers are gated delta nets, the others have gated attention: which query and key head a value head
+// reads (params.h).
 enum { TN_DELTA_NONE, TN_DELTA_TILED, TN_DELTA_GROUPED };
 
-// A row of archs.def. A row has no fields for facts that the file states by a key or by the presence of a tensor.
+// A row of archs.def. A row has no fields for facts that the file states by a key or by the presence of a
+// tensor.
 typedef struct tn_arch {
     const char *name;
     int32_t rope, norm, act; // TN_ARCH_ROPE_*, TN_ARCH_NORM_*, TN_UNARY_*
@@ -41,15 +48,20 @@ typedef struct tn_arch {
     bool parallel;         // x + attn(h) + ffn(h) in layers without ffn_norm
     bool parallel_key;     // the same with a norm each, if use_parallel_residual
     bool attn_norm_2;      // attention reads attn_norm_2 if it exists
-    bool encoder;          // every token sees all of its text, norms follow the additions; the results are embeddings
+    // every token sees all of its text, norms follow the additions; the results are embeddings
+    bool encoder;
     // Attention
-    int32_t qk_norm;           // 1: q and k must have norms; more: models with this many layers must. Norms in the file are
-                               // used by all architectures
-    bool qk_norm_after_rope;   // q and k of rotated layers are normed after rope, without weights; not with 128 experts
-    bool v_norm;               // v goes through a norm without weights, and is k as projected where there is no attn_v
+    // 1: q and k must have norms; more: models with this many layers must. Norms in the file are used by all
+    // architectures
+    int32_t qk_norm;
+    // q and k of rotated layers are normed after rope, without weights; not with 128 experts
+    bool qk_norm_after_rope;
+    // v goes through a norm without weights, and is k as projected where there is no attn_v
+    bool v_norm;
     bool head_rot;             // heads are as large as rope.dimension_count
     bool sinks;                // one more logit for each head, without a value: attn_sinks.weight
-    bool mla;                  // latent attention over a compressed cache, its YaRN factor in the attention scale
+    // latent attention over a compressed cache, its YaRN factor in the attention scale
+    bool mla;
     float attn_scale;          // of scores; 0: 1/sqrt(head size), or by keys
     float attn_softcap;        // default of attn_logit_softcapping, which is not read where this is 0
     int32_t n_layers_by_width; // models with this many layers multiply scores by 1/sqrt(width / heads)
@@ -57,10 +69,13 @@ typedef struct tn_arch {
     bool alibi_keys;           // reads attention.max_alibi_bias and attention.clamp_kqv
     int32_t delta;             // TN_DELTA_*
     // Sliding layers
-    int32_t period;    // of each `period` layers all but the last slide; default of the key. 0: none slide, keys are not read
+    // of each `period` layers all but the last slide; default of the key. 0: none slide, keys are not read
+    int32_t period;
     int32_t window;    // default of its key, or TN_ARCH_REQUIRED
-    int32_t chunk;     // they see the chunk of this many positions that contains the token; 0: the last `window` positions
-    float swa_base;    // their default rope base, with which positions are not scaled; 0: that of the other layers
+    // they see the chunk of this many positions that contains the token; 0: the last `window` positions
+    int32_t chunk;
+    // their default rope base, with which positions are not scaled; 0: that of the other layers
+    float swa_base;
     bool swa_rope;     // only they have rope
     bool swa_heads;    // their heads have a size of their own; an array may say which layers slide
     bool swa_unscaled; // rope scaling does not apply to them, and they have no base of their own
@@ -76,10 +91,12 @@ typedef struct tn_arch {
     bool moe_norm;              // the weights of the selected experts are normalised
     bool moe_ff_full;           // experts are as wide as feed_forward_length
     bool moe_keys;              // gating, scale, norm and groups come from keys
-    bool moe_step;              // every interleave_moe_layer_step-th layer has experts, and a shared expert for all tokens
+    // every interleave_moe_layer_step-th layer has experts, and a shared expert for all tokens
+    bool moe_step;
     bool moe_input;             // weights multiply the input of the experts, not their results
     bool moe_beside;            // experts beside an ordinary feed-forward, with norms of their own
-    bool shared_gate;           // a shared expert with a gate; without a key it is as wide as feed_forward_length
+    // a shared expert with a gate; without a key it is as wide as feed_forward_length
+    bool shared_gate;
     int32_t gating;             // TN_GATING_*, 0: softmax
     float glu_limit, glu_alpha; // see tn_glu_params
 } tn_arch;
@@ -87,15 +104,16 @@ typedef struct tn_arch {
 typedef struct tn_layer_config {
     int32_t n_heads, n_kv_heads, n_ff;
     int32_t head_dim, head_dim_v; // of K and V in the cache
-    int32_t kv_layer;             // the layer whose K and V are read: itself, or an earlier one; then it has no cache
+    // the layer whose K and V are read: itself, or an earlier one; then it has no cache
+    int32_t kv_layer;
     bool sliding; // window applies
     bool no_rope; // q and k are not rotated
     bool dense;   // a key says that it has no experts
     bool recurrent; // it has a gated delta net instead of attention
 } tn_layer_config;
 
-// Multi-head latent attention (DeepSeek-V2, 2024, section 2.1). The cache holds one row per token: the compressed vector,
-// whose rank is the size of values, then the rotated part of the keys.
+// Multi-head latent attention (DeepSeek-V2, 2024, section 2.1). The cache holds one row per token: the
+// compressed vector, whose rank is the size of values, then the rotated part of the keys.
 typedef struct tn_mla_config {
     int32_t kv_rank;      // 0: ordinary attention
     int32_t q_rank;       // of compressed queries; 0: attn_q computes queries from x directly

@@ -11,7 +11,8 @@
 static void make_inputs(tn_builder *b)
 {
     const tn_plan_key *k = b->key;
-    int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1, table[2] = {s, b->setup->max_blocks}, out = k->n_outputs;
+    int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1, table[2] = {s, b->setup->max_blocks},
+            out = k->n_outputs;
     b->tokens = tn_graph_input(b->g, "tokens", TN_TYPE_I32, 1, &t);
     b->positions = tn_graph_input(b->g, "positions", TN_TYPE_I32, 1, &t);
     if (!b->c->whole_texts) b->slots = tn_graph_input(b->g, "slots", TN_TYPE_I32, 1, &t);
@@ -21,13 +22,15 @@ static void make_inputs(tn_builder *b)
     if (out > 0 && out < t) b->out_rows = tn_graph_input(b->g, "out_rows", TN_TYPE_I32, 1, &out);
     if (b->c->temperature_scale != 0.0f)
         b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});
-    if (b->c->delta.dim > 0) b->state_slots = tn_graph_input(b->g, "state_slots", TN_TYPE_I32, 2, (int64_t[]){s, 2});
+    if (b->c->delta.dim > 0)
+        b->state_slots = tn_graph_input(b->g, "state_slots", TN_TYPE_I32, 2, (int64_t[]){s, 2});
     if (b->c->mla.kv_rank > 0)
-        b->head_ids = tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
+        b->head_ids =
+            tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
 }
 
-// Long or short factors are selected once for the session, by its context rounded up to a multiple of 256: other
-// programs that read these files round the same way.
+// Long or short factors are selected once for the session, by its context rounded up to a multiple of 256:
+// other programs that read these files round the same way.
 bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx)
 {
     return c->longrope && ((int64_t)n_ctx + 255) / 256 * 256 > c->n_ctx_original;
@@ -37,7 +40,8 @@ static void find_rope_factors(tn_builder *b)
 {
     const tn_config *c = b->c;
     int64_t n = c->rope.n_rot / 2;
-    const char *longrope = tn_decoder_long_rope(c, b->setup->n_ctx) ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    const char *longrope =
+        tn_decoder_long_rope(c, b->setup->n_ctx) ? "rope_factors_long.weight" : "rope_factors_short.weight";
     if (c->longrope) b->rope_factors = tn_builder_weight(b, -1, longrope, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
     if (!b->rope_factors && c->rope_freqs)
         b->rope_factors = tn_builder_weight(b, -1, "rope_freqs.weight", TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
@@ -48,7 +52,8 @@ static tn_tensor *add_positions(tn_builder *b, tn_tensor *x)
     const tn_config *c = b->c;
     tn_tensor *positions = tn_builder_weight(b, -1, "position_embd.weight", 0, 2, 0, c->n_embd, 0);
     if (positions && tn_tensor_dim(positions, 0) < c->n_ctx_train)
-        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_MODEL, "position_embd.weight has %lld rows for a context of %d",
+        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_MODEL,
+                                     "position_embd.weight has %lld rows for a context of %d",
                                      (long long)tn_tensor_dim(positions, 0), c->n_ctx_train));
     return tn_op_add(b->g, x, tn_op_get_rows(b->g, positions, b->positions, 1.0f));
 }
@@ -80,7 +85,8 @@ static tn_tensor *feed_forward_beside(tn_builder *b, int32_t layer, tn_tensor *x
 {
     const tn_config *c = b->c;
     tn_tensor *y = tn_builder_norm(b, layer, "post_ffw_norm_1", tn_mixer_ffn(b, layer, h), c->n_embd);
-    tn_tensor *route = tn_op_scale(b->g, tn_op_rms_norm(b->g, x, NULL, c->eps), (float)(1.0 / sqrt((double)c->n_embd)));
+    tn_tensor *route =
+        tn_op_scale(b->g, tn_op_rms_norm(b->g, x, NULL, c->eps), (float)(1.0 / sqrt((double)c->n_embd)));
     route = tn_op_mul(b->g, route, tn_builder_weight(b, layer, "ffn_gate_inp.scale", 0, 1, c->n_embd, 0, 0));
     tn_tensor *moe = tn_mixer_moe(b, layer, tn_builder_norm(b, layer, "pre_ffw_norm_2", x, c->n_embd), route);
     return tn_op_add(b->g, y, tn_builder_norm(b, layer, "post_ffw_norm_2", moe, c->n_embd));
@@ -105,7 +111,8 @@ static tn_tensor *enter(tn_builder *b, int32_t layer, const char *norm, tn_tenso
 static tn_tensor *mix(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
 {
     if (b->c->layers[layer].recurrent) return tn_mixer_delta(b, layer, h, select);
-    return b->c->mla.kv_rank > 0 ? tn_mixer_mla(b, layer, h, select) : tn_mixer_attention(b, layer, h, select);
+    return b->c->mla.kv_rank > 0 ? tn_mixer_mla(b, layer, h, select)
+                                 : tn_mixer_attention(b, layer, h, select);
 }
 
 // The result of a mixer before it is added to the residual stream: a norm behind it, granite's scale.
@@ -147,7 +154,8 @@ static tn_tensor *encoder_block(tn_builder *b, int32_t layer, tn_tensor *x, bool
     tn_tensor *a = tn_mixer_attention(b, layer, x, select);
     if (select) x = tn_builder_out_rows(b, x);
     x = tn_builder_norm(b, layer, "attn_output_norm", tn_op_add(b->g, x, a), width);
-    return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x, x)), width);
+    return tn_builder_norm(b, layer, "layer_output_norm", tn_op_add(b->g, x, feed_forward(b, layer, x, x)),
+                           width);
 }
 
 // The results of a model that does not predict tokens: the rows of the last layer, or the scores of a head.
@@ -160,7 +168,8 @@ static void result(tn_builder *b, tn_tensor *x)
         if (tn_builder_has(b, -1, "cls.weight")) {
             tn_tensor *w = tn_builder_weight(b, -1, "cls.weight", 0, 2, 0, width, 0);
             if (w) width = tn_tensor_dim(w, 0);
-            x = tn_op_unary(b->g, tn_builder_linear(b, -1, "cls", x, width, c->n_embd), &(tn_unary_params){.kind = TN_UNARY_TANH});
+            x = tn_op_unary(b->g, tn_builder_linear(b, -1, "cls", x, width, c->n_embd),
+                            &(tn_unary_params){.kind = TN_UNARY_TANH});
         }
         if (tn_builder_has(b, -1, "cls.output.weight"))
             x = tn_builder_linear(b, -1, "cls.output", x, tn_result_width(b->model, TN_RESULT_SCORES), width);
@@ -180,7 +189,8 @@ static void head(tn_builder *b, tn_tensor *x)
     tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
     if (bias) logits = tn_op_add(b->g, logits, bias);
     if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);
-    if (c->logit_softcap > 0.0f) logits = tn_op_unary(b->g, logits, &(tn_unary_params){TN_UNARY_SOFTCAP, c->logit_softcap, 0.0f});
+    if (c->logit_softcap > 0.0f)
+        logits = tn_op_unary(b->g, logits, &(tn_unary_params){TN_UNARY_SOFTCAP, c->logit_softcap, 0.0f});
     if (b->key->n_outputs < 1) return;
     tn_graph_output(b->g, "logits", logits);
     if (!b->setup->best) return;
@@ -203,8 +213,10 @@ static tn_tensor *layer_inputs(tn_builder *b, tn_tensor *x)
     tn_tensor *table = tn_builder_weight(b, -1, "per_layer_token_embd.weight", 0, 2, c->n_vocab, width, 0);
     tn_tensor *t = tn_op_get_rows(b->g, table, b->tokens, (float)sqrt((double)p));
     tn_tensor *u = tn_builder_linear(b, -1, "per_layer_model_proj", x, width, c->n_embd);
-    u = tn_op_reshape(b->g, tn_op_scale(b->g, u, (float)(1.0 / sqrt((double)c->n_embd))), 3, (int64_t[]){n_tokens, c->n_layers, p});
-    u = tn_op_reshape(b->g, tn_builder_norm(b, -1, "per_layer_proj_norm", u, p), 2, (int64_t[]){n_tokens, width});
+    u = tn_op_reshape(b->g, tn_op_scale(b->g, u, (float)(1.0 / sqrt((double)c->n_embd))), 3,
+                      (int64_t[]){n_tokens, c->n_layers, p});
+    u = tn_op_reshape(b->g, tn_builder_norm(b, -1, "per_layer_proj_norm", u, p), 2,
+                      (int64_t[]){n_tokens, width});
     return tn_op_scale(b->g, tn_op_add(b->g, u, t), 0.70710678f); // 1/sqrt(2)
 }
 
@@ -221,7 +233,8 @@ static tn_tensor *add_layer_input(tn_builder *b, int32_t layer, tn_tensor *x, tn
         in = tn_builder_linear(b, layer, "proj", in, n_embd, p);
         x = tn_op_add(b->g, x, tn_builder_norm(b, layer, "post_norm", in, n_embd));
     }
-    tn_tensor *scale = tn_builder_weight(b, layer, "layer_output_scale.weight", TN_WEIGHT_OPTIONAL, 1, 1, 0, 0);
+    tn_tensor *scale =
+        tn_builder_weight(b, layer, "layer_output_scale.weight", TN_WEIGHT_OPTIONAL, 1, 1, 0, 0);
     return scale ? tn_op_mul(b->g, x, scale) : x;
 }
 
@@ -250,7 +263,8 @@ static tn_status record(tn_builder *b)
     return TN_OK;
 }
 
-tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key, tn_graph **out)
+tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
+                            tn_graph **out)
 {
     tn_context *ctx = model->ctx;
     tn_builder b = {.model = model, .c = &model->config, .setup = setup, .key = key, .status = TN_OK};
@@ -268,8 +282,13 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
 
 tn_status tn_decoder_check(const tn_model *model)
 {
-    tn_decoder_setup setup = {.n_blocks = 1, .block_size = 16, .max_blocks = 1, .n_ctx = 16, .n_state_slots = 2,
-                              .cache_type_k = TN_TYPE_F16, .cache_type_v = TN_TYPE_F16};
+    tn_decoder_setup setup = {.n_blocks = 1,
+                              .block_size = 16,
+                              .max_blocks = 1,
+                              .n_ctx = 16,
+                              .n_state_slots = 2,
+                              .cache_type_k = TN_TYPE_F16,
+                              .cache_type_v = TN_TYPE_F16};
     if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
     if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;
     tn_plan_key key = {1, 1, 1};

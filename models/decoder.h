@@ -22,28 +22,34 @@ typedef struct tn_decoder_setup {
     int32_t n_state_slots;         // of recurrent states
     int32_t n_ctx;                 // decides between long and short rope factors
     tn_dtype cache_type_k, cache_type_v;
-    // The first layers, with the embedding before them, are requested for device 1 of the plan, all else for device 0.
+    // The first layers, with the embedding before them, are requested for device 1 of the plan, all else for
+    // device 0.
     int32_t n_host_layers;
-    const bool *host_states; // per layer: cache and attention belong to device 1 too; NULL: to the device of the layer
+    // per layer: cache and attention belong to device 1 too; NULL: to the device of the layer
+    const bool *host_states;
     int32_t result; // TN_RESULT_* of session.h
-    bool best; // the device also computes the most probable tokens, so that logits need not be copied to the host
+    // the device also computes the most probable tokens, so that logits need not be copied to the host
+    bool best;
 } tn_decoder_setup;
 
-// Models of whole texts (encoders) have no cache: K and V of the pass are read in place, as blocks of one token, so the
-// block table counts tokens (block_size 1, max_blocks the longest text), and slots are absent. Models with segments have
-// an input token_types [T].
+// Models of whole texts (encoders) have no cache: K and V of the pass are read in place, as blocks of one
+// token, so the block table counts tokens (block_size 1, max_blocks the longest text), and slots are absent.
+// Models with segments have an input token_types [T].
 //
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
-// out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32); with latent attention:
-// head_ids [T, H] (I32), in each row 0 .. H-1; with recurrent layers: state_slots [S, 2] (I32), the slots that are read and
-// written (negative: the beginning of a sequence).
-// Weights have their names of the file. States are "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D]; latent attention
-// has no "cache_v.N", because its values are a part of its keys. Recurrent layers have "state_conv.N" [slots, C - 1, channels] and "state_delta.N" [slots, heads, S, S] (F32) instead of both.
-// Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
-// probability, best_logprob F32 [n_outputs, 1]. Other results than logits: hidden [n_outputs, n_embd] or scores [n_outputs, classes].
-TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup, const tn_plan_key *key,
-                                        tn_graph **out);
-// Whether a session of n_ctx tokens rotates keys with the factors of long contexts. Its cache depends on that.
+// out_rows [n_outputs] (I32); models with a query temperature: q_scale [T, 1, 1] (F32); with latent
+// attention: head_ids [T, H] (I32), in each row 0 .. H-1; with recurrent layers: state_slots [S, 2] (I32),
+// the slots that are read and written (negative: the beginning of a sequence). Weights have their names of
+// the file. States are "cache_k.N" and "cache_v.N" [n_blocks, KV, block, D]; latent attention has no
+// "cache_v.N", because its values are a part of its keys. Recurrent layers have "state_conv.N" [slots, C - 1,
+// channels] and "state_delta.N" [slots, heads, S, S] (F32) instead of both. Outputs, if there are any rows:
+// logits [n_outputs, n_vocab]; with `best`: best I32 [n_outputs, 1] and the natural logarithm of its
+// probability, best_logprob F32 [n_outputs, 1]. Other results than logits: hidden [n_outputs, n_embd] or
+// scores [n_outputs, classes].
+TN_MUST_USE tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup,
+                                        const tn_plan_key *key, tn_graph **out);
+// Whether a session of n_ctx tokens rotates keys with the factors of long contexts. Its cache depends on
+// that.
 bool tn_decoder_long_rope(const tn_config *c, int32_t n_ctx);
 // Records a small graph and discards it: that checks whether tensors are complete and fit each other.
 TN_MUST_USE tn_status tn_decoder_check(const tn_model *model);

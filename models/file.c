@@ -3,8 +3,9 @@
 //
 // Inspecting any GGUF file: keys as text, tensors, their values as f32.
 //
-// Text from files is escaped: bytes that a terminal would act on, and bytes that are no UTF-8, become \n, \t, \r
-// or \xNN, and a backslash becomes two. No information is lost, and no text of a file can control a terminal.
+// Text from files is escaped: bytes that a terminal would act on, and bytes that are no UTF-8, become \n, \t,
+// \r or \xNN, and a backslash becomes two. No information is lost, and no text of a file can control a
+// terminal.
 #include "models/file.h"
 
 #include "core/number.h"
@@ -83,7 +84,8 @@ static void put_float(tn_strbuf *s, double v, bool is_f32)
         double back = 0;
         snprintf(text, sizeof text, "%.*g", digits, v);
         tn_number_point(text);
-        if (tn_number_read(text, strlen(text), &back) && (is_f32 ? (float)back == (float)v : back == v)) break;
+        if (tn_number_read(text, strlen(text), &back) && (is_f32 ? (float)back == (float)v : back == v))
+            break;
     }
     tn_strbuf_puts(s, text);
 }

@@ -3,7 +3,8 @@
 //
 // Importance matrices: for each column that a weight matrix reads, the mean square of what it was multiplied
 // with while another tool ran the model over a text. Both forms that exist are read: GGUF (general.type =
-// imatrix, tensors "<name>.in_sum2" and "<name>.counts"), and the older list of records (count, then name, calls, values).
+// imatrix, tensors "<name>.in_sum2" and "<name>.counts"), and the older list of records (count, then name,
+// calls, values).
 #ifndef TN_MODELS_IMATRIX_H
 #define TN_MODELS_IMATRIX_H
 
@@ -19,8 +20,8 @@ void tn_imatrix_close(tn_imatrix **im); // NULL is fine
 
 bool tn_imatrix_has(const tn_imatrix *im, const char *tensor);
 // Weights of a tensor that the file has: out [n_matrices, n_cols], all positive. A matrix without
-// activations, as that of an expert to which no token was routed, gets ones. TN_ERR_FORMAT: other sizes, or values
-// that are no squares.
+// activations, as that of an expert to which no token was routed, gets ones. TN_ERR_FORMAT: other sizes, or
+// values that are no squares.
 TN_MUST_USE tn_status tn_imatrix_read(const tn_imatrix *im, const char *tensor, int64_t n_matrices,
                                       int64_t n_cols, float *out);
 

@@ -24,16 +24,18 @@ static tn_status missing(const tn_keys *k, const char *name)
     return tn_fail(k->ctx, TN_ERR_FORMAT, "key %s.%s is missing", k->arch, name);
 }
 
-static tn_status set_i32(const tn_keys *k, const char *name, int64_t v, int64_t min, int64_t max, int32_t *out)
+static tn_status set_i32(const tn_keys *k, const char *name, int64_t v, int64_t min, int64_t max,
+                         int32_t *out)
 {
     if (v < min || v > max)
-        return tn_fail(k->ctx, TN_ERR_FORMAT, "key %s.%s is %lld, must be %lld to %lld", k->arch, name, (long long)v,
-                       (long long)min, (long long)max);
+        return tn_fail(k->ctx, TN_ERR_FORMAT, "key %s.%s is %lld, must be %lld to %lld", k->arch, name,
+                       (long long)v, (long long)min, (long long)max);
     *out = (int32_t)v;
     return TN_OK;
 }
 
-tn_status tn_keys_i32(const tn_keys *k, const char *name, int64_t min, int64_t max, int32_t flags, int32_t *out)
+tn_status tn_keys_i32(const tn_keys *k, const char *name, int64_t min, int64_t max, int32_t flags,
+                      int32_t *out)
 {
     char text[KEY_SIZE];
     int64_t v = 0;

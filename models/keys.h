@@ -17,7 +17,8 @@ enum { TN_KEY_REQUIRED = 1 };
 
 const tn_gguf_kv *tn_keys_find(const tn_keys *k, const char *name);
 // Absent and not required: *out is unchanged. Outside [min, max]: TN_ERR_FORMAT naming key and value.
-TN_MUST_USE tn_status tn_keys_i32(const tn_keys *k, const char *name, int64_t min, int64_t max, int32_t flags, int32_t *out);
+TN_MUST_USE tn_status tn_keys_i32(const tn_keys *k, const char *name, int64_t min, int64_t max, int32_t flags,
+                                  int32_t *out);
 // Value of a layer: a scalar for all, or element `layer` of an array with n_layers of them.
 TN_MUST_USE tn_status tn_keys_layer_i32(const tn_keys *k, const char *name, int32_t layer, int32_t n_layers,
                                         int64_t min, int64_t max, int32_t flags, int32_t *out);

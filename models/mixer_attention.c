@@ -27,7 +27,11 @@ static tn_tensor *project_v(tn_builder *b, int32_t layer, tn_tensor *h, tn_tenso
 {
     const tn_config *c = b->c;
     bool own = !c->arch->v_norm || tn_builder_has(b, layer, "attn_v.weight");
-    return own ? clamped(b, tn_builder_linear(b, layer, "attn_v", h, (int64_t)c->layers[layer].n_kv_heads * c->layers[layer].head_dim_v, c->n_embd)) : k;
+    return own ? clamped(b,
+                         tn_builder_linear(b, layer, "attn_v", h,
+                                           (int64_t)c->layers[layer].n_kv_heads * c->layers[layer].head_dim_v,
+                                           c->n_embd))
+               : k;
 }
 
 // k and v are NULL in layers that read K and V of another layer.
@@ -35,7 +39,8 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_config *c = b->c;
     const tn_layer_config *l = &c->layers[layer];
-    int64_t n_embd = c->n_embd, d = l->head_dim, dv = l->head_dim_v, n_heads = l->n_heads, n_kv = l->n_kv_heads;
+    int64_t n_embd = c->n_embd, d = l->head_dim, dv = l->head_dim_v, n_heads = l->n_heads,
+            n_kv = l->n_kv_heads;
     qkv r = {0};
     if (l->kv_layer != layer) {
         r.q = heads(b, clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d, n_embd)), n_heads, d);
@@ -43,7 +48,8 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
     }
     bool gated = c->arch->delta != TN_DELTA_NONE;
     if (!gated && tn_builder_has(b, layer, "attn_qkv.weight")) { // rows: all of Q, all of K, all of V
-        tn_tensor *all = clamped(b, tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd));
+        tn_tensor *all =
+            clamped(b, tn_builder_linear(b, layer, "attn_qkv", h, n_heads * d + n_kv * (d + dv), n_embd));
         r.q = tn_op_slice(b->g, all, 1, 0, n_heads * d);
         r.k = tn_op_slice(b->g, all, 1, n_heads * d, n_kv * d);
         r.v = tn_op_slice(b->g, all, 1, (n_heads + n_kv) * d, n_kv * dv);
@@ -63,8 +69,8 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
     return r;
 }
 
-// Norm of q or k before it is rotated: of each head with one weight for all [d] or one for each [n, d], or of all heads as
-// one row [n * d]. The shape of the weight says which.
+// Norm of q or k before it is rotated: of each head with one weight for all [d] or one for each [n, d], or of
+// all heads as one row [n * d]. The shape of the weight says which.
 static tn_tensor *qk_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n, int64_t d)
 {
     const tn_arch *arch = b->c->arch;
@@ -103,19 +109,22 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
     char name[32];
     snprintf(name, sizeof name, "cache_%c.%d", which, layer);
     // Rows are padded to whole quantisation blocks.
-    int64_t block = tn_dtype_block_elems(type), dim = tn_tensor_dim(x, 2), row = (dim + block - 1) / block * block;
+    int64_t block = tn_dtype_block_elems(type), dim = tn_tensor_dim(x, 2),
+            row = (dim + block - 1) / block * block;
     int64_t shape[4] = {b->setup->n_blocks, b->c->layers[layer].n_kv_heads, b->setup->block_size, row};
     tn_tensor *state = tn_graph_state(b->g, name, type, 4, shape);
     return tn_op_cache_write(b->g, state, x, b->slots);
 }
 
-// K or V of the pass itself as blocks of one token. Rows that are parts of a fused matmul are not contiguous, so they
-// are copied.
+// K or V of the pass itself as blocks of one token. Rows that are parts of a fused matmul are not contiguous,
+// so they are copied.
 static tn_tensor *plain(tn_builder *b, tn_tensor *x)
 {
     if (!x) return NULL; // an earlier failure
     if (!tn_view_contiguous(&x->view)) x = tn_op_copy(b->g, x, TN_TYPE_F32);
-    return x ? tn_op_reshape(b->g, x, 4, (int64_t[]){b->key->n_tokens, tn_tensor_dim(x, 1), 1, tn_tensor_dim(x, 2)}) : NULL;
+    return x ? tn_op_reshape(b->g, x, 4,
+                             (int64_t[]){b->key->n_tokens, tn_tensor_dim(x, 1), 1, tn_tensor_dim(x, 2)})
+             : NULL;
 }
 
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select)

@@ -45,7 +45,8 @@ static parts project(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     const tn_delta_config *d = &b->c->delta;
     int64_t n_embd = b->c->n_embd, nk = d->n_key_heads, nv = d->n_heads, r = nv / nk;
-    bool grouped = b->c->arch->delta == TN_DELTA_GROUPED; // only these architectures have files of the older form
+    // only these architectures have files of the older form
+    bool grouped = b->c->arch->delta == TN_DELTA_GROUPED;
     parts p;
     if (grouped && !tn_builder_has(b, layer, "attn_qkv.weight")) {
         project_interleaved(b, layer, h, &p);

@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 // Halves of the last dimension: gate rows first, then up rows.
-static tn_tensor *glu_of_halves(tn_builder *b, tn_tensor *both, int32_t axis, int64_t n_ff, const tn_glu_params *p)
+static tn_tensor *glu_of_halves(tn_builder *b, tn_tensor *both, int32_t axis, int64_t n_ff,
+                                const tn_glu_params *p)
 {
     tn_tensor *gate = tn_op_slice(b->g, both, axis, 0, n_ff), *up = tn_op_slice(b->g, both, axis, n_ff, n_ff);
     return tn_op_glu(b->g, gate, up, p);
@@ -27,7 +28,8 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     tn_glu_params glu = {.act = c->arch->act};
     tn_tensor *y;
     if (b->status == TN_OK && n_ff < 1)
-        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.feed_forward_length is missing", c->arch->name));
+        tn_builder_refuse(
+            b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.feed_forward_length is missing", c->arch->name));
     bool has_gate = tn_builder_has(b, layer, "ffn_gate.weight");
     int64_t n_up = has_gate ? n_ff : rows_of(b, layer, "ffn_up.weight");
     if (n_up == 2 * n_ff || (c->arch->gated && n_up != n_ff)) {
@@ -45,16 +47,19 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     return tn_builder_linear(b, layer, "ffn_down", y, n_embd, n_ff);
 }
 
-// Rows of x times the matrices of their experts, plus the biases of those if the file has any: "<name>.weight" [n, n_out, n_in],
-// "<name>.bias" [n, n_out], "<name>.scale" [n] (tn_builder_scale).
-static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, tn_tensor *ids, int64_t n_out, int64_t n_in)
+// Rows of x times the matrices of their experts, plus the biases of those if the file has any:
+// "<name>.weight" [n, n_out, n_in], "<name>.bias" [n, n_out], "<name>.scale" [n] (tn_builder_scale).
+static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, tn_tensor *ids,
+                                int64_t n_out, int64_t n_in)
 {
     char text[64];
     int64_t n = b->c->n_experts;
     snprintf(text, sizeof text, "%s.weight", name);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 3, n, n_out, n_in);
     tn_tensor *y = tn_op_matmul_id(b->g, x, w, ids), *scale = tn_builder_scale(b, layer, name, w, n);
-    if (scale) y = tn_op_mul(b->g, y, tn_op_get_rows(b->g, tn_op_reshape(b->g, scale, 2, (int64_t[]){n, 1}), ids, 1.0f));
+    if (scale)
+        y = tn_op_mul(b->g, y,
+                      tn_op_get_rows(b->g, tn_op_reshape(b->g, scale, 2, (int64_t[]){n, 1}), ids, 1.0f));
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 2, n, n_out, 0);
     return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
@@ -83,13 +88,15 @@ static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
     return weight ? tn_op_mul(b->g, y, weight) : y;
 }
 
-// With a bias or with groups, experts are selected by probabilities. Without them the logits have the same order, so the
-// probabilities are not needed for the selection.
+// With a bias or with groups, experts are selected by probabilities. Without them the logits have the same
+// order, so the probabilities are not needed for the selection.
 static tn_tensor *choose_experts(tn_builder *b, int32_t layer, tn_tensor *logits)
 {
     const tn_config *c = b->c;
-    tn_top_k_params p = {.k = c->n_experts_used, .n_groups = c->n_expert_groups, .n_groups_used = c->n_expert_groups_used};
-    tn_tensor *bias = tn_builder_weight(b, layer, "exp_probs_b.bias", TN_WEIGHT_OPTIONAL, 1, c->n_experts, 0, 0);
+    tn_top_k_params p = {
+        .k = c->n_experts_used, .n_groups = c->n_expert_groups, .n_groups_used = c->n_expert_groups_used};
+    tn_tensor *bias =
+        tn_builder_weight(b, layer, "exp_probs_b.bias", TN_WEIGHT_OPTIONAL, 1, c->n_experts, 0, 0);
     tn_tensor *score = logits;
     if ((bias || p.n_groups > 1) && c->moe.gating == TN_GATING_SIGMOID)
         score = tn_op_unary(b->g, logits, &(tn_unary_params){.kind = TN_UNARY_SIGMOID});
@@ -107,17 +114,20 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *r
     tn_graph *g = b->g;
     int64_t n_embd = c->n_embd, n_ff = c->n_ff_expert, n = c->n_experts;
     if (b->status == TN_OK && n < 1)
-        tn_builder_refuse(b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.expert_count is missing", c->arch->name));
+        tn_builder_refuse(
+            b, tn_fail(b->model->ctx, TN_ERR_FORMAT, "key %s.expert_count is missing", c->arch->name));
     tn_tensor *logits = tn_builder_linear(b, layer, "ffn_gate_inp", route, n, n_embd);
     tn_tensor *ids = choose_experts(b, layer, logits);
     tn_tensor *weights = tn_op_moe_weights(g, logits, ids, &c->moe);
     tn_tensor *x = tn_op_reshape(g, h, 3, (int64_t[]){-1, 1, n_embd}), *y;
-    if (c->arch->moe_input) { // x [T, U, E]: the weights are applied to the input, so the results are added without weights
+    // x [T, U, E]: the weights are applied to the input, so the results are added without weights
+    if (c->arch->moe_input) {
         x = tn_op_mul(g, tn_op_reshape(g, weights, 3, (int64_t[]){-1, c->n_experts_used, 1}), x);
         weights = tn_op_unary(g, weights, &(tn_unary_params){TN_UNARY_AFFINE, 0.0f, 1.0f});
     }
     if (tn_builder_has(b, layer, "ffn_gate_up_exps.weight")) {
-        y = glu_of_halves(b, expert_linear(b, layer, "ffn_gate_up_exps", x, ids, 2 * n_ff, n_embd), 2, n_ff, &c->expert_glu);
+        y = glu_of_halves(b, expert_linear(b, layer, "ffn_gate_up_exps", x, ids, 2 * n_ff, n_embd), 2, n_ff,
+                          &c->expert_glu);
     } else {
         tn_tensor *gate = expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
         y = tn_op_glu(g, gate, expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd), &c->expert_glu);

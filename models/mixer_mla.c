@@ -9,8 +9,8 @@
 //                                                  stored twice
 #include "models/builder.h"
 
-// One matrix per head: x [T, H, k], w [H, n, k] -> [T, H, n]. This is a matmul with experts: each token is routed to all
-// heads in order.
+// One matrix per head: x [T, H, k], w [H, n, k] -> [T, H, n]. This is a matmul with experts: each token is
+// routed to all heads in order.
 static tn_tensor *per_head(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n, int64_t k)
 {
     tn_tensor *w = tn_builder_weight(b, layer, name, 0, 3, b->c->layers[layer].n_heads, n, k);
@@ -57,8 +57,8 @@ tn_tensor *tn_mixer_mla(tn_builder *b, int32_t layer, tn_tensor *h, bool select)
     const tn_mla_config *m = &c->mla;
     int64_t n_heads = c->layers[layer].n_heads, width = n_heads * m->dim_v;
     tn_dtype type = b->setup->cache_type_k;
-    // A block of quantised values may reach into the rotated part: attention computes that too, and the slice below
-    // drops it.
+    // A block of quantised values may reach into the rotated part: attention computes that too, and the slice
+    // below drops it.
     int64_t block = tn_dtype_block_elems(type), dim_v = (m->kv_rank + block - 1) / block * block;
     tn_tensor *q = queries(b, layer, h), *rows = compressed(b, layer, h);
     tn_builder_enter_cache(b, layer);

@@ -69,7 +69,8 @@ int32_t tn_result_width(const tn_model *model, int32_t result)
     if (result == TN_RESULT_HIDDEN) return model->config.n_embd;
     for (size_t i = 0; i < TN_COUNT(heads); i++) {
         int32_t w = tn_model_find_weight(model, heads[i]);
-        // The outermost of two dimensions; the reader bounds it by the size of the file. A row alone is a vector.
+        // The outermost of two dimensions; the reader bounds it by the size of the file. A row alone is a
+        // vector.
         if (w >= 0 && model->weights[w].n_dims == 1) return 1;
         if (w >= 0 && model->weights[w].n_dims == 2 && model->weights[w].ne[0] <= TN_MAX_WIDTH)
             return (int32_t)model->weights[w].ne[0];
@@ -77,11 +78,13 @@ int32_t tn_result_width(const tn_model *model, int32_t result)
     return 0;
 }
 
-// How much of a tensor with n bytes or elements one decoded token reads: one row of the embedding table, the share of
-// the selected experts, everything of all other tensors. The table counts in full when it is the head too.
+// How much of a tensor with n bytes or elements one decoded token reads: one row of the embedding table, the
+// share of the selected experts, everything of all other tensors. The table counts in full when it is the
+// head too.
 static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tied, uint64_t n)
 {
-    bool embeddings = strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;
+    bool embeddings =
+        strcmp(t->name, "token_embd.weight") == 0 || strcmp(t->name, "position_embd.weight") == 0;
     if (embeddings && !(tied && t->name[0] == 't')) return n / (uint64_t)t->ne[0];
     if (t->n_dims == 3 && m->config.n_experts > 0 && strstr(t->name, "_exps"))
         return n / (uint64_t)m->config.n_experts * (uint64_t)m->config.n_experts_used;
@@ -93,20 +96,40 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
     const tn_config *c = &m->config;
     if (m->tokenizer_only) {
         *info = (tn_model_info){
-            .arch = "", .name = m->name, .device = m->device->name, .has_tokenizer = m->tokenizer != NULL,
+            .arch = "",
+            .name = m->name,
+            .device = m->device->name,
+            .has_tokenizer = m->tokenizer != NULL,
             .n_vocab = m->tokenizer ? tn_tokenizer_n_tokens(m->tokenizer) : 0,
-            .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size, .host_device = m->host->name,
+            .file_size = tn_gguf_file_size(m->gguf),
+            .owned_size = m->owned_size,
+            .host_device = m->host->name,
         };
         return;
     }
     *info = (tn_model_info){
-        .arch = c->arch->name, .name = m->name, .device = m->device->name,
-        .n_layers = c->n_layers, .n_embd = c->n_embd, .n_vocab = c->n_vocab, .n_ctx_train = c->n_ctx_train,
-        .n_heads = c->layers[0].n_heads, .n_kv_heads = c->layers[0].n_kv_heads, .head_dim = c->head_dim,
-        .n_ff = c->layers[0].n_ff, .n_experts = c->n_experts, .n_experts_used = c->n_experts_used,
-        .has_tokenizer = m->tokenizer != NULL, .is_encoder = c->whole_texts, .pooling = c->pooling, .n_classes = tn_result_width(m, TN_RESULT_SCORES),
-        .file_size = tn_gguf_file_size(m->gguf), .owned_size = m->owned_size,
-        .device_layers = m->device_layers, .host_device = m->host->name, .device_size = m->device_size,
+        .arch = c->arch->name,
+        .name = m->name,
+        .device = m->device->name,
+        .n_layers = c->n_layers,
+        .n_embd = c->n_embd,
+        .n_vocab = c->n_vocab,
+        .n_ctx_train = c->n_ctx_train,
+        .n_heads = c->layers[0].n_heads,
+        .n_kv_heads = c->layers[0].n_kv_heads,
+        .head_dim = c->head_dim,
+        .n_ff = c->layers[0].n_ff,
+        .n_experts = c->n_experts,
+        .n_experts_used = c->n_experts_used,
+        .has_tokenizer = m->tokenizer != NULL,
+        .is_encoder = c->whole_texts,
+        .pooling = c->pooling,
+        .n_classes = tn_result_width(m, TN_RESULT_SCORES),
+        .file_size = tn_gguf_file_size(m->gguf),
+        .owned_size = m->owned_size,
+        .device_layers = m->device_layers,
+        .host_device = m->host->name,
+        .device_size = m->device_size,
     };
     bool tied = tn_model_find_weight(m, "output.weight") < 0;
     for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) {

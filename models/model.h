@@ -36,7 +36,8 @@ struct tn_model {
     void *owned_file; // bytes of a model made in memory, else NULL
     tn_config config;
     tn_tokenizer *tokenizer; // NULL: none in the file
-    tn_weight *weights;      // one per tensor of the file, in its order, then n_derived that were computed from them
+    // one per tensor of the file, in its order, then n_derived that were computed from them
+    tn_weight *weights;
     int64_t n_weights, n_derived;
     tn_buffer *uploaded;     // n_uploaded: all copies on a device with memory of its own, else NULL
     int32_t n_uploaded;
@@ -61,7 +62,8 @@ const tn_config *tn_model_config_of(const tn_model *m);
 // Index of a weight by name, -1 if absent.
 int32_t tn_model_find_weight(const tn_model *m, const char *name);
 // A weight as the device reads it.
-TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name, const tn_buffer **out);
+TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device, const char *name,
+                                      const tn_buffer **out);
 void tn_weights_destroy(tn_model *m);
 tn_view tn_weight_view(const tn_weight *w); // contiguous
 size_t tn_weight_size(const tn_weight *w);  // bytes
@@ -74,8 +76,8 @@ uint64_t tn_weights_device_size(const tn_model *m, int32_t n);
 uint64_t tn_weights_host_size(const tn_model *m);
 
 // --- weights_derive.c ---
-// Makes the weights that the decoder needs in another form than the file has them: at most tn_weights_derived_max, for
-// which the array of weights has space behind those of the file.
+// Makes the weights that the decoder needs in another form than the file has them: at most
+// tn_weights_derived_max, for which the array of weights has space behind those of the file.
 TN_MUST_USE tn_status tn_weights_derive(tn_model *m);
 int64_t tn_weights_derived_max(const tn_model *m);
 
@@ -84,7 +86,8 @@ int64_t tn_weights_derived_max(const tn_model *m);
 TN_MUST_USE tn_status tn_weights_describe(tn_model *m);
 // Copies the weights of the layers on the device there.
 TN_MUST_USE tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg);
-TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total);
+TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done,
+                                          uint64_t total);
 
 // --- run/fit.c ---
 // Decides how many of the last layers lie on the device, and how many tokens a session evaluates at once.
@@ -99,13 +102,15 @@ struct tn_session;
 tn_model *tn_session_model(const struct tn_session *s);
 // Whether the device computed the argmax tokens of the last eval: reading them then costs nothing.
 bool tn_session_has_best(const struct tn_session *s);
-// With at most this many rows of one sequence in a pass, each row has the same bits as in a pass of its own; 0: no promise.
+// With at most this many rows of one sequence in a pass, each row has the same bits as in a pass of its own;
+// 0: no promise.
 int32_t tn_session_rows_alike(const struct tn_session *s);
 // Whether tn_session_cancel is on.
 bool tn_session_cancelled(const struct tn_session *s);
 // Whether the model has recurrent states: tokens before a cut may then have to be evaluated again.
 bool tn_session_has_states(const struct tn_session *s);
-// Makes the plans of passes over 2 to n tokens of a sequence with all their logits now, so that no step has to.
+// Makes the plans of passes over 2 to n tokens of a sequence with all their logits now, so that no step has
+// to.
 TN_MUST_USE tn_status tn_session_prepare_rows(struct tn_session *s, int32_t n);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening a model: metadata, hyper-parameters, tokenizer, weights, and how many layers fit on the device. This file
-// is above sessions, because fitting asks how much memory a session needs.
+// Opening a model: metadata, hyper-parameters, tokenizer, weights, and how many layers fit on the device.
+// This file is above sessions, because fitting asks how much memory a session needs.
 #include "models/decoder.h"
 #include "models/run/session.h"
 
@@ -49,8 +49,8 @@ static tn_status read_labels(tn_model *m)
     int32_t n = tn_result_width(m, TN_RESULT_SCORES);
     if (!kv || kv->type != TN_GGUF_ARRAY || kv->elem_type != TN_GGUF_STRING || n < 1) return TN_OK;
     if (kv->count != (uint64_t)n)
-        return tn_event(m->ctx, TN_EVENT_MODEL_WARNING, "%s has %llu names for %d classes: they are left out", key,
-                        (unsigned long long)kv->count, (int)n);
+        return tn_event(m->ctx, TN_EVENT_MODEL_WARNING, "%s has %llu names for %d classes: they are left out",
+                        key, (unsigned long long)kv->count, (int)n);
     m->labels = tn_arena_array(&m->arena, (size_t)n, sizeof *m->labels);
     if (!m->labels) return TN_ERR_MEMORY;
     size_t cursor = 0;
@@ -93,7 +93,9 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
     if (status == TN_OK) status = tn_model_fit(m, cfg);
     if (status == TN_OK) status = tn_weights_upload(m, cfg);
     if (status == TN_OK) status = read_labels(m);
-    return status == TN_OK ? tn_weights_progress(m, cfg, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf)) : status;
+    return status == TN_OK
+               ? tn_weights_progress(m, cfg, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf))
+               : status;
 }
 
 static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model **out, tn_model_config *cfg)
@@ -112,11 +114,13 @@ static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model 
     return TN_OK;
 }
 
-static tn_status finish(tn_model *m, tn_status status, const char *name, const tn_model_config *cfg, size_t before, tn_model **out)
+static tn_status finish(tn_model *m, tn_status status, const char *name, const tn_model_config *cfg,
+                        size_t before, tn_model **out)
 {
     if (status == TN_OK) {
         status = load(m, cfg);
-        if (status != TN_OK && status != TN_ERR_CANCELLED && status != TN_ERR_MEMORY) status = tn_fail_at(m->ctx, status, "%s", name);
+        if (status != TN_OK && status != TN_ERR_CANCELLED && status != TN_ERR_MEMORY)
+            status = tn_fail_at(m->ctx, status, "%s", name);
     }
     if (status != TN_OK) {
         tn_model_unref(&m);

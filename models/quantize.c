@@ -4,10 +4,10 @@
 // Quantising: one GGUF file into another whose tensors have the types that a mix gives them. Keys are
 // copied except those about splitting; a tensor that has its type already is copied byte by byte.
 //
-// Work is cut into pieces of a fixed number of elements, whatever the number of threads is. Without importance weights
-// every block is encoded by itself, so pieces need not end with rows, and results do not depend on the split.
-// With such weights a piece is whole rows. Memory is one chunk of output, two pieces of f32 per thread, and
-// the weights of one tensor.
+// Work is cut into pieces of a fixed number of elements, whatever the number of threads is. Without
+// importance weights every block is encoded by itself, so pieces need not end with rows, and results do not
+// depend on the split. With such weights a piece is whole rows. Memory is one chunk of output, two pieces of
+// f32 per thread, and the weights of one tensor.
 #include "core/compiler.h"
 #include "models/file.h"
 #include "models/imatrix.h"

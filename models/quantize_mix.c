@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of mixes, and the rules around it. Quantising the early and late layers, the values and the down projection
-// of the feed-forward block costs the most quality, so mixes spend more bits there.
+// The table of mixes, and the rules around it. Quantising the early and late layers, the values and the down
+// projection of the feed-forward block costs the most quality, so mixes spend more bits there.
 #include "models/quantize_mix.h"
 
 #include "core/compiler.h"
@@ -50,7 +50,8 @@ struct tn_quant_mix {
 #define IF_ELSE(c, t, e) {{c, ALWAYS, NEVER}, {T(t), T(e), 0}}
 #define IF2_ELSE(c, t, c2, t2, e) {{c, c2, ALWAYS}, {T(t), T(t2), T(e)}}
 static const tn_quant_mix mixes[] = {
-    /* name, file type, plain, default, output, attn_v class, ffn_down, attn_output, the same with 8 experts, experts MXFP4 */
+    /* name, file type, plain, default, output, attn_v class, ffn_down, attn_output,
+       the same with 8 experts, experts MXFP4 */
     {"F32",         0, true,  T(F32),    T(F32),  NO, NO, T(F32),  T(F32), false},
     {"F16",         1, true,  T(F16),    T(F16),  NO, NO, T(F16),  T(F16), false},
     {"BF16",       32, true,  T(BF16),   T(BF16), NO, NO, T(BF16), T(BF16), false},
@@ -59,20 +60,28 @@ static const tn_quant_mix mixes[] = {
     {"Q5_K_M",     17, false, T(Q5_K),   T(Q6_K), IF(MORE, Q6_K), IF(MORE, Q6_K), T(Q5_K), T(Q5_K), false},
     {"Q5_K_S",     16, false, T(Q5_K),   T(Q6_K), NO, NO, T(Q5_K), T(Q5_K), false},
     {"Q4_K_M",     15, false, T(Q4_K),   T(Q6_K), IF(MORE, Q6_K), IF(MORE, Q6_K), T(Q4_K), T(Q5_K), false},
-    {"Q4_K_S",     14, false, T(Q4_K),   T(Q6_K), IF(FIRST_4, Q5_K), IF(FIRST_8TH, Q5_K), T(Q4_K), T(Q5_K), false},
-    {"Q3_K_L",     13, false, T(Q3_K),   T(Q6_K), IF(ALWAYS, Q5_K), IF(ALWAYS, Q5_K), T(Q5_K), T(Q3_K), false},
-    {"Q3_K_M",     12, false, T(Q3_K),   T(Q6_K), IF_ELSE(FIRST_2, Q5_K, Q4_K), IF_ELSE(FIRST_16TH, Q5_K, Q4_K), T(Q4_K), T(Q5_K), false},
+    {"Q4_K_S",     14, false, T(Q4_K),   T(Q6_K), IF(FIRST_4, Q5_K), IF(FIRST_8TH, Q5_K), T(Q4_K), T(Q5_K),
+     false},
+    {"Q3_K_L",     13, false, T(Q3_K),   T(Q6_K), IF(ALWAYS, Q5_K), IF(ALWAYS, Q5_K), T(Q5_K), T(Q3_K),
+     false},
+    {"Q3_K_M",     12, false, T(Q3_K),   T(Q6_K), IF_ELSE(FIRST_2, Q5_K, Q4_K),
+     IF_ELSE(FIRST_16TH, Q5_K, Q4_K), T(Q4_K), T(Q5_K), false},
     {"Q3_K_S",     11, false, T(Q3_K),   T(Q6_K), NO, NO, T(Q3_K), T(Q5_K), false},
-    {"Q2_K",       10, false, T(Q2_K),   T(Q6_K), IF_ELSE(GQA4, Q4_K, Q3_K), IF(ALWAYS, Q3_K), T(Q3_K), T(Q5_K), false},
-    {"Q2_K_S",     21, false, T(Q2_K),   T(Q6_K), IF(GQA4, Q4_K), IF(FIRST_8TH, Q4_K), T(Q2_K), T(Q2_K), false},
+    {"Q2_K",       10, false, T(Q2_K),   T(Q6_K), IF_ELSE(GQA4, Q4_K, Q3_K), IF(ALWAYS, Q3_K), T(Q3_K),
+     T(Q5_K), false},
+    {"Q2_K_S",     21, false, T(Q2_K),   T(Q6_K), IF(GQA4, Q4_K), IF(FIRST_8TH, Q4_K), T(Q2_K), T(Q2_K),
+     false},
     {"Q4_0",        2, false, T(Q4_0),   T(Q6_K), NO, IF(FIRST_8TH_IM, Q4_1), T(Q4_0), T(Q4_0), false},
     {"Q4_1",        3, false, T(Q4_1),   T(Q6_K), NO, NO, T(Q4_1), T(Q4_1), false},
     {"Q5_0",        8, false, T(Q5_0),   T(Q6_K), NO, IF(FIRST_8TH_IM, Q5_1), T(Q5_0), T(Q5_0), false},
     {"Q5_1",        9, false, T(Q5_1),   T(Q6_K), NO, NO, T(Q5_1), T(Q5_1), false},
-    {"IQ4_NL",     25, false, T(IQ4_NL), T(Q6_K), IF(GQA4, Q5_K), IF(FIRST_8TH_NIM, Q5_K), T(IQ4_NL), T(Q5_K), false},
-    {"IQ4_XS",     30, false, T(IQ4_XS), T(Q6_K), IF(GQA4, Q5_K), IF(FIRST_8TH_NIM, Q5_K), T(IQ4_XS), T(Q5_K), false},
+    {"IQ4_NL",     25, false, T(IQ4_NL), T(Q6_K), IF(GQA4, Q5_K), IF(FIRST_8TH_NIM, Q5_K), T(IQ4_NL), T(Q5_K),
+     false},
+    {"IQ4_XS",     30, false, T(IQ4_XS), T(Q6_K), IF(GQA4, Q5_K), IF(FIRST_8TH_NIM, Q5_K), T(IQ4_XS), T(Q5_K),
+     false},
     {"IQ3_S",      26, false, T(IQ3_S),  T(Q6_K), IF(GQA4, Q4_K), NO, T(IQ3_S), T(Q5_K), false},
-    {"IQ3_M",      27, false, T(IQ3_S),  T(Q6_K), IF(ALWAYS, Q4_K), IF(FIRST_8TH, Q4_K), T(Q4_K), T(Q5_K), false},
+    {"IQ3_M",      27, false, T(IQ3_S),  T(Q6_K), IF(ALWAYS, Q4_K), IF(FIRST_8TH, Q4_K), T(Q4_K), T(Q5_K),
+     false},
     {"MXFP4_MOE",  38, false, T(Q8_0),   T(Q8_0), NO, NO, T(Q8_0), T(Q8_0), true},
     {"MXFP4",      38, false, T(MXFP4),  T(Q8_0), NO, NO, T(MXFP4), T(MXFP4), false},
 };
@@ -89,7 +98,8 @@ static const struct {
     {"Q3_K_L", IF(ALWAYS, Q4_K),                             T(Q4_K)},
 };
 
-// The type that replaces another one in rows that are no multiple of its block; types that are not listed: F16.
+// The type that replaces another one in rows that are no multiple of its block; types that are not listed:
+// F16.
 static const struct {
     tn_dtype type, fallback;
 } fallbacks[] = {

@@ -43,8 +43,8 @@ static bool segment_at(const char *pattern, size_t n, const char *name)
     return true;
 }
 
-// Matching each piece between stars at its first possible place leaves the longest rest for the following pieces, so no
-// backtracking is needed.
+// Matching each piece between stars at its first possible place leaves the longest rest for the following
+// pieces, so no backtracking is needed.
 bool tn_quantize_name_matches(const char *pattern, size_t length, const char *name)
 {
     const char *end = pattern + length;
@@ -114,8 +114,8 @@ static tn_status read_rules(picker *p, const tn_quantize_config *cfg)
     return status;
 }
 
-// The type that the caller requests for a tensor, -1: none. Requests for the head and the embedding take precedence over
-// patterns.
+// The type that the caller requests for a tensor, -1: none. Requests for the head and the embedding take
+// precedence over patterns.
 static tn_dtype wanted_type(picker *p, const char *name)
 {
     bool embedding = strcmp(name, "token_embd.weight") == 0;

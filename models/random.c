@@ -5,8 +5,8 @@
 // shape, filled with random weights that keep activations near 1.
 //
 // Quantising billions of values would take minutes. So about 1 MB of normal values is quantised per type
-// and row length, and rows are put together from runs of its blocks at random places. Every block is one that an encoder
-// wrote, and equal rows (which would give equal logits) practically never occur.
+// and row length, and rows are put together from runs of its blocks at random places. Every block is one that
+// an encoder wrote, and equal rows (which would give equal logits) practically never occur.
 #include "core/compiler.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -27,11 +27,16 @@ typedef struct named_shape {
 
 // clang-format off
 static const named_shape shapes[] = {
-    /* name, {size, arch, layers, width, heads, kv heads, head, ffn, vocab, context, experts, used, expert ffn, tied, type, seed} */
-    {"llama-8b",         {0, "llama",    32, 4096, 32, 8, 128, 14336, 128256, 131072,   0, 0,   0, 0, "Q4_K_M", 1}},
-    {"llama-1b",         {0, "llama",    16, 2048, 32, 8,  64,  8192, 128256, 131072,   0, 0,   0, 1, "Q4_K_M", 1}},
-    {"qwen3-0.6b",       {0, "qwen3",    28, 1024, 16, 8, 128,  3072, 151936,  40960,   0, 0,   0, 1, "Q4_K_M", 1}},
-    {"qwen3moe-30b-a3b", {0, "qwen3moe", 48, 2048, 32, 4, 128,  6144, 151936,  40960, 128, 8, 768, 0, "Q4_K_M", 1}},
+    /* name, {size, arch, layers, width, heads, kv heads, head, ffn, vocab, context,
+              experts, used, expert ffn, tied, type, seed} */
+    {"llama-8b",
+     {0, "llama",    32, 4096, 32, 8, 128, 14336, 128256, 131072,   0, 0,   0, 0, "Q4_K_M", 1}},
+    {"llama-1b",
+     {0, "llama",    16, 2048, 32, 8,  64,  8192, 128256, 131072,   0, 0,   0, 1, "Q4_K_M", 1}},
+    {"qwen3-0.6b",
+     {0, "qwen3",    28, 1024, 16, 8, 128,  3072, 151936,  40960,   0, 0,   0, 1, "Q4_K_M", 1}},
+    {"qwen3moe-30b-a3b",
+     {0, "qwen3moe", 48, 2048, 32, 4, 128,  6144, 151936,  40960, 128, 8, 768, 0, "Q4_K_M", 1}},
 };
 
 // The keys and tensors that files of an architecture have beyond the common ones.

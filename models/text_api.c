@@ -74,16 +74,20 @@ tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t
     return give_tokens(status, &tokens, ids, n_ids);
 }
 
-tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document, size_t n_document,
-                           size_t max_tokens, int32_t **ids, size_t *n_ids)
+tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document,
+                           size_t n_document, size_t max_tokens, int32_t **ids, size_t *n_ids)
 {
     tn_context *ctx = tn_model_context(model);
     const tn_tokenizer *t = NULL;
-    if ((n_query > 0 && !query) || (n_document > 0 && !document)) return tn_fail(ctx, TN_ERR_ARG, "tokenize: a text at NULL");
-    tn_text_pair pair = {.query = {query ? query : "", n_query}, .document = {document ? document : "", n_document}, .max_tokens = max_tokens};
+    if ((n_query > 0 && !query) || (n_document > 0 && !document))
+        return tn_fail(ctx, TN_ERR_ARG, "tokenize: a text at NULL");
+    tn_text_pair pair = {.query = {query ? query : "", n_query},
+                         .document = {document ? document : "", n_document},
+                         .max_tokens = max_tokens};
     tn_status status = get_tokenizer(model, &t);
     const tn_gguf *gguf = tn_model_gguf(model);
-    if (status == TN_OK && gguf) status = tn_gguf_get_str(gguf, "tokenizer.chat_template.rerank", &pair.format);
+    if (status == TN_OK && gguf)
+        status = tn_gguf_get_str(gguf, "tokenizer.chat_template.rerank", &pair.format);
     if (status != TN_OK) return status;
     tn_tokens tokens;
     tn_tokens_init(&tokens, ctx);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of a model once they are described: finding them, their sizes, and which of them are read on the
-// device. Making and copying them: weights_load.c.
+// The weights of a model once they are described: finding them, their sizes, and which of them are read on
+// the device. Making and copying them: weights_load.c.
 #include "models/model.h"
 
 #include "ops/ops.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Alignment of each weight in the buffers of a device, in bytes: the widest loads of kernels, and the cache lines of
-// device memory.
+// Alignment of each weight in the buffers of a device, in bytes: the widest loads of kernels, and the cache
+// lines of device memory.
 enum { WEIGHT_ALIGN = 256 };
 
 // --- finding ---------------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ static bool is_tied(const tn_model *m)
     return tn_model_find_weight(m, "output.weight") < 0;
 }
 
-// Tables of embeddings are read on the device of the first layer; in tied models the token embedding is the head too.
+// Tables of embeddings are read on the device of the first layer; in tied models the token embedding is the
+// head too.
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n)
 {
     int32_t layer = layer_of(w->name);
@@ -112,7 +113,8 @@ uint64_t tn_weights_host_size(const tn_model *m)
     bool split = m->device != m->host && m->device_layers < m->config.n_layers;
     for (int64_t i = 0; i < m->n_weights; i++) {
         const tn_weight *w = &m->weights[i];
-        if (!w->unused && (!tn_weights_on_device(m, w, m->device_layers) || (split && is_table(w)))) size += tn_weight_size(w);
+        if (!w->unused && (!tn_weights_on_device(m, w, m->device_layers) || (split && is_table(w))))
+            size += tn_weight_size(w);
     }
     return size;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that older files have in another form. Latent attention: attn_kv_b {r, H (Dn + Dv)} holds the rows that expand
-// the compressed vector to the keys and values of each head. attn_v_b has its rows of values, attn_k_b its rows of keys,
-// transposed, so that they can be applied to queries instead (mixer_mla.c).
+// Weights that older files have in another form. Latent attention: attn_kv_b {r, H (Dn + Dv)} holds the rows
+// that expand the compressed vector to the keys and values of each head. attn_v_b has its rows of values,
+// attn_k_b its rows of keys, transposed, so that they can be applied to queries instead (mixer_mla.c).
 #include "core/checked.h"
 #include "models/model.h"
 #include "ops/ops.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describing the weights of a file and copying them. In host memory the mapped file is used in place. A device
-// with memory of its own gets copies for its layers and the head; small tensors of the whole model are copied too,
-// and can be read on both sides.
+// Describing the weights of a file and copying them. In host memory the mapped file is used in place. A
+// device with memory of its own gets copies for its layers and the head; small tensors of the whole model are
+// copied too, and can be read on both sides.
 #include "models/model.h"
 
 #include "ops/ops.h"
@@ -62,7 +62,8 @@ tn_status tn_weights_describe(tn_model *m)
 
 tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total)
 {
-    if (cfg->progress && cfg->progress(cfg->progress_user, done, total)) return tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
+    if (cfg->progress && cfg->progress(cfg->progress_user, done, total))
+        return tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
     return TN_OK;
 }
 
@@ -98,7 +99,8 @@ static tn_status reserve(tn_model *m)
         m->n_uploaded = p.buffer + 1;
     }
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < m->n_uploaded && status == TN_OK; i++) status = tn_buffer_create(m->device, m->uploaded[i].size, &m->uploaded[i]);
+    for (int32_t i = 0; i < m->n_uploaded && status == TN_OK; i++)
+        status = tn_buffer_create(m->device, m->uploaded[i].size, &m->uploaded[i]);
     return status;
 }
 

@@ -141,7 +141,8 @@ static tn_status decode_step(bench_state *s, int32_t *tokens)
 static tn_status truncate_all(bench_state *s, int64_t n)
 {
     tn_status status = TN_OK;
-    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++) status = tn_session_truncate(s->session, q, (int32_t)n);
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++)
+        status = tn_session_truncate(s->session, q, (int32_t)n);
     return status;
 }
 
@@ -180,7 +181,8 @@ static void summarize(const bench_state *s, bench_result *r, double *speeds)
     if (r->decode) {
         double cached = (double)r->depth + (double)(r->n + 1) / 2; // positions read, on average
         // Weights once a step, the cache once a sequence.
-        r->rate = r->median * ((double)s->info.active_weight_size / s->cfg.n_seq + cached * s->cache_bytes) * 1e-9;
+        r->rate =
+            r->median * ((double)s->info.active_weight_size / s->cfg.n_seq + cached * s->cache_bytes) * 1e-9;
         if (s->has_peaks) r->share = 100 * r->rate / s->peaks.read_gbps;
     } else {
         r->rate = r->median * 2 * s->active_params * 1e-9;

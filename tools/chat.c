@@ -54,8 +54,8 @@ static int answer(chat *c)
     return conversation_add_answer(&c->c, r->whole ? r->whole : "");
 }
 
-// Answers the last turn, which is that of the user. After a failure the conversation is as before; only failures that would
-// occur again end the chat.
+// Answers the last turn, which is that of the user. After a failure the conversation is as before; only
+// failures that would occur again end the chat.
 static int ask(chat *c, size_t before)
 {
     int code = answer(c);

@@ -228,8 +228,8 @@ static void report_ignored(const tool *t)
         tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
 }
 
-// The user's cache directory for this program (XDG Base Directory Specification); created only when something is
-// stored.
+// The user's cache directory for this program (XDG Base Directory Specification); created only when something
+// is stored.
 static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -63,8 +63,8 @@ void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
 enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
-// Device, number of layers on it, and whether missing kernels or memory are errors. Layers are fitted for `session`, which
-// must live until the model is open; NULL for commands without a session.
+// Device, number of layers on it, and whether missing kernels or memory are errors. Layers are fitted for
+// `session`, which must live until the model is open; NULL for commands without a session.
 void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg);
 void tool_session_config(const tool *t, tn_session_config *cfg);
 // Writes the profile if --profile is given; 0 or an exit code. Nothing happens without the flag.
@@ -72,8 +72,8 @@ int tool_profile(const tool *t, const tn_session *session);
 
 // Whole file ("-": standard input), terminated, freed by free(). At most 256 MiB.
 int read_input(const char *path, char **text, size_t *n);
-// Ids in text[0 .. size), which is terminated, separated by commas or blanks ("-": from standard input), each in
-// [0, n_vocab); freed by free().
+// Ids in text[0 .. size), which is terminated, separated by commas or blanks ("-": from standard input), each
+// in [0, n_vocab); freed by free().
 int parse_ids(const char *text, size_t size, int32_t n_vocab, int32_t **ids, size_t *n);
 // Arguments joined by blanks; freed by free().
 int join_args(const char *const *args, int n, char **text);

@@ -36,8 +36,8 @@ typedef struct run_state {
     char *grammar, *schema; // of --grammar and --json-schema, or of their files
     bool templated; // the prompt comes from a chat template
     thoughts thoughts;
-    // The last answer: text[0 .. n_text) as it is printed, whole[..] with all thoughts and markers, both terminated; its ids;
-    // the reason why it ended.
+    // The last answer: text[0 .. n_text) as it is printed, whole[..] with all thoughts and markers, both
+    // terminated; its ids; the reason why it ended.
     char *text, *whole;
     size_t n_text, text_capacity, n_whole, whole_capacity;
     int32_t *ids;
@@ -58,8 +58,8 @@ int answer_options(run_state *r);
 int sampling_options(run_state *r);
 void sampling_fill(const run_state *r, uint64_t seed, tn_sampling *s);
 void sampling_fini(run_state *r);
-// Feeds the prompt to the session (a prefix that it holds already is reused), generates, and prints the answer.
-// An interruption is no failure: r->stop says so.
+// Feeds the prompt to the session (a prefix that it holds already is reused), generates, and prints the
+// answer. An interruption is no failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);
 // Whether each answer ends with its figures: on a terminal, or with --stats.
 bool answer_wants_stats(const run_state *r);

@@ -17,19 +17,23 @@ static const cmd_row cmd_rows[CMD_COUNT] = {
 
 // Notes of commands that are not in the descriptions of flags.
 static const char *const notes[CMD_COUNT] = {
-    [CMD_EMBED] =
-        "The words after MODEL are one text; otherwise -f FILE or standard input hold many (--input): a text per line, or "
-        "an\n"
-        "object per line: {\"text\": \"...\", \"id\": ...}. One vector per line, or with --json {index, id, tokens, embedding};\n"
-        "with --pooling none one per token. Texts are evaluated many at a time, -b tokens together; a longer text takes "
-        "more.\n",
-    [CMD_CLASSIFY] =
-        "For models with a classification head: classifiers and rerankers. Input as for embed; a pair is {\"query\": "
-        "\"...\",\n"
-        "\"document\": \"...\"}, or each text with --query, and gets the separators or the template of the file. A line per "
-        "text: the\n"
-        "best class and its probability, or the score if there is one class. --json: {index, id, tokens, label, classes "
-        "[{label, score, probability}]}.\n",
+    [CMD_EMBED] = "The words after MODEL are one text; otherwise -f FILE or standard input hold many "
+                  "(--input): a text per line, or "
+                  "an\n"
+                  "object per line: {\"text\": \"...\", \"id\": ...}. One vector per line, or with --json "
+                  "{index, id, tokens, embedding};\n"
+                  "with --pooling none one per token. Texts are evaluated many at a time, -b tokens "
+                  "together; a longer text takes "
+                  "more.\n",
+    [CMD_CLASSIFY] = "For models with a classification head: classifiers and rerankers. Input as for embed; "
+                     "a pair is {\"query\": "
+                     "\"...\",\n"
+                     "\"document\": \"...\"}, or each text with --query, and gets the separators or the "
+                     "template of the file. A line per "
+                     "text: the\n"
+                     "best class and its probability, or the score if there is one class. --json: {index, "
+                     "id, tokens, label, classes "
+                     "[{label, score, probability}]}.\n",
     [CMD_RUN] =
         "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, "
         "which is\n"
@@ -41,13 +45,16 @@ static const char *const notes[CMD_COUNT] = {
         "prompt on\n"
         "a terminal, or with --chat alone, a chat line by line: /help lists its commands. Lines are kept in\n"
         "$XDG_STATE_HOME/tenon/history (or below ~/.local/state) unless --no-history is given.\n"
-        "--session FILE saves tokens and cache; a later run whose prompt begins alike goes on from there. It fits "
+        "--session FILE saves tokens and cache; a later run whose prompt begins alike goes on from there. It "
+        "fits "
         "the same\n"
         "model file and cache types; a file that does not fit is an error and stays as it is.\n"
         "Only the answer is on standard output. The context grows with the prompt unless -c is given.\n"
-        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, reused_tokens, seed, timings {load_ms, "
+        "--json: {schema, model, device, text, tokens, stop, prompt_tokens, reused_tokens, seed, timings "
+        "{load_ms, "
         "prompt_ms,\n"
-        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms, drafted, accepted (with "
+        "prompt_per_second, generated, generated_ms, generated_per_second, first_token_ms, drafted, accepted "
+        "(with "
         "--spec or -md)}, memory {peak_rss, peak_library}};\n"
         "stop is end, string, limit, context or cancelled. --jsonl: objects with the key event: load, token, "
         "stats, error.\n",

@@ -379,7 +379,8 @@ static void print_tensor_location(const inspect_state *s, const tn_file_tensor *
         print_tensor(tensor);
 }
 
-// Standard output, pipes and devices are written directly, one piece at a time: a tensor may have billions of values.
+// Standard output, pipes and devices are written directly, one piece at a time: a tensor may have billions of
+// values.
 static int stream_tensor(const inspect_state *s, int64_t i, const tn_file_tensor *tensor, const char *path)
 {
     static const int64_t piece = 16384; // a multiple of every block

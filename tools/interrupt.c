@@ -55,7 +55,8 @@ static void on_interrupt(int signal_number)
     if (embedder) tn_embedder_cancel(embedder, 1);
 }
 
-// Commands that poll interrupted() can still remove an incomplete file; all others end as the signal ends them.
+// Commands that poll interrupted() can still remove an incomplete file; all others end as the signal ends
+// them.
 static void on_end(int signal_number)
 {
     int first = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ctrl-C: the first one stops what runs, a second within a second leaves with 130. SIGTERM and SIGHUP stop commands that
-// poll interrupted(); others end at once. SIGPIPE is ignored: the write reports it.
+// Ctrl-C: the first one stops what runs, a second within a second leaves with 130. SIGTERM and SIGHUP stop
+// commands that poll interrupted(); others end at once. SIGPIPE is ignored: the write reports it.
 #ifndef TENON_TOOLS_INTERRUPT_H
 #define TENON_TOOLS_INTERRUPT_H
 

@@ -151,7 +151,8 @@ static bool compare_row(ppl_state *s, const float *logits, double total, int32_t
     size_t best = 0, base_best = 0;
     for (size_t i = 0; i < n; i++) {
         double base = s->row[i], p = exp(base);
-        // The base was stored as f32. This run is converted too, so that a run compared with itself gives exactly 0.
+        // The base was stored as f32. This run is converted too, so that a run compared with itself gives
+        // exactly 0.
         if (p > 0) kl += p * (base - (double)(float)(logits[i] - total));
         if (logits[i] > logits[best]) best = i;
         if (s->row[i] > s->row[base_best]) base_best = i;

@@ -38,7 +38,8 @@ static int eval_all(logits_state *s)
         size_t n = s->n_ids - i < batch ? s->n_ids - i : batch;
         bool last = i + n == s->n_ids;
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
-        if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1); // clears the times of the last pass
+        // clears the times of the last pass
+        if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1);
         tn_feed feed = {.seq = 0, .n_tokens = (int32_t)n, .tokens = s->ids + i, .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
@@ -121,7 +122,8 @@ static int open_all(logits_state *s)
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     tn_model_info_get(s->model, &s->info);
-    code = parse_ids(opt_text(o, OPT_TOKENS), strlen(opt_text(o, OPT_TOKENS)), s->info.n_vocab, &s->ids, &s->n_ids);
+    code = parse_ids(opt_text(o, OPT_TOKENS), strlen(opt_text(o, OPT_TOKENS)), s->info.n_vocab, &s->ids,
+                     &s->n_ids);
     if (!code && s->n_ids == 0) code = fail(EXIT_USAGE, "--tokens: the list is empty; give at least one id");
     if (!code) code = opt_flag(o, OPT_POOLED) ? open_embedder(s) : open_session(s);
     if (code) return code;

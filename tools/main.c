@@ -70,8 +70,9 @@ static int dispatch(int argc, char **argv)
     return cmd == CMD_COUNT ? unknown_command(name) : run_command(cmd, argc - 2, argv + 2);
 }
 
-// If the caller closed a standard stream, the next opened file would get its number, and messages would be written into
-// that file. So a closed stream is replaced by one that fails in the same way: it cannot be read, or written.
+// If the caller closed a standard stream, the next opened file would get its number, and messages would be
+// written into that file. So a closed stream is replaced by one that fails in the same way: it cannot be
+// read, or written.
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -15,7 +15,7 @@ need() {
     command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
 
-# want FILE PACKAGE: for parts that can be left out; only where packages can be installed. FILE may be a pattern.
+# want FILE PACKAGE: for optional parts; only where packages can be installed. FILE may be a pattern.
 want() {
     # shellcheck disable=SC2086
     ls $1 >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || missing="$missing $2"

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Peaks of the machine (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB, far above any cache here.
-// Computing: chains of multiply-add that live in registers; 12 independent chains hide 4-cycle latency on
-// machines with up to three multipliers. The variants are built with target attributes and chosen at run time, so
-// that the file needs no flags of its own.
+// Peaks of the machine (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB,
+// far above any cache here. Computing: chains of multiply-add that live in registers; 12 independent chains
+// hide 4-cycle latency on machines with up to three multipliers. The variants are built with target
+// attributes and chosen at run time, so that the file needs no flags of its own.
 #include "tools/peak.h"
 
 #include "tools/common.h"
@@ -85,7 +85,8 @@ __attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
     return _mm512_cvtss_f32(add);
 }
 
-// Bytes times bytes as AVX2 does it: pairs are multiplied and added to 16 bits, then to 32 bits, then accumulated.
+// Bytes times bytes as AVX2 does it: pairs are multiplied and added to 16 bits, then to 32 bits, then
+// accumulated.
 __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 {
     __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
@@ -180,7 +181,8 @@ static void run_chain(job *j)
 }
 
 // Eight sums, so that no addition waits for the one before; 4 KiB ahead is prefetched, because the hardware
-// prefetcher alone reaches three quarters of the bandwidth (21 to 24 instead of 28 to 32 GB/s on two cores of a Xeon).
+// prefetcher alone reaches three quarters of the bandwidth (21 to 24 instead of 28 to 32 GB/s on two cores of
+// a Xeon).
 static uint64_t sum_words(const uint64_t *p, size_t n)
 {
     enum { AHEAD = 512 };

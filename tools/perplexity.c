@@ -124,7 +124,8 @@ static int score_window(ppl_state *s, int32_t chunk)
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
     if (s->bos >= 0) window[0] = s->bos;
     int code = 0;
-    // Rows of logits exist for whole batches, so a batch border at the half avoids the logits of the first half.
+    // Rows of logits exist for whole batches, so a batch border at the half avoids the logits of the first
+    // half.
     for (int32_t i = 0, n; i < s->window && !code; i += n) {
         n = s->window - i < batch ? s->window - i : batch;
         int32_t half = s->window / 2;

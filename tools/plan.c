@@ -38,8 +38,10 @@ static int make_plan(const tool *t, tn_model *model, const char *path)
     if (cfg.n_ctx > 0 && n_tokens > cfg.n_ctx)
         return fail(EXIT_CONTEXT, "--tokens %d: the context holds %d; give a larger -c", n_tokens, cfg.n_ctx);
     if (cfg.n_batch > 0 && cfg.n_batch < n_tokens)
-        return fail(EXIT_USAGE, "--tokens %d: more than one batch of %d; give a larger -b", n_tokens, cfg.n_batch);
-    if (cfg.n_batch == 0 && n_tokens > 512) cfg.n_batch = n_tokens; // smaller numbers fit the default batch of every device
+        return fail(EXIT_USAGE, "--tokens %d: more than one batch of %d; give a larger -b", n_tokens,
+                    cfg.n_batch);
+    // smaller numbers fit the default batch of every device
+    if (cfg.n_batch == 0 && n_tokens > 512) cfg.n_batch = n_tokens;
     char *text;
     tn_status status = tn_model_plan_dump(model, &cfg, n_tokens, dump_format(o), &text);
     if (status != TN_OK) return tool_fail(t, status, "%s: plan for %d tokens", path, n_tokens);

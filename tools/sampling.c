@@ -112,7 +112,8 @@ int sampling_options(run_state *r)
     int code = read_text(o, OPT_GRAMMAR, OPT_GRAMMAR_FILE, &r->grammar);
     if (!code) code = read_text(o, OPT_SCHEMA, OPT_SCHEMA_FILE, &r->schema);
     if (!code && (r->grammar != NULL) + (r->schema != NULL) + opt_flag(o, OPT_JSON_OBJECT) > 1)
-        code = fail(EXIT_USAGE, "--grammar, --json-schema and --json-object exclude each other; give one of them");
+        code = fail(EXIT_USAGE,
+                    "--grammar, --json-schema and --json-object exclude each other; give one of them");
     if (!code) code = read_breakers(r);
     if (!code) code = read_sequence(r);
     for (int k = 0; !code && (text = opt_item_get(o, OPT_BIAS, k)) != NULL; k++) code = parse_bias(r, text);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GGUF files: reading through one bounds-checked cursor, and writing. Reading touches no tensor data except in tn_gguf_check_data.
-// A tn_gguf is immutable after opening and may be read by any thread.
+// GGUF files: reading through one bounds-checked cursor, and writing. Reading touches no tensor data except
+// in tn_gguf_check_data. A tn_gguf is immutable after opening and may be read by any thread.
 #ifndef TN_MODELS_GGUF_H
 #define TN_MODELS_GGUF_H
 
@@ -82,7 +82,8 @@ TN_MUST_USE tn_status tn_gguf_get_str(const tn_gguf *gguf, const char *key, tn_g
 // Elements of an array value (or of a scalar, as index 0). Out of range or wrong type: TN_ERR_FORMAT.
 TN_MUST_USE tn_status tn_gguf_array_i64(const tn_gguf *gguf, const tn_gguf_kv *kv, uint64_t i, int64_t *out);
 TN_MUST_USE tn_status tn_gguf_array_f64(const tn_gguf *gguf, const tn_gguf_kv *kv, uint64_t i, double *out);
-// Walks the strings of a string array from its start; `cursor` is 0 before the first call; each call advances it.
+// Walks the strings of a string array from its start; `cursor` is 0 before the first call; each call advances
+// it.
 TN_MUST_USE tn_status tn_gguf_array_next_str(const tn_gguf *gguf, const tn_gguf_kv *kv, size_t *cursor,
                                              tn_gguf_str *out);
 

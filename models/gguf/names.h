@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hash index from names to positions in a table that stays where it is. It finds keys and tensors by name, and
-// detects duplicates.
+// Hash index from names to positions in a table that stays where it is. It finds keys and tensors by name,
+// and detects duplicates.
 #ifndef TN_MODELS_GGUF_NAMES_H
 #define TN_MODELS_GGUF_NAMES_H
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening and closing: the first file, the other files of a split model, one table of tensors for all of them.
+// Opening and closing: the first file, the other files of a split model, one table of tensors for all of
+// them.
 #include "core/checked.h"
 #include "models/gguf/file.h"
 

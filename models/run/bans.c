@@ -176,8 +176,8 @@ int32_t tn_bans_token(const tn_bans *b, int32_t i)
     return i < 0 ? b->before : b->tokens[i].token;
 }
 
-// The generation may later return to any token in which a banned text began. So a token may only be released if no banned
-// text can begin in it or in a token before it.
+// The generation may later return to any token in which a banned text began. So a token may only be released
+// if no banned text can begin in it or in a token before it.
 int32_t tn_bans_free(const tn_bans *b)
 {
     size_t end = b->n_bytes;

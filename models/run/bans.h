@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Banned texts. Tokens are held back while a banned text may begin in them; when one is complete, the caller returns to
-// the token in which it begins and selects another one there. Allocates nothing after its creation.
+// Banned texts. Tokens are held back while a banned text may begin in them; when one is complete, the caller
+// returns to the token in which it begins and selects another one there. Allocates nothing after its
+// creation.
 #ifndef TN_MODELS_BANS_H
 #define TN_MODELS_BANS_H
 

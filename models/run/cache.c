@@ -17,7 +17,9 @@ int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq)
 size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size)
 {
     size_t bytes, n_blocks = (size_t)tn_cache_n_blocks(n_ctx, n_seq);
-    if (!tn_mul_size(row_size, TN_CACHE_BLOCK * n_blocks, &bytes) || !tn_round_up_size(bytes, PART_ALIGN, &bytes)) return SIZE_MAX;
+    if (!tn_mul_size(row_size, TN_CACHE_BLOCK * n_blocks, &bytes) ||
+        !tn_round_up_size(bytes, PART_ALIGN, &bytes))
+        return SIZE_MAX;
     return bytes;
 }
 
@@ -55,7 +57,9 @@ static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
     }
     for (int32_t i = 0; i < c->n_states && status == TN_OK; i++) {
         size_t bytes;
-        if (!tn_mul_size(cfg->state_sizes[i], (size_t)c->n_slots, &bytes) || !tn_round_up_size(bytes, PART_ALIGN, &bytes)) bytes = SIZE_MAX;
+        if (!tn_mul_size(cfg->state_sizes[i], (size_t)c->n_slots, &bytes) ||
+            !tn_round_up_size(bytes, PART_ALIGN, &bytes))
+            bytes = SIZE_MAX;
         status = place(c, c->n_parts + i, cfg->state_devices[i], bytes, cfg->state_sizes[i]);
     }
     return status;
@@ -102,7 +106,8 @@ tn_status tn_cache_reserve(tn_cache *c, tn_device *const *devices)
     return status;
 }
 
-// How many parts from i on have the same block size and equal distances, going `step` parts from one to the next.
+// How many parts from i on have the same block size and equal distances, going `step` parts from one to the
+// next.
 static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
 {
     const tn_cache_part *first = &c->parts[i];
@@ -110,13 +115,15 @@ static int32_t alike(const tn_cache *c, int32_t i, int32_t step)
     for (int32_t k = i + step; k < c->n_parts; k += step, n++) {
         const tn_cache_part *p = &c->parts[k];
         bool same = p->device == first->device && p->block_size == first->block_size;
-        if (!same || p->offset - c->parts[k - step].offset != c->parts[i + step].offset - first->offset) break;
+        if (!same || p->offset - c->parts[k - step].offset != c->parts[i + step].offset - first->offset)
+            break;
     }
     return n;
 }
 
-// A new block is zeroed, because attention reads whole blocks and masks positions beyond the length. Blocks [id, id + n) of
-// all parts are cleared with the smallest number of calls: on a device each call costs as much as a kernel.
+// A new block is zeroed, because attention reads whole blocks and masks positions beyond the length. Blocks
+// [id, id + n) of all parts are cleared with the smallest number of calls: on a device each call costs as
+// much as a kernel.
 static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
 {
     enum { STEP = 2 }; // K and V of a layer may differ, those of different layers seldom do
@@ -125,9 +132,11 @@ static tn_status clear_blocks(tn_cache *c, int32_t id, int32_t n)
         for (int32_t i = which; i < c->n_parts && status == TN_OK;) {
             const tn_cache_part *p = &c->parts[i];
             int32_t rows = alike(c, i, STEP);
-            size_t pitch = rows > 1 ? c->parts[i + STEP].offset - p->offset : 0, size = (size_t)n * p->block_size;
+            size_t pitch = rows > 1 ? c->parts[i + STEP].offset - p->offset : 0,
+                   size = (size_t)n * p->block_size;
             if (size > 0) // layers that read the cache of another layer have none
-                status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size, size, pitch, (size_t)rows);
+                status = tn_buffer_zero_rows(&c->buffers[p->device], p->offset + (size_t)id * p->block_size,
+                                             size, pitch, (size_t)rows);
             i += rows * STEP;
         }
     return status;
@@ -153,14 +162,16 @@ static tn_status clear_used(tn_cache *c, const int32_t *ids, int32_t n)
 static tn_status copy_block(tn_cache *c, int32_t from, int32_t to)
 {
     char piece[4096];
-    memcpy(c->ids + (size_t)to * TN_CACHE_BLOCK, c->ids + (size_t)from * TN_CACHE_BLOCK, TN_CACHE_BLOCK * sizeof *c->ids);
+    memcpy(c->ids + (size_t)to * TN_CACHE_BLOCK, c->ids + (size_t)from * TN_CACHE_BLOCK,
+           TN_CACHE_BLOCK * sizeof *c->ids);
     for (int32_t i = 0; i < c->n_parts; i++) {
         const tn_cache_part *p = &c->parts[i];
         tn_buffer *b = &c->buffers[p->device];
         for (size_t at = 0; at < p->block_size; at += sizeof piece) {
             size_t n = TN_MIN(sizeof piece, p->block_size - at);
             tn_status status = tn_buffer_read(b, p->offset + (size_t)from * p->block_size + at, piece, n);
-            if (status == TN_OK) status = tn_buffer_write(b, p->offset + (size_t)to * p->block_size + at, piece, n);
+            if (status == TN_OK)
+                status = tn_buffer_write(b, p->offset + (size_t)to * p->block_size + at, piece, n);
             if (status != TN_OK) return status;
         }
     }
@@ -206,9 +217,11 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
 tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
-    bool shared = s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[tn_cache_blocks_of(s->length) - 1]] > 1;
+    bool shared =
+        s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[tn_cache_blocks_of(s->length) - 1]] > 1;
     if (n > c->n_ctx - s->length)
-        return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d", s->length, n, c->n_ctx);
+        return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d",
+                       s->length, n, c->n_ctx);
     int32_t have = tn_cache_blocks_of(s->length), want = tn_cache_blocks_of(s->length + n);
     if (want - have + shared > c->n_free)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");

@@ -4,13 +4,14 @@
 // The paged store of K and V: fixed-size blocks, sequences as lists of block ids, blocks shared between
 // sequences by reference counts. Nothing is allocated after creation.
 //
-// Models with recurrent layers also keep states of a fixed size per sequence, whatever its length is. A slot holds the
-// states of all such layers after some number of tokens: a snapshot of a sequence. A step reads the slot of the last
-// snapshot of a sequence and writes another slot, which becomes the last one. So a step that fails changes nothing, and a
-// sequence can be cut at an older snapshot without evaluating it from its beginning. A sequence may be longer than its
-// last snapshot, after it was cut, branched or loaded: the tokens between are evaluated again before the next step
-// (run/replay.c). Code that changes K, V and lengths of sequences therefore need not touch the states, as long as it
-// truncates a sequence before it appends other tokens.
+// Models with recurrent layers also keep states of a fixed size per sequence, whatever its length is. A slot
+// holds the states of all such layers after some number of tokens: a snapshot of a sequence. A step reads the
+// slot of the last snapshot of a sequence and writes another slot, which becomes the last one. So a step that
+// fails changes nothing, and a sequence can be cut at an older snapshot without evaluating it from its
+// beginning. A sequence may be longer than its last snapshot, after it was cut, branched or loaded: the
+// tokens between are evaluated again before the next step (run/replay.c). Code that changes K, V and lengths
+// of sequences therefore need not touch the states, as long as it truncates a sequence before it appends
+// other tokens.
 #ifndef TN_MODELS_CACHE_H
 #define TN_MODELS_CACHE_H
 
@@ -62,7 +63,8 @@ typedef struct tn_cache_config {
     int32_t n_ctx, n_seq, n_parts;
     const size_t *row_sizes; // bytes of one token in each part
     const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
-    // Recurrent states, 0: none. At least two slots per sequence; more keep snapshots at which sequences can be cut.
+    // Recurrent states, 0: none. At least two slots per sequence; more keep snapshots at which sequences can
+    // be cut.
     int32_t n_states, n_slots;
     const size_t *state_sizes; // bytes of a slot in each state
     const uint8_t *state_devices;
@@ -77,7 +79,8 @@ size_t tn_cache_part_size(int32_t n_ctx, int32_t n_seq, size_t row_size); // SIZ
 int32_t tn_cache_n_blocks(int32_t n_ctx, int32_t n_seq);
 int32_t tn_cache_blocks_of(int32_t length); // blocks of a sequence of `length` tokens
 
-// Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: not enough free blocks; nothing changed.
+// Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: not enough free blocks;
+// nothing changed.
 TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
@@ -85,8 +88,9 @@ TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int
 int32_t tn_cache_slot(const tn_cache *c, int32_t seq, int32_t position);
 // The position and slot of a sequence's last snapshot; 0 and -1: its beginning.
 int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot);
-// A slot for a step to write: a free one, or that of the snapshot whose loss costs least, but never the last snapshot of
-// a sequence. Each feed of a step gets one, then keeps it as the last snapshot of its sequence or drops it. -1: none.
+// A slot for a step to write: a free one, or that of the snapshot whose loss costs least, but never the last
+// snapshot of a sequence. Each feed of a step gets one, then keeps it as the last snapshot of its sequence or
+// drops it. -1: none.
 int32_t tn_cache_state_take(tn_cache *c);
 void tn_cache_state_drop(tn_cache *c, int32_t slot);
 void tn_cache_state_keep(tn_cache *c, int32_t seq, int32_t slot, int32_t position, bool turn);

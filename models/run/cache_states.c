@@ -51,9 +51,9 @@ int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot)
     return n > 0 ? list_of(c, seq)[n - 1].position : 0;
 }
 
-// The cost of losing a slot: the tokens to evaluate again when a sequence is cut there, weighted by how likely that is.
-// Cuts far back are less likely, cuts at the end of a prompt are more likely than cuts in the middle of a text.
-// Negative: the slot must be kept, because a sequence continues from it.
+// The cost of losing a slot: the tokens to evaluate again when a sequence is cut there, weighted by how
+// likely that is. Cuts far back are less likely, cuts at the end of a prompt are more likely than cuts in the
+// middle of a text. Negative: the slot must be kept, because a sequence continues from it.
 static double loss(const tn_cache *c, int32_t slot)
 {
     enum { TURN_WEIGHT = 16 };

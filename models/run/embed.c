@@ -50,11 +50,14 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
     if (c->pooling < TN_POOLING_DEFAULT || c->pooling > TN_POOLING_RANK)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: pooling %d", c->pooling);
     if (c->n_batch < 0 || c->n_batch > BATCH_MAX)
-        return tn_fail(ctx, TN_ERR_ARG, "embedder: batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch, BATCH_MAX);
+        return tn_fail(ctx, TN_ERR_ARG,
+                       "embedder: batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch,
+                       BATCH_MAX);
     if (c->n_batch == 0) c->n_batch = m->n_batch;
     if (c->n_seq < 1 || c->n_seq > TEXTS_MAX)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: %d texts at a time, must be 1 to %d", c->n_seq, TEXTS_MAX);
-    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT) return tn_fail(ctx, TN_ERR_ARG, "embedder: precision %d", c->precision);
+    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT)
+        return tn_fail(ctx, TN_ERR_ARG, "embedder: precision %d", c->precision);
     if (c->max_tokens < 0) return tn_fail(ctx, TN_ERR_ARG, "embedder: texts of %d tokens", c->max_tokens);
     const tn_config *mc = &m->config;
     if (c->max_tokens == 0) c->max_tokens = mc->n_ctx_train;
@@ -154,7 +157,8 @@ static int32_t wanted_rows(const tn_embedder *e)
         [TN_POOLING_CLS] = TN_OUTPUT_FIRST, [TN_POOLING_LAST] = TN_OUTPUT_LAST,
         [TN_POOLING_RANK] = TN_OUTPUT_LAST,
     };
-    // In a causal model only the last token has seen the whole text; an encoder was trained to use the first token.
+    // In a causal model only the last token has seen the whole text; an encoder was trained to use the first
+    // token.
     if (e->cfg.pooling == TN_POOLING_RANK && e->model->config.whole_texts) return TN_OUTPUT_FIRST;
     return by_pooling[e->cfg.pooling];
 }

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fitting a model to the memory of its device: how many of the last layers lie there, together with a session.
+// Fitting a model to the memory of its device: how many of the last layers lie there, together with a
+// session.
 #include "models/run/session.h"
 
-// Kept free on a device when layers are fitted: drivers need memory for code, captured work and page tables, a
-// desktop for what it shows, and the estimate misses some. At least 512 MiB; large devices lose more to
+// Kept free on a device when layers are fitted: drivers need memory for code, captured work and page tables,
+// a desktop for what it shows, and the estimate misses some. At least 512 MiB; large devices lose more to
 // fragmentation, so there it is 5 %.
 static const uint64_t margin_least = (uint64_t)512 << 20; // bytes
 enum { MARGIN_PERCENT = 5 };
@@ -74,11 +75,16 @@ static tn_status report_fit(tn_model *m, const fit *f, int32_t n)
     if (n == n_layers) return TN_OK;
     const char *device = m->device->name;
     if (n == 0 && m->no_fallback)
-        return tn_fail(m->ctx, TN_ERR_MEMORY, "no layer fits on %s: one takes %llu MiB with a session, %llu MiB are free, of which %llu MiB stay free",
-                       device, (unsigned long long)mib(needed(m, f, 1)), (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
-    return tn_event(m->ctx, TN_EVENT_LAYERS_ON_HOST, "%d of %d layers are on %s, the first %d on %s: all would take %llu MiB with a session, "
-                    "%llu MiB are free, of which %llu MiB stay free", n, n_layers, device, n_layers - n, m->host->name,
-                    (unsigned long long)mib(all), (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
+        return tn_fail(m->ctx, TN_ERR_MEMORY,
+                       "no layer fits on %s: one takes %llu MiB with a session, %llu MiB are free, of which "
+                       "%llu MiB stay free",
+                       device, (unsigned long long)mib(needed(m, f, 1)), (unsigned long long)mib(f->free),
+                       (unsigned long long)mib(f->margin));
+    return tn_event(m->ctx, TN_EVENT_LAYERS_ON_HOST,
+                    "%d of %d layers are on %s, the first %d on %s: all would take %llu MiB with a session, "
+                    "%llu MiB are free, of which %llu MiB stay free",
+                    n, n_layers, device, n_layers - n, m->host->name, (unsigned long long)mib(all),
+                    (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
 }
 
 static tn_status check_requested(const tn_model *m, const tn_model_config *cfg, int32_t n)
@@ -87,7 +93,8 @@ static tn_status check_requested(const tn_model *m, const tn_model_config *cfg, 
     tn_status status = n > 0 ? device_memory(m, &info) : TN_OK;
     uint64_t want = tn_weights_device_size(m, n) + (n > 0 ? cfg->reserve_size : 0);
     if (status != TN_OK || want == 0 || want <= info.memory_free) return status;
-    return tn_fail(m->ctx, TN_ERR_MEMORY, "%d layers take %llu MiB on %s, %llu MiB are free; let fewer layers be there", n,
+    return tn_fail(m->ctx, TN_ERR_MEMORY,
+                   "%d layers take %llu MiB on %s, %llu MiB are free; let fewer layers be there", n,
                    (unsigned long long)mib(want), m->device->name, (unsigned long long)mib(info.memory_free));
 }
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generating text: one token per step. Its bytes are searched for stop strings and cut to complete UTF-8 characters before
-// the caller gets them. The chosen token is evaluated at the next step, so that the last one costs nothing; the sequence
-// is therefore one token shorter than the chosen tokens.
+// Generating text: one token per step. Its bytes are searched for stop strings and cut to complete UTF-8
+// characters before the caller gets them. The chosen token is evaluated at the next step, so that the last
+// one costs nothing; the sequence is therefore one token shorter than the chosen tokens.
 #include "core/arena.h"
 #include "models/model.h"
 #include "models/run/bans.h"
@@ -37,8 +37,9 @@ struct tn_generation {
     tn_arena arena;
     stop_string *stops; // [cfg.n_stops]
     int32_t n_ctx, n_vocab;
-    // Logits of the prompt, or of the last token and the guesses after it: [max_rows]. They are copied because the caller
-    // may use the session between two steps. When all rows are used, those of the session are read.
+    // Logits of the prompt, or of the last token and the guesses after it: [max_rows]. They are copied
+    // because the caller may use the session between two steps. When all rows are used, those of the session
+    // are read.
     float *logits; // [max_rows, n_vocab]
     int32_t *best; // argmax tokens instead of logits, if the device computes them
     float *best_logprob;
@@ -46,7 +47,8 @@ struct tn_generation {
     bool rows_best;
     tn_speculation *speculation; // NULL: off
     int32_t *batch;              // [max_rows] the token evaluated last, then guesses
-    int32_t n_guesses;           // guesses after that token in the session; 0 when one was wrong or all were right
+    // guesses after that token in the session; 0 when one was wrong or all were right
+    int32_t n_guesses;
     int32_t guessed_length;      // length of the sequence with the guesses
     bool ready;                  // between a prompt and the piece that stops
     bool drop_space;             // the next text loses its leading space
@@ -99,8 +101,8 @@ static tn_status stop_init(tn_generation *g, int32_t i, const char *text)
     return TN_OK;
 }
 
-// Reads the bytes from `start` on. True when a stop string is complete: *cut is where it begins. The string that is
-// complete first counts, whatever the borders of tokens are; among equals the longest.
+// Reads the bytes from `start` on. True when a stop string is complete: *cut is where it begins. The string
+// that is complete first counts, whatever the borders of tokens are; among equals the longest.
 static bool stops_scan(tn_generation *g, size_t start, size_t *cut)
 {
     for (size_t pos = start; pos < g->text.size; pos++) {
@@ -127,7 +129,8 @@ static size_t stops_held(const tn_generation *g)
 
 // --- creation ----------------------------------------------------------------------------------------
 
-// The longest text that can be held back: a nearly complete character, a nearly complete stop string and one token.
+// The longest text that can be held back: a nearly complete character, a nearly complete stop string and one
+// token.
 static tn_status reserve_text(tn_generation *g)
 {
     static const char zeros[64];
@@ -264,7 +267,8 @@ static tn_status drop_guesses(tn_generation *g)
     return tn_session_truncate(g->session, g->cfg.seq, n);
 }
 
-// The last pass evaluated guesses: if the token is the next of them, its row of logits exists; else the guesses are wrong.
+// The last pass evaluated guesses: if the token is the next of them, its row of logits exists; else the
+// guesses are wrong.
 static tn_status compare_guess(tn_generation *g, int32_t token)
 {
     if (g->n_guesses == 0) {
@@ -316,8 +320,8 @@ static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, in
     return TN_OK;
 }
 
-// Whether only the beginning-of-text token comes before the first generated token; its leading space is then dropped. A
-// grammar describes the whole text, so with a grammar nothing is dropped.
+// Whether only the beginning-of-text token comes before the first generated token; its leading space is then
+// dropped. A grammar describes the whole text, so with a grammar nothing is dropped.
 static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
     if (!g->tokenizer || g->constraint.matcher || !tn_tokenizer_add_space_prefix(g->tokenizer) || length > 0)
@@ -327,7 +331,8 @@ static bool starts_text(const tn_generation *g, const int32_t *ids, size_t n, in
     return true;
 }
 
-// Reuses the longest prefix of the prompt that the session holds, without its last token, whose logits are needed.
+// Reuses the longest prefix of the prompt that the session holds, without its last token, whose logits are
+// needed.
 static tn_status reuse_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t *n_reused)
 {
     tn_status status = tn_session_reuse(g->session, g->cfg.seq, ids, (int32_t)n - 1, n_reused);
@@ -423,7 +428,8 @@ static tn_status feed_pending(tn_generation *g)
 {
     int32_t n = 0, capacity = g->n_ctx - held(g) - 1;
     if (g->cfg.max_tokens >= 0) capacity = TN_MIN(capacity, g->cfg.max_tokens - g->stats.n_generated - 1);
-    tn_status status = g->speculation ? tn_speculation_guess(g->speculation, capacity, g->batch + 1, &n) : TN_OK;
+    tn_status status =
+        g->speculation ? tn_speculation_guess(g->speculation, capacity, g->batch + 1, &n) : TN_OK;
     if (status != TN_OK) return tn_fail_at(g->ctx, status, "draft model");
     if (n == 0) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
     g->batch[0] = g->pending;
@@ -495,7 +501,8 @@ static tn_status choose(tn_generation *g, tn_piece *piece)
     return compare_guess(g, piece->token);
 }
 
-// Appends the bytes of the token to those held back. A model may have more outputs than its tokenizer has tokens.
+// Appends the bytes of the token to those held back. A model may have more outputs than its tokenizer has
+// tokens.
 static tn_status append_text(tn_generation *g, int32_t token)
 {
     size_t start = g->text.size;
@@ -546,8 +553,8 @@ static tn_status cut_to(tn_generation *g, int32_t position, int32_t token)
     return status;
 }
 
-// Returns to the held token `at`, in which a banned text begins, and excludes it there. The token before it is evaluated
-// again for its logits.
+// Returns to the held token `at`, in which a banned text begins, and excludes it there. The token before it
+// is evaluated again for its logits.
 static tn_status go_back(tn_generation *g, int32_t at)
 {
     int32_t n = tn_bans_held(g->bans), position = held(g) + 1 - n + at;

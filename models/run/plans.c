@@ -25,14 +25,15 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     return status;
 }
 
-// K of layer 7 is part 14, V is part 15. Behind the parts of all layers come the states: of each layer the columns of the
-// convolution, then the matrix.
+// K of layer 7 is part 14, V is part 15. Behind the parts of all layers come the states: of each layer the
+// columns of the convolution, then the matrix.
 int32_t tn_session_cache_part(const tn_session *s, const char *name)
 {
     static const char *const kinds[] = {"cache_k.", "cache_v.", "state_conv.", "state_delta."};
     for (int32_t i = 0; i < (int32_t)TN_COUNT(kinds); i++) {
         size_t n = strlen(kinds[i]);
-        if (strncmp(name, kinds[i], n) == 0) return (i >= 2 ? s->cache.n_parts : 0) + 2 * (int32_t)strtol(name + n, NULL, 10) + i % 2;
+        if (strncmp(name, kinds[i], n) == 0)
+            return (i >= 2 ? s->cache.n_parts : 0) + 2 * (int32_t)strtol(name + n, NULL, 10) + i % 2;
     }
     return -1;
 }
@@ -50,9 +51,11 @@ static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, t
     if (i < 0) return tn_weights_find(s->model, device, port->name, &out->buffer);
     const tn_cache_part *part = &s->cache.parts[i];
     *out = (tn_runner_binding){&s->cache.buffers[part->device], part->offset};
-    // A plan that was made after the cache, and whose device has no kernel although the plans before it had one.
+    // A plan that was made after the cache, and whose device has no kernel although the plans before it had
+    // one.
     if (s->devices[part->device] != device)
-        return tn_fail(s->ctx, TN_ERR_UNSUPPORTED, "%s lies on %s, attention over this many tokens would run on %s", port->name,
+        return tn_fail(s->ctx, TN_ERR_UNSUPPORTED,
+                       "%s lies on %s, attention over this many tokens would run on %s", port->name,
                        s->devices[part->device]->name, device->name);
     return TN_OK;
 }
@@ -73,7 +76,8 @@ tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session
 
 tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
 {
-    tn_runner_config cfg = {.bind = bind, .user = s, .arena = s->arena, .scratch = s->scratch, .inputs = s->inputs};
+    tn_runner_config cfg = {
+        .bind = bind, .user = s, .arena = s->arena, .scratch = s->scratch, .inputs = s->inputs};
     tn_status status = tn_runner_create_with(slot->plan, &cfg, &slot->runner);
     if (status != TN_OK) {
         tn_session_drop_slot(s, slot);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plans say about a session before it runs: its memory, the plan as text, the time the host spends on a step.
-// The sessions made here for this are dry: they have plans, but no cache and no activations.
+// What plans say about a session before it runs: its memory, the plan as text, the time the host spends on a
+// step. The sessions made here for this are dry: they have plans, but no cache and no activations.
 #include "models/run/session.h"
 
 #include <string.h>
@@ -12,7 +12,10 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
     const tn_model *m = s->model;
     tn_device *device = s->slots_of_plans[0].plan->devices[d];
     tn_device_memory *row = &out->devices[out->n_devices];
-    *row = (tn_device_memory){.device = device->name, .arena = s->arena_size[d], .scratch = s->scratch_size[d], .other = s->input_size[d]};
+    *row = (tn_device_memory){.device = device->name,
+                              .arena = s->arena_size[d],
+                              .scratch = s->scratch_size[d],
+                              .other = s->input_size[d]};
     if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
     row->weights = device->host_memory ? tn_weights_host_size(m) : m->device_size;
     out->cache += row->cache;
@@ -68,7 +71,8 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
     return TN_OK;
 }
 
-tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format, char **out)
+tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format,
+                             char **out)
 {
     if (n_tokens < 1) return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens", n_tokens);
     tn_session *s;

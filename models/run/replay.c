@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of models with recurrent states: which slots they read and write, and evaluating tokens again when a sequence is
-// longer than its last snapshot, because it was cut or branched.
+// Steps of models with recurrent states: which slots they read and write, and evaluating tokens again when a
+// sequence is longer than its last snapshot, because it was cut or branched.
 #include "models/run/session.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     }
 }
 
-// The inputs for n tokens that a sequence holds from position `at` on. Their K and V are in the cache already, in blocks
-// that other sequences may share, so they are read and not written again.
+// The inputs for n tokens that a sequence holds from position `at` on. Their K and V are in the cache
+// already, in blocks that other sequences may share, so they are read and not written again.
 static void fill_again(tn_session *s, int32_t seq, int32_t at, int32_t n)
 {
     s->q_start[0] = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing a token: NaN and infinities replaced, bias, the chain of stages, the draw. exp is computed with plain
-// IEEE single precision, so that the same logits and seed give the same token on every machine.
+// Choosing a token: NaN and infinities replaced, bias, the chain of stages, the draw. exp is computed with
+// plain IEEE single precision, so that the same logits and seed give the same token on every machine.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From logits to a token: logit bias, then the stages in the order of the user, then a draw. Choosing and accepting are
-// two calls, and accepted tokens can be removed again:
-//     tn_sampler_choose(s, logits, &token, &logprob); // from any row; changes only the state of the random numbers
+// From logits to a token: logit bias, then the stages in the order of the user, then a draw. Choosing and
+// accepting are two calls, and accepted tokens can be removed again:
+// from any row; changes only the state of the random numbers
+//     tn_sampler_choose(s, logits, &token, &logprob);
 //     tn_sampler_push(s, token);                      // the sequence continues with it
 //     tn_sampler_set_length(s, n);                    // the sequence has n tokens again
 // A sampler belongs to one thread at a time and allocates nothing after its creation.
@@ -38,8 +39,8 @@ const char *const *tn_sampling_breakers(const tn_sampling *c, int32_t *n);
 TN_MUST_USE tn_status tn_sampler_create(tn_context *ctx, const tn_sampling *sampling, int32_t n_vocab,
                                         int32_t n_history, tn_sampler **out);
 void tn_sampler_destroy(tn_sampler **sampler);
-// DRY searches its breakers in the texts of tokens; without a tokenizer there are none. Tokens that the file suppresses
-// are never chosen from now on. Call it at most once for each sampler. TN_ERR_MEMORY.
+// DRY searches its breakers in the texts of tokens; without a tokenizer there are none. Tokens that the file
+// suppresses are never chosen from now on. Call it at most once for each sampler. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_sampler_set_tokenizer(tn_sampler *s, const tn_tokenizer *tokenizer);
 
 // Chooses from n_vocab logits; does not push the token. NaN and -inf are never chosen; +inf counts as the
@@ -52,21 +53,23 @@ TN_MUST_USE tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int3
 // equals.
 const tn_logprob *tn_sampler_logprobs(const tn_sampler *s, int32_t *n);
 
-// Generated text has to follow a grammar. The matcher is borrowed; it advances and returns together with the list.
+// Generated text has to follow a grammar. The matcher is borrowed; it advances and returns together with the
+// list.
 void tn_sampler_set_matcher(tn_sampler *s, tn_matcher *matcher);
-// generated: tokens pushed from now on are generated text, where the grammar begins; else they are the prompt.
+// generated: tokens pushed from now on are generated text, where the grammar begins; else they are the
+// prompt.
 void tn_sampler_mark_text(tn_sampler *s, bool generated);
 // Reserves memory for n exclusions. TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_sampler_reserve_excluded(tn_sampler *s, int32_t n);
 // The token is not chosen at the present length. The exclusion ends when the list becomes shorter than that.
 void tn_sampler_exclude(tn_sampler *s, int32_t token);
 
-// Whether it always chooses the most probable token of the unchanged logits, and reports nothing else: then the argmax of
-// the device is enough, and logits are not needed.
+// Whether it always chooses the most probable token of the unchanged logits, and reports nothing else: then
+// the argmax of the device is enough, and logits are not needed.
 bool tn_sampler_is_greedy(const tn_sampler *s);
 
-// The list of tokens that penalties and DRY read mirrors the sequence. -1 stands for a token that is not known; tokens
-// beyond n_history are not kept.
+// The list of tokens that penalties and DRY read mirrors the sequence. -1 stands for a token that is not
+// known; tokens beyond n_history are not kept.
 void tn_sampler_push(tn_sampler *s, int32_t token);
 // Drops the newest tokens, or appends unknown ones, until there are n.
 void tn_sampler_set_length(tn_sampler *s, int32_t n);

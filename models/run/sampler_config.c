@@ -45,15 +45,15 @@ static bool temperature_active(const tn_sampling *c)
 
 // clang-format off
 const tn_stage tn_stages[TN_STAGE_COUNT] = {
-    [TN_STAGE_PENALTIES]   = {"penalties",   "",          false, false, tn_stage_penalties_active, tn_stage_penalties},
-    [TN_STAGE_DRY]         = {"dry",         "",          false, false, tn_stage_dry_active,       tn_stage_dry},
-    [TN_STAGE_TOP_N_SIGMA] = {"top_n_sigma", "top_nsigma", true, true,  sigma_active,              tn_stage_top_n_sigma},
-    [TN_STAGE_TOP_K]       = {"top_k",       "",          true,  true,  top_k_active,              tn_stage_top_k},
-    [TN_STAGE_TYPICAL]     = {"typ_p",       "typical_p", true,  false, typical_active,            tn_stage_typical},
-    [TN_STAGE_TOP_P]       = {"top_p",       "nucleus",   true,  true,  top_p_active,              tn_stage_top_p},
-    [TN_STAGE_MIN_P]       = {"min_p",       "",          true,  true,  min_p_active,              tn_stage_min_p},
-    [TN_STAGE_XTC]         = {"xtc",         "",          true,  false, xtc_active,                tn_stage_xtc},
-    [TN_STAGE_TEMPERATURE] = {"temperature", "temp",      false, true,  temperature_active,        tn_stage_temperature},
+    [TN_STAGE_PENALTIES]   = {"penalties", "", false, false, tn_stage_penalties_active, tn_stage_penalties},
+    [TN_STAGE_DRY]         = {"dry", "", false, false, tn_stage_dry_active, tn_stage_dry},
+    [TN_STAGE_TOP_N_SIGMA] = {"top_n_sigma", "top_nsigma", true, true, sigma_active, tn_stage_top_n_sigma},
+    [TN_STAGE_TOP_K]       = {"top_k", "", true, true, top_k_active, tn_stage_top_k},
+    [TN_STAGE_TYPICAL]     = {"typ_p", "typical_p", true, false, typical_active, tn_stage_typical},
+    [TN_STAGE_TOP_P]       = {"top_p", "nucleus", true, true, top_p_active, tn_stage_top_p},
+    [TN_STAGE_MIN_P]       = {"min_p", "", true, true, min_p_active, tn_stage_min_p},
+    [TN_STAGE_XTC]         = {"xtc", "", true, false, xtc_active, tn_stage_xtc},
+    [TN_STAGE_TEMPERATURE] = {"temperature", "temp", false, true, temperature_active, tn_stage_temperature},
 };
 // clang-format on
 

@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stages that drop candidates, the temperature, and the draw. Nothing is sorted: top-k, top-p and
-// typical-p are the same problem (the largest candidates whose weights together reach a target, with weight 1 or
-// the probability), and a radix selection over the bits of the logits solves it in at most three passes over the
-// remaining candidates. Probabilities are those of the remaining candidates, at the temperature reached so far.
+// typical-p are the same problem (the largest candidates whose weights together reach a target, with weight 1
+// or the probability), and a radix selection over the bits of the logits solves it in at most three passes
+// over the remaining candidates. Probabilities are those of the remaining candidates, at the temperature
+// reached so far.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>
 
-// Independent lanes for maxima and sums: the order of additions is fixed, and compilers can still vectorise them.
+// Independent lanes for maxima and sums: the order of additions is fixed, and compilers can still vectorise
+// them.
 enum { LANES = 8 };
 
 float tn_logits_max(const float *x, int32_t n)
@@ -219,8 +221,8 @@ void tn_stage_xtc(tn_sampler *s)
     find_max(s);
 }
 
-// With a range: dynamic temperature by entropy, after Zhu et al. 2023 ("Hot or Cold?"). The temperature goes from the
-// lower to the upper end of the range as the entropy goes from 0 to its maximum.
+// With a range: dynamic temperature by entropy, after Zhu et al. 2023 ("Hot or Cold?"). The temperature goes
+// from the lower to the upper end of the range as the entropy goes from 0 to its maximum.
 void tn_stage_temperature(tn_sampler *s)
 {
     const tn_sampling *c = &s->cfg;
@@ -242,8 +244,8 @@ float tn_sampler_mu(const tn_sampler *s)
     return s->length > 0 ? s->mu[s->length - 1] : 2 * s->cfg.mirostat_tau;
 }
 
-// Basu et al. 2021, "Mirostat", algorithm 2: candidates with a surprise above mu are dropped; the surprise of the drawn
-// token updates mu.
+// Basu et al. 2021, "Mirostat", algorithm 2: candidates with a surprise above mu are dropped; the surprise of
+// the drawn token updates mu.
 static void keep_expected(tn_sampler *s)
 {
     double log_sum = log(weigh(s)), least = log_sum - (double)tn_sampler_mu(s) * log(2.0);

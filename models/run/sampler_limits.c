@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens are allowed, whatever their probability: those of the grammar, without those excluded at a position.
+// Which tokens are allowed, whatever their probability: those of the grammar, without those excluded at a
+// position.
 #include "models/run/sampler_impl.h"
 
 #include <string.h>

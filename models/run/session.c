@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions: creation, the cache, the inputs of an eval. After the first token decoding reuses its plan: it fills small
-// buffers, submits, and reads the results; it records and allocates nothing.
+// Sessions: creation, the cache, the inputs of an eval. After the first token decoding reuses its plan: it
+// fills small buffers, submits, and reads the results; it records and allocates nothing.
 #include "models/run/session.h"
 
 #include <math.h>
@@ -27,29 +27,39 @@ void tn_session_config_default(tn_session_config *cfg)
 
 static bool cache_type_known(tn_dtype t)
 {
-    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 || t == TN_TYPE_Q4_0;
+    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 ||
+           t == TN_TYPE_Q4_0;
 }
 
 static tn_status read_config(tn_model *m, const tn_session_config *given, tn_session_config *c)
 {
-    if (m->tokenizer_only) return tn_fail(m->ctx, TN_ERR_STATE, "the model was opened for its tokenizer only");
+    if (m->tokenizer_only)
+        return tn_fail(m->ctx, TN_ERR_STATE, "the model was opened for its tokenizer only");
     tn_session_config_default(c);
     if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
     tn_context *ctx = m->ctx;
     if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
     if (tn_model_find_weight(m, "position_embd.weight") >= 0 && c->n_ctx > m->config.n_ctx_train)
-        return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx, m->config.n_ctx_train);
+        return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx,
+                       m->config.n_ctx_train);
     if (c->n_batch < 0 || c->n_batch > MAX_BATCH)
-        return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch, MAX_BATCH);
+        return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d, or 0 for what suits the device",
+                       c->n_batch, MAX_BATCH);
     if (c->n_batch == 0) c->n_batch = m->n_batch;
-    if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES) return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
+    if (c->n_seq < 1 || c->n_seq > MAX_SEQUENCES)
+        return tn_fail(ctx, TN_ERR_ARG, "%d sequences, must be 1 to %d", c->n_seq, MAX_SEQUENCES);
     if (!cache_type_known(c->cache_type_k) || !cache_type_known(c->cache_type_v))
-        return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0", tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));
-    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT) return tn_fail(ctx, TN_ERR_ARG, "precision %d", c->precision);
+        return tn_fail(ctx, TN_ERR_ARG, "cache of %s and %s: known are F32 F16 BF16 Q8_0 Q4_0",
+                       tn_dtype_name(c->cache_type_k), tn_dtype_name(c->cache_type_v));
+    if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT)
+        return tn_fail(ctx, TN_ERR_ARG, "precision %d", c->precision);
     if (m->config.whole_texts && c->result == TN_RESULT_LOGITS) c->result = TN_RESULT_HIDDEN;
-    if (c->result < TN_RESULT_LOGITS || c->result > TN_RESULT_SCORES) return tn_fail(ctx, TN_ERR_ARG, "result %d", c->result);
-    if (tn_result_width(m, c->result) < 1) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "the model has no classification head (cls.weight or cls.output.weight)");
+    if (c->result < TN_RESULT_LOGITS || c->result > TN_RESULT_SCORES)
+        return tn_fail(ctx, TN_ERR_ARG, "result %d", c->result);
+    if (tn_result_width(m, c->result) < 1)
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED,
+                       "the model has no classification head (cls.weight or cls.output.weight)");
     if (!m->config.whole_texts) c->n_batch = TN_MIN(c->n_batch, c->n_ctx);
     if (c->n_checkpoints < 0 || c->n_checkpoints > MAX_CHECKPOINTS)
         return tn_fail(ctx, TN_ERR_ARG, "%d checkpoints, must be 0 to %d", c->n_checkpoints, MAX_CHECKPOINTS);
@@ -66,7 +76,8 @@ static tn_status part_sizes(const tn_session *s, size_t **out)
     for (int32_t i = 0; i < c->n_layers && !c->whole_texts; i++)
         for (int32_t v = 0; v < 2; v++) {
             tn_dtype type = v ? s->cfg.cache_type_v : s->cfg.cache_type_k;
-            int64_t block = tn_dtype_block_elems(type), dim = v ? c->layers[i].head_dim_v : c->layers[i].head_dim;
+            int64_t block = tn_dtype_block_elems(type),
+                    dim = v ? c->layers[i].head_dim_v : c->layers[i].head_dim;
             dim = (dim + block - 1) / block * block;
             if (v && c->mla.kv_rank > 0) dim = 0;    // a part of K
             if (c->layers[i].kv_layer != i) dim = 0; // K and V of another layer
@@ -110,7 +121,8 @@ static tn_status make_host_arrays(tn_session *s)
     return TN_OK;
 }
 
-// Systems grant more memory than they have. Zeroing allocates the pages now, so that no text fails in the middle.
+// Systems grant more memory than they have. Zeroing allocates the pages now, so that no text fails in the
+// middle.
 static tn_status reserve_buffer(tn_device *device, size_t size, tn_buffer *out)
 {
     if (size == 0) return TN_OK;
@@ -165,7 +177,8 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
     return n;
 }
 
-// Bytes of a slot of the recurrent states of every layer: columns of the convolution of layer i are state 2i, its matrix 2i+1.
+// Bytes of a slot of the recurrent states of every layer: columns of the convolution of layer i are state 2i,
+// its matrix 2i+1.
 static tn_status state_sizes(const tn_session *s, size_t **out)
 {
     const tn_config *c = &s->model->config;
@@ -192,7 +205,11 @@ static tn_status init_cache(tn_session *s)
     if (status == TN_OK && !devices) status = TN_ERR_MEMORY;
     for (int32_t i = 0; i < n_parts && status == TN_OK; i++)
         devices[i] = i / 2 < s->setup.n_host_layers || s->host_states[i / 2];
-    tn_cache_config cfg = {.n_ctx = s->cfg.n_ctx, .n_seq = s->cfg.n_seq, .n_parts = n_parts, .row_sizes = rows, .devices = devices};
+    tn_cache_config cfg = {.n_ctx = s->cfg.n_ctx,
+                           .n_seq = s->cfg.n_seq,
+                           .n_parts = n_parts,
+                           .row_sizes = rows,
+                           .devices = devices};
     if (c->delta.dim > 0) {
         cfg.n_states = n_parts;
         cfg.n_slots = 2 * s->cfg.n_seq + s->cfg.n_checkpoints;
@@ -237,7 +254,8 @@ static tn_status make_plans(tn_session *s)
     return status;
 }
 
-// First the plans, then all their memory at once, then their executables: from then on no step can run out of memory.
+// First the plans, then all their memory at once, then their executables: from then on no step can run out of
+// memory.
 static tn_status reserve(tn_session *s)
 {
     tn_status status = make_plans(s);
@@ -282,7 +300,8 @@ static void set_devices(tn_session *s, tn_device *device)
     s->setup.n_host_layers = m->config.n_layers - m->device_layers;
 }
 
-tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry, tn_session **out)
+tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry,
+                               tn_session **out)
 {
     tn_context *ctx = model->ctx;
     tn_session_config c;
@@ -298,14 +317,22 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
     if (status == TN_OK) {
         s->setup = (tn_decoder_setup){
-            .n_blocks = s->cache.n_blocks, .block_size = TN_CACHE_BLOCK, .max_blocks = s->cache.max_blocks,
-            .n_state_slots = s->cache.n_slots, .n_ctx = c.n_ctx, .cache_type_k = c.cache_type_k, .cache_type_v = c.cache_type_v,
-            .n_host_layers = s->setup.n_host_layers, .host_states = s->host_states, .result = c.result,
+            .n_blocks = s->cache.n_blocks,
+            .block_size = TN_CACHE_BLOCK,
+            .max_blocks = s->cache.max_blocks,
+            .n_state_slots = s->cache.n_slots,
+            .n_ctx = c.n_ctx,
+            .cache_type_k = c.cache_type_k,
+            .cache_type_v = c.cache_type_v,
+            .n_host_layers = s->setup.n_host_layers,
+            .host_states = s->host_states,
+            .result = c.result,
             .best = !device->host_memory && c.result == TN_RESULT_LOGITS,
         };
         s->result = c.result;
         s->width = tn_result_width(model, c.result);
-        if (model->config.whole_texts) s->setup.block_size = 1, s->setup.max_blocks = TN_MIN(c.n_ctx, c.n_batch);
+        if (model->config.whole_texts)
+            s->setup.block_size = 1, s->setup.max_blocks = TN_MIN(c.n_ctx, c.n_batch);
         status = make_host_arrays(s);
     }
     if (status == TN_OK) status = reserve(s);
@@ -316,7 +343,8 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
 
 tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_session **out)
 {
-    if (model->metadata_only) return tn_fail(model->ctx, TN_ERR_STATE, "the model was opened without its weights");
+    if (model->metadata_only)
+        return tn_fail(model->ctx, TN_ERR_STATE, "the model was opened without its weights");
     return tn_session_create_on(model, model->device, cfg, false, out);
 }
 
@@ -325,21 +353,27 @@ tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_se
 static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 {
     int64_t total = 0;
-    if (n_feeds < 1 || n_feeds > s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "%d feeds for %d sequences", n_feeds, s->cfg.n_seq);
+    if (n_feeds < 1 || n_feeds > s->cfg.n_seq)
+        return tn_fail(s->ctx, TN_ERR_ARG, "%d feeds for %d sequences", n_feeds, s->cfg.n_seq);
     for (int32_t i = 0; i < n_feeds; i++) {
         const tn_feed *f = &feeds[i];
-        if (f->seq < 0 || f->seq >= s->cfg.n_seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
+        if (f->seq < 0 || f->seq >= s->cfg.n_seq)
+            return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
         if (f->n_tokens < 1) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
         if (f->outputs < TN_OUTPUT_NONE || f->outputs > TN_OUTPUT_FIRST)
             return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: outputs %d", f->seq, f->outputs);
         for (int32_t k = 0; k < i; k++)
-            if (feeds[k].seq == f->seq) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d is fed twice", f->seq);
+            if (feeds[k].seq == f->seq)
+                return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d is fed twice", f->seq);
         for (int32_t k = 0; k < f->n_tokens; k++)
             if (f->tokens[k] < 0 || f->tokens[k] >= s->model->config.n_vocab)
-                return tn_fail(s->ctx, TN_ERR_ARG, "token %d is outside the vocabulary of %d", f->tokens[k], s->model->config.n_vocab);
+                return tn_fail(s->ctx, TN_ERR_ARG, "token %d is outside the vocabulary of %d", f->tokens[k],
+                               s->model->config.n_vocab);
         total += f->n_tokens;
     }
-    if (total > s->cfg.n_batch) return tn_fail(s->ctx, TN_ERR_ARG, "%lld tokens at once, the batch takes %d", (long long)total, s->cfg.n_batch);
+    if (total > s->cfg.n_batch)
+        return tn_fail(s->ctx, TN_ERR_ARG, "%lld tokens at once, the batch takes %d", (long long)total,
+                       s->cfg.n_batch);
     return TN_OK;
 }
 
@@ -352,7 +386,9 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
         int32_t first = s->cache.seqs[f->seq].length;
         tn_status status = tn_cache_extend(&s->cache, f->seq, f->n_tokens);
         if (status != TN_OK) {
-            while (i-- > 0) tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
+            while (i-- > 0)
+                tn_cache_truncate(&s->cache, feeds[i].seq,
+                                  s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
             return status;
         }
         s->q_start[i] = t;
@@ -397,7 +433,9 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     tn_status status = check_feeds(s, feeds, n_feeds);
     for (int32_t i = 0; i < n_feeds && status == TN_OK; i++) status = tn_session_catch_up(s, feeds[i].seq);
     bool whole = s->model->config.whole_texts;
-    if (status == TN_OK) status = whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
+    if (status == TN_OK)
+        status =
+            whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
     if (status != TN_OK) return status;
     status = tn_session_take_slots(s, feeds, n_feeds);
     if (status == TN_OK) {
@@ -418,8 +456,9 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
 {
     if (n < 1) return tn_fail(s->ctx, TN_ERR_ARG, "no tokens to feed");
     if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx - s->cache.seqs[seq].length)
-        return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL, "%d tokens do not fit: the context holds %d, %d are in use", n,
-                       s->cfg.n_ctx, s->cache.seqs[seq].length);
+        return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL,
+                       "%d tokens do not fit: the context holds %d, %d are in use", n, s->cfg.n_ctx,
+                       s->cache.seqs[seq].length);
     if (s->model->config.whole_texts && n > s->setup.max_blocks) return tn_session_text_too_long(s, n);
     for (int32_t at = 0; at < n;) {
         int32_t k = TN_MIN(n - at, s->cfg.n_batch);

@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 #include <tenon/session.h>
 
-// How many plans are kept: decode, full batch, and some for the ends of prompts, batches of sequences and drafts.
+// How many plans are kept: decode, full batch, and some for the ends of prompts, batches of sequences and
+// drafts.
 enum { TN_SESSION_SLOTS = 16 };
 
 // A prepared plan with the places of its inputs.
@@ -21,13 +22,15 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale, in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale,
+        in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
 } tn_session_slot;
 
 struct tn_session {
     tn_context *ctx;
     tn_model *model;
-    tn_device *devices[TN_CACHE_DEVICES]; // the targets of plans: the device of the last layers, then that of the first layers
+    // the targets of plans: the device of the last layers, then that of the first layers
+    tn_device *devices[TN_CACHE_DEVICES];
     int32_t n_targets;                    // how many of them there are
     tn_session_config cfg;
     bool dry;   // plans only: no cache, no activations
@@ -50,7 +53,9 @@ struct tn_session {
     const float *logits; // of the last eval: in the arena, or logits_copy
     float *logits_copy;
     size_t logits_size;
-    int32_t *best; // [n_batch] argmax tokens of the last eval, then their log-probabilities; NULL: the device does not compute them
+    // [n_batch] argmax tokens of the last eval, then their log-probabilities; NULL: the device does not
+    // compute them
+    int32_t *best;
     float *best_logprob;
     tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
@@ -63,7 +68,8 @@ struct tn_session {
 };
 
 // fill_inputs of models that take whole texts: nothing is kept, so nothing needs to be taken back.
-TN_MUST_USE tn_status tn_session_fill_texts(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key);
+TN_MUST_USE tn_status tn_session_fill_texts(tn_session *s, const tn_feed *feeds, int32_t n_feeds,
+                                            tn_plan_key *key);
 
 TN_MUST_USE tn_status tn_session_text_too_long(tn_session *s, int32_t n);
 // Whether the row of token k of a feed is wanted.
@@ -76,11 +82,11 @@ static inline bool tn_feed_wants(const tn_feed *f, int32_t k)
 // Plans made at creation: the keys of all steps that do not depend on the lengths of prompts.
 enum { TN_SESSION_KEYS = 4 };
 int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS]);
-// sessions[n], n from 1 to the count of layers: bytes that a session takes on the device of the model with its last n
-// layers there. cfg may be NULL.
+// sessions[n], n from 1 to the count of layers: bytes that a session takes on the device of the model with
+// its last n layers there. cfg may be NULL.
 TN_MUST_USE tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uint64_t *sessions);
-TN_MUST_USE tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg, bool dry,
-                                           tn_session **out);
+TN_MUST_USE tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg,
+                                           bool dry, tn_session **out);
 TN_MUST_USE tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out);
 // Plans a key into an empty slot; prepares what was planned.
 TN_MUST_USE tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot);

@@ -15,9 +15,10 @@ enum {
     SEEN_MAX = 7,     // outcomes that are averaged besides; from then on a new one has the weight 1/10
 };
 
-// A further token is guessed while the probability that it and all guesses before it are right is at least this. One more
-// row of a verifying pass costs 0.05 (large models, bound by memory) to 0.24 (7 MB, in the cache) of a pass, so with
-// less probability it gains nothing. Models with recurrent states evaluate the tokens before a wrong guess once more.
+// A further token is guessed while the probability that it and all guesses before it are right is at least
+// this. One more row of a verifying pass costs 0.05 (large models, bound by memory) to 0.24 (7 MB, in the
+// cache) of a pass, so with less probability it gains nothing. Models with recurrent states evaluate the
+// tokens before a wrong guess once more.
 static const double likely_enough = 0.25, likely_enough_recurrent = 0.6;
 
 struct tn_speculation {
@@ -29,8 +30,8 @@ struct tn_speculation {
     int32_t n, capacity;
     double enough;  // see likely_enough
     int32_t n_same; // tokens that the draft's sequence shares with this one
-    // Estimated probability that a guess is right, by the number of tokens that matched, and its number of outcomes; [0]: of the
-    // smaller model.
+    // Estimated probability that a guess is right, by the number of tokens that matched, and its number of
+    // outcomes; [0]: of the smaller model.
     double right[NGRAM_MAX + 1];
     int32_t n_seen[NGRAM_MAX + 1];
     uint32_t n_waits;
@@ -105,7 +106,8 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
         tn_speculation_destroy(&s);
         return TN_ERR_MEMORY;
     }
-    // A match of one or two tokens is weak evidence: it is not used until such matches have been right before.
+    // A match of one or two tokens is weak evidence: it is not used until such matches have been right
+    // before.
     static const double start[] = {0.7, 0.15, 0.2, 0.5};
     for (int32_t i = 0; i <= NGRAM_MAX; i++) s->right[i] = i < (int32_t)TN_COUNT(start) ? start[i] : 0.65;
     *out = s;
@@ -176,8 +178,8 @@ static void learn(tn_speculation *s, int32_t row, bool right)
     s->right[row] += ((right ? 1.0 : 0.0) - s->right[row]) / (START_WEIGHT + s->n_seen[row]);
 }
 
-// Makes the draft session hold the sequence without its last token. Only the main session is cancelled by callers, so the
-// draft session polls the cancel flag of that one.
+// Makes the draft session hold the sequence without its last token. Only the main session is cancelled by
+// callers, so the draft session polls the cancel flag of that one.
 static tn_status draft_follow(tn_speculation *s)
 {
     tn_session *d = s->draft;
@@ -213,8 +215,8 @@ static tn_status guess_with_model(tn_speculation *s, int32_t capacity, int32_t *
         status = tn_session_feed(s->draft, 0, &token, 1);
         if (status == TN_OK) status = tn_session_best(s->draft, 0, &token, &logprob);
         likely *= exp((double)logprob);
-        // A guess ends where the smaller model itself is unsure, besides the estimate from outcomes, unless it is nearly always
-        // right.
+        // A guess ends where the smaller model itself is unsure, besides the estimate from outcomes, unless
+        // it is nearly always right.
         bool doubts = *n > 0 && likely < s->enough && s->right[0] < 0.9;
         if (status != TN_OK || doubts || token >= vocab) break;
         out[(*n)++] = token;
@@ -248,8 +250,8 @@ void tn_speculation_learn(tn_speculation *s, int32_t n_right, bool wrong)
 
 void tn_speculation_push(tn_speculation *s, int32_t token)
 {
-    // The token that the text suggested for this place is compared even if it was not guessed. That costs no pass, and lets
-    // guessing stop when the text stops repeating itself, and begin again when it does.
+    // The token that the text suggested for this place is compared even if it was not guessed. That costs no
+    // pass, and lets guessing stop when the text stops repeating itself, and begin again when it does.
     int32_t length, at = s->draft || s->n < 2 || s->n >= s->capacity ? -1 : find_before(s, &length);
     if (at >= 0) learn(s, length, s->tokens[at + 1] == token);
     if (s->n < s->capacity) s->tokens[s->n] = token;

@@ -195,8 +195,8 @@ static tn_status read_part(const tn_cache *c, const tn_cache_part *part, int32_t
     return tn_buffer_read(&c->buffers[part->device], at, piece, part->block_size);
 }
 
-// Clears the rows of a block [heads, TN_CACHE_BLOCK, row] that no sequence uses. They may hold tokens that were cut off
-// before saving, and those must not get into the file.
+// Clears the rows of a block [heads, TN_CACHE_BLOCK, row] that no sequence uses. They may hold tokens that
+// were cut off before saving, and those must not get into the file.
 static void clear_rest(char *block, size_t size, int32_t n_heads, int32_t reached)
 {
     size_t head = size / (size_t)n_heads, kept = head / TN_CACHE_BLOCK * (size_t)reached;

@@ -99,7 +99,8 @@ static tn_status check_kind(const state *t, const tn_session *s)
     return TN_OK;
 }
 
-// Sum of the sizes of parts [first, last). They are the sizes of a cache in memory, so the sum does not overflow.
+// Sum of the sizes of parts [first, last). They are the sizes of a cache in memory, so the sum does not
+// overflow.
 static tn_status read_sizes(const state *t, tn_cursor *c, const tn_cache_part *parts, int32_t n,
                             uint64_t *sum)
 {

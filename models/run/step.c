@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step of a session whose inputs are in the host arrays: find its plan, write the inputs, submit, read what is
-// needed at once.
+// One step of a session whose inputs are in the host arrays: find its plan, write the inputs, submit, read
+// what is needed at once.
 #include "models/run/session.h"
 
 #include <math.h>
@@ -45,7 +45,8 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
     return TN_OK;
 }
 
-// From devices with memory of their own only the argmax tokens are read now; logits are read when the caller asks for them.
+// From devices with memory of their own only the argmax tokens are read now; logits are read when the caller
+// asks for them.
 static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
 {
     s->n_outputs = slot->key.n_outputs;
@@ -55,7 +56,9 @@ static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
     if (!s->best) return TN_OK;
     size_t n = (size_t)s->n_outputs;
     tn_status status = tn_runner_read_at(slot->runner, slot->out_best, 0, s->best, n * sizeof *s->best);
-    return status == TN_OK ? tn_runner_read_at(slot->runner, slot->out_logprob, 0, s->best_logprob, n * sizeof(float)) : status;
+    return status == TN_OK
+               ? tn_runner_read_at(slot->runner, slot->out_logprob, 0, s->best_logprob, n * sizeof(float))
+               : status;
 }
 
 tn_status tn_session_run(tn_session *s, const tn_plan_key *key)

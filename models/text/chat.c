@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation through its template and the tokenizer. The prompt is encoded as one text in which each span is marked as
-// text of the template or text from outside. So words merge across these borders as they did in training, and text of a
-// turn still cannot become a marker.
+// A conversation through its template and the tokenizer. The prompt is encoded as one text in which each span
+// is marked as text of the template or text from outside. So words merge across these borders as they did in
+// training, and text of a turn still cannot become a marker.
 #include "models/text/chat.h"
 
 #include "models/text/jinja/jinja.h"
@@ -181,8 +181,8 @@ static size_t size_of(const char *text)
     return text ? strlen(text) : 0;
 }
 
-// The limit of the rendered text. Real templates stay far below it; a malicious one could make a prompt so much longer than
-// its inputs that tokenising it takes minutes. text.h has the numbers.
+// The limit of the rendered text. Real templates stay far below it; a malicious one could make a prompt so
+// much longer than its inputs that tokenising it takes minutes. text.h has the numbers.
 static size_t output_limit(const tn_chat_template *source, const tn_turn *turns, size_t n_turns,
                               const tn_chat_config *cfg)
 {

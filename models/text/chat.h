@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations to prompt tokens by a chat template. Markers that the template writes become special tokens; text of the
-// turns, the tools and the variables never does.
+// Conversations to prompt tokens by a chat template. Markers that the template writes become special tokens;
+// text of the turns, the tools and the variables never does.
 #ifndef TN_MODELS_CHAT_H
 #define TN_MODELS_CHAT_H
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat templates for files that have none, and for users who name one. They render plain text conversations only: tools and
-// reasoning differ between models and need the templates of their files.
+// Chat templates for files that have none, and for users who name one. They render plain text conversations
+// only: tools and reasoning differ between models and need the templates of their files.
 #include "models/text/chat.h"
 
 #include <string.h>

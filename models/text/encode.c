@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text to ids: special tokens are cut out first, longest texts first, then the code of the vocabulary kind turns the
-// raw text between them into ids.
+// Text to ids: special tokens are cut out first, longest texts first, then the code of the vocabulary kind
+// turns the raw text between them into ids.
 #include "models/text/tokenizer_impl.h"
 
 // The longest text: positions and lengths stay in 31 bits even when every space takes three bytes.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grammars that generated text has to follow: GBNF text to a program over bytes, and the tokens that may follow the text
-// so far. GBNF: rules `name ::= alternatives`, literals "..", classes [a-z] and [^..], any character .,
-// groups, | * + ? {m} {m,} {m,n}, comments from #; `root` is the whole text.
+// Grammars that generated text has to follow: GBNF text to a program over bytes, and the tokens that may
+// follow the text so far. GBNF: rules `name ::= alternatives`, literals "..", classes [a-z] and [^..], any
+// character ., groups, | * + ? {m} {m,} {m,n}, comments from #; `root` is the whole text.
 #ifndef TN_MODELS_GRAMMAR_H
 #define TN_MODELS_GRAMMAR_H
 
@@ -27,16 +27,17 @@ void tn_grammar_destroy(tn_grammar **grammar);
 // Instructions of the program, for tests of bounds.
 int32_t tn_grammar_n_states(const tn_grammar *g);
 
-// The state of a grammar after a text, token by token; tokens can be removed again. Allocates nothing after creation.
-// Belongs to one thread at a time. Both arguments must outlive it.
+// The state of a grammar after a text, token by token; tokens can be removed again. Allocates nothing after
+// creation. Belongs to one thread at a time. Both arguments must outlive it.
 typedef struct tn_matcher tn_matcher;
 // max_tokens: of the longest text.
 TN_MUST_USE tn_status tn_matcher_create(tn_context *ctx, const tn_grammar *grammar, const tn_vocab_trie *trie,
                                         int32_t max_tokens, tn_matcher **out);
 void tn_matcher_destroy(tn_matcher **matcher);
 
-// Bit i % 64 of word i / 64: token i is allowed next; tokens that end generation are allowed if the text is complete. Valid until the next call. *any: at least one token is allowed. TN_ERR_UNSUPPORTED: the grammar is so
-// ambiguous that its states exceed the bound.
+// Bit i % 64 of word i / 64: token i is allowed next; tokens that end generation are allowed if the text is
+// complete. Valid until the next call. *any: at least one token is allowed. TN_ERR_UNSUPPORTED: the grammar
+// is so ambiguous that its states exceed the bound.
 TN_MUST_USE tn_status tn_matcher_mask(tn_matcher *m, const uint64_t **bits, bool *any);
 // Appends a token. After a token that is not allowed (or -1) no token is allowed any more.
 // TN_ERR_UNSUPPORTED as above.

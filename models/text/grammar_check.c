@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Left recursion: a rule that calls itself before any text was matched would call itself without end. The check
-// walks the program from the entry of each rule over all instructions that match no byte.
+// Left recursion: a rule that calls itself before any text was matched would call itself without end. The
+// check walks the program from the entry of each rule over all instructions that match no byte.
 #include "models/text/grammar_impl.h"
 
 #include <string.h>
@@ -30,8 +30,8 @@ static void visit(checker *c, int32_t pc, int32_t *n)
     c->todo[(*n)++] = pc;
 }
 
-// Walks from the entry of a rule over all instructions that match no byte. True if it can return without text.
-// called: rules met on the way, n_called of them are added; NULL: not wanted.
+// Walks from the entry of a rule over all instructions that match no byte. True if it can return without
+// text. called: rules met on the way, n_called of them are added; NULL: not wanted.
 static bool walk_rule(checker *c, int32_t rule, int32_t *called, int32_t *n_called)
 {
     int32_t n = 0;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree of a grammar to a program over bytes, in the manner of Thompson 1968 with calls for rules. An item that is
-// repeated becomes a rule of its own, so that {m,n} costs only calls: one or two instructions per repetition.
+// The tree of a grammar to a program over bytes, in the manner of Thompson 1968 with calls for rules. An item
+// that is repeated becomes a rule of its own, so that {m,n} costs only calls: one or two instructions per
+// repetition.
 #include "models/text/grammar_impl.h"
 
 #include <string.h>

@@ -54,9 +54,9 @@ typedef struct tn_gset {
     uint64_t bits[4];
 } tn_gset;
 
-// The position of an instruction in a counted repetition whose item has at least one byte. For texts with fewer than
-// `left` bytes this position is equivalent to `first`: the same position in the first of the required repetitions, or of
-// the optional ones.
+// The position of an instruction in a counted repetition whose item has at least one byte. For texts with
+// fewer than `left` bytes this position is equivalent to `first`: the same position in the first of the
+// required repetitions, or of the optional ones.
 typedef struct tn_gcount {
     int32_t first, left; // itself and INT32_MAX: in none
 } tn_gcount;
@@ -94,7 +94,8 @@ TN_MUST_USE tn_status tn_grammar_add_rule(tn_gtree *t, const char *name, size_t 
 TN_MUST_USE tn_status tn_grammar_add_class(tn_gtree *t, tn_grange *ranges, int32_t n, bool complement,
                                            const char *at, int32_t *index);
 TN_MUST_USE tn_status tn_grammar_compile(tn_gtree *t, tn_grammar *g);
-// Finds the rules that can match the empty text; TN_ERR_ARG for a rule that calls itself before it has matched any text.
+// Finds the rules that can match the empty text; TN_ERR_ARG for a rule that calls itself before it has
+// matched any text.
 TN_MUST_USE tn_status tn_grammar_check(tn_gtree *t, const tn_grammar *g);
 
 #endif

@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running a grammar. The state after a text is a set of places: pairs of an instruction and a list of calls to return to.
-// Equal lists and equal sets are stored once and have numbers. The set that follows a set after a byte is computed once
-// and kept in a table (a lazily built automaton: Thompson 1968, with a stack), so that the mask of all tokens is a walk
-// over the tree of the vocabulary with one look-up per node. All memory is reserved at creation; when a table is full, all
-// are emptied except for the current set.
+// Running a grammar. The state after a text is a set of places: pairs of an instruction and a list of calls
+// to return to. Equal lists and equal sets are stored once and have numbers. The set that follows a set after
+// a byte is computed once and kept in a table (a lazily built automaton: Thompson 1968, with a stack), so
+// that the mask of all tokens is a walk over the tree of the vocabulary with one look-up per node. All memory
+// is reserved at creation; when a table is full, all are emptied except for the current set.
 //
-// Every repetition of x{20,400} is a set of its own. Far from the ends of the count they allow the same tokens. So each
-// set has a plain form (places moved to the first repetitions), and the length from which a text can distinguish the two.
-// Masks of plain sets are shared; near an end only those branches of the tree are walked that are long enough.
+// Every repetition of x{20,400} is a set of its own. Far from the ends of the count they allow the same
+// tokens. So each set has a plain form (places moved to the first repetitions), and the length from which a
+// text can distinguish the two. Masks of plain sets are shared; near an end only those branches of the tree
+// are walked that are long enough.
 #include "models/text/grammar_impl.h"
 
 #include <stdlib.h>
@@ -152,7 +153,8 @@ static void begin_set(tn_matcher *m)
     m->overflow = false;
 }
 
-// Follows all instructions that match no byte; places that wait for a byte, and the end, are added to `found`.
+// Follows all instructions that match no byte; places that wait for a byte, and the end, are added to
+// `found`.
 static void close_set(tn_matcher *m)
 {
     while (m->n_work > 0 && !m->overflow) {

@@ -101,7 +101,8 @@ static int by_lo(const tn_grange *a, const tn_grange *b)
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-// Insertion sort: classes are short. Then the ranges are joined, inverted for a complement, and surrogates removed; returns their number.
+// Insertion sort: classes are short. Then the ranges are joined, inverted for a complement, and surrogates
+// removed; returns their number.
 static int32_t tidy_ranges(tn_grange *r, int32_t n, bool complement, tn_grange *out)
 {
     int32_t k = 0, n_out = 0;

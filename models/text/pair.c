@@ -92,7 +92,8 @@ static tn_status encode_cut(const tn_tokenizer *t, const tn_text_pair *in, size_
 
 tn_status tn_tokenizer_encode_pair(const tn_tokenizer *t, const tn_text_pair *in, tn_tokens *out)
 {
-    size_t low = 0, high = in->document.size; // bytes of the document: a size that fits; a size that may not fit
+    // bytes of the document: a size that fits; a size that may not fit
+    size_t low = 0, high = in->document.size;
     tn_status status = encode_cut(t, in, high, out);
     if (status != TN_OK || in->max_tokens == 0 || out->count <= in->max_tokens) return status;
     status = encode_cut(t, in, 0, out);

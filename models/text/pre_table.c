@@ -24,7 +24,8 @@
 #define LLAMA3_WITH(digits) SUFFIX "|" WORD "|" digits "|" SYMBOLS "[\\r\\n]*|" LINES
 #define LLAMA3 LLAMA3_WITH("\\p{N}{1,3}")
 #define QWEN2 LLAMA3_WITH("\\p{N}")
-#define QWEN35 SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES
+#define QWEN35 \
+    SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES
 
 // Words whose capitals come first: "camelCase" is two. `less` narrows the letters.
 #define UPPER(less) "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}" less "]"
@@ -36,15 +37,18 @@
 #define TEKKEN CASE_WORDS("", "") "|\\p{N}|" SYMBOLS "[\\r\\n/]*|" LINES
 #define KIMI "\\p{Han}+|" CASE_WORDS("&&[^\\p{Han}]", SUFFIX "?") "|\\p{N}{1,3}|" SYMBOLS "[\\r\\n]*|" LINES
 
-#define DEEPSEEK3 "[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES
+#define DEEPSEEK3 \
+    "[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES
 #define SEED SUFFIX "|" WORD "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" LINES
 #define BAILING SUFFIX "|" WORD "|\\p{N}|" SYMBOLS "[\\r\\n]*|\\s*[\\r\\n]|" SPACES
 #define EXAONE_MOE \
-    SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|" SYMBOLS "[\\r\\n/]?|\\s*[\\r\\n]|" SPACES
+    SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|" SYMBOLS \
+    "[\\r\\n/]?|\\s*[\\r\\n]|" SPACES
 #define BLOOM " ?[^(\\s|.,!?…。，、।۔،)]+"
 #define JAIS2 \
     SUFFIX "|" WORD "|\\p{N}{1,3}|" SYMBOLS "[\\r\\n]*|\\s*[\\r\\n]+" \
-    "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)" \
+    "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|" \
+    "\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)" \
     "|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}"
 #define LINES_APART "[^\\n]+|[\\n]+"
 #define DIGITS_FROM_RIGHT "\\d{1,3}(?=(\\d{3})*(?!\\d))"

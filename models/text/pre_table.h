@@ -18,7 +18,8 @@ enum {
     TN_PRE_NEWLINES_WHOLE = 64, // a run of newlines that is a token is not split
     TN_PRE_MERGES_OPTIONAL = 128,
     TN_PRE_SEP = 256,         // sep stands between the two texts of a pair
-    TN_PRE_DROP_SPACES = 512, // white space becomes no tokens, other bytes are not mapped; text may become lower case
+    // white space becomes no tokens, other bytes are not mapped; text may become lower case
+    TN_PRE_DROP_SPACES = 512,
 };
 
 enum { TN_PRE_EXPRESSIONS = 6 };

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sorted list in place of a trie: it only needs sorting, and each byte narrows the range by two binary searches.
+// A sorted list in place of a trie: it only needs sorting, and each byte narrows the range by two binary
+// searches.
 #include "models/text/prefix.h"
 
 #include <stdlib.h>

@@ -30,7 +30,8 @@ typedef struct tn_prefix_walk {
 void tn_prefix_map_init(tn_prefix_map *map, tn_prefix_entry *entries, size_t count);
 // A walk before its first byte.
 tn_prefix_walk tn_prefix_begin(const tn_prefix_map *map);
-// Continues with one byte; false if no token starts with these bytes. *id: the token whose text ends here, or -1.
+// Continues with one byte; false if no token starts with these bytes. *id: the token whose text ends here, or
+// -1.
 bool tn_prefix_step(const tn_prefix_map *map, tn_prefix_walk *walk, char byte, int32_t *id);
 
 #endif

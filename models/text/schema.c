@@ -74,7 +74,8 @@ static tn_status find_constants(const tn_schema *s, const tn_schema_all *all, co
     return TN_OK;
 }
 
-// Whether it is obvious that no value satisfies the conjunction: a `false`, or types or constants that exclude each other.
+// Whether it is obvious that no value satisfies the conjunction: a `false`, or types or constants that
+// exclude each other.
 static tn_status is_impossible(tn_schema *s, const tn_schema_all *choice, bool *impossible)
 {
     tn_schema_all all;
@@ -152,8 +153,8 @@ static bool constants_apart(const tn_schema *s, const tn_schema_all *a, const tn
 static tn_status are_apart(tn_schema *s, const tn_schema_all *a, const tn_schema_all *b, int depth,
                            bool *apart);
 
-// Whether there is a property that both require with values that exclude each other, or that one requires and the other
-// forbids.
+// Whether there is a property that both require with values that exclude each other, or that one requires and
+// the other forbids.
 static tn_status objects_apart(tn_schema *s, const tn_schema_all *a, const tn_schema_all *b, int depth,
                                bool *apart)
 {
@@ -245,7 +246,8 @@ static tn_status put_list(tn_schema *s, const tn_schema_all *all, const tn_json 
     return status;
 }
 
-// The first anyOf or oneOf without a chosen alternative: each alternative becomes a conjunction. *found: there is one.
+// The first anyOf or oneOf without a chosen alternative: each alternative becomes a conjunction. *found:
+// there is one.
 static tn_status put_choices(tn_schema *s, const tn_schema_all *all, bool *found)
 {
     static const char *const names[] = {"anyOf", "oneOf"};

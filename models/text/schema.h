@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON schema to a grammar. Text of the grammar is JSON that the schema accepts, but not all such JSON: properties come in
-// the order in which they are declared, and others only if additionalProperties allows them expressly. A keyword that
-// would constrain the text and is not supported is an error; it is never ignored.
+// JSON schema to a grammar. Text of the grammar is JSON that the schema accepts, but not all such JSON:
+// properties come in the order in which they are declared, and others only if additionalProperties allows
+// them expressly. A keyword that would constrain the text and is not supported is an error; it is never
+// ignored.
 #ifndef TN_MODELS_SCHEMA_H
 #define TN_MODELS_SCHEMA_H
 
@@ -23,7 +24,8 @@ enum { TN_SCHEMA_RULES_MAX = 8192, TN_SCHEMA_PARTS_MAX = 32 };
 // Schemas that all apply to one value.
 typedef struct tn_schema_part {
     const tn_json *json; // an object, or a boolean
-    int64_t done;        // bits of combinations whose alternative is chosen; 64 bits, so that the struct has no padding (memcmp)
+    // bits of combinations whose alternative is chosen; 64 bits, so that the struct has no padding (memcmp)
+    int64_t done;
 } tn_schema_part;
 
 typedef struct tn_schema_all {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all files of the schema translator use: errors that name their place, literals, conjunctions of schemas
-// and the rules they become, references, the types that keywords mean.
+// What all files of the schema translator use: errors that name their place, literals, conjunctions of
+// schemas and the rules they become, references, the types that keywords mean.
 #include "models/text/schema.h"
 
 #include <stdio.h>

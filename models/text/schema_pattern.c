@@ -3,7 +3,8 @@
 //
 // "pattern" of JSON schema: the part of ECMA 262 regular expressions that grammars can express. Alternatives,
 // groups ( ) and (?: ), classes, . \d \w \s \D \W \S, escapes, * + ? {m} {m,} {m,n} (also lazy), ^ and $ at
-// the ends of an alternative. Where dialects differ, only text that all of them match is generated: \d \w \s are ASCII.
+// the ends of an alternative. Where dialects differ, only text that all of them match is generated: \d \w \s
+// are ASCII.
 #include "models/text/schema.h"
 #include "models/text/unicode.h"
 
@@ -451,8 +452,8 @@ static tn_status put_whole(expression *e, const span *instead)
     return status;
 }
 
-// If every match has an allowed length, nothing changes. Otherwise the one part that repeats a character gets the count that
-// the other parts leave.
+// If every match has an allowed length, nothing changes. Otherwise the one part that repeats a character gets
+// the count that the other parts leave.
 tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern, int32_t min, int32_t max)
 {
     if (pattern->kind != TN_JSON_STRING) return tn_schema_fail(s, TN_ERR_ARG, pattern, "pattern is a string");

@@ -184,7 +184,8 @@ static void put_other_key(tn_strbuf *out, const property *const *names, int32_t 
         }
         i = last;
     }
-    tn_strbuf_puts(out, "[^\"\\\\\\x00-\\x1F\\x7F-\\U0010FFFF"); // plain ASCII except for the next bytes of the names
+    // plain ASCII except for the next bytes of the names
+    tn_strbuf_puts(out, "[^\"\\\\\\x00-\\x1F\\x7F-\\U0010FFFF");
     for (int32_t i = ends; i < n; i++) {
         unsigned char c = (unsigned char)names[i]->text[depth];
         if (c >= 0x20 && c < 0x7f) tn_strbuf_printf(out, "\\x%02X", c);
@@ -226,7 +227,8 @@ static void put_property(tn_schema *s, const property *p)
     tn_strbuf_printf(s->out, "\":\" ws r%d ", (int)p->rule);
 }
 
-// Property i and its successors, after another property: rules of their own, because several places share them.
+// Property i and its successors, after another property: rules of their own, because several places share
+// them.
 static tn_status put_tails(tn_schema *s, const object *o, int32_t tail)
 {
     tn_strbuf *main = s->out;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Special tokens: ids by key, else by text; which tokens end generation; which remove white space beside them.
-// Files often give such tokens a wrong type, so their texts decide.
+// Special tokens: ids by key, else by text; which tokens end generation; which remove white space beside
+// them. Files often give such tokens a wrong type, so their texts decide.
 #include "models/text/tokenizer_impl.h"
 
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static const struct {
     {TN_SPECIAL_PAD, KEY("padding"), NULL, {NULL}},
     {TN_SPECIAL_MASK, KEY("mask"), NULL, {NULL}},
     {TN_SPECIAL_EOT, KEY("eot"), NULL,
-     {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",
+     {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>",
+      "_<EOT>",
       "[EOT]", "<｜end▁of▁sentence｜>", "<end_of_utterance>"}},
     {TN_SPECIAL_EOM, KEY("eom"), NULL, {"<|eom_id|>"}},
     {TN_SPECIAL_FIM_PRE, KEY("fim_pre"), KEY("prefix"),
@@ -44,7 +45,8 @@ static const struct {
 static const int32_t ends_by_id[] = {TN_SPECIAL_EOS, TN_SPECIAL_EOT, TN_SPECIAL_EOM, TN_SPECIAL_FIM_PAD,
                                      TN_SPECIAL_FIM_REP, TN_SPECIAL_FIM_SEP};
 static const char *const ends_by_text[] = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>",
     "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
     "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~["};
 // Parts of a message in the harmony format: programs that read the output need them, so they are printed.

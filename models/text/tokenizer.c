@@ -9,11 +9,16 @@
 // clang-format off
 static const tn_tokenizer_kind kinds[] = {
     // model    pre       bos eos unk sep pad mask  add_bos add_eos space_prefix clean framed newline
-    {"llama",   "",         1,  2,  0, -1, -1, -1,  true,  false, true,  false, false, TN_NEWLINE_BYTE, tn_spm_load, tn_spm_encode, tn_spm_pair},
-    {"gpt2",    NULL,      11, 11, -1, -1, -1, -1,  false, false, false, true,  false, TN_NEWLINE_TEXT, tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
-    {"gemma4",  "gemma4",  -1, -1, -1, -1, -1, -1,  true,  false, false, true,  false, TN_NEWLINE_TEXT, tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
-    {"bert",    "",       101, -1, 100, 102, 0, 103, true, false, false, true,  true,  TN_NEWLINE_PAD,  tn_wpm_load, tn_wpm_encode, NULL},
-    {"t5",      "",        -1,  1,  2, -1,  0, -1,  false, true,  false, false, false, TN_NEWLINE_TEXT, tn_ugm_load, tn_ugm_encode, NULL},
+    {"llama",   "",         1,  2,  0, -1, -1, -1,  true,  false, true,  false, false, TN_NEWLINE_BYTE,
+     tn_spm_load, tn_spm_encode, tn_spm_pair},
+    {"gpt2",    NULL,      11, 11, -1, -1, -1, -1,  false, false, false, true,  false, TN_NEWLINE_TEXT,
+     tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    {"gemma4",  "gemma4",  -1, -1, -1, -1, -1, -1,  true,  false, false, true,  false, TN_NEWLINE_TEXT,
+     tn_bpe_load, tn_bpe_encode, tn_bpe_pair},
+    {"bert",    "",       101, -1, 100, 102, 0, 103, true, false, false, true,  true,  TN_NEWLINE_PAD,
+     tn_wpm_load, tn_wpm_encode, NULL},
+    {"t5",      "",        -1,  1,  2, -1,  0, -1,  false, true,  false, false, false, TN_NEWLINE_TEXT,
+     tn_ugm_load, tn_ugm_encode, NULL},
 };
 // clang-format on
 

@@ -35,20 +35,22 @@ void tn_tokenizer_destroy(tn_tokenizer **t);
 TN_MUST_USE tn_status tn_tokenizer_encode(const tn_tokenizer *t, const char *text, size_t n, int32_t flags,
                                           tn_tokens *out);
 
-// A query and a document in one input. `format` is the file's template with {query} and {document}, empty: separators
-// of the vocabulary. With max_tokens > 0 the document is cut at its end to fit.
+// A query and a document in one input. `format` is the file's template with {query} and {document}, empty:
+// separators of the vocabulary. With max_tokens > 0 the document is cut at its end to fit.
 typedef struct tn_text_pair {
     tn_gguf_str query, document, format;
     size_t max_tokens;
 } tn_text_pair;
-// Replaces the contents of `out`. TN_ERR_UNSUPPORTED: the file has neither template nor separators for pairs; TN_ERR_CONTEXT_FULL: the query does not fit.
+// Replaces the contents of `out`. TN_ERR_UNSUPPORTED: the file has neither template nor separators for pairs;
+// TN_ERR_CONTEXT_FULL: the query does not fit.
 TN_MUST_USE tn_status tn_tokenizer_encode_pair(const tn_tokenizer *t, const tn_text_pair *in, tn_tokens *out);
 
 // Bytes of a whole sequence, with the leading-space and clean-up rules of the file.
 TN_MUST_USE tn_status tn_tokenizer_decode(const tn_tokenizer *t, const int32_t *ids, size_t n, int32_t flags,
                                           tn_strbuf *out);
 // Raw bytes of one token (may be part of a character); special tokens have none unless print_special.
-TN_MUST_USE tn_status tn_tokenizer_piece(const tn_tokenizer *t, int32_t id, bool print_special, tn_strbuf *out);
+TN_MUST_USE tn_status tn_tokenizer_piece(const tn_tokenizer *t, int32_t id, bool print_special,
+                                         tn_strbuf *out);
 
 int32_t tn_tokenizer_n_tokens(const tn_tokenizer *t);
 const char *tn_tokenizer_model(const tn_tokenizer *t); // "llama", "gpt2"
@@ -64,10 +66,12 @@ enum { TN_SPECIAL_BOS, TN_SPECIAL_EOS, TN_SPECIAL_EOT, TN_SPECIAL_EOM, TN_SPECIA
        TN_SPECIAL_FIM_MID, TN_SPECIAL_FIM_PAD, TN_SPECIAL_FIM_REP, TN_SPECIAL_FIM_SEP, TN_SPECIAL_COUNT };
 int32_t tn_tokenizer_special(const tn_tokenizer *t, int32_t which);
 bool tn_tokenizer_is_eog(const tn_tokenizer *t, int32_t id);
-bool tn_tokenizer_is_suppressed(const tn_tokenizer *t, int32_t id); // the file says that it must never be generated
+// the file says that it must never be generated
+bool tn_tokenizer_is_suppressed(const tn_tokenizer *t, int32_t id);
 bool tn_tokenizer_add_bos(const tn_tokenizer *t);
 bool tn_tokenizer_add_eos(const tn_tokenizer *t);
-// Leading space of the first printed token is dropped by decode (SPM); programs that print token by token need to know.
+// Leading space of the first printed token is dropped by decode (SPM); programs that print token by token
+// need to know.
 bool tn_tokenizer_add_space_prefix(const tn_tokenizer *t);
 
 // Splits a byte stream at UTF-8 borders: how many of the n bytes can be printed now without cutting a

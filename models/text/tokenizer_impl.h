@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out special tokens;
-// spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words, ugm.c into tokens. Decoding: decode.c.
+// What the files of the tokenizer share. Loading: tokenizer.c, special.c, bpe.c. Encoding: encode.c cuts out
+// special tokens; spm.c and bpe.c turn the rest into symbols that merge.c joins, wpm.c into words, ugm.c into
+// tokens. Decoding: decode.c.
 #ifndef TN_MODELS_TOKENIZER_IMPL_H
 #define TN_MODELS_TOKENIZER_IMPL_H
 
@@ -59,8 +60,8 @@ typedef struct tn_candidate {
     int32_t merged;
 } tn_candidate;
 
-// Unigram: the replacements that normalise text before it is cut into tokens. Borrowed from the file; its layout is
-// described in ugm.c.
+// Unigram: the replacements that normalise text before it is cut into tokens. Borrowed from the file; its
+// layout is described in ugm.c.
 typedef struct tn_charsmap {
     const uint8_t *nodes; // n_nodes of u32, any alignment
     uint32_t n_nodes;     // 0: there is none

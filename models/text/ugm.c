@@ -186,7 +186,8 @@ static void offer(tn_way *way, int32_t id, size_t from, double score)
     if (score > way->score) *way = (tn_way){score, (uint32_t)from, id};
 }
 
-// Best ways to each offset of e->text. Only ends of whole characters are continued; each of them can be reached.
+// Best ways to each offset of e->text. Only ends of whole characters are continued; each of them can be
+// reached.
 static void find_ways(tn_encoder *e)
 {
     const tn_tokenizer *t = e->t;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes that tokens print, as a tree in one array: a grammar decides about all tokens with a common prefix at once.
-// Immutable after creation; any thread may use it.
+// The bytes that tokens print, as a tree in one array: a grammar decides about all tokens with a common
+// prefix at once. Immutable after creation; any thread may use it.
 #ifndef TN_MODELS_VOCAB_TRIE_H
 #define TN_MODELS_VOCAB_TRIE_H
 

@@ -28,8 +28,8 @@ typedef struct tn_allocator {
     void (*free)(void *user, void *ptr);
 } tn_allocator;
 
-// Threads of the host program in place of OpenMP's. run() must call task(arg, i) once for each i in [0, n_tasks), ALL OF
-// THEM AT THE SAME TIME (tasks wait for each other), and return when all have returned.
+// Threads of the host program in place of OpenMP's. run() must call task(arg, i) once for each i in [0,
+// n_tasks), ALL OF THEM AT THE SAME TIME (tasks wait for each other), and return when all have returned.
 typedef struct tn_executor {
     void *user;
     void (*run)(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg);
@@ -47,7 +47,8 @@ enum {
     TN_EVENT_LAYERS_ON_HOST,      // not all layers fit on the device: the first ones run on the CPU
     TN_EVENT_KERNEL_REPLACED,     // a driver compiles a kernel wrongly: another one runs instead
     // No degradation, and no error in a strict context:
-    TN_EVENT_COMPILING, // a driver compiles kernels that the cache does not have yet; the text gives the progress; repeated
+    // a driver compiles kernels that the cache does not have yet; the text gives the progress; repeated
+    TN_EVENT_COMPILING,
     TN_EVENT_COMPILED,  // it has done so
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
@@ -67,14 +68,18 @@ typedef struct tn_context_config {
     size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
     const char *cache_dir;   // existing directory for results that were measured on this machine; copied.
                              // NULL (default): none is used
-    int32_t tune;            // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
-    const char *backend;     // "cuda": the only backend that is opened besides the CPU, which always is; saves the time
-                             // that other drivers need to start. Only read while creating. NULL (default): all
-    int32_t deterministic;   // non-zero: every bit of a result depends on the texts alone, not on how they are cut into
-                             // batches (slower for long prompts). Backends without that mode are absent. The number of
-                             // threads never changes a bit, in any mode. Default 0
-    int32_t one_backend;     // non-zero: once a backend has a device with memory of its own, less preferred backends are
-                             // not started; models that name no device use that one. Only read while creating. Default 0
+    // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
+    int32_t tune;
+    // "cuda": the only backend that is opened besides the CPU, which always is; saves the time that other
+    // drivers need to start. Only read while creating. NULL (default): all
+    const char *backend;
+    // non-zero: every bit of a result depends on the texts alone, not on how they are cut into batches
+    // (slower for long prompts). Backends without that mode are absent. The number of threads never changes a
+    // bit, in any mode. Default 0
+    int32_t deterministic;
+    // non-zero: once a backend has a device with memory of its own, less preferred backends are not started;
+    // models that name no device use that one. Only read while creating. Default 0
+    int32_t one_backend;
 } tn_context_config;
 
 TN_API void tn_context_config_default(tn_context_config *cfg);

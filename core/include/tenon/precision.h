@@ -9,19 +9,19 @@
 //     tn_plan_config_default(&cfg);
 //     cfg.precision = TN_PRECISION_f32;
 //
-// A mode is a limit and a requirement. The limit: no matmul rounds x or w more coarsely than the mode says; sums
-// are in f32 in every mode (a little less precise inside the tensor cores of fp8). The requirement: the device has
-// kernels for the mode; if it has none, making the plan or session fails with TN_ERR_UNSUPPORTED, and no other mode
-// is used instead. If the device has the mode but a matmul does not fit its kernels (with one row of x, for
-// example), a kernel that rounds less computes it: plans name the kernel of each step. AUTO lets the device decide.
-// Weights have the values of the file in every mode: the loss of quantising the file is not part of this.
-// Attention is not a matmul of this kind; its kernels are the same in all modes.
+// A mode is a limit and a requirement. The limit: no matmul rounds x or w more coarsely than the mode says;
+// sums are in f32 in every mode (a little less precise inside the tensor cores of fp8). The requirement: the
+// device has kernels for the mode; if it has none, making the plan or session fails with TN_ERR_UNSUPPORTED,
+// and no other mode is used instead. If the device has the mode but a matmul does not fit its kernels (with
+// one row of x, for example), a kernel that rounds less computes it: plans name the kernel of each step. AUTO
+// lets the device decide. Weights have the values of the file in every mode: the loss of quantising the file
+// is not part of this. Attention is not a matmul of this kind; its kernels are the same in all modes.
 //
 // The error of a mode is stated as NMSE, sum of (y' - y)^2 / sum of y^2 over the results of a product, for
 // factors that are independent of each other. With p significant bits a rounded value is x (1 + a), |a| <=
 // 2^-p, and so for both operands NMSE <= 2 * 2^-2p. int8 rounds each of 32 values by at most m / 254, m the
-// largest of them, while their squares add up to m^2 at least: 32 / 254^2. The error of sums in f32 adds up to
-// 1e-6. Measured values are about five times lower than these bounds.
+// largest of them, while their squares add up to m^2 at least: 32 / 254^2. The error of sums in f32 adds up
+// to 1e-6. Measured values are about five times lower than these bounds.
 #ifndef TENON_PRECISION_H
 #define TENON_PRECISION_H
 

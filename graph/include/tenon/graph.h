@@ -45,11 +45,15 @@ TN_API void tn_graph_destroy(tn_graph **graph);
 TN_API tn_status tn_graph_status(const tn_graph *graph);
 
 // Changes with every run; written by tn_runner_write. Names are unique in a graph and copied.
-TN_API tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
+TN_API tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
+                                 const int64_t *shape);
 // Constant; bound once, when a runner is created.
-TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
-// State that ops write in place (cache_write, short_conv, delta_rule) and that stays from run to run; bound like a weight.
-TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape);
+TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
+                                  const int64_t *shape);
+// State that ops write in place (cache_write, short_conv, delta_rule) and that stays from run to run; bound
+// like a weight.
+TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
+                                 const int64_t *shape);
 // Marks a value as a result; it must be contiguous F32 or I32.
 TN_API void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value);
 // Gives a value a name for plans, messages and profiles. Returns the value.
@@ -78,15 +82,16 @@ TN_API tn_tensor *tn_op_argmax_logprob(tn_graph *g, tn_tensor *x, tn_tensor **lo
 TN_API tn_tensor *tn_op_top_k(tn_graph *g, tn_tensor *x, tn_tensor *bias_or_null, const tn_top_k_params *p);
 TN_API tn_tensor *tn_op_get_rows(tn_graph *g, tn_tensor *table, tn_tensor *ids, float scale);
 TN_API tn_tensor *tn_op_rms_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, float eps);
-TN_API tn_tensor *tn_op_layer_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, tn_tensor *b_or_null, float eps);
+TN_API tn_tensor *tn_op_layer_norm(tn_graph *g, tn_tensor *x, tn_tensor *w_or_null, tn_tensor *b_or_null,
+                                   float eps);
 TN_API tn_tensor *tn_op_glu(tn_graph *g, tn_tensor *gate, tn_tensor *up, const tn_glu_params *p);
 TN_API tn_tensor *tn_op_rope(tn_graph *g, tn_tensor *x, tn_tensor *pos, tn_tensor *factors_or_null,
                              const tn_rope_params *p);
 TN_API tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_tensor *slots);
 
-// Operands of ops that keep a state per sequence: sequence s has the tokens q_start[s] .. q_start[s+1]-1, reads slot
-// slots[s][0] of the state (negative: starts anew) and writes slots[s][1]. The result is the value for each token;
-// *next (may be NULL): the next version of the state.
+// Operands of ops that keep a state per sequence: sequence s has the tokens q_start[s] .. q_start[s+1]-1,
+// reads slot slots[s][0] of the state (negative: starts anew) and writes slots[s][1]. The result is the value
+// for each token; *next (may be NULL): the next version of the state.
 typedef struct tn_short_conv_args {
     tn_tensor *state; // F32 [slots, C - 1, N]: the last rows of x
     tn_tensor *x;     // [tokens, N]
@@ -104,7 +109,8 @@ typedef struct tn_delta_rule_args {
     tn_tensor *q_start;  // I32 [sequences + 1]
     tn_tensor *slots;    // I32 [sequences, 2]
 } tn_delta_rule_args;
-TN_API tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p, tn_tensor **next);
+TN_API tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p,
+                                   tn_tensor **next);
 
 // Operands of attention over a paged cache.
 typedef struct tn_attention_args {
@@ -118,7 +124,8 @@ typedef struct tn_attention_args {
 TN_API tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *args, const tn_attention_params *p);
 TN_API tn_tensor *tn_op_matmul(tn_graph *g, tn_tensor *x, tn_tensor *w);
 TN_API tn_tensor *tn_op_matmul_id(tn_graph *g, tn_tensor *x, tn_tensor *w, tn_tensor *ids);
-TN_API tn_tensor *tn_op_moe_weights(tn_graph *g, tn_tensor *x, tn_tensor *ids, const tn_moe_weights_params *p);
+TN_API tn_tensor *tn_op_moe_weights(tn_graph *g, tn_tensor *x, tn_tensor *ids,
+                                    const tn_moe_weights_params *p);
 TN_API tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights);
 
 // --- plans -----------------------------------------------------------------------------------------
@@ -135,15 +142,16 @@ typedef struct tn_plan_config {
     tn_device *const *devices; // in order of preference, at most 31; NULL (default): the CPU
     int32_t n_devices;
     int32_t fusion;   // default 1; 0 keeps every op as recorded
-    int32_t fallback; // TN_FALLBACK_*; default TN_FALLBACK_EVENT. A strict context makes every fallback an error
+    // TN_FALLBACK_*; default TN_FALLBACK_EVENT. A strict context makes every fallback an error
+    int32_t fallback;
     int32_t precision; // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto
 } tn_plan_config;
 TN_API void tn_plan_config_default(tn_plan_config *cfg);
 
 // Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
 // Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device accepts, fallbacks that the
-// configuration forbids, or a precision for which a device has no matmul kernels; TN_ERR_ARG: no such precision;
-// TN_ERR_MEMORY.
+// configuration forbids, or a precision for which a device has no matmul kernels; TN_ERR_ARG: no such
+// precision; TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out);
 TN_API tn_plan *tn_plan_ref(tn_plan *plan);
 TN_API void tn_plan_unref(tn_plan **plan);
@@ -173,10 +181,12 @@ typedef struct tn_binding {
 } tn_binding;
 
 // Prepares the plan with its weights and states in host memory. Inputs start as zeros.
-TN_API TN_MUST_USE tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n, tn_runner **out);
+TN_API TN_MUST_USE tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n,
+                                              tn_runner **out);
 TN_API void tn_runner_destroy(tn_runner **runner);
 // Copies an input in or a result out; size must be that of the tensor.
-TN_API TN_MUST_USE tn_status tn_runner_write(tn_runner *runner, const char *input, const void *data, size_t size);
+TN_API TN_MUST_USE tn_status tn_runner_write(tn_runner *runner, const char *input, const void *data,
+                                             size_t size);
 TN_API TN_MUST_USE tn_status tn_runner_read(tn_runner *runner, const char *output, void *data, size_t size);
 // Runs all steps and waits. Allocates nothing.
 TN_API TN_MUST_USE tn_status tn_runner_run(tn_runner *runner);

@@ -32,9 +32,10 @@ typedef struct tn_file_tensor {
 TN_API int64_t tn_file_n_tensors(const tn_file *file);
 TN_API void tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out);
 TN_API int64_t tn_file_find_tensor(const tn_file *file, const char *name); // -1 if absent
-// Dequantises elements [first, first + n) of tensor i, row after row, into out. Both are multiples of the elements in a
-// block of its type, and inside the tensor: TN_ERR_ARG otherwise. Any thread.
-TN_API TN_MUST_USE tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n, float *out);
+// Dequantises elements [first, first + n) of tensor i, row after row, into out. Both are multiples of the
+// elements in a block of its type, and inside the tensor: TN_ERR_ARG otherwise. Any thread.
+TN_API TN_MUST_USE tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n,
+                                                 float *out);
 // Writes tensor i dequantised as little-endian f32 to `path` (complete or not at all).
 TN_API TN_MUST_USE tn_status tn_file_export_tensor(const tn_file *file, int64_t i, const char *path);
 TN_API uint64_t tn_file_size(const tn_file *file);
@@ -51,10 +52,12 @@ typedef struct tn_quantize_config {
                       int64_t done, int64_t total);
     void *user;
     // Fields below may be 0.
-    const char *imatrix; // path of an importance matrix (GGUF, or the older list of records): the importance of columns
-    // n_tensor_types times "PATTERN=TYPE": tensors get TYPE ("Q6_K") if a part of their name matches, or a type of smaller
-    // blocks if their rows are no multiple of its block. The first pattern that matches wins. * matches any characters, ?
-    // exactly one. Norms, biases and routers keep their type. A pattern that matches no tensor is an error.
+    // path of an importance matrix (GGUF, or the older list of records): the importance of columns
+    const char *imatrix;
+    // n_tensor_types times "PATTERN=TYPE": tensors get TYPE ("Q6_K") if a part of their name matches, or a
+    // type of smaller blocks if their rows are no multiple of its block. The first pattern that matches wins.
+    // * matches any characters, ? exactly one. Norms, biases and routers keep their type. A pattern that
+    // matches no tensor is an error.
     const char *const *tensor_types;
     int32_t n_tensor_types;
     const char *output_type;    // of the head, output.weight or a shared token_embd.weight
@@ -64,7 +67,8 @@ typedef struct tn_quantize_config {
 // Names of the types that tn_quantize accepts, separated by blanks. Any thread.
 TN_API const char *tn_quantize_types(void);
 // Reads `in`, writes `out` (complete or not at all).
-TN_API TN_MUST_USE tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *cfg);
+TN_API TN_MUST_USE tn_status tn_quantize(tn_context *ctx, const char *in, const char *out,
+                                         const tn_quantize_config *cfg);
 
 TN_EXTERN_C_END
 #endif

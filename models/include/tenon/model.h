@@ -23,19 +23,25 @@ typedef int32_t (*tn_progress_fn)(void *user, uint64_t bytes_done, uint64_t byte
 
 typedef struct tn_model_config {
     size_t struct_size;
-    tn_device *device;        // where the model runs; NULL (default): the first device that computes and is no software driver
-    const char *pre;          // overrides the pre-tokenizer named in the file; NULL (default): as the file says
+    // where the model runs; NULL (default): the first device that computes and is no software driver
+    tn_device *device;
+    // overrides the pre-tokenizer named in the file; NULL (default): as the file says
+    const char *pre;
     int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
     int32_t tokenizer_only;   // non-zero: any architecture, also files without tensors; only text.h works
     int32_t check_tensors;    // non-zero: read and check every value first; default 0
     tn_progress_fn progress;  // default NULL
     void *progress_user;
-    // On devices with memory of their own, the last `device_layers` layers and the head run there, the layers before them
-    // and the embedding on the CPU. -1 (default): as many as fit, with TN_EVENT_LAYERS_ON_HOST if that is not all of them; more than the model has: all.
+    // On devices with memory of their own, the last `device_layers` layers and the head run there, the layers
+    // before them and the embedding on the CPU. -1 (default): as many as fit, with TN_EVENT_LAYERS_ON_HOST if
+    // that is not all of them; more than the model has: all.
     int32_t device_layers;
-    int32_t no_fallback;      // non-zero: sessions fail if the device has no kernel for an op of its layers; default 0: on the CPU
-    uint64_t reserve_size;    // bytes that a fit reserves for sessions; 0 (default): as many as `session` needs
-    const struct tn_session_config *session; // the session for which a fit reserves memory; NULL: a default one
+    // non-zero: sessions fail if the device has no kernel for an op of its layers; default 0: on the CPU
+    int32_t no_fallback;
+    // bytes that a fit reserves for sessions; 0 (default): as many as `session` needs
+    uint64_t reserve_size;
+    // the session for which a fit reserves memory; NULL: a default one
+    const struct tn_session_config *session;
 } tn_model_config;
 TN_API void tn_model_config_default(tn_model_config *cfg);
 
@@ -43,7 +49,8 @@ TN_API void tn_model_config_default(tn_model_config *cfg);
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
 // contradict each other), TN_ERR_ARG (cfg->pre is not known), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED,
 // TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU as fallback).
-TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg, tn_model **out);
+TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg,
+                                           tn_model **out);
 TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
 

@@ -29,9 +29,9 @@ TN_EXTERN_C_BEGIN
 
 typedef struct tn_session tn_session;
 
-// The kind of output rows of an eval. Encoders and other models without a causal mask have no logits: LOGITS means HIDDEN
-// for them. They have no cache either: every feed is a whole text of at most min(n_ctx, n_batch) tokens, the texts of one
-// eval have at most n_batch tokens together, and sequences stay empty.
+// The kind of output rows of an eval. Encoders and other models without a causal mask have no logits: LOGITS
+// means HIDDEN for them. They have no cache either: every feed is a whole text of at most min(n_ctx, n_batch)
+// tokens, the texts of one eval have at most n_batch tokens together, and sequences stay empty.
 enum {
     TN_RESULT_LOGITS, // n_vocab values
     TN_RESULT_HIDDEN, // n_embd values: the last layer, behind the last norm of the model
@@ -41,19 +41,22 @@ enum {
 typedef struct tn_session_config {
     size_t struct_size;
     int32_t n_ctx;       // tokens that the cache holds in all; 0 (default): min(trained context, 4096)
-    int32_t n_batch;     // tokens that are evaluated at a time, 1..65536; 0 (default): a value for the device, 512 on a CPU and
-                         // 2048 on GPUs that hold all layers and have enough memory for it; tn_session_n_batch returns it
+    // tokens that are evaluated at a time, 1..65536; 0 (default): a value for the device, 512 on a CPU and
+    // 2048 on GPUs that hold all layers and have enough memory for it; tn_session_n_batch returns it
+    int32_t n_batch;
     int32_t n_seq;       // sequences, 1..256; default 1
     tn_dtype cache_type_k, cache_type_v; // F32, F16 (default), BF16, Q8_0, Q4_0
     int32_t fusion;      // default 1
     tn_progress_fn progress; // tokens done and in all while a prompt is fed; default NULL
     void *progress_user;
     int32_t result;      // TN_RESULT_*: what output rows hold; default TN_RESULT_LOGITS
-    int32_t n_checkpoints; // models with recurrent layers: states kept so that sequences can be cut and branched there, besides
-                           // two for each sequence; 0..1024, default 4. A cut at another place evaluates the tokens since the
-                           // nearest state again, together with the next tokens
-    int32_t precision;   // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto. Devices that hold layers
-                         // must have it, else TN_ERR_UNSUPPORTED
+    // models with recurrent layers: states kept so that sequences can be cut and branched there, besides two
+    // for each sequence; 0..1024, default 4. A cut at another place evaluates the tokens since the nearest
+    // state again, together with the next tokens
+    int32_t n_checkpoints;
+    // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto. Devices that hold layers must
+    // have it, else TN_ERR_UNSUPPORTED
+    int32_t precision;
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
@@ -70,11 +73,13 @@ typedef struct tn_session_memory {
     tn_device_memory devices[2];                  // the same by device, the host last
 } tn_session_memory;
 // Plans without allocating the cache; works on metadata-only models. cfg may be NULL.
-TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out);
+TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg,
+                                                tn_session_memory *out);
 
 // cfg may be NULL. All memory is reserved here: later calls never run out of it.
 // TN_ERR_ARG, TN_ERR_MEMORY, TN_ERR_STATE (metadata-only model), TN_ERR_UNSUPPORTED.
-TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_session **out);
+TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg,
+                                               tn_session **out);
 TN_API void tn_session_destroy(tn_session **session);
 TN_API int32_t tn_session_n_ctx(const tn_session *session);
 TN_API int32_t tn_session_n_batch(const tn_session *session);
@@ -95,38 +100,41 @@ typedef struct tn_feed {
 TN_API TN_MUST_USE tn_status tn_session_eval(tn_session *session, const tn_feed *feeds, int32_t n_feeds);
 // Appends any number of tokens to one sequence, n_batch at a time; logits of the last token are kept.
 // Cancelled or failed: the sequence keeps the tokens of complete batches.
-TN_API TN_MUST_USE tn_status tn_session_feed(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n);
-// Logits (or what `result` says) of output row i of the last eval, in the order of the feeds: tn_session_width floats,
-// valid until the next call. NULL if there is no such row.
+TN_API TN_MUST_USE tn_status tn_session_feed(tn_session *session, int32_t seq, const int32_t *tokens,
+                                             int32_t n);
+// Logits (or what `result` says) of output row i of the last eval, in the order of the feeds:
+// tn_session_width floats, valid until the next call. NULL if there is no such row.
 TN_API const float *tn_session_logits(tn_session *session, int32_t i);
-// The most probable token of output row i, the first one if several, and the natural logarithm of its probability
-// (logprob may be NULL). Devices with memory of their own compute it, and logits are not copied to the host.
-// TN_ERR_STATE: there is no such row; TN_ERR_INTERNAL: the logits are not finite.
+// The most probable token of output row i, the first one if several, and the natural logarithm of its
+// probability (logprob may be NULL). Devices with memory of their own compute it, and logits are not copied
+// to the host. TN_ERR_STATE: there is no such row; TN_ERR_INTERNAL: the logits are not finite.
 TN_API TN_MUST_USE tn_status tn_session_best(tn_session *session, int32_t i, int32_t *token, float *logprob);
 TN_API int32_t tn_session_n_outputs(const tn_session *session);
 // Tokens in a sequence.
 TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
-// Cuts a sequence to n tokens (0: empties it). Its cache blocks become free, and the last logits are no longer available.
-// With recurrent layers the next step starts from the nearest state that was kept, and first evaluates the tokens from
-// there to n again.
+// Cuts a sequence to n tokens (0: empties it). Its cache blocks become free, and the last logits are no
+// longer available. With recurrent layers the next step starts from the nearest state that was kept, and
+// first evaluates the tokens from there to n again.
 TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
 // Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
 TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);
 // Copies up to n token ids of a sequence from position `first` on to `out`; returns how many there were.
-TN_API int32_t tn_session_tokens(const tn_session *session, int32_t seq, int32_t first, int32_t *out, int32_t n);
-// Makes `seq` hold exactly the longest prefix of these tokens that any sequence of the session holds. Whole blocks are
-// shared, not copied. *n_reused: its length, 0 to n; feed the rest. To get the logits of the last token, call this with
-// n one below the number of tokens, so that at least that token is fed.
-TN_API TN_MUST_USE tn_status tn_session_reuse(tn_session *session, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused);
-// Writes the contents of all sequences (token ids, keys and values) to a file, complete or not at all. The file can be
-// loaded by sessions of the same model with the same types of the cache, on any device, if their context is large enough.
-// Samplers and logits are not saved.
-// TN_ERR_IO, TN_ERR_MEMORY, TN_ERR_DEVICE.
+TN_API int32_t tn_session_tokens(const tn_session *session, int32_t seq, int32_t first, int32_t *out,
+                                 int32_t n);
+// Makes `seq` hold exactly the longest prefix of these tokens that any sequence of the session holds. Whole
+// blocks are shared, not copied. *n_reused: its length, 0 to n; feed the rest. To get the logits of the last
+// token, call this with n one below the number of tokens, so that at least that token is fed.
+TN_API TN_MUST_USE tn_status tn_session_reuse(tn_session *session, int32_t seq, const int32_t *tokens,
+                                              int32_t n, int32_t *n_reused);
+// Writes the contents of all sequences (token ids, keys and values) to a file, complete or not at all. The
+// file can be loaded by sessions of the same model with the same types of the cache, on any device, if their
+// context is large enough. Samplers and logits are not saved. TN_ERR_IO, TN_ERR_MEMORY, TN_ERR_DEVICE.
 TN_API TN_MUST_USE tn_status tn_session_save(tn_session *session, const char *path);
-// Replaces the contents of all sequences by those of a saved session. On failure the session is unchanged, or empty if the
-// device failed while the state was written. TN_ERR_FORMAT: no session file, or damaged; TN_ERR_UNSUPPORTED: of a newer
-// version, or the sizes of the contexts lead to different rope factors; TN_ERR_MODEL: of another model; TN_ERR_TYPE: other
-// types of the cache; TN_ERR_CONTEXT_FULL: more tokens or sequences than this session can hold; TN_ERR_IO, TN_ERR_DEVICE.
+// Replaces the contents of all sequences by those of a saved session. On failure the session is unchanged, or
+// empty if the device failed while the state was written. TN_ERR_FORMAT: no session file, or damaged;
+// TN_ERR_UNSUPPORTED: of a newer version, or the sizes of the contexts lead to different rope factors;
+// TN_ERR_MODEL: of another model; TN_ERR_TYPE: other types of the cache; TN_ERR_CONTEXT_FULL: more tokens or
+// sequences than this session can hold; TN_ERR_IO, TN_ERR_DEVICE.
 TN_API TN_MUST_USE tn_status tn_session_load(tn_session *session, const char *path);
 // The same with bytes in memory, freed by tn_text_free (graph.h).
 TN_API TN_MUST_USE tn_status tn_session_save_memory(tn_session *session, char **bytes, size_t *n);
@@ -146,10 +154,11 @@ typedef struct tn_step_time {
 TN_API int32_t tn_session_step_time(const tn_session *session, int32_t i, tn_step_time *out);
 // The plan for n tokens of one sequence as text (format: TN_PLAN_* of graph.h); works on metadata-only
 // models, reads no weights. cfg may be NULL; freed by tn_text_free.
-TN_API TN_MUST_USE tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens,
-                                                int32_t format, char **out);
+TN_API TN_MUST_USE tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg,
+                                                int32_t n_tokens, int32_t format, char **out);
 // Nanoseconds of host work per decode step (inputs, submission, reading), without any kernel.
-TN_API TN_MUST_USE tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, double *ns_per_step);
+TN_API TN_MUST_USE tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg,
+                                                    double *ns_per_step);
 
 // --- sampling --------------------------------------------------------------------------------------
 
@@ -165,13 +174,15 @@ typedef struct tn_sampling {
     float typical_p;       // 1: off
     float top_n_sigma;     // 0 or less: off; keeps logits within so many standard deviations of the best
     float xtc_probability; // 0: off; probability that the most probable tokens are excluded
-    float xtc_threshold;   // tokens with at least this probability are excluded, except the least probable one; above 0.5: off
+    // tokens with at least this probability are excluded, except the least probable one; above 0.5: off
+    float xtc_threshold;
     float dynatemp_range;  // 0: off; the temperature follows the entropy within +- this
     float dynatemp_exponent;
     float repeat_penalty;  // 1: off; divides positive and multiplies negative logits
     float presence_penalty, frequency_penalty; // 0: off; subtracted from logits
     int32_t penalty_last_n; // number of last tokens that penalties consider; -1: all
-    float dry_multiplier;   // 0: off; tokens that prolong a repetition lose multiplier * base ^ (length - allowed)
+    // 0: off; tokens that prolong a repetition lose multiplier * base ^ (length - allowed)
+    float dry_multiplier;
     float dry_base;
     int32_t dry_allowed_length; // in tokens
     int32_t dry_penalty_last_n; // number of last tokens that DRY considers; -1: all, 0: off
@@ -206,37 +217,45 @@ typedef struct tn_generation_config {
     int32_t n_stops;
     int32_t ignore_end;         // non-zero: end-of-generation tokens do not stop
     int32_t print_special;      // non-zero: special tokens appear in the text
-    // Speculative decoding: tokens are drafted, and one pass verifies several of them. It changes the speed. On devices where
-    // a row of a small batch has the same bits as alone (the CPU: drafts of up to 7 tokens) it changes nothing else: the same
-    // seed gives the same text. Between two steps the sequence of the session may hold drafted tokens; after the last
-    // piece it holds none.
-    int32_t spec_ngram;         // drafts from the text itself: the tokens that followed the last occurrence of its last tokens.
-                                // How many of the last tokens must match, 1..16; 0 (default): off
-    tn_session *draft;          // drafts from a smaller model with the same vocabulary: a session on the same context that only
-                                // this generation uses and that outlives it; its first sequence is overwritten. NULL (default):
-                                // none
-    int32_t draft_max;          // tokens drafted at a time, up to 64; 0 (default): as many as keep the bits of rows, or 5
+    // Speculative decoding: tokens are drafted, and one pass verifies several of them. It changes the speed.
+    // On devices where a row of a small batch has the same bits as alone (the CPU: drafts of up to 7 tokens)
+    // it changes nothing else: the same seed gives the same text. Between two steps the sequence of the
+    // session may hold drafted tokens; after the last piece it holds none.
+    // drafts from the text itself: the tokens that followed the last occurrence of its last tokens. How many
+    // of the last tokens must match, 1..16; 0 (default): off
+    int32_t spec_ngram;
+    // drafts from a smaller model with the same vocabulary: a session on the same context that only this
+    // generation uses and that outlives it; its first sequence is overwritten. NULL (default): none
+    tn_session *draft;
+    // tokens drafted at a time, up to 64; 0 (default): as many as keep the bits of rows, or 5
+    int32_t draft_max;
     int32_t draft_min;          // shorter drafts are not verified; default 0
-    const char *grammar;        // GBNF that the generated text follows; it ends when that is complete. NULL (default): none
-    const char *const *bans;    // texts that never occur: where one would, the generation returns to its beginning and continues
-                                // with another token. Tokens are held back while one may have begun. Default none
+    // GBNF that the generated text follows; it ends when that is complete. NULL (default): none
+    const char *grammar;
+    // texts that never occur: where one would, the generation returns to its beginning and continues with
+    // another token. Tokens are held back while one may have begun. Default none
+    const char *const *bans;
     int32_t n_bans;
-    const char *json_schema;    // a JSON schema that the text follows instead of a grammar; models/text/README.md lists the
-                                // supported keywords
+    // a JSON schema that the text follows instead of a grammar; models/text/README.md lists the supported
+    // keywords
+    const char *json_schema;
 } tn_generation_config;
 TN_API void tn_generation_config_default(tn_generation_config *cfg);
 
 typedef struct tn_generation tn_generation;
-// cfg may be NULL. The session must outlive the generation. Works without a tokenizer: pieces then have no text.
-TN_API TN_MUST_USE tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg, tn_generation **out);
+// cfg may be NULL. The session must outlive the generation. Works without a tokenizer: pieces then have no
+// text.
+TN_API TN_MUST_USE tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg,
+                                                  tn_generation **out);
 TN_API void tn_generation_destroy(tn_generation **generation);
 // Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew. n > 0: a token
-// that the last step selected and that was not evaluated yet is dropped (include it in the prompt to keep it);
-// n = 0: that token is evaluated and the text continues. Cancelled: TN_ERR_CANCELLED, complete batches stay.
+// that the last step selected and that was not evaluated yet is dropped (include it in the prompt to keep
+// it); n = 0: that token is evaluated and the text continues. Cancelled: TN_ERR_CANCELLED, complete batches
+// stay.
 TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n);
 
-// The same for ids that are the whole contents of the sequence: the prefix that any sequence of the session already
-// holds is reused (tn_session_reuse), the rest is fed. n >= 1.
+// The same for ids that are the whole contents of the sequence: the prefix that any sequence of the session
+// already holds is reused (tn_session_reuse), the rest is fed. n >= 1.
 TN_API TN_MUST_USE tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n);
 
 typedef struct tn_logprob {
@@ -253,10 +272,12 @@ typedef struct tn_piece {
     size_t n_text;
     int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece
     float logprob;    // natural log of the token's probability under the model (before sampling filters)
-    const tn_logprob *logprobs; // the most probable tokens in its place, best first; valid until the next call
+    // the most probable tokens in its place, best first; valid until the next call
+    const tn_logprob *logprobs;
     int32_t n_logprobs;         // tn_sampling.n_logprobs, or 0 if no token was selected
 } tn_piece;
-// Selects one token; it is evaluated at the next call. Cancellation and a full context are stop reasons, not failures.
+// Selects one token; it is evaluated at the next call. Cancellation and a full context are stop reasons, not
+// failures.
 TN_API TN_MUST_USE tn_status tn_generation_step(tn_generation *g, tn_piece *out);
 
 typedef struct tn_generation_stats {

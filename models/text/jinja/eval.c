@@ -218,9 +218,12 @@ static value eval_test(tn_jj *j, const tn_jj_node *n)
 
 // clang-format off
 static value (*const evals[])(tn_jj *j, const tn_jj_node *n) = {
-    [N_CONST] = eval_const, [N_NAME] = eval_name, [N_LIST] = eval_list, [N_TUPLE] = eval_list, [N_DICT] = eval_dict,
-    [N_UNARY] = eval_unary, [N_BINARY] = eval_binary, [N_AND] = eval_and, [N_OR] = eval_or, [N_NOT] = eval_not,
-    [N_COMPARE] = eval_compare, [N_IF] = eval_if, [N_ATTR] = eval_attr, [N_ITEM] = eval_item, [N_CALL] = eval_call,
+    [N_CONST] = eval_const, [N_NAME] = eval_name, [N_LIST] = eval_list, [N_TUPLE] = eval_list,
+    [N_DICT] = eval_dict,
+    [N_UNARY] = eval_unary, [N_BINARY] = eval_binary, [N_AND] = eval_and, [N_OR] = eval_or,
+    [N_NOT] = eval_not,
+    [N_COMPARE] = eval_compare, [N_IF] = eval_if, [N_ATTR] = eval_attr, [N_ITEM] = eval_item,
+    [N_CALL] = eval_call,
     [N_FILTER] = eval_filter, [N_TEST] = eval_test,
 };
 // clang-format on

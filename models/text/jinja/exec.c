@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tags: output, branches, loops, assignments, macros. Scopes follow Jinja2: a loop, a macro and a block with
-// text have their own, an if has none; variables that are set inside do not exist after it, except members of a namespace.
+// text have their own, an if has none; variables that are set inside do not exist after it, except members of
+// a namespace.
 #include "models/text/jinja/jinja_impl.h"
 
 // --- scopes and captured text ------------------------------------------------------------------------------
@@ -320,7 +321,8 @@ value tn_jj_call_macro(tn_jj *j, const tn_jj_macro *m, const tn_jj_args *a)
 
 // clang-format off
 static void (*const execs[])(tn_jj *j, const tn_jj_node *n) = {
-    [N_DATA] = exec_data, [N_PRINT] = exec_print, [N_COND] = exec_cond, [N_FOR] = exec_for, [N_SET] = exec_set,
+    [N_DATA] = exec_data, [N_PRINT] = exec_print, [N_COND] = exec_cond, [N_FOR] = exec_for,
+    [N_SET] = exec_set,
     [N_SET_BLOCK] = exec_set_block, [N_MACRO] = exec_macro, [N_CALL_BLOCK] = exec_call_block,
     [N_FILTER_BLOCK] = exec_filter_block, [N_SCOPE] = exec_scope, [N_WITH] = exec_with, [N_DO] = exec_do,
     [N_BREAK] = exec_flow, [N_CONTINUE] = exec_flow,

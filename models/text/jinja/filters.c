@@ -240,12 +240,18 @@ static value filter_wordcount(tn_jj *j, value v, const tn_jj_args *a)
 
 // clang-format off
 static const tn_jj_function filters[] = {
-    {"abs", filter_abs, 0}, {"attr", filter_attr, 0}, {"capitalize", filter_capitalize, 0}, {"center", filter_center, 0},
-    {"count", filter_length, 0}, {"d", filter_default, 0}, {"default", filter_default, 0}, {"e", filter_escape, 0},
-    {"escape", filter_escape, 0}, {"float", filter_float, 0}, {"forceescape", filter_escape, 0}, {"format", filter_format, 0},
-    {"indent", filter_indent, 0}, {"int", filter_int, 0}, {"length", filter_length, 0}, {"lower", filter_lower, 0},
-    {"pprint", filter_pprint, 0}, {"replace", filter_replace, 0}, {"round", filter_round, 0}, {"safe", filter_string, 0},
-    {"string", filter_string, 0}, {"title", filter_title, 0}, {"tojson", filter_tojson, 0}, {"trim", filter_trim, 0},
+    {"abs", filter_abs, 0}, {"attr", filter_attr, 0}, {"capitalize", filter_capitalize, 0},
+    {"center", filter_center, 0},
+    {"count", filter_length, 0}, {"d", filter_default, 0}, {"default", filter_default, 0},
+    {"e", filter_escape, 0},
+    {"escape", filter_escape, 0}, {"float", filter_float, 0}, {"forceescape", filter_escape, 0},
+    {"format", filter_format, 0},
+    {"indent", filter_indent, 0}, {"int", filter_int, 0}, {"length", filter_length, 0},
+    {"lower", filter_lower, 0},
+    {"pprint", filter_pprint, 0}, {"replace", filter_replace, 0}, {"round", filter_round, 0},
+    {"safe", filter_string, 0},
+    {"string", filter_string, 0}, {"title", filter_title, 0}, {"tojson", filter_tojson, 0},
+    {"trim", filter_trim, 0},
     {"upper", filter_upper, 0}, {"wordcount", filter_wordcount, 0},
 };
 // clang-format on

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Filters for lists, and for the members of dictionaries. Where the original returns a generator, these return
-// a list.
+// Filters for lists, and for the members of dictionaries. Where the original returns a generator, these
+// return a list.
 #include "models/text/jinja/jinja_impl.h"
 
 static value pair(tn_jj *j, value a, value b)
@@ -312,11 +312,13 @@ static value filter_batch(tn_jj *j, value v, const tn_jj_args *a)
 
 // clang-format off
 const tn_jj_function tn_jj_list_filters[] = {
-    {"batch", filter_batch, 0}, {"dictsort", filter_dictsort, 0}, {"first", filter_first, 0}, {"groupby", filter_groupby, 0},
+    {"batch", filter_batch, 0}, {"dictsort", filter_dictsort, 0}, {"first", filter_first, 0},
+    {"groupby", filter_groupby, 0},
     {"items", filter_items, 0}, {"join", filter_join, 0}, {"last", filter_last, 0}, {"list", filter_list, 0},
     {"map", filter_map, 0}, {"max", filter_max, 0}, {"min", filter_min, 0}, {"reject", filter_reject, 0},
     {"rejectattr", filter_rejectattr, 0}, {"reverse", filter_reverse, 0}, {"select", filter_select, 0},
-    {"selectattr", filter_selectattr, 0}, {"sort", filter_sort, 0}, {"sum", filter_sum, 0}, {"unique", filter_unique, 0},
+    {"selectattr", filter_selectattr, 0}, {"sort", filter_sort, 0}, {"sum", filter_sum, 0},
+    {"unique", filter_unique, 0},
 };
 // clang-format on
 const size_t tn_jj_n_list_filters = TN_COUNT(tn_jj_list_filters);

@@ -343,7 +343,8 @@ void tn_jj_tojson(tn_jj_builder *b, value v, const tn_jj_args *a)
     value separators = tn_jj_arg(a, 2, "separators");
     json_style style = {.colon = &colon, .sorted = tn_jj_arg_flag(a, 3, "sort_keys", false)};
     int64_t n;
-    // The first argument is ensure_ascii in the libraries that train models, and indent in the filter of Jinja2.
+    // The first argument is ensure_ascii in the libraries that train models, and indent in the filter of
+    // Jinja2.
     if (first.kind == JJ_INT || first.kind == JJ_STRING)
         indent = first;
     else

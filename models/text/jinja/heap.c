@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the template engine: small pieces from chunks, large ones alone, all freed together. Every byte and every
-// step is counted here against the limits, so that no template can use more than they allow.
+// Memory of the template engine: small pieces from chunks, large ones alone, all freed together. Every byte
+// and every step is counted here against the limits, so that no template can use more than they allow.
 #include "models/text/jinja/jinja_impl.h"
 
 #include "core/checked.h"

@@ -70,9 +70,9 @@ typedef struct tn_jj_function {
     uint32_t kinds;
 } tn_jj_function;
 
-// Filters, tests and members by name. The functions behind them apply each other by name (map("upper"), "is filter",
-// d.items()), so they look names up through the engine: the files of these tables would otherwise need each other in
-// a cycle. tn_jj_render fills it in.
+// Filters, tests and members by name. The functions behind them apply each other by name (map("upper"), "is
+// filter", d.items()), so they look names up through the engine: the files of these tables would otherwise
+// need each other in a cycle. tn_jj_render fills it in.
 typedef struct tn_jj_tables {
     const tn_jj_function *(*filter)(str name);
     const tn_jj_function *(*test)(str name);
@@ -98,9 +98,11 @@ typedef struct tn_jj_macro {
 
 // clang-format off
 typedef enum tn_jj_node_kind {
-    N_CONST, N_NAME, N_LIST, N_TUPLE, N_DICT, N_PAIR, N_UNARY, N_BINARY, N_AND, N_OR, N_NOT, N_COMPARE, N_OPERAND, N_IF,
+    N_CONST, N_NAME, N_LIST, N_TUPLE, N_DICT, N_PAIR, N_UNARY, N_BINARY, N_AND, N_OR, N_NOT, N_COMPARE,
+    N_OPERAND, N_IF,
     N_ATTR, N_ITEM, N_SLICE, N_CALL, N_FILTER, N_TEST, N_ARG,
-    N_DATA, N_PRINT, N_COND, N_FOR, N_SET, N_SET_BLOCK, N_MACRO, N_PARAM, N_CALL_BLOCK, N_FILTER_BLOCK, N_SCOPE, N_WITH, N_DO,
+    N_DATA, N_PRINT, N_COND, N_FOR, N_SET, N_SET_BLOCK, N_MACRO, N_PARAM, N_CALL_BLOCK, N_FILTER_BLOCK,
+    N_SCOPE, N_WITH, N_DO,
     N_BREAK, N_CONTINUE
 } tn_jj_node_kind;
 
@@ -123,7 +125,8 @@ typedef struct tn_jj_node {
 
 // clang-format off
 typedef enum tn_jj_token_kind {
-    T_END, T_DATA, T_PRINT_BEGIN, T_PRINT_END, T_BLOCK_BEGIN, T_BLOCK_END, T_NAME, T_STRING, T_INT, T_FLOAT, T_OP,
+    T_END, T_DATA, T_PRINT_BEGIN, T_PRINT_END, T_BLOCK_BEGIN, T_BLOCK_END, T_NAME, T_STRING, T_INT, T_FLOAT,
+    T_OP,
     T_PUNCTUATION // op: the character
 } tn_jj_token_kind;
 // clang-format on

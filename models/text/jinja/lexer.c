@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Template source to tokens, with white space handled as the original does under trim_blocks and
-// lstrip_blocks: the newline behind a %} and the blanks in front of a {% or {# are removed; - at a border strips all
-// white space there, + strips none; one newline at the end of the source is removed.
+// lstrip_blocks: the newline behind a %} and the blanks in front of a {% or {# are removed; - at a border
+// strips all white space there, + strips none; one newline at the end of the source is removed.
 #include "core/number.h"
 #include "models/text/jinja/jinja_impl.h"
 
@@ -210,7 +210,8 @@ static bool lex_number(lexer *l)
 // clang-format off
 static const struct { const char *text; int op; } operators[] = { // longest first
     {"//", OP_FLOORDIV}, {"**", OP_POW}, {"==", OP_EQ}, {"!=", OP_NE}, {"<=", OP_LE}, {">=", OP_GE},
-    {"+", OP_ADD}, {"-", OP_SUB}, {"*", OP_MUL}, {"/", OP_DIV}, {"%", OP_MOD}, {"~", OP_CONCAT}, {"<", OP_LT}, {">", OP_GT},
+    {"+", OP_ADD}, {"-", OP_SUB}, {"*", OP_MUL}, {"/", OP_DIV}, {"%", OP_MOD}, {"~", OP_CONCAT}, {"<", OP_LT},
+    {">", OP_GT},
 };
 // clang-format on
 

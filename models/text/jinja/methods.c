@@ -205,10 +205,13 @@ static value cycler_reset(tn_jj *j, value v, const tn_jj_args *a)
 #define SEQUENCE (1u << JJ_LIST | 1u << JJ_TUPLE)
 #define DICT (1u << JJ_DICT)
 static const tn_jj_function rows[] = {
-    {"append", list_append, LIST}, {"changed", loop_changed, 1u << JJ_LOOP}, {"clear", container_clear, LIST | DICT},
+    {"append", list_append, LIST}, {"changed", loop_changed, 1u << JJ_LOOP},
+    {"clear", container_clear, LIST | DICT},
     {"copy", copy, LIST | DICT}, {"count", list_count, SEQUENCE}, {"cycle", loop_cycle, 1u << JJ_LOOP},
-    {"extend", list_extend, LIST}, {"get", dict_get, DICT}, {"index", list_position, SEQUENCE}, {"insert", list_insert, LIST},
-    {"items", dict_items, DICT}, {"keys", dict_keys, DICT}, {"next", cycler_next, 1u << JJ_CYCLER}, {"pop", list_pop, LIST},
+    {"extend", list_extend, LIST}, {"get", dict_get, DICT}, {"index", list_position, SEQUENCE},
+    {"insert", list_insert, LIST},
+    {"items", dict_items, DICT}, {"keys", dict_keys, DICT}, {"next", cycler_next, 1u << JJ_CYCLER},
+    {"pop", list_pop, LIST},
     {"pop", dict_pop, DICT}, {"reset", cycler_reset, 1u << JJ_CYCLER}, {"reverse", list_reverse, LIST},
     {"setdefault", dict_setdefault, DICT}, {"update", dict_update, DICT}, {"values", dict_values, DICT},
 };
@@ -304,7 +307,8 @@ value tn_jj_call_joiner(tn_jj *j, value joiner)
 // clang-format off
 static const tn_jj_function functions[] = {
     {"cycler", function_cycler, 0}, {"dict", function_dict, 0}, {"joiner", function_joiner, 0},
-    {"namespace", function_namespace, 0}, {"raise_exception", function_raise, 0}, {"range", function_range, 0},
+    {"namespace", function_namespace, 0}, {"raise_exception", function_raise, 0},
+    {"range", function_range, 0},
 };
 // clang-format on
 static const tn_jj_function clock_function = {"strftime_now", function_strftime, 0};

@@ -212,7 +212,8 @@ static tn_jj_node *parse_call_block(tn_jj *j)
 
 // clang-format off
 static const tag_row tags[] = {
-    {"if", parse_if}, {"for", parse_for}, {"set", parse_set}, {"macro", parse_macro}, {"call", parse_call_block},
+    {"if", parse_if}, {"for", parse_for}, {"set", parse_set}, {"macro", parse_macro},
+    {"call", parse_call_block},
     {"filter", parse_filter_block}, {"with", parse_with}, {"do", parse_do}, {"generation", parse_generation},
     {"break", parse_break}, {"continue", parse_continue},
 };

@@ -91,12 +91,17 @@ TEST(upper, has_case(j, v, 'u'))
 // clang-format off
 static const tn_jj_function tests[] = {
     {"boolean", test_boolean, 0}, {"callable", test_callable, 0}, {"defined", test_defined, 0},
-    {"divisibleby", test_divisibleby, 0}, {"eq", test_eq, 0}, {"equalto", test_eq, 0}, {"escaped", test_escaped, 0},
-    {"even", test_even, 0}, {"false", test_false, 0}, {"filter", test_filter, 0}, {"float", test_float, 0}, {"ge", test_ge, 0},
+    {"divisibleby", test_divisibleby, 0}, {"eq", test_eq, 0}, {"equalto", test_eq, 0},
+    {"escaped", test_escaped, 0},
+    {"even", test_even, 0}, {"false", test_false, 0}, {"filter", test_filter, 0}, {"float", test_float, 0},
+    {"ge", test_ge, 0},
     {"greaterthan", test_gt, 0}, {"gt", test_gt, 0}, {"in", test_in, 0}, {"integer", test_integer, 0},
-    {"iterable", test_iterable, 0}, {"le", test_le, 0}, {"lessthan", test_lt, 0}, {"lower", test_lower, 0}, {"lt", test_lt, 0},
-    {"mapping", test_mapping, 0}, {"ne", test_ne, 0}, {"none", test_none, 0}, {"number", test_number, 0}, {"odd", test_odd, 0},
-    {"sameas", test_sameas, 0}, {"sequence", test_sequence, 0}, {"string", test_string, 0}, {"test", test_test, 0},
+    {"iterable", test_iterable, 0}, {"le", test_le, 0}, {"lessthan", test_lt, 0}, {"lower", test_lower, 0},
+    {"lt", test_lt, 0},
+    {"mapping", test_mapping, 0}, {"ne", test_ne, 0}, {"none", test_none, 0}, {"number", test_number, 0},
+    {"odd", test_odd, 0},
+    {"sameas", test_sameas, 0}, {"sequence", test_sequence, 0}, {"string", test_string, 0},
+    {"test", test_test, 0},
     {"true", test_true, 0}, {"undefined", test_undefined, 0}, {"upper", test_upper, 0},
 };
 // clang-format on
