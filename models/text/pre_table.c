@@ -62,7 +62,8 @@ static const tn_pre table[] = {
     {"qwen2 deepseek-r1-qwen kormo f2llmv2 hunyuan solar-open grok-2", {QWEN2}, TN_PRE_NO_CLEAN},
     {"megrez stablelm2", {QWEN2}, 0},
     {"qwen35", {QWEN35}, TN_PRE_NO_CLEAN},
-    {"gpt-2 phi-2 jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert exaone4 mpt olmo jais",
+    {"gpt-2 phi-2 jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert exaone4 "
+     "mpt olmo jais",
      {GPT2}, 0},
     {"jina-v1-en jina-v2-code roberta-bpe", {GPT2}, TN_PRE_SEP},
     {"trillion granite-docling", {GPT2}, TN_PRE_NO_CLEAN},

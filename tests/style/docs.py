@@ -102,7 +102,8 @@ def check_commands(top, path, text, report):
     """Scripts, commands and flags in the code blocks of a document."""
     commands = set(re.findall(r"^CMD\(\w+,\s*(\w+)", read(top, "tools/commands.def"), re.M))
     commands |= {"help", "version"}
-    rows = re.findall(r'^OPT\(\w+,\s*\w+,\s*"([^"]+)"', read(top, "tools/options.def"), re.M)
+    options = re.sub(r'"\s*\n\s*"', "", read(top, "tools/options.def"))  # strings over several lines
+    rows = re.findall(r'^OPT\(\w+,\s*\w+,\s*"([^"]+)"', options, re.M)
     flags = {flag for names in rows for flag in names.split(",")} | {"--version"}
     for block in FENCE.finditer(text):
         place = f"{path}:{line_of(text, block.start())}"
