@@ -78,10 +78,10 @@ def bands():
             ("core", "Submit and wait", ["the same executable", "for each step"], "core/backend.h"),
             ("backends", "Kernels", ["of the CPU, of CUDA", "or of Vulkan"], "backends/"),
         ], [
-            ("models", "Token id to text", ["bytes, held back until", "complete"], "models/text/decode.c"),
+            ("models", "Token id to text", ["bytes, held back until", "complete"], "models/text/tokenizer/"),
             ("models", "tn_generation", ["grammar, stop strings,", "speculation"],
              "models/run/generation.c"),
-            ("models", "Sampler", ["selects one token,", "or takes the argmax"], "models/run/sampler.c"),
+            ("models", "Sampler", ["selects one token,", "or takes the argmax"], "models/run/sampling/"),
             ("graph", "Outputs", ["the argmax; logits when", "somebody asks for them"], "graph/run.c"),
         ]]),
     ]

@@ -3,7 +3,7 @@
 #include "models/config.h"
 
 #include "models/keys.h"
-#include "models/nearest.h"
+#include "models/quantize/nearest.h"
 
 #include <math.h>
 #include <stdio.h>

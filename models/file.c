@@ -12,7 +12,7 @@
 #include "core/same_file.h"
 #include "core/strbuf.h"
 #include "models/gguf/cursor.h"
-#include "models/text/unicode.h"
+#include "models/text/tokenizer/unicode.h"
 #include "ops/quant.h"
 
 #include <inttypes.h>

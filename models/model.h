@@ -8,7 +8,7 @@
 #include "core/arena.h"
 #include "core/device.h"
 #include "models/config.h"
-#include "models/text/tokenizer.h"
+#include "models/text/tokenizer/tokenizer.h"
 #include "ops/ops.h"
 
 #include <tenon/model.h>

@@ -10,7 +10,7 @@
 #include "core/compiler.h"
 #include "models/config.h"
 #include "models/model.h"
-#include "models/quantize_mix.h"
+#include "models/quantize/quantize_mix.h"
 #include "ops/quant.h"
 
 #include <inttypes.h>

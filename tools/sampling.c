@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The options of sampling, from the command line to tn_sampling.
-#include "tools/generate.h"
+#include "tools/chat/generate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,11 +6,11 @@
 // one costs nothing; the sequence is therefore one token shorter than the chosen tokens.
 #include "core/arena.h"
 #include "models/model.h"
-#include "models/run/bans.h"
-#include "models/run/constraint.h"
-#include "models/run/sampler.h"
+#include "models/run/sampling/bans.h"
+#include "models/run/sampling/constraint.h"
+#include "models/run/sampling/sampler.h"
 #include "models/run/speculate.h"
-#include "models/text/tokenizer.h"
+#include "models/text/tokenizer/tokenizer.h"
 
 #include <string.h>
 #include <tenon/session.h>

@@ -7,7 +7,7 @@
 #include "models/text/chat.h"
 
 #include "models/text/jinja/jinja.h"
-#include "models/text/tokenizer_impl.h"
+#include "models/text/tokenizer/tokenizer_impl.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #ifndef TN_MODELS_CHAT_H
 #define TN_MODELS_CHAT_H
 
-#include "models/text/tokenizer.h"
+#include "models/text/tokenizer/tokenizer.h"
 
 #include <tenon/text.h>
 

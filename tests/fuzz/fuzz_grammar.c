@@ -4,8 +4,8 @@
 // Grammars, JSON and JSON schemas of any bytes: they compile or are refused within a second; a grammar that
 // came of a schema always compiles; what its masks allow can be accepted; nothing leaks.
 //     clang: -fsanitize=fuzzer; otherwise fuzz_grammar SECONDS [SEED] makes inputs of words of both languages
-#include "models/text/grammar.h"
-#include "models/text/schema.h"
+#include "models/text/grammar/grammar.h"
+#include "models/text/grammar/schema.h"
 #include "tests/unit/tiny_vocab.h"
 
 #include <time.h>

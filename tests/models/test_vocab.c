@@ -3,7 +3,7 @@
 //
 // Golden vocabularies: ids and bytes that another implementation gave for real vocabularies must be the same
 // here. The first argument is the folder; every X.inp/X.out pair and every *.extra.jsonl in it is run.
-#include "models/text/tokenizer.h"
+#include "models/text/tokenizer/tokenizer.h"
 #include "tests/unit/test.h"
 
 #include <dirent.h>

@@ -26,7 +26,7 @@ CODE = (".c", ".h", ".def", ".cu", ".cuh", ".comp", ".glsl")
 FUNCTIONS = (".c", ".h", ".cu", ".cuh")  # C and CUDA
 TEXT = CODE + (".py", ".sh", "meson.build", "meson_options.txt")
 # Written by scripts: the width of their lines is nobody's concern.
-GENERATED = ("models/text/unicode_tables.c",)
+GENERATED = ("models/text/tokenizer/unicode_tables.c",)
 
 # Limits of --check.
 LIMITS = {

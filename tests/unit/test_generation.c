@@ -4,7 +4,7 @@
 // Generations on a session that follows a script: stop strings over token borders, held-back characters,
 // every reason to stop, no allocations; and the public text functions. The session is
 // that of script_session.h.
-#include "models/run/rng.h"
+#include "models/run/sampling/rng.h"
 #include "tests/unit/script_session.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 // GBNF: what is read and what is refused, texts that follow a grammar, masks of all tokens against every
 // token tried on its own, going back, bounds, failing allocations.
 //     test_grammar [--bench MODEL]    times masks over the vocabulary of a file
-#include "models/run/rng.h"
-#include "models/text/grammar.h"
+#include "models/run/sampling/rng.h"
+#include "models/text/grammar/grammar.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 #include "tests/unit/tiny_vocab.h"

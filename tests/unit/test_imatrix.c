@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Quantising with an importance matrix in both forms, and with types of the caller's choice.
-#include "models/imatrix.h"
-#include "models/quantize_types.h"
+#include "models/quantize/imatrix.h"
+#include "models/quantize/quantize_types.h"
 #include "tests/unit/model_files.h"
 
 #include <limits.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The JSON reader: values, places of errors, bounds, failing allocations.
-#include "models/text/json_read.h"
+#include "models/text/grammar/json_read.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 

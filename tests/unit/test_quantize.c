@@ -4,7 +4,7 @@
 // Quantising: types by mix, values, errors reported, split models; and cancelled runs, failing writes and
 // failing allocations, none of which may leave a file.
 // Argument, if any: a folder of golden models.
-#include "models/quantize_mix.h"
+#include "models/quantize/quantize_mix.h"
 #include "tests/unit/model_files.h"
 
 #include <limits.h>

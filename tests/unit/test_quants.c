@@ -6,7 +6,7 @@
 #include "core/compiler.h"
 #include "core/fp16.h"
 #include "models/gguf/gguf.h"
-#include "models/quantize_mix.h"
+#include "models/quantize/quantize_mix.h"
 #include "ops/quant.h"
 #include "tests/unit/test.h"
 

@@ -3,8 +3,8 @@
 //
 // The sampling chain: draws against exact probabilities, penalties and bias to the last bit, extreme
 // logits, parameter ranges, failing allocations.
-#include "models/run/rng.h"
-#include "models/run/sampler.h"
+#include "models/run/sampling/rng.h"
+#include "models/run/sampling/sampler.h"
 #include "tests/unit/chi_square.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"

@@ -3,8 +3,8 @@
 //
 // JSON schemas as grammars: texts that follow them and texts that do not, what is refused and where, failing
 // allocations. tests/tools/test_sampling.py lets a model write for random schemas.
-#include "models/text/grammar.h"
-#include "models/text/schema.h"
+#include "models/text/grammar/grammar.h"
+#include "models/text/grammar/schema.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 #include "tests/unit/tiny_vocab.h"

@@ -3,8 +3,8 @@
 //
 // The stages of the sampling chain in every order: draws against distributions worked out by hand, and
 // against the definitions written down plainly (sorted lists, double precision).
-#include "models/run/rng.h"
-#include "models/run/sampler.h"
+#include "models/run/sampling/rng.h"
+#include "models/run/sampling/sampler.h"
 #include "tests/unit/chi_square.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"

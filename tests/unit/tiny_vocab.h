@@ -5,8 +5,8 @@
 #ifndef TN_TESTS_UNIT_TINY_VOCAB_H
 #define TN_TESTS_UNIT_TINY_VOCAB_H
 
-#include "models/text/tokenizer_impl.h"
-#include "models/text/unicode.h"
+#include "models/text/tokenizer/tokenizer_impl.h"
+#include "models/text/tokenizer/unicode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #define TN_MODELS_JINJA_IMPL_H
 
 #include "models/text/jinja/jinja.h"
-#include "models/text/unicode.h"
+#include "models/text/tokenizer/unicode.h"
 
 #include <string.h>
 

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// tenon bench: speed of prefill (pp) and decoding (tg), and the share of the peak of the machine.
+#include "tools/commands/bench.h"
+#include "tools/interrupt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CTX_MIN = 64 };
+static const double int8_bits = 9; // kernels multiply weights with at most this many bits as int8
+
+typedef struct sizes {
+    int64_t pp[BENCH_NUMS], tg[BENCH_NUMS], depth[BENCH_NUMS];
+    int n_pp, n_tg, n_depth;
+    int64_t longest; // tokens that the largest test needs
+} sizes;
+
+static int read_sizes(const options *o, sizes *z)
+{
+    z->n_pp = opt_nums(o, OPT_PP, z->pp, BENCH_NUMS);
+    z->n_tg = opt_nums(o, OPT_TG, z->tg, BENCH_NUMS);
+    z->n_depth = opt_nums(o, OPT_DEPTH, z->depth, 8);
+    int64_t depth = 0, most = 0;
+    for (int i = 0; i < z->n_depth; i++) depth = z->depth[i] > depth ? z->depth[i] : depth;
+    for (int i = 0; i < z->n_pp; i++) most = z->pp[i] > most ? z->pp[i] : most;
+    for (int i = 0; i < z->n_tg; i++) most = z->tg[i] > most ? z->tg[i] : most;
+    z->longest = depth + most;
+    int64_t ctx = opt_int(o, OPT_CTX);
+    if (most == 0)
+        return fail(EXIT_USAGE, "nothing to measure: -p and -n are both 0; give sizes, as in -p 512 -n 128");
+    if (ctx > 0 && z->longest > ctx)
+        return fail(EXIT_CONTEXT, "the largest test needs %lld tokens, -c gives %lld; leave -c away",
+                    (long long)z->longest, (long long)ctx);
+    return 0;
+}
+
+// --- model -----------------------------------------------------------------------------------------------
+
+typedef struct shape_row {
+    opt_id id;
+    size_t offset;
+} shape_row;
+
+static const shape_row shape_rows[] = {
+    {OPT_LAYERS, offsetof(tn_model_shape, n_layers)},
+    {OPT_WIDTH, offsetof(tn_model_shape, n_embd)},
+    {OPT_HEADS, offsetof(tn_model_shape, n_heads)},
+    {OPT_KV_HEADS, offsetof(tn_model_shape, n_kv_heads)},
+    {OPT_HEAD_DIM, offsetof(tn_model_shape, head_dim)},
+    {OPT_FFN, offsetof(tn_model_shape, n_ff)},
+    {OPT_VOCAB, offsetof(tn_model_shape, n_vocab)},
+    {OPT_EXPERTS, offsetof(tn_model_shape, n_experts)},
+    {OPT_EXPERTS_USED, offsetof(tn_model_shape, n_experts_used)},
+    {OPT_EXPERT_FFN, offsetof(tn_model_shape, n_ff_expert)},
+};
+enum { SHAPE_ROWS = sizeof shape_rows / sizeof *shape_rows };
+
+static bool is_random(const options *o)
+{
+    bool random = opt_is_set(o, OPT_SHAPE) || opt_is_set(o, OPT_ARCH);
+    for (int i = 0; i < SHAPE_ROWS; i++) random = random || opt_is_set(o, shape_rows[i].id);
+    return random;
+}
+
+static int make_random(bench_state *s, int64_t n_ctx)
+{
+    const options *o = s->t.opt;
+    const char *name = opt_text(o, OPT_SHAPE);
+    tn_model_shape shape = {.struct_size = sizeof shape, .arch = "llama"};
+    tn_status status = name ? tn_model_shape_get(s->t.ctx, name, &shape) : TN_OK;
+    if (status != TN_OK) return tool_fail(&s->t, status, "--shape %s", name);
+    for (int i = 0; i < SHAPE_ROWS; i++) {
+        if (!opt_is_set(o, shape_rows[i].id)) continue;
+        int32_t value = (int32_t)opt_int(o, shape_rows[i].id);
+        memcpy((char *)&shape + shape_rows[i].offset, &value, sizeof value);
+    }
+    if (opt_is_set(o, OPT_ARCH) || !name) shape.arch = opt_text(o, OPT_ARCH);
+    if (opt_is_set(o, OPT_TYPE) || !shape.type) shape.type = opt_text(o, OPT_TYPE);
+    if (!name && shape.head_dim == 0 && shape.n_heads > 0) shape.head_dim = shape.n_embd / shape.n_heads;
+    if (!name && shape.n_kv_heads == 0) shape.n_kv_heads = shape.n_heads;
+    if (shape.n_ctx < n_ctx) shape.n_ctx = (int32_t)n_ctx;
+    shape.seed = opt_int(o, OPT_SEED) >= 0 ? (uint32_t)opt_int(o, OPT_SEED) : 1;
+    tn_model_config cfg;
+    tool_session_config(&s->t, &s->cfg);
+    s->cfg.n_seq = (int32_t)opt_int(o, OPT_SEQUENCES);
+    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    tool_model_config(&s->t, &s->cfg, &cfg);
+    s->name = name ? name : "random";
+    status = tn_model_create_random(s->t.ctx, &shape, &cfg, &s->model);
+    return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->name);
+}
+
+static int make_session(bench_state *s, int64_t n_ctx)
+{
+    tn_session_memory memory;
+    tool_session_config(&s->t, &s->cfg);
+    s->cfg.n_seq = (int32_t)opt_int(s->t.opt, OPT_SEQUENCES);
+    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    tn_status status = tn_session_predict(s->model, &s->cfg, &memory);
+    if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
+    if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
+    interrupt_watch(s->session);
+    s->cache_bytes = (double)memory.cache / s->cfg.n_ctx;
+    const tn_model_info *m = &s->info;
+    if (m->weight_size > 0) {
+        s->active_params = (double)m->n_active_params;
+        s->int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
+    }
+    s->n_tokens = n_ctx;
+    s->tokens = malloc((size_t)n_ctx * sizeof *s->tokens + 1);
+    if (!s->tokens) return fail(EXIT_MEMORY, "out of memory for %lld tokens", (long long)n_ctx);
+    uint32_t x = 12345; // any ids will do, but equal ones would all use the same experts
+    for (int64_t i = 0; i < n_ctx; i++) {
+        x = x * 1664525u + 1013904223u;
+        s->tokens[i] = (int32_t)((x >> 8) % (uint32_t)m->n_vocab);
+    }
+    return 0;
+}
+
+// --- measuring -------------------------------------------------------------------------------------------
+
+static int eval_fail(const bench_state *s, tn_status status)
+{
+    return tool_fail(&s->t, status, "%s", s->name);
+}
+
+// One token for every sequence; greedy: the next step starts from the token of this one.
+static tn_status decode_step(bench_state *s, int32_t *tokens)
+{
+    tn_feed feeds[BENCH_SEQUENCES];
+    for (int32_t q = 0; q < s->cfg.n_seq; q++)
+        feeds[q] = (tn_feed){.seq = q, .n_tokens = 1, .tokens = &tokens[q], .outputs = TN_OUTPUT_LAST};
+    tn_status status = tn_session_eval(s->session, feeds, s->cfg.n_seq);
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++)
+        status = tn_session_best(s->session, q, &tokens[q], NULL);
+    return status;
+}
+
+static tn_status truncate_all(bench_state *s, int64_t n)
+{
+    tn_status status = TN_OK;
+    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++)
+        status = tn_session_truncate(s->session, q, (int32_t)n);
+    return status;
+}
+
+static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
+{
+    tn_status status = truncate_all(s, r->depth);
+    bool profile = opt_is_set(s->t.opt, OPT_PROFILE);
+    int32_t chosen[BENCH_SEQUENCES], *tokens = r->decode ? chosen : s->tokens + r->depth;
+    for (int32_t q = 0; q < s->cfg.n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
+    uint64_t start = now_ns();
+    if (status == TN_OK && !r->decode) {
+        if (profile) tn_session_profile(s->session, 1);
+        status = tn_session_feed(s->session, 0, tokens, (int32_t)r->n);
+    }
+    for (int64_t i = 0; r->decode && i < r->n && status == TN_OK; i++) {
+        if (profile) tn_session_profile(s->session, 1);
+        status = decode_step(s, tokens);
+    }
+    *ns = now_ns() - start;
+    return status;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void summarize(const bench_state *s, bench_result *r, double *speeds)
+{
+    qsort(speeds, (size_t)r->n_reps, sizeof *speeds, compare_doubles);
+    r->min = speeds[0];
+    r->max = speeds[r->n_reps - 1];
+    r->median = (speeds[(r->n_reps - 1) / 2] + speeds[r->n_reps / 2]) / 2;
+    r->spread = (r->max - r->min) / 2;
+    if (r->decode) {
+        double cached = (double)r->depth + (double)(r->n + 1) / 2; // positions read, on average
+        // Weights once a step, the cache once a sequence.
+        r->rate =
+            r->median * ((double)s->info.active_weight_size / s->cfg.n_seq + cached * s->cache_bytes) * 1e-9;
+        if (s->has_peaks) r->share = 100 * r->rate / s->peaks.read_gbps;
+    } else {
+        r->rate = r->median * 2 * s->active_params * 1e-9;
+        if (s->has_peaks) r->share = 100 * r->rate / (s->int8 ? s->peaks.int8_gops : s->peaks.f32_gflops);
+    }
+}
+
+static int run_test(bench_state *s, bool decode, int64_t n, int64_t depth)
+{
+    static const char clear[] = "\r\033[K";
+    if (n == 0 || s->n_results == BENCH_TESTS) return 0;
+    bench_result *r = &s->results[s->n_results];
+    *r = (bench_result){
+        .decode = decode, .n = n, .depth = depth, .n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS)};
+    double speeds[BENCH_REPS];
+    char name[64];
+    bool terminal = is_terminal(stderr);
+    for (int32_t i = -1; i < r->n_reps; i++) { // -1: warms up
+        uint64_t ns;
+        if (terminal)
+            fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(r, name, sizeof name), i + 1, r->n_reps);
+        tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run_once(s, r, &ns);
+        if (status != TN_OK && terminal) fputs(clear, stderr);
+        if (status != TN_OK) return eval_fail(s, status);
+        if (i >= 0) speeds[i] = ns ? (double)(n * (decode ? s->cfg.n_seq : 1)) * 1e9 / (double)ns : 0;
+    }
+    if (terminal) fputs(clear, stderr);
+    summarize(s, r, speeds);
+    s->n_results++;
+    return 0;
+}
+
+static int run_depth(bench_state *s, const sizes *z, int64_t depth)
+{
+    tn_status status = truncate_all(s, 0);
+    for (int32_t q = 0; q < s->cfg.n_seq && depth > 0 && status == TN_OK; q++)
+        status = tn_session_feed(s->session, q, s->tokens, (int32_t)depth);
+    if (status != TN_OK) return eval_fail(s, status);
+    int code = 0;
+    for (int i = 0; i < z->n_pp && !code; i++) code = run_test(s, false, z->pp[i], depth);
+    for (int i = 0; i < z->n_tg && !code; i++) code = run_test(s, true, z->tg[i], depth);
+    return code;
+}
+
+static int measure(bench_state *s, const sizes *z)
+{
+    // The peaks are those of the processor.
+    if (!opt_flag(s->t.opt, OPT_NO_PEAKS) && strcmp(s->info.device, "cpu") == 0) {
+        s->has_peaks = peaks_measure(tn_context_n_threads(s->t.ctx), &s->peaks);
+        if (!s->has_peaks)
+            note("the peaks of this machine could not be measured: no memory or no threads for it");
+    }
+    if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
+    int code = 0;
+    for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);
+    return code;
+}
+
+static void print_results(const bench_state *s)
+{
+    char format[16];
+    opt_word(s->t.opt, OPT_FORMAT, format, sizeof format);
+    if (opt_flag(s->t.opt, OPT_JSON) || strcmp(format, "json") == 0)
+        bench_print_json(s);
+    else if (opt_flag(s->t.opt, OPT_CSV) || strcmp(format, "csv") == 0)
+        bench_print_csv(s);
+    else
+        bench_print_text(s);
+}
+
+static int bench(bench_state *s)
+{
+    const options *o = s->t.opt;
+    const char *const *args = o->args;
+    int n_args = o->n_args;
+    sizes z;
+    int code = read_sizes(o, &z);
+    bool random = is_random(o);
+    if (!code && !random) code = tool_model_path(o, &s->name, &args, &n_args);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "unexpected argument '%s'; bench takes one model, or --shape", args[0]);
+    if (!code) code = tool_open(&s->t, o);
+    if (!code) code = random ? make_random(s, z.longest) : tool_load(&s->t, s->name, LOAD_WEIGHTS, &s->model);
+    if (code) return code;
+    tn_model_info_get(s->model, &s->info);
+    if (s->info.is_encoder)
+        return fail(EXIT_FAILED, "%s: encoder models cannot be measured by this version", s->name);
+    code = make_session(s, z.longest);
+    if (!code) code = measure(s, &z);
+    if (!code) print_results(s);
+    return code ? code : tool_profile(&s->t, s->session);
+}
+
+int cmd_bench(const options *o)
+{
+    bench_state *s = calloc(1, sizeof *s); // too large for a stack
+    if (!s) return fail(EXIT_MEMORY, "out of memory at the start");
+    s->t.opt = o;
+    int code = bench(s);
+    interrupt_watch(NULL);
+    free(s->tokens);
+    tn_session_destroy(&s->session);
+    tn_model_unref(&s->model);
+    tool_close(&s->t);
+    free(s);
+    return code;
+}

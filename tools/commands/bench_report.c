@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results of `tenon bench` as a Markdown table, CSV or JSON.
+#include "tools/commands/bench.h"
+#include "tools/json.h"
+
+#include <string.h>
+
+const char *bench_test_name(const bench_result *r, char *buf, size_t size)
+{
+    int n = snprintf(buf, size, "%s%lld", r->decode ? "tg" : "pp", (long long)r->n);
+    if (r->depth > 0 && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " @ d%lld", (long long)r->depth);
+    return buf;
+}
+
+static void put_share(double share)
+{
+    if (share > 0)
+        printf(" %.1f |", share);
+    else
+        printf(" |");
+}
+
+void bench_print_text(const bench_state *s)
+{
+    char weights[32], name[160];
+    tn_device_info device = {0};
+    tn_device *d = s->t.device ? s->t.device : tn_context_device_by_name(s->t.ctx, s->info.device);
+    if (d) tn_device_info_get(d, &device);
+    printf("%s: %s, %.2f B parameters, %s; %s, %d threads\n", shown(s->name, name, sizeof name), s->info.arch,
+           (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, weights, sizeof weights),
+           device.description ? device.description : s->info.device, tn_context_n_threads(s->t.ctx));
+    if (s->has_peaks)
+        printf("peaks measured now: read %.1f GB/s, f32 %.0f GFLOP/s (%s), int8 %.0f GOP/s (%s)\n",
+               s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops,
+               s->peaks.int8_isa);
+    if (s->host_ns > 0) printf("host overhead: %.1f us per decode step\n", s->host_ns * 1e-3);
+    printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n",
+           s->int8 ? "int8" : "f32");
+    printf("| :--- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < s->n_results; i++) {
+        const bench_result *r = &s->results[i];
+        printf("| %s | %.2f | %.2f |", bench_test_name(r, name, sizeof name), r->median, r->spread);
+        if (!r->decode) printf(" | |");
+        printf(" %.2f |", r->rate);
+        put_share(r->share);
+        printf(r->decode ? " | |\n" : "\n");
+    }
+}
+
+// Quotes a field as RFC 4180 requires.
+static void csv_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+void bench_print_csv(const bench_state *s)
+{
+    char name[64];
+    printf("model,arch,device,threads,n_params,weight_bytes,test,n,depth,repetitions,tps,tps_spread,tps_min,"
+           "tps_max,gbps,"
+           "gbps_percent,gflops,gflops_percent,read_peak_gbps,f32_peak_gflops,int8_peak_gops,host_ns_per_"
+           "step\n");
+    for (int i = 0; i < s->n_results; i++) {
+        const bench_result *r = &s->results[i];
+        csv_text(s->name);
+        printf(",%s,%s,%d,%llu,%llu,%s,%lld,%lld,%d,%.4f,%.4f,%.4f,%.4f,", s->info.arch, s->info.device,
+               tn_context_n_threads(s->t.ctx), (unsigned long long)s->info.n_params,
+               (unsigned long long)s->info.weight_size, bench_test_name(r, name, sizeof name),
+               (long long)r->n, (long long)r->depth, r->n_reps, r->median, r->spread, r->min, r->max);
+        if (r->decode)
+            printf("%.3f,%.2f,,,", r->rate, r->share);
+        else
+            printf(",,%.3f,%.2f,", r->rate, r->share);
+        printf("%.2f,%.1f,%.1f,%.0f\n", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops,
+               s->host_ns);
+    }
+}
+
+static void put_result(json *j, const bench_result *r)
+{
+    char name[64];
+    json_object(j, NULL);
+    json_text(j, "test", bench_test_name(r, name, sizeof name));
+    json_int(j, "n", r->n);
+    json_int(j, "depth", r->depth);
+    json_int(j, "repetitions", r->n_reps);
+    json_number(j, "tokens_per_second", r->median);
+    json_number(j, "spread", r->spread);
+    json_number(j, "min", r->min);
+    json_number(j, "max", r->max);
+    json_number(j, r->decode ? "gb_per_second" : "gflop_per_second", r->rate);
+    if (r->share > 0)
+        json_number(j, "percent_of_peak", r->share);
+    else
+        json_null(j, "percent_of_peak");
+    json_end_object(j);
+}
+
+void bench_print_json(const bench_state *s)
+{
+    json j;
+    json_init(&j, stdout);
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_text(&j, "model", s->name);
+    json_text(&j, "arch", s->info.arch);
+    json_text(&j, "device", s->info.device);
+    json_int(&j, "threads", tn_context_n_threads(s->t.ctx));
+    json_size(&j, "parameters", s->info.n_params);
+    json_size(&j, "weight_bytes", s->info.weight_size);
+    json_size(&j, "active_weight_bytes", s->info.active_weight_size);
+    if (s->has_peaks) {
+        json_object(&j, "peaks");
+        json_number(&j, "read_gb_per_second", s->peaks.read_gbps);
+        json_number(&j, "f32_gflop_per_second", s->peaks.f32_gflops);
+        json_text(&j, "f32_isa", s->peaks.f32_isa);
+        json_number(&j, "int8_gop_per_second", s->peaks.int8_gops);
+        json_text(&j, "int8_isa", s->peaks.int8_isa);
+        json_text(&j, "prefill_peak", s->int8 ? "int8" : "f32");
+        json_end_object(&j);
+    } else {
+        json_null(&j, "peaks");
+    }
+    json_number(&j, "host_ns_per_step", s->host_ns);
+    json_array(&j, "results");
+    for (int i = 0; i < s->n_results; i++) put_result(&j, &s->results[i]);
+    json_end_array(&j);
+    json_end_object(&j);
+}

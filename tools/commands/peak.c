@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Peaks of the machine (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB,
+// far above any cache here. Computing: chains of multiply-add that live in registers; 12 independent chains
+// hide 4-cycle latency on machines with up to three multipliers. The variants are built with target
+// attributes and chosen at run time, so that the file needs no flags of its own.
+#include "tools/commands/peak.h"
+
+#include "tools/common.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define HAS_X86 1
+#else
+#define HAS_X86 0
+#endif
+
+enum {
+    CHAINS = 12,
+    ROUNDS = 4096, // of all chains, between two readings of the clock
+    SLICE_MS = 10, // measured at a time; the best slice counts, so that other programs disturb less
+    SLICES = 16,
+    READ_PASSES = 6,
+    READ_MB = 640,
+    THREADS_MAX = 512,
+};
+
+// --- chains ----------------------------------------------------------------------------------------------
+
+typedef struct chain_row {
+    const char *isa;
+    double ops; // of one call
+    float (*run)(float seed);
+} chain_row;
+
+static float chain_plain(float seed)
+{
+    float acc[CHAINS * 4], mul = 1 - seed * 1e-6f, sum = 0;
+    for (int k = 0; k < CHAINS * 4; k++) acc[k] = seed + (float)k;
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < CHAINS * 4; k++) acc[k] = acc[k] * mul + seed;
+    for (int k = 0; k < CHAINS * 4; k++) sum += acc[k];
+    return sum;
+}
+
+#if HAS_X86
+// The chains are written out: an array that is indexed in a loop would live in memory, not in registers.
+#define EACH_CHAIN(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
+__attribute__((target("avx2,fma"))) static float chain_f32_avx2(float seed)
+{
+    __m256 mul = _mm256_set1_ps(1 - seed * 1e-6f), add = _mm256_set1_ps(seed);
+#define BEGIN(k)   __m256 a##k = _mm256_set1_ps(seed + k);
+#define ROUND(k)   a##k = _mm256_fmadd_ps(a##k, mul, add);
+#define COLLECT(k) add = _mm256_add_ps(add, a##k);
+    EACH_CHAIN(BEGIN)
+    for (int i = 0; i < ROUNDS; i++) {
+        EACH_CHAIN(ROUND)
+    }
+    EACH_CHAIN(COLLECT)
+#undef BEGIN
+#undef ROUND
+#undef COLLECT
+    return _mm256_cvtss_f32(add);
+}
+
+__attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
+{
+    __m512 mul = _mm512_set1_ps(1 - seed * 1e-6f), add = _mm512_set1_ps(seed);
+#define BEGIN(k)   __m512 a##k = _mm512_set1_ps(seed + k);
+#define ROUND(k)   a##k = _mm512_fmadd_ps(a##k, mul, add);
+#define COLLECT(k) add = _mm512_add_ps(add, a##k);
+    EACH_CHAIN(BEGIN)
+    for (int i = 0; i < ROUNDS; i++) {
+        EACH_CHAIN(ROUND)
+    }
+    EACH_CHAIN(COLLECT)
+#undef BEGIN
+#undef ROUND
+#undef COLLECT
+    return _mm512_cvtss_f32(add);
+}
+
+// Bytes times bytes as AVX2 does it: pairs are multiplied and added to 16 bits, then to 32 bits, then
+// accumulated.
+__attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
+{
+    __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
+#define BEGIN(k)   __m256i a##k = _mm256_set1_epi32(k);
+#define ROUND(k)   a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));
+#define COLLECT(k) sum = _mm256_add_epi32(sum, a##k);
+    EACH_CHAIN(BEGIN)
+    for (int i = 0; i < ROUNDS; i++) {
+        EACH_CHAIN(ROUND)
+    }
+    EACH_CHAIN(COLLECT)
+#undef BEGIN
+#undef ROUND
+#undef COLLECT
+    return (float)_mm256_extract_epi32(sum, 0);
+}
+
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static float chain_int8_vnni(float seed)
+{
+    __m512i x = _mm512_set1_epi8((char)seed), y = _mm512_set1_epi8(3), sum = x;
+#define BEGIN(k)   __m512i a##k = _mm512_set1_epi32(k);
+#define ROUND(k)   a##k = _mm512_dpbusd_epi32(a##k, x, y);
+#define COLLECT(k) sum = _mm512_add_epi32(sum, a##k);
+    EACH_CHAIN(BEGIN)
+    for (int i = 0; i < ROUNDS; i++) {
+        EACH_CHAIN(ROUND)
+    }
+    EACH_CHAIN(COLLECT)
+#undef BEGIN
+#undef ROUND
+#undef COLLECT
+    return (float)_mm_cvtsi128_si32(_mm512_castsi512_si128(sum));
+}
+#endif
+
+static chain_row best_f32(void)
+{
+#if HAS_X86
+    if (__builtin_cpu_supports("avx512f"))
+        return (chain_row){"avx512", 2.0 * 16 * CHAINS * ROUNDS, chain_f32_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (chain_row){"avx2", 2.0 * 8 * CHAINS * ROUNDS, chain_f32_avx2};
+#endif
+    return (chain_row){"generic", 2.0 * 4 * CHAINS * ROUNDS, chain_plain};
+}
+
+static chain_row best_int8(void)
+{
+#if HAS_X86
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return (chain_row){"avx512vnni", 2.0 * 64 * CHAINS * ROUNDS, chain_int8_vnni};
+    if (__builtin_cpu_supports("avx2"))
+        return (chain_row){"avx2", 2.0 * 32 * CHAINS * ROUNDS, chain_int8_avx2};
+#endif
+    return (chain_row){"generic", 2.0 * 4 * CHAINS * ROUNDS, chain_plain};
+}
+
+// --- threads ---------------------------------------------------------------------------------------------
+
+// Shared by the threads of one measurement.
+typedef struct gate {
+    pthread_mutex_t lock; // held until all threads exist; guards `go`
+    bool go;              // false: a thread could not be made, leave
+    pthread_barrier_t start;
+} gate;
+
+typedef struct job {
+    gate *gate;
+    chain_row chain; // run == NULL: read instead
+    uint64_t *words;
+    size_t n_words;
+    double rate;          // out: operations or bytes per second
+    volatile double sink; // so that the compiler keeps the work
+} job;
+
+static void run_chain(job *j)
+{
+    double sum = 0;
+    for (int i = 0; i < SLICES; i++) {
+        uint64_t start = now_ns(), now = start;
+        double ops = 0;
+        while (now - start < SLICE_MS * 1000000ull) {
+            sum += (double)j->chain.run(1.5f);
+            ops += j->chain.ops;
+            now = now_ns();
+        }
+        double rate = ops * 1e9 / (double)(now - start);
+        if (rate > j->rate) j->rate = rate;
+    }
+    j->sink = sum;
+}
+
+// Eight sums, so that no addition waits for the one before; 4 KiB ahead is prefetched, because the hardware
+// prefetcher alone reaches three quarters of the bandwidth (21 to 24 instead of 28 to 32 GB/s on two cores of
+// a Xeon).
+static uint64_t sum_words(const uint64_t *p, size_t n)
+{
+    enum { AHEAD = 512 };
+    uint64_t s[8] = {0};
+    for (size_t i = 0; i + 8 <= n; i += 8) {
+        __builtin_prefetch(p + i + AHEAD);
+        for (size_t k = 0; k < 8; k++) s[k] += p[i + k];
+    }
+    return s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+}
+
+static void run_read(job *j)
+{
+    for (int pass = 0; pass < READ_PASSES; pass++) {
+        pthread_barrier_wait(&j->gate->start); // all read at the same time in every pass
+        uint64_t start = now_ns();
+        uint64_t sum = sum_words(j->words, j->n_words);
+        double rate = (double)(j->n_words * 8) * 1e9 / (double)(now_ns() - start);
+        if (rate > j->rate) j->rate = rate;
+        j->sink = (double)sum;
+    }
+}
+
+static void *run_job(void *arg)
+{
+    job *j = arg;
+    pthread_mutex_lock(&j->gate->lock);
+    bool go = j->gate->go;
+    pthread_mutex_unlock(&j->gate->lock);
+    if (!go) return NULL;
+    // Touched first by the thread that reads it: pages lie on its memory node, and are no zero page.
+    for (size_t i = 0; i < j->n_words; i++) j->words[i] = i;
+    pthread_barrier_wait(&j->gate->start);
+    if (j->chain.run)
+        run_chain(j);
+    else
+        run_read(j);
+    return NULL;
+}
+
+// Starts the threads and waits for them; the sum of their rates, 0 on failure.
+static double run_threads(int32_t n, gate *g, job *jobs, pthread_t *threads)
+{
+    double rate = 0;
+    int32_t made = 0;
+    pthread_mutex_lock(&g->lock);
+    while (made < n && pthread_create(&threads[made], NULL, run_job, &jobs[made]) == 0) made++;
+    g->go = made == n;
+    pthread_mutex_unlock(&g->lock);
+    for (int32_t i = 0; i < made; i++) {
+        pthread_join(threads[i], NULL);
+        rate += jobs[i].rate;
+    }
+    return made == n ? rate : 0;
+}
+
+// words: NULL, or what the threads read, in equal parts.
+static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_words)
+{
+    gate g = {.go = false};
+    job *jobs = calloc((size_t)n, sizeof *jobs);
+    pthread_t *threads = calloc((size_t)n, sizeof *threads);
+    double rate = 0;
+    if (jobs && threads && pthread_barrier_init(&g.start, NULL, (unsigned)n) == 0) {
+        pthread_mutex_init(&g.lock, NULL);
+        for (int32_t i = 0; i < n; i++) {
+            size_t part = n_words / (size_t)n;
+            jobs[i] = (job){.gate = &g, .chain = chain};
+            if (words) jobs[i].words = words + (size_t)i * part;
+            if (words) jobs[i].n_words = part;
+        }
+        rate = run_threads(n, &g, jobs, threads);
+        pthread_mutex_destroy(&g.lock);
+        pthread_barrier_destroy(&g.start);
+    }
+    free(jobs);
+    free(threads);
+    return rate;
+}
+
+bool peaks_measure(int32_t n_threads, peaks *out)
+{
+    *out = (peaks){.f32_isa = best_f32().isa, .int8_isa = best_int8().isa};
+    if (n_threads < 1 || n_threads > THREADS_MAX) return false;
+    size_t n_words = (size_t)READ_MB * 1000000 / 8;
+    uint64_t *words = malloc(n_words * 8);
+    if (!words) return false;
+    out->read_gbps = run_jobs(n_threads, (chain_row){0}, words, n_words) * 1e-9;
+    free(words);
+    out->f32_gflops = run_jobs(n_threads, best_f32(), NULL, 0) * 1e-9;
+    out->int8_gops = run_jobs(n_threads, best_int8(), NULL, 0) * 1e-9;
+    return out->read_gbps > 0 && out->f32_gflops > 0 && out->int8_gops > 0;
+}
