@@ -4,7 +4,7 @@
 // The Vulkan backend: which devices there are, and the logical device that is made when one is first used.
 #include "core/backend.h"
 
-#include "backends/vulkan/runtime/kernel.h"
+#include "backends/vulkan/kernels.h"
 #include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "core/device.h"
 
@@ -45,10 +45,10 @@ typedef struct features {
 static const struct {
     const char *name;
     int32_t brings;
-} extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_DOT},
-                  {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_KHR},
-                  {VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_MATRIX_NV},
-                  {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, TN_VK_MATRIX_BF16}};
+} extensions[] = {{VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, TN_VK_INT8_DOT},
+                  {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_COOPMAT_KHR},
+                  {VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, TN_VK_COOPMAT_NV},
+                  {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, TN_VK_COOPMAT_BF16}};
 
 static void link_features(features *f)
 {
@@ -85,13 +85,13 @@ static tn_status make_device(tn_vk *v)
     uint32_t n_names = 0;
     for (size_t i = 0; i < TN_COUNT(extensions); i++)
         if (v->has & extensions[i].brings) names[n_names++] = extensions[i].name;
-    if (v->has & TN_VK_DOT) {
+    if (v->has & TN_VK_INT8_DOT) {
         f.v12.pNext = &f.dot;
         f.dot.shaderIntegerDotProduct = VK_TRUE;
     }
-    tn_vk_matrix_features matrices;
-    tn_vk_matrices_enable(v, &f.v12, &matrices);
-    if (v->has & TN_VK_HALF) f.v12.shaderFloat16 = VK_TRUE;
+    tn_vk_coopmat_features matrices;
+    tn_vk_coopmat_enable(v, &f.v12, &matrices);
+    if (v->has & TN_VK_F16_ARITHMETIC) f.v12.shaderFloat16 = VK_TRUE;
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = v->family,
@@ -135,7 +135,7 @@ static tn_status make_objects(tn_vk *v)
     if (status == TN_OK)
         status = tn_vk_check(v, v->f.CreatePipelineLayout(v->handle, &layout, NULL, &v->layout),
                              "making a layout");
-    if (status == TN_OK) status = tn_vk_cache_create(v);
+    if (status == TN_OK) status = tn_vk_pipeline_cache_create(v);
     return status == TN_OK ? tn_vk_tables_create(v) : status;
 }
 
@@ -144,10 +144,10 @@ static void destroy_objects(tn_vk *v)
     if (!v->handle) return;
     tn_vk_memory_destroy(v, &v->staging);
     tn_vk_memory_destroy(v, &v->tables);
-    tn_vk_cache_save(v);
-    tn_vk_angles_free(v);
+    tn_vk_pipeline_cache_save(v);
+    tn_vk_rope_angles_free(v);
     tn_vk_pipelines_free(v);
-    tn_vk_cache_free(v);
+    tn_vk_pipeline_cache_free(v);
     tn_vk_blocks_free(v);
     v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
     v->f.DestroySemaphore(v->handle, v->timeline, NULL);
@@ -254,7 +254,7 @@ static void find_dot(tn_vk *v)
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
     v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
     bool fast = dot.integerDotProduct4x8BitPackedSignedAccelerated || v->device->software;
-    if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_DOT;
+    if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_INT8_DOT;
 }
 
 // NULL, or why the device cannot be used.
@@ -295,7 +295,7 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     find_subgroups(v, of->apiVersion);
     find_dot(v);
-    tn_vk_matrices_find(v);
+    tn_vk_coopmat_find(v);
     v->host_type = (uint32_t)on_host;
     VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -304,7 +304,7 @@ static const char *describe(tn_vk *v, int32_t ordinal)
     features f;
     link_features(&f);
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
-    if (f.v12.shaderFloat16 && !d->software) v->has |= TN_VK_HALF;
+    if (f.v12.shaderFloat16 && !d->software) v->has |= TN_VK_F16_ARITHMETIC;
     return missing_feature(&f);
 }
 
@@ -343,6 +343,7 @@ static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysic
     *d = (tn_device){.backend = &tn_backend_vulkan, .ctx = ctx, .impl = v};
     v->device = d;
     v->physical = physical;
+    v->kernels = tn_vk_kernels_get(&v->n_kernels);
     v->instance = instance;
     instance->refs++;
     atomic_init(&v->lost, 0);
@@ -418,10 +419,10 @@ static uint64_t vulkan_memory_free(const tn_device *device)
 static const struct {
     int32_t needs, precision;
     bool is_mode;
-} rounds[] = {{TN_VK_SUBGROUPS | TN_VK_DOT, TN_PRECISION_int8, true},
-              {TN_VK_MATRIX_F16, TN_PRECISION_f16, true},
-              {TN_VK_HALF, TN_PRECISION_f16, false},
-              {TN_VK_MATRIX_BF16, TN_PRECISION_bf16, true}};
+} rounds[] = {{TN_VK_SUBGROUPS | TN_VK_INT8_DOT, TN_PRECISION_int8, true},
+              {TN_VK_COOPMAT_F16, TN_PRECISION_f16, true},
+              {TN_VK_F16_ARITHMETIC, TN_PRECISION_f16, false},
+              {TN_VK_COOPMAT_BF16, TN_PRECISION_bf16, true}};
 
 static uint32_t vulkan_precisions(const tn_device *device)
 {

@@ -45,7 +45,7 @@ static void round_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
 }
 
-// The rounding of the packed f16 GEMM of a Vulkan device (gemm_half): the range of a row of x is smaller, and
+// The rounding of the packed f16 GEMM of a Vulkan device (gemm_tile_f16): the range of a row of x is smaller, and
 // runs of 16 weights are scaled.
 static void round_half(const float *x, float *y, int64_t k)
 {
@@ -159,10 +159,10 @@ static const struct {
     check_round_fn rounding, weight;
     double sums; // NMSE of sums that are not in f32
 } vulkan_kernels[] = {
-    {"dot", tn_matmul_round_row, NULL, 0.0}, // like the kernels of the CPU, to the bit
-    {"gemm_bf16", round_bf16, round_bf16, 0.0},
-    {"gemm_f16", round_f16, round_to_f16, 0.0},
-    {"gemm_half", round_half, round_half_runs, HALF_SUMS},
+    {"gemv_int8", tn_matmul_round_row, NULL, 0.0}, // like the kernels of the CPU, to the bit
+    {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0},
+    {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0},
+    {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS},
 };
 
 static check_round_fn vulkan_rounding(const tn_step *step, const char *name)

@@ -297,24 +297,29 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkD
     return r;
 }
 
-// Modules with matrices, and the same emulated.
-#define MATRIX_MODULES(X)                                                                                    \
-    X(attention_f16, attention_f16_emulated, false)                                                          \
-    X(attention_f16_nv, attention_f16_emulated, true)                                                        \
-    X(gemm_bf16, gemm_bf16_emulated, false)                                                                  \
-    X(gemm_f16, gemm_f16_emulated, false)                                                                    \
-    X(gemm_f16_nv, gemm_f16_emulated, true)
-#define DECLARE_MODULE(stem, other, nv)                                                                      \
-    extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[], tn_vk_code_##other[],                \
-        tn_vk_code_end_##other[];
-MATRIX_MODULES(DECLARE_MODULE)
+// Modules with cooperative matrices, and the same emulated.
+#define TN_VK_SHADER(module, source, macro)
+#define DECLARE_MODULE(module) extern const uint32_t tn_vk_code_##module[], tn_vk_code_end_##module[];
+#define TN_VK_SHADER_COOPMAT(module, source, macro)                                                          \
+    DECLARE_MODULE(module)                                                                                   \
+    DECLARE_MODULE(module##_emulated)
+#define TN_VK_SHADER_COOPMAT_NV(module, source, macro)                                                       \
+    TN_VK_SHADER_COOPMAT(module, source, macro)                                                              \
+    DECLARE_MODULE(module##_nv)
+#include "backends/vulkan/shaders.def"
 static const struct {
     const uint32_t *code, *end, *emulated, *emulated_end;
     bool nv;
 } modules[] = {
-#define MODULE_ROW(stem, other, nv)                                                                          \
-    {tn_vk_code_##stem, tn_vk_code_end_##stem, tn_vk_code_##other, tn_vk_code_end_##other, nv},
-    MATRIX_MODULES(MODULE_ROW)};
+#define TN_VK_SHADER(module, source, macro)
+#define MODULE_ROW(module, other, nv)                                                                        \
+    {tn_vk_code_##module, tn_vk_code_end_##module, tn_vk_code_##other, tn_vk_code_end_##other, nv},
+#define TN_VK_SHADER_COOPMAT(module, source, macro) MODULE_ROW(module, module##_emulated, false)
+#define TN_VK_SHADER_COOPMAT_NV(module, source, macro)                                                       \
+    TN_VK_SHADER_COOPMAT(module, source, macro)                                                              \
+    MODULE_ROW(module##_nv, module##_emulated, true)
+#include "backends/vulkan/shaders.def"
+};
 
 static PFN_vkCreateShaderModule real_CreateShaderModule;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkShaderModuleCreateInfo *i,

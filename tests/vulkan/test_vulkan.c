@@ -191,7 +191,7 @@ static void quarantine(void)
         TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
         TEST_CHECK(error < 1e-3);
         TEST_CHECK(n_events == 2 && last_event == TN_EVENT_KERNEL_REPLACED &&
-                   strstr(last_text, "matvec_subgroups"));
+                   strstr(last_text, "gemv_generic_subgroups"));
         submits[warm] = between->n_submits;
         TEST_CHECK(warm ? n_compiling == 0 && n_compiled == 0 : n_compiling > 0 && n_compiled == 1);
         tn_context_destroy(&ctx);
@@ -207,7 +207,7 @@ static void quarantine(void)
     ctx = context(NULL, false);
     if (TEST_CHECK(ctx != NULL)) {
         TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_DEVICE);
-        TEST_CHECK(message_has(ctx, "compiles the kernel gemm of matmul wrongly"));
+        TEST_CHECK(message_has(ctx, "compiles the kernel gemm_tile of matmul wrongly"));
     }
     tn_context_destroy(&ctx);
     reset();
@@ -314,7 +314,7 @@ static void matrices(void)
     ctx = context(NULL, false);
     if (!TEST_CHECK(ctx != NULL)) return;
     many_rows(ctx, TN_PRECISION_f16, &error);
-    TEST_CHECK(error < 1e-3 && n_events == 1 && strstr(last_text, "gemm_f16 of matmul"));
+    TEST_CHECK(error < 1e-3 && n_events == 1 && strstr(last_text, "gemm_coopmat_f16 of matmul"));
     tn_context_destroy(&ctx);
     reset();
 }

@@ -17,7 +17,7 @@ static bool is_whole(int64_t width)
     return width % SIZE == 0 && width > 0 && width <= MAX_WIDTH;
 }
 
-bool tn_vk_accepts_attention_matrix(const tn_step *step)
+bool tn_vk_accepts_attention_coopmat(const tn_step *step)
 {
     return tn_vk_accepts_attention(step) && step->src[0].ne[1] >= MIN_TOKENS &&
            is_taken(step->src[1].dtype) && is_taken(step->src[2].dtype) && is_whole(step->src[0].ne[3]) &&
@@ -31,11 +31,11 @@ static bool aligned(const tn_view *v)
     return bits % 16 == 0;
 }
 
-int32_t tn_vk_launch_attention_matrix(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_attention_coopmat(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
-    d->shader = TN_VK_SHADER_attention_f16;
+    d->shader = TN_VK_SHADER_attention_coopmat;
     d->constants[0] = k->dtype;
     d->constants[1] = v->dtype;
     d->constants[2] = (int32_t)(q->ne[3] / SIZE) | (int32_t)(v->ne[3] / SIZE) << 4;

@@ -49,7 +49,7 @@ static int32_t heads_of(const tn_vk *v, const tn_step *step, int64_t space)
     return heads;
 }
 
-int32_t tn_vk_launch_attend(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_attention_decode(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     const tn_view *q = &step->src[0], *v = &step->src[2];
@@ -74,7 +74,7 @@ int32_t tn_vk_launch_attend(const tn_step *step, int32_t i, tn_vk_dispatch *d)
     }
     d->left = d->leaves && v->ne[3] % 32 == 0 && tn_view_contiguous(&step->dst[0]);
     d->args.n[N_LEAVES] = d->left;
-    d->shader = TN_VK_SHADER_attend;
+    d->shader = TN_VK_SHADER_attention_decode;
     c[C_TYPE_K] = step->src[1].dtype;
     c[C_TYPE_V] = v->dtype;
     c[C_FORM] = heads | (splits > 1) << 4;

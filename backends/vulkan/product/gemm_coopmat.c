@@ -69,7 +69,7 @@ static bool takes(const tn_step *step)
 {
     const tn_view *residual = residual_of(step);
     int64_t rows = tn_view_n_rows(&step->dst[0]), experts = n_experts(step);
-    if (!tn_vk_accepts_gemm(step) || rows < MIN_ROWS || !even_rows(&step->src[0])) return false;
+    if (!tn_vk_accepts_gemm_tile(step) || rows < MIN_ROWS || !even_rows(&step->src[0])) return false;
     if (rows < MIN_FOR_EXPERT * experts || experts > MAX_EXPERTS) return false;
     if (step->src[0].ne[3] == 0 || (residual && !even_rows(residual))) return false;
     for (int32_t i = 0; i < step->n_dst; i++)
@@ -96,7 +96,7 @@ static bool is_free(const tn_step *step)
     return step->precision == TN_PRECISION_auto || step->precision == TN_PRECISION_int8;
 }
 
-bool tn_vk_accepts_gemm_bf16(const tn_step *step)
+bool tn_vk_accepts_gemm_coopmat_bf16(const tn_step *step)
 {
     if (!takes(step)) return false;
     if (step->precision == TN_PRECISION_bf16) return true;
@@ -105,7 +105,7 @@ bool tn_vk_accepts_gemm_bf16(const tn_step *step)
     return is_free(step);
 }
 
-bool tn_vk_accepts_gemm_f16(const tn_step *step)
+bool tn_vk_accepts_gemm_coopmat_f16(const tn_step *step)
 {
     if (!takes(step)) return false;
     if (step->precision == TN_PRECISION_f16) return true;
@@ -114,11 +114,11 @@ bool tn_vk_accepts_gemm_f16(const tn_step *step)
 }
 
 // Sums in f16 are off by little against themselves, but not against what a clamp leaves of them.
-bool tn_vk_accepts_gemm_half(const tn_step *step)
+bool tn_vk_accepts_gemm_tile_f16(const tn_step *step)
 {
     bool clamps =
         step->op == TN_OP_matmul_glu && ((const tn_matmul_glu_params *)step->params)->glu.limit > 0.0f;
-    return is_free(step) && !clamps && tn_vk_accepts_gemm_f16(step);
+    return is_free(step) && !clamps && tn_vk_accepts_gemm_coopmat_f16(step);
 }
 
 // --- tiles -----------------------------------------------------------------------------------------------
@@ -198,10 +198,10 @@ static bool aligned(const tn_view *v, int64_t elems)
     return v->ne[3] % elems == 0 && bits % UNIT == 0;
 }
 
-void tn_vk_launch_round16(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
+void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
 {
     const tn_view *x = &step->src[0];
-    d->shader = TN_VK_SHADER_round16;
+    d->shader = TN_VK_SHADER_convert_16bit;
     d->constants[0] = element;
     d->constants[C_TOP] = top;
     d->constants[TN_VK_LAYOUT] = aligned(x, 4);
@@ -210,7 +210,7 @@ void tn_vk_launch_round16(const tn_step *step, tn_dtype element, int32_t top, tn
     d->groups = tn_view_n_rows(x);
 }
 
-int64_t tn_vk_round16_size(const tn_step *step)
+int64_t tn_vk_convert_16bit_size(const tn_step *step)
 {
     int64_t rows = tn_view_n_rows(&step->src[0]), row = div_up(step->src[0].ne[3], X_UNIT) * X_UNIT * 2;
     return div_up(rows * (int64_t)sizeof(float), 256) * 256 + rows * row;
@@ -233,7 +233,7 @@ static void launch_rows(const tn_step *step, tn_vk_dispatch *d)
     d->constants[0] = d->constants[1] = 0;
     d->constants[C_TILE] = tile_constant(t);
     d->args.n[N_BLOCKS] = (int32_t)most_blocks(step, tile_rows(t));
-    d->shader = TN_VK_SHADER_moe_rows;
+    d->shader = TN_VK_SHADER_sort_by_expert;
     d->groups = 1;
 }
 
@@ -261,12 +261,12 @@ static void launch_product(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
 {
     int32_t before = n_experts(step) > 0 ? 2 : 1; // dispatches
-    d->scratch = tn_vk_round16_size(step);
+    d->scratch = tn_vk_convert_16bit_size(step);
     if (before == 2)
         d->scratch += UNIT * (1 + most_blocks(step, LEAST_TILE)) +
                       tn_view_n_rows(&step->dst[0]) * (int64_t)sizeof(int32_t);
     if (i == 0) {
-        tn_vk_launch_round16(step, element, TOP, d);
+        tn_vk_launch_convert_16bit(step, element, TOP, d);
     } else if (i < before) {
         launch_rows(step, d);
     } else {
@@ -276,12 +276,12 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t 
     return before + (step->op == TN_OP_matmul_multi ? n_weights(step) : 1);
 }
 
-int32_t tn_vk_launch_gemm_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_coopmat_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_f16, d);
+    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_coopmat_f16, d);
 }
 
-int32_t tn_vk_launch_gemm_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_coopmat_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_bf16, d);
+    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_coopmat_bf16, d);
 }

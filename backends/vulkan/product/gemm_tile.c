@@ -93,21 +93,21 @@ static int32_t launch_tile(const tn_step *step, int32_t i, bool rounded, tn_vk_d
     return count;
 }
 
-int32_t tn_vk_launch_gemm(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_tile(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    d->shader = TN_VK_SHADER_gemm;
+    d->shader = TN_VK_SHADER_gemm_tile;
     return launch_tile(step, i, false, d);
 }
 
-int32_t tn_vk_launch_gemm_half(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_tile_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    d->scratch = tn_vk_round16_size(step);
+    d->scratch = tn_vk_convert_16bit_size(step);
     if (i == 0) {
-        tn_vk_launch_round16(step, TN_TYPE_F16, TOP, d);
+        tn_vk_launch_convert_16bit(step, TN_TYPE_F16, TOP, d);
         return 1 + (step->op == TN_OP_matmul_multi ? ((const tn_matmul_multi_params *)step->params)->n_weights
                                                    : 1);
     }
-    d->shader = TN_VK_SHADER_gemm_half;
+    d->shader = TN_VK_SHADER_gemm_tile_f16;
     d->after = i == 1;
     return 1 + launch_tile(step, i - 1, true, d);
 }

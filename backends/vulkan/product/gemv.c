@@ -15,7 +15,7 @@ enum { C_TYPE, C_PAIRED, C_ROWS, C_ALIGNED, C_THREADS, C_COLUMNS, C_SPLIT, C_DEP
 // Constants of single.comp.
 enum { S_TYPE, S_FORM, S_SPLIT, S_THREADS = 4, S_RESULTS, S_DEPTH, S_LANES };
 
-int64_t tn_vk_rounded_size(int64_t k)
+int64_t tn_vk_quantised_size(int64_t k)
 {
     return (k + k / 4 + k / 8 + 15) / 16 * 16;
 }
@@ -50,21 +50,21 @@ static int32_t n_weights(const tn_step *step)
                                           : 1 + is_paired(step);
 }
 
-bool tn_vk_accepts_dot(const tn_step *step)
+bool tn_vk_accepts_gemv_int8_any(const tn_step *step)
 {
     bool may_round = step->precision == TN_PRECISION_auto || step->precision == TN_PRECISION_int8;
     for (int32_t i = 0; i < n_weights(step) && may_round; i++)
         may_round = unit_of(step->src[1 + i].dtype) != NULL;
     if (is_paired(step)) may_round = may_round && step->src[1].dtype == step->src[2].dtype;
-    return may_round && tn_vk_accepts_product(step);
+    return may_round && tn_vk_accepts_indexable(step);
 }
 
-bool tn_vk_accepts_dot_few(const tn_step *step)
+bool tn_vk_accepts_gemv_int8(const tn_step *step)
 {
-    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_dot(step);
+    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_gemv_int8_any(step);
 }
 
-bool tn_vk_accepts_plain(const tn_step *step)
+bool tn_vk_accepts_gemv_float_any(const tn_step *step)
 {
     tn_dtype type = step->src[1].dtype;
     bool plain = type == TN_TYPE_F32 || type == TN_TYPE_F16 || type == TN_TYPE_BF16;
@@ -73,12 +73,12 @@ bool tn_vk_accepts_plain(const tn_step *step)
         plain = t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16;
     }
     if (is_paired(step)) plain = plain && step->src[2].dtype == type;
-    return plain && tn_vk_accepts_product(step);
+    return plain && tn_vk_accepts_indexable(step);
 }
 
-bool tn_vk_accepts_plain_few(const tn_step *step)
+bool tn_vk_accepts_gemv_float(const tn_step *step)
 {
-    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_plain(step);
+    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_gemv_float_any(step);
 }
 
 // How the work is cut. A large device wants some thousand subgroups, and several loads of each lane on their
@@ -94,13 +94,13 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, const unit *u, int32_t r
     c[C_SPLIT] = c[C_DEPTH] = 1;
     if (software) return;
     // Activations that are not rounded cost as many loads as weights: four columns share them.
-    if (d->shader == TN_VK_SHADER_plain && columns >= VERY_WIDE && rows <= 2) c[C_COLUMNS] = 4;
+    if (d->shader == TN_VK_SHADER_gemv_float && columns >= VERY_WIDE && rows <= 2) c[C_COLUMNS] = 4;
     // Each result needs a lane that finishes it.
     if (!paired && c[C_ROWS] * c[C_COLUMNS] > (int32_t)d->v->subgroup) c[C_COLUMNS] = 1;
     while (!d->left && c[C_SPLIT] < SUBGROUPS && columns * c[C_SPLIT] < MANY && turns >= 4 * c[C_SPLIT])
         c[C_SPLIT] *= 2;
     // Short matrices have few subgroups, and plain units take few registers: more of them at a time.
-    bool plain = d->shader == TN_VK_SHADER_plain,
+    bool plain = d->shader == TN_VK_SHADER_gemv_float,
          deep = plain || (!paired && columns < VERY_WIDE && u->words <= FEW_WORDS);
     int32_t most = rows > 2 ? 2 : TN_MIN((deep ? 2 * LOADS : LOADS) / c[C_COLUMNS], LOADS);
     while (c[C_DEPTH] < most && turns >= 2 * c[C_SPLIT] * c[C_DEPTH]) c[C_DEPTH] *= 2;
@@ -169,7 +169,7 @@ static void launch_single(const tn_step *step, const tn_view *w, tn_vk_dispatch 
     c[S_RESULTS] = results;
     c[S_DEPTH] = depth;
     c[S_LANES] = subgroup;
-    d->shader = TN_VK_SHADER_single;
+    d->shader = TN_VK_SHADER_gemv_k_quant;
     d->groups = (int64_t)n[TN_VK_N_ROWS] * ((n[TN_VK_N_COLUMNS] + results - 1) / results);
 }
 
@@ -179,7 +179,7 @@ static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_
     int32_t rows = n[TN_VK_N_IDS] >= 0 ? 1 : n[TN_VK_N_ROWS];
     bool paired = is_paired(step);
     d->left = d->leaves && may_leave(d);
-    if (d->shader == TN_VK_SHADER_dot && is_single(d, (tn_dtype)c[C_TYPE], rows)) {
+    if (d->shader == TN_VK_SHADER_gemv_int8 && is_single(d, (tn_dtype)c[C_TYPE], rows)) {
         launch_single(step, &d->like->src[weight], d);
         return;
     }
@@ -197,33 +197,33 @@ static void launch_product(const tn_step *step, int32_t i, const unit *u, tn_vk_
     d->groups = blocks * ((n[TN_VK_N_COLUMNS] + each - 1) / each);
 }
 
-int32_t tn_vk_launch_plain(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemv_float(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int32_t count = tn_vk_set_product(step, i, d), weight = step->op == TN_OP_matmul_multi ? 1 + i : 1;
     bool aligned = tn_vk_aligned_rows(&step->src[0]) && tn_vk_aligned_rows(&step->src[weight]);
     if (is_paired(step)) aligned = aligned && tn_vk_aligned_rows(&step->src[2]);
     if (d->args.n[TN_VK_N_NORM] >= 0)
         aligned = aligned && tn_vk_aligned_rows(&step->src[d->args.n[TN_VK_N_NORM]]);
-    d->shader = TN_VK_SHADER_plain;
+    d->shader = TN_VK_SHADER_gemv_float;
     d->constants[C_ALIGNED] = aligned;
     unit u = {.elems = step->src[weight].dtype == TN_TYPE_F32 ? 4 : 8, .words = 4};
     launch_product(step, i, &u, d);
     return count;
 }
 
-int32_t tn_vk_launch_dot(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemv_int8(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     int64_t k = step->src[0].ne[3], rows = tn_view_n_rows(&step->src[0]);
     int32_t product = TN_MAX(i - 1, 0);
     int32_t count = tn_vk_set_product(step, product, d) + 1;
-    d->scratch = d->reads_left ? 0 : tn_vk_rounded_size(k) * rows;
+    d->scratch = d->reads_left ? 0 : tn_vk_quantised_size(k) * rows;
     if (i == 0) {
         memset(d->constants, 0, sizeof d->constants);
-        d->shader = TN_VK_SHADER_round;
+        d->shader = TN_VK_SHADER_quantise_int8;
         d->groups = d->reads_left ? 0 : (rows * (k / GROUP) + GROUPS - 1) / GROUPS;
         return count;
     }
-    d->shader = TN_VK_SHADER_dot;
+    d->shader = TN_VK_SHADER_gemv_int8;
     d->after = i == 1 && !d->reads_left; // products of one step do not wait for each other
     launch_product(step, product, unit_of((tn_dtype)d->constants[C_TYPE]), d);
     return count;

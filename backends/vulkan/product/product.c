@@ -30,19 +30,14 @@ static int32_t norm_of(const tn_step *step)
     return has ? (int32_t)(at / sizeof(int32_t)) : -1;
 }
 
-bool tn_vk_accepts_product(const tn_step *step)
+bool tn_vk_accepts_gemm_tile(const tn_step *step)
 {
-    return tn_vk_accepts_rows(step);
+    return tn_vk_accepts_indexable(step) && norm_of(step) < 0;
 }
 
-bool tn_vk_accepts_gemm(const tn_step *step)
+bool tn_vk_accepts_gemv_generic(const tn_step *step)
 {
-    return tn_vk_accepts_rows(step) && norm_of(step) < 0;
-}
-
-bool tn_vk_accepts_matvec(const tn_step *step)
-{
-    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_product(step);
+    return tn_view_n_rows(&step->src[0]) <= FEW_ROWS && tn_vk_accepts_indexable(step);
 }
 
 bool tn_vk_aligned_rows(const tn_view *v)
@@ -124,15 +119,15 @@ static int32_t launch_matvec(const tn_step *step, int32_t i, int32_t teams, tn_v
     return count;
 }
 
-int32_t tn_vk_launch_matvec(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemv_generic(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    d->shader = TN_VK_SHADER_matvec;
+    d->shader = TN_VK_SHADER_gemv_generic;
     return launch_matvec(step, i, 1, d);
 }
 
-int32_t tn_vk_launch_matvec_subgroups(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemv_generic_subgroups(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    d->shader = TN_VK_SHADER_matvec_subgroups;
+    d->shader = TN_VK_SHADER_gemv_generic_subgroups;
     d->constants[C_THREADS] = SUBGROUPS * (int32_t)d->v->subgroup;
     return launch_matvec(step, i, SUBGROUPS, d);
 }

@@ -25,7 +25,7 @@ static void add(tn_vk_range r, tn_vk_range *list, int32_t *n)
     if (r.to > r.from) list[(*n)++] = r;
 }
 
-bool tn_vk_order_step(tn_vk_order *o, const tn_step *step, tn_vk_range scratch)
+bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, tn_vk_range scratch)
 {
     bool waits =
         o->n_reads + step->n_src > TN_VK_MAX_RANGES || o->n_writes + step->n_dst + 1 > TN_VK_MAX_RANGES;

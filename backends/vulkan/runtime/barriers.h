@@ -3,8 +3,8 @@
 //
 // Which steps have to wait for those before them: a barrier stands only where a step reads or overwrites what
 // was written since the last one, or overwrites what was read since.
-#ifndef TN_VULKAN_ORDER_H
-#define TN_VULKAN_ORDER_H
+#ifndef TN_VULKAN_BARRIERS_H
+#define TN_VULKAN_BARRIERS_H
 
 #include "ops/step.h"
 
@@ -17,12 +17,12 @@ typedef struct tn_vk_range { // bytes of the device's memory
 } tn_vk_range;
 
 // What was used since the last barrier. Zeroed: nothing.
-typedef struct tn_vk_order {
+typedef struct tn_vk_barriers {
     tn_vk_range reads[TN_VK_MAX_RANGES], writes[TN_VK_MAX_RANGES];
     int32_t n_reads, n_writes;
-} tn_vk_order;
+} tn_vk_barriers;
 
 // Adds a step that also has `scratch` for itself. True: a barrier belongs before it.
-bool tn_vk_order_step(tn_vk_order *o, const tn_step *step, tn_vk_range scratch);
+bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, tn_vk_range scratch);
 
 #endif

@@ -16,12 +16,12 @@ static bool is_wanted(uint32_t m, uint32_t n, uint32_t k, int32_t c, int32_t res
            result == VK_COMPONENT_TYPE_FLOAT32_KHR && scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
-// What stands for operands of a type, TN_VK_MATRIX_F16 or TN_VK_MATRIX_BF16, or 0.
+// What stands for operands of a type, TN_VK_COOPMAT_F16 or TN_VK_COOPMAT_BF16, or 0.
 static int32_t bit_of(int32_t a, int32_t b)
 {
     if (a != b) return 0;
-    return a == VK_COMPONENT_TYPE_FLOAT16_KHR    ? TN_VK_MATRIX_F16
-           : a == VK_COMPONENT_TYPE_BFLOAT16_KHR ? TN_VK_MATRIX_BF16
+    return a == VK_COMPONENT_TYPE_FLOAT16_KHR    ? TN_VK_COOPMAT_F16
+           : a == VK_COMPONENT_TYPE_BFLOAT16_KHR ? TN_VK_COOPMAT_BF16
                                                  : 0;
 }
 
@@ -63,7 +63,7 @@ static int32_t shapes_nv(const tn_vk *v)
         if (is_wanted(p->MSize, p->NSize, p->KSize, (int32_t)p->CType, (int32_t)p->DType, (int32_t)p->scope))
             found |= bit_of((int32_t)p->AType, (int32_t)p->BType);
     }
-    return found & TN_VK_MATRIX_F16; // newer drivers may list the other too; there is no shader for it
+    return found & TN_VK_COOPMAT_F16; // newer drivers may list the other too; there is no shader for it
 }
 
 // The extensions, of which the first one is taken that a driver has.
@@ -73,22 +73,22 @@ static const struct {
     int32_t bit;                       // of tn_vk.has
     int32_t (*shapes)(const tn_vk *v); // what it lists
 } forms[] = {{VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
-              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, TN_VK_MATRIX_KHR,
+              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, TN_VK_COOPMAT_KHR,
               shapes_khr},
              {VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME,
-              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV, TN_VK_MATRIX_NV, shapes_nv}};
+              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV, TN_VK_COOPMAT_NV, shapes_nv}};
 _Static_assert(sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesNV) ==
                    sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR),
-               "tn_vk_matrix_features has both");
+               "tn_vk_coopmat_features has both");
 
-static void link_features(tn_vk_matrix_features *f, VkStructureType matrix, bool bf16)
+static void link_features(tn_vk_coopmat_features *f, VkStructureType matrix, bool bf16)
 {
-    *f = (tn_vk_matrix_features){
+    *f = (tn_vk_coopmat_features){
         .matrix.sType = matrix, .bf16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
     if (bf16) f->matrix.pNext = &f->bf16;
 }
 
-void tn_vk_matrices_find(tn_vk *v)
+void tn_vk_coopmat_find(tn_vk *v)
 {
     bool has_bf16 = tn_vk_has_extension(v, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
     size_t form = 0;
@@ -96,7 +96,7 @@ void tn_vk_matrices_find(tn_vk *v)
     if (v->subgroup != SUBGROUP || v->max_shared < MIN_SHARED || v->max_threads < MIN_THREADS ||
         form == TN_COUNT(forms))
         return;
-    tn_vk_matrix_features f;
+    tn_vk_coopmat_features f;
     link_features(&f, forms[form].features, has_bf16);
     VkPhysicalDeviceVulkan12Features v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                             .pNext = &f.matrix};
@@ -104,15 +104,15 @@ void tn_vk_matrices_find(tn_vk *v)
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &core);
     if (!f.matrix.cooperativeMatrix || !v12.vulkanMemoryModel) return;
     int32_t found = forms[form].shapes(v);
-    if (!v12.shaderFloat16) found &= ~TN_VK_MATRIX_F16;
+    if (!v12.shaderFloat16) found &= ~TN_VK_COOPMAT_F16;
     if (!has_bf16 || !f.bf16.shaderBFloat16Type || !f.bf16.shaderBFloat16CooperativeMatrix)
-        found &= ~TN_VK_MATRIX_BF16;
+        found &= ~TN_VK_COOPMAT_BF16;
     if (found) v->has |= found | forms[form].bit;
 }
 
-void tn_vk_matrices_enable(const tn_vk *v, VkPhysicalDeviceVulkan12Features *v12, tn_vk_matrix_features *f)
+void tn_vk_coopmat_enable(const tn_vk *v, VkPhysicalDeviceVulkan12Features *v12, tn_vk_coopmat_features *f)
 {
-    bool bf16 = (v->has & TN_VK_MATRIX_BF16) != 0;
+    bool bf16 = (v->has & TN_VK_COOPMAT_BF16) != 0;
     size_t form = 0;
     while (form < TN_COUNT(forms) && !(v->has & forms[form].bit)) form++;
     if (form == TN_COUNT(forms)) return;
@@ -120,7 +120,7 @@ void tn_vk_matrices_enable(const tn_vk *v, VkPhysicalDeviceVulkan12Features *v12
     f->matrix.cooperativeMatrix = VK_TRUE;
     f->bf16.shaderBFloat16Type = f->bf16.shaderBFloat16CooperativeMatrix = VK_TRUE;
     v12->vulkanMemoryModel = VK_TRUE;
-    v12->shaderFloat16 = (v->has & TN_VK_MATRIX_F16) ? VK_TRUE : VK_FALSE;
+    v12->shaderFloat16 = (v->has & TN_VK_COOPMAT_F16) ? VK_TRUE : VK_FALSE;
     void **end = bf16 ? &f->bf16.pNext : &f->matrix.pNext;
     *end = v12->pNext;
     v12->pNext = &f->matrix;

@@ -3,8 +3,8 @@
 //
 // Matrices that subgroups hold together: VK_KHR_cooperative_matrix with VK_KHR_shader_bfloat16, which older
 // headers of Vulkan do not know; on drivers without them VK_NV_cooperative_matrix, f16 only.
-#ifndef TN_VULKAN_MATRICES_H
-#define TN_VULKAN_MATRICES_H
+#ifndef TN_VULKAN_COOPERATIVE_MATRIX_H
+#define TN_VULKAN_COOPERATIVE_MATRIX_H
 
 #include "backends/vulkan/runtime/loader.h"
 
@@ -41,15 +41,15 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 #endif
 
 struct tn_vk;
-typedef struct tn_vk_matrix_features {
+typedef struct tn_vk_coopmat_features {
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix; // or that of NV, which is laid out alike
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16;
-} tn_vk_matrix_features;
+} tn_vk_coopmat_features;
 
 // What the device can do with matrices of 16 x 16 goes into v->has; after its subgroups and limits are known.
-void tn_vk_matrices_find(struct tn_vk *v);
+void tn_vk_coopmat_find(struct tn_vk *v);
 // Asks for the features that v->has stands for: sets those of v12, and links others behind it.
-void tn_vk_matrices_enable(const struct tn_vk *v, VkPhysicalDeviceVulkan12Features *v12,
-                           tn_vk_matrix_features *f);
+void tn_vk_coopmat_enable(const struct tn_vk *v, VkPhysicalDeviceVulkan12Features *v12,
+                          tn_vk_coopmat_features *f);
 
 #endif

@@ -11,7 +11,7 @@
 #include <threads.h>
 
 enum {
-#define TN_VK_SHADER(stem) TN_VK_SHADER_##stem,
+#define TN_VK_SHADER(module, source, macro) TN_VK_SHADER_##module,
 #include "backends/vulkan/shaders.def"
     TN_VK_SHADER_COUNT
 };
@@ -41,29 +41,29 @@ typedef struct tn_vk_pipeline {
 } tn_vk_pipeline;
 
 // What was found about a pipeline by an earlier process (cache.c).
-typedef struct tn_vk_known {
+typedef struct tn_vk_stored_verdict {
     uint64_t code;
     int32_t constants[TN_VK_CONSTANTS];
     int32_t verdict, pad;
-} tn_vk_known;
+} tn_vk_stored_verdict;
 
 // What variants of kernels need (kernels.def): bits of tn_vk.has.
 enum {
     // Sums over subgroups, in workgroups of whole subgroups of a size that is a power of two.
     TN_VK_SUBGROUPS = 1,
     // Dot products of four bytes, where the device has instructions for them or is a processor.
-    TN_VK_DOT = 2,
+    TN_VK_INT8_DOT = 2,
     // Matrices of 16 x 16 with elements of that type, summed in f32, of subgroups of 32.
-    TN_VK_MATRIX_F16 = 4,
-    TN_VK_MATRIX_BF16 = 8,
+    TN_VK_COOPMAT_F16 = 4,
+    TN_VK_COOPMAT_BF16 = 8,
     // Exchange within subgroups.
     TN_VK_SHUFFLE = 16,
     // The extension that matrices come from, one of them: VK_KHR_cooperative_matrix,
     // VK_NV_cooperative_matrix.
-    TN_VK_MATRIX_KHR = 32,
-    TN_VK_MATRIX_NV = 64,
+    TN_VK_COOPMAT_KHR = 32,
+    TN_VK_COOPMAT_NV = 64,
     // Arithmetic in f16, on devices that are no processors: those convert for each operation.
-    TN_VK_HALF = 128,
+    TN_VK_F16_ARITHMETIC = 128,
 };
 
 typedef struct tn_vk {
@@ -82,12 +82,14 @@ typedef struct tn_vk {
     uint64_t n_submitted;
     VkPipelineLayout layout; // push constants only
     VkPipelineCache cache;
-    int32_t n_new;      // pipelines that an earlier process did not judge
-    int32_t n_compiled; // pipelines that it did not leave in the cache
-    tn_vk_known *known; // what it judged
+    int32_t n_new;               // pipelines that an earlier process did not judge
+    int32_t n_compiled;          // pipelines that it did not leave in the cache
+    tn_vk_stored_verdict *known; // what it judged
     int32_t n_known;
     VkExtensionProperties *extensions; // of the driver, while the device is described
     uint32_t n_extensions;
+    const struct tn_vk_kernel *kernels; // the rows of kernels.def
+    int32_t n_kernels;
     int32_t has;          // TN_VK_SUBGROUPS ...
     uint32_t subgroup;    // invocations of a subgroup, 0: they differ
     uint32_t max_shared;  // bytes of a workgroup
@@ -98,13 +100,13 @@ typedef struct tn_vk {
     tn_vk_memory tables;       // grids of the codebook formats
     tn_vk_block *blocks;       // a list
     tn_vk_memory *hosts;
-    struct tn_vk_angles *angles;     // a list
-    uint32_t device_type, host_type; // memory types
-    uint32_t device_heap;            // of device_type
-    bool tells_budget;               // how much memory this process may have
-    bool device_visible;             // the host sees the device's memory
-    uint32_t max_groups;             // workgroups in one dimension
-    float tick_ns;                   // of timestamps; 0: the queue has none
+    struct tn_vk_rope_angles *angles; // a list
+    uint32_t device_type, host_type;  // memory types
+    uint32_t device_heap;             // of device_type
+    bool tells_budget;                // how much memory this process may have
+    bool device_visible;              // the host sees the device's memory
+    uint32_t max_groups;              // workgroups in one dimension
+    float tick_ns;                    // of timestamps; 0: the queue has none
     // First error after which the device answers nothing else: every later call fails with it.
     _Atomic int32_t lost;
 } tn_vk;
@@ -159,23 +161,24 @@ TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
 struct tn_rope_params;
 // Address of n_rot / 2 numbers: the turn of each pair from one position to the next, without rope factors, in
 // units of 2^-64 turns; made at first use. Takes the lock.
-TN_MUST_USE tn_status tn_vk_angles_get(tn_vk *v, const struct tn_rope_params *p, uint64_t *address);
-void tn_vk_angles_free(tn_vk *v);
+TN_MUST_USE tn_status tn_vk_rope_angles_get(tn_vk *v, const struct tn_rope_params *p, uint64_t *address);
+void tn_vk_rope_angles_free(tn_vk *v);
 
 // --- pipelines (pipeline.c) ------------------------------------------------------------------------------
 
 // Pipelines that are wanted, each once.
-enum { TN_VK_WISHES = 64 };
-typedef struct tn_vk_wish {
+enum { TN_VK_MAX_REQUESTS = 64 };
+typedef struct tn_vk_pipeline_request {
     int32_t shader, constants[TN_VK_CONSTANTS];
-} tn_vk_wish;
-typedef struct tn_vk_wishes {
+} tn_vk_pipeline_request;
+typedef struct tn_vk_pipeline_requests {
     int32_t n;
-    tn_vk_wish of[TN_VK_WISHES];
-} tn_vk_wishes;
-void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS]);
+    tn_vk_pipeline_request of[TN_VK_MAX_REQUESTS];
+} tn_vk_pipeline_requests;
+void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *wishes, int32_t shader,
+                                const int32_t constants[TN_VK_CONSTANTS]);
 // Makes those that are not there yet on all threads of the context, and tells about it. Takes the lock.
-TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes);
+TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *wishes);
 int32_t tn_vk_n_compiled(tn_vk *v); // so far, that no earlier process left. Takes the lock
 
 // The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
@@ -187,9 +190,9 @@ tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int3
 void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict);
 void tn_vk_pipelines_free(tn_vk *v);
 // The driver's cache, with what an earlier process left (cache.c).
-TN_MUST_USE tn_status tn_vk_cache_create(tn_vk *v);
-void tn_vk_cache_save(tn_vk *v); // before the pipelines are freed
-void tn_vk_cache_free(tn_vk *v);
+TN_MUST_USE tn_status tn_vk_pipeline_cache_create(tn_vk *v);
+void tn_vk_pipeline_cache_save(tn_vk *v); // before the pipelines are freed
+void tn_vk_pipeline_cache_free(tn_vk *v);
 
 // --- work (executable.c) -----------------------------------------------------------------------------------
 

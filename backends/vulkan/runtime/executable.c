@@ -31,10 +31,10 @@ enum { NEXT_RECORDS = 2 * sizeof(tn_vk_args) };
 struct tn_executable {
     int32_t n_steps, n_runs, n_uploads, n_downloads;
     tn_vk_range scratch;
-    tn_vk_order order;    // while steps are prepared
-    tn_vk_hand hand;      // of the step that is prepared
-    tn_vk_wishes *wishes; // not NULL: pipelines are only noted there
-    uint64_t left[2];     // where steps leave bytes, by turns; 0: nowhere
+    tn_vk_barriers order;            // while steps are prepared
+    tn_vk_staged hand;               // of the step that is prepared
+    tn_vk_pipeline_requests *wishes; // not NULL: pipelines are only noted there
+    uint64_t left[2];                // where steps leave bytes, by turns; 0: nowhere
     run *runs;
     run up, down;
     uint64_t counters;             // of all steps: those that want scratch too run one after the other
@@ -245,7 +245,7 @@ static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *lef
         const tn_step *step = &program->steps[i];
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
             most = TN_MAX(most, scratch_of(v, step, step, k, NULL));
-        if (v->has & TN_VK_DOT) *left = TN_MAX(*left, tn_vk_left_size(step));
+        if (v->has & TN_VK_INT8_DOT) *left = TN_MAX(*left, tn_vk_staged_size(step));
     }
     return aligned(most);
 }
@@ -352,7 +352,7 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
     for (int32_t i = 0; i < *n && status == TN_OK; i++) {
         tn_vk_dispatch d = {.v = v, .like = like};
         d.leaves = e->hand.write != 0;
-        d.reads_left = e->hand.read != 0 && k->needs & TN_VK_DOT;
+        d.reads_left = e->hand.read != 0 && k->needs & TN_VK_INT8_DOT;
         tn_vk_args_of(step, &d.args);
         *n = k->launch(step, i, &d);
         d.args.tables = v->tables.address;
@@ -365,7 +365,7 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
         }
         if (e->scratch.to - e->scratch.from < (uint64_t)d.scratch) status = no_scratch(v, step);
         if (status == TN_OK && like != step) status = constants_like(like, k, i, &d);
-        if (status == TN_OK && d.rope) status = tn_vk_angles_get(v, d.rope, &d.args.tables);
+        if (status == TN_OK && d.rope) status = tn_vk_rope_angles_get(v, d.rope, &d.args.tables);
         run *r = &e->runs[e->n_runs + i];
         *r = (run){.push = push_of(&d.args), .waits = d.after};
         r->push.args = e->args.address + (uint64_t)(e->n_runs + i) * sizeof *records;
@@ -373,7 +373,7 @@ static tn_status launch(tn_vk *v, tn_executable *e, const tn_step *step, const t
         spread(v, d.groups, r);
         if (status != TN_OK || d.groups == 0) continue;
         if (e->wishes) {
-            tn_vk_wish_add(e->wishes, d.shader, d.constants);
+            tn_vk_pipeline_request_add(e->wishes, d.shader, d.constants);
             continue;
         }
         status = tn_vk_pipeline_get(v, d.shader, d.constants, &pipelines[used]);
@@ -441,7 +441,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     size_t used = scratch_of(v, step, step, k, NULL);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
     if (e->hand.left || e->hand.read != 0) scratch = e->scratch;
-    e->runs[first_run].waits = tn_vk_order_step(&e->order, step, scratch);
+    e->runs[first_run].waits = tn_vk_barrier_needed(&e->order, step, scratch);
     return TN_OK;
 }
 
@@ -481,7 +481,7 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     r->x = (uint32_t)TN_MIN((most + COPY_THREADS - 1) / COPY_THREADS, (uint64_t)MAX_BLOCKS);
     r->y = (uint32_t)n;
     tn_vk_pipeline *p = NULL;
-    tn_status status = tn_vk_pipeline_get(v, TN_VK_SHADER_copies, (int32_t[TN_VK_CONSTANTS]){0}, &p);
+    tn_status status = tn_vk_pipeline_get(v, TN_VK_SHADER_host_copy, (int32_t[TN_VK_CONSTANTS]){0}, &p);
     if (status == TN_OK) r->pipeline = p->handle;
     return status;
 }
@@ -491,8 +491,8 @@ static void set_hand(const tn_vk *v, tn_executable *e, const tn_program *program
 {
     const tn_step *step = &program->steps[i];
     bool more = i + 1 < program->n_steps && e->left[i % 2] != 0;
-    tn_vk_hand hand = {.read = i > 0 && e->hand.left ? e->hand.write : 0};
-    if (more && tn_vk_reads_left(v, step, step + 1, &hand.norm)) hand.write = e->left[i % 2];
+    tn_vk_staged hand = {.read = i > 0 && e->hand.left ? e->hand.write : 0};
+    if (more && tn_vk_reads_staged(v, step, step + 1, &hand.norm)) hand.write = e->left[i % 2];
     e->hand = hand;
 }
 
@@ -512,7 +512,7 @@ static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *pr
     if (status == TN_OK) status = tn_vk_pipelines_make(v, e->wishes);
     tn_free(v->device->ctx, e->wishes);
     e->wishes = NULL;
-    e->hand = (tn_vk_hand){0};
+    e->hand = (tn_vk_staged){0};
     e->n_runs = 0;
     return status;
 }
@@ -612,7 +612,7 @@ tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_step *like, con
     if (status == TN_OK) {
         e->n_steps = 1;
         e->counters = e->args.address + lists;
-        size_t own = aligned(wanted), size = own + (leaves ? tn_vk_left_size(step) : 0);
+        size_t own = aligned(wanted), size = own + (leaves ? tn_vk_staged_size(step) : 0);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
         if (size > own) e->hand.write = scratch.address + own;

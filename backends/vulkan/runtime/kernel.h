@@ -48,6 +48,15 @@ TN_MUST_USE tn_status tn_vk_run_once(tn_vk *v, const tn_step *step, const tn_ste
                                      const tn_vk_kernel *kernel, bool leaves);
 // Operands and parameters of a step, as kernels get them.
 void tn_vk_args_of(const tn_step *step, tn_vk_args *out);
+// Whether shaders can count the elements of all operands in 32 bits.
+bool tn_vk_accepts_indexable(const tn_step *step);
+// Whether rows of the cache of keys and values may have that type.
+bool tn_vk_is_cache_type(tn_dtype type);
+
+static inline int64_t tn_vk_div_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
 
 #define TN_VK_KERNEL(op, name, accepts, launch, needs)                                                       \
     bool accepts(const tn_step *step);                                                                       \

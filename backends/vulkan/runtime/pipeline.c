@@ -10,10 +10,11 @@
 #include <string.h>
 
 // Embedded by shaders/embed.sh: words of SPIR-V, and where they end.
-#define TN_VK_SHADER(stem) extern const uint32_t tn_vk_code_##stem[], tn_vk_code_end_##stem[];
-#define TN_VK_SHADER_FORMS(stem)                                                                             \
-    TN_VK_SHADER(stem)                                                                                       \
-    TN_VK_SHADER(stem##_nv)
+#define DECLARE_MODULE(module)              extern const uint32_t tn_vk_code_##module[], tn_vk_code_end_##module[];
+#define TN_VK_SHADER(module, source, macro) DECLARE_MODULE(module)
+#define TN_VK_SHADER_COOPMAT_NV(module, source, macro)                                                       \
+    DECLARE_MODULE(module)                                                                                   \
+    DECLARE_MODULE(module##_nv)
 #include "backends/vulkan/shaders.def"
 
 typedef struct module {
@@ -22,18 +23,19 @@ typedef struct module {
 static const struct {
     module here, nv;
 } shaders[TN_VK_SHADER_COUNT] = {
-#define MODULE(stem)                                                                                         \
+#define MODULE(module)                                                                                       \
     {                                                                                                        \
-        tn_vk_code_##stem, tn_vk_code_end_##stem                                                             \
+        tn_vk_code_##module, tn_vk_code_end_##module                                                         \
     }
-#define TN_VK_SHADER(stem)       [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem)},
-#define TN_VK_SHADER_FORMS(stem) [TN_VK_SHADER_##stem] = {MODULE(stem), MODULE(stem##_nv)},
+#define TN_VK_SHADER(module, source, macro) [TN_VK_SHADER_##module] = {MODULE(module), MODULE(module)},
+#define TN_VK_SHADER_COOPMAT_NV(module, source, macro)                                                       \
+    [TN_VK_SHADER_##module] = {MODULE(module), MODULE(module##_nv)},
 #include "backends/vulkan/shaders.def"
 };
 
 static module module_of(const tn_vk *v, int32_t shader)
 {
-    return v->has & TN_VK_MATRIX_NV ? shaders[shader].nv : shaders[shader].here;
+    return v->has & TN_VK_COOPMAT_NV ? shaders[shader].nv : shaders[shader].here;
 }
 
 static size_t size_of(module m)
@@ -77,7 +79,7 @@ static void recall(const tn_vk *v, tn_vk_pipeline *p)
     tn_hash_add(&h, m.code, size_of(m));
     p->code = tn_hash_value(&h);
     for (int32_t i = 0; i < v->n_known; i++) {
-        const tn_vk_known *k = &v->known[i];
+        const tn_vk_stored_verdict *k = &v->known[i];
         if (k->code != p->code || memcmp(k->constants, p->constants, sizeof p->constants) != 0) continue;
         p->verdict =
             k->verdict == TN_VK_GOOD || k->verdict == TN_VK_BAD ? (tn_vk_verdict)k->verdict : TN_VK_UNKNOWN;
@@ -93,8 +95,8 @@ static tn_vk_pipeline *find(const tn_vk *v, int32_t shader, const int32_t consta
 
 typedef struct making {
     tn_vk *v;
-    tn_vk_pipeline *pipelines[TN_VK_WISHES];
-    VkResult results[TN_VK_WISHES];
+    tn_vk_pipeline *pipelines[TN_VK_MAX_REQUESTS];
+    VkResult results[TN_VK_MAX_REQUESTS];
     int32_t n;
     _Atomic int32_t next;
 } making;
@@ -134,11 +136,11 @@ static tn_status make_all(making *m)
 }
 
 // The first of the wishes from *at on that are not there yet, no more than `most`.
-static tn_status gather(tn_vk *v, const tn_vk_wishes *wishes, int32_t most, int32_t *at, making *m)
+static tn_status gather(tn_vk *v, const tn_vk_pipeline_requests *wishes, int32_t most, int32_t *at, making *m)
 {
     *m = (making){.v = v};
     for (; *at < wishes->n && m->n < most; ++*at) {
-        const tn_vk_wish *w = &wishes->of[*at];
+        const tn_vk_pipeline_request *w = &wishes->of[*at];
         if (find(v, w->shader, w->constants)) continue;
         tn_vk_pipeline *p = tn_calloc(v->device->ctx, 1, sizeof *p);
         if (!p) {
@@ -153,25 +155,26 @@ static tn_status gather(tn_vk *v, const tn_vk_wishes *wishes, int32_t most, int3
     return TN_OK;
 }
 
-void tn_vk_wish_add(tn_vk_wishes *wishes, int32_t shader, const int32_t constants[TN_VK_CONSTANTS])
+void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *wishes, int32_t shader,
+                                const int32_t constants[TN_VK_CONSTANTS])
 {
     for (int32_t i = 0; i < wishes->n; i++)
         if (wishes->of[i].shader == shader &&
             memcmp(wishes->of[i].constants, constants, sizeof wishes->of[i].constants) == 0)
             return;
-    if (wishes->n == TN_VK_WISHES) return; // the others are made one by one, when they are used
-    tn_vk_wish *w = &wishes->of[wishes->n++];
+    if (wishes->n == TN_VK_MAX_REQUESTS) return; // the others are made one by one, when they are used
+    tn_vk_pipeline_request *w = &wishes->of[wishes->n++];
     w->shader = shader;
     memcpy(w->constants, constants, sizeof w->constants);
 }
 
 // Those that no earlier process left.
-static int32_t count_first(tn_vk *v, const tn_vk_wishes *wishes)
+static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *wishes)
 {
     int32_t n = 0;
     mtx_lock(&v->lock);
     for (int32_t i = 0; i < wishes->n; i++) {
-        const tn_vk_wish *w = &wishes->of[i];
+        const tn_vk_pipeline_request *w = &wishes->of[i];
         if (find(v, w->shader, w->constants)) continue;
         tn_vk_pipeline p = {.shader = w->shader};
         memcpy(p.constants, w->constants, sizeof p.constants);
@@ -182,7 +185,7 @@ static int32_t count_first(tn_vk *v, const tn_vk_wishes *wishes)
     return n;
 }
 
-tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_wishes *wishes)
+tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *wishes)
 {
     making m;
     tn_status status = TN_OK;
@@ -213,7 +216,7 @@ int32_t tn_vk_n_compiled(tn_vk *v)
 tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
                              tn_vk_pipeline **out)
 {
-    tn_vk_wishes one = {.n = 1, .of = {{.shader = shader}}};
+    tn_vk_pipeline_requests one = {.n = 1, .of = {{.shader = shader}}};
     memcpy(one.of[0].constants, constants, sizeof one.of[0].constants);
     making m;
     int32_t at = 0;

@@ -57,7 +57,7 @@ static bool read_file(tn_vk *v, const tn_file_map *map, VkPipelineCacheCreateInf
     return true;
 }
 
-tn_status tn_vk_cache_create(tn_vk *v)
+tn_status tn_vk_pipeline_cache_create(tn_vk *v)
 {
     char path[PATH_SIZE];
     tn_context *ctx = v->device->ctx;
@@ -72,7 +72,7 @@ tn_status tn_vk_cache_create(tn_vk *v)
     return status;
 }
 
-void tn_vk_cache_free(tn_vk *v)
+void tn_vk_pipeline_cache_free(tn_vk *v)
 {
     tn_free(v->device->ctx, v->known);
     v->known = NULL;
@@ -81,14 +81,14 @@ void tn_vk_cache_free(tn_vk *v)
     v->cache = NULL;
 }
 
-static tn_vk_known known_of(const tn_vk_pipeline *p)
+static tn_vk_stored_verdict known_of(const tn_vk_pipeline *p)
 {
-    tn_vk_known k = {.code = p->code, .verdict = p->verdict};
+    tn_vk_stored_verdict k = {.code = p->code, .verdict = p->verdict};
     memcpy(k.constants, p->constants, sizeof k.constants);
     return k;
 }
 
-static bool is_new(const tn_vk *v, const tn_vk_known *k)
+static bool is_new(const tn_vk *v, const tn_vk_stored_verdict *k)
 {
     for (int32_t i = 0; i < v->n_known; i++)
         if (v->known[i].code == k->code &&
@@ -105,7 +105,7 @@ static size_t put_together(const tn_vk *v, const void *bytes, size_t n, char *ou
     if (v->n_known > 0) memcpy(at, v->known, (size_t)v->n_known * sizeof *v->known);
     h.n_verdicts = (uint32_t)v->n_known;
     for (const tn_vk_pipeline *p = v->pipelines; p && h.n_verdicts < MAX_VERDICTS; p = p->next) {
-        tn_vk_known k = known_of(p);
+        tn_vk_stored_verdict k = known_of(p);
         if (is_new(v, &k)) memcpy(at + h.n_verdicts++ * sizeof k, &k, sizeof k);
     }
     at += h.n_verdicts * sizeof *v->known;
@@ -128,7 +128,7 @@ static tn_status write_file(tn_vk *v, const char *path, const void *bytes, size_
     return status;
 }
 
-void tn_vk_cache_save(tn_vk *v)
+void tn_vk_pipeline_cache_save(tn_vk *v)
 {
     char path[PATH_SIZE];
     size_t n = 0, verdicts = (size_t)(v->n_known + v->n_new) * sizeof *v->known;

@@ -255,7 +255,7 @@ static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel,
         if (view->ne[3] == 0) continue;
         view->data = p->host + p->src_at[i];
         bool norm = pattern[i][3] == 'k' && pattern[i][2] == '.';
-        if (kernel->needs & TN_VK_DOT && (i == 0 || norm))
+        if (kernel->needs & TN_VK_INT8_DOT && (i == 0 || norm))
             fill_bytes(view, norm, &state);
         else
             fill(&p->step, view, pattern[i][4], &state);

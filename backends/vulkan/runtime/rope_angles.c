@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-struct tn_vk_angles {
+struct tn_vk_rope_angles {
     tn_rope_params params;
     tn_vk_memory memory;
-    struct tn_vk_angles *next;
+    struct tn_vk_rope_angles *next;
 };
 
 // The angle of every pair is proportional to the position, with YaRN too.
@@ -24,7 +24,7 @@ static uint64_t turn_of(const tn_rope_params *p, int32_t t)
     return (uint64_t)ldexp(turns - floor(turns), 64);
 }
 
-static tn_status make(tn_vk *v, const tn_rope_params *p, struct tn_vk_angles *a)
+static tn_status make(tn_vk *v, const tn_rope_params *p, struct tn_vk_rope_angles *a)
 {
     tn_status status = tn_vk_memory_create(v, (size_t)(p->n_rot / 2) * sizeof(uint64_t), true, &a->memory);
     if (status != TN_OK) return status;
@@ -35,10 +35,10 @@ static tn_status make(tn_vk *v, const tn_rope_params *p, struct tn_vk_angles *a)
     return TN_OK;
 }
 
-tn_status tn_vk_angles_get(tn_vk *v, const tn_rope_params *p, uint64_t *address)
+tn_status tn_vk_rope_angles_get(tn_vk *v, const tn_rope_params *p, uint64_t *address)
 {
     mtx_lock(&v->lock);
-    struct tn_vk_angles *a = v->angles;
+    struct tn_vk_rope_angles *a = v->angles;
     while (a && memcmp(&a->params, p, sizeof *p) != 0) a = a->next;
     tn_status status = TN_OK;
     if (!a) {
@@ -51,10 +51,10 @@ tn_status tn_vk_angles_get(tn_vk *v, const tn_rope_params *p, uint64_t *address)
     return status;
 }
 
-void tn_vk_angles_free(tn_vk *v)
+void tn_vk_rope_angles_free(tn_vk *v)
 {
     while (v->angles) {
-        struct tn_vk_angles *a = v->angles;
+        struct tn_vk_rope_angles *a = v->angles;
         v->angles = a->next;
         tn_vk_memory_destroy(v, &a->memory);
         tn_free(v->device->ctx, a);

@@ -16,20 +16,20 @@ static int64_t row_of(const tn_step *step)
     return product ? y->ne[3] : 0;
 }
 
-size_t tn_vk_left_size(const tn_step *step)
+size_t tn_vk_staged_size(const tn_step *step)
 {
     int64_t k = row_of(step), rows = k > 0 ? tn_view_n_elems(&step->dst[0]) / k : 0;
     if (rows == 0 || rows > MAX_ROWS || k % GROUP != 0) return 0;
-    return (size_t)((rows * tn_vk_rounded_size(k) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    return (size_t)((rows * tn_vk_quantised_size(k) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 }
 
-bool tn_vk_reads_left(const tn_vk *v, const tn_step *step, const tn_step *next, uint64_t *norm)
+bool tn_vk_reads_staged(const tn_vk *v, const tn_step *step, const tn_step *next, uint64_t *norm)
 {
     const tn_vk_kernel *k = tn_vk_find_kernel(v, next, NULL);
     const tn_view *x = &next->src[0], *y = &step->dst[0];
     bool product = next->op == TN_OP_matmul || next->op == TN_OP_linear || next->op == TN_OP_matmul_multi ||
                    next->op == TN_OP_matmul_glu;
-    if (!product || !k || !(k->needs & TN_VK_DOT) || tn_vk_left_size(step) == 0) return false;
+    if (!product || !k || !(k->needs & TN_VK_INT8_DOT) || tn_vk_staged_size(step) == 0) return false;
     if (x->data != y->data || x->ne[3] != row_of(step) || tn_view_n_elems(x) != tn_view_n_elems(y))
         return false;
     if (!tn_view_contiguous(x) || !tn_view_contiguous(y)) return false;
