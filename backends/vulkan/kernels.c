@@ -3,9 +3,11 @@
 //
 // The table of kernels (kernels.def). runtime/ gets it as data, so that it does not depend on the families.
 #include "backends/vulkan/kernels.h"
+#include "ops/ops.h"
 
 static const tn_vk_kernel rows[] = {
-#define TN_VK_KERNEL(op, name, accepts, launch, needs) {TN_OP_##op, #name, accepts, launch, needs},
+#define TN_VK_KERNEL(set, name, accepts, launch, needs)                                                      \
+    {TN_SET_##set, #name, tn_vk_accepts_##accepts, tn_vk_launch_##launch, needs},
 #include "backends/vulkan/kernels.def"
 };
 

@@ -15,7 +15,7 @@
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/attention/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
-#define LEFT_GROUPS 32
+#define STAGED_GROUPS 32
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 
 layout(constant_id = 0) const int TYPE_K = TYPE_F16;
@@ -39,7 +39,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Cou
 layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ToldFour { vec4 v; };
 
 uint row_here, group_first;
-ivec2 left_at(uint i) { return ivec2(int(row_here), int(group_first + i)); }
+ivec2 staged_at(uint i) { return ivec2(int(row_here), int(group_first + i)); }
 
 struct Raw {
     uvec4 a, b;
@@ -235,7 +235,7 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
             if (whole) {
                 value *= factor;
                 store_f32(y + 4 * e, value);
-                if (args.n[2] > 0) left_values[h * d_v + e] = value;
+                if (args.n[N_ATTENTION_STAGES] > 0) staged_values[h * d_v + e] = value;
             } else Told(args.scratch + int64_t(part) * stride + 4 * e).v = value;
         }
     }
@@ -246,7 +246,7 @@ void main()
     uint t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     float touched = touch_record(gl_SubgroupInvocationID);
     View q = args.src[0];
-    uint splits = uint(args.n[0]), blocks = uint(args.n[1]), kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
+    uint splits = uint(args.n[N_ATTENTION_SPLITS]), blocks = uint(args.n[N_ATTENTION_BLOCKS]), kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
     uint g = group_index(), split = g % splits, which = g / splits % (kv_heads * blocks), token = g / splits / (kv_heads * blocks);
     if (token >= uint(q.ne[1])) return;
     uint kv_head = which / blocks, h0 = kv_head * group + which % blocks * HEADS;
@@ -274,9 +274,9 @@ void main()
         memoryBarrierBuffer();
         if (t == 0) Counter(args.counters + 4 * int64_t(g / splits)).v = 0; // for the next step
     }
-    if (args.n[2] <= 0) return;
+    if (args.n[N_ATTENTION_STAGES] <= 0) return;
     row_here = token;
     group_first = h0 * d_v / 32;
     barrier();
-    leave(n_heads * d_v / 32, heads * d_v);
+    stage(n_heads * d_v / 32, heads * d_v);
 }

@@ -27,7 +27,7 @@ void main()
     uint n = uint(y.ne[3]), runs = (n + 15) / 16, e = group_index() * 64 + gl_LocalInvocationID.x;
     if (e >= n_rows(y) * runs) return;
     uint r = e / runs, k = e % runs * 16, per = uint(ids.ne[3]);
-    bool rows = args.n[0] == OP_get_rows, inside = true;
+    bool rows = args.n[N_GET_ROWS_OP] == OP_get_rows, inside = true;
     int id = int(r);
     if (rows) {
         id = load_i32(row_of(ids, r / per) + int64_t(r % per) * ids.nb[3]);

@@ -26,7 +26,7 @@ void main()
     ivec4 i = ivec4(r / n2 / n1, r / n2 % n1, r % n2, e % n3);
     uint64_t to = address(y, i);
     if (OP == OP_concat) {
-        int d = args.n[0];
+        int d = args.n[N_MOVE_AXIS];
         View a = args.src[0];
         if (i[d] < a.ne[d]) store_u32(to, load_u32(address(a, i)));
         else {

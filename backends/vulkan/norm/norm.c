@@ -8,21 +8,14 @@
 
 enum { NORM_HELD = 4 * 128 * 16 }; // elements of a row that a workgroup holds in registers
 
-static bool aligned_rows(const tn_view *v)
-{
-    uint64_t bits =
-        (uint64_t)(uintptr_t)v->data | (uint64_t)v->nb[0] | (uint64_t)v->nb[1] | (uint64_t)v->nb[2];
-    return v->ne[3] % 4 == 0 && bits % 16 == 0;
-}
-
 int32_t tn_vk_launch_norm(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
     // A software driver has no use for it, and compiles slowly.
     bool held = step->op != TN_OP_layer_norm && !d->v->device->software && step->src[0].ne[3] <= NORM_HELD;
     for (int32_t k = 0; k < step->n_src && held; k++)
-        held = !tn_step_has_src(step, k) || aligned_rows(&step->src[k]);
-    for (int32_t k = 0; k < step->n_dst && held; k++) held = aligned_rows(&step->dst[k]);
+        held = !tn_step_has_src(step, k) || tn_vk_aligned_elems(&step->src[k], 4);
+    for (int32_t k = 0; k < step->n_dst && held; k++) held = tn_vk_aligned_elems(&step->dst[k], 4);
     d->constants[TN_VK_LAYOUT] = held;
     d->shader = TN_VK_SHADER_norm;
     d->constants[0] = step->op;

@@ -26,9 +26,9 @@ vec4 x4(uint64_t row, uint k, uint n)
 
 void main()
 {
-    uint r = group_index(), rows = uint(args.n[1]), n = uint(args.src[0].ne[3]), stride = (n + 63) / 64 * 64;
+    uint r = group_index(), rows = uint(args.n[N_PRODUCT_ROWS]), n = uint(args.src[0].ne[3]), stride = (n + 63) / 64 * 64;
     if (r >= rows) return;
-    uint64_t x = args.src[0].data + uint64_t(r) * uint64_t(args.n[12]);
+    uint64_t x = args.src[0].data + uint64_t(r) * uint64_t(args.n[N_PRODUCT_X_STRIDE]);
     uint64_t to = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256 + uint64_t(r) * stride * 2;
     float power = 1.0;
     if (ELEMENT == TYPE_F16) {

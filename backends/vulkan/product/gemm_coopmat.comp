@@ -50,7 +50,7 @@ uint result_row(uint r)
 }
 uint x_row(uint r)
 {
-    return EXPERTS && args.src[0].ne[2] == 1 ? result_row(r) / uint(args.src[args.n[7]].ne[3]) : result_row(r);
+    return EXPERTS && args.src[0].ne[2] == 1 ? result_row(r) / uint(args.src[args.n[N_PRODUCT_IDS]].ne[3]) : result_row(r);
 }
 
 // Column of the result, and which product, for a column of the tile.
@@ -171,9 +171,9 @@ void activate(uint base, uint first_row, uint first_column)
     [[dont_unroll]] for (uint e = LANE; e < 16 * WIDTH; e += 32) {
         uint row = e / WIDTH, c = e % WIDTH, j = min(first_column + c, columns - 1);
         float scale = scale_of(first_row + row), v = staged(base + row * STAGE_ROW, c) * scale;
-        if (GATED) v = glu(args.n[6], v, staged(base + row * STAGE_ROW, c + 8 * N) * scale);
-        if (args.n[2] >= 0) v += load_f32(args.src[args.n[2]].data + 4 * int64_t(j));
-        if (args.n[4] >= 0) v = unary(args.n[4], v, 0.0, 0.0);
+        if (GATED) v = glu(args.n[N_PRODUCT_GLU], v, staged(base + row * STAGE_ROW, c + 8 * N) * scale);
+        if (args.n[N_PRODUCT_BIAS] >= 0) v += load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j));
+        if (args.n[N_PRODUCT_ACT] >= 0) v = unary(args.n[N_PRODUCT_ACT], v, 0.0, 0.0);
         space[base + row * STAGE_ROW + c / 4][c % 4] = floatBitsToUint(v);
     }
 }
@@ -182,17 +182,17 @@ void activate(uint base, uint first_row, uint first_column)
 void finish_rows(uint base, uint first_row, uint first_column)
 {
     const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < 32 ? WIDTH : 32, DOWN = 32 / ACROSS;
-    bool activated = GATED || args.n[4] >= 0;
+    bool activated = GATED || args.n[N_PRODUCT_ACT] >= 0;
     if (activated) activate(base, first_row, first_column);
     barrier();
-    uint64_t to = args.dst[args.n[5]].data, residual = args.n[3] >= 0 ? args.src[args.n[3]].data : to;
-    uint64_t to_stride = uint64_t(args.n[14]), residual_stride = uint64_t(args.n[13]);
+    uint64_t to = args.dst[args.n[N_PRODUCT_RESULT]].data, residual = args.n[N_PRODUCT_RESIDUAL] >= 0 ? args.src[args.n[N_PRODUCT_RESIDUAL]].data : to;
+    uint64_t to_stride = uint64_t(args.n[N_PRODUCT_RESULT_STRIDE]), residual_stride = uint64_t(args.n[N_PRODUCT_RESIDUAL_STRIDE]);
     UNROLL for (uint h = 0; h < WIDTH; h += 32) {
         uint c = h + LANE % ACROSS, j = first_column + c;
-        float bias = !activated && args.n[2] >= 0 ? load_f32(args.src[args.n[2]].data + 4 * int64_t(min(j, columns - 1))) : 0.0;
+        float bias = !activated && args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(min(j, columns - 1))) : 0.0;
         float more[16];
         UNROLL for (uint i = 0; i < 16 / DOWN; i++) { // all on their way at once
-            more[i] = args.n[3] >= 0 ? load_f32(residual + result_row(first_row + i * DOWN + LANE / ACROSS) * residual_stride + 4 * int64_t(min(j, columns - 1))) : 0.0;
+            more[i] = args.n[N_PRODUCT_RESIDUAL] >= 0 ? load_f32(residual + result_row(first_row + i * DOWN + LANE / ACROSS) * residual_stride + 4 * int64_t(min(j, columns - 1))) : 0.0;
         }
         UNROLL for (uint i = 0; i < 16 / DOWN; i++) {
             uint row = i * DOWN + LANE / ACROSS, r = first_row + row;
@@ -205,8 +205,8 @@ void finish_rows(uint base, uint first_row, uint first_column)
 
 void main()
 {
-    end = uint(args.n[1]), columns = uint(args.n[0]), n = uint(args.src[0].ne[3]);
-    uint down = EXPERTS ? uint(args.n[15]) : (end + TILE_M - 1) / TILE_M, g = group_index();
+    end = uint(args.n[N_PRODUCT_ROWS]), columns = uint(args.n[N_PRODUCT_COLUMNS]), n = uint(args.src[0].ne[3]);
+    uint down = EXPERTS ? uint(args.n[N_PRODUCT_BLOCKS]) : (end + TILE_M - 1) / TILE_M, g = group_index();
     r0 = g % down * TILE_M, j0 = g / down * (GATED ? TILE_N / 2 : TILE_N); // row blocks of the same weights together
     if (j0 >= columns) return;
     if (EXPERTS) {

@@ -240,13 +240,13 @@ void add_up(uint x_at, uint w_at)
 {
     float bias[4 * N];
     [[unroll]] for (uint c = 0; c < 4 * N; c++)
-        bias[c] = args.n[2] >= 0 ? load_f32(args.src[args.n[2]].data + 4 * int64_t(min(result_column(c, w_at), columns - 1))) : 0.0;
+        bias[c] = args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(min(result_column(c, w_at), columns - 1))) : 0.0;
     [[unroll]] for (uint i = 0; i < 4 * M; i++) {
         uint r = result_row(i, x_at);
-        uint64_t to = row_of(args.dst[args.n[5]], r), residual = args.n[3] >= 0 ? row_of(args.src[args.n[3]], min(r, rows - 1)) : to;
+        uint64_t to = row_of(args.dst[args.n[N_PRODUCT_RESULT]], r), residual = args.n[N_PRODUCT_RESIDUAL] >= 0 ? row_of(args.src[args.n[N_PRODUCT_RESIDUAL]], min(r, rows - 1)) : to;
         float scale = scale_of(r), more[4 * N];
         [[unroll]] for (uint c = 0; c < 4 * N; c++)
-            more[c] = args.n[3] >= 0 ? load_f32(residual + 4 * int64_t(min(result_column(c, w_at), columns - 1))) : 0.0;
+            more[c] = args.n[N_PRODUCT_RESIDUAL] >= 0 ? load_f32(residual + 4 * int64_t(min(result_column(c, w_at), columns - 1))) : 0.0;
         [[unroll]] for (uint c = 0; c < 4 * N; c++) {
             uint j = result_column(c, w_at);
             if (r < rows && j < columns) store_f32(to + 4 * int64_t(j), sums[i][c / 4][c % 4] * scale + bias[c] + more[c]);
@@ -275,7 +275,7 @@ void activate(uint x_at, uint w_at)
 
 void main()
 {
-    rows = uint(args.n[1]), columns = uint(args.n[0]), n = uint(args.src[0].ne[3]);
+    rows = uint(args.n[N_PRODUCT_ROWS]), columns = uint(args.n[N_PRODUCT_COLUMNS]), n = uint(args.src[0].ne[3]);
     uint down = (rows + ROWS - 1) / ROWS, g = group_index();
     r0 = g % down * ROWS, j0 = g / down * (GATED ? COLUMNS / 2 : COLUMNS); // row blocks of the same weights together
     if (j0 >= columns) return;

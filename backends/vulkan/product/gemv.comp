@@ -13,7 +13,7 @@
 #include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q8_0;
-layout(constant_id = 1) const int PAIRED = 0; // a gated pair
+layout(constant_id = 1) const int GATED = 0; // a gated pair
 layout(constant_id = 2) const uint ROWS = 1;
 layout(constant_id = 3) const int ALIGNED = 0; // plain: rows of x and of weights are whole runs of 16 elements and start aligned to 16 bytes
 layout(local_size_x_id = 4) in;
@@ -29,7 +29,7 @@ layout(constant_id = 8) const uint TURNS = 0; // not 0: a workgroup takes 32 col
 #include "backends/vulkan/product/lane_slice_int8.glsl"
 #endif
 
-#define LEFT_GROUPS 8
+#define STAGED_GROUPS 8
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 
 const uint MAX_ROWS = 8, MAX_COLUMNS = 4, MAX_DEPTH = 4, MAX_SUBGROUPS = 16;
@@ -53,28 +53,28 @@ uint64_t row_of_x(uint r)
 #ifdef PLAIN
     return row_of(args.src[0], r);
 #else
-    return args.scratch + int64_t(r) * rounded_size(uint(args.src[0].ne[3]));
+    return args.scratch + int64_t(r) * quantised_size(uint(args.src[0].ne[3]));
 #endif
 }
 
 float norm_factor(float squares, uint k)
 {
-    return args.n[9] >= 0 ? inversesqrt(squares / float(k) + param_f(args.n[10])) : 1.0;
+    return args.n[N_PRODUCT_NORM] >= 0 ? inversesqrt(squares / float(k) + param_f(args.n[N_PRODUCT_EPS])) : 1.0;
 }
 
 // The first row and column of the workgroup.
 uint row_first, column_first;
-ivec2 left_at(uint i)
+ivec2 staged_at(uint i)
 {
-    bool whole = row_first + i < uint(args.n[1]) && column_first + 32 <= uint(args.n[0]);
+    bool whole = row_first + i < uint(args.n[N_PRODUCT_ROWS]) && column_first + 32 <= uint(args.n[N_PRODUCT_COLUMNS]);
     return ivec2(whole ? int(row_first + i) : -1, int(column_first / 32));
 }
 
 void main()
 {
     float touched = touch_record(gl_SubgroupInvocationID);
-    uint columns = uint(args.n[0]), rows = uint(args.n[1]), k = uint(args.src[0].ne[3]), n_units = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
-    uint wide = PAIRED != 0 ? COLUMNS / 2 : COLUMNS, teams = gl_NumSubgroups / SPLIT;
+    uint columns = uint(args.n[N_PRODUCT_COLUMNS]), rows = uint(args.n[N_PRODUCT_ROWS]), k = uint(args.src[0].ne[3]), n_units = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
+    uint wide = GATED != 0 ? COLUMNS / 2 : COLUMNS, teams = gl_NumSubgroups / SPLIT;
     uint turns = max(TURNS, 1u), each = teams * wide * turns, groups = (columns + each - 1) / each, g = group_index();
     uint slice = gl_SubgroupID % SPLIT, r0 = g / groups * ROWS;
     row_first = r0;
@@ -82,11 +82,11 @@ void main()
     if (r0 >= rows) return; // whole workgroups
     int64_t expert = 0;
     uint64_t x[MAX_ROWS];
-    if (args.n[7] >= 0) { // one row: an expert each
-        View ids = args.src[args.n[7]];
+    if (args.n[N_PRODUCT_IDS] >= 0) { // one row: an expert each
+        View ids = args.src[args.n[N_PRODUCT_IDS]];
         uint used = uint(ids.ne[3]), row = min(r0, rows - 1), token = row / used, u = row % used, beside = uint(args.src[0].ne[2]);
         int e = load_i32(ids.data + int64_t(token) * ids.nb[2] + int64_t(u) * ids.nb[3]);
-        if (e < 0 || e >= args.n[8]) n_units = 0;
+        if (e < 0 || e >= args.n[N_PRODUCT_EXPERTS]) n_units = 0;
         else expert = int64_t(e) * columns;
         x[0] = row_of_x(token * beside + (beside > 1 ? u : 0));
     } else
@@ -101,7 +101,7 @@ void main()
         float acc[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) squares[r] = 0.0;
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            uint p = PAIRED != 0 ? c & 1u : 0, j = PAIRED != 0 ? c / 2 : c;
+            uint p = GATED != 0 ? c & 1u : 0, j = GATED != 0 ? c / 2 : c;
             int64_t row = expert + min(j0 + j, columns - 1);
             [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[c][i] = args.weight[p].plane[i] + row * args.weight[p].row_size[i];
             [[unroll]] for (uint r = 0; r < ROWS; r++) acc[c][r] = 0.0;
@@ -125,7 +125,7 @@ void main()
         }
         float value = 0.0, up = 0.0;
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            float all = args.n[9] >= 0 ? sum_squares(x[r], k, squares[r]) : 0.0, factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
+            float all = args.n[N_PRODUCT_NORM] >= 0 ? sum_squares(x[r], k, squares[r]) : 0.0, factor = SPLIT > 1 ? 1.0 : norm_factor(all, k);
             if (SPLIT > 1 && subgroupElect()) parts[gl_SubgroupID][MAX_ROWS * MAX_COLUMNS + r] = all;
             [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
                 float v = subgroupAdd(acc[c][r]) * factor;
@@ -133,20 +133,20 @@ void main()
                     if (subgroupElect()) parts[gl_SubgroupID][r * COLUMNS + c] = v;
                     continue;
                 }
-                if (mine != r * wide + (PAIRED != 0 ? c / 2 : c)) continue;
-                if (PAIRED != 0 && (c & 1u) != 0) up = v;
+                if (mine != r * wide + (GATED != 0 ? c / 2 : c)) continue;
+                if (GATED != 0 && (c & 1u) != 0) up = v;
                 else value = v;
             }
         }
         if (SPLIT > 1) {
             barrier();
-            uint at_r = mine / wide, at_c = mine % wide * (PAIRED != 0 ? 2 : 1);
+            uint at_r = mine / wide, at_c = mine % wide * (GATED != 0 ? 2 : 1);
             if (slice != 0 || at_r >= ROWS) return;
             float all = 0.0;
             for (uint s = 0; s < SPLIT; s++) {
                 all += parts[first + s][MAX_ROWS * MAX_COLUMNS + at_r];
                 value += parts[first + s][at_r * COLUMNS + at_c];
-                if (PAIRED != 0) up += parts[first + s][at_r * COLUMNS + at_c + 1];
+                if (GATED != 0) up += parts[first + s][at_r * COLUMNS + at_c + 1];
             }
             float factor = norm_factor(all, k);
             value *= factor;
@@ -154,10 +154,10 @@ void main()
         }
         if (finishes) {
             value = finish(r, j, value, up, more + touched);
-            if (TURNS > 0) left_values[(r - r0) * 32 + j - column_first] = value;
+            if (TURNS > 0) staged_values[(r - r0) * 32 + j - column_first] = value;
         }
     }
     if (TURNS == 0) return;
     barrier();
-    leave(ROWS, columns);
+    stage(ROWS, columns);
 }

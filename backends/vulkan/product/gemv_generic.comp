@@ -68,8 +68,8 @@ float dot16(const float a[16], const float b[16])
 float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, bool none, uint mine)
 {
     Weight w = args.weight[p];
-    bool normed = args.n[9] >= 0;
-    uint columns = uint(args.n[0]);
+    bool normed = args.n[N_PRODUCT_NORM] >= 0;
+    uint columns = uint(args.n[N_PRODUCT_COLUMNS]);
     float a[MAX_COLUMNS][MAX_ROWS], squares[MAX_ROWS], result = 0.0;
     [[unroll]] for (uint r = 0; r < MAX_ROWS; r++) {
         squares[r] = 0.0;
@@ -82,7 +82,7 @@ float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, b
             if (TYPE_UP == TYPE || p == 0) weights16(TYPE, w, row, k, n, v[c]);
             else weights16(TYPE_UP, w, row, k, n, v[c]);
         }
-        if (normed) x16(args.src[args.n[9]].data, k, n, scale);
+        if (normed) x16(args.src[args.n[N_PRODUCT_NORM]].data, k, n, scale);
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             x16(x[r], k, n, xs);
             if (normed) {
@@ -93,7 +93,7 @@ float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, b
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float factor = normed ? inversesqrt(team_sum(squares[r]) / float(n) + param_f(args.n[10])) : 1.0;
+        float factor = normed ? inversesqrt(team_sum(squares[r]) / float(n) + param_f(args.n[N_PRODUCT_EPS])) : 1.0;
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
             float v = team_sum(a[c][r]) * factor;
             if (mine == r * COLUMNS + c) result = v;
@@ -104,25 +104,25 @@ float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, b
 
 void main()
 {
-    uint columns = uint(args.n[0]), rows = uint(args.n[1]), n = uint(args.src[0].ne[3]);
+    uint columns = uint(args.n[N_PRODUCT_COLUMNS]), rows = uint(args.n[N_PRODUCT_ROWS]), n = uint(args.src[0].ne[3]);
     uint across = (columns + COLUMNS - 1) / COLUMNS, groups = (across + TEAMS - 1) / TEAMS, g = group_index();
     uint j0 = (g % groups * TEAMS + MINE) * COLUMNS, r0 = g / groups * ROWS;
     if (r0 >= rows || j0 >= columns) return; // whole teams: with one team a workgroup, all of it
     int64_t at = 0;
     uint64_t x[MAX_ROWS];
     bool none = false;
-    if (args.n[7] >= 0) { // one row: an expert each
-        View ids = args.src[args.n[7]];
+    if (args.n[N_PRODUCT_IDS] >= 0) { // one row: an expert each
+        View ids = args.src[args.n[N_PRODUCT_IDS]];
         uint used = uint(ids.ne[3]), token = r0 / used, u = r0 % used;
         int e = load_i32(ids.data + int64_t(token) * ids.nb[2] + int64_t(u) * ids.nb[3]);
-        none = e < 0 || e >= args.n[8];
+        none = e < 0 || e >= args.n[N_PRODUCT_EXPERTS];
         at = int64_t(none ? 0 : e) * columns;
         x[0] = args.src[0].data + int64_t(token) * args.src[0].nb[1] + (args.src[0].ne[2] > 1 ? int64_t(u) * args.src[0].nb[2] : int64_t(0));
     } else
         [[unroll]] for (uint r = 0; r < ROWS; r++) x[r] = row_of(args.src[0], min(r0 + r, rows - 1));
     // The invocations of the team finish a result each: one copy of the code that follows a product. A gated pair goes
     // through the same code twice.
-    uint mine = LANE, products = args.n[6] >= 0 ? 2 : 1;
+    uint mine = LANE, products = args.n[N_PRODUCT_GLU] >= 0 ? 2 : 1;
     float results[2] = float[](0.0, 0.0);
     [[dont_unroll]] for (uint p = 0; p < products; p++) {
         float v = product(p, at, j0, x, n, none, mine);

@@ -20,14 +20,14 @@ layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
 layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even for a pair
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
-const bool PAIRED = (FORM & 1) != 0, LEAVES = (FORM & 2) != 0;
+const bool GATED = (FORM & 1) != 0, STAGES = (FORM & 2) != 0;
 
-#define LEFT_GROUPS 1
-#define LEFT_SCALES
+#define STAGED_GROUPS 1
+#define STAGED_SCALES
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 #include "backends/vulkan/product/k_quant_chunk.glsl"
 
-const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = PAIRED ? 2 * RESULTS : RESULTS;
+const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = GATED ? 2 * RESULTS : RESULTS;
 shared float sums[SPLIT * SUMS], squares[MAX_SUBGROUPS];
 
 uint column_first, row_first, columns;
@@ -48,12 +48,12 @@ struct Finish {
 Finish find_finish(uint j)
 {
     Finish f;
-    f.to = row_of(args.dst[args.n[5]], row_first) + 4 * int64_t(j);
-    f.normed = args.n[9] >= 0;
-    f.eps = param_f(max(args.n[10], 0));
-    f.act = args.n[4];
-    f.gated = args.n[6] >= 0;
-    f.gate = glu_params(max(args.n[6], 0));
+    f.to = row_of(args.dst[args.n[N_PRODUCT_RESULT]], row_first) + 4 * int64_t(j);
+    f.normed = args.n[N_PRODUCT_NORM] >= 0;
+    f.eps = param_f(max(args.n[N_PRODUCT_EPS], 0));
+    f.act = args.n[N_PRODUCT_ACT];
+    f.gated = args.n[N_PRODUCT_GLU] >= 0;
+    f.gate = glu_params(max(args.n[N_PRODUCT_GLU], 0));
     return f;
 }
 
@@ -61,17 +61,17 @@ Finish find_finish(uint j)
 shared float biases[MAX_RESULTS], residuals[MAX_RESULTS];
 void bring_column(uint i, uint j)
 {
-    biases[i] = args.n[2] >= 0 ? load_f32(args.src[args.n[2]].data + 4 * int64_t(j)) : 0.0;
+    biases[i] = args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j)) : 0.0;
     residuals[i] = residual_of(row_first, j);
-    if (LEAVES) left_scales[i] = args.left_norm != 0 ? load_f32(args.left_norm + 4 * int64_t(j)) : 1.0;
+    if (STAGES) staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
 }
 
-ivec2 left_at(uint i) { return ivec2(column_first + 32 <= columns ? int(row_first) : -1, int(column_first / 32)); }
+ivec2 staged_at(uint i) { return ivec2(column_first + 32 <= columns ? int(row_first) : -1, int(column_first / 32)); }
 
 // Row `slot` of those of the workgroup, to place d of the ring; which weight it belongs to is known from d.
 void ask(uint d, uint slot)
 {
-    uint w = PAIRED ? d & 1u : 0, j = min(column_first + (PAIRED ? slot / 2 : slot), columns - 1);
+    uint w = GATED ? d & 1u : 0, j = min(column_first + (GATED ? slot / 2 : slot), columns - 1);
     uint64_t at[MAX_PLANES];
     [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[i] = bases[w][i] + uint64_t(j) * uint64_t(sizes[w][i]);
     ring[d] = load_chunk(at);
@@ -110,21 +110,21 @@ void main()
 {
     float touched = touch_record(gl_SubgroupInvocationID);
     const uint thread = gl_LocalInvocationID.x;
-    columns = uint(given_n[0]);
+    columns = uint(given_n[N_PRODUCT_COLUMNS]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
     uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT, each = SUMS / (gl_NumSubgroups / SPLIT);
-    row_first = given_n[1] > 1 ? g / groups : 0;
+    row_first = given_n[N_PRODUCT_ROWS] > 1 ? g / groups : 0;
     column_first = (g - row_first * groups) * RESULTS;
-    if (row_first >= uint(given_n[1])) return; // whole workgroups
+    if (row_first >= uint(given_n[N_PRODUCT_ROWS])) return; // whole workgroups
     uint64_t x = given_scratch;
     int64_t first_weight = 0;
     if (given_ids >= 0) {
         View ids = args.src[given_ids];
         uint used = uint(ids.ne[3]), token = row_first / used, u = row_first % used, beside = uint(args.src[0].ne[2]);
         int e = load_i32(ids.data + int64_t(token) * ids.nb[2] + int64_t(u) * ids.nb[3]);
-        if (e < 0 || e >= args.n[8]) n_chunks = 0;
+        if (e < 0 || e >= args.n[N_PRODUCT_EXPERTS]) n_chunks = 0;
         else first_weight = int64_t(e) * columns;
-        x += int64_t(token * beside + (beside > 1 ? u : 0)) * rounded_size(k);
+        x += int64_t(token * beside + (beside > 1 ? u : 0)) * quantised_size(k);
     }
     float square = 0.0;
     uint first_slot = team * each, at = slice * SUMS;
@@ -134,7 +134,7 @@ void main()
     [[dont_unroll]] for (uint base = 0; base < n_chunks; base += SPLIT * LANES) {
         uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1), at_chunk[MAX_PLANES];
         find_chunk(chunk, at_chunk);
-        [[unroll]] for (uint w = 0; w < (PAIRED ? 2 : 1); w++)
+        [[unroll]] for (uint w = 0; w < (GATED ? 2 : 1); w++)
             [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) {
                 sizes[w][i] = given_size[w][i];
                 bases[w][i] = given_plane[w][i] + first_weight * int64_t(sizes[w][i]) + at_chunk[i];
@@ -144,7 +144,7 @@ void main()
         // What is wanted at the end is asked for while weights are on their way: the record comes later than these.
         if (base == 0) {
             if (thread < RESULTS) bring_column(thread, j);
-            for (uint i = thread; i < k / 32 && args.n[9] >= 0; i += gl_WorkGroupSize.x) square += load_f32(x + k + k / 4 + 4 * i);
+            for (uint i = thread; i < k / 32 && args.n[N_PRODUCT_NORM] >= 0; i += gl_WorkGroupSize.x) square += load_f32(x + k + k / 4 + 4 * i);
         }
         uint i = 0;
         [[dont_unroll]] for (; i + DEPTH < each; i += DEPTH) take(first_slot + i, at, true, base == 0);
@@ -157,8 +157,8 @@ void main()
     if (thread < RESULTS && column_first + thread < columns) {
         float value = 0.0, up = 0.0, all = 0.0;
         [[unroll]] for (uint s = 0; s < SPLIT; s++) {
-            value += sums[s * SUMS + (PAIRED ? 2 * thread : thread)];
-            if (PAIRED) up += sums[s * SUMS + 2 * thread + 1];
+            value += sums[s * SUMS + (GATED ? 2 * thread : thread)];
+            if (GATED) up += sums[s * SUMS + 2 * thread + 1];
         }
         for (uint s = 0; s < gl_NumSubgroups; s++) all += squares[s];
         if (f.normed) {
@@ -171,9 +171,9 @@ void main()
         if (f.act >= 0) value = unary(f.act, value, 0.0, 0.0);
         value += residuals[thread] + touched;
         store_f32(f.to, value);
-        if (LEAVES) left_values[thread] = value;
+        if (STAGES) staged_values[thread] = value;
     }
-    if (!LEAVES) return;
+    if (!STAGES) return;
     barrier();
-    leave(1, columns);
+    stage(1, columns);
 }

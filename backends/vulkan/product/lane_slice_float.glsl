@@ -48,9 +48,9 @@ Acts load_acts(int type, uint64_t row, uint k, uint u, bool counts, inout float 
     Acts a;
     uint n = elems_of(type), e = u * n;
     floats_at(type, row, e, k, a.x);
-    if (args.n[9] < 0) return a;
+    if (args.n[N_PRODUCT_NORM] < 0) return a;
     float scale[8], sum = 0.0;
-    floats_at(type, args.src[args.n[9]].data, e, k, scale);
+    floats_at(type, args.src[args.n[N_PRODUCT_NORM]].data, e, k, scale);
     [[unroll]] for (uint i = 0; i < n; i++) {
         sum = fma(a.x[i], a.x[i], sum);
         a.x[i] *= scale[i];

@@ -6,32 +6,25 @@
 #define TN_VULKAN_PRODUCT_H
 
 #include "backends/vulkan/runtime/kernel.h"
+#include "ops/product.h"
 
-// args.n (shaders/product.glsl).
-enum {
-    TN_VK_N_COLUMNS,
-    TN_VK_N_ROWS,
-    TN_VK_N_BIAS,
-    TN_VK_N_RESIDUAL,
-    TN_VK_N_ACT,
-    TN_VK_N_RESULT,
-    TN_VK_N_GLU,
-    TN_VK_N_IDS,
-    TN_VK_N_EXPERTS,
-    TN_VK_N_NORM,
-    TN_VK_N_EPS
-};
+// Rows of x up to which a GEMV kernel runs a product without experts.
+enum { TN_VK_GEMV_MAX_ROWS = 8 };
 
-// Operands of product i of the step, and the types of its weights as constants 0 and 1; returns how many
-// products there are.
-int32_t tn_vk_set_product(const tn_step *step, int32_t i, tn_vk_dispatch *d);
-// Whether rows are runs of 16 elements that start at multiples of 16 bytes.
-bool tn_vk_aligned_rows(const tn_view *v);
-// Rounds x to f16 or bf16 (shaders/round16.comp): the dispatch before those of a product, and the scratch
-// that it takes. f16: the largest finite value of a row comes to 2^top .. 2^(top + 1).
+// Sets the operands of result i of the product, and the types of its weights as constants 0 and 1.
+void tn_vk_product_bind(const tn_step *step, const tn_product *p, int32_t i, tn_vk_dispatch *d);
+// Whether GEMV kernels run it: each row has experts of its own, or there are not many rows.
+bool tn_vk_product_is_gemv(const tn_step *step, const tn_product *p);
+// Bytes from one row to the next; 0: the rows are not evenly spaced, or further apart than shaders count.
+int64_t tn_vk_row_stride(const tn_view *v);
+
+// convert_16bit.c: the dispatch that writes x as f16 or bf16 to scratch, and the scratch that it needs. f16:
+// the largest finite value of a row is scaled to 2^top .. 2^(top + 1).
 void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d);
 int64_t tn_vk_convert_16bit_size(const tn_step *step);
-// Bytes of a row of k activations that were made bytes (shaders/rounding.glsl).
-int64_t tn_vk_quantised_size(int64_t k);
+// gemv_k_quant.c: whether gemv_k_quant.comp runs a product of int8 activations with weights of that type, and
+// its launch.
+bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows);
+void tn_vk_launch_gemv_k_quant(const tn_view *w, bool gated, tn_vk_dispatch *d);
 
 #endif

@@ -16,9 +16,9 @@ void main()
     View x = args.src[0];
     uint k = uint(x.ne[3]), per_row = k / 32, e = group_index() * 32 + gl_LocalInvocationID.x, r = e / per_row, g = e % per_row;
     if (r >= n_rows(x)) return;
-    uint64_t from = row_of(x, r) + 128 * int64_t(g), to = args.scratch + int64_t(r) * rounded_size(k), scale = 0;
-    bool normed = args.n[9] >= 0;
-    if (normed) scale = args.src[args.n[9]].data + 128 * int64_t(g);
+    uint64_t from = row_of(x, r) + 128 * int64_t(g), to = args.scratch + int64_t(r) * quantised_size(k), scale = 0;
+    bool normed = args.n[N_PRODUCT_NORM] >= 0;
+    if (normed) scale = args.src[args.n[N_PRODUCT_NORM]].data + 128 * int64_t(g);
     bool aligned = ((from | scale) & 15ul) == 0;
     float v[32], squares = 0.0;
     uint top = 0;

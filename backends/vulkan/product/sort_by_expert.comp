@@ -16,16 +16,16 @@ shared uint places[MAX_EXPERTS];
 
 int expert_of(uint p)
 {
-    View ids = args.src[args.n[7]];
+    View ids = args.src[args.n[N_PRODUCT_IDS]];
     int e = load_i32(ids.data + int64_t(p / uint(ids.ne[3])) * ids.nb[2] + int64_t(p % uint(ids.ne[3])) * ids.nb[3]);
-    return e < 0 || e >= args.n[8] ? -1 : e;
+    return e < 0 || e >= args.n[N_PRODUCT_EXPERTS] ? -1 : e;
 }
 
 void main()
 {
-    uint t = gl_LocalInvocationID.x, rows = uint(args.n[1]), experts = uint(args.n[8]), n = uint(args.src[0].ne[3]), x_rows = n_rows(args.src[0]);
+    uint t = gl_LocalInvocationID.x, rows = uint(args.n[N_PRODUCT_ROWS]), experts = uint(args.n[N_PRODUCT_EXPERTS]), n = uint(args.src[0].ne[3]), x_rows = n_rows(args.src[0]);
     uint64_t blocks = args.scratch + (uint64_t(x_rows) * 4 + 255) / 256 * 256 + uint64_t(x_rows) * ((n + 63) / 64 * 64) * 2;
-    uint64_t list = blocks + 16 + 16 * int64_t(args.n[15]);
+    uint64_t list = blocks + 16 + 16 * int64_t(args.n[N_PRODUCT_BLOCKS]);
     if (group_index() > 0) return;
     for (uint e = t; e < experts; e += THREADS) places[e] = 0;
     barrier();
@@ -48,6 +48,6 @@ void main()
     for (uint p = t; p < rows; p += THREADS) {
         int e = expert_of(p);
         if (e >= 0) store_u32(list + 4 * uint64_t(atomicAdd(places[e], 1)), p);
-        else for (int j = 0; j < args.n[0]; j++) store_f32(row_of(args.dst[0], p) + 4 * int64_t(j), 0.0);
+        else for (int j = 0; j < args.n[N_PRODUCT_COLUMNS]; j++) store_f32(row_of(args.dst[0], p) + 4 * int64_t(j), 0.0);
     }
 }

@@ -46,9 +46,9 @@ vec2 turn(uint t)
 // The head in shared memory, by a norm if there is one, turned.
 void turn_head(uint n, uint token, int norm)
 {
-    int p = args.n[4], mode = args.params[p];
+    int p = args.n[N_ROPE_PARAMS], mode = args.params[p];
     uint n_rot = uint(args.params[p + 1]), t = gl_LocalInvocationID.x;
-    View pos = args.src[args.n[1]];
+    View pos = args.src[args.n[N_ROPE_POS]];
     uint64_t position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3]))); // on their way before they are wanted
     uint64_t first = t < n_rot / 2 ? Turns(args.tables).at[t] : uint64_t(0);
     float m = scale_or_1(param_f(p + 4));
@@ -56,13 +56,13 @@ void turn_head(uint n, uint token, int norm)
     if (norm >= 0) {
         float sum = 0.0;
         for (uint j = t; j < n; j += THREADS) sum += head[j] * head[j];
-        float scale = 1.0 / sqrt(reduce_sum(sum) / float(n) + param_f(args.n[5]));
+        float scale = 1.0 / sqrt(reduce_sum(sum) / float(n) + param_f(args.n[N_ROPE_EPS]));
         for (uint j = t; j < n; j += THREADS) head[j] *= scale * load_f32(args.src[norm].data + 4 * j);
         barrier();
     }
     for (uint i = t; i < n_rot / 2; i += THREADS) {
         uint64_t each = i == t ? first : Turns(args.tables).at[i];
-        if (args.n[3] >= 0) each = divide(each, load_f32(args.src[args.n[3]].data + 4 * i));
+        if (args.n[N_ROPE_FACTORS] >= 0) each = divide(each, load_f32(args.src[args.n[N_ROPE_FACTORS]].data + 4 * i));
         vec2 cs = turn(uint(each * position >> 32)) * m;
         uint a = mode == ROPE_NORM ? 2 * i : i, b = mode == ROPE_NORM ? 2 * i + 1 : i + n_rot / 2;
         float u = head[a], v = head[b];
@@ -82,23 +82,23 @@ void main()
         g -= count;
     }
     if (part == 3) return;
-    View x = args.src[CACHES != 0 ? 2 + int(part) : args.n[0]];
+    View x = args.src[CACHES != 0 ? 2 + int(part) : args.n[N_ROPE_X]];
     uint heads = uint(x.ne[2]), n = uint(x.ne[3]);
     if (g >= uint(x.ne[1]) * heads) return;
     uint token = g / heads, h = g % heads;
     uint64_t from = x.data + int64_t(token) * x.nb[1] + int64_t(h) * x.nb[2];
     if (part < 2) {
         for (uint j = t; j < n; j += THREADS) head[j] = load_f32(from + 4 * j);
-        turn_head(n, token, part == 0 ? args.n[2] : args.n[6]);
+        turn_head(n, token, part == 0 ? args.n[N_ROPE_NORM] : args.n[N_ROPE_NORM_K]);
     }
     if (part == 0) {
-        View y = args.dst[args.n[7]];
+        View y = args.dst[args.n[N_ROPE_RESULT]];
         uint64_t to = y.data + int64_t(token) * y.nb[1] + int64_t(h) * y.nb[2];
         for (uint j = t; j < n; j += THREADS) store_f32(to + 4 * j, head[j] + touched);
         return;
     }
     View cache = args.src[part - 1];
-    uint64_t to = cache_slot(cache, args.src[args.n[8]], token, h);
+    uint64_t to = cache_slot(cache, args.src[args.n[N_ROPE_SLOTS]], token, h);
     if (to == 0) return;
     uint width = uint(cache.ne[3]);
     int type = part == 1 ? TYPE_K : TYPE_V;

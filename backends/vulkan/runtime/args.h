@@ -18,6 +18,46 @@ typedef struct tn_vk_view {
     int32_t dtype, pad;
 } tn_vk_view;
 
+// args.n, set by the launch of a kernel and read by its shader. Shaders have the same names without TN_VK_
+// (constants.sh). Sources and results are indices into args.src and args.dst; a parameter is the index of its
+// first word in args.params. -1: absent.
+enum { TN_VK_N_MOVE_AXIS }; // of concat, among four dimensions
+enum { TN_VK_N_GET_ROWS_OP };
+enum { TN_VK_N_ARGMAX_PARTS }; // of each row
+enum {
+    TN_VK_N_ROPE_X,       // source
+    TN_VK_N_ROPE_POS,     // source
+    TN_VK_N_ROPE_NORM,    // source: weight of the norm of x, or of q
+    TN_VK_N_ROPE_FACTORS, // source
+    TN_VK_N_ROPE_PARAMS,  // parameter: tn_rope_params
+    TN_VK_N_ROPE_EPS,     // parameter: epsilon of the norms
+    TN_VK_N_ROPE_NORM_K,  // source: weight of the norm of k
+    TN_VK_N_ROPE_RESULT,  // result: y, or q
+    TN_VK_N_ROPE_SLOTS    // source
+};
+enum {
+    TN_VK_N_ATTENTION_SPLITS,
+    TN_VK_N_ATTENTION_BLOCKS,
+    TN_VK_N_ATTENTION_STAGES
+}; // see attention_decode.comp
+enum {
+    TN_VK_N_PRODUCT_COLUMNS,         // of the result: n
+    TN_VK_N_PRODUCT_ROWS,            // of the result: m
+    TN_VK_N_PRODUCT_BIAS,            // source
+    TN_VK_N_PRODUCT_RESIDUAL,        // source
+    TN_VK_N_PRODUCT_ACT,             // TN_UNARY_*
+    TN_VK_N_PRODUCT_RESULT,          // result
+    TN_VK_N_PRODUCT_GLU,             // parameter: tn_glu_params
+    TN_VK_N_PRODUCT_IDS,             // source
+    TN_VK_N_PRODUCT_EXPERTS,         // how many there are
+    TN_VK_N_PRODUCT_NORM,            // source
+    TN_VK_N_PRODUCT_EPS,             // parameter: epsilon of the norm
+    TN_VK_N_PRODUCT_X_STRIDE = 12,   // bytes from one row of x to the next
+    TN_VK_N_PRODUCT_RESIDUAL_STRIDE, // the same of the residual
+    TN_VK_N_PRODUCT_RESULT_STRIDE,   // the same of the result
+    TN_VK_N_PRODUCT_BLOCKS           // most blocks of rows that share an expert (sort_by_expert.comp)
+};
+
 // A weight in planes (backends/planes.h): plane p of row r starts at plane[p] + r * row_size[p].
 enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
 typedef struct tn_vk_weight {
@@ -28,10 +68,11 @@ typedef struct tn_vk_weight {
 typedef struct tn_vk_args {
     tn_vk_view src[TN_MAX_SRC], dst[TN_MAX_DST];
     tn_vk_weight weight[TN_VK_MAX_WEIGHTS];
-    uint64_t tables;          // grids of the codebook formats, as uint16
-    uint64_t scratch;         // of the step, as large as its kernel wants
-    uint64_t left, left_norm; // where the result is to lie as bytes too; weight of its reader's norm, or 0
-    uint64_t counters;        // 32 bits each, all 0 before a dispatch and after it
+    uint64_t tables;  // grids of the codebook formats, as uint16
+    uint64_t scratch; // of the step, as large as its kernel wants
+    uint64_t staged,
+        staged_norm;   // where the staged result goes; weight of the norm of the step that reads it, or 0
+    uint64_t counters; // 32 bits each, all 0 before a dispatch and after it
     int32_t params[TN_VK_PARAMS]; // tn_<op>_params, by words
     int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
 } tn_vk_args;

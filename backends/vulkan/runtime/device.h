@@ -66,6 +66,24 @@ enum {
     TN_VK_F16_ARITHMETIC = 128,
 };
 
+// Features of Vulkan 1.2 that are optional there: all that shaders rely on.
+typedef struct tn_vk_features {
+    VkPhysicalDeviceFeatures2 core;
+    VkPhysicalDeviceVulkan11Features v11;
+    VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot; // linked where the device has the extension
+} tn_vk_features;
+
+static inline void tn_vk_features_link(tn_vk_features *f)
+{
+    *f = (tn_vk_features){.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                          .v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                          .v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                          .dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+    f->core.pNext = &f->v11;
+    f->v11.pNext = &f->v12;
+}
+
 typedef struct tn_vk {
     tn_device *device;
     tn_vk_instance *instance;
@@ -89,6 +107,8 @@ typedef struct tn_vk {
     VkExtensionProperties *extensions; // of the driver, while the device is described
     uint32_t n_extensions;
     const struct tn_vk_kernel *kernels; // the rows of kernels.def
+    // logical_device.c, which needs most files of runtime/: they reach it only by this pointer.
+    tn_status (*create_logical)(struct tn_vk *v);
     int32_t n_kernels;
     int32_t has;          // TN_VK_SUBGROUPS ...
     uint32_t subgroup;    // invocations of a subgroup, 0: they differ
@@ -122,6 +142,12 @@ tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
 bool tn_vk_has_extension(const tn_vk *v, const char *name);
 // Makes the logical device at first use; fails if it was lost.
 TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
+
+// NULL, or why the device cannot be used (physical_device.c).
+const char *tn_vk_describe(tn_vk *v, int32_t ordinal);
+// The logical device with all that it needs (logical_device.c). Under the lock.
+TN_MUST_USE tn_status tn_vk_logical_create(tn_vk *v);
+void tn_vk_logical_destroy(tn_vk *v); // NULL handle: nothing was made
 
 // --- memory (memory.c) -------------------------------------------------------------------------------
 
@@ -175,10 +201,10 @@ typedef struct tn_vk_pipeline_requests {
     int32_t n;
     tn_vk_pipeline_request of[TN_VK_MAX_REQUESTS];
 } tn_vk_pipeline_requests;
-void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *wishes, int32_t shader,
+void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shader,
                                 const int32_t constants[TN_VK_CONSTANTS]);
 // Makes those that are not there yet on all threads of the context, and tells about it. Takes the lock.
-TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *wishes);
+TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests);
 int32_t tn_vk_n_compiled(tn_vk *v); // so far, that no earlier process left. Takes the lock
 
 // The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the

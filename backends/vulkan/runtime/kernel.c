@@ -10,7 +10,7 @@
 const tn_vk_kernel *tn_vk_find_kernel(const tn_vk *v, const tn_step *step, const tn_vk_kernel *after)
 {
     for (const tn_vk_kernel *k = after ? after + 1 : v->kernels; k < v->kernels + v->n_kernels; k++)
-        if (k->op == step->op && !(k->needs & ~v->has) && k->accepts(step)) return k;
+        if (tn_op_set_has(k->set, step->op) && !(k->needs & ~v->has) && k->accepts(step)) return k;
     return NULL;
 }
 
@@ -48,4 +48,12 @@ bool tn_vk_is_cache_type(tn_dtype t)
 {
     return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 ||
            t == TN_TYPE_Q4_0;
+}
+
+bool tn_vk_aligned_elems(const tn_view *v, int64_t elems)
+{
+    enum { VECTOR = 16 }; // bytes of the widest load
+    uint64_t bits =
+        (uint64_t)(uintptr_t)v->data | (uint64_t)v->nb[0] | (uint64_t)v->nb[1] | (uint64_t)v->nb[2];
+    return v->ne[3] % elems == 0 && bits % VECTOR == 0;
 }

@@ -135,12 +135,13 @@ static tn_status make_all(making *m)
     return status;
 }
 
-// The first of the wishes from *at on that are not there yet, no more than `most`.
-static tn_status gather(tn_vk *v, const tn_vk_pipeline_requests *wishes, int32_t most, int32_t *at, making *m)
+// The first of the requests from *at on that are not there yet, no more than `most`.
+static tn_status gather(tn_vk *v, const tn_vk_pipeline_requests *requests, int32_t most, int32_t *at,
+                        making *m)
 {
     *m = (making){.v = v};
-    for (; *at < wishes->n && m->n < most; ++*at) {
-        const tn_vk_pipeline_request *w = &wishes->of[*at];
+    for (; *at < requests->n && m->n < most; ++*at) {
+        const tn_vk_pipeline_request *w = &requests->of[*at];
         if (find(v, w->shader, w->constants)) continue;
         tn_vk_pipeline *p = tn_calloc(v->device->ctx, 1, sizeof *p);
         if (!p) {
@@ -155,26 +156,26 @@ static tn_status gather(tn_vk *v, const tn_vk_pipeline_requests *wishes, int32_t
     return TN_OK;
 }
 
-void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *wishes, int32_t shader,
+void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shader,
                                 const int32_t constants[TN_VK_CONSTANTS])
 {
-    for (int32_t i = 0; i < wishes->n; i++)
-        if (wishes->of[i].shader == shader &&
-            memcmp(wishes->of[i].constants, constants, sizeof wishes->of[i].constants) == 0)
+    for (int32_t i = 0; i < requests->n; i++)
+        if (requests->of[i].shader == shader &&
+            memcmp(requests->of[i].constants, constants, sizeof requests->of[i].constants) == 0)
             return;
-    if (wishes->n == TN_VK_MAX_REQUESTS) return; // the others are made one by one, when they are used
-    tn_vk_pipeline_request *w = &wishes->of[wishes->n++];
+    if (requests->n == TN_VK_MAX_REQUESTS) return; // the others are made one by one, when they are used
+    tn_vk_pipeline_request *w = &requests->of[requests->n++];
     w->shader = shader;
     memcpy(w->constants, constants, sizeof w->constants);
 }
 
 // Those that no earlier process left.
-static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *wishes)
+static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *requests)
 {
     int32_t n = 0;
     mtx_lock(&v->lock);
-    for (int32_t i = 0; i < wishes->n; i++) {
-        const tn_vk_pipeline_request *w = &wishes->of[i];
+    for (int32_t i = 0; i < requests->n; i++) {
+        const tn_vk_pipeline_request *w = &requests->of[i];
         if (find(v, w->shader, w->constants)) continue;
         tn_vk_pipeline p = {.shader = w->shader};
         memcpy(p.constants, w->constants, sizeof p.constants);
@@ -185,20 +186,20 @@ static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *wishes)
     return n;
 }
 
-tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *wishes)
+tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests)
 {
     making m;
     tn_status status = TN_OK;
-    int32_t threads = tn_context_n_threads(v->device->ctx), first = count_first(v, wishes),
+    int32_t threads = tn_context_n_threads(v->device->ctx), first = count_first(v, requests),
             before = tn_vk_n_compiled(v);
-    for (int32_t at = 0; at < wishes->n && status == TN_OK;) {
+    for (int32_t at = 0; at < requests->n && status == TN_OK;) {
         int32_t done = tn_vk_n_compiled(v) - before;
         if (done < first)
             tn_notice(v->device->ctx, TN_EVENT_COMPILING,
                       "%s: compiling kernels for the first time: %d of %d are there", v->device->name, done,
                       first);
         mtx_lock(&v->lock);
-        status = gather(v, wishes, threads, &at, &m); // a few, so that it can be told how far it is
+        status = gather(v, requests, threads, &at, &m); // a few, so that it can be told how far it is
         if (status == TN_OK) status = make_all(&m);
         mtx_unlock(&v->lock);
     }

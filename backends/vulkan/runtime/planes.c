@@ -5,7 +5,6 @@
 #include "backends/vulkan/runtime/args.h"
 #include "backends/vulkan/runtime/device.h"
 #include "core/device.h"
-#include "ops/quant_tables.h"
 
 #include <string.h>
 
@@ -110,24 +109,5 @@ tn_status tn_vk_weight_write(tn_buffer *buffer, size_t offset, const tn_view *we
     if (status != TN_OK) return status;
     buffer->weight_offset = offset;
     buffer->weight_size = row_size * (size_t)n_rows;
-    return TN_OK;
-}
-
-// The order is that of the GRID_ constants of shaders/dequant.glsl.
-tn_status tn_vk_tables_create(tn_vk *v)
-{
-    const struct {
-        const uint16_t *grid;
-        size_t size;
-    } grids[] = {{tn_iq2xxs_grid, sizeof tn_iq2xxs_grid}, {tn_iq2xs_grid, sizeof tn_iq2xs_grid},
-                 {tn_iq2s_grid, sizeof tn_iq2s_grid},     {tn_iq3xxs_grid, sizeof tn_iq3xxs_grid},
-                 {tn_iq3s_grid, sizeof tn_iq3s_grid},     {tn_iq1_grid, sizeof tn_iq1_grid}};
-    size_t size = 0;
-    for (size_t i = 0; i < TN_COUNT(grids); i++) size += grids[i].size;
-    tn_status status = tn_vk_memory_create(v, size, true, &v->tables);
-    if (status != TN_OK) return status;
-    char *at = v->tables.mapped;
-    for (size_t i = 0; i < TN_COUNT(grids); at += grids[i].size, i++)
-        memcpy(at, grids[i].grid, grids[i].size);
     return TN_OK;
 }

@@ -5,6 +5,7 @@
 // parameters on the device, and the results are compared with the reference. Verdicts stay with the cache of
 // pipelines.
 #include "backends/vulkan/runtime/probe.h"
+#include "backends/vulkan/runtime/executable.h"
 #include "core/device.h"
 #include "ops/ops.h"
 #include "ops/quant.h"
@@ -272,6 +273,47 @@ static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel,
     return TN_OK;
 }
 
+// Runs a step by that kernel, with the pipelines that it has for step `like`, and waits. TN_ERR_UNSUPPORTED
+// without a message: the step would have others.
+static tn_status run_once(tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k,
+                          bool stages)
+{
+    tn_executable *e = tn_calloc(v->device->ctx, 1, sizeof *e);
+    tn_vk_args *records = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *records);
+    tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    tn_vk_memory scratch = {0};
+    int32_t n = 0;
+    int64_t counters;
+    size_t wanted = tn_vk_scratch_of(v, step, like, k, &counters),
+           lists = TN_VK_MAX_DISPATCHES * sizeof *records;
+    tn_status status = TN_ERR_MEMORY;
+    if (e) e->runs = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *e->runs);
+    if (e && e->runs && records)
+        status = tn_vk_memory_create(v, lists + (size_t)counters * sizeof(uint32_t) + TN_VK_NEXT_RECORDS,
+                                     true, &e->args);
+    if (status == TN_OK) {
+        e->n_steps = 1;
+        e->counters = e->args.address + lists;
+        size_t own = tn_vk_align_scratch(wanted), size = own + (stages ? tn_vk_staged_size(step) : 0);
+        if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
+        e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
+        if (size > own) e->staged.write = scratch.address + own;
+    }
+    if (status == TN_OK) {
+        status = tn_vk_launch(v, e, step, like, k, records, pipelines, &n);
+    }
+    if (status == TN_OK) {
+        memcpy(e->args.mapped, records, lists);
+        status = tn_vk_record_parts(v, e, &(tn_program){.n_steps = 1, .steps = step});
+    }
+    if (status == TN_OK) status = tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);
+    if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
+    tn_free(v->device->ctx, records);
+    tn_vk_executable_destroy(v->device, e);
+    tn_vk_memory_destroy(v, &scratch);
+    return status;
+}
+
 // --- judging ---------------------------------------------------------------------------------------------
 
 static double rows_error(const tn_view *got, const tn_view *want)
@@ -317,7 +359,7 @@ static bool agrees(const probe *p, double *worst)
     return true;
 }
 
-tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, bool leaves,
+tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, bool stages,
                       tn_vk_verdict *verdict, double *error)
 {
     probe p = {0};
@@ -325,7 +367,7 @@ tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel,
     *error = 0.0;
     if (!shape(v->device->ctx, step, &p) || !kernel->accepts(&p.step)) return TN_OK;
     tn_status status = load(v, step, kernel, &p);
-    if (status == TN_OK) status = tn_vk_run_once(v, &p.device, step, kernel, leaves);
+    if (status == TN_OK) status = run_once(v, &p.device, step, kernel, stages);
     if (status == TN_ERR_UNSUPPORTED) {
         status = TN_OK;
     } else if (status == TN_OK) {

@@ -14,7 +14,7 @@
 
 #include "backends/vulkan/constants.glsl" // made from the tables of core and ops
 
-const int MAX_SRC = 10, MAX_DST = 3, MAX_PLANES = 4;
+const int MAX_SRC = 10, MAX_DST = 3; // TN_MAX_SRC, TN_MAX_DST
 
 struct View {
     uint64_t data;
@@ -29,19 +29,19 @@ struct Weight {
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Args {
     View src[MAX_SRC];
     View dst[MAX_DST];
-    Weight weight[2];
+    Weight weight[MAX_WEIGHTS];
     uint64_t tables;
     uint64_t scratch;
-    uint64_t left, left_norm;
+    uint64_t staged, staged_norm;
     uint64_t counters;
-    int params[32];
-    int n[16];
+    int params[PARAMS];
+    int n[NUMBERS];
 };
 layout(push_constant, scalar) uniform Push {
     Args args;
     // Of a product, as in the record (../args.h).
-    uint64_t given_scratch, given_plane[2][MAX_PLANES];
-    uint given_size[2][MAX_PLANES];
+    uint64_t given_scratch, given_plane[MAX_WEIGHTS][MAX_PLANES];
+    uint given_size[MAX_WEIGHTS][MAX_PLANES];
     int given_n[2], given_k, given_ids;
 };
 

@@ -5,7 +5,7 @@
 // two 16-bit integers, the sums of its halves; per group the sum of squares of x, if the reader has a norm; up to a multiple of 16 bytes.
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer PU64 { uvec2 v; };
 
-int64_t rounded_size(uint k) { return int64_t(k + k / 4 + k / 8 + 15) / 16 * 16; }
+int64_t quantised_size(uint k) { return int64_t(k + k / 4 + k / 8 + 15) / 16 * 16; }
 
 // 127 / x, rounded as IEEE 754 does: quotients may be off by more here, and then ties fall to the other side than elsewhere. The
 // remainder comes from halves of 12 bits, whose products are exact.
@@ -38,37 +38,37 @@ uvec2 group_record(float d, int first_sum, int second_sum)
     return uvec2(floatBitsToUint(d), (uint(first_sum) & 0xffffu) | uint(second_sum) << 16);
 }
 
-#ifdef LEFT_GROUPS
-// Results that a workgroup has in left_values, LEFT_GROUPS groups at most, are left as bytes too, where the step after them reads them
-// (args.left, with the weight args.left_norm of its norm). All subgroups call leave(), which takes a group each: group i goes to group
-// left_at(i).y of row left_at(i).x of k elements; no group: x is negative.
-shared float left_values[LEFT_GROUPS * 32];
-ivec2 left_at(uint i);
+#ifdef STAGED_GROUPS
+// Results that a workgroup has in staged_values, STAGED_GROUPS groups at most, are left as bytes too, where the step after them reads them
+// (args.staged, with the weight args.staged_norm of its norm). All subgroups call stage(), which takes a group each: group i goes to group
+// staged_at(i).y of row staged_at(i).x of k elements; no group: x is negative.
+shared float staged_values[STAGED_GROUPS * 32];
+ivec2 staged_at(uint i);
 
 // The weight of element e of a group g of the row.
-#ifdef LEFT_SCALES
-shared float left_scales[32]; // of the only group, asked for early
-float left_scale(uint g, uint e) { return left_scales[e]; }
+#ifdef STAGED_SCALES
+shared float staged_scales[32]; // of the only group, asked for early
+float staged_scale(uint g, uint e) { return staged_scales[e]; }
 #else
-float left_scale(uint g, uint e) { return args.left_norm == 0 ? 1.0 : load_f32(args.left_norm + 4 * int64_t(g * 32 + e)); }
+float staged_scale(uint g, uint e) { return args.staged_norm == 0 ? 1.0 : load_f32(args.staged_norm + 4 * int64_t(g * 32 + e)); }
 #endif
 
-void leave(uint n, uint k)
+void stage(uint n, uint k)
 {
     const uint lane = gl_SubgroupInvocationID;
     for (uint i = gl_SubgroupID; i < n; i += gl_NumSubgroups) {
-        ivec2 at = left_at(i);
+        ivec2 at = staged_at(i);
         if (at.x < 0) continue;
-        uint64_t row = args.left + int64_t(at.x) * rounded_size(k);
+        uint64_t row = args.staged + int64_t(at.x) * quantised_size(k);
         uint top = 0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
-            top = max(top, floatBitsToUint(left_values[32 * i + e] * left_scale(uint(at.y), e)) & 0x7fffffffu);
+            top = max(top, floatBitsToUint(staged_values[32 * i + e] * staged_scale(uint(at.y), e)) & 0x7fffffffu);
         }
         vec2 scales = scale_of(subgroupMax(top));
         int first = 0, second = 0;
         float squares = 0.0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
-            float v = left_values[32 * i + e], scale = left_scale(uint(at.y), e);
+            float v = staged_values[32 * i + e], scale = staged_scale(uint(at.y), e);
             int q = rounded(v * scale, scales.x);
             store_u8(row + uint(at.y) * 32 + e, uint(q) & 255u);
             if (e < 16) first += q;
@@ -80,7 +80,7 @@ void leave(uint n, uint k)
         squares = subgroupAdd(squares);
         if (!subgroupElect()) continue;
         PU64(row + k + 8 * int64_t(at.y)).v = group_record(scales.y, first, second);
-        if (args.left_norm != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
+        if (args.staged_norm != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
     }
 }
 #endif

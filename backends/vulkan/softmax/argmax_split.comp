@@ -69,7 +69,7 @@ void merge(uint64_t x, uint r, uint64_t parts_at, uint parts, uint t)
 
 void main()
 {
-    uint parts = uint(args.n[0]), g = group_index(), r = MERGE != 0 ? g : g / parts, part = MERGE != 0 ? 0 : g % parts;
+    uint parts = uint(args.n[N_ARGMAX_PARTS]), g = group_index(), r = MERGE != 0 ? g : g / parts, part = MERGE != 0 ? 0 : g % parts;
     if (r >= n_rows(args.src[0])) return;
     uint n = uint(args.src[0].ne[3]), each = (n + parts - 1) / parts, from = min(n, part * each);
     uint64_t x = row_of(args.src[0], r), at = args.scratch + 12 * int64_t(r * parts + part);

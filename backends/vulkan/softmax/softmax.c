@@ -32,8 +32,8 @@ int32_t tn_vk_launch_argmax_split(const tn_step *step, int32_t i, tn_vk_dispatch
     int32_t parts = (int32_t)TN_MIN(tn_vk_div_up(d->like->src[0].ne[3], PART_OF_ROW), MAX_PARTS);
     launch_rows(step, TN_VK_SHADER_argmax_split, i == 0 ? n_rows * parts : n_rows, d);
     d->constants[1] = i;
-    d->after = i == 1;
-    d->args.n[0] = parts;
+    d->waits = i == 1;
+    d->args.n[TN_VK_N_ARGMAX_PARTS] = parts;
     d->scratch = n_rows * parts * 3 * (int64_t)sizeof(float);
     return 2;
 }

@@ -1,11 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Angles of rope, prepared by the host: a float holds the product of a position and a frequency too coarsely,
-// and few devices have doubles. As fractions of a turn in 64 bits, products wrap around where turns do, so
-// nothing is lost.
+// Tables that the host makes for shaders: grids of the codebook formats, and angles of rope.
+//
+// A float holds the product of a position and a frequency too coarsely for the angle of a far position, and
+// few devices have doubles. So the host gives the turn of each pair from one position to the next as a
+// fraction of a full turn in 64 bits: its product with the position wraps around where the turns do, and
+// loses nothing.
 #include "backends/vulkan/runtime/device.h"
+#include "core/device.h"
 #include "ops/ops.h"
+#include "ops/quant_tables.h"
 #include "ops/rope.h"
 
 #include <math.h>
@@ -59,4 +64,23 @@ void tn_vk_rope_angles_free(tn_vk *v)
         tn_vk_memory_destroy(v, &a->memory);
         tn_free(v->device->ctx, a);
     }
+}
+
+// The order is that of the GRID_ constants of shaders/dequant.glsl.
+tn_status tn_vk_tables_create(tn_vk *v)
+{
+    const struct {
+        const uint16_t *grid;
+        size_t size;
+    } grids[] = {{tn_iq2xxs_grid, sizeof tn_iq2xxs_grid}, {tn_iq2xs_grid, sizeof tn_iq2xs_grid},
+                 {tn_iq2s_grid, sizeof tn_iq2s_grid},     {tn_iq3xxs_grid, sizeof tn_iq3xxs_grid},
+                 {tn_iq3s_grid, sizeof tn_iq3s_grid},     {tn_iq1_grid, sizeof tn_iq1_grid}};
+    size_t size = 0;
+    for (size_t i = 0; i < TN_COUNT(grids); i++) size += grids[i].size;
+    tn_status status = tn_vk_memory_create(v, size, true, &v->tables);
+    if (status != TN_OK) return status;
+    char *at = v->tables.mapped;
+    for (size_t i = 0; i < TN_COUNT(grids); at += grids[i].size, i++)
+        memcpy(at, grids[i].grid, grids[i].size);
+    return TN_OK;
 }

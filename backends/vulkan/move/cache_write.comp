@@ -14,11 +14,11 @@ const uint RUN = TYPE == TYPE_Q8_0 || TYPE == TYPE_Q4_0 ? 32 : 4;
 
 void main()
 {
-    View cache = args.src[args.n[0]], x = args.src[args.n[1]];
+    View cache = args.src[SRC_cache_write_cache], x = args.src[SRC_cache_write_x];
     uint width = uint(cache.ne[3]), runs = (width + RUN - 1) / RUN, e = group_index() * 64 + gl_LocalInvocationID.x;
     uint heads = uint(x.ne[2]), row = e / runs, d0 = e % runs * RUN;
     if (row >= uint(x.ne[1]) * heads) return;
-    uint64_t to = cache_slot(cache, args.src[args.n[2]], row / heads, row % heads);
+    uint64_t to = cache_slot(cache, args.src[SRC_cache_write_slots], row / heads, row % heads);
     if (to == 0) return;
     uint64_t from = x.data + int64_t(row / heads) * x.nb[1] + int64_t(row % heads) * x.nb[2];
     float v[32];

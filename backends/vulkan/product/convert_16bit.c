@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/vulkan/product/product.h"
+#include "core/device.h"
+
+// Constants of the shader; elements to a multiple of which it fills rows; alignment of the rows after their
+// factors.
+enum { C_ELEMENT, C_TOP, ROW_ELEMS = 64, ALIGNMENT = 256 };
+
+void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
+{
+    const tn_view *x = &step->src[0];
+    d->shader = TN_VK_SHADER_convert_16bit;
+    d->constants[C_ELEMENT] = element;
+    d->constants[C_TOP] = top;
+    d->constants[TN_VK_LAYOUT] = tn_vk_aligned_elems(x, 4);
+    d->args.n[TN_VK_N_PRODUCT_ROWS] = (int32_t)tn_view_n_rows(x);
+    d->args.n[TN_VK_N_PRODUCT_X_STRIDE] = (int32_t)tn_vk_row_stride(x);
+    d->groups = tn_view_n_rows(x);
+}
+
+int64_t tn_vk_convert_16bit_size(const tn_step *step)
+{
+    int64_t rows = tn_view_n_rows(&step->src[0]),
+            row = tn_vk_div_up(step->src[0].ne[3], ROW_ELEMS) * ROW_ELEMS * 2;
+    return tn_vk_div_up(rows * (int64_t)sizeof(float), ALIGNMENT) * ALIGNMENT + rows * row;
+}

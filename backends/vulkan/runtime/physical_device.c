@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a device can do, found out when it is listed.
+#include "backends/vulkan/runtime/cooperative_matrix.h"
+#include "backends/vulkan/runtime/device.h"
+#include "core/device.h"
+
+#include <stdio.h>
+
+// Tokens of a prompt at a time on cards of their own; as on CUDA, where it was measured.
+enum { BATCH = 2048 };
+
+// NULL, or the name of what the device lacks.
+static const char *missing_feature(const tn_vk_features *f)
+{
+    return !f->v12.bufferDeviceAddress        ? "bufferDeviceAddress"
+           : !f->v12.timelineSemaphore        ? "timelineSemaphore"
+           : !f->v12.scalarBlockLayout        ? "scalarBlockLayout"
+           : !f->v12.storageBuffer8BitAccess  ? "storageBuffer8BitAccess"
+           : !f->v11.storageBuffer16BitAccess ? "storageBuffer16BitAccess"
+           : !f->v12.shaderInt8               ? "shaderInt8"
+           : !f->core.features.shaderInt16    ? "shaderInt16"
+           : !f->core.features.shaderInt64    ? "shaderInt64"
+                                              : NULL;
+}
+
+// The first memory type with all of `want`, of those without `avoid` if there are any; -1: none.
+static int32_t memory_type(const VkPhysicalDeviceMemoryProperties *m, VkMemoryPropertyFlags want,
+                           VkMemoryPropertyFlags avoid)
+{
+    for (int32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < m->memoryTypeCount; i++) {
+            VkMemoryPropertyFlags flags = m->memoryTypes[i].propertyFlags;
+            if ((flags & want) == want && (round > 0 || !(flags & avoid))) return (int32_t)i;
+        }
+    return -1;
+}
+
+static bool find_queue(tn_vk *v)
+{
+    VkQueueFamilyProperties families[16];
+    uint32_t n = TN_COUNT(families);
+    v->instance->GetPhysicalDeviceQueueFamilyProperties(v->physical, &n, families);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+        v->family = i;
+        if (families[i].timestampValidBits == 0) v->tick_ns = 0.0f;
+        return true;
+    }
+    return false;
+}
+
+// Asked for once: it takes drivers some time. Without memory the device has none.
+static void list_extensions(tn_vk *v)
+{
+    uint32_t n = 0;
+    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS) return;
+    v->extensions = tn_calloc(v->device->ctx, n, sizeof *v->extensions);
+    if (v->extensions &&
+        v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, v->extensions) == VK_SUCCESS)
+        v->n_extensions = n;
+}
+
+// Subgroups count only where all have the same size: else a pipeline would have to ask for one.
+static void find_subgroups(tn_vk *v, uint32_t version)
+{
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+    VkPhysicalDeviceVulkan11Properties p11 = {.sType =
+                                                  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &p11};
+    if (version >= VK_API_VERSION_1_3 || tn_vk_has_extension(v, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
+        p11.pNext = &sizes;
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    uint32_t size = p11.subgroupSize;
+    bool all_same = sizes.minSubgroupSize == size && sizes.maxSubgroupSize == size;
+    bool whole = size >= 8 && size <= 128 && (size & (size - 1)) == 0;
+    v->subgroup = all_same && whole ? size : 0;
+    VkSubgroupFeatureFlags want = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    if (v->subgroup > 0 && (p11.subgroupSupportedOperations & want) == want &&
+        (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+        v->has |= TN_VK_SUBGROUPS |
+                  (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT ? TN_VK_SHUFFLE : 0);
+}
+
+// A processor gains too: activations take a quarter of the loads.
+static void find_dot(tn_vk *v)
+{
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &dot};
+    tn_vk_features f;
+    if (!tn_vk_has_extension(v, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) return;
+    tn_vk_features_link(&f);
+    f.v12.pNext = &f.dot;
+    v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    bool fast = dot.integerDotProduct4x8BitPackedSignedAccelerated || v->device->software;
+    if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_INT8_DOT;
+}
+
+static const char *find_all(tn_vk *v, int32_t ordinal)
+{
+    tn_device *d = v->device;
+    VkPhysicalDeviceMaintenance3Properties limits = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+                                               .pNext = &limits};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                     .pNext = &driver};
+    VkPhysicalDeviceMemoryProperties memory;
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    v->instance->GetPhysicalDeviceMemoryProperties(v->physical, &memory);
+    const VkPhysicalDeviceProperties *of = &p.properties;
+    snprintf(d->name, sizeof d->name, "vulkan:%d", ordinal);
+    snprintf(d->description, sizeof d->description, "%.64s, %.32s %.32s, Vulkan %u.%u", of->deviceName,
+             driver.driverName, driver.driverInfo, VK_API_VERSION_MAJOR(of->apiVersion),
+             VK_API_VERSION_MINOR(of->apiVersion));
+    d->software = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    // Integrated ones have less to keep busy, and share memory with the rest.
+    d->n_batch = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? BATCH : 0;
+    d->max_buffer_size = (size_t)TN_MIN(limits.maxMemoryAllocationSize, SIZE_MAX);
+    v->max_groups = TN_MIN(of->limits.maxComputeWorkGroupCount[0], of->limits.maxComputeWorkGroupCount[1]);
+    v->tick_ns = of->limits.timestampPeriod;
+    v->max_shared = of->limits.maxComputeSharedMemorySize;
+    v->max_threads = TN_MIN(of->limits.maxComputeWorkGroupInvocations, of->limits.maxComputeWorkGroupSize[0]);
+    if (of->apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
+    if (!find_queue(v)) return "a queue for compute";
+    int32_t on_device = memory_type(&memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
+    int32_t on_host =
+        memory_type(&memory, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    if (on_device < 0 || on_host < 0) return "memory of the kinds wanted";
+    v->device_type = (uint32_t)on_device;
+    v->device_heap = memory.memoryTypes[on_device].heapIndex;
+    v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    find_subgroups(v, of->apiVersion);
+    find_dot(v);
+    tn_vk_coopmat_find(v);
+    v->host_type = (uint32_t)on_host;
+    VkMemoryPropertyFlags visible =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    v->device_visible = (memory.memoryTypes[on_device].propertyFlags & visible) == visible;
+    d->memory_total = memory.memoryHeaps[v->device_heap].size;
+    tn_vk_features f;
+    tn_vk_features_link(&f);
+    v->instance->GetPhysicalDeviceFeatures2(v->physical, &f.core);
+    if (f.v12.shaderFloat16 && !d->software) v->has |= TN_VK_F16_ARITHMETIC;
+    return missing_feature(&f);
+}
+
+const char *tn_vk_describe(tn_vk *v, int32_t ordinal)
+{
+    list_extensions(v);
+    const char *lacks = find_all(v, ordinal);
+    tn_free(v->device->ctx, v->extensions);
+    v->extensions = NULL;
+    v->n_extensions = 0;
+    return lacks;
+}

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes an executable of a program: chooses a kernel for each step, has it checked at its first use, and
+// places what it needs.
+#include "backends/vulkan/runtime/executable.h"
+#include "backends/vulkan/runtime/probe.h"
+#include "core/device.h"
+#include "ops/ops.h"
+
+// The most that a step has for itself, and *staged: that one stages to the next.
+static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *staged)
+{
+    size_t most = 0;
+    *staged = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *step = &program->steps[i];
+        for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
+            most = TN_MAX(most, tn_vk_scratch_of(v, step, step, k, NULL));
+        if (v->has & TN_VK_INT8_DOT) *staged = TN_MAX(*staged, tn_vk_staged_size(step));
+    }
+    return tn_vk_align_scratch(most);
+}
+
+size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
+{
+    size_t staged;
+    return own_scratch(tn_vk_of(device), program, &staged) + 2 * staged;
+}
+
+// Planes hold the part, which is as aligned in all of them as the whole: to 16 bytes.
+static bool holds(const tn_view *w, const tn_vk_weight *planes)
+{
+    const tn_buffer *b = w->buffer;
+    size_t block = tn_dtype_block_size(w->dtype), row = tn_dtype_row_size(w->dtype, w->ne[3]),
+           before = w->offset - b->weight_offset;
+    bool inside = w->offset >= b->weight_offset &&
+                  before + row * (size_t)tn_view_n_rows(w) <= b->weight_size && before % block == 0;
+    for (int32_t p = 0; p < TN_VK_MAX_PLANES && inside; p++)
+        inside = (int64_t)(before / block) * (planes->row_size[p] / (int64_t)(row / block)) % 16 == 0;
+    return inside;
+}
+
+// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly.
+static tn_status check_weights(tn_vk *v, const tn_step *step)
+{
+    for (int32_t i = 0; i < step->n_src && tn_op_takes_weights(step->op); i++) {
+        const tn_view *w = &step->src[i];
+        tn_vk_weight planes;
+        if (!w->buffer || w->ne[3] == 0 || !tn_vk_weight_planes(w, &planes) || holds(w, &planes)) continue;
+        return tn_fail(
+            v->device->ctx, TN_ERR_UNSUPPORTED,
+            "%s: %s operand of %s is no weight, or a part of one that does not start at 16 bytes of every "
+            "field: copy it first on %s",
+            step->name ? step->name : "", tn_dtype_name(w->dtype), tn_op_name(step->op), v->device->name);
+    }
+    return TN_OK;
+}
+
+// The verdict about the pipelines of a step, found out if nobody has yet.
+static tn_status judge(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, bool stages,
+                       tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict *verdict)
+{
+    double error = 0.0;
+    *verdict = tn_vk_verdict_get(v, pipelines, n);
+    if (*verdict != TN_VK_UNKNOWN) return TN_OK;
+    tn_status status = tn_vk_probe(v, step, k, stages, verdict, &error);
+    if (status != TN_OK) return status;
+    if (*verdict == TN_VK_UNKNOWN)
+        tn_log(v->device->ctx, TN_LOG_WARN, "%s: kernel %s of %s cannot be checked", v->device->name, k->name,
+               tn_op_name(step->op));
+    else
+        tn_vk_verdict_set(v, pipelines, n, *verdict);
+    return TN_OK;
+}
+
+static tn_status reject(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, const tn_vk_kernel *instead)
+{
+    if (!instead)
+        return tn_fail(v->device->ctx, TN_ERR_DEVICE,
+                       "%s: its driver compiles the kernel %s of %s wrongly, and there is no other one: "
+                       "another version of "
+                       "the driver, or another device, is needed",
+                       v->device->name, k->name, tn_op_name(step->op));
+    return tn_event(v->device->ctx, TN_EVENT_KERNEL_REPLACED,
+                    "%s: its driver compiles the kernel %s of %s wrongly: %s runs instead", v->device->name,
+                    k->name, tn_op_name(step->op), instead->name);
+}
+
+// By the first kernel that the driver compiled right.
+static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
+                              tn_vk_args *records)
+{
+    const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL);
+    tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    int32_t first_run = e->n_runs;
+    if (!k)
+        return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", v->device->name,
+                       tn_op_name(step->op));
+    tn_status status = check_weights(v, step);
+    while (k && status == TN_OK) {
+        int32_t first = e->n_runs, n = 0;
+        tn_vk_verdict verdict = TN_VK_GOOD;
+        status = tn_vk_launch(v, e, step, step, k, records, pipelines, &n);
+        for (int32_t i = first; i < e->n_runs; i++) e->runs[i].step = index;
+        if (status == TN_OK) status = judge(v, step, k, e->staged.written, pipelines, n, &verdict);
+        if (status != TN_OK || verdict != TN_VK_BAD) break;
+        const tn_vk_kernel *instead = tn_vk_find_kernel(v, step, k);
+        status = reject(v, step, k, instead);
+        e->n_runs = first;
+        k = instead;
+    }
+    if (status != TN_OK || e->n_runs == first_run) return status;
+    size_t used = tn_vk_scratch_of(v, step, step, k, NULL);
+    tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
+    if (e->staged.written || e->staged.read != 0) scratch = e->scratch;
+    e->runs[first_run].waits = tn_vk_barrier_needed(&e->order, step, scratch);
+    return TN_OK;
+}
+
+// Dispatches, and *counters: the most that a step wants.
+static int32_t count_runs(const tn_vk *v, const tn_program *program, int64_t *counters)
+{
+    int32_t n = 0;
+    *counters = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *step = &program->steps[i];
+        int32_t most = 0;
+        for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k)) {
+            tn_vk_dispatch d = {.v = v, .like = step};
+            most = TN_MAX(most, k->launch(step, 0, &d));
+            *counters = TN_MAX(*counters, d.counters);
+        }
+        n += most;
+    }
+    return n;
+}
+
+static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies, bool up,
+                                tn_vk_host_copy *list, uint64_t address, tn_vk_run *r)
+{
+    enum { COPY_THREADS = 256, MAX_BLOCKS = 64 };
+    uint64_t most = 0;
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t host = tn_vk_host_address(v, copies[i].host), device = (uint64_t)(uintptr_t)copies[i].device;
+        if (host == 0)
+            return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: copy of memory that it does not reach",
+                           v->device->name);
+        list[i] = (tn_vk_host_copy){up ? device : host, up ? host : device, copies[i].size / 4};
+        most = TN_MAX(most, list[i].words);
+    }
+    *r = (tn_vk_run){.push.args = address};
+    if (n == 0) return TN_OK;
+    r->x = (uint32_t)TN_MIN((most + COPY_THREADS - 1) / COPY_THREADS, (uint64_t)MAX_BLOCKS);
+    r->y = (uint32_t)n;
+    tn_vk_pipeline *p = NULL;
+    tn_status status = tn_vk_pipeline_get(v, TN_VK_SHADER_host_copy, (int32_t[TN_VK_CONSTANTS]){0}, &p);
+    if (status == TN_OK) r->pipeline = p->handle;
+    return status;
+}
+
+// What step i reads of the one before, and may leave to the one after it.
+static void set_staged(const tn_vk *v, tn_executable *e, const tn_program *program, int32_t i)
+{
+    const tn_step *step = &program->steps[i];
+    bool more = i + 1 < program->n_steps && e->staged_at[i % 2] != 0;
+    tn_vk_staged staged = {.read = i > 0 && e->staged.written ? e->staged.write : 0};
+    if (more && tn_vk_reads_staged(v, step, step + 1, &staged.norm)) staged.write = e->staged_at[i % 2];
+    e->staged = staged;
+}
+
+// The pipelines of all steps, on all threads: drivers take long for one.
+static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *program, tn_vk_args *records)
+{
+    tn_vk_pipeline *none[TN_VK_MAX_DISPATCHES];
+    tn_status status = TN_OK;
+    e->requests = tn_calloc(v->device->ctx, 1, sizeof *e->requests);
+    if (!e->requests) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
+        const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
+        int32_t n;
+        set_staged(v, e, program, i);
+        if (k) status = tn_vk_launch(v, e, &program->steps[i], &program->steps[i], k, records, none, &n);
+    }
+    if (status == TN_OK) status = tn_vk_pipelines_make(v, e->requests);
+    tn_free(v->device->ctx, e->requests);
+    e->requests = NULL;
+    e->staged = (tn_vk_staged){0};
+    e->n_runs = 0;
+    return status;
+}
+
+// Compiled and checked so far, that no earlier process staged.
+static int32_t n_first(tn_vk *v)
+{
+    mtx_lock(&v->lock);
+    int32_t n = v->n_compiled + v->n_new;
+    mtx_unlock(&v->lock);
+    return n;
+}
+
+static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
+{
+    int64_t n_counters;
+    int32_t n_runs = count_runs(v, program, &n_counters),
+            n_copies = program->n_uploads + program->n_downloads;
+    size_t lists = (size_t)n_runs * sizeof(tn_vk_args),
+           counters = lists + (size_t)n_copies * sizeof(tn_vk_host_copy),
+           size = counters + (size_t)n_counters * sizeof(uint32_t);
+    e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
+    char *records = tn_calloc(v->device->ctx, size + 1, 1);
+    tn_status status = e->runs && records ? tn_vk_memory_create(v, size + TN_VK_NEXT_RECORDS, false, &e->args)
+                                          : TN_ERR_MEMORY;
+    e->counters = e->args.address + counters;
+    int32_t before = tn_vk_n_compiled(v);
+    if (status == TN_OK) status = make_pipelines(v, e, program, (tn_vk_args *)(void *)records);
+    int32_t seen = n_first(v);
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
+        set_staged(v, e, program, i);
+        status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
+        int32_t now = n_first(v);
+        if (now != seen)
+            tn_notice(v->device->ctx, TN_EVENT_COMPILING,
+                      "%s: checking kernels for the first time: %d of %d steps have theirs", v->device->name,
+                      i + 1, program->n_steps);
+        seen = now;
+    }
+    int32_t compiled = tn_vk_n_compiled(v) - before;
+    if (compiled > 0)
+        tn_notice(v->device->ctx, TN_EVENT_COMPILED, "%s: %d kernels were compiled for the first time",
+                  v->device->name, compiled);
+    tn_vk_host_copy *list = (tn_vk_host_copy *)(void *)(records + lists);
+    uint64_t at = e->args.address + lists;
+    if (status == TN_OK)
+        status = prepare_copies(v, program->n_uploads, program->uploads, true, list, at, &e->up);
+    list += program->n_uploads;
+    at += (uint64_t)program->n_uploads * sizeof *list;
+    if (status == TN_OK)
+        status = prepare_copies(v, program->n_downloads, program->downloads, false, list, at, &e->down);
+    if (status == TN_OK) status = tn_vk_memory_write(v, &e->args, 0, records, size);
+    if (status == TN_OK) status = tn_vk_record_parts(v, e, program);
+    tn_free(v->device->ctx, records);
+    return status;
+}
+
+tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
+                        tn_executable **out)
+{
+    tn_vk *v = tn_vk_of(device);
+    tn_status status = tn_vk_enter(v);
+    if (status != TN_OK) return status;
+    tn_executable *e = tn_calloc(device->ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->n_steps = program->n_steps;
+    if (scratch && scratch->data) {
+        e->scratch.from = (uint64_t)(uintptr_t)scratch->data;
+        e->scratch.to = e->scratch.from + scratch->size;
+        size_t staged, own = own_scratch(v, program, &staged);
+        for (int32_t i = 0; i < 2 && staged > 0 && own + 2 * staged <= scratch->size; i++)
+            e->staged_at[i] = e->scratch.from + own + (size_t)i * staged;
+    }
+    status = prepare(v, e, program);
+    if (status != TN_OK)
+        tn_vk_executable_destroy(device, e);
+    else
+        *out = e;
+    return status;
+}
