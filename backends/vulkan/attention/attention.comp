@@ -1,9 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention over the paged cache with an online softmax (Dao et al. 2022, algorithm 1; Milakov and Gimelshein 2018): one
-// workgroup per token and head. Keys come in tiles of 64, one an invocation; then the invocations split the elements of the
-// values. No score leaves the workgroup. Sources: q [T, H, D], k, v, q_start, kv_len, block table, sinks.
+// Attention over the paged cache that runs on every device: y = softmax(scale q k^T + mask) v for each
+// token and head, with an online softmax (Dao et al. 2022, algorithm 1; Milakov and Gimelshein 2018).
+// Sources: attention.glsl.
+//
+// Work: one workgroup for each token and head. Keys come in tiles of 64, one for each invocation; then the
+// invocations divide the elements of the values among them. No score leaves the workgroup.
+//
+// Bytes: the keys and values of a token once for each query head. Limit: latency of single loads; the
+// other two kernels are for speed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -23,7 +29,8 @@ uint64_t cached(View cache, uint seq, int j, uint kv_head)
 {
     View table = args.src[5];
     int block = load_i32(table.data + int64_t(seq) * table.nb[2] + int64_t(j / cache.ne[2]) * table.nb[3]);
-    return cache.data + int64_t(block) * cache.nb[0] + int64_t(kv_head) * cache.nb[1] + int64_t(j % cache.ne[2]) * cache.nb[2];
+    return cache.data + int64_t(block) * cache.nb[0] + int64_t(kv_head) * cache.nb[1] +
+           int64_t(j % cache.ne[2]) * cache.nb[2];
 }
 
 void main()
@@ -61,7 +68,7 @@ void main()
         float now = max(top, reduce_max(s)), shrink = top == now ? 1.0 : exp(top - now);
         float w = s > LOWEST ? exp(s - now) : 0.0;
         weights[t] = w;
-        sum = sum * shrink + reduce_sum(w); // its barriers show the weights to all
+        sum = sum * shrink + reduce_sum(w); // its barriers also make the weights visible to all
         top = now;
         int n = min(int(THREADS), to - j0);
         for (uint i = 0, d = t; d < d_v; i++, d += THREADS) acc[i] *= shrink;

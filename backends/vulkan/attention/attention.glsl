@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of attention share: which keys a token sees, and how they are split over workgroups. Sources: q [T, H, D], k, v,
-// q_start, kv_len, block table, sinks.
+// What the kernels of attention share: which keys a token sees, how keys are split over workgroups, ALiBi
+// slopes and sinks. Sources: q [T, H, D] F32, k and v in the paged cache, q_start and kv_len of each
+// sequence, block table, sinks [H] F32 (SRC_attention_*).
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
 
-const uint KEYS_OF_TURN = 64; // a split has whole ones, few, so that none waits long for its loads
+// A split has a whole number of these, as few as possible, so that no workgroup waits long for its loads.
+const uint KEYS_OF_ROUND = 64;
 
 struct Span {
     int seq, from, to, position; // keys from .. to - 1
-    bool none;                   // the token is of no sequence
+    bool none;                   // the token belongs to no sequence
 };
 
 Span span_of(int token)
@@ -17,9 +19,12 @@ Span span_of(int token)
     View starts = args.src[3], lens = args.src[4];
     Span s;
     s.seq = 0;
-    while (s.seq + 1 < lens.ne[3] && load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]) <= token) s.seq++;
-    int first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]), last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]);
-    int kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1], window = args.params[2], chunk = args.params[3];
+    while (s.seq + 1 < lens.ne[3] && load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]) <= token)
+        s.seq++;
+    int first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]),
+        last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]);
+    int kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1],
+        window = args.params[2], chunk = args.params[3];
     s.none = token < first || token >= last;
     s.position = kv_len - (last - token);
     s.from = 0;
@@ -33,8 +38,8 @@ Span span_of(int token)
 // Keys of each of at most `splits` splits; the last ones may have none.
 uint keys_per_split(Span s, uint splits)
 {
-    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_TURN - 1) / KEYS_OF_TURN, 1u, splits);
-    return max(1u, (n + used - 1) / used + KEYS_OF_TURN - 1) / KEYS_OF_TURN * KEYS_OF_TURN;
+    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND, 1u, splits);
+    return max(1u, (n + used - 1) / used + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND * KEYS_OF_ROUND;
 }
 
 float alibi_slope(float bias, uint heads, uint h)

@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// unary, binary and glu: one invocation per element of the result, operands strided and broadcast. Limit: memory, 8 to
-// 12 bytes an element.
+// unary, binary and glu: y = f(x), f(a, b), act(gate) up. One invocation for each element of the result;
+// operands F32, strided and broadcast.
+//
+// Bytes: 8 to 12 for each element. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"

@@ -1,9 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k, moe_weights, moe_route, moe_sum and moe_combine. top_k: one workgroup per row, k rounds of the best that comes after
-// the last chosen; groups by rank of the sum of their two best. moe_weights: one workgroup per token. moe_route: both.
-// moe_sum, moe_combine: one invocation per element.
+// Routing of tokens to experts, and the sums of what experts gave.
+//
+// top_k: one workgroup for each row of scores. k rounds, each of which finds the best score that comes
+// after the last one chosen; groups of experts are ranked by the sum of their two best scores.
+// moe_weights: one workgroup for each token makes weights of the scores of the chosen experts. moe_route:
+// both in one dispatch. moe_sum, moe_combine: one invocation for each element of y [T, n] = sum over slots
+// of weight x [T, slots, n], moe_combine adds one or two further terms.
+//
+// Limit: latency for routing; memory for the sums, 4 (slots + 1) bytes for each element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -19,7 +25,7 @@ shared uint best_space[THREADS];
 shared float group_space[MAX_GROUPS];
 shared uint chosen_space[MAX_CHOSEN]; // of moe_route
 
-// What the choice goes by: logits, or their probabilities with the maximum and the sum of a softmax.
+// By what experts are ranked: logits, sigmoids, or probabilities with the maximum and the sum of a softmax.
 int choice = GATING_NONE;
 float choice_top = 0.0, choice_sum = 1.0;
 
@@ -43,7 +49,8 @@ bool kept(uint j, uint size, uint groups, uint used)
 
 void top_k(uint r, uint t)
 {
-    uint n = uint(args.src[0].ne[3]), k = uint(args.params[0]), groups = uint(args.params[1]), used = uint(args.params[2]);
+    uint n = uint(args.src[0].ne[3]), k = uint(args.params[0]), groups = uint(args.params[1]),
+         used = uint(args.params[2]);
     uint64_t row = row_of(args.src[0], r), y = row_of(args.dst[0], r);
     uint size = groups > 1 ? n / groups : n;
     for (uint g = t; groups > 1 && g < groups; g += THREADS) {
@@ -103,15 +110,18 @@ void moe_weights(uint r, uint t)
     uint used = uint(to.ne[3]), n = gating == GATING_SOFTMAX_SELECTED ? used : uint(args.src[0].ne[3]);
     uint64_t x = row_of(args.src[0], r), y = row_of(to, r);
     float top = LOWEST, sum = 0.0, total = 0.0;
-    for (uint j = t; j < n; j += THREADS) top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j));
+    for (uint j = t; j < n; j += THREADS)
+        top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j));
     top = reduce_max(top);
-    for (uint j = t; j < n; j += THREADS) sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j)) - top);
+    for (uint j = t; j < n; j += THREADS)
+        sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j)) - top);
     sum = reduce_sum(sum);
     for (uint u = t; u < used; u += THREADS) total += weight(chosen(x, r, u), gating, top, sum);
     total = reduce_sum(total);
     float scale = scale_or_1(param_f(at + 2));
     if (args.params[at + 1] != 0) scale /= max(total, 6.103515625e-5);
-    for (uint u = t; u < used; u += THREADS) store_f32(y + 4 * u, weight(chosen(x, r, u), gating, top, sum) * scale);
+    for (uint u = t; u < used; u += THREADS)
+        store_f32(y + 4 * u, weight(chosen(x, r, u), gating, top, sum) * scale);
 }
 
 void moe_route(uint r, uint t)
@@ -130,7 +140,7 @@ void moe_route(uint r, uint t)
     moe_weights(r, t);
 }
 
-// moe_combine: what is added, the first with a factor of the row.
+// moe_combine: what is added to the sum; the first one may have a factor for each row.
 float added(uint r, uint j)
 {
     int n_added = args.params[0];
@@ -146,7 +156,8 @@ void moe_sum(uint e)
     if (r >= uint(y.ne[2])) return;
     float sum = 0.0;
     for (uint u = 0; u < w.ne[3]; u++)
-        sum += load_f32(row_of(w, r) + 4 * u) * load_f32(x.data + int64_t(r) * x.nb[1] + int64_t(u) * x.nb[2] + 4 * int64_t(j));
+        sum += load_f32(row_of(w, r) + 4 * u) *
+               load_f32(x.data + int64_t(r) * x.nb[1] + int64_t(u) * x.nb[2] + 4 * int64_t(j));
     store_f32(row_of(y, r) + 4 * int64_t(j), OP == OP_moe_combine ? sum + added(r, j) : sum);
 }
 

@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// get_rows of tables of every type: y[r] = table[id(r)] * scale, and copy of whole weights of block types; one invocation per
-// 16 elements. An id outside gives zeros. At args.n: 0 the op; one pipeline serves both.
+// get_rows: y[r] = scale * table[id(r)] for tables of every type, and copy of weights of block types to
+// numbers; args.n[N_GET_ROWS_OP] tells which, so that one pipeline serves both. One invocation for each 16
+// elements. An id outside of the table gives zeros.
+//
+// Bytes: those of the row as stored, and 4 (or 2) written for each element. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -39,7 +42,8 @@ void main()
         for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * int64_t(k + i), 0.0);
     } else if (is_plain(TYPE)) {
         uint64_t row = args.src[0].data + int64_t(id) * args.src[0].nb[2];
-        for (uint i = 0; i < min(16u, n - k); i++) store_f32(to + 4 * int64_t(k + i), load_plain(TYPE, row, k + i) * scale);
+        for (uint i = 0; i < min(16u, n - k); i++)
+            store_f32(to + 4 * int64_t(k + i), load_plain(TYPE, row, k + i) * scale);
     } else {
         dequant16(TYPE, args.weight[0], id, k, v);
         [[unroll]] for (int i = 0; i < 16; i++) v[i] *= scale;

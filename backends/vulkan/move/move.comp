@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy and concat: one invocation per element of the result. copy changes between plain types; concat has words.
+// copy and concat: one invocation for each element of the result. copy converts between number types
+// (FROM, TO), strided; concat moves words of 32 bits, the axis is args.n[N_MOVE_AXIS]. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -13,7 +14,8 @@ layout(constant_id = 2) const int TO = TYPE_F32;
 
 uint64_t address(View v, ivec4 i)
 {
-    return v.data + int64_t(i.x) * v.nb[0] + int64_t(i.y) * v.nb[1] + int64_t(i.z) * v.nb[2] + int64_t(i.w) * v.nb[3];
+    return v.data + int64_t(i.x) * v.nb[0] + int64_t(i.y) * v.nb[1] + int64_t(i.z) * v.nb[2] +
+           int64_t(i.w) * v.nb[3];
 }
 
 void main()

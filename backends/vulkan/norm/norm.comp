@@ -1,8 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// rms_norm, layer_norm and add_rms_norm: one workgroup per row, two or three passes over it (from the cache), or one where rows are
-// short enough for registers and lie at 16 bytes (ALIGNED). Limit: memory.
+// rms_norm, layer_norm and add_rms_norm: y = (x - mean) / sqrt(mean of squares + eps) * w + bias, where
+// rms_norm has no mean and no bias; add_rms_norm normalises the sum of its two operands, and stores that
+// sum too.
+//
+// Operands: x, y [rows, n] F32, w and bias [n] F32. Work: one workgroup for each row. Where rows are short
+// enough for registers and start at multiples of 16 bytes (ALIGNED), it reads them once in vectors of
+// four; otherwise it passes over them two or three times, and all passes but the first come from the
+// cache.
+//
+// Bytes: 8 for each element, 16 for add_rms_norm. Limit: memory, or latency for few rows.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -10,32 +18,34 @@
 const uint THREADS = 128;
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const int OP = OP_rms_norm;
-layout(constant_id = 3) const int ALIGNED = 0; // all rows are whole runs of 4, at most 4 * THREADS * HELD, and start aligned to 16 bytes
-const uint HELD = 16;
+// All rows are whole vectors of 4, at most THREADS * VECTORS of them, and start at multiples of 16 bytes.
+layout(constant_id = 3) const int ALIGNED = 0;
+const uint VECTORS = 16; // that an invocation has in registers
 #include "backends/vulkan/shaders/reduce.glsl"
 
-// Root mean square norms, of sums if there are two operands, with rows in registers.
-void norm_held(uint r, uint t)
+// rms_norm and add_rms_norm with rows in registers.
+void norm_in_registers(uint r, uint t)
 {
     const bool ADDS = OP == OP_add_rms_norm;
     uint n = uint(args.src[0].ne[3]) / 4, weight = ADDS ? 2 : 1;
-    uint64_t x = row_of(args.src[0], r), b = ADDS ? row_of(args.src[1], r) : x, sums = row_of(args.dst[0], r), y = row_of(args.dst[ADDS ? 1 : 0], r);
-    vec4 held[HELD];
+    uint64_t x = row_of(args.src[0], r), b = ADDS ? row_of(args.src[1], r) : x, sums = row_of(args.dst[0], r),
+             y = row_of(args.dst[ADDS ? 1 : 0], r);
+    vec4 row[VECTORS];
     float squares = 0.0;
-    [[unroll]] for (uint i = 0; i < HELD; i++) {
+    [[unroll]] for (uint i = 0; i < VECTORS; i++) {
         uint64_t at = 16 * uint64_t(min(t + i * THREADS, n - 1));
-        if (i * THREADS < n) held[i] = ADDS ? PF128(x + at).v + PF128(b + at).v : PF128(x + at).v;
+        if (i * THREADS < n) row[i] = ADDS ? PF128(x + at).v + PF128(b + at).v : PF128(x + at).v;
     }
-    [[unroll]] for (uint i = 0; i < HELD; i++) {
+    [[unroll]] for (uint i = 0; i < VECTORS; i++) {
         if (t + i * THREADS >= n) continue;
-        squares += dot(held[i], held[i]);
-        if (ADDS) PF128(sums + 16 * uint64_t(t + i * THREADS)).v = held[i];
+        squares += dot(row[i], row[i]);
+        if (ADDS) PF128(sums + 16 * uint64_t(t + i * THREADS)).v = row[i];
     }
     float scale = 1.0 / sqrt(reduce_sum(squares) / float(4 * n) + param_f(0));
-    [[unroll]] for (uint i = 0; i < HELD; i++) {
+    [[unroll]] for (uint i = 0; i < VECTORS; i++) {
         if (t + i * THREADS >= n) continue;
         uint64_t at = 16 * uint64_t(t + i * THREADS);
-        vec4 v = held[i] * scale;
+        vec4 v = row[i] * scale;
         if (has_src(int(weight))) v *= PF128(args.src[weight].data + at).v;
         PF128(y + at).v = v;
     }
@@ -46,7 +56,7 @@ void main()
     uint r = group_index(), t = gl_LocalInvocationID.x;
     if (r >= n_rows(args.src[0])) return;
     if (ALIGNED != 0) {
-        norm_held(r, t);
+        norm_in_registers(r, t);
         return;
     }
     int n = args.src[0].ne[3], weight = OP == OP_add_rms_norm ? 2 : 1;
@@ -60,8 +70,10 @@ void main()
             squares += v * v;
         }
         float scale = inversesqrt(reduce_sum(squares) / float(n) + param_f(0));
-        for (uint j = t; j < n; j += THREADS) // its own stores: each invocation reads what it wrote
-            store_f32(y + 4 * j, load_f32(sum + 4 * j) * scale * (has_src(weight) ? load_f32(args.src[weight].data + 4 * j) : 1.0));
+        for (uint j = t; j < n;
+             j += THREADS) // each invocation reads what it wrote itself, so no barrier is needed
+            store_f32(y + 4 * j, load_f32(sum + 4 * j) * scale *
+                                     (has_src(weight) ? load_f32(args.src[weight].data + 4 * j) : 1.0));
         return;
     }
     float mean = 0.0, sum = 0.0;

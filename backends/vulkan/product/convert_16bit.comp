@@ -1,10 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// x of a product in f16 or bf16 in scratch: factors of the rows (4 bytes each), then from the next multiple
-// of 256 bytes on the rows, filled up with zeros to multiples of 64 elements. f16: each row is multiplied by the power of
-// two that brings its largest finite value to 2^TOP .. 2^(TOP + 1); the factor undoes it. A workgroup a row. Limit: memory.
-// At args.n: 1 rows, 12 row stride of x.
+// Converts x [rows, n] F32 to f16 or bf16 in args.scratch, for GEMM in 16 bits. First the factors of all
+// rows (4 bytes each), then from the next multiple of 256 bytes on the rows, filled with zeros to
+// multiples of 64 elements.
+//
+// f16: each row is multiplied by the power of two that brings its largest finite value to 2^TOP .. 2^(TOP
+// + 1), so that it neither overflows nor loses small values; the factor undoes that. bf16 has the range of
+// f32 and needs no factor.
+//
+// Work: one workgroup for each row. Bytes: 4 or 8 read (f16: two passes) and 2 written for each element.
+// Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -26,7 +32,8 @@ vec4 x4(uint64_t row, uint k, uint n)
 
 void main()
 {
-    uint r = group_index(), rows = uint(args.n[N_PRODUCT_ROWS]), n = uint(args.src[0].ne[3]), stride = (n + 63) / 64 * 64;
+    uint r = group_index(), rows = uint(args.n[N_PRODUCT_ROWS]), n = uint(args.src[0].ne[3]),
+         stride = (n + 63) / 64 * 64;
     if (r >= rows) return;
     uint64_t x = args.src[0].data + uint64_t(r) * uint64_t(args.n[N_PRODUCT_X_STRIDE]);
     uint64_t to = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256 + uint64_t(r) * stride * 2;
@@ -41,12 +48,15 @@ void main()
         most = reduce_max(most);
         int e = max(int(floatBitsToUint(most) >> 23) - 127, -112);
         if (most > 0.0) power = uintBitsToFloat(uint(TOP - e + 127) << 23);
-        if (gl_LocalInvocationID.x == 0) store_f32(args.scratch + 4 * uint64_t(r), most > 0.0 ? uintBitsToFloat(uint(e - TOP + 127) << 23) : 1.0);
+        if (gl_LocalInvocationID.x == 0)
+            store_f32(args.scratch + 4 * uint64_t(r),
+                      most > 0.0 ? uintBitsToFloat(uint(e - TOP + 127) << 23) : 1.0);
     }
     for (uint k = 4 * gl_LocalInvocationID.x; k < stride; k += 4 * THREADS) {
         vec4 v = x4(x, k, n) * power;
-        uvec2 two = ELEMENT == TYPE_F16 ? uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw))
-                                        : uvec2(to_bf16(v.x) | to_bf16(v.y) << 16, to_bf16(v.z) | to_bf16(v.w) << 16);
+        uvec2 two = ELEMENT == TYPE_F16
+                        ? uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw))
+                        : uvec2(to_bf16(v.x) | to_bf16(v.y) << 16, to_bf16(v.z) | to_bf16(v.w) << 16);
         store_u32(to + 2 * uint64_t(k), two.x);
         store_u32(to + 2 * uint64_t(k) + 4, two.y);
     }

@@ -1,11 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of few rows, and those with an expert for each row. A team of invocations takes COLUMNS columns of up to ROWS
-// rows; each invocation has every TEAM-th run of 16 of the common dimension, so that x is read once for all columns and
-// weights 16 bytes at a time. A norm of x costs nothing but its weights: y = (w (g x)) / rms(x). Bytes: the weights once per
-// ROWS rows. At args.n see product.glsl. Limit: memory.
-// Teams are the subgroups of a workgroup (SUBGROUPS), or the whole workgroup, which then sums through shared memory.
+// GEMV for weights of every type: y[r, j] = sum over k of x[r, k] w[j, k], for up to eight rows r, or for
+// one row with its own expert. It is the kernel behind all other GEMV kernels.
+//
+// Operands: x [rows, n] F32; w [columns, n], block types in planes (backends/planes.def); with experts w
+// [experts, columns, n] and ids I32. What follows the sums: product.glsl.
+//
+// Work: a team of invocations multiplies COLUMNS columns by up to ROWS rows. Each invocation has every
+// TEAM-th run of 16 elements of the common dimension, so that x is read once for all columns and weights
+// come in loads of 16 bytes. A team is a subgroup of the workgroup (SUBGROUPS), or the whole workgroup,
+// which then sums through shared memory and works on every device.
+//
+// A norm of x costs no pass of its own: y = (w (g x)) / rms(x), so the sum of squares is added up beside
+// the products, and divides their sums at the end.
+//
+// Bytes: the weights once for every ROWS rows, x once for every COLUMNS columns. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SUBGROUPS
@@ -16,9 +26,10 @@
 #include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_F32;
-layout(constant_id = 1) const int TYPE_UP = TYPE_F32; // of the second product of a gated pair; mostly the same
+layout(constant_id = 1) const int TYPE_UP = TYPE_F32; // with a GLU that of up; mostly the same
 layout(constant_id = 2) const uint ROWS = 1;
-layout(constant_id = 3) const int ALIGNED = 0; // rows of x and of plain weights are whole runs and start aligned to 16 bytes
+// Rows of x and of weights of number types are whole runs and start at multiples of 16 bytes.
+layout(constant_id = 3) const int ALIGNED = 0;
 layout(constant_id = 5) const uint COLUMNS = 1;
 #ifdef SUBGROUPS
 layout(local_size_x_id = 4) in;
@@ -93,7 +104,8 @@ float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, b
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float factor = normed ? inversesqrt(team_sum(squares[r]) / float(n) + param_f(args.n[N_PRODUCT_EPS])) : 1.0;
+        float factor =
+            normed ? inversesqrt(team_sum(squares[r]) / float(n) + param_f(args.n[N_PRODUCT_EPS])) : 1.0;
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
             float v = team_sum(a[c][r]) * factor;
             if (mine == r * COLUMNS + c) result = v;
@@ -104,24 +116,26 @@ float product(uint p, int64_t at, uint j0, const uint64_t x[MAX_ROWS], uint n, b
 
 void main()
 {
-    uint columns = uint(args.n[N_PRODUCT_COLUMNS]), rows = uint(args.n[N_PRODUCT_ROWS]), n = uint(args.src[0].ne[3]);
+    uint columns = uint(args.n[N_PRODUCT_COLUMNS]), rows = uint(args.n[N_PRODUCT_ROWS]),
+         n = uint(args.src[0].ne[3]);
     uint across = (columns + COLUMNS - 1) / COLUMNS, groups = (across + TEAMS - 1) / TEAMS, g = group_index();
     uint j0 = (g % groups * TEAMS + MINE) * COLUMNS, r0 = g / groups * ROWS;
-    if (r0 >= rows || j0 >= columns) return; // whole teams: with one team a workgroup, all of it
+    if (r0 >= rows || j0 >= columns) return; // whole teams leave, so no barrier waits for them
     int64_t at = 0;
     uint64_t x[MAX_ROWS];
     bool none = false;
-    if (args.n[N_PRODUCT_IDS] >= 0) { // one row: an expert each
+    if (args.n[N_PRODUCT_IDS] >= 0) { // ROWS is 1: each row has its own expert
         View ids = args.src[args.n[N_PRODUCT_IDS]];
         uint used = uint(ids.ne[3]), token = r0 / used, u = r0 % used;
         int e = load_i32(ids.data + int64_t(token) * ids.nb[2] + int64_t(u) * ids.nb[3]);
         none = e < 0 || e >= args.n[N_PRODUCT_EXPERTS];
         at = int64_t(none ? 0 : e) * columns;
-        x[0] = args.src[0].data + int64_t(token) * args.src[0].nb[1] + (args.src[0].ne[2] > 1 ? int64_t(u) * args.src[0].nb[2] : int64_t(0));
+        x[0] = args.src[0].data + int64_t(token) * args.src[0].nb[1] +
+               (args.src[0].ne[2] > 1 ? int64_t(u) * args.src[0].nb[2] : int64_t(0));
     } else
         [[unroll]] for (uint r = 0; r < ROWS; r++) x[r] = row_of(args.src[0], min(r0 + r, rows - 1));
-    // The invocations of the team finish a result each: one copy of the code that follows a product. A gated pair goes
-    // through the same code twice.
+    // Each of the first invocations of the team finishes a result, so there is one copy of the code that
+    // follows the sums. Gate and up of a GLU go through the same loop one after the other.
     uint mine = LANE, products = args.n[N_PRODUCT_GLU] >= 0 ? 2 : 1;
     float results[2] = float[](0.0, 0.0);
     [[dont_unroll]] for (uint p = 0; p < products; p++) {
@@ -130,5 +144,6 @@ void main()
         else results[1] = v;
     }
     uint r = r0 + mine / COLUMNS, j = j0 + mine % COLUMNS;
-    if (mine < ROWS * COLUMNS && r < rows && j < columns) finish(r, j, results[0], results[1], residual_of(r, j));
+    if (mine < ROWS * COLUMNS && r < rows && j < columns)
+        finish(r, j, results[0], results[1], residual_of(r, j));
 }

@@ -1,11 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of one row, or with an expert for each row, of weights of Q4_K, Q5_K and Q6_K and activations that are bytes (rounding.glsl):
-// dot.comp for what decoding does most. A workgroup has RESULTS columns (a gated pair: of both weights). SPLIT subgroups share rows of
-// weights, a lane takes a chunk of 64 elements of each (chunks.glsl) and keeps its activations for all rows; DEPTH rows are on their way
-// at any time. Sums meet in shared memory at the end, where each result has a lane. The factor of a norm comes last:
-// y = (w (g x)) / rms(x). At args.n see product.glsl. Limit: memory.
+// GEMV of one row, or of rows with their own experts, for weights of Q4_K, Q5_K and Q6_K and int8
+// activations (shaders/quantise_int8.glsl): the form of gemv.comp for what decoding does most. y[j] = sum
+// over k of x[k] w[j, k].
+//
+// Operands: int8 activations at args.scratch; w [columns, k] in planes, k a multiple of 256; what follows
+// the sums is that of product.glsl, but asked for early.
+//
+// Work: a workgroup computes RESULTS columns, with a GLU of both gate and up. SPLIT subgroups share each
+// row of weights; a lane multiplies a chunk of 64 elements of it (k_quant_chunk.glsl) and keeps its
+// activations in registers for all rows. DEPTH rows are in flight at any time. Sums meet in shared memory
+// at the end, where each result has an invocation. The factor of a norm comes last: y = (w (g x)) /
+// rms(x).
+//
+// Bytes: the weights once, and x once for every RESULTS columns. Limit: memory, and some 8 us of each
+// dispatch that do not depend on its size. Measured on an H200 with the products of an 8B model, Q4_K:
+// gate and up 24.1 us, down 17.7, output 10.5, q, k and v 13.1, where gemv.comp takes 38.5, 28, 15.3 and
+// 14.9: the driver gives that shader 117 to 126 registers and moves loads down to their use, but this one
+// 64.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -14,11 +27,12 @@
 #include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q4_K;
-layout(constant_id = 1) const int FORM = 0; // 1 a gated pair, 2 the results are left as bytes too: RESULTS is 32
+// Bits: 1 gate and up of a GLU, 2 the workgroup also writes a staged result, for which RESULTS is 32.
+layout(constant_id = 1) const int FORM = 0;
 layout(constant_id = 2) const uint SPLIT = 1;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
-layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even for a pair
+layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even with a GLU
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
 const bool GATED = (FORM & 1) != 0, STAGES = (FORM & 2) != 0;
 
@@ -31,12 +45,13 @@ const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = GATED ? 2
 shared float sums[SPLIT * SUMS], squares[MAX_SUBGROUPS];
 
 uint column_first, row_first, columns;
-uint64_t bases[2][MAX_PLANES]; // the lane's chunk in the first rows
+uint64_t bases[2][MAX_PLANES]; // address of the lane's chunk in row 0 of each weight
 uint sizes[2][MAX_PLANES];
-Place place;
+ChunkActivations activations;
 Chunk ring[MAX_DEPTH];
 
-// What follows the product of a column, as in product.glsl: what is the same for all columns, and the address.
+// What follows the sum of a column, as in product.glsl: what is the same for all columns, and where the
+// result goes.
 struct Finish {
     uint64_t to;
     float eps;
@@ -57,27 +72,35 @@ Finish find_finish(uint j)
     return f;
 }
 
-// What comes from memory for column j, which is the workgroup's i-th, while weights are on their way.
+// Loads bias, residual and weight of the next norm of column j, the workgroup's i-th, while weights are in
+// flight.
 shared float biases[MAX_RESULTS], residuals[MAX_RESULTS];
-void bring_column(uint i, uint j)
+void load_column(uint i, uint j)
 {
-    biases[i] = args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j)) : 0.0;
+    biases[i] =
+        args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j)) : 0.0;
     residuals[i] = residual_of(row_first, j);
     if (STAGES) staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
 }
 
-ivec2 staged_at(uint i) { return ivec2(column_first + 32 <= columns ? int(row_first) : -1, int(column_first / 32)); }
+ivec2 staged_at(uint i)
+{
+    return ivec2(column_first + 32 <= columns ? int(row_first) : -1, int(column_first / 32));
+}
 
-// Row `slot` of those of the workgroup, to place d of the ring; which weight it belongs to is known from d.
-void ask(uint d, uint slot)
+// Starts the load of row `slot` of the workgroup's rows of weights into entry d of the ring. With a GLU rows
+// are gate and up by turns, so that d tells which of them a row belongs to.
+void start_load(uint d, uint slot)
 {
     uint w = GATED ? d & 1u : 0, j = min(column_first + (GATED ? slot / 2 : slot), columns - 1);
     uint64_t at[MAX_PLANES];
-    [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) at[i] = bases[w][i] + uint64_t(j) * uint64_t(sizes[w][i]);
+    [[unroll]] for (uint i = 0; i < MAX_PLANES; i++)
+        at[i] = bases[w][i] + uint64_t(j) * uint64_t(sizes[w][i]);
     ring[d] = load_chunk(at);
 }
 
-// Sums of DEPTH numbers over the subgroup: lane i gets that of number i % DEPTH. Each exchange halves what a lane has.
+// Sums of DEPTH numbers over the subgroup: lane i gets the sum of number i % DEPTH. Each exchange halves how
+// many numbers a lane has, which takes fewer exchanges than a reduction of each number.
 float sum_all(float v[MAX_DEPTH])
 {
     uint step = 1;
@@ -92,13 +115,13 @@ float sum_all(float v[MAX_DEPTH])
     return v[0];
 }
 
-// The rows in the ring; asks for those that follow if there are more.
-void take(uint slot, uint at, bool more, bool first)
+// Multiplies the rows in the ring, and starts the loads of the rows that follow if there are more.
+void multiply_rows(uint slot, uint at, bool more, bool first)
 {
     float v[MAX_DEPTH];
     [[unroll]] for (uint d = 0; d < DEPTH; d++) {
-        v[d] = dot_chunk(ring[d], place);
-        if (more) ask(d, slot + DEPTH + d);
+        v[d] = dot_chunk(ring[d], activations);
+        if (more) start_load(d, slot + DEPTH + d);
     }
     float mine = sum_all(v);
     if (gl_SubgroupInvocationID >= DEPTH) return;
@@ -112,15 +135,18 @@ void main()
     const uint thread = gl_LocalInvocationID.x;
     columns = uint(given_n[N_PRODUCT_COLUMNS]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
-    uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT, each = SUMS / (gl_NumSubgroups / SPLIT);
+    uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT,
+         each = SUMS / (gl_NumSubgroups / SPLIT);
     row_first = given_n[N_PRODUCT_ROWS] > 1 ? g / groups : 0;
     column_first = (g - row_first * groups) * RESULTS;
-    if (row_first >= uint(given_n[N_PRODUCT_ROWS])) return; // whole workgroups
+    if (row_first >= uint(given_n[N_PRODUCT_ROWS]))
+        return; // whole workgroups leave, so no barrier waits for them
     uint64_t x = given_scratch;
     int64_t first_weight = 0;
     if (given_ids >= 0) {
         View ids = args.src[given_ids];
-        uint used = uint(ids.ne[3]), token = row_first / used, u = row_first % used, beside = uint(args.src[0].ne[2]);
+        uint used = uint(ids.ne[3]), token = row_first / used, u = row_first % used,
+             beside = uint(args.src[0].ne[2]);
         int e = load_i32(ids.data + int64_t(token) * ids.nb[2] + int64_t(u) * ids.nb[3]);
         if (e < 0 || e >= args.n[N_PRODUCT_EXPERTS]) n_chunks = 0;
         else first_weight = int64_t(e) * columns;
@@ -128,27 +154,32 @@ void main()
     }
     float square = 0.0;
     uint first_slot = team * each, at = slice * SUMS;
-    for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize) sums[at + first_slot + i] = 0.0;
+    for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize)
+        sums[at + first_slot + i] = 0.0;
     uint j = min(column_first + thread, columns - 1);
-    if (n_chunks == 0 && thread < RESULTS) bring_column(thread, j);
+    if (n_chunks == 0 && thread < RESULTS) load_column(thread, j);
     [[dont_unroll]] for (uint base = 0; base < n_chunks; base += SPLIT * LANES) {
-        uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1), at_chunk[MAX_PLANES];
+        uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1),
+             at_chunk[MAX_PLANES];
         find_chunk(chunk, at_chunk);
         [[unroll]] for (uint w = 0; w < (GATED ? 2 : 1); w++)
             [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) {
                 sizes[w][i] = given_size[w][i];
                 bases[w][i] = given_plane[w][i] + first_weight * int64_t(sizes[w][i]) + at_chunk[i];
             }
-        [[unroll]] for (uint d = 0; d < DEPTH; d++) ask(d, first_slot + d);
-        place = load_place(x, k, chunk, c < n_chunks);
-        // What is wanted at the end is asked for while weights are on their way: the record comes later than these.
+        [[unroll]] for (uint d = 0; d < DEPTH; d++) start_load(d, first_slot + d);
+        activations = load_chunk_activations(x, k, chunk, c < n_chunks);
+        // What the end needs is loaded while weights are in flight. The first weights do not wait for the
+        // record, because the push constants have their addresses; this does.
         if (base == 0) {
-            if (thread < RESULTS) bring_column(thread, j);
-            for (uint i = thread; i < k / 32 && args.n[N_PRODUCT_NORM] >= 0; i += gl_WorkGroupSize.x) square += load_f32(x + k + k / 4 + 4 * i);
+            if (thread < RESULTS) load_column(thread, j);
+            for (uint i = thread; i < k / 32 && args.n[N_PRODUCT_NORM] >= 0; i += gl_WorkGroupSize.x)
+                square += load_f32(x + k + k / 4 + 4 * i);
         }
         uint i = 0;
-        [[dont_unroll]] for (; i + DEPTH < each; i += DEPTH) take(first_slot + i, at, true, base == 0);
-        take(first_slot + i, at, false, base == 0);
+        [[dont_unroll]] for (; i + DEPTH < each; i += DEPTH)
+            multiply_rows(first_slot + i, at, true, base == 0);
+        multiply_rows(first_slot + i, at, false, base == 0);
     }
     Finish f = find_finish(j);
     square = subgroupAdd(square);

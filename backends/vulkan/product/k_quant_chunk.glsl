@@ -1,16 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dot products of quantised weights with activations in bytes (rounding.glsl) in chunks of 64 elements, of which a block of 256 has four:
-// so much shares its scales that these cost little. What depends on the place in the row alone, a lane finds out once (Place) for all
-// rows of weights that it multiplies. TYPE is a constant. Formats: ops/quant_*.c, planes: ../planes.def.
+// Dot products of weights of Q4_K, Q5_K and Q6_K with int8 activations in chunks of 64 elements, a quarter
+// of a block of 256, for gemv_k_quant.comp. A chunk is large enough to make the unpacking of its scales
+// cheap. What depends only on the chunk's place in the row, a lane computes once (ChunkActivations) for
+// all rows of weights that it multiplies.
+//
+// TYPE is a specialisation constant. Formats: ops/quant_*.c; planes: backends/planes.def.
 #extension GL_EXT_spirv_intrinsics : require
 
-// OpSDot of four signed bytes each (SPV_KHR_integer_dot_product); glslang has names for it from version 15 on.
+// OpSDot of two times four signed bytes (SPV_KHR_integer_dot_product), which glslang has no name for before
+// version 15.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
 int dot_bytes(uint a, uint b, spirv_literal int packed_bytes);
 
-// Neither weights nor rounded activations change meanwhile: such loads may be asked for at any time.
+// Weights and activations do not change while the shader runs, so the compiler may move these loads to any
+// place.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fixed128 { uvec4 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Fixed64 { uvec2 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) readonly buffer Fixed16 { uint16_t v; };
@@ -19,7 +24,7 @@ struct Chunk {
     uvec4 v0, v1, h0, h1; // codes, their high bits
     uvec4 s;              // scales
 };
-struct Place {
+struct ChunkActivations {
     uvec4 q[4]; // activations
     vec4 d, m;  // their scales; d times their sums
     int shift;
@@ -46,10 +51,10 @@ void find_chunk(uint c, out uint at[MAX_PLANES])
     }
 }
 
-// Of chunk c of a row of k activations; none: all are 0.
-Place load_place(uint64_t row, uint k, uint c, bool some)
+// Those of chunk c of a row of k activations; all 0 if `some` is false: the lane has no chunk.
+ChunkActivations load_chunk_activations(uint64_t row, uint k, uint c, bool some)
 {
-    Place p;
+    ChunkActivations p;
     uint b = c / 4, j = c & 3u, e = IS_Q6 ? 256 * b + 64 * (j & 2u) + 16 * (j & 1u) : 64 * c;
     [[unroll]] for (uint i = 0; i < 4; i++) p.q[i] = Fixed128(row + e + (IS_Q6 ? 32 : 16) * i).v;
     uint64_t records = row + k + (IS_Q6 ? 32 * (c / 2) : 16 * c);
@@ -70,7 +75,7 @@ Place load_place(uint64_t row, uint k, uint c, bool some)
     return p;
 }
 
-// At these addresses in the planes.
+// The chunk at these addresses in the planes.
 Chunk load_chunk(const uint64_t at[MAX_PLANES])
 {
     Chunk x;
@@ -98,13 +103,15 @@ int dot_16(uvec4 w, uvec4 q, int sum)
     return sum;
 }
 
-float dot_q6(Chunk x, Place p)
+float dot_q6(Chunk x, ChunkActivations p)
 {
     const uint LOW = 0x0f0f0f0fu, TOP = 0x30303030u;
     uint s0 = x.s.x >> p.shift, s1 = x.s.y >> p.shift;
     ivec4 m = floatBitsToInt(p.m);
-    int a = dot_16((x.v0 & LOW) | (x.h0 << 4 & TOP), p.q[0], m.x), b = dot_16((x.v1 & LOW) | (x.h0 << 2 & TOP), p.q[1], m.y);
-    int c = dot_16((x.v0 >> 4 & LOW) | (x.h0 & TOP), p.q[2], m.z), d = dot_16((x.v1 >> 4 & LOW) | (x.h0 >> 2 & TOP), p.q[3], m.w);
+    int a = dot_16((x.v0 & LOW) | (x.h0 << 4 & TOP), p.q[0], m.x),
+        b = dot_16((x.v1 & LOW) | (x.h0 << 2 & TOP), p.q[1], m.y);
+    int c = dot_16((x.v0 >> 4 & LOW) | (x.h0 & TOP), p.q[2], m.z),
+        d = dot_16((x.v1 >> 4 & LOW) | (x.h0 >> 2 & TOP), p.q[3], m.w);
     float sum = p.d.x * float(a * bitfieldExtract(int(s0), 0, 8));
     sum = fma(p.d.y, float(b * bitfieldExtract(int(s0), 16, 8)), sum);
     sum = fma(p.d.z, float(c * bitfieldExtract(int(s1), 0, 8)), sum);
@@ -112,7 +119,7 @@ float dot_q6(Chunk x, Place p)
     return sum * half_bits(x.s.z);
 }
 
-float dot_q45(Chunk x, Place p)
+float dot_q45(Chunk x, ChunkActivations p)
 {
     const uint LOW = 0x0f0f0f0fu;
     uvec4 low0 = x.v0 & LOW, low1 = x.v1 & LOW, high0 = x.v0 >> 4 & LOW, high1 = x.v1 >> 4 & LOW;
@@ -124,9 +131,10 @@ float dot_q45(Chunk x, Place p)
         high0 |= h0 << 3 & 0x10101010u;
         high1 |= h1 << 3 & 0x10101010u;
     }
-    int a = dot_16(low1, p.q[1], dot_16(low0, p.q[0], 0)), b = dot_16(high1, p.q[3], dot_16(high0, p.q[2], 0));
-    // Of both halves of 32 at once: 6 bits each for scale and minimum, which lie together in the first half of a block and apart in the
-    // second.
+    int a = dot_16(low1, p.q[1], dot_16(low0, p.q[0], 0)),
+        b = dot_16(high1, p.q[3], dot_16(high0, p.q[2], 0));
+    // Scales and minima of both groups of 32 at once. They have 6 bits each, which lie together for the first
+    // half of a block and in two parts for the second.
     uvec3 t = x.s.yzw >> p.shift;
     uint sc = p.upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu;
     uint mn = p.upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
@@ -136,4 +144,4 @@ float dot_q45(Chunk x, Place p)
     return fma(d.x, sum, -d.y * less);
 }
 
-float dot_chunk(Chunk x, Place p) { return IS_Q6 ? dot_q6(x, p) : dot_q45(x, p); }
+float dot_chunk(Chunk x, ChunkActivations p) { return IS_Q6 ? dot_q6(x, p) : dot_q45(x, p); }

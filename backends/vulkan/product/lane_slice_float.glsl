@@ -1,21 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dot products of weights of F32, F16 and BF16 with activations as they are, in units of 16 bytes of a row, as units.glsl has them for
-// quantised weights. A norm's weight is applied on the way.
+// Dot products of weights of F32, F16 and BF16 with activations in f32, for gemv.comp. A slice is what a
+// lane loads of a row of weights at once: 16 bytes, four or eight elements. The weight of a norm is
+// multiplied to x on the way. The functions are those of lane_slice_int8.glsl.
 
-struct Unit {
+struct Slice {
     uvec4 v;
 };
-struct Acts {
+struct Activations {
     float x[8];
 };
 
 uint elems_of(int type) { return type == TYPE_F32 ? 4 : 8; }
 
-Unit load_unit(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
+Slice load_slice(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
 {
-    Unit x;
+    Slice x;
     x.v = uvec4(0);
     if (ALIGNED != 0) x.v = load_u128(at[0] + 16 * u);
     else
@@ -28,7 +29,7 @@ Unit load_unit(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
     return x;
 }
 
-// Eight elements at most from e on, 0 behind the row.
+// As many elements of a row of f32 as a slice has, from element e on; 0 behind the end of the row.
 void floats_at(int type, uint64_t row, uint e, uint k, out float x[8])
 {
     uint n = elems_of(type);
@@ -42,10 +43,10 @@ void floats_at(int type, uint64_t row, uint e, uint k, out float x[8])
     }
 }
 
-// Adds the squares of x if there is a norm.
-Acts load_acts(int type, uint64_t row, uint k, uint u, bool counts, inout float squares)
+// Those that belong to slice u. Adds their squares to `squares` if there is a norm.
+Activations load_activations(int type, uint64_t row, uint k, uint u, bool counts, inout float squares)
 {
-    Acts a;
+    Activations a;
     uint n = elems_of(type), e = u * n;
     floats_at(type, row, e, k, a.x);
     if (args.n[N_PRODUCT_NORM] < 0) return a;
@@ -59,13 +60,15 @@ Acts load_acts(int type, uint64_t row, uint k, uint u, bool counts, inout float 
     return a;
 }
 
-float dot_unit(int type, Unit x, Acts a, uint u)
+float dot_slice(int type, Slice x, Activations a, uint u)
 {
     float sum = 0.0, other = 0.0;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         if (type == TYPE_F32) sum = fma(uintBitsToFloat(x.v[i]), a.x[i], sum);
         else {
-            vec2 two = type == TYPE_F16 ? unpackHalf2x16(x.v[i]) : vec2(uintBitsToFloat(x.v[i] << 16), uintBitsToFloat(x.v[i] & 0xffff0000u));
+            vec2 two = type == TYPE_F16
+                           ? unpackHalf2x16(x.v[i])
+                           : vec2(uintBitsToFloat(x.v[i] << 16), uintBitsToFloat(x.v[i] & 0xffff0000u));
             sum = fma(two.x, a.x[2 * i], sum);
             other = fma(two.y, a.x[2 * i + 1], other);
         }

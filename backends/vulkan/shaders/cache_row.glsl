@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the paged cache, which are raw blocks as in files: single elements to read, and whole rows to write. The
-// types: F32, F16, BF16, Q8_0, Q4_0.
+// Rows of the paged cache of keys and values, which are blocks as in files, not planes: reading of single
+// elements and writing of whole rows. Types: F32, F16, BF16, Q8_0, Q4_0.
 
 float load_cached(int type, uint64_t row, uint d)
 {
@@ -22,10 +22,10 @@ float load_cached(int type, uint64_t row, uint d)
     }
 }
 
-// Rounds half away from zero, as the definition does.
+// Rounds half away from zero, as the reference does (ops/quant_*.c).
 float round_away(float v) { return v < 0.0 ? -floor(0.5 - v) : floor(v + 0.5); }
 
-// A block of 32 in `v`.
+// Quantises a block of 32 elements.
 void store_block(int type, uint64_t at, const float v[32])
 {
     float top = 0.0, most = 0.0;
@@ -39,7 +39,8 @@ void store_block(int type, uint64_t at, const float v[32])
         float d = top / -8.0, inverse = d != 0.0 ? 1.0 / d : 0.0;
         store_u16(at, to_half(d));
         for (int i = 0; i < 16; i++) {
-            uint a = uint(min(15, int(v[i] * inverse + 8.5))), b = uint(min(15, int(v[i + 16] * inverse + 8.5)));
+            uint a = uint(min(15, int(v[i] * inverse + 8.5))),
+                 b = uint(min(15, int(v[i + 16] * inverse + 8.5)));
             store_u8(at + 2 + i, a | b << 4);
         }
     }
@@ -51,10 +52,11 @@ void store_cached(int type, uint64_t row, uint d, float v)
     else store_u16(row + 2 * d, type == TYPE_F16 ? to_half(v) : to_bf16(v));
 }
 
-// Where token t of head h goes; 0: nowhere.
+// Address of the row of token t and head h; 0: the token has no slot.
 uint64_t cache_slot(View cache, View slots, uint t, uint h)
 {
     int slot = load_i32(slots.data + int64_t(t) * slots.nb[3]);
     if (slot < 0 || slot >= cache.ne[0] * cache.ne[2]) return 0;
-    return cache.data + int64_t(slot / cache.ne[2]) * cache.nb[0] + int64_t(h) * cache.nb[1] + int64_t(slot % cache.ne[2]) * cache.nb[2];
+    return cache.data + int64_t(slot / cache.ne[2]) * cache.nb[0] + int64_t(h) * cache.nb[1] +
+           int64_t(slot % cache.ne[2]) * cache.nb[2];
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all shaders share: the record of args.h, typed loads and stores by address, views, sums over a workgroup.
-// Memory is reached by buffer device addresses only: no descriptors, and no limit of a binding's range.
+// What all shaders share: the record of runtime/args.h, loads and stores of each type by address, views,
+// and the functions of unary and glu. Memory is reached by buffer device addresses only: there are no
+// descriptors, and no limit of a binding's range.
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
@@ -39,7 +40,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Arg
 };
 layout(push_constant, scalar) uniform Push {
     Args args;
-    // Of a product, as in the record (../args.h).
+    // Of a product, as in the record: so its weights need not wait for the record (tn_vk_push).
     uint64_t given_scratch, given_plane[MAX_WEIGHTS][MAX_PLANES];
     uint given_size[MAX_WEIGHTS][MAX_PLANES];
     int given_n[2], given_k, given_ids;
@@ -72,9 +73,10 @@ uint to_bf16(float v)
     return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16; // to nearest even
 }
 
-// Asks for the whole record at once, a part by each of the first invocations: what a kernel reads of it one after the other would else
-// come from memory one after the other. The first workgroup asks for those of the next two dispatches too, so that these find them in the
-// device's cache (executable.c has as much memory behind the last one). Returns 0, which is to be used last, so that nothing waits for it
+// Loads the whole record at once, a part by each of the first invocations: otherwise a kernel would wait for
+// memory each time it reads another part. The first workgroup also touches the records of the next two
+// dispatches, so that these find them in the device's cache (TN_VK_NEXT_RECORDS bytes behind the last one
+// make that safe). Returns 0, which the caller adds to its last result, so that nothing waits for these loads
 // earlier.
 float touch_record(uint lane)
 {
@@ -86,7 +88,7 @@ float touch_record(uint lane)
 float param_f(int i) { return intBitsToFloat(args.params[i]); }
 float scale_or_1(float s) { return s != 0.0 ? s : 1.0; }
 
-// Workgroups are counted over x, then y: a device may allow few in one dimension.
+// Workgroups are counted over x, then y: a device may allow only 65535 in one dimension.
 uint group_index() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 
 // Address of outer row r of a view.
@@ -98,19 +100,21 @@ uint64_t row_of(View v, uint r)
 uint n_rows(View v) { return uint(v.ne[0]) * uint(v.ne[1]) * uint(v.ne[2]); }
 bool has_src(int i) { return args.src[i].ne[3] > 0; }
 
-// A double as a float, to nearest even; few devices have doubles. What is too small for a normal float becomes 0.
+// A double as a float, rounded to nearest even, from its two words, because few devices have doubles. What is
+// too small for a normal float becomes 0.
 float from_double(uint low, uint high)
 {
     int e = int(high >> 20 & 2047u) - 896;
     uint sign = high & 0x80000000u, m = (high & 0xfffffu) << 3 | low >> 29, rest = low & 0x1fffffffu;
-    if (e >= 255) return uintBitsToFloat(sign | 0x7f800000u | (e == 1151 && (m | rest) != 0u ? 0x400000u : 0u));
+    if (e >= 255)
+        return uintBitsToFloat(sign | 0x7f800000u | (e == 1151 && (m | rest) != 0u ? 0x400000u : 0u));
     if (e <= 0) return uintBitsToFloat(sign);
     uint bits = uint(e) << 23 | m;
     bits += uint(rest > 0x10000000u || (rest == 0x10000000u && (m & 1u) != 0u));
     return uintBitsToFloat(sign | bits);
 }
 
-// Element k of a row of a plain type.
+// Element k of a row of a number type.
 float load_plain(int dtype, uint64_t row, int64_t k)
 {
     switch (dtype) {
@@ -120,7 +124,8 @@ float load_plain(int dtype, uint64_t row, int64_t k)
     case TYPE_I8: return float(bitfieldExtract(int(load_u8(row + k)), 0, 8));
     case TYPE_I16: return float(bitfieldExtract(int(load_u16(row + 2 * k)), 0, 16));
     case TYPE_I32: return float(load_i32(row + 4 * k));
-    case TYPE_I64: return float(int64_t(uint64_t(load_u32(row + 8 * k)) | uint64_t(load_u32(row + 8 * k + 4)) << 32));
+    case TYPE_I64:
+        return float(int64_t(uint64_t(load_u32(row + 8 * k)) | uint64_t(load_u32(row + 8 * k + 4)) << 32));
     default: return from_double(load_u32(row + 8 * k), load_u32(row + 8 * k + 4));
     }
 }
@@ -132,17 +137,27 @@ float unary(int kind, float x, float a, float b)
     case UNARY_SILU: return x / (1.0 + exp(-x));
     case UNARY_GELU: return x / (1.0 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)));
     case UNARY_GELU_ERF: {
-        // erfc by the rational approximation of Abramowitz and Stegun 7.1.26 is too coarse: a continued form with a
-        // relative error of 1.2e-7 (Numerical Recipes, erfcc).
+        // erfc by the rational approximation of Abramowitz and Stegun 7.1.26 is too coarse: a continued form
+        // with a relative error of 1.2e-7 (Numerical Recipes, erfcc).
         float z = abs(x) * 0.70710678118654752440, t = 1.0 / (1.0 + 0.5 * z);
-        float p = t * exp(-z * z - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806 +
-                  t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277)))))))));
+        float p =
+            t *
+            exp(-z * z - 1.26551223 +
+                t * (1.00002368 +
+                     t * (0.37409196 +
+                          t * (0.09678418 +
+                               t * (-0.18628806 +
+                                    t * (0.27886807 +
+                                         t * (-1.13520398 +
+                                              t * (1.48851587 + t * (-0.82215223 + t * 0.17087277)))))))));
         return 0.5 * x * (x > 0.0 ? 2.0 - p : p);
     }
     case UNARY_RELU: return x > 0.0 || isnan(x) ? x : 0.0;
     case UNARY_TANH: {
         // Around 0 the quotient would cancel; far out it would be inf / inf.
-        float e = exp(-2.0 * abs(x)), y = abs(x) < 0.04 ? x * (1.0 - x * x * (1.0 / 3.0 - x * x * (2.0 / 15.0))) : sign(x) * (1.0 - e) / (1.0 + e);
+        float e = exp(-2.0 * abs(x)), y = abs(x) < 0.04
+                                              ? x * (1.0 - x * x * (1.0 / 3.0 - x * x * (2.0 / 15.0)))
+                                              : sign(x) * (1.0 - e) / (1.0 + e);
         return y;
     }
     case UNARY_SIGMOID: return 1.0 / (1.0 + exp(-x));
@@ -153,7 +168,8 @@ float unary(int kind, float x, float a, float b)
     case UNARY_ABS: return abs(x);
     case UNARY_SOFTCAP: {
         float u = x / a, e = exp(-2.0 * abs(u));
-        return a * (abs(u) < 0.04 ? u * (1.0 - u * u * (1.0 / 3.0 - u * u * (2.0 / 15.0))) : sign(u) * (1.0 - e) / (1.0 + e));
+        return a * (abs(u) < 0.04 ? u * (1.0 - u * u * (1.0 / 3.0 - u * u * (2.0 / 15.0)))
+                                  : sign(u) * (1.0 - e) / (1.0 + e));
     }
     case UNARY_SOFTPLUS: return x > 30.0 ? x : (x < -15.0 ? exp(x) : log(1.0 + exp(x)));
     case UNARY_CLAMP: return x < a ? a : (x > b ? b : x);
@@ -165,7 +181,7 @@ struct Glu {
     int act;
     float limit, alpha;
 };
-// They start at params[at].
+// Parameters that start at args.params[at].
 Glu glu_params(int at) { return Glu(args.params[at], param_f(at + 1), param_f(at + 2)); }
 float glu_of(Glu p, float gate, float up)
 {

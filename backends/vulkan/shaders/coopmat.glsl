@@ -1,12 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrices of 16 x 16 that a subgroup of 32 holds together: SPV_KHR_cooperative_matrix, through GL_EXT_spirv_intrinsics
-// because older compilers do not know it. Their elements are 16 bits (f16, or bf16 with BF16), sums are f32. All come from
-// and go to the shared array `space`, in units of 16 bytes.
-// NV: the same by SPV_NV_cooperative_matrix, which drivers had before; f16 only.
-// EMULATED: the same with plain code, for the tests: an invocation has a row of the left operand and 8 elements of sums; the right
-// operand stays in shared memory.
+// Cooperative matrices of 16 x 16, which a subgroup of 32 holds together: SPV_KHR_cooperative_matrix by
+// GL_EXT_spirv_intrinsics, because glslang 12 does not know it; coopmat_types.py completes the module.
+// Elements of operands have 16 bits (f16, or bf16 with BF16), sums are f32. All matrices come from the
+// shared array `space`, and go there, in vectors of 16 bytes.
+//
+// NV: the same by SPV_NV_cooperative_matrix, which drivers of NVIDIA had before 2023; f16 only. Measured
+// on an H200: prefill of 512 tokens of an 8B model in Q4_K_M 9540 and 9617 tokens/s, and 10422 and 10406
+// with the other extension.
+//
+// EMULATED: the same in plain code, for tests on drivers without cooperative matrices. An invocation has a
+// row of the left operand and 8 elements of the sums; the right operand stays in shared memory.
+//
+// llvmpipe ends all loops of an invocation after 65535 rounds together (LP_MAX_TGSI_LOOP_ITERATIONS of
+// Mesa) without a message. Only emulated matrices come near: with tiles of 256 x 128 and k of 5120, or
+// with most tiles and k of 17920, they leave a product before its end. The tiles that the shape chooses
+// stay below.
 #ifdef BF16
 #define ELEMENT TYPE_BF16
 #else
@@ -23,12 +33,13 @@ uint pack2(float a, float b)
 }
 uvec4 pack8(const float v[16], int at)
 {
-    return uvec4(pack2(v[at], v[at + 1]), pack2(v[at + 2], v[at + 3]), pack2(v[at + 4], v[at + 5]), pack2(v[at + 6], v[at + 7]));
+    return uvec4(pack2(v[at], v[at + 1]), pack2(v[at + 2], v[at + 3]), pack2(v[at + 4], v[at + 5]),
+                 pack2(v[at + 6], v[at + 7]));
 }
 
 #ifdef HAS_CODES // dequant.glsl was included
-// 8 of the numbers d * (code - less) + m. A code becomes a float as the upper bits behind the point of 1: conversions are slow on many
-// devices. What is taken off is exact.
+// 8 of the numbers d * (code - less) + m. A code becomes the upper bits of the fraction of a float between 1
+// and 2, because conversions are slow on many devices. The subtraction is exact.
 uvec4 pack_codes(Codes16 c, int at)
 {
     float y[8], d = 256.0 * c.d, less = 1.0 + c.less / 256.0;
@@ -42,7 +53,7 @@ uvec4 pack_codes(Codes16 c, int at)
 #endif
 
 #ifdef EMULATED
-#define UNROLL [[dont_unroll]] // what is compiled for a processor may loop
+#define UNROLL [[dont_unroll]] // a processor compiles faster so, and runs loops well
 struct MatrixA {
     uvec4 v[2]; // row lane / 2
 };
@@ -59,35 +70,38 @@ float matrix_number(uvec4 eight, uint i)
     uint bits = eight[i / 2] >> 16 * (i % 2) & 0xffffu;
     return ELEMENT == TYPE_BF16 ? uintBitsToFloat(bits << 16) : half_bits(bits);
 }
-#define MATRIX_SPACE(size)                                                                                             \
-    shared uvec4 space[size];                                                                                          \
-    float matrix_element(uint at, uint i) { return matrix_number(space[at + i / 8], i % 8); }                          \
-    MatrixC matrix_load(uint at, uint stride)                                                                          \
-    {                                                                                                                  \
-        MatrixC m;                                                                                                     \
-        at += LANE / 2 * stride;                                                                                       \
-        for (uint i = 0; i < 8; i++) m.v[i] = uintBitsToFloat(space[at + 2 * (LANE % 2) + i / 4][i % 4]);              \
-        return m;                                                                                                      \
-    }                                                                                                                  \
-    void matrix_store(uint at, uint stride, MatrixC m)                                                                 \
-    {                                                                                                                  \
-        uint row = LANE / 2, column = 8 * (LANE % 2);                                                                  \
-        for (uint i = 0; i < 8; i++) space[at + row * stride + (column + i) / 4][(column + i) % 4] = floatBitsToUint(m.v[i]); \
+#define MATRIX_SPACE(size)                                                                                   \
+    shared uvec4 space[size];                                                                                \
+    float matrix_element(uint at, uint i) { return matrix_number(space[at + i / 8], i % 8); }                \
+    MatrixC matrix_load(uint at, uint stride)                                                                \
+    {                                                                                                        \
+        MatrixC m;                                                                                           \
+        at += LANE / 2 * stride;                                                                             \
+        for (uint i = 0; i < 8; i++) m.v[i] = uintBitsToFloat(space[at + 2 * (LANE % 2) + i / 4][i % 4]);    \
+        return m;                                                                                            \
+    }                                                                                                        \
+    void matrix_store(uint at, uint stride, MatrixC m)                                                       \
+    {                                                                                                        \
+        uint row = LANE / 2, column = 8 * (LANE % 2);                                                        \
+        for (uint i = 0; i < 8; i++)                                                                         \
+            space[at + row * stride + (column + i) / 4][(column + i) % 4] = floatBitsToUint(m.v[i]);         \
     }
-#define matrix_a(m, where, step)         m.v[0] = space[(where) + LANE / 2 * (step)], m.v[1] = space[(where) + LANE / 2 * (step) + 1]
+#define matrix_a(m, where, step)                                                                             \
+    m.v[0] = space[(where) + LANE / 2 * (step)], m.v[1] = space[(where) + LANE / 2 * (step) + 1]
 #define matrix_b_columns(m, where, step) m = MatrixB(where, step, true)
 #define matrix_b_rows(m, where, step)    m = MatrixB(where, step, false)
 #define matrix_c(where, step, m)         matrix_store(where, step, m)
 #define matrix_c_from(m, where, step)    m = matrix_load(where, step)
-#define matrix_scale(m, factors)                                                                                       \
+#define matrix_scale(m, factors)                                                                             \
     [[unroll]] for (uint e = 0; e < 8; e++) m.v[e] *= factors.v[e]
-#define matrix_multiply(a, b, c)                                                                                       \
-    [[dont_unroll]] for (uint row_k = 0; row_k < 16; row_k++) {                                                        \
-        float left = matrix_number(a.v[row_k / 8], row_k % 8);                                                         \
-        [[unroll]] for (uint e = 0; e < 8; e++) {                                                                      \
-            uint column = 8 * (LANE % 2) + e;                                                                          \
-            c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k) : matrix_element(b.at + row_k * b.stride, column)); \
-        }                                                                                                              \
+#define matrix_multiply(a, b, c)                                                                             \
+    [[dont_unroll]] for (uint row_k = 0; row_k < 16; row_k++) {                                              \
+        float left = matrix_number(a.v[row_k / 8], row_k % 8);                                               \
+        [[unroll]] for (uint e = 0; e < 8; e++) {                                                            \
+            uint column = 8 * (LANE % 2) + e;                                                                \
+            c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k)                    \
+                                        : matrix_element(b.at + row_k * b.stride, column));                  \
+        }                                                                                                    \
     }
 #define matrix_zero(m) m = MatrixC(float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 #elif defined(NV)
@@ -105,8 +119,9 @@ float matrix_number(uvec4 eight, uint i)
 #define matrix_b_rows(m, where, step)    coopMatLoadNV(m, space, where, step, false)
 #define matrix_c(where, step, m)         coopMatStoreNV(m, space, where, step, false)
 #define matrix_c_from(m, where, step)    coopMatLoadNV(m, space, where, step, false)
-// It has no product of elements. Which ones an invocation has is the same for all matrices of a type.
-#define matrix_scale(m, factors)                                                                                       \
+// This extension has no product of elements. Which elements an invocation has is the same for all matrices of
+// a type.
+#define matrix_scale(m, factors)                                                                             \
     [[unroll]] for (int e = 0; e < factors.length(); e++) m[e] *= factors[e]
 #define matrix_multiply(a, b, c)         c = coopMatMulAddNV(a, b, c)
 #define matrix_zero(m)                   m = MatrixC(0.0)
@@ -114,32 +129,43 @@ float matrix_number(uvec4 eight, uint i)
 #extension GL_EXT_spirv_intrinsics : require
 #define UNROLL [[unroll]]
 #define LANE gl_SubgroupInvocationID
-// Types are no operands for this extension's types: an integer stands for the component, and types.py puts the type there.
-const uint COMPONENT_F32 = 0xf32u, SUBGROUP = 3u, SIZE = 16u, USE_A = 0u, USE_B = 1u, USE_C = 2u, ROWS_FIRST = 0u, COLUMNS_FIRST = 1u;
+// GL_EXT_spirv_intrinsics takes only constants as operands of a type: an integer stands for the component
+// type, and coopmat_types.py puts the type there.
+const uint COMPONENT_F32 = 0xf32u, SUBGROUP = 3u, SIZE = 16u, USE_A = 0u, USE_B = 1u, USE_C = 2u,
+           ROWS_FIRST = 0u, COLUMNS_FIRST = 1u;
 #ifdef BF16
 const uint COMPONENT = 0xbf16u;
-#define MATRIX(component, use) spirv_type(extensions = ["SPV_KHR_cooperative_matrix", "SPV_KHR_bfloat16"], capabilities = [6022, 5116, 5118], \
-                                          id = 4456, component, SUBGROUP, SIZE, SIZE, use)
+#define MATRIX(component, use)                                                                               \
+    spirv_type(extensions = ["SPV_KHR_cooperative_matrix", "SPV_KHR_bfloat16"],                              \
+               capabilities = [6022, 5116, 5118],                                                            \
+               id = 4456, component, SUBGROUP, SIZE, SIZE, use)
 #else
 const uint COMPONENT = 0xf16u;
-#define MATRIX(component, use) spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9], id = 4456, component, SUBGROUP, SIZE, SIZE, use)
+#define MATRIX(component, use)                                                                               \
+    spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9], id = 4456, component,  \
+               SUBGROUP, SIZE, SIZE, use)
 #endif
 #define MatrixA MATRIX(COMPONENT, USE_A)
 #define MatrixB MATRIX(COMPONENT, USE_B)
 #define MatrixC MATRIX(COMPONENT_F32, USE_C)
-// Memory operands: what other invocations of the workgroup wrote is seen (MakePointerVisible, NonPrivatePointer), and the
-// other way round.
+// Memory operands: a load sees what other invocations of the workgroup wrote (MakePointerVisible,
+// NonPrivatePointer), and they see what a store wrote (MakePointerAvailable, NonPrivatePointer).
 const uint WORKGROUP = 2u;
-spirv_instruction(id = 4457) MatrixA matrix_load_a(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
-spirv_instruction(id = 4457) MatrixB matrix_load_b(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
-spirv_instruction(id = 4458) void matrix_store(spirv_by_reference uvec4 at, MatrixC m, uint order, uint stride, spirv_literal uint operands, uint scope);
-spirv_instruction(id = 4457) MatrixC matrix_load_c(spirv_by_reference uvec4 at, uint order, uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4457) MatrixA matrix_load_a(spirv_by_reference uvec4 at, uint order, uint stride,
+                                                   spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4457) MatrixB matrix_load_b(spirv_by_reference uvec4 at, uint order, uint stride,
+                                                   spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4458) void matrix_store(spirv_by_reference uvec4 at, MatrixC m, uint order,
+                                               uint stride, spirv_literal uint operands, uint scope);
+spirv_instruction(id = 4457) MatrixC matrix_load_c(spirv_by_reference uvec4 at, uint order, uint stride,
+                                                   spirv_literal uint operands, uint scope);
 spirv_instruction(id = 133) MatrixC matrix_product(MatrixC a, MatrixC b); // of elements
 spirv_instruction(id = 4459) MatrixC matrix_multiply_add(MatrixA a, MatrixB b, MatrixC c);
 spirv_instruction(id = 80) MatrixC matrix_of(float v);
 #define MATRIX_SPACE(size)               shared uvec4 space[size];
 #define matrix_a(m, where, step)         m = matrix_load_a(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
-#define matrix_b_columns(m, where, step) m = matrix_load_b(space[where], COLUMNS_FIRST, step, 0x30u, WORKGROUP)
+#define matrix_b_columns(m, where, step)                                                                     \
+    m = matrix_load_b(space[where], COLUMNS_FIRST, step, 0x30u, WORKGROUP)
 #define matrix_b_rows(m, where, step)    m = matrix_load_b(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)
 #define matrix_c(where, step, m)         matrix_store(space[where], m, ROWS_FIRST, step, 0x28u, WORKGROUP)
 #define matrix_c_from(m, where, step)    m = matrix_load_c(space[where], ROWS_FIRST, step, 0x30u, WORKGROUP)

@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of every type as numbers, from the planes of backends/planes.def: dequant16 gives the elements k .. k + 15 of a
-// row (k a multiple of 16, the largest run that all formats have one scale for). TYPE is a constant where it is called, so
-// that the driver keeps one branch. Formats: ops/quant_*.c.
+// Weights of every type as numbers, from the planes of backends/planes.def. dequant16 gives the elements k
+// .. k + 15 of a row; k is a multiple of 16, the longest run for which all formats have one scale. TYPE is
+// a constant where it is called, so the driver keeps one branch. Formats: ops/quant_*.c.
 
 const int iq4_values[16] = int[](-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 const int fp4_values[16] = int[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12); // E2M1 doubled
-// Where the grids begin in args.tables, in words of 16 bits (tables.c).
-const int GRID_IQ2XXS = 0, GRID_IQ2XS = 256, GRID_IQ2S = 768, GRID_IQ3XXS = 1792, GRID_IQ3S = 2048, GRID_IQ1 = 2560;
+// Where the grids begin in args.tables, in words of 16 bits (runtime/tables.c).
+const int GRID_IQ2XXS = 0, GRID_IQ2XS = 256, GRID_IQ2S = 768, GRID_IQ3XXS = 1792, GRID_IQ3S = 2048,
+          GRID_IQ1 = 2560;
 
-// Unit `block` of plane p of a row.
-uint64_t unit_of(Weight w, int p, int64_t row, int64_t block, int size)
+// Address of what plane p of a row has of a block; size: how many bytes of it.
+uint64_t block_in_plane(Weight w, int p, int64_t row, int64_t block, int size)
 {
     return w.plane[p] + row * w.row_size[p] + block * size;
 }
@@ -35,7 +36,8 @@ float half_ue4m3(uint s)
     return e == 0 ? float(m) * 0.0009765625 : float(8 + m) * uintBitsToFloat((e + 127 - 11) << 23);
 }
 
-// Bits 2 * quarter of bytes 32 * half + l of a plane of 64-byte units: the 2-bit scheme of Q2_K, Q3_K, Q6_K, TQ2_0.
+// The 16 two-bit codes of a run, as bytes: bits 2 * quarter of bytes 32 * half + l of the 64 bytes of a
+// block, which is the layout of Q2_K, Q3_K, Q6_K and TQ2_0.
 uvec4 pairs16(uint64_t unit, int run)
 {
     return load_u128(unit + 32 * (run / 8) + 16 * (run % 2)) >> 2 * (run % 8 / 2) & 0x03030303u;
@@ -50,10 +52,10 @@ vec2 k4_scales(uvec4 head, int g)
     return vec2(half_bits(head.x) * float(sc), half_bits(head.x >> 16) * float(mn));
 }
 
-// Runs of 16 elements of the types whose numbers are d * (code - less) + m with codes of at most 8 bits. What is loaded is apart
-// from what is made of it, so that other things can be done while it is on its way.
+// Runs of 16 elements of the types whose numbers are d * (code - less) + m with codes of at most 8 bits.
+// Loading is apart from expanding, so that the caller can do other work while the loads are in flight.
 struct Run16 {
-    uvec4 v, h, s; // codes, their high bits, scales: as they lie
+    uvec4 v, h, s; // codes, their high bits, scales, as they are stored
 };
 struct Codes16 {
     uvec4 v; // bytes
@@ -68,36 +70,37 @@ Run16 load_run(int type, Weight w, int64_t row, uint k)
     r.h = r.s = uvec4(0);
     if (type < TYPE_Q2_K) {
         bool five = type == TYPE_Q5_0 || type == TYPE_Q5_1, has_min = type == TYPE_Q4_1 || type == TYPE_Q5_1;
-        uint64_t at = unit_of(w, five ? 2 : 1, row, k / 32, has_min ? 4 : 2);
-        r.v = load_u128(unit_of(w, 0, row, k / 32, type == TYPE_Q8_0 ? 32 : 16) + (type == TYPE_Q8_0 ? k & 16u : 0u));
-        if (five) r.h.x = load_u32(unit_of(w, 1, row, k / 32, 4));
+        uint64_t at = block_in_plane(w, five ? 2 : 1, row, k / 32, has_min ? 4 : 2);
+        r.v = load_u128(block_in_plane(w, 0, row, k / 32, type == TYPE_Q8_0 ? 32 : 16) +
+                        (type == TYPE_Q8_0 ? k & 16u : 0u));
+        if (five) r.h.x = load_u32(block_in_plane(w, 1, row, k / 32, 4));
         r.s.x = has_min ? load_u32(at) : load_u16(at);
     } else if (type == TYPE_Q2_K || type == TYPE_Q3_K) {
-        r.v = load_u128(unit_of(w, 0, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
+        r.v = load_u128(block_in_plane(w, 0, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
         if (type == TYPE_Q2_K) {
-            r.s.x = load_u8(unit_of(w, 1, row, block, 16) + run);
-            r.s.y = load_u32(unit_of(w, 2, row, block, 4));
+            r.s.x = load_u8(block_in_plane(w, 1, row, block, 16) + run);
+            r.s.y = load_u32(block_in_plane(w, 2, row, block, 4));
         } else {
-            uint64_t at = unit_of(w, 2, row, block, 12);
-            r.h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
+            uint64_t at = block_in_plane(w, 2, row, block, 12);
+            r.h = load_u128(block_in_plane(w, 1, row, block, 32) + 16 * (run % 2));
             r.s.x = load_u8(at + run % 8);
             r.s.z = load_u8(at + 8 + run % 4);
-            r.s.y = load_u16(unit_of(w, 3, row, block, 2));
+            r.s.y = load_u16(block_in_plane(w, 3, row, block, 2));
         }
     } else if (type == TYPE_Q6_K) {
-        r.v = load_u128(unit_of(w, 0, row, block, 128) + 64 * (run / 8) + 16 * (run % 4));
-        r.h = load_u128(unit_of(w, 1, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
-        r.s.x = load_u8(unit_of(w, 2, row, block, 16) + run);
-        r.s.y = load_u16(unit_of(w, 3, row, block, 2));
+        r.v = load_u128(block_in_plane(w, 0, row, block, 128) + 64 * (run / 8) + 16 * (run % 4));
+        r.h = load_u128(block_in_plane(w, 1, row, block, 64) + 32 * (run / 8) + 16 * (run % 2));
+        r.s.x = load_u8(block_in_plane(w, 2, row, block, 16) + run);
+        r.s.y = load_u16(block_in_plane(w, 3, row, block, 2));
     } else { // Q4_K, Q5_K
-        r.v = load_u128(unit_of(w, 0, row, block, 128) + 32 * (run / 4) + 16 * (run % 2));
-        if (type == TYPE_Q5_K) r.h = load_u128(unit_of(w, 1, row, block, 32) + 16 * (run % 2));
-        r.s = load_u128(unit_of(w, type == TYPE_Q5_K ? 2 : 1, row, block, 16));
+        r.v = load_u128(block_in_plane(w, 0, row, block, 128) + 32 * (run / 4) + 16 * (run % 2));
+        if (type == TYPE_Q5_K) r.h = load_u128(block_in_plane(w, 1, row, block, 32) + 16 * (run % 2));
+        r.s = load_u128(block_in_plane(w, type == TYPE_Q5_K ? 2 : 1, row, block, 16));
     }
     return r;
 }
 
-// Of the run of element k.
+// The codes of the run that begins at element k.
 Codes16 codes_of(int type, Run16 r, uint k)
 {
     uint run = k / 16 & 15u, high = run % 2;
@@ -147,17 +150,18 @@ void table16(int type, Weight w, int64_t row, int64_t k, out float y[16])
     float d;
     if (type == TYPE_NVFP4) {
         int s = int(k / 16 & 3);
-        uint64_t at = unit_of(w, 0, row, k / 64, 32) + 8 * s;
+        uint64_t at = block_in_plane(w, 0, row, k / 64, 32) + 8 * s;
         uvec2 v = uvec2(load_u32(at), load_u32(at + 4));
-        d = half_ue4m3(load_u8(unit_of(w, 1, row, k / 64, 4) + s));
-        [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(fp4_values[v[i % 8 / 4] >> (8 * (i % 4) + 4 * (i / 8)) & 15u]);
+        d = half_ue4m3(load_u8(block_in_plane(w, 1, row, k / 64, 4) + s));
+        [[unroll]] for (int i = 0; i < 16; i++)
+            y[i] = d * float(fp4_values[v[i % 8 / 4] >> (8 * (i % 4) + 4 * (i / 8)) & 15u]);
         return;
     }
-    uvec4 v = load_u128(unit_of(w, 0, row, group, 16));
-    if (type == TYPE_MXFP4) d = half_e8m0(load_u8(unit_of(w, 1, row, group, 1)));
-    else if (type == TYPE_IQ4_NL) d = half_bits(load_u16(unit_of(w, 1, row, group, 2)));
+    uvec4 v = load_u128(block_in_plane(w, 0, row, group, 16));
+    if (type == TYPE_MXFP4) d = half_e8m0(load_u8(block_in_plane(w, 1, row, group, 1)));
+    else if (type == TYPE_IQ4_NL) d = half_bits(load_u16(block_in_plane(w, 1, row, group, 2)));
     else {
-        uint64_t at = unit_of(w, 1, row, group / 8, 8);
+        uint64_t at = block_in_plane(w, 1, row, group / 8, 8);
         uint x = load_u32(at), h = load_u32(at + 4);
         int g = int(group % 8);
         d = half_bits(x) * float(int((h >> 4 * g & 15u) | (x >> (16 + 2 * g) & 3u) << 4) - 32);
@@ -169,17 +173,18 @@ void table16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 }
 
 // TQ1_0, TQ2_0, Q1_0, Q2_0
-void few16(int type, Weight w, int64_t row, int64_t k, out float y[16])
+void low_bit16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 {
     if (type == TYPE_TQ1_0) {
         int64_t block = k / 256;
         int run = int(k / 16 & 15);
-        // Runs 0-9: bytes 0-31, digit run / 2. 10-14: bytes 32-47. 15: the four bytes apart, digit i in word i.
-        uint64_t at = unit_of(w, 0, row, block, 48);
+        // Runs 0-9: bytes 0-31, digit run / 2. 10-14: bytes 32-47. 15: the four bytes apart, digit i in word
+        // i.
+        uint64_t at = block_in_plane(w, 0, row, block, 48);
         uvec4 v;
         if (run < 15) v = load_u128(at + (run < 10 ? 16 * (run % 2) : 32));
-        else v = uvec4(load_u32(unit_of(w, 1, row, block, 4)));
-        float d = half_bits(load_u16(unit_of(w, 2, row, block, 2)));
+        else v = uvec4(load_u32(block_in_plane(w, 1, row, block, 4)));
+        float d = half_bits(load_u16(block_in_plane(w, 2, row, block, 2)));
         const uint powers[5] = uint[](1u, 3u, 9u, 27u, 81u);
         [[unroll]] for (int i = 0; i < 16; i++) {
             uint b = byte_of(v, i) * powers[run < 10 ? run / 2 : run < 15 ? run - 10 : i / 4] & 255u;
@@ -190,15 +195,15 @@ void few16(int type, Weight w, int64_t row, int64_t k, out float y[16])
     int elems = type == TYPE_TQ2_0 ? 256 : type == TYPE_Q1_0 ? 128 : 64;
     int64_t block = k / elems;
     int run = int(k / 16 % (elems / 16));
-    float d = half_bits(load_u16(unit_of(w, 1, row, block, 2)));
+    float d = half_bits(load_u16(block_in_plane(w, 1, row, block, 2)));
     if (type == TYPE_TQ2_0) {
-        uvec4 v = pairs16(unit_of(w, 0, row, block, 64), run);
+        uvec4 v = pairs16(block_in_plane(w, 0, row, block, 64), run);
         [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(byte_of(v, i)) - 1);
     } else if (type == TYPE_Q1_0) {
-        uint bits = load_u16(unit_of(w, 0, row, block, 16) + 2 * run);
+        uint bits = load_u16(block_in_plane(w, 0, row, block, 16) + 2 * run);
         [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(bits >> i & 1u) * 2 - 1);
     } else {
-        uint codes = load_u32(unit_of(w, 0, row, block, 16) + 4 * run);
+        uint codes = load_u32(block_in_plane(w, 0, row, block, 16) + 4 * run);
         [[unroll]] for (int i = 0; i < 16; i++) y[i] = d * float(int(codes >> 2 * i & 3u) - 1);
     }
 }
@@ -206,12 +211,13 @@ void few16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 // 8 elements of a grid row of 2-bit codes for 8, 25, 43.
 void iq2_row(uint codes, uint signs, float d, int at, inout float y[16])
 {
-    [[unroll]] for (int i = 0; i < 8; i++) y[at + i] = negate_if(signs, i, d * float(0x002b1908u >> 8 * (codes >> 2 * i & 3u) & 255u));
+    [[unroll]] for (int i = 0; i < 8; i++)
+        y[at + i] = negate_if(signs, i, d * float(0x002b1908u >> 8 * (codes >> 2 * i & 3u) & 255u));
 }
 
 void iq2_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
 {
-    uint64_t unit = unit_of(w, 0, row, block, 64);
+    uint64_t unit = block_in_plane(w, 0, row, block, 64);
     uint s, a, b, sa, sb;
     if (type == TYPE_IQ2_XXS) {
         uint v = load_u32(unit + 8 * (run / 2)), h = load_u32(unit + 8 * (run / 2) + 4);
@@ -221,18 +227,19 @@ void iq2_16(int type, Weight w, int64_t row, int64_t block, int run, out float y
         b = grid(GRID_IQ2XXS, v >> (8 * l + 8) & 255u), sb = signs8(h >> (7 * l + 7));
     } else if (type == TYPE_IQ2_XS) {
         uint v = load_u32(unit + 4 * run);
-        s = load_u8(unit_of(w, 1, row, block, 8) + run / 2) >> 4 * (run % 2) & 15u;
+        s = load_u8(block_in_plane(w, 1, row, block, 8) + run / 2) >> 4 * (run % 2) & 15u;
         a = grid(GRID_IQ2XS, v & 511u), sa = signs8(v >> 9);
         b = grid(GRID_IQ2XS, v >> 16 & 511u), sb = signs8(v >> 25);
     } else {
         uint low = load_u16(unit + 2 * run), signs = load_u16(unit + 32 + 2 * run);
-        uint64_t rest = unit_of(w, 1, row, block, 16);
+        uint64_t rest = block_in_plane(w, 1, row, block, 16);
         uint high = load_u8(rest + run / 2) >> 4 * (run % 2);
         s = load_u8(rest + 8 + run / 2) >> 4 * (run % 2) & 15u;
         a = grid(GRID_IQ2S, (low & 255u) | (high & 3u) << 8), sa = signs;
         b = grid(GRID_IQ2S, low >> 8 | (high & 12u) << 6), sb = signs >> 8;
     }
-    float d = half_bits(load_u16(unit_of(w, type == TYPE_IQ2_XXS ? 1 : 2, row, block, 2))) * (0.5 + float(s)) * 0.25;
+    float d = half_bits(load_u16(block_in_plane(w, type == TYPE_IQ2_XXS ? 1 : 2, row, block, 2))) *
+              (0.5 + float(s)) * 0.25;
     iq2_row(a, sa, d, 0, y);
     iq2_row(b, sb, d, 8, y);
 }
@@ -240,24 +247,25 @@ void iq2_16(int type, Weight w, int64_t row, int64_t block, int run, out float y
 void iq3_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
 {
     bool xxs = type == TYPE_IQ3_XXS;
-    uint64_t unit = unit_of(w, 0, row, block, xxs ? 96 : 64);
+    uint64_t unit = block_in_plane(w, 0, row, block, xxs ? 96 : 64);
     uint low = load_u32(unit + 4 * run), high = 0, signs;
     float d;
     if (xxs) {
         uint word = load_u32(unit + 64 + 4 * (run / 2));
         int l = 2 * (run % 2);
         signs = signs8(word >> 7 * l) | signs8(word >> (7 * l + 7)) << 8;
-        d = half_bits(load_u16(unit_of(w, 1, row, block, 2))) * (0.5 + float(word >> 28)) * 0.5;
+        d = half_bits(load_u16(block_in_plane(w, 1, row, block, 2))) * (0.5 + float(word >> 28)) * 0.5;
     } else {
-        uint64_t rest = unit_of(w, 2, row, block, 12);
-        signs = load_u16(unit_of(w, 1, row, block, 32) + 2 * run);
+        uint64_t rest = block_in_plane(w, 2, row, block, 12);
+        signs = load_u16(block_in_plane(w, 1, row, block, 32) + 2 * run);
         high = load_u8(rest + run / 2) >> 4 * (run % 2);
         uint s = load_u8(rest + 8 + run / 4) >> 4 * (run / 2 % 2) & 15u;
-        d = half_bits(load_u16(unit_of(w, 3, row, block, 2))) * float(1 + 2 * s);
+        d = half_bits(load_u16(block_in_plane(w, 3, row, block, 2))) * float(1 + 2 * s);
     }
     const uint values[8] = uint[](4u, 12u, 20u, 28u, 36u, 44u, 52u, 62u);
     [[unroll]] for (int i = 0; i < 4; i++) {
-        uint index = (low >> 8 * i & 255u) | (high >> i & 1u) << 8, codes = grid(xxs ? GRID_IQ3XXS : GRID_IQ3S, index);
+        uint index = (low >> 8 * i & 255u) | (high >> i & 1u) << 8,
+             codes = grid(xxs ? GRID_IQ3XXS : GRID_IQ3S, index);
         [[unroll]] for (int j = 0; j < 4; j++) {
             uint c = codes >> 3 * j & 7u;
             y[4 * i + j] = negate_if(signs, 4 * i + j, d * float(xxs ? values[c] : 2 * c + 1));
@@ -265,20 +273,20 @@ void iq3_16(int type, Weight w, int64_t row, int64_t block, int run, out float y
     }
 }
 
-// The shift of an eighth: values are code - 1 plus or minus 1/8.
+// Values are code - 1 plus or minus 1/8.
 void iq1_16(int type, Weight w, int64_t row, int64_t block, int run, out float y[16])
 {
-    uint low = load_u16(unit_of(w, 0, row, block, 32) + 2 * run), first, second, scale;
+    uint low = load_u16(block_in_plane(w, 0, row, block, 32) + 2 * run), first, second, scale;
     float d, delta[2];
     if (type == TYPE_IQ1_S) {
-        uint h = load_u16(unit_of(w, 1, row, block, 16) + 2 * (run / 2));
+        uint h = load_u16(block_in_plane(w, 1, row, block, 16) + 2 * (run / 2));
         first = h >> 6 * (run % 2), second = first >> 3;
         delta[0] = delta[1] = (h >> 15) != 0u ? -0.125 : 0.125;
         scale = h >> 12 & 7u;
-        d = half_bits(load_u16(unit_of(w, 2, row, block, 2)));
+        d = half_bits(load_u16(block_in_plane(w, 2, row, block, 2)));
     } else {
-        uint nibbles = load_u8(unit_of(w, 1, row, block, 16) + run);
-        uint64_t at = unit_of(w, 2, row, block, 8);
+        uint nibbles = load_u8(block_in_plane(w, 1, row, block, 16) + run);
+        uint64_t at = block_in_plane(w, 2, row, block, 8);
         uint sx = load_u32(at), sy = load_u32(at + 4);
         first = nibbles, second = nibbles >> 4;
         delta[0] = (nibbles & 8u) != 0u ? -0.125 : 0.125;
@@ -287,18 +295,19 @@ void iq1_16(int type, Weight w, int64_t row, int64_t block, int run, out float y
         d = half_bits((sx >> 12 & 15u) | (sx >> 28 << 4) | (sy >> 12 & 15u) << 8 | (sy >> 28 << 12));
     }
     d *= float(2 * scale + 1);
-    uint a = grid(GRID_IQ1, (low & 255u) | (first & 7u) << 8), b = grid(GRID_IQ1, low >> 8 | (second & 7u) << 8);
+    uint a = grid(GRID_IQ1, (low & 255u) | (first & 7u) << 8),
+         b = grid(GRID_IQ1, low >> 8 | (second & 7u) << 8);
     [[unroll]] for (int i = 0; i < 8; i++) {
         y[i] = d * (float(a >> 2 * i & 3u) - 1.0 + delta[0]);
         y[8 + i] = d * (float(b >> 2 * i & 3u) - 1.0 + delta[1]);
     }
 }
 
-// Q8_1 and Q8_K lie as in files.
+// Q8_1 and Q8_K are stored as in files.
 void raw16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 {
     int elems = type == TYPE_Q8_1 ? 32 : 256, size = type == TYPE_Q8_1 ? 36 : 292;
-    uint64_t unit = unit_of(w, 0, row, k / elems, size);
+    uint64_t unit = block_in_plane(w, 0, row, k / elems, size);
     float d = type == TYPE_Q8_1 ? half_bits(load_u16(unit)) : load_f32(unit);
     [[unroll]] for (int i = 0; i < 4; i++) {
         int v = load_i32(unit + 4 + k % elems + 4 * i);
@@ -308,7 +317,7 @@ void raw16(int type, Weight w, int64_t row, int64_t k, out float y[16])
 
 bool is_plain(int type) { return type <= TYPE_I64; }
 
-// Elements k .. k + 15 of a row of a plain type that starts aligned to 16 bytes.
+// Elements k .. k + 15 of a row of a number type that starts at a multiple of 16 bytes.
 void plain16(int type, uint64_t row, uint k, out float y[16])
 {
     if (type == TYPE_F32) {
@@ -320,7 +329,9 @@ void plain16(int type, uint64_t row, uint k, out float y[16])
         [[unroll]] for (int i = 0; i < 2; i++) {
             uvec4 v = load_u128(row + 2 * int64_t(k) + 16 * i);
             [[unroll]] for (int j = 0; j < 4; j++) {
-                vec2 two = type == TYPE_F16 ? unpackHalf2x16(v[j]) : vec2(uintBitsToFloat(v[j] << 16), uintBitsToFloat(v[j] & 0xffff0000u));
+                vec2 two = type == TYPE_F16
+                               ? unpackHalf2x16(v[j])
+                               : vec2(uintBitsToFloat(v[j] << 16), uintBitsToFloat(v[j] & 0xffff0000u));
                 y[8 * i + 2 * j] = two.x;
                 y[8 * i + 2 * j + 1] = two.y;
             }
@@ -339,12 +350,13 @@ void dequant16(int type, Weight w, int64_t row, int64_t k, out float y[16])
         numbers_of(codes_of(type, load_run(type, w, row, uint(k)), uint(k)), y);
         break;
     case TYPE_IQ4_NL: case TYPE_IQ4_XS: case TYPE_MXFP4: case TYPE_NVFP4: table16(type, w, row, k, y); break;
-    case TYPE_TQ1_0: case TYPE_TQ2_0: case TYPE_Q1_0: case TYPE_Q2_0: few16(type, w, row, k, y); break;
+    case TYPE_TQ1_0: case TYPE_TQ2_0: case TYPE_Q1_0: case TYPE_Q2_0: low_bit16(type, w, row, k, y); break;
     case TYPE_IQ2_XXS: case TYPE_IQ2_XS: case TYPE_IQ2_S: iq2_16(type, w, row, block, run, y); break;
     case TYPE_IQ3_XXS: case TYPE_IQ3_S: iq3_16(type, w, row, block, run, y); break;
     case TYPE_IQ1_S: case TYPE_IQ1_M: iq1_16(type, w, row, block, run, y); break;
     case TYPE_Q8_1: case TYPE_Q8_K: raw16(type, w, row, k, y); break;
-    default: // plain types
-        [[unroll]] for (int i = 0; i < 16; i++) y[i] = load_plain(type, w.plane[0] + row * w.row_size[0], k + i);
+    default: // number types
+        [[unroll]] for (int i = 0; i < 16; i++)
+            y[i] = load_plain(type, w.plane[0] + row * w.row_size[0], k + i);
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words between memory of the device and memory of the host that it reaches: entry g of the list at params, as
-// (to, from, words), for workgroups with y = g.
+// Copies between memory of the device and memory of the host that the device reaches: workgroups with y =
+// g copy entry g of the list at push constant `args`, (to, from, 32-bit words). One dispatch copies all
+// inputs or all results of a program. Limit: the bus.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -17,5 +18,6 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Cop
 void main()
 {
     Copy c = Copies(uint64_t(args)).at[gl_WorkGroupID.y];
-    for (uint64_t i = gl_GlobalInvocationID.x; i < c.words; i += 256 * gl_NumWorkGroups.x) store_u32(c.to + 4 * i, load_u32(c.from + 4 * i));
+    for (uint64_t i = gl_GlobalInvocationID.x; i < c.words; i += 256 * gl_NumWorkGroups.x)
+        store_u32(c.to + 4 * i, load_u32(c.from + 4 * i));
 }

@@ -1,18 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations as bytes, 32 to a scale d = max|x| / 127, for dot.comp. A row of k elements: the integers [k]; per group of 32 d and, as
-// two 16-bit integers, the sums of its halves; per group the sum of squares of x, if the reader has a norm; up to a multiple of 16 bytes.
+// Int8 activations: 32 elements share a scale d = max |x| / 127. A row of k elements is laid out as the
+// integers [k]; for each group of 32 d (f32) and the sums of its two halves (16-bit integers); for each
+// group the sum of squares of x in f32, if the reader has a norm; filled to a multiple of 16 bytes. The
+// results are the same to the bit as those of the CPU.
+//
+// With STAGED_GROUPS also staged results: a workgroup that has a row's results in shared memory writes
+// them as int8 activations for the next step (backends/vulkan/runtime/staged.h).
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer PU64 { uvec2 v; };
 
 int64_t quantised_size(uint k) { return int64_t(k + k / 4 + k / 8 + 15) / 16 * 16; }
 
-// 127 / x, rounded as IEEE 754 does: quotients may be off by more here, and then ties fall to the other side than elsewhere. The
-// remainder comes from halves of 12 bits, whose products are exact.
+// 127 / x, rounded as IEEE 754 does. A quotient of GLSL may be off by 2.5 units in the last place, and then
+// some ties would be rounded to the other side than on the CPU. The remainder is computed from halves of 12
+// bits, whose products are exact.
 float inverse_of(float x)
 {
     precise float q = 127.0 / x;
-    float qh = uintBitsToFloat(floatBitsToUint(q) & 0xfffff000u), xh = uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
+    float qh = uintBitsToFloat(floatBitsToUint(q) & 0xfffff000u),
+          xh = uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
     precise float ql = q - qh, xl = x - xh;
     precise float rest = 127.0 - qh * xh;
     rest -= qh * xl;
@@ -22,16 +29,18 @@ float inverse_of(float x)
     return better;
 }
 
-// What a group is multiplied with, and its d, from the bits of its largest magnitude. A group with a value that is no number gets d =
-// NaN, and so do the results.
+// The factor of a group and its d, from the bits of its largest magnitude. A group with an infinite value or
+// NaN gets d = NaN, and so do the results.
 vec2 scale_of(uint top)
 {
     float most = uintBitsToFloat(top);
     bool odd = top >= 0x7f800000u, none = odd || most < 1e-35;
-    return vec2(none ? 0.0 : inverse_of(most), odd ? uintBitsToFloat(0x7fc00000u) : none ? 0.0 : most / 127.0);
+    return vec2(none ? 0.0 : inverse_of(most), odd    ? uintBitsToFloat(0x7fc00000u)
+                                               : none ? 0.0
+                                                      : most / 127.0);
 }
 
-int rounded(float x, float inverse) { return inverse == 0.0 ? 0 : int(roundEven(x * inverse)); }
+int quantise(float x, float inverse) { return inverse == 0.0 ? 0 : int(roundEven(x * inverse)); }
 
 uvec2 group_record(float d, int first_sum, int second_sum)
 {
@@ -39,18 +48,22 @@ uvec2 group_record(float d, int first_sum, int second_sum)
 }
 
 #ifdef STAGED_GROUPS
-// Results that a workgroup has in staged_values, STAGED_GROUPS groups at most, are left as bytes too, where the step after them reads them
-// (args.staged, with the weight args.staged_norm of its norm). All subgroups call stage(), which takes a group each: group i goes to group
-// staged_at(i).y of row staged_at(i).x of k elements; no group: x is negative.
+// The results of the workgroup, STAGED_GROUPS groups at most. stage() writes them to args.staged, multiplied
+// by the weight args.staged_norm of the next step's norm if there is one. All subgroups call it, and each
+// writes some of the groups: group i becomes group staged_at(i).y of row staged_at(i).x of k elements; a
+// negative x means that there is no such group.
 shared float staged_values[STAGED_GROUPS * 32];
 ivec2 staged_at(uint i);
 
 // The weight of element e of a group g of the row.
 #ifdef STAGED_SCALES
-shared float staged_scales[32]; // of the only group, asked for early
+shared float staged_scales[32]; // of the only group, loaded early by the including shader
 float staged_scale(uint g, uint e) { return staged_scales[e]; }
 #else
-float staged_scale(uint g, uint e) { return args.staged_norm == 0 ? 1.0 : load_f32(args.staged_norm + 4 * int64_t(g * 32 + e)); }
+float staged_scale(uint g, uint e)
+{
+    return args.staged_norm == 0 ? 1.0 : load_f32(args.staged_norm + 4 * int64_t(g * 32 + e));
+}
 #endif
 
 void stage(uint n, uint k)
@@ -62,14 +75,15 @@ void stage(uint n, uint k)
         uint64_t row = args.staged + int64_t(at.x) * quantised_size(k);
         uint top = 0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
-            top = max(top, floatBitsToUint(staged_values[32 * i + e] * staged_scale(uint(at.y), e)) & 0x7fffffffu);
+            top = max(top,
+                      floatBitsToUint(staged_values[32 * i + e] * staged_scale(uint(at.y), e)) & 0x7fffffffu);
         }
         vec2 scales = scale_of(subgroupMax(top));
         int first = 0, second = 0;
         float squares = 0.0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
             float v = staged_values[32 * i + e], scale = staged_scale(uint(at.y), e);
-            int q = rounded(v * scale, scales.x);
+            int q = quantise(v * scale, scales.x);
             store_u8(row + uint(at.y) * 32 + e, uint(q) & 255u);
             if (e < 16) first += q;
             else second += q;

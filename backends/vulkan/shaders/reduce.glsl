@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and maxima over a workgroup through shared memory, in a fixed order: the same result on every run. They work
-// on every device; THREADS is the size of the workgroup, a power of two.
+// Sums and maxima over a workgroup through shared memory, on every device. The order is fixed, so every
+// run gives the same bits. THREADS, which the including shader defines, is the size of the workgroup, a
+// power of two.
 shared float reduce_space[THREADS];
 
 float reduce_sum(float v)

@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// argmax and argmax_logprob of long rows, as logits are: workgroups take a part of a row each (MERGE 0) and leave its largest
-// value, where that is first, and the sum of exponentials relative to it; then one per row puts them together (MERGE 1), in fixed
-// order. At args.n: 0 parts of a row. Values that are no number count as absent. Limit: memory.
+// argmax and argmax_logprob of long rows, as logits are, with several workgroups for each row. In the
+// first dispatch (MERGE 0) a workgroup finds the largest value of its part of a row, where that is first,
+// and the sum of exponentials relative to it; in the second one (MERGE 1) one workgroup for each row puts
+// the parts together in fixed order. NaN counts as absent.
+//
+// Operands: x [rows, n] F32 -> index I32 and log probability F32 for each row. Scratch: 12 bytes for each
+// part. Bytes: 4 for each element, twice with a log probability. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -69,7 +73,8 @@ void merge(uint64_t x, uint r, uint64_t parts_at, uint parts, uint t)
 
 void main()
 {
-    uint parts = uint(args.n[N_ARGMAX_PARTS]), g = group_index(), r = MERGE != 0 ? g : g / parts, part = MERGE != 0 ? 0 : g % parts;
+    uint parts = uint(args.n[N_ARGMAX_PARTS]), g = group_index(), r = MERGE != 0 ? g : g / parts,
+         part = MERGE != 0 ? 0 : g % parts;
     if (r >= n_rows(args.src[0])) return;
     uint n = uint(args.src[0].ne[3]), each = (n + parts - 1) / parts, from = min(n, part * each);
     uint64_t x = row_of(args.src[0], r), at = args.scratch + 12 * int64_t(r * parts + part);

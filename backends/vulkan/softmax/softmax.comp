@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax, reduce, argmax and argmax_logprob: one workgroup per row. Limit: memory.
+// softmax, reduce, argmax and argmax_logprob, with one workgroup for each row of n elements: y = exp(scale
+// x + mask - max) / sum; sum, mean or maximum of a row; index of the largest value and its log
+// probability. NaN counts as absent in argmax.
+//
+// Bytes: softmax 4 read and 4 written for each element, which later passes find in the cache; the others
+// 4. Limit: memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
@@ -21,10 +26,12 @@ void softmax(uint r, uint t)
     uint64_t x = row_of(v, r), y = row_of(args.dst[0], r), mask = 0;
     bool masked = has_src(1);
     if (masked)
-        mask = m.data + (m.ne[0] == 1 ? int64_t(0) : int64_t(r / n2 / n1) * m.nb[0]) + (m.ne[1] == 1 ? int64_t(0) : int64_t(r / n2 % n1) * m.nb[1]) +
+        mask = m.data + (m.ne[0] == 1 ? int64_t(0) : int64_t(r / n2 / n1) * m.nb[0]) +
+               (m.ne[1] == 1 ? int64_t(0) : int64_t(r / n2 % n1) * m.nb[1]) +
                (m.ne[2] == 1 ? int64_t(0) : int64_t(r % n2) * m.nb[2]);
     float scale = scale_or_1(param_f(0)), top = LOWEST, sum = 0.0;
-    for (uint j = t; j < n; j += THREADS) top = max(top, load_f32(x + 4 * j) * scale + (masked ? load_f32(mask + 4 * j) : 0.0));
+    for (uint j = t; j < n; j += THREADS)
+        top = max(top, load_f32(x + 4 * j) * scale + (masked ? load_f32(mask + 4 * j) : 0.0));
     top = reduce_max(top);
     for (uint j = t; j < n; j += THREADS) {
         float s = load_f32(x + 4 * j) * scale + (masked ? load_f32(mask + 4 * j) : 0.0);
@@ -33,7 +40,8 @@ void softmax(uint r, uint t)
         sum += e;
     }
     sum = reduce_sum(sum);
-    for (uint j = t; j < n; j += THREADS) store_f32(y + 4 * j, top > LOWEST ? load_f32(y + 4 * j) / sum : 0.0);
+    for (uint j = t; j < n; j += THREADS)
+        store_f32(y + 4 * j, top > LOWEST ? load_f32(y + 4 * j) / sum : 0.0);
 }
 
 void reduce(uint r, uint t)
