@@ -68,7 +68,8 @@ static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysic
     return status;
 }
 
-// Real devices first: a software driver is taken only when it is asked for, or alone.
+// Devices come first, then software drivers: one of these is used only if the caller asks for it, or if it is
+// alone.
 static tn_status vulkan_open(tn_context *ctx)
 {
     char why[256] = "";
@@ -105,7 +106,7 @@ static void vulkan_close(tn_device *device)
     destroy(tn_vk_of(device));
 }
 
-// The core of Vulkan tells no free memory: without the extension it is what exists.
+// The core of Vulkan does not report free memory: without the extension it is all that the device has.
 static uint64_t vulkan_memory_free(const tn_device *device)
 {
     const tn_vk *v = tn_vk_of(device);
@@ -119,8 +120,9 @@ static uint64_t vulkan_memory_free(const tn_device *device)
     return may > used ? TN_MIN(may - used, device->memory_total) : 0;
 }
 
-// What products round to, by what their kernels need of the device; f32 otherwise. Whether they keep what
-// that mode promises: arithmetic in f16 rounds sums too, and only runs where any precision will do.
+// The precision of products by what their kernels need of the device; f32 otherwise. is_mode: whether the
+// kernel keeps what the mode of that name promises. Arithmetic in f16 rounds sums too, so it runs only where
+// the caller leaves the choice to the device.
 static const struct {
     int32_t needs, precision;
     bool is_mode;

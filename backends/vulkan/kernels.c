@@ -6,8 +6,8 @@
 #include "ops/ops.h"
 
 static const tn_vk_kernel rows[] = {
-#define TN_VK_KERNEL(set, name, accepts, launch, needs)                                                      \
-    {TN_SET_##set, #name, tn_vk_accepts_##accepts, tn_vk_launch_##launch, needs},
+#define TN_VK_KERNEL(set, name, accepts, needs)                                                              \
+    {TN_SET_##set, #name, tn_vk_accepts_##accepts, tn_vk_launch_##name, needs},
 #include "backends/vulkan/kernels.def"
 };
 

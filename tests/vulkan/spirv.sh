@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The SPIR-V of shaders, next to their objects, is valid: what no driver of the tests takes, too (VK_NV_cooperative_matrix).
+# The SPIR-V of shaders, next to their objects, is valid. This includes modules that no driver of the tests
+# accepts (VK_NV_cooperative_matrix).
 #     spirv.sh SPIRV-VAL OBJECT...
 set -u
 tool=$1 failed=0

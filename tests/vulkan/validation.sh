@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tool on the Vulkan backend under the Khronos validation layer, with synchronisation validation: any message is a failure.
+# Runs the tool on the Vulkan backend under the Khronos validation layer with synchronisation validation: any
+# message is a failure.
 #     validation.sh TENON MODEL
 set -u
 tenon=$1 model=$2
@@ -14,13 +15,15 @@ khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn,perf,info
 khronos_validation.log_filename = $dir/log
 END
-export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation VK_LAYER_SETTINGS_PATH="$dir/vk_layer_settings.txt" XDG_CACHE_HOME="$dir"
+export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation XDG_CACHE_HOME="$dir"
+export VK_LAYER_SETTINGS_PATH="$dir/vk_layer_settings.txt"
 
 "$tenon" devices | grep -q 'vulkan:0' || { echo "SKIP: no Vulkan device" && exit 77; }
 # Twice: the second start finds its pipelines in the cache.
 for pass in 1 2; do
     rm -f "$dir/log"
-    if ! "$tenon" bench "$model" --backend vulkan --no-peaks -p 24 -n 3 -r 1 --profile "$dir/profile.json" >"$dir/out" 2>&1; then
+    if ! "$tenon" bench "$model" --backend vulkan --no-peaks -p 24 -n 3 -r 1 --profile "$dir/profile.json" \
+        >"$dir/out" 2>&1; then
         cat "$dir/out"
         exit 1
     fi

@@ -36,10 +36,10 @@ enum {
     TN_VK_N_ROPE_SLOTS    // source
 };
 enum {
-    TN_VK_N_ATTENTION_SPLITS,
-    TN_VK_N_ATTENTION_BLOCKS,
-    TN_VK_N_ATTENTION_STAGES
-}; // see attention_decode.comp
+    TN_VK_N_ATTENTION_SPLITS, // parts that the keys of a token are divided into
+    TN_VK_N_ATTENTION_BLOCKS, // workgroups for the query heads that share a head of the cache
+    TN_VK_N_ATTENTION_STAGES  // not 0: writes a staged result
+};
 enum {
     TN_VK_N_PRODUCT_COLUMNS,         // of the result: n
     TN_VK_N_PRODUCT_ROWS,            // of the result: m
@@ -58,7 +58,7 @@ enum {
     TN_VK_N_PRODUCT_BLOCKS           // most blocks of rows that share an expert (sort_by_expert.comp)
 };
 
-// A weight in planes (backends/planes.h): plane p of row r starts at plane[p] + r * row_size[p].
+// A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].
 enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
 typedef struct tn_vk_weight {
     uint64_t plane[TN_VK_MAX_PLANES];
@@ -68,17 +68,17 @@ typedef struct tn_vk_weight {
 typedef struct tn_vk_args {
     tn_vk_view src[TN_MAX_SRC], dst[TN_MAX_DST];
     tn_vk_weight weight[TN_VK_MAX_WEIGHTS];
-    uint64_t tables;  // grids of the codebook formats, as uint16
-    uint64_t scratch; // of the step, as large as its kernel wants
-    uint64_t staged,
-        staged_norm;   // where the staged result goes; weight of the norm of the step that reads it, or 0
-    uint64_t counters; // 32 bits each, all 0 before a dispatch and after it
+    uint64_t tables;              // grids of the codebook formats, as uint16
+    uint64_t scratch;             // of the step, as large as its kernel needs
+    uint64_t staged;              // where the staged result goes
+    uint64_t staged_norm;         // weight of the norm of the step that reads it; 0: none
+    uint64_t counters;            // 32 bits each, all 0 before a dispatch and after it
     int32_t params[TN_VK_PARAMS]; // tn_<op>_params, by words
     int32_t n[TN_VK_NUMBERS];     // set by the launch: see its shader
 } tn_vk_args;
 
-// Push constants, of the size that every device has: where the record is, and of it what a product has to
-// know before it can ask for weights, so that these do not wait for the record.
+// Push constants, of the 128 bytes that every device has: the address of the record, and what a product needs
+// to start the loads of its weights. They come with the dispatch, so these loads do not wait for the record.
 typedef struct tn_vk_push {
     uint64_t args, scratch, plane[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];
     uint32_t row_size[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];

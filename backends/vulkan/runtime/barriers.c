@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/runtime/barriers.h"
 
-// From the first to the last byte of a view; gaps count. Blocks that lie in planes take the same bytes.
+// From the first to the last byte of a view, with the gaps between rows. Blocks in planes lie within the same
+// bytes.
 static tn_vk_range range_of(const tn_view *v)
 {
     uint64_t from = (uint64_t)(uintptr_t)v->data, to = from;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// shaders/matrix.glsl; what attention needs of a workgroup, and the tiles of products.
+// Sizes in shaders/coopmat.glsl; what attention_coopmat.comp and the tiles of GEMM need of a workgroup.
 enum { SIZE = 16, SUBGROUP = 32, MAX_SHAPES = 128, MIN_SHARED = 48 << 10, MIN_THREADS = 256 };
 
 // Component types and scopes have the same numbers in both extensions.
@@ -16,7 +16,7 @@ static bool is_wanted(uint32_t m, uint32_t n, uint32_t k, int32_t c, int32_t res
            result == VK_COMPONENT_TYPE_FLOAT32_KHR && scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
-// What stands for operands of a type, TN_VK_COOPMAT_F16 or TN_VK_COOPMAT_BF16, or 0.
+// The bit for operands of a type: TN_VK_COOPMAT_F16 or TN_VK_COOPMAT_BF16, or 0.
 static int32_t bit_of(int32_t a, int32_t b)
 {
     if (a != b) return 0;
@@ -66,7 +66,7 @@ static int32_t shapes_nv(const tn_vk *v)
     return found & TN_VK_COOPMAT_F16; // newer drivers may list the other too; there is no shader for it
 }
 
-// The extensions, of which the first one is taken that a driver has.
+// The extensions; the first one that a driver has is used.
 static const struct {
     const char *extension;
     VkStructureType features;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrices that subgroups hold together: VK_KHR_cooperative_matrix with VK_KHR_shader_bfloat16, which older
-// headers of Vulkan do not know; on drivers without them VK_NV_cooperative_matrix, f16 only.
+// Whether a device has cooperative matrices, which subgroups hold together: VK_KHR_cooperative_matrix with
+// VK_KHR_shader_bfloat16, which older headers of Vulkan do not know; on drivers without them
+// VK_NV_cooperative_matrix, f16 only.
 #ifndef TN_VULKAN_COOPERATIVE_MATRIX_H
 #define TN_VULKAN_COOPERATIVE_MATRIX_H
 
@@ -46,9 +47,9 @@ typedef struct tn_vk_coopmat_features {
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16;
 } tn_vk_coopmat_features;
 
-// What the device can do with matrices of 16 x 16 goes into v->has; after its subgroups and limits are known.
+// Adds to v->has what the device can do with matrices of 16 x 16. Its subgroups and limits have to be known.
 void tn_vk_coopmat_find(struct tn_vk *v);
-// Asks for the features that v->has stands for: sets those of v12, and links others behind it.
+// Enables the features that v->has stands for: sets those of v12, and links the others behind it.
 void tn_vk_coopmat_enable(const struct tn_vk *v, VkPhysicalDeviceVulkan12Features *v12,
                           tn_vk_coopmat_features *f);
 

@@ -40,7 +40,7 @@ typedef struct tn_vk_pipeline {
     struct tn_vk_pipeline *next;
 } tn_vk_pipeline;
 
-// What was found about a pipeline by an earlier process (cache.c).
+// What an earlier process found about a pipeline (pipeline_cache.c).
 typedef struct tn_vk_stored_verdict {
     uint64_t code;
     int32_t constants[TN_VK_CONSTANTS];
@@ -51,18 +51,17 @@ typedef struct tn_vk_stored_verdict {
 enum {
     // Sums over subgroups, in workgroups of whole subgroups of a size that is a power of two.
     TN_VK_SUBGROUPS = 1,
-    // Dot products of four bytes, where the device has instructions for them or is a processor.
+    // Dot products of four times int8, where the device has instructions for them or is a processor.
     TN_VK_INT8_DOT = 2,
-    // Matrices of 16 x 16 with elements of that type, summed in f32, of subgroups of 32.
+    // Cooperative matrices of 16 x 16 with elements of that type and sums in f32, for subgroups of 32.
     TN_VK_COOPMAT_F16 = 4,
     TN_VK_COOPMAT_BF16 = 8,
     // Exchange within subgroups.
     TN_VK_SHUFFLE = 16,
-    // The extension that matrices come from, one of them: VK_KHR_cooperative_matrix,
-    // VK_NV_cooperative_matrix.
+    // The extension that they come from, one of the two: VK_KHR_cooperative_matrix, VK_NV_cooperative_matrix.
     TN_VK_COOPMAT_KHR = 32,
     TN_VK_COOPMAT_NV = 64,
-    // Arithmetic in f16, on devices that are no processors: those convert for each operation.
+    // Arithmetic in f16. Not on processors, which convert operands for each operation.
     TN_VK_F16_ARITHMETIC = 128,
 };
 
@@ -92,7 +91,7 @@ typedef struct tn_vk {
     tn_vk_functions f;
     mtx_t lock; // the queue, the pool, the pipelines, the list of host memory: sessions of several threads
                 // share them
-    mtx_t staging_lock, blocks_lock; // taken before `lock`, and after it
+    mtx_t staging_lock, blocks_lock; // locked before `lock`, and after it
     VkQueue queue;
     uint32_t family;
     VkCommandPool pool;
@@ -100,21 +99,21 @@ typedef struct tn_vk {
     uint64_t n_submitted;
     VkPipelineLayout layout; // push constants only
     VkPipelineCache cache;
-    int32_t n_new;               // pipelines that an earlier process did not judge
-    int32_t n_compiled;          // pipelines that it did not leave in the cache
+    int32_t n_new;               // pipelines that this process judged
+    int32_t n_compiled;          // pipelines that were not in the cache
     tn_vk_stored_verdict *known; // what it judged
     int32_t n_known;
     VkExtensionProperties *extensions; // of the driver, while the device is described
     uint32_t n_extensions;
-    const struct tn_vk_kernel *kernels; // the rows of kernels.def
+    const struct tn_vk_kernel *kernels; // the rows of kernels.def, in their order
+    int32_t n_kernels;
     // logical_device.c, which needs most files of runtime/: they reach it only by this pointer.
     tn_status (*create_logical)(struct tn_vk *v);
-    int32_t n_kernels;
     int32_t has;          // TN_VK_SUBGROUPS ...
     uint32_t subgroup;    // invocations of a subgroup, 0: they differ
     uint32_t max_shared;  // bytes of a workgroup
     uint32_t max_threads; // of a workgroup
-    int32_t tile; // for measurements: tile of products of many rows + 1, or heads of attention; 0: by shape
+    int32_t tile;         // for measurements: tile of GEMM + 1, or heads of attention; 0: chosen by shape
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
     tn_vk_memory tables;       // grids of the codebook formats
@@ -154,7 +153,7 @@ void tn_vk_logical_destroy(tn_vk *v); // NULL handle: nothing was made
 // host: memory that the host sees and that stays coherent; zeroed.
 TN_MUST_USE tn_status tn_vk_memory_create(tn_vk *v, size_t size, bool host, tn_vk_memory *out);
 void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m);
-void tn_vk_blocks_free(tn_vk *v); // when nothing is left in them
+void tn_vk_blocks_free(tn_vk *v); // when all memories in them are freed
 TN_MUST_USE tn_status tn_vk_memory_write(tn_vk *v, const tn_vk_memory *m, size_t offset, const void *bytes,
                                          size_t n);
 // The address by which the device reaches memory of host_create; 0: it is none.
@@ -181,7 +180,7 @@ void tn_vk_weight_sort(const struct tn_view *there, const void *bytes, char *to)
 // Fills v->tables.
 TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
 
-// --- angles of rope (angles.c)
+// --- angles of rope (tables.c)
 // -------------------------------------------------------------------------------
 
 struct tn_rope_params;
@@ -192,7 +191,7 @@ void tn_vk_rope_angles_free(tn_vk *v);
 
 // --- pipelines (pipeline.c) ------------------------------------------------------------------------------
 
-// Pipelines that are wanted, each once.
+// Pipelines that a plan needs, each once.
 enum { TN_VK_MAX_REQUESTS = 64 };
 typedef struct tn_vk_pipeline_request {
     int32_t shader, constants[TN_VK_CONSTANTS];
@@ -203,9 +202,9 @@ typedef struct tn_vk_pipeline_requests {
 } tn_vk_pipeline_requests;
 void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shader,
                                 const int32_t constants[TN_VK_CONSTANTS]);
-// Makes those that are not there yet on all threads of the context, and tells about it. Takes the lock.
+// Makes those that are missing on all threads of the context, and reports progress. Takes the lock.
 TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests);
-int32_t tn_vk_n_compiled(tn_vk *v); // so far, that no earlier process left. Takes the lock
+int32_t tn_vk_n_compiled(tn_vk *v); // by this process so far. Takes the lock
 
 // The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
 // lock.
@@ -215,14 +214,15 @@ TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t
 tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n);
 void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict);
 void tn_vk_pipelines_free(tn_vk *v);
-// The driver's cache, with what an earlier process left (cache.c).
+// The driver's cache, with what an earlier process saved (pipeline_cache.c).
 TN_MUST_USE tn_status tn_vk_pipeline_cache_create(tn_vk *v);
 void tn_vk_pipeline_cache_save(tn_vk *v); // before the pipelines are freed
 void tn_vk_pipeline_cache_free(tn_vk *v);
 
-// --- work (executable.c) -----------------------------------------------------------------------------------
+// --- work (commands.c, prepare.c, executable.c)
+// -----------------------------------------------------------------------------------
 
-// Submits and returns the value of the timeline that tells its end. Takes the lock.
+// Submits, and returns the value that the timeline reaches at the end of the work. Takes the lock.
 TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands,
                                             uint64_t *value);
 TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);

@@ -55,8 +55,8 @@ static tn_status make_timed(tn_vk *v, tn_executable *e)
     return status == TN_OK ? tn_vk_record(v, e, 0, e->n_steps, true, &e->timed) : status;
 }
 
-// A few parts are with the driver at any time, so that the device never waits for the host, however late that
-// wakes up.
+// AHEAD parts are submitted before the first one has to be done, so that the device does not wait for the
+// host, however late that wakes up.
 static tn_status submit_parts(tn_vk *v, tn_executable *e, const _Atomic int32_t *cancel)
 {
     enum { AHEAD = 3 };

@@ -30,17 +30,17 @@ struct tn_executable {
     tn_vk_barriers order;              // while steps are prepared
     tn_vk_staged staged;               // of the step that is prepared
     tn_vk_pipeline_requests *requests; // not NULL: pipelines are only noted there
-    uint64_t staged_at[2];             // where steps leave bytes, by turns; 0: nowhere
+    uint64_t staged_at[2];             // where staged results go, by turns; 0: nowhere
     tn_vk_run *runs;
-    tn_vk_run up, down;            // copies from and to the host, before and after all steps
-    uint64_t counters;             // of all steps: those that want scratch too run one after the other
-    tn_vk_memory args;             // all records, then the lists of copies, then the counters
+    tn_vk_run up, down; // copies from and to the host, before and after all steps
+    uint64_t counters;  // of all steps: those that need scratch too, and so run one after the other
+    tn_vk_memory args;  // all records, then the lists of copies, then the counters
     VkCommandBuffer *parts, timed; // each part has some of the steps
     int32_t *part_end;             // the first step that is not in it
     int32_t n_parts;
-    VkQueryPool queries; // n_steps + 1, made when times are first wanted
+    VkQueryPool queries; // n_steps + 1, made when times are first asked for
     uint64_t *ticks;
-    uint64_t *step_ns; // of the last submission, NULL: none wanted
+    uint64_t *step_ns; // of the last submission; NULL: the caller wants no times
     uint64_t value;    // of the timeline at its end
 };
 

@@ -62,9 +62,9 @@ static inline int64_t tn_vk_div_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-#define TN_VK_KERNEL(set, name, accepts, launch, needs)                                                      \
+#define TN_VK_KERNEL(set, name, accepts, needs)                                                              \
     bool tn_vk_accepts_##accepts(const tn_step *step);                                                       \
-    int32_t tn_vk_launch_##launch(const tn_step *step, int32_t i, tn_vk_dispatch *d);
+    int32_t tn_vk_launch_##name(const tn_step *step, int32_t i, tn_vk_dispatch *d);
 #include "backends/vulkan/kernels.def"
 
 #endif

@@ -51,7 +51,8 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
-// Asked for once: it takes drivers some time. Without memory the device has none.
+// Lists the extensions once, because drivers need some time for it. If memory fails, the device counts as
+// having none.
 static void list_extensions(tn_vk *v)
 {
     uint32_t n = 0;
@@ -62,7 +63,7 @@ static void list_extensions(tn_vk *v)
         v->n_extensions = n;
 }
 
-// Subgroups count only where all have the same size: else a pipeline would have to ask for one.
+// Subgroups are used only where all have the same size: otherwise each pipeline would have to ask for one.
 static void find_subgroups(tn_vk *v, uint32_t version)
 {
     VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
@@ -84,7 +85,7 @@ static void find_subgroups(tn_vk *v, uint32_t version)
                   (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT ? TN_VK_SHUFFLE : 0);
 }
 
-// A processor gains too: activations take a quarter of the loads.
+// A processor gains by int8 activations too: they need a quarter of the loads.
 static void find_dot(tn_vk *v)
 {
     VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
@@ -118,7 +119,7 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
              driver.driverName, driver.driverInfo, VK_API_VERSION_MAJOR(of->apiVersion),
              VK_API_VERSION_MINOR(of->apiVersion));
     d->software = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    // Integrated ones have less to keep busy, and share memory with the rest.
+    // Integrated devices have fewer units to keep busy, and share memory with the rest of the machine.
     d->n_batch = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? BATCH : 0;
     d->max_buffer_size = (size_t)TN_MIN(limits.maxMemoryAllocationSize, SIZE_MAX);
     v->max_groups = TN_MIN(of->limits.maxComputeWorkGroupCount[0], of->limits.maxComputeWorkGroupCount[1]);
@@ -131,7 +132,7 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
     int32_t on_host =
         memory_type(&memory, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
                     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-    if (on_device < 0 || on_host < 0) return "memory of the kinds wanted";
+    if (on_device < 0 || on_host < 0) return "memory of the kinds needed";
     v->device_type = (uint32_t)on_device;
     v->device_heap = memory.memoryTypes[on_device].heapIndex;
     v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

@@ -10,7 +10,8 @@
 #include <string.h>
 
 // Embedded by shaders/embed.sh: words of SPIR-V, and where they end.
-#define DECLARE_MODULE(module)              extern const uint32_t tn_vk_code_##module[], tn_vk_code_end_##module[];
+#define DECLARE_MODULE(module) extern const uint32_t tn_vk_code_##module[], tn_vk_code_end_##module[];
+
 #define TN_VK_SHADER(module, source, macro) DECLARE_MODULE(module)
 #define TN_VK_SHADER_COOPMAT_NV(module, source, macro)                                                       \
     DECLARE_MODULE(module)                                                                                   \
@@ -43,7 +44,7 @@ static size_t size_of(module m)
     return (size_t)(m.end - m.code) * sizeof(uint32_t);
 }
 
-// Several threads may be in it.
+// Several threads may run it at once.
 static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
 {
     module m = module_of(v, p->shader);
@@ -70,7 +71,8 @@ static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
     return r;
 }
 
-// By the code that was compiled: a new release of a shader is another one.
+// Looks for the verdict of an earlier process, by the hash of the SPIR-V, so that a changed shader is judged
+// anew.
 static void recall(const tn_vk *v, tn_vk_pipeline *p)
 {
     tn_hash h;
@@ -107,14 +109,14 @@ static void make_some(void *arg, int32_t thread, int32_t team)
     TN_UNUSED(thread);
     TN_UNUSED(team);
     for (;;) {
-        // Relaxed: that no two threads get the same one is all that is wanted.
+        // Relaxed: it only has to give each thread another index.
         int32_t i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed);
         if (i >= m->n) return;
         m->results[i] = make(m->v, m->pipelines[i]);
     }
 }
 
-// Those that are made go into the list, the others are freed.
+// Puts those that were made into the list, and frees the others.
 static tn_status make_all(making *m)
 {
     tn_vk *v = m->v;
@@ -169,7 +171,7 @@ void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shade
     memcpy(w->constants, constants, sizeof w->constants);
 }
 
-// Those that no earlier process left.
+// How many of them no earlier process has judged.
 static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *requests)
 {
     int32_t n = 0;
@@ -199,7 +201,8 @@ tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests
                       "%s: compiling kernels for the first time: %d of %d are there", v->device->name, done,
                       first);
         mtx_lock(&v->lock);
-        status = gather(v, requests, threads, &at, &m); // a few, so that it can be told how far it is
+        status = gather(v, requests, threads, &at,
+                        &m); // one for each thread, so that progress can be reported in between
         if (status == TN_OK) status = make_all(&m);
         mtx_unlock(&v->lock);
     }

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver compiled, and whether it did so rightly, kept for the next start: in the cache directory of
-// the context pipelines-vulkan-<hash of device and driver>.bin, which is a head with a checksum of the rest,
-// verdicts, and the bytes of the driver. A damaged or foreign file is not read; one that cannot be written
-// costs the next start some time, nothing else.
+// Keeps what the driver compiled, and the verdicts whether it did so rightly, for the next start: in the file
+// pipelines-vulkan-<hash of device and driver>.bin in the cache directory of the context. It has a head with
+// a checksum of the rest, the verdicts, and the bytes of the driver. A damaged or foreign file is not read;
+// if the file cannot be written, the next start is slower.
 #include "backends/vulkan/runtime/device.h"
 #include "core/file_map.h"
 #include "core/hash.h"
@@ -44,8 +44,8 @@ static bool read_file(tn_vk *v, const tn_file_map *map, VkPipelineCacheCreateInf
     const char *bytes = (const char *)map->data;
     if (map->size < sizeof h) return false;
     memcpy(&h, bytes, sizeof h);
-    size_t left = map->size - sizeof h, size = (size_t)h.n_verdicts * sizeof *v->known;
-    if (h.format != FORMAT || h.n_verdicts > MAX_VERDICTS || size > left ||
+    size_t n_bytes = map->size - sizeof h, size = (size_t)h.n_verdicts * sizeof *v->known;
+    if (h.format != FORMAT || h.n_verdicts > MAX_VERDICTS || size > n_bytes ||
         h.sum != sum_of(bytes + SUM_SIZE, map->size - SUM_SIZE))
         return false;
     v->known = tn_alloc(v->device->ctx, size);
@@ -53,7 +53,7 @@ static bool read_file(tn_vk *v, const tn_file_map *map, VkPipelineCacheCreateInf
     memcpy(v->known, bytes + sizeof h, size);
     v->n_known = (int32_t)h.n_verdicts;
     info->pInitialData = bytes + sizeof h + size;
-    info->initialDataSize = left - size;
+    info->initialDataSize = n_bytes - size;
     return true;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of block types on the device: the same bytes as in the file, fields sorted into planes by the host.
+// Weights of block types on the device. They have the same bytes as in the file, but sorted into planes
+// (backends/planes.def): plane 0 has the codes of all blocks, others have high bits or scales. So loads are
+// aligned, 16 bytes wide where a field has as many, and neighbouring invocations read neighbouring bytes. The
+// host sorts them when weights are loaded.
 #include "backends/vulkan/runtime/args.h"
 #include "backends/vulkan/runtime/device.h"
 #include "core/device.h"
@@ -34,9 +37,9 @@ static const layout *find_layout(tn_dtype dtype)
 bool tn_vk_weight_planes(const tn_view *w, tn_vk_weight *out)
 {
     const layout *l = find_layout(w->dtype);
-    int64_t unit[TN_VK_MAX_PLANES] = {0}, size = (int64_t)tn_dtype_block_size(w->dtype);
-    if (!l) unit[0] = size;
-    for (int32_t i = 0; l && i < MAX_PIECES; i++) unit[l->pieces[i].plane] += l->pieces[i].size;
+    int64_t block_bytes[TN_VK_MAX_PLANES] = {0}, size = (int64_t)tn_dtype_block_size(w->dtype);
+    if (!l) block_bytes[0] = size;
+    for (int32_t i = 0; l && i < MAX_PIECES; i++) block_bytes[l->pieces[i].plane] += l->pieces[i].size;
     // Of a part: blocks of the whole that its buffer holds, and those before the part.
     int64_t n_blocks = tn_view_n_elems(w) / tn_dtype_block_elems(w->dtype), first = 0;
     uint64_t at = (uint64_t)(uintptr_t)w->data;
@@ -47,9 +50,9 @@ bool tn_vk_weight_planes(const tn_view *w, tn_vk_weight *out)
         at -= (uint64_t)before;
     }
     for (int32_t p = 0; p < TN_VK_MAX_PLANES; p++) {
-        out->plane[p] = at + (uint64_t)(first * unit[p]);
-        out->row_size[p] = w->ne[3] / tn_dtype_block_elems(w->dtype) * unit[p];
-        at += (uint64_t)(n_blocks * unit[p]);
+        out->plane[p] = at + (uint64_t)(first * block_bytes[p]);
+        out->row_size[p] = w->ne[3] / tn_dtype_block_elems(w->dtype) * block_bytes[p];
+        at += (uint64_t)(n_blocks * block_bytes[p]);
     }
     return l != NULL;
 }
@@ -58,13 +61,14 @@ bool tn_vk_weight_planes(const tn_view *w, tn_vk_weight *out)
 static void gather(const layout *l, int32_t plane, size_t block_size, int64_t blocks, const char *from,
                    char *to)
 {
-    int64_t unit = 0;
-    for (int32_t i = 0; i < MAX_PIECES; i++) unit += l->pieces[i].plane == plane ? l->pieces[i].size : 0;
+    int64_t block_bytes = 0;
+    for (int32_t i = 0; i < MAX_PIECES; i++)
+        block_bytes += l->pieces[i].plane == plane ? l->pieces[i].size : 0;
     for (int32_t i = 0; i < MAX_PIECES; i++) {
         const piece *p = &l->pieces[i];
         if (p->plane != plane || p->size == 0) continue;
         for (int64_t b = 0; b < blocks; b++)
-            memcpy(to + b * unit + p->at, from + (size_t)b * block_size + p->start, (size_t)p->size);
+            memcpy(to + b * block_bytes + p->at, from + (size_t)b * block_size + p->start, (size_t)p->size);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "core/device.h"
 #include "ops/ops.h"
 
-// The most that a step has for itself, and *staged: that one stages to the next.
+// Scratch of the step that needs most; *staged: bytes of the largest staged result.
 static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *staged)
 {
     size_t most = 0;
@@ -57,7 +57,7 @@ static tn_status check_weights(tn_vk *v, const tn_step *step)
     return TN_OK;
 }
 
-// The verdict about the pipelines of a step, found out if nobody has yet.
+// The verdict about the pipelines of a step. If there is none yet, a probe finds it.
 static tn_status judge(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, bool stages,
                        tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict *verdict)
 {
@@ -87,7 +87,7 @@ static tn_status reject(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, co
                     k->name, tn_op_name(step->op), instead->name);
 }
 
-// By the first kernel that the driver compiled right.
+// Prepares a step by the first kernel that the driver compiled right.
 static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
                               tn_vk_args *records)
 {
@@ -118,7 +118,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     return TN_OK;
 }
 
-// Dispatches, and *counters: the most that a step wants.
+// How many dispatches all steps have at most; *counters: the most that a step needs.
 static int32_t count_runs(const tn_vk *v, const tn_program *program, int64_t *counters)
 {
     int32_t n = 0;
@@ -159,7 +159,8 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     return status;
 }
 
-// What step i reads of the one before, and may leave to the one after it.
+// Whether step i reads the staged result of the step before it, and where it may write its own for the step
+// after it. Two places are used by turns.
 static void set_staged(const tn_vk *v, tn_executable *e, const tn_program *program, int32_t i)
 {
     const tn_step *step = &program->steps[i];
@@ -169,7 +170,7 @@ static void set_staged(const tn_vk *v, tn_executable *e, const tn_program *progr
     e->staged = staged;
 }
 
-// The pipelines of all steps, on all threads: drivers take long for one.
+// Makes the pipelines of all steps on all threads, because a driver needs long for one.
 static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *program, tn_vk_args *records)
 {
     tn_vk_pipeline *none[TN_VK_MAX_DISPATCHES];
@@ -190,7 +191,7 @@ static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *pr
     return status;
 }
 
-// Compiled and checked so far, that no earlier process staged.
+// How many pipelines this process has compiled or judged so far.
 static int32_t n_first(tn_vk *v)
 {
     mtx_lock(&v->lock);

@@ -7,7 +7,8 @@
 #include "backends/vulkan/runtime/probe.h"
 #include "backends/vulkan/runtime/executable.h"
 #include "core/device.h"
-#include "ops/ops.h"
+#include "ops/operands.h"
+#include "ops/product.h"
 #include "ops/quant.h"
 
 #include <math.h>
@@ -26,12 +27,13 @@ enum {
     CAP_SLOTS = 2,
     MAX_KEYS = 100 // and of keys
 };
-// Wrong code is off by orders of magnitude; rounding of inputs to 16 bits and stores in 4 bits are not to be
-// told from it.
+// Code that was compiled wrongly is off by orders of magnitude. The bounds leave space for kernels that
+// convert operands to 16 bits, and for results that are stored in 4 bits.
 #define FLOAT_NMSE 1e-4
 #define BLOCK_NMSE 2e-2
-#define LARGEST    0.5f // of random blocks: results are as large as those of models, where activations bend
-#define SMALLEST   0.001f
+// Values of random blocks: results are then as large as in models, where activations are not linear.
+#define LARGEST  0.5f
+#define SMALLEST 0.001f
 
 typedef const char *patterns[TN_MAX_SRC];
 
@@ -40,40 +42,34 @@ static const patterns table[] = {
 #include "backends/vulkan/runtime/probe.def"
 };
 
-static void add_route(const tn_moe_route_params *m, patterns p)
+static void set(patterns p, int32_t source, const char *pattern)
 {
-    int32_t n = 1;
-    if (m->has_product) {
-        p[0] = "..akf";
-        p[n++] = "...kf";
-    }
-    if (m->has_bias) p[n++] = "....f";
-    if (m->has_choice_bias) p[n++] = "....f";
-    if (m->has_norm) p[n] = "...kf";
+    if (source >= 0) p[source] = pattern;
 }
 
-// Sources of fused products depend on the parameters.
-static void add_optional(const tn_step *step, patterns p)
+// Products and moe_route have no row in probe.def: which sources they have depends on their parameters.
+static void patterns_of(const tn_step *step, patterns p)
 {
-    int32_t n = 2;
-    bool norm = false;
-    if (step->op == TN_OP_moe_route) add_route(step->params, p);
-    if (step->op == TN_OP_linear) {
-        const tn_linear_params *l = step->params;
-        if (l->has_bias) p[n++] = "...nf";
-        if (l->has_residual) p[n++] = "aatnf";
-        norm = l->has_norm != 0;
-    } else if (step->op == TN_OP_matmul_multi) {
-        const tn_matmul_multi_params *m = step->params;
-        for (n = 1; n <= m->n_weights; n++) p[n] = "aankf";
-        for (int32_t i = 0; i < m->n_weights; i++)
-            if (m->has_bias[i]) p[n++] = "...nf";
-        norm = m->has_norm != 0;
-    } else if (step->op == TN_OP_matmul_glu) {
-        n = 3;
-        norm = ((const tn_matmul_glu_params *)step->params)->has_norm != 0;
+    tn_product_sources s = tn_product_sources_get(step->op, step->params);
+    bool experts = s.ids >= 0;
+    if ((size_t)step->op < TN_COUNT(table)) memcpy(p, table[step->op], sizeof(patterns));
+    if (s.n_weights > 0) set(p, s.x, experts ? ".m.kf" : "aatkf");
+    for (int32_t i = 0; i < s.n_weights; i++) {
+        set(p, s.w[i], experts ? ".enkf" : "aankf");
+        set(p, s.bias[i], "...nf");
     }
-    if (norm) p[n] = "...kf";
+    if (s.n_weights > 0) {
+        set(p, s.residual, "aatnf");
+        set(p, s.norm, "...kf");
+        set(p, s.ids, "..m.E");
+    }
+    if (step->op != TN_OP_moe_route) return;
+    tn_moe_route_sources r = tn_moe_route_sources_get(step->params);
+    set(p, r.x, r.router >= 0 ? "..akf" : "..a.f");
+    set(p, r.router, "...kf");
+    set(p, r.bias, "....f");
+    set(p, r.choice_bias, "....f");
+    set(p, r.norm, "...kf");
 }
 
 static int64_t extent(char letter, int64_t n)
@@ -99,7 +95,7 @@ static uint32_t draw(uint64_t *state) // xorshift64* (Vigna 2016)
     return (uint32_t)(*state * 0x2545f4914f6cdd1du >> 32);
 }
 
-// Blocks of any bits with values of reasonable size: every field of the format is used.
+// Blocks of random bits whose values have a reasonable size, so that every field of the format is used.
 static void fill_blocks(tn_dtype type, uint8_t *bytes, int64_t n_blocks, uint64_t *state)
 {
     float y[256];
@@ -119,8 +115,8 @@ static void fill_blocks(tn_dtype type, uint8_t *bytes, int64_t n_blocks, uint64_
     }
 }
 
-// 8 bits are enough for the numbers: kernels that round operands to bf16 or f16 take them as they are, and no
-// activation makes much of the error.
+// Numbers of 8 bits: conversion to bf16 or f16 changes none of them, so those kernels can be held to the same
+// bound.
 static void fill_numbers(const tn_view *v, uint64_t *state)
 {
     if (tn_dtype_block_elems(v->dtype) > 1) {
@@ -135,35 +131,58 @@ static void fill_numbers(const tn_view *v, uint64_t *state)
         }
 }
 
-// Integers of source i of the small step; the others have their extents.
-static int64_t integer(const tn_step *step, char kind, int64_t k)
+// How many tokens the sequences of the step have together.
+static int64_t tokens_of(const tn_step *step)
 {
     const tn_view *s = step->src;
-    bool products = step->op == TN_OP_matmul_id || step->op == TN_OP_matmul_id_glu;
-    int64_t tokens = s[step->op == TN_OP_attention ? 0 : 1].ne[step->op == TN_OP_short_conv ? 2 : 1],
-            slots = s[0].ne[0] * s[0].ne[2];
+    return step->op == TN_OP_attention    ? s[TN_SRC_attention_q].ne[1]
+           : step->op == TN_OP_short_conv ? s[TN_SRC_short_conv_x].ne[2]
+                                          : s[TN_SRC_delta_rule_q].ne[1];
+}
+
+static int64_t experts_of(const tn_step *step)
+{
+    tn_product p = tn_product_get(step);
+    return p.ids ? p.n_experts : step->src[TN_SRC_moe_weights_x].ne[3];
+}
+
+// The last slot of the state of a recurrent layer.
+static int64_t last_slot(const tn_step *step)
+{
+    const tn_view *s = step->src;
+    return (step->op == TN_OP_short_conv ? s[TN_SRC_short_conv_state].ne[1]
+                                         : s[TN_SRC_delta_rule_state].ne[0]) -
+           1;
+}
+
+// Integer k of a source of the small step, whose other sources have their extents.
+static int64_t integer(const tn_step *step, char kind, int64_t k)
+{
+    const tn_view *s = step->src, *keys = &s[TN_SRC_attention_k];
+    int64_t slots =
+        s[TN_SRC_cache_write_cache].ne[0] * s[TN_SRC_cache_write_cache].ne[2]; // of rope_cache too
     switch (kind) {
     case 'P':
         return 17 * k + 5;
     case 'I':
-        return (5 * k + 1) % s[0].ne[2];
+        return (5 * k + 1) % s[TN_SRC_get_rows_table].ne[2];
     case 'E':
-        return (3 * k + 1) % (products ? s[1].ne[1] : s[0].ne[3]);
+        return (3 * k + 1) % experts_of(step);
     case 'C':
         return k + 1 < slots ? k + 1 : k == 0 ? 0 : -1;
     case 'T':
-        return k == 0 ? 0 : tokens;
+        return k == 0 ? 0 : tokens_of(step);
     case 'L':
-        return TN_MIN(TN_MIN(s[1].ne[0], s[5].ne[3]) * s[1].ne[2], MAX_KEYS);
+        return TN_MIN(TN_MIN(keys->ne[0], s[TN_SRC_attention_block_table].ne[3]) * keys->ne[2], MAX_KEYS);
     case 'B':
-        return k % s[1].ne[0];
+        return k % keys->ne[0];
     default:
-        return k == 0 ? 0 : step->op == TN_OP_short_conv ? s[0].ne[1] - 1 : s[0].ne[0] - 1; // 'R'
+        return k == 0 ? 0 : last_slot(step); // 'R'
     }
 }
 
-// Numbers that lose nothing when 32 of them become bytes with a scale: whole multiples of a power of two, the
-// largest 127. `same`: each 32 have the same power of two, for what is multiplied with them before.
+// Numbers that lose nothing when 32 of them are quantised to int8 with a scale: whole multiples of a power of
+// two, the largest 127. `same`: each 32 have the same power of two, for what is multiplied with them before.
 static void fill_bytes(const tn_view *v, bool same, uint64_t *state)
 {
     for (int64_t r = 0; r < tn_view_n_rows(v); r++)
@@ -173,7 +192,7 @@ static void fill_bytes(const tn_view *v, bool same, uint64_t *state)
         }
 }
 
-// Of numbers that are not positive, factors of rope are none, and kernels may make anything.
+// Factors of rope, which have to be positive: what others give is not defined.
 static void fill_factors(const tn_view *v, uint64_t *state)
 {
     for (int64_t j = 0; j < v->ne[3]; j++)
@@ -206,19 +225,18 @@ static size_t view_size(const tn_view *v)
     return v->ne[3] == 0 ? 0 : tn_dtype_row_size(v->dtype, v->ne[3]) * (size_t)tn_view_n_rows(v);
 }
 
-static size_t take(probe *p, const tn_view *v)
+static size_t reserve(probe *p, const tn_view *v)
 {
     size_t at = p->size;
     p->size += (view_size(v) + 255) / 256 * 256;
     return at;
 }
 
-// Shapes and places; false: the table does not know how.
+// Sets shapes and offsets; false: no pattern tells how.
 static bool shape(tn_context *ctx, const tn_step *step, probe *p)
 {
     patterns pattern = {0};
-    if ((size_t)step->op < TN_COUNT(table)) memcpy(pattern, table[step->op], sizeof pattern);
-    add_optional(step, pattern);
+    patterns_of(step, pattern);
     p->step = *step;
     for (int32_t i = 0; i < step->n_src; i++) {
         tn_view *v = &p->step.src[i];
@@ -227,7 +245,7 @@ static bool shape(tn_context *ctx, const tn_step *step, probe *p)
         for (int32_t d = 0; d < TN_MAX_DIMS; d++) v->ne[d] = extent(pattern[i][d], v->ne[d]);
         v->buffer = NULL;
         tn_view_set_contiguous(v);
-        p->src_at[i] = take(p, v);
+        p->src_at[i] = reserve(p, v);
     }
     if (tn_op_info_get(step->op)->infer(ctx, &p->step) != TN_OK) return false;
     for (int32_t i = 0; i < p->step.n_dst; i++) {
@@ -235,16 +253,15 @@ static bool shape(tn_context *ctx, const tn_step *step, probe *p)
         bool aliased = tn_op_aliases(tn_op_info_get(step->op)->flags, i);
         if (!aliased) tn_view_set_contiguous(v);
         v->buffer = NULL;
-        p->dst_at[i] = aliased ? p->src_at[i] : take(p, v);
+        p->dst_at[i] = aliased ? p->src_at[i] : reserve(p, v);
     }
     return true;
 }
 
 static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, probe *p)
 {
-    patterns pattern;
-    memcpy(pattern, table[step->op], sizeof pattern);
-    add_optional(step, pattern);
+    patterns pattern = {0};
+    patterns_of(step, pattern);
     p->host = tn_calloc(v->device->ctx, p->size, 1);
     tn_status status = p->host ? tn_vk_memory_create(v, p->size, true, &p->memory) : TN_ERR_MEMORY;
     if (status != TN_OK) return status;
@@ -284,7 +301,7 @@ static tn_status run_once(tn_vk *v, const tn_step *step, const tn_step *like, co
     tn_vk_memory scratch = {0};
     int32_t n = 0;
     int64_t counters;
-    size_t wanted = tn_vk_scratch_of(v, step, like, k, &counters),
+    size_t needed = tn_vk_scratch_of(v, step, like, k, &counters),
            lists = TN_VK_MAX_DISPATCHES * sizeof *records;
     tn_status status = TN_ERR_MEMORY;
     if (e) e->runs = tn_calloc(v->device->ctx, TN_VK_MAX_DISPATCHES, sizeof *e->runs);
@@ -294,7 +311,7 @@ static tn_status run_once(tn_vk *v, const tn_step *step, const tn_step *like, co
     if (status == TN_OK) {
         e->n_steps = 1;
         e->counters = e->args.address + lists;
-        size_t own = tn_vk_align_scratch(wanted), size = own + (stages ? tn_vk_staged_size(step) : 0);
+        size_t own = tn_vk_align_scratch(needed), size = own + (stages ? tn_vk_staged_size(step) : 0);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
         if (size > own) e->staged.write = scratch.address + own;
@@ -316,23 +333,23 @@ static tn_status run_once(tn_vk *v, const tn_step *step, const tn_step *like, co
 
 // --- judging ---------------------------------------------------------------------------------------------
 
-static double rows_error(const tn_view *got, const tn_view *want)
+static double rows_error(const tn_view *got, const tn_view *reference)
 {
     double error = 0.0, power = 0.0;
-    int64_t n = want->ne[3], rows = tn_view_n_rows(want);
-    bool blocks = tn_dtype_block_elems(want->dtype) > 1;
+    int64_t n = reference->ne[3], rows = tn_view_n_rows(reference);
+    bool blocks = tn_dtype_block_elems(reference->dtype) > 1;
     float a[256], b[256];
-    size_t piece = blocks ? tn_dtype_block_size(want->dtype) : 0;
-    int64_t step = blocks ? tn_dtype_block_elems(want->dtype) : 1;
+    size_t piece = blocks ? tn_dtype_block_size(reference->dtype) : 0;
+    int64_t step = blocks ? tn_dtype_block_elems(reference->dtype) : 1;
     for (int64_t i = 0; i < rows * n; i += step) {
         double x[2];
         if (blocks) {
             size_t at = (size_t)(i / step) * piece;
-            tn_quant_info_get(want->dtype)->to_f32((const char *)got->data + at, a, step);
-            tn_quant_info_get(want->dtype)->to_f32((const char *)want->data + at, b, step);
+            tn_quant_info_get(reference->dtype)->to_f32((const char *)got->data + at, a, step);
+            tn_quant_info_get(reference->dtype)->to_f32((const char *)reference->data + at, b, step);
         } else {
             x[0] = tn_view_get_row(got, i / n, i % n);
-            x[1] = tn_view_get_row(want, i / n, i % n);
+            x[1] = tn_view_get_row(reference, i / n, i % n);
         }
         for (int64_t j = 0; j < step; j++) {
             double g = blocks ? (double)a[j] : x[0], w = blocks ? (double)b[j] : x[1];
@@ -341,18 +358,18 @@ static double rows_error(const tn_view *got, const tn_view *want)
             power += w * w;
         }
     }
-    return error == 0.0 ? 0.0 : error / fmax(power, 1e-30); // NaN where numbers are wanted: NaN
+    return error == 0.0 ? 0.0 : error / fmax(power, 1e-30); // NaN where the reference has numbers: NaN
 }
 
 static bool agrees(const probe *p, double *worst)
 {
     *worst = 0.0;
     for (int32_t i = 0; i < p->step.n_dst; i++) {
-        const tn_view *want = &p->step.dst[i];
-        tn_view got = *want;
+        const tn_view *reference = &p->step.dst[i];
+        tn_view got = *reference;
         got.data = (char *)p->memory.mapped + p->dst_at[i];
-        bool exact = want->dtype == TN_TYPE_I32, blocks = tn_dtype_block_elems(want->dtype) > 1;
-        double e = rows_error(&got, want);
+        bool exact = reference->dtype == TN_TYPE_I32, blocks = tn_dtype_block_elems(reference->dtype) > 1;
+        double e = rows_error(&got, reference);
         if (!(e <= *worst)) *worst = e;
         if (!(e <= (exact ? 0.0 : blocks ? BLOCK_NMSE : FLOAT_NMSE))) return false;
     }

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completes the types of matrices in a SPIR-V module, in place: GL_EXT_spirv_intrinsics takes constants only as operands of
-# a type, so that shaders/matrix.glsl writes an integer where the component type belongs. Here the type takes its place, and
-# is declared before all that uses it.
-#     types.py MODULE.spv
+# Completes the types of cooperative matrices in a SPIR-V module, in place. GL_EXT_spirv_intrinsics takes only
+# constants as operands of a type, so shaders/coopmat.glsl writes an integer where the component type belongs.
+# This script replaces it by the type, and declares that before all that uses it.
+#     coopmat_types.py MODULE.spv
 import struct
 import sys
 
 OP_TYPE_FLOAT, OP_CONSTANT, OP_TYPE_MATRIX, FIRST_TYPE, HEADER = 22, 43, 4456, 19, 5
-# Operands of OpTypeFloat for the integers of matrix.glsl.
+# Operands of OpTypeFloat for the integers of coopmat.glsl.
 TYPES = {0xF16: [16], 0xBF16: [16, 0], 0xF32: [32]}
 
 
@@ -18,7 +18,7 @@ def instructions(words):
     while at < len(words):
         size = words[at] >> 16
         if size == 0 or at + size > len(words):
-            sys.exit("types.py: no SPIR-V module")
+            sys.exit("coopmat_types.py: no SPIR-V module")
         yield words[at : at + size]
         at += size
 
@@ -31,7 +31,7 @@ def complete(words):
     ids, first = {}, []
     for mark in wanted:
         if mark not in TYPES:
-            sys.exit(f"types.py: component {mark} of a matrix is not known")
+            sys.exit(f"coopmat_types.py: component {mark} of a matrix is not known")
         found = [i for i in body if opcode(i) == OP_TYPE_FLOAT and i[2:] == TYPES[mark]]
         if not found:
             found = [[(2 + len(TYPES[mark])) << 16 | OP_TYPE_FLOAT, head[3]] + TYPES[mark]]
@@ -41,7 +41,7 @@ def complete(words):
         ids[mark] = found[0][1]
         first += found
     if not ids:
-        sys.exit("types.py: the module has no matrices")
+        sys.exit("coopmat_types.py: the module has no matrices")
     for i in body:
         if opcode(i) == OP_TYPE_MATRIX:
             i[2] = ids[constants[i[2]]]

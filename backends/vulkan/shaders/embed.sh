@@ -8,13 +8,18 @@ set -eu
 out=$1 dependencies=$2 stem=$3 source=$4 cc=$5 glslang=$6 python=$7
 shift 7
 # It prints the name of the source, and its errors, on standard output.
-"$glslang" --quiet -V --target-env vulkan1.2 "$@" --depfile "$dependencies.glsl" -o "$out.spv" "$source" || exit 1
-# Matrices by GL_EXT_spirv_intrinsics lack the types of their components.
+"$glslang" --quiet -V --target-env vulkan1.2 "$@" --depfile "$dependencies.glsl" -o "$out.spv" "$source" ||
+    exit 1
+# Cooperative matrices by GL_EXT_spirv_intrinsics lack the types of their components.
 case " $* " in
 *" -DEMULATED "* | *" -DNV "*) ;;
-*) if grep -q '^#include.*/coopmat.glsl"' "$source"; then "$python" -B "${0%/*}/coopmat_types.py" "$out.spv"; fi ;;
+*)
+    if grep -q '^#include.*/coopmat.glsl"' "$source"; then
+        "$python" -B "${0%/*}/coopmat_types.py" "$out.spv"
+    fi
+    ;;
 esac
-# Ninja wants the name of the real output.
+# The dependency file has to name the object, not the module.
 sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"
 cat >"$out.S" <<END
     .section .rodata
