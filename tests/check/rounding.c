@@ -45,8 +45,8 @@ static void round_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i] * power)) / power;
 }
 
-// The rounding of the packed f16 GEMM of a Vulkan device (gemm_tile_f16): the range of a row of x is smaller, and
-// runs of 16 weights are scaled.
+// The rounding of the packed f16 GEMM of a Vulkan device (gemm_tile_f16): the range of a row of x is smaller,
+// and runs of 16 weights are scaled.
 static void round_half(const float *x, float *y, int64_t k)
 {
     float power = power_of(x, k, 10);

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-// Sizes in shaders/coopmat.glsl; what attention_coopmat.comp and the tiles of GEMM need of a workgroup.
+// Sizes in shaders/coopmat.glsl; what attention/attention_coopmat.comp and the tiles of GEMM need of a
+// workgroup.
 enum { SIZE = 16, SUBGROUP = 32, MAX_SHAPES = 128, MIN_SHARED = 48 << 10, MIN_THREADS = 256 };
 
 // Component types and scopes have the same numbers in both extensions.

@@ -10,7 +10,7 @@
 #include "backends/vulkan/runtime/kernel.h"
 #include "backends/vulkan/runtime/staged.h"
 
-// An entry of the list that host_copy.comp reads.
+// An entry of the list that shaders/host_copy.comp reads.
 typedef struct tn_vk_host_copy {
     uint64_t to, from, words;
 } tn_vk_host_copy;
@@ -45,7 +45,7 @@ struct tn_executable {
 };
 
 // Bytes behind the records: a shader also touches the records of the next two dispatches (touch_record in
-// common.glsl).
+// backends/vulkan/shaders/common.glsl).
 enum { TN_VK_NEXT_RECORDS = 2 * sizeof(tn_vk_args) };
 
 // --- launch.c

@@ -4,7 +4,7 @@
 #
 # Constants for shaders from the tables of the C side: types, ops, indices of sources, and all anonymous enums
 # of the headers, whose names lose TN_ or TN_VK_.
-#     constants.sh OUT dtypes.def ops.def operands.def HEADER...
+#     constants.sh OUT DTYPES OPS OPERANDS HEADER...
 set -eu
 out=$1 dtypes=$2 ops=$3 operands=$4
 shift 4
