@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libvulkan.so.1 that hands everything on to the real one, and fails, counts and miscompiles on request. It
-// can lend a device matrices.
+// A libvulkan.so.1 that passes every call on to the real one, and makes calls fail, counts and miscompiles on
+// request. It can lend a device cooperative matrices.
 #include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "tests/vulkan/between.h"
 
@@ -90,7 +90,7 @@ CALLS(DEFINE_CALL)
     }
 GONE(DEFINE_GONE)
 
-// The work ends in any case: what a lost device still did would run on memory that is freed.
+// The work ends in any case: otherwise a device that counts as lost would still work on memory that is freed.
 static PFN_vkWaitSemaphores real_WaitSemaphores;
 static VKAPI_ATTR VkResult VKAPI_CALL WaitSemaphores(VkDevice d, const VkSemaphoreWaitInfo *i, uint64_t t)
 {
@@ -153,7 +153,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, cons
     return find(name, real_device(d, name));
 }
 
-// --- matrices ----------------------------------------------------------------------------------------
+// --- cooperative matrices
+// ----------------------------------------------------------------------------------------
 
 enum { LENT = 3 };
 static const char *const lent[LENT] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
@@ -208,7 +209,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice p, uint32_t 
     return VK_SUCCESS;
 }
 
-// Among shapes that are not wanted.
+// The shape that the backend uses, among others.
 static VKAPI_ATTR VkResult VKAPI_CALL get_matrices_nv(VkPhysicalDevice p, uint32_t *n,
                                                       VkCooperativeMatrixPropertiesNV *o)
 {
@@ -257,8 +258,8 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice p,
     }
 }
 
-// Takes what was lent out of the request: one extension of matrices is wanted, the right one, with its
-// feature.
+// Removes what was lent from the request. Fails unless it has exactly the right extension of cooperative
+// matrices, with its feature.
 static VkResult take_back(VkDeviceCreateInfo *own, const char *names[16])
 {
     bool asked[LENT] = {0}, feature = false;
@@ -391,7 +392,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     bool as_gpu = state.as_gpu || *wanted == 'y';
     if (as_gpu) o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     if (state.matrices)
-        o->properties.limits.maxComputeSharedMemorySize = 48 << 10; // lavapipe takes what is wanted
+        o->properties.limits.maxComputeSharedMemorySize = 48 << 10; // lavapipe accepts more than it states
     for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
         VkPhysicalDeviceVulkan11Properties *p11 = (void *)s;
         VkPhysicalDeviceSubgroupSizeControlProperties *sizes = (void *)s;
@@ -401,14 +402,15 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES) {
             if (state.no_subgroups || state.matrices)
                 p11->subgroupSupportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
-            if (state.matrices) p11->subgroupSize = 32; // that of the emulation, which needs no real ones
+            if (state.matrices)
+                p11->subgroupSize = 32; // the size that the emulation has, without real subgroups
         }
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES && state.matrices)
             sizes->minSubgroupSize = sizes->maxSubgroupSize = 32;
     }
 }
 
-// The one of this file, if it has the function; keeps the real one.
+// The function of this file if it has one of that name, which keeps the real one; else the real one.
 static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
 {
     if (!real) return NULL;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steers the library between the backend and the Vulkan loader; between_get is looked up in it with dlsym.
+// Controls the library between the backend and the Vulkan loader; tests find between_get in it with dlsym.
 #ifndef TN_TESTS_VULKAN_BETWEEN_H
 #define TN_TESTS_VULKAN_BETWEEN_H
 
@@ -22,13 +22,13 @@ typedef struct between_state {
     uint32_t version; // of the loader, 0: the real one
     bool no_devices;
     bool no_subgroups; // the device has none
-    bool as_gpu;       // it says that it is no processor; also from the start with TN_BETWEEN_AS_GPU set
-    // The device has matrices: their shaders are exchanged for emulated ones. All that a newer driver has
-    // (VK_KHR_cooperative_matrix, bf16 too, and VK_NV_cooperative_matrix), or with matrices_nv only the last
-    // one. Preset by TN_BETWEEN_MATRICES in the environment, which is "nv" for both.
+    bool as_gpu;       // the device says that it is no processor; TN_BETWEEN_AS_GPU sets it from the start
+    // The device has cooperative matrices: their shaders are exchanged for emulated ones. It has what newer
+    // drivers have (VK_KHR_cooperative_matrix, with bf16, and VK_NV_cooperative_matrix), or with matrices_nv
+    // only the last one. The environment variable TN_BETWEEN_MATRICES sets matrices, with "nv" both.
     bool matrices, matrices_nv;
-    _Atomic int64_t n_emulated; // modules that were exchanged, those of the extension that is to be taken
-    const char *hidden;         // extensions that the driver has and the device not; by TN_BETWEEN_HIDES
+    _Atomic int64_t n_emulated; // modules that were exchanged, of the extension that is to be used
+    const char *hidden;         // extensions of the driver that the device hides; TN_BETWEEN_HIDES sets it
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission

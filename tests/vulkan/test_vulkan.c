@@ -160,7 +160,7 @@ static void nothing_there(const char *self)
 
 // --- miscompiled kernels ---------------------------------------------------------------------------------
 
-// The type of weights is constant 0 of products; those of few rows by subgroups have constant 4.
+// The type of weights is constant 0 of products; GEMV kernels with subgroups also have constant 4.
 static void spoil_subgroups(int32_t *c, uint32_t n)
 {
     if (n == 9 && c[4] != 0) c[0] = TN_TYPE_F16;
@@ -171,7 +171,7 @@ static void spoil_all(int32_t *c, uint32_t n)
     if (n == 9) c[0] = TN_TYPE_F16;
 }
 
-// Products with matrices have a tile as constant 2; that of products without has more bits.
+// GEMM with cooperative matrices has a tile as constant 2; the tile of GEMM without them has more bits.
 static void spoil_matrices(int32_t *c, uint32_t n)
 {
     if (n > 5 && c[2] > 0xffff && c[2] < 1 << 24) c[5] = 1; // as if there were two weights
@@ -261,7 +261,8 @@ static void barriers(void)
     tn_context_destroy(&ctx);
 }
 
-// --- matrices --------------------------------------------------------------------------------------------
+// --- cooperative matrices
+// --------------------------------------------------------------------------------------------
 
 // A product of many rows at a precision; *error: the largest difference.
 static void many_rows(tn_context *ctx, int32_t precision, double *error)
@@ -289,7 +290,7 @@ static void many_rows(tn_context *ctx, int32_t precision, double *error)
     }
 }
 
-// A device with matrices multiplies with them where it may round, and does without where they are spoiled.
+// A device with cooperative matrices uses them where the precision allows it, and not where they are spoiled.
 static void matrices(void)
 {
     double error;
@@ -300,7 +301,7 @@ static void matrices(void)
     tn_device *device = tn_context_device_by_name(ctx, "vulkan");
     TEST_CHECK(tn_device_has_precision(device, TN_PRECISION_bf16) &&
                tn_device_has_precision(device, TN_PRECISION_f16));
-    many_rows(ctx, TN_PRECISION_auto, &error); // F32 weights are not rounded
+    many_rows(ctx, TN_PRECISION_auto, &error); // F32 weights are not converted
     TEST_CHECK(error < 1e-3 && between->n_emulated == 0);
     many_rows(ctx, TN_PRECISION_bf16, &error);
     TEST_CHECK(error < 1e-3 && between->n_emulated == 1 && n_events == 0);
@@ -337,7 +338,7 @@ static void matrices_nv(void)
     reset();
 }
 
-// --- activations handed on ---------------------------------------------------------------------------------
+// --- staged results ---------------------------------------------------------------------------------
 
 // Dispatches of y = w (w x), where w of Q8_0 has 2 on its diagonal and no other values; apart: with a softmax
 // between.
@@ -370,7 +371,7 @@ static int64_t dispatches_of(tn_context *ctx, bool apart)
     return between->n_dispatches - before;
 }
 
-static void handed_on(void)
+static void staged(void)
 {
     reset();
     tn_context *ctx = context(NULL, false);
@@ -378,7 +379,7 @@ static void handed_on(void)
     dispatches_of(ctx, true); // checks kernels
     dispatches_of(ctx, false);
     int64_t apart = dispatches_of(ctx, true), together = dispatches_of(ctx, false);
-    // Less one softmax and one rounding.
+    // One softmax and one quantisation less.
     if (!TEST_CHECK(together == apart - 2)) printf("    %lld, %lld\n", (long long)apart, (long long)together);
     tn_context_destroy(&ctx);
 }
@@ -434,7 +435,7 @@ static void cancelled(void)
 
 // --- clearing ------------------------------------------------------------------------------------------
 
-// Runs of a buffer, by one submission where they are whole words, and nothing beside them.
+// Clears runs of a buffer, with one submission where they are whole words, and nothing beside them.
 static void cleared(void)
 {
     enum { SIZE = 4096, ROWS_CLEARED = 3 };
@@ -484,7 +485,7 @@ int main(int argc, char **argv)
     matrices();
     matrices_nv();
     barriers();
-    handed_on();
+    staged();
     cancelled();
     cleared();
     every_call_fails(argc > 1 ? atoi(argv[1]) : 1);

@@ -81,8 +81,8 @@ float next_w[LOADS_W][16];
 // memory. In shared memory vectors of columns or rows change places within eight, depending on the element of
 // the common dimension, so that writes are spread over all banks too. Tiles with slices of 16, which are for
 // processors, do without.
-uvec2 load_w(uint i) { return uvec2((thread + i * THREADS) / RUNS, (thread + i * THREADS) % RUNS); }
-uvec2 load_x(uint i)
+uvec2 place_of_w(uint i) { return uvec2((thread + i * THREADS) / RUNS, (thread + i * THREADS) % RUNS); }
+uvec2 place_of_x(uint i)
 {
     return uvec2((thread + i * THREADS) / (DEPTH / LOAD), (thread + i * THREADS) % (DEPTH / LOAD));
 }
@@ -93,16 +93,16 @@ uint column_of(uint c) { return j0 + (GATED ? c % (COLUMNS / 2) : c); }
 void find_addresses()
 {
     [[unroll]] for (uint i = 0; i < LOADS_X; i++) {
-        uint r = min(r0 + load_x(i).x, rows - 1);
+        uint r = min(r0 + place_of_x(i).x, rows - 1);
 #ifdef F16_SUMS
         uint64_t stride = 2 * uint64_t((n + 63) / 64 * 64);
-        from_x[i] = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256 + r * stride + 16 * load_x(i).y;
+        from_x[i] = args.scratch + (uint64_t(rows) * 4 + 255) / 256 * 256 + r * stride + 16 * place_of_x(i).y;
 #else
-        from_x[i] = row_of(args.src[0], r) + 16 * load_x(i).y;
+        from_x[i] = row_of(args.src[0], r) + 16 * place_of_x(i).y;
 #endif
     }
     [[unroll]] for (uint i = 0; i < LOADS_W; i++) {
-        uint c = load_w(i).x, p = product_of(c);
+        uint c = place_of_w(i).x, p = product_of(c);
         int64_t row = min(column_of(c), columns - 1);
         [[unroll]] for (int k = 0; k < MAX_PLANES; k++) {
             from_w[i].plane[k] = args.weight[p].plane[k] + row * args.weight[p].row_size[k];
@@ -127,7 +127,7 @@ void fetch_slice(uint k0)
 #ifdef F16_SUMS
         next_x[i] = load_u128(from_x[i] + 2 * k0); // rows are filled with zeros to multiples of 64
 #else
-        uint k = k0 + LOAD * load_x(i).y;
+        uint k = k0 + LOAD * place_of_x(i).y;
         if (ALIGNED != 0) next_x[i] = k < n ? PF128(from_x[i] + 4 * int64_t(k0)).v : vec4(0.0);
         else
             [[unroll]] for (uint e = 0; e < LOAD; e++)
@@ -135,7 +135,7 @@ void fetch_slice(uint k0)
 #endif
     }
     [[unroll]] for (uint i = 0; i < LOADS_W; i++) {
-        uvec2 place = load_w(i);
+        uvec2 place = place_of_w(i);
         uint k = k0 + 16 * place.y, inside = min(k, n - 16);
         if (CODES) {
             next_run[i] =
@@ -168,7 +168,7 @@ void numbers(uint i, uint k, out float v[16])
 void store_slice(uint k0)
 {
     [[unroll]] for (uint i = 0; i < LOADS_X; i++) {
-        uvec2 place = load_x(i);
+        uvec2 place = place_of_x(i);
         [[unroll]] for (uint e = 0; e < LOAD; e++) {
             uint k = LOAD * place.y + e;
 #ifdef F16_SUMS
@@ -180,7 +180,7 @@ void store_slice(uint k0)
         }
     }
     [[unroll]] for (uint i = 0; i < LOADS_W; i++) {
-        uvec2 place = load_w(i);
+        uvec2 place = place_of_w(i);
         float v[16], power = 1.0;
         numbers(i, k0 + 16 * place.y, v);
 #ifdef F16_SUMS
