@@ -25,7 +25,6 @@ KNOWN = {
     "ops": 30,  # ops/ops.c holds both the table of all ops and the helpers that every op calls
     "backends/cpu": 16,
     "backends/cuda": 27,
-    "backends/vulkan": 17,
 }
 
 
