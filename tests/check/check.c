@@ -36,7 +36,14 @@ static const char usage[] =
     "  --json           one object per line instead of text\n"
     "  --self-test      checks that the tool notices mistakes\n";
 
-enum { EXIT_USAGE = 2, EXIT_SKIP = 77, CHECK_CUBLAS = 16 };
+enum { EXIT_USAGE = 2, EXIT_SKIP = 77 };
+// Parts of the number of --variant for CUDA, which add up; tn_cuda_variant says what they do.
+enum {
+    CHECK_SKINNY_SHAPE = 3, // mask
+    CHECK_SKINNY_DEPENDENT = 4,
+    CHECK_SKINNY_WITHOUT_WGMMA = 8,
+    CHECK_CUBLAS = 16,
+};
 
 // --- options ---------------------------------------------------------------------------------------
 
@@ -150,8 +157,13 @@ static tn_status target_add(check_run *run, const char *isa)
     }
 #if TN_HAVE_CUDA
     if (strcmp(run->options.backend, "cuda") == 0) {
-        tn_cuda_of(t->device)->few = run->options.variant % CHECK_CUBLAS;
-        tn_cuda_of(t->device)->blas_first = run->options.variant / CHECK_CUBLAS != 0;
+        int32_t v = run->options.variant;
+        tn_cuda_of(t->device)->variant = (tn_cuda_variant){
+            .skinny_shape = v & CHECK_SKINNY_SHAPE,
+            .skinny_switch_dependent = (v & CHECK_SKINNY_DEPENDENT) != 0,
+            .skinny_without_wgmma = (v & CHECK_SKINNY_WITHOUT_WGMMA) != 0,
+            .cublas_first = v >= CHECK_CUBLAS,
+        };
     }
 #endif
 #if TN_HAVE_VULKAN

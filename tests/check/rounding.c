@@ -6,7 +6,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/matmul.h"
 #if TN_HAVE_CUDA
-#include "backends/cuda/runtime/kernel.h"
+#include "backends/cuda/kernels.h"
 #endif
 #include "core/fp16.h"
 #include "tests/check/check.h"
@@ -122,10 +122,10 @@ static void round_i8(const float *x, float *y, int64_t k)
 
 static int32_t cuda_flags(const tn_step *step, const char *name)
 {
-    int32_t n;
-    const tn_cuda_kernel *kernels = tn_cuda_kernels(&n);
-    for (int32_t i = 0; i < n; i++)
-        if (kernels[i].op == step->op && strcmp(kernels[i].name, name) == 0) return kernels[i].flags;
+    for (int32_t i = 0; i < tn_cuda_kernels.n_rows; i++) {
+        const tn_cuda_kernel *k = &tn_cuda_kernels.rows[i];
+        if (tn_op_set_has(k->set, step->op) && strcmp(k->name, name) == 0) return k->flags;
+    }
     return 0;
 }
 

@@ -52,8 +52,8 @@ static bool shares(int32_t result, int64_t dim)
          .src = {turned, k, v, view(TN_TYPE_I32, FREE - 64, 1, 1, 1), view(TN_TYPE_I32, FREE - 128, 1, 1, 1),
                  view(TN_TYPE_I32, FREE - 192, 1, 1, 1)},
          .dst = {view(TN_TYPE_F32, result, 1, HEADS, dim)}}};
-    static const tn_cuda_kernel rope = {.op = TN_OP_rope_cache},
-                                attention = {.op = TN_OP_attention, .flags = TN_CUDA_FUSES_ROPE};
+    static const tn_cuda_kernel rope = {.set = TN_SET_rope_cache},
+                                attention = {.set = TN_SET_attention, .flags = TN_CUDA_FUSES_ROPE};
     const tn_cuda_kernel *kernels[2] = {&rope, &attention};
     const uint8_t only_next[2] = {1 << 2, 0};
     tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};
@@ -78,8 +78,8 @@ static bool rounds_in_place(int32_t x, int64_t k, int32_t out, bool norm, bool a
                          .n_dst = 1,
                          .src = {view(TN_TYPE_F32, x, 1, UNITS_M, k), w, view(TN_TYPE_F32, POS, 1, 1, k)},
                          .dst = {view(TN_TYPE_F32, out, 1, UNITS_M, UNITS_N)}}};
-    static const tn_cuda_kernel maker = {.op = TN_OP_matmul_glu, .flags = TN_CUDA_WRITES_PACKED16},
-                                reader = {.op = TN_OP_linear, .flags = TN_CUDA_READS_PACKED16};
+    static const tn_cuda_kernel maker = {.set = TN_SET_matmul_glu, .flags = TN_CUDA_WRITES_PACKED16},
+                                reader = {.set = TN_SET_linear, .flags = TN_CUDA_READS_PACKED16};
     const tn_cuda_kernel *kernels[2] = {&maker, &reader};
     const uint8_t only_next[2] = {alone, 0};
     tn_program program = {.n_steps = 2, .steps = steps, .only_next = only_next};

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/attention/attention_args.h"
 #include "backends/cuda/runtime/kernel.h"
+#include "ops/operands.h"
 #include "ops/ops.h"
 
 // Queries per sequence, on average, up to which the decode kernel is the better one. It takes any number, but reads the
@@ -22,18 +23,18 @@ bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 // attention_token.c: one token of one sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
-TN_MUST_USE tn_status tn_cuda_attention_token(const tn_cuda_launch *l);
+TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
 // Whether it can do a rope_cache step too, which comes right before it.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
-// step.c
+// rope/rope_cache.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
 // Row tiles of all sequences at most (attention/attention_rows.cuh).
 static inline int64_t tn_cuda_attention_tiles(const tn_step *step, int32_t rows)
 {
-    int64_t group = step->src[0].ne[2] / step->src[1].ne[1];
-    return step->src[0].ne[1] * group / rows + step->src[4].ne[3];
+    int64_t group = step->src[TN_SRC_attention_q].ne[2] / step->src[TN_SRC_attention_k].ne[1];
+    return step->src[TN_SRC_attention_q].ne[1] * group / rows + step->src[TN_SRC_attention_kv_len].ne[3];
 }
 
 #endif

@@ -33,8 +33,8 @@ const char *tn_cuda_attention_cache_name(tn_dtype type)
 
 static variant choose(const tn_step *step)
 {
-    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
-    int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[4].ne[3], 1);
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1);
     int64_t rows = tn_div_up(q->ne[1], n_seq) * (q->ne[2] / k->ne[1]);
     variant c = {.type = tn_cuda_attention_cache_name(k->dtype), .dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256};
     c.n_tiles = rows > 8 && c.dim <= 128 ? 2 : 1;
@@ -49,11 +49,11 @@ static uint32_t shared_size(const variant *c)
     return (uint32_t)(queries + ends + c->warps * 8 * (c->dim + 4) * 4);
 }
 
-bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
 {
-    if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
-    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
-    int64_t n_seq = step->src[4].ne[3];
+    if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[TN_SRC_attention_v])) return false;
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    int64_t n_seq = step->src[TN_SRC_attention_kv_len].ne[3];
     bool quantised = tn_dtype_block_elems(k->dtype) > 1;
     variant c = choose(step);
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
@@ -65,8 +65,8 @@ bool tn_cuda_accepts_attention_decode(const tn_cuda *cuda, const tn_step *step)
 // As many blocks as fill whole waves of one a multiprocessor, with few splits to merge.
 static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
 {
-    const tn_view *k = &step->src[1];
-    int64_t pairs = step->src[4].ne[3] * k->ne[1], n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
+    const tn_view *k = &step->src[TN_SRC_attention_k];
+    int64_t pairs = step->src[TN_SRC_attention_kv_len].ne[3] * k->ne[1], n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
     if (pairs > MAX_PAIRS) return 1;
     double best = 0.0;
     int32_t splits = 1;
@@ -94,18 +94,18 @@ static bool aligned(const tn_view *v)
 
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step)
 {
-    return aligned(&step->src[1]) && aligned(&step->src[2]);
+    return aligned(&step->src[TN_SRC_attention_k]) && aligned(&step->src[TN_SRC_attention_v]);
 }
 
-tn_status tn_cuda_attention_decode(const tn_cuda_launch *l)
+tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_attention_decode_args d = {.a = tn_cuda_attention_args_of(step)};
     tn_cuda_attention_args *a = &d.a;
     variant c = choose(step);
     if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
-    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token(l);
+    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
+    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_launch(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
     if (l->quantised_y) a->quantised_y = *l->quantised_y;

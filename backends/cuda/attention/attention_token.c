@@ -32,20 +32,20 @@ static const struct {
 
 bool tn_cuda_attention_is_token(const tn_step *step)
 {
-    const tn_view *q = &step->src[0];
-    int64_t block = step->src[1].ne[2];
-    return q->ne[0] * q->ne[1] == 1 && step->src[4].ne[3] == 1 && q->ne[2] <= MAX_HEADS && block > 0 &&
+    const tn_view *q = &step->src[TN_SRC_attention_q];
+    int64_t block = step->src[TN_SRC_attention_k].ne[2];
+    return q->ne[0] * q->ne[1] == 1 && step->src[TN_SRC_attention_kv_len].ne[3] == 1 && q->ne[2] <= MAX_HEADS && block > 0 &&
            (block & (block - 1)) == 0;
 }
 
 static variant choose(const tn_cuda *cuda, const tn_step *step)
 {
-    const tn_view *q = &step->src[0], *k = &step->src[1];
-    int64_t widest = TN_MAX(k->ne[3], step->src[2].ne[3]);
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
+    int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
     size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
     variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1};
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
-    int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[5].ne[3] * k->ne[2] / KEYS;
+    int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
     if (cuda->compute >= 90 && cuda->compute < 120 && n_tiles <= CLUSTER_TILES) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
         while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
@@ -76,10 +76,10 @@ static void choose_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
     for (size_t e = 0; e < TN_COUNT(entries); e++)
         if (entries[e].dim == c->dim)
             ring.warps = entries[e].ring_warps, ring.stages = entries[e].ring_stages;
-    int32_t group = (int32_t)(step->src[0].ne[2] / step->src[1].ne[1]);
+    int32_t group = (int32_t)(step->src[TN_SRC_attention_q].ne[2] / step->src[TN_SRC_attention_k].ne[1]);
     bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
     // Bulk copies are of multiples of 16 bytes; 16 rows are.
-    bool aligned = ((uintptr_t)step->src[1].data | (uintptr_t)step->src[2].data) % 16 == 0;
+    bool aligned = ((uintptr_t)step->src[TN_SRC_attention_k].data | (uintptr_t)step->src[TN_SRC_attention_v].data) % 16 == 0;
     if (cuda->compute >= 90 && cuda->compute < 120 && c->cluster == 1 && fits && aligned) *c = ring;
 }
 
@@ -89,27 +89,28 @@ size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
     int32_t clusters = c.splits / c.cluster;
     return clusters == 1
                ? 0
-               : (size_t)clusters * (size_t)step->src[0].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
+               : (size_t)clusters * (size_t)step->src[TN_SRC_attention_q].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
 }
 
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
 {
-    const tn_view *q = &step->src[0], *turned = &rope->dst[2];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *turned = &rope->dst[TN_DST_rope_cache_q];
     if (!tn_cuda_attention_is_token(step)) return false;
     bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) &&
                 q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
-    for (int32_t i = 0; i < 2; i++) same = same && step->src[1 + i].data == rope->src[i].data;
-    int64_t widest = TN_MAX(step->src[1].ne[3], step->src[2].ne[3]);
-    return same && rope->src[2].ne[3] <= widest && rope->src[4].ne[3] <= widest;
+    same = same && step->src[TN_SRC_attention_k].data == rope->src[TN_SRC_rope_cache_cache_k].data &&
+           step->src[TN_SRC_attention_v].data == rope->src[TN_SRC_rope_cache_cache_v].data;
+    int64_t widest = TN_MAX(step->src[TN_SRC_attention_k].ne[3], step->src[TN_SRC_attention_v].ne[3]);
+    return same && rope->src[TN_SRC_rope_cache_q].ne[3] <= widest && rope->src[TN_SRC_rope_cache_v].ne[3] <= widest;
 }
 
 // Only q, as it is.
 static tn_cuda_rope_cache_args plain_queries(const tn_step *step)
 {
-    return (tn_cuda_rope_cache_args){.q = tn_cuda_view_of(&step->src[0]), .block = 1};
+    return (tn_cuda_rope_cache_args){.q = tn_cuda_view_of(&step->src[TN_SRC_attention_q]), .block = 1};
 }
 
-tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
+tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     variant c = choose(l->cuda, step);
@@ -126,7 +127,7 @@ tn_status tn_cuda_attention_token(const tn_cuda_launch *l)
     d.early = l->rope && l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_token_%s_%d_%d",
-             tn_cuda_attention_cache_name(step->src[1].dtype), c.dim, c.stages);
+             tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);
     tn_cuda_grid grid = {.x = (uint32_t)c.splits,
                          .y = (uint32_t)(d.a.n_kv * c.parts),
                          .z = 1,

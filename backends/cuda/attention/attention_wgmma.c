@@ -10,10 +10,10 @@
 
 enum { ROWS = 128, THREADS = 384, PAGE = 64 }; // as in the kernel
 
-bool tn_cuda_accepts_attention_wgmma(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_attention_wgmma_accepts(const tn_cuda *cuda, const tn_step *step)
 {
-    if (cuda->compute != 90 || !tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[2])) return false;
-    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
+    if (cuda->compute != 90 || !tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[TN_SRC_attention_v])) return false;
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     int64_t d = q->ne[3];
     bool sizes = (d == 64 || d == 128 || d == 256) && k->ne[3] == d && v->ne[3] == d && k->ne[2] % PAGE == 0;
     return sizes && k->dtype == TN_TYPE_F16 && v->dtype == TN_TYPE_F16 && tn_view_n_rows(k) < INT32_MAX &&
@@ -32,14 +32,14 @@ static tn_status map_cache(tn_cuda *c, const tn_view *v, char *to)
     return tn_cuda_check(c, r, "mapping a cache");
 }
 
-tn_status tn_cuda_attention_wgmma(const tn_cuda_launch *l)
+tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
-    const tn_view *k = &step->src[1], *v = &step->src[2];
+    const tn_view *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     tn_cuda_attention_mapped m = {.a = tn_cuda_attention_args_of(step)};
     if (m.a.n_seq == 0 || m.a.n_tokens == 0) return TN_OK;
     bool pairs = ((uintptr_t)m.a.y | (uintptr_t)m.a.y_token | (uintptr_t)m.a.y_head) % 8 == 0;
-    if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs) return tn_cuda_attention(l);
+    if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs) return tn_cuda_attention_launch(l);
     tn_status status = map_cache(l->cuda, k, m.k);
     if (status == TN_OK) status = map_cache(l->cuda, v, m.v);
     if (status != TN_OK) return status;

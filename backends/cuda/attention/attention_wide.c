@@ -26,19 +26,19 @@ static int32_t shared_size(bool quants, int32_t rows, int32_t slots)
 
 static bool has_quants(const tn_step *step)
 {
-    return tn_dtype_block_elems(step->src[1].dtype) > 1 || tn_dtype_block_elems(step->src[2].dtype) > 1;
+    return tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 || tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1;
 }
 
 static variant choose(const tn_cuda *cuda, const tn_step *step)
 {
-    const tn_view *q = &step->src[0], *k = &step->src[1];
-    int64_t n_seq = TN_MAX(step->src[4].ne[3], 1), rows = q->ne[1] * (q->ne[2] / k->ne[1]);
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
+    int64_t n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1), rows = q->ne[1] * (q->ne[2] / k->ne[1]);
     variant c = {.quants = has_quants(step)};
     bool many = rows > 16 * n_seq && shared_size(c.quants, 64, 1) <= cuda->max_shared;
     c.rows = many ? 64 : 16;
     c.slots = shared_size(c.quants, c.rows, 2) <= cuda->max_shared ? 2 : 1;
     c.tiles = TN_MAX(tn_div_up(rows, c.rows), n_seq) * k->ne[1];
-    int64_t most = TN_MIN(step->src[5].ne[3] * k->ne[2] / (KEYS * MIN_TILES), (int64_t)MAX_SPLITS);
+    int64_t most = TN_MIN(step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / (KEYS * MIN_TILES), (int64_t)MAX_SPLITS);
     c.splits = (int32_t)TN_MAX(TN_MIN(cuda->n_sms / c.tiles, most), (int64_t)1);
     return c;
 }
@@ -49,10 +49,10 @@ static bool is_even(const tn_view *v)
     return (v->ne[1] == 1 || v->nb[1] == v->ne[2] * v->nb[2]) && v->nb[0] == v->ne[1] * v->ne[2] * v->nb[2];
 }
 
-bool tn_cuda_accepts_attention_wide(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_attention_wide_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (cuda->compute < 80 || !tn_cuda_attention_common(step)) return false;
-    const tn_view *q = &step->src[0], *k = &step->src[1], *v = &step->src[2];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     bool special = q->ne[3] > 256 || v->ne[3] > 256 || !tn_view_contiguous(v);
     bool sizes = k->ne[3] <= MAX_KEY && v->ne[3] <= MAX_VALUE && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
     // f32 would lose its precision; blocks have less than f16 keeps of them.
@@ -75,13 +75,13 @@ static bool aligned(const tn_view *v)
     return (uintptr_t)v->data % unit == 0;
 }
 
-tn_status tn_cuda_attention_wide(const tn_cuda_launch *l)
+tn_status tn_cuda_attention_wide_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
     variant c = choose(l->cuda, step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[1]) || !aligned(&step->src[2])) return tn_cuda_attention(l);
+    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
     a.n_splits = c.splits;
     a.n_slots = c.slots;
     a.partial = (float *)l->scratch;

@@ -25,27 +25,27 @@ static tn_status run(const tn_cuda_launch *l, const char *entry, tn_cuda_element
     return tn_cuda_run(l, TN_CUDA_MODULE_elementwise, entry, &grid, a);
 }
 
-bool tn_cuda_accepts_unary(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_unary_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return step->src[0].dtype == TN_TYPE_F32 && tn_cuda_f32_rows(&step->dst[0]) && fits(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_unary(const tn_cuda_launch *l)
+tn_status tn_cuda_unary_launch(const tn_cuda_launch *l)
 {
     const tn_unary_params *p = l->step->params;
     tn_cuda_elementwise_args a = {.a = tn_cuda_view_of(&l->step->src[0]), .y = tn_cuda_view_of(&l->step->dst[0]), .unary = *p};
     return run(l, "tn_unary", &a);
 }
 
-bool tn_cuda_accepts_binary(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_binary_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return step->src[0].dtype == TN_TYPE_F32 && step->src[1].dtype == TN_TYPE_F32 && tn_cuda_f32_rows(&step->dst[0]) &&
            fits(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_binary(const tn_cuda_launch *l)
+tn_status tn_cuda_binary_launch(const tn_cuda_launch *l)
 {
     const tn_binary_params *p = l->step->params;
     const tn_view *y = &l->step->dst[0];
@@ -54,13 +54,13 @@ tn_status tn_cuda_launch_binary(const tn_cuda_launch *l)
     return run(l, "tn_binary", &a);
 }
 
-bool tn_cuda_accepts_glu(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_glu_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return tn_cuda_f32_rows(&step->src[0]) && tn_cuda_f32_rows(&step->src[1]) && tn_cuda_f32_rows(&step->dst[0]) && fits(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_glu(const tn_cuda_launch *l)
+tn_status tn_cuda_glu_launch(const tn_cuda_launch *l)
 {
     const tn_glu_params *p = l->step->params;
     tn_cuda_elementwise_args a = {.a = tn_cuda_view_of(&l->step->src[0]), .b = tn_cuda_view_of(&l->step->src[1]),

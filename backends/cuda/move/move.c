@@ -45,7 +45,7 @@ static tn_status run_table(const tn_cuda_launch *l, tn_cuda_table_args *a)
     return tn_cuda_run(l, TN_CUDA_MODULE_get_rows, entry, &grid, a);
 }
 
-bool tn_cuda_accepts_get_rows(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_get_rows_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *table = &step->src[0];
@@ -53,14 +53,14 @@ bool tn_cuda_accepts_get_rows(const tn_cuda *cuda, const tn_step *step)
            tn_cuda_i32_run(&step->src[1]) && tn_cuda_f32_rows(&step->dst[0]) && fits(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_get_rows(const tn_cuda_launch *l)
+tn_status tn_cuda_get_rows_launch(const tn_cuda_launch *l)
 {
     const tn_get_rows_params *p = l->step->params;
     tn_cuda_table_args a = {.ids = l->step->src[1].data, .scale = p->scale != 0.0f ? p->scale : 1.0f};
     return run_table(l, &a);
 }
 
-bool tn_cuda_accepts_copy_blocks(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_copy_blocks_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0], *y = &step->dst[0];
@@ -68,7 +68,7 @@ bool tn_cuda_accepts_copy_blocks(const tn_cuda *cuda, const tn_step *step)
            tn_view_contiguous(y) && fits(y);
 }
 
-tn_status tn_cuda_launch_copy_blocks(const tn_cuda_launch *l)
+tn_status tn_cuda_copy_blocks_launch(const tn_cuda_launch *l)
 {
     const tn_view *x = &l->step->src[0];
     tn_cuda_table_args a = {.scale = 1.0f};
@@ -78,7 +78,7 @@ tn_status tn_cuda_launch_copy_blocks(const tn_cuda_launch *l)
 
 // --- copy, concat ------------------------------------------------------------------------------------
 
-bool tn_cuda_accepts_copy(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_copy_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0], *y = &step->dst[0];
@@ -87,7 +87,7 @@ bool tn_cuda_accepts_copy(const tn_cuda *cuda, const tn_step *step)
     return is_float(y->dtype) && tn_quant_info_get(x->dtype)->to_f32;
 }
 
-tn_status tn_cuda_launch_copy(const tn_cuda_launch *l)
+tn_status tn_cuda_copy_launch(const tn_cuda_launch *l)
 {
     const tn_view *x = &l->step->src[0], *y = &l->step->dst[0];
     int64_t size = (int64_t)tn_dtype_block_size(x->dtype), per_thread = 4;
@@ -108,7 +108,7 @@ tn_status tn_cuda_launch_copy(const tn_cuda_launch *l)
     return tn_cuda_run(l, TN_CUDA_MODULE_move, entry, &grid, &a);
 }
 
-bool tn_cuda_accepts_concat(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_concat_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *y = &step->dst[0];
@@ -116,7 +116,7 @@ bool tn_cuda_accepts_concat(const tn_cuda *cuda, const tn_step *step)
            tn_view_contiguous(y) && fits(y);
 }
 
-tn_status tn_cuda_launch_concat(const tn_cuda_launch *l)
+tn_status tn_cuda_concat_launch(const tn_cuda_launch *l)
 {
     const tn_concat_params *p = l->step->params;
     const tn_view *y = &l->step->dst[0];

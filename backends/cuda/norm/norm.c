@@ -4,6 +4,7 @@
 // rms_norm, add_rms_norm, layer_norm: threads of a row by the number of rows.
 #include "backends/cuda/norm/norm_args.h"
 #include "backends/cuda/runtime/rows.h"
+#include "ops/operands.h"
 
 enum {
     WARP = 32,
@@ -60,45 +61,45 @@ static tn_status run(const tn_cuda_launch *l, const char *name, tn_cuda_norm_arg
     return tn_cuda_run(l, TN_CUDA_MODULE_norm, entry, &grid, a);
 }
 
-bool tn_cuda_accepts_rms_norm(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_rms_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return accepts(step);
 }
 
-tn_status tn_cuda_launch_rms_norm(const tn_cuda_launch *l)
+tn_status tn_cuda_rms_norm_launch(const tn_cuda_launch *l)
 {
     const tn_rms_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[0]), .y = tn_cuda_view_of(&l->step->dst[0]),
-                           .weight = tn_cuda_vector(l->step, 1), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_rms_norm_x]), .y = tn_cuda_view_of(&l->step->dst[0]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_rms_norm_w), .eps = p->eps};
     return run(l, "rms", &a, false);
 }
 
-bool tn_cuda_accepts_add_rms_norm(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_add_rms_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return accepts(step);
 }
 
-tn_status tn_cuda_launch_add_rms_norm(const tn_cuda_launch *l)
+tn_status tn_cuda_add_rms_norm_launch(const tn_cuda_launch *l)
 {
     const tn_add_rms_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[0]), .b = tn_cuda_view_of(&l->step->src[1]),
-                           .sum = tn_cuda_view_of(&l->step->dst[0]), .y = tn_cuda_view_of(&l->step->dst[1]),
-                           .weight = tn_cuda_vector(l->step, 2), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_a]), .b = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_b]),
+                           .sum = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_sum]), .y = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_normed]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_add_rms_norm_w), .eps = p->eps};
     return run(l, "add_rms", &a, true);
 }
 
-bool tn_cuda_accepts_layer_norm(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_layer_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return accepts(step);
 }
 
-tn_status tn_cuda_launch_layer_norm(const tn_cuda_launch *l)
+tn_status tn_cuda_layer_norm_launch(const tn_cuda_launch *l)
 {
     const tn_layer_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[0]), .y = tn_cuda_view_of(&l->step->dst[0]),
-                           .weight = tn_cuda_vector(l->step, 1), .bias = tn_cuda_vector(l->step, 2), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_layer_norm_x]), .y = tn_cuda_view_of(&l->step->dst[0]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_layer_norm_w), .bias = tn_cuda_vector(l->step, TN_SRC_layer_norm_bias), .eps = p->eps};
     return run(l, "layer", &a, false);
 }

@@ -4,10 +4,16 @@
 // rope, norm_rope and cache_write: one warp per head of a token.
 #include "backends/cuda/rope/rope_args.h"
 #include "backends/cuda/runtime/rows.h"
+#include "ops/operands.h"
 #include "ops/rope.h"
+
+#include <assert.h>
 
 // Warps that fill the device: with more, each takes several heads and computes the angles once.
 enum { WARP = 32, ENOUGH_WARPS = 8192, MOST_HEADS = 8 };
+
+// rope and norm_rope: x is their first source, and factors come right after pos.
+static_assert(TN_SRC_rope_factors == TN_SRC_rope_pos + 1 && TN_SRC_norm_rope_factors == TN_SRC_norm_rope_pos + 1, "");
 
 static bool accepts_rope(const tn_step *step, const tn_rope_params *p, int32_t pos)
 {
@@ -40,47 +46,48 @@ static tn_status run(const tn_cuda_launch *l, const tn_rope_params *p, int32_t p
     return tn_cuda_run(l, TN_CUDA_MODULE_rope, entry, &grid, a);
 }
 
-bool tn_cuda_accepts_rope(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_rope_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
-    return accepts_rope(step, step->params, 1);
+    return accepts_rope(step, step->params, TN_SRC_rope_pos);
 }
 
-tn_status tn_cuda_launch_rope(const tn_cuda_launch *l)
+tn_status tn_cuda_rope_launch(const tn_cuda_launch *l)
 {
     tn_cuda_rope_args a = {.weight = NULL};
-    return run(l, l->step->params, 1, &a);
+    return run(l, l->step->params, TN_SRC_rope_pos, &a);
 }
 
-bool tn_cuda_accepts_norm_rope(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_norm_rope_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_norm_rope_params *p = step->params;
-    return tn_step_has_src(step, 1) && tn_cuda_f32_rows(&step->src[1]) && accepts_rope(step, &p->rope, 2);
+    return tn_step_has_src(step, TN_SRC_norm_rope_w) && tn_cuda_f32_rows(&step->src[TN_SRC_norm_rope_w]) &&
+           accepts_rope(step, &p->rope, TN_SRC_norm_rope_pos);
 }
 
-tn_status tn_cuda_launch_norm_rope(const tn_cuda_launch *l)
+tn_status tn_cuda_norm_rope_launch(const tn_cuda_launch *l)
 {
     const tn_norm_rope_params *p = l->step->params;
-    tn_cuda_rope_args a = {.weight = l->step->src[1].data, .eps = p->eps};
-    return run(l, &p->rope, 2, &a);
+    tn_cuda_rope_args a = {.weight = l->step->src[TN_SRC_norm_rope_w].data, .eps = p->eps};
+    return run(l, &p->rope, TN_SRC_norm_rope_pos, &a);
 }
 
-bool tn_cuda_accepts_cache_write(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_cache_write_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
-    const tn_view *cache = &step->dst[0], *x = &step->src[1];
+    const tn_view *cache = &step->dst[0], *x = &step->src[TN_SRC_cache_write_x];
     bool known = cache->dtype == TN_TYPE_F32 || cache->dtype == TN_TYPE_F16 || cache->dtype == TN_TYPE_BF16 ||
                  cache->dtype == TN_TYPE_Q8_0 || cache->dtype == TN_TYPE_Q4_0;
     return known && tn_view_rows_contiguous(cache) && tn_cuda_f32_rows(x) && x->ne[0] == 1 && x->ne[3] <= cache->ne[3] &&
-           tn_cuda_i32_run(&step->src[2]) && cache->ne[2] > 0 && cache->ne[3] <= INT32_MAX / 4 && x->ne[1] * x->ne[2] <= INT32_MAX;
+           tn_cuda_i32_run(&step->src[TN_SRC_cache_write_slots]) && cache->ne[2] > 0 && cache->ne[3] <= INT32_MAX / 4 && x->ne[1] * x->ne[2] <= INT32_MAX;
 }
 
-tn_status tn_cuda_launch_cache_write(const tn_cuda_launch *l)
+tn_status tn_cuda_cache_write_launch(const tn_cuda_launch *l)
 {
-    const tn_view *x = &l->step->src[1];
+    const tn_view *x = &l->step->src[TN_SRC_cache_write_x];
     tn_cuda_cache_write_args a = {.cache = tn_cuda_view_of(&l->step->dst[0]), .x = tn_cuda_view_of(x),
-                                  .slots = l->step->src[2].data, .type = l->step->dst[0].dtype,
+                                  .slots = l->step->src[TN_SRC_cache_write_slots].data, .type = l->step->dst[0].dtype,
                                   .n_rows = (uint32_t)(x->ne[1] * x->ne[2])};
     tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(a.n_rows, TN_CUDA_ROPE_WARPS), .y = 1, .z = 1, .threads = WARP * TN_CUDA_ROPE_WARPS};
     return tn_cuda_run(l, TN_CUDA_MODULE_cache_write, "tn_cache_write", &grid, &a);

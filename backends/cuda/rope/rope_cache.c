@@ -4,9 +4,20 @@
 // rope_cache: norm and rotation of q and k and the write of k and v to the caches, in one launch.
 #include "backends/cuda/attention/attention.h"
 #include "backends/cuda/runtime/rows.h"
+#include "ops/operands.h"
 #include "ops/rope.h"
 
-enum { CACHE_K, CACHE_V, Q, K, V, POS, SLOTS, NORM_Q, NORM_K, FACTORS };
+enum {
+    CACHE_K = TN_SRC_rope_cache_cache_k,
+    CACHE_V = TN_SRC_rope_cache_cache_v,
+    Q = TN_SRC_rope_cache_q,
+    K = TN_SRC_rope_cache_k,
+    V = TN_SRC_rope_cache_v,
+    POS = TN_SRC_rope_cache_pos,
+    SLOTS = TN_SRC_rope_cache_slots,
+    NORM_Q = TN_SRC_rope_cache_norm_q,
+    FACTORS = TN_SRC_rope_cache_factors,
+};
 // Beyond the number of warps that fill the device each takes several heads, and computes the angles once.
 enum { ROPE_WARPS = 4, ROPE_ENOUGH_WARPS = 8192, ROPE_MOST_HEADS = 8 };
 
@@ -15,7 +26,7 @@ static bool is_cache_type(tn_dtype t)
     return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 || t == TN_TYPE_Q4_0;
 }
 
-bool tn_cuda_accepts_rope_cache(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_rope_cache_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_rope_cache_params *p = step->params;
@@ -26,7 +37,7 @@ bool tn_cuda_accepts_rope_cache(const tn_cuda *cuda, const tn_step *step)
         const tn_view *c = &step->src[i];
         ok = ok && is_cache_type(c->dtype) && tn_view_rows_contiguous(c) && c->ne[0] * c->ne[2] <= INT32_MAX;
     }
-    return ok && tn_view_rows_contiguous(&step->dst[2]) && step->src[CACHE_K].ne[2] == step->src[CACHE_V].ne[2];
+    return ok && tn_view_rows_contiguous(&step->dst[TN_DST_rope_cache_q]) && step->src[CACHE_K].ne[2] == step->src[CACHE_V].ne[2];
 }
 
 static void put_cache(tn_cuda_rope_cache_args *a, int32_t i, const tn_view *c)
@@ -49,7 +60,7 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
 {
     const tn_rope_cache_params *p = s->params;
     tn_cuda_rope_cache_args a = {
-        .q = tn_cuda_view_of(&s->src[Q]), .k = tn_cuda_view_of(&s->src[K]), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[2]),
+        .q = tn_cuda_view_of(&s->src[Q]), .k = tn_cuda_view_of(&s->src[K]), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[TN_DST_rope_cache_q]),
         .pos = s->src[POS].data, .pos_nb = s->src[POS].nb[3], .slots = s->src[SLOTS].data, .slots_nb = s->src[SLOTS].nb[3],
         .factors = tn_step_has_src(s, FACTORS) ? s->src[FACTORS].data : NULL,
         .eps = p->eps, .m = p->rope.attn_factor != 0.0f ? p->rope.attn_factor : 1.0f,
@@ -65,7 +76,7 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
     return a;
 }
 
-tn_status tn_cuda_rope_cache(const tn_cuda_launch *l)
+tn_status tn_cuda_rope_cache_launch(const tn_cuda_launch *l)
 {
     const tn_view *q = &l->step->src[Q], *k = &l->step->src[K];
     tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(l->step);

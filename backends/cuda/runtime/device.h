@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One CUDA device of one context: its own driver context, one stream, the modules loaded so far.
+// One CUDA device of one tenon context: its own driver context, one stream, the modules loaded so far, its memory.
 #ifndef TN_CUDA_DEVICE_H
 #define TN_CUDA_DEVICE_H
 
@@ -14,6 +14,14 @@ enum {
     TN_CUDA_MODULE_COUNT
 };
 
+// What tenon-check --variant overrides, to check and time kernels that would not be selected. All zero: nothing.
+typedef struct tn_cuda_variant {
+    int32_t skinny_shape;         // row 1 to 3 of the shapes in skinny.c; 0: the one estimated to be the fastest
+    bool skinny_switch_dependent; // programmatic dependent launch where skinny.c does without, and the other way round
+    bool skinny_without_wgmma;
+    bool cublas_first; // cuBLASLt for every product that it accepts
+} tn_cuda_variant;
+
 typedef struct tn_cuda {
     tn_device *device;
     tn_cuda_driver driver;
@@ -24,16 +32,14 @@ typedef struct tn_cuda {
     int32_t n_sms;
     int32_t max_shared; // bytes of shared memory that a block can ask for
     size_t l2_size;
-    size_t memory; // bytes taken by buffers
     // First error after which the driver context answers nothing else: every later call fails with it.
     _Atomic int32_t lost;
-    CUmodule modules[TN_CUDA_MODULE_COUNT]; // loaded at first use
-    struct tn_cuda_tuning *tuning; // tune.h; NULL: none
-    int32_t few;                   // how skinny.c cuts products of block types, 1 to 3, 4 more: dependent launch where there is none, or the other way round, 8 more: without wgmma; 0: what it finds quickest
-    struct tn_cuda_blas *blas;     // blas.h; NULL: none
-    bool blas_first;               // before all other kernels that take a step, for checks of them
-    // Pinned memory that weights travel through, and its place on the device; NULL until a weight is written.
-    struct tn_cuda_upload *upload;
+    CUmodule modules[TN_CUDA_MODULE_COUNT];       // loaded at first use
+    const struct tn_cuda_kernel_table *kernels; // kernel.h
+    struct tn_cuda_tuning *tuning;                // tune.h; NULL: none
+    struct tn_cuda_blas *blas;                    // cublas.h; NULL: none
+    struct tn_cuda_upload *upload;                // upload.c; NULL until a weight is written
+    tn_cuda_variant variant;
 } tn_cuda;
 
 static inline tn_cuda *tn_cuda_of(const tn_device *device)
@@ -48,21 +54,40 @@ TN_MUST_USE tn_status tn_cuda_enter(tn_cuda *c);
 // A kernel by module and name; loads the module at first use.
 TN_MUST_USE tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunction *out);
 
+// --- memory (device.c) -------------------------------------------------------------------------------
+// The functions of core/backend.h with these names.
+
+uint64_t tn_cuda_memory_free(const tn_device *device);
+tn_status tn_cuda_buffer_create(tn_device *device, size_t size, tn_buffer *out);
+void tn_cuda_buffer_destroy(tn_buffer *buffer);
+tn_status tn_cuda_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n);
+tn_status tn_cuda_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n);
+tn_status tn_cuda_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows);
+tn_status tn_cuda_host_create(tn_device *device, size_t size, void **out);
+void tn_cuda_host_destroy(tn_device *device, void *host);
+
 // --- weights (upload.c) ------------------------------------------------------------------------------
 
 struct tn_view;
-// Writes a whole weight from the bytes of a file to where `weight` lies (data is an address on the device), in the layout of layout.h.
-TN_MUST_USE tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const struct tn_view *weight, const void *bytes);
+// Writes a whole weight, given as the bytes of a file, to `offset` of the buffer, in the layout of layout.h.
+TN_MUST_USE tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const struct tn_view *weight,
+                                           const void *bytes);
 void tn_cuda_upload_free(tn_cuda *c);
 
-// --- executables (executable.c) ----------------------------------------------------------------------
+// --- kernels (select.c) ------------------------------------------------------------------------------
 
+struct tn_step;
+struct tn_program;
 uint32_t tn_cuda_precisions(const tn_device *device);
 int32_t tn_cuda_rounding(const tn_device *device, const struct tn_step *step);
 bool tn_cuda_accepts(const tn_device *device, const struct tn_step *step);
 const char *tn_cuda_kernel_name(const tn_device *device, const struct tn_step *step);
+
+// --- executables (executable.c) ----------------------------------------------------------------------
+
 size_t tn_cuda_scratch_size(tn_device *device, const struct tn_program *program);
-tn_status tn_cuda_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch, tn_executable **out);
+tn_status tn_cuda_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
+                          tn_executable **out);
 void tn_cuda_executable_destroy(tn_device *device, tn_executable *executable);
 tn_status tn_cuda_submit(tn_device *device, tn_executable *executable, const tn_submit_options *options);
 tn_status tn_cuda_wait(tn_device *device, tn_executable *executable);

@@ -3,186 +3,13 @@
 //
 // Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
 // by one with events between them.
-#include "backends/cuda/product/gemm/cublas.h"
 #include "backends/cuda/runtime/handover.h"
-#include "backends/cuda/runtime/kernel.h"
+#include "backends/cuda/runtime/select.h"
 #include "backends/cuda/runtime/tune.h"
 #include "core/device.h"
 #include "ops/ops.h"
 
 #include <string.h>
-
-// --- kernels ---------------------------------------------------------------------------------------
-
-static const tn_cuda_kernel kernel_rows[] = {
-#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags)                                            \
-    {TN_OP_##op, #name, accepts, scratch, launch, flags},
-#include "backends/cuda/kernels.def"
-    {-1, NULL, NULL, NULL, NULL, 0},
-};
-
-const tn_cuda_kernel *tn_cuda_kernels(int32_t *count)
-{
-    *count = (int32_t)TN_COUNT(kernel_rows) - 1;
-    return kernel_rows;
-}
-
-enum {
-    ROUNDS_16 = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16,
-    ROUNDS = ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_TF32 | TN_CUDA_ROUNDS_E4M3,
-};
-
-// What kernels may round to in each precision, and what is taken before a kernel that rounds less.
-static const struct {
-    int32_t allows, prefers, compute; // compute: capability from which the device has it
-} precisions[TN_PRECISION_COUNT] = {
-    [TN_PRECISION_auto] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, 0, 0},
-    [TN_PRECISION_f32] = {0, 0, 1},
-    [TN_PRECISION_tf32] = {TN_CUDA_ROUNDS_TF32, TN_CUDA_ROUNDS_TF32, 80},
-    [TN_PRECISION_bf16] = {TN_CUDA_ROUNDS_BF16, TN_CUDA_ROUNDS_BF16, 80},
-    [TN_PRECISION_f16] = {TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16, TN_CUDA_ROUNDS_F16, 75},
-    [TN_PRECISION_fp8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8 | TN_CUDA_ROUNDS_E4M3, TN_CUDA_ROUNDS_E4M3, 89},
-    [TN_PRECISION_int8] = {ROUNDS_16 | TN_CUDA_ROUNDS_I8, TN_CUDA_ROUNDS_I8, 1},
-};
-
-static const tn_cuda_kernel *first_kernel(const tn_cuda *cuda, const tn_step *step, bool of_cublas)
-{
-    int32_t allows = precisions[step->precision].allows, prefers = precisions[step->precision].prefers;
-    const tn_cuda_kernel *finer = NULL;
-    for (size_t i = 0; i + 1 < TN_COUNT(kernel_rows); i++) {
-        const tn_cuda_kernel *k = &kernel_rows[i];
-        if (k->op != step->op || (k->flags & ROUNDS & ~allows) ||
-            ((k->flags & TN_CUDA_ONLY_TUNED) != 0) != of_cublas)
-            continue;
-        if (!k->accepts(cuda, step)) continue;
-        if (!prefers || (k->flags & prefers)) return k;
-        if (!finer) finer = k;
-    }
-    return finer;
-}
-
-static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *step)
-{
-    const tn_cuda_kernel *k = cuda->blas_first ? first_kernel(cuda, step, true) : NULL;
-    return k ? k : first_kernel(cuda, step, false);
-}
-
-uint32_t tn_cuda_precisions(const tn_device *device)
-{
-    uint32_t has = 0;
-    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
-        if (precisions[i].compute > 0 && tn_cuda_of(device)->compute >= precisions[i].compute) has |= 1u << i;
-    return has;
-}
-
-int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
-{
-    static const struct {
-        int32_t flag, precision;
-    } by_flag[] = {
-        {TN_CUDA_ROUNDS_I8, TN_PRECISION_int8},  {TN_CUDA_ROUNDS_BF16, TN_PRECISION_bf16},
-        {TN_CUDA_ROUNDS_F16, TN_PRECISION_f16},  {TN_CUDA_ROUNDS_TF32, TN_PRECISION_tf32},
-        {TN_CUDA_ROUNDS_E4M3, TN_PRECISION_fp8},
-    };
-    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
-    for (size_t i = 0; k && i < TN_COUNT(by_flag); i++)
-        if (k->flags & by_flag[i].flag) return by_flag[i].precision;
-    return TN_PRECISION_f32;
-}
-
-const tn_cuda_kernel *tn_cuda_find_kernel(const tn_cuda *cuda, const tn_step *step)
-{
-    // Tuning compares whatever the device may do when left alone.
-    const tn_cuda_kernel *tuned = step->precision == TN_PRECISION_auto ? tn_cuda_tuned(cuda, step) : NULL;
-    return tuned ? tuned : default_kernel(cuda, step);
-}
-
-bool tn_cuda_accepts(const tn_device *device, const tn_step *step)
-{
-    return tn_cuda_find_kernel(tn_cuda_of(device), step) != NULL;
-}
-
-const char *tn_cuda_kernel_name(const tn_device *device, const tn_step *step)
-{
-    const tn_cuda_kernel *k = tn_cuda_find_kernel(tn_cuda_of(device), step);
-    return k ? k->name : "none";
-}
-
-size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
-{
-    size_t size = 0;
-    bool tunes = tn_context_tunes(device->ctx); // then every candidate has to have room
-    for (int32_t i = 0; i < program->n_steps; i++) {
-        const tn_step *step = &program->steps[i];
-        const tn_cuda_kernel *chosen = tn_cuda_find_kernel(tn_cuda_of(device), step);
-        bool may_fail = chosen && (chosen->flags & TN_CUDA_ONLY_TUNED); // then another has to have room
-        const tn_cuda_kernel *spare = may_fail ? first_kernel(tn_cuda_of(device), step, false) : NULL;
-        for (size_t r = 0; r + 1 < TN_COUNT(kernel_rows); r++) {
-            const tn_cuda_kernel *k = &kernel_rows[r];
-            bool counts = k == chosen || k == spare || (tunes && k->op == step->op && k->accepts(tn_cuda_of(device), step));
-            if (!counts || !k->scratch) continue;
-            size_t need = k->scratch(tn_cuda_of(device), step);
-            size = TN_MAX(size, need);
-        }
-    }
-    return size + tn_cuda_handover_size(program);
-}
-
-// What was tuned since the scratch was made may need more of it: then the default runs.
-static const tn_cuda_kernel *choose_kernel(const tn_cuda *c, const tn_step *step, size_t scratch_size)
-{
-    const tn_cuda_kernel *k = tn_cuda_find_kernel(c, step);
-    bool fits = !k || !k->scratch || k->scratch(c, step) <= scratch_size;
-    if (fits && k && (k->flags & TN_CUDA_ONLY_TUNED) && tn_cuda_blas_prepare(c, step) != TN_OK) {
-        char why[300];
-        tn_context_error(c->device->ctx, why, sizeof why);
-        tn_log(c->device->ctx, TN_LOG_WARN, "%s; another kernel runs %s", why,
-               step->name ? step->name : tn_op_name(step->op));
-        return first_kernel(c, step, false);
-    }
-    return fits ? k : first_kernel(c, step, false);
-}
-
-tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid,
-                      const void *args)
-{
-    tn_cuda *c = l->cuda;
-    if (grid->x == 0 || grid->y == 0 || grid->z == 0) return TN_OK;
-    CUfunction f;
-    tn_status status = tn_cuda_function(c, module, entry, &f);
-    // Above 48 KiB a kernel has to be told once; telling it again costs nothing that matters.
-    if (status == TN_OK && grid->shared > 48 * 1024)
-        status = tn_cuda_check(
-            c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared),
-            entry);
-    if (status != TN_OK) return status;
-    CUlaunchAttribute attributes[2];
-    CUlaunchConfig config = {
-        .gridDimX = grid->x,
-        .gridDimY = grid->y,
-        .gridDimZ = grid->z,
-        .blockDimX = grid->threads,
-        .blockDimY = 1,
-        .blockDimZ = 1,
-        .sharedMemBytes = grid->shared,
-        .hStream = c->stream,
-        .attrs = attributes,
-    };
-    // Kernels wait for their predecessor themselves (common.cuh), from compute capability 9.0 on.
-    if (c->compute >= 90 && !grid->alone && !l->alone) {
-        attributes[config.numAttrs++] =
-            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                .value.programmaticStreamSerializationAllowed = 1};
-    }
-    if (grid->cluster > 1) {
-        attributes[config.numAttrs++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                                                            .value.clusterDim = {grid->cluster, 1, 1}};
-    }
-    void *params[] = {(void *)(uintptr_t)args};
-    return tn_cuda_check(c, c->driver.launch(&config, f, params, NULL), entry);
-}
-
-// --- executables -----------------------------------------------------------------------------------
 
 struct tn_executable {
     int32_t n_steps, first_step; // the first that launches anything
@@ -299,8 +126,13 @@ static tn_status capture(tn_cuda *c, tn_executable *e)
     return status;
 }
 
+size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
+{
+    return tn_cuda_kernel_scratch_size(tn_cuda_of(device), program) + tn_cuda_handover_size(program);
+}
+
 // Kernels of all steps, and what they hand on to each other in the first bytes of the scratch.
-static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
+static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
                                 const tn_buffer *scratch)
 {
     size_t rows = tn_cuda_handover_size(program), size = scratch ? scratch->size : 0;
@@ -311,7 +143,7 @@ static tn_status choose_kernels(tn_cuda *c, tn_executable *e, const tn_program *
     for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
         const tn_step *step = &program->steps[i];
         e->steps[i] = *step;
-        e->kernels[i] = choose_kernel(c, step, size);
+        e->kernels[i] = tn_cuda_kernel_select(c, step, size);
         if (!e->kernels[i])
             status = tn_fail(c->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", c->device->name,
                              tn_op_name(step->op));
@@ -343,7 +175,7 @@ tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn
     if (status == TN_OK)
         status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);
     if (status == TN_OK && tn_context_tunes(ctx)) status = tn_cuda_tune(c, program, scratch);
-    if (status == TN_OK) status = choose_kernels(c, e, program, scratch);
+    if (status == TN_OK) status = select_kernels(c, e, program, scratch);
     if (status == TN_OK) status = capture(c, e);
     if (status != TN_OK)
         tn_cuda_executable_destroy(device, e);

@@ -11,7 +11,7 @@ enum { ALIGN = 256, MAX_ROWS = 64 };
 // The result that a step can hand on: of a router the rows that went through its norm, else the first.
 static const tn_view *handed(const tn_step *step)
 {
-    return &step->dst[step->op == TN_OP_moe_route && step->n_dst > 2 ? 2 : 0];
+    return &step->dst[step->op == TN_OP_moe_route && step->n_dst > 2 ? TN_DST_moe_route_normed : 0];
 }
 
 // Its rows as a product reads them: tokens and, of attention, all heads in one.
@@ -23,8 +23,7 @@ static int64_t row_elems(const tn_step *step)
 
 static bool is_product(int32_t op)
 {
-    return op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_glu || op == TN_OP_matmul_id ||
-           op == TN_OP_matmul_id_glu || op == TN_OP_matmul_multi;
+    return tn_product_form_get(op) != NULL;
 }
 
 // Whether the step could hand on its rows with one kernel or another.
@@ -32,7 +31,7 @@ static bool may_make(const tn_step *step)
 {
     const tn_view *y = handed(step);
     bool sums = step->op == TN_OP_moe_sum || step->op == TN_OP_moe_combine;
-    bool norms = step->op == TN_OP_moe_route && y == &step->dst[2];
+    bool norms = step->op == TN_OP_moe_route && y == &step->dst[TN_DST_moe_route_normed];
     if (step->op != TN_OP_attention && !sums && !norms && !is_product(step->op)) return false;
     int64_t k = row_elems(step), n = tn_view_n_elems(y);
     return n > 0 && y->ne[3] % TN_QUANTISED_GROUP == 0 && k <= INT32_MAX / 2 && n / k <= MAX_ROWS;
@@ -102,7 +101,8 @@ static bool integers_given(const tn_program *program, int32_t i)
 static bool caches_given(const tn_program *program, int32_t i)
 {
     const tn_step *step = &program->steps[i + 1];
-    return writer_of(program, i, &step->src[1]) < 0 && writer_of(program, i, &step->src[2]) < 0;
+    return writer_of(program, i, &step->src[TN_SRC_attention_k]) < 0 &&
+           writer_of(program, i, &step->src[TN_SRC_attention_v]) < 0;
 }
 
 static bool overlap(const tn_view *u, const tn_view *v)
@@ -149,9 +149,9 @@ static void plan_rope(const tn_program *program, const tn_cuda_kernel *const *ke
 static bool weights_computed(const tn_program *program, int32_t i)
 {
     if (!is_product(program->steps[i].op)) return false;
-    tn_matvec_operands o = tn_matvec_operands_get(&program->steps[i]);
+    tn_product p = tn_product_get(&program->steps[i]);
     bool computed = false;
-    for (int32_t k = 0; k < o.n_w; k++) computed = computed || writer_of(program, i, o.w[k]) >= 0;
+    for (int32_t k = 0; k < p.n_weights; k++) computed = computed || writer_of(program, i, p.w[k]) >= 0;
     return computed;
 }
 
@@ -165,8 +165,9 @@ static bool takes_product(const tn_cuda *cuda, const tn_program *program, int32_
         return false;
     const tn_step *sum = &program->steps[i], *product = sum - 1;
     if (!tn_cuda_matvec_fuses_sum(cuda, product, sum)) return false;
-    if (!handover[i - 1].in.rows && overlap(&product->src[0], &sum->dst[0])) return false;
-    return !overlap(&product->src[2], &sum->dst[0]) && is_private(program, i - 1, 0);
+    tn_product p = tn_product_get(product);
+    if (!handover[i - 1].in.rows && overlap(p.x, &sum->dst[0])) return false;
+    return !overlap(p.ids, &sum->dst[0]) && is_private(program, i - 1, 0);
 }
 
 static void plan_product(const tn_cuda *cuda, const tn_program *program, int32_t i,
@@ -200,7 +201,7 @@ static bool reads_packed16(const tn_program *program, int32_t i, const tn_cuda_k
     const tn_view *x = &reader->src[0], *y = &maker->dst[0];
     bool same = x->data == y->data && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
                 tn_view_contiguous(x) && tn_view_contiguous(y);
-    if (!same || tn_cuda_gemm_find(reader).norm || x->ne[3] % 8 != 0 || (uintptr_t)x->data % 16 != 0) return false;
+    if (!same || tn_product_get(reader).norm || x->ne[3] % 8 != 0 || (uintptr_t)x->data % 16 != 0) return false;
     for (int32_t d = 0; d < reader->n_dst; d++)
         if (overlap(&reader->dst[d], x)) return false;
     return is_private(program, i - 1, 0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row of kernels.def consists of, and what its launch function is given.
+// A kernel as runtime/ sees it: a row of kernels.def, what its launch function is given, and the launch itself.
 #ifndef TN_CUDA_KERNEL_H
 #define TN_CUDA_KERNEL_H
 
@@ -10,71 +10,88 @@
 #include "backends/cuda/runtime/layout.h"
 #include "ops/step.h"
 
+// What a launch function is given. The steps before `step` that are not NULL here are done by this launch too.
 typedef struct tn_cuda_launch {
     tn_cuda *cuda;
     const tn_step *step; // operands are bound: data are addresses on the device
-    char *scratch;       // at least what the row's scratch() asked for, 256-byte aligned
-    // Rows rounded by a step before, to be used instead of x, and those to make of the result (handover.h); NULL: none.
+    char *scratch;       // as many bytes as the row's scratch function asks for, aligned to 256 bytes
+    // Quantised rows (handover.h), NULL: none. quantised_x: x as the step before has written it, to be read instead of
+    // x. quantised_y: where the result goes in this form as well.
     const tn_cuda_quantised *quantised_x, *quantised_y;
-    const tn_step *rope; // a rope_cache step that this launch does too, or NULL
-    const tn_step *product; // likewise a matmul_id step whose results this launch sums
-    const tn_step *route;   // a moe_route step before that left its logits in the scratch, of which this launch chooses the experts
-    bool defers_route;     // such a step
-    bool writes_packed16;       // the result is bf16, rows of it one after another, and so is x with reads_packed16
-    bool reads_packed16;
-    bool early;             // the step's integers (lengths, tables, positions) can be read before the predecessor has ended: no step writes them
-    bool alone;             // does not start before all that was launched has ended: the first of a run, and what reads computed matrices ahead
+    const tn_step *rope;    // the rope_cache step before
+    const tn_step *product; // the matmul_id step before, whose results this launch sums
+    const tn_step *route;   // the moe_route step before: its logits are in the scratch, and this launch routes
+    bool defers_route;      // this step is such a moe_route: it leaves logits in the scratch and routes nothing
+    bool writes_packed16;   // the result is bf16, its rows one after another
+    bool reads_packed16;    // x is bf16, its rows one after another
+    // No step of the program writes the step's integers (lengths, block tables, positions), so they can be read before
+    // the predecessor has ended.
+    bool early;
+    // The launch waits until all that was launched before has ended. True for the first launch of a run, and where
+    // weights are results of steps, because kernels load weights before they wait for their predecessor.
+    bool alone;
 } tn_cuda_launch;
 
-// Blocks, threads of a block, dynamic shared memory of a block.
 typedef struct tn_cuda_grid {
-    uint32_t x, y, z;
-    uint32_t threads;
-    uint32_t shared;
+    uint32_t x, y, z; // blocks
+    uint32_t threads; // of a block
+    uint32_t shared;  // dynamic shared memory of a block, bytes
     uint32_t cluster; // blocks along x in a cluster; 0 or 1: none
-    bool alone;       // does not start before its predecessor has ended
+    bool alone;       // the kernel starts only when its predecessor has ended
 } tn_cuda_grid;
 
-// Launch functions call it, once per kernel, with the name of an entry point of the module and its one
-// argument struct. Inside a capture nothing runs yet. Zero blocks launch nothing.
-TN_MUST_USE tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry, const tn_cuda_grid *grid,
-                                  const void *args);
+// Launches a kernel (launch.c). Launch functions call it once per kernel, with the name of an entry point of the module
+// and its one argument struct. Inside a capture nothing runs yet. Zero blocks launch nothing.
+TN_MUST_USE tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry,
+                                  const tn_cuda_grid *grid, const void *args);
 
-typedef bool (*tn_cuda_accepts_fn)(const tn_cuda *cuda, const tn_step *step); // data pointers are NULL
-typedef size_t (*tn_cuda_scratch_fn)(const tn_cuda *cuda, const tn_step *step);
-typedef tn_status (*tn_cuda_launch_fn)(const tn_cuda_launch *l);
-
-// What a kernel rounds the operands of a matrix product to (the check tool judges it on the same rounded input), and what it can hand on.
+// Flags of kernels.def: to what precision a kernel of a matrix product rounds its operands (the check tool judges it on
+// operands rounded the same way), and what it can share with the steps beside it.
 enum {
-    TN_CUDA_ROUNDS_I8 = 1,   // x: int8 per 16 elements, scale max|x| / 127
-    TN_CUDA_ROUNDS_BF16 = 2, // x and expanded weights
-    TN_CUDA_ROUNDS_F16 = 4,  // x, of each row times a power of two
+    TN_CUDA_NO_FLAGS = 0,
+    TN_CUDA_ROUNDS_I8 = 1,          // x: int8 with one scale per 16 elements, max|x| / 127
+    TN_CUDA_ROUNDS_BF16 = 2,        // x and expanded weights
+    TN_CUDA_ROUNDS_F16 = 4,         // x, each row scaled by a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
-    TN_CUDA_WRITES_QUANTISED = 16, // can hand rows on, see handover.h
-    TN_CUDA_READS_QUANTISED = 32,
-    TN_CUDA_FUSES_ROPE = 64, // can do the rope_cache step before it
-    TN_CUDA_FUSES_PRODUCT = 0x400, // can do the matmul_id step before it, if that has TN_CUDA_READS_QUANTISED
-    TN_CUDA_DEFERS_ROUTE = 0x800, // can leave choosing to the matmul_id_glu step after it, likewise
-    TN_CUDA_ROUNDS_TF32 = 0x100, // x and weights
-    TN_CUDA_ROUNDS_E4M3 = 0x200, // x and weights, of each row times a power of two
-    TN_CUDA_ONLY_TUNED = 0x1000, // by cuBLASLt (blas.h): never runs but where tuning found it the fastest, and after tn_cuda_blas_prepare
-    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product with TN_CUDA_READS_PACKED16 multiplies
-    TN_CUDA_READS_PACKED16 = 0x4000,
-    TN_CUDA_FINITE_ROWS = 128, // a row of activations with values that are not finite counts as NaN
+    TN_CUDA_ROUNDS_TF32 = 0x100,    // x and weights
+    TN_CUDA_ROUNDS_E4M3 = 0x200,    // x and weights, each row scaled by a power of two
+    TN_CUDA_FINITE_ROWS = 0x80,     // a row of x with values that are not finite counts as a row of NaN
+    TN_CUDA_WRITES_QUANTISED = 16,  // can write its result as quantised rows too (handover.h)
+    TN_CUDA_READS_QUANTISED = 32,   // can read such rows instead of x
+    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product reads
+    TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product
+    TN_CUDA_FUSES_ROPE = 64,          // can do the rope_cache step before it
+    TN_CUDA_FUSES_PRODUCT = 0x400,    // can do the matmul_id step before it, if that has READS_QUANTISED
+    TN_CUDA_DEFERS_ROUTE = 0x800,     // can leave routing to the matmul_id_glu step after it, likewise
+    // Never runs but where tuning found it the fastest, and after prepare_tuned of the table has succeeded: cuBLASLt.
+    TN_CUDA_ONLY_TUNED = 0x1000,
 };
 
+// A row of kernels.def. Data pointers of the step are NULL in accepts and scratch.
 typedef struct tn_cuda_kernel {
-    int32_t op;
+    int32_t set; // TN_SET_*: the ops that it can run
     const char *name;
-    tn_cuda_accepts_fn accepts;
-    tn_cuda_scratch_fn scratch; // NULL: none
-    tn_cuda_launch_fn launch;
+    bool (*accepts)(const tn_cuda *cuda, const tn_step *step);
+    size_t (*scratch)(const tn_cuda *cuda, const tn_step *step); // bytes
+    tn_status (*launch)(const tn_cuda_launch *l);
     int32_t flags;
 } tn_cuda_kernel;
 
-// The row of kernels.def that runs the step: the one found fastest by tuning (tune.h), else the first that takes it; NULL if none does.
-const tn_cuda_kernel *tn_cuda_find_kernel(const tn_cuda *cuda, const tn_step *step);
-const tn_cuda_kernel *tn_cuda_kernels(int32_t *count);
+// All kernels, as runtime/ is given them (backends/cuda/kernels.c): it knows no family by name.
+typedef struct tn_cuda_kernel_table {
+    const tn_cuda_kernel *rows;
+    int32_t n_rows;
+    // What kernels with TN_CUDA_ONLY_TUNED need before they run a step. Called outside of captures, operands bound; on
+    // failure the step has to run by another kernel.
+    tn_status (*prepare_tuned)(const tn_cuda *cuda, const tn_step *step);
+} tn_cuda_kernel_table;
+
+// The functions that kernels.def names.
+#define TN_CUDA_KERNEL(set, kernel, scratch, launch, ...)                                                    \
+    bool tn_cuda_##kernel##_accepts(const tn_cuda *cuda, const tn_step *step);                               \
+    size_t tn_cuda_##scratch##_scratch(const tn_cuda *cuda, const tn_step *step);                            \
+    tn_status tn_cuda_##launch##_launch(const tn_cuda_launch *l);
+#include "backends/cuda/kernels.def"
 
 static inline tn_cuda_view tn_cuda_view_of(const tn_view *v)
 {
@@ -85,22 +102,5 @@ static inline int64_t tn_div_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
-
-// Scratch of rows in kernels.def.
-size_t tn_cuda_scratch_argmax(const tn_cuda *cuda, const tn_step *step);
-
-#define TN_CUDA_KERNEL(op, name, accepts, scratch, launch, flags)                                              \
-    bool accepts(const tn_cuda *cuda, const tn_step *step);                                                    \
-    tn_status launch(const tn_cuda_launch *l);
-#include "backends/cuda/kernels.def"
-
-// The scratch functions that kernels.def names.
-size_t tn_cuda_gemm_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_blas_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_skinny_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_scratch_moe_route(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step);
-size_t tn_cuda_attention_wide_scratch(const tn_cuda *cuda, const tn_step *step);
 
 #endif

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/runtime/tune.h"
 
-#include "backends/cuda/product/gemm/cublas.h"
 #include "core/file_map.h"
 #include "core/hash.h"
+#include "ops/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,11 +80,10 @@ static int header(const tn_cuda *c, char *text, size_t size)
 }
 
 // The name as it stands in kernels.def, NULL if no row has it (any more).
-static const char *known_name(const char *name, size_t n)
+static const char *known_name(const tn_cuda *c, const char *name, size_t n)
 {
-    int32_t count;
-    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
-    for (int32_t i = 0; i < count; i++)
+    const tn_cuda_kernel *rows = c->kernels->rows;
+    for (int32_t i = 0; i < c->kernels->n_rows; i++)
         if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0) return rows[i].name;
     return NULL;
 }
@@ -121,7 +120,7 @@ static void parse(tn_cuda *c, const char *path, const char *text, size_t size)
         size_t line = (size_t)(newline - (text + at));
         char hex[17] = "";
         if (line > 17) memcpy(hex, text + at, 16);
-        const char *name = line > 17 ? known_name(text + at + 17, line - 17) : NULL;
+        const char *name = line > 17 ? known_name(c, text + at + 17, line - 17) : NULL;
         if (name) c->tuning->entries[c->tuning->n++] = (entry){strtoull(hex, NULL, 16), name};
         at += line + 1;
     }
@@ -182,10 +181,10 @@ const tn_cuda_kernel *tn_cuda_tuned(const tn_cuda *c, const tn_step *step)
     for (int32_t i = 0; i < t->n && !name; i++)
         if (t->entries[i].key == key) name = t->entries[i].kernel;
     unlock(t);
-    int32_t count;
-    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
-    for (int32_t i = 0; i < count && name; i++)
-        if (rows[i].op == step->op && strcmp(rows[i].name, name) == 0 && rows[i].accepts(c, step)) return &rows[i];
+    for (int32_t i = 0; i < c->kernels->n_rows && name; i++) {
+        const tn_cuda_kernel *k = &c->kernels->rows[i];
+        if (tn_op_set_has(k->set, step->op) && strcmp(k->name, name) == 0 && k->accepts(c, step)) return k;
+    }
     return NULL;
 }
 
@@ -221,10 +220,11 @@ static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k
 
 static int32_t candidates(const tn_cuda *c, const tn_step *step, const tn_cuda_kernel **out)
 {
-    int32_t count, n = 0;
-    const tn_cuda_kernel *rows = tn_cuda_kernels(&count);
-    for (int32_t i = 0; i < count && n < MAX_CANDIDATES; i++)
-        if (rows[i].op == step->op && rows[i].accepts(c, step)) out[n++] = &rows[i];
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->kernels->n_rows && n < MAX_CANDIDATES; i++) {
+        const tn_cuda_kernel *k = &c->kernels->rows[i];
+        if (tn_op_set_has(k->set, step->op) && k->accepts(c, step)) out[n++] = k;
+    }
     return n;
 }
 
@@ -243,9 +243,9 @@ static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, cons
     float best_ms = 0.0f;
     for (int32_t i = 0; i < n; i++) {
         float ms;
-        if (rows[i]->scratch && (!scratch || rows[i]->scratch(c, step) > scratch->size)) continue;
+        if (rows[i]->scratch(c, step) > (scratch ? scratch->size : 0)) continue;
         bool may_fail = (rows[i]->flags & TN_CUDA_ONLY_TUNED) != 0; // then others run
-        tn_status status = may_fail ? tn_cuda_blas_prepare(c, step) : TN_OK;
+        tn_status status = may_fail ? c->kernels->prepare_tuned(c, step) : TN_OK;
         if (status == TN_OK) status = time_kernel(c, t, rows[i], &l, &ms);
         if (status != TN_OK && may_fail) {
             char why[300];

@@ -4,13 +4,14 @@
 // argmax and argmax_logprob of rows of logits: how many blocks share a row (softmax/argmax.cu).
 #include "backends/cuda/runtime/rows.h"
 #include "backends/cuda/softmax/softmax_args.h"
+#include "ops/operands.h"
 
 static int64_t n_parts(const tn_view *x)
 {
     return tn_div_up(x->ne[3], TN_CUDA_ARGMAX_PART);
 }
 
-bool tn_cuda_accepts_argmax(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_argmax_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0];
@@ -19,7 +20,7 @@ bool tn_cuda_accepts_argmax(const tn_cuda *cuda, const tn_step *step)
     return x->dtype == TN_TYPE_F32 && x->ne[3] < INT32_MAX && tn_view_n_rows(x) * n_parts(x) <= INT32_MAX;
 }
 
-size_t tn_cuda_scratch_argmax(const tn_cuda *cuda, const tn_step *step)
+size_t tn_cuda_argmax_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0];
@@ -27,7 +28,7 @@ size_t tn_cuda_scratch_argmax(const tn_cuda *cuda, const tn_step *step)
     return n_parts(x) > 1 ? (size_t)(rows * n_parts(x)) * sizeof(tn_cuda_argmax_part) : 0;
 }
 
-tn_status tn_cuda_argmax(const tn_cuda_launch *l)
+tn_status tn_cuda_argmax_launch(const tn_cuda_launch *l)
 {
     const tn_view *x = &l->step->src[0];
     int64_t n_rows = tn_view_n_rows(x);
@@ -36,7 +37,7 @@ tn_status tn_cuda_argmax(const tn_cuda_launch *l)
         .parts = (tn_cuda_argmax_part *)(void *)l->scratch,
         .n_parts = (uint32_t)n_parts(x),
         .best = l->step->dst[0].data,
-        .logprob = l->step->n_dst > 1 ? l->step->dst[1].data : NULL,
+        .logprob = l->step->n_dst > 1 ? l->step->dst[TN_DST_argmax_logprob_logprob].data : NULL,
     };
     a.aligned = tn_cuda_aligned(&a.x, 4);
     tn_status status = TN_OK;

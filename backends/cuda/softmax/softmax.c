@@ -23,13 +23,13 @@ static tn_cuda_grid row_grid(const tn_cuda_launch *l, const tn_view *x)
     return (tn_cuda_grid){.x = (uint32_t)tn_view_n_rows(x), .y = 1, .z = 1, .threads = (uint32_t)threads};
 }
 
-bool tn_cuda_accepts_softmax(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_softmax_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return accepts_rows(step) && tn_cuda_f32_rows(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_softmax(const tn_cuda_launch *l)
+tn_status tn_cuda_softmax_launch(const tn_cuda_launch *l)
 {
     const tn_softmax_params *p = l->step->params;
     const tn_view *y = &l->step->dst[0];
@@ -45,13 +45,13 @@ tn_status tn_cuda_launch_softmax(const tn_cuda_launch *l)
     return tn_cuda_run(l, TN_CUDA_MODULE_softmax, entry, &grid, &a);
 }
 
-bool tn_cuda_accepts_reduce(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_reduce_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     return accepts_rows(step) && tn_cuda_f32_rows(&step->dst[0]);
 }
 
-tn_status tn_cuda_launch_reduce(const tn_cuda_launch *l)
+tn_status tn_cuda_reduce_launch(const tn_cuda_launch *l)
 {
     const tn_reduce_params *p = l->step->params;
     tn_cuda_softmax_args a = {.x = tn_cuda_view_of(&l->step->src[0]), .y = tn_cuda_view_of(&l->step->dst[0]), .kind = p->kind};
@@ -62,7 +62,7 @@ tn_status tn_cuda_launch_reduce(const tn_cuda_launch *l)
 
 // --- top_k -------------------------------------------------------------------------------------------
 
-bool tn_cuda_accepts_top_k(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_top_k_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_top_k_params *p = step->params;
@@ -70,7 +70,7 @@ bool tn_cuda_accepts_top_k(const tn_cuda *cuda, const tn_step *step)
            p->n_groups <= TN_CUDA_MAX_GROUPS;
 }
 
-tn_status tn_cuda_launch_top_k(const tn_cuda_launch *l)
+tn_status tn_cuda_top_k_launch(const tn_cuda_launch *l)
 {
     const tn_top_k_params *p = l->step->params;
     const tn_view *x = &l->step->src[0];

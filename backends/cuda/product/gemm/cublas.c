@@ -1,21 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products by cuBLASLt (blas.h). x is rounded into scratch as for the other products of many rows (gemm.c),
-// weights are taken as they are. The library knows columns: y = x w^T in rows is y^T = w x^T in columns, with
-// w transposed.
+// Products by cuBLASLt (cublas.h). x is rounded into scratch as for the other products of many rows (gemm.c), weights
+// are multiplied where they are. The library stores matrices by columns: y = x w^T in rows is y^T = w x^T in columns,
+// with w transposed.
 #include "backends/cuda/product/gemm/cublas.h"
 
 #include "backends/cuda/product/gemm/gemm.h"
 #include "core/compiler.h"
+#include "ops/operands.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-// Below so many rows a product is bound by memory, and skinny.c does it.
-// Workspace: what NVIDIA recommends for compute capability 9.0 (cuBLAS library, cublasSetWorkspace).
-enum { MIN_ROWS = 64, WORKSPACE = 32 << 20, ALIGN = 256, MAX_SHAPES = 128 };
+enum {
+    MIN_ROWS = 64,        // with fewer a product is bound by memory, and skinny.c runs it
+    WORKSPACE = 32 << 20, // bytes that NVIDIA recommends for 9.0 (cuBLAS library, cublasSetWorkspace)
+    ALIGN = 256,          // of the parts of the scratch, bytes
+    MAX_SHAPES = 128,     // whose algorithms are remembered
+};
 
 typedef struct blas_api {
 #define TN_CUDA_BLAS_FN(result, member, symbol, params) result(*member) params;
@@ -47,7 +51,7 @@ struct tn_cuda_blas {
     int32_t state;
     void *handle; // made when first needed
     blas_api api;
-    int32_t n_shapes, next; // known shapes; the one to be forgotten when there is no room
+    int32_t n_shapes, next; // known shapes; the one that is forgotten next, once there are MAX_SHAPES
     answer shapes[MAX_SHAPES];
 };
 
@@ -64,14 +68,14 @@ static void unlock(struct tn_cuda_blas *b)
 
 // --- library -----------------------------------------------------------------------------------------
 
-void tn_cuda_blas_init(tn_cuda *c)
+void tn_cuda_cublas_init(tn_cuda *c)
 {
     c->blas = tn_calloc(c->device->ctx, 1, sizeof *c->blas);
     if (c->blas) atomic_flag_clear(&c->blas->lock);
 }
 
 // The library stays loaded: what it has registered with the driver is not made to go before the process ends.
-void tn_cuda_blas_free(tn_cuda *c)
+void tn_cuda_cublas_free(tn_cuda *c)
 {
     struct tn_cuda_blas *b = c->blas;
     if (!b) return;
@@ -188,7 +192,7 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
     described d;
     tn_status status = describe(c, s, &d);
     if (status != TN_OK) return status;
-    size_t room = WORKSPACE;
+    size_t workspace = WORKSPACE;
     void *preference = NULL;
     const struct {
         int32_t attribute;
@@ -199,7 +203,7 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
                   {TN_BLAS_PREFER_ALIGN_D, s->align_y}};
     int32_t r = b->api.preference_create(&preference);
     if (r == TN_BLAS_SUCCESS)
-        r = b->api.preference_set(preference, TN_BLAS_PREFER_WORKSPACE, &room, sizeof room);
+        r = b->api.preference_set(preference, TN_BLAS_PREFER_WORKSPACE, &workspace, sizeof workspace);
     for (size_t i = 0; i < TN_COUNT(aligns) && r == TN_BLAS_SUCCESS; i++) {
         uint32_t bytes = (uint32_t)aligns[i].bytes;
         r = b->api.preference_set(preference, aligns[i].attribute, &bytes, sizeof bytes);
@@ -208,7 +212,7 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
     int found = 0;
     if (r == TN_BLAS_SUCCESS)
         r = b->api.heuristic(b->handle, d.product, d.w, d.x, d.c, d.y, preference, 1, &choice, &found);
-    if (r == TN_BLAS_SUCCESS) r = found < 1 || choice.workspace > room ? TN_BLAS_NOT_SUPPORTED : choice.state;
+    if (r == TN_BLAS_SUCCESS) r = found < 1 || choice.workspace > workspace ? TN_BLAS_NOT_SUPPORTED : choice.state;
     if (preference) b->api.preference_destroy(preference);
     forget(&b->api, &d);
     *out = (answer){.shape = *s, .algorithm = choice.algorithm, .workspace = choice.workspace};
@@ -245,26 +249,25 @@ static int64_t align_of(const void *p)
     return (int64_t)(u & (~u + 1));
 }
 
-// x is in the scratch, which begins at a multiple of ALIGN, or in its own place (reads_packed16).
-static shape shape_of(const tn_step *step, int32_t i, const tn_view *residual)
+// The product with weight i. x is in the scratch, which begins at a multiple of ALIGN, or in its own place
+// (reads_packed16).
+static shape shape_of(const tn_product *p, int32_t i)
 {
-    const tn_view *w = &step->src[1 + i];
-    const void *y = step->dst[i].data, *added = residual ? residual->data : y;
-    shape s = {.m = tn_view_n_rows(&step->src[0]),
-               .n = w->ne[2],
-               .k = w->ne[3],
-               .type = w->dtype == TN_TYPE_BF16 ? TN_BLAS_BF16 : TN_BLAS_F16};
-    s.residual_ld = residual ? tn_cuda_row_stride(residual) / (int64_t)sizeof(float) : 0;
-    s.align_w = align_of(w->data), s.align_x = align_of(step->src[0].data), s.align_c = align_of(added), s.align_y = align_of(y);
+    const tn_view *w = p->w[i];
+    const void *y = p->y[i]->data, *added = p->residual ? p->residual->data : y;
+    shape s = {.m = p->m, .n = w->ne[2], .k = p->k, .type = w->dtype == TN_TYPE_BF16 ? TN_BLAS_BF16 : TN_BLAS_F16};
+    s.residual_ld = p->residual ? tn_cuda_row_stride(p->residual) / (int64_t)sizeof(float) : 0;
+    s.align_w = align_of(w->data), s.align_x = align_of(p->x->data);
+    s.align_c = align_of(added), s.align_y = align_of(y);
     return s;
 }
 
-tn_status tn_cuda_blas_prepare(const tn_cuda *c, const tn_step *step)
+tn_status tn_cuda_cublas_prepare(const tn_cuda *c, const tn_step *step)
 {
-    tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
+    tn_product p = tn_product_get(step);
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
-        shape s = shape_of(step, i, o.residual);
+    for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++) {
+        shape s = shape_of(&p, i);
         answer a;
         status = find(c, &s, &a);
     }
@@ -275,111 +278,98 @@ tn_status tn_cuda_blas_prepare(const tn_cuda *c, const tn_step *step)
 
 // --- rows of kernels.def -----------------------------------------------------------------------------
 
-// Rows of the right type, wherever they lie: the library is told how the address is aligned.
-static bool is_plain(int32_t mode, tn_view w)
-{
-    w.data = NULL;
-    return tn_cuda_gemm_direct(mode, &w);
-}
-
-// Scales of rows are put in afterwards, and then it is too late to add something.
 static bool accepts(const tn_cuda *cuda, const tn_step *step, int32_t mode)
 {
-    if (tn_view_n_rows(&step->src[0]) < MIN_ROWS || !tn_cuda_gemm_accepts(cuda, step) ||
-        tn_cuda_gemm_mode(cuda, step) != mode)
-        return false;
-    tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
-    if (o.act != TN_UNARY_NONE ||
-        (o.residual && (tn_cuda_gemm_scales_x(mode) ||
-                        tn_cuda_row_stride(o.residual) < step->dst[0].ne[3] * (int64_t)sizeof(float))))
-        return false;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
-        if (o.bias[i] || !is_plain(mode, step->src[1 + i])) return false;
+    tn_product p = tn_product_get(step);
+    if (!tn_cuda_gemm_fits(cuda, &p) || p.m < MIN_ROWS || p.act != TN_UNARY_NONE || p.glu) return false;
+    if (tn_cuda_gemm_mode(cuda, &p, step->precision) != mode) return false;
+    // Scales of rows are multiplied in afterwards, and then it is too late to add something.
+    if (p.residual && tn_cuda_gemm_scales_x(mode)) return false;
+    if (p.residual && tn_cuda_row_stride(p.residual) < p.y[0]->ne[3] * (int64_t)sizeof(float)) return false;
+    // Weights may have any address: the library is told how it is aligned.
+    for (int32_t i = 0; i < p.n_weights; i++)
+        if (p.bias[i] || !tn_cuda_gemm_direct_type(mode, p.w[i])) return false;
     return is_usable(cuda);
 }
 
-bool tn_cuda_blas_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_cublas_bf16_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     return accepts(cuda, step, TN_GEMM_BF16);
 }
 
-bool tn_cuda_blas_accepts_f16(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_cublas_f16_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     return accepts(cuda, step, TN_GEMM_F16);
 }
 
-typedef struct room {
-    size_t x, scales; // bytes; then follows the workspace
-} room;
+// Bytes of the parts of the scratch, before the workspace.
+typedef struct layout {
+    size_t x, scales;
+} layout;
 
-static room room_of(const tn_step *step)
+static layout layout_of(const tn_product *p)
 {
-    int64_t m = tn_view_n_rows(&step->src[0]), x = m * step->src[0].ne[3] * 2, scales = m * 4;
-    return (room){(size_t)(tn_div_up(x, ALIGN) * ALIGN), (size_t)(tn_div_up(scales, ALIGN) * ALIGN)};
+    int64_t x = p->m * p->k * 2, scales = p->m * 4;
+    return (layout){(size_t)(tn_div_up(x, ALIGN) * ALIGN), (size_t)(tn_div_up(scales, ALIGN) * ALIGN)};
 }
 
-size_t tn_cuda_blas_scratch(const tn_cuda *cuda, const tn_step *step)
+size_t tn_cuda_cublas_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
-    room r = room_of(step);
-    return r.x + r.scales + WORKSPACE;
+    tn_product p = tn_product_get(step);
+    layout s = layout_of(&p);
+    return s.x + s.scales + WORKSPACE;
 }
 
-static tn_status multiply(const tn_cuda_launch *l, int32_t i, const tn_view *residual)
+static tn_status multiply(const tn_cuda_launch *l, const tn_product *p, int32_t i)
 {
     const tn_cuda *c = l->cuda;
     const blas_api *api = &c->blas->api;
-    shape s = shape_of(l->step, i, residual);
-    room r = room_of(l->step);
+    shape s = shape_of(p, i);
+    layout at = layout_of(p);
     answer a;
     described d;
     tn_status status = find(c, &s, &a);
     if (status == TN_OK) status = describe(c, &s, &d);
     if (status != TN_OK) return status;
-    const float one = 1.0f, beta = residual ? 1.0f : 0.0f;
-    void *y = l->step->dst[i].data, *workspace = l->scratch + r.x + r.scales;
-    const void *added = residual ? residual->data : y;
+    const float one = 1.0f, beta = p->residual ? 1.0f : 0.0f;
+    void *y = p->y[i]->data, *workspace = l->scratch + at.x + at.scales;
+    const void *added = p->residual ? p->residual->data : y;
     int32_t result =
-        api->multiply(c->blas->handle, d.product, &one, l->step->src[1 + i].data, d.w, tn_cuda_gemm_x(l), d.x, &beta,
-                      added, d.c, y, d.y, &a.algorithm, workspace, a.workspace, c->stream);
+        api->multiply(c->blas->handle, d.product, &one, p->w[i]->data, d.w, tn_cuda_gemm_x(l, p), d.x, &beta, added,
+                      d.c, y, d.y, &a.algorithm, workspace, a.workspace, c->stream);
     forget(api, &d);
     return check(c, result, "multiplying");
 }
 
 // y *= the scale of its row.
-static tn_status scale_rows(const tn_cuda_launch *l, int32_t i, float *scales)
+static tn_status scale_rows(const tn_cuda_launch *l, const tn_product *p, int32_t i, float *scales)
 {
-    int64_t m = tn_view_n_rows(&l->step->src[0]), n = l->step->dst[i].ne[3], f = sizeof(float);
+    int64_t m = p->m, n = p->y[i]->ne[3], f = sizeof(float);
     const tn_binary_params mul = {.kind = TN_BINARY_MUL};
-    tn_view y = {.dtype = TN_TYPE_F32,
-                 .ne = {1, 1, m, n},
-                 .nb = {m * n * f, m * n * f, n * f, f},
-                 .data = l->step->dst[i].data};
-    tn_view scale = {.dtype = TN_TYPE_F32, .ne = {1, 1, m, 1}, .nb = {m * f, m * f, f, f}, .data = scales};
-    tn_view src[] = {y, scale};
+    tn_view y = {.dtype = TN_TYPE_F32, .ne = {1, 1, m, n}, .nb = {m * n * f, m * n * f, n * f, f}};
+    tn_view scale = {.dtype = TN_TYPE_F32, .ne = {1, 1, m, 1}, .nb = {m * f, m * f, f, f}};
+    y.data = p->y[i]->data, scale.data = scales;
     tn_step step = *l->step;
     step.op = TN_OP_binary;
     step.params = &mul;
-    step.n_src = 2, step.n_dst = 1;
-    step.src[0] = src[0], step.src[1] = src[1], step.dst[0] = y;
+    step.n_src = TN_SRC_binary_COUNT, step.n_dst = 1;
+    step.src[TN_SRC_binary_a] = y, step.src[TN_SRC_binary_b] = scale, step.dst[0] = y;
     tn_cuda_launch scaling = {.cuda = l->cuda, .step = &step};
-    return tn_cuda_launch_binary(&scaling);
+    return tn_cuda_binary_launch(&scaling);
 }
 
-tn_status tn_cuda_blas_launch(const tn_cuda_launch *l)
+tn_status tn_cuda_cublas_launch(const tn_cuda_launch *l)
 {
-    const tn_step *step = l->step;
-    tn_cuda_gemm_operands o = tn_cuda_gemm_find(step);
-    tn_cuda_gemm_x_args x = {.to = l->scratch,
-                             .m = (int32_t)tn_view_n_rows(&step->src[0]),
-                             .ld = step->src[0].ne[3],
-                             .mode = tn_cuda_gemm_mode(l->cuda, step)};
-    if (tn_cuda_gemm_scales_x(x.mode)) x.row_scale = (float *)(void *)(l->scratch + room_of(step).x);
-    tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &o);
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step) && status == TN_OK; i++) {
-        status = multiply(l, i, o.residual);
+    tn_product p = tn_product_get(l->step);
+    int32_t mode = tn_cuda_gemm_mode(l->cuda, &p, l->step->precision);
+    tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p.m, .ld = p.k, .mode = mode};
+    if (tn_cuda_gemm_scales_x(mode)) x.row_scale = (float *)(void *)(l->scratch + layout_of(&p).x);
+    tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, &p);
+    for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++) {
+        status = multiply(l, &p, i);
         if (status != TN_OK) give_up(l->cuda->blas);
-        if (status == TN_OK && x.row_scale) status = scale_rows(l, i, x.row_scale);
+        if (status == TN_OK && x.row_scale) status = scale_rows(l, &p, i, x.row_scale);
     }
     return status;
 }

@@ -3,7 +3,7 @@
 //
 // cuBLASLt, opened at run time where it is installed: one more kernel for large products of BF16 and F16
 // weights, which only tuning selects, where it has measured it to be faster. Types and values of the
-// functions in blas.def are those of its documentation (cuBLAS library, "Using the cuBLASLt API"), the same
+// functions in cublas.def are those of its documentation (cuBLAS library, "Using the cuBLASLt API"), the same
 // in versions 11 to 13; tests/cuda/fake_blas.c compares them with the header of the toolkit.
 #ifndef TN_CUDA_BLAS_H
 #define TN_CUDA_BLAS_H
@@ -51,11 +51,11 @@ typedef struct tn_blas_heuristic {
 } tn_blas_heuristic;
 
 // Opens nothing yet. c->blas stays NULL without memory: works without.
-void tn_cuda_blas_init(tn_cuda *c);
+void tn_cuda_cublas_init(tn_cuda *c);
 // With the driver context current, if there is one.
-void tn_cuda_blas_free(tn_cuda *c);
+void tn_cuda_cublas_free(tn_cuda *c);
 // What a product of the step needs besides the scratch: the handle, an algorithm for its shape. To be called
 // outside of captures, operands bound. A failure leaves the message: the step has to run by another kernel.
-TN_MUST_USE tn_status tn_cuda_blas_prepare(const tn_cuda *c, const tn_step *step);
+TN_MUST_USE tn_status tn_cuda_cublas_prepare(const tn_cuda *c, const tn_step *step);
 
 #endif

@@ -1,58 +1,63 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products on tensor cores: what gemm*.c share.
+// Matrix products on tensor cores: what their host files share.
+//
+// All of them round x into scratch first. A row of x, or of expanded weights, is then `ld` elements of 16 bits, which
+// are called packed16 whatever they hold: one bf16 or f16, half of a tf32, two e4m3 (TN_GEMM_* in gemm_args.h).
 #ifndef TN_CUDA_GEMM_H
 #define TN_CUDA_GEMM_H
 
-#include "backends/cuda/product/skinny/skinny_args.h"
 #include "backends/cuda/product/gemm/gemm_args.h"
 #include "backends/cuda/runtime/kernel.h"
+#include "ops/product.h"
 
-// Where the optional operands of a product are; NULL: absent.
-typedef struct tn_cuda_gemm_operands {
-    const tn_view *bias[TN_GEMM_MAX_SEGS], *residual, *norm;
-    float eps;
-    int32_t act;
-} tn_cuda_gemm_operands;
+// --- gemm_prepare.c ------------------------------------------------------------------------------------
 
-tn_cuda_gemm_operands tn_cuda_gemm_find(const tn_step *step);
-int32_t tn_cuda_gemm_n_weights(const tn_step *step);
-bool tn_cuda_gemm_all_weights(const tn_step *step, tn_dtype type);
+bool tn_cuda_weights_are(const tn_product *p, tn_dtype type);
+bool tn_cuda_weights_all(const tn_product *p, bool (*is)(tn_dtype type));
 bool tn_cuda_gemm_type_known(tn_dtype type);
+// The activation of the result, or of gate.
+int32_t tn_cuda_gemm_act(const tn_product *p);
 bool tn_cuda_gemm_act_known(int32_t act);
-// TN_GEMM_* that products of the step run in: what its precision asks for; -1: tensor cores of this device have no such.
-int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_step *step);
-// Units of a row of k values.
-int64_t tn_cuda_gemm_row_units(int32_t mode, int64_t k);
+// Whether a product without experts has types, sizes and strides that the kernels on tensor cores can address.
+bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p);
+// Bytes from one row to the next where that is one number, else 0.
+int64_t tn_cuda_row_stride(const tn_view *v);
+// The TN_GEMM_* that a product runs in, given the TN_PRECISION_* of its step; -1: this device has no tensor cores for
+// what is asked for.
+int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_product *p, int32_t precision);
+// Packed16 of a row of k values.
+int64_t tn_cuda_gemm_row_packed16(int32_t mode, int64_t k);
 // Rows of x are scaled, and those of weights.
 bool tn_cuda_gemm_scales_x(int32_t mode);
 bool tn_cuda_gemm_scales_w(int32_t mode);
-// The weight itself can be multiplied in this mode.
+// The weight can be multiplied where it is; _type: if its address is a multiple of 16 bytes.
 bool tn_cuda_gemm_direct(int32_t mode, const tn_view *w);
-// Products that tensor cores take at all.
-bool tn_cuda_gemm_accepts(const tn_cuda *cuda, const tn_step *step);
-// Bytes from one row to the next where that is one number, else 0.
-int64_t tn_cuda_row_stride(const tn_view *v);
-// x of the step, normed if it has a norm, to rows of units: `a` says where and how.
-TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
-// Rows of x as the product reads them: in the scratch, or as the step before made them.
-const void *tn_cuda_gemm_x(const tn_cuda_launch *l);
-// Rows of a weight, of each group, to rows of units: `a` says which and where.
-TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups);
-// Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and maps are chosen here (gemm_tiles.c).
+bool tn_cuda_gemm_direct_type(int32_t mode, const tn_view *w);
+// x of the product, normed if it has a norm, to rows of packed16: `a` says where and how.
+TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_product *p);
+// Rows of x as the product reads them: in the scratch, or as the step before has written them.
+const void *tn_cuda_gemm_x(const tn_cuda_launch *l, const tn_product *p);
+// Rows of a weight, of each group, to rows of packed16: `a` says which and where.
+TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
+                                             int64_t n_groups);
+
+// --- gemm_tiles.c --------------------------------------------------------------------------------------
+
+// Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
-// --- 9 to 64 rows (skinny.c) ----------------------------------------------------------------------------
+// --- products without experts (gemm.c), of experts (gemm_id.c) -------------------------------------------
 
-// Types of product/skinny/skinny_blocks.cuh, which wants x as product/skinny/skinny_prepare.cu makes it; of these, those whose weights are not rounded.
-bool tn_cuda_skinny_block_type(tn_dtype type);
-bool tn_cuda_skinny_exact_type(tn_dtype type);
-bool tn_cuda_skinny_all_weights(const tn_step *step, bool (*is)(tn_dtype type));
-// Bytes of so many tiles of 32 rows of x; `a` says where they go.
-size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k);
-TN_MUST_USE tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_cuda_gemm_operands *o);
-// Tiles of 32 rows of x in groups, or for block types of all rows.
-TN_MUST_USE tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type, int64_t row_tiles);
+size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision);
+TN_MUST_USE tn_status tn_cuda_gemm_dense_launch(const tn_cuda_launch *l, const tn_product *p);
+
+// Types, sizes and strides.
+bool tn_cuda_gemm_id_fits(const tn_cuda *cuda, const tn_product *p);
+// It has so few rows for each expert that the skinny kernels for block types run it.
+bool tn_cuda_gemm_id_is_skinny_blocks(const tn_cuda *cuda, const tn_product *p, int32_t precision);
+size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision);
+TN_MUST_USE tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l, const tn_product *p);
 
 #endif

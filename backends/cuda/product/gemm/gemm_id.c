@@ -1,78 +1,50 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of experts (matmul_id, matmul_id_glu) for many tokens: rows of x are sorted by expert on the device,
-// each expert beginning a tile of its own, and multiplied like a product whose tiles of rows have different
-// weights. With few rows for each expert the kernels of skinny.cuh read the weights as they are, with more
-// they are expanded, those of experts that are used.
-#include "backends/cuda/product/gemm/gemm.h"
-#include "core/compiler.h"
+// Products of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted by expert
+// on the device, each expert beginning a tile of rows of its own, and multiplied like a product whose tiles of rows
+// have different weights. If experts have few rows each, the skinny kernels read the weights as they are; else the
+// weights of the experts that are used are expanded into scratch first.
+#include "backends/cuda/product/skinny/skinny.h"
 
 #include <string.h>
 
-#define WEIGHT_ROOM ((size_t)512 << 20) // bytes of scratch for expanded weights
-enum { MIN_TOKENS = 9, ALIGN = 256, SKINNY_ROWS = TN_SKINNY_BLOCK_COLUMNS };
-// Rows of x for an expert, on average, up to which weights are not worth expanding.
-enum { SKINNY_AVERAGE = 40 };
+// Scratch for expanded weights, bytes.
+#define EXPANDED_SIZE ((size_t)512 << 20)
+enum {
+    MIN_TOKENS = 9, // matvec.c has kernels for up to 8
+    ALIGN = 256,    // of the parts of the scratch, bytes
+    SKINNY_ROWS = TN_SKINNY_BLOCK_COLUMNS,
+    // Rows of x for an expert, on average, up to which weights are not worth expanding.
+    SKINNY_AVERAGE = 40,
+};
 
-// --- what a step asks for ----------------------------------------------------------------------------
+// --- what is accepted --------------------------------------------------------------------------------
 
-static bool is_glu(const tn_step *step)
+bool tn_cuda_gemm_id_fits(const tn_cuda *cuda, const tn_product *p)
 {
-    return step->op == TN_OP_matmul_id_glu;
-}
-
-static const tn_view *ids_of(const tn_step *step)
-{
-    return &step->src[step->n_src - 1];
-}
-
-static bool takes(const tn_cuda *cuda, const tn_step *step)
-{
-    const tn_view *x = &step->src[0], *w = &step->src[1], *ids = ids_of(step), *y = &step->dst[0];
-    const tn_matmul_id_glu_params *p = step->params;
+    if (cuda->compute < 80 || p->n_weights == 0 || !p->ids) return false;
+    const tn_view *x = p->x, *w = p->w[0], *ids = p->ids;
     int64_t n_ids = tn_view_n_elems(ids);
-    if (cuda->compute < 80 || ids->ne[2] < MIN_TOKENS || n_ids > INT32_MAX / 256 || x->ne[3] == 0 || x->ne[3] > INT32_MAX / 8) return false;
-    if (x->dtype != TN_TYPE_F32 || !tn_view_rows_contiguous(x) || !tn_view_contiguous(ids) || !tn_view_contiguous(y)) return false;
-    if (w->ne[2] == 0 || w->ne[1] == 0 || w->ne[1] > TN_GEMM_MAX_GROUPS || w->ne[1] * w->ne[2] > INT32_MAX / 2) return false;
-    if (is_glu(step) && !tn_cuda_gemm_act_known(p->glu.act)) return false;
-    for (int32_t i = 0; i < tn_cuda_gemm_n_weights(step); i++)
-        if (!tn_cuda_gemm_type_known(step->src[1 + i].dtype)) return false;
-    return true;
-}
-
-bool tn_cuda_gemm_id_accepts_bf16(const tn_cuda *cuda, const tn_step *step)
-{
-    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16;
-}
-
-bool tn_cuda_gemm_id_accepts_f32(const tn_cuda *cuda, const tn_step *step)
-{
-    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_BF16X3;
-}
-
-bool tn_cuda_gemm_id_accepts_f16(const tn_cuda *cuda, const tn_step *step)
-{
-    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_F16;
-}
-
-bool tn_cuda_gemm_id_accepts_tf32(const tn_cuda *cuda, const tn_step *step)
-{
-    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_TF32;
-}
-
-bool tn_cuda_gemm_id_accepts_e4m3(const tn_cuda *cuda, const tn_step *step)
-{
-    return takes(cuda, step) && tn_cuda_gemm_mode(cuda, step) == TN_GEMM_E4M3;
+    if (ids->ne[2] < MIN_TOKENS || n_ids > INT32_MAX / 256 || p->k == 0 || p->k > INT32_MAX / 8) return false;
+    if (x->dtype != TN_TYPE_F32 || !tn_view_rows_contiguous(x) || !tn_view_contiguous(ids)) return false;
+    if (!tn_view_contiguous(p->y[0]) || w->ne[2] == 0 || w->ne[1] == 0) return false;
+    if (w->ne[1] > TN_GEMM_MAX_GROUPS || w->ne[1] * w->ne[2] > INT32_MAX / 2) return false;
+    if (p->glu && !tn_cuda_gemm_act_known(p->glu->act)) return false;
+    return tn_cuda_weights_all(p, tn_cuda_gemm_type_known);
 }
 
 // --- plan --------------------------------------------------------------------------------------------
 
+// The scratch holds x, scales of rows of x, tables of the sorted rows, scales of rows of weights and expanded weights,
+// one after another.
 typedef struct plan {
-    int32_t mode;
-    bool few, blocks, glu; // blocks: few rows, weights of block types
-    int64_t n_ids, n_groups, n, k, ld;
-    int64_t tile_rows, max_tiles; // tiles of rows there can be
+    int32_t mode; // TN_GEMM_*
+    bool skinny;  // by the skinny kernels
+    bool blocks;  // by those of them for block types, which read x in an order of their own
+    int64_t n_ids, n_groups, n;
+    int64_t ld;                   // packed16 of a row of x and of expanded weights
+    int64_t tile_rows, max_tiles; // rows of a tile; tiles that there can be
     int64_t chunk;                // rows of each expert that are expanded at a time
     size_t x_size, scale_size, table_size, w_scale_size, w_size;
 } plan;
@@ -82,52 +54,41 @@ static size_t aligned(int64_t size)
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
-static bool is_f16(tn_dtype type)
+static bool skinny_types(const tn_product *p, int32_t mode)
 {
-    return type == TN_TYPE_F16;
+    bool f16 = tn_cuda_weights_all(p, tn_cuda_skinny_block_type) || tn_cuda_weights_are(p, TN_TYPE_F16);
+    bool same = !p->glu || p->w[0]->dtype == p->w[1]->dtype;
+    return same && ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_weights_are(p, TN_TYPE_BF16)));
 }
 
-static bool skinny_types(const tn_step *step, int32_t mode)
+static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
-    bool f16 = tn_cuda_skinny_all_weights(step, tn_cuda_skinny_block_type) || tn_cuda_skinny_all_weights(step, is_f16);
-    bool same = !is_glu(step) || step->src[1].dtype == step->src[2].dtype;
-    return same && ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_gemm_all_weights(step, TN_TYPE_BF16)));
+    plan s = {.mode = tn_cuda_gemm_mode(cuda, p, precision), .n_ids = p->m, .n_groups = p->n_experts, .n = p->w[0]->ne[2]};
+    s.skinny = skinny_types(p, s.mode) && s.n_ids <= SKINNY_AVERAGE * s.n_groups;
+    s.ld = tn_cuda_gemm_row_packed16(s.mode, p->k);
+    s.tile_rows = s.skinny ? SKINNY_ROWS : TN_GEMM_ROWS;
+    s.max_tiles = s.n_ids / s.tile_rows + TN_MIN(s.n_groups, s.n_ids);
+    int64_t rows = s.max_tiles * s.tile_rows;
+    s.blocks = s.skinny && tn_cuda_skinny_block_type(p->w[0]->dtype);
+    s.x_size = s.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(s.max_tiles, p->k)) : aligned(rows * s.ld * 2);
+    s.scale_size = aligned(rows * 4);
+    s.table_size = aligned(4 * (2 * rows + s.max_tiles + s.n_groups + 1));
+    int64_t row_size = s.n_groups * s.ld * 2 * p->n_weights; // of a row of each expert
+    s.chunk = TN_MIN(s.n, TN_MAX((int64_t)EXPANDED_SIZE / row_size / TN_GEMM_ROWS, 1) * TN_GEMM_ROWS);
+    if (!s.skinny) s.w_size = (size_t)(s.chunk * row_size);
+    if (tn_cuda_gemm_scales_w(s.mode)) s.w_scale_size = aligned(4 * s.n_groups * s.chunk * p->n_weights);
+    return s;
 }
 
-static plan make_plan(const tn_cuda *cuda, const tn_step *step)
+bool tn_cuda_gemm_id_is_skinny_blocks(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
-    const tn_view *w = &step->src[1];
-    plan p = {.mode = tn_cuda_gemm_mode(cuda, step), .glu = is_glu(step), .n_ids = tn_view_n_elems(ids_of(step)), .n_groups = w->ne[1], .n = w->ne[2], .k = w->ne[3]};
-    p.few = skinny_types(step, p.mode) && p.n_ids <= SKINNY_AVERAGE * p.n_groups;
-    p.ld = tn_cuda_gemm_row_units(p.mode, p.k);
-    p.tile_rows = p.few ? SKINNY_ROWS : TN_GEMM_ROWS;
-    p.max_tiles = p.n_ids / p.tile_rows + TN_MIN(p.n_groups, p.n_ids);
-    int64_t rows = p.max_tiles * p.tile_rows;
-    p.blocks = p.few && tn_cuda_skinny_block_type(w->dtype);
-    p.x_size = p.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(p.max_tiles, p.k)) : aligned(rows * p.ld * 2);
-    p.scale_size = aligned(rows * 4);
-    p.table_size = aligned(4 * (2 * rows + p.max_tiles + p.n_groups + 1));
-    int64_t row_size = p.n_groups * p.ld * 2 * tn_cuda_gemm_n_weights(step); // of a row of each expert
-    p.chunk = TN_MIN(p.n, TN_MAX((int64_t)WEIGHT_ROOM / row_size / TN_GEMM_ROWS, 1) * TN_GEMM_ROWS);
-    if (!p.few) p.w_size = (size_t)(p.chunk * row_size);
-    if (tn_cuda_gemm_scales_w(p.mode)) p.w_scale_size = aligned(4 * p.n_groups * p.chunk * tn_cuda_gemm_n_weights(step));
-    return p;
+    return make_plan(cuda, p, precision).blocks;
 }
 
-bool tn_cuda_skinny_id_accepts_blocks(const tn_cuda *cuda, const tn_step *step)
+size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
-    return takes(cuda, step) && make_plan(cuda, step).blocks;
-}
-
-bool tn_cuda_skinny_id_accepts_exact(const tn_cuda *cuda, const tn_step *step)
-{
-    return tn_cuda_skinny_id_accepts_blocks(cuda, step) && tn_cuda_skinny_all_weights(step, tn_cuda_skinny_exact_type);
-}
-
-size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_step *step)
-{
-    plan p = make_plan(cuda, step);
-    return p.x_size + p.scale_size + p.table_size + p.w_scale_size + p.w_size;
+    plan s = make_plan(cuda, p, precision);
+    return s.x_size + s.scale_size + s.table_size + s.w_scale_size + s.w_size;
 }
 
 // --- launches ----------------------------------------------------------------------------------------
@@ -136,123 +97,172 @@ typedef struct tables {
     int32_t *row_from, *row_to, *tile_group, *counts, *n_tiles;
 } tables;
 
-static tables find_tables(const tn_cuda_launch *l, const plan *p)
+typedef struct work {
+    const tn_cuda_launch *l;
+    const tn_product *p;
+    plan plan;
+    tables tables;
+} work;
+
+static tables find_tables(const tn_cuda_launch *l, const plan *s)
 {
-    int64_t rows = p->max_tiles * p->tile_rows;
-    int32_t *at = (int32_t *)(void *)(l->scratch + p->x_size + p->scale_size);
-    return (tables){at, at + rows, at + 2 * rows, at + 2 * rows + p->max_tiles, at + 2 * rows + p->max_tiles + p->n_groups};
+    int64_t rows = s->max_tiles * s->tile_rows;
+    int32_t *row_from = (int32_t *)(void *)(l->scratch + s->x_size + s->scale_size), *row_to = row_from + rows;
+    int32_t *tile_group = row_to + rows, *counts = tile_group + s->max_tiles;
+    return (tables){row_from, row_to, tile_group, counts, counts + s->n_groups};
 }
 
-static float *scales(const tn_cuda_launch *l, const plan *p)
+static float *x_scales(const work *t)
 {
-    return tn_cuda_gemm_scales_x(p->mode) ? (float *)(void *)(l->scratch + p->x_size) : NULL;
+    return tn_cuda_gemm_scales_x(t->plan.mode) ? (float *)(void *)(t->l->scratch + t->plan.x_size) : NULL;
 }
 
-static tn_status sort_rows(const tn_cuda_launch *l, const plan *p, const tables *t)
+static tn_status sort_rows(const work *t)
 {
-    const tn_view *x = &l->step->src[0], *ids = ids_of(l->step);
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
     tn_cuda_gemm_groups_args a = {
-        .ids = ids->data, .n_ids = (int32_t)p->n_ids, .used = (int32_t)ids->ne[3], .per_id = x->ne[2] > 1, .n_groups = (int32_t)p->n_groups,
-        .tile_rows = (int32_t)p->tile_rows, .tile_group = t->tile_group, .row_from = t->row_from, .row_to = t->row_to,
-        .n_tiles = t->n_tiles, .counts = t->counts};
+        .ids = p->ids->data,
+        .n_ids = (int32_t)s->n_ids,
+        .used = (int32_t)p->ids->ne[3],
+        .per_id = p->x->ne[2] > 1,
+        .n_groups = (int32_t)s->n_groups,
+        .tile_rows = (int32_t)s->tile_rows,
+        .tile_group = t->tables.tile_group,
+        .row_from = t->tables.row_from,
+        .row_to = t->tables.row_to,
+        .n_tiles = t->tables.n_tiles,
+        .counts = t->tables.counts,
+    };
     tn_cuda_grid grid = {.x = 1, .y = 1, .z = 1, .threads = TN_GEMM_MAX_GROUPS};
-    tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, "tn_gemm_groups", &grid, &a);
-    if (status != TN_OK) return status;
-    tn_cuda_gemm_x_args b = {
-        .to = l->scratch, .row_scale = scales(l, p), .row_from = t->row_from, .n_tiles = t->n_tiles, .tile_rows = (int32_t)p->tile_rows,
-        .ids = ids->data, .n_ids = (int32_t)p->n_ids, .n_groups = (int32_t)p->n_groups, .y = l->step->dst[0].data, .y_n = p->n,
-        .m = (int32_t)(p->max_tiles * p->tile_rows), .ld = p->ld, .mode = p->mode,
-        .finite_rows = tn_cuda_skinny_all_weights(l->step, tn_cuda_skinny_exact_type)};
-    tn_cuda_gemm_operands none = {.act = TN_UNARY_NONE};
-    return p->blocks ? tn_cuda_skinny_prepare_x(l, b, &none) : tn_cuda_gemm_prepare_x(l, b, &none);
+    return tn_cuda_run(t->l, TN_CUDA_MODULE_gemm_prepare, "tn_gemm_groups", &grid, &a);
 }
 
-static tn_status run_skinny(const tn_cuda_launch *l, const plan *p, const tables *t)
+// Sorted rows of x into scratch, and zeros into the rows of the result whose id is no expert.
+static tn_status prepare_x(const work *t)
 {
-    const tn_step *step = l->step;
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
+    tn_cuda_gemm_x_args a = {
+        .to = t->l->scratch,
+        .row_scale = x_scales(t),
+        .row_from = t->tables.row_from,
+        .n_tiles = t->tables.n_tiles,
+        .tile_rows = (int32_t)s->tile_rows,
+        .ids = p->ids->data,
+        .n_ids = (int32_t)s->n_ids,
+        .n_groups = (int32_t)s->n_groups,
+        .y = p->y[0]->data,
+        .y_n = s->n,
+        .m = (int32_t)(s->max_tiles * s->tile_rows),
+        .ld = s->ld,
+        .mode = s->mode,
+        .finite_rows = tn_cuda_weights_all(p, tn_cuda_skinny_exact_type),
+    };
+    return s->blocks ? tn_cuda_skinny_prepare_x(t->l, a, p) : tn_cuda_gemm_prepare_x(t->l, a, p);
+}
+
+static tn_status run_skinny(const work *t)
+{
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
     tn_cuda_skinny_args a;
     memset(&a, 0, sizeof a);
     a.wide = 1;
-    for (int32_t i = 0; i < 1 + p->glu; i++) {
-        const tn_view *w = &step->src[1 + i];
-        a.seg[i] = (tn_cuda_skinny_seg){.w = tn_cuda_weight_planes(w), .y = step->dst[0].data, .ld = p->n, .n = (int32_t)p->n};
-        if (tn_dtype_block_elems(w->dtype) == 1 && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a.wide = 0;
+    for (int32_t i = 0; i < p->n_weights; i++) {
+        const tn_view *w = p->w[i];
+        bool plain = tn_dtype_block_elems(w->dtype) == 1;
+        a.seg[i] = (tn_cuda_skinny_seg){
+            .w = tn_cuda_weight_planes(w), .y = p->y[0]->data, .ld = s->n, .n = (int32_t)s->n};
+        if (plain && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a.wide = 0;
     }
-    a.n_segs = 1 + p->glu;
-    a.x = l->scratch;
-    a.row_scale = scales(l, p);
-    a.tile_group = t->tile_group;
-    a.row_to = t->row_to;
-    a.n_row_tiles = t->n_tiles;
-    a.group_rows = p->n;
-    a.ld = p->ld;
-    a.m = (int32_t)(p->blocks ? p->max_tiles * p->tile_rows : p->tile_rows);
+    a.n_segs = p->n_weights;
+    a.x = t->l->scratch;
+    a.row_scale = x_scales(t);
+    a.tile_group = t->tables.tile_group;
+    a.row_to = t->tables.row_to;
+    a.n_row_tiles = t->tables.n_tiles;
+    a.group_rows = s->n;
+    a.ld = s->ld;
+    a.m = (int32_t)(s->blocks ? s->max_tiles * s->tile_rows : s->tile_rows);
     a.k = (int32_t)p->k;
-    a.glu = p->glu;
-    a.act = TN_UNARY_NONE;
-    if (p->glu) {
-        const tn_matmul_id_glu_params *g = step->params;
-        a.act = g->glu.act;
-        a.glu_limit = g->glu.limit;
-        a.glu_alpha = g->glu.alpha;
-    }
-    return tn_cuda_skinny_run(l, &a, step->src[1].dtype, p->max_tiles);
+    a.glu = p->glu != NULL;
+    a.act = tn_cuda_gemm_act(p);
+    if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
+    return tn_cuda_skinny_run(t->l, p, &a, p->w[0]->dtype, s->max_tiles);
 }
 
-// Columns [first, first + n) of the result, from the weights themselves or expanded ones.
-static tn_status run_chunk(const tn_cuda_launch *l, const plan *p, const tables *t, int64_t first, int64_t n)
+static bool is_direct(const work *t)
 {
-    const tn_step *step = l->step;
-    char *at = l->scratch + p->x_size + p->scale_size + p->table_size, *room = at + p->w_scale_size;
-    float *w_scale = tn_cuda_gemm_scales_w(p->mode) ? (float *)(void *)at : NULL;
+    bool direct = true;
+    for (int32_t i = 0; i < t->p->n_weights; i++) direct = direct && tn_cuda_gemm_direct(t->plan.mode, t->p->w[i]);
+    return direct;
+}
+
+// Sets the weights of columns [first, first + n) of the result: where they are, or expanded into scratch.
+static tn_status set_weights(const work *t, int64_t first, int64_t n, tn_cuda_gemm_args *a)
+{
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
+    char *scales = t->l->scratch + s->x_size + s->scale_size + s->table_size, *expanded = scales + s->w_scale_size;
+    float *w_scale = tn_cuda_gemm_scales_w(s->mode) ? (float *)(void *)scales : NULL;
+    bool direct = n == s->n && is_direct(t);
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++) {
+        float *y = (float *)p->y[0]->data + first;
+        a->seg[i] = (tn_cuda_gemm_seg){.y = y, .w = p->w[i]->data, .ld = s->n, .n = (int32_t)n};
+        a->seg[i].wide = s->n % 4 == 0 && (uintptr_t)y % 16 == 0;
+        if (direct) continue;
+        tn_cuda_gemm_w_args w = {.to = expanded,
+                                 .first_row = first,
+                                 .n_rows = n,
+                                 .group_rows = s->n,
+                                 .counts = t->tables.counts,
+                                 .ld = s->ld,
+                                 .mode = s->mode};
+        a->seg[i].w = expanded;
+        if (w_scale) a->seg[i].w_scale = w.row_scale = w_scale + i * s->n_groups * n;
+        expanded += s->n_groups * n * s->ld * 2;
+        status = tn_cuda_gemm_prepare_w(t->l, w, p->w[i], s->n_groups);
+    }
+    return status;
+}
+
+// Columns [first, first + n) of the result.
+static tn_status run_chunk(const work *t, int64_t first, int64_t n)
+{
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
     tn_cuda_gemm_args a;
     memset(&a, 0, sizeof a);
-    bool direct = n == p->n;
-    for (int32_t i = 0; i < 1 + p->glu; i++) direct = direct && tn_cuda_gemm_direct(p->mode, &step->src[1 + i]);
-    tn_status status = TN_OK;
-    for (int32_t i = 0; i < 1 + p->glu && status == TN_OK; i++) {
-        float *y = (float *)step->dst[0].data + first;
-        a.seg[i] = (tn_cuda_gemm_seg){.y = y, .w = step->src[1 + i].data, .ld = p->n, .n = (int32_t)n};
-        a.seg[i].wide = p->n % 4 == 0 && (uintptr_t)y % 16 == 0;
-        if (!p->glu || i == 0) a.seg[i].first_unit = 0;
-        if (direct) continue;
-        tn_cuda_gemm_w_args w = {.to = room, .first_row = first, .n_rows = n, .group_rows = p->n, .counts = t->counts, .ld = p->ld, .mode = p->mode};
-        a.seg[i].w = room;
-        if (w_scale) a.seg[i].w_scale = w.row_scale = w_scale + i * p->n_groups * n;
-        room += p->n_groups * n * p->ld * 2;
-        status = tn_cuda_gemm_prepare_w(l, w, &step->src[1 + i], p->n_groups);
-    }
+    tn_status status = set_weights(t, first, n, &a);
     if (status != TN_OK) return status;
-    a.n_segs = 1 + p->glu;
-    a.x = l->scratch;
-    a.row_scale = scales(l, p);
-    a.tile_group = t->tile_group;
-    a.row_to = t->row_to;
-    a.n_tiles = t->n_tiles;
+    a.n_segs = p->n_weights;
+    a.x = t->l->scratch;
+    a.row_scale = x_scales(t);
+    a.tile_group = t->tables.tile_group;
+    a.row_to = t->tables.row_to;
+    a.n_tiles = t->tables.n_tiles;
     a.group_rows = n;
-    a.n_groups = (int32_t)p->n_groups;
-    a.ld = p->ld;
-    a.m = (int32_t)(p->max_tiles * p->tile_rows);
-    a.k = (int32_t)p->ld;
-    a.act = TN_UNARY_NONE;
-    if (p->glu) {
-        const tn_matmul_id_glu_params *g = step->params;
-        a.act = g->glu.act;
-        a.glu_limit = g->glu.limit;
-        a.glu_alpha = g->glu.alpha;
-    }
-    return tn_cuda_gemm_run(l, &a, p->mode, p->glu);
+    a.n_groups = (int32_t)s->n_groups;
+    a.ld = s->ld;
+    a.m = (int32_t)(s->max_tiles * s->tile_rows);
+    a.k = (int32_t)s->ld;
+    a.act = tn_cuda_gemm_act(p);
+    if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
+    return tn_cuda_gemm_run(t->l, &a, s->mode, p->glu != NULL);
 }
 
-tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l)
+tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l, const tn_product *p)
 {
-    plan p = make_plan(l->cuda, l->step);
-    tables t = find_tables(l, &p);
-    tn_status status = sort_rows(l, &p, &t);
-    if (status != TN_OK || p.few) return status == TN_OK ? run_skinny(l, &p, &t) : status;
-    bool direct = true;
-    for (int32_t i = 0; i < 1 + p.glu; i++) direct = direct && tn_cuda_gemm_direct(p.mode, &l->step->src[1 + i]);
-    int64_t chunk = direct ? p.n : p.chunk;
-    for (int64_t first = 0; first < p.n && status == TN_OK; first += chunk) status = run_chunk(l, &p, &t, first, TN_MIN(chunk, p.n - first));
+    work t = {.l = l, .p = p, .plan = make_plan(l->cuda, p, l->step->precision)};
+    const plan *s = &t.plan;
+    t.tables = find_tables(l, s);
+    tn_status status = sort_rows(&t);
+    if (status == TN_OK) status = prepare_x(&t);
+    if (status != TN_OK || s->skinny) return status == TN_OK ? run_skinny(&t) : status;
+    int64_t chunk = is_direct(&t) ? s->n : s->chunk;
+    for (int64_t first = 0; first < s->n && status == TN_OK; first += chunk)
+        status = run_chunk(&t, first, TN_MIN(chunk, s->n - first));
     return status;
 }

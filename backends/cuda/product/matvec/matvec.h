@@ -1,44 +1,66 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host sides of the matrix products that read weights as they are share.
+// Matrix products with up to 8 rows of x, which read weights as they are: what their host files share, and what steps
+// beside them ask.
 #ifndef TN_CUDA_MATVEC_H
 #define TN_CUDA_MATVEC_H
 
 #include "backends/cuda/product/matvec/matvec_args.h"
 #include "backends/cuda/runtime/kernel.h"
+#include "ops/product.h"
 
-// A matrix product of any of the six ops, taken apart. Pointers into the step, NULL if absent.
-typedef struct tn_matvec_operands {
-    const tn_view *x, *w[TN_MATVEC_MAX_WEIGHTS], *bias[TN_MATVEC_MAX_WEIGHTS];
-    const tn_view *residual, *norm, *ids;
-    float eps;
-    int32_t n_w, act;
-    const tn_glu_params *glu; // gate and up
-} tn_matvec_operands;
+enum { TN_MATVEC_ALIGN = 16 }; // of wide copies, bytes
 
-tn_matvec_operands tn_matvec_operands_get(const tn_step *step);
-// Whether types and strides are what the kernels can address.
-bool tn_matvec_addressable(const tn_step *step, const tn_matvec_operands *o);
-tn_cuda_matmul_args tn_matmul_args_get(const tn_step *step, const tn_matvec_operands *o);
+// --- rows and types (matvec_plan.c) ----------------------------------------------------------------------
 
-// --- rows handed on as int8 (handover.h), of the kernels in matvec.c -------------------------------------
+// Types of which the kernels quantise the activations, and those that they multiply by f32.
+bool tn_cuda_matvec_quantises(tn_dtype type);
+bool tn_cuda_matvec_plain(tn_dtype type);
+// Bytes from one row to the next, counted over all outer dimensions; -1: rows do not lie at equal distances.
+int64_t tn_cuda_row_distance(const tn_view *v);
+// Whether all weights lie where wide copies can read them.
+bool tn_cuda_matvec_aligned(const tn_product *p);
+// Arguments of a launch with those weights of the product that have type `type`; nothing is planned yet.
+tn_cuda_matvec_args tn_cuda_matvec_args_get(const tn_product *p, tn_dtype type);
+// The same with the quantised rows of the launch.
+tn_cuda_matvec_args tn_cuda_matvec_launch_args(const tn_cuda_launch *l, const tn_product *p, tn_dtype type);
 
-// Whether a step can make them of its result, and take them as its x; data of its views are bound.
+// --- how rows, slices and shared memory are laid out (matvec_plan.c) ----------------------------------------
+
+// A plan fills `a` and the grid, whose y is set before: the number of pairs of token and expert, or 1. max_blocks:
+// blocks that run at the same time. Returns false where the operands do not fit, and then nothing has to hold of `a`.
+// This one is for n_columns (1, 2, 4, 8) rows of x at a time.
+bool tn_cuda_matvec_plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
+                         int32_t n_columns, tn_cuda_grid *grid);
+// For one row of x on tensor cores, in tiles of 16 rows of the weight; leaves `a` as it was if it returns false.
+bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
+                               tn_cuda_grid *grid);
+// Cuts the tiles of blocks with so many rows of tiles into slices along k for the warps. False: sums do not fit.
+bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows);
+// Lays the rings of a plan of tiles out anew, with slots for all tiles of a warp where shared memory has them: then all
+// copies may be under way at once, and what remains of shared memory is for the next kernel. rows: of tiles of a block.
+// Returns the slots to fill first.
+int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
+                                 tn_cuda_grid *grid);
+
+// --- quantised rows (handover.h), data of the views are bound ------------------------------------------------
+
+// Whether a step can write its result as quantised rows too, and whether it can read its x so.
 bool tn_cuda_matvec_writes_quantised(const tn_step *step);
 bool tn_cuda_matvec_reads_quantised(const tn_step *step);
 const tn_view *tn_cuda_matvec_norm(const tn_step *step); // weight of the norm of x, NULL: none
 
-// --- experts: steps that share work with the one before --------------------------------------------------
+// --- experts: steps that share a launch with the one before (matvec_experts.c) -------------------------------
 
-// Whether a matmul_id_glu step can choose the experts of the moe_route step before it.
+// Whether a matmul_id_glu step can do the routing of the moe_route step before it.
 bool tn_cuda_matvec_runs_route(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
-tn_cuda_expert_route tn_cuda_expert_route_of(const tn_step *route);
-
-// A product of experts and the moe_sum or moe_combine after it in one launch:
-// whether it can be, as to types and sizes; data of the views are bound. The sum may not overwrite what the product reads.
+// matmul_id_glu on tensor cores. False: tiles do not fit, and nothing was launched.
+bool tn_cuda_matvec_glu_launch(const tn_cuda_launch *l, const tn_product *p, tn_status *status);
+// Whether a product of experts and the moe_sum or moe_combine after it can be one launch, as to types and sizes; data
+// of the views are bound. The result of the sum may not overwrite what the product reads.
 bool tn_cuda_matvec_fuses_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
 // l->step is the sum, l->product the product.
-tn_status tn_cuda_launch_matvec_sum(const tn_cuda_launch *l);
+TN_MUST_USE tn_status tn_cuda_matvec_sum_launch(const tn_cuda_launch *l);
 
 #endif
