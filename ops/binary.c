@@ -20,7 +20,8 @@ tn_status tn_infer_binary(tn_context *ctx, tn_step *step)
 {
     const tn_binary_params *p = step->params;
     const tn_view *a = &step->src[0], *b = &step->src[1];
-    if (p->kind < 0 || p->kind >= TN_BINARY_COUNT) return tn_fail(ctx, TN_ERR_ARG, "binary: kind %d", p->kind);
+    if (p->kind < 0 || p->kind >= TN_BINARY_COUNT)
+        return tn_fail(ctx, TN_ERR_ARG, "binary: kind %d", p->kind);
     for (int32_t i = 0; i < 2; i++) {
         tn_status status = tn_need_dtype(ctx, step, i, TN_TYPE_F32);
         if (status != TN_OK) return status;
@@ -30,8 +31,8 @@ tn_status tn_infer_binary(tn_context *ctx, tn_step *step)
         ne[d] = a->ne[d] == 1 ? b->ne[d] : a->ne[d];
         if (b->ne[d] != 1 && b->ne[d] != ne[d]) {
             char ta[96], tb[96];
-            return tn_fail(ctx, TN_ERR_SHAPE, "binary: %s and %s do not broadcast", tn_view_text(a, ta, sizeof ta),
-                           tn_view_text(b, tb, sizeof tb));
+            return tn_fail(ctx, TN_ERR_SHAPE, "binary: %s and %s do not broadcast",
+                           tn_view_text(a, ta, sizeof ta), tn_view_text(b, tb, sizeof tb));
         }
     }
     tn_step_set_dst(step, 0, TN_TYPE_F32, TN_MAX(a->n_dims, b->n_dims), ne);

@@ -5,17 +5,19 @@
 // cache [n_blocks, KV, B, D] of F32 F16 BF16 Q8_0 Q4_0, x [T, KV, D], slots I32 [T]: block * B + index in the
 // block, negative = this token is not stored. The rows of the cache may be longer than those of x (whole
 // quantisation blocks): the rest is filled with zeros.
-#include "ops/ops.h"
+#include "ops/operands.h"
 #include "ops/quant.h"
 
 tn_status tn_infer_cache_write(tn_context *ctx, tn_step *step)
 {
-    const tn_view *cache = &step->src[0], *x = &step->src[1], *slots = &step->src[2];
-    tn_status status = tn_need_float_rows(ctx, step, 1);
-    if (status == TN_OK) status = tn_need_dtype(ctx, step, 2, TN_TYPE_I32);
+    tn_cache_write_views in = tn_cache_write_views_get(step);
+    const tn_view *cache = in.cache, *x = in.x, *slots = in.slots;
+    tn_status status = tn_need_float_rows(ctx, step, TN_SRC_cache_write_x);
+    if (status == TN_OK) status = tn_need_dtype(ctx, step, TN_SRC_cache_write_slots, TN_TYPE_I32);
     if (status != TN_OK) return status;
     if (!tn_quant_info_get(cache->dtype)->from_f32)
-        return tn_fail(ctx, TN_ERR_TYPE, "cache_write: a cache of %s cannot be written", tn_dtype_name(cache->dtype));
+        return tn_fail(ctx, TN_ERR_TYPE, "cache_write: a cache of %s cannot be written",
+                       tn_dtype_name(cache->dtype));
     bool ok = cache->n_dims == 4 && x->n_dims == 3 && x->ne[2] == cache->ne[1] && x->ne[3] <= cache->ne[3] &&
               tn_view_n_rows(slots) == 1 && slots->ne[3] == x->ne[1] && tn_view_contiguous(cache);
     if (!ok) {
@@ -27,9 +29,8 @@ tn_status tn_infer_cache_write(tn_context *ctx, tn_step *step)
     return TN_OK;
 }
 
-static void write_row(const tn_step *step, int64_t token, int64_t head, int64_t slot)
+static void write_row(const tn_view *cache, const tn_view *x, int64_t token, int64_t head, int64_t slot)
 {
-    const tn_view *cache = &step->src[0], *x = &step->src[1];
     int64_t block = slot / cache->ne[2], index = slot % cache->ne[2], n = tn_dtype_block_elems(cache->dtype);
     char *row = (char *)cache->data + block * cache->nb[0] + head * cache->nb[1] + index * cache->nb[2];
     for (int64_t j = 0; j < cache->ne[3]; j += n) { // one quantisation block at a time
@@ -42,10 +43,11 @@ static void write_row(const tn_step *step, int64_t token, int64_t head, int64_t 
 
 void tn_ref_cache_write(const tn_step *step)
 {
-    const tn_view *cache = &step->src[0], *x = &step->src[1];
+    tn_cache_write_views in = tn_cache_write_views_get(step);
+    const tn_view *cache = in.cache, *x = in.x;
     for (int64_t t = 0; t < x->ne[1]; t++) {
-        int64_t slot = (int64_t)tn_view_get_row(&step->src[2], 0, t);
+        int64_t slot = (int64_t)tn_view_get_row(in.slots, 0, t);
         if (slot < 0 || slot >= cache->ne[0] * cache->ne[2]) continue;
-        for (int64_t h = 0; h < x->ne[2]; h++) write_row(step, t, h, slot);
+        for (int64_t h = 0; h < x->ne[2]; h++) write_row(cache, x, t, h, slot);
     }
 }

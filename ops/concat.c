@@ -9,13 +9,15 @@ tn_status tn_infer_concat(tn_context *ctx, tn_step *step)
     const tn_concat_params *p = step->params;
     const tn_view *a = &step->src[0], *b = &step->src[1];
     if (a->dtype != b->dtype || (a->dtype != TN_TYPE_F32 && a->dtype != TN_TYPE_I32))
-        return tn_fail(ctx, TN_ERR_TYPE, "concat: %s and %s", tn_dtype_name(a->dtype), tn_dtype_name(b->dtype));
+        return tn_fail(ctx, TN_ERR_TYPE, "concat: %s and %s", tn_dtype_name(a->dtype),
+                       tn_dtype_name(b->dtype));
     int32_t n = TN_MAX(a->n_dims, b->n_dims), d = TN_MAX_DIMS - n + p->axis;
     if (p->axis < 0 || p->axis >= n) return tn_fail(ctx, TN_ERR_ARG, "concat: axis %d of %d", p->axis, n);
     int64_t ne[TN_MAX_DIMS];
     for (int i = 0; i < TN_MAX_DIMS; i++) {
         ne[i] = a->ne[i] + (i == d ? b->ne[i] : 0);
-        if (i != d && a->ne[i] != b->ne[i]) return tn_fail(ctx, TN_ERR_SHAPE, "concat: shapes differ outside axis %d", p->axis);
+        if (i != d && a->ne[i] != b->ne[i])
+            return tn_fail(ctx, TN_ERR_SHAPE, "concat: shapes differ outside axis %d", p->axis);
     }
     tn_step_set_dst(step, 0, a->dtype, n, ne);
     return TN_OK;

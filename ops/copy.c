@@ -10,7 +10,8 @@ tn_status tn_infer_copy(tn_context *ctx, tn_step *step)
     const tn_view *x = &step->src[0];
     bool is_float = p->dtype == TN_TYPE_F32 || p->dtype == TN_TYPE_F16 || p->dtype == TN_TYPE_BF16;
     bool ok = x->dtype == TN_TYPE_I32 ? p->dtype == TN_TYPE_I32 : is_float;
-    if (!ok) return tn_fail(ctx, TN_ERR_TYPE, "copy: %s to %s", tn_dtype_name(x->dtype), tn_dtype_name(p->dtype));
+    if (!ok)
+        return tn_fail(ctx, TN_ERR_TYPE, "copy: %s to %s", tn_dtype_name(x->dtype), tn_dtype_name(p->dtype));
     tn_step_set_dst(step, 0, p->dtype, x->n_dims, x->ne);
     return TN_OK;
 }

@@ -6,49 +6,52 @@
 //   M = exp(g) M;  d = beta (v - M^T k);  M = M + k d^T;  o = M^T (q scale)
 // state F32 [n_slots, H, Sk, Sv], q and k [T, Hk, Sk], v [T, H, Sv], g and beta [T, H], q_start I32 [n_seq +
 // 1], slots I32 [n_seq, 2] -> the state itself, o [T, H, Sv]. Sequences and slots: as in short_conv.
-#include "ops/ops.h"
+#include "ops/operands.h"
 #include "ops/recurrent.h"
 
 #include <math.h>
 
+// One value for each token and head of v.
+static bool per_head(const tn_view *x, const tn_view *v)
+{
+    return x->n_dims == 2 && x->ne[2] == v->ne[1] && x->ne[3] == v->ne[2];
+}
+
 static bool fits(const tn_step *step)
 {
-    const tn_view *state = &step->src[0], *q = &step->src[1], *k = &step->src[2], *v = &step->src[3];
+    tn_delta_rule_views in = tn_delta_rule_views_get(step);
+    const tn_view *state = in.state, *q = in.q, *k = in.k, *v = in.v;
     bool ok = state->n_dims == 4 && tn_view_contiguous(state) && q->n_dims == 3 && v->n_dims == 3 &&
               tn_view_same_shape(q, k) && q->ne[3] == state->ne[2] && v->ne[3] == state->ne[3] &&
               v->ne[2] == state->ne[1] && v->ne[1] == q->ne[1] && v->ne[2] % q->ne[2] == 0;
-    for (int32_t i = 4; i < 6; i++) {
-        const tn_view *x = &step->src[i];
-        ok = ok && x->n_dims == 2 && x->ne[2] == v->ne[1] && x->ne[3] == v->ne[2];
-    }
-    return ok;
+    return ok && per_head(in.g, v) && per_head(in.beta, v);
 }
 
 tn_status tn_infer_delta_rule(tn_context *ctx, tn_step *step)
 {
     const tn_delta_rule_params *p = step->params;
-    tn_status status = tn_need_dtype(ctx, step, 0, TN_TYPE_F32);
-    for (int32_t i = 1; i < 6 && status == TN_OK; i++) status = tn_need_float_rows(ctx, step, i);
-    if (status == TN_OK) status = tn_need_slots(ctx, step, 6, step->src[3].ne[1]);
+    tn_delta_rule_views in = tn_delta_rule_views_get(step);
+    tn_status status = tn_need_dtype(ctx, step, TN_SRC_delta_rule_state, TN_TYPE_F32);
+    for (int32_t i = TN_SRC_delta_rule_q; i <= TN_SRC_delta_rule_beta && status == TN_OK; i++)
+        status = tn_need_float_rows(ctx, step, i);
+    if (status == TN_OK) status = tn_need_slots(ctx, step, TN_SRC_delta_rule_q_start, in.v->ne[1]);
     if (status != TN_OK) return status;
     if (!fits(step)) {
         char a[96], b[96], c[96];
         return tn_fail(ctx, TN_ERR_SHAPE, "delta_rule: state %s, q %s, v %s",
-                       tn_view_text(&step->src[0], a, sizeof a), tn_view_text(&step->src[1], b, sizeof b),
-                       tn_view_text(&step->src[3], c, sizeof c));
+                       tn_view_text(in.state, a, sizeof a), tn_view_text(in.q, b, sizeof b),
+                       tn_view_text(in.v, c, sizeof c));
     }
     if (p->normalise && !(p->eps >= 0.0f))
         return tn_fail(ctx, TN_ERR_ARG, "delta_rule: eps %g", (double)p->eps);
-    step->dst[0] = step->src[0];
-    tn_step_set_dst(step, 1, TN_TYPE_F32, 3, step->src[3].ne);
+    step->dst[TN_DST_delta_rule_state] = *in.state;
+    tn_step_set_dst(step, TN_DST_delta_rule_y, TN_TYPE_F32, 3, in.v->ne);
     return TN_OK;
 }
 
-// 1, or what makes the vector of a head one of length 1.
-static double unit(const tn_step *step, int32_t src, int64_t t, int64_t head)
+// The factor that brings the vector x of a head to length 1, if the op normalises; else 1.
+static double length_factor(const tn_delta_rule_params *p, const tn_view *x, int64_t t, int64_t head)
 {
-    const tn_delta_rule_params *p = step->params;
-    const tn_view *x = &step->src[src];
     double sum = 0.0;
     for (int64_t i = 0; i < x->ne[3]; i++)
         sum += tn_view_get(x, 0, t, head, i) * tn_view_get(x, 0, t, head, i);
@@ -58,11 +61,11 @@ static double unit(const tn_step *step, int32_t src, int64_t t, int64_t head)
 static void token(const tn_step *step, int64_t slot, int64_t t, int64_t head)
 {
     const tn_delta_rule_params *p = step->params;
-    const tn_view *m = &step->dst[0], *q = &step->src[1], *k = &step->src[2], *v = &step->src[3];
+    tn_delta_rule_views in = tn_delta_rule_views_get(step);
+    const tn_view *m = &step->dst[TN_DST_delta_rule_state], *q = in.q, *k = in.k, *v = in.v;
     int64_t kh = p->grouped ? head / (v->ne[2] / q->ne[2]) : head % q->ne[2];
-    double q_scale = unit(step, 1, t, kh) * p->scale, k_scale = unit(step, 2, t, kh);
-    double decay = exp(tn_view_get_row(&step->src[4], t, head)),
-           beta = tn_view_get_row(&step->src[5], t, head);
+    double q_scale = length_factor(p, q, t, kh) * p->scale, k_scale = length_factor(p, k, t, kh);
+    double decay = exp(tn_view_get_row(in.g, t, head)), beta = tn_view_get_row(in.beta, t, head);
     for (int64_t j = 0; j < v->ne[3]; j++) { // columns of M do not touch each other
         double recalled = 0.0, o = 0.0;
         for (int64_t i = 0; i < q->ne[3]; i++)
@@ -73,15 +76,15 @@ static void token(const tn_step *step, int64_t slot, int64_t t, int64_t head)
                         decay * tn_view_get(m, slot, head, i, j) + tn_view_get(k, 0, t, kh, i) * k_scale * d);
             o += tn_view_get(m, slot, head, i, j) * tn_view_get(q, 0, t, kh, i) * q_scale;
         }
-        tn_view_set(&step->dst[1], 0, t, head, j, o);
+        tn_view_set(&step->dst[TN_DST_delta_rule_y], 0, t, head, j, o);
     }
 }
 
 void tn_ref_delta_rule(const tn_step *step)
 {
-    const tn_view *m = &step->dst[0], *y = &step->dst[1];
-    for (int64_t s = 0; s < step->src[7].ne[2]; s++) {
-        tn_ref_run r = tn_ref_run_get(step, 6, s);
+    const tn_view *m = &step->dst[TN_DST_delta_rule_state], *y = &step->dst[TN_DST_delta_rule_y];
+    for (int64_t s = 0; s < step->src[TN_SRC_delta_rule_slots].ne[2]; s++) {
+        tn_ref_run r = tn_ref_run_get(step, TN_SRC_delta_rule_q_start, s);
         for (int64_t head = 0; head < y->ne[2]; head++) {
             for (int64_t i = 0; i < m->ne[2] && r.write >= 0; i++)
                 for (int64_t j = 0; j < m->ne[3]; j++)

@@ -36,5 +36,6 @@ void tn_ref_glu(const tn_step *step)
     const tn_view *g = &step->src[0], *u = &step->src[1], *y = &step->dst[0];
     for (int64_t r = 0; r < tn_view_n_rows(y); r++)
         for (int64_t j = 0; j < y->ne[3]; j++)
-            tn_view_set_row(y, r, j, tn_scalar_glu(step->params, tn_view_get_row(g, r, j), tn_view_get_row(u, r, j)));
+            tn_view_set_row(y, r, j,
+                            tn_scalar_glu(step->params, tn_view_get_row(g, r, j), tn_view_get_row(u, r, j)));
 }

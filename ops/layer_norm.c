@@ -3,16 +3,17 @@
 //
 // layer_norm: y = (x - mean) / sqrt(var + eps) * w + b over the last dimension (Ba et al. 2016), biased
 // variance. x [.., n], w [n] and b [n] optional.
-#include "ops/ops.h"
+#include "ops/operands.h"
 
 #include <math.h>
 
 tn_status tn_infer_layer_norm(tn_context *ctx, tn_step *step)
 {
-    const tn_view *x = &step->src[0];
-    tn_status status = tn_need_float_rows(ctx, step, 0);
-    for (int32_t i = 1; i < 3 && status == TN_OK; i++)
-        if (tn_step_has_src(step, i)) status = tn_need_vector(ctx, step, i, x->ne[3]);
+    tn_layer_norm_views in = tn_layer_norm_views_get(step);
+    const tn_view *x = in.x;
+    tn_status status = tn_need_float_rows(ctx, step, TN_SRC_layer_norm_x);
+    if (status == TN_OK && in.w) status = tn_need_vector(ctx, step, TN_SRC_layer_norm_w, x->ne[3]);
+    if (status == TN_OK && in.bias) status = tn_need_vector(ctx, step, TN_SRC_layer_norm_bias, x->ne[3]);
     if (status != TN_OK) return status;
     tn_step_set_dst(step, 0, TN_TYPE_F32, x->n_dims, x->ne);
     return TN_OK;
@@ -21,7 +22,8 @@ tn_status tn_infer_layer_norm(tn_context *ctx, tn_step *step)
 void tn_ref_layer_norm(const tn_step *step)
 {
     const tn_layer_norm_params *p = step->params;
-    const tn_view *x = &step->src[0], *y = &step->dst[0];
+    tn_layer_norm_views in = tn_layer_norm_views_get(step);
+    const tn_view *x = in.x, *y = &step->dst[0];
     int64_t n = x->ne[3];
     for (int64_t r = 0; r < tn_view_n_rows(x); r++) {
         double mean = 0.0, var = 0.0;
@@ -33,8 +35,8 @@ void tn_ref_layer_norm(const tn_step *step)
         }
         double scale = 1.0 / sqrt(var / (double)n + p->eps);
         for (int64_t j = 0; j < n; j++) {
-            double w = tn_step_has_src(step, 1) ? tn_view_get_row(&step->src[1], 0, j) : 1.0;
-            double b = tn_step_has_src(step, 2) ? tn_view_get_row(&step->src[2], 0, j) : 0.0;
+            double w = in.w ? tn_view_get_row(in.w, 0, j) : 1.0;
+            double b = in.bias ? tn_view_get_row(in.bias, 0, j) : 0.0;
             tn_view_set_row(y, r, j, (tn_view_get_row(x, r, j) - mean) * scale * w + b);
         }
     }

@@ -14,8 +14,8 @@ static tn_step route_choice(const tn_step *step, const tn_view *scores)
     const tn_moe_route_params *p = step->params;
     tn_moe_route_sources s = tn_moe_route_sources_get(p);
     tn_step choice = {.op = TN_OP_top_k, .n_src = 1 + (s.choice_bias > 0), .n_dst = 1, .params = &p->top_k};
-    choice.src[0] = *scores;
-    if (s.choice_bias > 0) choice.src[1] = step->src[s.choice_bias];
+    choice.src[TN_SRC_top_k_x] = *scores;
+    if (s.choice_bias > 0) choice.src[TN_SRC_top_k_bias] = step->src[s.choice_bias];
     return choice;
 }
 
@@ -53,9 +53,9 @@ tn_status tn_infer_moe_route(tn_context *ctx, tn_step *step)
     status = tn_infer_moe_weights(ctx, &weights);
     if (status != TN_OK) return status;
     step->n_dst = p->has_norm ? 3 : 2;
-    step->dst[0] = choice.dst[0];
-    step->dst[1] = weights.dst[0];
-    if (p->has_norm) tn_step_set_dst(step, 2, TN_TYPE_F32, 2, x->ne);
+    step->dst[TN_DST_moe_route_ids] = choice.dst[0];
+    step->dst[TN_DST_moe_route_weights] = weights.dst[0];
+    if (p->has_norm) tn_step_set_dst(step, TN_DST_moe_route_normed, TN_TYPE_F32, 2, x->ne);
     return TN_OK;
 }
 
@@ -82,7 +82,7 @@ static void make_logits(const tn_step *step, int64_t t, const tn_view *y)
     tn_moe_route_sources s = tn_moe_route_sources_get(p);
     tn_view x = row_of(&step->src[0], t);
     if (p->has_norm) {
-        tn_view normed = row_of(&step->dst[2], t);
+        tn_view normed = row_of(&step->dst[TN_DST_moe_route_normed], t);
         tn_step norm = {.op = TN_OP_rms_norm,
                         .n_src = 2,
                         .n_dst = 1,
@@ -96,7 +96,8 @@ static void make_logits(const tn_step *step, int64_t t, const tn_view *y)
         for (int64_t j = 0; j < y->ne[3]; j++) tn_view_set_row(y, 0, j, tn_view_get_row(&x, 0, j));
         return;
     }
-    tn_step product = {.op = TN_OP_matmul, .n_src = 2, .n_dst = 1, .src = {x, step->src[s.router]}, .dst = {*y}};
+    tn_step product = {
+        .op = TN_OP_matmul, .n_src = 2, .n_dst = 1, .src = {x, step->src[s.router]}, .dst = {*y}};
     tn_ref_matmul(&product);
     for (int64_t j = 0; j < y->ne[3] && p->has_bias; j++)
         tn_view_set_row(y, 0, j, tn_view_get_row(y, 0, j) + tn_view_get_row(&step->src[s.bias], 0, j));
@@ -121,12 +122,12 @@ void tn_ref_moe_route(const tn_step *step)
             tn_ref_softmax(&score);
         }
         tn_step choice = route_choice(step, p->choice == TN_GATING_NONE ? &logits : &scores);
-        choice.dst[0] = row_of(&step->dst[0], t);
+        choice.dst[0] = row_of(&step->dst[TN_DST_moe_route_ids], t);
         tn_ref_top_k(&choice);
         tn_step weights = {.n_src = 2,
                            .n_dst = 1,
                            .src = {logits, choice.dst[0]},
-                           .dst = {row_of(&step->dst[1], t)},
+                           .dst = {row_of(&step->dst[TN_DST_moe_route_weights], t)},
                            .params = &p->weights};
         tn_ref_moe_weights(&weights);
     }

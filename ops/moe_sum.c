@@ -23,7 +23,8 @@ void tn_ref_moe_sum(const tn_step *step)
     for (int64_t t = 0; t < y->ne[2]; t++)
         for (int64_t j = 0; j < y->ne[3]; j++) {
             double sum = 0.0;
-            for (int64_t u = 0; u < w->ne[3]; u++) sum += tn_view_get_row(w, t, u) * tn_view_get(x, 0, t, u, j);
+            for (int64_t u = 0; u < w->ne[3]; u++)
+                sum += tn_view_get_row(w, t, u) * tn_view_get(x, 0, t, u, j);
             tn_view_set_row(y, t, j, sum);
         }
 }

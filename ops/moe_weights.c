@@ -34,7 +34,8 @@ static void softmax_terms(const tn_step *step, int64_t t, bool selected, double 
     int64_t n = selected ? step->src[1].ne[3] : step->src[0].ne[3];
     *max = -INFINITY;
     *sum = 0.0;
-    for (int64_t i = 0; i < n; i++) *max = fmax(*max, selected ? chosen(step, t, i) : tn_view_get_row(&step->src[0], t, i));
+    for (int64_t i = 0; i < n; i++)
+        *max = fmax(*max, selected ? chosen(step, t, i) : tn_view_get_row(&step->src[0], t, i));
     for (int64_t i = 0; i < n; i++)
         *sum += exp((selected ? chosen(step, t, i) : tn_view_get_row(&step->src[0], t, i)) - *max);
 }

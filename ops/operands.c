@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define TN_SOURCE_NAME(op, name) [TN_SRC_##op##_##name] = #name,
-#define TN_SOURCES(op, ...) [TN_OP_##op] = {TN_LIST(TN_SOURCE_NAME, op, __VA_ARGS__)},
+#define TN_SOURCES(op, ...)      [TN_OP_##op] = {TN_LIST(TN_SOURCE_NAME, op, __VA_ARGS__)},
 #define TN_RESULTS(op, ...)
 static const char *const source_names[TN_OP_COUNT][TN_MAX_SRC] = {
 #include "ops/operands.def"

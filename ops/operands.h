@@ -1,14 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operand of an op stands where: TN_SRC_<op>_<operand> is an index into the sources of a step or node,
-// TN_DST_<op>_<result> one into its results (operands.def). The sources of products: product.h.
+// Operands by name. TN_SRC_<op>_<operand> is an index into the sources of a step or node,
+// TN_DST_<op>_<result> one into its results; tn_<op>_views has the sources of a step as named views. All come
+// from operands.def. Products: product.h.
+//
+//     tn_attention_views in = tn_attention_views_get(step);
+//     // in.q and in.block_table lead into the step; in.sinks is NULL if absent
 #ifndef TN_OPS_OPERANDS_H
 #define TN_OPS_OPERANDS_H
 
-#include "ops/step.h"
+#include "ops/ops.h"
 
 // TN_LIST(f, op, a, b, ...): f(op, a) f(op, b) ..., for up to TN_MAX_SRC names.
+/* clang-format off */
 #define TN_LIST_1(f, op, a)       f(op, a)
 #define TN_LIST_2(f, op, a, ...)  f(op, a) TN_LIST_1(f, op, __VA_ARGS__)
 #define TN_LIST_3(f, op, a, ...)  f(op, a) TN_LIST_2(f, op, __VA_ARGS__)
@@ -19,18 +24,41 @@
 #define TN_LIST_8(f, op, a, ...)  f(op, a) TN_LIST_7(f, op, __VA_ARGS__)
 #define TN_LIST_9(f, op, a, ...)  f(op, a) TN_LIST_8(f, op, __VA_ARGS__)
 #define TN_LIST_10(f, op, a, ...) f(op, a) TN_LIST_9(f, op, __VA_ARGS__)
-#define TN_LIST_COUNTED(a, b, c, d, e, f, g, h, i, j, n, ...) TN_LIST_##n
-#define TN_LIST_NAME(...)        TN_LIST_COUNTED(__VA_ARGS__, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define TN_LIST(f, op, ...)      TN_LIST_NAME(__VA_ARGS__)(f, op, __VA_ARGS__)
+#define TN_LIST_PICK(a, b, c, d, e, f, g, h, i, j, n, ...) TN_LIST_##n
+#define TN_LIST_NAME(...)   TN_LIST_PICK(__VA_ARGS__, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TN_LIST(f, op, ...) TN_LIST_NAME(__VA_ARGS__)(f, op, __VA_ARGS__)
+/* clang-format on */
 
-#define TN_SOURCE_INDEX(op, name) TN_SRC_##op##_##name,
-#define TN_RESULT_INDEX(op, name) TN_DST_##op##_##name,
-#define TN_SOURCES(op, ...) enum { TN_LIST(TN_SOURCE_INDEX, op, __VA_ARGS__) TN_SRC_##op##_COUNT };
+enum {
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SRC_MIN_##name = src_min,
+#include <tenon/ops.def>
+};
+
+// Source i of a step; NULL if it is optional and absent. Required sources are there even if they are empty.
+static inline const tn_view *tn_step_operand(const tn_step *step, int32_t i, int32_t n_required)
+{
+    return i < n_required || tn_step_has_src(step, i) ? &step->src[i] : NULL;
+}
+
+// For each op the indices of its sources, and a struct of its sources as views.
+#define TN_SOURCE_INDEX(op, name)  TN_SRC_##op##_##name,
+#define TN_RESULT_INDEX(op, name)  TN_DST_##op##_##name,
+#define TN_SOURCE_MEMBER(op, name) const tn_view *name;
+#define TN_SOURCE_VIEW(op, name)   .name = tn_step_operand(step, TN_SRC_##op##_##name, TN_SRC_MIN_##op),
+#define TN_SOURCES(op, ...)                                                                                  \
+    enum { TN_LIST(TN_SOURCE_INDEX, op, __VA_ARGS__) TN_SRC_##op##_COUNT };                                  \
+    typedef struct tn_##op##_views {                                                                         \
+        TN_LIST(TN_SOURCE_MEMBER, op, __VA_ARGS__)                                                           \
+    } tn_##op##_views;                                                                                       \
+    static inline tn_##op##_views tn_##op##_views_get(const tn_step *step)                                   \
+    {                                                                                                        \
+        return (tn_##op##_views){TN_LIST(TN_SOURCE_VIEW, op, __VA_ARGS__)};                                  \
+    }
 #define TN_RESULTS(op, ...) enum { TN_LIST(TN_RESULT_INDEX, op, __VA_ARGS__) TN_DST_##op##_COUNT };
 #include "ops/operands.def"
 
-// "block_table": what source i of the op is called; "w1" for a weight of a product; "source 3" if it has no name, into
-// buf. params may be NULL only if the op has none.
+// "block_table": what source i of the op is called; "w1" for a weight of a product; "source 3" if it has no
+// name, into buf. params may be NULL only if the op has none.
 const char *tn_source_name(int32_t op, const void *params, int32_t i, char *buf, size_t size);
 
 // Sources of moe_route; -1: absent.
@@ -53,7 +81,7 @@ typedef struct tn_moe_combine_sources {
 } tn_moe_combine_sources;
 tn_moe_combine_sources tn_moe_combine_sources_get(const tn_moe_combine_params *params);
 
-// View at an index as above; NULL for -1.
+// The view at an index of tn_product_sources, tn_moe_route_sources or tn_moe_combine_sources; NULL for -1.
 static inline const tn_view *tn_step_source(const tn_step *step, int32_t i)
 {
     return i < 0 ? NULL : &step->src[i];

@@ -22,9 +22,9 @@
 #define I TN_OP_INPLACE
 #define M TN_OP_PRODUCT
 static const tn_op_info ops[TN_OP_COUNT] = {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                          \
-    {#name, TN_FAMILY_##family, src_min, src_max, n_dst, PARAMS_##par(name), tol, flags, tn_infer_##name,      \
-     tn_ref_##name},
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
+    {#name, TN_FAMILY_##family, src_min,      src_max, n_dst, PARAMS_##par(name), tol,                       \
+     flags, tn_infer_##name,    tn_ref_##name},
 #include <tenon/ops.def>
 };
 #undef V
@@ -85,7 +85,8 @@ const char *tn_view_text(const tn_view *v, char *buf, size_t size)
 {
     size_t n = (size_t)snprintf(buf, size, "%s [", tn_dtype_name(v->dtype));
     for (int d = TN_MAX_DIMS - v->n_dims; d < TN_MAX_DIMS && n < size; d++)
-        n += (size_t)snprintf(buf + n, size - n, "%lld%s", (long long)v->ne[d], d + 1 < TN_MAX_DIMS ? ", " : "");
+        n += (size_t)snprintf(buf + n, size - n, "%lld%s", (long long)v->ne[d],
+                              d + 1 < TN_MAX_DIMS ? ", " : "");
     if (n < size) snprintf(buf + n, size - n, "]");
     return buf;
 }
@@ -119,7 +120,8 @@ tn_status tn_need_vector(tn_context *ctx, const tn_step *step, int32_t src, int6
     const tn_view *v = &step->src[src];
     if (tn_view_n_rows(v) == 1 && v->ne[3] == n) return TN_OK;
     return tn_fail(ctx, TN_ERR_SHAPE, "%s: source %d has %lld x %lld values, must be a vector of %lld",
-                   tn_op_name(step->op), src, (long long)tn_view_n_rows(v), (long long)v->ne[3], (long long)n);
+                   tn_op_name(step->op), src, (long long)tn_view_n_rows(v), (long long)v->ne[3],
+                   (long long)n);
 }
 
 static char *element(const tn_view *v, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
@@ -202,7 +204,8 @@ double tn_step_work(const tn_step *step)
     for (int32_t i = 0; i < step->n_dst; i++)
         if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
     if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
-        each = (double)step->src[TN_SRC_attention_block_table].ne[3] * (double)step->src[TN_SRC_attention_k].ne[2];
+        each = (double)step->src[TN_SRC_attention_block_table].ne[3] *
+               (double)step->src[TN_SRC_attention_k].ne[2];
     else if (tn_op_takes_weights(step->op) && step->n_src > 1)
         each = (double)step->src[0].ne[3]; // products; too much for others, which are small
     return n * each;

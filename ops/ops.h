@@ -22,8 +22,8 @@ enum {
     TN_FAMILY_COUNT
 };
 
-// Sets of ops, so that one row of a backend's kernels.def can serve several: each op is a set by itself, each family is
-// one, and some parts of the products are.
+// Sets of ops, so that one row of a backend's kernels.def can serve several: each op is a set by itself, each
+// family is one, and some parts of the products are.
 enum {
 #define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SET_##name,
 #include <tenon/ops.def>
@@ -36,7 +36,14 @@ enum {
 };
 bool tn_op_set_has(int32_t set, int32_t op); // both in range
 
-enum { TN_OP_VIEW = 1, TN_OP_ALIAS = 2, TN_OP_FUSED = 4, TN_OP_INPLACE = 8, TN_OP_ALIAS_1 = 16, TN_OP_PRODUCT = 32 };
+enum {
+    TN_OP_VIEW = 1,
+    TN_OP_ALIAS = 2,
+    TN_OP_FUSED = 4,
+    TN_OP_INPLACE = 8,
+    TN_OP_ALIAS_1 = 16,
+    TN_OP_PRODUCT = 32
+};
 
 typedef struct tn_op_info {
     const char *name;
@@ -50,7 +57,7 @@ typedef struct tn_op_info {
 } tn_op_info;
 
 const tn_op_info *tn_op_info_get(int32_t op); // op must be in range
-const char *tn_family_name(int32_t family);    // "norm"; family must be in range
+const char *tn_family_name(int32_t family);   // "norm"; family must be in range
 
 // Sets dst i of the step to a contiguous tensor.
 void tn_step_set_dst(tn_step *step, int32_t i, tn_dtype dtype, int32_t n_dims, const int64_t *ne);
@@ -65,8 +72,8 @@ static inline bool tn_op_aliases(int32_t flags, int32_t i)
 {
     return (i == 0 && (flags & TN_OP_ALIAS)) || (i == 1 && (flags & TN_OP_ALIAS_1));
 }
-// Whether block types among the sources are weights, which devices may keep in a layout of their own; caches are
-// quantised too, but by kernels, and stay raw blocks.
+// Whether block types among the sources are weights, which devices may keep in a layout of their own; caches
+// are quantised too, but by kernels, and stay raw blocks.
 static inline bool tn_op_takes_weights(int32_t op)
 {
     return op != TN_OP_attention && op != TN_OP_cache_write && op != TN_OP_rope_cache;
@@ -97,8 +104,8 @@ double tn_scalar_unary(int32_t kind, double x, double a, double b);
 double tn_scalar_glu(const tn_glu_params *p, double gate, double up);
 const char *tn_unary_name(int32_t kind);
 
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                          \
-    tn_status tn_infer_##name(tn_context *ctx, tn_step *step);                                                 \
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
+    tn_status tn_infer_##name(tn_context *ctx, tn_step *step);                                               \
     void tn_ref_##name(const tn_step *step);
 #include <tenon/ops.def>
 

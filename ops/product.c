@@ -3,12 +3,11 @@
 //
 // The six matrix products: their description, their shape rule and their reference.
 //
-//   matmul         y = x w^T                                x [.., m, k] F32, w [n, k] of any type -> [.., m, n]
-//   linear         y = act(norm(x) w^T + bias) + residual
-//   matmul_multi   y_i = norm(x) w_i^T + bias_i             two or three weights [n_i, k]
-//   matmul_glu     y = glu(norm(x) gate^T, norm(x) up^T)    gate and up [n, k]
-//   matmul_id      y[t, u] = x[t, u or 0] w[ids[t, u]]^T    x [T, U or 1, k], w [n_expert, n, k], ids I32 [T, U]
-//   matmul_id_glu  glu of two matmul_id                     gate and up [n_expert, n, k]
+//   matmul         y = x w^T                                x [.., m, k] F32, w [n, k] of any type -> [.., m,
+//   n] linear         y = act(norm(x) w^T + bias) + residual matmul_multi   y_i = norm(x) w_i^T + bias_i two
+//   or three weights [n_i, k] matmul_glu     y = glu(norm(x) gate^T, norm(x) up^T)    gate and up [n, k]
+//   matmul_id      y[t, u] = x[t, u or 0] w[ids[t, u]]^T    x [T, U or 1, k], w [n_expert, n, k], ids I32 [T,
+//   U] matmul_id_glu  glu of two matmul_id                     gate and up [n_expert, n, k]
 //
 // An id that names no expert gives a row of zeros. All but matmul and matmul_id are fused forms.
 #include "ops/operands.h"
@@ -21,8 +20,8 @@
 
 // --- description -----------------------------------------------------------------------------------
 
-#define NO TN_PRODUCT_NO_PARAM
-#define AT(op, field) (int32_t)offsetof(tn_##op##_params, field)
+#define NO            TN_PRODUCT_NO_PARAM
+#define AT(op, field) (int32_t) offsetof(tn_##op##_params, field)
 /* clang-format off */
 static const tn_product_form forms[TN_OP_COUNT] = {
     // weights, ids, offsets of: n_weights, act, has_bias, has_residual, has_norm, eps, glu
@@ -83,7 +82,8 @@ tn_product tn_product_get(const tn_step *step)
     p.norm = tn_step_source(step, p.at.norm);
     p.ids = tn_step_source(step, p.at.ids);
     p.act = param_int(step->params, f->act_off, TN_UNARY_NONE);
-    if (f->eps_off != TN_PRODUCT_NO_PARAM) memcpy(&p.eps, (const char *)step->params + f->eps_off, sizeof p.eps);
+    if (f->eps_off != TN_PRODUCT_NO_PARAM)
+        memcpy(&p.eps, (const char *)step->params + f->eps_off, sizeof p.eps);
     if (f->glu_off != TN_PRODUCT_NO_PARAM)
         p.glu = (const tn_glu_params *)(const void *)((const char *)step->params + f->glu_off);
     p.n_results = p.glu ? 1 : p.n_weights;
@@ -130,7 +130,8 @@ static tn_status check_expert_weight(tn_context *ctx, const tn_step *step, const
     if (ok) return TN_OK;
     char a[96], b[96], c[96];
     return tn_fail(ctx, TN_ERR_SHAPE, "%s: x %s, w %s, ids %s", tn_op_name(step->op),
-                   tn_view_text(x, a, sizeof a), tn_view_text(w, b, sizeof b), tn_view_text(ids, c, sizeof c));
+                   tn_view_text(x, a, sizeof a), tn_view_text(w, b, sizeof b),
+                   tn_view_text(ids, c, sizeof c));
 }
 
 static void set_result(tn_step *step, const tn_product *p, int32_t i)
@@ -167,9 +168,11 @@ static tn_status check_epilogue(tn_context *ctx, const tn_step *step, const tn_p
 static tn_status infer(tn_context *ctx, tn_step *step)
 {
     tn_product p = tn_product_get(step);
-    if (p.at.n_weights == 0) return tn_fail(ctx, TN_ERR_ARG, "%s: the number of weights is out of range", tn_op_name(step->op));
+    if (p.at.n_weights == 0)
+        return tn_fail(ctx, TN_ERR_ARG, "%s: the number of weights is out of range", tn_op_name(step->op));
     if (p.n_weights == 0)
-        return tn_fail(ctx, TN_ERR_ARG, "%s: %d sources, must be %d", tn_op_name(step->op), step->n_src, p.at.count);
+        return tn_fail(ctx, TN_ERR_ARG, "%s: %d sources, must be %d", tn_op_name(step->op), step->n_src,
+                       p.at.count);
     for (int32_t i = 0; i < p.n_weights; i++) {
         tn_status status =
             p.ids ? check_expert_weight(ctx, step, &p, i) : tn_product_check_weight(ctx, step, p.at.w[i]);
@@ -194,8 +197,8 @@ static double norm_scale(const tn_view *x, int64_t x_row, double eps)
 }
 
 // With a norm weight, x is normed first.
-static double dot_normed(const tn_view *w, const char *w_row, const tn_view *x, int64_t x_row, const tn_view *norm,
-                         double eps)
+static double dot_normed(const tn_view *w, const char *w_row, const tn_view *x, int64_t x_row,
+                         const tn_view *norm, double eps)
 {
     double scale = norm ? norm_scale(x, x_row, eps) : 1.0;
     int64_t n = tn_dtype_block_elems(w->dtype), k = w->ne[3];
@@ -255,14 +258,14 @@ static void ref(const tn_step *step)
 
 // --- the ops ---------------------------------------------------------------------------------------
 
-#define PRODUCT(name)                                                                                          \
-    tn_status tn_infer_##name(tn_context *ctx, tn_step *step)                                                  \
-    {                                                                                                          \
-        return infer(ctx, step);                                                                               \
-    }                                                                                                          \
-    void tn_ref_##name(const tn_step *step)                                                                    \
-    {                                                                                                          \
-        ref(step);                                                                                             \
+#define PRODUCT(name)                                                                                        \
+    tn_status tn_infer_##name(tn_context *ctx, tn_step *step)                                                \
+    {                                                                                                        \
+        return infer(ctx, step);                                                                             \
+    }                                                                                                        \
+    void tn_ref_##name(const tn_step *step)                                                                  \
+    {                                                                                                        \
+        ref(step);                                                                                           \
     }
 PRODUCT(matmul)
 PRODUCT(linear)

@@ -10,7 +10,8 @@ tn_status tn_infer_reduce(tn_context *ctx, tn_step *step)
 {
     const tn_reduce_params *p = step->params;
     const tn_view *x = &step->src[0];
-    if (p->kind < 0 || p->kind >= TN_REDUCE_COUNT) return tn_fail(ctx, TN_ERR_ARG, "reduce: kind %d", p->kind);
+    if (p->kind < 0 || p->kind >= TN_REDUCE_COUNT)
+        return tn_fail(ctx, TN_ERR_ARG, "reduce: kind %d", p->kind);
     tn_status status = tn_need_float_rows(ctx, step, 0);
     if (status != TN_OK) return status;
     int64_t ne[TN_MAX_DIMS] = {x->ne[0], x->ne[1], x->ne[2], 1};

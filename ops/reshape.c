@@ -36,21 +36,25 @@ tn_status tn_infer_reshape(tn_context *ctx, tn_step *step)
 {
     const tn_reshape_params *p = step->params;
     const tn_view *x = &step->src[0];
-    if (p->n_dims < 1 || p->n_dims > TN_MAX_DIMS) return tn_fail(ctx, TN_ERR_ARG, "reshape: rank %d", p->n_dims);
+    if (p->n_dims < 1 || p->n_dims > TN_MAX_DIMS)
+        return tn_fail(ctx, TN_ERR_ARG, "reshape: rank %d", p->n_dims);
     int64_t ne[TN_MAX_DIMS] = {1, 1, 1, 1}, known = 1, n = tn_view_n_elems(x);
     int free_dim = -1;
     for (int i = 0; i < p->n_dims; i++) {
         int d = TN_MAX_DIMS - p->n_dims + i;
         ne[d] = p->shape[i];
         if (ne[d] == -1 && free_dim < 0) free_dim = d;
-        else if (ne[d] < 1 || known > n / ne[d]) return tn_fail(ctx, TN_ERR_SHAPE, "reshape: %lld elements do not fit", (long long)n);
+        else if (ne[d] < 1 || known > n / ne[d])
+            return tn_fail(ctx, TN_ERR_SHAPE, "reshape: %lld elements do not fit", (long long)n);
         else known *= ne[d];
     }
     if (free_dim >= 0) ne[free_dim] = n / known;
     if (free_dim >= 0 ? n % known != 0 : n != known)
-        return tn_fail(ctx, TN_ERR_SHAPE, "reshape: %lld elements do not fit a multiple of %lld", (long long)n, (long long)known);
+        return tn_fail(ctx, TN_ERR_SHAPE, "reshape: %lld elements do not fit a multiple of %lld",
+                       (long long)n, (long long)known);
     if (ne[3] % tn_dtype_block_elems(x->dtype) != 0)
-        return tn_fail(ctx, TN_ERR_SHAPE, "reshape: rows of %lld cut blocks of %s", (long long)ne[3], tn_dtype_name(x->dtype));
+        return tn_fail(ctx, TN_ERR_SHAPE, "reshape: rows of %lld cut blocks of %s", (long long)ne[3],
+                       tn_dtype_name(x->dtype));
     tn_step_set_dst(step, 0, x->dtype, p->n_dims, ne);
     if (tn_view_contiguous(x)) return TN_OK;
     if (tn_dtype_block_elems(x->dtype) != 1 || !view_strides(x, &step->dst[0]))

@@ -3,7 +3,6 @@
 //
 // rope: rotary position embedding (Su et al. 2021, eq. 34) with linear scaling, frequency factors and YaRN
 // (Peng et al. 2023, section 3.2). x [T, H, D], pos I32 [T], factors [n_rot/2] optional.
-#include "ops/ops.h"
 #include "ops/rope.h"
 
 #include <math.h>
@@ -13,7 +12,8 @@ static tn_status check_params(tn_context *ctx, const char *op, const tn_rope_par
     if (p->n_rot < 2 || p->n_rot % 2 != 0 || p->n_rot > head_dim)
         return tn_fail(ctx, TN_ERR_ARG, "%s: %d rotated elements of %lld", op, p->n_rot, (long long)head_dim);
     if (!(p->base > 0.0f)) return tn_fail(ctx, TN_ERR_ARG, "%s: base %g", op, (double)p->base);
-    if (p->mode != TN_ROPE_NORM && p->mode != TN_ROPE_NEOX) return tn_fail(ctx, TN_ERR_ARG, "%s: mode %d", op, p->mode);
+    if (p->mode != TN_ROPE_NORM && p->mode != TN_ROPE_NEOX)
+        return tn_fail(ctx, TN_ERR_ARG, "%s: mode %d", op, p->mode);
     return TN_OK;
 }
 
@@ -24,19 +24,20 @@ tn_status tn_infer_rope_common(tn_context *ctx, tn_step *step, const tn_rope_par
     tn_status status = tn_need_float_rows(ctx, step, 0);
     if (status == TN_OK) status = tn_need_dtype(ctx, step, pos, TN_TYPE_I32);
     if (status == TN_OK) status = check_params(ctx, op, p, x->ne[3]);
-    if (status == TN_OK && tn_step_has_src(step, pos + 1)) status = tn_need_vector(ctx, step, pos + 1, p->n_rot / 2);
+    if (status == TN_OK && tn_step_has_src(step, pos + 1))
+        status = tn_need_vector(ctx, step, pos + 1, p->n_rot / 2);
     if (status != TN_OK) return status;
     if (x->n_dims != 3) return tn_fail(ctx, TN_ERR_SHAPE, "%s: x must be [tokens, heads, head size]", op);
     if (tn_view_n_rows(&step->src[pos]) != 1 || step->src[pos].ne[3] != x->ne[1])
-        return tn_fail(ctx, TN_ERR_SHAPE, "%s: %lld positions for %lld tokens", op, (long long)step->src[pos].ne[3],
-                       (long long)x->ne[1]);
+        return tn_fail(ctx, TN_ERR_SHAPE, "%s: %lld positions for %lld tokens", op,
+                       (long long)step->src[pos].ne[3], (long long)x->ne[1]);
     tn_step_set_dst(step, 0, TN_TYPE_F32, 3, x->ne);
     return TN_OK;
 }
 
 tn_status tn_infer_rope(tn_context *ctx, tn_step *step)
 {
-    return tn_infer_rope_common(ctx, step, step->params, 1);
+    return tn_infer_rope_common(ctx, step, step->params, TN_SRC_rope_pos);
 }
 
 double tn_scalar_rope_angle(const tn_rope_params *p, int64_t position, int32_t t, double factor)
@@ -65,7 +66,8 @@ void tn_ref_rotate_row(const tn_step *step, const tn_rope_params *p, int32_t pos
         tn_view_set(y, 0, token, head, j0, a * c - b * s);
         tn_view_set(y, 0, token, head, j1, a * s + b * c);
     }
-    for (int64_t j = p->n_rot; j < y->ne[3]; j++) tn_view_set(y, 0, token, head, j, load(step, token, head, j));
+    for (int64_t j = p->n_rot; j < y->ne[3]; j++)
+        tn_view_set(y, 0, token, head, j, load(step, token, head, j));
 }
 
 static double load_plain(const tn_step *step, int64_t token, int64_t head, int64_t j)
@@ -78,5 +80,5 @@ void tn_ref_rope(const tn_step *step)
     const tn_view *y = &step->dst[0];
     for (int64_t token = 0; token < y->ne[1]; token++)
         for (int64_t head = 0; head < y->ne[2]; head++)
-            tn_ref_rotate_row(step, step->params, 1, token, head, load_plain);
+            tn_ref_rotate_row(step, step->params, TN_SRC_rope_pos, token, head, load_plain);
 }

@@ -5,9 +5,11 @@
 #ifndef TN_OPS_ROPE_H
 #define TN_OPS_ROPE_H
 
-#include "ops/ops.h"
+#include "ops/operands.h"
 
-// Shape rule; `pos` is the index of the positions among the sources, the factors follow it.
+// Both shape rule and rotation are told where the positions are among the sources; the factors follow them.
+_Static_assert(TN_SRC_rope_factors == TN_SRC_rope_pos + 1, "the factors follow the positions");
+_Static_assert(TN_SRC_norm_rope_factors == TN_SRC_norm_rope_pos + 1, "the factors follow the positions");
 tn_status tn_infer_rope_common(tn_context *ctx, tn_step *step, const tn_rope_params *p, int32_t pos);
 // Angle of pair t at a position.
 double tn_scalar_rope_angle(const tn_rope_params *p, int64_t position, int32_t t, double factor);

@@ -7,15 +7,17 @@
 // itself, y [T, N]. Sequence s has the tokens q_start[s] .. q_start[s+1]-1; it reads slot slots[s][0],
 // outside of the state: zeros, and writes slots[s][1], which nobody else reads or writes; outside of the
 // state: nothing is computed, y is 0.
-#include "ops/ops.h"
+#include "ops/operands.h"
 #include "ops/recurrent.h"
 
 tn_status tn_infer_short_conv(tn_context *ctx, tn_step *step)
 {
-    const tn_view *state = &step->src[0], *x = &step->src[1], *w = &step->src[2];
-    tn_status status = tn_need_dtype(ctx, step, 0, TN_TYPE_F32);
-    for (int32_t i = 1; i < 3 && status == TN_OK; i++) status = tn_need_float_rows(ctx, step, i);
-    if (status == TN_OK) status = tn_need_slots(ctx, step, 3, x->ne[2]);
+    tn_short_conv_views in = tn_short_conv_views_get(step);
+    const tn_view *state = in.state, *x = in.x, *w = in.w;
+    tn_status status = tn_need_dtype(ctx, step, TN_SRC_short_conv_state, TN_TYPE_F32);
+    if (status == TN_OK) status = tn_need_float_rows(ctx, step, TN_SRC_short_conv_x);
+    if (status == TN_OK) status = tn_need_float_rows(ctx, step, TN_SRC_short_conv_w);
+    if (status == TN_OK) status = tn_need_slots(ctx, step, TN_SRC_short_conv_q_start, x->ne[2]);
     if (status != TN_OK) return status;
     bool ok = state->n_dims == 3 && x->n_dims == 2 && w->n_dims == 2 && tn_view_contiguous(state) &&
               state->ne[3] == x->ne[3] && w->ne[2] == x->ne[3] && w->ne[3] == state->ne[2] + 1;
@@ -25,8 +27,8 @@ tn_status tn_infer_short_conv(tn_context *ctx, tn_step *step)
                        tn_view_text(state, a, sizeof a), tn_view_text(x, b, sizeof b),
                        tn_view_text(w, c, sizeof c));
     }
-    step->dst[0] = *state;
-    tn_step_set_dst(step, 1, TN_TYPE_F32, 2, x->ne);
+    step->dst[TN_DST_short_conv_state] = *state;
+    tn_step_set_dst(step, TN_DST_short_conv_y, TN_TYPE_F32, 2, x->ne);
     return TN_OK;
 }
 
@@ -58,17 +60,20 @@ tn_ref_run tn_ref_run_get(const tn_step *step, int32_t src, int64_t seq)
 // Row `row` of channel c, counted from the first token of the run; rows before it are in the state.
 static double input(const tn_step *step, const tn_ref_run *r, int64_t row, int64_t c)
 {
-    const tn_view *state = &step->src[0];
-    if (row >= 0) return tn_view_get(&step->src[1], 0, 0, r->first + row, c);
+    tn_short_conv_views in = tn_short_conv_views_get(step);
+    const tn_view *state = in.state;
+    if (row >= 0) return tn_view_get(in.x, 0, 0, r->first + row, c);
     return r->read < 0 ? 0.0 : tn_view_get(state, 0, r->read, state->ne[2] + row, c);
 }
 
 void tn_ref_short_conv(const tn_step *step)
 {
-    const tn_view *state = &step->dst[0], *w = &step->src[2], *y = &step->dst[1];
+    tn_short_conv_views in = tn_short_conv_views_get(step);
+    const tn_view *state = &step->dst[TN_DST_short_conv_state], *w = in.w,
+                  *y = &step->dst[TN_DST_short_conv_y];
     int64_t kernel = w->ne[3];
-    for (int64_t s = 0; s < step->src[4].ne[2]; s++) {
-        tn_ref_run r = tn_ref_run_get(step, 3, s);
+    for (int64_t s = 0; s < in.slots->ne[2]; s++) {
+        tn_ref_run r = tn_ref_run_get(step, TN_SRC_short_conv_q_start, s);
         int64_t n = r.last - r.first;
         for (int64_t c = 0; c < y->ne[3]; c++) {
             for (int64_t t = 0; t < n; t++) {

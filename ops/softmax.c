@@ -30,7 +30,8 @@ static double score(const tn_step *step, const int64_t i[4])
     double s = tn_view_get(&step->src[0], i[0], i[1], i[2], i[3]) * (p->scale != 0.0f ? p->scale : 1.0);
     if (!tn_step_has_src(step, 1)) return s;
     const tn_view *m = &step->src[1];
-    return s + tn_view_get(m, m->ne[0] == 1 ? 0 : i[0], m->ne[1] == 1 ? 0 : i[1], m->ne[2] == 1 ? 0 : i[2], i[3]);
+    return s +
+           tn_view_get(m, m->ne[0] == 1 ? 0 : i[0], m->ne[1] == 1 ? 0 : i[1], m->ne[2] == 1 ? 0 : i[2], i[3]);
 }
 
 static void softmax_row(const tn_step *step, int64_t i[4])

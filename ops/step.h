@@ -44,11 +44,12 @@ typedef struct tn_host_copy {
 typedef struct tn_program {
     int32_t n_steps;
     const tn_step *steps;
-    // Part of every run: uploads before the first step, downloads after the last. Only for backends with host_create.
+    // Part of every run: uploads before the first step, downloads after the last. Only for backends with
+    // host_create.
     int32_t n_uploads, n_downloads;
     const tn_host_copy *uploads, *downloads;
-    // Bit d of entry i: nothing but step i + 1 ever reads what step i leaves at dst[d], so that it need not be there
-    // afterwards. NULL: not known.
+    // Bit d of entry i: nothing but step i + 1 ever reads what step i leaves at dst[d], so that it need not
+    // be there afterwards. NULL: not known.
     const uint8_t *only_next;
 } tn_program;
 

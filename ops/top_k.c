@@ -14,13 +14,14 @@ tn_status tn_infer_top_k(tn_context *ctx, tn_step *step)
     tn_status status = tn_need_float_rows(ctx, step, 0);
     if (status == TN_OK && tn_step_has_src(step, 1)) status = tn_need_vector(ctx, step, 1, x->ne[3]);
     if (status != TN_OK) return status;
-    if (p->k < 1 || p->k > x->ne[3]) return tn_fail(ctx, TN_ERR_ARG, "top_k: %d of %lld", p->k, (long long)x->ne[3]);
+    if (p->k < 1 || p->k > x->ne[3])
+        return tn_fail(ctx, TN_ERR_ARG, "top_k: %d of %lld", p->k, (long long)x->ne[3]);
     if (p->n_groups > 1) {
         int64_t size = x->ne[3] / p->n_groups;
         if (x->ne[3] % p->n_groups != 0 || p->n_groups_used < 1 || p->n_groups_used > p->n_groups ||
             p->k > size * p->n_groups_used)
-            return tn_fail(ctx, TN_ERR_ARG, "top_k: %d of %d groups of %lld values", p->n_groups_used, p->n_groups,
-                           (long long)size);
+            return tn_fail(ctx, TN_ERR_ARG, "top_k: %d of %d groups of %lld values", p->n_groups_used,
+                           p->n_groups, (long long)size);
     }
     int64_t ne[TN_MAX_DIMS] = {x->ne[0], x->ne[1], x->ne[2], p->k};
     tn_step_set_dst(step, 0, TN_TYPE_I32, x->n_dims, ne);

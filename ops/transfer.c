@@ -10,7 +10,8 @@
 tn_status tn_infer_transfer(tn_context *ctx, tn_step *step)
 {
     const tn_view *x = &step->src[0];
-    if (!tn_view_contiguous(x)) return tn_fail(ctx, TN_ERR_SHAPE, "transfer: the source is strided; copy it first");
+    if (!tn_view_contiguous(x))
+        return tn_fail(ctx, TN_ERR_SHAPE, "transfer: the source is strided; copy it first");
     tn_step_set_dst(step, 0, x->dtype, x->n_dims, x->ne);
     return TN_OK;
 }

@@ -46,7 +46,8 @@ tn_status tn_infer_unary(tn_context *ctx, tn_step *step)
 {
     const tn_unary_params *p = step->params;
     if (p->kind < 0 || p->kind >= TN_UNARY_COUNT) return tn_fail(ctx, TN_ERR_ARG, "unary: kind %d", p->kind);
-    if (p->kind == TN_UNARY_SOFTCAP && !(p->a > 0.0f)) return tn_fail(ctx, TN_ERR_ARG, "unary: softcap of %g", (double)p->a);
+    if (p->kind == TN_UNARY_SOFTCAP && !(p->a > 0.0f))
+        return tn_fail(ctx, TN_ERR_ARG, "unary: softcap of %g", (double)p->a);
     tn_status status = tn_need_dtype(ctx, step, 0, TN_TYPE_F32);
     if (status != TN_OK) return status;
     tn_step_set_dst(step, 0, TN_TYPE_F32, step->src[0].n_dims, step->src[0].ne);

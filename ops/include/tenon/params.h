@@ -59,7 +59,15 @@ typedef struct tn_unary_params {
     float a, b;
 } tn_unary_params;
 
-enum { TN_BINARY_ADD, TN_BINARY_SUB, TN_BINARY_MUL, TN_BINARY_DIV, TN_BINARY_MAX, TN_BINARY_MIN, TN_BINARY_COUNT };
+enum {
+    TN_BINARY_ADD,
+    TN_BINARY_SUB,
+    TN_BINARY_MUL,
+    TN_BINARY_DIV,
+    TN_BINARY_MAX,
+    TN_BINARY_MIN,
+    TN_BINARY_COUNT
+};
 typedef struct tn_binary_params {
     int32_t kind;
 } tn_binary_params;
@@ -126,7 +134,8 @@ typedef struct tn_moe_weights_params {
     float scale;       // of the weights; 0 means 1
 } tn_moe_weights_params;
 
-// Fused: act(norm(x) w^T + bias) + residual; sources x, w, then those of bias, residual and norm weight that exist
+// Fused: act(norm(x) w^T + bias) + residual. Sources: x, w, then those of bias, residual and norm weight that
+// exist.
 typedef struct tn_linear_params {
     int32_t act;          // TN_UNARY_* or TN_UNARY_NONE
     int32_t has_bias;
@@ -135,7 +144,8 @@ typedef struct tn_linear_params {
     float eps;        // of the norm
 } tn_linear_params;
 
-// Fused: up to three products of the same x; sources x, w0, w1 [, w2], then the biases that exist, then the norm weight
+// Fused: up to three products of the same x. Sources: x, w0, w1 [, w2], then the biases that exist, then the
+// norm weight.
 typedef struct tn_matmul_multi_params {
     int32_t n_weights;   // 2 or 3
     int32_t has_bias[3]; // biases follow the weights in this order
@@ -143,15 +153,16 @@ typedef struct tn_matmul_multi_params {
     float eps;
 } tn_matmul_multi_params;
 
-// Most experts of a router that moe_route takes.
+// Most experts of a router that moe_route accepts.
 #define TN_MOE_MAX_EXPERTS 4096
 
-// Fused: the experts that each row of x chooses, and their weights. x holds the logits of the experts, or the rows that
-// the router is multiplied with: sources x, then those of router, its bias, bias of the choice and norm weight that exist.
+// Fused: the experts to which each row of x is routed, and their weights. x holds the logits of the experts,
+// or the rows that the router is multiplied with. Sources: x, then those of router, its bias, bias of the
+// ranking and norm weight that exist.
 typedef struct tn_moe_route_params {
     tn_top_k_params top_k;
     tn_moe_weights_params weights;
-    int32_t choice;      // what the largest are chosen of: TN_GATING_NONE logits, _SIGMOID or _SOFTMAX of them
+    int32_t choice; // ranked by: TN_GATING_NONE logits, _SIGMOID or _SOFTMAX of them
     int32_t has_choice_bias;
     int32_t has_product; // x goes through the router first
     int32_t has_bias;    // which has a bias
@@ -159,13 +170,14 @@ typedef struct tn_moe_route_params {
     float eps;           // of the norm
 } tn_moe_route_params;
 
-// Fused: moe_sum and what is added to it; sources x, w, one or two rows like the result, then the factor if there is one
+// Fused: moe_sum and what is added to it. Sources: x, w, one or two tensors like the result, then the factor
+// if there is one.
 typedef struct tn_moe_combine_params {
     int32_t n_added;
     int32_t has_factor; // [T, 1] of the first that is added
 } tn_moe_combine_params;
 
-// Fused: sources x, gate, up, then the norm weight if there is one
+// Fused. Sources: x, gate, up, then the norm weight if there is one.
 typedef struct tn_matmul_glu_params {
     tn_glu_params glu;
     int32_t has_norm; // x goes through rms_norm first
