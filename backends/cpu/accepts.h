@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which steps the kernels of each op take, for kernels.def; the same at every level. Matrix products:
-// matmul.h.
+// product.h.
 #ifndef TN_CPU_ACCEPTS_H
 #define TN_CPU_ACCEPTS_H
 

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #include "core/cpu_features.h"
 #include "core/device.h"
 #include "ops/ops.h"

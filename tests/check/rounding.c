@@ -4,7 +4,7 @@
 // Which kernels round the activations of a matrix product, and to what: the one thing about kernels that the
 // interface of backends does not say. A backend with such kernels has a row here.
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #if TN_HAVE_CUDA
 #include "backends/cuda/kernels.h"
 #endif

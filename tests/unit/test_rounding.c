@@ -3,7 +3,7 @@
 //
 // Activations rounded for quantised weights: each level gives the bits of portable C, and a format with units
 // of 4 bytes holds the same values in another order.
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #include "core/cpu_features.h"
 #include "tests/unit/test.h"
 

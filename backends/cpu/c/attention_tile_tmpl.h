@@ -9,10 +9,10 @@
 // over the keys, and sums of exponentials go to VEC_N buckets by key:
 //   many rows  scores [key][row], ATTN_UNIT rows at a time: rows in the lanes; k is read by broadcast, so no
 //   transposing (this file) few rows   scores [row][key]: keys in the lanes; k is transposed
-//   (attention_few_tmpl.h)
+//   (attention_decode_tmpl.h)
 #include "backends/cpu/c/attention_plan.h"
 #include "backends/cpu/c/convert_tmpl.h"
-#include "backends/cpu/c/gemm_tmpl.h"
+#include "backends/cpu/c/attention_gemm_tmpl.h"
 #include "backends/cpu/vec_math.h"
 
 typedef struct attention_work {

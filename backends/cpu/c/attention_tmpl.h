@@ -7,7 +7,7 @@
 // Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per tile of 192 (query,
 // head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in backends/cpu/README.md.
 // Masked keys count as weight 0, so a NaN or infinity in a value row reaches every row of its tile.
-#include "backends/cpu/c/attention_few_tmpl.h"
+#include "backends/cpu/c/attention_decode_tmpl.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
 

@@ -7,7 +7,7 @@
 // rows: 4 accumulators of 8 along k per row of w and row of x. Bytes moved: w once; bound by memory.
 // tile: f32 [n_k][16 rows], 32 KiB; one pass takes 6 rows of x against 16 rows: 12 accumulators, x broadcast
 //       from L1. Bound by the two FMA ports. Numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/matmul_avx2.h"
+#include "backends/cpu/x86/product_avx2.h"
 #include "ops/quant.h"
 
 enum {
@@ -43,13 +43,13 @@ TN_INLINE void store_columns(const __m256 *in, float *q)
 
 #define TYPE f32
 #define SIZE 4
-#include "backends/cpu/x86/matmul_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product_avx2_float_tmpl.h"
 #define TYPE f16
 #define SIZE 2
-#include "backends/cpu/x86/matmul_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product_avx2_float_tmpl.h"
 #define TYPE bf16
 #define SIZE 2
-#include "backends/cpu/x86/matmul_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product_avx2_float_tmpl.h"
 
 // Through tn_quant_info, 8 rows and 256 elements at a time.
 static void any_pack(const tn_matmul_tile *t, const tn_matmul_layout *l)

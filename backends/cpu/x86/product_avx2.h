@@ -5,8 +5,8 @@
 #ifndef TN_CPU_X86_MATMUL_AVX2_H
 #define TN_CPU_X86_MATMUL_AVX2_H
 
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/x86/matmul_loops.h"
+#include "backends/cpu/product.h"
+#include "backends/cpu/x86/product_loops.h"
 #include "core/fp16.h"
 
 #include <immintrin.h>

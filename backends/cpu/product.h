@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products on the CPU: what the driver (matmul.c) shares with the micro-kernels of each ISA.
+// Matrix products on the CPU: what the driver (product.c) shares with the micro-kernels of each ISA.
 //
 // Activations are rounded or copied once per step into "records", one per row of x. A product then runs
 // in one of two ways, both with every output element computed by the same operations however the rows of

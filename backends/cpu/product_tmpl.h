@@ -5,7 +5,7 @@
 // and so compiles its own copy with its flags. The rounding is plain C with loops of fixed length, which
 // compilers turn into vector code at -O2. It gives the same bits everywhere: one operation per statement,
 // which compilers do not contract in strict C.
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #include "backends/cpu/vec_math.h"
 #include "core/fp16.h"
 #include "ops/ops.h"

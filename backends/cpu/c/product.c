@@ -10,7 +10,7 @@
 // operations: 2 m n k. Bound by arithmetic.
 #include "backends/cpu/c/vec_generic.h"
 // after the vectors
-#include "backends/cpu/matmul_tmpl.h"
+#include "backends/cpu/product_tmpl.h"
 #include "ops/quant.h"
 
 enum {

@@ -9,9 +9,9 @@
 // tile: f32 [n_k][32 rows], 32 KiB; one pass takes 12 rows of x against 32 rows: 24 accumulators, x broadcast
 //       from L1. Bound by the two FMA ports. bf16 dot products (vdpbf16ps) are not used: measured on Sapphire
 //       Rapids they do 86 Gop/s per core where FMA does 175. Numbers: backends/cpu/README.md.
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #include "backends/cpu/x86/vec_avx512.h"
-#include "backends/cpu/x86/matmul_loops.h"
+#include "backends/cpu/x86/product_loops.h"
 #include "ops/quant.h"
 
 #include <immintrin.h>
@@ -151,7 +151,7 @@ static inline void place_units(const tn_matmul_format *f, const int8_t *q, const
 }
 
 // after the vectors and the functions that it takes from here
-#include "backends/cpu/matmul_tmpl.h"
+#include "backends/cpu/product_tmpl.h"
 
 enum {
     PASS_X = 12,                                                    // rows of x per pass
@@ -209,13 +209,13 @@ TN_INLINE void transpose_f32(const __m512 *r, __m512 *v)
 
 #define TYPE f32
 #define SIZE 4
-#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+#include "backends/cpu/x86/product_avx512_tmpl.h"
 #define TYPE f16
 #define SIZE 2
-#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+#include "backends/cpu/x86/product_avx512_tmpl.h"
 #define TYPE bf16
 #define SIZE 2
-#include "backends/cpu/x86/matmul_avx512_tmpl.h"
+#include "backends/cpu/x86/product_avx512_tmpl.h"
 
 // Through tn_quant_info, 16 rows at a time.
 static void any_pack(const tn_matmul_tile *t, const tn_matmul_layout *l)

@@ -10,7 +10,7 @@
 //    groups (one weight, or gate and up of one product, or one expert with the rows routed to it) cut into
 //    items. 2. Barrier. 3. Threads take items from a counter until none is left. An item is a range of rows
 //    of w against a range of rows of x, so nothing depends on who runs it. Scratch: see job_init.
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product.h"
 #include "ops/quant.h"
 
 #include <stdatomic.h>
