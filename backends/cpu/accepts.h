@@ -1,36 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps the kernels of each op take, for kernels.def; the same at every level. Matrix products:
-// product.h.
+// Limits of the kernels that their functions in c/accepts.c look at, and the scratch that some need. The
+// prototypes of those functions come from kernels.def (kernels.h).
 #ifndef TN_CPU_ACCEPTS_H
 #define TN_CPU_ACCEPTS_H
 
 #include "backends/cpu/kernel.h"
-
-bool tn_cpu_accepts_copy(const tn_step *step);
-bool tn_cpu_accepts_concat(const tn_step *step);
-bool tn_cpu_accepts_unary(const tn_step *step);
-bool tn_cpu_accepts_binary(const tn_step *step);
-bool tn_cpu_accepts_reduce(const tn_step *step);
-bool tn_cpu_accepts_softmax(const tn_step *step);
-bool tn_cpu_accepts_argmax(const tn_step *step);
-bool tn_cpu_accepts_top_k(const tn_step *step);
-bool tn_cpu_accepts_get_rows(const tn_step *step);
-bool tn_cpu_accepts_rms_norm(const tn_step *step);
-bool tn_cpu_accepts_layer_norm(const tn_step *step);
-bool tn_cpu_accepts_glu(const tn_step *step);
-bool tn_cpu_accepts_rope(const tn_step *step);
-bool tn_cpu_accepts_cache_write(const tn_step *step);
-bool tn_cpu_accepts_attention(const tn_step *step);
-bool tn_cpu_accepts_moe_weights(const tn_step *step);
-bool tn_cpu_accepts_moe_sum(const tn_step *step);
-bool tn_cpu_accepts_moe_route(const tn_step *step);
-bool tn_cpu_accepts_moe_combine(const tn_step *step);
-bool tn_cpu_accepts_add_rms_norm(const tn_step *step);
-bool tn_cpu_accepts_norm_rope(const tn_step *step);
-bool tn_cpu_accepts_short_conv(const tn_step *step);
-bool tn_cpu_accepts_delta_rule(const tn_step *step);
 
 // Shared scratch of attention: tiles of each thread, and partial results of key ranges.
 size_t tn_cpu_scratch_attention(const tn_step *step, int32_t n_threads);

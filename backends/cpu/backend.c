@@ -7,6 +7,7 @@
 
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/kernels.h"
 #include "backends/cpu/product.h"
 #include "core/cpu_features.h"
 #include "core/device.h"
@@ -80,7 +81,9 @@ struct tn_cpu_stop {
 bool tn_cpu_stopped(const tn_cpu_task *task)
 {
     // Relaxed both: neither orders data, the result is thrown away.
-    if (!task->stop || !task->stop->cancel || atomic_load_explicit(task->stop->cancel, memory_order_relaxed) == 0) return false;
+    if (!task->stop || !task->stop->cancel ||
+        atomic_load_explicit(task->stop->cancel, memory_order_relaxed) == 0)
+        return false;
     atomic_store_explicit(&task->stop->seen, true, memory_order_relaxed);
     return true;
 }
@@ -92,12 +95,11 @@ bool tn_cpu_stopped(const tn_cpu_task *task)
 #define AVX512     TN_ISA_AVX512
 #define AVX512VNNI TN_ISA_AVX512VNNI
 
-#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags) void tn_##name(const tn_cpu_task *task);
-#include "backends/cpu/kernels.def"
-
 static const tn_cpu_kernel kernel_rows[] = {
-#define TN_CPU_KERNEL(op, isa, name, accepts, scratch, flags)                                                  \
-    {TN_OP_##op, isa, #name, accepts, scratch, tn_##name, flags},
+#define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, flags)                                        \
+    {set, level, #name "_" #suffix, accepts, scratch, tn_##name##_##suffix, flags},
+#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, flags)                                            \
+    TN_CPU_AT_##levels(TN_CPU_ROW, TN_SET_##set, name, accepts, scratch, flags)
 #include "backends/cpu/kernels.def"
 };
 
@@ -107,13 +109,14 @@ const tn_cpu_kernel *tn_cpu_kernels(int32_t *count)
     return kernel_rows;
 }
 
-// The fastest row that takes the step, NULL: the reference runs it.
+// The kernel of the highest level that accepts the step; NULL: the reference runs it.
 static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
 {
     const tn_cpu_kernel *best = NULL;
     for (size_t i = 0; i < TN_COUNT(kernel_rows); i++) {
         const tn_cpu_kernel *k = &kernel_rows[i];
-        if (k->op == step->op && k->isa <= isa && (!best || k->isa >= best->isa) && k->accepts(step)) best = k;
+        bool higher = k->isa <= isa && (!best || k->isa > best->isa);
+        if (higher && tn_op_set_has(k->set, step->op) && k->accepts(step)) best = k;
     }
     return best;
 }
@@ -129,7 +132,10 @@ static void launch_reference(const tn_cpu_task *task)
 static int32_t best_isa(const tn_cpu_features *f)
 {
 #if defined(__x86_64__)
-    return f->avx512vnni ? TN_ISA_AVX512VNNI : f->avx512 ? TN_ISA_AVX512 : f->avx2 ? TN_ISA_AVX2 : TN_ISA_GENERIC;
+    return f->avx512vnni ? TN_ISA_AVX512VNNI
+           : f->avx512   ? TN_ISA_AVX512
+           : f->avx2     ? TN_ISA_AVX2
+                         : TN_ISA_GENERIC;
 #else
     TN_UNUSED(f);
     return TN_ISA_GENERIC;
@@ -144,11 +150,14 @@ static tn_status choose_isa(tn_context *ctx, const tn_cpu_features *f, int32_t *
     if (!cap) return TN_OK;
     for (int32_t i = 0; i < TN_ISA_COUNT; i++) {
         if (strcmp(cap, isa_names[i]) != 0) continue;
-        if (i > best) return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap, isa_names[best]);
+        if (i > best)
+            return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap,
+                           isa_names[best]);
         *out = i;
         return TN_OK;
     }
-    return tn_fail(ctx, TN_ERR_ARG, "cpu: unknown level \"%s\"; known: reference generic avx2 avx512 avx512vnni", cap);
+    return tn_fail(ctx, TN_ERR_ARG,
+                   "cpu: unknown level \"%s\"; known: reference generic avx2 avx512 avx512vnni", cap);
 }
 
 static tn_status cpu_open(tn_context *ctx)
@@ -224,7 +233,8 @@ static bool cpu_accepts(const tn_device *device, const tn_step *step)
     const cpu_impl *impl = device->impl;
     const tn_op_info *info = tn_op_info_get(step->op);
     // A fused op without a kernel gains nothing over its parts, but for checking the references.
-    if ((info->flags & TN_OP_FUSED) && impl->isa > TN_ISA_REFERENCE) return find_kernel(impl->isa, step) != NULL;
+    if ((info->flags & TN_OP_FUSED) && impl->isa > TN_ISA_REFERENCE)
+        return find_kernel(impl->isa, step) != NULL;
     return true;
 }
 
@@ -339,7 +349,8 @@ static void run_team(void *arg, int32_t ith, int32_t team)
         };
         w->e->steps[i].launch(&task);
         bool last = i + 1 == w->e->n_steps;
-        if (ith == 0 && !last && cancelled(w->options)) atomic_store_explicit(&w->stop_at, i + 1, memory_order_relaxed);
+        if (ith == 0 && !last && cancelled(w->options))
+            atomic_store_explicit(&w->stop_at, i + 1, memory_order_relaxed);
         barrier_wait(&w->barrier, team);
         if (step_ns) {
             uint64_t now = tn_time_ns();
@@ -352,12 +363,16 @@ static void run_team(void *arg, int32_t ith, int32_t team)
 static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
 {
     int32_t n = tn_context_n_threads(device->ctx);
-    team_work w = {.e = e, .options = options, .stop_at = cancelled(options) ? 0 : e->n_steps,
-                   .stop = {.cancel = options ? options->cancel : NULL}, .has_bf16 = ((cpu_impl *)device->impl)->has_bf16,
+    team_work w = {.e = e,
+                   .options = options,
+                   .stop_at = cancelled(options) ? 0 : e->n_steps,
+                   .stop = {.cancel = options ? options->cancel : NULL},
+                   .has_bf16 = ((cpu_impl *)device->impl)->has_bf16,
                    .alike = ((cpu_impl *)device->impl)->alike};
     e->status = TN_OK;
     if (w.stop_at > 0) tn_parallel(device->ctx, n, run_team, &w);
-    if (w.stop_at < e->n_steps || atomic_load_explicit(&w.stop.seen, memory_order_relaxed)) e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    if (w.stop_at < e->n_steps || atomic_load_explicit(&w.stop.seen, memory_order_relaxed))
+        e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
     return TN_OK;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a CPU kernel is: a launch function that every thread of the team calls for the same step, and the
-// row that says which steps it takes. Kernels allocate nothing and take no locks.
+// row that says which steps it accepts. Kernels allocate nothing and take no locks.
 #ifndef TN_CPU_KERNEL_H
 #define TN_CPU_KERNEL_H
 
@@ -31,7 +31,8 @@ typedef struct tn_cpu_task {
     struct tn_cpu_stop *stop; // NULL: the work cannot be cancelled
 } tn_cpu_task;
 
-// For long steps: true when the work was cancelled, and then the rest of the step may be left out, but no barrier.
+// For long steps: true when the work was cancelled, and then the rest of the step may be left out, but no
+// barrier.
 bool tn_cpu_stopped(const tn_cpu_task *task);
 
 void tn_cpu_barrier_wait(const tn_cpu_task *task);
@@ -44,12 +45,12 @@ typedef size_t (*tn_cpu_scratch_fn)(const tn_step *step, int32_t n_threads);
 typedef void (*tn_cpu_launch_fn)(const tn_cpu_task *task);
 
 enum {
-    TN_CPU_QUANTISES = 1, // rounds activations: judged against the reference on the same rounded input
-    TN_CPU_BATCH_VARIANT = 2, // a row's bits may depend on how many rows the call has
+    TN_CPU_QUANTISES = 1, // quantises activations: judged against the reference on the same quantised input
 };
 
 typedef struct tn_cpu_kernel {
-    int32_t op, isa;
+    int32_t set; // TN_SET_*: the ops that it serves
+    int32_t isa;
     const char *name;
     tn_cpu_accepts_fn accepts;
     tn_cpu_scratch_fn scratch; // NULL: none
@@ -57,14 +58,15 @@ typedef struct tn_cpu_kernel {
     int32_t flags;
 } tn_cpu_kernel;
 
-// All rows, rising by ISA; the last row that accepts a step within the level in use runs it.
+// All kernels. A step runs on the highest level in use that has one which accepts it; of several the first.
 const tn_cpu_kernel *tn_cpu_kernels(int32_t *count);
 
-// Share of n items for thread ith of nth: contiguous, in multiples of `unit`.
-static inline void tn_cpu_split(int64_t n, int64_t unit, int32_t ith, int32_t nth, int64_t *first, int64_t *last)
+// Share of n items for thread ith of nth: contiguous, in multiples of `multiple`.
+static inline void tn_cpu_split(int64_t n, int64_t multiple, int32_t ith, int32_t nth, int64_t *first,
+                                int64_t *last)
 {
-    int64_t units = (n + unit - 1) / unit;
-    int64_t a = units * ith / nth * unit, b = units * (ith + 1) / nth * unit;
+    int64_t count = (n + multiple - 1) / multiple;
+    int64_t a = count * ith / nth * multiple, b = count * (ith + 1) / nth * multiple;
     *first = a < n ? a : n;
     *last = b < n ? b : n;
 }

@@ -6,31 +6,28 @@
 //   x [.., m, k] f32, w [n, k] of any type -> y [.., m, n] f32, y = x w^T, then the op's epilogue
 //   id: x [T, U or 1, k], w [n_expert, n, k], ids [T, U] i32 -> y [T, U, n]; an id out of range gives zeros
 //
-// 1. All threads round the rows of x into records, once per activation format; thread 0 lists the work:
-//    groups (one weight, or gate and up of one product, or one expert with the rows routed to it) cut into
-//    items. 2. Barrier. 3. Threads take items from a counter until none is left. An item is a range of rows
-//    of w against a range of rows of x, so nothing depends on who runs it. Scratch: see job_init.
+// 1. All threads quantise or copy the rows of x into records, once per activation format. Thread 0 lists the
+//    work: groups (one weight, or gate and up of one product, or one expert with the rows routed to it),
+//    which are cut into items.
+// 2. A barrier.
+// 3. Threads fetch items from a counter until none is left. An item is a range of rows of w against a range
+// of
+//    rows of x, so no result depends on which thread computes it.
+// job_init lays out the scratch. What is read, computed and reached per type: README.md.
 #include "backends/cpu/product.h"
+#include "ops/product.h"
 #include "ops/quant.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 enum {
-    MAX_WEIGHTS = 3,
-    TILE_X = 512,              // most rows of x per tile item: its sums take 64 KiB and stay in L2
+    TILE_X = 512,                // most rows of x per tile item: its sums take 64 KiB and stay in L2
     ROWS_CHUNK_SIZE = 256 << 10, // bytes of w per rows item: 96 and 512 KiB read 5 % slower with two threads
-    ROWS_CHUNK_MAX = 512,      // rows
-    ROUND_SEGMENT = 2048,      // elements of a row that one thread rounds at a time
+    ROWS_CHUNK_MAX = 512,        // rows
+    QUANTISE_SEGMENT = 2048,     // elements of a row that one thread quantises at a time
     ALIGN = 64,
 };
-
-typedef struct operands {
-    const tn_view *x, *ids, *residual;
-    const tn_view *w[MAX_WEIGHTS], *bias[MAX_WEIGHTS];
-    int32_t n_w, act;
-    const tn_glu_params *glu; // not NULL: weights 0 and 1 are gate and up
-} operands;
 
 // Rows [x_first, x_first + n_x) of the order (or of x itself) against weight w of one expert.
 typedef struct group {
@@ -52,10 +49,10 @@ typedef struct activations {
 typedef struct job {
     const tn_cpu_task *task;
     const tn_matmul_isa *isa;
-    operands in;
-    const tn_matmul_kernel *kernel[MAX_WEIGHTS];
-    int32_t act[MAX_WEIGHTS]; // index into acts
-    activations acts[MAX_WEIGHTS];
+    tn_product in;
+    const tn_matmul_kernel *kernel[TN_PRODUCT_MAX_WEIGHTS];
+    int32_t act[TN_PRODUCT_MAX_WEIGHTS]; // index into acts
+    activations acts[TN_PRODUCT_MAX_WEIGHTS];
     int32_t n_acts, n_slots; // n_slots: results per row of ids, 1 without
     bool x_per_slot;         // id: every slot has its own row of x
     bool rows_mode;
@@ -95,30 +92,6 @@ static local_layout local_layout_get(void)
     return l;
 }
 
-static operands operands_get(const tn_step *step)
-{
-    operands o = {.x = &step->src[0], .n_w = 1, .act = TN_UNARY_NONE};
-    int32_t next = 1;
-    if (step->op == TN_OP_matmul_multi) o.n_w = ((const tn_matmul_multi_params *)step->params)->n_weights;
-    if (step->op == TN_OP_matmul_glu) o.glu = &((const tn_matmul_glu_params *)step->params)->glu;
-    if (step->op == TN_OP_matmul_id_glu) o.glu = &((const tn_matmul_id_glu_params *)step->params)->glu;
-    if (o.glu) o.n_w = 2;
-    for (int32_t i = 0; i < o.n_w; i++) o.w[i] = &step->src[next++];
-    if (step->op == TN_OP_matmul_id || step->op == TN_OP_matmul_id_glu) o.ids = &step->src[next++];
-    if (step->op == TN_OP_linear) {
-        const tn_linear_params *p = step->params;
-        o.act = p->act;
-        if (p->has_bias) o.bias[0] = &step->src[next++];
-        if (p->has_residual) o.residual = &step->src[next++];
-    }
-    if (step->op == TN_OP_matmul_multi) {
-        const tn_matmul_multi_params *p = step->params;
-        for (int32_t i = 0; i < o.n_w; i++)
-            if (p->has_bias[i]) o.bias[i] = &step->src[next++];
-    }
-    return o;
-}
-
 // A kernel that leaves activations as they are where the step asks for it.
 static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type, bool exact)
 {
@@ -128,7 +101,7 @@ static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype typ
     return isa->any;
 }
 
-bool tn_matmul_rounds(tn_dtype weight_type)
+bool tn_matmul_quantises(tn_dtype weight_type)
 {
     return kernel_get(&tn_matmul_isa_generic, weight_type, false)->tile_format != NULL;
 }
@@ -138,30 +111,24 @@ static bool is_exact(const tn_step *step)
     return step->precision == TN_PRECISION_f32;
 }
 
-static bool step_rounds(const tn_step *step, tn_dtype weight_type)
+static bool step_quantises(const tn_step *step, tn_dtype weight_type)
 {
-    return !is_exact(step) && tn_matmul_rounds(weight_type);
+    return !is_exact(step) && tn_matmul_quantises(weight_type);
 }
 
-static bool has_norm(const tn_step *step)
+static bool accepts(const tn_step *step, bool quantises)
 {
-    if (step->op == TN_OP_linear) return ((const tn_linear_params *)step->params)->has_norm != 0;
-    if (step->op == TN_OP_matmul_multi) return ((const tn_matmul_multi_params *)step->params)->has_norm != 0;
-    return step->op == TN_OP_matmul_glu && ((const tn_matmul_glu_params *)step->params)->has_norm != 0;
-}
-
-static bool accepts(const tn_step *step, bool rounds)
-{
-    if (has_norm(step)) return false; // one pass over x for the norm costs nothing that matters here
-    operands o = operands_get(step);
-    if (o.n_w < 1 || o.n_w > MAX_WEIGHTS) return false;
+    tn_product o = tn_product_get(step);
+    // A step of its own for the norm costs one more pass over x, which does not matter beside the weights.
+    if (o.n_weights == 0 || o.norm) return false;
     const tn_view *x = o.x;
     bool ok = x->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(x);
-    for (int32_t i = 0; i < o.n_w; i++) {
-        const tn_view *w = o.w[i], *y = &step->dst[o.glu ? 0 : i];
+    for (int32_t i = 0; i < o.n_weights; i++) {
+        const tn_view *w = o.w[i], *y = o.y[i];
         ok = ok && tn_quant_info_get(w->dtype)->to_f32 != NULL && tn_view_rows_contiguous(w) && w->ne[0] == 1;
         ok = ok && (o.ids != NULL || w->ne[1] == 1) && w->ne[3] == x->ne[3] && w->ne[2] == y->ne[3];
-        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) && step_rounds(step, w->dtype) == rounds;
+        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) &&
+             step_quantises(step, w->dtype) == quantises;
         if (o.bias[i]) ok = ok && o.bias[i]->dtype == TN_TYPE_F32 && tn_view_contiguous(o.bias[i]);
     }
     if (o.residual) ok = ok && o.residual->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(o.residual);
@@ -174,7 +141,7 @@ bool tn_matmul_accepts_plain(const tn_step *step)
     return accepts(step, false);
 }
 
-bool tn_matmul_accepts_rounding(const tn_step *step)
+bool tn_matmul_accepts_quantising(const tn_step *step)
 {
     return accepts(step, true);
 }
@@ -196,50 +163,49 @@ static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
     return l;
 }
 
-static size_t scratch_head(const operands *o, int64_t n_pairs)
+static size_t scratch_head(const tn_product *o, int64_t n_pairs)
 {
-    size_t n_groups = o->ids ? (size_t)o->w[0]->ne[1] : MAX_WEIGHTS;
+    size_t n_groups = o->ids ? (size_t)o->n_experts : TN_PRODUCT_MAX_WEIGHTS;
     size_t size = align_up(sizeof(shared_state)) + align_up(n_groups * sizeof(group));
     return size + (o->ids ? align_up((size_t)n_pairs * sizeof(int32_t)) : 0);
 }
 
 size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads)
 {
-    operands o = operands_get(step);
-    int64_t n_pairs = o.ids ? tn_view_n_elems(o.ids) : tn_view_n_rows(o.x);
+    tn_product o = tn_product_get(step);
     // The largest record of any ISA: sub-blocks of 16, one init per 4 elements.
     static const tn_matmul_format widest = {.sub = 16, .lanes = 16, .chain = 1};
-    size_t record = record_layout(step_rounds(step, o.w[0]->dtype) ? &widest : NULL, o.x->ne[3]).size;
+    size_t record = record_layout(step_quantises(step, o.w[0]->dtype) ? &widest : NULL, o.x->ne[3]).size;
     size_t n_acts = 1;
-    for (int32_t i = 1; i < o.n_w; i++) n_acts += o.w[i]->dtype != o.w[0]->dtype;
-    return scratch_head(&o, n_pairs) + n_acts * (size_t)tn_view_n_rows(o.x) * record +
+    for (int32_t i = 1; i < o.n_weights; i++) n_acts += o.w[i]->dtype != o.w[0]->dtype;
+    return scratch_head(&o, o.m) + n_acts * (size_t)tn_view_n_rows(o.x) * record +
            (size_t)n_threads * local_layout_get().size;
 }
 
 static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
 {
-    *j = (job){.task = task, .isa = isa, .in = operands_get(task->step), .n_experts = 1, .n_slots = 1};
-    const operands *o = &j->in;
+    *j = (job){.task = task, .isa = isa, .in = tn_product_get(task->step), .n_slots = 1};
+    const tn_product *o = &j->in;
     j->n_x = tn_view_n_rows(o->x);
-    j->n_pairs = j->n_x;
+    j->n_pairs = o->m;
+    j->n_experts = o->n_experts;
     if (o->ids) {
-        j->n_pairs = tn_view_n_elems(o->ids);
-        j->n_experts = o->w[0]->ne[1];
         j->n_slots = (int32_t)o->ids->ne[3];
         j->x_per_slot = o->x->ne[2] != 1 || j->n_slots == 1;
     }
     int64_t mean = (j->n_pairs + j->n_experts - 1) / (j->n_experts > 0 ? j->n_experts : 1);
     j->rows_mode = true;
-    for (int32_t i = 0; i < o->n_w; i++) {
+    for (int32_t i = 0; i < o->n_weights; i++) {
         j->kernel[i] = kernel_get(isa, o->w[i]->dtype, is_exact(task->step));
-        j->rows_mode = j->rows_mode && j->kernel[i]->rows != NULL && (task->alike || mean <= j->kernel[i]->rows_x_max);
+        j->rows_mode =
+            j->rows_mode && j->kernel[i]->rows != NULL && (task->alike || mean <= j->kernel[i]->rows_x_max);
     }
     uint8_t *at = task->scratch;
     j->shared = (shared_state *)(void *)at;
     j->groups = (group *)(void *)(at + align_up(sizeof(shared_state)));
     j->order = (int32_t *)(void *)(at + scratch_head(o, 0));
     at += scratch_head(o, j->n_pairs);
-    for (int32_t i = 0; i < o->n_w; i++) {
+    for (int32_t i = 0; i < o->n_weights; i++) {
         const tn_matmul_format *f = j->rows_mode ? j->kernel[i]->rows_format : j->kernel[i]->tile_format;
         int32_t a = 0;
         while (a < j->n_acts && j->acts[a].format != f) a++;
@@ -252,19 +218,20 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
     j->local = at + (size_t)task->ith * local_layout_get().size;
 }
 
-static void round_x(const job *j, const activations *a)
+static void fill_records(const job *j, const activations *a)
 {
     const tn_matmul_layout *l = &a->layout;
-    int64_t n_seg = (l->k_pad + ROUND_SEGMENT - 1) / ROUND_SEGMENT, first, last;
+    int64_t n_seg = (l->k_pad + QUANTISE_SEGMENT - 1) / QUANTISE_SEGMENT, first, last;
     const tn_matmul_isa *isa = j->isa;
-    while (!isa->round) isa = isa->below;
+    while (!isa->quantise) isa = isa->below;
     tn_cpu_split(j->n_x * n_seg, 1, j->task->ith, j->task->nth, &first, &last);
     for (int64_t i = first; i < last; i++) {
-        int64_t r = i / n_seg, k0 = i % n_seg * ROUND_SEGMENT, k1 = TN_MIN(k0 + ROUND_SEGMENT, l->k_pad);
+        int64_t r = i / n_seg, k0 = i % n_seg * QUANTISE_SEGMENT,
+                k1 = TN_MIN(k0 + QUANTISE_SEGMENT, l->k_pad);
         const float *x = tn_view_row(j->in.x, r);
         uint8_t *rec = a->records + (size_t)r * l->size;
         if (a->format) {
-            isa->round(a->format, l, x, rec, k0, k1);
+            isa->quantise(a->format, l, x, rec, k0, k1);
             continue;
         }
         float *to = (float *)(void *)rec;
@@ -291,8 +258,10 @@ static void groups_cut(const job *j)
         group *g = &j->groups[i];
         int64_t chunk = rows_chunk(j, g->w), n = (j->in.w[g->w]->ne[2] + chunk - 1) / chunk;
         int64_t most = j->task->nth * 4, blocks = (g->n_x + TILE_X - 1) / TILE_X;
-        if (j->rows_mode) blocks = TN_MIN(blocks, 1);
-        else while (n * blocks * j->shared->n_groups < most && g->n_x > 48 * blocks) blocks *= 2;
+        if (j->rows_mode)
+            blocks = TN_MIN(blocks, 1);
+        else
+            while (n * blocks * j->shared->n_groups < most && g->n_x > 48 * blocks) blocks *= 2;
         g->n_x_blocks = blocks;
         g->items_first = items;
         items += n * g->n_x_blocks;
@@ -310,14 +279,17 @@ static int64_t expert_of(const job *j, int64_t pair)
 // Sorts the pairs by expert; a group per expert, in the order of experts.
 static void groups_by_expert(const job *j)
 {
-    const tn_view *y = &j->task->step->dst[0];
+    const tn_view *y = j->in.y[0];
     for (int64_t e = 0; e < j->n_experts; e++) j->groups[e] = (group){.expert = e};
     for (int64_t p = 0; p < j->n_pairs; p++) {
         int64_t e = expert_of(j, p);
-        if (e >= 0) j->groups[e].n_x++;
-        else memset(tn_view_row(y, p), 0, (size_t)y->ne[3] * sizeof(float));
+        if (e >= 0)
+            j->groups[e].n_x++;
+        else
+            memset(tn_view_row(y, p), 0, (size_t)y->ne[3] * sizeof(float));
     }
-    for (int64_t e = 1; e < j->n_experts; e++) j->groups[e].x_first = j->groups[e - 1].x_first + j->groups[e - 1].n_x;
+    for (int64_t e = 1; e < j->n_experts; e++)
+        j->groups[e].x_first = j->groups[e - 1].x_first + j->groups[e - 1].n_x;
     for (int64_t p = 0; p < j->n_pairs; p++) {
         int64_t e = expert_of(j, p);
         if (e >= 0) j->order[j->groups[e].x_first++] = (int32_t)p;
@@ -331,7 +303,7 @@ static void groups_list(const job *j)
     if (j->in.ids) {
         groups_by_expert(j);
     } else {
-        j->shared->n_groups = j->in.glu ? 1 : j->in.n_w;
+        j->shared->n_groups = j->in.glu ? 1 : j->in.n_weights;
         for (int32_t i = 0; i < j->shared->n_groups; i++) j->groups[i] = (group){.n_x = j->n_x, .w = i};
     }
     groups_cut(j);
@@ -363,15 +335,15 @@ typedef struct range {
     int64_t r0, n, x0, n_x;
 } range;
 
-// Epilogue: v (and for gate and up, u) hold the rows of r against row `pair` of y, with room to the next
+// Epilogue: v (and for gate and up, u) hold the rows of r against row `pair` of y; both have space for a
 // multiple of 16 values.
 static void finish(const job *j, int32_t w, int64_t pair, const range *r, float *v, const float *u)
 {
     int64_t r0 = r->r0, n = r->n;
-    const operands *o = &j->in;
+    const tn_product *o = &j->in;
     const tn_matmul_isa *isa = j->isa;
     while (!isa->act) isa = isa->below;
-    float *y = (float *)row_at(&j->task->step->dst[w], pair) + r0;
+    float *y = (float *)row_at(o->y[w], pair) + r0;
     int64_t n16 = (n + 15) / 16 * 16;
     if (o->bias[w]) {
         const float *bias = (const float *)o->bias[w]->data + r0;
@@ -400,13 +372,19 @@ static void rows_item(const job *j, const group *g, const range *r)
         for (int32_t i = 0; i < (j->in.glu ? 2 : 1); i++) {
             int32_t w = g->w + i;
             records_list(j, g, w, x0, n_x, records);
-            tn_matmul_rows_args a = {.w = weight_row(j, g, w, r->r0), .w_stride = j->in.w[w]->nb[2], .n_rows = r->n,
-                                     .layout = &j->acts[j->act[w]].layout, .x = records, .n_x = n_x,
-                                     .y = out[i], .y_stride = ROWS_CHUNK_MAX};
+            tn_matmul_rows_args a = {.w = weight_row(j, g, w, r->r0),
+                                     .w_stride = j->in.w[w]->nb[2],
+                                     .n_rows = r->n,
+                                     .layout = &j->acts[j->act[w]].layout,
+                                     .x = records,
+                                     .n_x = n_x,
+                                     .y = out[i],
+                                     .y_stride = ROWS_CHUNK_MAX};
             j->kernel[w]->rows(&a);
         }
         for (int64_t t = 0; t < n_x; t++)
-            finish(j, g->w, pair_of(j, g, x0 + t), r, out[0] + t * ROWS_CHUNK_MAX, out[1] + t * ROWS_CHUNK_MAX);
+            finish(j, g->w, pair_of(j, g, x0 + t), r, out[0] + t * ROWS_CHUNK_MAX,
+                   out[1] + t * ROWS_CHUNK_MAX);
     }
 }
 
@@ -419,9 +397,12 @@ static void tile_product(const job *j, const group *g, int32_t w, const range *a
     const uint8_t **records = (const uint8_t **)(void *)(j->local + local.x);
     records_list(j, g, w, at->x0, at->n_x, records);
     for (int64_t r = 0; r < at->n; r += kernel->tile_rows) {
-        tn_matmul_tile tile = {.w = weight_row(j, g, w, at->r0 + r), .w_stride = j->in.w[w]->nb[2],
-                               .n_rows = TN_MIN(at->n - r, kernel->tile_rows), .type = j->in.w[w]->dtype,
-                               .q = j->local + local.q, .scale = (float *)(void *)(j->local + local.scale),
+        tn_matmul_tile tile = {.w = weight_row(j, g, w, at->r0 + r),
+                               .w_stride = j->in.w[w]->nb[2],
+                               .n_rows = TN_MIN(at->n - r, kernel->tile_rows),
+                               .type = j->in.w[w]->dtype,
+                               .q = j->local + local.q,
+                               .scale = (float *)(void *)(j->local + local.scale),
                                .min = (float *)(void *)(j->local + local.min)};
         tn_matmul_tile_args a = {
             .tile = &tile, .layout = layout, .x = records, .n_x = at->n_x, .acc = acc + r * at->n_x};
@@ -462,7 +443,7 @@ static void tile_item(const job *j, const group *g, const range *r)
     for (int64_t t = 0; t < r->n_x; t++) {
         int64_t pair = pair_of(j, g, r->x0 + t);
         if (direct) {
-            float *y = (float *)row_at(&j->task->step->dst[g->w], pair) + r->r0;
+            float *y = (float *)row_at(j->in.y[g->w], pair) + r->r0;
             memcpy(y, acc[0] + t * r->n, (size_t)r->n * sizeof(float));
             continue;
         }
@@ -476,16 +457,20 @@ static void run_item(const job *j, int64_t item)
     int64_t lo = 0, hi = j->shared->n_groups - 1; // the last group whose items start at or before it
     while (lo < hi) {
         int64_t mid = (lo + hi + 1) / 2;
-        if (j->groups[mid].items_first <= item) lo = mid;
-        else hi = mid - 1;
+        if (j->groups[mid].items_first <= item)
+            lo = mid;
+        else
+            hi = mid - 1;
     }
     const group *g = &j->groups[lo];
     int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, block = at % g->n_x_blocks;
     range r = {.r0 = at / g->n_x_blocks * chunk, .x0 = g->n_x * block / g->n_x_blocks};
     r.n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r.r0);
     r.n_x = g->n_x * (block + 1) / g->n_x_blocks - r.x0;
-    if (j->rows_mode) rows_item(j, g, &r);
-    else tile_item(j, g, &r);
+    if (j->rows_mode)
+        rows_item(j, g, &r);
+    else
+        tile_item(j, g, &r);
 }
 
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
@@ -493,7 +478,7 @@ void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
     job j;
     job_init(&j, task, isa);
     if (task->ith == 0) groups_list(&j);
-    for (int32_t i = 0; i < j.n_acts; i++) round_x(&j, &j.acts[i]);
+    for (int32_t i = 0; i < j.n_acts; i++) fill_records(&j, &j.acts[i]);
     tn_cpu_barrier_wait(task);
     for (;;) {
         int64_t item = atomic_fetch_add_explicit(&j.shared->next, 1, memory_order_relaxed);

@@ -3,13 +3,13 @@
 //
 // Matrix products on the CPU: what the driver (product.c) shares with the micro-kernels of each ISA.
 //
-// Activations are rounded or copied once per step into "records", one per row of x. A product then runs
-// in one of two ways, both with every output element computed by the same operations however the rows of
-// w are split:
-//   rows  few rows of x: each row of w is read once and dotted with up to TN_MATMUL_ROWS_X records
-//   tile  many rows of x: a tile of w [tile_rows, <= tile_k] is unpacked into scratch, then swept over all x
-#ifndef TN_CPU_MATMUL_H
-#define TN_CPU_MATMUL_H
+// Activations are quantised or copied once per step into "records", one per row of x. A product then runs in
+// one of two ways. In both, every output element is computed by the same operations however the rows of w are
+// divided:
+//   rows  GEMV and skinny GEMM: each row of w is read once and multiplied with up to TN_MATMUL_ROWS_X records
+//   tile  GEMM: a tile of w [tile_rows, <= tile_k] is unpacked into scratch and then multiplied with all of x
+#ifndef TN_CPU_PRODUCT_H
+#define TN_CPU_PRODUCT_H
 
 #include "backends/cpu/kernel.h"
 
@@ -22,11 +22,11 @@ enum {
     TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile
 };
 
-// How a row of activations is rounded for quantised weights. Per 32 elements: d = amax / 127,
+// How a row of activations is quantised for quantised weights. Per 32 elements: d = amax / 127,
 // q = round(x / d); a block with a NaN or infinity gets d = NaN, which reaches every result.
 typedef struct tn_matmul_format {
-    uint8_t order[64]; // unit u of each 256 holds the elements of natural unit order[u]
-    int32_t unit;      // bytes: 4 or 16
+    uint8_t order[64]; // chunk u of each 256 holds the elements of chunk order[u] of the row
+    int32_t chunk;     // bytes of a chunk: 4 or 16
     int32_t sub;       // 16 or 32: elements that share an entry of d and sum
     int32_t bias;      // added to the weights by the unpackers; init takes it away again
     int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
@@ -75,7 +75,7 @@ typedef struct tn_matmul_tile {
     int64_t n_rows; // 1..tile_rows; the others are computed and ignored
     int64_t k0, n_k;
     tn_dtype type;
-    uint8_t *q;        // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes
+    uint8_t *q;         // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes
     float *scale, *min; // 64-byte aligned, TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS floats
 } tn_matmul_tile;
 
@@ -102,12 +102,12 @@ typedef struct tn_matmul_kernel {
 
 // What one ISA offers.
 typedef struct tn_matmul_isa {
-    const struct tn_matmul_isa *below;        // asked for what is NULL here
-    const tn_matmul_kernel *const *kernels;   // [TN_TYPE_COUNT]
-    const tn_matmul_kernel *any;              // f32 products of types that no level has kernels for
-    // Rounds elements k0 <= k < k1 (multiples of 256 or the end) of a row into its record.
-    void (*round)(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x, uint8_t *rec,
-                  int64_t k0, int64_t k1);
+    const struct tn_matmul_isa *below;      // asked for what is NULL here
+    const tn_matmul_kernel *const *kernels; // [TN_TYPE_COUNT]
+    const tn_matmul_kernel *any;            // f32 products of types that no level has kernels for
+    // Quantises elements k0 <= k < k1 (multiples of 256 or the end) of a row into its record.
+    void (*quantise)(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x, uint8_t *rec,
+                     int64_t k0, int64_t k1);
     // In place on n floats, n a multiple of 16. act: TN_UNARY_* without parameters.
     void (*act)(int32_t kind, float *v, int64_t n);
     void (*glu)(const tn_glu_params *p, float *gate, const float *up, int64_t n);
@@ -120,18 +120,20 @@ extern const tn_matmul_isa tn_matmul_isa_avx2, tn_matmul_isa_avx512, tn_matmul_i
 // The driver: runs the step of the task with the kernels of an ISA.
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
 
-// For kernels.def. All six ops; plain: no weight rounds the activations, rounding: all do.
+// For kernels.def, all six ops. plain: the activations stay f32; quantising: they become int8 for all
+// weights.
 bool tn_matmul_accepts_plain(const tn_step *step);
-bool tn_matmul_accepts_rounding(const tn_step *step);
+bool tn_matmul_accepts_quantising(const tn_step *step);
 size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads);
 void tn_matmul_generic(const tn_cpu_task *task);
 void tn_matmul_avx2(const tn_cpu_task *task);
 void tn_matmul_avx512(const tn_cpu_task *task);
 void tn_matmul_avx512vnni(const tn_cpu_task *task);
 
-// Whether products with weights of this type round their activations, and what x becomes then: the rounded
-// row as floats, the same at every ISA. For tests that judge a kernel on the same rounded input.
-bool tn_matmul_rounds(tn_dtype weight_type);
-void tn_matmul_round_row(const float *x, float *y, int64_t k);
+// Whether products with weights of this type quantise their activations, and what x becomes then: the row as
+// floats after quantisation, the same at every ISA. For tests that judge a kernel on the same quantised
+// input.
+bool tn_matmul_quantises(tn_dtype weight_type);
+void tn_matmul_quantise_row(const float *x, float *y, int64_t k);
 
 #endif

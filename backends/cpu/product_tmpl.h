@@ -51,7 +51,7 @@ static inline void place_group(const tn_matmul_format *f, const int8_t *restrict
                                const int32_t *restrict sums, const tn_matmul_record_group *to)
 {
 #ifdef TN_MATMUL_PLACE_UNITS // an ISA whose kernels have formats with units of 4 bytes brings place_units
-    if (f->unit == 4) {
+    if (f->chunk == 4) {
         place_units(f, q, d, sums, to);
         return;
     }
@@ -78,8 +78,8 @@ static inline void place_group(const tn_matmul_format *f, const int8_t *restrict
     }
 }
 
-static void round_record(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x, uint8_t *rec,
-                         int64_t k0, int64_t k1)
+static void quantise_record(const tn_matmul_format *f, const tn_matmul_layout *l, const float *x,
+                            uint8_t *rec, int64_t k0, int64_t k1)
 {
     int32_t n_sub = TN_MATMUL_GROUP / f->sub, n_d = f->subs ? 16 : n_sub;
     int32_t n_init = f->lanes ? TN_MATMUL_GROUP / 4 / f->chain : n_sub;

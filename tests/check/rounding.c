@@ -22,8 +22,8 @@ static check_round_fn cpu_rounding(const tn_step *step, const char *name)
     const tn_cpu_kernel *kernels = tn_cpu_kernels(&n);
     for (int32_t i = 0; i < n; i++) {
         const tn_cpu_kernel *k = &kernels[i];
-        bool runs = k->op == step->op && strcmp(k->name, name) == 0 && k->accepts(step);
-        if (runs && (k->flags & TN_CPU_QUANTISES)) return tn_matmul_round_row;
+        bool runs = tn_op_set_has(k->set, step->op) && strcmp(k->name, name) == 0 && k->accepts(step);
+        if (runs && (k->flags & TN_CPU_QUANTISES)) return tn_matmul_quantise_row;
     }
     return NULL;
 }
@@ -159,7 +159,7 @@ static const struct {
     check_round_fn rounding, weight;
     double sums; // NMSE of sums that are not in f32
 } vulkan_kernels[] = {
-    {"gemv_int8", tn_matmul_round_row, NULL, 0.0}, // like the kernels of the CPU, to the bit
+    {"gemv_int8", tn_matmul_quantise_row, NULL, 0.0}, // like the kernels of the CPU, to the bit
     {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0},
     {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0},
     {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS},

@@ -49,7 +49,7 @@ static void round_all(const tn_matmul_isa *isa, const tn_matmul_format *f, const
                       const float *x, record *out)
 {
     memset(out, 0xa5, sizeof *out);
-    isa->round(f, l, x, out->bytes, 0, l->k_pad);
+    isa->quantise(f, l, x, out->bytes, 0, l->k_pad);
 }
 
 static void test_levels(const tn_matmul_isa *const *levels, size_t n_levels)
@@ -58,7 +58,7 @@ static void test_levels(const tn_matmul_isa *const *levels, size_t n_levels)
     for (int32_t i = 0; i < 600; i++) {
         float x[K_MAX];
         tn_matmul_format f = {
-            .order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = i % 2 ? 16 : 32, .bias = i % 3 * 4};
+            .order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = i % 2 ? 16 : 32, .bias = i % 3 * 4};
         int32_t k = 32 * (1 + i * 5 % (K_MAX / 32));
         tn_matmul_layout l = layout_of(k);
         fill(x, k, i);
@@ -98,8 +98,8 @@ static void test_units(const tn_matmul_isa *isa)
     for (int32_t i = 0; i < 200; i++) {
         float x[K_MAX];
         uint8_t subs[16];
-        tn_matmul_format plain = {.order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = i % 2 ? 16 : 32};
-        tn_matmul_format f = {.unit = 4, .sub = plain.sub, .bias = 8, .lanes = 16, .chain = 4, .subs = subs};
+        tn_matmul_format plain = {.order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = i % 2 ? 16 : 32};
+        tn_matmul_format f = {.chunk = 4, .sub = plain.sub, .bias = 8, .lanes = 16, .chain = 4, .subs = subs};
         int32_t k = 32 * (1 + i * 5 % (K_MAX / 32));
         tn_matmul_layout l = layout_of(k);
         for (int32_t u = 0; u < 64; u++) f.order[u] = (uint8_t)((u * 29 + i) % 64);

@@ -1,24 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile of at most ATTN_FEW rows (decode: the query heads of one KV head) against ATTN_KEYS keys, scores
-// [row][key]. Keys and values are read from the store once, without a copy in f32: keys are converted while
-// they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. Rows that
-// come ATTN_AHEAD keys later are prefetched: blocks are not neighbours, and hardware prefetchers stop at
+// A tile of at most ATTN_DECODE_ROWS rows (decode: the query heads of one KV head) against ATTN_KEYS keys,
+// scores [row][key]. Keys and values are read from the store once, without a copy in f32: keys are converted
+// while they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. Rows
+// that come ATTN_AHEAD keys later are prefetched: blocks are not neighbours, and hardware prefetchers stop at
 // pages.
 #include "backends/cpu/c/attention_tile_tmpl.h"
 
 enum { ATTN_AHEAD = 32 };
 
 // Where the rows of a tile and the next ATTN_AHEAD ones lie; rows that nobody sees or has are a row of zeros.
-typedef const uint8_t *few_rows[ATTN_KEYS + ATTN_AHEAD];
+typedef const uint8_t *decode_rows[ATTN_KEYS + ATTN_AHEAD];
 
-static void few_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
-                     few_rows at)
+static void decode_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
+                        decode_rows at)
 {
     const tn_view *c = &w->step->src[src];
-    const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
-    const uint8_t *zero = (const uint8_t *)(src == 1 ? w->k : w->v);
+    const int32_t *table = attention_table(w->step, item->seq);
+    const uint8_t *zero = (const uint8_t *)(src == TN_SRC_attention_k ? w->k : w->v);
     int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key),
             i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
     for (int64_t j = 0; j < i; j++) at[j] = zero;
@@ -35,7 +35,7 @@ static void few_find(const attention_work *w, int32_t src, const attention_item 
 }
 
 // Scales of packed blocks as f32, [n][d / QUANT_BLOCK]: a multiplication then takes them from memory.
-static void few_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t block_size, float *scales)
+static void decode_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t block_size, float *scales)
 {
     uint16_t packed[VEC_N];
     int64_t n_blocks = d / QUANT_BLOCK, total = n * n_blocks, filled = 0, out = 0;
@@ -50,52 +50,52 @@ static void few_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t b
 }
 
 // Elements [j, j + VEC_N) of a row; scale: of the row's blocks
-TN_INLINE vf few_load_f32(const uint8_t *row, int64_t j, const float *scale)
+TN_INLINE vf decode_load_f32(const uint8_t *row, int64_t j, const float *scale)
 {
     TN_UNUSED(scale);
     return vf_load((const float *)(const void *)row + j);
 }
 
-TN_INLINE vf few_load_f16(const uint8_t *row, int64_t j, const float *scale)
+TN_INLINE vf decode_load_f16(const uint8_t *row, int64_t j, const float *scale)
 {
     TN_UNUSED(scale);
     return vf_load_f16(row + 2 * j);
 }
 
-TN_INLINE vf few_load_bf16(const uint8_t *row, int64_t j, const float *scale)
+TN_INLINE vf decode_load_bf16(const uint8_t *row, int64_t j, const float *scale)
 {
     TN_UNUSED(scale);
     return vf_load_bf16(row + 2 * j);
 }
 
-TN_INLINE vf few_load_q8_0(const uint8_t *row, int64_t j, const float *scale)
+TN_INLINE vf decode_load_q8_0(const uint8_t *row, int64_t j, const float *scale)
 {
     int64_t b = j / QUANT_BLOCK;
     return vf_mul(vf_set1(scale[b]), vf_load_i8(row + j + 2 * b + 2)); // 34 b + 2 + (j - 32 b)
 }
 
-TN_INLINE vf few_load_q4_0(const uint8_t *row, int64_t j, const float *scale)
+TN_INLINE vf decode_load_q4_0(const uint8_t *row, int64_t j, const float *scale)
 {
     int64_t b = j / QUANT_BLOCK, in_block = j % QUANT_BLOCK;
     const uint8_t *q = row + b * Q4_0_SIZE + 2 + in_block % (QUANT_BLOCK / 2);
     return vf_mul(vf_set1(scale[b]), in_block < QUANT_BLOCK / 2 ? vf_load_low4(q) : vf_load_high4(q));
 }
 
-typedef struct few_keys_args {
+typedef struct decode_keys_args {
     const uint8_t *const *at; // n rows, a multiple of VEC_N, and those to prefetch
     const float *scale;       // [n][n_scales]
     int64_t n_scales, n, d;
     float *strip; // [d][ATTN_STRIP]
-} few_keys_args;
+} decode_keys_args;
 
-typedef struct few_values_args {
+typedef struct decode_values_args {
     const float *s;                   // [4][ATTN_KEYS]
     const uint8_t *const *at;         // n_keys rows, and those to prefetch
     const float *scale;               // [n_keys][n_scales]
     float *o;                         // [4], rows ldo apart
     const float *alpha;               // [4], NULL: o starts at 0
     int64_t n_scales, ldo, n_keys, n; // n elements of a row, a multiple of VEC_N
-} few_values_args;
+} decode_values_args;
 
 // Lists of statements without semicolons between them
 // clang-format off
@@ -119,8 +119,8 @@ typedef struct few_values_args {
 
 // keys: strip[d][key] = row[key][d]; size: bytes of VEC_N elements.
 // values: o = o * alpha + s . rows, elements [j, j + one or two vectors) of four rows.
-#define FEW_TYPE(name, size)                                                                                 \
-    static void few_keys_##name(const few_keys_args *g)                                                      \
+#define DECODE_TYPE(name, size)                                                                              \
+    static void decode_keys_##name(const decode_keys_args *g)                                                \
     {                                                                                                        \
         for (int64_t i = 0; i < g->n; i += VEC_N) {                                                          \
             const uint8_t *const *row = g->at + i;                                                           \
@@ -132,91 +132,93 @@ typedef struct few_values_args {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    TN_INLINE void few_values_part_##name(const few_values_args *g, int64_t j, const bool two)               \
+    TN_INLINE void decode_values_part_##name(const decode_values_args *g, int64_t j, const bool two)         \
     {                                                                                                        \
         const float *s = g->s, *scale = g->scale;                                                            \
         float *o = g->o + j;                                                                                 \
         FOUR(START)                                                                                          \
         for (int64_t k = 0; k < g->n_keys; k++, s++, scale += g->n_scales) {                                 \
             TN_PREFETCH(g->at[k + ATTN_AHEAD] + j * (size) / VEC_N);                                         \
-            vf v0 = few_load_##name(g->at[k], j, scale);                                                     \
-            vf v1 = two ? few_load_##name(g->at[k], j + VEC_N, scale) : v0;                                  \
+            vf v0 = decode_load_##name(g->at[k], j, scale);                                                  \
+            vf v1 = two ? decode_load_##name(g->at[k], j + VEC_N, scale) : v0;                               \
             FOUR(ADD)                                                                                        \
         }                                                                                                    \
         FOUR(FINISH)                                                                                         \
     }                                                                                                        \
-    static void few_values_##name(const few_values_args *g)                                                  \
+    static void decode_values_##name(const decode_values_args *g)                                            \
     {                                                                                                        \
         int64_t j = 0;                                                                                       \
-        for (; j + 2 * VEC_N <= g->n; j += 2 * VEC_N) few_values_part_##name(g, j, true);                    \
-        if (j < g->n) few_values_part_##name(g, j, false);                                                   \
+        for (; j + 2 * VEC_N <= g->n; j += 2 * VEC_N) decode_values_part_##name(g, j, true);                 \
+        if (j < g->n) decode_values_part_##name(g, j, false);                                                \
     }
-#define ROW_f32(r)  few_load_f32(row[r], j, scale + (r) * ns)
-#define ROW_f16(r)  few_load_f16(row[r], j, scale + (r) * ns)
-#define ROW_bf16(r) few_load_bf16(row[r], j, scale + (r) * ns)
-#define ROW_q8_0(r) few_load_q8_0(row[r], j, scale + (r) * ns)
-#define ROW_q4_0(r) few_load_q4_0(row[r], j, scale + (r) * ns)
-FEW_TYPE(f32, 4 * VEC_N)
-FEW_TYPE(f16, 2 * VEC_N)
-FEW_TYPE(bf16, 2 * VEC_N)
-FEW_TYPE(q8_0, VEC_N * 17 / 16)
-FEW_TYPE(q4_0, VEC_N * 9 / 16)
+#define ROW_f32(r)  decode_load_f32(row[r], j, scale + (r) * ns)
+#define ROW_f16(r)  decode_load_f16(row[r], j, scale + (r) * ns)
+#define ROW_bf16(r) decode_load_bf16(row[r], j, scale + (r) * ns)
+#define ROW_q8_0(r) decode_load_q8_0(row[r], j, scale + (r) * ns)
+#define ROW_q4_0(r) decode_load_q4_0(row[r], j, scale + (r) * ns)
+DECODE_TYPE(f32, 4 * VEC_N)
+DECODE_TYPE(f16, 2 * VEC_N)
+DECODE_TYPE(bf16, 2 * VEC_N)
+DECODE_TYPE(q8_0, VEC_N * 17 / 16)
+DECODE_TYPE(q4_0, VEC_N * 9 / 16)
 #undef ROW_f32
 #undef ROW_f16
 #undef ROW_bf16
 #undef ROW_q8_0
 #undef ROW_q4_0
-#undef FEW_TYPE
+#undef DECODE_TYPE
 #undef FOUR
 #undef START
 #undef ADD
 #undef FINISH
 // clang-format on
 
-typedef struct few_type {
-    void (*keys)(const few_keys_args *g);
-    void (*values)(const few_values_args *g);
-} few_type;
+typedef struct decode_type {
+    void (*keys)(const decode_keys_args *g);
+    void (*values)(const decode_values_args *g);
+} decode_type;
 
-static const few_type few_types[TN_TYPE_COUNT] = {
-    [TN_TYPE_F32] = {few_keys_f32, few_values_f32},    [TN_TYPE_F16] = {few_keys_f16, few_values_f16},
-    [TN_TYPE_BF16] = {few_keys_bf16, few_values_bf16}, [TN_TYPE_Q8_0] = {few_keys_q8_0, few_values_q8_0},
-    [TN_TYPE_Q4_0] = {few_keys_q4_0, few_values_q4_0},
+static const decode_type decode_types[TN_TYPE_COUNT] = {
+    [TN_TYPE_F32] = {decode_keys_f32, decode_values_f32},
+    [TN_TYPE_F16] = {decode_keys_f16, decode_values_f16},
+    [TN_TYPE_BF16] = {decode_keys_bf16, decode_values_bf16},
+    [TN_TYPE_Q8_0] = {decode_keys_q8_0, decode_values_q8_0},
+    [TN_TYPE_Q4_0] = {decode_keys_q4_0, decode_values_q4_0},
 };
 
-// Makes the rows of a tile readable by a few_type, which it returns. Behind the zero row of the tile buffer
-// go scales of packed blocks, or padded f32 copies of rows whose length is no multiple of VEC_N.
-static const few_type *few_prepare(const attention_work *w, int32_t src, int64_t n, few_rows at)
+// Makes the rows of a tile readable by a decode_type, which it returns. Behind the zero row of the tile
+// buffer go scales of packed blocks, or padded f32 copies of rows whose length is no multiple of VEC_N.
+static const decode_type *decode_prepare(const attention_work *w, int32_t src, int64_t n, decode_rows at)
 {
     const tn_view *c = &w->step->src[src];
     int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD);
-    float *buffer = (src == 1 ? w->k : w->v) + stride;
-    if (tn_dtype_block_elems(c->dtype) > 1) few_scales(at, n, d, c->nb[3], buffer);
-    if (d % VEC_N == 0) return &few_types[c->dtype];
+    float *buffer = (src == TN_SRC_attention_k ? w->k : w->v) + stride;
+    if (tn_dtype_block_elems(c->dtype) > 1) decode_scales(at, n, d, c->nb[3], buffer);
+    if (d % VEC_N == 0) return &decode_types[c->dtype];
     for (int64_t i = 0; i < n; i++) {
         float *row = buffer + i * stride;
         to_f32_get(c->dtype)(at[i], row, d);
         for (int64_t j = d; j < stride; j++) row[j] = 0.0f;
         at[i] = (const uint8_t *)row;
     }
-    return &few_types[TN_TYPE_F32];
+    return &decode_types[TN_TYPE_F32];
 }
 
-static void few_scores(const attention_work *w, few_rows at, int64_t n_keys)
+static void decode_scores(const attention_work *w, decode_rows at, int64_t n_keys)
 {
     const attention_shape *s = &w->shape;
-    float *strip = w->q + ATTN_FEW * s->d_pad;
+    float *strip = w->q + ATTN_DECODE_ROWS * s->d_pad;
     const float *scales = w->k + s->d_pad;
-    const few_type *type = few_prepare(w, 1, attention_round_up(n_keys, VEC_N), at);
+    const decode_type *type = decode_prepare(w, 1, attention_round_up(n_keys, VEC_N), at);
     int64_t n_scales = s->d / QUANT_BLOCK;
     for (int64_t j = 0; j < n_keys; j += ATTN_STRIP) {
         int64_t n_vec = attention_round_up(TN_MIN(n_keys - j, ATTN_STRIP), VEC_N);
-        type->keys(&(few_keys_args){.at = at + j,
-                                    .scale = scales + j * n_scales,
-                                    .n_scales = n_scales,
-                                    .n = n_vec,
-                                    .d = s->d,
-                                    .strip = strip});
+        type->keys(&(decode_keys_args){.at = at + j,
+                                       .scale = scales + j * n_scales,
+                                       .n_scales = n_scales,
+                                       .n = n_vec,
+                                       .d = s->d,
+                                       .strip = strip});
         gemm(&(gemm_args){.a = w->q,
                           .a_row = s->d_pad,
                           .a_k = 1,
@@ -230,7 +232,7 @@ static void few_scores(const attention_work *w, few_rows at, int64_t n_keys)
     }
 }
 
-static void few_adjust_max(const attention_work *w, int64_t key, int64_t n_keys)
+static void decode_adjust_max(const attention_work *w, int64_t key, int64_t n_keys)
 {
     score_rule rule = score_rule_get(w, key, n_keys);
     for (int64_t r = 0; r < w->rows4; r++) {
@@ -248,7 +250,7 @@ static void few_adjust_max(const attention_work *w, int64_t key, int64_t n_keys)
     }
 }
 
-static void few_exp(const attention_work *w, int64_t n_keys)
+static void decode_exp(const attention_work *w, int64_t n_keys)
 {
     for (int64_t r = 0; r < w->rows4; r++) {
         vf safe = vf_set1(w->row[ROW_SAFE][r]), buckets = vf_zero();
@@ -262,27 +264,27 @@ static void few_exp(const attention_work *w, int64_t n_keys)
     }
 }
 
-static void few_step(const attention_work *w, const attention_item *item, const key_tile *t)
+static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    few_rows at;
+    decode_rows at;
     row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
     int64_t n = w->shape.dv_pad;
-    few_find(w, 1, item, t->key, at);
-    few_scores(w, at, t->n_keys);
-    few_adjust_max(w, t->key, t->n_keys);
+    decode_find(w, 1, item, t->key, at);
+    decode_scores(w, at, t->n_keys);
+    decode_adjust_max(w, t->key, t->n_keys);
     update_max(w, &all);
-    few_exp(w, t->n_keys);
+    decode_exp(w, t->n_keys);
     update_sum(w, &all);
-    few_find(w, 2, item, t->key, at);
-    const few_type *type = few_prepare(w, 2, t->n_keys, at);
+    decode_find(w, 2, item, t->key, at);
+    const decode_type *type = decode_prepare(w, 2, t->n_keys, at);
     for (int64_t r = 0; r < w->rows4; r += 4)
-        type->values(&(few_values_args){.s = w->s + r * ATTN_KEYS,
-                                        .at = at,
-                                        .scale = w->v + n,
-                                        .n_scales = w->shape.dv / QUANT_BLOCK,
-                                        .o = w->o + r * n,
-                                        .alpha = t->first ? NULL : w->row[ROW_ALPHA] + r,
-                                        .ldo = n,
-                                        .n_keys = t->n_keys,
-                                        .n = attention_round_up(w->shape.dv, VEC_N)});
+        type->values(&(decode_values_args){.s = w->s + r * ATTN_KEYS,
+                                           .at = at,
+                                           .scale = w->v + n,
+                                           .n_scales = w->shape.dv / QUANT_BLOCK,
+                                           .o = w->o + r * n,
+                                           .alpha = t->first ? NULL : w->row[ROW_ALPHA] + r,
+                                           .ldo = n,
+                                           .n_keys = t->n_keys,
+                                           .n = attention_round_up(w->shape.dv, VEC_N)});
 }

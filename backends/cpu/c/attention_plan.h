@@ -13,18 +13,20 @@
 #define TN_CPU_ATTENTION_PLAN_H
 
 #include "backends/cpu/kernel.h"
+#include "ops/operands.h"
 
 enum {
-    ATTN_UNIT = 48,        // rows that pass from scores to output at once: multiple of 12 and of 16, so that
-                           // micro-kernels are full; scores of 24 KiB stay in L1
-    ATTN_ROWS = 192,       // most rows that share a converted tile of keys and values
-    ATTN_ROWS_LESS = 96,   // and when larger tiles would be too few to divide evenly; multiples of ATTN_UNIT
-    ATTN_KEYS = 128,       // per score tile; V panel of 32 columns: 16 KiB of L1
-    ATTN_STRIP = 32,       // keys converted at a time when there are few rows: 16 KiB at 128 elements
-    ATTN_SPLIT = 1024,     // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
-    ATTN_FEW = 8,          // up to so many rows keys lie in the lanes instead of rows
-    ATTN_PAD = 16,         // row lengths in scratch are rounded up to it
-    ATTN_PARTIALS = 32768, // most partial rows kept in scratch (18 MiB at 128 elements)
+    ATTN_ROW_GROUP = 48, // rows that pass from scores to output at once: multiple of 12 and of 16, so that
+                         // micro-kernels are full; scores of 24 KiB stay in L1
+    ATTN_ROWS = 192,     // most rows that share a converted tile of keys and values
+    ATTN_ROWS_LESS =
+        96,            // and when larger tiles would be too few to divide evenly; multiples of ATTN_ROW_GROUP
+    ATTN_KEYS = 128,   // per score tile; V panel of 32 columns: 16 KiB of L1
+    ATTN_STRIP = 32,   // keys converted at a time in decode: 16 KiB at 128 elements
+    ATTN_SPLIT = 1024, // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
+    ATTN_DECODE_ROWS = 8,      // up to so many rows keys lie in the lanes instead of rows
+    ATTN_PAD = 16,             // row lengths in scratch are rounded up to it
+    ATTN_PARTIALS = 32768,     // most partial rows kept in scratch (18 MiB at 128 elements)
     ATTN_ITEMS_PER_THREAD = 4, // fewer tiles than this per thread: split along the keys too
     ATTN_LARGE_PER_THREAD = 8, // fewer large tiles than this per thread: take smaller ones
 };
@@ -63,24 +65,32 @@ typedef struct attention_item {
     int64_t split_first, split_last;
 } attention_item;
 
-static inline int64_t attention_round_up(int64_t n, int64_t unit)
+static inline int64_t attention_round_up(int64_t n, int64_t multiple)
 {
-    return (n + unit - 1) / unit * unit;
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+// The blocks of a sequence in the caches, in order.
+static inline const int32_t *attention_table(const tn_step *step, int64_t seq)
+{
+    const tn_view *table = &step->src[TN_SRC_attention_block_table];
+    return (const int32_t *)table->data + seq * table->ne[3];
 }
 
 static inline attention_shape attention_shape_get(const tn_step *step)
 {
-    const tn_view *q = &step->src[0], *k = &step->src[1];
+    tn_attention_views in = tn_attention_views_get(step);
+    const tn_view *q = in.q, *k = in.k;
     attention_shape s = {
         .n_tokens = q->ne[1],
         .n_heads = q->ne[2],
         .n_kv = k->ne[1],
         .group = q->ne[2] / k->ne[1],
-        .n_seq = step->src[4].ne[3],
+        .n_seq = in.kv_len->ne[3],
         .d = k->ne[3], // rows of k may be longer than those of q: padded to whole quantisation blocks
-        .dv = step->src[2].ne[3],
+        .dv = in.v->ne[3],
         .block = k->ne[2],
-        .max_keys = step->src[5].ne[3] * k->ne[2],
+        .max_keys = in.block_table->ne[3] * k->ne[2],
     };
     s.d_pad = attention_round_up(s.d, ATTN_PAD);
     s.dv_pad = attention_round_up(s.dv, ATTN_PAD);
@@ -94,7 +104,7 @@ static inline attention_shape attention_shape_get(const tn_step *step)
 static inline int64_t attention_thread_floats(const attention_shape *s)
 {
     return (ATTN_ROWS + ATTN_KEYS + 1) * s->d_pad + (2 * ATTN_ROWS + ATTN_KEYS + 1) * s->dv_pad +
-           ATTN_KEYS * ATTN_UNIT + ROW_NUMBERS * ATTN_ROWS;
+           ATTN_KEYS * ATTN_ROW_GROUP + ROW_NUMBERS * ATTN_ROWS;
 }
 
 static inline int64_t attention_partial_floats(const attention_shape *s)
@@ -134,7 +144,8 @@ static inline bool attention_tile_get(const attention_iter *it, attention_item *
 {
     const attention_shape *s = it->shape;
     const tn_attention_params *p = it->step->params;
-    const int32_t *q_start = it->step->src[3].data, *kv_len = it->step->src[4].data;
+    tn_attention_views in = tn_attention_views_get(it->step);
+    const int32_t *q_start = in.q_start->data, *kv_len = in.kv_len->data;
     int64_t first = TN_MAX(q_start[it->seq], 0), last = TN_MIN(q_start[it->seq + 1], s->n_tokens);
     int64_t n_rows = (last - first) * s->group;
     if (it->row >= n_rows) return false;

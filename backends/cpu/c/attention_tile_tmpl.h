@@ -7,8 +7,8 @@
 //
 // Two layouts that give the same bits, since every score is one chain over d, every output element one chain
 // over the keys, and sums of exponentials go to VEC_N buckets by key:
-//   many rows  scores [key][row], ATTN_UNIT rows at a time: rows in the lanes; k is read by broadcast, so no
-//   transposing (this file) few rows   scores [row][key]: keys in the lanes; k is transposed
+//   many rows  scores [key][row], ATTN_ROW_GROUP rows at a time: rows in the lanes; k is read by broadcast,
+//   so no transposing (this file) decode     scores [row][key]: keys in the lanes; k is transposed
 //   (attention_decode_tmpl.h)
 #include "backends/cpu/c/attention_plan.h"
 #include "backends/cpu/c/convert_tmpl.h"
@@ -19,12 +19,13 @@ typedef struct attention_work {
     const tn_step *step;
     const tn_attention_params *p;
     attention_shape shape;
-    // Scratch of this thread: q [ATTN_ROWS / ATTN_UNIT][d_pad][ATTN_UNIT], or for few rows [ATTN_FEW][d_pad]
-    // and a strip of keys [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS + 1][dv_pad] (for few rows
-    // the first row is 0), s [ATTN_KEYS][ATTN_UNIT] scores, o and total [ATTN_ROWS][dv_pad]
+    // Scratch of this thread: q [ATTN_ROWS / ATTN_ROW_GROUP][d_pad][ATTN_ROW_GROUP], or for decode
+    // [ATTN_DECODE_ROWS][d_pad] and a strip of keys [d][ATTN_STRIP]; k [ATTN_KEYS + 1][d_pad], v [ATTN_KEYS +
+    // 1][dv_pad] (for decode the first row is 0), s [ATTN_KEYS][ATTN_ROW_GROUP] scores, o and total
+    // [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
     float *row[ROW_NUMBERS];
-    bool few;
+    bool decode;             // at most ATTN_DECODE_ROWS rows: the layouts for a token or two
     int64_t rows4, rows_vec; // rows rounded up to 4 and to VEC_N
     float low_max, high_min; // keys in [low_max, high_min) are visible to all rows
 } attention_work;
@@ -61,7 +62,7 @@ TN_INLINE vf score_adjust(vf s, const score_lanes *l, const score_rule *r)
 static score_rule score_rule_get(const attention_work *w, int64_t key, int64_t n_keys)
 {
     const tn_attention_params *p = w->p;
-    bool padded = w->few && n_keys % VEC_N != 0;
+    bool padded = w->decode && n_keys % VEC_N != 0;
     return (score_rule){
         .cap = vf_set1(p->softcap),
         .cap_inverse = vf_set1(p->softcap > 0.0f ? 1.0f / p->softcap : 0.0f),
@@ -73,7 +74,7 @@ static score_rule score_rule_get(const attention_work *w, int64_t key, int64_t n
 
 // Rows [key, key + n) of the keys or values.
 typedef struct row_span {
-    int32_t src; // 1 keys, 2 values
+    int32_t src; // TN_SRC_attention_k or TN_SRC_attention_v
     int64_t key, n;
 } row_span;
 
@@ -81,10 +82,11 @@ typedef struct row_span {
 static void load_rows(const attention_work *w, const attention_item *item, const row_span *span, float *dst)
 {
     const tn_view *c = &w->step->src[span->src];
-    const int32_t *table = (const int32_t *)w->step->src[5].data + item->seq * w->step->src[5].ne[3];
+    const int32_t *table = attention_table(w->step, item->seq);
     int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD), run;
     to_f32_fn to_f32 = to_f32_get(c->dtype);
-    bool one_run = d == stride && (size_t)c->nb[2] == tn_dtype_row_size(c->dtype, d); // values may be a part of longer rows
+    bool one_run = d == stride &&
+                   (size_t)c->nb[2] == tn_dtype_row_size(c->dtype, d); // values may be a part of longer rows
     for (int64_t i = 0; i < span->n; i += run) {
         int64_t block = table[(span->key + i) / c->ne[2]], index = (span->key + i) % c->ne[2];
         run = TN_MIN(span->n - i, c->ne[2] - index);
@@ -109,7 +111,7 @@ static void load_rows(const attention_work *w, const attention_item *item, const
 // store) and up to a multiple of 4 rows.
 static void load_tile(const attention_work *w, const attention_item *item, const key_tile *t, int32_t src)
 {
-    float *dst = src == 1 ? w->k : w->v;
+    float *dst = src == TN_SRC_attention_k ? w->k : w->v;
     int64_t stride = attention_round_up(w->step->src[src].ne[3], ATTN_PAD);
     int64_t skip = TN_MAX(0, TN_MIN(item->key_low - t->key, t->n_keys)),
             n4 = attention_round_up(t->n_keys, 4);
@@ -139,7 +141,7 @@ static void update_sum(const attention_work *w, const row_range *rows)
     }
 }
 
-// --- many rows: scores [key][ATTN_UNIT] ------------------------------------------------------------
+// --- many rows: scores [key][ATTN_ROW_GROUP] ------------------------------------------------------------
 
 static void many_adjust(const attention_work *w, const key_tile *t, const row_range *rows)
 {
@@ -150,7 +152,7 @@ static void many_adjust(const attention_work *w, const key_tile *t, const row_ra
         score_lanes l = {vf_zero(), vf_load(w->row[ROW_POS] + r), vf_load(w->row[ROW_SLOPE] + r),
                          vf_load(w->row[ROW_LOW] + r), vf_load(w->row[ROW_HIGH] + r)};
         float *s = w->s + i;
-        for (int64_t j = 0; j < t->n_keys; j++, s += ATTN_UNIT) {
+        for (int64_t j = 0; j < t->n_keys; j++, s += ATTN_ROW_GROUP) {
             l.key = vf_set1((float)(t->key + j));
             vf_store(s, score_adjust(vf_load(s), &l, &rule));
         }
@@ -163,13 +165,13 @@ static void many_max(const attention_work *w, int64_t n_keys, const row_range *r
         vf m0 = vf_set1(-INFINITY), m1 = m0, m2 = m0, m3 = m0; // four chains hide the latency
         const float *s = w->s + i;
         int64_t j = 0;
-        for (; j + 4 <= n_keys; j += 4, s += 4 * ATTN_UNIT) {
+        for (; j + 4 <= n_keys; j += 4, s += 4 * ATTN_ROW_GROUP) {
             m0 = vf_max(vf_load(s), m0);
-            m1 = vf_max(vf_load(s + ATTN_UNIT), m1);
-            m2 = vf_max(vf_load(s + 2 * ATTN_UNIT), m2);
-            m3 = vf_max(vf_load(s + 3 * ATTN_UNIT), m3);
+            m1 = vf_max(vf_load(s + ATTN_ROW_GROUP), m1);
+            m2 = vf_max(vf_load(s + 2 * ATTN_ROW_GROUP), m2);
+            m3 = vf_max(vf_load(s + 3 * ATTN_ROW_GROUP), m3);
         }
-        for (; j < n_keys; j++, s += ATTN_UNIT) m0 = vf_max(vf_load(s), m0);
+        for (; j < n_keys; j++, s += ATTN_ROW_GROUP) m0 = vf_max(vf_load(s), m0);
         vf_store(w->row[ROW_TILE] + rows->first + i, vf_max(vf_max(m0, m1), vf_max(m2, m3)));
     }
 }
@@ -180,7 +182,7 @@ static void many_exp(const attention_work *w, int64_t n_keys, const row_range *r
         vf safe = vf_load(w->row[ROW_SAFE] + rows->first + i), bucket[VEC_N];
         for (int b = 0; b < VEC_N; b++) bucket[b] = vf_zero();
         float *s = w->s + i;
-        for (int64_t j = 0; j < n_keys; j++, s += ATTN_UNIT) {
+        for (int64_t j = 0; j < n_keys; j++, s += ATTN_ROW_GROUP) {
             vf e = vf_exp(vf_sub(vf_load(s), safe));
             vf_store(s, e);
             bucket[j % VEC_N] = vf_add(bucket[j % VEC_N], e);
@@ -208,9 +210,9 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
                       .a_row = s->d_pad,
                       .a_k = 1,
                       .b = w->q + rows->first * s->d_pad,
-                      .ldb = ATTN_UNIT,
+                      .ldb = ATTN_ROW_GROUP,
                       .c = w->s,
-                      .ldc = ATTN_UNIT,
+                      .ldc = ATTN_ROW_GROUP,
                       .m = attention_round_up(t->n_keys, 4),
                       .n = rows->n_vec,
                       .k = s->d});
@@ -221,7 +223,7 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
     update_sum(w, rows);
     gemm(&(gemm_args){.a = w->s,
                       .a_row = 1,
-                      .a_k = ATTN_UNIT,
+                      .a_k = ATTN_ROW_GROUP,
                       .b = w->v,
                       .ldb = s->dv_pad,
                       .c = w->o + rows->first * s->dv_pad,
@@ -234,10 +236,10 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    load_tile(w, item, t, 1);
-    load_tile(w, item, t, 2);
-    for (int64_t r = 0; r < item->n_rows; r += ATTN_UNIT) {
-        row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_UNIT)};
+    load_tile(w, item, t, TN_SRC_attention_k);
+    load_tile(w, item, t, TN_SRC_attention_v);
+    for (int64_t r = 0; r < item->n_rows; r += ATTN_ROW_GROUP) {
+        row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_ROW_GROUP)};
         rows.n_vec = attention_round_up(rows.n, VEC_N);
         rows.n4 = attention_round_up(rows.n, 4);
         if (!many_blind(w, t, &rows)) many_unit(w, t, &rows);

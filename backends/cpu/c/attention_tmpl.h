@@ -20,7 +20,7 @@ static void work_init(attention_work *w, const tn_cpu_task *task)
     w->q = p, p += ATTN_ROWS * s->d_pad;
     w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
     w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
-    w->s = p, p += ATTN_KEYS * ATTN_UNIT;
+    w->s = p, p += ATTN_KEYS * ATTN_ROW_GROUP;
     w->o = p, p += ATTN_ROWS * s->dv_pad;
     w->total = p, p += ATTN_ROWS * s->dv_pad;
     for (int i = 0; i < ROW_NUMBERS; i++) w->row[i] = p, p += ATTN_ROWS;
@@ -40,7 +40,7 @@ static void rows_init(attention_work *w, const attention_item *item)
 {
     const attention_shape *s = &w->shape;
     const float *sinks = row_optional(w->step, 6);
-    w->few = item->n_rows <= ATTN_FEW;
+    w->decode = item->n_rows <= ATTN_DECODE_ROWS;
     w->rows4 = attention_round_up(item->n_rows, 4);
     w->rows_vec = attention_round_up(item->n_rows, VEC_N);
     w->low_max = 0.0f;
@@ -67,7 +67,7 @@ static void rows_init(attention_work *w, const attention_item *item)
 
 static const float *query_row(const attention_work *w, const attention_item *item, int64_t r)
 {
-    const tn_view *q = &w->step->src[0];
+    const tn_view *q = &w->step->src[TN_SRC_attention_q];
     int64_t row = item->first_row + r, group = w->shape.group;
     return (const float *)((const char *)q->data + (item->first_token + row / group) * q->nb[1] +
                            (item->kv_head * group + row % group) * q->nb[2]);
@@ -81,24 +81,24 @@ static void query_scale(const float *x, float *y, int64_t n, float scale)
     for (; i < n; i++) y[i] = x[i] * scale;
 }
 
-// Queries times scale: few rows as they are, many transposed in units.
+// Queries times scale: in decode as they are, otherwise transposed in groups of ATTN_ROW_GROUP rows.
 static void queries_load(attention_work *w, const attention_item *item)
 {
-    int64_t d = w->shape.d, d_pad = w->shape.d_pad, n = w->few ? w->rows4 : w->rows_vec;
-    for (int64_t unit = 0; unit < n; unit += ATTN_UNIT) {
-        float *rows = w->few ? w->q : w->k;
-        int64_t n_rows = TN_MIN(n - unit, ATTN_UNIT);
+    int64_t d = w->shape.d, d_pad = w->shape.d_pad, n = w->decode ? w->rows4 : w->rows_vec;
+    for (int64_t first = 0; first < n; first += ATTN_ROW_GROUP) {
+        float *rows = w->decode ? w->q : w->k;
+        int64_t n_rows = TN_MIN(n - first, ATTN_ROW_GROUP);
         for (int64_t r = 0; r < n_rows; r++) {
             float *y = rows + r * d_pad;
-            if (unit + r < item->n_rows)
-                query_scale(query_row(w, item, unit + r), y, d, w->p->scale);
+            if (first + r < item->n_rows)
+                query_scale(query_row(w, item, first + r), y, d, w->p->scale);
             else
                 memset(y, 0, (size_t)d * sizeof *y);
             for (int64_t i = d; i < d_pad; i++) y[i] = 0.0f;
         }
-        if (!w->few) transpose(rows, d_pad, w->q + unit * d_pad, ATTN_UNIT, n_rows, d);
+        if (!w->decode) transpose(rows, d_pad, w->q + first * d_pad, ATTN_ROW_GROUP, n_rows, d);
     }
-    if (!w->few) return;
+    if (!w->decode) return;
     memset(w->k, 0, (size_t)d_pad * sizeof *w->k); // the row of zeros
     memset(w->v, 0, (size_t)w->shape.dv_pad * sizeof *w->v);
 }
@@ -109,15 +109,15 @@ static void split_run(attention_work *w, const attention_item *item, int64_t spl
     int64_t first = TN_MAX(split * ATTN_SPLIT, item->key_low / ATTN_KEYS * ATTN_KEYS);
     int64_t last = TN_MIN((split + 1) * ATTN_SPLIT, item->key_high);
     // Rows that see none of the first keys are left out there, so o has to start somewhere.
-    if (!w->few) memset(w->o, 0, (size_t)(w->rows4 * w->shape.dv_pad) * sizeof *w->o);
+    if (!w->decode) memset(w->o, 0, (size_t)(w->rows4 * w->shape.dv_pad) * sizeof *w->o);
     for (int64_t r = 0; r < w->rows_vec; r++) {
         w->row[ROW_MAX][r] = -INFINITY;
         w->row[ROW_SUM][r] = 0.0f;
     }
     for (int64_t key = first; key < last; key += ATTN_KEYS) {
         key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
-        if (w->few)
-            few_step(w, item, &t);
+        if (w->decode)
+            decode_step(w, item, &t);
         else
             many_step(w, item, &t);
     }

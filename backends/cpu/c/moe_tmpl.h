@@ -8,8 +8,8 @@
 // moe_route:   both from logits [T, E], the choice by them or their probabilities
 // moe_sum:     x [T, U, n], w [T, U] -> [T, n], sum over u in order
 // moe_combine: the same + f [T, 1] a [T, n] + b [T, n]
-// Work: one row for the first three, ROW_CHUNK elements for the sums. No scratch. top_k compares a vector with
-// the k-th best so far and looks closer only if one is larger: one pass over the row whatever k is.
+// Work: one row for the first three, ROW_CHUNK elements for the sums. No scratch. top_k compares a vector
+// with the k-th best so far and looks closer only if one is larger: one pass over the row whatever k is.
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
@@ -173,8 +173,10 @@ void VEC_NAME(moe_route_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
     const tn_moe_route_params *p = step->params;
-    const tn_view *x = &step->src[0], *ids = &step->dst[0], *y = &step->dst[1];
-    const float *bias = row_optional(step, 1);
+    const tn_moe_route_sources at = tn_moe_route_sources_get(p);
+    const tn_view *x = &step->src[at.x];
+    const tn_view *ids = &step->dst[TN_DST_moe_route_ids], *y = &step->dst[TN_DST_moe_route_weights];
+    const float *bias = p->has_choice_bias ? step->src[at.choice_bias].data : NULL;
     int64_t first, last, n = x->ne[3];
     float scores[TN_MOE_MAX_EXPERTS];
     rows_split(task, tn_view_n_rows(y), &first, &last);
@@ -238,15 +240,16 @@ void VEC_NAME(moe_combine_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
     const tn_moe_combine_params *p = step->params;
-    const tn_view *x = &step->src[0], *w = &step->src[1], *y = &step->dst[0];
+    const tn_moe_combine_sources at = tn_moe_combine_sources_get(p);
+    const tn_view *x = &step->src[at.x], *w = &step->src[at.w], *y = &step->dst[0];
     int64_t first, last, n = y->ne[3];
     rows_split(task, tn_view_n_rows(y) * row_chunks(n), &first, &last);
     for (int64_t i = first; i < last; i++) {
         row_chunk c = row_chunk_get(i, n);
         const float *terms = (const float *)((const char *)x->data + c.row * x->nb[1]) + c.first;
-        const float *a = (const float *)tn_view_row(&step->src[2], c.row) + c.first, *b = NULL;
-        if (p->n_added > 1) b = (const float *)tn_view_row(&step->src[3], c.row) + c.first;
-        float f = p->has_factor ? *(const float *)tn_view_row(&step->src[step->n_src - 1], c.row) : 1.0f;
+        const float *a = (const float *)tn_view_row(&step->src[at.added[0]], c.row) + c.first, *b = NULL;
+        if (p->n_added > 1) b = (const float *)tn_view_row(&step->src[at.added[1]], c.row) + c.first;
+        float f = p->has_factor ? *(const float *)tn_view_row(&step->src[at.factor], c.row) : 1.0f;
         float *out = (float *)tn_view_row(y, c.row) + c.first;
         weighted_sum(terms, x->nb[2] / (int64_t)sizeof(float), tn_view_row(w, c.row), w->ne[3], out, c.n);
         add_rows(a, f, b, out, c.n);

@@ -99,8 +99,8 @@ static void write_padded(from_f32_fn from_f32, tn_dtype type, const float *x, in
 
 void VEC_NAME(cache_write)(const tn_cpu_task *task)
 {
-    const tn_view *x = &task->step->src[1], *cache = &task->step->dst[0];
-    const int32_t *slots = task->step->src[2].data;
+    const tn_view *x = &task->step->src[TN_SRC_cache_write_x], *cache = &task->step->dst[0];
+    const int32_t *slots = task->step->src[TN_SRC_cache_write_slots].data;
     from_f32_fn from_f32 = from_f32_get(cache->dtype);
     int64_t n_heads = x->ne[2], n_slots = cache->ne[0] * cache->ne[2], first, last;
     rows_split(task, x->ne[1] * n_heads, &first, &last);

@@ -86,16 +86,17 @@ void VEC_NAME(add_rms_norm_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
     const tn_add_rms_norm_params *p = step->params;
-    const tn_view *y = &step->dst[1];
+    const tn_view *y = &step->dst[TN_DST_add_rms_norm_normed];
     int64_t first, last, n = y->ne[3];
     rows_split(task, tn_view_n_rows(y), &first, &last);
     for (int64_t r = first; r < last; r++) {
-        const float *a = tn_view_row(&step->src[0], r), *b = tn_view_row(&step->src[1], r);
-        float *sum = tn_view_row(&step->dst[0], r);
+        const float *a = tn_view_row(&step->src[TN_SRC_add_rms_norm_a], r),
+                    *b = tn_view_row(&step->src[TN_SRC_add_rms_norm_b], r);
+        float *sum = tn_view_row(&step->dst[TN_DST_add_rms_norm_sum], r);
         int64_t i = 0;
         for (; i + VEC_N <= n; i += VEC_N) vf_store(sum + i, vf_add(vf_load(a + i), vf_load(b + i)));
         for (; i < n; i++) sum[i] = a[i] + b[i];
-        rms_norm_row(sum, row_optional(step, 2), tn_view_row(y, r), n, p->eps);
+        rms_norm_row(sum, row_optional(step, TN_SRC_add_rms_norm_w), tn_view_row(y, r), n, p->eps);
     }
 }
 
@@ -107,13 +108,13 @@ void VEC_NAME(layer_norm_f32)(const tn_cpu_task *task)
     int64_t first, last, n = y->ne[3];
     rows_split(task, tn_view_n_rows(y), &first, &last);
     for (int64_t r = first; r < last; r++) {
-        const float *x = tn_view_row(&step->src[0], r);
+        const float *x = tn_view_row(&step->src[TN_SRC_layer_norm_x], r);
         double mean = sum_row(x, n) / (double)n;
         double scale = 1.0 / sqrt(sum_squares(x, n, mean) / (double)n + (double)p->eps);
         norm_write(&(norm_row){
             .x = x,
-            .w = row_optional(step, 1),
-            .b = row_optional(step, 2),
+            .w = row_optional(step, TN_SRC_layer_norm_w),
+            .b = row_optional(step, TN_SRC_layer_norm_bias),
             .y = tn_view_row(y, r),
             .n = n,
             .mean = (float)mean,

@@ -27,7 +27,8 @@ typedef struct unpacked {
 
 typedef void (*unpack_fn)(const uint8_t *b, unpacked *u);
 
-static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113};
 static const int8_t fp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 static void set_block(unpacked *u, int b, float scale, float min)
@@ -202,10 +203,10 @@ static void unpack_iq4_xs(const uint8_t *b, unpacked *u)
 }
 
 static const unpack_fn unpackers[TN_TYPE_COUNT] = {
-    [TN_TYPE_Q4_0] = unpack_q4_0,     [TN_TYPE_Q4_1] = unpack_q4_1,     [TN_TYPE_Q5_0] = unpack_q5_0,
-    [TN_TYPE_Q5_1] = unpack_q5_1,     [TN_TYPE_Q8_0] = unpack_q8_0,     [TN_TYPE_Q2_K] = unpack_q2_k,
-    [TN_TYPE_Q3_K] = unpack_q3_k,     [TN_TYPE_Q4_K] = unpack_q4_k,     [TN_TYPE_Q5_K] = unpack_q5_k,
-    [TN_TYPE_Q6_K] = unpack_q6_k,     [TN_TYPE_IQ4_NL] = unpack_iq4_nl, [TN_TYPE_IQ4_XS] = unpack_iq4_xs,
+    [TN_TYPE_Q4_0] = unpack_q4_0,   [TN_TYPE_Q4_1] = unpack_q4_1,     [TN_TYPE_Q5_0] = unpack_q5_0,
+    [TN_TYPE_Q5_1] = unpack_q5_1,   [TN_TYPE_Q8_0] = unpack_q8_0,     [TN_TYPE_Q2_K] = unpack_q2_k,
+    [TN_TYPE_Q3_K] = unpack_q3_k,   [TN_TYPE_Q4_K] = unpack_q4_k,     [TN_TYPE_Q5_K] = unpack_q5_k,
+    [TN_TYPE_Q6_K] = unpack_q6_k,   [TN_TYPE_IQ4_NL] = unpack_iq4_nl, [TN_TYPE_IQ4_XS] = unpack_iq4_xs,
     [TN_TYPE_MXFP4] = unpack_mxfp4,
 };
 
@@ -292,28 +293,28 @@ static void tile_float(const tn_matmul_tile_args *a)
     }
 }
 
-static const tn_matmul_format natural = {.order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = 16};
+static const tn_matmul_format natural = {.order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = 16};
 static const tn_matmul_kernel quant = {
     .tile_format = &natural, .pack = pack_quant, .tile = tile_quant, .tile_rows = ROWS, .tile_k = QUANT_K};
 static const tn_matmul_kernel any = {
     .pack = pack_float, .tile = tile_float, .tile_rows = ROWS, .tile_k = FLOAT_K};
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_Q4_0] = &quant,   [TN_TYPE_Q4_1] = &quant,   [TN_TYPE_Q5_0] = &quant, [TN_TYPE_Q5_1] = &quant,
-    [TN_TYPE_Q8_0] = &quant,   [TN_TYPE_Q2_K] = &quant,   [TN_TYPE_Q3_K] = &quant, [TN_TYPE_Q4_K] = &quant,
-    [TN_TYPE_Q5_K] = &quant,   [TN_TYPE_Q6_K] = &quant,   [TN_TYPE_IQ4_NL] = &quant,
-    [TN_TYPE_IQ4_XS] = &quant, [TN_TYPE_MXFP4] = &quant,
+    [TN_TYPE_Q4_0] = &quant,  [TN_TYPE_Q4_1] = &quant, [TN_TYPE_Q5_0] = &quant,   [TN_TYPE_Q5_1] = &quant,
+    [TN_TYPE_Q8_0] = &quant,  [TN_TYPE_Q2_K] = &quant, [TN_TYPE_Q3_K] = &quant,   [TN_TYPE_Q4_K] = &quant,
+    [TN_TYPE_Q5_K] = &quant,  [TN_TYPE_Q6_K] = &quant, [TN_TYPE_IQ4_NL] = &quant, [TN_TYPE_IQ4_XS] = &quant,
+    [TN_TYPE_MXFP4] = &quant,
 };
 
 const tn_matmul_isa tn_matmul_isa_generic = {
-    .kernels = kernels, .any = &any, .round = round_record, .act = act_values, .glu = glu_values};
+    .kernels = kernels, .any = &any, .quantise = quantise_record, .act = act_values, .glu = glu_values};
 
 void tn_matmul_generic(const tn_cpu_task *task)
 {
     tn_matmul_run(task, &tn_matmul_isa_generic);
 }
 
-void tn_matmul_round_row(const float *x, float *y, int64_t k)
+void tn_matmul_quantise_row(const float *x, float *y, int64_t k)
 {
     for (int64_t b = 0; b + BLOCK <= k; b += BLOCK) {
         int8_t q[BLOCK];

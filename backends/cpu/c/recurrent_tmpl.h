@@ -23,6 +23,9 @@ typedef struct recurrent_run {
     int64_t first, last, read, write;
 } recurrent_run;
 
+// src: the index of q_start among the sources; the slots follow it.
+_Static_assert(TN_SRC_short_conv_slots == TN_SRC_short_conv_q_start + 1, "slots follow q_start");
+_Static_assert(TN_SRC_delta_rule_slots == TN_SRC_delta_rule_q_start + 1, "slots follow q_start");
 static recurrent_run recurrent_run_get(const tn_step *step, int32_t src, int64_t seq, int64_t n_slots)
 {
     const int32_t *start = step->src[src].data, *slots = step->src[src + 1].data;
@@ -47,7 +50,7 @@ typedef struct conv_item {
 // Row of the channels, counted from the first token; negative: from the state.
 static const float *conv_row(const conv_item *it, int64_t row, const float *zeros)
 {
-    const tn_view *x = &it->step->src[1];
+    const tn_view *x = &it->step->src[TN_SRC_short_conv_x];
     if (row >= 0)
         return (const float *)((const char *)x->data + (it->run.first + row) * x->nb[2]) + it->first;
     return it->state ? it->state + (it->kernel - 1 + row) * x->ne[3] + it->first : zeros;
@@ -56,7 +59,7 @@ static const float *conv_row(const conv_item *it, int64_t row, const float *zero
 static void conv_token(const conv_item *it, int64_t t, const float *w, const float *zeros)
 {
     const float *rows[TN_CPU_MAX_CONV];
-    const tn_view *y = &it->step->dst[1];
+    const tn_view *y = &it->step->dst[TN_DST_short_conv_y];
     float *out = (float *)((char *)y->data + (it->run.first + t) * y->nb[2]) + it->first;
     for (int64_t u = 0; u < it->kernel; u++) rows[u] = conv_row(it, t - it->kernel + 1 + u, zeros);
     for (int64_t i = 0; i < it->n; i += VEC_N) {
@@ -74,7 +77,8 @@ static void conv_token(const conv_item *it, int64_t t, const float *w, const flo
 
 static void conv_run(const conv_item *it)
 {
-    const tn_view *wv = &it->step->src[2], *state = &it->step->dst[0], *y = &it->step->dst[1];
+    const tn_view *wv = &it->step->src[TN_SRC_short_conv_w], *state = &it->step->dst[TN_DST_short_conv_state],
+                  *y = &it->step->dst[TN_DST_short_conv_y];
     int64_t n_tokens = it->run.last - it->run.first, width = y->ne[3];
     float w[TN_CPU_MAX_CONV * CONV_CHANNELS] = {0}, zeros[CONV_CHANNELS] = {0};
     if (it->run.write < 0) {
@@ -98,12 +102,12 @@ static void conv_run(const conv_item *it)
 void VEC_NAME(short_conv_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
-    const tn_view *state = &step->src[0];
+    const tn_view *state = &step->src[TN_SRC_short_conv_state];
     int64_t width = state->ne[3], n_chunks = (width + CONV_CHANNELS - 1) / CONV_CHANNELS, first, last;
-    tn_cpu_split(step->src[4].ne[2] * n_chunks, 1, task->ith, task->nth, &first, &last);
+    tn_cpu_split(step->src[TN_SRC_short_conv_slots].ne[2] * n_chunks, 1, task->ith, task->nth, &first, &last);
     for (int64_t i = first; i < last && !tn_cpu_stopped(task); i++) {
         conv_item it = {.step = step,
-                        .run = recurrent_run_get(step, 3, i / n_chunks, state->ne[1]),
+                        .run = recurrent_run_get(step, TN_SRC_short_conv_q_start, i / n_chunks, state->ne[1]),
                         .kernel = state->ne[2] + 1};
         it.first = i % n_chunks * CONV_CHANNELS;
         it.n = TN_MIN(CONV_CHANNELS, width - it.first);
@@ -126,13 +130,13 @@ typedef struct delta_item {
 
 static float *delta_slot(const delta_item *it, int64_t slot)
 {
-    const tn_view *m = &it->step->dst[0];
+    const tn_view *m = &it->step->dst[TN_DST_delta_rule_state];
     return (float *)((char *)m->data + slot * m->nb[0] + it->head * m->nb[1]) + it->first;
 }
 
 static void delta_load(const delta_item *it)
 {
-    int64_t stride = it->step->dst[0].ne[3];
+    int64_t stride = it->step->dst[TN_DST_delta_rule_state].ne[3];
     memset(it->m, 0, (size_t)(it->dim * TN_CPU_DELTA_COLUMNS) * sizeof *it->m);
     if (it->run.read < 0) return;
     const float *from = delta_slot(it, it->run.read);
@@ -142,7 +146,7 @@ static void delta_load(const delta_item *it)
 
 static void delta_store(const delta_item *it)
 {
-    int64_t stride = it->step->dst[0].ne[3];
+    int64_t stride = it->step->dst[TN_DST_delta_rule_state].ne[3];
     float *to = delta_slot(it, it->run.write);
     for (int64_t i = 0; i < it->dim; i++)
         memcpy(to + i * stride, it->m + i * TN_CPU_DELTA_COLUMNS, (size_t)it->n * sizeof *to);
@@ -209,14 +213,14 @@ static void delta_token(const delta_item *it, int64_t t)
 {
     const tn_step *step = it->step;
     const tn_delta_rule_params *p = step->params;
-    const tn_view *v = &step->src[3], *y = &step->dst[1];
+    const tn_view *v = &step->src[TN_SRC_delta_rule_v], *y = &step->dst[TN_DST_delta_rule_y];
     float r[TN_CPU_DELTA_COLUMNS], x[TN_CPU_DELTA_COLUMNS] = {0}, lanes[VEC_N];
-    delta_vector(it, 1, t, p->scale, it->q);
-    delta_vector(it, 2, t, 1.0f, it->k);
+    delta_vector(it, TN_SRC_delta_rule_q, t, p->scale, it->q);
+    delta_vector(it, TN_SRC_delta_rule_k, t, 1.0f, it->k);
     memcpy(x, (const float *)((const char *)v->data + t * v->nb[1] + it->head * v->nb[2]) + it->first,
            (size_t)it->n * sizeof *x);
-    vf decay = vf_exp(vf_set1(((const float *)tn_view_row(&step->src[4], t))[it->head]));
-    float beta = ((const float *)tn_view_row(&step->src[5], t))[it->head];
+    vf decay = vf_exp(vf_set1(((const float *)tn_view_row(&step->src[TN_SRC_delta_rule_g], t))[it->head]));
+    float beta = ((const float *)tn_view_row(&step->src[TN_SRC_delta_rule_beta], t))[it->head];
     vf_store(lanes, decay);
     delta_recall(it, r);
     for (int64_t j = 0; j < TN_CPU_DELTA_COLUMNS; j++) x[j] = beta * (x[j] - lanes[0] * r[j]);
@@ -227,7 +231,7 @@ static void delta_token(const delta_item *it, int64_t t)
 
 static void delta_run(const delta_item *it)
 {
-    const tn_view *y = &it->step->dst[1];
+    const tn_view *y = &it->step->dst[TN_DST_delta_rule_y];
     for (int64_t t = it->run.first; t < it->run.last && it->run.write < 0; t++)
         memset((float *)((char *)y->data + t * y->nb[1] + it->head * y->nb[2]) + it->first, 0,
                (size_t)it->n * sizeof(float));
@@ -241,16 +245,18 @@ void VEC_NAME(delta_rule_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
     const tn_delta_rule_params *p = step->params;
-    const tn_view *m = &step->src[0];
+    const tn_view *m = &step->src[TN_SRC_delta_rule_state];
     int64_t heads = m->ne[1], blocks = (m->ne[3] + TN_CPU_DELTA_COLUMNS - 1) / TN_CPU_DELTA_COLUMNS, first,
             last;
-    int64_t key_heads = step->src[1].ne[2];
+    int64_t key_heads = step->src[TN_SRC_delta_rule_q].ne[2];
     float *scratch =
         (float *)task->scratch + task->ith * (int64_t)(tn_cpu_scratch_delta_rule(step, 1) / sizeof(float));
-    tn_cpu_split(step->src[7].ne[2] * heads * blocks, 1, task->ith, task->nth, &first, &last);
+    tn_cpu_split(step->src[TN_SRC_delta_rule_slots].ne[2] * heads * blocks, 1, task->ith, task->nth, &first,
+                 &last);
     for (int64_t i = first; i < last && !tn_cpu_stopped(task); i++) {
         delta_item it = {.step = step,
-                         .run = recurrent_run_get(step, 6, i / blocks / heads, m->ne[0]),
+                         .run =
+                             recurrent_run_get(step, TN_SRC_delta_rule_q_start, i / blocks / heads, m->ne[0]),
                          .head = i / blocks % heads,
                          .dim = m->ne[2]};
         it.key_head = p->grouped ? it.head / (heads / key_heads) : it.head % key_heads;

@@ -137,14 +137,14 @@ static void rotate_head(const float *x, float *y, int64_t n, const rope_table *t
 void VEC_NAME(rope_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
-    const tn_view *x = &step->src[0], *y = &step->dst[0];
-    const int32_t *pos = step->src[1].data;
+    const tn_view *x = &step->src[TN_SRC_rope_x], *y = &step->dst[0];
+    const int32_t *pos = step->src[TN_SRC_rope_pos].data;
     int64_t first, last;
     rows_split(task, y->ne[1], &first, &last);
     if (first == last) return;
     rope_plan plan;
     rope_table table;
-    rope_plan_init(&plan, step->params, row_optional(step, 2));
+    rope_plan_init(&plan, step->params, row_optional(step, TN_SRC_rope_factors));
     for (int64_t t = first; t < last; t++) {
         rope_table_init(&table, &plan, pos[t]);
         for (int64_t h = 0; h < y->ne[2]; h++) {
@@ -173,15 +173,15 @@ void VEC_NAME(norm_rope_f32)(const tn_cpu_task *task)
 {
     const tn_step *step = task->step;
     const tn_norm_rope_params *p = step->params;
-    const tn_view *x = &step->src[0], *y = &step->dst[0];
-    const float *w = step->src[1].data;
-    const int32_t *pos = step->src[2].data;
+    const tn_view *x = &step->src[TN_SRC_norm_rope_x], *y = &step->dst[0];
+    const float *w = step->src[TN_SRC_norm_rope_w].data;
+    const int32_t *pos = step->src[TN_SRC_norm_rope_pos].data;
     int64_t first, last;
     rows_split(task, y->ne[1], &first, &last);
     if (first == last) return;
     rope_plan plan;
     rope_table table;
-    rope_plan_init(&plan, &p->rope, row_optional(step, 3));
+    rope_plan_init(&plan, &p->rope, row_optional(step, TN_SRC_norm_rope_factors));
     for (int64_t t = first; t < last; t++) {
         rope_table_init(&table, &plan, pos[t]);
         for (int64_t h = 0; h < y->ne[2]; h++) {

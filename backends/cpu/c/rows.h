@@ -8,6 +8,7 @@
 #define TN_CPU_ROWS_H
 
 #include "backends/cpu/kernel.h"
+#include "ops/operands.h"
 
 // Elements: small enough that the row of one token (2048..16384) is still divided among threads, large
 // enough that finding the row (three divisions) does not show.

@@ -3,7 +3,8 @@
 //
 // AVX2: the tile product of quantised weights, and the table of the level.
 //
-//   acc[t][r] += sum over sub-blocks s of d_x[t,s] * (scale[s,r] * dot(w[r,s], q_x[t,s])) + min[s,r] * sum_x[t,s]
+//   acc[t][r] += sum over sub-blocks s of d_x[t,s] * (scale[s,r] * dot(w[r,s], q_x[t,s])) + min[s,r] *
+//   sum_x[t,s]
 //
 // Tile: bytes [n_k / 4][16 rows][4], scale and min [n_k / sub][16]. One pass takes 2 rows of x against the 16
 // rows: int16 sums of `steps` maddubs results, widened by madd, 4 f32 accumulators of 8 lanes. Signed bytes
@@ -122,15 +123,17 @@ TN_INLINE void tile_passes(const tn_matmul_tile_args *a, int sub, int steps, boo
             p.x[j] = (rows_x){.q = x.q + t->k0, .d = x.d + s, .sum = x.sum + s, .init = x.init + s};
         }
         p.acc = a->acc + i * AVX2_TILE_ROWS;
-        if (n == PASS_X) tile_pass(&p, PASS_X, sub, steps, has_min);
-        else tile_pass(&p, 1, sub, steps, has_min);
+        if (n == PASS_X)
+            tile_pass(&p, PASS_X, sub, steps, has_min);
+        else
+            tile_pass(&p, 1, sub, steps, has_min);
     }
 }
 
-#define TILE(name, sub, steps, has_min)                                                                        \
-    void tn_matmul_tile_##name##_avx2(const tn_matmul_tile_args *a)                                            \
-    {                                                                                                          \
-        tile_passes(a, sub, steps, has_min);                                                                   \
+#define TILE(name, sub, steps, has_min)                                                                      \
+    void tn_matmul_tile_##name##_avx2(const tn_matmul_tile_args *a)                                          \
+    {                                                                                                        \
+        tile_passes(a, sub, steps, has_min);                                                                 \
     }
 TILE(16_steps_4_min, 16, 4, true)
 TILE(16_steps_4, 16, 4, false)
@@ -152,9 +155,12 @@ static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
     [TN_TYPE_IQ4_XS] = &tn_matmul_iq4_xs_avx2, [TN_TYPE_MXFP4] = &tn_matmul_mxfp4_avx2,
 };
 
-const tn_matmul_isa tn_matmul_isa_avx2 = {
-    .below = &tn_matmul_isa_generic, .kernels = kernels, .any = &tn_matmul_any_avx2,
-    .round = round_record, .act = act_values, .glu = glu_values};
+const tn_matmul_isa tn_matmul_isa_avx2 = {.below = &tn_matmul_isa_generic,
+                                          .kernels = kernels,
+                                          .any = &tn_matmul_any_avx2,
+                                          .quantise = quantise_record,
+                                          .act = act_values,
+                                          .glu = glu_values};
 
 void tn_matmul_avx2(const tn_cpu_task *task)
 {

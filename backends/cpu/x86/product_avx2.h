@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pieces of the AVX2 kernels of matrix products that all weight types share.
-#ifndef TN_CPU_X86_MATMUL_AVX2_H
-#define TN_CPU_X86_MATMUL_AVX2_H
+#ifndef TN_CPU_X86_PRODUCT_AVX2_H
+#define TN_CPU_X86_PRODUCT_AVX2_H
 
 #include "backends/cpu/product.h"
 #include "backends/cpu/x86/product_loops.h"
@@ -19,9 +19,15 @@ enum {
 };
 
 // Orders of 16-byte units within 256 elements (tn_matmul_format).
-#define ORDER_NATURAL {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#define ORDER_NATURAL                                                                                        \
+    {                                                                                                        \
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15                                                 \
+    }
 // Low nibbles of 2 blocks of 32, then their high nibbles.
-#define ORDER_NIBBLES {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15}
+#define ORDER_NIBBLES                                                                                        \
+    {                                                                                                        \
+        0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15                                                 \
+    }
 
 TN_INLINE __m256i load_i8(const void *p)
 {
@@ -127,9 +133,10 @@ void tn_matmul_tile_32_steps_4_min_avx2(const tn_matmul_tile_args *a);
 void tn_matmul_tile_32_steps_4_avx2(const tn_matmul_tile_args *a);
 void tn_matmul_tile_32_signed_avx2(const tn_matmul_tile_args *a);
 
-extern const tn_matmul_kernel tn_matmul_q4_0_avx2, tn_matmul_q4_1_avx2, tn_matmul_q5_0_avx2, tn_matmul_q5_1_avx2,
-    tn_matmul_q8_0_avx2, tn_matmul_q2_k_avx2, tn_matmul_q3_k_avx2, tn_matmul_q4_k_avx2, tn_matmul_q5_k_avx2,
-    tn_matmul_q6_k_avx2, tn_matmul_iq4_nl_avx2, tn_matmul_iq4_xs_avx2, tn_matmul_mxfp4_avx2;
+extern const tn_matmul_kernel tn_matmul_q4_0_avx2, tn_matmul_q4_1_avx2, tn_matmul_q5_0_avx2,
+    tn_matmul_q5_1_avx2, tn_matmul_q8_0_avx2, tn_matmul_q2_k_avx2, tn_matmul_q3_k_avx2, tn_matmul_q4_k_avx2,
+    tn_matmul_q5_k_avx2, tn_matmul_q6_k_avx2, tn_matmul_iq4_nl_avx2, tn_matmul_iq4_xs_avx2,
+    tn_matmul_mxfp4_avx2;
 extern const tn_matmul_kernel tn_matmul_f32_avx2, tn_matmul_f16_avx2, tn_matmul_bf16_avx2, tn_matmul_any_avx2;
 
 #endif

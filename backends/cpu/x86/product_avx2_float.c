@@ -108,15 +108,20 @@ static void tile(const tn_matmul_tile_args *a)
         n = left >= PASS_X ? PASS_X : left >= 2 ? 2 : 1;
         for (int64_t j = 0; j < n; j++) x[j] = (const float *)(const void *)a->x[i + j] + t->k0;
         float *acc = a->acc + i * AVX2_TILE_ROWS;
-        if (n == PASS_X) tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
-        else if (n == 2) tile_pass(q, t->n_k, x, acc, a->first, 2);
-        else tile_pass(q, t->n_k, x, acc, a->first, 1);
+        if (n == PASS_X)
+            tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
+        else if (n == 2)
+            tile_pass(q, t->n_k, x, acc, a->first, 2);
+        else
+            tile_pass(q, t->n_k, x, acc, a->first, 1);
     }
 }
 
-#define KERNEL(rows_fn, pack_fn)                                                                               \
-    {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = AVX2_TILE_ROWS, .tile_k = TILE_K,  \
-     .rows_x = 4, .rows_x_max = 8}
+#define KERNEL(rows_fn, pack_fn)                                                                             \
+    {                                                                                                        \
+        .rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = AVX2_TILE_ROWS, .tile_k = TILE_K,       \
+        .rows_x = 4, .rows_x_max = 8                                                                         \
+    }
 const tn_matmul_kernel tn_matmul_f32_avx2 = KERNEL(f32_rows, f32_pack);
 const tn_matmul_kernel tn_matmul_f16_avx2 = KERNEL(f16_rows, f16_pack);
 const tn_matmul_kernel tn_matmul_bf16_avx2 = KERNEL(bf16_rows, bf16_pack);

@@ -4,7 +4,7 @@
 // AVX2 kernels of one float weight type; included once per type with TYPE (lower case) and SIZE (bytes)
 // defined, and load_TYPE(w, k): 8 weights from k on as f32.
 #define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
 // n < 8 weights from k on, then zeros.
@@ -39,11 +39,13 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
         for (; i < k; i += 8) { // records are padded with zeros to 16
             __m256 v = NAME(load_tail)(w, i, k - i);
             TN_MATMUL_UNROLL
-            for (int t = 0; t < n_x; t++) acc[t][0] = _mm256_fmadd_ps(v, _mm256_loadu_ps(x[t] + i), acc[t][0]);
+            for (int t = 0; t < n_x; t++)
+                acc[t][0] = _mm256_fmadd_ps(v, _mm256_loadu_ps(x[t] + i), acc[t][0]);
         }
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {
-            __m256 s = _mm256_add_ps(_mm256_add_ps(acc[t][0], acc[t][1]), _mm256_add_ps(acc[t][2], acc[t][3]));
+            __m256 s =
+                _mm256_add_ps(_mm256_add_ps(acc[t][0], acc[t][1]), _mm256_add_ps(acc[t][2], acc[t][3]));
             a->y[t * a->y_stride + r] = sum_8(s);
         }
     }
@@ -51,10 +53,14 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 
 static void NAME(rows)(const tn_matmul_rows_args *a)
 {
-    if (a->n_x == 1) NAME(rows_n)(a, 1);
-    else if (a->n_x == 2) NAME(rows_n)(a, 2);
-    else if (a->n_x == 3) NAME(rows_n)(a, 3);
-    else NAME(rows_n)(a, 4);
+    if (a->n_x == 1)
+        NAME(rows_n)(a, 1);
+    else if (a->n_x == 2)
+        NAME(rows_n)(a, 2);
+    else if (a->n_x == 3)
+        NAME(rows_n)(a, 3);
+    else
+        NAME(rows_n)(a, 4);
 }
 
 static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)

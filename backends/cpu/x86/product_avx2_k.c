@@ -59,18 +59,18 @@ TN_INLINE void q2_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     scales_16(_mm_and_si128(_mm_srli_epi16(v, 4), low), dmin, min);
 }
 
-#define TYPE q2_k
-#define SUB 16
-#define CHAIN 1
-#define HAS_MIN 1
-#define SIGNED 0
-#define BIAS 0
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_2
-#define GROUP_SIZE 84
+#define TYPE        q2_k
+#define SUB         16
+#define CHAIN       1
+#define HAS_MIN     1
+#define SIGNED      0
+#define BIAS        0
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_2
+#define GROUP_SIZE  84
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_16_steps_4_min_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_16_steps_4_min_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m256i *u)
@@ -89,18 +89,18 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     scales_16(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)), load_f16_all(w + 108), scale);
 }
 
-#define TYPE q3_k
-#define SUB 16
-#define CHAIN 1
-#define HAS_MIN 0
-#define SIGNED 0
-#define BIAS 4
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_2
-#define GROUP_SIZE 110
+#define TYPE        q3_k
+#define SUB         16
+#define CHAIN       1
+#define HAS_MIN     0
+#define SIGNED      0
+#define BIAS        4
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_2
+#define GROUP_SIZE  110
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_16_steps_4_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_16_steps_4_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 // 128 bytes: low nibbles of each 32, then their high nibbles.
@@ -135,18 +135,18 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *min = scale_i8(_mm_unpackhi_epi64(s, s), _mm256_broadcastss_ps(_mm_movehdup_ps(d)));
 }
 
-#define TYPE q4_k
-#define SUB 32
-#define CHAIN 1
-#define HAS_MIN 1
-#define SIGNED 0
-#define BIAS 0
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_1
-#define GROUP_SIZE 144
+#define TYPE        q4_k
+#define SUB         32
+#define CHAIN       1
+#define HAS_MIN     1
+#define SIGNED      0
+#define BIAS        0
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_1
+#define GROUP_SIZE  144
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_32_steps_8_min_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_8_min_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
@@ -156,18 +156,18 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 }
 
 #define q5_k_scales q4_k_scales
-#define TYPE q5_k
-#define SUB 32
-#define CHAIN 1
-#define HAS_MIN 1
-#define SIGNED 0
-#define BIAS 0
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_1
-#define GROUP_SIZE 176
+#define TYPE        q5_k
+#define SUB         32
+#define CHAIN       1
+#define HAS_MIN     1
+#define SIGNED      0
+#define BIAS        0
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_1
+#define GROUP_SIZE  176
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_32_steps_4_min_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_4_min_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q6_k_unpack(const uint8_t *w, __m256i *u)
@@ -190,18 +190,18 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     scales_16(_mm_loadu_si128((const void *)(w + 192)), load_f16_all(w + 208), scale);
 }
 
-#define TYPE q6_k
-#define SUB 16
-#define CHAIN 1
-#define HAS_MIN 0
-#define SIGNED 0
-#define BIAS 32
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_2
-#define GROUP_SIZE 210
+#define TYPE        q6_k
+#define SUB         16
+#define CHAIN       1
+#define HAS_MIN     0
+#define SIGNED      0
+#define BIAS        32
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_2
+#define GROUP_SIZE  210
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_16_steps_2_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_16_steps_2_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m256i *u)
@@ -224,16 +224,16 @@ TN_INLINE void iq4_xs_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *scale = _mm256_mul_ps(_mm256_cvtepi32_ps(s), load_f16_all(w));
 }
 
-#define TYPE iq4_xs
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 0
-#define SIGNED 1
-#define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 136
+#define TYPE        iq4_xs
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     0
+#define SIGNED      1
+#define BIAS        0
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  136
 #define BLOCK_ELEMS 256
-#define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_signed_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"

@@ -19,7 +19,8 @@ TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m256i *u)
 // 16 bytes of the bits of two 16-bit words, as 16 where the bit is set.
 TN_INLINE __m256i sixteens(const uint8_t *a, const uint8_t *b)
 {
-    __m256i v = _mm256_set_m128i(_mm_set1_epi16((short)tn_load_u16(b)), _mm_set1_epi16((short)tn_load_u16(a)));
+    __m256i v =
+        _mm256_set_m128i(_mm_set1_epi16((short)tn_load_u16(b)), _mm_set1_epi16((short)tn_load_u16(a)));
     v = _mm256_shuffle_epi8(v, _mm256_setr_epi64x(0, 0x0101010101010101, 0, 0x0101010101010101));
     const __m256i bits = _mm256_set1_epi64x((long long)0x8040201008040201ull);
     v = _mm256_cmpeq_epi8(_mm256_and_si256(v, bits), bits);
@@ -48,18 +49,18 @@ TN_INLINE void q4_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *scale = load_8_f16(w, 18);
 }
 
-#define TYPE q4_0
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 0
-#define SIGNED 0
-#define BIAS 8
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 144
+#define TYPE        q4_0
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     0
+#define SIGNED      0
+#define BIAS        8
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  144
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_steps_8_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_8_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m256i *u)
@@ -73,18 +74,18 @@ TN_INLINE void q4_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *min = load_8_f16(w + 2, 20);
 }
 
-#define TYPE q4_1
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 1
-#define SIGNED 0
-#define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 160
+#define TYPE        q4_1
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     1
+#define SIGNED      0
+#define BIAS        0
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  160
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_steps_8_min_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_8_min_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m256i *u)
@@ -99,18 +100,18 @@ TN_INLINE void q5_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *scale = load_8_f16(w, 22);
 }
 
-#define TYPE q5_0
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 0
-#define SIGNED 0
-#define BIAS 16
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 176
+#define TYPE        q5_0
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     0
+#define SIGNED      0
+#define BIAS        16
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  176
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_steps_4_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_4_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m256i *u)
@@ -125,18 +126,18 @@ TN_INLINE void q5_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *min = load_8_f16(w + 2, 24);
 }
 
-#define TYPE q5_1
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 1
-#define SIGNED 0
-#define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 192
+#define TYPE        q5_1
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     1
+#define SIGNED      0
+#define BIAS        0
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  192
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_steps_4_min_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_4_min_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m256i *u)
@@ -151,18 +152,18 @@ TN_INLINE void q8_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *scale = load_8_f16(w, 34);
 }
 
-#define TYPE q8_0
-#define SUB 32
-#define CHAIN 1
-#define HAS_MIN 0
-#define SIGNED 1
-#define BIAS 0
-#define ORDER ORDER_NATURAL
-#define LANES lanes_of_1
-#define GROUP_SIZE 272
+#define TYPE        q8_0
+#define SUB         32
+#define CHAIN       1
+#define HAS_MIN     0
+#define SIGNED      1
+#define BIAS        0
+#define ORDER       ORDER_NATURAL
+#define LANES       lanes_of_1
+#define GROUP_SIZE  272
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_signed_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
@@ -174,26 +175,26 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 }
 
 #define iq4_nl_scales q4_0_scales
-#define TYPE iq4_nl
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 0
-#define SIGNED 1
-#define BIAS 0
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 144
-#define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_signed_avx2
-#define ROWS_X_MAX 8
+#define TYPE          iq4_nl
+#define SUB           32
+#define CHAIN         2
+#define HAS_MIN       0
+#define SIGNED        1
+#define BIAS          0
+#define ORDER         ORDER_NIBBLES
+#define LANES         lanes_of_2
+#define GROUP_SIZE    144
+#define BLOCK_ELEMS   32
+#define TILE          tn_matmul_tile_32_signed_avx2
+#define ROWS_X_MAX    8
 #include "backends/cpu/x86/product_avx2_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m256i *u)
 {
     unpack_nibbles(w + 1, 17, u);
     // Twice the E2M1 values, + 12
-    const __m256i values = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    const __m256i values =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
     TN_MATMUL_UNROLL
     for (int z = 0; z < 8; z++) u[z] = _mm256_shuffle_epi8(values, u[z]);
 }
@@ -209,16 +210,16 @@ TN_INLINE void mxfp4_scales(const uint8_t *w, __m256 *scale, __m256 *min)
     *scale = _mm256_castsi256_ps(_mm256_blendv_epi8(normal, small, is_small));
 }
 
-#define TYPE mxfp4
-#define SUB 32
-#define CHAIN 2
-#define HAS_MIN 0
-#define SIGNED 0
-#define BIAS 12
-#define ORDER ORDER_NIBBLES
-#define LANES lanes_of_2
-#define GROUP_SIZE 136
+#define TYPE        mxfp4
+#define SUB         32
+#define CHAIN       2
+#define HAS_MIN     0
+#define SIGNED      0
+#define BIAS        12
+#define ORDER       ORDER_NIBBLES
+#define LANES       lanes_of_2
+#define GROUP_SIZE  136
 #define BLOCK_ELEMS 32
-#define TILE tn_matmul_tile_32_steps_4_avx2
-#define ROWS_X_MAX 8
+#define TILE        tn_matmul_tile_32_steps_4_avx2
+#define ROWS_X_MAX  8
 #include "backends/cpu/x86/product_avx2_tmpl.h"

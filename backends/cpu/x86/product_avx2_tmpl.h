@@ -21,7 +21,7 @@
 // vpmaddubsw adds two products in int16: 2 * 63 * 127 fits twice; signed bytes go in as |w| and x with the
 // sign of w, 2 * 128 * 127 = 32512 fits once.
 #define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
 TN_INLINE __m256i NAME(dot)(const __m256i *u, const uint8_t *q, const uint8_t *init)
@@ -40,8 +40,8 @@ TN_INLINE __m256i NAME(dot)(const __m256i *u, const uint8_t *q, const uint8_t *i
     return BIAS ? _mm256_add_epi32(dot, load_i8(init)) : dot;
 }
 
-TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int64_t g,
-                                int n_x, __m256 *acc, __m256 *acc_min)
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l,
+                                int64_t g, int n_x, __m256 *acc, __m256 *acc_min)
 {
     enum { N_SUB = TN_MATMUL_GROUP / SUB };
     const size_t q_at = (size_t)g * TN_MATMUL_GROUP, subs_at = (size_t)g * N_SUB * 4;
@@ -57,7 +57,8 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
         for (int i = 0; i < N_SUB / 8; i++) {
             s[i] = _mm256_mul_ps(scale[i], load_subs(x[t] + l->d_off + subs_at + 32 * i));
             if (HAS_MIN)
-                acc_min[t] = _mm256_fmadd_ps(min[i], load_subs(x[t] + l->sum_off + subs_at + 32 * i), acc_min[t]);
+                acc_min[t] =
+                    _mm256_fmadd_ps(min[i], load_subs(x[t] + l->sum_off + subs_at + 32 * i), acc_min[t]);
         }
         TN_MATMUL_UNROLL
         for (int c = 0; c < 8 / CHAIN; c++) {
@@ -84,7 +85,8 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
         }
         if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
             uint8_t padded[GROUP_SIZE] = {0};
-            memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+            memcpy(padded, w + n_groups * GROUP_SIZE,
+                   (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
             NAME(rows_group)(padded, x, &l, n_groups, n_x, acc, acc_min);
         }
         TN_MATMUL_UNROLL
@@ -95,10 +97,14 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 
 static void NAME(rows)(const tn_matmul_rows_args *a)
 {
-    if (a->n_x == 1) NAME(rows_n)(a, 1);
-    else if (a->n_x == 2) NAME(rows_n)(a, 2);
-    else if (a->n_x == 3) NAME(rows_n)(a, 3);
-    else NAME(rows_n)(a, 4);
+    if (a->n_x == 1)
+        NAME(rows_n)(a, 1);
+    else if (a->n_x == 2)
+        NAME(rows_n)(a, 2);
+    else if (a->n_x == 3)
+        NAME(rows_n)(a, 3);
+    else
+        NAME(rows_n)(a, 4);
 }
 
 // 8 rows, one group: w[r] -> bytes and scales at their places in the tile.
@@ -155,9 +161,9 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
 }
 
 static const tn_matmul_format NAME(rows_format) = {
-    .order = ORDER, .unit = 16, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
+    .order = ORDER, .chunk = 16, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
 static const tn_matmul_format NAME(tile_format) = {
-    .order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = SUB, .bias = BIAS};
+    .order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = SUB, .bias = BIAS};
 
 const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
     .rows_format = &NAME(rows_format),

@@ -154,9 +154,9 @@ static inline void place_units(const tn_matmul_format *f, const int8_t *q, const
 #include "backends/cpu/product_tmpl.h"
 
 enum {
-    PASS_X = 12,                                                    // rows of x per pass
-    TILE_K = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS / 4,         // 256
-    ANY_K = TN_MATMUL_GROUP,                                        // multiple of every block
+    PASS_X = 12,                                            // rows of x per pass
+    TILE_K = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS / 4, // 256
+    ANY_K = TN_MATMUL_GROUP,                                // multiple of every block
 };
 
 TN_INLINE __m512 load_f32(const uint8_t *w, int64_t k, __mmask16 m)
@@ -199,7 +199,8 @@ TN_INLINE void transpose_f32(const __m512 *r, __m512 *v)
     TN_MATMUL_UNROLL
     for (int c = 0; c < 4; c++) {
         __m512 p = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88), q = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
-        __m512 s = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88), t = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
+        __m512 s = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88),
+               t = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
         v[c] = _mm512_shuffle_f32x4(p, s, 0x88);
         v[4 + c] = _mm512_shuffle_f32x4(q, t, 0x88);
         v[8 + c] = _mm512_shuffle_f32x4(p, s, 0xdd);
@@ -248,7 +249,8 @@ TN_INLINE void tile_pass(const float *q, int64_t n_k, const float *const *x, flo
         sum[1][t] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + t * TN_MATMUL_TILE_ROWS + 16);
     }
     for (int64_t k = 0; k < n_k; k++) {
-        __m512 a = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS), b = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS + 16);
+        __m512 a = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS),
+               b = _mm512_load_ps(q + k * TN_MATMUL_TILE_ROWS + 16);
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {
             __m512 v = _mm512_set1_ps(x[t][k]);
@@ -274,16 +276,22 @@ static void tile(const tn_matmul_tile_args *a)
         n = left >= PASS_X ? PASS_X : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         for (int64_t j = 0; j < n; j++) x[j] = (const float *)(const void *)a->x[i + j] + t->k0;
         float *acc = a->acc + i * TN_MATMUL_TILE_ROWS;
-        if (n == PASS_X) tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
-        else if (n == 4) tile_pass(q, t->n_k, x, acc, a->first, 4);
-        else if (n == 2) tile_pass(q, t->n_k, x, acc, a->first, 2);
-        else tile_pass(q, t->n_k, x, acc, a->first, 1);
+        if (n == PASS_X)
+            tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
+        else if (n == 4)
+            tile_pass(q, t->n_k, x, acc, a->first, 4);
+        else if (n == 2)
+            tile_pass(q, t->n_k, x, acc, a->first, 2);
+        else
+            tile_pass(q, t->n_k, x, acc, a->first, 1);
     }
 }
 
-#define KERNEL(rows_fn, pack_fn)                                                                                \
-    {.rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS, .tile_k = TILE_K,        \
-     .rows_x = 4, .rows_x_max = 8}
+#define KERNEL(rows_fn, pack_fn)                                                                             \
+    {                                                                                                        \
+        .rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS, .tile_k = TILE_K,  \
+        .rows_x = 4, .rows_x_max = 8                                                                         \
+    }
 static const tn_matmul_kernel f32 = KERNEL(f32_rows, f32_pack);
 static const tn_matmul_kernel f16 = KERNEL(f16_rows, f16_pack);
 static const tn_matmul_kernel bf16 = KERNEL(bf16_rows, bf16_pack);
@@ -292,9 +300,12 @@ static const tn_matmul_kernel any = KERNEL(NULL, any_pack);
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
     [TN_TYPE_F32] = &f32, [TN_TYPE_F16] = &f16, [TN_TYPE_BF16] = &bf16};
 
-const tn_matmul_isa tn_matmul_isa_avx512 = {
-    .below = &tn_matmul_isa_avx2, .kernels = kernels, .any = &any,
-    .round = round_record, .act = act_values, .glu = glu_values};
+const tn_matmul_isa tn_matmul_isa_avx512 = {.below = &tn_matmul_isa_avx2,
+                                            .kernels = kernels,
+                                            .any = &any,
+                                            .quantise = quantise_record,
+                                            .act = act_values,
+                                            .glu = glu_values};
 
 void tn_matmul_avx512(const tn_cpu_task *task)
 {

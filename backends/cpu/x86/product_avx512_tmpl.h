@@ -4,7 +4,7 @@
 // AVX-512 kernels of one float weight type; included once per type with TYPE (lower case) and SIZE (bytes)
 // defined, and load_TYPE(w, k, mask): 16 weights from k on as f32, zeros where the mask is clear.
 #define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
 TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
@@ -31,11 +31,13 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
         for (; i < k; i += 16) { // records are padded with zeros to 16
             __m512 v = CAT(load, TYPE)(w, i, mask_of(k - i));
             TN_MATMUL_UNROLL
-            for (int t = 0; t < n_x; t++) acc[t][0] = _mm512_fmadd_ps(v, _mm512_loadu_ps(x[t] + i), acc[t][0]);
+            for (int t = 0; t < n_x; t++)
+                acc[t][0] = _mm512_fmadd_ps(v, _mm512_loadu_ps(x[t] + i), acc[t][0]);
         }
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {
-            __m512 s = _mm512_add_ps(_mm512_add_ps(acc[t][0], acc[t][1]), _mm512_add_ps(acc[t][2], acc[t][3]));
+            __m512 s =
+                _mm512_add_ps(_mm512_add_ps(acc[t][0], acc[t][1]), _mm512_add_ps(acc[t][2], acc[t][3]));
             a->y[t * a->y_stride + r] = _mm512_reduce_add_ps(s);
         }
     }
@@ -43,10 +45,14 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 
 static void NAME(rows)(const tn_matmul_rows_args *a)
 {
-    if (a->n_x == 1) NAME(rows_n)(a, 1);
-    else if (a->n_x == 2) NAME(rows_n)(a, 2);
-    else if (a->n_x == 3) NAME(rows_n)(a, 3);
-    else NAME(rows_n)(a, 4);
+    if (a->n_x == 1)
+        NAME(rows_n)(a, 1);
+    else if (a->n_x == 2)
+        NAME(rows_n)(a, 2);
+    else if (a->n_x == 3)
+        NAME(rows_n)(a, 3);
+    else
+        NAME(rows_n)(a, 4);
 }
 
 static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)

@@ -3,7 +3,8 @@
 //
 // AVX-512 VNNI: the tile product of quantised weights, and the table of the level.
 //
-//   acc[t][r] += sum over sub-blocks s of d_x[t,s] * (scale[s,r] * dot(u[r,s], q_x[t,s])) + min[s,r] * sum_x[t,s]
+//   acc[t][r] += sum over sub-blocks s of d_x[t,s] * (scale[s,r] * dot(u[r,s], q_x[t,s])) + min[s,r] *
+//   sum_x[t,s]
 //
 // Tile: bytes [n_k / 4][32 rows][4], scale and min [n_k / sub][32]. One pass takes 6 rows of x against the
 // 32 rows: 12 int32 and 12 f32 accumulators of 16 lanes; 4 bytes of x are broadcast from L1, the tile stays
@@ -106,12 +107,18 @@ TN_INLINE void tile_passes(const tn_matmul_tile_args *a, int sub, bool has_min)
         int64_t n = TN_MIN(a->n_x - i, PASS_X);
         for (int64_t j = 0; j < n; j++) p.x[j] = a->x[i + j];
         p.acc = a->acc + i * TN_MATMUL_TILE_ROWS;
-        if (n == 6) tile_pass(&p, 6, sub, has_min);
-        else if (n == 5) tile_pass(&p, 5, sub, has_min);
-        else if (n == 4) tile_pass(&p, 4, sub, has_min);
-        else if (n == 3) tile_pass(&p, 3, sub, has_min);
-        else if (n == 2) tile_pass(&p, 2, sub, has_min);
-        else tile_pass(&p, 1, sub, has_min);
+        if (n == 6)
+            tile_pass(&p, 6, sub, has_min);
+        else if (n == 5)
+            tile_pass(&p, 5, sub, has_min);
+        else if (n == 4)
+            tile_pass(&p, 4, sub, has_min);
+        else if (n == 3)
+            tile_pass(&p, 3, sub, has_min);
+        else if (n == 2)
+            tile_pass(&p, 2, sub, has_min);
+        else
+            tile_pass(&p, 1, sub, has_min);
     }
 }
 
@@ -145,8 +152,7 @@ static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
     [TN_TYPE_MXFP4] = &tn_matmul_mxfp4_avx512vnni,
 };
 
-const tn_matmul_isa tn_matmul_isa_avx512vnni = {
-    .below = &tn_matmul_isa_avx512, .kernels = kernels};
+const tn_matmul_isa tn_matmul_isa_avx512vnni = {.below = &tn_matmul_isa_avx512, .kernels = kernels};
 
 void tn_matmul_avx512vnni(const tn_cpu_task *task)
 {

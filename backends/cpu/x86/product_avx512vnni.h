@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pieces of the AVX-512 VNNI kernels of matrix products that all weight types share.
-#ifndef TN_CPU_X86_MATMUL_AVX512VNNI_H
-#define TN_CPU_X86_MATMUL_AVX512VNNI_H
+#ifndef TN_CPU_X86_PRODUCT_AVX512VNNI_H
+#define TN_CPU_X86_PRODUCT_AVX512VNNI_H
 
 #include "backends/cpu/product.h"
 #include "backends/cpu/x86/product_loops.h"
@@ -104,10 +104,12 @@ TN_INLINE __m128 add_lanes_4(const __m512 *v)
 {
     __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
     __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
-    __m512 c = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); // a quarter for each
-    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0x4e));                                             // 2 3 0 1
-    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0xb1));                                             // 1 0 3 2
-    return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), c));
+    __m512 c = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88),
+                             _mm512_shuffle_f32x4(a, b, 0xdd)); // a quarter for each
+    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0x4e));           // 2 3 0 1
+    c = _mm512_add_ps(c, _mm512_permute_ps(c, 0xb1));           // 1 0 3 2
+    return _mm512_castps512_ps128(
+        _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), c));
 }
 
 // 4 x 16 bytes at a stride.
@@ -148,8 +150,9 @@ TN_INLINE void quarters_of_nibbles(__m512i a, __m512i b, __m512i *u)
 // Code book of IQ4_NL and IQ4_XS, + 128.
 TN_INLINE __m512i iq4_values(void)
 {
-    return _mm512_broadcast_i32x4(_mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153,
-                                                (char)166, (char)181, (char)197, (char)217, (char)241));
+    return _mm512_broadcast_i32x4(_mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141,
+                                                (char)153, (char)166, (char)181, (char)197, (char)217,
+                                                (char)241));
 }
 
 // The first 16 bits at 8 places p + i * stride, of which 32 are read.
@@ -200,8 +203,9 @@ void tn_matmul_tile_32_avx512vnni(const tn_matmul_tile_args *a);
 void tn_matmul_tile_32_min_avx512vnni(const tn_matmul_tile_args *a);
 
 extern const tn_matmul_kernel tn_matmul_q4_0_avx512vnni, tn_matmul_q4_1_avx512vnni, tn_matmul_q5_0_avx512vnni,
-    tn_matmul_q5_1_avx512vnni, tn_matmul_q8_0_avx512vnni, tn_matmul_q2_k_avx512vnni, tn_matmul_q3_k_avx512vnni,
-    tn_matmul_q4_k_avx512vnni, tn_matmul_q5_k_avx512vnni, tn_matmul_q6_k_avx512vnni, tn_matmul_iq4_nl_avx512vnni,
-    tn_matmul_iq4_xs_avx512vnni, tn_matmul_mxfp4_avx512vnni;
+    tn_matmul_q5_1_avx512vnni, tn_matmul_q8_0_avx512vnni, tn_matmul_q2_k_avx512vnni,
+    tn_matmul_q3_k_avx512vnni, tn_matmul_q4_k_avx512vnni, tn_matmul_q5_k_avx512vnni,
+    tn_matmul_q6_k_avx512vnni, tn_matmul_iq4_nl_avx512vnni, tn_matmul_iq4_xs_avx512vnni,
+    tn_matmul_mxfp4_avx512vnni;
 
 #endif

@@ -45,15 +45,15 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
     return scale_i8(_mm_and_si128(v, low), d);
 }
 
-#define TYPE q2_k
+#define TYPE        q2_k
 #define SUB         16
-#define HAS_MIN 1
-#define BIAS 0
-#define ORDER ORDER_PLANES
+#define HAS_MIN     1
+#define BIAS        0
+#define ORDER       ORDER_PLANES
 #define SUBS        SUBS_PLANES
-#define GROUP_SIZE 84
+#define GROUP_SIZE  84
 #define BLOCK_ELEMS 256
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
@@ -79,15 +79,15 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
     return scale_i8(_mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32)), load_f16_all(w + 108));
 }
 
-#define TYPE q3_k
+#define TYPE        q3_k
 #define SUB         16
-#define HAS_MIN 0
-#define BIAS 4
-#define ORDER ORDER_PLANES
+#define HAS_MIN     0
+#define BIAS        4
+#define ORDER       ORDER_PLANES
 #define SUBS        SUBS_PLANES
-#define GROUP_SIZE 110
+#define GROUP_SIZE  110
 #define BLOCK_ELEMS 256
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 // Four runs of 32 bytes, the nibbles of two sub-blocks each.
@@ -108,16 +108,16 @@ TN_INLINE void q4_k_unpack(const uint8_t *w, __m512i *u)
     unpack_runs(w + 16, u);
 }
 
-// The eight 6-bit scales and minima of two groups, one group per half of v: d, dmin, then 32-bit words a, b, c.
-// Bytes of a and b hold the first four scales and minima, nibbles of c the others, whose upper two bits lie above
-// in a and b. Returns the scales of both, then the minima of both.
+// The eight 6-bit scales and minima of two groups, one group per half of v: d, dmin, then 32-bit words a, b,
+// c. Bytes of a and b hold the first four scales and minima, nibbles of c the others, whose upper two bits
+// lie above in a and b. Returns the scales of both, then the minima of both.
 TN_INLINE __m256i q4_k_bytes(__m256i v)
 {
     const __m256i low_mask = _mm256_set1_epi64x(0x0f0f0f0f3f3f3f3f);
     const __m256i high_mask = _mm256_set1_epi64x(0x3030303000000000);
     __m256i low = _mm256_shuffle_epi32(v, 0xed); // a, c, b, c
     low = _mm256_srlv_epi32(low, _mm256_setr_epi32(0, 0, 0, 4, 0, 0, 0, 4));
-    __m256i high = _mm256_srli_epi32(_mm256_shuffle_epi32(v, 0x94), 2); // -, a, -, b
+    __m256i high = _mm256_srli_epi32(_mm256_shuffle_epi32(v, 0x94), 2);                    // -, a, -, b
     v = _mm256_ternarylogic_epi32(_mm256_and_si256(low, low_mask), high, high_mask, 0xf8); // or of the parts
     return _mm256_permute4x64_epi64(v, 0xd8);
 }
@@ -144,15 +144,15 @@ TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
     return _mm512_zextps256_ps512(_mm512_castps512_ps256(s));
 }
 
-#define TYPE q4_k
+#define TYPE        q4_k
 #define SUB         32
-#define HAS_MIN 1
-#define BIAS 0
-#define ORDER ORDER_RUNS
+#define HAS_MIN     1
+#define BIAS        0
+#define ORDER       ORDER_RUNS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 144
+#define GROUP_SIZE  144
 #define BLOCK_ELEMS 256
-#define PAIRS 1
+#define PAIRS       1
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
@@ -170,17 +170,17 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
     }
 }
 
-#define q5_k_scales q4_k_scales
+#define q5_k_scales   q4_k_scales
 #define q5_k_scales_2 q4_k_scales_2
-#define TYPE q5_k
+#define TYPE          q5_k
 #define SUB           32
-#define HAS_MIN 1
-#define BIAS 0
-#define ORDER ORDER_RUNS
+#define HAS_MIN       1
+#define BIAS          0
+#define ORDER         ORDER_RUNS
 #define SUBS          SUBS_32
-#define GROUP_SIZE 176
+#define GROUP_SIZE    176
 #define BLOCK_ELEMS   256
-#define PAIRS 1
+#define PAIRS         1
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
@@ -219,15 +219,15 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
     return scale_i8(_mm_loadu_si128((const void *)(w + 192)), load_f16_all(w + 208));
 }
 
-#define TYPE q6_k
+#define TYPE        q6_k
 #define SUB         16
-#define HAS_MIN 0
-#define BIAS 32
+#define HAS_MIN     0
+#define BIAS        32
 #define ORDER       ORDER_COLUMNS
 #define SUBS        SUBS_COLUMNS
-#define GROUP_SIZE 210
+#define GROUP_SIZE  210
 #define BLOCK_ELEMS 256
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
@@ -251,13 +251,13 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
     return _mm512_zextps256_ps512(_mm256_mul_ps(_mm256_cvtepi32_ps(s), _mm512_castps512_ps256(d)));
 }
 
-#define TYPE iq4_xs
+#define TYPE        iq4_xs
 #define SUB         32
-#define HAS_MIN 0
-#define BIAS 128
+#define HAS_MIN     0
+#define BIAS        128
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 136
+#define GROUP_SIZE  136
 #define BLOCK_ELEMS 256
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"

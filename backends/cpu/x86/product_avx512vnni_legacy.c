@@ -34,8 +34,8 @@ TN_INLINE void add_fifth_bits(const uint8_t *h, int stride, __m512i *u)
     for (int z = 0; z < 4; z++) u[z] = _mm512_mask_add_epi8(u[z], masks[z], u[z], sixteen);
 }
 
-// Four blocks of 9 words of 16 bits, a scale and 8 of nibbles: one vector holds all but the last nibbles, and one
-// permutation picks out what four loads and three insertions would.
+// Four blocks of 9 words of 16 bits, a scale and 8 of nibbles: one vector holds all but the last nibbles, and
+// one permutation picks out what four loads and three insertions would.
 TN_INLINE __m512i nibbles_of_4x18(const uint8_t *w)
 {
     const __m512i words = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 26, 25, 24, 23, 22, 21, 20, 19, //
@@ -69,15 +69,15 @@ TN_INLINE __m512 q4_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
     return _mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1);
 }
 
-#define TYPE q4_0
+#define TYPE        q4_0
 #define SUB         32
-#define HAS_MIN 0
-#define BIAS 8
+#define HAS_MIN     0
+#define BIAS        8
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 144
+#define GROUP_SIZE  144
 #define BLOCK_ELEMS 32
-#define PAIRS 1
+#define PAIRS       1
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
@@ -91,15 +91,15 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
     return load_8_f16(w, 20);
 }
 
-#define TYPE q4_1
+#define TYPE        q4_1
 #define SUB         32
-#define HAS_MIN 1
-#define BIAS 0
+#define HAS_MIN     1
+#define BIAS        0
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 160
+#define GROUP_SIZE  160
 #define BLOCK_ELEMS 32
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
@@ -114,15 +114,15 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
     return load_8_f16(w, 22);
 }
 
-#define TYPE q5_0
+#define TYPE        q5_0
 #define SUB         32
-#define HAS_MIN 0
-#define BIAS 16
+#define HAS_MIN     0
+#define BIAS        16
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 176
+#define GROUP_SIZE  176
 #define BLOCK_ELEMS 32
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
@@ -137,15 +137,15 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
     return load_8_f16(w, 24);
 }
 
-#define TYPE q5_1
+#define TYPE        q5_1
 #define SUB         32
-#define HAS_MIN 1
-#define BIAS 0
+#define HAS_MIN     1
+#define BIAS        0
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 192
+#define GROUP_SIZE  192
 #define BLOCK_ELEMS 32
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
@@ -169,15 +169,15 @@ TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
     return load_8_f16(w, 34);
 }
 
-#define TYPE q8_0
+#define TYPE        q8_0
 #define SUB         32
-#define HAS_MIN 0
-#define BIAS 128
+#define HAS_MIN     0
+#define BIAS        128
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 272
+#define GROUP_SIZE  272
 #define BLOCK_ELEMS 32
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
@@ -188,17 +188,17 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
     for (int z = 0; z < 4; z++) u[z] = _mm512_shuffle_epi8(values, u[z]);
 }
 
-#define iq4_nl_scales q4_0_scales
+#define iq4_nl_scales   q4_0_scales
 #define iq4_nl_scales_2 q4_0_scales_2
-#define TYPE iq4_nl
+#define TYPE            iq4_nl
 #define SUB             32
-#define HAS_MIN 0
-#define BIAS 128
+#define HAS_MIN         0
+#define BIAS            128
 #define ORDER           ORDER_BLOCKS
 #define SUBS            SUBS_32
-#define GROUP_SIZE 144
+#define GROUP_SIZE      144
 #define BLOCK_ELEMS     32
-#define PAIRS 1
+#define PAIRS           1
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
@@ -222,13 +222,13 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
     return _mm512_zextps256_ps512(_mm256_castsi256_ps(_mm256_mask_mov_epi32(normal, is_small, small)));
 }
 
-#define TYPE mxfp4
+#define TYPE        mxfp4
 #define SUB         32
-#define HAS_MIN 0
-#define BIAS 12
+#define HAS_MIN     0
+#define BIAS        12
 #define ORDER       ORDER_BLOCKS
 #define SUBS        SUBS_32
-#define GROUP_SIZE 136
+#define GROUP_SIZE  136
 #define BLOCK_ELEMS 32
-#define PAIRS 0
+#define PAIRS       0
 #include "backends/cpu/x86/product_avx512vnni_tmpl.h"

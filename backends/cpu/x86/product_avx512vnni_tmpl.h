@@ -19,8 +19,9 @@
 //
 // rows: y = sum over groups of scale * d_x * (init + dpbusd of four vectors) + min * sum_x; init undoes BIAS
 // exactly. Per group and row of x: 4 dpbusd and 3 (with min 4) float operations on two ports, 6 (7) loads.
-// One core of a Xeon (Sapphire Rapids), w [512, 2048] in L2, best of 960 runs, other programs running, GB/s of
-// w with 1, 2, 4, 6 and 8 rows of x; before: each vector was scaled alone, 11 to 17 operations for a row of x.
+// One core of a Xeon (Sapphire Rapids), w [512, 2048] in L2, best of 960 runs, other programs running, GB/s
+// of w with 1, 2, 4, 6 and 8 rows of x; before: each vector was scaled alone, 11 to 17 operations for a row
+// of x.
 //   Q8_0  before 31.3 21.2 12.4  9.1  9.4   since 32.3 26.5 18.5 14.9 11.7
 //   Q4_0         21.7 14.7  9.0  6.4  5.4         21.5 17.0 11.0  8.3  6.7
 //   Q4_K         20.0 11.0  7.3  5.5  5.0         20.0 12.8  8.9  7.1  5.5
@@ -28,7 +29,7 @@
 //
 // pack: 2 x 16 rows, each vector set transposed so that 64 bytes hold 4 consecutive k of 16 rows.
 #define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
 static const uint8_t NAME(subs)[16] = SUBS;
@@ -42,8 +43,8 @@ TN_INLINE __m512 NAME(dot)(const __m512i *u, const uint8_t *q, const uint8_t *in
     return _mm512_cvtepi32_ps(dot);
 }
 
-TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int64_t g,
-                                int n_x, __m512 *acc, __m512 *acc_min)
+TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l,
+                                int64_t g, int n_x, __m512 *acc, __m512 *acc_min)
 {
     const size_t q_at = (size_t)g * TN_MATMUL_GROUP, lanes_at = (size_t)g * 64;
     const size_t sum_at = l->sum_off + (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
@@ -60,10 +61,10 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
 }
 
 #if PAIRS
-// One group of two rows of w: their scales share vectors, and they share the loads of x. Every sum is made of the
-// same operations in the same order as in rows_group.
-TN_INLINE void NAME(pair_group)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l, int64_t g,
-                                __m512 *acc, __m512 *acc_min)
+// One group of two rows of w: their scales share vectors, and they share the loads of x. Every sum is made of
+// the same operations in the same order as in rows_group.
+TN_INLINE void NAME(pair_group)(const uint8_t *const *w, const uint8_t *x, const tn_matmul_layout *l,
+                                int64_t g, __m512 *acc, __m512 *acc_min)
 {
     const size_t q_at = (size_t)g * TN_MATMUL_GROUP, lanes_at = (size_t)g * 64;
     const size_t sum_at = l->sum_off + (size_t)g * (TN_MATMUL_GROUP / SUB * 4);
@@ -122,7 +123,8 @@ TN_INLINE int64_t NAME(pairs)(const tn_matmul_rows_args *a)
 }
 
 // One row of w against n_x rows of x: the lanes of the sums.
-TN_INLINE void NAME(row)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int n_x, __m512 *acc)
+TN_INLINE void NAME(row)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l, int n_x,
+                         __m512 *acc)
 {
     int64_t n_groups = l->k / TN_MATMUL_GROUP, tail = l->k % TN_MATMUL_GROUP;
     __m512 acc_min[TN_MATMUL_ROWS_X];
@@ -134,7 +136,8 @@ TN_INLINE void NAME(row)(const uint8_t *w, const uint8_t *const *x, const tn_mat
     }
     if (BLOCK_ELEMS < TN_MATMUL_GROUP && tail) {
         uint8_t padded[GROUP_SIZE] = {0};
-        memcpy(padded, w + n_groups * GROUP_SIZE, (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
+        memcpy(padded, w + n_groups * GROUP_SIZE,
+               (size_t)(tail / BLOCK_ELEMS * (GROUP_SIZE * BLOCK_ELEMS / 256)));
         NAME(rows_group)(padded, x, l, n_groups, n_x, acc, acc_min);
     }
     TN_MATMUL_UNROLL
@@ -169,11 +172,16 @@ TN_INLINE void NAME(rows_n)(const tn_matmul_rows_args *a, int n_x)
 
 static void NAME(rows)(const tn_matmul_rows_args *a)
 {
-    if (a->n_x == 1) NAME(rows_n)(a, 1);
-    else if (a->n_x == 2) NAME(rows_n)(a, 2);
-    else if (a->n_x == 3) NAME(rows_n)(a, 3);
-    else if (a->n_x == 4) NAME(rows_n)(a, 4);
-    else if (a->n_x == 5) NAME(rows_n)(a, 5);
+    if (a->n_x == 1)
+        NAME(rows_n)(a, 1);
+    else if (a->n_x == 2)
+        NAME(rows_n)(a, 2);
+    else if (a->n_x == 3)
+        NAME(rows_n)(a, 3);
+    else if (a->n_x == 4)
+        NAME(rows_n)(a, 4);
+    else if (a->n_x == 5)
+        NAME(rows_n)(a, 5);
     else if (a->n_x == 6)
         NAME(rows_n)(a, 6);
     else if (a->n_x == 7)
@@ -227,10 +235,10 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
 }
 
 static const tn_matmul_format NAME(rows_format) = {
-    .order = ORDER, .unit = 4, .sub = SUB, .bias = BIAS, .lanes = 16, .chain = 4, .subs = NAME(subs)};
+    .order = ORDER, .chunk = 4, .sub = SUB, .bias = BIAS, .lanes = 16, .chain = 4, .subs = NAME(subs)};
 
 static const tn_matmul_format NAME(tile_format) = {
-    .order = TN_MATMUL_ORDER_NATURAL, .unit = 16, .sub = SUB, .bias = BIAS};
+    .order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = SUB, .bias = BIAS};
 
 const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
     .rows_format = &NAME(rows_format),
