@@ -5,6 +5,8 @@
 // fires if its parts are wanted on one device and that device accepts the fused op; otherwise the reason is
 // kept, and the plan prints it.
 #include "graph/graph.h"
+#include "ops/operands.h"
+#include "ops/product.h"
 
 #include <string.h>
 
@@ -25,9 +27,9 @@ typedef struct fusion {
         tn_moe_combine_params combine;
     } params;
     int32_t n_dst;
-    tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node now produces
+    tn_tensor *dst[TN_MAX_DST]; // existing values that the fused node takes over
     int32_t n_replaced;
-    tn_node *replaced[8]; // nodes whose place it takes
+    tn_node *replaced[8]; // nodes it replaces
 } fusion;
 
 typedef struct matcher {
@@ -40,7 +42,7 @@ typedef struct matcher {
 // is not worth reporting.
 typedef const char *(*match_fn)(const matcher *m, tn_node *n, fusion *f);
 
-static bool device_takes(const tn_pass_state *s, const tn_node *n)
+static bool device_accepts(const tn_pass_state *s, const tn_node *n)
 {
     tn_step step;
     tn_node_step(n, &step);
@@ -78,12 +80,12 @@ static const char *match_add_rms_norm(const matcher *m, tn_node *n, fusion *f)
     if (!add || !is_add(add)) return "";
     if (!tn_view_same_shape(&add->src[0]->view, &add->src[1]->view)) return "the sum broadcasts";
     *f = (fusion){.op = TN_OP_add_rms_norm, .n_src = 1 + n->n_src, .n_dst = 2, .n_replaced = 2};
-    f->src[0] = add->src[0];
-    f->src[1] = add->src[1];
-    if (n->n_src > 1) f->src[2] = n->src[1];
+    f->src[TN_SRC_add_rms_norm_a] = add->src[TN_SRC_binary_a];
+    f->src[TN_SRC_add_rms_norm_b] = add->src[TN_SRC_binary_b];
+    if (n->n_src > 1) f->src[TN_SRC_add_rms_norm_w] = n->src[TN_SRC_rms_norm_w];
     f->params.add_norm.eps = ((const tn_rms_norm_params *)n->params)->eps;
-    f->dst[0] = add->dst[0];
-    f->dst[1] = n->dst[0];
+    f->dst[TN_DST_add_rms_norm_sum] = add->dst[0];
+    f->dst[TN_DST_add_rms_norm_normed] = n->dst[0];
     f->replaced[0] = add;
     f->replaced[1] = n;
     return NULL;
@@ -97,15 +99,22 @@ static const char *match_norm_rope(const matcher *m, tn_node *n, fusion *f)
     if (norm->n_src < 2) return "the norm has no weight";
     if (!private(m, norm->dst[0])) return "the norm has other uses";
     *f = (fusion){.op = TN_OP_norm_rope, .n_src = n->n_src + 1, .n_dst = 1, .n_replaced = 2};
-    f->src[0] = norm->src[0];
-    f->src[1] = norm->src[1];
-    for (int32_t i = 1; i < n->n_src; i++) f->src[i + 1] = n->src[i];
+    f->src[TN_SRC_norm_rope_x] = norm->src[TN_SRC_rms_norm_x];
+    f->src[TN_SRC_norm_rope_w] = norm->src[TN_SRC_rms_norm_w];
+    f->src[TN_SRC_norm_rope_pos] = n->src[TN_SRC_rope_pos];
+    if (n->n_src > TN_SRC_rope_factors) f->src[TN_SRC_norm_rope_factors] = n->src[TN_SRC_rope_factors];
     f->params.norm_rope = (tn_norm_rope_params){((const tn_rms_norm_params *)norm->params)->eps,
                                                 *(const tn_rope_params *)n->params};
     f->dst[0] = n->dst[0];
     f->replaced[0] = norm;
     f->replaced[1] = n;
     return NULL;
+}
+
+// The weight of a product that has one.
+static tn_tensor *weight_of(const tn_node *matmul)
+{
+    return matmul->src[tn_product_sources_get(matmul->op, matmul->params).w[0]];
 }
 
 // glu of two matmuls of the same x.
@@ -116,17 +125,18 @@ static const char *match_glu(const matcher *m, tn_node *n, fusion *f)
     if (!g || !u) return "";
     if (g->src[0] != u->src[0]) return "gate and up have different inputs";
     if (!private(m, g->dst[0]) || !private(m, u->dst[0])) return "gate or up has other uses";
-    if (g->src[1]->view.dtype != u->src[1]->view.dtype) return "gate and up have different types";
-    *f = (fusion){.op = TN_OP_matmul_glu, .n_src = 3, .n_dst = 1, .n_replaced = 3};
-    f->src[0] = g->src[0];
-    f->src[1] = g->src[1];
-    f->src[2] = u->src[1];
-    f->params.glu.glu = *(const tn_glu_params *)n->params;
-    if (op == TN_OP_matmul_id) {
-        if (g->src[2] != u->src[2]) return "gate and up have different experts";
-        f->op = TN_OP_matmul_id_glu;
-        f->src[f->n_src++] = g->src[2];
-    }
+    tn_product_sources part = tn_product_sources_get(op, NULL);
+    if (weight_of(g)->view.dtype != weight_of(u)->view.dtype) return "gate and up have different types";
+    if (part.ids >= 0 && g->src[part.ids] != u->src[part.ids]) return "gate and up have different experts";
+    *f = (fusion){.op = part.ids >= 0 ? TN_OP_matmul_id_glu : TN_OP_matmul_glu, .n_dst = 1, .n_replaced = 3};
+    *(tn_glu_params *)tn_product_param(&f->params, tn_product_form_get(f->op)->glu_off) =
+        *(const tn_glu_params *)n->params;
+    tn_product_sources at = tn_product_sources_get(f->op, &f->params);
+    f->n_src = at.count;
+    f->src[at.x] = g->src[part.x];
+    f->src[at.w[0]] = weight_of(g);
+    f->src[at.w[1]] = weight_of(u);
+    if (at.ids >= 0) f->src[at.ids] = g->src[part.ids];
     f->dst[0] = n->dst[0];
     f->replaced[0] = g;
     f->replaced[1] = u;
@@ -153,26 +163,30 @@ static const char *match_multi(const matcher *m, tn_node *n, fusion *f)
 {
     if (n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
     const tn_graph *g = m->s->graph;
-    *f = (fusion){.op = TN_OP_matmul_multi, .n_src = 1};
-    f->src[0] = n->src[0];
-    tn_node *matmuls[3];
+    *f = (fusion){.op = TN_OP_matmul_multi};
+    tn_node *matmuls[TN_PRODUCT_MAX_WEIGHTS], *biases[TN_PRODUCT_MAX_WEIGHTS];
     int32_t count = 0;
-    for (int32_t i = m->positions[n->id]; i < g->n_nodes && count < 3; i++)
+    for (int32_t i = m->positions[n->id]; i < g->n_nodes && count < TN_PRODUCT_MAX_WEIGHTS; i++)
         if (g->nodes[i]->op == TN_OP_matmul && m->positions[g->nodes[i]->id] >= 0 &&
             g->nodes[i]->src[0] == n->src[0])
             matmuls[count++] = g->nodes[i];
     if (count < 2) return "";
     f->params.multi.n_weights = count;
-    for (int32_t i = 0; i < count; i++) f->src[f->n_src++] = matmuls[i]->src[1];
     for (int32_t i = 0; i < count; i++) {
-        tn_node *bias = bias_after(m, matmuls[i]);
-        f->params.multi.has_bias[i] = bias != NULL;
+        biases[i] = bias_after(m, matmuls[i]);
+        f->params.multi.has_bias[i] = biases[i] != NULL;
+    }
+    tn_product_sources at = tn_product_sources_get(f->op, &f->params);
+    f->n_src = at.count;
+    f->src[at.x] = n->src[0];
+    for (int32_t i = 0; i < count; i++) {
+        f->src[at.w[i]] = weight_of(matmuls[i]);
         f->replaced[f->n_replaced++] = matmuls[i];
-        if (bias) {
-            f->src[f->n_src++] = bias->src[1];
-            f->replaced[f->n_replaced++] = bias;
+        if (biases[i]) {
+            f->src[at.bias[i]] = biases[i]->src[TN_SRC_binary_b];
+            f->replaced[f->n_replaced++] = biases[i];
         }
-        f->dst[f->n_dst++] = bias ? bias->dst[0] : matmuls[i]->dst[0];
+        f->dst[f->n_dst++] = biases[i] ? biases[i]->dst[0] : matmuls[i]->dst[0];
     }
     return NULL;
 }
@@ -191,16 +205,13 @@ static tn_node *only_user(const matcher *m, const tn_tensor *y)
 // matmul, then any of: bias, activation, residual.
 static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
 {
-    *f = (fusion){.op = TN_OP_linear, .n_src = 2, .n_dst = 1, .n_replaced = 1};
+    *f = (fusion){.op = TN_OP_linear, .n_dst = 1, .n_replaced = 1};
     f->params.linear.act = TN_UNARY_NONE;
-    f->src[0] = n->src[0];
-    f->src[1] = n->src[1];
     f->replaced[0] = n;
-    tn_tensor *y = n->dst[0];
+    tn_tensor *y = n->dst[0], *residual = NULL;
     tn_node *bias = bias_after(m, n);
     if (bias) {
         f->params.linear.has_bias = 1;
-        f->src[f->n_src++] = bias->src[1];
         f->replaced[f->n_replaced++] = bias;
         y = bias->dst[0];
     }
@@ -222,11 +233,17 @@ static const char *match_linear(const matcher *m, tn_node *n, fusion *f)
         bool early = !r->producer || m->positions[r->producer->id] < m->positions[n->id];
         if (early && r != y && tn_view_rows_contiguous(&r->view)) {
             f->params.linear.has_residual = 1;
-            f->src[f->n_src++] = r;
+            residual = r;
             f->replaced[f->n_replaced++] = next;
             y = next->dst[0];
         }
     }
+    tn_product_sources at = tn_product_sources_get(f->op, &f->params);
+    f->n_src = at.count;
+    f->src[at.x] = n->src[0];
+    f->src[at.w[0]] = weight_of(n);
+    if (bias) f->src[at.bias[0]] = bias->src[TN_SRC_binary_b];
+    if (residual) f->src[at.residual] = residual;
     f->dst[0] = y;
     return f->n_replaced > 1 ? NULL : "";
 }
@@ -237,33 +254,29 @@ static const char *match_norm_matmul(const matcher *m, tn_node *n, fusion *f)
     if (n->n_src < 2 || n->src[0]->root->kind == TN_VALUE_WEIGHT) return "";
     tn_node *matmul = only_user(m, n->dst[0]);
     if (!matmul) return "the normed rows have several uses";
-    float eps = ((const tn_rms_norm_params *)n->params)->eps;
-    *f = (fusion){.op = matmul->op, .n_src = matmul->n_src, .n_dst = matmul->n_dst, .n_replaced = 2};
+    // A matmul has no parameters: as linear it has those of a norm.
+    *f = (fusion){
+        .op = matmul->op == TN_OP_matmul ? TN_OP_linear : matmul->op, .n_dst = matmul->n_dst, .n_replaced = 2};
+    const tn_product_form *form = tn_product_form_get(f->op);
+    if (!form || form->has_norm_off == TN_PRODUCT_NO_PARAM || matmul->src[0] != n->dst[0]) return "";
+    if (matmul->op == TN_OP_matmul)
+        f->params.linear.act = TN_UNARY_NONE;
+    else
+        memcpy(&f->params, matmul->params, tn_op_info_get(f->op)->params_size);
+    *(int32_t *)tn_product_param(&f->params, form->has_norm_off) = 1;
+    *(float *)tn_product_param(&f->params, form->eps_off) = ((const tn_rms_norm_params *)n->params)->eps;
+    tn_product_sources at = tn_product_sources_get(f->op, &f->params);
     memcpy(f->src, matmul->src, sizeof matmul->src);
-    if (matmul->op == TN_OP_matmul) {
-        f->op = TN_OP_linear;
-        f->params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_norm = 1, .eps = eps};
-    } else if (matmul->op == TN_OP_matmul_multi) {
-        f->params.multi = *(const tn_matmul_multi_params *)matmul->params;
-        f->params.multi.has_norm = 1;
-        f->params.multi.eps = eps;
-    } else if (matmul->op == TN_OP_matmul_glu) {
-        f->params.glu = *(const tn_matmul_glu_params *)matmul->params;
-        f->params.glu.has_norm = 1;
-        f->params.glu.eps = eps;
-    } else {
-        return "";
-    }
-    if (matmul->src[0] != n->dst[0]) return "";
-    f->src[0] = n->src[0];
-    f->src[f->n_src++] = n->src[1];
+    f->n_src = at.count;
+    f->src[at.x] = n->src[TN_SRC_rms_norm_x];
+    f->src[at.norm] = n->src[TN_SRC_rms_norm_w]; // after all that the product has
     memcpy(f->dst, matmul->dst, sizeof matmul->dst);
     f->replaced[0] = matmul;
     f->replaced[1] = n;
     return NULL;
 }
 
-// The rotation of a q or k: rope or norm_rope whose result only the given user reads.
+// The rotation of q (which 0) or k (which 1): rope or norm_rope whose result only the given user reads.
 static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fusion *f,
                                const tn_rope_params **rope)
 {
@@ -275,20 +288,22 @@ static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fu
         if (p->has_norm[0] && p->eps != np->eps) return "the norms differ";
         p->has_norm[which] = 1;
         p->eps = np->eps;
-        f->src[7 + which] = n->src[1];
+        f->src[which ? TN_SRC_rope_cache_norm_k : TN_SRC_rope_cache_norm_q] = n->src[TN_SRC_norm_rope_w];
     } else {
         n = made_by(x, TN_OP_rope);
         if (!n) return "q or k is not rotated";
         *rope = n->params;
     }
     if (!private(m, x)) return "rotated values have other uses";
-    int32_t pos = n->op == TN_OP_norm_rope ? 2 : 1;
-    tn_tensor *factors = n->n_src > pos + 1 ? n->src[pos + 1] : NULL;
-    if (which == 1 && (f->src[5] != n->src[pos] || f->src[9] != factors))
-        return "q and k are rotated differently";
-    f->src[5] = n->src[pos];
-    f->src[9] = factors;
-    f->src[2 + which] = n->src[0];
+    bool normed = n->op == TN_OP_norm_rope;
+    int32_t at_factors = normed ? TN_SRC_norm_rope_factors : TN_SRC_rope_factors;
+    tn_tensor *pos = n->src[normed ? TN_SRC_norm_rope_pos : TN_SRC_rope_pos];
+    tn_tensor *factors = n->n_src > at_factors ? n->src[at_factors] : NULL;
+    tn_tensor **f_pos = &f->src[TN_SRC_rope_cache_pos], **f_factors = &f->src[TN_SRC_rope_cache_factors];
+    if (which == 1 && (*f_pos != pos || *f_factors != factors)) return "q and k are rotated differently";
+    *f_pos = pos;
+    *f_factors = factors;
+    f->src[which ? TN_SRC_rope_cache_k : TN_SRC_rope_cache_q] = n->src[0];
     f->replaced[f->n_replaced++] = n;
     return NULL;
 }
@@ -296,26 +311,29 @@ static const char *rotation_of(const matcher *m, tn_tensor *x, int32_t which, fu
 // The nodes before an attention that can be fused: rotations of q and k, cache writes of k and v.
 static const char *match_rope_cache(const matcher *m, tn_node *n, fusion *f)
 {
-    tn_node *wk = made_by(n->src[1], TN_OP_cache_write), *wv = made_by(n->src[2], TN_OP_cache_write);
+    tn_node *wk = made_by(n->src[TN_SRC_attention_k], TN_OP_cache_write);
+    tn_node *wv = made_by(n->src[TN_SRC_attention_v], TN_OP_cache_write);
     if (!wk || !wv || wk == wv) return "";
     const tn_rope_params *rq, *rk;
     *f = (fusion){.op = TN_OP_rope_cache, .n_dst = 3};
-    const char *reason = rotation_of(m, n->src[0], 0, f, &rq);
-    if (!reason) reason = rotation_of(m, wk->src[1], 1, f, &rk);
+    const char *reason = rotation_of(m, n->src[TN_SRC_attention_q], 0, f, &rq);
+    if (!reason) reason = rotation_of(m, wk->src[TN_SRC_cache_write_x], 1, f, &rk);
     if (reason) return reason;
     if (memcmp(rq, rk, sizeof *rq) != 0) return "q and k are rotated differently";
     // The node that writes the cache must run on the device that reads it.
-    if (!device_takes(m->s, n)) return "the device has no kernel for the attention";
-    if (wk->src[2] != wv->src[2]) return "k and v go to different slots";
+    if (!device_accepts(m->s, n)) return "the device has no kernel for the attention";
+    if (wk->src[TN_SRC_cache_write_slots] != wv->src[TN_SRC_cache_write_slots])
+        return "k and v go to different slots";
     f->params.rope_cache.rope = *rq;
-    f->src[0] = wk->src[0];
-    f->src[1] = wv->src[0];
-    f->src[4] = wv->src[1];
-    f->src[6] = wk->src[2];
-    f->n_src = f->src[9] ? 10 : f->src[8] ? 9 : f->src[7] ? 8 : 7;
-    f->dst[0] = wk->dst[0];
-    f->dst[1] = wv->dst[0];
-    f->dst[2] = n->src[0];
+    f->src[TN_SRC_rope_cache_cache_k] = wk->src[TN_SRC_cache_write_cache];
+    f->src[TN_SRC_rope_cache_cache_v] = wv->src[TN_SRC_cache_write_cache];
+    f->src[TN_SRC_rope_cache_v] = wv->src[TN_SRC_cache_write_x];
+    f->src[TN_SRC_rope_cache_slots] = wk->src[TN_SRC_cache_write_slots];
+    f->n_src = TN_SRC_rope_cache_COUNT; // less those at the end that are absent
+    while (!f->src[f->n_src - 1]) f->n_src--;
+    f->dst[TN_DST_rope_cache_cache_k] = wk->dst[0];
+    f->dst[TN_DST_rope_cache_cache_v] = wv->dst[0];
+    f->dst[TN_DST_rope_cache_q] = n->src[TN_SRC_attention_q];
     f->replaced[f->n_replaced++] = wk;
     f->replaced[f->n_replaced++] = wv;
     return NULL;
@@ -349,7 +367,7 @@ static const char *choice_of(const matcher *m, const tn_node *top_k, const tn_te
 static const char *match_route(const matcher *m, tn_node *n, fusion *f)
 {
     tn_tensor *logits = n->src[0];
-    tn_node *top_k = made_by(n->src[1], TN_OP_top_k);
+    tn_node *top_k = made_by(n->src[TN_SRC_moe_weights_ids], TN_OP_top_k);
     if (!top_k) return "";
     if (logits->view.ne[3] > TN_MOE_MAX_EXPERTS) return "too many experts";
     *f = (fusion){.op = TN_OP_moe_route, .n_src = 1, .n_dst = 2};
@@ -358,12 +376,12 @@ static const char *match_route(const matcher *m, tn_node *n, fusion *f)
     f->params.route.top_k = *(const tn_top_k_params *)top_k->params;
     f->params.route.weights = *(const tn_moe_weights_params *)n->params;
     f->src[0] = logits;
-    if (top_k->n_src > 1 && top_k->src[1]) {
+    if (top_k->n_src > TN_SRC_top_k_bias && top_k->src[TN_SRC_top_k_bias]) {
         f->params.route.has_choice_bias = 1;
-        f->src[f->n_src++] = top_k->src[1];
+        f->src[f->n_src++] = top_k->src[TN_SRC_top_k_bias];
     }
-    f->dst[0] = top_k->dst[0];
-    f->dst[1] = n->dst[0];
+    f->dst[TN_DST_moe_route_ids] = top_k->dst[0];
+    f->dst[TN_DST_moe_route_weights] = n->dst[0];
     f->replaced[f->n_replaced++] = top_k;
     f->replaced[f->n_replaced++] = n;
     return NULL;
@@ -391,14 +409,17 @@ static const char *match_router_matmul(const matcher *m, tn_node *n, fusion *f)
     tn_node *matmul = made_by(y, TN_OP_matmul);
     if (!matmul) return "no matmul computes the logits";
     if (!private(m, y)) return "the logits have other uses";
-    if (!is_weight(matmul->src[1]) || is_weight(matmul->src[0])) return "the router is computed";
+    if (!is_weight(weight_of(matmul)) || is_weight(matmul->src[0])) return "the router is computed";
     f->params.route = *p;
     f->params.route.has_product = 1;
     f->params.route.has_bias = bias != NULL;
-    f->src[f->n_src++] = matmul->src[0];
-    f->src[f->n_src++] = matmul->src[1];
-    if (bias) f->src[f->n_src++] = bias;
-    if (p->has_choice_bias) f->src[f->n_src++] = n->src[1];
+    tn_moe_route_sources at = tn_moe_route_sources_get(&f->params.route),
+                         before = tn_moe_route_sources_get(p);
+    f->n_src = at.count;
+    f->src[at.x] = matmul->src[0];
+    f->src[at.router] = weight_of(matmul);
+    if (bias) f->src[at.bias] = bias;
+    if (p->has_choice_bias) f->src[at.choice_bias] = n->src[before.choice_bias];
     memcpy(f->dst, n->dst, sizeof n->dst);
     f->replaced[f->n_replaced++] = matmul;
     f->replaced[f->n_replaced++] = n;
@@ -412,17 +433,18 @@ static const char *match_router_norm(const matcher *m, tn_node *n, fusion *f)
     const tn_moe_route_params *p = n->params;
     tn_node *norm = made_by(n->src[0], TN_OP_rms_norm);
     if (!p->has_product || p->has_norm || !norm) return "";
-    if (norm->n_src < 2 || !is_weight(norm->src[1])) return "the norm has no weight";
-    *f = (fusion){.op = TN_OP_moe_route, .n_src = n->n_src, .n_dst = 3, .n_replaced = 2};
-    memcpy(f->src, n->src, sizeof n->src);
-    f->src[0] = norm->src[0];
-    f->src[f->n_src++] = norm->src[1];
+    if (norm->n_src < 2 || !is_weight(norm->src[TN_SRC_rms_norm_w])) return "the norm has no weight";
+    *f = (fusion){.op = TN_OP_moe_route, .n_dst = 3, .n_replaced = 2};
     f->params.route = *p;
     f->params.route.has_norm = 1;
     f->params.route.eps = ((const tn_rms_norm_params *)norm->params)->eps;
-    f->dst[0] = n->dst[0];
-    f->dst[1] = n->dst[1];
-    f->dst[2] = norm->dst[0];
+    tn_moe_route_sources at = tn_moe_route_sources_get(&f->params.route);
+    memcpy(f->src, n->src, sizeof n->src);
+    f->n_src = at.count;
+    f->src[at.x] = norm->src[TN_SRC_rms_norm_x];
+    f->src[at.norm] = norm->src[TN_SRC_rms_norm_w]; // after all that the node has
+    memcpy(f->dst, n->dst, sizeof n->dst);
+    f->dst[TN_DST_moe_route_normed] = norm->dst[0];
     f->replaced[0] = norm;
     f->replaced[1] = n;
     return NULL;
@@ -450,11 +472,9 @@ static tn_node *scaled_rows(const matcher *m, tn_tensor *t)
 // The sum of the results of the experts, plus a shared expert and the residual or one of them.
 static const char *match_combine(const matcher *m, tn_node *n, fusion *f)
 {
-    tn_tensor *y = n->dst[0], *factor = NULL;
+    tn_tensor *y = n->dst[0], *factor = NULL, *added[2];
     tn_moe_combine_params *p = &f->params.combine;
-    *f = (fusion){.op = TN_OP_moe_combine, .n_src = 2, .n_dst = 1, .n_replaced = 1};
-    f->src[0] = n->src[0];
-    f->src[1] = n->src[1];
+    *f = (fusion){.op = TN_OP_moe_combine, .n_dst = 1, .n_replaced = 1};
     f->replaced[0] = n;
     while (p->n_added < 2) {
         tn_node *add = only_user(m, y);
@@ -466,13 +486,17 @@ static const char *match_combine(const matcher *m, tn_node *n, fusion *f)
             factor = scaled->src[1];
             f->replaced[f->n_replaced++] = scaled;
         }
-        p->n_added++;
-        f->src[f->n_src++] = a;
+        added[p->n_added++] = a;
         f->replaced[f->n_replaced++] = add;
         y = add->dst[0];
     }
-    if (factor) f->src[f->n_src++] = factor;
     p->has_factor = factor != NULL;
+    tn_moe_combine_sources at = tn_moe_combine_sources_get(p);
+    f->n_src = at.count;
+    f->src[at.x] = n->src[TN_SRC_moe_sum_x];
+    f->src[at.w] = n->src[TN_SRC_moe_sum_w];
+    for (int32_t i = 0; i < p->n_added; i++) f->src[at.added[i]] = added[i];
+    if (factor) f->src[at.factor] = factor;
     f->dst[0] = y;
     return p->n_added > 0 ? NULL : "";
 }
@@ -594,7 +618,7 @@ static tn_status try_pattern(tn_pass_state *s, matcher *m, int32_t *positions, s
     if (!reason) {
         tn_status status = build(s, &f, &fused);
         if (status != TN_OK) return status;
-        if (!device_takes(s, fused)) reason = "the device has no kernel for the fused op";
+        if (!device_accepts(s, fused)) reason = "the device has no kernel for the fused op";
     }
     tn_status status = add_note(s, patterns[p].name, n, reason);
     if (status != TN_OK || reason) return status;

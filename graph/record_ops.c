@@ -3,6 +3,7 @@
 //
 // The recording function of every op.
 #include "graph/graph.h"
+#include "ops/operands.h"
 
 #include <string.h>
 
@@ -14,7 +15,9 @@ static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *s
     tn_node *node;
     for (int32_t i = 0; i < tn_op_info_get(id)->n_src_min; i++)
         if (!src[i]) {
-            g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: source %d is NULL", tn_op_name(id), i);
+            char name[32];
+            g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %s is NULL", tn_op_name(id),
+                                tn_source_name(id, params, i, name, sizeof name));
             tn_context_error(g->ctx, g->error, sizeof g->error);
             return NULL;
         }

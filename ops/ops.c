@@ -96,32 +96,40 @@ bool tn_view_same_shape(const tn_view *a, const tn_view *b)
     return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
 }
 
+static const char *source_name(const tn_step *step, int32_t src, char (*buf)[32])
+{
+    return tn_source_name(step->op, step->params, src, *buf, sizeof *buf);
+}
+
 tn_status tn_need_dtype(tn_context *ctx, const tn_step *step, int32_t src, tn_dtype dtype)
 {
+    char name[32];
     if (step->src[src].dtype == dtype) return TN_OK;
-    return tn_fail(ctx, TN_ERR_TYPE, "%s: source %d is %s, must be %s", tn_op_name(step->op), src,
-                   tn_dtype_name(step->src[src].dtype), tn_dtype_name(dtype));
+    return tn_fail(ctx, TN_ERR_TYPE, "%s: %s is %s, must be %s", tn_op_name(step->op),
+                   source_name(step, src, &name), tn_dtype_name(step->src[src].dtype), tn_dtype_name(dtype));
 }
 
 tn_status tn_need_float_rows(tn_context *ctx, const tn_step *step, int32_t src)
 {
+    char name[32];
     tn_status status = tn_need_dtype(ctx, step, src, TN_TYPE_F32);
     if (status != TN_OK) return status;
     if (!tn_view_rows_contiguous(&step->src[src]))
-        return tn_fail(ctx, TN_ERR_SHAPE, "%s: the last dimension of source %d is strided; copy it first",
-                       tn_op_name(step->op), src);
+        return tn_fail(ctx, TN_ERR_SHAPE, "%s: the last dimension of %s is strided; copy it first",
+                       tn_op_name(step->op), source_name(step, src, &name));
     return TN_OK;
 }
 
 tn_status tn_need_vector(tn_context *ctx, const tn_step *step, int32_t src, int64_t n)
 {
+    char name[32];
     tn_status status = tn_need_float_rows(ctx, step, src);
     if (status != TN_OK) return status;
     const tn_view *v = &step->src[src];
     if (tn_view_n_rows(v) == 1 && v->ne[3] == n) return TN_OK;
-    return tn_fail(ctx, TN_ERR_SHAPE, "%s: source %d has %lld x %lld values, must be a vector of %lld",
-                   tn_op_name(step->op), src, (long long)tn_view_n_rows(v), (long long)v->ne[3],
-                   (long long)n);
+    return tn_fail(ctx, TN_ERR_SHAPE, "%s: %s has %lld x %lld values, must be a vector of %lld",
+                   tn_op_name(step->op), source_name(step, src, &name), (long long)tn_view_n_rows(v),
+                   (long long)v->ne[3], (long long)n);
 }
 
 static char *element(const tn_view *v, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
