@@ -1,21 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of attention, of the paged store that it reads, and of rope.
+// Cases of attention over a paged cache.
 #include "tests/check/check.h"
 
 #include <math.h>
-
-static const tn_dtype cache_types[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
-
-// Appends n integers to the pool; the operand reads them.
-static int32_t *pool(check_case *c, check_operand *o, int64_t n)
-{
-    o->fill = CHECK_DATA;
-    o->ints_off = c->n_ints;
-    c->n_ints += (int32_t)n;
-    return &c->ints[o->ints_off];
-}
 
 // --- attention -------------------------------------------------------------------------------------
 
@@ -36,10 +25,10 @@ typedef struct attention_shape {
 static void add_tables(check_case *c, const attention_shape *s, int32_t max_blocks, int32_t n_blocks)
 {
     check_rng r = {(uint64_t)c->n_ints + (uint64_t)n_blocks * 977u};
-    int32_t *start = pool(c, check_vec(c, TN_TYPE_I32, s->n_seqs + 1), s->n_seqs + 1);
-    int32_t *len = pool(c, check_vec(c, TN_TYPE_I32, s->n_seqs), s->n_seqs);
+    int32_t *start = check_ints(c, check_vec(c, TN_TYPE_I32, s->n_seqs + 1), s->n_seqs + 1);
+    int32_t *len = check_ints(c, check_vec(c, TN_TYPE_I32, s->n_seqs), s->n_seqs);
     int32_t *table =
-        pool(c, check_mat(c, TN_TYPE_I32, s->n_seqs, max_blocks), (int64_t)s->n_seqs * max_blocks);
+        check_ints(c, check_mat(c, TN_TYPE_I32, s->n_seqs, max_blocks), (int64_t)s->n_seqs * max_blocks);
     int32_t order[CHECK_POOL];
     for (int32_t i = 0; i < n_blocks; i++) order[i] = i;
     for (int32_t i = n_blocks - 1; i > 0; i--) {
@@ -103,11 +92,11 @@ static const attention_shape base = {.n_seqs = 1,
 static void cases_types(check_run *run)
 {
     tn_attention_params p = {.causal = 1};
-    for (size_t i = 0; i < TN_COUNT(cache_types); i++) {
-        for (size_t j = 0; j < TN_COUNT(cache_types); j++) {
+    for (size_t i = 0; i < TN_COUNT(check_cache_types); i++) {
+        for (size_t j = 0; j < TN_COUNT(check_cache_types); j++) {
             attention_shape s = base;
-            s.k_type = cache_types[i];
-            s.v_type = cache_types[j];
+            s.k_type = check_cache_types[i];
+            s.v_type = check_cache_types[j];
             attention_case(run, &s, &p);
             s.q_len[0] = s.kv_len[0] = 21; // prefill
             attention_case(run, &s, &p);
@@ -225,17 +214,25 @@ static void cases_long(check_run *run)
     attention_case(run, &s, &(tn_attention_params){.causal = 1});
 }
 
-// Many queries over pages as models have them: several tiles of rows and of keys, sequences that end inside them.
+// Many queries over pages as models have them: several tiles of rows and of keys, sequences that end inside
+// them.
 static void cases_prefill(check_run *run)
 {
     static const attention_shape rows[] = {
         {.n_seqs = 1, .q_len = {150}, .kv_len = {150}, .heads = 4, .kv_heads = 2, .k_dim = 64},
-        {.n_seqs = 3, .q_len = {70, 1, 40}, .kv_len = {333, 200, 40}, .heads = 2, .kv_heads = 1, .k_dim = 128},
+        {.n_seqs = 3,
+         .q_len = {70, 1, 40},
+         .kv_len = {333, 200, 40},
+         .heads = 2,
+         .kv_heads = 1,
+         .k_dim = 128},
         {.n_seqs = 2, .q_len = {0, 65}, .kv_len = {7, 257}, .heads = 3, .kv_heads = 1, .k_dim = 128},
         {.n_seqs = 2, .q_len = {50, 33}, .kv_len = {190, 33}, .heads = 2, .kv_heads = 2, .k_dim = 256},
     };
-    static const tn_attention_params params[] = {
-        {.causal = 1}, {.causal = 0}, {.causal = 1, .window = 100}, {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}};
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 0},
+                                                 {.causal = 1, .window = 100},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}};
     for (size_t i = 0; i < TN_COUNT(rows); i++)
         for (size_t j = 0; j < (run->options.quick ? 1 : TN_COUNT(params)); j++) {
             attention_shape s = rows[i];
@@ -253,14 +250,14 @@ static void cases_compressed(check_run *run)
 {
     static const int32_t lengths[][2] = {{1, 70}, {3, 37}, {40, 150}};
     tn_attention_params p = {.causal = 1};
-    for (size_t t = 0; t < TN_COUNT(cache_types); t++)
+    for (size_t t = 0; t < TN_COUNT(check_cache_types); t++)
         for (size_t i = 0; i < TN_COUNT(lengths); i++) {
             attention_shape s = base;
             s.kv_heads = 1;
             s.heads = i == 2 ? 2 : 16;
             s.k_dim = 576, s.v_dim = 512, s.v_longer = 64, s.v_in_k = true;
             s.block = 64;
-            s.k_type = s.v_type = cache_types[t];
+            s.k_type = s.v_type = check_cache_types[t];
             s.q_len[0] = lengths[i][0];
             s.kv_len[0] = lengths[i][1];
             attention_case(run, &s, &p);
@@ -274,16 +271,53 @@ static void cases_compressed(check_run *run)
     attention_case(run, &s, &p);
 }
 
-// Heads wider than those of most models; compressed caches with every mask, and lengths that are split over blocks.
+// Heads wider than those of most models; compressed caches with every mask, and lengths that are split over
+// blocks.
 static void cases_wide(check_run *run)
 {
     static const attention_shape rows[] = {
         {.n_seqs = 1, .q_len = {1}, .kv_len = {300}, .heads = 2, .kv_heads = 1, .k_dim = 512, .v_dim = 512},
-        {.n_seqs = 3, .q_len = {1, 1, 1}, .kv_len = {65, 1, 400}, .heads = 8, .kv_heads = 2, .k_dim = 320, .v_dim = 288},
-        {.n_seqs = 2, .q_len = {9, 0}, .kv_len = {70, 5}, .heads = 4, .kv_heads = 2, .k_dim = 512, .v_dim = 512},
-        {.n_seqs = 1, .q_len = {2}, .kv_len = {700}, .heads = 16, .kv_heads = 1, .k_dim = 576, .v_dim = 512, .v_longer = 64, .v_in_k = true},
-        {.n_seqs = 2, .q_len = {1, 1}, .kv_len = {520, 40}, .heads = 40, .kv_heads = 1, .k_dim = 576, .v_dim = 512, .v_longer = 64, .v_in_k = true},
-        {.n_seqs = 2, .q_len = {11, 3}, .kv_len = {180, 3}, .heads = 7, .kv_heads = 1, .k_dim = 96, .v_dim = 64, .v_longer = 32, .v_in_k = true},
+        {.n_seqs = 3,
+         .q_len = {1, 1, 1},
+         .kv_len = {65, 1, 400},
+         .heads = 8,
+         .kv_heads = 2,
+         .k_dim = 320,
+         .v_dim = 288},
+        {.n_seqs = 2,
+         .q_len = {9, 0},
+         .kv_len = {70, 5},
+         .heads = 4,
+         .kv_heads = 2,
+         .k_dim = 512,
+         .v_dim = 512},
+        {.n_seqs = 1,
+         .q_len = {2},
+         .kv_len = {700},
+         .heads = 16,
+         .kv_heads = 1,
+         .k_dim = 576,
+         .v_dim = 512,
+         .v_longer = 64,
+         .v_in_k = true},
+        {.n_seqs = 2,
+         .q_len = {1, 1},
+         .kv_len = {520, 40},
+         .heads = 40,
+         .kv_heads = 1,
+         .k_dim = 576,
+         .v_dim = 512,
+         .v_longer = 64,
+         .v_in_k = true},
+        {.n_seqs = 2,
+         .q_len = {11, 3},
+         .kv_len = {180, 3},
+         .heads = 7,
+         .kv_heads = 1,
+         .k_dim = 96,
+         .v_dim = 64,
+         .v_longer = 32,
+         .v_in_k = true},
     };
     static const tn_attention_params params[] = {
         {.causal = 1}, {.causal = 1, .window = 50}, {.causal = 0, .softcap = 5.0f, .max_bias = 4.0f}};
@@ -291,7 +325,7 @@ static void cases_wide(check_run *run)
         for (size_t j = 0; j < (run->options.quick ? 1 : TN_COUNT(params)); j++) {
             attention_shape s = rows[i];
             s.block = 64;
-            s.k_type = s.v_type = cache_types[(i + j + 1) % TN_COUNT(cache_types)];
+            s.k_type = s.v_type = check_cache_types[(i + j + 1) % TN_COUNT(check_cache_types)];
             s.sinks = j == 1;
             s.strided_q = j == 2;
             attention_case(run, &s, &params[j]);
@@ -329,7 +363,8 @@ static void cases_mixed(check_run *run)
     }
 }
 
-// One token of one sequence over so many keys, or with so many heads, that each part that a kernel splits the keys into is long.
+// One token of one sequence over so many keys, or with so many heads, that each part that a kernel splits the
+// keys into is long.
 static void cases_many_keys(check_run *run)
 {
     static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
@@ -340,8 +375,10 @@ static void cases_many_keys(check_run *run)
         {.kv_len = {2100}, .heads = 33, .kv_heads = 33, .k_dim = 128, .v_dim = 128},
         {.kv_len = {2112}, .heads = 66, .kv_heads = 66, .k_dim = 64, .v_dim = 64},
     };
-    static const tn_attention_params params[] = {
-        {.causal = 1}, {.causal = 1, .window = 905}, {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}, {.causal = 1, .chunk = 512}};
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 1, .window = 905},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
+                                                 {.causal = 1, .chunk = 512}};
     size_t n = run->options.quick ? 2 : TN_COUNT(rows);
     for (size_t i = 0; i < n; i++)
         for (size_t t = 0; t < TN_COUNT(types); t++)
@@ -370,152 +407,4 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_scales(run);
     cases_mixed(run);
     cases_many_keys(run);
-}
-
-// --- cache_write -----------------------------------------------------------------------------------
-
-static void cache_case(check_run *run, tn_dtype type, const int32_t *shape, int32_t form)
-{
-    int64_t n_blocks = 5, kv_heads = shape[0], block = shape[1], dim = shape[2], n_tokens = shape[3];
-    check_case c;
-    check_begin(&c, TN_OP_cache_write);
-    c.type = type;
-    check_src(&c, type, 4, (int64_t[]){n_blocks, kv_heads, block, dim});
-    check_operand *x = check_cube(&c, TN_TYPE_F32, n_tokens, kv_heads, dim);
-    if (form == 1) check_strided(x);
-    if (form == 2) check_range(x, CHECK_EXTREME, -6, 4);
-    if (form == 3) check_range(x, CHECK_SPECIAL, 0, 0), x->special = CHECK_ZERO;
-    if (form == 4) check_range(x, CHECK_CONST, 0, 0);
-    int32_t *slots = pool(&c, check_vec(&c, TN_TYPE_I32, n_tokens), n_tokens);
-    // No two tokens share a slot; 7 and the number of slots have no common factor.
-    for (int64_t t = 0; t < n_tokens; t++) {
-        slots[t] = (int32_t)((3 + 7 * t) % (n_blocks * block));
-        if (form == 1 && t % 3 == 1) slots[t] = t % 2 == 0 ? -1 : (int32_t)(n_blocks * block);
-    }
-    check_emit(run, &c);
-}
-
-void check_cases_cache_write(check_run *run, int32_t op)
-{
-    static const int32_t shapes[][4] = {
-        {1, 16, 32, 1}, {2, 16, 64, 5}, {4, 32, 128, 33}, {2, 64, 96, 17}, {8, 16, 256, 3}};
-    TN_UNUSED(op);
-    for (size_t t = 0; t < TN_COUNT(cache_types); t++)
-        for (size_t i = 0; i < TN_COUNT(shapes); i++)
-            for (int32_t form = 0; form < 5; form++) cache_case(run, cache_types[t], shapes[i], form);
-    cache_case(run, TN_TYPE_F16, (int32_t[]){3, 16, 80, 7}, 0);
-    cache_case(run, TN_TYPE_F32, (int32_t[]){1, 16, 33, 2}, 1);
-    cache_case(run, TN_TYPE_Q5_1, (int32_t[]){2, 16, 64, 5}, 0);
-}
-
-// --- rope, norm_rope -------------------------------------------------------------------------------
-
-typedef struct rope_shape {
-    int64_t n_tokens, heads, dim;
-    int32_t n_rot, position; // of the first token
-} rope_shape;
-
-static void rope_case(check_run *run, int32_t op, const rope_shape *s, int32_t mode, int32_t form)
-{
-    check_case c;
-    check_begin(&c, op);
-    tn_rope_params p = {.mode = mode, .n_rot = s->n_rot, .base = form == 1 ? 500000.0f : 10000.0f};
-    if (form == 2) p.freq_scale = 0.25f, p.attn_factor = 1.19f;
-    if (form == 3 || form == 4) {
-        p.freq_scale = 0.0625f;
-        p.attn_factor = 1.277f;
-        p.yarn_ext = form == 3 ? 1.0f : 0.5f;
-        p.yarn_low = (float)s->n_rot / 16;
-        p.yarn_high = (float)s->n_rot / 3;
-    }
-    check_operand *x = check_cube(&c, TN_TYPE_F32, s->n_tokens, s->heads, s->dim);
-    if (form == 1) { // heads of a fused projection
-        x->parent[2] += 3;
-        x->start[2] = 1;
-    }
-    if (form == 2) check_strided(x);
-    if (op == TN_OP_norm_rope) {
-        check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
-        c.params.norm_rope = (tn_norm_rope_params){.eps = 1e-6f, .rope = p};
-    } else {
-        c.params.rope = p;
-    }
-    int32_t *pos = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
-    for (int64_t t = 0; t < s->n_tokens; t++)
-        pos[t] = s->position + (int32_t)(form == 4 ? 3 * (s->n_tokens - t) : t);
-    if (form >= 4) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
-    snprintf(c.note, sizeof c.note, "mode %d rot %d form %d position %d", mode, s->n_rot, form, s->position);
-    check_emit(run, &c);
-}
-
-void check_cases_rope(check_run *run, int32_t op)
-{
-    static const rope_shape shapes[] = {
-        {1, 1, 2, 2, 3},           {3, 2, 32, 32, 0},       {5, 4, 64, 64, 100},    {2, 3, 80, 32, 77},
-        {7, 2, 96, 96, 5},         {17, 8, 128, 128, 1000}, {1, 4, 128, 64, 32767}, {2, 2, 256, 256, 131071},
-        {2, 2, 128, 128, 1048575}, {3, 1, 34, 18, 9},       {2, 2, 64, 62, 4},
-    };
-    for (size_t i = 0; i < TN_COUNT(shapes); i++)
-        for (int32_t mode = 0; mode < 2; mode++)
-            for (int32_t form = 0; form < 6; form++) rope_case(run, op, &shapes[i], mode, form);
-}
-
-// --- rope_cache ------------------------------------------------------------------------------------
-
-typedef struct rope_cache_shape {
-    int64_t n_tokens, heads, kv_heads, dim, v_dim, block;
-    int32_t n_rot, position;
-} rope_cache_shape;
-
-static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype k_type, tn_dtype v_type, int32_t form)
-{
-    int64_t n_blocks = s->n_tokens / s->block + 3;
-    check_case c;
-    check_begin(&c, TN_OP_rope_cache);
-    c.type = k_type;
-    tn_rope_cache_params *p = &c.params.rope_cache;
-    *p = (tn_rope_cache_params){.rope = {.mode = form % 2, .n_rot = s->n_rot, .base = 10000.0f}};
-    if (form >= 2) p->has_norm[0] = p->has_norm[1] = 1, p->eps = 1e-6f;
-    check_src(&c, k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->dim});
-    check_src(&c, v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
-    for (int32_t i = 0; i < 3; i++) { // q, k, v; in form 1 heads of a fused projection
-        int64_t heads = i == 0 ? s->heads : s->kv_heads;
-        check_operand *x = check_cube(&c, TN_TYPE_F32, s->n_tokens, heads, i == 2 ? s->v_dim : s->dim);
-        if (form == 1) {
-            x->parent[2] += 3;
-            x->start[2] = 1;
-        }
-    }
-    int32_t *pos = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
-    int32_t *slots = pool(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
-    for (int64_t t = 0; t < s->n_tokens; t++) {
-        pos[t] = s->position < 0 ? 0 : s->position + (int32_t)t;
-        slots[t] = form == 1 && t % 3 == 1 ? -1 : (int32_t)((3 + 7 * t) % (n_blocks * s->block));
-    }
-    for (int32_t i = 0; i < 2; i++) {
-        if (p->has_norm[i]) check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
-        else check_absent(&c);
-    }
-    if (form == 3) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
-    snprintf(c.note, sizeof c.note, "%s, form %d position %d", tn_dtype_name(v_type), form, s->position);
-    check_emit(run, &c);
-}
-
-// Quantised caches with positions 0, where rope changes nothing: a value on the border between two codes would
-// otherwise go either way.
-void check_cases_rope_cache(check_run *run, int32_t op)
-{
-    static const rope_cache_shape shapes[] = {
-        {1, 32, 8, 128, 128, 64, 128, 511}, {1, 4, 2, 64, 64, 16, 64, 7}, {5, 4, 1, 96, 64, 16, 32, 100},
-        {33, 8, 8, 80, 80, 32, 80, 0},      {3, 2, 2, 256, 256, 64, 256, 4000}};
-    TN_UNUSED(op);
-    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
-        for (int32_t form = 0; form < 4; form++) rope_cache_case(run, &shapes[i], TN_TYPE_F32, TN_TYPE_F32, form);
-        rope_cache_shape still = shapes[i];
-        still.position = -1;
-        still.dim = still.v_dim = (still.dim + 31) / 32 * 32;
-        for (size_t k = 0; k < TN_COUNT(cache_types); k++)
-            for (int32_t form = 0; form < 2; form++)
-                rope_cache_case(run, &still, cache_types[k], cache_types[(k + i) % TN_COUNT(cache_types)], form);
-    }
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of the fused ops around the experts of a mixture. Which experts are chosen is an integer, and no
+// Cases of the ops around the experts of a mixture. Which experts are chosen is an integer, and no
 // tolerance covers it: values keep apart what may differ in the last bits, or tie exactly.
 #include "tests/check/check.h"
 
@@ -12,12 +12,12 @@ typedef struct route_shape {
     int32_t k, groups, used;
 } route_shape;
 
-static const route_shape shapes[] = {
+static const route_shape route_shapes[] = {
     {1, 1, 1, 0, 0},     {3, 8, 2, 0, 0},    {5, 60, 4, 1, 1},    {1, 128, 8, 0, 0},  {17, 128, 8, 0, 0},
     {2, 160, 6, 8, 3},   {3, 256, 8, 8, 4},  {6, 64, 6, 16, 2},   {2, 512, 10, 0, 0}, {9, 257, 33, 0, 0},
     {2, 1000, 40, 0, 0}, {1, 1500, 4, 3, 2}, {1, 4096, 32, 0, 0},
 };
-static const route_shape shapes_quick[] = {
+static const route_shape route_shapes_quick[] = {
     {1, 128, 8, 0, 0}, {5, 60, 4, 0, 0}, {2, 160, 6, 8, 3}, {1, 1500, 33, 0, 0}};
 
 static void begin_route(check_case *c, const route_shape *s, int32_t form)
@@ -104,18 +104,18 @@ static void products(check_run *run, tn_dtype type)
         product_case(run, &(route_shape){2, 5, 2, 0, 0}, odd[i], type, (int32_t)i);
 }
 
-void check_cases_moe_route(check_run *run, int32_t op)
+static void cases_moe_route(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
     bool quick = run->options.quick;
-    const route_shape *list = quick ? shapes_quick : shapes;
-    for (size_t i = 0; i < (quick ? TN_COUNT(shapes_quick) : TN_COUNT(shapes)); i++)
+    const route_shape *list = quick ? route_shapes_quick : route_shapes;
+    for (size_t i = 0; i < (quick ? TN_COUNT(route_shapes_quick) : TN_COUNT(route_shapes)); i++)
         for (int32_t form = 0; form < FORMS; form++) route_case(run, &list[i], form);
     static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_K};
     for (size_t i = 0; i < TN_COUNT(types); i++) products(run, types[i]);
 }
 
-void check_cases_moe_combine(check_run *run, int32_t op)
+static void cases_moe_combine(check_run *run, int32_t op)
 {
     static const int64_t sizes[] = {1, 7, 33, 64, 257, 1024, 2048, 2880, 5120};
     TN_UNUSED(op);
@@ -138,4 +138,88 @@ void check_cases_moe_combine(check_run *run, int32_t op)
             check_emit(run, &c);
         }
     }
+}
+
+static void cases_top_k(check_run *run, int32_t op)
+{
+    static const struct {
+        int64_t n;
+        int32_t k, groups, used;
+    } shapes[] = {{1, 1, 0, 0},   {2, 2, 0, 0},   {8, 2, 0, 0},     {31, 31, 0, 0},  {33, 5, 1, 1},
+                  {64, 8, 8, 4},  {60, 6, 4, 1},  {128, 8, 0, 0},   {255, 40, 0, 0}, {256, 8, 8, 4},
+                  {256, 8, 8, 8}, {160, 6, 8, 3}, {1000, 64, 0, 0}, {4096, 40, 0, 0}};
+    TN_UNUSED(op);
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
+        for (int32_t form = 0; form < 5; form++) {
+            check_case c;
+            check_begin(&c, TN_OP_top_k);
+            c.params.top_k = (tn_top_k_params){shapes[i].k, shapes[i].groups, shapes[i].used};
+            check_operand *x = check_mat(&c, TN_TYPE_F32, 5, shapes[i].n);
+            if (form == 1) check_range(x, CHECK_TIES, 0, 0);
+            if (form == 2)
+                check_range(x, CHECK_SPECIAL, 0, 0), x->special = CHECK_ZERO | CHECK_NEG_INF | CHECK_NAN;
+            if (form == 3) check_strided(x);
+            if (form >= 3)
+                check_range(check_vec(&c, TN_TYPE_F32, shapes[i].n), form == 3 ? CHECK_NORMAL : CHECK_TIES, 0,
+                            1);
+            if (form == 4) check_range(x, CHECK_TIES, 0, 0);
+            snprintf(c.note, sizeof c.note, "k %d, %d of %d groups", shapes[i].k, shapes[i].used,
+                     shapes[i].groups);
+            check_emit(run, &c);
+        }
+    }
+}
+
+static void cases_moe_weights(check_run *run, int32_t op)
+{
+    static const int64_t shapes[][3] = {
+        {1, 1, 1}, {3, 8, 2}, {5, 60, 4}, {17, 128, 8}, {2, 257, 33}}; // T, E, U
+    TN_UNUSED(op);
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
+        for (int32_t form = 0; form < 16; form++) {
+            check_case c;
+            check_begin(&c, TN_OP_moe_weights);
+            c.params.moe_weights =
+                (tn_moe_weights_params){form % 4, form / 4 % 2, form / 8 == 0 ? 0.0f : 2.5f};
+            check_operand *x = check_mat(&c, TN_TYPE_F32, shapes[i][0], shapes[i][1]);
+            x->hi = 2.0;
+            if (form % 4 == TN_GATING_NONE) check_range(x, CHECK_NORMAL, 0.5, 0.1);
+            if (form >= 8) check_strided(x);
+            // An id outside has no weight; with ids alone outside there is nothing to choose.
+            double lo = form >= 12 && shapes[i][2] > 4 && form % 4 != TN_GATING_NONE ? -1.0 : 0.0;
+            check_range(check_mat(&c, TN_TYPE_I32, shapes[i][0], shapes[i][2]), CHECK_INT, lo,
+                        (double)shapes[i][1] - 1);
+            snprintf(c.note, sizeof c.note, "gating %d normalise %d", form % 4, form / 4 % 2);
+            check_emit(run, &c);
+        }
+    }
+}
+
+static void cases_moe_sum(check_run *run, int32_t op)
+{
+    TN_UNUSED(op);
+    check_size_list s = check_sizes(run);
+    for (size_t i = 0; i < s.count; i++) {
+        for (int32_t form = 0; form < 3; form++) {
+            check_case c;
+            check_begin(&c, TN_OP_moe_sum);
+            int64_t n_tokens = form == 0 ? 1 : 5, n_used = form == 0 ? 8 : 2 + form;
+            check_operand *x = check_cube(&c, TN_TYPE_F32, n_tokens, n_used, s.n[i]);
+            check_operand *w = check_mat(&c, TN_TYPE_F32, n_tokens, n_used);
+            if (form == 2) check_strided(x), check_strided(w);
+            check_emit(run, &c);
+        }
+    }
+}
+
+void check_cases_moe(check_run *run, int32_t op)
+{
+    static const check_cases_fn cases[TN_OP_COUNT] = {
+        [TN_OP_top_k] = cases_top_k,
+        [TN_OP_moe_weights] = cases_moe_weights,
+        [TN_OP_moe_sum] = cases_moe_sum,
+        [TN_OP_moe_route] = cases_moe_route,
+        [TN_OP_moe_combine] = cases_moe_combine,
+    };
+    if (cases[op]) cases[op](run, op);
 }

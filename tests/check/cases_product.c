@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of the matrix products: every weight type, sizes around tiles and blocks, few and many rows.
+// Cases of the matrix products: every weight type, sizes around tiles and blocks, one row to hundreds.
+#include "ops/product.h"
 #include "ops/quant.h"
 #include "tests/check/check.h"
 
@@ -39,18 +40,18 @@ check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64
 
 static bool with_experts(int32_t op)
 {
-    return op == TN_OP_matmul_id || op == TN_OP_matmul_id_glu;
+    return tn_product_form_get(op)->has_ids;
+}
+
+static bool has_glu(int32_t op)
+{
+    return tn_product_form_get(op)->glu_off != TN_PRODUCT_NO_PARAM;
 }
 
 static int32_t n_weights(int32_t op, int32_t variant)
 {
-    if (op == TN_OP_matmul_multi) return 2 + variant % 2;
-    return op == TN_OP_matmul_glu || op == TN_OP_matmul_id_glu ? 2 : 1;
-}
-
-int32_t check_n_weights(const check_case *c)
-{
-    return c->op == TN_OP_matmul_multi ? c->params.matmul_multi.n_weights : n_weights(c->op, 0);
+    const tn_product_form *form = tn_product_form_get(op);
+    return form->n_weights > 0 ? form->n_weights : 2 + variant % 2;
 }
 
 static const int32_t linear_acts[] = {TN_UNARY_NONE, TN_UNARY_SILU, TN_UNARY_GELU,   TN_UNARY_GELU_ERF,
@@ -64,11 +65,10 @@ static const tn_glu_params glus[] = {
 // The norm that x goes through first.
 static void add_norm(check_case *c)
 {
-    const float eps = 1e-5f;
-    if (c->op == TN_OP_linear) c->params.linear.has_norm = 1, c->params.linear.eps = eps;
-    else if (c->op == TN_OP_matmul_multi) c->params.matmul_multi.has_norm = 1, c->params.matmul_multi.eps = eps;
-    else if (c->op == TN_OP_matmul_glu) c->params.matmul_glu.has_norm = 1, c->params.matmul_glu.eps = eps;
-    else return;
+    const tn_product_form *form = tn_product_form_get(c->op);
+    if (form->has_norm_off == TN_PRODUCT_NO_PARAM) return;
+    *(int32_t *)tn_product_param(&c->params, form->has_norm_off) = 1;
+    *(float *)tn_product_param(&c->params, form->eps_off) = 1e-5f;
     check_range(check_vec(c, TN_TYPE_F32, c->src[0].ne[TN_MAX_DIMS - 1]), CHECK_NORMAL, 1.0, 0.2);
     strcat(c->note, ", norm");
 }
@@ -82,7 +82,8 @@ static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slo
     if (c->op == TN_OP_linear) {
         tn_linear_params *p = &c->params.linear;
         *p = (tn_linear_params){.act = linear_acts[(size_t)variant % TN_COUNT(linear_acts)],
-                                .has_bias = variant % 2, .has_residual = variant / 2 % 2};
+                                .has_bias = variant % 2,
+                                .has_residual = variant / 2 % 2};
         if (p->has_bias) check_vec(c, TN_TYPE_F32, s->n);
         check_operand *r = p->has_residual ? check_mat(c, TN_TYPE_F32, s->m, s->n) : NULL;
         if (r && variant % 4 == 2) check_strided(r);
@@ -92,17 +93,18 @@ static void add_rest(check_case *c, const shape *s, int64_t experts, int64_t slo
     if (c->op == TN_OP_matmul_multi) {
         tn_matmul_multi_params *p = &c->params.matmul_multi;
         p->n_weights = n_weights(c->op, variant);
+        tn_product_sources at = tn_product_sources_get(c->op, p);
         for (int32_t i = 0; i < p->n_weights; i++) {
             p->has_bias[i] = variant >> i & 1;
-            if (p->has_bias[i]) check_vec(c, TN_TYPE_F32, c->src[1 + i].ne[2]);
+            if (p->has_bias[i]) check_vec(c, TN_TYPE_F32, c->src[at.w[i]].ne[2]);
         }
     }
     if (c->op != TN_OP_matmul && c->op != TN_OP_matmul_id && c->op != TN_OP_matmul_multi)
         c->floor = ACTIVATED_FLOOR;
     const tn_glu_params *glu = &glus[(size_t)variant % TN_COUNT(glus)];
-    if (c->op == TN_OP_matmul_glu) c->params.matmul_glu.glu = *glu;
+    if (has_glu(c->op))
+        *(tn_glu_params *)tn_product_param(&c->params, tn_product_form_get(c->op)->glu_off) = *glu;
     if (variant % 5 == 3) add_norm(c);
-    if (c->op == TN_OP_matmul_id_glu) c->params.matmul_id_glu.glu = *glu;
 }
 
 static void build(check_case *c, int32_t op, tn_dtype type, const shape *s, int32_t variant)
@@ -131,7 +133,7 @@ static void cases_values(check_run *run, int32_t op, tn_dtype type)
         check_case c;
         build(&c, op, type, &s, 0);
         check_operand *x = &c.src[0];
-        bool glu = op == TN_OP_matmul_glu || op == TN_OP_matmul_id_glu;
+        bool glu = has_glu(op);
         if (form == 0) check_range(x, CHECK_EXTREME, -30, glu ? 15 : 30); // gate times up stays finite
         if (form == 1)
             check_range(x, CHECK_SPECIAL, 0, 0),
@@ -172,7 +174,7 @@ static void cases_forms(check_run *run, int32_t op)
                 s.m += 20 * m;
                 s.k = pairs[i][0] == TN_TYPE_Q4_K ? 1 : 8;
                 build(&c, op, pairs[i][0], &s, 2);
-                c.src[2].dtype = pairs[i][1];
+                c.src[tn_product_sources_get(op, &c.params).w[1]].dtype = pairs[i][1];
                 snprintf(c.note, sizeof c.note, "mixed types");
                 check_emit(run, &c);
             }
@@ -180,12 +182,15 @@ static void cases_forms(check_run *run, int32_t op)
     }
 }
 
-// Every precision, for one row, few and many. The error against unrounded operands has to keep within what is stated.
+// Every precision, for one row, few and many. The error against unrounded operands has to keep within what is
+// stated.
 static void cases_precisions(check_run *run, int32_t op)
 {
-    static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_Q8_0, TN_TYPE_Q5_K, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
+    static const tn_dtype types[] = {TN_TYPE_F32,  TN_TYPE_BF16, TN_TYPE_Q4_K,   TN_TYPE_F16,
+                                     TN_TYPE_Q8_0, TN_TYPE_Q5_K, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
     static const shape sizes[] = {{1, 70, 6, 0}, {20, 33, 3, 1}, {70, 40, 5, 4}, {150, 65, 1, 9}};
-    size_t n_types = run->options.quick ? 3 : TN_COUNT(types), n_sizes = run->options.quick ? 3 : TN_COUNT(sizes);
+    size_t n_types = run->options.quick ? 3 : TN_COUNT(types),
+           n_sizes = run->options.quick ? 3 : TN_COUNT(sizes);
     int32_t variant = 0;
     for (int32_t precision = TN_PRECISION_auto + 1; precision < TN_PRECISION_COUNT; precision++)
         for (size_t i = 0; i < n_types * n_sizes; i++) {
@@ -217,8 +222,8 @@ static void cases_parts(check_run *run, int32_t op)
     }
 }
 
-// Many rows and 16-bit weights with nothing that changes the sums, as libraries multiply them: plain, with strided residual,
-// with norm, with both.
+// Many rows and 16-bit weights with nothing that changes the sums, as libraries multiply them: plain, with
+// strided residual, with norm, with both.
 static void cases_plain(check_run *run, int32_t op)
 {
     static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
@@ -233,7 +238,7 @@ static void cases_plain(check_run *run, int32_t op)
         }
 }
 
-void check_cases_matmul(check_run *run, int32_t op)
+void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
     const shape *list = quick ? shapes_quick : shapes;

@@ -25,14 +25,6 @@ static const runs all_runs[] = {
     {3, {3, 0, 2}, {{0, 1}, {2, 3}, {4, 4}}},              // no tokens: the state is copied
 };
 
-static int32_t *pool(check_case *c, check_operand *o, int64_t n)
-{
-    o->fill = CHECK_DATA;
-    o->ints_off = c->n_ints;
-    c->n_ints += (int32_t)n;
-    return &c->ints[o->ints_off];
-}
-
 static int64_t n_tokens(const runs *r)
 {
     int64_t n = 0;
@@ -42,8 +34,8 @@ static int64_t n_tokens(const runs *r)
 
 static void add_runs(check_case *c, const runs *r)
 {
-    int32_t *start = pool(c, check_vec(c, TN_TYPE_I32, r->n_seqs + 1), r->n_seqs + 1);
-    int32_t *slots = pool(c, check_mat(c, TN_TYPE_I32, r->n_seqs, 2), (int64_t)r->n_seqs * 2);
+    int32_t *start = check_ints(c, check_vec(c, TN_TYPE_I32, r->n_seqs + 1), r->n_seqs + 1);
+    int32_t *slots = check_ints(c, check_mat(c, TN_TYPE_I32, r->n_seqs, 2), (int64_t)r->n_seqs * 2);
     start[0] = 0;
     for (int32_t i = 0; i < r->n_seqs; i++) {
         start[i + 1] = start[i] + r->length[i];
@@ -52,7 +44,7 @@ static void add_runs(check_case *c, const runs *r)
     }
 }
 
-void check_cases_short_conv(check_run *run, int32_t op)
+static void cases_short_conv(check_run *run, int32_t op)
 {
     static const int64_t widths[] = {1, 7, 64, 128, 200, 1031};
     for (size_t i = 0; i < TN_COUNT(all_runs); i++)
@@ -103,7 +95,7 @@ static void delta_case(check_run *run, size_t i, const delta_shape *s, int32_t f
     check_emit(run, &c);
 }
 
-void check_cases_delta_rule(check_run *run, int32_t op)
+static void cases_delta_rule(check_run *run, int32_t op)
 {
     static const delta_shape shapes[] = {{4, 2, 128, 128}, {2, 2, 32, 32}, {6, 3, 16, 48},
                                          {3, 1, 65, 33},   {1, 1, 1, 1},   {2, 1, 7, 100}};
@@ -111,4 +103,13 @@ void check_cases_delta_rule(check_run *run, int32_t op)
     for (size_t i = 0; i < TN_COUNT(all_runs); i++)
         for (size_t k = 0; k < TN_COUNT(shapes); k++)
             for (int32_t form = 0; form < 3; form++) delta_case(run, i, &shapes[k], form);
+}
+
+void check_cases_recurrent(check_run *run, int32_t op)
+{
+    static const check_cases_fn cases[TN_OP_COUNT] = {
+        [TN_OP_short_conv] = cases_short_conv,
+        [TN_OP_delta_rule] = cases_delta_rule,
+    };
+    if (cases[op]) cases[op](run, op);
 }

@@ -143,19 +143,24 @@ void check_range(check_operand *o, check_fill fill, double lo, double hi);
 // Runs the case on every target that is asked for.
 void check_emit(check_run *run, check_case *c);
 
-void check_cases_matmul(check_run *run, int32_t op);
-void check_cases_attention(check_run *run, int32_t op);
-void check_cases_cache_write(check_run *run, int32_t op);
-void check_cases_rope_cache(check_run *run, int32_t op);
-void check_cases_rope(check_run *run, int32_t op);
-void check_cases_moe_combine(check_run *run, int32_t op);
-void check_cases_moe_route(check_run *run, int32_t op);
-void check_cases_short_conv(check_run *run, int32_t op);
-void check_cases_delta_rule(check_run *run, int32_t op);
+// Cases of the ops of a family, in cases_<family>.c; they do nothing for an op that has none.
+typedef void (*check_cases_fn)(check_run *run, int32_t op);
+#define TN_FAMILY(name, set) void check_cases_##name(check_run *run, int32_t op);
+#include "ops/families.def"
+
+// Lengths of rows: around vector widths, blocks and unrolled loops, and widths of models.
+typedef struct check_size_list {
+    const int64_t *n;
+    size_t count;
+} check_size_list;
+check_size_list check_sizes(const check_run *run);
+// Types that a KV cache can have.
+enum { CHECK_N_CACHE_TYPES = 5 };
+extern const tn_dtype check_cache_types[CHECK_N_CACHE_TYPES];
+// Appends n integers to those of the case and makes the operand read them.
+int32_t *check_ints(check_case *c, check_operand *o, int64_t n);
 // Weights for matrix products: [n, k] or, with experts > 0, [experts, n, k].
 check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64_t n, int64_t k);
-// Weights of a case of a matrix product: sources 1 and following.
-int32_t check_n_weights(const check_case *c);
 
 // --- data ------------------------------------------------------------------------------------------
 

@@ -188,7 +188,8 @@ void check_operand_fill(const check_case *c, int32_t src, void *parent)
 tn_status check_step(tn_context *ctx, const check_case *c, tn_step *step)
 {
     const tn_op_info *info = tn_op_info_get(c->op);
-    *step = (tn_step){.op = c->op, .n_src = c->n_src, .n_dst = info->n_dst, .name = info->name, .precision = c->precision};
+    *step = (tn_step){
+        .op = c->op, .n_src = c->n_src, .n_dst = info->n_dst, .name = info->name, .precision = c->precision};
     step->params = info->params_size > 0 ? &c->params : NULL;
     for (int32_t i = 0; i < c->n_src; i++) {
         step->src[i] = check_operand_view(&c->src[i], NULL);
@@ -210,7 +211,8 @@ const char *check_case_text(const check_case *c, char *buf, size_t size)
                               whole ? "" : " strided");
     }
     if (n < size && c->note[0]) n += (size_t)snprintf(buf + n, size - n, ", %s", c->note);
-    if (n < size && c->precision != TN_PRECISION_auto) n += (size_t)snprintf(buf + n, size - n, ", precision %s", tn_precision_name(c->precision));
+    if (n < size && c->precision != TN_PRECISION_auto)
+        n += (size_t)snprintf(buf + n, size - n, ", precision %s", tn_precision_name(c->precision));
     if (n < size && c->in_place) snprintf(buf + n, size - n, ", in place");
     return buf;
 }

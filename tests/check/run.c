@@ -4,6 +4,8 @@
 // One case on all targets: the reference once on host copies, then each kernel three times: twice on the
 // target and, where there is one, on a single thread. Results are poisoned differently each time, so an
 // element that is not written makes the runs differ.
+#include "ops/operands.h"
+#include "ops/product.h"
 #include "ops/quant.h"
 #include "tests/check/check.h"
 #include "tests/check/poison.h"
@@ -78,23 +80,16 @@ static void reference(const check_case *c, const tn_step *shape, uint8_t *const 
     tn_op_info_get(c->op)->ref(&step);
 }
 
-static double norm_eps(const check_case *c)
+// Kernels quantise x after its norm. Takes the norm off the case and its step, and gives the norm's weight;
+// NULL: the case has none.
+static const float *remove_norm(check_case *c, tn_step *step, const host_data *h)
 {
-    return c->op == TN_OP_linear ? c->params.linear.eps
-           : c->op == TN_OP_matmul_glu ? c->params.matmul_glu.eps : c->params.matmul_multi.eps;
-}
-
-// Kernels round what they have normed: the case without its norm, and the weight of the norm; NULL: it has none.
-static const float *take_norm(check_case *c, tn_step *shape, const host_data *h)
-{
-    int32_t *flag = c->op == TN_OP_linear ? &c->params.linear.has_norm
-                    : c->op == TN_OP_matmul_glu ? &c->params.matmul_glu.has_norm
-                    : c->op == TN_OP_matmul_multi ? &c->params.matmul_multi.has_norm : NULL;
-    if (shape->params) shape->params = &c->params;
-    if (!flag || !*flag) return NULL;
-    *flag = 0;
-    shape->n_src = --c->n_src;
-    return (const float *)(const void *)h->src[c->n_src];
+    tn_product_sources at = tn_product_sources_get(step->op, step->params);
+    if (step->params) step->params = &c->params;
+    if (at.norm < 0) return NULL;
+    *(int32_t *)tn_product_param(&c->params, tn_product_form_get(step->op)->has_norm_off) = 0;
+    step->n_src = --c->n_src; // the norm's weight is the last source of the ops that have one
+    return (const float *)(const void *)h->src[at.norm];
 }
 
 static void norm_row(float *x, const float *w, double eps, int64_t n)
@@ -123,21 +118,23 @@ static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, c
 
 static void reference_rounded(const check_case *c, const tn_step *shape, host_data *h, const check_target *t)
 {
-    check_round_fn round = check_rounding(t->device, shape), round_weight = check_weight_rounding(t->device, shape);
+    check_round_fn round = check_rounding(t->device, shape),
+                   round_weight = check_weight_rounding(t->device, shape);
     uint8_t *src[TN_MAX_SRC];
     memcpy(src, h->src, sizeof src);
     check_case plain = *c;
-    int32_t n_weights = round_weight ? check_n_weights(c) : 0;
+    int32_t n_weights = round_weight ? tn_product_get(shape).n_weights : 0;
     for (int32_t i = 1; i <= n_weights; i++) src[i] = expand_rounded(&plain, i, src[i], round_weight);
     tn_step plain_shape = *shape;
-    const float *norm_weight = take_norm(&plain, &plain_shape, h);
+    double eps = tn_product_get(shape).eps;
+    const float *norm_weight = remove_norm(&plain, &plain_shape, h);
     size_t size = check_operand_size(&c->src[0]);
     src[0] = allocate(size);
     memcpy(src[0], h->src[0], size);
     tn_view x = check_operand_view(&c->src[0], src[0]);
     float *row = allocate((size_t)x.ne[3] * sizeof *row);
     for (int64_t r = 0; r < tn_view_n_rows(&x); r++) {
-        if (norm_weight) norm_row(tn_view_row(&x, r), norm_weight, norm_eps(c), x.ne[3]);
+        if (norm_weight) norm_row(tn_view_row(&x, r), norm_weight, eps, x.ne[3]);
         round(tn_view_row(&x, r), row, x.ne[3]);
         memcpy(tn_view_row(&x, r), row, (size_t)x.ne[3] * sizeof *row);
     }
@@ -195,7 +192,8 @@ static tn_status weight_create(execution *e, int32_t i)
     memcpy(whole.ne, o->parent, sizeof whole.ne);
     tn_view_set_contiguous(&whole);
     tn_status status = fenced_create(e, 0, NULL, size, &e->src[i]);
-    if (status == TN_OK) status = tn_buffer_write_weight(&e->src[i], CHECK_GUARD, view, e->host->src[i], size);
+    if (status == TN_OK)
+        status = tn_buffer_write_weight(&e->src[i], CHECK_GUARD, view, e->host->src[i], size);
     e->packed[i] = allocate(size);
     return status == TN_OK ? tn_buffer_read(&e->src[i], CHECK_GUARD, e->packed[i], size) : status;
 }
@@ -215,7 +213,8 @@ static tn_status operands_create(execution *e, tn_step *step)
         if (o->n_dims == 0) continue;
         step->src[i] = check_operand_view(o, NULL);
         if (is_packed(e, i)) status = weight_create(e, i);
-        else if (!o->shared) status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
+        else if (!o->shared)
+            status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
         place(&step->src[i], &e->src[owner], step->src[i].offset + shift_of(e, owner) + CHECK_GUARD);
     }
     for (int32_t i = 0; i < step->n_dst && status == TN_OK; i++) {
@@ -280,14 +279,17 @@ static uint8_t *fenced_read(execution *e, const tn_buffer *b, size_t begin, cons
 
 static void results_read(execution *e, const tn_step *step)
 {
+    char name[32];
     for (int32_t i = 0; i < e->c->n_src && !e->problem[0]; i++) {
         const check_operand *o = &e->c->src[i];
         if (o->n_dims == 0 || o->shared) continue;
         size_t begin = CHECK_GUARD + shift_of(e, i);
         const uint8_t *before = e->packed[i] ? e->packed[i] : e->host->src[i];
         uint8_t *image = fenced_read(e, &e->src[i], begin, "source", i);
-        if (!e->problem[0] && !(i < step->n_dst && aliased(e->c, i)) && memcmp(image + begin, before, check_operand_size(o)) != 0)
-            snprintf(e->problem, sizeof e->problem, "changed source %d", i);
+        if (!e->problem[0] && !(i < step->n_dst && aliased(e->c, i)) &&
+            memcmp(image + begin, before, check_operand_size(o)) != 0)
+            snprintf(e->problem, sizeof e->problem, "changed source %d (%s)", i,
+                     tn_source_name(e->c->op, e->shape->params, i, name, sizeof name));
         free(image);
     }
     for (int32_t i = 0; i < step->n_dst && !e->problem[0]; i++) {
@@ -365,12 +367,14 @@ static void describe(verdict *v, const check_diff *d, int32_t i, double limit, c
 // Products as they are: the slope of an activation may multiply the error of rounding by anything.
 static bool plain_product(const check_case *c)
 {
-    bool activated = c->op == TN_OP_matmul_glu || c->op == TN_OP_matmul_id_glu ||
-                     (c->op == TN_OP_linear && c->params.linear.act != TN_UNARY_NONE);
-    return !activated && c->src[0].fill == CHECK_NORMAL;
+    const tn_product_form *f = tn_product_form_get(c->op);
+    bool glu = f && f->glu_off != TN_PRODUCT_NO_PARAM;
+    bool activated = c->op == TN_OP_linear && c->params.linear.act != TN_UNARY_NONE;
+    return !glu && !activated && c->src[0].fill == CHECK_NORMAL;
 }
 
-// Of a kernel that rounds sums too: the slope of an activation multiplies that, so that only the mode bounds it.
+// Of a kernel that rounds sums too: the slope of an activation multiplies that, so that only the mode bounds
+// it.
 static double limit_of(const check_case *c, double sums)
 {
     double limit = tn_op_info_get(c->op)->nmse;
@@ -511,7 +515,8 @@ static bool wanted(const check_run *run, const check_case *c)
     // The coverage table is about what runs without being told.
     if (o->coverage && c->precision != TN_PRECISION_auto) return false;
     bool has = false; // no reference is computed for nothing
-    for (int32_t i = 0; i < run->n_targets; i++) has |= tn_device_has_precision(run->targets[i].device, c->precision) != 0;
+    for (int32_t i = 0; i < run->n_targets; i++)
+        has |= tn_device_has_precision(run->targets[i].device, c->precision) != 0;
     if (!has) return false;
     return o->type < 0 || o->type == c->type;
 }

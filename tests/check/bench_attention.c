@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times of attention: prompts and single tokens over caches of several lengths.
+#include "ops/operands.h"
+#include "tests/check/bench.h"
+
+#include <math.h>
+
+typedef struct heads {
+    int32_t n, kv, dim, v_dim; // v_dim below dim: values are the first part of the keys' rows
+} heads;
+
+static const heads usual = {32, 8, 128, 128}, compressed = {16, 1, 576, 512};
+
+// n_seqs sequences of n_tokens queries and kv_len keys each.
+static void time_heads(bench_run *r, tn_dtype type, const heads *h, int32_t n_seqs, int32_t n_tokens,
+                       int32_t kv_len)
+{
+    bench_case b;
+    bench_begin(&b, TN_OP_attention, type);
+    int32_t block = 64; // as in the cache of a model; the table has to fit the pool of integers of a case
+    while (n_seqs * (kv_len / block + 2) + n_seqs + 1 > CHECK_POOL) block *= 2;
+    int32_t n_blocks = (kv_len + block - 1) / block, start = n_seqs + 1, all = n_seqs * n_tokens;
+    b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
+    check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
+    check_src(&b.c, type, 4, (int64_t[]){n_seqs * n_blocks, h->kv, block, h->dim});
+    check_operand *v = check_src(&b.c, type, 4, (int64_t[]){n_seqs * n_blocks, h->kv, block, h->v_dim});
+    v->parent[3] = h->dim;
+    v->shared = h->v_dim < h->dim;
+    check_vec(&b.c, TN_TYPE_I32, start)->fill = CHECK_DATA;
+    check_vec(&b.c, TN_TYPE_I32, n_seqs)->fill = CHECK_DATA;
+    check_mat(&b.c, TN_TYPE_I32, n_seqs, n_blocks)->fill = CHECK_DATA;
+    b.c.src[TN_SRC_attention_kv_len].ints_off = start;
+    b.c.src[TN_SRC_attention_block_table].ints_off = start + n_seqs;
+    for (int32_t i = 0; i < n_seqs; i++) b.c.ints[i + 1] = (i + 1) * n_tokens, b.c.ints[start + i] = kv_len;
+    for (int32_t i = 0; i < n_seqs * n_blocks; i++) b.c.ints[start + n_seqs + i] = i;
+    b.bytes = bench_operand_bytes(&b) + 4.0 * all * h->n * h->v_dim;
+    b.flops = 2.0 * all * h->n * (h->dim + h->v_dim) *
+              (kv_len - 0.5 * (n_tokens - 1)); // half of the last square is masked
+    snprintf(b.c.note, sizeof b.c.note, "%d x %d queries, %d keys, %d/%d heads of %d", n_seqs, n_tokens,
+             kv_len, h->n, h->kv, h->dim);
+    check_bench_case(r, &b);
+}
+
+static void time_attention(bench_run *r, tn_dtype type, int32_t n_seqs, int32_t n_tokens, int32_t kv_len)
+{
+    time_heads(r, type, &usual, n_seqs, n_tokens, kv_len);
+}
+
+// What takes a CPU minutes.
+static void device_attention(bench_run *r, tn_dtype type)
+{
+    time_attention(r, type, 1, 1, 512);
+    time_attention(r, type, 1, 1, 32768);
+    time_attention(r, type, 1, 4, 4096);
+    time_attention(r, type, 32, 1, 512);
+    time_attention(r, type, 32, 1, 4096);
+    if (type == TN_TYPE_F16) time_attention(r, type, 32, 1, 32768);
+    time_attention(r, type, 1, 2048, 2048);
+    time_attention(r, type, 1, 4096, 4096);
+    time_heads(r, type, &compressed, 1, 1, 4096);
+    time_heads(r, type, &compressed, 1, 1, 32768);
+    time_heads(r, type, &compressed, 32, 1, 4096);
+    time_heads(r, type, &compressed, 1, 512, 4096);
+}
+
+void check_bench_attention(bench_run *r)
+{
+    for (size_t i = 0; i < CHECK_N_CACHE_TYPES; i++) {
+        tn_dtype type = check_cache_types[i];
+        time_attention(r, type, 1, 1, 4096);
+        time_attention(r, type, 1, 512, 512);
+        time_attention(r, type, 1, BENCH_PREFILL, 4096);
+        if (bench_is_device(r) && type != TN_TYPE_F32) device_attention(r, type);
+    }
+}
