@@ -13,8 +13,8 @@ import re
 import sys
 
 # Backends that keep a folder for each family.
-FOLDERS = []
-# Levels of the CPU for which each family has a file; a family may have others besides (product_avx512vnni.c).
+FOLDERS = ["cuda", "vulkan"]
+# Levels of the CPU for which each family has a file; the family of products has one more.
 LEVELS = ["avx2", "avx512"]
 # Files of the CPU that serve several families.
 SHARED = {"accepts", "convert", "rows", "vec"}

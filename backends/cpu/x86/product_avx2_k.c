@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AVX2: unpackers of the weight types with super-blocks of 256. Kernels, layouts and maths:
-// matmul_avx2_tmpl.h, numbers: backends/cpu/README.md.
+// product_avx2_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product_avx2.h"
 
 TN_INLINE __m256 load_f16_all(const uint8_t *p)

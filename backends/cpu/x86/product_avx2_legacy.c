@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AVX2: unpackers of the weight types with blocks of 32; a group is 8 blocks. Kernels, layouts and maths:
-// matmul_avx2_tmpl.h, numbers: backends/cpu/README.md.
+// product_avx2_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product_avx2.h"
 
 // Nibbles at p + stride * block.

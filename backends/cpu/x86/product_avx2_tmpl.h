@@ -8,7 +8,7 @@
 //   HAS_MIN      1: value = scale * q + min, 0: scale * q
 //   SIGNED       1: bytes are q from -128 to 127, 0: bytes are q + BIAS from 0 to 63 (31 with CHAIN 2)
 //   BIAS         see there; 0 with SIGNED
-//   ORDER        order of the format, ORDER_* in matmul_avx2.h
+//   ORDER        order of the format, ORDER_* in product_avx2.h
 //   LANES        lanes_of_1 or lanes_of_2: sub-blocks of the lanes of an accumulator
 //   GROUP_SIZE   bytes of 256 weights
 //   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group

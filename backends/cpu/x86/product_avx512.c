@@ -18,7 +18,7 @@
 
 enum { BLOCK = 32, UNIT = 16 }; // elements of a block, of a unit
 
-// round_block of matmul_tmpl.h.
+// round_block of product_tmpl.h.
 #define TN_MATMUL_ROUND_BLOCK
 static inline float round_block(const float *x, int8_t *q, int32_t *sums)
 {

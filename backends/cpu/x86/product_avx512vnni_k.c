@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AVX-512 VNNI: unpackers of the weight types with super-blocks of 256. Kernels, layouts and maths:
-// matmul_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
+// product_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product_avx512vnni.h"
 
 TN_INLINE __m512 load_f16_all(const uint8_t *p)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AVX-512 VNNI: unpackers of the weight types with blocks of 32; a group is 8 blocks. Kernels, layouts and
-// maths: matmul_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
+// maths: product_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product_avx512vnni.h"
 
 // Nibbles at p + stride * block.

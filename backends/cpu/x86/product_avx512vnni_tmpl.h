@@ -6,7 +6,7 @@
 //   SUB          16 or 32: elements per scale
 //   HAS_MIN      1: value = scale * q + min, 0: scale * q
 //   BIAS         added to q to make it unsigned
-//   ORDER, SUBS  order of the weights and sub-blocks of the lanes: ORDER_* and SUBS_* in matmul_avx512vnni.h
+//   ORDER, SUBS  order of the weights and sub-blocks of the lanes: ORDER_* and SUBS_* in product_avx512vnni.h
 //   GROUP_SIZE   bytes of 256 weights
 //   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
 //   PAIRS        1: a single row of x goes against two rows of w at a time, which share the loads of x and
