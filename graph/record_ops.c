@@ -179,3 +179,24 @@ tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights)
 {
     return op(g, TN_OP_moe_sum, 2, SRC(x, weights), NULL);
 }
+
+tn_tensor *tn_graph_op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params,
+                       tn_tensor **results)
+{
+    for (int32_t i = 0; results && i < TN_MAX_DST; i++) results[i] = NULL;
+    // Transfers are planned between devices, not recorded.
+    bool known = id >= 0 && id < TN_OP_COUNT && id != TN_OP_transfer;
+    const tn_op_info *info = known ? tn_op_info_get(id) : NULL;
+    bool bad =
+        !info || n_src < info->n_src_min || n_src > info->n_src_max || (info->params_size > 0 && !params);
+    if (bad && g->status == TN_OK) {
+        g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %d sources%s", tn_op_name(id), n_src,
+                            info && info->params_size > 0 && !params ? " and no parameters" : "");
+        tn_context_error(g->ctx, g->error, sizeof g->error);
+    }
+    if (bad) return NULL;
+    tn_tensor *first = op(g, id, n_src, src, params);
+    for (int32_t i = 0; results && first && i < first->producer->n_dst; i++)
+        results[i] = first->producer->dst[i];
+    return first;
+}

@@ -514,6 +514,27 @@ static void test_view_values(void)
     TEST_CHECK(bad == 0);
 }
 
+// Ops by their number: the same rules as through their functions.
+static void test_by_number(void)
+{
+    tn_rms_norm_params p = {1e-5f};
+    tn_tensor *all[3];
+#define BY_NUMBER(op, n_src, params, ...) tn_graph_op(g, op, n_src, (tn_tensor *[]){__VA_ARGS__}, params, all)
+    ACCEPTS(BY_NUMBER(TN_OP_rms_norm, 2, &p, F32(3, 8), F32(8)), F32, 3, 8);
+    TEST_CHECK(all[0] && !all[1] && !all[2]);
+    ACCEPTS(BY_NUMBER(TN_OP_rms_norm, 2, &p, F32(3, 8), NULL), F32, 3, 8);
+    ACCEPTS(BY_NUMBER(TN_OP_argmax_logprob, 1, NULL, F32(3, 8)), I32, 3, 1);
+    TEST_CHECK(all[0] && all[1] && !all[2]);
+    REJECTS(BY_NUMBER(TN_OP_rms_norm, 0, &p, NULL), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(TN_OP_rms_norm, 3, &p, F32(3, 8), F32(8), F32(8)), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(TN_OP_rms_norm, 1, NULL, F32(3, 8)), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(TN_OP_rms_norm, 1, &p, NULL), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(TN_OP_transfer, 1, NULL, F32(3, 8)), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(-1, 1, NULL, F32(3, 8)), TN_ERR_ARG);
+    REJECTS(BY_NUMBER(TN_OP_COUNT, 1, NULL, F32(3, 8)), TN_ERR_ARG);
+#undef BY_NUMBER
+}
+
 int main(void)
 {
     ctx = graph_context("reference", 1);
@@ -530,6 +551,7 @@ int main(void)
     test_products();
     test_fused();
     test_null_operands();
+    test_by_number();
     test_view_values();
     tn_context_destroy(&ctx);
     return test_done();

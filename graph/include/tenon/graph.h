@@ -127,6 +127,12 @@ TN_API tn_tensor *tn_op_matmul_id(tn_graph *g, tn_tensor *x, tn_tensor *w, tn_te
 TN_API tn_tensor *tn_op_moe_weights(tn_graph *g, tn_tensor *x, tn_tensor *ids,
                                     const tn_moe_weights_params *p);
 TN_API tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights);
+// Any op by its number (TN_OP_*), for ops without a function of their own: n_src sources in the order of the
+// op, NULL where an optional one is absent, and its parameters (tn_<op>_params, NULL if it has none). Returns
+// the first result; results (may be NULL) receives all of them, at most 3, with NULL for those that there are
+// not.
+TN_API tn_tensor *tn_graph_op(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src,
+                              const void *params, tn_tensor **results);
 
 // --- plans -----------------------------------------------------------------------------------------
 
