@@ -3,9 +3,9 @@
 //
 // The op table: shape rules and references, one row per op, generated from ops.def.
 //
-// A shape rule looks at the sources (data pointers NULL) and fills type and shape of the results; strides
-// of results are set by the caller (contiguous) except for views, which set strides and offset themselves.
-// It rejects everything the reference cannot compute, with a message.
+// A shape rule reads the shapes of the sources (data pointers are NULL) and fills type and shape of the
+// results; strides of results are set by the caller (contiguous) except for views, which set strides and
+// offset themselves. It rejects everything the reference cannot compute, with a message.
 #ifndef TN_OPS_OPS_H
 #define TN_OPS_OPS_H
 

@@ -14,13 +14,13 @@ tn_status tn_infer_slice(tn_context *ctx, tn_step *step)
     if (p->start < 0 || p->length < 1 || p->start > x->ne[d] || p->length > x->ne[d] - p->start)
         return tn_fail(ctx, TN_ERR_SHAPE, "slice: %lld from %lld of %lld", (long long)p->length,
                        (long long)p->start, (long long)x->ne[d]);
-    int64_t unit = d == 3 ? tn_dtype_block_elems(x->dtype) : 1;
-    if (p->start % unit != 0 || p->length % unit != 0)
+    int64_t block = d == 3 ? tn_dtype_block_elems(x->dtype) : 1;
+    if (p->start % block != 0 || p->length % block != 0)
         return tn_fail(ctx, TN_ERR_SHAPE, "slice: cuts a block of %s", tn_dtype_name(x->dtype));
     tn_view y = *x;
     y.ne[d] = p->length;
     y.data = NULL;
-    y.offset = (size_t)(p->start / unit * x->nb[d]); // relative to the source; the recorder adds it
+    y.offset = (size_t)(p->start / block * x->nb[d]); // relative to the source; the recorder adds it
     step->dst[0] = y;
     return TN_OK;
 }

@@ -15,7 +15,7 @@
 
 enum {
     TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
-    TN_MATMUL_ROWS_X = 8,        // most rows of x that one call of a rows kernel takes
+    TN_MATMUL_ROWS_X = 8,        // most rows of x of one call of a rows kernel
     TN_MATMUL_ROWS_ALIKE = 8,    // the least rows_x_max: so many rows take the same way as one
     TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
@@ -28,7 +28,7 @@ typedef struct tn_matmul_format {
     uint8_t order[64]; // chunk u of each 256 holds the elements of chunk order[u] of the row
     int32_t chunk;     // bytes of a chunk: 4 or 16
     int32_t sub;       // 16 or 32: elements that share an entry of d and sum
-    int32_t bias;      // added to the weights by the unpackers; init takes it away again
+    int32_t bias;      // added to the weights by the unpackers; init subtracts it again
     int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
     int32_t chain;     // of which `chain` in turn feed one accumulator
     const uint8_t
@@ -96,7 +96,7 @@ typedef struct tn_matmul_kernel {
     void (*tile)(const tn_matmul_tile_args *args);
     int32_t tile_rows;  // multiple of 16
     int32_t tile_k;     // multiple of 256
-    int32_t rows_x;     // rows of x that a call of `rows` takes at most
+    int32_t rows_x;     // most rows of x of a call of `rows`
     int32_t rows_x_max; // up to this many rows of x the rows kernel is faster
 } tn_matmul_kernel;
 

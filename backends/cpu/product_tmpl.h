@@ -14,7 +14,7 @@
 #include <string.h>
 
 #ifndef TN_MATMUL_ROUND_BLOCK // an ISA may bring its own round_block, with the same bits
-enum { BLOCK = 32, UNIT = 16 };
+enum { BLOCK = 32, CHUNK = 16 };
 
 // x [32] -> q [32], d; sums [2] of q over 16 elements.
 static inline float round_block(const float *restrict x, int8_t *restrict q, int32_t *restrict sums)
@@ -37,9 +37,9 @@ static inline float round_block(const float *restrict x, int8_t *restrict q, int
         float shifted = scaled + 12582912.0f; // 1.5 * 2^23: the sum's low bits are round-to-nearest-even
         v[i] = (int32_t)(tn_f32_bits(shifted) - 0x4b400000u);
     }
-    for (int i = 0; i < UNIT; i++) {
+    for (int i = 0; i < CHUNK; i++) {
         sums[0] += v[i];
-        sums[1] += v[UNIT + i];
+        sums[1] += v[CHUNK + i];
     }
     for (int i = 0; i < BLOCK; i++) q[i] = (int8_t)v[i];
     return amax / 127.0f;
@@ -50,16 +50,17 @@ static inline float round_block(const float *restrict x, int8_t *restrict q, int
 static inline void place_group(const tn_matmul_format *f, const int8_t *restrict q, const float *restrict d,
                                const int32_t *restrict sums, const tn_matmul_record_group *to)
 {
-#ifdef TN_MATMUL_PLACE_UNITS // an ISA whose kernels have formats with units of 4 bytes brings place_units
+#ifdef TN_MATMUL_PLACE_CHUNKS // an ISA whose kernels have formats with chunks of 4 bytes brings place_chunks
     if (f->chunk == 4) {
-        place_units(f, q, d, sums, to);
+        place_chunks(f, q, d, sums, to);
         return;
     }
 #endif
     int32_t n_sub = TN_MATMUL_GROUP / f->sub;
-    for (int u = 0; u < TN_MATMUL_GROUP / UNIT; u++) memcpy(to->q + u * UNIT, q + f->order[u] * UNIT, UNIT);
+    for (int u = 0; u < TN_MATMUL_GROUP / CHUNK; u++)
+        memcpy(to->q + u * CHUNK, q + f->order[u] * CHUNK, CHUNK);
     for (int32_t s = 0; s < n_sub; s++) {
-        int32_t sum = f->sub == UNIT ? sums[s] : sums[2 * s] + sums[2 * s + 1];
+        int32_t sum = f->sub == CHUNK ? sums[s] : sums[2 * s] + sums[2 * s + 1];
         to->d[s] = d[s * f->sub / BLOCK];
         to->sum[s] = to->d[s] * (float)sum;
         if (f->lanes == 0) to->init[s] = -f->bias * sum;
@@ -87,7 +88,7 @@ static void quantise_record(const tn_matmul_format *f, const tn_matmul_layout *l
         int64_t n = TN_MIN(l->k - k, TN_MATMUL_GROUP), g = k / TN_MATMUL_GROUP;
         int8_t q[TN_MATMUL_GROUP] TN_ALIGNED(64);
         float d[TN_MATMUL_GROUP / BLOCK] = {0};
-        int32_t sums[TN_MATMUL_GROUP / UNIT] = {0};
+        int32_t sums[TN_MATMUL_GROUP / CHUNK] = {0};
         tn_matmul_record_group to = {.q = (int8_t *)rec + k};
         to.d = (float *)(void *)(rec + l->d_off) + g * n_d;
         to.sum = (float *)(void *)(rec + l->sum_off) + g * n_sub;

@@ -48,7 +48,7 @@ static void time_attention(bench_run *r, tn_dtype type, int32_t n_seqs, int32_t 
     time_heads(r, type, &usual, n_seqs, n_tokens, kv_len);
 }
 
-// What takes a CPU minutes.
+// Shapes that would keep a CPU busy for minutes.
 static void device_attention(bench_run *r, tn_dtype type)
 {
     time_attention(r, type, 1, 1, 512);

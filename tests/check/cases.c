@@ -59,9 +59,9 @@ void check_absent(check_case *c)
 
 void check_strided(check_operand *o)
 {
-    int64_t unit = tn_dtype_block_elems(o->dtype) > 1 ? tn_dtype_block_elems(o->dtype) : 3;
-    o->parent[3] += 3 * unit;
-    o->start[3] = unit;
+    int64_t block = tn_dtype_block_elems(o->dtype) > 1 ? tn_dtype_block_elems(o->dtype) : 3;
+    o->parent[3] += 3 * block;
+    o->start[3] = block;
 }
 
 void check_permuted(check_operand *o, int32_t a, int32_t b)

@@ -56,8 +56,8 @@ static void route_case(check_run *run, const route_shape *s, int32_t form)
     check_emit(run, &c);
 }
 
-// From rows that the router is multiplied with, normed or not. Ties: sums of few different values are exact,
-// and so is a norm whose weights are 1.
+// From rows that the router is multiplied with, normed or not. Ties: sums of a handful of different values
+// are exact, and so is a norm whose weights are 1.
 static void product_case(check_run *run, const route_shape *s, int64_t k, tn_dtype type, int32_t form)
 {
     check_case c;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct shape {
-    int64_t m, n, k; // k in blocks, or in units of 32 plus `odd` for plain types
+    int64_t m, n, k; // k in blocks, or in groups of 32 plus `odd` for plain types
     int64_t odd;
 } shape;
 
@@ -160,7 +160,7 @@ static void cases_forms(check_run *run, int32_t op)
         build(&c, op, types[i], &s, (int32_t)i);
         check_emit(run, &c);
     }
-    for (int64_t k = 20; k <= 70; k += 50) { // rows of x that a block of threads takes in more than one turn
+    for (int64_t k = 20; k <= 70; k += 50) { // rows of x that a block of threads loads in more than one turn
         shape s = {12, 9, k, 0};
         build(&c, op, TN_TYPE_Q4_K, &s, 0);
         check_emit(run, &c);
@@ -182,7 +182,7 @@ static void cases_forms(check_run *run, int32_t op)
     }
 }
 
-// Every precision, for one row, few and many. The error against unrounded operands has to keep within what is
+// Every precision, for one row, 20 and many. The error against unrounded operands has to keep within what is
 // stated.
 static void cases_precisions(check_run *run, int32_t op)
 {

@@ -39,7 +39,7 @@ typedef enum check_fill {
     CHECK_NORMAL,  // lo + hi * N(0, 1); hi 0 means 1
     CHECK_EXTREME, // +-10^u, u uniform in lo..hi
     CHECK_SPECIAL, // normal, every fourth value or so one of `special`
-    CHECK_TIES,    // few different values
+    CHECK_TIES,    // a handful of different values
     CHECK_MASK,    // 0 or -inf
     CHECK_CONST,   // lo
     CHECK_INT,     // integers lo..hi
@@ -78,7 +78,7 @@ typedef struct check_case {
     uint64_t seed;
     check_operand src[TN_MAX_SRC];
     check_params params;
-    bool in_place; // result 0 takes the storage of source 0
+    bool in_place; // result 0 has the storage of source 0
     bool relative; // every element has to be right by itself
     double floor;  // magnitude below which errors are not judged; 0: where f32 loses precision
     char note[96];
@@ -192,7 +192,8 @@ typedef struct check_rule {
 // Compares contiguous views of one shape.
 check_diff check_compare(const tn_view *got, const tn_view *want, const check_rule *rule);
 
-// What a kernel that rounds activations makes of a row of k values; NULL if it takes them as they are.
+// What a kernel that quantises or rounds activations makes of a row of k values; NULL if it uses them as
+// given.
 typedef void (*check_round_fn)(const float *x, float *y, int64_t k);
 check_round_fn check_rounding(const tn_device *device, const tn_step *step);
 // The same for rows of weights, of kernels that expand them to fewer bits than f32.

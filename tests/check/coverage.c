@@ -13,7 +13,7 @@ static bool any(const check_result *r)
     return r->n_cases > 0 || r->n_skipped > 0;
 }
 
-// "kernel", "kernel, reference", "-" where the device takes none of the cases.
+// "kernel", "kernel, reference", "-" where the device accepts none of the cases.
 static void kernels_text(tn_strbuf *s, const check_result *r)
 {
     if (r->n_cases == 0) tn_strbuf_puts(s, "-");

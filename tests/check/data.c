@@ -54,8 +54,8 @@ tn_view check_operand_view(const check_operand *o, void *parent)
     memcpy(p.ne, o->parent, sizeof p.ne);
     tn_view_set_contiguous(&p);
     for (int d = 0; d < TN_MAX_DIMS; d++) {
-        int64_t unit = d == 3 ? tn_dtype_block_elems(o->dtype) : 1;
-        p.offset += (size_t)(o->start[d] / unit * p.nb[d]);
+        int64_t block = d == 3 ? tn_dtype_block_elems(o->dtype) : 1;
+        p.offset += (size_t)(o->start[d] / block * p.nb[d]);
     }
     tn_view v = p;
     for (int d = 0; d < TN_MAX_DIMS; d++) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels round the activations of a matrix product, and to what: the one thing about kernels that the
-// interface of backends does not say. A backend with such kernels has a row here.
+// Which kernels quantise or round the activations of a matrix product, and to what: the interface of backends
+// does not say that. A backend with such kernels has a row here.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/product.h"
 #if TN_HAVE_CUDA
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-// Several rows may share a launch function: the one that takes the step says.
+// Several rows may share a launch function: the one that accepts the step says.
 static check_round_fn cpu_rounding(const tn_step *step, const char *name)
 {
     int32_t n;

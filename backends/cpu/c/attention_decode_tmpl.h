@@ -34,7 +34,7 @@ static void decode_find(const attention_work *w, int32_t src, const attention_it
     for (; i < ATTN_KEYS + ATTN_AHEAD; i++) at[i] = zero;
 }
 
-// Scales of packed blocks as f32, [n][d / QUANT_BLOCK]: a multiplication then takes them from memory.
+// Scales of packed blocks as f32, [n][d / QUANT_BLOCK]: a multiplication then reads them from memory.
 static void decode_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t block_size, float *scales)
 {
     uint16_t packed[VEC_N];

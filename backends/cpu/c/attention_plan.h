@@ -16,19 +16,22 @@
 #include "ops/operands.h"
 
 enum {
-    ATTN_ROW_GROUP = 48, // rows that pass from scores to output at once: multiple of 12 and of 16, so that
-                         // micro-kernels are full; scores of 24 KiB stay in L1
-    ATTN_ROWS = 192,     // most rows that share a converted tile of keys and values
-    ATTN_ROWS_LESS =
-        96,            // and when larger tiles would be too few to divide evenly; multiples of ATTN_ROW_GROUP
-    ATTN_KEYS = 128,   // per score tile; V panel of 32 columns: 16 KiB of L1
-    ATTN_STRIP = 32,   // keys converted at a time in decode: 16 KiB at 128 elements
-    ATTN_SPLIT = 1024, // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
+    // Rows that pass from scores to output at once: a multiple of 12 and of 16, so that micro-kernels are
+    // full;
+    // scores of 24 KiB stay in L1.
+    ATTN_ROW_GROUP = 48,
+    // Most rows that share a converted tile of keys and values, and most where larger tiles could not be
+    // divided evenly among threads; multiples of ATTN_ROW_GROUP.
+    ATTN_ROWS = 192,
+    ATTN_ROWS_LESS = 96,
+    ATTN_KEYS = 128,           // per score tile; V panel of 32 columns: 16 KiB of L1
+    ATTN_STRIP = 32,           // keys converted at a time in decode: 16 KiB at 128 elements
+    ATTN_SPLIT = 1024,         // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
     ATTN_DECODE_ROWS = 8,      // up to so many rows keys lie in the lanes instead of rows
     ATTN_PAD = 16,             // row lengths in scratch are rounded up to it
     ATTN_PARTIALS = 32768,     // most partial rows kept in scratch (18 MiB at 128 elements)
-    ATTN_ITEMS_PER_THREAD = 4, // fewer tiles than this per thread: split along the keys too
-    ATTN_LARGE_PER_THREAD = 8, // fewer large tiles than this per thread: take smaller ones
+    ATTN_ITEMS_PER_THREAD = 4, // with fewer tiles than this per thread, split along the keys too
+    ATTN_LARGE_PER_THREAD = 8, // with fewer large tiles than this per thread, use smaller ones
 };
 
 // Per-row numbers in scratch, ATTN_ROWS floats each. "Safe" is the maximum, or 0 where nothing was visible.

@@ -9,7 +9,8 @@
 // moe_sum:     x [T, U, n], w [T, U] -> [T, n], sum over u in order
 // moe_combine: the same + f [T, 1] a [T, n] + b [T, n]
 // Work: one row for the first three, ROW_CHUNK elements for the sums. No scratch. top_k compares a vector
-// with the k-th best so far and looks closer only if one is larger: one pass over the row whatever k is.
+// with the k-th best so far and compares one by one only if one is larger: one pass over the row whatever k
+// is.
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"

@@ -18,7 +18,7 @@ enum {
     AVX2_QUANT_K = 1024,                 // TN_MATMUL_TILE_SUBS sub-blocks of 16
 };
 
-// Orders of 16-byte units within 256 elements (tn_matmul_format).
+// Orders of 16-byte chunks within 256 elements (tn_matmul_format).
 #define ORDER_NATURAL                                                                                        \
     {                                                                                                        \
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15                                                 \

@@ -5,7 +5,8 @@
 // own. y[t, r] = sum over k of w[r, k] * x[t, k], all products exact FMA.
 //
 // rows: 4 accumulators of 8 along k per row of w and row of x. Bytes moved: w once; bound by memory.
-// tile: f32 [n_k][16 rows], 32 KiB; one pass takes 6 rows of x against 16 rows: 12 accumulators, x broadcast
+// tile: f32 [n_k][16 rows], 32 KiB; one pass multiplies 6 rows of x with 16 rows: 12 accumulators, x
+// broadcast
 //       from L1. Bound by the two FMA ports. Numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product_avx2.h"
 #include "ops/quant.h"

@@ -129,7 +129,7 @@ TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scal
         __m256 v[8], in[8];
         for (int r = 0; r < 8; r++) in[r] = _mm256_castsi256_ps(bytes[z][r]);
         transpose_8(in, v);
-        for (int i = 0; i < 8; i++) // 16-byte unit order[z * 2 + i / 4] is natural, 4 vectors of k each
+        for (int i = 0; i < 8; i++) // 16-byte chunk order[z * 2 + i / 4] is natural, 4 vectors of k each
             _mm256_store_ps((float *)(void *)(q + (order[z * 2 + i / 4] * 4 + i % 4) * AVX2_TILE_STEP), v[i]);
     }
     for (int s = 0; s < N_SUB; s++) {

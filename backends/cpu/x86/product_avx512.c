@@ -6,7 +6,8 @@
 //
 // rows: 4 accumulators of 16 along k per row of w and row of x; tails of k by masks. Bytes moved: w once;
 //       bound by memory.
-// tile: f32 [n_k][32 rows], 32 KiB; one pass takes 12 rows of x against 32 rows: 24 accumulators, x broadcast
+// tile: f32 [n_k][32 rows], 32 KiB; one pass multiplies 12 rows of x with 32 rows: 24 accumulators, x
+// broadcast
 //       from L1. Bound by the two FMA ports. bf16 dot products (vdpbf16ps) are not used: measured on Sapphire
 //       Rapids they do 86 Gop/s per core where FMA does 175. Numbers: backends/cpu/README.md.
 #include "backends/cpu/product.h"
@@ -16,7 +17,7 @@
 
 #include <immintrin.h>
 
-enum { BLOCK = 32, UNIT = 16 }; // elements of a block, of a unit
+enum { BLOCK = 32, CHUNK = 16 }; // elements of a block, of a chunk
 
 // round_block of product_tmpl.h.
 #define TN_MATMUL_ROUND_BLOCK
@@ -109,16 +110,16 @@ static inline bool round_group(const float *x, int8_t *q, float *d, int32_t *sum
     __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
     __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
     a = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b),
-                         _mm512_unpackhi_epi64(a, b)); // unit 4z + j in lane 4j + z
-    const __m512i units = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_storeu_si512(sums, _mm512_permutexvar_epi32(units, a));
+                         _mm512_unpackhi_epi64(a, b)); // chunk 4z + j in lane 4j + z
+    const __m512i chunks = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(sums, _mm512_permutexvar_epi32(chunks, a));
     return true;
 }
 
-// For place_group: formats of AVX-512 VNNI, 16 lanes that each sum up four units.
-#define TN_MATMUL_PLACE_UNITS
-static inline void place_units(const tn_matmul_format *f, const int8_t *q, const float *d,
-                               const int32_t *sums, const tn_matmul_record_group *to)
+// For place_group: formats of AVX-512 VNNI, 16 lanes that each sum up four chunks.
+#define TN_MATMUL_PLACE_CHUNKS
+static inline void place_chunks(const tn_matmul_format *f, const int8_t *q, const float *d,
+                                const int32_t *sums, const tn_matmul_record_group *to)
 {
     __m512i in[4], sum = _mm512_setzero_si512();
     TN_MATMUL_UNROLL
@@ -137,20 +138,20 @@ static inline void place_units(const tn_matmul_format *f, const int8_t *q, const
     __m512 scales = _mm512_zextps256_ps512(_mm256_loadu_ps(d));
     __m512i lanes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)f->subs));
     const __m512i natural = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    __m512i units = _mm512_loadu_si512(sums);
-    if (f->sub == UNIT) {
+    __m512i chunks = _mm512_loadu_si512(sums);
+    if (f->sub == CHUNK) {
         __m512 each = _mm512_permutexvar_ps(_mm512_srli_epi32(natural, 1), scales);
         _mm512_store_ps(to->d, _mm512_permutexvar_ps(_mm512_srli_epi32(lanes, 1), scales));
-        _mm512_storeu_ps(to->sum, _mm512_mul_ps(each, _mm512_cvtepi32_ps(units)));
+        _mm512_storeu_ps(to->sum, _mm512_mul_ps(each, _mm512_cvtepi32_ps(chunks)));
         return;
     }
     _mm512_store_ps(to->d, _mm512_permutexvar_ps(lanes, scales));
-    units = _mm512_add_epi32(units, _mm512_srli_epi64(units, 32)); // of pairs, in even lanes
-    __m256 pairs = _mm256_cvtepi32_ps(_mm512_cvtepi64_epi32(units));
+    chunks = _mm512_add_epi32(chunks, _mm512_srli_epi64(chunks, 32)); // of pairs, in even lanes
+    __m256 pairs = _mm256_cvtepi32_ps(_mm512_cvtepi64_epi32(chunks));
     _mm256_storeu_ps(to->sum, _mm256_mul_ps(_mm512_castps512_ps256(scales), pairs));
 }
 
-// after the vectors and the functions that it takes from here
+// after the vectors and functions of this file that it uses
 #include "backends/cpu/product_tmpl.h"
 
 enum {

@@ -6,7 +6,7 @@
 //   acc[t][r] += sum over sub-blocks s of d_x[t,s] * (scale[s,r] * dot(u[r,s], q_x[t,s])) + min[s,r] *
 //   sum_x[t,s]
 //
-// Tile: bytes [n_k / 4][32 rows][4], scale and min [n_k / sub][32]. One pass takes 6 rows of x against the
+// Tile: bytes [n_k / 4][32 rows][4], scale and min [n_k / sub][32]. One pass multiplies 6 rows of x with the
 // 32 rows: 12 int32 and 12 f32 accumulators of 16 lanes; 4 bytes of x are broadcast from L1, the tile stays
 // in L1. Per 32 k and accumulator: 8 dpbusd and 3 (with min 4, sub-blocks of 16 5 to 7) float operations on
 // the same two ports, which bounds the rate to 8/11 (8/12, 8/13 to 8/15) of the peak of dpbusd.

@@ -17,7 +17,7 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
 
 // A group of 256 weights becomes four vectors u of bytes whose lane l (4 bytes) holds weights of sub-block
 // subs[l] in each: dpbusd sums up all four, so a lane's sum is scaled once. SUBS_* are those tables, ORDER_*
-// the 4-byte units of the group in that order (tn_matmul_format): what packed bits and few shuffles give.
+// the 4-byte chunks of the group in that order (tn_matmul_format): what packed bits and few shuffles give.
 //
 // Blocks of 32: vector i holds the i-th quarter of each block.
 #define EIGHT_OF(b, i) 8 * (b) + 2 * (i), 8 * (b) + 2 * (i) + 1
@@ -37,7 +37,7 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
     {                                                                                                        \
         0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7                                                       \
     }
-// Sub-blocks of 16 in natural order, transposed: vector i holds 4-byte unit i of each.
+// Sub-blocks of 16 in natural order, transposed: vector i holds 4-byte chunk i of each.
 #define FOURTHS(i)                                                                                           \
     (i), 16 + (i), 32 + (i), 48 + (i), 4 + (i), 20 + (i), 36 + (i), 52 + (i), 8 + (i), 24 + (i), 40 + (i),   \
         56 + (i), 12 + (i), 28 + (i), 44 + (i), 60 + (i)
@@ -49,7 +49,7 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
     {                                                                                                        \
         0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15                                                 \
     }
-// Pairs of bits: unit p of 16 bytes, turned by i units, gives plane p.
+// Pairs of bits: chunk p of 16 bytes, turned by i chunks, gives plane p.
 #define FOUR_OF(s, i)            4 * (s) + (i) % 4
 #define PLANES_OF(a, b, c, d, i) FOUR_OF(a, i), FOUR_OF(b, (i) + 1), FOUR_OF(c, (i) + 2), FOUR_OF(d, (i) + 3)
 #define PLANES(i)                                                                                            \

@@ -20,7 +20,7 @@ TN_INLINE __m512 scale_i8(__m128i v, __m512 d)
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v)), d);
 }
 
-// v and its 16-byte units turned left by 4, 8 and 12 bytes.
+// v and its 16-byte chunks turned left by 4, 8 and 12 bytes.
 TN_INLINE void turns(__m512i v, __m512i *u)
 {
     u[0] = v;
