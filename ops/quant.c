@@ -5,7 +5,7 @@
 #include "ops/quant.h"
 
 #include "core/compiler.h"
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 
 // Whether a packed row of n blocks is valid; `size` bytes per block.
 typedef bool (*row_check)(const uint8_t *b, int64_t n, size_t size, const int *scale_off);

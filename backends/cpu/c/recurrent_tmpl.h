@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops with a state per sequence; contracts at the heads of ops/short_conv.c and ops/delta_rule.c.
+// Ops with a state per sequence; contracts at the heads of ops/recurrent/short_conv.c and
+// ops/recurrent/delta_rule.c.
 //
 // short_conv: an item is CONV_CHANNELS channels of one sequence. Their weights are transposed once, then
 // every token is C multiply-adds per vector of channels. Bytes: x and y once, the state twice.

@@ -12,7 +12,7 @@
 //       Rapids they do 86 Gop/s per core where FMA does 175. Numbers: backends/cpu/README.md.
 #include "backends/cpu/product.h"
 #include "backends/cpu/x86/vec_avx512.h"
-#include "backends/cpu/x86/product_loops.h"
+#include "backends/cpu/x86/product/product_loops.h"
 #include "ops/quant.h"
 
 #include <immintrin.h>
@@ -211,13 +211,13 @@ TN_INLINE void transpose_f32(const __m512 *r, __m512 *v)
 
 #define TYPE f32
 #define SIZE 4
-#include "backends/cpu/x86/product_avx512_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512_tmpl.h"
 #define TYPE f16
 #define SIZE 2
-#include "backends/cpu/x86/product_avx512_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512_tmpl.h"
 #define TYPE bf16
 #define SIZE 2
-#include "backends/cpu/x86/product_avx512_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512_tmpl.h"
 
 // Through tn_quant_info, 16 rows at a time.
 static void any_pack(const tn_matmul_tile *t, const tn_matmul_layout *l)

@@ -6,8 +6,8 @@
 //   IQ4_NL (32)   f16 d, 16 bytes of nibbles (j below, j + 16 above)           y = d * table[q]
 //   IQ4_XS (256)  f16 d, u16 high scale bits, 4 bytes low scale bits, 128 bytes of nibbles
 //                 (IQ4_NL's order within each group of 32)                     y = d * (sc - 32) * table[q]
-#include "ops/quant_formats.h"
-#include "ops/quant_k_search.h"
+#include "ops/quant/quant_formats.h"
+#include "ops/quant/quant_k_search.h"
 #include "ops/quant_tables.h"
 
 enum { GROUP = 32, BLOCK = 256, N_GROUPS = BLOCK / GROUP, N_TRIALS = 7 };

@@ -3,7 +3,7 @@
 //
 // AVX-512 VNNI: unpackers of the weight types with super-blocks of 256. Kernels, layouts and maths:
 // product_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx512vnni.h"
+#include "backends/cpu/x86/product/product_avx512vnni.h"
 
 TN_INLINE __m512 load_f16_all(const uint8_t *p)
 {
@@ -54,7 +54,7 @@ TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  84
 #define BLOCK_ELEMS 256
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
 {
@@ -88,7 +88,7 @@ TN_INLINE __m512 q3_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  110
 #define BLOCK_ELEMS 256
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 // Four runs of 32 bytes, the nibbles of two sub-blocks each.
 TN_INLINE void unpack_runs(const uint8_t *p, __m512i *u)
@@ -153,7 +153,7 @@ TN_INLINE __m512 q4_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  144
 #define BLOCK_ELEMS 256
 #define PAIRS       1
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 {
@@ -181,7 +181,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m512i *u)
 #define GROUP_SIZE    176
 #define BLOCK_ELEMS   256
 #define PAIRS         1
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE __m512i words_of_2(int a, int b)
 {
@@ -228,7 +228,7 @@ TN_INLINE __m512 q6_k_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  210
 #define BLOCK_ELEMS 256
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m512i *u)
 {
@@ -260,4 +260,4 @@ TN_INLINE __m512 iq4_xs_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  136
 #define BLOCK_ELEMS 256
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"

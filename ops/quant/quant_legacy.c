@@ -12,8 +12,8 @@
 //   Q8_1  f16 d, f16 d * sum(q), 32 i8          y = d * q
 //
 // Byte j of the nibbles holds element j below and element j + 16 above.
-#include "ops/quant_formats.h"
-#include "ops/quant_k_search.h"
+#include "ops/quant/quant_formats.h"
+#include "ops/quant/quant_k_search.h"
 
 #include "core/compiler.h"
 

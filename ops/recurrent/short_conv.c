@@ -8,7 +8,7 @@
 // outside of the state: zeros, and writes slots[s][1], which nobody else reads or writes; outside of the
 // state: nothing is computed, y is 0.
 #include "ops/operands.h"
-#include "ops/recurrent.h"
+#include "ops/recurrent/recurrent.h"
 
 tn_status tn_infer_short_conv(tn_context *ctx, tn_step *step)
 {

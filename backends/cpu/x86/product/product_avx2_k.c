@@ -3,7 +3,7 @@
 //
 // AVX2: unpackers of the weight types with super-blocks of 256. Kernels, layouts and maths:
 // product_avx2_tmpl.h, numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx2.h"
+#include "backends/cpu/x86/product/product_avx2.h"
 
 TN_INLINE __m256 load_f16_all(const uint8_t *p)
 {
@@ -71,7 +71,7 @@ TN_INLINE void q2_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_16_steps_4_min_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q3_k_unpack(const uint8_t *w, __m256i *u)
 {
@@ -101,7 +101,7 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_16_steps_4_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 // 128 bytes: low nibbles of each 32, then their high nibbles.
 TN_INLINE void unpack_nibbles(const uint8_t *p, __m256i *u)
@@ -147,7 +147,7 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_32_steps_8_min_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 {
@@ -168,7 +168,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_32_steps_4_min_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q6_k_unpack(const uint8_t *w, __m256i *u)
 {
@@ -202,7 +202,7 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_16_steps_2_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m256i *u)
 {
@@ -236,4 +236,4 @@ TN_INLINE void iq4_xs_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 256
 #define TILE        tn_matmul_tile_32_signed_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"

@@ -7,7 +7,7 @@
 // state F32 [n_slots, H, Sk, Sv], q and k [T, Hk, Sk], v [T, H, Sv], g and beta [T, H], q_start I32 [n_seq +
 // 1], slots I32 [n_seq, 2] -> the state itself, o [T, H, Sv]. Sequences and slots: as in short_conv.
 #include "ops/operands.h"
-#include "ops/recurrent.h"
+#include "ops/recurrent/recurrent.h"
 
 #include <math.h>
 

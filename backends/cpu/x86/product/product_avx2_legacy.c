@@ -3,7 +3,7 @@
 //
 // AVX2: unpackers of the weight types with blocks of 32; a group is 8 blocks. Kernels, layouts and maths:
 // product_avx2_tmpl.h, numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx2.h"
+#include "backends/cpu/x86/product/product_avx2.h"
 
 // Nibbles at p + stride * block.
 TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m256i *u)
@@ -61,7 +61,7 @@ TN_INLINE void q4_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_steps_8_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m256i *u)
 {
@@ -86,7 +86,7 @@ TN_INLINE void q4_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_steps_8_min_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m256i *u)
 {
@@ -112,7 +112,7 @@ TN_INLINE void q5_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_steps_4_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m256i *u)
 {
@@ -138,7 +138,7 @@ TN_INLINE void q5_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_steps_4_min_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m256i *u)
 {
@@ -164,7 +164,7 @@ TN_INLINE void q8_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_signed_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 {
@@ -187,7 +187,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 #define BLOCK_ELEMS   32
 #define TILE          tn_matmul_tile_32_signed_avx2
 #define ROWS_X_MAX    8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m256i *u)
 {
@@ -222,4 +222,4 @@ TN_INLINE void mxfp4_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define BLOCK_ELEMS 32
 #define TILE        tn_matmul_tile_32_steps_4_avx2
 #define ROWS_X_MAX  8
-#include "backends/cpu/x86/product_avx2_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_tmpl.h"

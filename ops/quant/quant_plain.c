@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types with one value per element: floats of 16, 32 and 64 bits, integers of 8 to 64.
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 
 #include "core/compiler.h"
 

@@ -3,7 +3,7 @@
 //
 // AVX-512 VNNI: unpackers of the weight types with blocks of 32; a group is 8 blocks. Kernels, layouts and
 // maths: product_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx512vnni.h"
+#include "backends/cpu/x86/product/product_avx512vnni.h"
 
 // Nibbles at p + stride * block.
 TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m512i *u)
@@ -78,7 +78,7 @@ TN_INLINE __m512 q4_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  144
 #define BLOCK_ELEMS 32
 #define PAIRS       1
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
 {
@@ -100,7 +100,7 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  160
 #define BLOCK_ELEMS 32
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
 {
@@ -123,7 +123,7 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  176
 #define BLOCK_ELEMS 32
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
 {
@@ -146,7 +146,7 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  192
 #define BLOCK_ELEMS 32
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
 {
@@ -178,7 +178,7 @@ TN_INLINE __m512 q8_0_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  272
 #define BLOCK_ELEMS 32
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 {
@@ -199,7 +199,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m512i *u)
 #define GROUP_SIZE      144
 #define BLOCK_ELEMS     32
 #define PAIRS           1
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
 {
@@ -231,4 +231,4 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 #define GROUP_SIZE  136
 #define BLOCK_ELEMS 32
 #define PAIRS       0
-#include "backends/cpu/x86/product_avx512vnni_tmpl.h"
+#include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"

@@ -11,7 +11,7 @@
 // A byte of trits is V * 256 / 243 rounded up, V the base-3 number of its digits, first digit most
 // significant: multiplying by 3^n in 8 bits brings digit n to the top, where times 3 reads it off.
 // Importance weights are not used by these types.
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 
 #include "core/compiler.h"
 

@@ -5,9 +5,9 @@
 // sum(w x q) / sum(w q^2), and the error falls by sum(w x q)^2 / sum(w q^2): that quotient is maximised.
 //
 // Sums run in element order in f32: other orders are as good but give other bytes.
-#include "ops/quant_k_search.h"
+#include "ops/quant/quant_k_search.h"
 
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 
 enum { GROUP_MAX = 32, N_SWEEPS = 5 };
 

@@ -12,7 +12,7 @@
 //
 // 2-bit planes: byte l of each 32-byte half holds elements l, l + 32, l + 64, l + 96 of that half of the
 // block, lowest bits first.
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 
 enum { BLOCK = 256 };
 

@@ -14,7 +14,7 @@
 //                 their top nibbles are the f16 d, lowest nibble first
 //
 // There are no encoders: they would need a search over the grids, and most of them importance weights.
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 #include "ops/quant_tables.h"
 
 enum { BLOCK = 256 };

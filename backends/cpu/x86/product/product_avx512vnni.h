@@ -6,7 +6,7 @@
 #define TN_CPU_X86_PRODUCT_AVX512VNNI_H
 
 #include "backends/cpu/product.h"
-#include "backends/cpu/x86/product_loops.h"
+#include "backends/cpu/x86/product/product_loops.h"
 #include "core/fp16.h"
 
 #include <immintrin.h>

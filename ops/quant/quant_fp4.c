@@ -8,7 +8,7 @@
 //                                                                      y = UE4M3 * E2M1
 // (OCP Microscaling Formats specification 1.0.) The value table is doubled to stay integer, the scales
 // halved. Importance weights are not used by these types.
-#include "ops/quant_formats.h"
+#include "ops/quant/quant_formats.h"
 #include "ops/quant_tables.h"
 
 #include "core/compiler.h"

@@ -3,8 +3,8 @@
 //
 // Encoding of the K formats (layouts: quant_k.c). Three steps per block: each group's scale is searched,
 // the scales are quantised over the block, and the codes are taken again from the scales as stored.
-#include "ops/quant_formats.h"
-#include "ops/quant_k_search.h"
+#include "ops/quant/quant_formats.h"
+#include "ops/quant/quant_k_search.h"
 
 #include "core/compiler.h"
 

@@ -8,7 +8,7 @@
 // tile: f32 [n_k][16 rows], 32 KiB; one pass multiplies 6 rows of x with 16 rows: 12 accumulators, x
 // broadcast
 //       from L1. Bound by the two FMA ports. Numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx2.h"
+#include "backends/cpu/x86/product/product_avx2.h"
 #include "ops/quant.h"
 
 enum {
@@ -44,13 +44,13 @@ TN_INLINE void store_columns(const __m256 *in, float *q)
 
 #define TYPE f32
 #define SIZE 4
-#include "backends/cpu/x86/product_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_float_tmpl.h"
 #define TYPE f16
 #define SIZE 2
-#include "backends/cpu/x86/product_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_float_tmpl.h"
 #define TYPE bf16
 #define SIZE 2
-#include "backends/cpu/x86/product_avx2_float_tmpl.h"
+#include "backends/cpu/x86/product/product_avx2_float_tmpl.h"
 
 // Through tn_quant_info, 8 rows and 256 elements at a time.
 static void any_pack(const tn_matmul_tile *t, const tn_matmul_layout *l)

@@ -11,7 +11,7 @@
 // in L1. Per 32 k and accumulator: 8 dpbusd and 3 (with min 4, sub-blocks of 16 5 to 7) float operations on
 // the same two ports, which bounds the rate to 8/11 (8/12, 8/13 to 8/15) of the peak of dpbusd.
 // Numbers: backends/cpu/README.md.
-#include "backends/cpu/x86/product_avx512vnni.h"
+#include "backends/cpu/x86/product/product_avx512vnni.h"
 
 enum { PASS_X = 6 }; // rows of x per pass
 
