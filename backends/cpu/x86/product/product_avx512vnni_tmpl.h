@@ -10,8 +10,8 @@
 //   GROUP_SIZE   bytes of 256 weights
 //   BLOCK_ELEMS  elements per block of the type: below 256 rows may end within a group
 //   PAIRS        1: a single row of x goes against two rows of w at a time, which share the loads of x and
-//                one prefetch stream: Q4_0 went from 83.7 to 88.3 % of the read peak, Q4_K from 83.6 to 91.6 %
-//                (two threads, weights in memory); four rows at a time gave no more
+//                one prefetch stream: Q4_0 went from 83.7 to 88.3 % of the read peak, Q4_K from 83.6 to
+//                91.6 % (two threads, weights in memory); four rows at a time gave no more
 // and functions for a group of 256 weights:
 //   TYPE_unpack(w, u)        u[4]: bytes q + BIAS in that order
 //   TYPE_scales(w, &min)     scale per sub-block in natural order, zeros above; min only with HAS_MIN
