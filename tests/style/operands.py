@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-FOLDERS = ["ops", "graph", "models", "backends/cpu", "backends/null", "tests/check"]
+FOLDERS = ["ops", "graph", "models", "backends", "tests/check"]
 BARE = re.compile(r"\bsrc\[\s*(?:[2-9]\b|\d+\s*\+|[\w.>-]*n_src\s*-\s*1\s*\])")
 # The last of all sources, whichever op it is: these loops treat all ops alike.
 ALLOWED = {("graph/record_ops.c", "!src[n_src - 1]"), ("graph/fuse_rows.c", "!f->src[f->n_src - 1]")}
