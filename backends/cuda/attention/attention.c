@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which steps the attention kernels take, and their launches.
+// What all attention kernels need of a step, their arguments, and the general kernel (attention.cu), which runs what no
+// other one accepts.
 #include "backends/cuda/attention/attention.h"
 
 enum {
@@ -9,6 +10,7 @@ enum {
     GENERAL_SHARED = 46 * 1024, // bytes for a row of q and one of v, beside 2 KiB of its own
 };
 
+// TN_CUDA_CACHE_*; -1: no kernel reads it.
 static int32_t cache_type(tn_dtype type)
 {
     switch (type) {

@@ -10,21 +10,22 @@
 #include "ops/operands.h"
 #include "ops/ops.h"
 
-// Queries per sequence, on average, up to which the decode kernel is the better one. It takes any number, but reads the
+// Queries per sequence, on average, up to which the decode kernel runs. It is right for any number, but it reads the
 // cache again for every 8 or 16 rows.
 enum { TN_CUDA_ATTENTION_DECODE_QUERIES = 8 };
 
 // Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
-// Types of both caches by the names in the entry points of the decode kernels; NULL: none takes it.
+// The type of both caches in the names of the decode kernels' entry points; NULL: there is none for it.
 const char *tn_cuda_attention_cache_name(tn_dtype type);
-// Whether the decode kernels can hand on its results as int8 (handover.h); data of the step's views are bound.
+// Whether the decode kernels can write the result as quantised rows too (handover.h); data of the step's views are
+// bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 // attention_token.c: one token of one sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
-// Whether it can do a rope_cache step too, which comes right before it.
+// Whether it can do the rope_cache step right before it too.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
 // rope/rope_cache.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);

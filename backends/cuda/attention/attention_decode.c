@@ -1,18 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for few queries per sequence (attention/attention_decode.cu): which variant, and into how many parts the keys
-// of a sequence are split at most.
+// attention for up to 8 queries per sequence (attention_decode.cu): which variant of the kernel runs, and into how many
+// splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
 
 enum {
-    KEYS = 16,      // as in the kernel
-    MIN_TILES = 4,
-    MAX_PAIRS = 4096,
+    KEYS = 16,        // of a tile, as in the kernel
+    MIN_TILES = 4,    // of a split
+    MAX_PAIRS = 4096, // of sequence and KV head, up to which keys are split: more fill the device without
     MAX_SPLITS = 64,
 };
+
+// Share of a full wave that one more split is worth.
+static const double SPLIT_COST = 0.004;
 
 // A variant of the kernel: head sizes up to `dim`, 8 `n_tiles` rows at a time, so many warps of a block.
 typedef struct variant {
@@ -31,7 +34,7 @@ const char *tn_cuda_attention_cache_name(tn_dtype type)
     }
 }
 
-static variant choose(const tn_step *step)
+static variant select_variant(const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1);
@@ -55,14 +58,14 @@ bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     int64_t n_seq = step->src[TN_SRC_attention_kv_len].ne[3];
     bool quantised = tn_dtype_block_elems(k->dtype) > 1;
-    variant c = choose(step);
+    variant c = select_variant(step);
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
     bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
     return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
 }
 
-// As many blocks as fill whole waves of one a multiprocessor, with few splits to merge.
+// Blocks should fill whole waves of one for each multiprocessor; each split costs a little, because it is merged.
 static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *k = &step->src[TN_SRC_attention_k];
@@ -72,7 +75,7 @@ static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
     int32_t splits = 1;
     for (int32_t s = 1; s <= MAX_SPLITS && (s == 1 || s * MIN_TILES <= n_tiles); s++) {
         int64_t waves = tn_div_up(pairs * s, cuda->n_sms);
-        double worth = (double)(pairs * s) / (double)(waves * cuda->n_sms) - 0.004 * s;
+        double worth = (double)(pairs * s) / (double)(waves * cuda->n_sms) - SPLIT_COST * s;
         if (worth > best) best = worth, splits = s;
     }
     return splits;
@@ -88,8 +91,8 @@ size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step
 
 static bool aligned(const tn_view *v)
 {
-    uintptr_t unit = tn_dtype_block_elems(v->dtype) > 1 ? 4 : 16;
-    return (uintptr_t)v->data % unit == 0;
+    uintptr_t access = tn_dtype_block_elems(v->dtype) > 1 ? 4 : 16; // bytes
+    return (uintptr_t)v->data % access == 0;
 }
 
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step)
@@ -102,7 +105,7 @@ tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
     const tn_step *step = l->step;
     tn_cuda_attention_decode_args d = {.a = tn_cuda_attention_args_of(step)};
     tn_cuda_attention_args *a = &d.a;
-    variant c = choose(step);
+    variant c = select_variant(step);
     if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
     if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
     if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_launch(l);

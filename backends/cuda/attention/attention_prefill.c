@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for many queries per sequence (attention/attention_prefill.cu).
+// attention for more than 8 queries per sequence on tensor cores (attention_prefill.cu).
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ typedef struct variant {
     bool quants;       // keys or values are
 } variant;
 
-static variant choose(const tn_step *step)
+static variant select_variant(const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *y = &step->dst[0];
     int64_t widest = TN_MAX(q->ne[3], y->ne[3]);
@@ -33,24 +33,24 @@ bool tn_cuda_attention_prefill_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[TN_SRC_attention_v])) return false;
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
-    variant c = choose(step);
+    variant c = select_variant(step);
     bool sizes = q->ne[3] <= 256 && v->ne[3] <= 256 && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    // Few queries that the decode kernel does not take: the general kernel has more blocks for them.
+    // With fewer queries, and heads that the decode kernel does not accept, the general kernel has more blocks.
     bool many = q->ne[1] > TN_CUDA_ATTENTION_DECODE_QUERIES * step->src[TN_SRC_attention_kv_len].ne[3];
     return cuda->compute >= 80 && sizes && many && tn_cuda_attention_tiles(step, c.rows) < 65536 && shared_size(&c) <= (uint32_t)cuda->max_shared;
 }
 
 static bool aligned(const tn_view *v)
 {
-    uintptr_t unit = tn_dtype_block_elems(v->dtype) > 1 ? 2 : 16;
-    return (uintptr_t)v->data % unit == 0;
+    uintptr_t access = tn_dtype_block_elems(v->dtype) > 1 ? 2 : 16; // bytes
+    return (uintptr_t)v->data % access == 0;
 }
 
 tn_status tn_cuda_attention_prefill_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
-    variant c = choose(step);
+    variant c = select_variant(step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
     bool pairs = ((uintptr_t)a.y | (uintptr_t)a.y_token | (uintptr_t)a.y_head) % 8 == 0;
     if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]) || !pairs) return tn_cuda_attention_launch(l);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for one token of one sequence (attention/attention_token.cu): how the keys are split, and in which
-// clusters.
+// attention for one token of one sequence (attention_token.cu): into how many splits the keys are cut, and which of
+// them share a cluster.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ enum {
     MAX_HEADS = 4096,
     MAX_SPLITS = 64,
     MAX_CLUSTER = 8,
-    // Of a sequence, up to which one cluster is quicker than all multiprocessors, which merge through memory
-    // (H200, us: 500 keys 7.8 and 9.7, 4000 keys 16.6 and 14.3).
+    // Tiles of keys of a sequence up to which one cluster is faster than all multiprocessors, which merge their results
+    // through memory (H200, us with a cluster and without: 500 keys 7.8 and 9.7, 4000 keys 16.6 and 14.3).
     CLUSTER_TILES = 128,
 };
 
@@ -38,7 +38,7 @@ bool tn_cuda_attention_is_token(const tn_step *step)
            (block & (block - 1)) == 0;
 }
 
-static variant choose(const tn_cuda *cuda, const tn_step *step)
+static variant select_variant(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
     int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
@@ -70,7 +70,7 @@ static uint32_t shared_size(const variant *c, int32_t group)
 }
 
 // Long sequences: tiles come by way of rings in shared memory, where they fit (9.0 and 10.0).
-static void choose_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
+static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
 {
     variant ring = *c;
     for (size_t e = 0; e < TN_COUNT(entries); e++)
@@ -85,7 +85,7 @@ static void choose_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
 
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
 {
-    variant c = choose(cuda, step);
+    variant c = select_variant(cuda, step);
     int32_t clusters = c.splits / c.cluster;
     return clusters == 1
                ? 0
@@ -113,8 +113,8 @@ static tn_cuda_rope_cache_args plain_queries(const tn_step *step)
 tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
-    variant c = choose(l->cuda, step);
-    choose_ring(l->cuda, step, &c);
+    variant c = select_variant(l->cuda, step);
+    select_ring(l->cuda, step, &c);
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
     d.a.n_splits = c.splits;
     d.a.partial = (float *)l->scratch;

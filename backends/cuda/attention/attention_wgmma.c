@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for many queries per sequence on compute capability 9.0 (attention/attention_wgmma.cu): f16 caches with pages of
-// whole multiples of 64 rows.
+// attention for more than 8 queries per sequence on compute capability 9.0 (attention_wgmma.cu): f16 caches whose pages
+// have a multiple of 64 rows.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>

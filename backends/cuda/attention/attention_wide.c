@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for wide heads and for values that are a part of their keys' rows (attention/attention_wide.cu): rows of a tile, and
-// into how many parts the keys of a sequence are split at most.
+// attention for heads of more than 256 and for values that are a part of their keys' rows (attention_wide.cu): rows of a
+// tile, and into how many splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool has_quants(const tn_step *step)
     return tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 || tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1;
 }
 
-static variant choose(const tn_cuda *cuda, const tn_step *step)
+static variant select_variant(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
     int64_t n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1), rows = q->ne[1] * (q->ne[2] / k->ne[1]);
@@ -65,21 +65,21 @@ bool tn_cuda_attention_wide_accepts(const tn_cuda *cuda, const tn_step *step)
 size_t tn_cuda_attention_wide_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
-    int32_t splits = choose(cuda, step).splits;
+    int32_t splits = select_variant(cuda, step).splits;
     return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
 }
 
 static bool aligned(const tn_view *v)
 {
-    uintptr_t unit = tn_dtype_block_elems(v->dtype) > 1 ? 2 : 16;
-    return (uintptr_t)v->data % unit == 0;
+    uintptr_t access = tn_dtype_block_elems(v->dtype) > 1 ? 2 : 16; // bytes
+    return (uintptr_t)v->data % access == 0;
 }
 
 tn_status tn_cuda_attention_wide_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
-    variant c = choose(l->cuda, step);
+    variant c = select_variant(l->cuda, step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
     if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
     a.n_splits = c.splits;

@@ -11,7 +11,7 @@
 
 typedef struct tn_cuda_elementwise_args {
     tn_cuda_view a, b, y;   // b is not used by unary
-    tn_cuda_split split;    // in units of four columns
+    tn_cuda_split split;    // in pieces of four columns
     int32_t kind;           // TN_UNARY_* or TN_BINARY_*
     int32_t aligned_a, aligned_b, aligned_y;
     tn_unary_params unary;

@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-// Warps that fill the device: with more, each takes several heads and computes the angles once.
+// Warps that fill the device: where there would be more, each rotates several heads and computes the angles once.
 enum { WARP = 32, ENOUGH_WARPS = 8192, MOST_HEADS = 8 };
 
 // rope and norm_rope: x is their first source, and factors come right after pos.

@@ -18,7 +18,7 @@ enum {
     NORM_Q = TN_SRC_rope_cache_norm_q,
     FACTORS = TN_SRC_rope_cache_factors,
 };
-// Beyond the number of warps that fill the device each takes several heads, and computes the angles once.
+// Warps that fill the device: where there would be more, each rotates several heads and computes the angles once.
 enum { ROPE_WARPS = 4, ROPE_ENOUGH_WARPS = 8192, ROPE_MOST_HEADS = 8 };
 
 static bool is_cache_type(tn_dtype t)
@@ -50,7 +50,7 @@ static void put_cache(tn_cuda_rope_cache_args *a, int32_t i, const tn_view *c)
     a->n_slots = (int32_t)(c->ne[0] * c->ne[2]);
 }
 
-// Adjacent elements, rows aligned to 8 bytes.
+// Elements are adjacent and rows aligned to 8 bytes, so that pairs can be read at once.
 static bool is_even(const tn_cuda_view *v)
 {
     return v->nb[3] == 4 && ((int64_t)(uintptr_t)v->data | v->nb[1] | v->nb[2]) % 8 == 0;

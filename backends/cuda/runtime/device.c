@@ -69,7 +69,7 @@ tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunct
 
 // --- memory ----------------------------------------------------------------------------------------
 
-// The driver context is made at first use: listing devices stays quick, and takes no memory of the device.
+// The driver context is created at first use, so that listing devices is fast and allocates nothing on them.
 static tn_status activate(tn_cuda *c)
 {
     if (c->stream) return tn_cuda_enter(c);

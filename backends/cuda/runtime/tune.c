@@ -169,7 +169,7 @@ static tn_status save(const tn_cuda *c)
     return status;
 }
 
-// --- choosing ----------------------------------------------------------------------------------------
+// --- selection ---------------------------------------------------------------------------------------
 
 const tn_cuda_kernel *tn_cuda_tuned(const tn_cuda *c, const tn_step *step)
 {

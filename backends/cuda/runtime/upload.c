@@ -15,7 +15,7 @@ enum { PIECES = 2, PIECE_SIZE = 16 << 20 };
 struct tn_cuda_upload {
     char *host[PIECES];        // pinned
     CUdeviceptr stage[PIECES]; // on the device, for types that are sorted
-    CUevent done[PIECES];      // the piece was taken off the pinned memory
+    CUevent done[PIECES];      // the piece has been copied out of the pinned memory
     int32_t next;
 };
 

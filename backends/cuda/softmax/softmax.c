@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax, reduce, top_k: what is taken of rows.
+// softmax, reduce, top_k.
 #include "backends/cuda/softmax/softmax_args.h"
 #include "backends/cuda/runtime/rows.h"
 

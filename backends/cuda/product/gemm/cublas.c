@@ -84,7 +84,8 @@ void tn_cuda_cublas_free(tn_cuda *c)
     c->blas = NULL;
 }
 
-// The newest that the driver can carry. Whether it is there is told once, to those who tune.
+// Opens the newest version that the driver supports. Whether there is one is logged once, when a product first asks for it,
+// which happens only while tuning or with a tuned kernel.
 static void open_library(const tn_cuda *c, struct tn_cuda_blas *b)
 {
     int driver = 0;
@@ -145,7 +146,7 @@ static tn_status check(const tn_cuda *c, int32_t result, const char *what)
                    "%s: cuBLASLt: %s: %s (%d)", c->device->name, what, name, result);
 }
 
-// After a failure the library is left alone until the context ends: what runs next runs by another kernel.
+// After a failure the library is not called again until the context ends: what runs next runs by another kernel.
 static void give_up(struct tn_cuda_blas *b)
 {
     lock(b);
@@ -153,9 +154,9 @@ static void give_up(struct tn_cuda_blas *b)
     unlock(b);
 }
 
-// --- products ----------------------------------------------------------------------------------------
+// --- shapes ------------------------------------------------------------------------------------------
 
-// What the library has to be told of a shape.
+// Descriptions of a shape that the library wants.
 typedef struct described {
     void *product, *w, *x, *c, *y;
 } described;
@@ -208,15 +209,15 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
         uint32_t bytes = (uint32_t)aligns[i].bytes;
         r = b->api.preference_set(preference, aligns[i].attribute, &bytes, sizeof bytes);
     }
-    tn_blas_heuristic choice = {0};
+    tn_blas_heuristic best = {0};
     int found = 0;
     if (r == TN_BLAS_SUCCESS)
-        r = b->api.heuristic(b->handle, d.product, d.w, d.x, d.c, d.y, preference, 1, &choice, &found);
-    if (r == TN_BLAS_SUCCESS) r = found < 1 || choice.workspace > workspace ? TN_BLAS_NOT_SUPPORTED : choice.state;
+        r = b->api.heuristic(b->handle, d.product, d.w, d.x, d.c, d.y, preference, 1, &best, &found);
+    if (r == TN_BLAS_SUCCESS) r = found < 1 || best.workspace > workspace ? TN_BLAS_NOT_SUPPORTED : best.state;
     if (preference) b->api.preference_destroy(preference);
     forget(&b->api, &d);
-    *out = (answer){.shape = *s, .algorithm = choice.algorithm, .workspace = choice.workspace};
-    return check(c, r, "choosing an algorithm");
+    *out = (answer){.shape = *s, .algorithm = best.algorithm, .workspace = best.workspace};
+    return check(c, r, "selecting an algorithm");
 }
 
 static tn_status find_locked(const tn_cuda *c, const shape *s, answer *out)
@@ -233,7 +234,7 @@ static tn_status find_locked(const tn_cuda *c, const shape *s, answer *out)
     return TN_OK;
 }
 
-// The algorithm for a shape: asked for once.
+// The algorithm for a shape, which the library is asked for once.
 static tn_status find(const tn_cuda *c, const shape *s, answer *out)
 {
     lock(c->blas);
@@ -286,7 +287,7 @@ static bool accepts(const tn_cuda *cuda, const tn_step *step, int32_t mode)
     // Scales of rows are multiplied in afterwards, and then it is too late to add something.
     if (p.residual && tn_cuda_gemm_scales_x(mode)) return false;
     if (p.residual && tn_cuda_row_stride(p.residual) < p.y[0]->ne[3] * (int64_t)sizeof(float)) return false;
-    // Weights may have any address: the library is told how it is aligned.
+    // Weights may have any address: the shape says how it is aligned.
     for (int32_t i = 0; i < p.n_weights; i++)
         if (p.bias[i] || !tn_cuda_gemm_direct_type(mode, p.w[i])) return false;
     return is_usable(cuda);

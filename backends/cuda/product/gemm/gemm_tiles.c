@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tiles a product is cut into, and its launch: wgmma where the device has it, mma elsewhere.
+// Which tiles a product on tensor cores is cut into, and its launch: wgmma where the device has it, mma.sync elsewhere.
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include "core/compiler.h"
@@ -11,15 +11,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BK = 64, THREADS = 384, ALIGN_TILES = 1024, ROOM = 8 * 16 * 64 * 4 };
+enum {
+    BK = 64,              // packed16 of k of a stage
+    THREADS = 384,        // of a block of gemm_wgmma.cu: a warpgroup that copies and two that multiply
+    MMA_THREADS = 256,    // of a block of gemm_mma.cu
+    MMA_COLUMNS = 128,    // of its tile
+    ALIGN_TILES = 1024,   // bytes that swizzled tiles are aligned to
+    RESULTS = 8 * 16 * 64 * 4, // bytes through which eight warps write results of 16 rows by 64 columns
+    // Rows of tiles that are walked through together, so that their operands stay in L2.
+    GROUP_TILES = 16,
+};
 
-// A kernel of gemm_wgmma.cu. Rate: of a multiprocessor, against the widest tile; measured.
+// A kernel of gemm_wgmma.cu: columns of a tile, bytes of shared memory, and the rate of a multiprocessor against that of
+// the widest tile, as measured on an H200.
 typedef struct shape {
     int32_t columns, shared;
     double rate;
 } shape;
 
-#define RING(columns, stages) ((TN_GEMM_ROWS + (columns)) * BK * 2 * (stages) + ROOM + ALIGN_TILES)
+#define RING(columns, stages) ((TN_GEMM_ROWS + (columns)) * BK * 2 * (stages) + RESULTS + ALIGN_TILES)
 static const shape shapes[] = {
     {256, RING(256, 4), 1.00},
     {192, RING(192, 4), 0.93},
@@ -31,14 +41,14 @@ static const char *const types[] = {
     [TN_GEMM_BF16] = "bf16", [TN_GEMM_F16] = "f16", [TN_GEMM_BF16X3] = "bf16", [TN_GEMM_TF32] = "tf32", [TN_GEMM_E4M3] = "e4m3",
 };
 
-// Time of the product in units of a 128 x 256 tile: full waves of blocks, one to a multiprocessor.
+// Time of the product, in times of a 128 x 256 tile: full waves of blocks, one for each multiprocessor.
 static double cost(const tn_cuda_gemm_args *a, const shape *s, int64_t columns, int32_t n_sms)
 {
     int64_t tiles = tn_div_up(a->m, TN_GEMM_ROWS) * tn_div_up(columns, s->columns);
     return (double)tn_div_up(tiles, n_sms) * (double)s->columns / 256.0 / s->rate;
 }
 
-static const shape *choose(const tn_cuda_gemm_args *a, int64_t columns, int32_t n_sms)
+static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, int32_t n_sms)
 {
     const shape *best = &shapes[0];
     for (size_t i = 1; i < TN_COUNT(shapes); i++)
@@ -46,14 +56,14 @@ static const shape *choose(const tn_cuda_gemm_args *a, int64_t columns, int32_t 
     return best;
 }
 
-// A matrix of rows of units in boxes of 64 units by box_rows; what the bits mean is all the same to a copy.
+// Describes a matrix of rows of packed16 for copies in boxes of box_rows by 64. Copies need not know what the bits mean.
 static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data, const int64_t *size, int32_t box_rows)
 {
     cuuint64_t dims[2] = {(cuuint64_t)size[1], (cuuint64_t)size[0]}, strides[1] = {(cuuint64_t)size[1] * 2};
-    cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, unit[2] = {1, 1};
+    cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, one[2] = {1, 1};
     CUtensorMap map;
     CUresult r = l->cuda->driver.tensor_map_tiled(
-        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, unit,
+        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, one,
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     static_assert(sizeof map == sizeof *to, "a tensor map is 128 bytes");
     memcpy(to, &map, sizeof map);
@@ -75,13 +85,14 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
     int64_t columns = glu ? 2 * (int64_t)last->n : (last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT)) * TN_GEMM_UNIT;
     bool any = glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
-    bool narrow = any || mode == TN_GEMM_TF32 || mode == TN_GEMM_E4M3; // made for the narrowest tile alone
-    const shape *s = narrow ? &shapes[TN_COUNT(shapes) - 1] : choose(a, columns, l->cuda->n_sms);
+    // Kernels for these are instantiated for the narrowest tile alone.
+    bool narrow = any || mode == TN_GEMM_TF32 || mode == TN_GEMM_E4M3;
+    const shape *s = narrow ? &shapes[TN_COUNT(shapes) - 1] : select_shape(a, columns, l->cuda->n_sms);
     tn_status status = make_maps(l, a, s, glu);
     if (status != TN_OK) return status;
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
     a->tiles_n = (int32_t)tn_div_up(columns, s->columns);
-    a->group_m = 16;
+    a->group_m = GROUP_TILES;
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%d%s%s", types[mode], s->columns, any ? "_any" : "", glu ? "_glu" : "");
     tn_cuda_grid grid = {.y = 1, .z = 1, .threads = THREADS, .shared = (uint32_t)s->shared};
@@ -89,16 +100,16 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_wgmma, name, &grid, a);
 }
 
-// A block is a tile, 128 columns wide.
+// Each block multiplies one tile, 128 columns wide.
 static tn_status run_mma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu)
 {
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
-    a->tiles_n = (int32_t)(glu ? tn_div_up(last->n, 64) : tn_div_up(last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT), 128 / TN_GEMM_UNIT));
-    a->group_m = 16;
+    a->tiles_n = (int32_t)(glu ? tn_div_up(last->n, MMA_COLUMNS / 2) : tn_div_up(last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT), MMA_COLUMNS / TN_GEMM_UNIT));
+    a->group_m = GROUP_TILES;
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_mma_%s%s", types[mode], glu ? "_glu" : "");
-    tn_cuda_grid grid = {.x = (uint32_t)a->tiles_m * (uint32_t)a->tiles_n, .y = 1, .z = 1, .threads = 256};
+    tn_cuda_grid grid = {.x = (uint32_t)a->tiles_m * (uint32_t)a->tiles_n, .y = 1, .z = 1, .threads = MMA_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_mma, name, &grid, a);
 }
 
