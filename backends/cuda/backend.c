@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA backend: which devices there are. Each tenon context has driver contexts of its own, so that an error that
-// breaks one leaves the others alone.
+// The CUDA backend: which devices there are. Each tenon context has driver contexts of its own, so that an
+// error that breaks one leaves the others alone.
 #include "core/backend.h"
 
 #include "backends/cuda/kernels.h"
@@ -39,11 +39,12 @@ static void destroy(tn_cuda *c)
     tn_free(ctx, c);
 }
 
-// Weights that are expanded before they are multiplied, and tiles of 128 rows, want more than 512: on an H200 (8B, 4096 tokens)
-// batches of 512, 2048 and 4096 reach 33.7k, 38.5k and 37.9k tok/s with bf16, 24.8k, 32.8k and 34.2k with Q4_K_M.
+// Weights that are expanded before they are multiplied, and tiles of 128 rows, want more than 512: on an H200
+// (8B, 4096 tokens) batches of 512, 2048 and 4096 reach 33.7k, 38.5k and 37.9k tok/s with bf16, 24.8k, 32.8k
+// and 34.2k with Q4_K_M.
 enum { BATCH = 2048 };
-// Multiplications of one graph for each multiprocessor: some 14 ms on an H200, 90 on small cards. Between graphs work can be cancelled; each
-// costs some 100 us.
+// Multiplications of one graph for each multiprocessor: some 14 ms on an H200, 90 on small cards. Between
+// graphs work can be cancelled; each costs some 100 us.
 static const double work_each = 3.5e10;
 
 static void describe(tn_cuda *c, int ordinal)
@@ -55,7 +56,8 @@ static void describe(tn_cuda *c, int ordinal)
     c->driver.device_name(name, sizeof name, c->id);
     c->driver.driver_version(&version);
     c->driver.device_total(&total, c->id);
-    c->compute = 10 * attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    c->compute = 10 * attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                 attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     c->n_sms = attribute(c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     c->max_shared = attribute(c, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     c->l2_size = (size_t)attribute(c, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
@@ -63,8 +65,9 @@ static void describe(tn_cuda *c, int ordinal)
     d->n_batch = BATCH;
     d->max_work = work_each * c->n_sms;
     snprintf(d->name, sizeof d->name, "cuda:%d", ordinal);
-    snprintf(d->description, sizeof d->description, "%s, compute capability %d.%d, %d multiprocessors, CUDA driver %d.%d", name,
-             c->compute / 10, c->compute % 10, c->n_sms, version / 1000, version % 1000 / 10);
+    snprintf(d->description, sizeof d->description,
+             "%s, compute capability %d.%d, %d multiprocessors, CUDA driver %d.%d", name, c->compute / 10,
+             c->compute % 10, c->n_sms, version / 1000, version % 1000 / 10);
 }
 
 // The driver table is small: every device has a copy, and a handle on the library.
@@ -108,7 +111,8 @@ static tn_status cuda_open(tn_context *ctx)
     if (r != CUDA_SUCCESS || count == 0) {
         const char *text = NULL;
         if (r != CUDA_SUCCESS) driver.error_string(r, &text);
-        snprintf(why, sizeof why, "the NVIDIA driver finds no device%s%s", text ? ": " : "", text ? text : "");
+        snprintf(why, sizeof why, "the NVIDIA driver finds no device%s%s", text ? ": " : "",
+                 text ? text : "");
         tn_backend_absent(ctx, "cuda", why);
     }
     tn_status status = TN_OK;

@@ -24,7 +24,6 @@ NOT_FOLLOWED = {"tn_backends", "tn_backends_not_built"}
 KNOWN = {
     "ops": 30,  # ops/ops.c holds both the table of all ops and the helpers that every op calls
     "backends/cpu": 16,
-    "backends/cuda": 27,
 }
 
 

@@ -10,16 +10,16 @@
 #include "ops/operands.h"
 #include "ops/ops.h"
 
-// Queries per sequence, on average, up to which the decode kernel runs. It is right for any number, but it reads the
-// cache again for every 8 or 16 rows.
+// Queries per sequence, on average, up to which the decode kernel runs. It is right for any number, but it
+// reads the cache again for every 8 or 16 rows.
 enum { TN_CUDA_ATTENTION_DECODE_QUERIES = 8 };
 
 // Types and layouts that all attention kernels need; rows of v may be parts of longer ones.
 bool tn_cuda_attention_common(const tn_step *step);
 // The type of both caches in the names of the decode kernels' entry points; NULL: there is none for it.
 const char *tn_cuda_attention_cache_name(tn_dtype type);
-// Whether the decode kernels can write the result as quantised rows too (handover.h); data of the step's views are
-// bound.
+// Whether the decode kernels can write the result as quantised rows too (handover.h); data of the step's
+// views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 // attention_token.c: one token of one sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);

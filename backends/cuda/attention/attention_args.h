@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the attention kernels are given: q [T, H, D], paged caches, tables, and the mask as in tn_attention_params.
+// What the attention kernels are given: q [T, H, D], paged caches, tables, and the mask as in
+// tn_attention_params.
 #ifndef TN_CUDA_ATTENTION_ARGS_H
 #define TN_CUDA_ATTENTION_ARGS_H
 
@@ -10,9 +11,17 @@
 #include <stdalign.h>
 
 // How the elements of a cache are stored.
-enum { TN_CUDA_CACHE_F32, TN_CUDA_CACHE_F16, TN_CUDA_CACHE_BF16, TN_CUDA_CACHE_Q8_0, TN_CUDA_CACHE_Q4_0, TN_CUDA_CACHE_COUNT };
+enum {
+    TN_CUDA_CACHE_F32,
+    TN_CUDA_CACHE_F16,
+    TN_CUDA_CACHE_BF16,
+    TN_CUDA_CACHE_Q8_0,
+    TN_CUDA_CACHE_Q4_0,
+    TN_CUDA_CACHE_COUNT
+};
 
-// A paged cache: row of key j of KV head g is data + page * block_size + g * head_size + (j % block) * row_size.
+// A paged cache: row of key j of KV head g is data + page * block_size + g * head_size + (j % block) *
+// row_size.
 typedef struct tn_cuda_cache {
     const char *data;
     int64_t block_size, head_size, row_size; // bytes
@@ -36,7 +45,8 @@ typedef struct tn_cuda_attention_args {
     // Parts that the keys of a sequence are split into at most, and where their results lie.
     int32_t n_splits;
     int32_t n_slots; // of the kernel for wide heads: tiles of keys in shared memory
-    float *partial; // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
+    // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
+    float *partial;
     tn_cuda_quantised quantised_y; // a token's heads one after another
 } tn_cuda_attention_args;
 
@@ -52,11 +62,13 @@ typedef struct tn_cuda_attention_token_args {
     int32_t block_shift, block_mask; // of rows of a block, a power of two
     int32_t group, parts; // query heads of a KV head; parts of them, of up to 8
     int32_t alone;   // tiles of keys up to which one cluster does it all
-    int32_t early;   // no step of the program writes lengths, tables, positions, slots and earlier rows of the caches
+    // No step of the program writes lengths, tables, positions, slots and earlier rows of the caches.
+    int32_t early;
     tn_cuda_rope_cache_args rope; // slots NULL: only q is there, as it is
 } tn_cuda_attention_token_args;
 
-// The same with tensor maps (CUtensorMap) of the caches: matrices of all their rows, in boxes of 64 rows by 64 elements.
+// The same with tensor maps (CUtensorMap) of the caches: matrices of all their rows, in boxes of 64 rows by
+// 64 elements.
 typedef struct tn_cuda_attention_mapped {
     alignas(64) char k[128];
     alignas(64) char v[128];

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for up to 8 queries per sequence (attention_decode.cu): which variant of the kernel runs, and into how many
-// splits the keys of a sequence are cut at most.
+// attention for up to 8 queries per sequence (attention_decode.cu): which variant of the kernel runs, and
+// into how many splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
@@ -26,20 +26,29 @@ typedef struct variant {
 const char *tn_cuda_attention_cache_name(tn_dtype type)
 {
     switch (type) {
-    case TN_TYPE_F16: return "f16";
-    case TN_TYPE_BF16: return "bf16";
-    case TN_TYPE_Q8_0: return "q8_0";
-    case TN_TYPE_Q4_0: return "q4_0";
-    default: return NULL;
+    case TN_TYPE_F16:
+        return "f16";
+    case TN_TYPE_BF16:
+        return "bf16";
+    case TN_TYPE_Q8_0:
+        return "q8_0";
+    case TN_TYPE_Q4_0:
+        return "q4_0";
+    default:
+        return NULL;
     }
 }
 
 static variant select_variant(const tn_step *step)
 {
-    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
+                  *v = &step->src[TN_SRC_attention_v];
     int64_t widest = TN_MAX(k->ne[3], v->ne[3]), n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1);
     int64_t rows = tn_div_up(q->ne[1], n_seq) * (q->ne[2] / k->ne[1]);
-    variant c = {.type = tn_cuda_attention_cache_name(k->dtype), .dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256};
+    variant c = {.type = tn_cuda_attention_cache_name(k->dtype),
+                 .dim = widest <= 64    ? 64
+                        : widest <= 128 ? 128
+                                        : 256};
     c.n_tiles = rows > 8 && c.dim <= 128 ? 2 : 1;
     c.warps = c.dim == 256 || (c.dim == 128 && c.n_tiles == 2) ? 8 : 12;
     return c;
@@ -55,21 +64,27 @@ static uint32_t shared_size(const variant *c)
 bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[TN_SRC_attention_v])) return false;
-    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
+                  *v = &step->src[TN_SRC_attention_v];
     int64_t n_seq = step->src[TN_SRC_attention_kv_len].ne[3];
     bool quantised = tn_dtype_block_elems(k->dtype) > 1;
     variant c = select_variant(step);
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
-    bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+    bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim
+                           : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 &&
+                                 k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
+    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 &&
+           q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
 }
 
-// Blocks should fill whole waves of one for each multiprocessor; each split costs a little, because it is merged.
+// Blocks should fill whole waves of one for each multiprocessor; each split costs a little, because it is
+// merged.
 static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *k = &step->src[TN_SRC_attention_k];
-    int64_t pairs = step->src[TN_SRC_attention_kv_len].ne[3] * k->ne[1], n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
+    int64_t pairs = step->src[TN_SRC_attention_kv_len].ne[3] * k->ne[1],
+            n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
     if (pairs > MAX_PAIRS) return 1;
     double best = 0.0;
     int32_t splits = 1;
@@ -107,7 +122,8 @@ tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
     tn_cuda_attention_args *a = &d.a;
     variant c = select_variant(step);
     if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
+    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]))
+        return tn_cuda_attention_launch(l);
     if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_launch(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
@@ -115,7 +131,10 @@ tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
     d.early = l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);
-    tn_cuda_grid grid = {.x = (uint32_t)a->n_splits, .y = (uint32_t)a->n_kv, .z = (uint32_t)a->n_seq,
-                         .threads = (uint32_t)c.warps * 32, .shared = shared_size(&c)};
+    tn_cuda_grid grid = {.x = (uint32_t)a->n_splits,
+                         .y = (uint32_t)a->n_kv,
+                         .z = (uint32_t)a->n_seq,
+                         .threads = (uint32_t)c.warps * 32,
+                         .shared = shared_size(&c)};
     return tn_cuda_run(l, TN_CUDA_MODULE_attention_decode, entry, &grid, &d);
 }

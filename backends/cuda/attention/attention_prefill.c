@@ -17,8 +17,11 @@ static variant select_variant(const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *y = &step->dst[0];
     int64_t widest = TN_MAX(q->ne[3], y->ne[3]);
-    variant c = {.dim = widest <= 64 ? 64 : widest <= 128 ? 128 : 256,
-                 .quants = tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 || tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1};
+    variant c = {.dim = widest <= 64    ? 64
+                        : widest <= 128 ? 128
+                                        : 256,
+                 .quants = tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 ||
+                           tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1};
     c.rows = c.dim == 256 ? 64 : 128;
     return c;
 }
@@ -32,12 +35,16 @@ static uint32_t shared_size(const variant *c)
 bool tn_cuda_attention_prefill_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (!tn_cuda_attention_common(step) || !tn_view_contiguous(&step->src[TN_SRC_attention_v])) return false;
-    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
+                  *v = &step->src[TN_SRC_attention_v];
     variant c = select_variant(step);
-    bool sizes = q->ne[3] <= 256 && v->ne[3] <= 256 && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    // With fewer queries, and heads that the decode kernel does not accept, the general kernel has more blocks.
+    bool sizes =
+        q->ne[3] <= 256 && v->ne[3] <= 256 && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
+    // With fewer queries, and heads that the decode kernel does not accept, the general kernel has more
+    // blocks.
     bool many = q->ne[1] > TN_CUDA_ATTENTION_DECODE_QUERIES * step->src[TN_SRC_attention_kv_len].ne[3];
-    return cuda->compute >= 80 && sizes && many && tn_cuda_attention_tiles(step, c.rows) < 65536 && shared_size(&c) <= (uint32_t)cuda->max_shared;
+    return cuda->compute >= 80 && sizes && many && tn_cuda_attention_tiles(step, c.rows) < 65536 &&
+           shared_size(&c) <= (uint32_t)cuda->max_shared;
 }
 
 static bool aligned(const tn_view *v)
@@ -53,10 +60,14 @@ tn_status tn_cuda_attention_prefill_launch(const tn_cuda_launch *l)
     variant c = select_variant(step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
     bool pairs = ((uintptr_t)a.y | (uintptr_t)a.y_token | (uintptr_t)a.y_head) % 8 == 0;
-    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]) || !pairs) return tn_cuda_attention_launch(l);
+    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]) || !pairs)
+        return tn_cuda_attention_launch(l);
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_prefill_%d_%s", c.dim, c.quants ? "quants" : "plain");
-    tn_cuda_grid grid = {.x = (uint32_t)a.n_kv, .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows), .z = 1,
-                         .threads = THREADS, .shared = shared_size(&c)};
+    tn_cuda_grid grid = {.x = (uint32_t)a.n_kv,
+                         .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows),
+                         .z = 1,
+                         .threads = THREADS,
+                         .shared = shared_size(&c)};
     return tn_cuda_run(l, TN_CUDA_MODULE_attention_prefill, entry, &grid, &a);
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for one token of one sequence (attention_token.cu): into how many splits the keys are cut, and which of
-// them share a cluster.
+// attention for one token of one sequence (attention_token.cu): into how many splits the keys are cut, and
+// which of them share a cluster.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@ enum {
     MAX_HEADS = 4096,
     MAX_SPLITS = 64,
     MAX_CLUSTER = 8,
-    // Tiles of keys of a sequence up to which one cluster is faster than all multiprocessors, which merge their results
-    // through memory (H200, us with a cluster and without: 500 keys 7.8 and 9.7, 4000 keys 16.6 and 14.3).
+    // Tiles of keys of a sequence up to which one cluster is faster than all multiprocessors, which merge
+    // their results through memory (H200, us with a cluster and without: 500 keys 7.8 and 9.7, 4000 keys 16.6
+    // and 14.3).
     CLUSTER_TILES = 128,
 };
 
@@ -34,8 +35,8 @@ bool tn_cuda_attention_is_token(const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q];
     int64_t block = step->src[TN_SRC_attention_k].ne[2];
-    return q->ne[0] * q->ne[1] == 1 && step->src[TN_SRC_attention_kv_len].ne[3] == 1 && q->ne[2] <= MAX_HEADS && block > 0 &&
-           (block & (block - 1)) == 0;
+    return q->ne[0] * q->ne[1] == 1 && step->src[TN_SRC_attention_kv_len].ne[3] == 1 &&
+           q->ne[2] <= MAX_HEADS && block > 0 && (block & (block - 1)) == 0;
 }
 
 static variant select_variant(const tn_cuda *cuda, const tn_step *step)
@@ -45,7 +46,8 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
     variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1};
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
-    int64_t pairs = k->ne[1] * c.parts, n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
+    int64_t pairs = k->ne[1] * c.parts,
+            n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
     if (cuda->compute >= 90 && cuda->compute < 120 && n_tiles <= CLUSTER_TILES) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
         while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
@@ -79,7 +81,10 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
     int32_t group = (int32_t)(step->src[TN_SRC_attention_q].ne[2] / step->src[TN_SRC_attention_k].ne[1]);
     bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
     // Bulk copies are of multiples of 16 bytes; 16 rows are.
-    bool aligned = ((uintptr_t)step->src[TN_SRC_attention_k].data | (uintptr_t)step->src[TN_SRC_attention_v].data) % 16 == 0;
+    bool aligned =
+        ((uintptr_t)step->src[TN_SRC_attention_k].data | (uintptr_t)step->src[TN_SRC_attention_v].data) %
+            16 ==
+        0;
     if (cuda->compute >= 90 && cuda->compute < 120 && c->cluster == 1 && fits && aligned) *c = ring;
 }
 
@@ -87,9 +92,9 @@ size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     variant c = select_variant(cuda, step);
     int32_t clusters = c.splits / c.cluster;
-    return clusters == 1
-               ? 0
-               : (size_t)clusters * (size_t)step->src[TN_SRC_attention_q].ne[2] * (size_t)(c.dim + 2) * sizeof(float);
+    return clusters == 1 ? 0
+                         : (size_t)clusters * (size_t)step->src[TN_SRC_attention_q].ne[2] *
+                               (size_t)(c.dim + 2) * sizeof(float);
 }
 
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
@@ -101,7 +106,8 @@ bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope
     same = same && step->src[TN_SRC_attention_k].data == rope->src[TN_SRC_rope_cache_cache_k].data &&
            step->src[TN_SRC_attention_v].data == rope->src[TN_SRC_rope_cache_cache_v].data;
     int64_t widest = TN_MAX(step->src[TN_SRC_attention_k].ne[3], step->src[TN_SRC_attention_v].ne[3]);
-    return same && rope->src[TN_SRC_rope_cache_q].ne[3] <= widest && rope->src[TN_SRC_rope_cache_v].ne[3] <= widest;
+    return same && rope->src[TN_SRC_rope_cache_q].ne[3] <= widest &&
+           rope->src[TN_SRC_rope_cache_v].ne[3] <= widest;
 }
 
 // Only q, as it is.

@@ -1,14 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for heads of more than 256 and for values that are a part of their keys' rows (attention_wide.cu): rows of a
-// tile, and into how many splits the keys of a sequence are cut at most.
+// attention for heads of more than 256 and for values that are a part of their keys' rows
+// (attention_wide.cu): rows of a tile, and into how many splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
 
 // As in the kernel.
-enum { THREADS = 256, KEYS = 64, ROW_BYTES = 1152, SCALE_BYTES = 18 * 66 * 2, MAX_KEY = 576, MAX_VALUE = 512, MIN_TILES = 2, MAX_SPLITS = 64 };
+enum {
+    THREADS = 256,
+    KEYS = 64,
+    ROW_BYTES = 1152,
+    SCALE_BYTES = 18 * 66 * 2,
+    MAX_KEY = 576,
+    MAX_VALUE = 512,
+    MIN_TILES = 2,
+    MAX_SPLITS = 64
+};
 
 typedef struct variant {
     int32_t rows, slots;
@@ -21,24 +30,28 @@ typedef struct variant {
 static int32_t shared_size(bool quants, int32_t rows, int32_t slots)
 {
     int32_t warps = rows == 64 ? 4 : 8;
-    return (quants ? 2 * SCALE_BYTES : 0) + rows * ROW_BYTES + rows * KEYS * 2 + warps * rows * 4 + 2 * KEYS * 8 + slots * KEYS * ROW_BYTES;
+    return (quants ? 2 * SCALE_BYTES : 0) + rows * ROW_BYTES + rows * KEYS * 2 + warps * rows * 4 +
+           2 * KEYS * 8 + slots * KEYS * ROW_BYTES;
 }
 
 static bool has_quants(const tn_step *step)
 {
-    return tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 || tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1;
+    return tn_dtype_block_elems(step->src[TN_SRC_attention_k].dtype) > 1 ||
+           tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) > 1;
 }
 
 static variant select_variant(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
-    int64_t n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1), rows = q->ne[1] * (q->ne[2] / k->ne[1]);
+    int64_t n_seq = TN_MAX(step->src[TN_SRC_attention_kv_len].ne[3], 1),
+            rows = q->ne[1] * (q->ne[2] / k->ne[1]);
     variant c = {.quants = has_quants(step)};
     bool many = rows > 16 * n_seq && shared_size(c.quants, 64, 1) <= cuda->max_shared;
     c.rows = many ? 64 : 16;
     c.slots = shared_size(c.quants, c.rows, 2) <= cuda->max_shared ? 2 : 1;
     c.tiles = TN_MAX(tn_div_up(rows, c.rows), n_seq) * k->ne[1];
-    int64_t most = TN_MIN(step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / (KEYS * MIN_TILES), (int64_t)MAX_SPLITS);
+    int64_t most = TN_MIN(step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / (KEYS * MIN_TILES),
+                          (int64_t)MAX_SPLITS);
     c.splits = (int32_t)TN_MAX(TN_MIN(cuda->n_sms / c.tiles, most), (int64_t)1);
     return c;
 }
@@ -52,13 +65,16 @@ static bool is_even(const tn_view *v)
 bool tn_cuda_attention_wide_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (cuda->compute < 80 || !tn_cuda_attention_common(step)) return false;
-    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
+                  *v = &step->src[TN_SRC_attention_v];
     bool special = q->ne[3] > 256 || v->ne[3] > 256 || !tn_view_contiguous(v);
-    bool sizes = k->ne[3] <= MAX_KEY && v->ne[3] <= MAX_VALUE && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
+    bool sizes = k->ne[3] <= MAX_KEY && v->ne[3] <= MAX_VALUE && q->ne[3] % 8 == 0 && k->ne[3] % 8 == 0 &&
+                 v->ne[3] % 8 == 0;
     // f32 would lose its precision; blocks have less than f16 keeps of them.
     bool types = k->dtype != TN_TYPE_F32 && v->dtype != TN_TYPE_F32;
     bool aligned = tn_dtype_block_elems(v->dtype) > 1 || v->nb[2] % 16 == 0;
-    return special && sizes && types && aligned && is_even(v) && shared_size(has_quants(step), 16, 1) <= cuda->max_shared && k->ne[1] < 65536 &&
+    return special && sizes && types && aligned && is_even(v) &&
+           shared_size(has_quants(step), 16, 1) <= cuda->max_shared && k->ne[1] < 65536 &&
            tn_cuda_attention_tiles(step, 16) < 65536;
 }
 
@@ -81,16 +97,21 @@ tn_status tn_cuda_attention_wide_launch(const tn_cuda_launch *l)
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
     variant c = select_variant(l->cuda, step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v])) return tn_cuda_attention_launch(l);
+    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]))
+        return tn_cuda_attention_launch(l);
     a.n_splits = c.splits;
     a.n_slots = c.slots;
     a.partial = (float *)l->scratch;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_wide_%d_%s", c.rows, c.quants ? "quants" : "plain");
-    tn_cuda_grid grid = {.x = (uint32_t)c.splits, .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows), .z = (uint32_t)a.n_kv,
-                         .threads = THREADS, .shared = (uint32_t)shared_size(c.quants, c.rows, c.slots)};
+    tn_cuda_grid grid = {.x = (uint32_t)c.splits,
+                         .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows),
+                         .z = (uint32_t)a.n_kv,
+                         .threads = THREADS,
+                         .shared = (uint32_t)shared_size(c.quants, c.rows, c.slots)};
     tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, entry, &grid, &a);
     if (status != TN_OK || c.splits == 1) return status;
-    grid = (tn_cuda_grid){.x = (uint32_t)a.n_tokens, .y = (uint32_t)a.n_heads, .z = 1, .threads = MAX_VALUE / 4};
+    grid =
+        (tn_cuda_grid){.x = (uint32_t)a.n_tokens, .y = (uint32_t)a.n_heads, .z = 1, .threads = MAX_VALUE / 4};
     return tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, "tn_attention_wide_merge", &grid, &a);
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of elementwise/elementwise.cu: operands broadcast to the extents of the result, outer dimensions joined.
+// Arguments of elementwise/elementwise.cu: operands broadcast to the extents of the result, outer
+// dimensions joined.
 #ifndef TN_CUDA_ELEMENTWISE_ARGS_H
 #define TN_CUDA_ELEMENTWISE_ARGS_H
 

@@ -48,8 +48,8 @@ bool tn_cuda_moe_sum_accepts(const tn_cuda *cuda, const tn_step *step)
     TN_UNUSED(cuda);
     tn_moe_combine_sources at = sum_sources(step);
     const tn_view *y = &step->dst[0], *factor = tn_step_source(step, at.factor);
-    bool ok = step->src[at.x].dtype == TN_TYPE_F32 && step->src[at.w].dtype == TN_TYPE_F32 && tn_cuda_f32_rows(y) &&
-              (!factor || tn_cuda_f32_rows(factor));
+    bool ok = step->src[at.x].dtype == TN_TYPE_F32 && step->src[at.w].dtype == TN_TYPE_F32 &&
+              tn_cuda_f32_rows(y) && (!factor || tn_cuda_f32_rows(factor));
     for (size_t i = 0; i < TN_COUNT(at.added); i++) {
         const tn_view *added = tn_step_source(step, at.added[i]);
         ok = ok && (!added || tn_cuda_f32_rows(added));

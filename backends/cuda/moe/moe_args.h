@@ -28,7 +28,7 @@ typedef struct tn_cuda_expert_route {
     int32_t *ids;      // [T, k]
     float *weights;    // [T, k]
     int64_t ids_stride, weights_stride; // elements, from one token to the next
-    const float *bias; // of the choice; NULL: none
+    const float *bias; // added to the scores by which experts are ranked; NULL: none
     int32_t n_experts, k, n_groups, n_groups_used;
     int32_t choice, gating, normalise; // TN_GATING_*
     float scale;

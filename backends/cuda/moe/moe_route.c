@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moe_route (moe_route.cu): the experts of each token and their weights, from logits, or from rows that are multiplied
-// by the router in the same kernel.
+// moe_route (moe_route.cu): the experts of each token and their weights, from logits, or from rows that are
+// multiplied by the router in the same kernel.
 #include "backends/cuda/moe/moe.h"
 
 #include "backends/cuda/runtime/rows.h"
@@ -30,7 +30,8 @@ bool tn_cuda_moe_route_accepts(const tn_cuda *cuda, const tn_step *step)
     if (p->top_k.k > MOST_USED || p->top_k.n_groups > TN_CUDA_MAX_GROUPS) return false;
     const tn_view *x = &step->src[at.x], *router = tn_step_source(step, at.router);
     if (!router) return x->ne[3] <= MOST_EXPERTS && x->ne[2] <= INT32_MAX;
-    return router->ne[2] <= MOST_MULTIPLIED && x->ne[2] <= TN_CUDA_ROUTE_TOKENS && x->ne[3] <= MOST_RUNS * RUN;
+    return router->ne[2] <= MOST_MULTIPLIED && x->ne[2] <= TN_CUDA_ROUTE_TOKENS &&
+           x->ne[3] <= MOST_RUNS * RUN;
 }
 
 size_t tn_cuda_moe_route_scratch(const tn_cuda *cuda, const tn_step *step)
@@ -110,8 +111,12 @@ tn_status tn_cuda_moe_route_launch(const tn_cuda_launch *l)
     if (l->quantised_y) a.quantised_y = *l->quantised_y;
     int64_t runs = tn_div_up(a.x.ne[3], RUN);
     char entry[32];
-    snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d", runs <= 2 ? 2 : runs <= 4 ? 4 : MOST_RUNS,
+    snprintf(entry, sizeof entry, "tn_moe_route_rows_%d_%d",
+             runs <= 2   ? 2
+             : runs <= 4 ? 4
+                         : MOST_RUNS,
              a.choice.n_experts <= 4 * WARP ? 4 : 16);
-    tn_cuda_grid grid = {.x = (uint32_t)a.choice.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};
+    tn_cuda_grid grid = {
+        .x = (uint32_t)a.choice.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);
 }

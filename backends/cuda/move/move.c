@@ -8,7 +8,8 @@
 
 static bool fits(const tn_view *y)
 {
-    return tn_view_n_rows(y) * tn_div_up(y->ne[3], 4 * TN_CUDA_SPLIT_THREADS) <= INT32_MAX && tn_view_n_elems(y) / (4 * TN_CUDA_SPLIT_THREADS) <= INT32_MAX;
+    return tn_view_n_rows(y) * tn_div_up(y->ne[3], 4 * TN_CUDA_SPLIT_THREADS) <= INT32_MAX &&
+           tn_view_n_elems(y) / (4 * TN_CUDA_SPLIT_THREADS) <= INT32_MAX;
 }
 
 static bool is_float(tn_dtype t)
@@ -49,8 +50,9 @@ bool tn_cuda_get_rows_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *table = &step->src[0];
-    return tn_quant_info_get(table->dtype)->to_f32 && tn_view_rows_contiguous(table) && table->ne[0] == 1 && table->ne[1] == 1 &&
-           tn_cuda_i32_run(&step->src[1]) && tn_cuda_f32_rows(&step->dst[0]) && fits(&step->dst[0]);
+    return tn_quant_info_get(table->dtype)->to_f32 && tn_view_rows_contiguous(table) && table->ne[0] == 1 &&
+           table->ne[1] == 1 && tn_cuda_i32_run(&step->src[1]) && tn_cuda_f32_rows(&step->dst[0]) &&
+           fits(&step->dst[0]);
 }
 
 tn_status tn_cuda_get_rows_launch(const tn_cuda_launch *l)
@@ -64,8 +66,8 @@ bool tn_cuda_copy_blocks_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *x = &step->src[0], *y = &step->dst[0];
-    return tn_dtype_block_elems(x->dtype) > 1 && tn_quant_info_get(x->dtype)->to_f32 && tn_view_rows_contiguous(x) && is_float(y->dtype) &&
-           tn_view_contiguous(y) && fits(y);
+    return tn_dtype_block_elems(x->dtype) > 1 && tn_quant_info_get(x->dtype)->to_f32 &&
+           tn_view_rows_contiguous(x) && is_float(y->dtype) && tn_view_contiguous(y) && fits(y);
 }
 
 tn_status tn_cuda_copy_blocks_launch(const tn_cuda_launch *l)
@@ -91,16 +93,19 @@ tn_status tn_cuda_copy_launch(const tn_cuda_launch *l)
 {
     const tn_view *x = &l->step->src[0], *y = &l->step->dst[0];
     int64_t size = (int64_t)tn_dtype_block_size(x->dtype), per_thread = 4;
-    tn_cuda_move_args a = {.x = tn_cuda_view_of(x), .y = tn_cuda_view_of(y), .from = x->dtype, .to = y->dtype};
+    tn_cuda_move_args a = {
+        .x = tn_cuda_view_of(x), .y = tn_cuda_view_of(y), .from = x->dtype, .to = y->dtype};
     tn_cuda_view *views[] = {&a.y, &a.x};
     tn_cuda_views_merge(views, 2, true);
     const char *entry = "tn_copy";
-    bool aligned = tn_cuda_aligned(&a.x, size) && tn_cuda_aligned(&a.y, (int64_t)tn_dtype_block_size(y->dtype));
+    bool aligned =
+        tn_cuda_aligned(&a.x, size) && tn_cuda_aligned(&a.y, (int64_t)tn_dtype_block_size(y->dtype));
     if (aligned && x->dtype == y->dtype && a.x.ne[3] * size % 16 == 0) {
         entry = "tn_copy_bytes";
         a.x.ne[3] = a.y.ne[3] = a.x.ne[3] * size / 16;
         per_thread = 1;
-    } else if (aligned && x->dtype == TN_TYPE_F32 && size != (int64_t)tn_dtype_block_size(y->dtype) && a.x.ne[3] % 4 == 0) {
+    } else if (aligned && x->dtype == TN_TYPE_F32 && size != (int64_t)tn_dtype_block_size(y->dtype) &&
+               a.x.ne[3] % 4 == 0) {
         entry = "tn_copy_narrow";
     }
     a.split = tn_cuda_split_of(&a.y, tn_div_up(a.y.ne[3], per_thread));
@@ -112,15 +117,17 @@ bool tn_cuda_concat_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     TN_UNUSED(cuda);
     const tn_view *y = &step->dst[0];
-    return (y->dtype == TN_TYPE_F32 || y->dtype == TN_TYPE_I32) && step->src[0].dtype == y->dtype && step->src[1].dtype == y->dtype &&
-           tn_view_contiguous(y) && fits(y);
+    return (y->dtype == TN_TYPE_F32 || y->dtype == TN_TYPE_I32) && step->src[0].dtype == y->dtype &&
+           step->src[1].dtype == y->dtype && tn_view_contiguous(y) && fits(y);
 }
 
 tn_status tn_cuda_concat_launch(const tn_cuda_launch *l)
 {
     const tn_concat_params *p = l->step->params;
     const tn_view *y = &l->step->dst[0];
-    tn_cuda_move_args a = {.x = tn_cuda_view_of(&l->step->src[0]), .x2 = tn_cuda_view_of(&l->step->src[1]), .y = tn_cuda_view_of(y),
+    tn_cuda_move_args a = {.x = tn_cuda_view_of(&l->step->src[0]),
+                           .x2 = tn_cuda_view_of(&l->step->src[1]),
+                           .y = tn_cuda_view_of(y),
                            .axis = TN_MAX_DIMS - y->n_dims + p->axis};
     bool aligned = tn_cuda_aligned(&a.y, 4);
     a.aligned = aligned && tn_cuda_aligned(&a.x, 4);

@@ -20,7 +20,7 @@ typedef struct tn_cuda_move_args {
 typedef struct tn_cuda_table_args {
     tn_cuda_weight table;
     int64_t n_table;     // rows
-    int64_t row_step[3]; // copy: blocks of the table from one index of the result to the next; its rows are blocks then
+    int64_t row_step[3]; // copy, whose rows are blocks: blocks from one index of the result to the next
     const int32_t *ids;  // NULL: copy
     tn_cuda_view y;
     tn_cuda_split split;

@@ -8,9 +8,9 @@
 
 enum {
     WARP = 32,
-    MOST_RUNS = 4,       // of four floats, per thread
+    MOST_RUNS = 4, // of four floats, per thread
     MOST_THREADS = 1024,
-    WARPS = 8,           // rows of a block while a warp has a row
+    WARPS = 8, // rows of a block while a warp has a row
     ANY_THREADS = 256,
 };
 
@@ -70,8 +70,10 @@ bool tn_cuda_rms_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 tn_status tn_cuda_rms_norm_launch(const tn_cuda_launch *l)
 {
     const tn_rms_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_rms_norm_x]), .y = tn_cuda_view_of(&l->step->dst[0]),
-                           .weight = tn_cuda_vector(l->step, TN_SRC_rms_norm_w), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_rms_norm_x]),
+                           .y = tn_cuda_view_of(&l->step->dst[0]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_rms_norm_w),
+                           .eps = p->eps};
     return run(l, "rms", &a, false);
 }
 
@@ -84,9 +86,12 @@ bool tn_cuda_add_rms_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 tn_status tn_cuda_add_rms_norm_launch(const tn_cuda_launch *l)
 {
     const tn_add_rms_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_a]), .b = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_b]),
-                           .sum = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_sum]), .y = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_normed]),
-                           .weight = tn_cuda_vector(l->step, TN_SRC_add_rms_norm_w), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_a]),
+                           .b = tn_cuda_view_of(&l->step->src[TN_SRC_add_rms_norm_b]),
+                           .sum = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_sum]),
+                           .y = tn_cuda_view_of(&l->step->dst[TN_DST_add_rms_norm_normed]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_add_rms_norm_w),
+                           .eps = p->eps};
     return run(l, "add_rms", &a, true);
 }
 
@@ -99,7 +104,10 @@ bool tn_cuda_layer_norm_accepts(const tn_cuda *cuda, const tn_step *step)
 tn_status tn_cuda_layer_norm_launch(const tn_cuda_launch *l)
 {
     const tn_layer_norm_params *p = l->step->params;
-    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_layer_norm_x]), .y = tn_cuda_view_of(&l->step->dst[0]),
-                           .weight = tn_cuda_vector(l->step, TN_SRC_layer_norm_w), .bias = tn_cuda_vector(l->step, TN_SRC_layer_norm_bias), .eps = p->eps};
+    tn_cuda_norm_args a = {.a = tn_cuda_view_of(&l->step->src[TN_SRC_layer_norm_x]),
+                           .y = tn_cuda_view_of(&l->step->dst[0]),
+                           .weight = tn_cuda_vector(l->step, TN_SRC_layer_norm_w),
+                           .bias = tn_cuda_vector(l->step, TN_SRC_layer_norm_bias),
+                           .eps = p->eps};
     return run(l, "layer", &a, false);
 }

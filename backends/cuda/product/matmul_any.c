@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of any type, size and number of rows: the general kernel, which runs what no other one accepts.
+// Matrix products of any type, size and number of rows: the general kernel, which runs what no other one
+// accepts.
 #include "backends/cuda/product/matmul_any.h"
 
 #include "core/compiler.h"
@@ -67,7 +68,8 @@ bool tn_cuda_matmul_any_accepts(const tn_cuda *cuda, const tn_step *step)
 
 tn_status tn_cuda_matmul_any_launch(const tn_cuda_launch *l)
 {
-    // A warp has an element of the result for each of ROWS rows of x, so that they share one reading of the weight.
+    // A warp has an element of the result for each of ROWS rows of x, so that they share one reading of the
+    // weight.
     enum { WARPS = 8, ROWS = 4, MAX_GRID_Y = 65535 };
     tn_product p = tn_product_get(l->step);
     tn_cuda_matmul_args a = args_of(&p);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of kernels.def for products on tensor cores: skinny_* (9 to 64 rows) and gemm_* (9 and more). Products
-// without experts and products of experts have code of their own below the same row.
+// The rows of kernels.def for products on tensor cores: skinny_* (9 to 64 rows) and gemm_* (9 and more).
+// Products without experts and products of experts have code of their own below the same row.
 #include "backends/cuda/product/skinny/skinny.h"
 
 // --- skinny ------------------------------------------------------------------------------------------
@@ -23,8 +23,9 @@ bool tn_cuda_skinny_f16_accepts(const tn_cuda *cuda, const tn_step *step)
 static bool accepts_blocks(const tn_cuda *cuda, const tn_step *step, bool (*is)(tn_dtype type))
 {
     tn_product p = tn_product_get(step);
-    bool fits = p.ids ? tn_cuda_gemm_id_fits(cuda, &p) && tn_cuda_gemm_id_is_skinny_blocks(cuda, &p, step->precision)
-                      : tn_cuda_skinny_fits(cuda, &p);
+    bool fits =
+        p.ids ? tn_cuda_gemm_id_fits(cuda, &p) && tn_cuda_gemm_id_is_skinny_blocks(cuda, &p, step->precision)
+              : tn_cuda_skinny_fits(cuda, &p);
     return fits && tn_cuda_weights_all(&p, is);
 }
 
@@ -41,7 +42,8 @@ bool tn_cuda_skinny_exact_accepts(const tn_cuda *cuda, const tn_step *step)
 size_t tn_cuda_skinny_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     tn_product p = tn_product_get(step);
-    return p.ids ? tn_cuda_gemm_id_scratch(cuda, &p, step->precision) : tn_cuda_skinny_dense_scratch(cuda, &p);
+    return p.ids ? tn_cuda_gemm_id_scratch(cuda, &p, step->precision)
+                 : tn_cuda_skinny_dense_scratch(cuda, &p);
 }
 
 tn_status tn_cuda_skinny_launch(const tn_cuda_launch *l)

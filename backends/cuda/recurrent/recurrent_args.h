@@ -17,7 +17,8 @@ enum {
     TN_CUDA_DELTA_COLUMNS = 32, // of a matrix, in a block
 };
 
-// Tokens q_start[s] .. q_start[s + 1] - 1 read slot slots[s][0] and write slots[s][1]; slots outside [0, n_slots) do not exist.
+// Tokens q_start[s] .. q_start[s + 1] - 1 read slot slots[s][0] and write slots[s][1]; slots outside [0,
+// n_slots) do not exist.
 typedef struct tn_cuda_runs {
     const int32_t *q_start; // [n_seq + 1]
     const int32_t *slots;   // [n_seq, 2]

@@ -18,12 +18,14 @@ enum {
     NORM_Q = TN_SRC_rope_cache_norm_q,
     FACTORS = TN_SRC_rope_cache_factors,
 };
-// Warps that fill the device: where there would be more, each rotates several heads and computes the angles once.
+// Warps that fill the device: where there would be more, each rotates several heads and computes the angles
+// once.
 enum { ROPE_WARPS = 4, ROPE_ENOUGH_WARPS = 8192, ROPE_MOST_HEADS = 8 };
 
 static bool is_cache_type(tn_dtype t)
 {
-    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 || t == TN_TYPE_Q4_0;
+    return t == TN_TYPE_F32 || t == TN_TYPE_F16 || t == TN_TYPE_BF16 || t == TN_TYPE_Q8_0 ||
+           t == TN_TYPE_Q4_0;
 }
 
 bool tn_cuda_rope_cache_accepts(const tn_cuda *cuda, const tn_step *step)
@@ -32,12 +34,14 @@ bool tn_cuda_rope_cache_accepts(const tn_cuda *cuda, const tn_step *step)
     const tn_rope_cache_params *p = step->params;
     bool ok = p->rope.n_rot / 2 <= TN_CUDA_MAX_PAIRS && step->src[Q].ne[1] <= 65535;
     for (int32_t i = Q; i <= V; i++)
-        ok = ok && step->src[i].dtype == TN_TYPE_F32 && step->src[i].ne[0] == 1 && step->src[i].ne[3] <= TN_CUDA_ROPE_CACHE_HEAD;
+        ok = ok && step->src[i].dtype == TN_TYPE_F32 && step->src[i].ne[0] == 1 &&
+             step->src[i].ne[3] <= TN_CUDA_ROPE_CACHE_HEAD;
     for (int32_t i = CACHE_K; i <= CACHE_V; i++) {
         const tn_view *c = &step->src[i];
         ok = ok && is_cache_type(c->dtype) && tn_view_rows_contiguous(c) && c->ne[0] * c->ne[2] <= INT32_MAX;
     }
-    return ok && tn_view_rows_contiguous(&step->dst[TN_DST_rope_cache_q]) && step->src[CACHE_K].ne[2] == step->src[CACHE_V].ne[2];
+    return ok && tn_view_rows_contiguous(&step->dst[TN_DST_rope_cache_q]) &&
+           step->src[CACHE_K].ne[2] == step->src[CACHE_V].ne[2];
 }
 
 static void put_cache(tn_cuda_rope_cache_args *a, int32_t i, const tn_view *c)
@@ -60,11 +64,19 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
 {
     const tn_rope_cache_params *p = s->params;
     tn_cuda_rope_cache_args a = {
-        .q = tn_cuda_view_of(&s->src[Q]), .k = tn_cuda_view_of(&s->src[K]), .v = tn_cuda_view_of(&s->src[V]), .out = tn_cuda_view_of(&s->dst[TN_DST_rope_cache_q]),
-        .pos = s->src[POS].data, .pos_nb = s->src[POS].nb[3], .slots = s->src[SLOTS].data, .slots_nb = s->src[SLOTS].nb[3],
+        .q = tn_cuda_view_of(&s->src[Q]),
+        .k = tn_cuda_view_of(&s->src[K]),
+        .v = tn_cuda_view_of(&s->src[V]),
+        .out = tn_cuda_view_of(&s->dst[TN_DST_rope_cache_q]),
+        .pos = s->src[POS].data,
+        .pos_nb = s->src[POS].nb[3],
+        .slots = s->src[SLOTS].data,
+        .slots_nb = s->src[SLOTS].nb[3],
         .factors = tn_step_has_src(s, FACTORS) ? s->src[FACTORS].data : NULL,
-        .eps = p->eps, .m = p->rope.attn_factor != 0.0f ? p->rope.attn_factor : 1.0f,
-        .neox = p->rope.mode == TN_ROPE_NEOX, .n_rot = p->rope.n_rot,
+        .eps = p->eps,
+        .m = p->rope.attn_factor != 0.0f ? p->rope.attn_factor : 1.0f,
+        .neox = p->rope.mode == TN_ROPE_NEOX,
+        .n_rot = p->rope.n_rot,
     };
     for (int32_t i = 0; i < 2; i++) {
         put_cache(&a, i, &s->src[CACHE_K + i]);
@@ -72,7 +84,8 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
     }
     a.pairs = !a.neox && is_even(&a.q) && is_even(&a.k) && is_even(&a.out);
     // The angle is linear in the position, with scaling and YaRN too.
-    for (int32_t t = 0; t < p->rope.n_rot / 2; t++) a.half_turns[t] = tn_scalar_rope_angle(&p->rope, 1, t, 1.0) / 3.14159265358979323846;
+    for (int32_t t = 0; t < p->rope.n_rot / 2; t++)
+        a.half_turns[t] = tn_scalar_rope_angle(&p->rope, 1, t, 1.0) / 3.14159265358979323846;
     return a;
 }
 
@@ -82,7 +95,9 @@ tn_status tn_cuda_rope_cache_launch(const tn_cuda_launch *l)
     tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(l->step);
     int64_t n_heads = q->ne[2] + 2 * k->ne[2], per_warp = q->ne[1] * n_heads / ROPE_ENOUGH_WARPS;
     a.heads = (int32_t)TN_MAX(TN_MIN(per_warp, (int64_t)ROPE_MOST_HEADS), (int64_t)1);
-    tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(tn_div_up(n_heads, a.heads), ROPE_WARPS), .y = (uint32_t)q->ne[1], .z = 1,
+    tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(tn_div_up(n_heads, a.heads), ROPE_WARPS),
+                         .y = (uint32_t)q->ne[1],
+                         .z = 1,
                          .threads = ROPE_WARPS * 32};
     return tn_cuda_run(l, TN_CUDA_MODULE_rope_cache, "tn_rope_cache", &grid, &a);
 }

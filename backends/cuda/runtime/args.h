@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What kernels are given, seen by C and by device code: plain structs of fixed layout, passed by value.
-// Pointers are addresses on the device.
+// Pointers are addresses on the device. Here are the parts that all families share; each family has an
+// <...>_args.h.
 #ifndef TN_CUDA_ARGS_H
 #define TN_CUDA_ARGS_H
 
@@ -16,20 +17,22 @@ typedef struct tn_cuda_view {
 } tn_cuda_view;
 
 // A weight whose blocks were split into planes when it was written (layout.h): plane p of row r starts at
-// plane[p] + r * row_size[p]. Types that are not split have everything in plane 0. Rows run over all
-// leading dimensions in order: row n of expert e is e * rows_per_expert + n.
+// plane[p] + r * row_size[p]. Types that are not split have everything in plane 0. Rows run over all leading
+// dimensions in order: row n of expert e is e * rows_per_expert + n.
 enum { TN_CUDA_MAX_PLANES = 4 };
 typedef struct tn_cuda_weight {
     const char *plane[TN_CUDA_MAX_PLANES];
     int64_t row_size[TN_CUDA_MAX_PLANES]; // bytes
 } tn_cuda_weight;
 
-// Activations that the kernel that makes them rounds for the product of quantised weights that reads them next (quantise.cuh): int8 per
-// group of 16, x = d q. A row is q [k], d [k / 16] f32, sums of q [k / 16] i16, sums of x^2 [k / 16] f32; k is a multiple of 32.
+// Quantised activations: the kernel that computes rows writes them in this form too, for the product of
+// quantised weights that reads them next (quantise.cuh). They are int8 with one scale per group of 16
+// elements, x = d q. A row is q [k], then d [k / 16] f32, sums of q [k / 16] i16, and sums of x^2 [k / 16]
+// f32; k is a multiple of 32.
 typedef struct tn_cuda_quantised {
     char *rows;        // NULL: none
     int64_t row_size;  // bytes
-    const float *norm; // weight of the reader's norm: q is of x times this; NULL: none, then no sums of squares
+    const float *norm; // weight of the reader's norm: q is of x times it; NULL: no norm, no sums of squares
     int32_t k;
 } tn_cuda_quantised;
 enum { TN_QUANTISED_GROUP = 16 };
@@ -43,8 +46,9 @@ typedef struct tn_cuda_pack_args {
     const uint8_t *from;
     uint8_t *plane[TN_CUDA_MAX_PLANES]; // where this run of blocks goes in each plane
     int64_t n_blocks;
-    int32_t block_size;
-    int32_t n_pieces; // of a block, in file order: bytes [start, start + size) go to `plane` at `at` in its unit
+    int32_t block_size; // bytes
+    int32_t n_pieces;   // of a block, in file order
+    // Bytes [start, start + size) of a block go to byte `at` of what plane `plane` has of the block.
     struct {
         int16_t start, size, plane, at;
     } piece[6];
@@ -58,7 +62,7 @@ typedef struct tn_cuda_copy_args {
     struct {
         uint32_t *to;
         const uint32_t *from;
-        int64_t n; // words
+        int64_t n; // words of 4 bytes
     } copy[TN_CUDA_COPIES];
 } tn_cuda_copy_args;
 

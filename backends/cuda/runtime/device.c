@@ -14,17 +14,28 @@ static const char *const images[TN_CUDA_MODULE_COUNT] = {
 #include "backends/cuda/modules.def"
 };
 
-// --- errors ----------------------------------------------------------------------------------------
+// --- errors ------------------------------------------------------------------------------------------
 
 // After these the driver context answers every call with the same error (CUDA Driver API, CUresult).
 static bool ends_context(CUresult r)
 {
     static const CUresult fatal[] = {
-        CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_FAILED,    CUDA_ERROR_LAUNCH_TIMEOUT,     CUDA_ERROR_ASSERT,
-        CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS,
-        CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_PC, CUDA_ERROR_ECC_UNCORRECTABLE,
-        CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-        CUDA_ERROR_EXTERNAL_DEVICE, CUDA_ERROR_NO_DEVICE, CUDA_ERROR_UNKNOWN,
+        CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUDA_ERROR_LAUNCH_FAILED,
+        CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_ASSERT,
+        CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUDA_ERROR_INVALID_PC,
+        CUDA_ERROR_ECC_UNCORRECTABLE,
+        CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUDA_ERROR_DEVICE_UNAVAILABLE,
+        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUDA_ERROR_EXTERNAL_DEVICE,
+        CUDA_ERROR_NO_DEVICE,
+        CUDA_ERROR_UNKNOWN,
     };
     for (size_t i = 0; i < TN_COUNT(fatal); i++)
         if (r == fatal[i]) return true;
@@ -40,10 +51,12 @@ tn_status tn_cuda_check(tn_cuda *c, CUresult r, const char *what)
     if (ends_context(r)) {
         int32_t none = 0;
         // Relaxed: the first error wins, it orders nothing.
-        atomic_compare_exchange_strong_explicit(&c->lost, &none, (int32_t)r, memory_order_relaxed, memory_order_relaxed);
+        atomic_compare_exchange_strong_explicit(&c->lost, &none, (int32_t)r, memory_order_relaxed,
+                                                memory_order_relaxed);
     }
     tn_status status = r == CUDA_ERROR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_DEVICE;
-    return tn_fail(c->device->ctx, status, "%s: %s: %s (%s)", c->device->name, what, text ? text : "", name ? name : "");
+    return tn_fail(c->device->ctx, status, "%s: %s: %s (%s)", c->device->name, what, text ? text : "",
+                   name ? name : "");
 }
 
 tn_status tn_cuda_enter(tn_cuda *c)
@@ -52,8 +65,10 @@ tn_status tn_cuda_enter(tn_cuda *c)
     if (lost != 0) {
         const char *name = NULL;
         c->driver.error_name((CUresult)lost, &name);
-        return tn_fail(c->device->ctx, TN_ERR_DEVICE, "%s: the device was lost after %s; sessions on it have to be made anew in a new context",
-                       c->device->name, name ? name : "an error");
+        return tn_fail(
+            c->device->ctx, TN_ERR_DEVICE,
+            "%s: the device was lost after %s; sessions on it have to be made anew in a new context",
+            c->device->name, name ? name : "an error");
     }
     return tn_cuda_check(c, c->driver.ctx_set(c->context), "making the context current");
 }
@@ -61,22 +76,27 @@ tn_status tn_cuda_enter(tn_cuda *c)
 tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunction *out)
 {
     if (!c->modules[module]) {
-        tn_status status = tn_cuda_check(c, c->driver.module_load(&c->modules[module], images[module]), "loading kernels");
+        tn_status status =
+            tn_cuda_check(c, c->driver.module_load(&c->modules[module], images[module]), "loading kernels");
         if (status != TN_OK) return status;
     }
     return tn_cuda_check(c, c->driver.module_function(out, c->modules[module], name), name);
 }
 
-// --- memory ----------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------
 
 // The driver context is created at first use, so that listing devices is fast and allocates nothing on them.
 static tn_status activate(tn_cuda *c)
 {
     if (c->stream) return tn_cuda_enter(c);
     tn_status status = TN_OK;
-    if (!c->context) status = tn_cuda_check(c, c->driver.ctx_create(&c->context, CU_CTX_SCHED_AUTO, c->id), "making a context");
+    if (!c->context)
+        status =
+            tn_cuda_check(c, c->driver.ctx_create(&c->context, CU_CTX_SCHED_AUTO, c->id), "making a context");
     if (status == TN_OK) status = tn_cuda_enter(c);
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_create(&c->stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    if (status == TN_OK)
+        status =
+            tn_cuda_check(c, c->driver.stream_create(&c->stream, CU_STREAM_NON_BLOCKING), "making a stream");
     return status;
 }
 
@@ -96,8 +116,8 @@ tn_status tn_cuda_buffer_create(tn_device *device, size_t size, tn_buffer *out)
     if (status != TN_OK) return status;
     CUresult r = c->driver.mem_alloc(&at, TN_MAX(size, 1));
     if (r == CUDA_ERROR_OUT_OF_MEMORY)
-        return tn_fail(device->ctx, TN_ERR_MEMORY, "%s: out of memory: %zu MiB are wanted, %zu MiB are free", device->name,
-                       size >> 20, (size_t)(tn_cuda_memory_free(device) >> 20));
+        return tn_fail(device->ctx, TN_ERR_MEMORY, "%s: out of memory: %zu MiB are wanted, %zu MiB are free",
+                       device->name, size >> 20, (size_t)(tn_cuda_memory_free(device) >> 20));
     status = tn_cuda_check(c, r, "allocating");
     if (status != TN_OK) return status;
     out->data = (void *)(uintptr_t)at;
@@ -124,7 +144,8 @@ tn_status tn_cuda_buffer_write(tn_buffer *buffer, size_t offset, const void *byt
     tn_cuda *c = tn_cuda_of(buffer->device);
     tn_status status = tn_cuda_enter(c);
     if (status != TN_OK || n == 0) return status;
-    return tn_cuda_check(c, c->driver.copy_to_device(address(buffer, offset), bytes, n, c->stream), "copying to the device");
+    return tn_cuda_check(c, c->driver.copy_to_device(address(buffer, offset), bytes, n, c->stream),
+                         "copying to the device");
 }
 
 tn_status tn_cuda_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)
@@ -132,8 +153,10 @@ tn_status tn_cuda_buffer_read(const tn_buffer *buffer, size_t offset, void *byte
     tn_cuda *c = tn_cuda_of(buffer->device);
     tn_status status = tn_cuda_enter(c);
     if (status != TN_OK || n == 0) return status;
-    status = tn_cuda_check(c, c->driver.copy_to_host(bytes, address(buffer, offset), n, c->stream), "copying to the host");
-    return status == TN_OK ? tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "copying to the host") : status;
+    status = tn_cuda_check(c, c->driver.copy_to_host(bytes, address(buffer, offset), n, c->stream),
+                           "copying to the host");
+    return status == TN_OK ? tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "copying to the host")
+                           : status;
 }
 
 tn_status tn_cuda_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows)
@@ -151,7 +174,9 @@ tn_status tn_cuda_host_create(tn_device *device, size_t size, void **out)
     tn_cuda *c = tn_cuda_of(device);
     tn_status status = activate(c);
     // Under unified addressing kernels reach it by the same address (CUDA Driver API, cuMemHostAlloc).
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.host_alloc(out, TN_MAX(size, 1), CU_MEMHOSTALLOC_PORTABLE), "pinning memory");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.host_alloc(out, TN_MAX(size, 1), CU_MEMHOSTALLOC_PORTABLE),
+                               "pinning memory");
     if (status == TN_OK) memset(*out, 0, size);
     return status;
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One CUDA device of one tenon context: its own driver context, one stream, the modules loaded so far, its memory.
+// One CUDA device of one tenon context: its own driver context, one stream, the modules loaded so far, its
+// memory.
 #ifndef TN_CUDA_DEVICE_H
 #define TN_CUDA_DEVICE_H
 
@@ -14,10 +15,12 @@ enum {
     TN_CUDA_MODULE_COUNT
 };
 
-// What tenon-check --variant overrides, to check and time kernels that would not be selected. All zero: nothing.
+// What tenon-check --variant overrides, to check and time kernels that would not be selected. All zero:
+// nothing.
 typedef struct tn_cuda_variant {
-    int32_t skinny_shape;         // row 1 to 3 of the shapes in skinny.c; 0: the one estimated to be the fastest
-    bool skinny_switch_dependent; // programmatic dependent launch where skinny.c does without, and the other way round
+    int32_t skinny_shape; // row 1 to 3 of the shapes in skinny.c; 0: the one estimated to be the fastest
+    bool skinny_switch_dependent; // programmatic dependent launch where skinny.c does without, and the other
+                                  // way round
     bool skinny_without_wgmma;
     bool cublas_first; // cuBLASLt for every product that it accepts
 } tn_cuda_variant;
@@ -34,11 +37,11 @@ typedef struct tn_cuda {
     size_t l2_size;
     // First error after which the driver context answers nothing else: every later call fails with it.
     _Atomic int32_t lost;
-    CUmodule modules[TN_CUDA_MODULE_COUNT];       // loaded at first use
+    CUmodule modules[TN_CUDA_MODULE_COUNT];     // loaded at first use
     const struct tn_cuda_kernel_table *kernels; // kernel.h
-    struct tn_cuda_tuning *tuning;                // tune.h; NULL: none
-    struct tn_cuda_blas *blas;                    // cublas.h; NULL: none
-    struct tn_cuda_upload *upload;                // upload.c; NULL until a weight is written
+    struct tn_cuda_tuning *tuning;              // tune.h; NULL: none
+    struct tn_cuda_blas *blas;                  // cublas.h; NULL: none
+    struct tn_cuda_upload *upload;              // upload.c; NULL until a weight is written
     tn_cuda_variant variant;
 } tn_cuda;
 
@@ -47,7 +50,8 @@ static inline tn_cuda *tn_cuda_of(const tn_device *device)
     return device->impl;
 }
 
-// TN_OK, or a failure with the driver's name for it and what was tried. Remembers errors that end the context.
+// TN_OK, or a failure with the driver's name for it and what was tried. Remembers errors that end the
+// context.
 tn_status tn_cuda_check(tn_cuda *c, CUresult result, const char *what);
 // Makes the driver context current for this thread; fails if the device is lost.
 TN_MUST_USE tn_status tn_cuda_enter(tn_cuda *c);

@@ -11,7 +11,8 @@ static const tn_cuda_symbol functions[] = {
 #include "backends/cuda/runtime/driver.def"
 };
 
-void *tn_cuda_library_open(const char *name, const tn_cuda_symbol *symbols, size_t n, void *table, const char **missing)
+void *tn_cuda_library_open(const char *name, const tn_cuda_symbol *symbols, size_t n, void *table,
+                           const char **missing)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; library && i < n; i++) {
@@ -38,7 +39,8 @@ bool tn_cuda_driver_open(tn_cuda_driver *driver, char *why, size_t why_size)
     }
     *driver = (tn_cuda_driver){0};
     if (missing)
-        snprintf(why, why_size, "the NVIDIA driver is too old: it has no %s; version 12.0 or newer is needed", missing);
+        snprintf(why, why_size, "the NVIDIA driver is too old: it has no %s; version 12.0 or newer is needed",
+                 missing);
     else
         snprintf(why, why_size, "no NVIDIA driver on this machine (libcuda.so.1 cannot be opened)");
     return false;

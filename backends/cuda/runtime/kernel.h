@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel as runtime/ sees it: a row of kernels.def, what its launch function is given, and the launch itself.
+// A kernel as runtime/ sees it: a row of kernels.def, what its launch function is given, and the launch
+// itself.
 #ifndef TN_CUDA_KERNEL_H
 #define TN_CUDA_KERNEL_H
 
@@ -10,25 +11,27 @@
 #include "backends/cuda/runtime/layout.h"
 #include "ops/step.h"
 
-// What a launch function is given. The steps before `step` that are not NULL here are done by this launch too.
+// What a launch function is given. The steps before `step` that are not NULL here are done by this launch
+// too.
 typedef struct tn_cuda_launch {
     tn_cuda *cuda;
     const tn_step *step; // operands are bound: data are addresses on the device
     char *scratch;       // as many bytes as the row's scratch function asks for, aligned to 256 bytes
-    // Quantised rows (handover.h), NULL: none. quantised_x: x as the step before has written it, to be read instead of
-    // x. quantised_y: where the result goes in this form as well.
+    // Quantised rows (handover.h), NULL: none. quantised_x: x as the step before has written it, to be read
+    // instead of x. quantised_y: where the result goes in this form as well.
     const tn_cuda_quantised *quantised_x, *quantised_y;
     const tn_step *rope;    // the rope_cache step before
     const tn_step *product; // the matmul_id step before, whose results this launch sums
-    const tn_step *route;   // the moe_route step before: its logits are in the scratch, and this launch routes
-    bool defers_route;      // this step is such a moe_route: it leaves logits in the scratch and routes nothing
-    bool writes_packed16;   // the result is bf16, its rows one after another
-    bool reads_packed16;    // x is bf16, its rows one after another
-    // No step of the program writes the step's integers (lengths, block tables, positions), so they can be read before
-    // the predecessor has ended.
+    const tn_step *route; // the moe_route step before: its logits are in the scratch, and this launch routes
+    bool defers_route;    // this step is such a moe_route: it leaves logits in the scratch and routes nothing
+    bool writes_packed16; // the result is bf16, its rows one after another
+    bool reads_packed16;  // x is bf16, its rows one after another
+    // No step of the program writes the step's integers (lengths, block tables, positions), so they can be
+    // read before the predecessor has ended.
     bool early;
-    // The launch waits until all that was launched before has ended. True for the first launch of a run, and where
-    // weights are results of steps, because kernels load weights before they wait for their predecessor.
+    // The launch waits until all that was launched before has ended. True for the first launch of a run, and
+    // where weights are results of steps, because kernels load weights before they wait for their
+    // predecessor.
     bool alone;
 } tn_cuda_launch;
 
@@ -40,30 +43,31 @@ typedef struct tn_cuda_grid {
     bool alone;       // the kernel starts only when its predecessor has ended
 } tn_cuda_grid;
 
-// Launches a kernel (launch.c). Launch functions call it once per kernel, with the name of an entry point of the module
-// and its one argument struct. Inside a capture nothing runs yet. Zero blocks launch nothing.
+// Launches a kernel (launch.c). Launch functions call it once per kernel, with the name of an entry point of
+// the module and its one argument struct. Inside a capture nothing runs yet. Zero blocks launch nothing.
 TN_MUST_USE tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry,
                                   const tn_cuda_grid *grid, const void *args);
 
-// Flags of kernels.def: to what precision a kernel of a matrix product rounds its operands (the check tool judges it on
-// operands rounded the same way), and what it can share with the steps beside it.
+// Flags of kernels.def: to what precision a kernel of a matrix product rounds its operands (the check tool
+// judges it on operands rounded the same way), and what it can share with the steps beside it.
 enum {
     TN_CUDA_NO_FLAGS = 0,
-    TN_CUDA_ROUNDS_I8 = 1,          // x: int8 with one scale per 16 elements, max|x| / 127
-    TN_CUDA_ROUNDS_BF16 = 2,        // x and expanded weights
-    TN_CUDA_ROUNDS_F16 = 4,         // x, each row scaled by a power of two
-    TN_CUDA_ROUNDS_WEIGHTS_F16 = 8, // and the weights, once expanded
-    TN_CUDA_ROUNDS_TF32 = 0x100,    // x and weights
-    TN_CUDA_ROUNDS_E4M3 = 0x200,    // x and weights, each row scaled by a power of two
-    TN_CUDA_FINITE_ROWS = 0x80,     // a row of x with values that are not finite counts as a row of NaN
-    TN_CUDA_WRITES_QUANTISED = 16,  // can write its result as quantised rows too (handover.h)
-    TN_CUDA_READS_QUANTISED = 32,   // can read such rows instead of x
+    TN_CUDA_ROUNDS_I8 = 1,            // x: int8 with one scale per 16 elements, max|x| / 127
+    TN_CUDA_ROUNDS_BF16 = 2,          // x and expanded weights
+    TN_CUDA_ROUNDS_F16 = 4,           // x, each row scaled by a power of two
+    TN_CUDA_ROUNDS_WEIGHTS_F16 = 8,   // and the weights, once expanded
+    TN_CUDA_ROUNDS_TF32 = 0x100,      // x and weights
+    TN_CUDA_ROUNDS_E4M3 = 0x200,      // x and weights, each row scaled by a power of two
+    TN_CUDA_FINITE_ROWS = 0x80,       // a row of x with values that are not finite counts as a row of NaN
+    TN_CUDA_WRITES_QUANTISED = 16,    // can write its result as quantised rows too (handover.h)
+    TN_CUDA_READS_QUANTISED = 32,     // can read such rows instead of x
     TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product reads
     TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product
     TN_CUDA_FUSES_ROPE = 64,          // can do the rope_cache step before it
     TN_CUDA_FUSES_PRODUCT = 0x400,    // can do the matmul_id step before it, if that has READS_QUANTISED
     TN_CUDA_DEFERS_ROUTE = 0x800,     // can leave routing to the matmul_id_glu step after it, likewise
-    // Never runs but where tuning found it the fastest, and after prepare_tuned of the table has succeeded: cuBLASLt.
+    // Never runs but where tuning found it the fastest, and after prepare_tuned of the table has succeeded:
+    // cuBLASLt.
     TN_CUDA_ONLY_TUNED = 0x1000,
 };
 
@@ -81,8 +85,8 @@ typedef struct tn_cuda_kernel {
 typedef struct tn_cuda_kernel_table {
     const tn_cuda_kernel *rows;
     int32_t n_rows;
-    // What kernels with TN_CUDA_ONLY_TUNED need before they run a step. Called outside of captures, operands bound; on
-    // failure the step has to run by another kernel.
+    // What kernels with TN_CUDA_ONLY_TUNED need before they run a step. Called outside of captures, operands
+    // bound; on failure the step has to run by another kernel.
     tn_status (*prepare_tuned)(const tn_cuda *cuda, const tn_step *step);
 } tn_cuda_kernel_table;
 
@@ -95,7 +99,8 @@ typedef struct tn_cuda_kernel_table {
 
 static inline tn_cuda_view tn_cuda_view_of(const tn_view *v)
 {
-    return (tn_cuda_view){v->data, {v->ne[0], v->ne[1], v->ne[2], v->ne[3]}, {v->nb[0], v->nb[1], v->nb[2], v->nb[3]}};
+    return (tn_cuda_view){
+        v->data, {v->ne[0], v->ne[1], v->ne[2], v->ne[3]}, {v->nb[0], v->nb[1], v->nb[2], v->nb[3]}};
 }
 
 static inline int64_t tn_div_up(int64_t a, int64_t b)

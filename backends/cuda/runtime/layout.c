@@ -62,7 +62,8 @@ bool tn_cuda_weight_holds(const tn_view *w)
         last += (size_t)(w->ne[d] - 1) * (size_t)w->nb[d];
     }
     const tn_buffer *b = w->buffer;
-    return tn_view_n_elems(w) == 0 || (w->offset >= b->weight_offset && (w->offset - b->weight_offset) % (size_t)layout.block_size == 0 &&
+    return tn_view_n_elems(w) == 0 || (w->offset >= b->weight_offset &&
+                                       (w->offset - b->weight_offset) % (size_t)layout.block_size == 0 &&
                                        w->offset + last <= b->weight_offset + b->weight_size);
 }
 
@@ -88,6 +89,7 @@ bool tn_cuda_weight_aligned(const tn_view *w)
     if (!tn_cuda_layout_get(w->dtype, &layout)) return true;
     whole all = whole_of(w, &layout);
     bool aligned = true;
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) aligned = aligned && all.first * layout.unit[p] % 16 == 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
+        aligned = aligned && all.first * layout.unit[p] % 16 == 0;
     return aligned;
 }

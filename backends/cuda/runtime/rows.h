@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host files of row-wise and elementwise kernels share: broadcasting sources over the result, merging outer
-// dimensions that lie one behind the other, and whether all addresses allow 16-byte accesses.
+// What the host files of row-wise and elementwise kernels share: broadcasting sources over the result,
+// merging outer dimensions that lie one behind the other, and whether all addresses allow 16-byte accesses.
 #ifndef TN_CUDA_ROWS_H
 #define TN_CUDA_ROWS_H
 
@@ -39,8 +39,8 @@ static inline tn_cuda_view tn_cuda_view_broadcast(const tn_view *v, const tn_vie
     return out;
 }
 
-// Merges dimension d of all views into d + 1 where all of them allow it, outermost last; views have the same extents.
-// With `columns` rows may be merged into one, too.
+// Merges dimension d of all views into d + 1 where all of them allow it, outermost last; views have the same
+// extents. With `columns` rows may be merged into one, too.
 static inline void tn_cuda_views_merge(tn_cuda_view *const *views, int32_t n, bool columns)
 {
     for (int32_t to = columns ? 3 : 2; to > 0; to--) {
@@ -72,7 +72,9 @@ static inline bool tn_cuda_aligned(const tn_cuda_view *v, int64_t size)
 // Shares the rows of y, each of n_pieces pieces.
 static inline tn_cuda_split tn_cuda_split_of(const tn_cuda_view *y, int64_t n_pieces)
 {
-    tn_cuda_split s = {.n_rows = (uint32_t)(y->ne[0] * y->ne[1] * y->ne[2]), .n_chunks = (uint32_t)tn_div_up(n_pieces, TN_CUDA_SPLIT_THREADS), .shift = -1};
+    tn_cuda_split s = {.n_rows = (uint32_t)(y->ne[0] * y->ne[1] * y->ne[2]),
+                       .n_chunks = (uint32_t)tn_div_up(n_pieces, TN_CUDA_SPLIT_THREADS),
+                       .shift = -1};
     if (n_pieces > TN_CUDA_SPLIT_THREADS / 2 || n_pieces == 0) return s;
     s.shift = 0;
     while (1 << s.shift < n_pieces) s.shift++;
@@ -81,7 +83,8 @@ static inline tn_cuda_split tn_cuda_split_of(const tn_cuda_view *y, int64_t n_pi
 
 static inline tn_cuda_grid tn_cuda_split_grid(const tn_cuda_split *s)
 {
-    uint32_t blocks = s->shift < 0 ? s->n_rows * s->n_chunks : (uint32_t)tn_div_up(s->n_rows, TN_CUDA_SPLIT_THREADS >> s->shift);
+    uint32_t blocks = s->shift < 0 ? s->n_rows * s->n_chunks
+                                   : (uint32_t)tn_div_up(s->n_rows, TN_CUDA_SPLIT_THREADS >> s->shift);
     return (tn_cuda_grid){.x = blocks, .y = 1, .z = 1, .threads = TN_CUDA_SPLIT_THREADS};
 }
 

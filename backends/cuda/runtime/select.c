@@ -6,7 +6,7 @@
 #include "core/device.h"
 #include "ops/ops.h"
 
-// --- precision -------------------------------------------------------------------------------------
+// --- precision ---------------------------------------------------------------------------------------
 
 enum {
     ROUNDS_16 = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_WEIGHTS_F16,
@@ -14,7 +14,8 @@ enum {
 };
 
 // For each precision that a product can ask for: the flags of the kernels that may run it, the flags of those
-// that are selected before a kernel that rounds less, and the compute capability from which the device has it.
+// that are selected before a kernel that rounds less, and the compute capability from which the device has
+// it.
 static const struct {
     int32_t allows, prefers, compute;
 } precisions[TN_PRECISION_COUNT] = {
@@ -50,7 +51,7 @@ int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
     return TN_PRECISION_f32;
 }
 
-// --- selection -------------------------------------------------------------------------------------
+// --- selection ---------------------------------------------------------------------------------------
 
 // The first row that accepts the step within its precision: among the rows that only tuning selects, or among
 // the others.
@@ -76,7 +77,8 @@ static const tn_cuda_kernel *default_kernel(const tn_cuda *cuda, const tn_step *
 
 const tn_cuda_kernel *tn_cuda_kernel_find(const tn_cuda *cuda, const tn_step *step)
 {
-    // Tuning compares all kernels that may run when no precision is asked for, so its answers hold for no other.
+    // Tuning compares all kernels that may run when no precision is asked for, so its answers hold for no
+    // other.
     const tn_cuda_kernel *tuned = step->precision == TN_PRECISION_auto ? tn_cuda_tuned(cuda, step) : NULL;
     return tuned ? tuned : default_kernel(cuda, step);
 }

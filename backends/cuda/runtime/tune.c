@@ -133,7 +133,8 @@ void tn_cuda_tuning_load(tn_cuda *c)
     c->tuning = tn_calloc(c->device->ctx, 1, sizeof *c->tuning);
     if (!c->tuning) return; // works without
     atomic_flag_clear(&c->tuning->lock);
-    if (!file_path(c, path) || !tn_file_exists(path) || tn_file_map_open(c->device->ctx, path, &map) != TN_OK) return;
+    if (!file_path(c, path) || !tn_file_exists(path) || tn_file_map_open(c->device->ctx, path, &map) != TN_OK)
+        return;
     parse(c, path, (const char *)map.data, map.size);
     tn_file_map_close(c->device->ctx, &map);
 }
@@ -200,7 +201,8 @@ typedef struct timer {
 } timer;
 
 // Median of a few runs, each with a cold cache, in milliseconds.
-static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k, const tn_cuda_launch *l, float *out)
+static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k, const tn_cuda_launch *l,
+                             float *out)
 {
     float ms[TIMED_RUNS];
     tn_status status = TN_OK;
@@ -210,7 +212,8 @@ static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k
         if (status == TN_OK) status = k->launch(l);
         if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(t->end, c->stream), "tuning");
         if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_synchronize(t->end), "tuning");
-        if (status == TN_OK && i >= 0) status = tn_cuda_check(c, c->driver.event_elapsed(&ms[i], t->start, t->end), "tuning");
+        if (status == TN_OK && i >= 0)
+            status = tn_cuda_check(c, c->driver.event_elapsed(&ms[i], t->start, t->end), "tuning");
     }
     if (status != TN_OK) return status;
     qsort(ms, TIMED_RUNS, sizeof *ms, compare_floats);
@@ -234,11 +237,14 @@ static bool is_tunable(int32_t op)
     return op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi || op == TN_OP_matmul_glu;
 }
 
-static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, const tn_buffer *scratch, bool *changed)
+static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, const tn_buffer *scratch,
+                           bool *changed)
 {
     const tn_cuda_kernel *rows[MAX_CANDIDATES], *best = NULL;
     int32_t n = candidates(c, step, rows);
-    if (n < 2 || !is_tunable(step->op) || step->precision != TN_PRECISION_auto || tn_cuda_tuned(c, step) || c->tuning->n == MAX_ENTRIES) return TN_OK;
+    if (n < 2 || !is_tunable(step->op) || step->precision != TN_PRECISION_auto || tn_cuda_tuned(c, step) ||
+        c->tuning->n == MAX_ENTRIES)
+        return TN_OK;
     tn_cuda_launch l = {.cuda = c, .step = step, .scratch = scratch ? scratch->data : NULL};
     float best_ms = 0.0f;
     for (int32_t i = 0; i < n; i++) {
@@ -250,12 +256,13 @@ static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, cons
         if (status != TN_OK && may_fail) {
             char why[300];
             tn_context_error(c->device->ctx, why, sizeof why);
-            tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s left out: %s", tn_op_name(step->op), step->name ? step->name : "", rows[i]->name, why);
+            tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s left out: %s", tn_op_name(step->op),
+                   step->name ? step->name : "", rows[i]->name, why);
             continue;
         }
         if (status != TN_OK) return tn_fail_at(c->device->ctx, status, "%s", rows[i]->name);
-        tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s %.1f us", tn_op_name(step->op), step->name ? step->name : "", rows[i]->name,
-               (double)ms * 1e3);
+        tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s %.1f us", tn_op_name(step->op),
+               step->name ? step->name : "", rows[i]->name, (double)ms * 1e3);
         if (!best || ms < best_ms) best = rows[i], best_ms = ms;
     }
     if (!best) return TN_OK;
@@ -272,9 +279,12 @@ tn_status tn_cuda_tune(tn_cuda *c, const tn_program *program, const tn_buffer *s
     timer t = {0};
     bool changed = false;
     tn_status status = tn_cuda_check(c, c->driver.mem_alloc(&t.flush, 2 * c->l2_size), "tuning");
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_create(&t.start, CU_EVENT_DEFAULT), "tuning");
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_create(&t.end, CU_EVENT_DEFAULT), "tuning");
-    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) status = tune_step(c, &t, &program->steps[i], scratch, &changed);
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.event_create(&t.start, CU_EVENT_DEFAULT), "tuning");
+    if (status == TN_OK)
+        status = tn_cuda_check(c, c->driver.event_create(&t.end, CU_EVENT_DEFAULT), "tuning");
+    for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++)
+        status = tune_step(c, &t, &program->steps[i], scratch, &changed);
     if (t.end) c->driver.event_destroy(t.end);
     if (t.start) c->driver.event_destroy(t.start);
     if (t.flush) c->driver.mem_free(t.flush);

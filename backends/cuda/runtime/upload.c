@@ -43,8 +43,11 @@ static tn_status make_upload(tn_cuda *c)
         void *host = NULL;
         status = tn_cuda_check(c, c->driver.host_alloc(&host, PIECE_SIZE, 0), "pinning memory");
         c->upload->host[i] = host;
-        if (status == TN_OK) status = tn_cuda_check(c, c->driver.mem_alloc(&c->upload->stage[i], PIECE_SIZE), "allocating");
-        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_create(&c->upload->done[i], CU_EVENT_DISABLE_TIMING), "making an event");
+        if (status == TN_OK)
+            status = tn_cuda_check(c, c->driver.mem_alloc(&c->upload->stage[i], PIECE_SIZE), "allocating");
+        if (status == TN_OK)
+            status = tn_cuda_check(c, c->driver.event_create(&c->upload->done[i], CU_EVENT_DISABLE_TIMING),
+                                   "making an event");
     }
     if (status != TN_OK) tn_cuda_upload_free(c);
     return status;
@@ -63,12 +66,14 @@ static void copy_part(void *arg, int32_t i, int32_t team)
     host_copy *h = arg;
     size_t part = (h->n / (size_t)team + 63) / 64 * 64, first = TN_MIN(h->n, (size_t)i * part);
     size_t last = i + 1 == team ? h->n : TN_MIN(h->n, first + part);
-    tn_status status = first < last ? tn_file_map_copy(h->ctx, h->to + first, h->from + first, last - first) : TN_OK;
+    tn_status status =
+        first < last ? tn_file_map_copy(h->ctx, h->to + first, h->from + first, last - first) : TN_OK;
     // Relaxed: the end of the team orders it.
     if (status != TN_OK) atomic_store_explicit(&h->failed, (int32_t)status, memory_order_relaxed);
 }
 
-static tn_status sort_piece(tn_cuda *c, tn_cuda_pack_args *pack, const tn_cuda_weight *w, CUdeviceptr stage, int64_t first, int64_t n_blocks)
+static tn_status sort_piece(tn_cuda *c, tn_cuda_pack_args *pack, const tn_cuda_weight *w, CUdeviceptr stage,
+                            int64_t first, int64_t n_blocks)
 {
     tn_cuda_launch l = {.cuda = c};
     tn_cuda_grid grid = {.x = (uint32_t)(8 * c->n_sms), .y = 1, .z = 1, .threads = 256};
@@ -100,13 +105,16 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
         status = tn_cuda_check(c, c->driver.event_synchronize(u->done[k]), "copying weights");
         if (status != TN_OK) break;
         host_copy h = {buffer->device->ctx, u->host[k], (const char *)bytes + done, n, TN_OK};
-        tn_parallel(buffer->device->ctx, n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1, copy_part, &h);
+        tn_parallel(buffer->device->ctx, n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1,
+                    copy_part, &h);
         status = (tn_status)atomic_load_explicit(&h.failed, memory_order_relaxed);
         if (status != TN_OK) break;
         CUdeviceptr to = sorted ? u->stage[k] : (CUdeviceptr)(uintptr_t)at.data + done;
         status = tn_cuda_check(c, c->driver.copy_to_device(to, u->host[k], n, c->stream), "copying weights");
-        if (status == TN_OK && sorted) status = sort_piece(c, &pack, &planes, to, (int64_t)(done / block), (int64_t)(n / block));
-        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(u->done[k], c->stream), "copying weights");
+        if (status == TN_OK && sorted)
+            status = sort_piece(c, &pack, &planes, to, (int64_t)(done / block), (int64_t)(n / block));
+        if (status == TN_OK)
+            status = tn_cuda_check(c, c->driver.event_record(u->done[k], c->stream), "copying weights");
     }
     if (status == TN_OK && sorted) {
         buffer->weight_offset = offset;

@@ -44,8 +44,12 @@ tn_status tn_cuda_argmax_launch(const tn_cuda_launch *l)
     int64_t at_once = a.n_parts > 1 ? TN_CUDA_ARGMAX_ROWS : n_rows;
     for (int64_t row = 0; row < n_rows && status == TN_OK; row += at_once) {
         a.first_row = (uint32_t)row;
-        tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(at_once, n_rows - row) * a.n_parts, .y = 1, .z = 1, .threads = TN_CUDA_ARGMAX_THREADS};
-        status = tn_cuda_run(l, TN_CUDA_MODULE_argmax, a.logprob ? "tn_argmax_logprob" : "tn_argmax", &grid, &a);
+        tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(at_once, n_rows - row) * a.n_parts,
+                             .y = 1,
+                             .z = 1,
+                             .threads = TN_CUDA_ARGMAX_THREADS};
+        status =
+            tn_cuda_run(l, TN_CUDA_MODULE_argmax, a.logprob ? "tn_argmax_logprob" : "tn_argmax", &grid, &a);
     }
     return status;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products by cuBLASLt (cublas.h). x is rounded into scratch as for the other products of many rows (gemm.c), weights
-// are multiplied where they are. The library stores matrices by columns: y = x w^T in rows is y^T = w x^T in columns,
-// with w transposed.
+// Products by cuBLASLt (cublas.h). x is rounded into scratch as for the other products of many rows (gemm.c),
+// weights are multiplied where they are. The library stores matrices by columns: y = x w^T in rows is y^T = w
+// x^T in columns, with w transposed.
 #include "backends/cuda/product/gemm/cublas.h"
 
 #include "backends/cuda/product/gemm/gemm.h"
@@ -84,8 +84,8 @@ void tn_cuda_cublas_free(tn_cuda *c)
     c->blas = NULL;
 }
 
-// Opens the newest version that the driver supports. Whether there is one is logged once, when a product first asks for it,
-// which happens only while tuning or with a tuned kernel.
+// Opens the newest version that the driver supports. Whether there is one is logged once, when a product
+// first asks for it, which happens only while tuning or with a tuned kernel.
 static void open_library(const tn_cuda *c, struct tn_cuda_blas *b)
 {
     int driver = 0;
@@ -146,7 +146,8 @@ static tn_status check(const tn_cuda *c, int32_t result, const char *what)
                    "%s: cuBLASLt: %s: %s (%d)", c->device->name, what, name, result);
 }
 
-// After a failure the library is not called again until the context ends: what runs next runs by another kernel.
+// After a failure the library is not called again until the context ends: what runs next runs by another
+// kernel.
 static void give_up(struct tn_cuda_blas *b)
 {
     lock(b);
@@ -213,7 +214,8 @@ static tn_status ask(const tn_cuda *c, const shape *s, answer *out)
     int found = 0;
     if (r == TN_BLAS_SUCCESS)
         r = b->api.heuristic(b->handle, d.product, d.w, d.x, d.c, d.y, preference, 1, &best, &found);
-    if (r == TN_BLAS_SUCCESS) r = found < 1 || best.workspace > workspace ? TN_BLAS_NOT_SUPPORTED : best.state;
+    if (r == TN_BLAS_SUCCESS)
+        r = found < 1 || best.workspace > workspace ? TN_BLAS_NOT_SUPPORTED : best.state;
     if (preference) b->api.preference_destroy(preference);
     forget(&b->api, &d);
     *out = (answer){.shape = *s, .algorithm = best.algorithm, .workspace = best.workspace};
@@ -256,7 +258,8 @@ static shape shape_of(const tn_product *p, int32_t i)
 {
     const tn_view *w = p->w[i];
     const void *y = p->y[i]->data, *added = p->residual ? p->residual->data : y;
-    shape s = {.m = p->m, .n = w->ne[2], .k = p->k, .type = w->dtype == TN_TYPE_BF16 ? TN_BLAS_BF16 : TN_BLAS_F16};
+    shape s = {
+        .m = p->m, .n = w->ne[2], .k = p->k, .type = w->dtype == TN_TYPE_BF16 ? TN_BLAS_BF16 : TN_BLAS_F16};
     s.residual_ld = p->residual ? tn_cuda_row_stride(p->residual) / (int64_t)sizeof(float) : 0;
     s.align_w = align_of(w->data), s.align_x = align_of(p->x->data);
     s.align_c = align_of(added), s.align_y = align_of(y);
@@ -337,8 +340,8 @@ static tn_status multiply(const tn_cuda_launch *l, const tn_product *p, int32_t 
     void *y = p->y[i]->data, *workspace = l->scratch + at.x + at.scales;
     const void *added = p->residual ? p->residual->data : y;
     int32_t result =
-        api->multiply(c->blas->handle, d.product, &one, p->w[i]->data, d.w, tn_cuda_gemm_x(l, p), d.x, &beta, added,
-                      d.c, y, d.y, &a.algorithm, workspace, a.workspace, c->stream);
+        api->multiply(c->blas->handle, d.product, &one, p->w[i]->data, d.w, tn_cuda_gemm_x(l, p), d.x, &beta,
+                      added, d.c, y, d.y, &a.algorithm, workspace, a.workspace, c->stream);
     forget(api, &d);
     return check(c, result, "multiplying");
 }

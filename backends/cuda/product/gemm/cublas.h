@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt, opened at run time where it is installed: one more kernel for matmuls of 64 and more rows with BF16 and
-// F16 weights, which runs only where tuning has measured it to be faster. Types and values of the
+// cuBLASLt, opened at run time where it is installed: one more kernel for matmuls of 64 and more rows with
+// BF16 and F16 weights, which runs only where tuning has measured it to be faster. Types and values of the
 // functions in cublas.def are those of its documentation (cuBLAS library, "Using the cuBLASLt API"), the same
 // in versions 11 to 13; tests/cuda/fake_blas.c compares them with the header of the toolkit.
 #ifndef TN_CUDA_BLAS_H
@@ -54,8 +54,9 @@ typedef struct tn_blas_heuristic {
 void tn_cuda_cublas_init(tn_cuda *c);
 // With the driver context current, if there is one.
 void tn_cuda_cublas_free(tn_cuda *c);
-// Makes what the product of a step needs besides the scratch: the handle, and an algorithm for its shape. To be called
-// outside of captures, operands bound. After a failure, whose message stays, the step has to run by another kernel.
+// Makes what the product of a step needs besides the scratch: the handle, and an algorithm for its shape. To
+// be called outside of captures, operands bound. After a failure, whose message stays, the step has to run by
+// another kernel.
 TN_MUST_USE tn_status tn_cuda_cublas_prepare(const tn_cuda *c, const tn_step *step);
 
 #endif

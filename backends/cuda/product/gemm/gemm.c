@@ -1,22 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 and more rows on tensor cores, without experts. x is rounded (or split) into scratch, to what
-// the precision of the step asks for. Weights that are not such rows already are expanded into scratch, as many rows
-// at a time as the scratch holds, and then multiplied (gemm_tiles.c). All ops are one x times up to three weights.
+// Matrix products of 9 and more rows on tensor cores, without experts. x is rounded (or split) into scratch,
+// to what the precision of the step asks for. Weights that are not such rows already are expanded into
+// scratch, as many rows at a time as the scratch holds, and then multiplied (gemm_tiles.c). All ops are one x
+// times up to three weights.
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include <string.h>
 
-// Scratch for expanded weights, bytes. It is large enough to hold the largest matrices of common models in one piece.
+// Scratch for expanded weights, bytes. It is large enough to hold the largest matrices of common models in
+// one piece.
 #define EXPANDED_SIZE (256u << 20)
-// Where all weights have the right type, only those whose address is not a multiple of 16 bytes are copied there.
+// Where all weights have the right type, only those whose address is not a multiple of 16 bytes are copied
+// there.
 #define REALIGNED_SIZE (8u << 20)
 enum { ALIGN = 256 }; // of the parts of the scratch, bytes
 
 // --- plan --------------------------------------------------------------------------------------------
 
-// The scratch holds x, scales of rows of x, scales of rows of weights and expanded weights, one after another.
+// The scratch holds x, scales of rows of x, scales of rows of weights and expanded weights, one after
+// another.
 typedef struct plan {
     int32_t mode; // TN_GEMM_*
     int64_t ld;   // packed16 of a row of x and of the weights
@@ -121,7 +125,8 @@ static tn_status run_piece(const work *t, const piece *c)
     a.x = tn_cuda_gemm_x(l, p);
     a.writes_packed16 = l->writes_packed16;
     a.ld = s->ld;
-    a.row_scale = tn_cuda_gemm_scales_x(s->mode) ? (const float *)(const void *)(l->scratch + s->x_size) : NULL;
+    a.row_scale =
+        tn_cuda_gemm_scales_x(s->mode) ? (const float *)(const void *)(l->scratch + s->x_size) : NULL;
     a.m = (int32_t)p->m;
     a.k = (int32_t)s->ld;
     a.act = tn_cuda_gemm_act(p);
@@ -165,7 +170,8 @@ static tn_status run_glu(const work *t)
     for (int64_t first = 0; first < n && status == TN_OK; first += step) {
         piece c = {0};
         int64_t n_rows = TN_MIN(step, n - first);
-        for (int32_t i = 0; i < 2 && status == TN_OK; i++) status = add_rows(t, &c, &(rows){i, first, n_rows});
+        for (int32_t i = 0; i < 2 && status == TN_OK; i++)
+            status = add_rows(t, &c, &(rows){i, first, n_rows});
         if (status == TN_OK) status = run_piece(t, &c);
     }
     return status;

@@ -3,8 +3,9 @@
 //
 // Matrix products on tensor cores: what their host files share.
 //
-// All of them round x into scratch first. A row of x, or of expanded weights, is then `ld` elements of 16 bits, which
-// are called packed16 whatever they hold: one bf16 or f16, half of a tf32, two e4m3 (TN_GEMM_* in gemm_args.h).
+// All of them round x into scratch first. A row of x, or of expanded weights, is then `ld` elements of 16
+// bits, which are called packed16 whatever they hold: one bf16 or f16, half of a tf32, two e4m3 (TN_GEMM_* in
+// gemm_args.h).
 #ifndef TN_CUDA_GEMM_H
 #define TN_CUDA_GEMM_H
 
@@ -12,7 +13,7 @@
 #include "backends/cuda/runtime/kernel.h"
 #include "ops/product.h"
 
-// --- gemm_prepare.c ------------------------------------------------------------------------------------
+// --- gemm_prepare.c ----------------------------------------------------------------------------------
 
 bool tn_cuda_weights_are(const tn_product *p, tn_dtype type);
 bool tn_cuda_weights_all(const tn_product *p, bool (*is)(tn_dtype type));
@@ -20,12 +21,13 @@ bool tn_cuda_gemm_type_known(tn_dtype type);
 // The activation of the result, or of gate.
 int32_t tn_cuda_gemm_act(const tn_product *p);
 bool tn_cuda_gemm_act_known(int32_t act);
-// Whether a product without experts has types, sizes and strides that the kernels on tensor cores can address.
+// Whether a product without experts has types, sizes and strides that the kernels on tensor cores can
+// address.
 bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p);
 // Bytes from one row to the next where that is one number, else 0.
 int64_t tn_cuda_row_stride(const tn_view *v);
-// The TN_GEMM_* that a product runs in, given the TN_PRECISION_* of its step; -1: this device has no tensor cores for
-// what is asked for.
+// The TN_GEMM_* that a product runs in, given the TN_PRECISION_* of its step; -1: this device has no tensor
+// cores for what is asked for.
 int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 // Packed16 of a row of k values.
 int64_t tn_cuda_gemm_row_packed16(int32_t mode, int64_t k);
@@ -36,19 +38,20 @@ bool tn_cuda_gemm_scales_w(int32_t mode);
 bool tn_cuda_gemm_direct(int32_t mode, const tn_view *w);
 bool tn_cuda_gemm_direct_type(int32_t mode, const tn_view *w);
 // x of the product, normed if it has a norm, to rows of packed16: `a` says where and how.
-TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_product *p);
+TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
+                                             const tn_product *p);
 // Rows of x as the product reads them: in the scratch, or as the step before has written them.
 const void *tn_cuda_gemm_x(const tn_cuda_launch *l, const tn_product *p);
 // Rows of a weight, of each group, to rows of packed16: `a` says which and where.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
                                              int64_t n_groups);
 
-// --- gemm_tiles.c --------------------------------------------------------------------------------------
+// --- gemm_tiles.c ------------------------------------------------------------------------------------
 
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
-// --- products without experts (gemm.c), of experts (gemm_id.c) -------------------------------------------
+// --- products without experts (gemm.c), of experts (gemm_id.c) ---------------------------------------
 
 size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 TN_MUST_USE tn_status tn_cuda_gemm_dense_launch(const tn_cuda_launch *l, const tn_product *p);

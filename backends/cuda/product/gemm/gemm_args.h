@@ -11,8 +11,9 @@
 
 enum {
     TN_GEMM_MAX_SEGS = 3,
-    TN_GEMM_UNIT = 64,  // columns of the result are counted in units of so many: rows of one tensor copy of a weight
-    TN_GEMM_ROWS = 128, // of a tile
+    // Columns that tiles of the result are counted in: the rows of a weight in one tensor copy.
+    TN_GEMM_UNIT = 64,
+    TN_GEMM_ROWS = 128, // of a tile of the result
 };
 
 // A CUtensorMap, whose header device code does without.
@@ -25,24 +26,24 @@ typedef struct tn_cuda_tensor_map {
         uint64_t opaque[16];
 } tn_cuda_tensor_map;
 
-// How operands stand for f32 values. Lengths of rows are counted in units of 16 bits in all modes.
+// How operands stand for f32 values. In all modes a row is counted in packed16, elements of 16 bits.
 enum {
     TN_GEMM_BF16,   // rounded to bf16
     TN_GEMM_F16,    // rounded to f16; rows of x are first scaled by a power of two
     TN_GEMM_BF16X3, // split into bf16 terms: k becomes 3 k, x = [hi, hi, lo] and w = [hi, lo, hi]
-    TN_GEMM_TF32,   // f32 rounded to 11 significant bits, two units each
-    TN_GEMM_E4M3,   // e4m3, two to a unit; rows of x and of w are first scaled by a power of two
+    TN_GEMM_TF32,   // f32 rounded to 11 significant bits, two packed16 each
+    TN_GEMM_E4M3,   // e4m3, two in a packed16; rows of x and of w are first scaled by a power of two
 };
 
 // Columns of the result that come from one weight: y[r * ld + c] for c in [0, n).
 typedef struct tn_cuda_gemm_seg {
     float *y;
     const float *bias;  // NULL: none
-    const void *w;      // rows of units
+    const void *w;      // rows of packed16
     const float *w_scale; // columns of y are multiplied by it, counted as the rows of w; TN_GEMM_E4M3 only
     int64_t ld;         // elements
     int32_t n;
-    int32_t first_unit; // sum of the units of the segments before
+    int32_t first_unit; // tiles of 64 columns (TN_GEMM_UNIT) of the segments before
     int32_t wide;       // rows of y start at multiples of 16 bytes
 } tn_cuda_gemm_seg;
 
@@ -53,13 +54,13 @@ typedef struct tn_cuda_gemm_args {
     int64_t residual_ld;    // elements
     int32_t residual_wide;  // its rows start at multiples of 16 bytes
     const float *row_scale; // y row r is multiplied by it; NULL: 1
-    const void *x;          // rows of units
-    int64_t ld;             // units of a row of x and of the weights, a multiple of 8; rows start at multiples of 16 bytes
-    // Rows in groups, each with a weight of its own (matmul_id), NULL if not: the group of each tile of rows, where
-    // row r of x goes in y (negative: nowhere), and how many tiles of rows there are.
+    const void *x;          // rows of packed16
+    int64_t ld;             // packed16 of a row of x and of the weights, a multiple of 8
+    // Rows in groups, each with a weight of its own (matmul_id), NULL if not: the group of each tile of
+    // rows, where row r of x goes in y (negative: nowhere), and how many tiles of rows there are.
     const int32_t *tile_group, *row_to, *n_tiles;
     int64_t group_rows; // rows of a weight
-    int32_t m, k;       // rows of x; units of k as stored
+    int32_t m, k;     // rows of x; packed16 of k
     int32_t n_groups; // 0: no groups
     int32_t n_segs;
     int32_t tiles_m, tiles_n;
@@ -69,7 +70,7 @@ typedef struct tn_cuda_gemm_args {
     int32_t writes_packed16; // y is bf16: ld and n count such then. With GLU only
 } tn_cuda_gemm_args;
 
-// product/gemm/gemm_prepare.cu: rows of f32 -> rows of units.
+// gemm_prepare.cu: rows of f32 -> rows of packed16.
 typedef struct tn_cuda_gemm_x_args {
     tn_cuda_view x;
     void *to;
@@ -87,19 +88,19 @@ typedef struct tn_cuda_gemm_x_args {
     int32_t *zero; // n_zero integers that later kernels count in
     int32_t n_zero;
     int32_t m, k;
-    int64_t ld; // units of a row of `to`; what lies behind k is zeroed
+    int64_t ld; // packed16 of a row of `to`; what lies behind k is zeroed
     int32_t mode;
     int32_t finite_rows; // skinny_prepare.cu: a row with values that are not finite gets a scale of NaN
 } tn_cuda_gemm_x_args;
 
-// Rows of a weight -> rows of units.
+// gemm_prepare.cu: rows of a weight -> rows of packed16.
 typedef struct tn_cuda_gemm_w_args {
     tn_cuda_weight w;
     void *to;
     float *row_scale; // 1 / the power of two of each row of `to`; NULL: no scaling
     int64_t first_row, n_rows; // of each group
     int64_t group_rows;        // rows of a group in the weight
-    const int32_t *counts;     // rows of x of each group: weights of those without are not needed; NULL: one group
+    const int32_t *counts;     // rows of x of each group, which needs no weights if 0; NULL: one group
     int32_t k;
     int64_t ld;
     int32_t mode;

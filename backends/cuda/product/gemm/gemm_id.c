@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted by expert
-// on the device, each expert beginning a tile of rows of its own, and multiplied like a product whose tiles of rows
-// have different weights. If experts have few rows each, the skinny kernels read the weights as they are; else the
-// weights of the experts that are used are expanded into scratch first.
+// Products of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted
+// by expert on the device, each expert beginning a tile of rows of its own, and multiplied like a product
+// whose tiles of rows have different weights. If experts have few rows each, the skinny kernels read the
+// weights as they are; else the weights of the experts that are used are expanded into scratch first.
 #include "backends/cuda/product/skinny/skinny.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ bool tn_cuda_gemm_id_fits(const tn_cuda *cuda, const tn_product *p)
 
 // --- plan --------------------------------------------------------------------------------------------
 
-// The scratch holds x, scales of rows of x, tables of the sorted rows, scales of rows of weights and expanded weights,
-// one after another.
+// The scratch holds x, scales of rows of x, tables of the sorted rows, scales of rows of weights and expanded
+// weights, one after another.
 typedef struct plan {
     int32_t mode; // TN_GEMM_*
     bool skinny;  // by the skinny kernels
@@ -58,19 +58,24 @@ static bool skinny_types(const tn_product *p, int32_t mode)
 {
     bool f16 = tn_cuda_weights_all(p, tn_cuda_skinny_block_type) || tn_cuda_weights_are(p, TN_TYPE_F16);
     bool same = !p->glu || p->w[0]->dtype == p->w[1]->dtype;
-    return same && ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_weights_are(p, TN_TYPE_BF16)));
+    return same &&
+           ((mode == TN_GEMM_F16 && f16) || (mode == TN_GEMM_BF16 && tn_cuda_weights_are(p, TN_TYPE_BF16)));
 }
 
 static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
-    plan s = {.mode = tn_cuda_gemm_mode(cuda, p, precision), .n_ids = p->m, .n_groups = p->n_experts, .n = p->w[0]->ne[2]};
+    plan s = {.mode = tn_cuda_gemm_mode(cuda, p, precision),
+              .n_ids = p->m,
+              .n_groups = p->n_experts,
+              .n = p->w[0]->ne[2]};
     s.skinny = skinny_types(p, s.mode) && s.n_ids <= SKINNY_AVERAGE * s.n_groups;
     s.ld = tn_cuda_gemm_row_packed16(s.mode, p->k);
     s.tile_rows = s.skinny ? SKINNY_ROWS : TN_GEMM_ROWS;
     s.max_tiles = s.n_ids / s.tile_rows + TN_MIN(s.n_groups, s.n_ids);
     int64_t rows = s.max_tiles * s.tile_rows;
     s.blocks = s.skinny && tn_cuda_skinny_block_type(p->w[0]->dtype);
-    s.x_size = s.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(s.max_tiles, p->k)) : aligned(rows * s.ld * 2);
+    s.x_size = s.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(s.max_tiles, p->k))
+                        : aligned(rows * s.ld * 2);
     s.scale_size = aligned(rows * 4);
     s.table_size = aligned(4 * (2 * rows + s.max_tiles + s.n_groups + 1));
     int64_t row_size = s.n_groups * s.ld * 2 * p->n_weights; // of a row of each expert
@@ -107,7 +112,8 @@ typedef struct work {
 static tables find_tables(const tn_cuda_launch *l, const plan *s)
 {
     int64_t rows = s->max_tiles * s->tile_rows;
-    int32_t *row_from = (int32_t *)(void *)(l->scratch + s->x_size + s->scale_size), *row_to = row_from + rows;
+    int32_t *row_from = (int32_t *)(void *)(l->scratch + s->x_size + s->scale_size),
+            *row_to = row_from + rows;
     int32_t *tile_group = row_to + rows, *counts = tile_group + s->max_tiles;
     return (tables){row_from, row_to, tile_group, counts, counts + s->n_groups};
 }
@@ -195,7 +201,8 @@ static tn_status run_skinny(const work *t)
 static bool is_direct(const work *t)
 {
     bool direct = true;
-    for (int32_t i = 0; i < t->p->n_weights; i++) direct = direct && tn_cuda_gemm_direct(t->plan.mode, t->p->w[i]);
+    for (int32_t i = 0; i < t->p->n_weights; i++)
+        direct = direct && tn_cuda_gemm_direct(t->plan.mode, t->p->w[i]);
     return direct;
 }
 
@@ -204,7 +211,8 @@ static tn_status set_weights(const work *t, int64_t first, int64_t n, tn_cuda_ge
 {
     const tn_product *p = t->p;
     const plan *s = &t->plan;
-    char *scales = t->l->scratch + s->x_size + s->scale_size + s->table_size, *expanded = scales + s->w_scale_size;
+    char *scales = t->l->scratch + s->x_size + s->scale_size + s->table_size,
+         *expanded = scales + s->w_scale_size;
     float *w_scale = tn_cuda_gemm_scales_w(s->mode) ? (float *)(void *)scales : NULL;
     bool direct = n == s->n && is_direct(t);
     tn_status status = TN_OK;

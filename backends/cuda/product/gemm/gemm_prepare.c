@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the products on tensor cores share (gemm.c, gemm_id.c, cublas.c, ../skinny/skinny.c): which operands they
-// can address, in which mode a product runs, and the kernels that write x and weights as rows of packed16.
+// What the products on tensor cores share (gemm.c, gemm_id.c, cublas.c, ../skinny/skinny.c): which operands
+// they can address, in which mode a product runs, and the kernels that write x and weights as rows of
+// packed16.
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include "ops/quant.h"
@@ -64,12 +65,14 @@ static bool f32_rows(const tn_view *v)
 static bool weight_fits(const tn_product *p, int32_t i)
 {
     const tn_view *w = p->w[i];
-    return tn_cuda_gemm_type_known(w->dtype) && w->ne[2] > 0 && w->ne[2] <= INT32_MAX / 2 && f32_rows(p->bias[i]);
+    return tn_cuda_gemm_type_known(w->dtype) && w->ne[2] > 0 && w->ne[2] <= INT32_MAX / 2 &&
+           f32_rows(p->bias[i]);
 }
 
 bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
 {
-    if (cuda->compute < 75 || p->n_weights == 0 || p->ids || p->m < MIN_ROWS || p->m > INT32_MAX / 2) return false;
+    if (cuda->compute < 75 || p->n_weights == 0 || p->ids || p->m < MIN_ROWS || p->m > INT32_MAX / 2)
+        return false;
     if (p->k == 0 || p->k > INT32_MAX / 4 || !tn_cuda_gemm_act_known(tn_cuda_gemm_act(p))) return false;
     if (!f32_rows(p->x) || !f32_rows(p->norm) || !f32_rows(p->residual)) return false;
     if (p->residual && tn_cuda_row_stride(p->residual) == 0) return false;
@@ -82,8 +85,8 @@ bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
 
 // --- modes -------------------------------------------------------------------------------------------
 
-// Sums of e4m3 products keep 14 bits of the largest of them (gemm_wgmma.cu): that much is little against a sum, but
-// not against what a clamp leaves of it.
+// Sums of e4m3 products keep 14 bits of the largest of them (gemm_wgmma.cu): that much is little against a
+// sum, but not against what a clamp leaves of it.
 static bool clamps(const tn_product *p)
 {
     return p->glu && p->glu->limit > 0.0f;
@@ -128,7 +131,8 @@ bool tn_cuda_gemm_scales_w(int32_t mode)
 
 bool tn_cuda_gemm_direct_type(int32_t mode, const tn_view *w)
 {
-    bool same = mode == TN_GEMM_BF16 ? w->dtype == TN_TYPE_BF16 : mode == TN_GEMM_F16 && w->dtype == TN_TYPE_F16;
+    bool same =
+        mode == TN_GEMM_BF16 ? w->dtype == TN_TYPE_BF16 : mode == TN_GEMM_F16 && w->dtype == TN_TYPE_F16;
     return same && w->ne[3] % 8 == 0;
 }
 
@@ -157,7 +161,8 @@ const void *tn_cuda_gemm_x(const tn_cuda_launch *l, const tn_product *p)
     return l->reads_packed16 ? p->x->data : l->scratch;
 }
 
-tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w, int64_t n_groups)
+tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
+                                 int64_t n_groups)
 {
     char name[48];
     bool any = a.mode != TN_GEMM_F16 || tn_dtype_block_elems(w->dtype) == 1;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tiles a product on tensor cores is cut into, and its launch: wgmma where the device has it, mma.sync elsewhere.
+// Which tiles a product on tensor cores is cut into, and its launch: wgmma where the device has it, mma.sync
+// elsewhere.
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include "core/compiler.h"
@@ -12,18 +13,18 @@
 #include <string.h>
 
 enum {
-    BK = 64,              // packed16 of k of a stage
-    THREADS = 384,        // of a block of gemm_wgmma.cu: a warpgroup that copies and two that multiply
-    MMA_THREADS = 256,    // of a block of gemm_mma.cu
-    MMA_COLUMNS = 128,    // of its tile
-    ALIGN_TILES = 1024,   // bytes that swizzled tiles are aligned to
+    BK = 64,                   // packed16 of k of a stage
+    THREADS = 384,             // of a block of gemm_wgmma.cu: a warpgroup that copies and two that multiply
+    MMA_THREADS = 256,         // of a block of gemm_mma.cu
+    MMA_COLUMNS = 128,         // of its tile
+    ALIGN_TILES = 1024,        // bytes that swizzled tiles are aligned to
     RESULTS = 8 * 16 * 64 * 4, // bytes through which eight warps write results of 16 rows by 64 columns
     // Rows of tiles that are walked through together, so that their operands stay in L2.
     GROUP_TILES = 16,
 };
 
-// A kernel of gemm_wgmma.cu: columns of a tile, bytes of shared memory, and the rate of a multiprocessor against that of
-// the widest tile, as measured on an H200.
+// A kernel of gemm_wgmma.cu: columns of a tile, bytes of shared memory, and the rate of a multiprocessor
+// against that of the widest tile, as measured on an H200.
 typedef struct shape {
     int32_t columns, shared;
     double rate;
@@ -38,7 +39,8 @@ static const shape shapes[] = {
 
 // In the names of kernels.
 static const char *const types[] = {
-    [TN_GEMM_BF16] = "bf16", [TN_GEMM_F16] = "f16", [TN_GEMM_BF16X3] = "bf16", [TN_GEMM_TF32] = "tf32", [TN_GEMM_E4M3] = "e4m3",
+    [TN_GEMM_BF16] = "bf16", [TN_GEMM_F16] = "f16",   [TN_GEMM_BF16X3] = "bf16",
+    [TN_GEMM_TF32] = "tf32", [TN_GEMM_E4M3] = "e4m3",
 };
 
 // Time of the product, in times of a 128 x 256 tile: full waves of blocks, one for each multiprocessor.
@@ -56,15 +58,18 @@ static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, in
     return best;
 }
 
-// Describes a matrix of rows of packed16 for copies in boxes of box_rows by 64. Copies need not know what the bits mean.
-static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data, const int64_t *size, int32_t box_rows)
+// Describes a matrix of rows of packed16 for copies in boxes of box_rows by 64. Copies need not know what the
+// bits mean.
+static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
+                          const int64_t *size, int32_t box_rows)
 {
     cuuint64_t dims[2] = {(cuuint64_t)size[1], (cuuint64_t)size[0]}, strides[1] = {(cuuint64_t)size[1] * 2};
     cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, one[2] = {1, 1};
     CUtensorMap map;
     CUresult r = l->cuda->driver.tensor_map_tiled(
         &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, one,
-        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     static_assert(sizeof map == sizeof *to, "a tensor map is 128 bytes");
     memcpy(to, &map, sizeof map);
     return tn_cuda_check(l->cuda, r, "describing a matrix");
@@ -75,7 +80,8 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const 
     tn_status status = make_map(l, &a->x_map, a->x, (int64_t[]){a->m, a->ld}, TN_GEMM_ROWS);
     for (int32_t i = 0; i < a->n_segs && status == TN_OK; i++) {
         int64_t rows = a->n_groups > 0 ? a->n_groups * a->group_rows : a->seg[i].n;
-        status = make_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld}, glu ? s->columns / 2 : TN_GEMM_UNIT);
+        status = make_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld},
+                          glu ? s->columns / 2 : TN_GEMM_UNIT);
     }
     return status;
 }
@@ -83,8 +89,10 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const 
 static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu)
 {
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
-    int64_t columns = glu ? 2 * (int64_t)last->n : (last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT)) * TN_GEMM_UNIT;
-    bool any = glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
+    int64_t columns =
+        glu ? 2 * (int64_t)last->n : (last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT)) * TN_GEMM_UNIT;
+    bool any =
+        glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
     // Kernels for these are instantiated for the narrowest tile alone.
     bool narrow = any || mode == TN_GEMM_TF32 || mode == TN_GEMM_E4M3;
     const shape *s = narrow ? &shapes[TN_COUNT(shapes) - 1] : select_shape(a, columns, l->cuda->n_sms);
@@ -94,7 +102,8 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
     a->tiles_n = (int32_t)tn_div_up(columns, s->columns);
     a->group_m = GROUP_TILES;
     char name[48];
-    snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%d%s%s", types[mode], s->columns, any ? "_any" : "", glu ? "_glu" : "");
+    snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%d%s%s", types[mode], s->columns, any ? "_any" : "",
+             glu ? "_glu" : "");
     tn_cuda_grid grid = {.y = 1, .z = 1, .threads = THREADS, .shared = (uint32_t)s->shared};
     grid.x = (uint32_t)TN_MIN((int64_t)a->tiles_m * a->tiles_n, l->cuda->n_sms);
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_wgmma, name, &grid, a);
@@ -105,11 +114,14 @@ static tn_status run_mma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t 
 {
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
-    a->tiles_n = (int32_t)(glu ? tn_div_up(last->n, MMA_COLUMNS / 2) : tn_div_up(last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT), MMA_COLUMNS / TN_GEMM_UNIT));
+    a->tiles_n = (int32_t)(glu ? tn_div_up(last->n, MMA_COLUMNS / 2)
+                               : tn_div_up(last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT),
+                                           MMA_COLUMNS / TN_GEMM_UNIT));
     a->group_m = GROUP_TILES;
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_mma_%s%s", types[mode], glu ? "_glu" : "");
-    tn_cuda_grid grid = {.x = (uint32_t)a->tiles_m * (uint32_t)a->tiles_n, .y = 1, .z = 1, .threads = MMA_THREADS};
+    tn_cuda_grid grid = {
+        .x = (uint32_t)a->tiles_m * (uint32_t)a->tiles_n, .y = 1, .z = 1, .threads = MMA_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_mma, name, &grid, a);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products with up to 8 rows of x (matvec.cuh, matvec_mma.cuh): which steps are accepted, and which kernels of
-// which columns run them.
+// Matrix products with up to 8 rows of x (matvec.cuh, matvec_mma.cuh): which steps are accepted, and which
+// kernels of which columns run them.
 #include "backends/cuda/product/matvec/matvec.h"
 
 #include "backends/cuda/product/matmul_any.h"
@@ -26,7 +26,9 @@ static const struct {
      {TN_CUDA_MODULE_matvec_common, TN_CUDA_MODULE_matvec_common_rows},                                      \
      {ENTRY(type, 1), ENTRY(type, 2), ENTRY(type, 4), ENTRY(type, 8)}}
 #define OTHER(type, module)                                                                                  \
-    {TN_TYPE_##type, {TN_CUDA_MODULE_##module, TN_CUDA_MODULE_##module}, {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}}
+    {TN_TYPE_##type,                                                                                         \
+     {TN_CUDA_MODULE_##module, TN_CUDA_MODULE_##module},                                                     \
+     {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}}
     COMMON(F16), COMMON(BF16), COMMON(Q4_0), COMMON(Q8_0), COMMON(Q4_K), COMMON(Q6_K),
     OTHER(F32, matvec_blocks), OTHER(Q4_1, matvec_blocks), OTHER(Q5_0, matvec_blocks),
     OTHER(Q5_1, matvec_blocks), OTHER(Q5_K, matvec_blocks), OTHER(Q2_K, matvec_blocks),
@@ -49,7 +51,7 @@ static int32_t entry_of(tn_dtype t)
     return -1;
 }
 
-// --- what is accepted ----------------------------------------------------------------------------------
+// --- what is accepted --------------------------------------------------------------------------------
 
 static bool columns_fit(const tn_product *p)
 {
@@ -75,7 +77,8 @@ static bool has_plan(const tn_cuda *cuda, const tn_product *p, const tn_view *w)
 static bool weight_fits(const tn_cuda *cuda, const tn_product *p, int32_t i, bool quantises)
 {
     const tn_view *w = p->w[i];
-    if (tn_cuda_row_distance(p->y[i]) < 0 || entry_of(w->dtype) < 0 || (p->glu && w->dtype != p->w[0]->dtype)) return false;
+    if (tn_cuda_row_distance(p->y[i]) < 0 || entry_of(w->dtype) < 0 || (p->glu && w->dtype != p->w[0]->dtype))
+        return false;
     if (quantises ? !tn_cuda_matvec_quantises(w->dtype) : !tn_cuda_matvec_plain(w->dtype)) return false;
     // Weights without planes are copied in whole pieces of 16 bytes.
     bool whole = quantises || (w->ne[3] * (int64_t)tn_dtype_block_size(w->dtype)) % TN_MATVEC_ALIGN == 0;
@@ -85,7 +88,8 @@ static bool weight_fits(const tn_cuda *cuda, const tn_product *p, int32_t i, boo
 static bool accepts(const tn_cuda *cuda, const tn_step *step, bool quantises)
 {
     tn_product p = tn_product_get(step);
-    if (!tn_cuda_product_addressable(&p) || tn_view_n_elems(p.y[0]) == 0 || p.k == 0 || !columns_fit(&p)) return false;
+    if (!tn_cuda_product_addressable(&p) || tn_view_n_elems(p.y[0]) == 0 || p.k == 0 || !columns_fit(&p))
+        return false;
     if (p.residual && tn_cuda_row_distance(p.residual) < 0) return false;
     for (int32_t i = 0; i < p.n_weights; i++)
         if (!weight_fits(cuda, &p, i, quantises)) return false;
@@ -102,7 +106,7 @@ bool tn_cuda_matvec_i8_accepts(const tn_cuda *cuda, const tn_step *step)
     return accepts(cuda, step, true);
 }
 
-// --- quantised rows ------------------------------------------------------------------------------------
+// --- quantised rows ----------------------------------------------------------------------------------
 
 // The sums of a group of elements have to be in one block.
 bool tn_cuda_matvec_writes_quantised(const tn_step *step)
@@ -123,10 +127,11 @@ const tn_view *tn_cuda_matvec_norm(const tn_step *step)
     return tn_product_get(step).norm;
 }
 
-// --- weights of one type -------------------------------------------------------------------------------
+// --- weights of one type -----------------------------------------------------------------------------
 
 // All columns in as few launches as the registers allow.
-static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type, int64_t n_pairs)
+static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type,
+                                int64_t n_pairs)
 {
     int32_t rest = a->n_columns, entry = entry_of(type);
     tn_status status = TN_OK;
@@ -153,7 +158,7 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     return status;
 }
 
-// --- weights of two types in one launch ------------------------------------------------------------------
+// --- weights of two types in one launch --------------------------------------------------------------
 
 static const struct {
     tn_dtype dtype[2];
@@ -186,7 +191,8 @@ static int32_t share_sms(const tn_cuda_matvec_pair *a, int32_t pair, int32_t n_s
         int64_t bytes[2]; // of the block that has most
         for (int32_t i = 0; i < 2; i++) {
             int64_t row_size = (int64_t)tn_dtype_row_size(pairs[pair].dtype[i], a->of[i].k);
-            bytes[i] = tn_div_up(a->of[i].n_virtual / share_rows, i == 0 ? n : n_sms - n) * share_rows * row_size;
+            bytes[i] =
+                tn_div_up(a->of[i].n_virtual / share_rows, i == 0 ? n : n_sms - n) * share_rows * row_size;
         }
         if (TN_MAX(bytes[0], bytes[1]) < least) best = n, least = TN_MAX(bytes[0], bytes[1]);
     }
@@ -194,8 +200,8 @@ static int32_t share_sms(const tn_cuda_matvec_pair *a, int32_t pair, int32_t n_s
 }
 
 // False where there is no plan, or blocks of the two types would differ in threads.
-static bool plan_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pair, bool tiles, tn_cuda_matvec_pair *a,
-                      tn_cuda_grid *grid)
+static bool plan_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pair, bool tiles,
+                      tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
 {
     for (int32_t i = 0; i < 2; i++) a->of[i] = tn_cuda_matvec_launch_args(l, p, pairs[pair].dtype[i]);
     int32_t n_sms = l->cuda->n_sms, first = share_sms(a, pair, n_sms, tiles ? TN_MATVEC_MMA_ROWS : 1);
@@ -229,7 +235,7 @@ static bool launch_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pa
     return true;
 }
 
-// --- launch ----------------------------------------------------------------------------------------------
+// --- launch ------------------------------------------------------------------------------------------
 
 tn_status tn_cuda_matvec_launch(const tn_cuda_launch *l)
 {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products that read weights as they are (product/matmul_any.cu, product/matvec/matvec*.cu): all six ops.
+// Arguments of the matrix products that read weights as they are (product/matmul_any.cu,
+// product/matvec/matvec*.cu): all six ops.
 #ifndef TN_CUDA_MATVEC_ARGS_H
 #define TN_CUDA_MATVEC_ARGS_H
 
@@ -40,7 +41,7 @@ typedef struct tn_cuda_matmul_args {
     int32_t x_used;    // experts: rows of x per token, 1 or used
 } tn_cuda_matmul_args;
 
-// --- few rows: matvec --------------------------------------------------------------------------------
+// --- up to 8 rows: matvec --------------------------------------------------------------------------------
 
 enum {
     TN_MATVEC_MAX_COLUMNS = 8, // rows of x that share one reading of the weights
@@ -48,32 +49,37 @@ enum {
     TN_MATVEC_ROWS = 2, // of the weight that a warp multiplies at a time
 };
 
-// Elements of a row that a lane handles at a time: those of 16 bytes, in types that have a loop of their own.
-#define TN_MATVEC_UNIT_ELEMS(t)                                                                                                      \
-    ((t) == TN_TYPE_F32 ? 4                                                                                                          \
-     : (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? 8                                                                                 \
-     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 || (t) == TN_TYPE_IQ4_NL ||           \
-             (t) == TN_TYPE_IQ4_XS || (t) == TN_TYPE_MXFP4 || (t) == TN_TYPE_Q4_K || (t) == TN_TYPE_Q5_K || (t) == TN_TYPE_Q6_K      \
-         ? 32                                                                                                                        \
+// Elements of a row that a lane multiplies at a time: those of 16 bytes, in types that have a loop of their
+// own.
+#define TN_MATVEC_UNIT_ELEMS(t)                                                                              \
+    ((t) == TN_TYPE_F32 ? 4                                                                                  \
+     : (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? 8                                                         \
+     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 ||           \
+             (t) == TN_TYPE_IQ4_NL || (t) == TN_TYPE_IQ4_XS || (t) == TN_TYPE_MXFP4 ||                       \
+             (t) == TN_TYPE_Q4_K || (t) == TN_TYPE_Q5_K || (t) == TN_TYPE_Q6_K                               \
+         ? 32                                                                                                \
          : 16)
-#define TN_MATVEC_BLOCK_ELEMS(t)                                                                                                     \
-    ((t) == TN_TYPE_F32 || (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? TN_MATVEC_UNIT_ELEMS(t)                                       \
-     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 || (t) == TN_TYPE_Q8_0 ||            \
-             (t) == TN_TYPE_IQ4_NL || (t) == TN_TYPE_MXFP4                                                                           \
-         ? 32                                                                                                                        \
-     : (t) == TN_TYPE_NVFP4 || (t) == TN_TYPE_Q2_0 ? 64                                                                              \
-     : (t) == TN_TYPE_Q1_0                         ? 128                                                                             \
+#define TN_MATVEC_BLOCK_ELEMS(t)                                                                             \
+    ((t) == TN_TYPE_F32 || (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? TN_MATVEC_UNIT_ELEMS(t)               \
+     : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 ||           \
+             (t) == TN_TYPE_Q8_0 || (t) == TN_TYPE_IQ4_NL || (t) == TN_TYPE_MXFP4                            \
+         ? 32                                                                                                \
+     : (t) == TN_TYPE_NVFP4 || (t) == TN_TYPE_Q2_0 ? 64                                                      \
+     : (t) == TN_TYPE_Q1_0                         ? 128                                                     \
                                                    : 256)
-// A tile: what the lanes of a warp take of a row at a time, a unit each. Of `unit` bytes of a block in a plane, the bytes of a tile and
-// the room that they need when they begin anywhere.
+// A tile is what the lanes of a warp multiply of a row at a time: its blocks, and the bytes of shared
+// memory for a plane with `unit` bytes of each block. Those are more where the bytes may begin between
+// multiples of 16.
 #define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_UNIT_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
-#define TN_MATVEC_TILE_ROOM(t, unit)                                                                                                 \
+#define TN_MATVEC_TILE_ROOM(t, unit)                                                                         \
     ((unit) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (unit) + 15) / 16 * 16 + ((unit) % 16 == 0 ? 0 : 16))
-// The ring of a warp has so many slots, each with two tiles, and at most about so many bytes. Plain types keep the memory busy with less.
+// Slots of the ring of a warp, each with two tiles, and bytes of the sums of a block.
 enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8, TN_MATVEC_SUMS = 8 * 1024 };
-// Slots filled before the predecessor has ended, with tiles of 16 rows and with plain types: all would hold up x, none would leave memory idle
-// (H200, 8B Q4_K_M: 503 tok/s with none, 531 with 1, 523 with both; 1B BF16: 1136, 1174, 1187, 1162, 1168 with none, 1, 2, 4, all).
+// Slots filled before the predecessor has ended, with tiles of 16 rows and with plain types. Filling all of
+// them would delay the load of x, filling none would leave the memory idle (H200, tok/s: 8B Q4_K_M 503 with
+// none, 531 with 1, 523 with both; 1B BF16 1136, 1174, 1187, 1162, 1168 with none, 1, 2, 4, all).
 enum { TN_MATVEC_EARLY = 1, TN_MATVEC_PLAIN_EARLY = 2 };
+// Bytes of a ring, about. Plain types keep the memory busy with fewer.
 #define TN_MATVEC_RING(t) (TN_MATVEC_BLOCK_ELEMS(t) < 32 ? 4608 : 9216)
 
 typedef struct tn_cuda_matvec_part {
@@ -101,17 +107,19 @@ typedef struct tn_cuda_matvec_args {
     float eps;
     int32_t act, n_parts, is_glu, k, n_columns, n_experts, n_used;
     int32_t n_virtual; // rows of all parts, which blocks share; of gate, if is_glu
-    // Rows are cut into slices along k, one for each of `n_slices` warps; the others take other rows.
-    int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps take different rows
+    // Rows are cut into slices along k, one for each of `n_slices` warps; the other warps have other rows.
+    int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps
     int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
     int32_t sums_stride;             // floats, from the sums of a row of weights to those of the next
     int32_t n_slots, ring_size;      // of the ring of a warp; bytes
-    int32_t n_early; // slots filled before the predecessor has ended; those after them wait until x is asked for, which would come after them
+    // Slots filled before the predecessor has ended. The copies of those after them begin after that of x,
+    // which would wait behind them.
+    int32_t n_early;
     int32_t x_at, sums_at, rings_at; // in shared memory
     int32_t late; // the next kernel may start when the products are done, not when the block begins
-    int32_t row_unit;  // blocks share the rows in units of so many
-    int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have a unit more
-    // Rows of x rounded before, used instead of x; what the reader of y wants. NULL: none.
+    int32_t row_unit;              // blocks have multiples of so many rows
+    int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have row_unit more
+    // Quantised rows that are read instead of x, and those that are written besides y.
     tn_cuda_quantised quantised_x, quantised_y;
 } tn_cuda_matvec_args;
 
@@ -121,15 +129,15 @@ typedef struct tn_cuda_matvec_pair {
     int32_t first_blocks;
 } tn_cuda_matvec_pair;
 
-// --- experts, tensor cores: matvec_experts ---------------------------------------------------------------
+// --- experts, tensor cores: matvec_experts -----------------------------------------------------------
 
-enum { TN_MATVEC_CHOICE = 128 }; // experts of which blocks choose themselves
+enum { TN_MATVEC_CHOICE = 128 }; // experts up to which blocks can do the routing
 
 typedef struct tn_cuda_matvec_glu_args {
     tn_cuda_matvec_args of;
-    const float *logits;   // of the router [T, E], of which the experts are chosen; NULL: they are in of.ids
+    const float *logits;   // of the router [T, E], to be routed here; NULL: experts are in of.ids
     tn_cuda_expert_route choice; // without groups and bias
-    int32_t filled;        // slots of a ring that are filled before the first is read: all that the warp needs, or all but one
+    int32_t filled; // slots filled before the first is read: all that the warp needs, or all but one
 } tn_cuda_matvec_glu_args;
 
 typedef struct tn_cuda_matvec_sum_args {
@@ -140,12 +148,14 @@ typedef struct tn_cuda_matvec_sum_args {
     int32_t filled;         // as above
 } tn_cuda_matvec_sum_args;
 
-// --- one row, tensor cores: matvec_tiles -----------------------------------------------------------------
+// --- one row, tensor cores: matvec_tiles -------------------------------------------------------------
 
 // Tiles of 16 rows times so many elements.
 enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 3, TN_MATVEC_MMA_SUMS = 16 * 1024 };
 #define TN_MATVEC_MMA_K(t) ((t) == TN_TYPE_Q8_0 ? 128 : 256)
-#define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16) // of 16 bytes, of a row of a tile
-#define TN_MATVEC_MMA_X(k) ((k) + (k) / 2) // bytes of a row of x in shared memory: int8, and 16 bytes for each 32
+// Pieces of 16 bytes of a row of a tile, in a plane with `unit` bytes of each block.
+#define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16)
+// Bytes of a row of x in shared memory: int8, and 16 bytes for each 32 elements.
+#define TN_MATVEC_MMA_X(k) ((k) + (k) / 2)
 
 #endif

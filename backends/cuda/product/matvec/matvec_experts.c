@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of experts for up to 8 tokens on tensor cores (matvec_experts.cu): gate and up, which can do the routing of
-// the step before, and the product back to the width of the model, which can do the sum after it.
+// Products of experts for up to 8 tokens on tensor cores (matvec_experts.cu): gate and up, which can do the
+// routing of the step before, and the product back to the width of the model, which can do the sum after it.
 #include "backends/cuda/product/matvec/matvec.h"
 
 #include "backends/cuda/moe/moe.h"
@@ -18,7 +18,7 @@ static bool is_same(const tn_view *v, const tn_view *y)
            tn_view_contiguous(y);
 }
 
-// --- gate and up ---------------------------------------------------------------------------------------
+// --- gate and up -------------------------------------------------------------------------------------
 
 // As tn_cuda_matvec_plan_tiles(), for groups of warps that share the tiles of both weights.
 static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_glu_args *s, tn_dtype type, tn_cuda_grid *grid)
@@ -65,7 +65,7 @@ bool tn_cuda_matvec_glu_launch(const tn_cuda_launch *l, const tn_product *p, tn_
     return true;
 }
 
-// --- a product and the sum of its results ----------------------------------------------------------------
+// --- a product and the sum of its results ------------------------------------------------------------
 
 enum { MOST_SUMMED = 32 }; // experts of a token: a lane each
 
@@ -88,9 +88,10 @@ static const tn_view *summed_by(const tn_step *sum)
     return &sum->src[i];
 }
 
-// The rows of all experts of a token are one row, whose k is that of all of them. False where tiles do not fit.
-static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum, tn_cuda_matvec_sum_args *s,
-                     tn_cuda_grid *grid)
+// The rows of all experts of a token are one row, whose k is that of all of them. False where tiles do not
+// fit.
+static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum,
+                     tn_cuda_matvec_sum_args *s, tn_cuda_grid *grid)
 {
     tn_product p = tn_product_get(product);
     tn_dtype type = p.w[0]->dtype;
@@ -98,7 +99,8 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     tn_cuda_matvec_args *a = &s->of;
     *a = tn_cuda_matvec_args_get(&p, type);
     s->k = a->k, s->n_tiles = a->k / TN_MATVEC_MMA_K(type);
-    if (a->k % TN_MATVEC_MMA_K(type) != 0 || a->n_used > MOST_SUMMED || a->k > INT32_MAX / 2 / MOST_SUMMED) return false;
+    if (a->k % TN_MATVEC_MMA_K(type) != 0 || a->n_used > MOST_SUMMED || a->k > INT32_MAX / 2 / MOST_SUMMED)
+        return false;
     a->k *= a->n_used;
     a->part[0].y = y->data, a->part[0].y_stride = y->nb[2] / 4;
     if (residual) a->residual = residual->data, a->residual_stride = residual->nb[2] / 4;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of the matrix products with up to 8 rows of x: which rows of the weights a block multiplies, which slices along
-// k its warps have, and what lies where in shared memory.
+// Plans of the matrix products with up to 8 rows of x: which rows of the weights a block multiplies, which
+// slices along k its warps have, and what lies where in shared memory.
 #include "backends/cuda/product/matvec/matvec.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum {
     SLOTS_OF_ALL_WARPS = TN_MATVEC_LEAST_SLOTS + 1,
 };
 
-// --- rows and types ------------------------------------------------------------------------------------
+// --- rows and types ----------------------------------------------------------------------------------
 
 bool tn_cuda_matvec_quantises(tn_dtype type)
 {
@@ -30,8 +30,10 @@ int64_t tn_cuda_row_distance(const tn_view *v)
     int64_t distance = 0, expect = 0;
     for (int32_t d = 2; d >= 0; d--) {
         if (v->ne[d] == 1) continue;
-        if (distance == 0) distance = v->nb[d];
-        else if (v->nb[d] != expect) return -1;
+        if (distance == 0)
+            distance = v->nb[d];
+        else if (v->nb[d] != expect)
+            return -1;
         expect = v->nb[d] * v->ne[d];
     }
     return distance % 4 == 0 ? distance : -1;
@@ -88,9 +90,9 @@ tn_cuda_matvec_args tn_cuda_matvec_args_get(const tn_product *p, tn_dtype type)
     return a;
 }
 
-// Whether the next kernel may start only when the products are done, not when the block begins. Rows of 16 bits and
-// more keep the memory busy by themselves, and blocks of experts are small (H200, tok/s early and late: 8B bf16 231 and
-// 236, Qwen3 30B-A3B 316 and 325, 8B Q4_K_M 430 and 410).
+// Whether the next kernel may start only when the products are done, not when the block begins. Rows of 16
+// bits and more keep the memory busy by themselves, and blocks of experts are small (H200, tok/s early and
+// late: 8B bf16 231 and 236, Qwen3 30B-A3B 316 and 325, 8B Q4_K_M 430 and 410).
 static bool starts_next_late(const tn_product *p, tn_dtype type)
 {
     return tn_cuda_matvec_plain(type) || p->ids;
@@ -105,7 +107,7 @@ tn_cuda_matvec_args tn_cuda_matvec_launch_args(const tn_cuda_launch *l, const tn
     return a;
 }
 
-// --- lanes multiply vectors ------------------------------------------------------------------------------
+// --- lanes multiply vectors --------------------------------------------------------------------------
 
 static int32_t align_up(int64_t n)
 {
@@ -142,8 +144,8 @@ static int32_t select_rings(tn_cuda_matvec_args *a, tn_dtype type, int32_t size,
     return 0;
 }
 
-// The cost of a block's rows when rows are cut into n_slices slices of tiles: that of the warp that has most. Adding
-// sums costs about half a tile.
+// The cost of a block's rows when rows are cut into n_slices slices of tiles: that of the warp that has most.
+// Adding sums costs about half a tile.
 static int64_t cost_of(const tn_cuda_matvec_args *a, int32_t warps, int32_t n_slices, int64_t rows)
 {
     int64_t groups = warps / n_slices, tiles = tn_div_up(a->n_tiles, n_slices);
@@ -159,8 +161,8 @@ static void set_slices(tn_cuda_matvec_args *a, int32_t warps, int32_t n_slices)
     while (n_slices << a->group_shift < warps) a->group_shift++;
 }
 
-// Sets slices, and rows of blocks. Returns the number of blocks, which is above max_blocks where the sums of a block
-// would not fit otherwise.
+// Sets slices, and rows of blocks. Returns the number of blocks, which is above max_blocks where the sums of
+// a block would not fit otherwise.
 static int32_t share_rows(tn_cuda_matvec_args *a, int32_t warps, int32_t n_columns, int32_t max_blocks)
 {
     int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MAX(1, TN_MIN(max_blocks, shares));
@@ -200,7 +202,7 @@ bool tn_cuda_matvec_plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec
     return true;
 }
 
-// --- tensor cores multiply tiles of 16 rows ----------------------------------------------------------------
+// --- tensor cores multiply tiles of 16 rows ----------------------------------------------------------
 
 // Bytes of a tile in shared memory.
 static int32_t tile_size(tn_dtype type)
@@ -215,8 +217,8 @@ static int32_t tile_size(tn_dtype type)
 // Whether the weights consist of whole tiles, of a type that the kernels have.
 static bool has_tiles(const tn_cuda *cuda, const tn_cuda_matvec_args *a, tn_dtype type)
 {
-    bool known = type == TN_TYPE_Q4_0 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K ||
-                 type == TN_TYPE_Q6_K;
+    bool known = type == TN_TYPE_Q4_0 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K ||
+                 type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
     for (int32_t i = 0; i < a->n_parts; i++) known = known && a->part[i].n % TN_MATVEC_MMA_ROWS == 0;
     return known && cuda->compute >= 80 && a->k % TN_MATVEC_MMA_K(type) == 0;
 }

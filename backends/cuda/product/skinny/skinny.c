@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_wgmma.cuh): the weights of each type share a
-// launch.
+// Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_wgmma.cuh): the weights of each type
+// share a launch.
 #include "backends/cuda/product/skinny/skinny.h"
 
 #include <stdio.h>
@@ -46,7 +46,8 @@ static bool is_wgmma_type(tn_dtype type)
 // The wgmma kernels read x in an order of their own, so all weights of a product have to be of their types.
 static bool uses_wgmma(const tn_cuda *cuda, const tn_product *p)
 {
-    return cuda->compute == 90 && !cuda->variant.skinny_without_wgmma && tn_cuda_weights_all(p, is_wgmma_type);
+    return cuda->compute == 90 && !cuda->variant.skinny_without_wgmma &&
+           tn_cuda_weights_all(p, is_wgmma_type);
 }
 
 // --- scratch -----------------------------------------------------------------------------------------
@@ -88,7 +89,8 @@ static layout layout_of(const tn_cuda *cuda, const tn_product *p)
     int64_t y = row_tiles(p);
     layout s = {.blocks = tn_cuda_skinny_block_type(p->w[0]->dtype)};
     // No tile has fewer rows than this.
-    for (int32_t i = 0; i < p->n_weights; i++) s.n_arrived += tn_div_up(p->w[i]->ne[2], TN_SKINNY_ROWS / 2) * y;
+    for (int32_t i = 0; i < p->n_weights; i++)
+        s.n_arrived += tn_div_up(p->w[i]->ne[2], TN_SKINNY_ROWS / 2) * y;
     // As many blocks as are resident.
     int64_t partial = s.blocks ? (int64_t)cuda->n_sms * 2 * y * TN_SKINNY_BLOCK_COLUMNS * MAX_BLOCK_ROWS
                                : (int64_t)BLOCKS_PER_SM * cuda->n_sms * p->m * TN_SKINNY_ROWS;
@@ -107,8 +109,8 @@ size_t tn_cuda_skinny_dense_scratch(const tn_cuda *cuda, const tn_product *p)
 
 // --- launches ----------------------------------------------------------------------------------------
 
-// Weights of 16 bits: blocks that share a tile. The fewest waves of stages are selected; each block adds the cost of
-// about two stages for its start and end.
+// Weights of 16 bits: blocks that share a tile. The fewest waves of stages are selected; each block adds the
+// cost of about two stages for its start and end.
 static int32_t select_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_stages)
 {
     enum { START_AND_END = 2 };
@@ -121,16 +123,16 @@ static int32_t select_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_sta
     return best;
 }
 
-// Whether the kernel starts only when its predecessor has ended. 32 sequences of 8B on an H200: with mma.sync a step
-// takes 8.0 ms with programmatic dependent launch, with its kernels one after another 6.4; with wgmma dependent launch
-// gains 5 to 8 %.
+// Whether the kernel starts only when its predecessor has ended. 32 sequences of 8B on an H200: with mma.sync
+// a step takes 8.0 ms with programmatic dependent launch, with its kernels one after another 6.4; with wgmma
+// dependent launch gains 5 to 8 %.
 static bool starts_alone(const tn_cuda *cuda, bool wgmma)
 {
     return wgmma == cuda->variant.skinny_switch_dependent;
 }
 
-static tn_status run_blocks(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a, tn_dtype type,
-                            int64_t n_row_tiles)
+static tn_status run_blocks(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a,
+                            tn_dtype type, int64_t n_row_tiles)
 {
     int64_t columns = a->tile_group ? 1 : n_row_tiles; // blocks run through groups
     bool wgmma = !a->tile_group && uses_wgmma(l->cuda, p);
@@ -151,7 +153,8 @@ static tn_status run_blocks(const tn_cuda_launch *l, const tn_product *p, tn_cud
     return tn_cuda_run(l, module, name, &grid, a);
 }
 
-static tn_status run_plain(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type, int64_t n_row_tiles)
+static tn_status run_plain(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type,
+                           int64_t n_row_tiles)
 {
     tn_cuda_skinny_set_tiles(a, TN_SKINNY_ROWS);
     int32_t columns = a->m <= 32 ? 32 : 64;
@@ -170,8 +173,8 @@ static tn_status run_plain(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_d
     return tn_cuda_run(l, TN_CUDA_MODULE_skinny, name, &grid, a);
 }
 
-tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a, tn_dtype type,
-                             int64_t n_row_tiles)
+tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a,
+                             tn_dtype type, int64_t n_row_tiles)
 {
     return tn_cuda_skinny_block_type(type) ? run_blocks(l, p, a, type, n_row_tiles)
                                            : run_plain(l, a, type, n_row_tiles);
@@ -190,7 +193,8 @@ tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args 
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(rows, PREPARE_BLOCKS * (int64_t)l->cuda->n_sms),
                          .y = 1,
                          .z = 1,
-                         .threads = (uint32_t)TN_MIN(MOST_THREADS, tn_div_up(elems, THREAD_ELEMS * WARP) * WARP)};
+                         .threads =
+                             (uint32_t)TN_MIN(MOST_THREADS, tn_div_up(elems, THREAD_ELEMS * WARP) * WARP)};
     const char *entry = wgmma ? "tn_skinny_x_matrices" : "tn_skinny_x";
     return tn_cuda_run(l, TN_CUDA_MODULE_skinny_prepare, entry, &grid, &a);
 }
@@ -222,8 +226,8 @@ static void set_seg(const tn_product *p, int32_t i, tn_cuda_skinny_args *a)
 }
 
 // Arguments of the launch for the weights from `first` on that have its type, which are marked as done.
-static tn_cuda_skinny_args weights_of(const tn_cuda_launch *l, const tn_product *p, const layout *s, int32_t first,
-                                      bool done[TN_PRODUCT_MAX_WEIGHTS])
+static tn_cuda_skinny_args weights_of(const tn_cuda_launch *l, const tn_product *p, const layout *s,
+                                      int32_t first, bool done[TN_PRODUCT_MAX_WEIGHTS])
 {
     tn_cuda_skinny_args a;
     memset(&a, 0, sizeof a);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows: what the host files of the skinny kernels share, and what gemm_id.c uses of them.
+// Matrix products of 9 to 64 rows: what the host files of the skinny kernels share, and what gemm_id.c uses
+// of them.
 #ifndef TN_CUDA_SKINNY_H
 #define TN_CUDA_SKINNY_H
 
@@ -23,13 +24,14 @@ TN_MUST_USE tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const
 // Bytes of so many tiles of 32 rows of x, as the kernels for block types read it.
 size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k);
 // x into scratch in this order; `a` says where.
-TN_MUST_USE tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_product *p);
-// Multiplies by the weights in `a`, which have one type. n_row_tiles: tiles of 32 rows of x of all groups; without
-// groups those of all rows for block types, and 1 for others.
+TN_MUST_USE tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
+                                               const tn_product *p);
+// Multiplies by the weights in `a`, which have one type. n_row_tiles: tiles of 32 rows of x of all groups;
+// without groups those of all rows for block types, and 1 for others.
 TN_MUST_USE tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a,
                                          tn_dtype type, int64_t n_row_tiles);
 
-// --- how a product of block types is cut (skinny_shape.c) -----------------------------------------------
+// --- how a product of block types is cut (skinny_shape.c) --------------------------------------------
 
 typedef struct tn_cuda_skinny_shape {
     int32_t tiles, warps; // tiles of 16 rows of weights of a warp; warps of a block
@@ -39,8 +41,8 @@ typedef struct tn_cuda_skinny_shape {
     int64_t time; // estimated, ns
 } tn_cuda_skinny_shape;
 
-// The shape that is estimated to be the fastest, with n_columns tiles of rows of x side by side, or the one that
-// tenon-check asks for. Sets the first tiles of the weights in `a`.
+// The shape that is estimated to be the fastest, with n_columns tiles of rows of x side by side, or the one
+// that tenon-check asks for. Sets the first tiles of the weights in `a`.
 tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_skinny_args *a, tn_dtype type,
                                                  int64_t n_columns, bool wgmma);
 // Dynamic shared memory of a block, bytes.

@@ -1,21 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a product of 9 to 64 rows with weights of block types is cut into blocks: rows of a tile, stages in shared
-// memory, and how many blocks share the k of a tile. The cut with the least estimated time is selected.
+// How a product of 9 to 64 rows with weights of block types is cut into blocks: rows of a tile, stages in
+// shared memory, and how many blocks share the k of a tile. The cut with the least estimated time is
+// selected.
 #include "backends/cuda/product/skinny/skinny.h"
 
 #include "backends/cuda/runtime/layout.h"
 #include "core/compiler.h"
 
 enum {
-    SWIZZLE = 1024,      // bytes that swizzled matrices are aligned to
-    SHARED_PLAIN = 64,   // bytes of shared memory beside the stages
+    SWIZZLE = 1024,    // bytes that swizzled matrices are aligned to
+    SHARED_PLAIN = 64, // bytes of shared memory beside the stages
     SHARED_WGMMA = 512 + SWIZZLE,
     LEAST_SLOTS = 2,       // a stage is copied while another one is multiplied
     LEAST_SLOTS_WGMMA = 3, // and wgmma may still read the stage before
     SMALL_TILE = 64,       // rows of the smallest tile
-    // Blocks that share tiles may be this many times fewer than there can be at once, if that saves partial sums.
+    // Blocks that share tiles may be this many times fewer than there can be at once, if that saves partial
+    // sums.
     LONGEST_SHARE = 4,
 };
 
@@ -58,10 +60,11 @@ void tn_cuda_skinny_set_tiles(tn_cuda_skinny_args *a, int32_t rows)
     }
 }
 
-// Estimated time of the longest block, and of the last block of a tile, with what the part of each block takes, in
-// nanoseconds on an H200. Memory gives a multiprocessor 32 bytes in one ns, the L2 42. 128 rows were measured to take
-// 1850 ns a stage (latency of eight warps), 256 rows with twice the instructions at a time little more. The numbers
-// for wgmma are estimates, and so is that the last block reads parts at the rate of the L2.
+// Estimated time of the longest block, and of the last block of a tile, with what the part of each block
+// takes, in nanoseconds on an H200. Memory gives a multiprocessor 32 bytes in one ns, the L2 42. 128 rows
+// were measured to take 1850 ns a stage (latency of eight warps), 256 rows with twice the instructions at a
+// time little more. The numbers for wgmma are estimates, and so is that the last block reads parts at the
+// rate of the L2.
 static int64_t time_of(const tn_cuda_skinny_shape *s, tn_dtype type, int64_t n_stages, bool wgmma)
 {
     int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_SKINNY_K), n = s->n_tiles * n_stages;
@@ -73,10 +76,10 @@ static int64_t time_of(const tn_cuda_skinny_shape *s, tn_dtype type, int64_t n_s
     return longest * TN_MAX(copies, least) + parts * (wgmma ? 100 + 3 * s->rows : 50 + s->rows);
 }
 
-// The number of blocks with the least time, max_blocks at most. Fewer blocks have longer shares of tiles. Of groups
-// blocks run through whole tiles, because how many tiles there are is known on the device alone.
-static tn_cuda_skinny_shape cut_tiles(tn_cuda_skinny_shape s, tn_dtype type, int64_t n_stages, int64_t max_blocks,
-                                      bool groups, bool wgmma)
+// The number of blocks with the least time, max_blocks at most. Fewer blocks have longer shares of tiles. Of
+// groups blocks run through whole tiles, because how many tiles there are is known on the device alone.
+static tn_cuda_skinny_shape cut_tiles(tn_cuda_skinny_shape s, tn_dtype type, int64_t n_stages,
+                                      int64_t max_blocks, bool groups, bool wgmma)
 {
     int64_t n = TN_MAX(1, s.n_tiles * n_stages), shortest = tn_div_up(n, TN_MIN(max_blocks, n));
     int64_t longest = TN_MAX(shortest, wgmma ? TN_MIN(n_stages, LONGEST_SHARE * shortest) : 0);
@@ -95,9 +98,9 @@ static tn_cuda_skinny_shape cut_tiles(tn_cuda_skinny_shape s, tn_dtype type, int
     return s;
 }
 
-// Whether there is such a kernel, and its stages fit. Codebook types are limited by the instructions for each weight,
-// so their kernels have one tile for each warp. Tiles of 64 rows are for Q8_0 alone: two stages of 128 rows of it do
-// not fit into the 99 KiB of shared memory that devices of 8.6 and 8.9 have.
+// Whether there is such a kernel, and its stages fit. Codebook types are limited by the instructions for each
+// weight, so their kernels have one tile for each warp. Tiles of 64 rows are for Q8_0 alone: two stages of
+// 128 rows of it do not fit into the 99 KiB of shared memory that devices of 8.6 and 8.9 have.
 static bool is_possible(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma)
 {
     if (tn_cuda_skinny_codebook_type(type) && s->tiles > 1) return false;
@@ -108,7 +111,8 @@ static bool is_possible(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma
 tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_skinny_args *a, tn_dtype type,
                                                  int64_t n_columns, bool wgmma)
 {
-    // Tiles of 16 rows of a warp, warps. With wgmma warps are as many as hide what each waits for, in groups of four.
+    // Tiles of 16 rows of a warp, warps. With wgmma warps are as many as hide what each waits for, in groups
+    // of four.
     static const struct {
         int32_t tiles, warps;
     } plain[] = {{2, 8}, {1, 8}, {1, 4}}, of_wgmma[] = {{1, 16}, {1, 8}};
