@@ -18,8 +18,8 @@ enum { TN_CUDA_ATTENTION_DECODE_QUERIES = 8 };
 bool tn_cuda_attention_common(const tn_step *step);
 // The type of both caches in the names of the decode kernels' entry points; NULL: there is none for it.
 const char *tn_cuda_attention_cache_name(tn_dtype type);
-// Whether the decode kernels can write the result as quantised rows too (handover.h); data of the step's
-// views are bound.
+// Whether the decode kernels can write the result as quantised rows too (runtime/handover.h); data of the
+// step's views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 // attention_token.c: one token of one sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);

@@ -18,9 +18,10 @@ enum {
 // What tenon-check --variant overrides, to check and time kernels that would not be selected. All zero:
 // nothing.
 typedef struct tn_cuda_variant {
-    int32_t skinny_shape; // row 1 to 3 of the shapes in skinny.c; 0: the one estimated to be the fastest
-    bool skinny_switch_dependent; // programmatic dependent launch where skinny.c does without, and the other
-                                  // way round
+    int32_t skinny_shape; // row 1 to 3 of the shapes in product/skinny/skinny_shape.c; 0: the one estimated
+                          // to be the fastest
+    bool skinny_switch_dependent; // programmatic dependent launch where product/skinny/skinny.c does without,
+                                  // and the other way round
     bool skinny_without_wgmma;
     bool cublas_first; // cuBLASLt for every product that it accepts
 } tn_cuda_variant;
@@ -40,7 +41,7 @@ typedef struct tn_cuda {
     CUmodule modules[TN_CUDA_MODULE_COUNT];     // loaded at first use
     const struct tn_cuda_kernel_table *kernels; // kernel.h
     struct tn_cuda_tuning *tuning;              // tune.h; NULL: none
-    struct tn_cuda_blas *blas;                  // cublas.h; NULL: none
+    struct tn_cuda_blas *blas;                  // product/gemm/cublas.h; NULL: none
     struct tn_cuda_upload *upload;              // upload.c; NULL until a weight is written
     tn_cuda_variant variant;
 } tn_cuda;

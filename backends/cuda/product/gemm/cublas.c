@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    MIN_ROWS = 64,        // with fewer a product is bound by memory, and skinny.c runs it
+    MIN_ROWS = 64,        // with fewer a product is bound by memory, and product/skinny/skinny.c runs it
     WORKSPACE = 32 << 20, // bytes that NVIDIA recommends for 9.0 (cuBLAS library, cublasSetWorkspace)
     ALIGN = 256,          // of the parts of the scratch, bytes
     MAX_SHAPES = 128,     // whose algorithms are remembered

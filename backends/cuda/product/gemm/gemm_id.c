@@ -12,7 +12,7 @@
 // Scratch for expanded weights, bytes.
 #define EXPANDED_SIZE ((size_t)512 << 20)
 enum {
-    MIN_TOKENS = 9, // matvec.c has kernels for up to 8
+    MIN_TOKENS = 9, // product/matvec/matvec.c has kernels for up to 8
     ALIGN = 256,    // of the parts of the scratch, bytes
     SKINNY_ROWS = TN_SKINNY_BLOCK_COLUMNS,
     // Rows of x for an expert, on average, up to which weights are not worth expanding.

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    MIN_ROWS = 9, // matvec.c has kernels for up to 8
+    MIN_ROWS = 9, // product/matvec/matvec.c has kernels for up to 8
     PREPARE_THREADS = 256,
     // Blocks of the kernels below for each multiprocessor at most; each then runs through several rows.
     PREPARE_BLOCKS = 64,

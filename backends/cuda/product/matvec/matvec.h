@@ -46,7 +46,7 @@ bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t r
 int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
                                  tn_cuda_grid *grid);
 
-// --- quantised rows (handover.h); data of the views are bound ----------------------------------------
+// --- quantised rows (runtime/handover.h); data of the views are bound ----------------------------------------
 
 // Whether a step can write its result as quantised rows too, and whether it can read its x so.
 bool tn_cuda_matvec_writes_quantised(const tn_step *step);

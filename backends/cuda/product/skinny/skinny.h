@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows: what the host files of the skinny kernels share, and what gemm_id.c uses
-// of them.
+// Matrix products of 9 to 64 rows: what the host files of the skinny kernels share, and what
+// product/gemm/gemm_id.c uses of them.
 #ifndef TN_CUDA_SKINNY_H
 #define TN_CUDA_SKINNY_H
 

@@ -66,7 +66,8 @@ typedef struct tn_cuda_skinny_args {
     const void *x; // rows of ld packed16, zeros behind k; block types: stages [32 rows][256 of k]
     const float *row_scale; // y row r is multiplied by it; NULL: 1
     const float *residual;  // NULL: none
-    // Rows of x in groups, as in gemm_args.h, in tiles of m rows (for blocks of 32); NULL: no groups.
+    // Rows of x in groups, as in product/gemm/gemm_args.h, in tiles of m rows (for blocks of 32); NULL: no
+    // groups.
     const int32_t *tile_group, *row_to, *n_row_tiles;
     int64_t group_rows;
     int64_t ld, residual_ld;
