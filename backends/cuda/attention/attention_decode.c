@@ -54,7 +54,7 @@ static variant select_variant(const tn_step *step)
     return c;
 }
 
-// Bytes of shared memory: query_room and merge_room of the kernel.
+// Bytes of shared memory: query_storage and merge_storage of the kernel.
 static uint32_t shared_size(const variant *c)
 {
     int32_t queries = c->n_tiles * c->dim * 32, ends = 2 * c->warps * c->n_tiles * 8 * 4;

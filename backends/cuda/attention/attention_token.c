@@ -60,7 +60,7 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     return c;
 }
 
-// Bytes of shared memory: token_room, tile_ring and result_room of the kernel.
+// Bytes of shared memory: token_storage, tile_ring and result_storage of the kernel.
 static uint32_t shared_size(const variant *c, int32_t group)
 {
     int32_t rows = (TN_MIN(group, (int32_t)MAX_ROWS) + c->cluster - 1) / c->cluster,

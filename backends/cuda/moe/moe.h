@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the products of experts use of routing.
+// What the matmuls of experts use of routing.
 #ifndef TN_CUDA_MOE_H
 #define TN_CUDA_MOE_H
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of kernels.def for products on tensor cores: skinny_* (9 to 64 rows) and gemm_* (9 and more).
-// Products without experts and products of experts have code of their own below the same row.
+// The rows of kernels.def for matmuls on tensor cores: skinny_* (9 to 64 rows) and gemm_* (9 and more).
+// Matmuls without experts and those of experts have code of their own below the same row.
 #include "backends/cuda/product/skinny/skinny.h"
 
 // --- skinny ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
     tn_free(device->ctx, e);
 }
 
-// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly. Products
+// A quantised operand is a weight in planes, or a part of one: raw blocks would be read wrongly. Matmuls
 // load whole rows of planes, 16 bytes at a time.
 static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
 {

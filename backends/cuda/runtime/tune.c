@@ -200,7 +200,7 @@ typedef struct timer {
     CUdeviceptr flush; // as large as two L2 caches: what lies in the cache then is none of the operands
 } timer;
 
-// Median of a few runs, each with a cold cache, in milliseconds.
+// Median of TIMED_RUNS runs, each with a cold cache, in milliseconds.
 static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k, const tn_cuda_launch *l,
                              float *out)
 {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products by cuBLASLt (cublas.h). x is rounded into scratch as for the other products of many rows (gemm.c),
-// weights are multiplied where they are. The library stores matrices by columns: y = x w^T in rows is y^T = w
-// x^T in columns, with w transposed.
+// Matmuls by cuBLASLt (cublas.h). x is rounded into scratch as for the other kernels on tensor cores
+// (gemm.c), weights are multiplied where they are. The library stores matrices by columns: y = x w^T in rows
+// is y^T = w x^T in columns, with w transposed.
 #include "backends/cuda/product/gemm/cublas.h"
 
 #include "backends/cuda/product/gemm/gemm.h"

@@ -51,14 +51,14 @@ TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_ge
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
-// --- products without experts (gemm.c), of experts (gemm_id.c) ---------------------------------------
+// --- matmuls without experts (gemm.c), of experts (gemm_id.c) ----------------------------------------
 
 size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 TN_MUST_USE tn_status tn_cuda_gemm_dense_launch(const tn_cuda_launch *l, const tn_product *p);
 
 // Types, sizes and strides.
 bool tn_cuda_gemm_id_fits(const tn_cuda *cuda, const tn_product *p);
-// It has so few rows for each expert that the skinny kernels for block types run it.
+// Whether the skinny kernels for block types run it, because experts have at most some 40 rows each.
 bool tn_cuda_gemm_id_is_skinny_blocks(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 size_t tn_cuda_gemm_id_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 TN_MUST_USE tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l, const tn_product *p);

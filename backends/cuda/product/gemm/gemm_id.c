@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted
+// Matmuls of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted
 // by expert on the device, each expert beginning a tile of rows of its own, and multiplied like a product
-// whose tiles of rows have different weights. If experts have few rows each, the skinny kernels read the
-// weights as they are; else the weights of the experts that are used are expanded into scratch first.
+// whose tiles of rows have different weights. If experts have up to SKINNY_AVERAGE rows each, the skinny
+// kernels read the weights as they are; else the weights of the experts that are used are expanded into
+// scratch first.
 #include "backends/cuda/product/skinny/skinny.h"
 
 #include <string.h>

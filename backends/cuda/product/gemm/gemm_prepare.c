@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the products on tensor cores share (gemm.c, gemm_id.c, cublas.c, ../skinny/skinny.c): which operands
+// What the matmuls on tensor cores share (gemm.c, gemm_id.c, cublas.c, ../skinny/skinny.c): which operands
 // they can address, in which mode a product runs, and the kernels that write x and weights as rows of
 // packed16.
 #include "backends/cuda/product/gemm/gemm.h"
@@ -85,7 +85,7 @@ bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
 
 // --- modes -------------------------------------------------------------------------------------------
 
-// Sums of e4m3 products keep 14 bits of the largest of them (gemm_wgmma.cu): that much is little against a
+// Sums of e4m3 values keep 14 bits of the largest of them (gemm_wgmma.cu): that much is little against a
 // sum, but not against what a clamp leaves of it.
 static bool clamps(const tn_product *p)
 {

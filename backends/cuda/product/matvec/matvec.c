@@ -129,7 +129,7 @@ const tn_view *tn_cuda_matvec_norm(const tn_step *step)
 
 // --- weights of one type -----------------------------------------------------------------------------
 
-// All columns in as few launches as the registers allow.
+// All columns, in launches of as many columns as the registers hold.
 static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type,
                                 int64_t n_pairs)
 {

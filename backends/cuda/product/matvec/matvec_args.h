@@ -15,7 +15,7 @@ enum { TN_MATVEC_MAX_WEIGHTS = 3 };
 
 // --- any size: matmul_any ----------------------------------------------------------------------------
 
-// One weight [n, k], or [experts, n, k], and what its products become. Gate and up: both have the same y.
+// One weight [n, k], or [experts, n, k], and what its matmul becomes. Gate and up: both have the same y.
 typedef struct tn_cuda_matmul_weight {
     tn_cuda_weight w;
     tn_cuda_view y;
@@ -116,7 +116,7 @@ typedef struct tn_cuda_matvec_args {
     // which would wait behind them.
     int32_t n_early;
     int32_t x_at, sums_at, rings_at; // in shared memory
-    int32_t late; // the next kernel may start when the products are done, not when the block begins
+    int32_t late; // the next kernel may start when the sums are complete, not when the block begins
     int32_t row_unit;              // blocks have multiples of so many rows
     int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have row_unit more
     // Quantised rows that are read instead of x, and those that are written besides y.

@@ -90,7 +90,7 @@ tn_cuda_matvec_args tn_cuda_matvec_args_get(const tn_product *p, tn_dtype type)
     return a;
 }
 
-// Whether the next kernel may start only when the products are done, not when the block begins. Rows of 16
+// Whether the next kernel may start only when the sums are complete, not when the block begins. Rows of 16
 // bits and more keep the memory busy by themselves, and blocks of experts are small (H200, tok/s early and
 // late: 8B bf16 231 and 236, Qwen3 30B-A3B 316 and 325, 8B Q4_K_M 430 and 410).
 static bool starts_next_late(const tn_product *p, tn_dtype type)
