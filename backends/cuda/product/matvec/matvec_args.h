@@ -68,11 +68,11 @@ enum {
      : (t) == TN_TYPE_Q1_0                         ? 128                                                     \
                                                    : 256)
 // A tile is what the lanes of a warp multiply of a row at a time: its blocks, and the bytes of shared
-// memory for a plane with `unit` bytes of each block. Those are more where the bytes may begin between
+// memory for a plane with `bytes` bytes of each block. Those are more where the bytes may begin between
 // multiples of 16.
 #define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_UNIT_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
-#define TN_MATVEC_TILE_ROOM(t, unit)                                                                         \
-    ((unit) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (unit) + 15) / 16 * 16 + ((unit) % 16 == 0 ? 0 : 16))
+#define TN_MATVEC_TILE_ROOM(t, bytes)                                                                        \
+    ((bytes) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (bytes) + 15) / 16 * 16 + ((bytes) % 16 == 0 ? 0 : 16))
 // Slots of the ring of a warp, each with two tiles, and bytes of the sums of a block.
 enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8, TN_MATVEC_SUMS = 8 * 1024 };
 // Slots filled before the predecessor has ended, with tiles of 16 rows and with plain types. Filling all of
@@ -153,8 +153,8 @@ typedef struct tn_cuda_matvec_sum_args {
 // Tiles of 16 rows times so many elements.
 enum { TN_MATVEC_MMA_ROWS = 16, TN_MATVEC_MMA_SLOTS = 3, TN_MATVEC_MMA_SUMS = 16 * 1024 };
 #define TN_MATVEC_MMA_K(t) ((t) == TN_TYPE_Q8_0 ? 128 : 256)
-// Pieces of 16 bytes of a row of a tile, in a plane with `unit` bytes of each block.
-#define TN_MATVEC_MMA_PIECES(t, unit) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (unit) + 15) / 16)
+// Pieces of 16 bytes of a row of a tile, in a plane with `bytes` bytes of each block.
+#define TN_MATVEC_MMA_PIECES(t, bytes) ((TN_MATVEC_MMA_K(t) / TN_MATVEC_BLOCK_ELEMS(t) * (bytes) + 15) / 16)
 // Bytes of a row of x in shared memory: int8, and 16 bytes for each 32 elements.
 #define TN_MATVEC_MMA_X(k) ((k) + (k) / 2)
 

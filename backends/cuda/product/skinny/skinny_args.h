@@ -40,15 +40,15 @@ enum {
 // r, row c.
 #define TN_SKINNY_MATRIX_SUM(r, c) (TN_SKINNY_BLOCK_X + (c) * 128 + ((r) % 2 ^ (c) % 8) * 16 + (r) / 2 * 4)
 #define TN_SKINNY_MATRIX_STAGE (TN_SKINNY_BLOCK_X + TN_SKINNY_BLOCK_COLUMNS * 128)
-// Bytes, and pieces of 16 bytes in shared memory, of a row of a stage, for a plane with `unit` bytes of
+// Bytes, and pieces of 16 bytes in shared memory, of a row of a stage, for a plane with `bytes` bytes of
 // each block of `elems` values. Planes whose blocks are multiples of 16 bytes lie there as they are; of
 // others all aligned pieces that the bytes may touch.
-#define TN_SKINNY_PLANE_BYTES(unit, elems) ((unit) * (TN_SKINNY_K / (elems)))
-#define TN_SKINNY_PLANE_UNITS(unit, elems)                                                                   \
-    ((unit) % 16 == 0 ? TN_SKINNY_PLANE_BYTES(unit, elems) / 16                                              \
-     : (elems) == TN_SKINNY_K && 16 % ((unit) ? (unit) : 1) == 0                                             \
+#define TN_SKINNY_PLANE_BYTES(bytes, elems) ((bytes) * (TN_SKINNY_K / (elems)))
+#define TN_SKINNY_PLANE_UNITS(bytes, elems)                                                                  \
+    ((bytes) % 16 == 0 ? TN_SKINNY_PLANE_BYTES(bytes, elems) / 16                                            \
+     : (elems) == TN_SKINNY_K && 16 % ((bytes) ? (bytes) : 1) == 0                                           \
          ? 1                                                                                                 \
-         : (TN_SKINNY_PLANE_BYTES(unit, elems) + 30) / 16)
+         : (TN_SKINNY_PLANE_BYTES(bytes, elems) + 30) / 16)
 // Bytes of all planes: an odd number of pieces, so that adjacent rows meet different banks.
 #define TN_SKINNY_ROW_BYTES(pieces) (((pieces) | 1) * 16)
 
