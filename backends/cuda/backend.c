@@ -39,9 +39,9 @@ static void destroy(tn_cuda *c)
     tn_free(ctx, c);
 }
 
-// Weights that are expanded before they are multiplied, and tiles of 128 rows, want more than 512: on an H200
-// (8B, 4096 tokens) batches of 512, 2048 and 4096 reach 33.7k, 38.5k and 37.9k tok/s with bf16, 24.8k, 32.8k
-// and 34.2k with Q4_K_M.
+// Tokens of a prompt at a time. Weights that are expanded before they are multiplied, and tiles of 128 rows,
+// need more than 512: on an H200 (8B, 4096 tokens) batches of 512, 2048 and 4096 reach 33.7k, 38.5k and 37.9k
+// tok/s with bf16, 24.8k, 32.8k and 34.2k with Q4_K_M.
 enum { BATCH = 2048 };
 // Multiplications of one graph for each multiprocessor: some 14 ms on an H200, 90 on small cards. Between
 // graphs work can be cancelled; each costs some 100 us.

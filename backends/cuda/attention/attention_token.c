@@ -39,6 +39,12 @@ bool tn_cuda_attention_is_token(const tn_step *step)
            q->ne[2] <= MAX_HEADS && block > 0 && (block & (block - 1)) == 0;
 }
 
+// Whether the kernel's clusters and its bulk copies into rings are used. They are off on 12.0.
+static bool has_clusters(const tn_cuda *cuda)
+{
+    return cuda->compute >= 90 && cuda->compute < 120;
+}
+
 static variant select_variant(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
@@ -48,7 +54,7 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
     int64_t pairs = k->ne[1] * c.parts,
             n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
-    if (cuda->compute >= 90 && cuda->compute < 120 && n_tiles <= CLUSTER_TILES) {
+    if (has_clusters(cuda) && n_tiles <= CLUSTER_TILES) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
         while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
         c.splits = c.cluster;
@@ -85,7 +91,7 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
         ((uintptr_t)step->src[TN_SRC_attention_k].data | (uintptr_t)step->src[TN_SRC_attention_v].data) %
             16 ==
         0;
-    if (cuda->compute >= 90 && cuda->compute < 120 && c->cluster == 1 && fits && aligned) *c = ring;
+    if (has_clusters(cuda) && c->cluster == 1 && fits && aligned) *c = ring;
 }
 
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)

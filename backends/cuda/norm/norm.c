@@ -8,7 +8,8 @@
 
 enum {
     WARP = 32,
-    MOST_RUNS = 4, // of four floats, per thread
+    MOST_RUNS = 4, // of four floats, for each thread
+    FILLED = 2,    // blocks of each multiprocessor
     MOST_THREADS = 1024,
     WARPS = 8, // rows of a block while a warp has a row
     ANY_THREADS = 256,
@@ -45,8 +46,9 @@ static tn_status run(const tn_cuda_launch *l, const char *name, tn_cuda_norm_arg
         snprintf(entry, sizeof entry, "tn_%s_any", name);
         return tn_cuda_run(l, TN_CUDA_MODULE_norm, entry, &grid, a);
     }
-    // One run a thread while rows do not fill the device: the shortest way. Then four, for loads in flight.
-    int64_t per_thread = n_rows < 2 * l->cuda->n_sms ? 1 : MOST_RUNS;
+    // With rows for less than two blocks of each multiprocessor a thread has one run, which is the shortest
+    // way through a row. With more rows it has four, so that more loads are in flight.
+    int64_t per_thread = n_rows < FILLED * l->cuda->n_sms ? 1 : MOST_RUNS;
     int64_t threads = TN_MIN(tn_div_up(tn_div_up(runs, per_thread), WARP) * WARP, (int64_t)MOST_THREADS);
     per_thread = tn_div_up(runs, threads);
     per_thread = per_thread > 2 ? MOST_RUNS : per_thread;

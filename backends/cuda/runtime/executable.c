@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps become one captured graph: a submission is one launch. With times wanted, the same launches run one
-// by one with events between them.
+// The steps of a program become one captured graph, so that a submission is one launch. If the caller asks
+// for times, the same launches run one by one with events between them.
 #include "backends/cuda/runtime/handover.h"
 #include "backends/cuda/runtime/select.h"
 #include "backends/cuda/runtime/tune.h"
@@ -20,8 +20,8 @@ struct tn_executable {
     tn_cuda_copy_args uploads, downloads; // before the first step, after the last
     CUgraph graph;
     CUgraphExec exec;
-    CUevent *events; // n_steps + 1, made when times are first wanted
-    bool timed;      // the last submission was
+    CUevent *events; // n_steps + 1, created when times are first asked for
+    bool timed;      // the last submission has recorded them
     uint64_t *step_ns;
 };
 

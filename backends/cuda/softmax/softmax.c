@@ -14,7 +14,8 @@ static bool accepts_rows(const tn_step *step)
     return step->src[0].ne[3] <= INT32_MAX && tn_view_n_rows(&step->src[0]) <= INT32_MAX;
 }
 
-// One block per row: one run of four elements a thread while rows do not fill the device, then four runs.
+// One block for each row. A thread has one run of four elements while there are rows for less than two blocks
+// of each multiprocessor, and four runs with more, so that more loads are in flight.
 static tn_cuda_grid row_grid(const tn_cuda_launch *l, const tn_view *x)
 {
     int64_t runs = tn_div_up(x->ne[3], 4);
