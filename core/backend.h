@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 struct tn_step;
+struct tn_step_pair;
 struct tn_view;
 struct tn_program;
 typedef struct tn_backend tn_backend;
@@ -61,6 +62,12 @@ typedef enum tn_backend_role {
     TN_BACKEND_NOOP,
 } tn_backend_role;
 
+// Where the names of the launches of a step go.
+typedef struct tn_launch_sink {
+    tn_status (*put)(void *user, const char *entry); // a failure ends the listing
+    void *user;
+} tn_launch_sink;
+
 struct tn_backend {
     const char *name;
     tn_backend_role role;
@@ -98,6 +105,12 @@ struct tn_backend {
     // Whether the device can run the step as it is (types, shapes, strides; data pointers are NULL).
     bool (*accepts)(const tn_device *device, const struct tn_step *step);
 
+    // TN_JOIN_* (ops/step.h): in which ways the kernels that run the two steps of a pair can share work, as
+    // far as types and sizes decide it. Whether the data allow it is the caller's to know. NULL: in none.
+    uint32_t (*joins)(const tn_device *device, const struct tn_step_pair *pair);
+    // Bytes that the step writes as TN_JOIN_STAGE, next to its result. NULL only without `joins`.
+    size_t (*staged_size)(const tn_device *device, const struct tn_step *step);
+
     // Prepares steps that are then submitted many times. Operands are bound. The program may be freed
     // afterwards; parameter structs, buffers and scratch must stay. Executables that never run at the same
     // time may share their scratch.
@@ -108,6 +121,13 @@ struct tn_backend {
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
     // Name of the kernel that runs step i, for plans and profiles.
     const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);
+    // Launches of step i of a program whose data pointers are NULL: `put` is called with the name of the
+    // entry point of each, in order; not at all if the step after it does the work. Nothing runs. NULL: one a
+    // step, named by kernel_name.
+    tn_status (*launches)(tn_device *device, const struct tn_program *program, int32_t i,
+                          const tn_launch_sink *sink);
+    // The launch that does all uploads of a program, or all its downloads. NULL: it has no such.
+    const char *copy_kernel;
     // The precision to which the kernel of this matmul rounds its operands, for the text of plans:
     // TN_PRECISION_*, f32 if it does not round. NULL: not known.
     int32_t (*rounding)(const tn_device *device, const struct tn_step *step);

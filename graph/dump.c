@@ -55,8 +55,8 @@ static double ratio(const tn_plan_info *info)
 static void put_summary(const tn_plan *p, tn_strbuf *out)
 {
     tn_plan_info i = p->info;
-    tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired\n", i.n_recorded, i.n_steps,
-                     i.n_fused);
+    tn_strbuf_printf(out, "steps: %d recorded, %d planned, %d fusions fired, %d pairs joined, %d launches\n",
+                     i.n_recorded, i.n_steps, i.n_fused, i.n_joined, i.n_launches);
     tn_strbuf_printf(out, "precision of matrix products: %s (NMSE at most %g)\n",
                      tn_precision_name(p->precision), tn_precision_nmse(p->precision));
     for (int32_t d = 0; d < p->n_devices; d++)
@@ -73,11 +73,44 @@ static void put_summary(const tn_plan *p, tn_strbuf *out)
                      (unsigned long long)i.input_size);
 }
 
+// What a step shares: "with the next step", "staged@1024".
+static void put_joins(const tn_plan *p, int32_t i, tn_strbuf *out)
+{
+    static const struct {
+        uint32_t kind;
+        const char *what;
+    } kinds[] = {
+        {TN_JOIN_FOLD, "done by the step after it"},
+        {TN_JOIN_DEFER, "finished by the step after it"},
+        {TN_JOIN_PACK, "leaves 16-bit rows"},
+    };
+    const tn_plan_step *s = &p->steps[i];
+    for (size_t k = 0; k < TN_COUNT(kinds); k++)
+        if (s->step.join.next & kinds[k].kind) tn_strbuf_printf(out, "        %s\n", kinds[k].what);
+    const tn_plan_operand *staged[] = {&s->staged_x, &s->staged_y};
+    for (size_t k = 0; k < TN_COUNT(staged); k++) {
+        if (staged[k]->root < 0) continue;
+        tn_strbuf_puts(out, k ? "        writes staged activations " : "        reads staged activations ");
+        put_location(p, staged[k], out);
+        tn_strbuf_puts(out, "\n");
+    }
+}
+
+// The launches that copy inputs to the devices before the first step, and results from them after the last.
+static void put_copies(const tn_plan *p, tn_strbuf *out)
+{
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        tn_plan_copies c = tn_plan_copies_get(p, d);
+        if (c.uploads) tn_strbuf_printf(out, "uploads to %s > %s\n", p->devices[d]->name, c.kernel);
+        if (c.downloads) tn_strbuf_printf(out, "downloads from %s > %s\n", p->devices[d]->name, c.kernel);
+    }
+}
+
 static void dump_text(const tn_plan *p, tn_strbuf *out)
 {
     tn_strbuf_puts(out, "recorded:\n");
     tn_strbuf_puts(out, p->recorded);
-    tn_strbuf_puts(out, "fusion:\n");
+    tn_strbuf_puts(out, "fusion and joining:\n");
     for (const tn_fusion_note *n = p->notes; n; n = n->next)
         tn_strbuf_printf(out, "  %s at %s: %s\n", n->pattern, n->node, n->reason ? n->reason : "fired");
     tn_strbuf_puts(out, "plan:\n");
@@ -94,7 +127,11 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
         if (s->rounding != TN_PRECISION_auto)
             tn_strbuf_printf(out, "  in %s", tn_precision_name(s->rounding));
         tn_strbuf_puts(out, "\n");
+        put_joins(p, i, out);
+        for (int32_t k = 0; k < s->n_launches; k++)
+            tn_strbuf_printf(out, "        > %s\n", p->launches[s->first_launch + k]);
     }
+    put_copies(p, out);
     put_summary(p, out);
 }
 
@@ -117,6 +154,28 @@ static void json_operand(const tn_plan *p, const tn_view *v, const tn_plan_opera
                      o->offset + (arena ? p->places[o->root].offset : 0));
 }
 
+static void json_launches(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
+{
+    const tn_step_join *j = &s->step.join;
+    tn_strbuf_puts(out, ",\n     \"launches\": [");
+    for (int32_t k = 0; k < s->n_launches; k++) {
+        if (k) tn_strbuf_puts(out, ", ");
+        put_json_string(out, p->launches[s->first_launch + k]);
+    }
+    tn_strbuf_puts(out, "]");
+    if (j->next & TN_JOIN_FOLD) tn_strbuf_puts(out, ", \"done_by_next\": true");
+    if (j->next & TN_JOIN_DEFER) tn_strbuf_puts(out, ", \"finished_by_next\": true");
+    if (j->next & TN_JOIN_PACK) tn_strbuf_puts(out, ", \"result\": \"16-bit rows\"");
+    if (s->staged_x.root >= 0) {
+        tn_strbuf_puts(out, ", \"staged_source\": ");
+        json_operand(p, &j->staged_x, &s->staged_x, out);
+    }
+    if (s->staged_y.root >= 0) {
+        tn_strbuf_puts(out, ", \"staged_result\": ");
+        json_operand(p, &j->staged_y, &s->staged_y, out);
+    }
+}
+
 static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
 {
     tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
@@ -124,6 +183,7 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     put_json_string(out, s->step.name);
     if (s->rounding != TN_PRECISION_auto)
         tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
+    json_launches(p, s, out);
     tn_strbuf_puts(out, ",\n     \"sources\": [");
     for (int32_t k = 0; k < s->step.n_src; k++) {
         if (k) tn_strbuf_puts(out, ", ");
@@ -147,9 +207,11 @@ static void json_devices(const tn_plan *p, tn_strbuf *out)
         tn_strbuf_printf(out,
                          ", \"arena_bytes\": %zu, \"arena_lower_bound\": %zu, \"scratch_bytes\": %zu, "
                          "\"input_bytes\": %zu, "
-                         "\"state_bytes\": %zu, \"weight_bytes\": %zu}",
+                         "\"state_bytes\": %zu, \"weight_bytes\": %zu",
                          p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
                          p->state_size[d], p->weight_size[d]);
+        tn_plan_copies c = tn_plan_copies_get(p, d);
+        tn_strbuf_printf(out, ", \"uploads\": %d, \"downloads\": %d}", c.uploads, c.downloads);
     }
     tn_strbuf_puts(out, "\n ],\n");
 }
@@ -159,10 +221,10 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
     tn_plan_info i = p->info;
     tn_strbuf_printf(out,
                      "{\"format\": 1, \"precision\": \"%s\", \"recorded\": %d, \"steps_total\": %d, "
-                     "\"fused\": %d,\n \"arena_bytes\": %llu, "
+                     "\"fused\": %d, \"joined\": %d, \"launches_total\": %d,\n \"arena_bytes\": %llu, "
                      "\"arena_lower_bound\": %llu, \"scratch_bytes\": %llu, \"input_bytes\": %llu,\n",
-                     tn_precision_name(p->precision), i.n_recorded, i.n_steps, i.n_fused,
-                     (unsigned long long)i.arena_size, (unsigned long long)i.arena_bound,
+                     tn_precision_name(p->precision), i.n_recorded, i.n_steps, i.n_fused, i.n_joined,
+                     i.n_launches, (unsigned long long)i.arena_size, (unsigned long long)i.arena_bound,
                      (unsigned long long)i.scratch_size, (unsigned long long)i.input_size);
     json_devices(p, out);
     tn_strbuf_puts(out, " \"fusions\": [\n");
@@ -200,7 +262,12 @@ static void dump_dot(const tn_plan *p, tn_strbuf *out)
         put_view(out, &s->step.dst[0]);
         tn_strbuf_puts(out, "\\n");
         tn_strbuf_json(out, s->step.name, strlen(s->step.name));
-        tn_strbuf_printf(out, "\", style=filled, fillcolor=\"%s\"];\n",
+        for (int32_t k = 0; k < s->n_launches; k++) {
+            tn_strbuf_puts(out, "\\n> ");
+            tn_strbuf_json(out, p->launches[s->first_launch + k], strlen(p->launches[s->first_launch + k]));
+        }
+        bool folded = (s->step.join.next & TN_JOIN_FOLD) != 0; // the next step launches it
+        tn_strbuf_printf(out, "\", style=\"%s\", fillcolor=\"%s\"];\n", folded ? "filled,dashed" : "filled",
                          s->device == 0 ? "#dbe9f6" : "#fbe3c8");
         for (int32_t k = 0; k < s->step.n_src; k++)
             if (s->src[k].root >= 0 && writer[s->src[k].root] > 0)

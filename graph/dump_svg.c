@@ -94,6 +94,11 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
                          tn_op_name(s->step.op), s->kernel,
                          tn_view_text(&s->step.dst[0], shape, sizeof shape));
         put_escaped(out, s->step.name);
+        for (int32_t k = 0; k < s->n_launches; k++) {
+            tn_strbuf_puts(out, " &gt; ");
+            put_escaped(out, p->launches[s->first_launch + k]);
+        }
+        if (s->step.join.next & TN_JOIN_FOLD) tn_strbuf_puts(out, " (done by the next step)");
         tn_strbuf_puts(out, "</text>\n");
     }
     tn_strbuf_puts(out, "</svg>\n");

@@ -39,6 +39,11 @@ struct tn_node {
     // the node.
     int32_t wanted, device;
     int32_t precision; // TN_PRECISION_*: of the plan, for matmuls
+    // What the join pass decided (tn_step_join): bits, and values for the staged rows; NULL: none. The norm
+    // is a weight of the readers.
+    uint32_t join_previous, join_next;
+    tn_tensor *staged_x, *staged_y, *staged_norm;
+    bool early, computed_weights;
 };
 
 struct tn_graph {
@@ -63,12 +68,14 @@ TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
 // The node as a backend sees it, data NULL.
 void tn_node_step(const tn_node *node, tn_step *step);
 bool tn_node_is_view(const tn_node *node);
+// A value that no source and no op mentions: memory between two steps. NULL: no memory.
+tn_tensor *tn_graph_add_staged(tn_graph *g, tn_node *maker, size_t size);
 size_t tn_tensor_size(const tn_tensor *t); // bytes of the contiguous tensor
 bool tn_tensor_external(const tn_tensor *root); // bound from outside: weight or state
 
 // --- passes ----------------------------------------------------------------------------------------
 
-// Why a pattern fired or did not.
+// Why a pattern (of fusion, or of joining) fired or did not.
 typedef struct tn_fusion_note {
     const char *pattern;
     const char *node; // name of the value where it was tried
@@ -92,10 +99,13 @@ typedef struct tn_pass_state {
     bool fusion;
     int32_t fallback; // TN_FALLBACK_*
     tn_fusion_note *notes, **notes_end;
-    int32_t n_fused;
+    int32_t n_fused, n_joined;
     tn_place *places; // per value id, from the memory pass
     size_t *arena_size, *arena_bound; // per device
 } tn_pass_state;
+
+TN_MUST_USE tn_status tn_pass_note(tn_pass_state *s, const char *pattern, const char *node,
+                                   const char *reason);
 
 #define TN_PASS(name, what) tn_status tn_pass_##name(tn_pass_state *s);
 #include "graph/passes.def"
@@ -125,6 +135,8 @@ typedef struct tn_plan_operand {
 typedef struct tn_plan_step {
     tn_step step; // views without data
     tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
+    tn_plan_operand staged_x, staged_y, staged_norm; // of step.join
+    int32_t first_launch, n_launches;                // in the plan's list
     int32_t device;
     // TN_PRECISION_* to which the kernel of a matmul rounds its operands; AUTO: no matmul, or not known
     int32_t rounding;
@@ -148,8 +160,22 @@ struct tn_plan {
     size_t inputs_size; // of the buffer that inputs lie in, the same on every device
     const char *recorded; // text of the graph before the passes
     tn_fusion_note *notes;
+    const char **launches; // entry points of all steps; uploads and downloads are not among them
+    int32_t n_launches, launches_capacity;
     tn_plan_info info;
 };
+
+// Whether a run leaves this result in host memory by itself, because the device writes there (core/backend.h,
+// host_create).
+bool tn_plan_fetches(const tn_plan *plan, int32_t output);
+// Index of the device that gives such memory; -1: none.
+int32_t tn_plan_host_device(const tn_plan *plan);
+// Launches of a run besides those of its steps.
+typedef struct tn_plan_copies {
+    const char *kernel;      // NULL: the device has none
+    bool uploads, downloads; // one launch each
+} tn_plan_copies;
+tn_plan_copies tn_plan_copies_get(const tn_plan *plan, int32_t device);
 
 // Text form of a graph, for plans.
 void tn_graph_print(const tn_graph *graph, tn_strbuf *out);

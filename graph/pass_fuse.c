@@ -26,16 +26,6 @@ static const struct {
     {"matmul + bias + activation + residual", TN_OP_matmul, tn_fuse_match_linear},
 };
 
-static tn_status add_note(tn_pass_state *s, const char *pattern, const tn_node *at, const char *reason)
-{
-    tn_fusion_note *note = tn_arena_alloc(&s->graph->arena, sizeof *note);
-    if (!note) return TN_ERR_MEMORY;
-    *note = (tn_fusion_note){pattern, at->dst[0]->name ? at->dst[0]->name : "", reason, NULL};
-    *s->notes_end = note;
-    s->notes_end = &note->next;
-    return TN_OK;
-}
-
 static bool wanted_together(const tn_fusion *f)
 {
     for (int32_t i = 1; i < f->n_replaced; i++)
@@ -127,7 +117,7 @@ static tn_status try_pattern(tn_pass_state *s, tn_fuse_matcher *m, int32_t *posi
         if (status != TN_OK) return status;
         if (!tn_fuse_device_accepts(s, fused)) reason = "the device has no kernel for the fused op";
     }
-    tn_status status = add_note(s, patterns[p].name, n, reason);
+    tn_status status = tn_pass_note(s, patterns[p].name, n->dst[0]->name, reason);
     if (status != TN_OK || reason) return status;
     replace(s->graph, &f, fused, at, positions);
     s->n_fused++;

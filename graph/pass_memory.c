@@ -13,6 +13,33 @@
 
 enum { ARENA_ALIGN = 64 };
 
+static void live_until(tn_place *places, const tn_tensor *t, int32_t i)
+{
+    tn_place *p = &places[t->root->id];
+    p->last = TN_MAX(p->last, i);
+}
+
+// Staged rows live from their maker to their last reader. A step that is done by the one after it reads its
+// sources when that one runs, and one that only the next step finishes has its results written then.
+static void extend_joined(const tn_graph *g, tn_place *places)
+{
+    const tn_node *before = NULL;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const tn_node *n = g->nodes[i];
+        if (tn_node_is_view(n)) continue;
+        if (n->staged_y) places[n->staged_y->id] = (tn_place){.device = n->device, .first = i, .last = i};
+        if (n->staged_x) live_until(places, n->staged_x, i);
+        if (n->join_previous & TN_JOIN_FOLD) {
+            for (int32_t k = 0; k < before->n_src; k++)
+                if (before->src[k]) live_until(places, before->src[k], i);
+            if (before->staged_x) live_until(places, before->staged_x, i);
+        }
+        if (n->join_previous & TN_JOIN_DEFER)
+            for (int32_t k = 0; k < before->n_dst; k++) live_until(places, before->dst[k], i);
+        before = n;
+    }
+}
+
 // First and last step of every storage; views and in-place results extend their root.
 static void find_lifetimes(const tn_graph *g, tn_place *places)
 {
@@ -27,6 +54,7 @@ static void find_lifetimes(const tn_graph *g, tn_place *places)
         for (int32_t k = 0; k < n->n_src; k++)
             if (n->src[k]) places[n->src[k]->root->id].last = i;
     }
+    extend_joined(g, places);
     for (int32_t i = 0; i < g->n_values; i++)
         if (g->values[i]->output) places[g->values[i]->root->id].last = g->n_nodes;
 }
@@ -44,6 +72,7 @@ static void share_in_place(tn_graph *g, tn_place *places)
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const tn_node *n = g->nodes[i];
         if (!(tn_op_info_get(n->op)->flags & TN_OP_INPLACE)) continue;
+        if (n->join_previous & TN_JOIN_FOLD) continue; // what it reads besides is none of its own sources
         tn_tensor *y = n->dst[0];
         if (y->root != y) continue;
         tn_tensor *x = n->src[0], *root = x->root;

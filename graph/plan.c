@@ -29,6 +29,7 @@ void tn_plan_unref(tn_plan **plan)
     if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
     tn_context *ctx = p->ctx;
     tn_free(ctx, p->steps);
+    tn_free(ctx, (void *)p->launches);
     tn_free(ctx, p->inputs);
     tn_free(ctx, p->outputs);
     tn_free(ctx, p->bound);
@@ -112,12 +113,23 @@ static tn_status record_text(tn_plan *p)
     return status;
 }
 
+tn_status tn_pass_note(tn_pass_state *s, const char *pattern, const char *node, const char *reason)
+{
+    tn_fusion_note *note = tn_arena_alloc(&s->graph->arena, sizeof *note);
+    if (!note) return TN_ERR_MEMORY;
+    *note = (tn_fusion_note){pattern, node ? node : "", reason, NULL};
+    *s->notes_end = note;
+    s->notes_end = &note->next;
+    return TN_OK;
+}
+
 static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
     p->arena_size = tn_calloc(p->ctx, 6 * n_devices, sizeof *p->arena_size);
-    // The place pass may add one transfer, and one copy before it, per value and device.
-    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 2 * (n_devices + 1) + 1, sizeof *p->places);
+    // The place pass may add a transfer, and a copy before it, per value and device, the join pass staged
+    // rows per value.
+    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 4 * (n_devices + 1) + 1, sizeof *p->places);
     if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
     p->scratch_size = p->arena_bound + n_devices;
@@ -143,6 +155,7 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
     }
     p->notes = s.notes;
     p->info.n_fused = s.n_fused;
+    p->info.n_joined = s.n_joined;
     return status;
 }
 
@@ -166,6 +179,9 @@ static tn_status make_steps(tn_plan *p)
         tn_node_step(n, &s->step);
         for (int32_t k = 0; k < n->n_src; k++) s->src[k] = operand(n->src[k]);
         for (int32_t k = 0; k < n->n_dst; k++) s->dst[k] = operand(n->dst[k]);
+        s->staged_x = operand(n->staged_x);
+        s->staged_y = operand(n->staged_y);
+        s->staged_norm = operand(n->staged_norm);
         const tn_device *d = p->devices[n->device];
         s->kernel = n->op == TN_OP_transfer ? "transfer" : d->backend->kernel_name(d, &s->step);
         bool product = (tn_op_info_get(n->op)->flags & TN_OP_PRODUCT) != 0;
@@ -235,17 +251,27 @@ static tn_status make_ports(tn_plan *p)
     return TN_OK;
 }
 
+static bool is_of(const tn_plan_step *s, int32_t device)
+{
+    return s->device == device && s->step.op != TN_OP_transfer;
+}
+
+// The steps of a device, in order; returns how many.
+static int32_t device_steps(const tn_plan *p, int32_t device, tn_step *steps)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n_steps; i++)
+        if (is_of(&p->steps[i], device)) steps[n++] = p->steps[i].step;
+    return n;
+}
+
 // Scratch of each device: the largest amount that any of its steps needs.
 static tn_status find_scratch(tn_plan *p)
 {
     tn_step *steps = tn_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof *steps);
     if (!steps) return TN_ERR_MEMORY;
     for (int32_t d = 0; d < p->n_devices; d++) {
-        int32_t n = 0;
-        for (int32_t i = 0; i < p->n_steps; i++)
-            if (p->steps[i].device == d && p->steps[i].step.op != TN_OP_transfer)
-                steps[n++] = p->steps[i].step;
-        tn_program program = {.n_steps = n, .steps = steps};
+        tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
         p->scratch_size[d] = p->devices[d]->backend->scratch_size(p->devices[d], &program);
         p->info.scratch_size += p->scratch_size[d];
         p->info.arena_size += p->arena_size[d];
@@ -253,6 +279,55 @@ static tn_status find_scratch(tn_plan *p)
     }
     tn_free(p->ctx, steps);
     return TN_OK;
+}
+
+// --- launches ----------------------------------------------------------------------------------------
+
+// Appends the name of an entry point; it need not stay.
+static tn_status put_launch(void *user, const char *entry)
+{
+    tn_plan *p = user;
+    if (p->n_launches == p->launches_capacity) {
+        int32_t more = p->launches_capacity ? 2 * p->launches_capacity : 256;
+        size_t size = sizeof *p->launches;
+        void *list =
+            tn_realloc(p->ctx, (void *)p->launches, (size_t)p->n_launches * size, (size_t)more * size);
+        if (!list) return TN_ERR_MEMORY;
+        p->launches = list;
+        p->launches_capacity = more;
+    }
+    const char *name = tn_arena_strdup(&p->graph->arena, entry);
+    if (!name) return TN_ERR_MEMORY;
+    p->launches[p->n_launches++] = name;
+    return TN_OK;
+}
+
+static tn_status list_step(tn_plan *p, tn_device *d, const tn_program *program, int32_t i, tn_plan_step *s)
+{
+    tn_launch_sink sink = {put_launch, p};
+    s->first_launch = p->n_launches;
+    tn_status status =
+        d->backend->launches ? d->backend->launches(d, program, i, &sink) : put_launch(p, s->kernel);
+    s->n_launches = p->n_launches - s->first_launch;
+    return status;
+}
+
+// Names of all launches, device by device.
+static tn_status list_launches(tn_plan *p)
+{
+    tn_step *steps = tn_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof *steps);
+    if (!steps) return TN_ERR_MEMORY;
+    tn_status status = TN_OK;
+    for (int32_t d = 0; d < p->n_devices && status == TN_OK; d++) {
+        tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
+        for (int32_t i = 0, k = 0; i < p->n_steps && status == TN_OK; i++)
+            if (is_of(&p->steps[i], d)) status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
+        tn_plan_copies copies = tn_plan_copies_get(p, d);
+        p->info.n_launches += copies.uploads + copies.downloads;
+    }
+    tn_free(p->ctx, steps);
+    p->info.n_launches += p->n_launches;
+    return status;
 }
 
 tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out)
@@ -275,10 +350,40 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     if (status == TN_OK) status = make_steps(p);
     if (status == TN_OK) status = make_ports(p);
     if (status == TN_OK) status = find_scratch(p);
+    if (status == TN_OK) status = list_launches(p);
     p->info.n_steps = p->n_steps;
     if (status != TN_OK) tn_plan_unref(&p);
     else *out = p;
     return status;
+}
+
+int32_t tn_plan_host_device(const tn_plan *p)
+{
+    for (int32_t d = 0; d < p->n_devices; d++)
+        if (p->devices[d]->backend->host_create) return d;
+    return -1;
+}
+
+bool tn_plan_fetches(const tn_plan *p, int32_t output)
+{
+    // Outputs up to so many bytes are copied to the host in every run: that costs less than a separate read.
+    // Larger ones (logits) are read on demand.
+    enum { FETCH_MAX = 16384 };
+    const tn_tensor *t = p->graph->values[p->outputs[output].value];
+    const tn_place *place = &p->places[t->root->id];
+    size_t n = tn_tensor_size(t);
+    return place->in_arena && place->device == tn_plan_host_device(p) && n <= FETCH_MAX && n % 4 == 0;
+}
+
+tn_plan_copies tn_plan_copies_get(const tn_plan *p, int32_t device)
+{
+    tn_plan_copies c = {.kernel = p->devices[device]->backend->copy_kernel};
+    int32_t n_steps = 0;
+    for (int32_t i = 0; i < p->n_steps; i++) n_steps += is_of(&p->steps[i], device);
+    if (!c.kernel || n_steps == 0 || device != tn_plan_host_device(p)) return c;
+    c.uploads = p->input_size[device] > 0;
+    for (int32_t i = 0; i < p->n_outputs; i++) c.downloads = c.downloads || tn_plan_fetches(p, i);
+    return c;
 }
 
 void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)

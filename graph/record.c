@@ -183,6 +183,24 @@ void tn_node_step(const tn_node *node, tn_step *step)
     for (int32_t i = 0; i < node->n_dst; i++)
         if (node->dst[i]) step->dst[i] = node->dst[i]->view;
     step->name = node->dst[0] && node->dst[0]->name ? node->dst[0]->name : tn_op_name(node->op);
+    step->join = (tn_step_join){.previous = node->join_previous,
+                                .next = node->join_next,
+                                .early = node->early,
+                                .computed_weights = node->computed_weights};
+    if (node->staged_x) step->join.staged_x = node->staged_x->view;
+    if (node->staged_y) step->join.staged_y = node->staged_y->view;
+    if (node->staged_norm) step->join.staged_norm = node->staged_norm->view;
+}
+
+tn_tensor *tn_graph_add_staged(tn_graph *g, tn_node *maker, size_t size)
+{
+    tn_view v = {.dtype = TN_TYPE_I8, .n_dims = 1, .ne = {1, 1, 1, (int64_t)size}};
+    tn_view_set_contiguous(&v);
+    tn_tensor *t = add_value(g, TN_VALUE_NODE, &v);
+    if (t) t->name = tn_arena_printf(&g->arena, "%s staged", maker->dst[0]->name ? maker->dst[0]->name : "");
+    if (!t || !t->name) return NULL;
+    t->producer = maker;
+    return t;
 }
 
 // Creates the results of a node with the types and shapes that the rule of the op computed.

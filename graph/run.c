@@ -39,9 +39,7 @@ struct tn_runner {
     tn_status status; // first failure of the submitted work, for wait
 };
 
-// Outputs up to FETCH_MAX bytes are copied to the host in every run: that costs less than a separate read.
-// Larger ones (logits) are read on demand.
-enum { NOT_FETCHED = -1, FETCH_MAX = 16384, FETCH_ALIGN = 64 };
+enum { NOT_FETCHED = -1, FETCH_ALIGN = 64 };
 
 static void free_host(tn_runner *r, void *host)
 {
@@ -114,17 +112,14 @@ static tn_status host_create(tn_runner *r, size_t size, char **out)
 static tn_status make_host(tn_runner *r)
 {
     const tn_plan *p = r->plan;
-    for (int32_t d = 0; d < p->n_devices && !r->host_device; d++)
-        if (p->devices[d]->backend->host_create) r->host_device = p->devices[d];
+    int32_t host = tn_plan_host_device(p);
+    if (host >= 0) r->host_device = p->devices[host];
     r->fetched = tn_calloc(r->ctx, (size_t)p->n_outputs + 1, sizeof *r->fetched);
     if (!r->fetched) return TN_ERR_MEMORY;
     size_t size = 0;
     for (int32_t i = 0; i < p->n_outputs; i++) {
-        const tn_tensor *t = p->graph->values[p->outputs[i].value];
-        const tn_place *place = &p->places[t->root->id];
-        size_t n = tn_tensor_size(t);
-        bool fetched = r->host_device && place->in_arena && p->devices[place->device] == r->host_device &&
-                       n <= FETCH_MAX && n % 4 == 0;
+        size_t n = tn_tensor_size(p->graph->values[p->outputs[i].value]);
+        bool fetched = tn_plan_fetches(p, i);
         r->fetched[i] = fetched ? size : (size_t)NOT_FETCHED;
         if (fetched) size += (n + FETCH_ALIGN - 1) / FETCH_ALIGN * FETCH_ALIGN;
     }
@@ -220,6 +215,9 @@ static void resolve_step(const tn_runner *r, const tn_plan_step *s, tn_step *out
     *out = s->step;
     for (int32_t k = 0; k < s->step.n_src; k++) resolve(r, s->device, &out->src[k], &s->src[k]);
     for (int32_t k = 0; k < s->step.n_dst; k++) resolve(r, s->device, &out->dst[k], &s->dst[k]);
+    resolve(r, s->device, &out->join.staged_x, &s->staged_x);
+    resolve(r, s->device, &out->join.staged_y, &s->staged_y);
+    resolve(r, s->device, &out->join.staged_norm, &s->staged_norm);
 }
 
 static void find_segments(tn_runner *r)
@@ -232,7 +230,8 @@ static void find_segments(tn_runner *r)
         segment *last = r->n_segments > 0 ? &r->segments[r->n_segments - 1] : NULL;
         bool transfer = s->step.op == TN_OP_transfer;
         double most = p->devices[s->device]->max_work, work = most > 0.0 ? tn_step_work(&s->step) : 0.0;
-        bool fits = most <= 0.0 || sum + work <= most;
+        // What shares a launch, or leaves something in the scratch memory, stays together.
+        bool fits = most <= 0.0 || sum + work <= most || s->step.join.previous != 0;
         if (!open || !fits) sum = 0.0;
         sum += work;
         if (open && !transfer && last->device == s->device && fits) last->n_steps++;
@@ -272,49 +271,11 @@ static int32_t list_downloads(const tn_runner *r, tn_host_copy *out)
     return n;
 }
 
-// For each value: the last step that uses its storage, n_steps if it is read after the run.
-static void find_last_uses(const tn_plan *p, int32_t *last)
-{
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const tn_plan_step *s = &p->steps[i];
-        for (int32_t k = 0; k < s->step.n_src; k++)
-            if (s->src[k].root >= 0) last[s->src[k].root] = i;
-        for (int32_t k = 0; k < s->step.n_dst; k++)
-            if (s->dst[k].root >= 0) last[s->dst[k].root] = i;
-    }
-    for (int32_t i = 0; i < p->n_outputs; i++)
-        last[p->graph->values[p->outputs[i].value]->root->id] = p->n_steps;
-}
-
-// tn_program.only_next of a segment: values that only the next step reads. Storage outside of the arena is
-// never one of them, because it outlives the run.
-static void find_private(const tn_plan *p, const segment *s, const int32_t *last, uint8_t *only_next)
-{
-    for (int32_t i = 0; i < s->n_steps; i++) {
-        const tn_plan_step *step = &p->steps[s->first + i];
-        only_next[i] = 0;
-        for (int32_t d = 0; d < step->step.n_dst && i + 1 < s->n_steps; d++) {
-            int32_t root = step->dst[d].root;
-            bool alone = root >= 0 && p->places[root].in_arena && last[root] == s->first + i + 1;
-            only_next[i] |= (uint8_t)((unsigned)alone << d);
-        }
-    }
-}
-
-// Arguments for preparing one segment after another.
-typedef struct segment_scratch {
-    tn_step *steps;
-    uint8_t *only_next;
-    int32_t *last_use;
-} segment_scratch;
-
-static tn_status prepare_segment(tn_runner *r, segment *s, const segment_scratch *scratch)
+static tn_status prepare_segment(tn_runner *r, segment *s, tn_step *steps)
 {
     tn_device *d = r->plan->devices[s->device];
-    for (int32_t i = 0; i < s->n_steps; i++)
-        resolve_step(r, &r->plan->steps[s->first + i], &scratch->steps[i]);
-    find_private(r->plan, s, scratch->last_use, scratch->only_next);
-    tn_program program = {.n_steps = s->n_steps, .steps = scratch->steps, .only_next = scratch->only_next};
+    for (int32_t i = 0; i < s->n_steps; i++) resolve_step(r, &r->plan->steps[s->first + i], &steps[i]);
+    tn_program program = {.n_steps = s->n_steps, .steps = steps};
     tn_host_copy upload = {r->host_inputs, NULL, r->plan->inputs_size}, *downloads = NULL;
     if (d == r->host_device) {
         downloads = tn_calloc(r->ctx, (size_t)r->plan->n_outputs + 1, sizeof *downloads);
@@ -334,29 +295,22 @@ static tn_status make_segments(tn_runner *r)
 {
     const tn_plan *p = r->plan;
     r->segments = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *r->segments);
-    segment_scratch scratch = {
-        .steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.steps),
-        .only_next = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *scratch.only_next),
-        .last_use = tn_calloc(r->ctx, (size_t)p->graph->n_values + 1, sizeof *scratch.last_use)};
+    tn_step *steps = tn_calloc(r->ctx, (size_t)p->n_steps + 1, sizeof *steps);
     if (r->segments) find_segments(r);
     if (r->n_transfers > 0) r->transfers = tn_calloc(r->ctx, (size_t)r->n_transfers, sizeof *r->transfers);
-    bool ok = r->segments && scratch.steps && scratch.only_next && scratch.last_use &&
-              (r->transfers || r->n_transfers == 0);
+    bool ok = r->segments && steps && (r->transfers || r->n_transfers == 0);
     tn_status status = ok ? TN_OK : TN_ERR_MEMORY;
-    if (ok) find_last_uses(p, scratch.last_use);
     int32_t n = 0;
     for (int32_t i = 0; i < r->n_segments && status == TN_OK; i++) {
         segment *s = &r->segments[i];
         if (s->n_steps > 0) {
-            status = prepare_segment(r, s, &scratch);
+            status = prepare_segment(r, s, steps);
             continue;
         }
         resolve_step(r, &p->steps[s->first], &r->transfers[n]);
         s->transfer = n++;
     }
-    tn_free(r->ctx, scratch.steps);
-    tn_free(r->ctx, scratch.only_next);
-    tn_free(r->ctx, scratch.last_use);
+    tn_free(r->ctx, steps);
     return status;
 }
 

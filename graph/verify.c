@@ -58,6 +58,25 @@ static tn_status verify_versions(const tn_graph *g, const char *after, const tn_
     return TN_OK;
 }
 
+// What steps share: only neighbours on one device share a launch, and staged rows are written before they are
+// read.
+static tn_status verify_joins(const tn_graph *g, const char *after)
+{
+    const tn_node *before = NULL;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const tn_node *n = g->nodes[i];
+        if (tn_node_is_view(n)) continue;
+        uint32_t offered = before && before->device == n->device ? before->join_next : 0;
+        if (n->join_previous != offered || (before && before->join_next != offered))
+            return broken(g, after, n, "it is joined with a step that is not next to it");
+        bool made = false;
+        for (int32_t k = 0; k < i && n->staged_x; k++) made |= g->nodes[k]->staged_y == n->staged_x;
+        if (n->staged_x && !made) return broken(g, after, n, "staged rows come after their use");
+        before = n;
+    }
+    return TN_OK;
+}
+
 tn_status tn_graph_verify(const tn_graph *g, const char *after)
 {
     uint8_t *defined = tn_calloc(g->ctx, (size_t)g->n_values, 1);
@@ -81,6 +100,7 @@ tn_status tn_graph_verify(const tn_graph *g, const char *after)
             status = tn_fail(g->ctx, TN_ERR_INTERNAL, "graph after %s: output %s is gone", after,
                              g->values[i]->output);
     if (status == TN_OK) status = verify_versions(g, after, latest);
+    if (status == TN_OK) status = verify_joins(g, after);
     tn_free(g->ctx, latest);
     tn_free(g->ctx, defined);
     return status;

@@ -24,6 +24,39 @@ typedef struct tn_view {
     size_t offset;
 } tn_view;
 
+// Kinds of joining: how a step (the maker) and a later one that reads its result (the reader) share work. A
+// pass of the graph decides from who reads which value what is allowed, and asks the backend what its kernels
+// support (core/backend.h, joins); the steps that a backend is given say what was decided (tn_step_join).
+enum {
+    // The launch of the reader, which is the very next step, does the maker's work too; the maker launches
+    // nothing. Only where nothing else reads the maker's results, apart from states that both work on, and
+    // where the maker's sources stay as they are until the reader has ended.
+    TN_JOIN_FOLD = 1,
+    // Next to its result the maker writes the same rows as quantised activations, in a format private to the
+    // backend, into memory of their own (tn_step_join.staged_y). Matrix products that read the result use
+    // them (staged_x) instead of quantising all of x in each of their blocks.
+    TN_JOIN_STAGE = 2,
+    // The maker leaves its result only as the 16-bit rows that the next step, its one reader, multiplies;
+    // they lie where the f32 result would, which nobody else reads.
+    TN_JOIN_PACK = 4,
+    // The maker does only the first part of its work and leaves what it has in the scratch memory; the next
+    // step finishes that work before its own, and writes the maker's results.
+    TN_JOIN_DEFER = 8,
+};
+
+// What a step shares with others. All zero: nothing. A view with ne[3] = 0 is none.
+typedef struct tn_step_join {
+    uint32_t previous, next; // TN_JOIN_FOLD, PACK, DEFER: with the step before it, and with the one after it
+    tn_view staged_x;        // TN_JOIN_STAGE: bytes to read instead of source 0
+    tn_view staged_y;        // TN_JOIN_STAGE: bytes to write next to the result
+    tn_view staged_norm;     // with staged_y: weight of the norm that the readers do; none: they do none
+    // No step of the plan writes the integers that this one reads; with TN_JOIN_FOLD nor those that the step
+    // before reads, and nothing before that one writes the states that both work on: all of it can be read
+    // early.
+    bool early;
+    bool computed_weights; // of a matrix product: a step of the plan makes one of its weights
+} tn_step_join;
+
 typedef struct tn_step {
     int32_t op; // TN_OP_*
     int32_t n_src, n_dst;
@@ -32,7 +65,17 @@ typedef struct tn_step {
     const void *params; // tn_<op>_params, NULL if the op has none
     const char *name;   // of the first result, for messages and traces
     int32_t precision;  // TN_PRECISION_*, of matrix products
+    tn_step_join join;
 } tn_step;
+
+// A step and a later one of the same device that reads a result of it, as a backend is asked about them.
+typedef struct tn_step_pair {
+    const tn_step *maker, *reader;
+    bool adjacent; // no other step comes between
+    // Of each source of the reader: the result of the maker that begins at the same byte of the same storage,
+    // or -1.
+    int32_t from[TN_MAX_SRC];
+} tn_step_pair;
 
 // Between host memory that the device can reach (core/backend.h, host_create) and memory of the device.
 typedef struct tn_host_copy {
@@ -48,9 +91,6 @@ typedef struct tn_program {
     // host_create.
     int32_t n_uploads, n_downloads;
     const tn_host_copy *uploads, *downloads;
-    // Bit d of entry i: nothing but step i + 1 ever reads what step i leaves at dst[d], so that it need not
-    // be there afterwards. NULL: not known.
-    const uint8_t *only_next;
 } tn_program;
 
 // Rows of a view: product of all dimensions but the last.

@@ -5,8 +5,10 @@
 // error that breaks one leaves the others alone.
 #include "core/backend.h"
 
+#include "backends/cuda/join.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/product/gemm/cublas.h"
+#include "backends/cuda/runtime/staged.h"
 #include "backends/cuda/runtime/tune.h"
 #include "core/device.h"
 
@@ -141,10 +143,14 @@ const tn_backend tn_backend_cuda = {
     .weight_write = tn_cuda_weight_write,
     .precisions = tn_cuda_precisions,
     .accepts = tn_cuda_accepts,
+    .joins = tn_cuda_joins,
+    .staged_size = tn_cuda_staged_size,
     .prepare = tn_cuda_prepare,
     .scratch_size = tn_cuda_scratch_size,
     .executable_destroy = tn_cuda_executable_destroy,
     .kernel_name = tn_cuda_kernel_name,
+    .launches = tn_cuda_launches,
+    .copy_kernel = "tn_copy_list",
     .rounding = tn_cuda_rounding,
     .submit = tn_cuda_submit,
     .wait = tn_cuda_wait,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/kernels.h"
 
+#include "backends/cuda/join.h"
 #include "backends/cuda/product/gemm/cublas.h"
 #include "core/compiler.h"
 #include "ops/operands.h"
@@ -31,4 +32,5 @@ const tn_cuda_kernel_table tn_cuda_kernels = {
     .rows = rows,
     .n_rows = TN_COUNT(rows),
     .prepare_tuned = tn_cuda_cublas_prepare,
+    .join_holds = tn_cuda_join_holds,
 };

@@ -19,6 +19,7 @@ typedef struct fake_state {
     int64_t n_alive;    // contexts, streams, memory, graphs, events, modules
     int64_t n_captures; // begun and not ended
     int64_t n_launches; // of kernels, captured ones too
+    int64_t n_captured; // launches of kernels, and functions of the host, into what a stream captures
     int64_t n_alone;    // kernels launched so that they start when those before have ended
     int64_t n_host;     // functions of the host that have run (fake_launch_host)
     float host_ms;      // between events with such a function between them; 0.5 without

@@ -140,6 +140,7 @@ static CUresult run_all(const object *of)
 static CUresult launch_or_keep(object *stream, const launch *l)
 {
     object now = {.end = &now.first};
+    state.n_captured += stream->captures;
     CUresult r = append(stream->captures ? stream : &now, l);
     if (r == CUDA_SUCCESS) r = run_all(&now);
     clear(&now);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layers of experts on the emulated device: the last product and the sum of its results share a launch where
-// nobody else reads what is between, rows are handed on from router to experts and from sum to the next
-// product, and the results stay what they are without.
+// nobody else reads what is between, quantised activations are staged from router to experts and from sum to
+// the next product, and the results stay what they are without.
 #include "ops/quant.h"
 #include "tests/cuda/fake.h"
 #include "tests/graph/run_graph.h"

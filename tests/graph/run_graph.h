@@ -193,11 +193,51 @@ static inline bool plan_says(const tn_plan *plan, const char *part)
 
 // --- memory ----------------------------------------------------------------------------------------
 
+enum { UNIT = 64 }; // of the arena's alignment
+
+static inline void stamp(const tn_plan *p, int32_t *const *owner, const tn_plan_operand *o)
+{
+    const tn_place *a = &p->places[o->root];
+    for (size_t at = a->offset; a->in_arena && at < a->offset + a->size; at += UNIT)
+        owner[a->device][at / UNIT] = o->root + 1;
+}
+
+static inline bool has_stamp(const tn_plan *p, int32_t *const *owner, const tn_plan_operand *o)
+{
+    if (o->root < 0 || !p->places[o->root].in_arena) return true;
+    const tn_place *a = &p->places[o->root];
+    bool has = owner[a->device][(a->offset + o->offset) / UNIT] == o->root + 1;
+    for (size_t at = a->offset; at < a->offset + a->size; at += UNIT)
+        has = has && owner[a->device][at / UNIT] == o->root + 1;
+    return has;
+}
+
+// All that step s reads is there now.
+static inline bool reads_stamps(const tn_plan *p, int32_t *const *owner, const tn_plan_step *s)
+{
+    bool has = has_stamp(p, owner, &s->staged_x);
+    for (int32_t k = 0; k < s->step.n_src; k++) has = has && has_stamp(p, owner, &s->src[k]);
+    return has;
+}
+
+// A result of step s has the storage of a source of `of`, s or what it folds, where its op does not allow it.
+static inline bool lies_on_source(const tn_plan *p, const tn_plan_step *s, const tn_plan_step *of)
+{
+    bool on = false;
+    for (int32_t k = 0; k < of->step.n_src; k++) {
+        if (of->src[k].root < 0 || !p->places[of->src[k].root].in_arena) continue;
+        bool shares = of == s && (tn_op_info_get(s->step.op)->flags & TN_OP_INPLACE) != 0 && k == 0;
+        for (int32_t j = 0; j < s->step.n_dst; j++)
+            on = on || (s->dst[j].root == of->src[k].root &&
+                        !(shares && j == 0 && s->dst[j].offset == of->src[k].offset));
+    }
+    return on;
+}
+
 // Plays the plan on a map of its arenas, in which every step stamps what it writes: a step must find the
 // stamps of all it reads. Returns what is wrong, or NULL.
 static inline const char *check_memory(const tn_plan *p)
 {
-    enum { UNIT = 64 }; // of the arena's alignment
     int32_t *owner[8] = {0};
     const char *wrong = NULL;
     for (int32_t d = 0; d < p->n_devices && d < 8; d++)
@@ -216,25 +256,17 @@ static inline const char *check_memory(const tn_plan *p)
         }
     }
     for (int32_t i = 0; i < p->n_steps && !wrong; i++) {
-        const tn_plan_step *s = &p->steps[i];
-        for (int32_t k = 0; k < s->step.n_src; k++) {
-            int32_t root = s->src[k].root;
-            if (root < 0 || !p->places[root].in_arena) continue;
-            const tn_place *a = &p->places[root];
-            if (owner[a->device][(a->offset + s->src[k].offset) / UNIT] != root + 1)
-                wrong = "a source was overwritten";
-            for (size_t at = a->offset; at < a->offset + a->size; at += UNIT)
-                if (owner[a->device][at / UNIT] != root + 1) wrong = "a source was overwritten";
-            bool shares = (tn_op_info_get(s->step.op)->flags & TN_OP_INPLACE) != 0 && k == 0;
-            for (int32_t j = 0; j < s->step.n_dst; j++)
-                if (s->dst[j].root == root && !(shares && j == 0 && s->dst[j].offset == s->src[k].offset))
-                    wrong = "a result lies on a source";
-        }
-        for (int32_t k = 0; k < s->step.n_dst; k++) {
-            const tn_place *a = &p->places[s->dst[k].root];
-            for (size_t at = a->offset; a->in_arena && at < a->offset + a->size; at += UNIT)
-                owner[a->device][at / UNIT] = s->dst[k].root + 1;
-        }
+        const tn_plan_step *s = &p->steps[i], *before = s - 1;
+        bool folds = (s->step.join.previous & TN_JOIN_FOLD) != 0;
+        if (!reads_stamps(p, owner, s) || (folds && !reads_stamps(p, owner, before)))
+            wrong = "a source was overwritten";
+        if (lies_on_source(p, s, s) || (folds && lies_on_source(p, s, before)))
+            wrong = "a result lies on a source";
+        for (int32_t k = 0; k < s->step.n_dst; k++) stamp(p, owner, &s->dst[k]);
+        if (s->staged_y.root >= 0) stamp(p, owner, &s->staged_y);
+        if (!(s->step.join.previous & TN_JOIN_DEFER)) continue;
+        for (int32_t k = 0; k < before->step.n_dst; k++)
+            if (!has_stamp(p, owner, &before->dst[k])) wrong = "a result lies on one that is finished here";
     }
     for (int32_t i = 0; i < p->n_outputs && !wrong; i++) {
         int32_t root = p->graph->values[p->outputs[i].value]->root->id;

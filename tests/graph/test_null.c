@@ -93,65 +93,11 @@ static void test_arch(const tiny_shape *shape)
     tn_model_unref(&model);
 }
 
-// --- what only the next step reads (tn_program.only_next) ---------------------------------------------------
-
-enum { WIDTH = 8192 };
-static uint8_t told[3]; // of the last program: an entry per step, those of later segments behind
-static int32_t n_told;
-
-static tn_status note_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch, tn_executable **out)
-{
-    for (int32_t i = 0; i < program->n_steps && n_told < (int32_t)TN_COUNT(told); i++) told[n_told++] = program->only_next[i];
-    return tn_backend_null.prepare(device, program, scratch, out);
-}
-
-// What a backend is told of a = exp(x) in c = a^2 + a or, where the last step does not read it, a^2 + a^2; `output`: a is
-// asked for as well; `cut`: every step is a segment of its own.
-static void test_only_next(bool late, bool output, bool cut)
-{
-    tn_device *device = tn_context_device_by_name(ctx, "null");
-    const tn_backend *plain = device->backend;
-    tn_backend noting = *plain;
-    noting.prepare = note_prepare;
-    device->backend = &noting;
-    device->max_work = cut ? 1.0 : 0.0;
-    n_told = 0;
-    tn_graph *g = new_graph(ctx);
-    tn_tensor *a = tn_op_unary(g, INPUT("x", WIDTH), &(tn_unary_params){.kind = TN_UNARY_EXP});
-    tn_tensor *b = tn_op_mul(g, a, a);
-    if (output) OUTPUT("a", a);
-    OUTPUT("c", tn_op_add(g, b, late ? a : b));
-    tn_plan_config cfg;
-    tn_plan_config_default(&cfg);
-    cfg.fusion = 0;
-    cfg.devices = &device;
-    cfg.n_devices = 1;
-    tn_plan *plan = NULL;
-    tn_runner *r = NULL;
-    tn_status status = tn_plan_create(g, &cfg, &plan);
-    if (status == TN_OK) status = tn_runner_create(plan, NULL, 0, &r);
-    TEST_CHECK_STATUS(status, TN_OK);
-    if (TEST_CHECK(n_told == 3)) {
-        TEST_CHECK(told[0] == (late || output || cut ? 0 : 1));
-        TEST_CHECK(told[1] == (late || cut ? 0 : 1)); // late: the sum goes over a^2, and that memory is asked for
-        TEST_CHECK(told[2] == 0);
-    }
-    tn_runner_destroy(&r);
-    tn_plan_unref(&plan);
-    tn_graph_destroy(&g);
-    device->backend = plain;
-    device->max_work = 0.0;
-}
-
 int main(void)
 {
     counting count;
     ctx = counting_context(&count);
     for (int32_t i = 0; i < TINY_ARCHS; i++) test_arch(&tiny_shapes[i]);
-    test_only_next(false, false, false);
-    test_only_next(true, false, false);
-    test_only_next(false, true, false);
-    test_only_next(false, false, true);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
     return test_done();

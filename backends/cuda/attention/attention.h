@@ -18,14 +18,14 @@ enum { TN_CUDA_ATTENTION_DECODE_QUERIES = 8 };
 bool tn_cuda_attention_common(const tn_step *step);
 // The type of both caches in the names of the decode kernels' entry points; NULL: there is none for it.
 const char *tn_cuda_attention_cache_name(tn_dtype type);
-// Whether the decode kernels can write the result as quantised rows too (runtime/handover.h); data of the
+// Whether the caches lie so that the decode kernels run, which can stage their results as int8; data of the
 // step's views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 // attention_token.c: one token of one sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
-// Whether it can do the rope_cache step right before it too.
+// Whether it can do the rope_cache step right before it too, whose results are its q and its caches.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
 // rope/rope_cache.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);

@@ -107,10 +107,8 @@ bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *turned = &rope->dst[TN_DST_rope_cache_q];
     if (!tn_cuda_attention_is_token(step)) return false;
-    bool same = q->data == turned->data && tn_view_contiguous(q) && tn_view_contiguous(turned) &&
-                q->ne[2] == turned->ne[2] && q->ne[3] == turned->ne[3];
-    same = same && step->src[TN_SRC_attention_k].data == rope->src[TN_SRC_rope_cache_cache_k].data &&
-           step->src[TN_SRC_attention_v].data == rope->src[TN_SRC_rope_cache_cache_v].data;
+    bool same = tn_view_contiguous(q) && tn_view_contiguous(turned) && q->ne[2] == turned->ne[2] &&
+                q->ne[3] == turned->ne[3];
     int64_t widest = TN_MAX(step->src[TN_SRC_attention_k].ne[3], step->src[TN_SRC_attention_v].ne[3]);
     return same && rope->src[TN_SRC_rope_cache_q].ne[3] <= widest &&
            rope->src[TN_SRC_rope_cache_v].ne[3] <= widest;

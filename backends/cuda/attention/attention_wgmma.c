@@ -45,8 +45,8 @@ tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
     if (m.a.n_seq == 0 || m.a.n_tokens == 0) return TN_OK;
     bool pairs = ((uintptr_t)m.a.y | (uintptr_t)m.a.y_token | (uintptr_t)m.a.y_head) % 8 == 0;
     if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs) return tn_cuda_attention_launch(l);
-    tn_status status = map_cache(l->cuda, k, m.k);
-    if (status == TN_OK) status = map_cache(l->cuda, v, m.v);
+    tn_status status = l->sink ? TN_OK : map_cache(l->cuda, k, m.k);
+    if (status == TN_OK && !l->sink) status = map_cache(l->cuda, v, m.v);
     if (status != TN_OK) return status;
     int32_t d = m.a.k.dim, keys = d == 256 ? 64 : 128;
     char entry[64];

@@ -91,6 +91,8 @@ const char *tn_cuda_kernel_name(const tn_device *device, const struct tn_step *s
 // --- executables (executable.c) ----------------------------------------------------------------------
 
 size_t tn_cuda_scratch_size(tn_device *device, const struct tn_program *program);
+tn_status tn_cuda_launches(tn_device *device, const struct tn_program *program, int32_t i,
+                           const tn_launch_sink *sink);
 tn_status tn_cuda_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
                           tn_executable **out);
 void tn_cuda_executable_destroy(tn_device *device, tn_executable *executable);

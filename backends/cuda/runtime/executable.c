@@ -3,8 +3,8 @@
 //
 // The steps of a program become one captured graph, so that a submission is one launch. If the caller asks
 // for times, the same launches run one by one with events between them.
-#include "backends/cuda/runtime/handover.h"
 #include "backends/cuda/runtime/select.h"
+#include "backends/cuda/runtime/staged.h"
 #include "backends/cuda/runtime/tune.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -15,8 +15,7 @@ struct tn_executable {
     int32_t n_steps, first_step; // the first that launches anything
     tn_step *steps;
     const tn_cuda_kernel **kernels;       // of the steps
-    tn_cuda_handover *handover;           // rows that steps hand on
-    char *scratch;                        // of kernels, after those rows
+    char *scratch;                        // of kernels
     tn_cuda_copy_args uploads, downloads; // before the first step, after the last
     CUgraph graph;
     CUgraphExec exec;
@@ -38,7 +37,6 @@ void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
     tn_free(device->ctx, e->events);
     tn_free(device->ctx, e->steps);
     tn_free(device->ctx, (void *)e->kernels);
-    tn_free(device->ctx, e->handover);
     tn_free(device->ctx, e);
 }
 
@@ -61,25 +59,60 @@ static tn_status check_weight(tn_cuda *c, const tn_step *step, const tn_view *v)
     return TN_OK;
 }
 
+// What the launch function of a step is given, with what it points to.
+typedef struct step_launch {
+    tn_cuda_launch launch;
+    tn_cuda_quantised x, y;
+} step_launch;
+
+// `step` follows, in its program, the step that it may be joined with.
+static void set_launch(step_launch *l, const tn_step *step)
+{
+    const tn_step_join *j = &step->join;
+    const tn_step *folded = j->previous & TN_JOIN_FOLD ? step - 1 : NULL;
+    bool sums = folded && folded->op == TN_OP_matmul_id;
+    l->x = tn_cuda_quantised_x(sums ? folded : step);
+    l->y = tn_cuda_quantised_y(step);
+    l->launch = (tn_cuda_launch){.step = step,
+                                 .quantised_x = l->x.rows ? &l->x : NULL,
+                                 .quantised_y = l->y.rows ? &l->y : NULL,
+                                 .rope = sums ? NULL : folded,
+                                 .product = sums ? folded : NULL,
+                                 .route = j->previous & TN_JOIN_DEFER ? step - 1 : NULL,
+                                 .defers_route = (j->next & TN_JOIN_DEFER) != 0,
+                                 .writes_packed16 = (j->next & TN_JOIN_PACK) != 0,
+                                 .reads_packed16 = (j->previous & TN_JOIN_PACK) != 0,
+                                 .early = j->early};
+}
+
 static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
 {
-    const tn_cuda_handover *h = &e->handover[i];
-    if (h->skipped) return TN_OK;
-    tn_cuda_launch l = {.cuda = c,
-                        .step = &e->steps[i],
-                        .scratch = e->scratch,
-                        .quantised_x = h->in.rows ? &h->in : NULL,
-                        .quantised_y = h->out.rows ? &h->out : NULL,
-                        .rope = h->rope ? &e->steps[i - 1] : NULL,
-                        .product = h->product ? &e->steps[i - 1] : NULL,
-                        .route = h->routes ? &e->steps[i - 1] : NULL,
-                        .defers_route = h->defers_route,
-                        .writes_packed16 = h->writes_packed16,
-                        .reads_packed16 = h->reads_packed16,
-                        .early = h->early,
-                        .alone = i == e->first_step || h->computed};
-    tn_status status = e->kernels[i]->launch(&l);
+    const tn_step *step = &e->steps[i];
+    if (step->join.next & TN_JOIN_FOLD) return TN_OK;
+    step_launch l;
+    set_launch(&l, step);
+    l.launch.cuda = c;
+    l.launch.scratch = e->scratch;
+    l.launch.alone = i == e->first_step || step->join.computed_weights;
+    tn_status status = e->kernels[i]->launch(&l.launch);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
+}
+
+tn_status tn_cuda_launches(tn_device *device, const tn_program *program, int32_t i,
+                           const tn_launch_sink *sink)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    const tn_cuda_kernel *k = tn_cuda_kernel_find(c, &program->steps[i]);
+    if (!k || (program->steps[i].join.next & TN_JOIN_FOLD)) return TN_OK;
+    tn_step steps[2] = {{0}};
+    if (i > 0) steps[0] = tn_cuda_step_nowhere(&program->steps[i - 1]);
+    steps[1] = tn_cuda_step_nowhere(&program->steps[i]);
+    step_launch l;
+    set_launch(&l, &steps[1]);
+    l.launch.cuda = c;
+    l.launch.sink = sink;
+    l.launch.scratch = (char *)(uintptr_t)TN_CUDA_NOWHERE;
+    return k->launch(&l.launch);
 }
 
 static tn_status set_copies(tn_cuda *c, tn_cuda_copy_args *a, int32_t n, const tn_host_copy *copies, bool up)
@@ -128,18 +161,17 @@ static tn_status capture(tn_cuda *c, tn_executable *e)
 
 size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
 {
-    return tn_cuda_kernel_scratch_size(tn_cuda_of(device), program) + tn_cuda_handover_size(program);
+    return tn_cuda_kernel_scratch_size(tn_cuda_of(device), program);
 }
 
-// Kernels of all steps, and what they hand on to each other in the first bytes of the scratch.
+// Kernels of all steps. What was tuned since the plan was made may no longer do what steps share: then
+// another kernel runs, or there is none.
 static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
                                 const tn_buffer *scratch)
 {
-    size_t rows = tn_cuda_handover_size(program), size = scratch ? scratch->size : 0;
-    char *memory = scratch ? scratch->data : NULL;
+    size_t size = scratch ? scratch->size : 0;
+    e->scratch = scratch ? scratch->data : NULL;
     tn_status status = TN_OK;
-    bool hands_on = memory && rows <= size;
-    if (hands_on) size -= rows, e->scratch = memory + rows;
     for (int32_t i = 0; i < e->n_steps && status == TN_OK; i++) {
         const tn_step *step = &program->steps[i];
         e->steps[i] = *step;
@@ -147,13 +179,15 @@ static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *
         if (!e->kernels[i])
             status = tn_fail(c->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", c->device->name,
                              tn_op_name(step->op));
+        else if (!c->kernels->join_holds(c, step))
+            status = tn_fail(c->device->ctx, TN_ERR_UNSUPPORTED,
+                             "%s: weights or caches of %s do not lie at multiples of 16 bytes on %s",
+                             tn_op_name(step->op), step->name ? step->name : "", c->device->name);
         for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++)
             status = check_weight(c, step, &step->src[k]);
     }
-    if (status != TN_OK) return status;
-    tn_cuda_handover_plan(c, program, e->kernels, hands_on ? memory : NULL, e->handover);
-    while (e->first_step < e->n_steps && e->handover[e->first_step].skipped) e->first_step++;
-    return TN_OK;
+    while (e->first_step < e->n_steps && (e->steps[e->first_step].join.next & TN_JOIN_FOLD)) e->first_step++;
+    return status;
 }
 
 tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
@@ -169,8 +203,7 @@ tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn
     e->n_steps = program->n_steps;
     e->steps = tn_calloc(ctx, n, sizeof *e->steps);
     e->kernels = tn_calloc(ctx, n, sizeof *e->kernels);
-    e->handover = tn_calloc(ctx, n, sizeof *e->handover);
-    if (!e->steps || !e->kernels || !e->handover) status = TN_ERR_MEMORY;
+    if (!e->steps || !e->kernels) status = TN_ERR_MEMORY;
     if (status == TN_OK) status = set_copies(c, &e->uploads, program->n_uploads, program->uploads, true);
     if (status == TN_OK)
         status = set_copies(c, &e->downloads, program->n_downloads, program->downloads, false);

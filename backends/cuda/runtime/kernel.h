@@ -15,10 +15,13 @@
 // too.
 typedef struct tn_cuda_launch {
     tn_cuda *cuda;
+    // Not NULL: the launches are only listed. Addresses lead nowhere then, and the driver is not called.
+    const tn_launch_sink *sink;
     const tn_step *step; // operands are bound: data are addresses on the device
     char *scratch;       // as many bytes as the row's scratch function asks for, aligned to 256 bytes
-    // Quantised rows (handover.h), NULL: none. quantised_x: x as the step before has written it, to be read
-    // instead of x. quantised_y: where the result goes in this form as well.
+    // What step->join says, ready for use. Quantised rows (staged.h), NULL: none. quantised_x: x as the step
+    // that made it has written it, to be read instead of x. quantised_y: where the result goes in this form
+    // as well.
     const tn_cuda_quantised *quantised_x, *quantised_y;
     const tn_step *rope;    // the rope_cache step before
     const tn_step *product; // the matmul_id step before, whose results this launch sums
@@ -26,8 +29,8 @@ typedef struct tn_cuda_launch {
     bool defers_route;    // this step is such a moe_route: it leaves logits in the scratch and routes nothing
     bool writes_packed16; // the result is bf16, its rows one after another
     bool reads_packed16;  // x is bf16, its rows one after another
-    // No step of the program writes the step's integers (lengths, block tables, positions), so they can be
-    // read before the predecessor has ended.
+    // No step of the plan writes the step's integers (lengths, block tables, positions), nor with `rope` the
+    // caches before, so they can be read before the predecessor has ended.
     bool early;
     // The launch waits until all that was launched before has ended. True for the first launch of a run, and
     // where weights are results of steps, because kernels load weights before they wait for their
@@ -59,7 +62,7 @@ enum {
     TN_CUDA_ROUNDS_TF32 = 0x100,      // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200,      // x and weights, each row scaled by a power of two
     TN_CUDA_FINITE_ROWS = 0x80,       // a row of x with values that are not finite counts as a row of NaN
-    TN_CUDA_WRITES_QUANTISED = 16,    // can write its result as quantised rows too (handover.h)
+    TN_CUDA_WRITES_QUANTISED = 16,    // can write its result as quantised rows too (staged.h)
     TN_CUDA_READS_QUANTISED = 32,     // can read such rows instead of x
     TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product reads
     TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product
@@ -88,6 +91,9 @@ typedef struct tn_cuda_kernel_table {
     // What kernels with TN_CUDA_ONLY_TUNED need before they run a step. Called outside of captures, operands
     // bound; on failure the step has to run by another kernel.
     tn_status (*prepare_tuned)(const tn_cuda *cuda, const tn_step *step);
+    // Whether the operands of a step, with data bound, are aligned as what it shares with others needs. The
+    // step before it in the program lies before it in memory.
+    bool (*join_holds)(const tn_cuda *cuda, const tn_step *step);
 } tn_cuda_kernel_table;
 
 // The functions that kernels.def names.

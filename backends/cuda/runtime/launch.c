@@ -9,6 +9,7 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
 {
     tn_cuda *c = l->cuda;
     if (grid->x == 0 || grid->y == 0 || grid->z == 0) return TN_OK;
+    if (l->sink) return l->sink->put(l->sink->user, entry);
     CUfunction f;
     tn_status status = tn_cuda_function(c, module, entry, &f);
     // Above 48 KiB the limit of the kernel has to be raised once (CUDA C++ Programming Guide, shared memory).

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/runtime/select.h"
 
+#include "backends/cuda/runtime/staged.h"
 #include "backends/cuda/runtime/tune.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -53,15 +54,22 @@ int32_t tn_cuda_rounding(const tn_device *device, const tn_step *step)
 
 // --- selection ---------------------------------------------------------------------------------------
 
-// The first row that accepts the step within its precision: among the rows that only tuning selects, or among
-// the others.
+static bool has_flags(const tn_cuda_kernel *k, int32_t flags)
+{
+    return (k->flags & flags) == flags;
+}
+
+// The first row that can do what step->join says and accepts the step within its precision: among the rows
+// that only tuning selects, or among the others.
 static const tn_cuda_kernel *first_kernel(const tn_cuda *cuda, const tn_step *step, bool only_tuned)
 {
     int32_t allows = precisions[step->precision].allows, prefers = precisions[step->precision].prefers;
+    int32_t joins = tn_cuda_join_flags(step);
     const tn_cuda_kernel *rounds_less = NULL;
     for (int32_t i = 0; i < cuda->kernels->n_rows; i++) {
         const tn_cuda_kernel *k = &cuda->kernels->rows[i];
         if (!tn_op_set_has(k->set, step->op) || (k->flags & ROUNDS & ~allows)) continue;
+        if (!has_flags(k, joins)) continue;
         if (((k->flags & TN_CUDA_ONLY_TUNED) != 0) != only_tuned || !k->accepts(cuda, step)) continue;
         if (!prefers || (k->flags & prefers)) return k;
         if (!rounds_less) rounds_less = k;
@@ -80,7 +88,7 @@ const tn_cuda_kernel *tn_cuda_kernel_find(const tn_cuda *cuda, const tn_step *st
     // Tuning compares all kernels that may run when no precision is asked for, so its answers hold for no
     // other.
     const tn_cuda_kernel *tuned = step->precision == TN_PRECISION_auto ? tn_cuda_tuned(cuda, step) : NULL;
-    return tuned ? tuned : default_kernel(cuda, step);
+    return tuned && has_flags(tuned, tn_cuda_join_flags(step)) ? tuned : default_kernel(cuda, step);
 }
 
 const tn_cuda_kernel *tn_cuda_kernel_select(const tn_cuda *cuda, const tn_step *step, size_t scratch_size)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which row of kernels.def runs a step: the one that tuning found fastest (tune.h), else the first that
-// accepts it.
+// Which row of kernels.def runs a step: of those that can do what it shares with others (step->join), the one
+// that tuning found fastest (tune.h), else the first that accepts it.
 #ifndef TN_CUDA_SELECT_H
 #define TN_CUDA_SELECT_H
 

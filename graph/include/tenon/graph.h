@@ -165,7 +165,9 @@ TN_API void tn_plan_unref(tn_plan **plan);
 typedef struct tn_plan_info {
     int32_t n_recorded;      // ops as recorded, views not counted
     int32_t n_steps;         // steps of the plan
-    int32_t n_fused;         // patterns that fired
+    int32_t n_fused;         // patterns of fusion that fired
+    int32_t n_joined;        // pairs of steps that share a launch or staged activations
+    int32_t n_launches; // kernels that one run launches on all devices, copies of inputs and results included
     uint64_t arena_size;     // bytes of activations
     uint64_t arena_bound;    // lower bound: largest sum of live tensors at one step
     uint64_t scratch_size;   // bytes of kernel scratch

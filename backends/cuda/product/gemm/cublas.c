@@ -327,6 +327,7 @@ size_t tn_cuda_cublas_scratch(const tn_cuda *cuda, const tn_step *step)
 
 static tn_status multiply(const tn_cuda_launch *l, const tn_product *p, int32_t i)
 {
+    if (l->sink) return l->sink->put(l->sink->user, "cublasLtMatmul");
     const tn_cuda *c = l->cuda;
     const blas_api *api = &c->blas->api;
     shape s = shape_of(p, i);
@@ -359,7 +360,7 @@ static tn_status scale_rows(const tn_cuda_launch *l, const tn_product *p, int32_
     step.params = &mul;
     step.n_src = TN_SRC_binary_COUNT, step.n_dst = 1;
     step.src[TN_SRC_binary_a] = y, step.src[TN_SRC_binary_b] = scale, step.dst[0] = y;
-    tn_cuda_launch scaling = {.cuda = l->cuda, .step = &step};
+    tn_cuda_launch scaling = {.cuda = l->cuda, .step = &step, .sink = l->sink};
     return tn_cuda_binary_launch(&scaling);
 }
 

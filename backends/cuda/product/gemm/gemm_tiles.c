@@ -66,6 +66,7 @@ static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const
     cuuint64_t dims[2] = {(cuuint64_t)size[1], (cuuint64_t)size[0]}, strides[1] = {(cuuint64_t)size[1] * 2};
     cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, one[2] = {1, 1};
     CUtensorMap map;
+    if (l->sink) return TN_OK;
     CUresult r = l->cuda->driver.tensor_map_tiled(
         &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, one,
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,

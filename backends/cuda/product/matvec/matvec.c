@@ -122,11 +122,6 @@ bool tn_cuda_matvec_reads_quantised(const tn_step *step)
     return tn_cuda_matvec_quantises(p.w[0]->dtype) && p.x->dtype == TN_TYPE_F32 && tn_view_contiguous(p.x);
 }
 
-const tn_view *tn_cuda_matvec_norm(const tn_step *step)
-{
-    return tn_product_get(step).norm;
-}
-
 // --- weights of one type -----------------------------------------------------------------------------
 
 // All columns, in launches of as many columns as the registers hold.

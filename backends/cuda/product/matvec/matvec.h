@@ -46,21 +46,20 @@ bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t r
 int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
                                  tn_cuda_grid *grid);
 
-// --- quantised rows (runtime/handover.h); data of the views are bound ----------------------------------------
+// --- quantised rows (runtime/staged.h); data of the views are bound ---------------------------------------
 
 // Whether a step can write its result as quantised rows too, and whether it can read its x so.
 bool tn_cuda_matvec_writes_quantised(const tn_step *step);
 bool tn_cuda_matvec_reads_quantised(const tn_step *step);
-const tn_view *tn_cuda_matvec_norm(const tn_step *step); // weight of the norm of x, NULL: none
 
 // --- experts: steps that share a launch with the one before (matvec_experts.c) -----------------------
 
-// Whether a matmul_id_glu step can do the routing of the moe_route step before it.
+// Whether a matmul_id_glu step can do the routing of the moe_route step before it, whose result its ids are.
 bool tn_cuda_matvec_runs_route(const tn_cuda *cuda, const tn_step *step, const tn_step *route);
 // matmul_id_glu on tensor cores. False: tiles do not fit, and nothing was launched.
 bool tn_cuda_matvec_glu_launch(const tn_cuda_launch *l, const tn_product *p, tn_status *status);
 // Whether a product of experts and the moe_sum or moe_combine after it can be one launch, as to types and
-// sizes; data of the views are bound. The result of the sum may not overwrite what the product reads.
+// sizes; data of the views are bound.
 bool tn_cuda_matvec_fuses_sum(const tn_cuda *cuda, const tn_step *product, const tn_step *sum);
 // l->step is the sum, l->product the product.
 TN_MUST_USE tn_status tn_cuda_matvec_sum_launch(const tn_cuda_launch *l);

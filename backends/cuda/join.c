@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/join.h"
+
+#include "backends/cuda/attention/attention.h"
+#include "backends/cuda/product/matvec/matvec.h"
+#include "backends/cuda/runtime/select.h"
+#include "backends/cuda/runtime/staged.h"
+#include "ops/operands.h"
+#include "ops/product.h"
+
+enum { MAX_ROWS = 64, PACKED_ALIGN = 16 };
+
+static bool is_product(const tn_step *step)
+{
+    return tn_product_form_get(step->op) != NULL;
+}
+
+// Whether the kernel can stage the result of the step.
+static bool stages(const tn_step *step, const tn_cuda_kernel *kernel)
+{
+    int32_t d = tn_cuda_staged_result(step);
+    const tn_view *y = &step->dst[d];
+    bool sums = step->op == TN_OP_moe_sum || step->op == TN_OP_moe_combine;
+    bool norms = step->op == TN_OP_moe_route && d == TN_DST_moe_route_normed;
+    bool kind = step->op == TN_OP_attention || sums || norms || is_product(step);
+    if (!(kernel->flags & TN_CUDA_WRITES_QUANTISED) || !kind || !tn_view_contiguous(y)) return false;
+    int64_t k = tn_cuda_staged_elems(step), n = tn_view_n_elems(y);
+    if (n == 0 || y->ne[3] % TN_QUANTISED_GROUP != 0 || k > INT32_MAX / 2 || n / k > MAX_ROWS) return false;
+    if (step->op == TN_OP_attention) return tn_cuda_attention_decode_writes_quantised(step);
+    return !is_product(step) || tn_cuda_matvec_writes_quantised(step);
+}
+
+// --- what a pair of steps can share ----------------------------------------------------------------------
+
+// Two steps as the backend is asked about them, with the kernels that run them.
+typedef struct couple {
+    const tn_cuda *cuda;
+    const tn_step *maker, *reader;
+    const tn_cuda_kernel *makes, *reads;
+    const int32_t *from; // tn_step_pair.from
+} couple;
+
+static bool can_stage(const couple *c)
+{
+    int32_t d = tn_cuda_staged_result(c->maker);
+    const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[d];
+    if (!is_product(c->reader) || !(c->reads->flags & TN_CUDA_READS_QUANTISED) || c->from[0] != d)
+        return false;
+    bool same = y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x) &&
+                tn_cuda_staged_elems(c->maker) == x->ne[3];
+    return same && tn_cuda_matvec_reads_quantised(c->reader) && stages(c->maker, c->makes);
+}
+
+// rope_cache in the attention of one token.
+static bool can_fold_rope(const couple *c)
+{
+    if (c->maker->op != TN_OP_rope_cache || c->reader->op != TN_OP_attention) return false;
+    bool same = c->from[TN_SRC_attention_q] == TN_DST_rope_cache_q &&
+                c->from[TN_SRC_attention_k] == TN_DST_rope_cache_cache_k &&
+                c->from[TN_SRC_attention_v] == TN_DST_rope_cache_cache_v;
+    return same && (c->reads->flags & TN_CUDA_FUSES_ROPE) &&
+           tn_cuda_attention_decode_writes_quantised(c->reader) &&
+           tn_cuda_attention_token_fuses_rope(c->reader, c->maker);
+}
+
+// The last product of experts in the sum of its results.
+static bool can_fold_experts(const couple *c)
+{
+    return (c->reads->flags & TN_CUDA_FUSES_PRODUCT) && (c->makes->flags & TN_CUDA_READS_QUANTISED) &&
+           c->from[0] == 0 && tn_cuda_matvec_fuses_sum(c->cuda, c->maker, c->reader);
+}
+
+static bool can_defer_route(const couple *c)
+{
+    int32_t ids = tn_product_sources_get(c->reader->op, c->reader->params).ids;
+    return (c->makes->flags & TN_CUDA_DEFERS_ROUTE) && (c->reads->flags & TN_CUDA_READS_QUANTISED) &&
+           ids >= 0 && c->from[ids] == 0 && tn_cuda_matvec_runs_route(c->cuda, c->reader, c->maker);
+}
+
+static bool can_pack(const couple *c)
+{
+    const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
+    if (!(c->makes->flags & TN_CUDA_WRITES_PACKED16) || !(c->reads->flags & TN_CUDA_READS_PACKED16))
+        return false;
+    bool same = c->from[0] == 0 && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
+                tn_view_contiguous(x) && tn_view_contiguous(y);
+    return same && !tn_product_get(c->reader).norm && x->ne[3] % 8 == 0 &&
+           (uintptr_t)x->data % PACKED_ALIGN == 0;
+}
+
+uint32_t tn_cuda_joins(const tn_device *device, const tn_step_pair *pair)
+{
+    const tn_cuda *cuda = tn_cuda_of(device);
+    const tn_step maker = tn_cuda_step_nowhere(pair->maker), reader = tn_cuda_step_nowhere(pair->reader);
+    couple c = {.cuda = cuda,
+                .maker = &maker,
+                .reader = &reader,
+                .makes = tn_cuda_kernel_find(cuda, pair->maker),
+                .reads = tn_cuda_kernel_find(cuda, pair->reader),
+                .from = pair->from};
+    if (!c.makes || !c.reads) return 0;
+    return (can_stage(&c) ? TN_JOIN_STAGE : 0u) |
+           (can_fold_rope(&c) || can_fold_experts(&c) ? TN_JOIN_FOLD : 0u) |
+           (can_defer_route(&c) ? TN_JOIN_DEFER : 0u) | (can_pack(&c) ? TN_JOIN_PACK : 0u);
+}
+
+// --- what was decided --------------------------------------------------------------------------------------
+
+bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_step_join *j = &step->join;
+    const tn_step *before = step - 1;
+    bool folds = (j->previous & TN_JOIN_FOLD) != 0, holds = true;
+    if (step->op == TN_OP_attention && (folds || j->staged_y.ne[3] > 0))
+        holds = tn_cuda_attention_decode_writes_quantised(step);
+    else if (folds)
+        holds = tn_cuda_matvec_fuses_sum(cuda, before, step);
+    if (is_product(step) && j->staged_y.ne[3] > 0) holds = holds && tn_cuda_matvec_writes_quantised(step);
+    if (j->previous & TN_JOIN_DEFER) holds = holds && tn_cuda_matvec_runs_route(cuda, step, before);
+    if (j->previous & TN_JOIN_PACK) holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
+    return holds;
+}
