@@ -5,6 +5,7 @@
 #include "core/backend.h"
 
 #include "backends/vulkan/kernels.h"
+#include "backends/vulkan/runtime/staged.h"
 #include "core/device.h"
 
 #include <tenon/precision.h>
@@ -165,8 +166,12 @@ const tn_backend tn_backend_vulkan = {
     .accepts = tn_vk_accepts,
     .prepare = tn_vk_prepare,
     .scratch_size = tn_vk_scratch_size,
+    .joins = tn_vk_joins,
+    .staged_size = tn_vk_staged_size,
     .executable_destroy = tn_vk_executable_destroy,
     .kernel_name = tn_vk_kernel_name,
+    .launches = tn_vk_launches,
+    .copy_kernel = "host_copy",
     .rounding = vulkan_rounding,
     .submit = tn_vk_submit,
     .wait = tn_vk_wait,

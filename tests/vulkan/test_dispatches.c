@@ -16,9 +16,15 @@ static int64_t n_plans, n_joined;
 static void check(const plan_case *c, tn_plan *plan)
 {
     // The first time kernels are checked too, which dispatches them.
-    if (!TEST_CHECK_STATUS(prepare_plan(plan), TN_OK)) return say_case(c);
+    if (!TEST_CHECK_STATUS(prepare_plan(plan), TN_OK)) {
+        say_case(c);
+        return;
+    }
     int64_t before = between->n_dispatches;
-    if (!TEST_CHECK_STATUS(prepare_plan(plan), TN_OK)) return say_case(c);
+    if (!TEST_CHECK_STATUS(prepare_plan(plan), TN_OK)) {
+        say_case(c);
+        return;
+    }
     int64_t recorded = between->n_dispatches - before;
     bool ok = TEST_CHECK(recorded == planned_launches(plan, 0));
     const char *wrong = check_memory(plan);

@@ -28,20 +28,20 @@ static void add(tn_vk_range r, tn_vk_range *list, int32_t *n)
 
 bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, tn_vk_range scratch)
 {
-    bool waits =
-        o->n_reads + step->n_src > TN_VK_MAX_RANGES || o->n_writes + step->n_dst + 1 > TN_VK_MAX_RANGES;
-    tn_vk_range writes[TN_MAX_DST + 1];
-    int32_t n = 0;
-    for (int32_t i = 0; i < step->n_dst; i++) add(range_of(&step->dst[i]), writes, &n);
-    add(scratch, writes, &n);
-    for (int32_t i = 0; i < step->n_src && !waits; i++)
-        waits =
-            step->src[i].ne[TN_MAX_DIMS - 1] > 0 && meets(range_of(&step->src[i]), o->writes, o->n_writes);
-    for (int32_t i = 0; i < n && !waits; i++)
+    tn_vk_range reads[TN_MAX_SRC + 1], writes[TN_MAX_DST + 2];
+    int32_t n_reads = 0, n_writes = 0;
+    for (int32_t i = 0; i < step->n_src; i++)
+        if (step->src[i].ne[TN_MAX_DIMS - 1] > 0) add(range_of(&step->src[i]), reads, &n_reads);
+    for (int32_t i = 0; i < step->n_dst; i++) add(range_of(&step->dst[i]), writes, &n_writes);
+    add(range_of(&step->join.staged_x), reads, &n_reads);
+    add(range_of(&step->join.staged_y), writes, &n_writes);
+    add(scratch, writes, &n_writes);
+    bool waits = o->n_reads + n_reads > TN_VK_MAX_RANGES || o->n_writes + n_writes > TN_VK_MAX_RANGES;
+    for (int32_t i = 0; i < n_reads && !waits; i++) waits = meets(reads[i], o->writes, o->n_writes);
+    for (int32_t i = 0; i < n_writes && !waits; i++)
         waits = meets(writes[i], o->writes, o->n_writes) || meets(writes[i], o->reads, o->n_reads);
     if (waits) o->n_reads = o->n_writes = 0;
-    for (int32_t i = 0; i < step->n_src; i++)
-        if (step->src[i].ne[TN_MAX_DIMS - 1] > 0) add(range_of(&step->src[i]), o->reads, &o->n_reads);
-    for (int32_t i = 0; i < n; i++) add(writes[i], o->writes, &o->n_writes);
+    for (int32_t i = 0; i < n_reads; i++) add(reads[i], o->reads, &o->n_reads);
+    for (int32_t i = 0; i < n_writes; i++) add(writes[i], o->writes, &o->n_writes);
     return waits;
 }

@@ -206,6 +206,8 @@ void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shade
 TN_MUST_USE tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests);
 int32_t tn_vk_n_compiled(tn_vk *v); // by this process so far. Takes the lock
 
+// The name of a shader as in shaders.def.
+const char *tn_vk_shader_name(int32_t shader);
 // The pipeline of a shader with these constants; made at first use, valid as long as the device. Takes the
 // lock.
 TN_MUST_USE tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[TN_VK_CONSTANTS],
@@ -231,6 +233,8 @@ TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);
 
 bool tn_vk_accepts(const tn_device *device, const struct tn_step *step);
 const char *tn_vk_kernel_name(const tn_device *device, const struct tn_step *step);
+tn_status tn_vk_launches(tn_device *device, const struct tn_program *program, int32_t i,
+                         const tn_launch_sink *sink);
 size_t tn_vk_scratch_size(tn_device *device, const struct tn_program *program);
 tn_status tn_vk_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,
                         tn_executable **out);

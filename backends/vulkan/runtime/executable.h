@@ -30,7 +30,6 @@ struct tn_executable {
     tn_vk_barriers order;              // while steps are prepared
     tn_vk_staged staged;               // of the step that is prepared
     tn_vk_pipeline_requests *requests; // not NULL: pipelines are only noted there
-    uint64_t staged_at[2];             // where staged results go, by turns; 0: nowhere
     tn_vk_run *runs;
     tn_vk_run up, down; // copies from and to the host, before and after all steps
     uint64_t counters;  // of all steps: those that need scratch too, and so run one after the other

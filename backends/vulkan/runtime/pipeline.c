@@ -34,6 +34,15 @@ static const struct {
 #include "backends/vulkan/shaders.def"
 };
 
+const char *tn_vk_shader_name(int32_t shader)
+{
+    static const char *const names[TN_VK_SHADER_COUNT] = {
+#define TN_VK_SHADER(module, source, macro) [TN_VK_SHADER_##module] = #module,
+#include "backends/vulkan/shaders.def"
+    };
+    return names[shader];
+}
+
 static module module_of(const tn_vk *v, int32_t shader)
 {
     return v->has & TN_VK_COOPMAT_NV ? shaders[shader].nv : shaders[shader].here;

@@ -8,24 +8,33 @@
 #include "core/device.h"
 #include "ops/ops.h"
 
-// Scratch of the step that needs most; *staged: bytes of the largest staged result.
-static size_t own_scratch(const tn_vk *v, const tn_program *program, size_t *staged)
+size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
 {
+    const tn_vk *v = tn_vk_of(device);
     size_t most = 0;
-    *staged = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *step = &program->steps[i];
         for (const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL); k; k = tn_vk_find_kernel(v, step, k))
             most = TN_MAX(most, tn_vk_scratch_of(v, step, step, k, NULL));
-        if (v->has & TN_VK_INT8_DOT) *staged = TN_MAX(*staged, tn_vk_staged_size(step));
     }
     return tn_vk_align_scratch(most);
 }
 
-size_t tn_vk_scratch_size(tn_device *device, const tn_program *program)
+tn_status tn_vk_launches(tn_device *device, const tn_program *program, int32_t i, const tn_launch_sink *sink)
 {
-    size_t staged;
-    return own_scratch(tn_vk_of(device), program, &staged) + 2 * staged;
+    const tn_vk *v = tn_vk_of(device);
+    const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
+    const tn_step step = tn_vk_step_nowhere(&program->steps[i]);
+    tn_status status = TN_OK;
+    for (int32_t j = 0, n = 1; k && j < n && status == TN_OK; j++) {
+        tn_vk_dispatch d = {.v = v, .like = &step};
+        d.wants_staged = step.join.staged_y.ne[3] > 0;
+        d.x_staged = step.join.staged_x.ne[3] > 0;
+        tn_vk_args_of(&step, &d.args);
+        n = k->launch(&step, j, &d);
+        if (d.groups > 0) status = sink->put(sink->user, tn_vk_shader_name(d.shader));
+    }
+    return status;
 }
 
 // Planes hold the part, which is as aligned in all of them as the whole: to 16 bytes.
@@ -113,7 +122,6 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     if (status != TN_OK || e->n_runs == first_run) return status;
     size_t used = tn_vk_scratch_of(v, step, step, k, NULL);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
-    if (e->staged.written || e->staged.read != 0) scratch = e->scratch;
     e->runs[first_run].waits = tn_vk_barrier_needed(&e->order, step, scratch);
     return TN_OK;
 }
@@ -159,15 +167,20 @@ static tn_status prepare_copies(tn_vk *v, int32_t n, const tn_host_copy *copies,
     return status;
 }
 
-// Whether step i reads the staged result of the step before it, and where it may write its own for the step
-// after it. Two places are used by turns.
-static void set_staged(const tn_vk *v, tn_executable *e, const tn_program *program, int32_t i)
+static uint64_t address_of(const tn_view *v)
 {
-    const tn_step *step = &program->steps[i];
-    bool more = i + 1 < program->n_steps && e->staged_at[i % 2] != 0;
-    tn_vk_staged staged = {.read = i > 0 && e->staged.written ? e->staged.write : 0};
-    if (more && tn_vk_reads_staged(v, step, step + 1, &staged.norm)) staged.write = e->staged_at[i % 2];
-    e->staged = staged;
+    return (uint64_t)(uintptr_t)v->data;
+}
+
+// Where step i finds the staged result of the step before it, and where it writes its own. Where a kernel
+// that cannot write one had to replace the planned one, the next step quantises x itself.
+static void set_staged(tn_executable *e, const tn_program *program, int32_t i)
+{
+    const tn_step_join *j = &program->steps[i].join;
+    bool written = i > 0 && e->staged.written && e->staged.write == address_of(&j->staged_x);
+    e->staged = (tn_vk_staged){.read = written ? address_of(&j->staged_x) : 0,
+                               .write = address_of(&j->staged_y),
+                               .norm = address_of(&j->staged_norm)};
 }
 
 // Makes the pipelines of all steps on all threads, because a driver needs long for one: on an H200 that
@@ -181,7 +194,7 @@ static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *pr
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
         int32_t n;
-        set_staged(v, e, program, i);
+        set_staged(e, program, i);
         if (k) status = tn_vk_launch(v, e, &program->steps[i], &program->steps[i], k, records, none, &n);
     }
     if (status == TN_OK) status = tn_vk_pipelines_make(v, e->requests);
@@ -218,7 +231,7 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     if (status == TN_OK) status = make_pipelines(v, e, program, (tn_vk_args *)(void *)records);
     int32_t seen = n_first(v);
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
-        set_staged(v, e, program, i);
+        set_staged(e, program, i);
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
         int32_t now = n_first(v);
         if (now != seen)
@@ -257,9 +270,6 @@ tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_b
     if (scratch && scratch->data) {
         e->scratch.from = (uint64_t)(uintptr_t)scratch->data;
         e->scratch.to = e->scratch.from + scratch->size;
-        size_t staged, own = own_scratch(v, program, &staged);
-        for (int32_t i = 0; i < 2 && staged > 0 && own + 2 * staged <= scratch->size; i++)
-            e->staged_at[i] = e->scratch.from + own + (size_t)i * staged;
     }
     status = prepare(v, e, program);
     if (status != TN_OK)

@@ -311,7 +311,8 @@ static tn_status run_once(tn_vk *v, const tn_step *step, const tn_step *like, co
     if (status == TN_OK) {
         e->n_steps = 1;
         e->counters = e->args.address + lists;
-        size_t own = tn_vk_align_scratch(needed), size = own + (stages ? tn_vk_staged_size(step) : 0);
+        size_t own = tn_vk_align_scratch(needed),
+               size = own + (stages ? tn_vk_staged_size(v->device, step) : 0);
         if (size > 0) status = tn_vk_memory_create(v, size, false, &scratch);
         e->scratch = (tn_vk_range){scratch.address, scratch.address + size};
         if (size > own) e->staged.write = scratch.address + own;

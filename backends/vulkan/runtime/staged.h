@@ -3,7 +3,7 @@
 //
 // Staged results: int8 activations (shaders/quantise_int8.glsl) that a step writes next to its result in f32,
 // where the next step would otherwise begin with quantising it. That saves a dispatch and a barrier for most
-// products of a decoding step.
+// products of a decoding step. A pass of the graph decides which steps do (TN_JOIN_STAGE of ops/step.h).
 #ifndef TN_VULKAN_STAGED_H
 #define TN_VULKAN_STAGED_H
 
@@ -20,10 +20,11 @@ typedef struct tn_vk_staged {
 
 // Bytes of a row of k activations with their scales.
 int64_t tn_vk_quantised_size(int64_t k);
-// Bytes of the staged result of a step; 0: it has none.
-size_t tn_vk_staged_size(const tn_step *step);
-// Whether `next`, by its first kernel, reads the staged result of `step`; *norm: the weight of its norm, or
-// 0.
-bool tn_vk_reads_staged(const tn_vk *v, const tn_step *step, const tn_step *next, uint64_t *norm);
+// core/backend.h, joins and staged_size: bytes of the staged result of a step; 0: it has none.
+uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair);
+size_t tn_vk_staged_size(const tn_device *device, const tn_step *step);
+// A step as planned, with addresses that nobody reads: operands lie where they would if every storage began
+// at an address that is aligned for all loads.
+tn_step tn_vk_step_nowhere(const tn_step *step);
 
 #endif
