@@ -1,12 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = act(norm(x) w^T + bias) + residual and its relatives (all six ops) in f32 for weights of any type, any strides
-// and any number of rows: what no faster kernel takes.
+// y = act(norm(x) w^T + bias) + residual, and the same for all six product ops (several weights, gated pairs,
+// experts), in f32 for weights of any type, any strides and any number of rows. It is the fallback for
+// everything that no faster kernel accepts.
 //
-// One warp per column of the result and ROWS rows of it (experts: one). Lanes take runs of 16 elements (plain
-// types: single elements) of the weight's row in turn, dequantise them once and multiply them with each row of x,
-// which comes from the caches. Weights are read n_rows / ROWS times; the limit is the arithmetic of unpacking.
+// Operands: x [n_rows, k] f32 with strides, w [n, k] in planes (dequant.cuh), y [n_rows, n] f32. With
+// experts, w is [experts, n, k] and ids [tokens, used] selects the matrix of each row of the result.
+//
+// One warp computes one column of the result for ROWS rows of it (with experts: one row). The lanes share the
+// row of the weight: each takes runs of 16 elements in turn (single elements of plain types), dequantises
+// them once and multiplies them with each row of x, which comes from the caches.
+//
+// Bytes: the weights are read n_rows / ROWS times; x is read once per column, from the caches. Operations: 2
+// n_rows n k, and the unpacking of each weight. The limit is the arithmetic of unpacking. The share that is
+// reached was not measured.
 #include "backends/cuda/product/matvec/matvec_args.h"
 #include "backends/cuda/activation.cuh"
 #include "backends/cuda/dequant.cuh"
@@ -20,8 +28,9 @@ struct x_rows {
     int n;
 };
 
-// Lane's part of the dot products of row `row` of a weight with the rows of x.
-template <int TYPE> static __device__ void dot(const tn_cuda_weight &w, int64_t row, int k, const x_rows &x, float (&sum)[ROWS])
+// The lane's part of the dot products of row `row` of a weight with the rows of x.
+template <int TYPE>
+static __device__ void dot(const tn_cuda_weight &w, int64_t row, int k, const x_rows &x, float (&sum)[ROWS])
 {
     int lane = threadIdx.x % TN_WARP;
     if constexpr (tn_is_plain(TYPE)) {
@@ -45,8 +54,10 @@ template <int TYPE> static __device__ void dot(const tn_cuda_weight &w, int64_t 
     }
 }
 
-// Sums of all lanes, in all lanes.
-static __device__ __noinline__ void dot_any(const tn_cuda_matmul_weight &p, int64_t row, int k, const x_rows &x, float (&sum)[ROWS])
+// The dot products, summed over the lanes of the warp; every lane gets them. Not inlined: the switch over all
+// types is long, and a GLU needs it twice.
+static __device__ __noinline__ void dot_any(const tn_cuda_matmul_weight &p, int64_t row, int k,
+                                            const x_rows &x, float (&sum)[ROWS])
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) sum[r] = 0.0f;
@@ -71,7 +82,7 @@ static __device__ void norm_scales(x_rows &x, int k, float eps)
     }
 }
 
-// Column j of part p for the rows from r0 on.
+// Column j of part p, for up to ROWS rows of the result from r0 on.
 static __device__ void column(const tn_cuda_matmul_args &a, int p, int j, int64_t r0)
 {
     const tn_cuda_matmul_weight &part = a.part[p];
@@ -115,5 +126,6 @@ TN_ENTRY __launch_bounds__(WARPS * TN_WARP) tn_matmul_any(const __grid_constant_
     int j = blockIdx.x * WARPS + threadIdx.x / TN_WARP, p = 0, step = a.ids.data ? 1 : ROWS;
     while (!a.is_glu && p < a.n_parts && j >= a.part[p].n) j -= a.part[p++].n;
     if (p >= a.n_parts || j >= a.part[p].n) return;
-    for (int64_t r = (int64_t)blockIdx.y * step; r < a.n_rows; r += (int64_t)gridDim.y * step) column(a, p, j, r);
+    for (int64_t r = (int64_t)blockIdx.y * step; r < a.n_rows; r += (int64_t)gridDim.y * step)
+        column(a, p, j, r);
 }

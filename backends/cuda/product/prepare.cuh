@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels share that make 16-bit rows of f32 ones.
+// Device functions shared by the kernels that turn f32 rows of x into the operands of tensor cores
+// (gemm/gemm_prepare.cu and skinny/skinny_prepare.cu): loads of 8 values, and the power of two that brings a
+// row into the range of f16 or e4m3. A power of two is used because multiplying by it is exact.
 #ifndef TN_CUDA_PREPARE_CUH
 #define TN_CUDA_PREPARE_CUH
 
 #include "backends/cuda/common.cuh"
 
-// Values k .. k + 7 of a row of n, zeros behind it; `wide` if it starts at a multiple of 16 bytes.
-static __device__ __forceinline__ void tn_load8(const float *row, int64_t k, int64_t n, bool wide, float (&v)[8])
+// Values k to k + 7 of a row of n, with zeros behind its end; `wide` says that the row starts at a multiple
+// of 16 bytes.
+static __device__ __forceinline__ void tn_load8(const float *row, int64_t k, int64_t n, bool wide,
+                                                float (&v)[8])
 {
     if (wide && k + 8 <= n) {
         float4 a = *(const float4 *)(row + k), b = *(const float4 *)(row + k + 4);
@@ -19,12 +23,13 @@ static __device__ __forceinline__ void tn_load8(const float *row, int64_t k, int
     for (int i = 0; i < 8; i++) v[i] = k + i < n ? row[k + i] : 0.0f;
 }
 
-// The power of two that brings `most` to 2^top .. 2^(top + 1).
-static __device__ __forceinline__ float tn_power_of(float most, int top)
+// The power of two that brings `largest` into [2^exponent, 2^(exponent + 1)). Exponents below -112 are
+// treated as -112, so that the power and its inverse stay finite.
+static __device__ __forceinline__ float tn_power_of_two_for(float largest, int exponent)
 {
-    if (most == 0.0f) return 1.0f;
-    int e = max((int)(__float_as_uint(most) >> 23) - 127, -112);
-    return __uint_as_float((uint32_t)(127 + top - e) << 23);
+    if (largest == 0.0f) return 1.0f;
+    int e = max((int)(__float_as_uint(largest) >> 23) - 127, -112);
+    return __uint_as_float((uint32_t)(127 + exponent - e) << 23);
 }
 
 #endif

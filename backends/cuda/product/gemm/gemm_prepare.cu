@@ -133,7 +133,7 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) most = most_finite(most, v[i]);
         }
-        power = tn_power_of(tn_block_max(most, shared[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of_two_for(tn_block_max(most, shared[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 #pragma unroll 2
@@ -253,7 +253,7 @@ template <int TYPE> static __device__ __forceinline__ void any_row(const tn_cuda
             }
         }
         if (pass == 1) break;
-        power = tn_power_of(tn_block_max(most, shared), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of_two_for(tn_block_max(most, shared), a.mode == TN_GEMM_E4M3 ? 7 : 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 }

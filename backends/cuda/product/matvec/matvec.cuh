@@ -214,10 +214,10 @@ struct mv_quantise8 {
 
 static __device__ __forceinline__ mv_quantise8 mv_round8(const float4 (&v)[2])
 {
-    uint32_t top = max(tn_top4(v[0]), tn_top4(v[1]));
+    uint32_t top = max(tn_max_magnitude4(v[0]), tn_max_magnitude4(v[1]));
     top = max(top, __shfl_xor_sync(0xffffffffu, top, 1));
-    tn_round_scale s = tn_round_scale_of(top);
-    int2 words = make_int2(tn_round4(v[0], s), tn_round4(v[1], s));
+    tn_quantise_scale s = tn_quantise_scale_of(top);
+    int2 words = make_int2(tn_quantise4(v[0], s), tn_quantise4(v[1], s));
     int sum = __dp4a(words.x, 0x01010101, __dp4a(words.y, 0x01010101, 0));
     return {words, s.d, sum + __shfl_xor_sync(0xffffffffu, sum, 1)};
 }

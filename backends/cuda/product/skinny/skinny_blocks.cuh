@@ -130,7 +130,7 @@ template <int TYPE, typename CUT, int PLANE> static __device__ __forceinline__ v
                 tn_copy16(slot_at, from + 16 * unit, full || at + 16 * unit < size);
             } else {
                 int shift = (int)((uintptr_t)from & 15), n = full ? bytes : (int)min((uint32_t)bytes, size - at);
-                tn_copy_some(slot_at, from - shift + 16 * unit, max(0, min(16, shift + n - 16 * unit)));
+                tn_copy16_partial(slot_at, from - shift + 16 * unit, max(0, min(16, shift + n - 16 * unit)));
             }
         }
     }

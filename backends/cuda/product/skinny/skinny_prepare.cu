@@ -67,7 +67,7 @@ static __device__ __forceinline__ float skinny_row_power(const tn_cuda_gemm_x_ar
 {
     most = tn_block_max(a.finite_rows && endless > 0.0f ? INFINITY : most, shared[1]);
     bool spoilt = most == INFINITY;
-    float power = spoilt ? 1.0f : tn_power_of(most, 14);
+    float power = spoilt ? 1.0f : tn_power_of_two_for(most, 14);
     if (threadIdx.x == 0) a.row_scale[r] = spoilt ? __uint_as_float(0x7fc00000u) : 1.0f / power;
     return power;
 }
