@@ -1,14 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of the sums of a matrix product: scale of the row, bias, activation, residual; or gate and up.
+// What becomes of the sums of a matrix product: y = act(row_scale * sum + bias) + residual, or y = act(gate)
+// * up.
+//
+// Each warp passes its sums through 16 rows of shared memory and writes long runs of rows of y [m, n];
+// weights that share x are segments of the result, counted in 64-column tiles. Bytes: 4 for an element of y
+// (2 if it is written as bf16), 4 more for the residual; a few operations for each.
+//
+// Why through shared memory, and why there are three writers: sums written from registers, with activations
+// and divisions for strides inlined in the unrolled loop, took 31 us for each 128 x 256 tile, as much as half
+// the main loop, because the code was too long for the instruction cache; predicted were 4 us. With sums
+// staged in shared memory and a loop of its own for rare activations, 4096 x 4096 x 4096 went from 294 to 212
+// us (H200, 2026-11-20).
 #ifndef TN_CUDA_GEMM_EPILOGUE_CUH
 #define TN_CUDA_GEMM_EPILOGUE_CUH
 
 #include "backends/cuda/product/gemm/gemm_args.h"
 #include "backends/cuda/product/epilogue.cuh"
 
-// Where row r of x goes; negative: nowhere.
+// The row of y that row r of x belongs to; negative: none.
 static __device__ __forceinline__ int gemm_row_to(const tn_cuda_gemm_args &a, int r)
 {
     return r >= a.m ? -1 : a.row_to ? a.row_to[r] : r;
@@ -19,24 +30,28 @@ static __device__ __forceinline__ float gemm_row_scale(const tn_cuda_gemm_args &
     return a.row_scale && r < a.m ? a.row_scale[r] : 1.0f;
 }
 
-// Scales of columns c, c + 1 of a segment, of a group's weight; 0 behind the last one.
-static __device__ __forceinline__ float2 gemm_column_scale(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, int group, int c)
+// Scales of columns c and c + 1 of a segment, from the weight of a group; 0 behind the last column.
+static __device__ __forceinline__ float2 gemm_column_scale(const tn_cuda_gemm_args &a,
+                                                           const tn_cuda_gemm_seg &s, int group, int c)
 {
     const float *at = s.w_scale + group * a.group_rows;
     return make_float2(c < s.n ? at[c] : 0.0f, c + 1 < s.n ? at[c + 1] : 0.0f);
 }
 
-// Sums of a warp pass through shared memory, so that memory sees long runs of a row: 16 rows of W floats, in pieces
-// of 8 whose place is turned by the row, so that neither side meets in a bank.
+// Where element (row, c) of the sums of a warp lies in shared memory. A warp stages 16 rows of W floats
+// there, so that its stores to global memory are long runs of a row. Runs of 8 floats are permuted by the row
+// (exclusive or), so that neither writing nor reading has bank conflicts.
 template <int W> static __device__ __forceinline__ int gemm_staging_at(int row, int c)
 {
     return row * W + (((c >> 3) ^ (row & (W / 8 - 1))) << 3) + (c & 7);
 }
 
-// Rows r .. r + 15 and columns c .. c + W - 1 of a segment from `shared`, one element a time and anything that may
-// be asked for; with GLU, `shared` holds gate and then up. Not unrolled: code that is rarely needed stays short.
-template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
-                                                                                 const float *shared, int r, int c, int act)
+// Writes rows r to r + 15 and columns c to c + W - 1 of a segment from `shared`, one element at a time, with
+// any option that may be requested. With GLU, `shared` holds gate and then up. The loop is not unrolled, so
+// that rarely needed code stays short.
+template <int W, bool glu>
+static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
+                                                      const float *shared, int r, int c, int act)
 {
     int lane = threadIdx.x % TN_WARP;
     __syncwarp();
@@ -44,7 +59,9 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any
     for (int i = lane; i < 16 * W; i += TN_WARP) {
         int row = i / W, column = i % W, to = gemm_row_to(a, r + row);
         float v = shared[gemm_staging_at<W>(row, column)];
-        if (glu) v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, shared[16 * W + gemm_staging_at<W>(row, column)]);
+        if (glu)
+            v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, v,
+                         shared[16 * W + gemm_staging_at<W>(row, column)]);
         column += c;
         if (to < 0 || column >= s.n) continue;
         if (s.bias) v += s.bias[column];
@@ -56,9 +73,11 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_any
     __syncwarp();
 }
 
-// The same without activations and with vectors, where columns are all there and rows start at multiples of 16 bytes.
-template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
-                                                                        int c)
+// The same without activations and with vectors of four, for columns that all exist and rows that start at
+// multiples of 16 bytes.
+template <int W>
+static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
+                                                       const float *shared, int r, int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
     int lane = threadIdx.x % TN_WARP, at = 4 * (lane % lanes), to[n];
@@ -84,9 +103,10 @@ template <int W> static __device__ __forceinline__ void gemm_write_wide(const tn
     __syncwarp();
 }
 
-// Joined gate and up as bf16.
-template <int W> static __device__ __forceinline__ void gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
-                                                                         int c)
+// Writes the joined gate and up as bf16.
+template <int W>
+static __device__ __forceinline__ void
+gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r, int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
     int lane = threadIdx.x % TN_WARP, at = 4 * (lane % lanes);
@@ -96,13 +116,16 @@ template <int W> static __device__ __forceinline__ void gemm_write_packed16(cons
         int row = i * step + lane / lanes, to = gemm_row_to(a, r + row);
         float4 v = *(const float4 *)(shared + gemm_staging_at<W>(row, at));
         __nv_bfloat162 low = __floats2bfloat162_rn(v.x, v.y), high = __floats2bfloat162_rn(v.z, v.w);
-        if (to >= 0) *(uint2 *)((__nv_bfloat16 *)s.y + to * s.ld + c + at) = make_uint2(*(uint32_t *)&low, *(uint32_t *)&high);
+        if (to >= 0)
+            *(uint2 *)((__nv_bfloat16 *)s.y + to * s.ld + c + at) =
+                make_uint2(*(uint32_t *)&low, *(uint32_t *)&high);
     }
     __syncwarp();
 }
 
-template <int W, bool glu> static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const float *shared, int r,
-                                                                        int c)
+template <int W, bool glu>
+static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
+                                                       const float *shared, int r, int c)
 {
     bool wide = s.wide && c + W <= s.n && (!a.residual || a.residual_wide);
     if (glu && wide && a.writes_packed16) gemm_write_packed16<W>(a, s, shared, r, c);
@@ -110,18 +133,18 @@ template <int W, bool glu> static __device__ __forceinline__ void gemm_write_row
     else gemm_write_any<W, false>(a, s, shared, r, c, TN_UNARY_NONE);
 }
 
-// Which segment the unit of columns belongs to.
-static __device__ __forceinline__ int gemm_seg_of(const tn_cuda_gemm_args &a, int unit)
+// The segment that a 64-column tile of the result belongs to.
+static __device__ __forceinline__ int gemm_seg_of(const tn_cuda_gemm_args &a, int tile64)
 {
     int s = 0;
 #pragma unroll
     for (int i = 1; i < TN_GEMM_MAX_SEGS; i++)
-        if (i < a.n_segs && unit >= a.seg[i].first_unit) s = i;
+        if (i < a.n_segs && tile64 >= a.seg[i].first_unit) s = i;
     return s;
 }
 
 typedef struct gemm_tile {
-    int m, n; // in tiles
+    int m, n; // row and column of the tile
 } gemm_tile;
 
 static __device__ __forceinline__ int gemm_tiles_m(const tn_cuda_gemm_args &a)
@@ -129,7 +152,8 @@ static __device__ __forceinline__ int gemm_tiles_m(const tn_cuda_gemm_args &a)
     return a.n_tiles ? *a.n_tiles : a.tiles_m;
 }
 
-// Tile t of `tiles_m` rows of tiles: down a group of rows of tiles first.
+// Tile t of `tiles_m` rows of tiles. Consecutive tiles go down a group of group_m rows of tiles first, so
+// that blocks that run together share operands in L2.
 static __device__ __forceinline__ gemm_tile gemm_tile_at(const tn_cuda_gemm_args &a, int tiles_m, int t)
 {
     int group = t / (a.group_m * a.tiles_n), first = group * a.group_m;
