@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with one to eight rows for codebooks and ternary types; see matvec.cuh. TQ1_0 has none: matmul_any takes it.
+// GEMV kernels for one to eight rows of x: codebook and ternary types. matvec.cuh has the kernel.
+// TQ1_0 has no kernel here: the one for one row failed with an address out of range that was not explained,
+// so matmul_any accepts that type.
 #include "backends/cuda/product/matvec/matvec.cuh"
 
-TN_MATVEC_SOME(IQ2_XXS)
-TN_MATVEC_SOME(IQ2_XS)
-TN_MATVEC_SOME(IQ2_S)
-TN_MATVEC_SOME(IQ3_XXS)
-TN_MATVEC_SOME(IQ3_S)
-TN_MATVEC_SOME(IQ1_S)
-TN_MATVEC_SOME(IQ1_M)
-TN_MATVEC_SOME(TQ2_0)
-TN_MATVEC_SOME(Q1_0)
-TN_MATVEC_SOME(Q2_0)
+TN_MATVEC_1_4(IQ2_XXS)
+TN_MATVEC_1_4(IQ2_XS)
+TN_MATVEC_1_4(IQ2_S)
+TN_MATVEC_1_4(IQ3_XXS)
+TN_MATVEC_1_4(IQ3_S)
+TN_MATVEC_1_4(IQ1_S)
+TN_MATVEC_1_4(IQ1_M)
+TN_MATVEC_1_4(TQ2_0)
+TN_MATVEC_1_4(Q1_0)
+TN_MATVEC_1_4(Q2_0)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with one row for the types that most models have; see matvec.cuh.
+// GEMV kernels for one row of x: the types that most models have. matvec.cuh has the kernel.
 #include "backends/cuda/product/matvec/matvec.cuh"
 
 TN_MATVEC(F16, 1)

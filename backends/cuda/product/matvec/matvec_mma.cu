@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with one row through tensor cores, and those of types that stand together in one layer of the usual mixes; see matvec_mma.cuh.
+// GEMV kernels for one row of x on tensor cores, and those for two types that stand together in a layer of
+// the common mixes. matvec_mma.cuh has the kernel.
 #include "backends/cuda/product/matvec/matvec_mma.cuh"
 
 TN_MATVEC_TILES(Q4_0)
