@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// skinny.cuh for 16-bit weights.
+// Skinny GEMM kernels for 16-bit weights. skinny.cuh has the kernel.
 #include "backends/cuda/product/skinny/skinny.cuh"
 
 SKINNY(F16)

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// skinny_blocks.cuh for the types that skinny_expand.cuh has a way of their own for.
+// Skinny GEMM kernels for the block types that have an expander of their own in skinny_expand.cuh.
+// skinny_blocks.cuh has the kernel.
 #include "backends/cuda/product/skinny/skinny_blocks.cuh"
 
 SKINNY_BLOCKS(Q4_0, 256, 2, 8)
@@ -26,4 +27,4 @@ SKINNY_BLOCKS(Q6_K, 256, 2, 8)
 SKINNY_BLOCKS(Q6_K, 128, 1, 8)
 SKINNY_BLOCKS(IQ4_NL, 256, 2, 8)
 SKINNY_BLOCKS(IQ4_NL, 128, 1, 8)
-SKINNY_BLOCKS(Q8_0, 64, 1, 4) // two stages of 128 rows do not fit into 99 KiB
+SKINNY_BLOCKS(Q8_0, 64, 1, 4) // two stages of 128 rows do not fit into 99 KiB of shared memory

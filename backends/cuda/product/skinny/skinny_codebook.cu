@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// skinny_blocks.cuh for codebooks, floats of 4 bits, ternary and one to two bit weights, all through f32.
+// Skinny GEMM kernels for codebook types, floats of 4 bits, ternary weights and those of one and two bits,
+// all expanded through f32. skinny_blocks.cuh has the kernel.
 #include "backends/cuda/product/skinny/skinny_blocks.cuh"
 
 SKINNY_BLOCKS(IQ4_XS, 128, 1, 8)
