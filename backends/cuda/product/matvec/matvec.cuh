@@ -105,6 +105,42 @@ static __device__ __forceinline__ void mv_wait_oldest(int n_slots)
     else tn_copy_wait<0>();
 }
 
+// Addresses of the warp's first tile of two rows, `row` and the one `second_row` behind it, in the planes
+// that may start anywhere in a chunk. Their low 4 bits say where a tile begins in its copy.
+template <int TYPE>
+static __device__ __forceinline__ void
+mv_tile_addresses(const tn_cuda_matvec_part &p, const mv_warp &w, int row, int second_row,
+                  uint32_t (&tile_address)[TN_MATVEC_ROWS][TN_CUDA_MAX_PLANES])
+{
+    typedef mv_tile<TYPE> tile;
+#pragma unroll
+    for (int i = 0; i < tile::planes; i++)
+#pragma unroll
+        for (int r = 0; r < TN_MATVEC_ROWS; r++)
+            if (!tile::fills_chunks(i))
+                tile_address[r][i] = (uint32_t)(uintptr_t)p.plane[i] +
+                                     (uint32_t)(w.expert + row + r * second_row) * (uint32_t)p.row_size[i] +
+                                     (uint32_t)(w.first_tile * tile::bytes(i));
+}
+
+// Where the planes of the tiles in a slot begin; moves the addresses on to the next tile.
+template <int TYPE>
+static __device__ __forceinline__ void
+mv_tile_planes(const char *slot, uint32_t (&tile_address)[TN_MATVEC_ROWS][TN_CUDA_MAX_PLANES],
+               const char *(&planes)[TN_MATVEC_ROWS][TN_CUDA_MAX_PLANES])
+{
+    typedef mv_tile<TYPE> tile;
+#pragma unroll
+    for (int r = 0; r < TN_MATVEC_ROWS; r++)
+#pragma unroll
+        for (int i = 0; i < tile::planes; i++) {
+            planes[r][i] = slot + r * tile::size + tile::offset(i);
+            if (tile::fills_chunks(i)) continue;
+            planes[r][i] += tile_address[r][i] & 15u;
+            tile_address[r][i] += tile::bytes(i);
+        }
+}
+
 // The warp's rows of a part; sums go to `sums`, [row of the block][slice][column].
 template <int TYPE, int COLUMNS, bool FULL>
 static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a, const mv_warp &w, int part,
@@ -125,19 +161,10 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
 #pragma unroll 1
     for (int row = 0; row < half; row++) {
         float v[values];
-        // address of the tile, whose low 4 bits say where it begins in its copy
         uint32_t tile_address[rows_at_once][TN_CUDA_MAX_PLANES] = {};
 #pragma unroll
         for (int i = 0; i < values; i++) v[i] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < tile::planes; i++)
-#pragma unroll
-            for (int r = 0; r < rows_at_once; r++)
-                if (!tile::fills_chunks(i))
-                    tile_address[r][i] =
-                        (uint32_t)(uintptr_t)p.plane[i] +
-                        (uint32_t)(w.expert + rows.from + row + r * second_row) * (uint32_t)p.row_size[i] +
-                        (uint32_t)(w.first_tile * tile::bytes(i));
+        mv_tile_addresses<TYPE>(p, w, rows.from + row, second_row, tile_address);
 #pragma unroll 1
         for (int t = w.first_tile; t < w.first_tile + w.n_tiles; t++) {
             mv_wait_oldest(a.n_slots);
@@ -150,15 +177,7 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
             // warps call dot; its result is dropped.
             int chunk = valid ? w.lane : w.lane % 8 < chunks_left ? w.lane % 8 : 0;
             const char *planes[rows_at_once][TN_CUDA_MAX_PLANES] = {};
-#pragma unroll
-            for (int r = 0; r < rows_at_once; r++)
-#pragma unroll
-                for (int i = 0; i < tile::planes; i++) {
-                    planes[r][i] = slot + r * tile::size + tile::offset(i);
-                    if (tile::fills_chunks(i)) continue;
-                    planes[r][i] += tile_address[r][i] & 15u;
-                    tile_address[r][i] += tile::bytes(i);
-                }
+            mv_tile_planes<TYPE>(slot, tile_address, planes);
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
                 typename mv_lane_dot<TYPE>::acts acts;

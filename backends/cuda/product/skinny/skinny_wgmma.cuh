@@ -183,6 +183,31 @@ template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(
 #undef SKINNY_D4
 }
 
+// Waits for the products of a stage and adds them to the sums, times the scales of their rows.
+template <int TYPE, int MT>
+static __device__ __forceinline__ void
+skinny_wgmma_add_stage(skinny_sums<MT> &part, skinny_sums<MT> &min_sums,
+                       const typename skinny_batch_expander<TYPE>::head (&head)[MT][2],
+                       const typename skinny_expander<TYPE>::scale (&sc)[MT][2], skinny_sums<MT> &total)
+{
+#pragma unroll
+    for (int t = 0; t < MT; t++) {
+        skinny_wgmma_wait<0>(part[t]);
+#pragma unroll
+        for (int j = 0; j < SKINNY_NT; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                total[t][j][i] += 16777216.0f * head[t][i / 2].d * part[t][j][i]; // 2^24
+        if constexpr (skinny_expander<TYPE>::minimums) {
+            skinny_wgmma_wait<0>(min_sums[t]);
+#pragma unroll
+            for (int j = 0; j < SKINNY_NT; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) total[t][j][i] -= 32.0f * sc[t][i / 2].dmin * min_sums[t][j][i];
+        }
+    }
+}
+
 template <int TYPE, typename SHAPE>
 static __device__ __forceinline__ void skinny_wgmma_stage(const skinny_block_rows &rows, const char *slot,
                                                           int stage, skinny_sums<SHAPE::tiles> &total)
@@ -243,22 +268,7 @@ static __device__ __forceinline__ void skinny_wgmma_stage(const skinny_block_row
                 }
         tn_wgmma_commit();
     }
-#pragma unroll
-    for (int t = 0; t < MT; t++) {
-        skinny_wgmma_wait<0>(part[t]);
-#pragma unroll
-        for (int j = 0; j < SKINNY_NT; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                total[t][j][i] += 16777216.0f * head[t][i / 2].d * part[t][j][i]; // 2^24
-        if constexpr (skinny_expander<TYPE>::minimums) {
-            skinny_wgmma_wait<0>(min_sums[t]);
-#pragma unroll
-            for (int j = 0; j < SKINNY_NT; j++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) total[t][j][i] -= 32.0f * sc[t][i / 2].dmin * min_sums[t][j][i];
-        }
-    }
+    skinny_wgmma_add_stage<TYPE, MT>(part, min_sums, head, sc, total);
 }
 
 // --- the kernel -------------------------------------------------------------------------------------------
