@@ -10,8 +10,8 @@
 //   y = d * q - m                  for those of which tn_has_min(type) is true
 // with one d and one m for all 16. 16 is the largest run of elements that has a single scale in every format.
 // Dot products use the integers as they are. tn_dequant16 turns them into floats, which have the same bits as
-// those of ops/quant_*.c. Plain types have no blocks and are read one element at a time: tn_plain<type>(row
-// address, k).
+// those of ops/quant/quant_*.c. Plain types have no blocks and are read one element at a time:
+// tn_plain<type>(row address, k).
 //
 // A caller calls this per lane, for a run of its own, so neighbouring lanes read neighbouring bytes of a
 // plane. Loads are up to 16 bytes wide, as far as the bytes of a block in its plane keep them aligned. The

@@ -9,7 +9,7 @@
 //   expand   group c: two steps of four values each, as pairs (0, 2) and (1, 3)
 //   chunk    which eighth of the 256 values (0 to 31) that is, a 16-byte chunk of x
 //
-// There are three ways to keep the numbers of ops/quant_*.c:
+// There are three ways to keep the numbers of ops/quant/quant_*.c:
 //   exact    Integers times their integer scale (Q2_K to Q5_K: at most 11 bits) are the operand, in
 //            steps of 2^-24: the integer of a byte, zero-extended, is a subnormal f16 already. The
 //            f32 scale of 256 values multiplies the sums of these. A minimum, one for 16 or 32
