@@ -233,6 +233,7 @@ template <> struct skinny_expander<TN_TYPE_Q8_0> : skinny_expander_base {
 template <int TYPE> struct skinny_nibble_expander : skinny_expander_base {
     static constexpr bool five_bits = TYPE == TN_TYPE_Q5_0 || TYPE == TN_TYPE_Q5_1, offset = tn_has_min(TYPE),
                           codebook = TYPE == TN_TYPE_IQ4_NL;
+    static constexpr int scale_plane = five_bits ? 2 : 1;
     struct raw {
         uint4 v;
         uint32_t bits, d;
@@ -242,8 +243,8 @@ template <int TYPE> struct skinny_nibble_expander : skinny_expander_base {
         int at = 2 * q + p;
         v.v = skinny_at<TYPE, 0, uint4>(row, 16 * at);
         v.bits = five_bits ? skinny_at<TYPE, 1, uint32_t>(row, 4 * at) : 0u;
-        v.d = offset ? skinny_at < TYPE, five_bits ? 2 : 1, uint32_t > (row, 4 * at) : skinny_at < TYPE,
-        five_bits ? 2 : 1, uint16_t > (row, 2 * at);
+        v.d = offset ? skinny_at<TYPE, scale_plane, uint32_t>(row, 4 * at)
+                     : skinny_at<TYPE, scale_plane, uint16_t>(row, 2 * at);
     }
     static __device__ __forceinline__ int chunk(int q, int p, int c)
     {
@@ -295,6 +296,7 @@ template <> struct skinny_expander<TN_TYPE_IQ4_NL> : skinny_nibble_expander<TN_T
 
 template <int TYPE> struct skinny_k4_k5_expander {
     static constexpr bool exact = true, minimums = true, stepped = false, five_bits = TYPE == TN_TYPE_Q5_K;
+    static constexpr int scale_plane = five_bits ? 2 : 1;
     struct raw {
         uint4 v, bits;
     };
@@ -311,7 +313,7 @@ template <int TYPE> struct skinny_k4_k5_expander {
     }
     static __device__ __forceinline__ void scales(scale &s, const skinny_row<TYPE> &row, int q)
     {
-        uint4 h = skinny_at < TYPE, five_bits ? 2 : 1, uint4 > (row, 0);
+        uint4 h = skinny_at<TYPE, scale_plane, uint4>(row, 0);
         int at = 16 * (q & 1);
         uint32_t a = h.y >> at, b = h.z >> at, c = h.w >> at;
         uint32_t sc = q < 2 ? a & 0x3f3fu : (c & 0x0f0fu) | (a >> 2 & 0x3030u),

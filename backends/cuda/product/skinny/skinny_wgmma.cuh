@@ -48,7 +48,7 @@ static __device__ __forceinline__ uint32_t skinny_broadcast_half(uint32_t v, boo
 
 template <int TYPE> struct skinny_batch_expander { // Q4_K, Q5_K
     static constexpr bool five_bits = TYPE == TN_TYPE_Q5_K;
-    static constexpr int operands = 1;
+    static constexpr int operands = 1, scale_plane = five_bits ? 2 : 1;
     struct head {
         // Scales of groups 0 and 2, 4 and 6, and of those behind them; the latter are a sixteenth for Q4_K,
         // whose nibbles are multiplied in place.
@@ -60,7 +60,7 @@ template <int TYPE> struct skinny_batch_expander { // Q4_K, Q5_K
     };
     static __device__ __forceinline__ void load_head(head &h, const skinny_row<TYPE> &row)
     {
-        uint4 all = skinny_at < TYPE, five_bits ? 2 : 1, uint4 > (row, 0);
+        uint4 all = skinny_at<TYPE, scale_plane, uint4>(row, 0);
         uint32_t four[2] = {all.y & 0x3f3f3f3fu, (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u)};
 #pragma unroll
         for (int i = 0; i < 2; i++) { // 1024 + scale, less 1024
