@@ -37,7 +37,8 @@ static __device__ __forceinline__ void tn_copy16(void *to, const void *from, boo
 }
 
 // cp.async with .L2::128B: copies 16 bytes of a line of 128 whose others are wanted soon, so that L2 requests
-// all of it at once. Compute capability 8.0. product/matvec/matvec_mma_ring.cuh has the measurement behind it.
+// all of it at once. Compute capability 8.0. product/matvec/matvec_mma_ring.cuh has the measurement behind
+// it.
 static __device__ __forceinline__ void tn_copy16_line(void *to, const void *from)
 {
 #if __CUDA_ARCH__ >= 800

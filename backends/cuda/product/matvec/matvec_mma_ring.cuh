@@ -6,8 +6,8 @@
 //
 // A slot holds a tile: planes one after another, rows of a plane one after another, in 16-byte chunks that
 // the lanes copy in turns by cp.async. Chunks of plane 0 in odd rows are moved by 64 bytes, so that lanes
-// that read them have no bank conflicts. Bytes: the weights once; the limit is the number of memory requests under
-// way (matvec_mma.cuh has the measurement).
+// that read them have no bank conflicts. Bytes: the weights once; the limit is the number of memory requests
+// under way (matvec_mma.cuh has the measurement).
 #ifndef TN_CUDA_MATVEC_MMA_RING_CUH
 #define TN_CUDA_MATVEC_MMA_RING_CUH
 
