@@ -107,6 +107,48 @@ skinny_block_add_parts(const tn_cuda_skinny_args &a, skinny_sums<SHAPE::tiles> &
     }
 }
 
+// Writes results with the epilogues that most models have, inlined: SiLU of a gated pair, or no activation.
+static __device__ __forceinline__ void
+skinny_write_common(const tn_cuda_skinny_args &a, const tn_cuda_skinny_seg &s, const int (&first)[2],
+                    const int (&to)[SKINNY_NT][2], const float (&scale)[SKINNY_NT][2],
+                    const float (&bias)[1][2], const skinny_sums<1> &d, const skinny_sums<1> &r)
+{
+#pragma unroll
+    for (int j = 0; j < SKINNY_NT; j++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            if (to[j][i] < 0) continue;
+            float *row = s.y + to[j][i] * s.ld;
+            float v[2] = {d[0][j][i] * scale[j][i], d[0][j][2 + i] * scale[j][i]};
+            v[0] = a.glu ? __fdividef(v[0], 1.0f + __expf(-v[0])) * v[1] : v[0] + bias[0][0] + r[0][j][i];
+            v[1] += bias[0][1] + r[0][j][2 + i];
+            if (first[0] < s.n) row[first[0]] = v[0];
+            if (first[1] < s.n) row[first[1]] = v[1];
+        }
+}
+
+// Moves all sums and what belongs to them up by one place, so that the loop over them need not be unrolled.
+template <int MT>
+static __device__ __forceinline__ void
+skinny_move_up(int (&to)[SKINNY_NT][2], float (&scale)[SKINNY_NT][2], skinny_sums<MT> &d, skinny_sums<MT> &r)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int first_to = to[0][i];
+        float first_scale = scale[0][i];
+#pragma unroll
+        for (int j = 0; j + 1 < SKINNY_NT; j++) to[j][i] = to[j + 1][i], scale[j][i] = scale[j + 1][i];
+        to[SKINNY_NT - 1][i] = first_to, scale[SKINNY_NT - 1][i] = first_scale;
+    }
+#pragma unroll
+    for (int k = 0; k + 1 < MT * SKINNY_NT; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            d[k / SKINNY_NT][k % SKINNY_NT][i] = d[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
+            r[k / SKINNY_NT][k % SKINNY_NT][i] = r[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
+        }
+}
+
 // Writes the results of a tile. If blocks `begin` to `end` share it, their parts are added first, while what
 // else the results need is loaded. Four sums at a time are finished and the others move up, because
 // activations unrolled for all of them would not fit the instruction cache.
@@ -148,21 +190,9 @@ static __device__ __forceinline__ void skinny_block_write_tile(const tn_cuda_ski
                     a.residual && from < a.m && c < s.n ? a.residual[from * a.residual_ld + c] : 0.0f;
             }
     if (begin <= end) skinny_block_add_parts<SHAPE>(a, d, begin, end);
-    // The epilogues that most models have, inlined.
     bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f;
     if (MT == 1 && (a.glu ? silu : a.act == TN_UNARY_NONE)) {
-#pragma unroll
-        for (int j = 0; j < SKINNY_NT; j++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                if (to[j][i] < 0) continue;
-                float *row = s.y + to[j][i] * s.ld;
-                float v[2] = {d[0][j][i] * scale[j][i], d[0][j][2 + i] * scale[j][i]};
-                v[0] = a.glu ? __fdividef(v[0], 1.0f + __expf(-v[0])) * v[1] : v[0] + bias[0][0] + r[0][j][i];
-                v[1] += bias[0][1] + r[0][j][2 + i];
-                if (first[0] < s.n) row[first[0]] = v[0];
-                if (first[1] < s.n) row[first[1]] = v[1];
-            }
+        if constexpr (MT == 1) skinny_write_common(a, s, first, to, scale, bias, d, r);
         return;
     }
 #pragma unroll 1
@@ -183,21 +213,7 @@ static __device__ __forceinline__ void skinny_block_write_tile(const tn_cuda_ski
             for (int h = 0; h < 2; h++)
                 if (first[h] + 8 * t < s.n) row[first[h] + 8 * t] = v[h];
         }
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            int first_to = to[0][i];
-            float first_scale = scale[0][i];
-#pragma unroll
-            for (int j = 0; j + 1 < SKINNY_NT; j++) to[j][i] = to[j + 1][i], scale[j][i] = scale[j + 1][i];
-            to[SKINNY_NT - 1][i] = first_to, scale[SKINNY_NT - 1][i] = first_scale;
-        }
-#pragma unroll
-        for (int k = 0; k + 1 < MT * SKINNY_NT; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                d[k / SKINNY_NT][k % SKINNY_NT][i] = d[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
-                r[k / SKINNY_NT][k % SKINNY_NT][i] = r[(k + 1) / SKINNY_NT][(k + 1) % SKINNY_NT][i];
-            }
+        skinny_move_up<MT>(to, scale, d, r);
     }
 }
 
