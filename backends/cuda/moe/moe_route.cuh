@@ -1,35 +1,40 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the logits of a token to the experts that it chooses and their weights, by one warp.
-#ifndef TN_CUDA_MOE_CHOICE_CUH
-#define TN_CUDA_MOE_CHOICE_CUH
+// From the logits of a token to the experts that are selected for it and their weights, by one warp.
+#ifndef TN_CUDA_MOE_ROUTE_CUH
+#define TN_CUDA_MOE_ROUTE_CUH
 
 #include "backends/cuda/moe/moe_args.h"
 #include "backends/cuda/softmax/top_k.cuh"
 
 #include <tenon/params.h>
 
-// What the choice goes by, from a logit.
+// The score by which experts are compared, from a logit.
 struct tn_route_score {
-    int choice;
+    int kind; // TN_GATING_*
     float max, sum;
 
     __device__ __forceinline__ float of(float x) const
     {
-        if (choice == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
-        return choice == TN_GATING_SOFTMAX ? expf(x - max) / sum : x;
+        if (kind == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
+        return kind == TN_GATING_SOFTMAX ? expf(x - max) / sum : x;
     }
 };
 
+// Sums of weights below this are not divided by: 2^-14, the smallest normal f16.
+static constexpr float TN_LEAST_WEIGHT_SUM = 6.103515625e-5f;
+
+// The weight of an expert with logit x, given the maximum and the sum of exponentials of the softmax.
 static __device__ __forceinline__ float tn_gate(int gating, float x, float max, float sum)
 {
     if (gating == TN_GATING_SIGMOID) return 1.0f / (1.0f + expf(-x));
     return gating == TN_GATING_NONE ? x : expf(x - max) / sum;
 }
 
-// One warp, lane u for the expert chosen as number u: its logit is x, of n_used.
-static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_route &a, int u, float x, float max, float sum)
+// Lane u computes the weight of the u-th selected expert, whose logit is x. Called by a whole warp.
+static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_route &a, int u, float x,
+                                                         float max, float sum)
 {
     bool mine = u < a.k;
     if (a.gating == TN_GATING_SOFTMAX_SELECTED) {
@@ -38,16 +43,18 @@ static __device__ __forceinline__ float tn_expert_weight(const tn_cuda_expert_ro
     }
     float w = mine ? tn_gate(a.gating, x, max, sum) : 0.0f;
     if (!a.normalise) return w * a.scale;
-    return w * (a.scale / fmaxf(tn_warp_sum(w), 6.103515625e-5f)); // 2^-14, smallest normal f16
+    return w * (a.scale / fmaxf(tn_warp_sum(w), TN_LEAST_WEIGHT_SUM));
 }
 
-// One warp: token t, of which logit(j) gives the logits. Lane u gets the expert chosen as number u. PLAIN: no groups, which need the scratch `shared`, and
-// no bias.
+// Selects the experts of token t, whose logits logit(j) gives, with a whole warp; lane u returns the u-th
+// selected expert. `writes` says whether ids and weights are stored too. PLAIN excludes groups, which need
+// the scratch `shared`, and a bias.
 template <int R, bool PLAIN, class Logit>
-static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_route &a, uint32_t t, bool writes, tn_group_scratch *shared, Logit logit)
+static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_route &a, uint32_t t, bool writes,
+                                                       tn_group_scratch *shared, Logit logit)
 {
     int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
-    float x[R], chosen = 0.0f, max = -INFINITY, sum = 0.0f;
+    float x[R], my_logit = 0.0f, max = -INFINITY, sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < R; i++) x[i] = lane + i * TN_WARP < n ? logit(lane + i * TN_WARP) : -INFINITY;
     if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) {
@@ -75,16 +82,17 @@ static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_rout
     }
 #pragma unroll 1
     for (int i = 0; i < a.k; i++) {
-        int j = tn_take_best<R>(key, bias != NULL);
+        int j = tn_extract_max<R>(key, bias != NULL);
         float v = 0.0f;
 #pragma unroll
         for (int r = 0; r < R; r++)
             if (j / TN_WARP == r) v = x[r];
         v = __shfl_sync(0xffffffffu, v, j % TN_WARP);
-        if (lane == i) mine = j, chosen = v;
+        if (lane == i) mine = j, my_logit = v;
     }
-    float w = tn_expert_weight(a, lane, chosen, max, sum);
-    if (writes && lane < a.k) a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
+    float w = tn_expert_weight(a, lane, my_logit, max, sum);
+    if (writes && lane < a.k)
+        a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
     return mine;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy between plain types with any strides, and concat. Each thread moves four adjacent elements of a row of the result, or
-// 16 bytes where source and result are alike and without gaps (tn_copy_bytes). Bytes moved: each element read and written once;
-// limit: memory, except for transposes, which read four bytes of each sector at a time and leave the rest to the caches.
+// copy between plain types with any strides, and concat along any dimension.
+//
+// Each thread moves four adjacent elements of a row of the result, or 16 bytes where source and result have
+// the same type and no gaps (tn_copy_bytes). Bytes moved: each element is read once and written once. Limit:
+// memory, except for transposes, which read four bytes of a 32-byte sector at a time and rely on the caches
+// for the rest of it.
 #include "backends/cuda/move/move_args.h"
 #include "backends/cuda/rows.cuh"
 
@@ -11,6 +14,7 @@
 
 enum { THREADS = TN_CUDA_SPLIT_THREADS };
 
+// The element at p as a float; of I32 the same 32 bits, because it is only copied to I32.
 static __device__ __forceinline__ float element(int type, const char *p)
 {
     switch (type) {
@@ -20,11 +24,11 @@ static __device__ __forceinline__ float element(int type, const char *p)
     case TN_TYPE_I8: return (float)*(const int8_t *)p;
     case TN_TYPE_I16: return (float)*(const int16_t *)p;
     case TN_TYPE_I64: return (float)*(const int64_t *)p;
-    default: return *(const float *)p; // F32, and the bits of I32
+    default: return *(const float *)p; // F32 and I32
     }
 }
 
-static __device__ __forceinline__ void put(int type, char *row, int64_t j, float v)
+static __device__ __forceinline__ void store_element(int type, char *row, int64_t j, float v)
 {
     if (type == TN_TYPE_F16) ((__half *)row)[j] = __float2half_rn(v);
     else if (type == TN_TYPE_BF16) ((__nv_bfloat16 *)row)[j] = __float2bfloat16_rn(v);
@@ -37,27 +41,27 @@ TN_ENTRY __launch_bounds__(THREADS) tn_copy(const __grid_constant__ tn_cuda_move
     tn_pdl_wait();
     int64_t j, n = a.y.ne[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
-    const char *x = tn_row_near(a.x, row) + j * a.x.nb[3];
-    char *y = tn_row_near(a.y, row);
+    if (!tn_split_columns4(a.split, n, &row, &j)) return;
+    const char *x = tn_row32(a.x, row) + j * a.x.nb[3];
+    char *y = tn_row32(a.y, row);
     float v[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) v[i] = j + i < n ? element(a.from, x + i * a.x.nb[3]) : 0.0f;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (j + i < n) put(a.to, y, j + i, v[i]);
+        if (j + i < n) store_element(a.to, y, j + i, v[i]);
 }
 
-// F32 to 16 bits, aligned runs of four.
+// Copies F32 to F16 or BF16 where rows are aligned and a multiple of four elements long.
 TN_ENTRY __launch_bounds__(THREADS) tn_copy_narrow(const __grid_constant__ tn_cuda_move_args a)
 {
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t j, n = a.y.ne[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
-    float4 v = *(const float4 *)(tn_row_near(a.x, row) + 4 * j);
-    char *y = tn_row_near(a.y, row) + 2 * j;
+    if (!tn_split_columns4(a.split, n, &row, &j)) return;
+    float4 v = *(const float4 *)(tn_row32(a.x, row) + 4 * j);
+    char *y = tn_row32(a.y, row) + 2 * j;
     if (a.to == TN_TYPE_F16) {
         __half2 out[2] = {__floats2half2_rn(v.x, v.y), __floats2half2_rn(v.z, v.w)};
         *(uint2 *)y = *(const uint2 *)out;
@@ -67,14 +71,15 @@ TN_ENTRY __launch_bounds__(THREADS) tn_copy_narrow(const __grid_constant__ tn_cu
     }
 }
 
-// Columns are 16-byte units here.
+// Copies rows as they are. Extents of the views count chunks of 16 bytes here.
 TN_ENTRY __launch_bounds__(THREADS) tn_copy_bytes(const __grid_constant__ tn_cuda_move_args a)
 {
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t j;
     uint32_t row;
-    if (tn_place(a.split, a.y.ne[3], &row, &j)) ((uint4 *)tn_row_near(a.y, row))[j] = ((const uint4 *)tn_row_near(a.x, row))[j];
+    if (tn_split_position(a.split, a.y.ne[3], &row, &j))
+        ((uint4 *)tn_row32(a.y, row))[j] = ((const uint4 *)tn_row32(a.x, row))[j];
 }
 
 TN_ENTRY __launch_bounds__(THREADS) tn_concat(const __grid_constant__ tn_cuda_move_args a)
@@ -83,10 +88,11 @@ TN_ENTRY __launch_bounds__(THREADS) tn_concat(const __grid_constant__ tn_cuda_mo
     tn_pdl_wait();
     int64_t j, n = a.y.ne[3], index[3];
     uint32_t row;
-    if (!tn_place4(a.split, n, &row, &j)) return;
+    if (!tn_split_columns4(a.split, n, &row, &j)) return;
     uint32_t q = row / (uint32_t)a.y.ne[2];
-    index[2] = row % (uint32_t)a.y.ne[2], index[1] = q % (uint32_t)a.y.ne[1], index[0] = q / (uint32_t)a.y.ne[1];
-    char *y = tn_row_near(a.y, row);
+    index[2] = row % (uint32_t)a.y.ne[2], index[1] = q % (uint32_t)a.y.ne[1],
+    index[0] = q / (uint32_t)a.y.ne[1];
+    char *y = tn_row32(a.y, row);
     const char *p[2] = {a.x.data, a.x2.data};
     bool second = a.axis < 3 && index[a.axis < 3 ? a.axis : 0] >= a.x.ne[a.axis];
 #pragma unroll
@@ -101,8 +107,9 @@ TN_ENTRY __launch_bounds__(THREADS) tn_concat(const __grid_constant__ tn_cuda_mo
         return;
     }
     int64_t border = a.x.ne[3];
-    if (a.aligned && a.aligned2 && border % 4 == 0) { // runs of four do not cross the border
-        float4 v = j < border ? tn_load_floats(p[0], 4, j, border, true) : tn_load_floats(p[1], 4, j - border, n - border, true);
+    if (a.aligned && a.aligned2 && border % 4 == 0) { // four elements never cross the border
+        float4 v = j < border ? tn_load_floats(p[0], 4, j, border, true)
+                              : tn_load_floats(p[1], 4, j - border, n - border, true);
         tn_store_floats(y, j, n, true, v);
         return;
     }

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax: y_j = exp(s_j - max s) / sum, s = scale * x (+ mask); a row of -inf gives zeros. reduce: sum, mean or maximum of
-// rows. One block per row. softmax holds rows of up to 16384 floats in registers and reads longer ones three
-// times, from L2 after the first.
-// Bytes moved: 8 per element (12 with a mask), 4 for reduce; limit: memory in many rows, latency in few.
-// H200, 4096 rows of 4096: softmax 3.0 TB/s, reduce 3.7, of 4.42 that a plain read reaches.
+// softmax: y_j = exp(s_j - max s) / sum_i exp(s_i - max s) with s = scale * x (+ mask); a row of -inf gives
+// zeros. reduce: the sum, the mean or the maximum of rows.
+//
+// One block has one row. softmax holds rows of up to 16384 floats in registers; longer ones are read three
+// times, from L2 after the first. Bytes moved: 8 per element (12 with a mask), 4 for reduce. Limit: memory
+// with many rows, latency with few. NVIDIA H200, 2026-11-21, 4096 rows of 4096: softmax 3.0 TB/s, reduce 3.7,
+// where a plain read reaches 4.42.
 #include "backends/cuda/softmax/softmax_args.h"
 #include "backends/cuda/rows.cuh"
 
@@ -17,7 +19,8 @@ struct score_row {
 
     __device__ __forceinline__ float at(int64_t j) const
     {
-        // Rounded twice as the two ops would be: products that overflow stay what they are.
+        // The product is rounded before the mask is added, as the two separate ops do it: with a fused
+        // multiply-add, a product that overflows would not become infinite.
         float s = __fmul_rn(x[j], scale);
         return mask ? s + mask[j] : s;
     }
@@ -29,9 +32,9 @@ TN_ENTRY __launch_bounds__(1024) tn_softmax(const __grid_constant__ tn_cuda_soft
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t n = a.y.ne[3];
-    score_row row = {(const float *)tn_row_near(a.x, blockIdx.x), nullptr, a.scale};
-    if (a.mask.data) row.mask = (const float *)tn_row_near(a.mask, blockIdx.x);
-    float *y = (float *)tn_row_near(a.y, blockIdx.x);
+    score_row row = {(const float *)tn_row32(a.x, blockIdx.x), nullptr, a.scale};
+    if (a.mask.data) row.mask = (const float *)tn_row32(a.mask, blockIdx.x);
+    float *y = (float *)tn_row32(a.y, blockIdx.x);
     float max = -INFINITY, sum = 0.0f;
     for (int64_t j = threadIdx.x; j < n; j += blockDim.x) max = fmaxf(max, row.at(j)); // skips NaN
     max = tn_block_max(max, shared);
@@ -44,18 +47,18 @@ TN_ENTRY __launch_bounds__(1024) tn_softmax(const __grid_constant__ tn_cuda_soft
     for (int64_t j = threadIdx.x; j < n; j += blockDim.x) y[j] = __expf(row.at(j) - max) * sum;
 }
 
-// Rows of at most 4 RUNS floats per thread, in registers.
-template <int RUNS> static __device__ __forceinline__ void softmax_short(const tn_cuda_softmax_args &a)
+// Rows that fit in registers: at most VECTORS times four floats per thread.
+template <int VECTORS> static __device__ __forceinline__ void softmax_short(const tn_cuda_softmax_args &a)
 {
     __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
     int n = (int)a.y.ne[3];
-    const char *x = tn_row_near(a.x, blockIdx.x), *mask = a.mask.data ? tn_row_near(a.mask, blockIdx.x) : nullptr;
-    char *y = tn_row_near(a.y, blockIdx.x);
-    float s[RUNS * 4], max = -INFINITY, sum = 0.0f;
+    const char *x = tn_row32(a.x, blockIdx.x), *mask = a.mask.data ? tn_row32(a.mask, blockIdx.x) : nullptr;
+    char *y = tn_row32(a.y, blockIdx.x);
+    float s[VECTORS * 4], max = -INFINITY, sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < VECTORS; i++) {
         int j = 4 * (threadIdx.x + i * blockDim.x);
         float4 v = tn_load_floats(x, 4, j, n, a.aligned), m = {0.0f, 0.0f, 0.0f, 0.0f};
         if (mask) m = tn_load_floats(mask, 4, j, n, a.aligned);
@@ -69,13 +72,14 @@ template <int RUNS> static __device__ __forceinline__ void softmax_short(const t
     }
     max = tn_block_max(max, shared);
 #pragma unroll
-    for (int k = 0; k < 4 * RUNS; k++) sum += s[k] = max == -INFINITY ? 0.0f : __expf(s[k] - max);
+    for (int k = 0; k < 4 * VECTORS; k++) sum += s[k] = max == -INFINITY ? 0.0f : __expf(s[k] - max);
     sum = tn_block_sum(sum, shared);
     sum = max == -INFINITY ? 0.0f : 1.0f / sum;
 #pragma unroll
-    for (int i = 0; i < RUNS; i++)
-        tn_store_floats(y, 4 * (threadIdx.x + i * blockDim.x), n, a.aligned,
-                        make_float4(s[4 * i] * sum, s[4 * i + 1] * sum, s[4 * i + 2] * sum, s[4 * i + 3] * sum));
+    for (int i = 0; i < VECTORS; i++)
+        tn_store_floats(
+            y, 4 * (threadIdx.x + i * blockDim.x), n, a.aligned,
+            make_float4(s[4 * i] * sum, s[4 * i + 1] * sum, s[4 * i + 2] * sum, s[4 * i + 3] * sum));
 }
 
 TN_ENTRY __launch_bounds__(1024) tn_softmax_1(const __grid_constant__ tn_cuda_softmax_args a)
@@ -94,7 +98,7 @@ TN_ENTRY __launch_bounds__(1024) tn_reduce(const __grid_constant__ tn_cuda_softm
     tn_pdl_trigger();
     tn_pdl_wait();
     int64_t n = a.x.ne[3];
-    const float *x = (const float *)tn_row_near(a.x, blockIdx.x);
+    const float *x = (const float *)tn_row32(a.x, blockIdx.x);
     float result = a.kind == TN_REDUCE_MAX ? -INFINITY : 0.0f;
     for (int64_t j = 4 * threadIdx.x; j < n; j += 4 * blockDim.x) {
         float4 v = tn_load_floats((const char *)x, 4, j, n, a.aligned);
@@ -105,5 +109,5 @@ TN_ENTRY __launch_bounds__(1024) tn_reduce(const __grid_constant__ tn_cuda_softm
     }
     result = a.kind == TN_REDUCE_MAX ? tn_block_max(result, shared) : tn_block_sum(result, shared);
     if (a.kind == TN_REDUCE_MEAN) result /= (float)n;
-    if (threadIdx.x == 0) *(float *)tn_row_near(a.y, blockIdx.x) = result;
+    if (threadIdx.x == 0) *(float *)tn_row32(a.y, blockIdx.x) = result;
 }

@@ -1,29 +1,33 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The k largest of a row in the registers of one warp: values become integers that order like them, element
-// lane + 32 i in register i, and the largest is taken k times. Ties: lower index first. Groups: DeepSeek-V3 (2024), section 2.1.2.
+// The k largest values of a row in the registers of one warp. Values become integers that order like them,
+// element lane + 32 i in register i, and the largest is removed k times. Of equal values the one with the
+// lower index comes first. Groups of values are selected before as DeepSeek-V3 (2024), section 2.1.2, selects
+// groups of experts.
 #ifndef TN_CUDA_TOP_K_CUH
 #define TN_CUDA_TOP_K_CUH
 
 #include "backends/cuda/softmax/softmax_args.h"
 #include "backends/cuda/common.cuh"
 
-// Integers that order like the values; none is 0, both zeros are one.
+// The integer of a value: integers order like the values. No value gives 0, which marks removed elements.
+// Both zeros give the same integer.
 static __device__ __forceinline__ uint64_t tn_key_of(double v)
 {
     uint64_t u = (uint64_t)__double_as_longlong(v + 0.0);
     return u >> 63 ? ~u : u | 1ull << 63;
 }
 
-// In the upper half alone; NaN like -inf.
+// The same of a float, in the upper half of the integer alone. NaN counts as -inf.
 static __device__ __forceinline__ uint64_t tn_key_of(float v)
 {
     uint32_t u = __float_as_uint(v == v ? v + 0.0f : -INFINITY);
     return (uint64_t)(u >> 31 ? ~u : u | 1u << 31) << 32;
 }
 
-// With something added that decides the choice alone: sums rounded to f32 could tie.
+// The value by which element j is compared: with its bias, if there is one, which plays no other part. The
+// sum is a double, because sums rounded to f32 could tie. NaN counts as -inf.
 static __device__ __forceinline__ double tn_biased(float v, const float *bias, int j)
 {
     double sum = bias ? (double)v + (double)bias[j] : (double)v;
@@ -40,8 +44,9 @@ static __device__ __forceinline__ uint32_t tn_warp_max_u32(uint32_t x)
 #endif
 }
 
-// Index of the largest key of the warp, which is taken away; `wide`: lower halves count.
-template <int R> static __device__ __forceinline__ int tn_take_best(uint64_t (&key)[R], bool wide)
+// Returns the index of the largest key of the warp and removes it. `wide` says that the lower halves of keys
+// count too.
+template <int R> static __device__ __forceinline__ int tn_extract_max(uint64_t (&key)[R], bool wide)
 {
     int lane = threadIdx.x % TN_WARP, at = 0;
     uint64_t best = 0;
@@ -58,16 +63,18 @@ template <int R> static __device__ __forceinline__ int tn_take_best(uint64_t (&k
     return j;
 }
 
-// Room of a warp for its groups.
+// Scratch of a warp for the groups of its row.
 struct tn_group_scratch {
     double score[TN_CUDA_MAX_GROUPS];
     bool kept[TN_CUDA_MAX_GROUPS];
 };
 
-// Which groups of a row are kept: the largest sums of their two best values. value(j) as double; threads
-// first, first + step, ..; sync() between them.
+// Decides which n_used groups of a row of n values are kept: those with the largest sums of their two best
+// values. value(j) gives value j as a double. The threads first, first + step, ... that work together meet at
+// sync().
 template <class Value, class Sync>
-static __device__ __forceinline__ void tn_route_groups(int n, int n_groups, int n_used, int first, int step, double *score, bool *kept, Value value, Sync sync)
+static __device__ __forceinline__ void tn_route_groups(int n, int n_groups, int n_used, int first, int step,
+                                                       double *score, bool *kept, Value value, Sync sync)
 {
     int size = n / n_groups;
     for (int g = first; g < n_groups; g += step) {
