@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cache_write: one row per token and KV head into a paged cache, one warp per row. Bytes moved: 4 per element read, one
-// element of the cache written; limit: memory.
+// cache_write: copies one row per token and KV head into a paged cache, and converts it to the type of the
+// cache.
+//
+// One warp has one row. Bytes moved: 4 per element read, and the bytes of one element of the cache written.
+// Limit: memory.
 #include "backends/cuda/rope/rope_args.h"
 #include "backends/cuda/rope/cache_row.cuh"
 
@@ -17,7 +20,8 @@ TN_ENTRY __launch_bounds__(THREADS) tn_cache_write(const __grid_constant__ tn_cu
     int64_t token = row / n_heads, head = row % n_heads, slot = a.slots[token];
     if (slot < 0 || slot >= a.cache.ne[0] * a.cache.ne[2]) return;
     uint32_t block = (uint32_t)a.cache.ne[2];
-    char *out = a.cache.data + (uint32_t)slot / block * a.cache.nb[0] + head * a.cache.nb[1] + (uint32_t)slot % block * a.cache.nb[2];
+    char *out = a.cache.data + (uint32_t)slot / block * a.cache.nb[0] + head * a.cache.nb[1] +
+                (uint32_t)slot % block * a.cache.nb[2];
     const float *x = (const float *)(a.x.data + token * a.x.nb[1] + head * a.x.nb[2]);
     tn_write_cache_row(out, a.type, (int)a.cache.ne[3], x, (int)a.x.ne[3], threadIdx.x % TN_WARP);
 }

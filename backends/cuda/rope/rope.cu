@@ -1,18 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope and norm_rope: x [T, H, D], pairs rotated by position * angle (Su et al. 2021, eq. 34), after an rms_norm over the
-// head where there is one. One warp per token and a few heads; lane l holds pairs l, l + 32, ... in registers, and their
-// sine and cosine for all its heads. What is not rotated makes pairs, too, which pass through.
-// Angles at position 1 come from the host in double precision, as multiples of pi: position * angle is reduced exactly enough
-// at positions of some 10^6, and costs three operations in double. Bytes moved: 8 per element; limit: memory. H200:
-// 4096 tokens of 32 heads of 128 at 3.3 TB/s, 74 % of what a plain read reaches.
+// rope and norm_rope: the pairs (u, v) of each head of x [T, H, D] are rotated by position * angle (Su et al.
+// 2021, eq. 34): u' = u cos - v sin, v' = u sin + v cos. norm_rope applies an rms_norm over the head before.
+//
+// One warp has one token and some of its heads (a.heads). Lane l holds pairs l, l + 32, ... in registers, and
+// their sine and cosine, which all its heads share. Elements that are not rotated form pairs too, which pass
+// through.
+//
+// The angles at position 1 come from the host in double precision, as multiples of pi. So position * angle is
+// reduced with enough digits at positions of some 10^6, for three operations in double precision. Bytes
+// moved: 8 per element. Limit: memory. NVIDIA H200, 2026-11-21: 4096 tokens of 32 heads of 128 at 3.3 TB/s,
+// 74 % of what a plain read reaches.
 #include "backends/cuda/rope/rope_args.h"
 #include "backends/cuda/common.cuh"
 
 enum { THREADS = TN_CUDA_ROPE_WARPS * TN_WARP };
 
-// Elements of pair t; -1: the pair has no second one (D is odd).
+// The elements of pair t; the second is -1 if the pair has only one, which happens where D is odd.
 static __device__ __forceinline__ int2 pair_of(const tn_cuda_rope_args &a, int t, int n)
 {
     int j0 = 2 * t, j1 = 2 * t + 1;
@@ -20,7 +25,10 @@ static __device__ __forceinline__ int2 pair_of(const tn_cuda_rope_args &a, int t
     return make_int2(j0, j1 < n ? j1 : -1);
 }
 
-template <int P> static __device__ __forceinline__ void angles(const tn_cuda_rope_args &a, int position, int lane, float (&c)[P], float (&s)[P])
+// Cosine and sine of this lane's P pairs, times a.scale.
+template <int P>
+static __device__ __forceinline__ void find_angles(const tn_cuda_rope_args &a, int position, int lane,
+                                                   float (&c)[P], float (&s)[P])
 {
 #pragma unroll
     for (int i = 0; i < P; i++) {
@@ -39,11 +47,12 @@ template <bool NORM, int P> static __device__ __forceinline__ void rope(const tn
     tn_pdl_trigger();
     tn_pdl_wait();
     int lane = threadIdx.x % TN_WARP, n = (int)a.y.ne[3], n_heads = (int)a.y.ne[2];
-    int first = (blockIdx.y * TN_CUDA_ROPE_WARPS + threadIdx.x / TN_WARP) * a.heads, last = min(first + a.heads, n_heads);
+    int first = (blockIdx.y * TN_CUDA_ROPE_WARPS + threadIdx.x / TN_WARP) * a.heads,
+        last = min(first + a.heads, n_heads);
     int64_t token = blockIdx.x;
     if (first >= n_heads) return;
     float c[P], s[P];
-    angles<P>(a, a.pos[token], lane, c, s);
+    find_angles<P>(a, a.pos[token], lane, c, s);
     for (int head = first; head < last; head++) {
         const float *x = (const float *)(a.x.data + token * a.x.nb[1] + head * a.x.nb[2]);
         float *y = (float *)(a.y.data + token * a.y.nb[1] + head * a.y.nb[2]);
@@ -70,9 +79,15 @@ template <bool NORM, int P> static __device__ __forceinline__ void rope(const tn
     }
 }
 
-#define TN_ROPE(pairs)                                                                                                            \
-    TN_ENTRY __launch_bounds__(THREADS) tn_rope_##pairs(const __grid_constant__ tn_cuda_rope_args a) { rope<false, pairs>(a); }      \
-    TN_ENTRY __launch_bounds__(THREADS) tn_norm_rope_##pairs(const __grid_constant__ tn_cuda_rope_args a) { rope<true, pairs>(a); }
+#define TN_ROPE(pairs)                                                                                       \
+    TN_ENTRY __launch_bounds__(THREADS) tn_rope_##pairs(const __grid_constant__ tn_cuda_rope_args a)         \
+    {                                                                                                        \
+        rope<false, pairs>(a);                                                                               \
+    }                                                                                                        \
+    TN_ENTRY __launch_bounds__(THREADS) tn_norm_rope_##pairs(const __grid_constant__ tn_cuda_rope_args a)    \
+    {                                                                                                        \
+        rope<true, pairs>(a);                                                                                \
+    }
 
 TN_ROPE(1)
 TN_ROPE(2)

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One warp takes one head of one token through rms_norm and rope (Su et al. 2021, eq. 34), or into the paged cache. Pairs are rotated in
-// registers; rows of k go through shared memory, because a lane encodes other elements than it rotates. Angles come from the host as
-// multiples of pi and are reduced in double precision: position * angle loses its fraction in single precision from some 10^5 on.
+// One warp takes one head of one token through rms_norm and rope (Su et al. 2021, eq. 34), or writes it into
+// the paged cache. Pairs are rotated in registers. Rows of k go through shared memory, because a lane encodes
+// other elements than it rotates. Angles come from the host as multiples of pi and are reduced in double
+// precision, because position * angle loses its fraction in single precision from positions of some 10^5 on.
 #ifndef TN_CUDA_ROPE_ROWS_CUH
 #define TN_CUDA_ROPE_ROWS_CUH
 
@@ -11,6 +12,7 @@
 #include "backends/cuda/rope/cache_row.cuh"
 #include "backends/cuda/common.cuh"
 
+// The factor of an rms_norm over the n elements of x, which lie nb bytes apart.
 static __device__ __forceinline__ float tn_norm_scale(const char *x, int64_t nb, int n, float eps, int lane)
 {
     float sum = 0.0f;
@@ -21,8 +23,9 @@ static __device__ __forceinline__ float tn_norm_scale(const char *x, int64_t nb,
     return 1.0f / sqrtf(tn_warp_sum(sum) / (float)n + eps);
 }
 
-// Sine and cosine of the pairs first, first + step ...
-static __device__ __forceinline__ void tn_find_angles(const tn_cuda_rope_cache_args &a, int position, float2 *turn, int first, int step)
+// Cosine and sine, times a.m, of the pairs first, first + step, ...
+static __device__ __forceinline__ void tn_find_angles(const tn_cuda_rope_cache_args &a, int position,
+                                                      float2 *turn, int first, int step)
 {
     for (int t = first; t < a.n_rot / 2; t += step) {
         double turns = position * a.half_turns[t];
@@ -33,13 +36,15 @@ static __device__ __forceinline__ void tn_find_angles(const tn_cuda_rope_cache_a
     }
 }
 
-// Two elements of a row that go together; what is not rotated makes pairs, too. second -1: there is none.
+// Two elements of a row that are rotated together. Elements that are not rotated form pairs too. An index of
+// n or more means that the element does not exist.
 struct tn_rope_pair {
     int first, second;
     float x, y;
 };
 
-static __device__ __forceinline__ tn_rope_pair tn_load_pair(const tn_cuda_rope_cache_args &a, const char *x, int64_t nb, int t, int n)
+static __device__ __forceinline__ tn_rope_pair tn_load_pair(const tn_cuda_rope_cache_args &a, const char *x,
+                                                            int64_t nb, int t, int n)
 {
     tn_rope_pair p = {2 * t, 2 * t + 1, 0.0f, 0.0f};
     if (a.pairs && 2 * t + 1 < n) {
@@ -53,7 +58,8 @@ static __device__ __forceinline__ tn_rope_pair tn_load_pair(const tn_cuda_rope_c
     return p;
 }
 
-static __device__ __forceinline__ void tn_store_pair(const tn_cuda_rope_cache_args &a, float *y, const tn_rope_pair &p, int n)
+static __device__ __forceinline__ void tn_store_pair(const tn_cuda_rope_cache_args &a, float *y,
+                                                     const tn_rope_pair &p, int n)
 {
     if (a.pairs && p.second < n) {
         *(float2 *)(y + p.first) = make_float2(p.x, p.y);
@@ -63,9 +69,10 @@ static __device__ __forceinline__ void tn_store_pair(const tn_cuda_rope_cache_ar
     if (p.second < n) y[p.second] = p.y;
 }
 
-// Row x of q or k to y, normed and rotated: 64 pairs at a time, so that loads overlap.
-static __device__ __forceinline__ void tn_rotate(const tn_cuda_rope_cache_args &a, const tn_cuda_view &view, const char *x, const float *norm,
-                                              const float2 *turn, float *y, int lane)
+// Writes row x of q or k to y, normed and rotated, 64 pairs at a time so that loads overlap.
+static __device__ __forceinline__ void tn_rotate(const tn_cuda_rope_cache_args &a, const tn_cuda_view &view,
+                                                 const char *x, const float *norm, const float2 *turn,
+                                                 float *y, int lane)
 {
     int n = (int)view.ne[3];
     float scale = norm ? tn_norm_scale(x, view.nb[3], n, a.eps, lane) : 1.0f;
@@ -88,9 +95,11 @@ static __device__ __forceinline__ void tn_rotate(const tn_cuda_rope_cache_args &
     }
 }
 
-// Row of head `head` of k (which 0) or v (1) of a token to its place in the cache, through `row` in shared memory of the warp.
-static __device__ __forceinline__ void tn_rope_cache_row(const tn_cuda_rope_cache_args &a, int64_t token, int which, int head, float *row,
-                                                         const float2 *turn, int lane)
+// Writes head `head` of k (which 0) or v (which 1) of a token to its place in the cache. `row` is shared
+// memory of the warp for the rotated row.
+static __device__ __forceinline__ void tn_rope_cache_row(const tn_cuda_rope_cache_args &a, int64_t token,
+                                                         int which, int head, float *row, const float2 *turn,
+                                                         int lane)
 {
     const tn_cuda_view &x = which == 0 ? a.k : a.v;
     const char *from = x.data + token * x.nb[1] + head * x.nb[2];
