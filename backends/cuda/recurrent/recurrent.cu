@@ -1,20 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// short_conv: a thread has one channel of up to 32 tokens of a sequence, the last inputs in registers. The block with a
-// sequence's first tokens is the only one that reads its state, and writes the new one: a slot may be both.
-// Bytes moved: 8 T n and 8 (kernel - 1) n per sequence; limit: memory, or the launch.
+// short_conv: y[t, c] = sum_u w[c, u] x[t - C + 1 + u, c] over C taps, a causal convolution of each channel.
+// A thread has one channel and up to 32 tokens of a sequence, with the last inputs in registers. The block
+// with a sequence's first tokens is the only one that reads its state, and it writes the new one, because a
+// slot may be read and written by the same step. Bytes moved: 8 T n and 8 (kernel - 1) n per sequence. Limit:
+// memory, or the launch.
 //
-// delta_rule (Yang et al. 2024, eq. 10): a block has 32 columns of the matrix M [dim, columns] of one head and sequence, for
-// all its tokens; columns do not touch each other. A column lies in the registers of 8 lanes, which reduce over its rows:
-//   r = M^T k and s = M^T q of the old M together;  d = beta (v - decay r);  o = decay s + d (k . q);  M = decay M + k d^T
-// so that each token has one reduction on its way. Queries and keys come in batches, normalised once a block, in shared
-// memory. Grid (columns / 32, heads, sequences). Bytes moved: M read and written once per call, 4 (2 dim + 2) per token and
-// block; operations: 7 dim per token and column. Limit: memory for one token, the chain of tokens for many.
+// delta_rule (Yang et al. 2024, eq. 10): for each token of a sequence, with the matrix M [dim, columns] of a
+// head,
+//   r = M^T k and s = M^T q of the old M together;  d = beta (v - decay r);  o = decay s + d (k . q);  M =
+//   decay M + k d^T
+// so that each token needs one reduction. A block has 32 columns of the matrix of one head and sequence, for
+// all its tokens; columns do not depend on each other. A column lies in the registers of 8 lanes, which
+// reduce over its rows. Queries and keys come in batches; a block normalises them once and keeps them in
+// shared memory. Grid (columns / 32, heads, sequences). Bytes moved: M read and written once per call, and 4
+// (2 dim + 2) per token and block. Operations: 7 dim per token and column. Limit: memory for one token, the
+// dependency from token to token for many.
 #include "backends/cuda/recurrent/recurrent_args.h"
 #include "backends/cuda/common.cuh"
 
-// Tokens [first, last) of a sequence, the slots that it reads and writes; -1: outside of the state.
+// The tokens [first, last) of a sequence and the slots of the state that it reads and writes, -1 for a slot
+// that does not exist.
 struct run_info {
     int first, last, read, write;
 };
@@ -29,7 +36,8 @@ static __device__ __forceinline__ run_info find_run(const tn_cuda_runs &a, int s
 
 // --- short_conv ----------------------------------------------------------------------------------------
 
-// The sequence of tile number `tile`, which becomes the number of the tile in it; n_seq if there is none.
+// Returns the sequence that has tile number `tile`, counted over all sequences, and makes `tile` the number
+// of the tile in that sequence. Returns n_seq if there is no such tile.
 static __device__ __forceinline__ int find_tile(const tn_cuda_runs &a, int &tile)
 {
     for (int s = 0; s < a.n_seq; s++) {
@@ -40,8 +48,9 @@ static __device__ __forceinline__ int find_tile(const tn_cuda_runs &a, int &tile
     return a.n_seq;
 }
 
-// What channel c had at `row`, counted from the first token of the run; rows before it are in the state.
-static __device__ __forceinline__ float conv_input(const tn_cuda_conv_args &a, const run_info &r, int row, int c)
+// The input of channel c at `row`, counted from the first token of the run; rows before it are in the state.
+static __device__ __forceinline__ float conv_input(const tn_cuda_conv_args &a, const run_info &r, int row,
+                                                   int c)
 {
     if (row >= 0) return ((const float *)(a.x + (int64_t)(r.first + row) * a.x_row))[c];
     if (r.read < 0) return 0.0f;
@@ -52,7 +61,7 @@ TN_ENTRY __launch_bounds__(TN_CUDA_CONV_THREADS) tn_short_conv(const __grid_cons
 {
     enum { TAPS = TN_CUDA_CONV_KERNEL };
     int c = blockIdx.x * TN_CUDA_CONV_THREADS + threadIdx.x, tile = blockIdx.y;
-    float weight[TAPS], past[TAPS]; // of the newest last; those that the kernel does not have are 0
+    float weight[TAPS], past[TAPS]; // the newest input is the last; taps that the kernel does not have are 0
     if (c >= a.n) return;
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -67,7 +76,8 @@ TN_ENTRY __launch_bounds__(TN_CUDA_CONV_THREADS) tn_short_conv(const __grid_cons
     int n = r.last - r.first, row = tile * TN_CUDA_CONV_TOKENS, end = min(n, row + TN_CUDA_CONV_TOKENS);
     past[0] = 0.0f;
 #pragma unroll
-    for (int u = 1; u < TAPS; u++) past[u] = u > TAPS - a.kernel && r.write >= 0 ? conv_input(a, r, row - TAPS + u, c) : 0.0f;
+    for (int u = 1; u < TAPS; u++)
+        past[u] = u > TAPS - a.kernel && r.write >= 0 ? conv_input(a, r, row - TAPS + u, c) : 0.0f;
 #pragma unroll 4
     for (int t = row; t < end; t++) {
         float sum = 0.0f;
@@ -79,22 +89,25 @@ TN_ENTRY __launch_bounds__(TN_CUDA_CONV_THREADS) tn_short_conv(const __grid_cons
             if (u >= TAPS - a.kernel) sum += weight[u] * past[u];
         ((float *)(a.y + (int64_t)(r.first + t) * a.y_row))[c] = r.write >= 0 ? sum : 0.0f;
     }
-    // Rising, so that a slot that is read and written is read before.
+    // Rows are written in rising order, so that each row of a slot that is both read and written is read
+    // first.
     float *next = a.state + (int64_t)r.write * (a.kernel - 1) * a.n + c;
-    for (int u = 0; u + 1 < a.kernel && tile == 0 && r.write >= 0; u++) next[(int64_t)u * a.n] = conv_input(a, r, n - a.kernel + 1 + u, c);
+    for (int u = 0; u + 1 < a.kernel && tile == 0 && r.write >= 0; u++)
+        next[(int64_t)u * a.n] = conv_input(a, r, n - a.kernel + 1 + u, c);
 }
 
 // --- delta_rule ----------------------------------------------------------------------------------------
 
 enum {
     WARPS = TN_CUDA_DELTA_THREADS / TN_WARP,
-    LANES = 8,                       // of a column
+    LANES = 8, // that share a column
     WARP_COLUMNS = TN_WARP / LANES,
 };
 static_assert(WARPS * WARP_COLUMNS == TN_CUDA_DELTA_COLUMNS, "columns of a block");
 
+// What a block needs of a batch of tokens. `kq` is k . q.
 template <int DIM> struct delta_storage {
-    static constexpr int BATCH = 4096 / DIM; // tokens
+    static constexpr int BATCH = 4096 / DIM; // tokens, whose q and k take 32 KiB
     alignas(16) float q[BATCH][DIM], k[BATCH][DIM];
     float v[BATCH][TN_CUDA_DELTA_COLUMNS];
     float decay[BATCH], beta[BATCH], kq[BATCH];
@@ -105,15 +118,16 @@ static __device__ __forceinline__ const float *head_row(const tn_cuda_view &v, i
     return (const float *)(v.data + token * v.nb[1] + (int64_t)head * v.nb[2]);
 }
 
-// 1, or what makes a vector with that sum of squares one of length 1.
-static __device__ __forceinline__ float unit(const tn_delta_rule_params &p, float squares)
+// The factor that gives a vector with this sum of squares the length 1, or 1 if vectors are not normalised.
+static __device__ __forceinline__ float length_scale(const tn_delta_rule_params &p, float squares)
 {
     return p.normalise ? 1.0f / fmaxf(sqrtf(squares), p.eps) : 1.0f;
 }
 
-// Tokens [first, first + n): one warp takes one at a time.
+// Brings the tokens [first, first + n) into shared memory; a warp prepares one token at a time.
 template <int DIM>
-static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a, delta_storage<DIM> &m, int first, int n, int head, int key_head)
+static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a, delta_storage<DIM> &m,
+                                                    int first, int n, int head, int key_head)
 {
     int lane = threadIdx.x % TN_WARP, column = blockIdx.x * TN_CUDA_DELTA_COLUMNS + lane;
 #pragma unroll 2
@@ -128,10 +142,12 @@ static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a,
             k[i] = at < a.dim ? from_k[at] : 0.0f;
             qq += q[i] * q[i], kk += k[i] * k[i], kq += k[i] * q[i];
         }
-        float q_scale = unit(a.p, tn_warp_sum(qq)) * a.p.scale, k_scale = unit(a.p, tn_warp_sum(kk));
+        float q_scale = length_scale(a.p, tn_warp_sum(qq)) * a.p.scale,
+              k_scale = length_scale(a.p, tn_warp_sum(kk));
         kq = tn_warp_sum(kq);
 #pragma unroll
-        for (int i = 0; i < DIM / TN_WARP; i++) m.q[t][i * TN_WARP + lane] = q[i] * q_scale, m.k[t][i * TN_WARP + lane] = k[i] * k_scale;
+        for (int i = 0; i < DIM / TN_WARP; i++)
+            m.q[t][i * TN_WARP + lane] = q[i] * q_scale, m.k[t][i * TN_WARP + lane] = k[i] * k_scale;
         m.v[t][lane] = column < a.columns ? head_row(a.v, token, head)[column] : 0.0f;
         if (lane > 0) continue;
         m.decay[t] = expf(((const float *)(a.g + token * a.g_row))[head]);
@@ -140,16 +156,22 @@ static __device__ __forceinline__ void stage_tokens(const tn_cuda_delta_args &a,
     }
 }
 
-// One token for a lane's part of a column: register 4 i + e is row (i * LANES + group) * 4 + e. Returns the output of the column.
-template <int DIM> static __device__ __forceinline__ float delta_token(const delta_storage<DIM> &shared, int t, int column, int group, float (&m)[DIM / LANES])
+// One token for a lane's part of a column, where register 4 i + e is row (i * LANES + group) * 4 + e of the
+// matrix. Returns the output of the column.
+template <int DIM>
+static __device__ __forceinline__ float delta_token(const delta_storage<DIM> &shared, int t, int column,
+                                                    int group, float (&m)[DIM / LANES])
 {
-    const float4 *k = reinterpret_cast<const float4 *>(shared.k[t]), *q = reinterpret_cast<const float4 *>(shared.q[t]);
+    const float4 *k = reinterpret_cast<const float4 *>(shared.k[t]),
+                 *q = reinterpret_cast<const float4 *>(shared.q[t]);
     float decay = shared.decay[t], recalled[4] = {0.0f, 0.0f, 0.0f, 0.0f}, o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < DIM / LANES / 4; i++) {
         float4 x = k[i * LANES + group], y = q[i * LANES + group];
-        recalled[0] += x.x * m[4 * i], recalled[1] += x.y * m[4 * i + 1], recalled[2] += x.z * m[4 * i + 2], recalled[3] += x.w * m[4 * i + 3];
-        o[0] += y.x * m[4 * i], o[1] += y.y * m[4 * i + 1], o[2] += y.z * m[4 * i + 2], o[3] += y.w * m[4 * i + 3];
+        recalled[0] += x.x * m[4 * i], recalled[1] += x.y * m[4 * i + 1], recalled[2] += x.z * m[4 * i + 2],
+            recalled[3] += x.w * m[4 * i + 3];
+        o[0] += y.x * m[4 * i], o[1] += y.y * m[4 * i + 1], o[2] += y.z * m[4 * i + 2],
+            o[3] += y.w * m[4 * i + 3];
     }
     float r = (recalled[0] + recalled[1]) + (recalled[2] + recalled[3]), s = (o[0] + o[1]) + (o[2] + o[3]);
 #pragma unroll
@@ -173,7 +195,8 @@ template <int DIM> static __device__ __forceinline__ void delta_rule(const tn_cu
     __shared__ tokens shared;
     int head = blockIdx.y, key_head = a.p.grouped ? head / (a.n_heads / a.n_key_heads) : head % a.n_key_heads;
     int lane = threadIdx.x % TN_WARP, group = lane / WARP_COLUMNS;
-    int in_block = (int)threadIdx.x / TN_WARP * WARP_COLUMNS + lane % WARP_COLUMNS, column = blockIdx.x * TN_CUDA_DELTA_COLUMNS + in_block;
+    int in_block = (int)threadIdx.x / TN_WARP * WARP_COLUMNS + lane % WARP_COLUMNS,
+        column = blockIdx.x * TN_CUDA_DELTA_COLUMNS + in_block;
     float m[DIM / LANES];
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -197,23 +220,27 @@ template <int DIM> static __device__ __forceinline__ void delta_rule(const tn_cu
         __syncthreads();
         for (int t = 0; t < n; t++) {
             float o = delta_token<DIM>(shared, t, in_block, group, m);
-            if (group == 0 && column < a.columns) const_cast<float *>(head_row(a.y, first + t, head))[column] = o;
+            if (group == 0 && column < a.columns)
+                const_cast<float *>(head_row(a.y, first + t, head))[column] = o;
         }
     }
 #pragma unroll
     for (int i = 0; i < DIM / LANES; i++) {
         int row = (i / 4 * LANES + group) * 4 + i % 4;
-        if (row < a.dim && column < a.columns) a.state[(int64_t)r.write * a.n_heads * size + at + (int64_t)row * a.columns] = m[i];
+        if (row < a.dim && column < a.columns)
+            a.state[(int64_t)r.write * a.n_heads * size + at + (int64_t)row * a.columns] = m[i];
     }
 }
 
-// recurrent.c chooses by the number of rows.
-TN_ENTRY __launch_bounds__(TN_CUDA_DELTA_THREADS, 2) tn_delta_rule_128(const __grid_constant__ tn_cuda_delta_args a)
+// recurrent.c selects one of these by the number of rows of the matrix.
+TN_ENTRY __launch_bounds__(TN_CUDA_DELTA_THREADS, 2)
+    tn_delta_rule_128(const __grid_constant__ tn_cuda_delta_args a)
 {
     delta_rule<128>(a);
 }
 
-TN_ENTRY __launch_bounds__(TN_CUDA_DELTA_THREADS, 2) tn_delta_rule_256(const __grid_constant__ tn_cuda_delta_args a)
+TN_ENTRY __launch_bounds__(TN_CUDA_DELTA_THREADS, 2)
+    tn_delta_rule_256(const __grid_constant__ tn_cuda_delta_args a)
 {
     delta_rule<256>(a);
 }
