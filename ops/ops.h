@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The op table: shape rules and references, one row per op, generated from ops.def.
+// The op table: shape rules and references, one row per op, generated from ops.def. Below it the helpers that
+// shape rules and references share, which are in step.c.
 //
 // A shape rule reads the shapes of the sources (data pointers are NULL) and fills type and shape of the
 // results; strides of results are set by the caller (contiguous) except for views, which set strides and

@@ -36,6 +36,19 @@ static tn_step rotation(const tn_step *step, int32_t src, tn_norm_rope_params *p
     return s;
 }
 
+static tn_status infer_rotation(tn_context *ctx, tn_step *step)
+{
+    return step->op == TN_OP_norm_rope ? tn_infer_norm_rope(ctx, step) : tn_infer_rope(ctx, step);
+}
+
+static void ref_rotation(const tn_step *step)
+{
+    if (step->op == TN_OP_norm_rope)
+        tn_ref_norm_rope(step);
+    else
+        tn_ref_rope(step);
+}
+
 static tn_step cache_step(const tn_step *step, int32_t cache, const tn_view *x)
 {
     tn_step s = {.op = TN_OP_cache_write, .n_src = 3, .n_dst = 1, .name = step->name};
@@ -57,7 +70,7 @@ tn_status tn_infer_rope_cache(tn_context *ctx, tn_step *step)
         return tn_fail(ctx, TN_ERR_ARG, "rope_cache: norm weights");
     for (int32_t src = Q; src <= K; src++) {
         tn_step s = rotation(step, src, &params);
-        tn_status status = tn_op_info_get(s.op)->infer(ctx, &s);
+        tn_status status = infer_rotation(ctx, &s);
         if (status == TN_OK && src == K) {
             tn_step w = cache_step(step, CACHE_K, &s.dst[0]);
             status = tn_infer_cache_write(ctx, &w);
@@ -92,7 +105,7 @@ static void write_k(const tn_step *step)
             r.src[pos].ne[3] = 1;
             tn_step_set_dst(&r, 0, TN_TYPE_F32, 3, r.src[0].ne);
             r.dst[0].data = row;
-            tn_op_info_get(r.op)->ref(&r);
+            ref_rotation(&r);
             head.src[TN_SRC_rope_cache_slots].data = (char *)in.slots->data + t * in.slots->nb[3];
             head.src[TN_SRC_rope_cache_slots].ne[3] = 1;
             tn_step w = cache_step(&head, CACHE_K, &r.dst[0]);
@@ -107,7 +120,7 @@ void tn_ref_rope_cache(const tn_step *step)
     tn_norm_rope_params params;
     tn_step q = rotation(step, Q, &params);
     q.dst[0] = step->dst[TN_DST_rope_cache_q];
-    tn_op_info_get(q.op)->ref(&q);
+    ref_rotation(&q);
     write_k(step);
     tn_step v = cache_step(step, CACHE_V, &step->src[TN_SRC_rope_cache_v]);
     tn_ref_cache_write(&v);
