@@ -9,6 +9,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/product.h"
+#include "backends/cpu/team.h"
 #include "core/cpu_features.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -27,66 +28,6 @@ static const char *const isa_names[TN_ISA_COUNT] = {
     [TN_ISA_REFERENCE] = "reference", [TN_ISA_GENERIC] = "generic",       [TN_ISA_AVX2] = "avx2",
     [TN_ISA_AVX512] = "avx512",       [TN_ISA_AVX512VNNI] = "avx512vnni",
 };
-
-// --- barrier ---------------------------------------------------------------------------------------
-
-// Spins before it sleeps: a step takes microseconds, and the other threads are usually a few instructions
-// away. 1000 pauses are about 50 us on recent x86. When another program holds a core, sleeping lets the late
-// thread run: spinning on made two processes on two cores 35 times slower.
-enum { SPINS_BEFORE_SLEEP = 1000 };
-
-struct tn_cpu_barrier {
-    TN_ALIGNED(64) _Atomic int32_t arrived;
-    TN_ALIGNED(64) _Atomic uint32_t round;
-    _Atomic uint32_t sleepers;
-};
-
-static void barrier_wait(tn_cpu_barrier *b, int32_t n_threads)
-{
-    if (n_threads == 1) return;
-    uint32_t round = atomic_load_explicit(&b->round, memory_order_relaxed);
-    // acq_rel: everything written before the barrier by any thread is seen after it by all; the last
-    // arrival publishes through `round`, which the others acquire.
-    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) == n_threads - 1) {
-        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        // Sequentially consistent with `sleepers`: either this thread sees the sleeper, or the sleeper's
-        // futex sees the new round.
-        atomic_store(&b->round, round + 1);
-        if (atomic_load(&b->sleepers) > 0) tn_wake_all(&b->round);
-        return;
-    }
-    for (int32_t spins = 0; atomic_load_explicit(&b->round, memory_order_acquire) == round; spins++) {
-        if (spins < SPINS_BEFORE_SLEEP) {
-            TN_PAUSE();
-            continue;
-        }
-        atomic_fetch_add(&b->sleepers, 1);
-        tn_wait_while(&b->round, round);
-        atomic_fetch_sub(&b->sleepers, 1);
-    }
-}
-
-void tn_cpu_barrier_wait(const tn_cpu_task *task)
-{
-    barrier_wait(task->barrier, task->nth);
-}
-
-// --- cancelling ------------------------------------------------------------------------------------
-
-struct tn_cpu_stop {
-    const _Atomic int32_t *cancel; // of the submission; NULL: none
-    _Atomic bool seen;             // some step was left incomplete
-};
-
-bool tn_cpu_stopped(const tn_cpu_task *task)
-{
-    // Relaxed both: neither orders data, the result is thrown away.
-    if (!task->stop || !task->stop->cancel ||
-        atomic_load_explicit(task->stop->cancel, memory_order_relaxed) == 0)
-        return false;
-    atomic_store_explicit(&task->stop->seen, true, memory_order_relaxed);
-    return true;
-}
 
 // --- kernels ---------------------------------------------------------------------------------------
 
@@ -321,7 +262,7 @@ typedef struct team_work {
     // before the barrier that ends this one, so every thread sees it in time (the barrier orders it) and a
     // slow thread that still checks the current step goes on.
     _Atomic int32_t stop_at;
-    struct tn_cpu_stop stop;
+    tn_cpu_stop stop;
     bool has_bf16, alike;
 } team_work;
 
@@ -351,7 +292,7 @@ static void run_team(void *arg, int32_t ith, int32_t team)
         bool last = i + 1 == w->e->n_steps;
         if (ith == 0 && !last && cancelled(w->options))
             atomic_store_explicit(&w->stop_at, i + 1, memory_order_relaxed);
-        barrier_wait(&w->barrier, team);
+        tn_cpu_barrier_wait(&task);
         if (step_ns) {
             uint64_t now = tn_time_ns();
             step_ns[i] += now - start;

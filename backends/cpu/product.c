@@ -11,8 +11,7 @@
 //    which are cut into items.
 // 2. A barrier.
 // 3. Threads fetch items from a counter until none is left. An item is a range of rows of w against a range
-// of
-//    rows of x, so no result depends on which thread computes it.
+//    of rows of x, so no result depends on which thread computes it.
 // job_init lays out the scratch. What is read, computed and reached per type: README.md.
 #include "backends/cpu/product.h"
 #include "ops/product.h"
@@ -485,4 +484,11 @@ void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
         if (item >= j.shared->n_items || tn_cpu_stopped(task)) return;
         run_item(&j, item);
     }
+}
+
+// The launch functions of the other levels are beside their kernels. This one is here because this file needs
+// the kernels of portable C anyway, to know which weights quantise.
+void tn_matmul_generic(const tn_cpu_task *task)
+{
+    tn_matmul_run(task, &tn_matmul_isa_generic);
 }

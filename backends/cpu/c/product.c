@@ -309,11 +309,6 @@ static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
 const tn_matmul_isa tn_matmul_isa_generic = {
     .kernels = kernels, .any = &any, .quantise = quantise_record, .act = act_values, .glu = glu_values};
 
-void tn_matmul_generic(const tn_cpu_task *task)
-{
-    tn_matmul_run(task, &tn_matmul_isa_generic);
-}
-
 void tn_matmul_quantise_row(const float *x, float *y, int64_t k)
 {
     for (int64_t b = 0; b + BLOCK <= k; b += BLOCK) {
