@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """No group of source files of the library in which each needs, directly or through others, each of the others.
 
-The graph comes from the symbols of the object files: a file needs another one if its object leaves a symbol undefined
-that the other one defines. Files in such a cycle can only be understood and tested together. Two files of one folder
-may call each other (a parser and its expressions); larger cycles, and cycles between folders, fail.
+The graph comes from the symbols of the object files: a file needs another one if its object leaves a symbol
+undefined that the other one defines. Files in such a cycle can only be understood and tested together. Two
+files of one folder may call each other (a parser and its expressions); larger cycles, and cycles between
+folders, fail.
     cycles.py ROOT BUILD
 """
 import json
@@ -15,16 +16,10 @@ import sys
 
 from sources import LIBRARY, Report, root
 
-# The list of backends is declared in core and defined by backends/registry.c, so that core can open backends without
-# naming one. The symbol stands for a table that the build makes: following it would make one cycle of core and all backends.
+# The list of backends is declared in core and defined by backends/registry.c, so that core can open backends
+# without naming one. The symbol stands for a table that the build makes: following it would make one cycle of
+# core and all backends.
 NOT_FOLLOWED = {"tn_backends", "tn_backends_not_built"}
-
-# Folders in which a cycle is known and still has to go, and how many files it has on x86-64. The test fails if a cycle
-# is larger, and if it is smaller or gone: whoever shrinks it writes the new number, or takes the row out.
-KNOWN = {
-    "ops": 30,  # ops/ops.c holds both the table of all ops and the helpers that every op calls
-    "backends/cpu": 16,
-}
 
 
 def objects(top, build):
@@ -87,7 +82,8 @@ def is_allowed(group):
 def describe(graph, group):
     lines = [f"{len(group)} files in a cycle:"]
     for path in sorted(group):
-        lines.append(f"    {path} needs " + ", ".join(f"{to} ({name})" for to, name in sorted(graph[path].items()) if to in group))
+        needed = sorted((to, name) for to, name in graph[path].items() if to in group)
+        lines.append(f"    {path} needs " + ", ".join(f"{to} ({name})" for to, name in needed))
     return "\n".join(lines)
 
 
@@ -101,22 +97,10 @@ def main():
         print("SKIP: nm is not installed")
         return 77
     graph = needs(objects(top, os.path.abspath(sys.argv[2])))
-    large = {}  # folder -> its cycles
-    for group in cycles(graph):
-        if not is_allowed(group):
-            large.setdefault(folder_of(group), []).append(group)
-    # Other processors have fewer files in backends/cpu.
-    x86 = any(path.startswith("backends/cpu/x86/") for path in graph)
-    for folder, groups in large.items():
-        n, most = sum(map(len, groups)), KNOWN.get(folder, 0)
-        if not report.ok(folder, n <= most, f"{n} files are in cycles, {most} are known"):
-            print("\n".join(describe(graph, group) for group in groups))
-    for folder, n in KNOWN.items():
-        built = any(path.startswith(folder + "/") for path in graph)
-        found = sum(map(len, large.get(folder, ())))
-        report.ok(folder, found >= n or not built or not x86,
-                  f"KNOWN in tests/style/cycles.py says {n} files, only {found} are still in a cycle: write that number")
-    report.passed += len(graph) - sum(len(group) for groups in large.values() for group in groups)
+    groups = cycles(graph)
+    for group in groups:
+        report.ok(folder_of(group) or "library", is_allowed(group), describe(graph, group))
+    report.passed += len(graph) - sum(len(group) for group in groups)
     return report.done()
 
 
