@@ -56,7 +56,7 @@ def bands():
             ("file", "model.gguf", ["keys and tensors", "of one model"], ""),
             ("models", "GGUF reader", ["maps the file, checks", "every offset and count"], "models/gguf/"),
             ("models", "tn_model", ["configuration, weights,", "tokenizer, template"], "models/model.c"),
-            ("models", "Weights", ["views of the mapped file,", "or copies on a device"], "models/weights.c"),
+            ("models", "Weights", ["views of the mapped file,", "or copies on a device"], "models/weights/"),
         ]]),
         ("Once per shape of a step: plan", [[
             ("models", "Decoder", ["records one forward pass,", "layer by layer"], "models/decoder.c"),

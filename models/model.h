@@ -58,7 +58,7 @@ tn_context *tn_model_context(const tn_model *m);
 const tn_gguf *tn_model_gguf(const tn_model *m);
 const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
 const tn_config *tn_model_config_of(const tn_model *m);
-// --- weights.c ---
+// --- weights/weights.c ---
 // Index of a weight by name, -1 if absent.
 int32_t tn_model_find_weight(const tn_model *m, const char *name);
 // A weight as the device reads it.
@@ -75,13 +75,13 @@ uint64_t tn_weights_device_size(const tn_model *m, int32_t n);
 // Bytes that are read in host memory.
 uint64_t tn_weights_host_size(const tn_model *m);
 
-// --- weights_derive.c ---
+// --- weights/weights_derive.c ---
 // Makes the weights that the decoder needs in another form than the file has them: at most
 // tn_weights_derived_max, for which the array of weights has space behind those of the file.
 TN_MUST_USE tn_status tn_weights_derive(tn_model *m);
 int64_t tn_weights_derived_max(const tn_model *m);
 
-// --- weights_load.c ---
+// --- weights/weights_load.c ---
 // Fills m->weights with the tensors of the file and those derived from them.
 TN_MUST_USE tn_status tn_weights_describe(tn_model *m);
 // Copies the weights of the layers on the device there.
