@@ -1,17 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention, general: o_i = sum_j softmax_j(s_ij) v_j for every head size, block size, cache type and mask.
-// One block of 4 warps per (head, token). Keys come in tiles of 128: each warp takes keys in turn, four at a
-// time, lanes along D; then the block finds maximum and weights of the tile; then threads run along Dv and
-// add the values of the tile to what they hold in shared memory (online softmax, Milakov and Gimelshein 2018).
-// Shared: (D + Dv + tile) floats and the addresses of the tile's rows. Every (head, token) reads its keys and values
-// from memory or L2 itself: bytes = T * H * keys * (row of k + row of v). The kernels of attention_decode.cu and
-// attention_prefill.cu take the common cases.
+// attention, general form: o_i = sum_j softmax_j(s_ij) v_j with s_ij = q_i . k_j, scaled, capped, biased and
+// masked; for every head size, block size and cache type. The other files of this folder have faster kernels
+// for the common cases.
+//
+// One block of 4 warps has one (token, head) pair. Keys come in tiles of 128 (online softmax, Milakov and
+// Gimelshein 2018). Each warp takes keys in turn, four at a time, with its lanes along D. Then the block
+// computes the maximum and the weights of the tile. Then each thread has elements of Dv and adds the values
+// of the tile to its sums in shared memory.
+//
+// Shared memory: (D + Dv + tile) floats and the addresses of the tile's rows. Bytes moved: every (token,
+// head) reads its keys and values from memory or L2 itself, T * H * keys * (row of k + row of v). Operations:
+// 2 (D + Dv) per visible (token, head, key). Limit: the reads of keys and values, which heads and tokens do
+// not share. The kernel exists for rare cases, and no measurement of it is recorded.
 #include "backends/cuda/attention/attention.cuh"
 
 enum { THREADS = 128, WARPS = THREADS / TN_WARP, TILE = 128, KEYS = 4 };
 
+// The query of a block: [lo, hi) are the keys that it sees.
 struct query_info {
     int seq, head, kv_head, position, lo, hi;
     float slope;
@@ -20,30 +27,35 @@ struct query_info {
 struct shared_storage {
     float reduce[32];
     float weight[TILE];
-    const char *row[TILE]; // of k, then of v
+    const char *row[TILE]; // addresses of the tile's rows, first of k and then of v
 };
 
-// Scores of the tile's keys [0, n): warps take KEYS at a time so that their loads overlap.
+// Computes the scores of the tile's keys [0, n). A warp has KEYS keys at a time so that their loads overlap.
 template <int TYPE>
-static __device__ void scores(const tn_cuda_attention_args &a, const query_info &u, const float *q, shared_storage *shared, int first, int n)
+static __device__ void scores(const tn_cuda_attention_args &a, const query_info &u, const float *q,
+                              shared_storage *shared, int first, int n)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP;
     for (int j = warp * KEYS; j < n; j += WARPS * KEYS) {
         float dot[KEYS] = {0.0f};
         for (int d = lane; d < a.k.dim; d += TN_WARP) {
 #pragma unroll
-            for (int i = 0; i < KEYS; i++) dot[i] += q[d] * tn_cache_get<TYPE>(shared->row[min(j + i, n - 1)], d);
+            for (int i = 0; i < KEYS; i++)
+                dot[i] += q[d] * tn_cache_get<TYPE>(shared->row[min(j + i, n - 1)], d);
         }
 #pragma unroll
         for (int i = 0; i < KEYS; i++) {
             float s = tn_warp_sum(dot[i]) * a.scale;
-            if (lane == 0 && j + i < n) shared->weight[j + i] = tn_attention_bias(a, s, u.slope, u.position - (first + j + i));
+            if (lane == 0 && j + i < n)
+                shared->weight[j + i] = tn_attention_bias(a, s, u.slope, u.position - (first + j + i));
         }
     }
 }
 
+// acc = acc * shrink + the values of the tile times their weights.
 template <int TYPE>
-static __device__ void add_values(const tn_cuda_attention_args &a, const shared_storage *shared, float *acc, float shrink, int n)
+static __device__ void add_values(const tn_cuda_attention_args &a, const shared_storage *shared, float *acc,
+                                  float shrink, int n)
 {
     for (int d = threadIdx.x; d < a.v.dim; d += THREADS) {
         float sum = acc[d] * shrink;
@@ -53,7 +65,9 @@ static __device__ void add_values(const tn_cuda_attention_args &a, const shared_
     }
 }
 
-static __device__ void find_rows(const tn_cuda_attention_args &a, const query_info &u, const tn_cuda_cache &c, shared_storage *shared, int first, int n)
+// Finds the addresses of the tile's rows in one of the caches.
+static __device__ void find_rows(const tn_cuda_attention_args &a, const query_info &u, const tn_cuda_cache &c,
+                                 shared_storage *shared, int first, int n)
 {
     int j = first + (int)threadIdx.x;
     if ((int)threadIdx.x >= n) return;
@@ -70,7 +84,8 @@ static __device__ void find_rows(const tn_cuda_attention_args &a, const query_in
     default: call(TN_CUDA_CACHE_Q4_0); break;                       \
     }
 
-// The tile's share: weights relative to the new maximum; returns it and adds to the sum.
+// Turns the tile's scores into weights relative to the new maximum, which it returns, and adds them to the
+// sum. `shrink` is the factor by which earlier results have to be multiplied.
 static __device__ float softmax_tile(shared_storage *shared, float max, float *sum, float *shrink, int n)
 {
     int j = threadIdx.x;
@@ -83,7 +98,9 @@ static __device__ float softmax_tile(shared_storage *shared, float max, float *s
     return top;
 }
 
-static __device__ void attend(const tn_cuda_attention_args &a, const query_info &u, const float *q, float *acc, shared_storage *shared, float *sum)
+// Goes through the tiles of the query's keys. A sink counts as one more key that has no value.
+static __device__ void attend(const tn_cuda_attention_args &a, const query_info &u, const float *q,
+                              float *acc, shared_storage *shared, float *sum)
 {
     bool sink = a.sinks != nullptr;
     float max = sink ? a.sinks[u.head] : -INFINITY;
@@ -125,7 +142,8 @@ TN_ENTRY __launch_bounds__(THREADS) tn_attention_general(const __grid_constant__
     u.slope = tn_attention_slope(a, u.head);
     tn_attention_range(a, u.position, kv_len, &u.lo, &u.hi);
     const char *from = a.q + (int64_t)t * a.q_token + (int64_t)u.head * a.q_head;
-    for (int d = threadIdx.x; d < a.k.dim; d += THREADS) q[d] = *(const float *)(from + (int64_t)d * a.q_elem);
+    for (int d = threadIdx.x; d < a.k.dim; d += THREADS)
+        q[d] = *(const float *)(from + (int64_t)d * a.q_elem);
     for (int d = threadIdx.x; d < a.v.dim; d += THREADS) acc[d] = 0.0f;
     float sum;
     attend(a, u, q, acc, &shared, &sum);

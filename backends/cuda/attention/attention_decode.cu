@@ -1,24 +1,41 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for few queries per sequence: the keys of a sequence are split over blocks (flash decoding, Dao et al.
-// 2023), the query heads of a KV head share each load of its cache.
-// One token alone: attention_token.cu. Grid (splits, KV heads, sequences); the number of splits in use follows from the length on the device, the others
-// leave at once. A warp takes every WARPS-th tile of
-// 16 keys of its block's range (attention_warp.cuh); the loads of the next tile fly meanwhile.
-// The warps merge in shared memory, the splits in the block that arrives last (a counter per (sequence, KV head), zero when
-// the module is loaded, which that block sets back), in the order of the splits: results are the same in every run.
-// Scratch: splits * T * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once per 8 NT rows; limit: memory.
-// f16 on an H200: 90 % of the rate of pure reads with 32 sequences of 4096 keys, 75 % with one of 32768.
+// attention for small batches of queries per sequence, o = softmax(scale q K^T + mask) V per (token, head):
+// the keys of a sequence are split over blocks (flash decoding, Dao et al. 2023), and the query heads of a KV
+// head share each load of its cache. One token of one sequence has a kernel of its own (attention_token.cu).
+//
+// Grid (splits, KV heads, sequences). The number of splits in use follows from the length, which only the
+// device knows; the blocks of other splits return at once. A warp takes every WARPS-th tile of 16 keys of its
+// block's range (attention_warp.cuh), and loads the next tile while it works on one. The warps merge their
+// results in shared memory. The splits are merged by the block that arrives last (a counter per (sequence, KV
+// head), which is zero when the module is loaded and which that block sets back), in the order of the splits,
+// so that results are the same in every run.
+//
+// Scratch: splits * T * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches, once per 8 NT rows
+// of queries. Operations: 2 (D + Dv) per visible (row, key), twice that for D because Q has two parts. Limit:
+// memory. NVIDIA H200, 2026-11-20, 32 heads over 8 KV heads of 128, f16: 90 % of the rate of pure reads (4.42
+// TB/s) with 32 sequences of 4096 keys, 75 % with one of 32768.
+//
+// What the choices below rest on (NVIDIA H200, 2026-11-20, one sequence of 512 keys if not stated):
+// - Of 7.8 us, 4.3 are those of 16 keys (one warp, nothing to merge), and about 2 are the way of eight
+//   partial results through memory. Merging in clusters of 8 instead saved 0.6 us there and cost 70 % at
+//   32768 keys, because 16 clusters do not fit at once.
+// - Fewer and longer splits took 10.6 us (12 tiles) and 11.5 us (one block).
+// - Loading table entries together with the lengths, and keys before queries: 8.3 to 7.7 us.
+// - Three blocks of 4 warps instead of one of 12, with 32 sequences: 30 us instead of 28 at 512 keys, the
+//   same at 4096, so a block has a multiprocessor for itself.
 #include "backends/cuda/attention/attention_warp.cuh"
 
 enum {
-    MIN_TILES = 4,   // of a split: fewer would cost more in merging than they save
+    MIN_TILES = 4,   // of a split, because merging a shorter one costs more than it saves
     MAX_PAIRS = 4096 // (sequence, KV head) pairs with a counter
 };
 
+// Blocks of each (sequence, KV head) that have arrived at the merge.
 static __device__ uint32_t arrived[MAX_PAIRS];
 
+// Finds the tiles of this block; returns false if it has none.
 static __device__ __forceinline__ bool find_part(const tn_cuda_attention_args &a, part &p)
 {
     p.split = blockIdx.x;
@@ -28,7 +45,8 @@ static __device__ __forceinline__ bool find_part(const tn_cuda_attention_args &a
     p.first_token = a.q_start[p.seq];
     int n = a.q_start[p.seq + 1] - p.first_token, lo, hi, unused;
     p.kv_len = a.kv_len[p.seq];
-    p.first_pages = a.table[(int64_t)p.seq * a.max_blocks + min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
+    p.first_pages =
+        a.table[(int64_t)p.seq * a.max_blocks + min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
     p.n_rows = n * p.group;
     tn_attention_range(a, p.kv_len - n, p.kv_len, &lo, &unused);
     tn_attention_range(a, p.kv_len - 1, p.kv_len, &unused, &hi);
@@ -43,14 +61,16 @@ static __device__ __forceinline__ bool find_part(const tn_cuda_attention_args &a
 
 // --- a warp's tiles ------------------------------------------------------------------------------------
 
-// Where row 0 of the block's queries is, and how far the next head and the next token.
+// The address of row 0 of the block's queries, and the distances in bytes of tokens, heads and elements.
 struct query_rows {
     const char *first;
     int64_t token, head, elem;
 };
 
+// Splits the block's queries into two 16-bit parts and stores them in the order in which mma reads them.
 template <int TYPE, int DK, int NT, int WARPS>
-static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, const query_rows &q, int row0, query_storage<DK, NT> &shared)
+static __device__ void load_queries(const tn_cuda_attention_args &a, const part &p, const query_rows &q,
+                                    int row0, query_storage<DK, NT> &shared)
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     for (int at = threadIdx.x; at < NT * DK; at += WARPS * TN_WARP) {
@@ -75,24 +95,27 @@ static __device__ void load_queries(const tn_cuda_attention_args &a, const part 
     }
 }
 
-// The first loads of a warp, before it needs queries.
+// Starts the loads of a warp's first tile, before the warp needs the queries.
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void begin(const tn_cuda_attention_args &a, const part &p, cursor &at, warp_state<TYPE, DK, DV, NT> &w)
+static __device__ __forceinline__ void load_first_tile(const tn_cuda_attention_args &a, const part &p,
+                                                       cursor &at, warp_state<TYPE, DK, DV, NT> &w)
 {
     at.tile = p.tile + (int)threadIdx.x / TN_WARP;
     at.k = a.k.data + p.kv_head * a.k.head_size, at.v = a.v.data + p.kv_head * a.v.head_size;
     if (at.tile >= p.end) return;
     int first = at.tile * KEYS / a.block, index = at.tile * KEYS % a.block;
     find_pages<WARPS>(a, p, at);
-    // The way from the length over the table to the keys is the longest of a short sequence.
+    // In a short sequence the dependent loads of length, table entry and keys are the longest chain, so the
+    // first pages were loaded together with the length.
     int64_t page = first < TN_WARP ? __shfl_sync(0xffffffffu, p.first_pages, first) : page_of<WARPS>(at);
     load_keys(a, w, at.k + page * a.k.block_size + index * a.k.row_size);
     load_values(a, w, at.v + page * a.v.block_size + index * a.v.row_size, p.kv_len - at.tile * KEYS);
 }
 
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, const part &p, int row0, const query_storage<DK, NT> &shared,
-                                              cursor &at, warp_state<TYPE, DK, DV, NT> &w)
+static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, const part &p, int row0,
+                                              const query_storage<DK, NT> &shared, cursor &at,
+                                              warp_state<TYPE, DK, DV, NT> &w)
 {
     int lane = threadIdx.x % TN_WARP;
     column col[NT][2];
@@ -112,7 +135,8 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, c
         if (at.tile < p.end) load_keys(a, w, at.k + page * a.k.block_size + index * a.k.row_size);
         weigh(a, w, col, key + lane / 4, s);
         add_values(w, s);
-        if (at.tile < p.end) load_values(a, w, at.v + page * a.v.block_size + index * a.v.row_size, p.kv_len - at.tile * KEYS);
+        if (at.tile < p.end)
+            load_values(a, w, at.v + page * a.v.block_size + index * a.v.row_size, p.kv_len - at.tile * KEYS);
     }
 }
 
@@ -120,17 +144,20 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_args &a, c
 
 template <int DV, int NT, int WARPS> struct merge_storage {
     float max[WARPS][NT * 8], sum[WARPS][NT * 8];
-    float o[WARPS][8][DV + 4]; // of one n tile, relative to the maximum of all warps
+    float o[WARPS][8][DV + 4]; // of one tile of 8 rows, relative to the maximum of all warps
 };
 
+// Maximum and sum of each partial result; they lie behind the partial results themselves.
 static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)
 {
     return (float2 *)(a.partial + (int64_t)a.n_splits * a.n_tokens * a.n_heads * a.v.dim);
 }
 
-// A warp's o, times what the maximum of all warps demands.
+// Stores a warp's o, times the factor that makes it relative to the maximum of all warps.
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void share(const warp_state<TYPE, DK, DV, NT> &w, int nt, const float (&factor)[2], merge_storage<DV, NT, WARPS> &shared, int n_valid)
+static __device__ __forceinline__ void store_scaled(const warp_state<TYPE, DK, DV, NT> &w, int nt,
+                                                    const float (&factor)[2],
+                                                    merge_storage<DV, NT, WARPS> &shared, int n_valid)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
 #pragma unroll
@@ -140,13 +167,17 @@ static __device__ __forceinline__ void share(const warp_state<TYPE, DK, DV, NT> 
 #pragma unroll
         for (int j = 0; j < DV / 64; j++)
 #pragma unroll
-            for (int e = 0; e < 8; e++) to[tn_value_element<TYPE>(j, g, e)] = w.o[4 * j + e / 2][nt][e % 2 * 2 + h] * factor[h];
+            for (int e = 0; e < 8; e++)
+                to[tn_value_element<TYPE>(j, g, e)] = w.o[4 * j + e / 2][nt][e % 2 * 2 + h] * factor[h];
     }
 }
 
-// Rows of one n tile: the sum of the warps goes out, or to where the last block of the pair finds it.
+// Adds the warps' results for one tile of 8 rows, and stores the sum as the result or, if there are several
+// splits, as a partial result for the block that merges them.
 template <int DV, int NT, int WARPS>
-static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, const part &p, int row0, int nt, const merge_storage<DV, NT, WARPS> &shared, int n_warps)
+static __device__ __forceinline__ void sum_warps(const tn_cuda_attention_args &a, const part &p, int row0,
+                                                 int nt, const merge_storage<DV, NT, WARPS> &shared,
+                                                 int n_warps)
 {
     for (int at = threadIdx.x; at < 8 * (DV / 4); at += WARPS * TN_WARP) {
         int n = at / (DV / 4), d = at % (DV / 4) * 4, row = row0 + nt * 8 + n;
@@ -174,16 +205,22 @@ static __device__ __forceinline__ void gather(const tn_cuda_attention_args &a, c
 }
 
 template <int TYPE, int DK, int DV, int NT, int WARPS>
-static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args &a, const part &p, int row0, warp_state<TYPE, DK, DV, NT> &w,
+static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args &a, const part &p, int row0,
+                                                   warp_state<TYPE, DK, DV, NT> &w,
                                                    merge_storage<DV, NT, WARPS> &shared)
 {
-    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, n_warps = min((int)WARPS, max(0, p.end - p.tile));
+    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP,
+        n_warps = min((int)WARPS, max(0, p.end - p.tile));
 #pragma unroll
     for (int nt = 0; nt < NT; nt++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            for (int i = 4; i < TN_WARP; i *= 2) w.sum[nt][h] += __shfl_xor_sync(0xffffffffu, w.sum[nt][h], i);
-            if (lane < 4) shared.max[warp][nt * 8 + lane * 2 + h] = w.max[nt][h], shared.sum[warp][nt * 8 + lane * 2 + h] = w.sum[nt][h];
+            for (int i = 4; i < TN_WARP; i *= 2)
+                w.sum[nt][h] += __shfl_xor_sync(0xffffffffu, w.sum[nt][h], i);
+            if (lane < 4) {
+                shared.max[warp][nt * 8 + lane * 2 + h] = w.max[nt][h];
+                shared.sum[warp][nt * 8 + lane * 2 + h] = w.sum[nt][h];
+            }
         }
     __syncthreads();
 #pragma unroll
@@ -196,13 +233,13 @@ static __device__ __forceinline__ void merge_warps(const tn_cuda_attention_args 
             for (int i = 0; i < n_warps; i++) top = fmaxf(top, shared.max[i][nt * 8 + lane % 4 * 2 + h]);
             factor[h] = w.max[nt][h] > -INFINITY ? tn_exp2(w.max[nt][h] - top - WEIGHT_SHIFT) : 0.0f;
         }
-        if (warp < n_warps) share<TYPE>(w, nt, factor, shared, p.n_rows - row0 - nt * 8);
+        if (warp < n_warps) store_scaled<TYPE>(w, nt, factor, shared, p.n_rows - row0 - nt * 8);
         __syncthreads();
-        gather(a, p, row0, nt, shared, n_warps);
+        sum_warps(a, p, row0, nt, shared, n_warps);
     }
 }
 
-// Results of all splits, in their order. BATCH loads are in flight at once.
+// Merges the results of all splits in their order, with BATCH loads in flight at once.
 template <int WARPS> static __device__ void merge_splits(const tn_cuda_attention_args &a, const part &p)
 {
     enum { BATCH = 16 };
@@ -231,7 +268,8 @@ template <int WARPS> static __device__ void merge_splits(const tn_cuda_attention
 #pragma unroll
             for (int i = 0; i < BATCH; i++) {
                 float f = first + i < p.n_splits && end[i].x > -INFINITY ? tn_exp2(end[i].x - top) : 0.0f;
-                sum += f * end[i].y, o.x += f * x[i].x, o.y += f * x[i].y, o.z += f * x[i].z, o.w += f * x[i].w;
+                sum += f * end[i].y, o.x += f * x[i].x, o.y += f * x[i].y, o.z += f * x[i].z,
+                    o.w += f * x[i].w;
             }
             max = top;
         }
@@ -239,7 +277,8 @@ template <int WARPS> static __device__ void merge_splits(const tn_cuda_attention
     }
 }
 
-// True in all threads of the block that arrives last of its pair. The counter wraps to 0 by itself.
+// Returns true in all threads of the block that arrives last of its (sequence, KV head). The counter wraps to
+// 0 by itself.
 static __device__ __forceinline__ bool arrives_last(const part &p, int n_kv)
 {
     __shared__ uint32_t before;
@@ -255,23 +294,25 @@ static __device__ __forceinline__ bool arrives_last(const part &p, int n_kv)
 
 // --- a block -------------------------------------------------------------------------------------------
 
-template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __forceinline__ void decode(const tn_cuda_attention_decode_args &d)
+template <int TYPE, int DK, int DV, int NT, int WARPS>
+static __device__ __forceinline__ void decode(const tn_cuda_attention_decode_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
     const tn_cuda_attention_args &a = d.a;
     query_storage<DK, NT> &queries = *reinterpret_cast<query_storage<DK, NT> *>(shared_bytes);
     merge_storage<DV, NT, WARPS> &merging = *reinterpret_cast<merge_storage<DV, NT, WARPS> *>(&queries + 1);
     part p;
-    // What a predecessor does not write: lengths and tables, in most programs.
+    // In most programs no predecessor writes lengths and tables (d.early), so they are read before the wait.
     if (!d.early) tn_pdl_wait();
     bool any = find_part(a, p);
     if (d.early) tn_pdl_wait();
     if (!any) return;
-    query_rows q = {a.q + (int64_t)p.first_token * a.q_token + (int64_t)p.kv_head * p.group * a.q_head, a.q_token, a.q_head, a.q_elem};
+    query_rows q = {a.q + (int64_t)p.first_token * a.q_token + (int64_t)p.kv_head * p.group * a.q_head,
+                    a.q_token, a.q_head, a.q_elem};
     for (int row0 = 0; row0 < p.n_rows; row0 += 8 * NT) {
         warp_state<TYPE, DK, DV, NT> w;
         cursor at;
-        begin<TYPE, DK, DV, NT, WARPS>(a, p, at, w);
+        load_first_tile<TYPE, DK, DV, NT, WARPS>(a, p, at, w);
 #pragma unroll
         for (int nt = 0; nt < NT; nt++) {
 #pragma unroll
@@ -284,7 +325,8 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
         load_queries<TYPE, DK, NT, WARPS>(a, p, q, row0, queries);
         __syncthreads();
         attend<TYPE, DK, DV, NT, WARPS>(a, p, row0, queries, at, w);
-        tn_pdl_trigger(); // not before: the next kernel's copies of weights would hold up the keys
+        // Triggered only now, because the copies of weights of the next kernel would delay the keys.
+        tn_pdl_trigger();
         merge_warps<TYPE, DK, DV, NT, WARPS>(a, p, row0, w, merging);
         __syncthreads();
     }
@@ -293,11 +335,13 @@ template <int TYPE, int DK, int DV, int NT, int WARPS> static __device__ __force
 
 // --- entries -------------------------------------------------------------------------------------------
 
-// The sizes stand in attention_decode.c too, which chooses among them by name. A block has a multiprocessor for itself.
-#define ENTRY(name, type, d, nt, warps)                                                                                                 \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_decode_##name##_##d##_##nt(const __grid_constant__ tn_cuda_attention_decode_args a) \
-    {                                                                                                                                    \
-        decode<type, d, d, nt, warps>(a);                                                                                                \
+// attention_decode.c has the same sizes and selects an entry by its name. A block has a multiprocessor for
+// itself.
+#define ENTRY(name, type, d, nt, warps)                                                                      \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
+        tn_attention_decode_##name##_##d##_##nt(const __grid_constant__ tn_cuda_attention_decode_args a)     \
+    {                                                                                                        \
+        decode<type, d, d, nt, warps>(a);                                                                    \
     }
 #define ENTRIES(name, type)       \
     ENTRY(name, type, 64, 1, 12)  \

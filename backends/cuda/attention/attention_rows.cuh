@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of query rows, for kernels that attend with many queries. The rows of a (sequence, KV head) are its (token, head of
-// the group) pairs, heads innermost; a tile is ROWS of them in a row. The tiles of all sequences are counted one after
-// another, and the grid has blocks for as many as there can be: T * group / ROWS, and one more per sequence.
+// Tiles of query rows, for kernels that attend with many queries. The rows of a (sequence, KV head) pair are
+// its (token, head of the group) pairs, with the heads innermost, and a tile is ROWS of them one after
+// another. The tiles of all sequences are numbered one after another. The grid has blocks for as many tiles
+// as there can be: T * group / ROWS, and one more per sequence.
 #ifndef TN_CUDA_ATTENTION_ROWS_CUH
 #define TN_CUDA_ATTENTION_ROWS_CUH
 
@@ -17,17 +18,21 @@ struct tn_row_tile {
     int all_from, all_to;              // keys that all of them see
 };
 
-// Tiles of all sequences. Called by whole warps.
+// The number of tiles of all sequences. Called by whole warps.
 template <int ROWS> static __device__ __forceinline__ int tn_count_row_tiles(const tn_cuda_attention_args &a)
 {
     int n = 0, group = a.n_heads / a.n_kv;
-    for (int s = threadIdx.x % TN_WARP; s < a.n_seq; s += TN_WARP) n += ((a.q_start[s + 1] - a.q_start[s]) * group + ROWS - 1) / ROWS;
+    for (int s = threadIdx.x % TN_WARP; s < a.n_seq; s += TN_WARP)
+        n += ((a.q_start[s + 1] - a.q_start[s]) * group + ROWS - 1) / ROWS;
     for (int i = 16; i > 0; i /= 2) n += __shfl_xor_sync(0xffffffffu, n, i);
     return n;
 }
 
-// Tile number t; false if there is none. Called by whole warps.
-template <int ROWS, int KEYS> static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_args &a, int t, int kv_head, tn_row_tile &p)
+// Finds tile number t; returns false if there is none. Called by whole warps: each lane counts the tiles of
+// one of 32 sequences, and a prefix sum over the lanes finds the sequence that has tile t.
+template <int ROWS, int KEYS>
+static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_args &a, int t, int kv_head,
+                                                        tn_row_tile &p)
 {
     int lane = threadIdx.x % TN_WARP, before = 0;
     p.kv_head = kv_head;
@@ -52,7 +57,8 @@ template <int ROWS, int KEYS> static __device__ __forceinline__ bool tn_find_row
     p.n_tokens = a.q_start[p.seq + 1] - p.first_token;
     p.n_rows = p.n_tokens * p.group;
     p.kv_len = a.kv_len[p.seq];
-    // Both bounds of what a token sees grow with its position.
+    // Both bounds of the keys that a token sees grow with its position, so the first and the last row of the
+    // tile decide.
     int position = p.kv_len - p.n_tokens, last = min(p.row + ROWS, p.n_rows) - 1;
     tn_attention_range(a, position + p.row / p.group, p.kv_len, &p.key, &p.all_to);
     tn_attention_range(a, position + last / p.group, p.kv_len, &p.all_from, &p.end);
@@ -60,13 +66,15 @@ template <int ROWS, int KEYS> static __device__ __forceinline__ bool tn_find_row
     return true;
 }
 
-// Keys that a row sees, its position and its slope. Rows behind the last one are like it.
+// The keys [lo, hi) that a row sees, its position and its slope. Rows behind the last one are treated like
+// the last one.
 struct tn_row_info {
     int lo, hi, position;
     float slope;
 };
 
-static __device__ __forceinline__ tn_row_info tn_row_info_get(const tn_cuda_attention_args &a, const tn_row_tile &p, int row)
+static __device__ __forceinline__ tn_row_info tn_row_info_get(const tn_cuda_attention_args &a,
+                                                              const tn_row_tile &p, int row)
 {
     tn_row_info r;
     row = min(row, p.n_rows - 1);

@@ -1,32 +1,38 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of 16 keys as operands of mma.m16n8k16, straight from global memory into registers: the elements of a row may
-// come in any order along the summed dimension if the other operand has the same one, so every lane takes
-// whole words of the cache as they lie there. Lane l = 4 g + c.
-//   keys as A of S^T = K Q^T:   lane holds rows g and g + 8, of every 32 elements the 8 that tn_key_element() names;
-//   values as A of O^T = V^T P^T: lane holds keys 2c, 2c + 1, 2c + 8, 2c + 9, of every 64 elements the 8 of tn_value_element().
-// f16, bf16: 16-byte loads. q8_0, q4_0: blocks of 34 and 18 bytes are read as 32-bit words of pairs of blocks (64
-// elements, 17 and 9 words): the first block of a pair starts with its scale in the lower half of word 0, so
-// two of its bytes pairs lie in the upper half of word 0 and in the lower half of the word that the second block's scale ends.
+// Tiles of 16 keys as operands of mma.m16n8k16, straight from global memory into registers. The elements of a
+// row may come in any order along the summed dimension if the other operand has the same order, so every lane
+// loads whole words of the cache as they lie there. Lane l = 4 g + c.
+//   keys as A of S^T = K Q^T: the lane holds rows g and g + 8; of every 32 elements it has the 8 of
+//   tn_key_element(). values as A of O^T = V^T P^T: the lane holds keys 2c, 2c + 1, 2c + 8, 2c + 9; of every
+//   64 elements it has the 8 of tn_value_element().
+//
+// f16 and bf16 are loaded by 16 bytes. q8_0 and q4_0 have blocks of 34 and 18 bytes, which are only 2-byte
+// aligned. They are read as 32-bit words of pairs of blocks (64 elements, 17 and 9 words). The first block of
+// a pair starts with its scale in the lower half of word 0. So its first two code bytes are the upper half of
+// word 0, and its last two are the lower half of the word whose upper half is the scale of the second block.
 #ifndef TN_CUDA_ATTENTION_TILE_CUH
 #define TN_CUDA_ATTENTION_TILE_CUH
 
 #include "backends/cuda/attention/attention.cuh"
 #include "backends/cuda/attention/mma_attention.cuh"
 
+// How a lane reads rows of a type. A pair is two blocks, 64 elements.
 template <int TYPE> struct tn_cache_traits {
     static constexpr bool QUANT = TYPE == TN_CUDA_CACHE_Q8_0 || TYPE == TN_CUDA_CACHE_Q4_0;
     static constexpr bool BF16 = TYPE == TN_CUDA_CACHE_BF16;
     static constexpr int PAIR = TYPE == TN_CUDA_CACHE_Q8_0 ? 68 : 36;     // bytes of 64 elements
     static constexpr int MIDDLE = TYPE == TN_CUDA_CACHE_Q8_0 ? 8 : 4;     // word with the second scale
-    static constexpr int KEY_WORDS = TYPE == TN_CUDA_CACHE_Q8_0 ? 6 : 4;  // a lane loads of 64 elements of a key
+    // Words that a lane loads of a pair of a key and of a value.
+    static constexpr int KEY_WORDS = TYPE == TN_CUDA_CACHE_Q8_0 ? 6 : 4;
     static constexpr int VALUE_WORDS = TYPE == TN_CUDA_CACHE_Q8_0 ? 4 : 3;
 };
 
 // --- which elements ----------------------------------------------------------------------------------
 
-// Byte e of the `word`-th word of the quants of block 0 or 1 of a pair: index of the byte in its block.
+// The index, among the code bytes of block 0 or 1 of a pair, of byte e of the `word`-th word that has codes
+// of the block. Word 0 of block 0 is made of the first two and the last two code bytes.
 template <int TYPE> static __device__ __forceinline__ int tn_quant_byte(int block, int word, int e)
 {
     int last = TYPE == TN_CUDA_CACHE_Q8_0 ? 32 : 16;
@@ -35,7 +41,7 @@ template <int TYPE> static __device__ __forceinline__ int tn_quant_byte(int bloc
     return e < 2 ? e : last - 4 + e;
 }
 
-// Element e < 8 of 32-element group i that lane column c holds.
+// The index in the row of element e < 8 that lane column c holds of the 32 elements of group i.
 template <int TYPE> static __device__ __forceinline__ int tn_key_element(int i, int c, int e)
 {
     if (TYPE == TN_CUDA_CACHE_Q8_0) return i * 32 + tn_quant_byte<TYPE>(i % 2, e < 4 ? c : c + 4, e % 4);
@@ -43,11 +49,12 @@ template <int TYPE> static __device__ __forceinline__ int tn_key_element(int i, 
     return i * 32 + c * 8 + e;
 }
 
-// Element e < 8 of 64-element group j that lane row g holds.
+// The index in the row of element e < 8 that lane row g holds of the 64 elements of group j.
 template <int TYPE> static __device__ __forceinline__ int tn_value_element(int j, int g, int e)
 {
     if (TYPE == TN_CUDA_CACHE_Q8_0) return j * 64 + e / 4 * 32 + tn_quant_byte<TYPE>(e / 4, g, e % 4);
-    if (TYPE == TN_CUDA_CACHE_Q4_0) return j * 64 + g / 4 * 32 + tn_quant_byte<TYPE>(g / 4, g % 4, e % 4) + (e < 4 ? 0 : 16);
+    if (TYPE == TN_CUDA_CACHE_Q4_0)
+        return j * 64 + g / 4 * 32 + tn_quant_byte<TYPE>(g / 4, g % 4, e % 4) + (e < 4 ? 0 : 16);
     return j * 64 + g * 8 + e;
 }
 
@@ -63,19 +70,23 @@ static __device__ __forceinline__ uint32_t tn_load4(const char *at)
     return *reinterpret_cast<const uint32_t *>(at);
 }
 
-// Of each SPAN elements of a row the eight of part `at`, as they lie there; `used` of the elements exist.
-template <int SPAN, int WORDS> static __device__ __forceinline__ void tn_load_plain(uint32_t (&w)[WORDS], const char *row, int at, int used)
+// Loads elements [8 at, 8 at + 8) of each SPAN elements of a row of 16-bit elements; `used` elements of the
+// row exist, the others are zero.
+template <int SPAN, int WORDS>
+static __device__ __forceinline__ void tn_load_plain(uint32_t (&w)[WORDS], const char *row, int at, int used)
 {
 #pragma unroll
     for (int i = 0; i < WORDS / 4; i++) {
-        uint4 x = i * SPAN + at * 8 < used ? tn_load16(row + 2 * (i * SPAN + at * 8)) : make_uint4(0, 0, 0, 0);
+        uint4 x =
+            i * SPAN + at * 8 < used ? tn_load16(row + 2 * (i * SPAN + at * 8)) : make_uint4(0, 0, 0, 0);
         w[4 * i] = x.x, w[4 * i + 1] = x.y, w[4 * i + 2] = x.z, w[4 * i + 3] = x.w;
     }
 }
 
-// The part of a key row that a lane holds, D elements; `used` of them exist.
+// The part of a key row of D elements that a lane holds; `used` of the D elements exist.
 template <int TYPE, int D> struct tn_key_part {
-    static constexpr int WORDS = tn_cache_traits<TYPE>::QUANT ? D / 64 * tn_cache_traits<TYPE>::KEY_WORDS : D / 8;
+    static constexpr int WORDS =
+        tn_cache_traits<TYPE>::QUANT ? D / 64 * tn_cache_traits<TYPE>::KEY_WORDS : D / 8;
     uint32_t w[WORDS];
 
     __device__ __forceinline__ void load(const char *row, int c, int used)
@@ -100,7 +111,8 @@ template <int TYPE, int D> struct tn_key_part {
         }
     }
 
-    // Quants of group i as 8 unsigned bytes, elements 0..3 and 4..7, too large by 128 or 8.
+    // The codes of group i as 8 unsigned bytes, elements 0..3 in lo and 4..7 in hi, which are too large by
+    // 128 (q8_0) or 8 (q4_0).
     __device__ __forceinline__ void bytes(int i, int c, uint32_t &lo, uint32_t &hi) const
     {
         const uint32_t *from = w + i / 2 * tn_cache_traits<TYPE>::KEY_WORDS;
@@ -114,6 +126,7 @@ template <int TYPE, int D> struct tn_key_part {
         }
     }
 
+    // The scale of group i.
     __device__ __forceinline__ float scale(int i) const
     {
         const uint32_t *from = w + i / 2 * tn_cache_traits<TYPE>::KEY_WORDS;
@@ -123,7 +136,8 @@ template <int TYPE, int D> struct tn_key_part {
 
 // The part of a value row that a lane holds.
 template <int TYPE, int D> struct tn_value_part {
-    static constexpr int WORDS = tn_cache_traits<TYPE>::QUANT ? D / 64 * tn_cache_traits<TYPE>::VALUE_WORDS : D / 16;
+    static constexpr int WORDS =
+        tn_cache_traits<TYPE>::QUANT ? D / 64 * tn_cache_traits<TYPE>::VALUE_WORDS : D / 16;
     uint32_t w[WORDS];
 
     __device__ __forceinline__ void load(const char *row, int g, int used)
@@ -148,12 +162,14 @@ template <int TYPE, int D> struct tn_value_part {
         }
     }
 
+    // For keys that do not exist.
     __device__ __forceinline__ void clear()
     {
 #pragma unroll
         for (int i = 0; i < WORDS; i++) w[i] = 0;
     }
 
+    // The codes of group j, like those of a key.
     __device__ __forceinline__ void bytes(int j, int g, uint32_t &lo, uint32_t &hi) const
     {
         const uint32_t *from = w + j * tn_cache_traits<TYPE>::VALUE_WORDS;
@@ -167,7 +183,7 @@ template <int TYPE, int D> struct tn_value_part {
         }
     }
 
-    // f16 bits of the scale of elements 4 half .. 4 half + 3, in the lower half of a word.
+    // The f16 bits of the scale of elements 4 half .. 4 half + 3 of group j, in the lower half of a word.
     __device__ __forceinline__ uint32_t scale(int j, int g, int half) const
     {
         const uint32_t *from = w + j * tn_cache_traits<TYPE>::VALUE_WORDS;
@@ -176,16 +192,19 @@ template <int TYPE, int D> struct tn_value_part {
     }
 };
 
-// Two unsigned bytes of x, chosen by the lower nibbles of `pick`, as f16 less `bias` (gpu-notes: 0x64nn is 1024 + nn).
-static __device__ __forceinline__ __half2 tn_bytes_half2(uint32_t x, uint32_t pick, uint32_t bias)
+// Two unsigned bytes of x, which `selector` names as in __byte_perm, as two f16 minus `bias`. The f16 with
+// the bits 0x64nn is 1024 + nn.
+static __device__ __forceinline__ __half2 tn_bytes_half2(uint32_t x, uint32_t selector, uint32_t bias)
 {
-    uint32_t h = __byte_perm(x, 0x64646464u, pick);
+    uint32_t h = __byte_perm(x, 0x64646464u, selector);
     return __hsub2(*reinterpret_cast<__half2 *>(&h), *reinterpret_cast<__half2 *>(&bias));
 }
 
+// The bias that makes signed integers of the bytes of tn_key_part and tn_value_part: 1024 + 128 or 1024 + 8,
+// twice.
 template <int TYPE> static __device__ __forceinline__ constexpr uint32_t tn_quant_bias()
 {
-    return TYPE == TN_CUDA_CACHE_Q8_0 ? 0x64806480u : 0x64086408u; // 1024 + 128, 1024 + 8
+    return TYPE == TN_CUDA_CACHE_Q8_0 ? 0x64806480u : 0x64086408u;
 }
 
 #endif

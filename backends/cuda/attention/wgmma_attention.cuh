@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// PTX of attention on compute capability 9.0: products of a warpgroup (PTX ISA, wgmma), tensor copies (cp.async.bulk.tensor)
-// and the barriers between them (mbarrier, bar, setmaxnreg). Only code for sm_90a may call them; barriers and tn_bulk_copy_once() any from 9.0 on.
+// PTX of attention on compute capability 9.0: matrix products of a warpgroup (PTX ISA, wgmma), tensor copies
+// (cp.async.bulk.tensor) and the barriers between them (mbarrier, bar, setmaxnreg). Only code for sm_90a may
+// call these functions; the barriers and tn_bulk_copy_once() work from compute capability 9.0 on.
 #ifndef TN_CUDA_WGMMA_ATTENTION_CUH
 #define TN_CUDA_WGMMA_ATTENTION_CUH
 
@@ -12,18 +13,22 @@
 
 static __device__ __forceinline__ void tn_barrier_init(uint64_t *b, uint32_t count)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(tn_shared_address(b)), "r"(count) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(tn_shared_address(b)), "r"(count)
+                 : "memory");
 }
 
-// So that tensor copies see the initialised barriers.
+// Makes the initialised barriers visible to tensor copies.
 static __device__ __forceinline__ void tn_barrier_init_fence()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+// Arrives at the barrier, whose phase then also waits for this many bytes of copies.
 static __device__ __forceinline__ void tn_barrier_expect(uint64_t *b, uint32_t bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(tn_shared_address(b)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(tn_shared_address(b)),
+                 "r"(bytes)
+                 : "memory");
 }
 
 static __device__ __forceinline__ void tn_barrier_arrive(uint64_t *b)
@@ -31,7 +36,7 @@ static __device__ __forceinline__ void tn_barrier_arrive(uint64_t *b)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(tn_shared_address(b)) : "memory");
 }
 
-// Until the phase of this parity is over. try_wait may return early: it is asked again.
+// Waits until the phase of this parity is over. try_wait may return early, so it is repeated.
 static __device__ __forceinline__ void tn_barrier_wait(uint64_t *b, uint32_t parity)
 {
     asm volatile("{\n"
@@ -42,7 +47,7 @@ static __device__ __forceinline__ void tn_barrier_wait(uint64_t *b, uint32_t par
                  "}" ::"r"(tn_shared_address(b)), "r"(parity) : "memory");
 }
 
-// Barriers by number, of n threads: 0 is __syncthreads.
+// Barriers that have a number, for n threads; number 0 is that of __syncthreads.
 static __device__ __forceinline__ void tn_named_sync(int id, int n)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
@@ -53,39 +58,46 @@ static __device__ __forceinline__ void tn_named_arrive(int id, int n)
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-// What this thread stored in shared memory is seen by wgmma and tensor copies.
+// Orders what this thread read and stored in shared memory before later wgmma and tensor copies. mma.cuh has
+// the same instruction as tn_fence_async().
 static __device__ __forceinline__ void tn_async_proxy_fence()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Registers of each thread of the warpgroup from here on.
-template <int N> static __device__ __forceinline__ void tn_registers_give()
+// Changes the number of registers that each thread of the warpgroup has from here on: fewer, or more.
+template <int N> static __device__ __forceinline__ void tn_registers_release()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
-template <int N> static __device__ __forceinline__ void tn_registers_take()
+template <int N> static __device__ __forceinline__ void tn_registers_acquire()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
 // --- tensor copies ---------------------------------------------------------------------------------------
 
-// `bytes` bytes, of which the barrier is told; all multiples of 16. They are read once: the L2 cache drops them before others.
-static __device__ __forceinline__ void tn_bulk_copy_once(void *to, const void *from, uint32_t bytes, uint64_t *b)
+// Copies `bytes` bytes and reports them to the barrier; addresses and size are multiples of 16. The bytes are
+// read only once, so the L2 cache evicts them first.
+static __device__ __forceinline__ void tn_bulk_copy_once(void *to, const void *from, uint32_t bytes,
+                                                         uint64_t *b)
 {
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(tn_shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(tn_shared_address(b)), "l"(policy) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+                 "[%1], %2, [%3], %4;" ::"r"(tn_shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(tn_shared_address(b)), "l"(policy)
+                 : "memory");
 }
 
-// The box at column x, row y of a matrix; its bytes are counted by the barrier.
+// Copies the box at column x and row y of a matrix and reports its bytes to the barrier.
 static __device__ __forceinline__ void tn_tensor_load(void *to, const void *map, int x, int y, uint64_t *b)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-                     tn_shared_address(to)), "l"(map), "r"(x), "r"(y), "r"(tn_shared_address(b)) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, {%2, %3}], [%4];" ::"r"(tn_shared_address(to)),
+                 "l"(map), "r"(x), "r"(y), "r"(tn_shared_address(b))
+                 : "memory");
 }
 
 static __device__ __forceinline__ void tn_tensor_prefetch(const void *map)
@@ -93,12 +105,14 @@ static __device__ __forceinline__ void tn_tensor_prefetch(const void *map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// --- products --------------------------------------------------------------------------------------------
+// --- matrix products -------------------------------------------------------------------------------------
 
-// Matrix descriptor of rows of 128 bytes, swizzled by 128 bytes (layout 1); offsets in bytes.
+// The descriptor of a matrix in shared memory with rows of 128 bytes and the swizzle of 128 bytes (layout
+// type 1). Offsets are in bytes.
 static __device__ __forceinline__ uint64_t tn_wgmma_matrix(const void *at, uint32_t leading, uint32_t stride)
 {
-    return (uint64_t)(tn_shared_address(at) >> 4 & 0x3fff) | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | (uint64_t)1 << 62;
+    return (uint64_t)(tn_shared_address(at) >> 4 & 0x3fff) | (uint64_t)(leading >> 4) << 16 |
+           (uint64_t)(stride >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 static __device__ __forceinline__ void tn_wgmma_fence()
@@ -116,80 +130,98 @@ template <int PENDING> static __device__ __forceinline__ void tn_wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Accumulators are read after what stands before this, and written before what stands behind it.
+// Keeps the compiler from moving accesses to the accumulators across this point: wgmma reads and writes them
+// asynchronously, which the compiler does not know.
 template <int N> static __device__ __forceinline__ void tn_wgmma_keep(float (&d)[N])
 {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-#define TN_F8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define TN_F8(i)                                                                                             \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),              \
+        "+f"(d[i + 6]), "+f"(d[i + 7])
 
-// d[64 x N] = a b^T, plus d if `more`; f16, both with the summed dimension contiguous, 16 of it. Registers 4 j, 4 j + 1 of lane l
-// of warp w are row 16 w + l / 4, columns 8 j + 2 (l % 4) + {0, 1}; 4 j + 2, 4 j + 3 the same in row + 8.
-template <int N> static __device__ __forceinline__ void tn_wgmma_ss(float (&d)[N / 2], uint64_t a, uint64_t b, int more)
+// d[64 x N] = a b^T, plus d if `accumulate`. a and b are f16 in shared memory, with 16 elements of the summed
+// dimension, which is contiguous. Registers 4 j and 4 j + 1 of lane l of warp w are row 16 w + l / 4, columns
+// 8 j + 2 (l % 4) + {0, 1}; registers 4 j + 2 and 4 j + 3 are the same columns of row + 8.
+template <int N>
+static __device__ __forceinline__ void tn_wgmma_ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate)
 {
     if constexpr (N == 64)
         asm volatile("{\n"
                      ".reg .pred p;\n"
                      "setp.ne.b32 p, %34, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
                      "}, %32, %33, p, 1, 1, 0, 0;\n"
                      "}"
                      : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24)
-                     : "l"(a), "l"(b), "r"(more));
+                     : "l"(a), "l"(b), "r"(accumulate));
     else
         asm volatile("{\n"
                      ".reg .pred p;\n"
                      "setp.ne.b32 p, %66, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "
+                     "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
                      "}, %64, %65, p, 1, 1, 0, 0;\n"
                      "}"
                      : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56)
-                     : "l"(a), "l"(b), "r"(more));
+                     : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// The same with a in registers, as of mma.m16n8k16, and b's other dimension contiguous.
+// The same with a in registers, laid out as for mma.m16n8k16, and with the other dimension of b contiguous.
 template <int N>
-static __device__ __forceinline__ void tn_wgmma_rs(float (&d)[N / 2], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b, int more)
+static __device__ __forceinline__ void tn_wgmma_rs(float (&d)[N / 2], uint32_t a0, uint32_t a1, uint32_t a2,
+                                                   uint32_t a3, uint64_t b, int accumulate)
 {
     if constexpr (N == 64)
         asm volatile("{\n"
                      ".reg .pred p;\n"
                      "setp.ne.b32 p, %37, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
                      "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n"
                      "}"
                      : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24)
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(more));
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
     else if constexpr (N == 128)
         asm volatile("{\n"
                      ".reg .pred p;\n"
                      "setp.ne.b32 p, %69, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "
+                     "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
                      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
                      "}"
                      : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56)
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(more));
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
     else
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "setp.ne.b32 p, %133, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-                     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-                     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-                     "}, {%128, %129, %130, %131}, %132, p, 1, 1, 1;\n"
-                     "}"
-                     : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56), TN_F8(64), TN_F8(72), TN_F8(80), TN_F8(88), TN_F8(96), TN_F8(104), TN_F8(112), TN_F8(120)
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(more));
+        asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "setp.ne.b32 p, %133, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
+            "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
+            "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, "
+            "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+            "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+            "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+            "}, {%128, %129, %130, %131}, %132, p, 1, 1, 1;\n"
+            "}"
+            : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56), TN_F8(64),
+              TN_F8(72), TN_F8(80), TN_F8(88), TN_F8(96), TN_F8(104), TN_F8(112), TN_F8(120)
+            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
 }
 #undef TN_F8
 
