@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations and gated linear units in f32, as tn_scalar_unary and tn_scalar_glu of ops/ define them.
+// Activations and GLU in f32, as tn_scalar_unary and tn_scalar_glu of ops/ define them.
 #ifndef TN_CUDA_ACTIVATION_CUH
 #define TN_CUDA_ACTIVATION_CUH
 
@@ -9,7 +9,7 @@
 
 #include <tenon/params.h>
 
-// From here on log1p(exp(x)) is x in f32: exp(-30) is below half a unit in the last place of 30.
+// From here on log1p(exp(x)) is x in f32: exp(-30) is too small to change 30.
 static constexpr float TN_SOFTPLUS_LINEAR = 30.0f;
 
 // The activation of kind TN_UNARY_* with all parameters 0, as fused ops have it; TN_UNARY_NONE returns x.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moe_route: the experts of each token and their weights, from router logits [T, E], or for few tokens from
-// the rows [T, n] themselves, including the router's product and the norm before it.
+// moe_route: the experts of each token and their weights, from router logits [T, E], or for up to 8 tokens
+// from the rows [T, n] themselves, including the router's product and the norm before it.
 //
 // From logits, a warp per token holds the row of logits in registers. From rows, there is a block per expert
 // and token. It uses w_e . norm(x) = scale(x) sum_j w_ej g_j x_j: the weights w and g are read and multiplied

@@ -5,7 +5,7 @@
 //
 // A block of threads has a chunk of one row of the result, or several short rows; a thread has 16 elements of
 // block types (dequant.cuh) or four elements of plain types. An index outside the table gives zeros. Bytes
-// moved: one row of the table read and one row of floats written per row. Limit: the launch with few rows;
+// moved: one row of the table read and one row of floats written per row. Limit: the launch with one row;
 // the writes in prefill.
 #include "backends/cuda/move/move_args.h"
 #include "backends/cuda/dequant.cuh"

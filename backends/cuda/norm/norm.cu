@@ -11,8 +11,8 @@
 // aligned go through tn_*_any, which reads them again for each pass, then from L1 and L2.
 //
 // Bytes moved: 8 per element (16 with the addition); the weights stay in L2. Limit: memory in prefill; with
-// few rows the latency of one read, one reduction and one write. NVIDIA H200, 2026-11-21: 4096 rows of 4096
-// at 3.9 TB/s (4.0 with the addition), which is 88 and 91 % of what a plain read reaches (4.42); one row
+// small batches the latency of one read, one reduction and one write. NVIDIA H200, 2026-11-21: 4096 rows of
+// 4096 at 3.9 TB/s (4.0 with the addition), which is 88 and 91 % of what a plain read reaches (4.42); one row
 // takes 1.8 us.
 #include "backends/cuda/norm/norm_args.h"
 #include "backends/cuda/rows.cuh"

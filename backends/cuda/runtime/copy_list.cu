@@ -3,7 +3,7 @@
 //
 // Copies inputs to the device before a plan and small results back to the host after it. It is a kernel
 // instead of copy nodes, because nodes of another kind in a captured graph break the chain of dependent
-// launches. A warp crosses the bus with one transaction per 32 words. A decoding step moves a few KiB, so its
+// launches. A warp crosses the bus with one transaction per 32 words. A decoding step moves some KiB, so its
 // time is the latency of the bus: 2 us on an NVIDIA H200, 2026-11-21.
 #include "backends/cuda/common.cuh"
 
