@@ -368,6 +368,28 @@ static __device__ __forceinline__ void clear_results(warp_state<TYPE, DK, DK, 1>
         for (int e = 0; e < 4; e++) w.o[i][0][e] = 0.0f;
 }
 
+// Prepares the row of the token that this warp processes first.
+template <int DK>
+static __device__ __forceinline__ void prepare_first_row(const tn_cuda_rope_cache_args &r, const part &p,
+                                                         int head, int position, token_row<DK> &token)
+{
+    prepare_row(r, p, head, threadIdx.x / TN_WARP, token);
+    find_angles<DK>(r, position, token.turn);
+}
+
+// Prepares all rows of the token, the first of which `token` already describes.
+template <int TYPE, int WARPS, int DK>
+static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_args &r, const part &p, int head,
+                                                    int n_items, token_row<DK> &token,
+                                                    token_storage<DK> &shared)
+{
+    int warp = threadIdx.x / TN_WARP;
+    for (int item = warp; item < n_items; item += WARPS) {
+        if (item >= WARPS) prepare_row(r, p, head, item, token);
+        process_row<TYPE>(r, p, token, shared);
+    }
+}
+
 // What a block does. With STAGES 0, tiles are loaded straight into registers.
 template <int TYPE, int DK, int WARPS, int STAGES>
 static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
@@ -401,10 +423,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<WARPS, (STAGES > 0)>(d, p, u);
     int rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift; // that a block finishes
     token_row<DK> token;
-    if (warp < n_items) {
-        prepare_row(r, p, u.head, warp, token);
-        find_angles<DK>(r, position, token.turn);
-    }
+    if (warp < n_items) prepare_first_row(r, p, u.head, position, token);
     // Results lie behind the token, or over the tiles of the ring, each warp's over its own.
     constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring.tile[0]) / 4 : 0;
     result_storage<DK, PITCH> results = {
@@ -416,10 +435,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early) tn_pdl_wait();
     if (!any) return;
-    for (int item = warp; item < n_items; item += WARPS) {
-        if (item >= WARPS) prepare_row(r, p, u.head, item, token);
-        process_row<TYPE>(r, p, token, shared);
-    }
+    process_rows<TYPE, WARPS>(r, p, u.head, n_items, token, shared);
     __syncthreads();
     clear_results(w);
     if constexpr (STAGES > 0)
