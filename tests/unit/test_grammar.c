@@ -121,6 +121,10 @@ static void test_texts(void)
           "a\x1f"
           "-",
           "", "b");
+}
+
+static void test_characters(void)
+{
     TEXTS("root ::= .",
           "a\x1f"
           "\n\x1f"
@@ -698,6 +702,7 @@ int main(int argc, char **argv)
           "{,}\x1f"
           "{\"a\":01}");
     test_texts();
+    test_characters();
     test_repeats();
     test_recursion();
     test_errors();
