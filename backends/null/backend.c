@@ -110,7 +110,8 @@ static const char *null_kernel_name(const tn_device *device, const tn_step *step
 static tn_status null_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
 {
     TN_UNUSED(e);
-    if (options && options->cancel && atomic_load(options->cancel)) return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    if (options && options->cancel && atomic_load(options->cancel))
+        return tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
     return TN_OK;
 }
 

@@ -190,7 +190,8 @@ class Window:
     def __init__(self, meta, tensors):
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self.plain = Plain(meta, {})
-        self.t = {name: torch.tensor(rows, dtype=torch.float64, device=device) for name, rows in tensors.items()}
+        self.t = {name: torch.tensor(rows, dtype=torch.float64, device=device) for name,
+                  rows in tensors.items()}
 
     def norm(self, x, name):
         return x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.plain.eps) * self.t[name][0]
@@ -333,7 +334,8 @@ def write_expected(args, meta, tensors, tok, stop):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--ask", action="append", default=[])
     parser.add_argument("--text", action="append", default=[])

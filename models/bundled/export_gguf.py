@@ -23,7 +23,8 @@ TYPE_F32, TYPE_Q8_0 = 0, 8  # tensor types
 NORMAL, CONTROL = 1, 3  # token types
 
 CHAT_TEMPLATE = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "'<|im_end|>' + "
     "'\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
@@ -64,7 +65,8 @@ def quantize_q8_0(values):
         d = f32(amax / 127.0)
         inverse = f32(1.0 / d) if d else 0.0
         products = struct.unpack("<32f", struct.pack("<32f", *[x * inverse for x in block]))
-        out += struct.pack("<e32b", d, *[math.floor(p + 0.5) if p >= 0 else -math.floor(0.5 - p) for p in products])
+        out += struct.pack("<e32b", d,
+                           *[math.floor(p + 0.5) if p >= 0 else -math.floor(0.5 - p) for p in products])
     return bytes(out)
 
 
@@ -101,7 +103,8 @@ def metadata(config, tokenizer):
         record("tokenizer.ggml.model", STRING, "gpt2"),
         record("tokenizer.ggml.pre", STRING, "llama-bpe"),
         record("tokenizer.ggml.tokens", ARRAY, tokens, STRING),
-        record("tokenizer.ggml.token_type", ARRAY, [CONTROL if t in SPECIAL else NORMAL for t in tokens], I32),
+        record("tokenizer.ggml.token_type", ARRAY, [CONTROL if t in SPECIAL else NORMAL for t in tokens],
+               I32),
         record("tokenizer.ggml.merges", ARRAY, [f"{a} {b}" for a, b in merges], STRING),
         record("tokenizer.ggml.bos_token_id", U32, end),
         record("tokenizer.ggml.eos_token_id", U32, turn_end),
@@ -117,7 +120,8 @@ def metadata(config, tokenizer):
 def tensor_order(names):
     """Embedding first, then the layers in the order of use, the last norm at the end."""
     inside = [
-        "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down",
+        "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up",
+        "ffn_down",
     ]
 
     def place(name):
@@ -133,7 +137,8 @@ def align(n):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--out", required=True)

@@ -89,7 +89,8 @@ def write_heldout(out, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
     parser.add_argument("--mb", type=float, default=400, help="megabytes of training text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

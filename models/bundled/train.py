@@ -28,7 +28,8 @@ import torch.nn.functional as F
 from train_tokenizer import SPECIAL_SPLIT, Tokenizer
 
 CONFIG = {
-    "vocab": 2048, "width": 256, "layers": 8, "heads": 4, "kv_heads": 2, "ffn": 768, "context": 512, "eps": 1e-5,
+    "vocab": 2048, "width": 256, "layers": 8, "heads": 4, "kv_heads": 2, "ffn": 768, "context": 512,
+    "eps": 1e-5,
     "rope_base": 10000.0,
 }
 SCORED = 1 << 12  # flag on a stored token: the loss counts it. Ids need 11 bits.
@@ -109,7 +110,8 @@ class Batches:
         half = self.size // 2
         device, g = self.tokens.device, self.generator
         a = self.starts[torch.randint(self.starts.numel(), (half,), device=device, generator=g)]
-        b = torch.randint(self.tokens.numel() - self.context - 1, (self.size - half,), device=device, generator=g)
+        b = torch.randint(self.tokens.numel() - self.context - 1, (self.size - half,), device=device,
+                          generator=g)
         window = self.tokens[torch.cat([a, b])[:, None] + self.steps].to(torch.int64)
         ids = window & ID_MASK
         target = torch.where((window & SCORED) != 0, ids, torch.full_like(ids, -100))
@@ -241,7 +243,8 @@ def evaluate(model, corpus, tok):
     }
 
 
-PROMPTS = ["Once upon a time", "Once upon a time, there was a little dragon who", "Q: Where does Mia live?\nA:"]
+PROMPTS = ["Once upon a time", "Once upon a time, there was a little dragon who",
+           "Q: Where does Mia live?\nA:"]
 CHATS = [
     "Tell me a story about a cat and a robot.",
     "Where does Tom live?",
@@ -299,11 +302,13 @@ def save(model, out, results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--minutes", type=float, default=6.0, help="time for the steps, if --steps is not given")
+    parser.add_argument("--minutes", type=float, default=6.0,
+                        help="time for the steps, if --steps is not given")
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--batch", type=int, default=128, help="windows per step")
     parser.add_argument("--lr", type=float, default=3e-3)
@@ -356,7 +361,8 @@ def main():
             torch.cuda.synchronize()
             timer = time.time()
         progress = 0.0 if step < warmup else (step - warmup) / max(1, total - warmup)
-        rate = args.lr * min(1.0, (step + 1) / warmup) * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
+        rate = args.lr * min(1.0, (step + 1) / warmup) * (0.01 + 0.99 * 0.5
+                                                          * (1 + math.cos(math.pi * progress)))
         for group in optimizer.param_groups:
             group["lr"] = rate
         ids, target = batches.next()
@@ -370,7 +376,8 @@ def main():
             value = loss.item()
             smooth = value if smooth is None else 0.7 * smooth + 0.3 * value
             if step % 500 == 0 or step + 1 == total:
-                print(f"step {step:6d}  loss {smooth:.4f}  lr {rate:.2e}  {time.time() - began:.0f} s", flush=True)
+                print(f"step {step:6d}  loss {smooth:.4f}  lr {rate:.2e}  {time.time() - began:.0f} s",
+                      flush=True)
             if not math.isfinite(value):
                 raise SystemExit("the loss is not finite")
         step += 1

@@ -7,7 +7,8 @@
 The pre-split is the expression that GGUF files call `llama-bpe`:
 
     (?i:'s|'t|'re|'ve|'m|'ll|'d) | [^\\r\\n\\p{L}\\p{N}]?\\p{L}+ | \\p{N}{1,3} |
-    [ ]?[^\\s\\p{L}\\p{N}]+[\\r\\n]* | \\s*[\\r\\n]+ | \\s+(?!\\S) | \\s+      (blanks around | are not part of it)
+    [ ]?[^\\s\\p{L}\\p{N}]+[\\r\\n]* | \\s*[\\r\\n]+ | \\s+(?!\\S) | \\s+      (blanks around | are not part
+    of it)
 
 Python's `re` has no \\p classes. The corpus is pure ASCII, where \\p{L} = [A-Za-z] and \\p{N} = [0-9],
 so SPLIT below is exact for everything this file ever encodes.
@@ -165,7 +166,8 @@ class Tokenizer:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--vocab", type=int, default=2048)

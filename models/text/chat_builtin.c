@@ -46,12 +46,16 @@ typedef struct builtin_row {
 // clang-format off
 static const builtin_row rows[] = {
     {"phi4", "<|im_sep|>",
-     EACH "{{ '<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>' }}" DONE OPEN("<|im_start|>assistant<|im_sep|>")},
+     EACH "{{ '<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>' }}" DONE
+     OPEN("<|im_start|>assistant<|im_sep|>")},
     {"chatml", "<|im_start|>",
-     EACH "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}" DONE OPEN("<|im_start|>assistant\\n")},
+     EACH "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}" DONE
+     OPEN("<|im_start|>assistant\\n")},
     {"llama3.1", NULL,
-     LLAMA3("{% set first = '' %}{% if messages and messages[0].role == 'system' %}{% set first = messages[0].content|trim %}"
-            "{% set messages = messages[1:] %}{% endif %}{{ '" HEADER("system") "Cutting Knowledge Date: December 2023\\n"
+     LLAMA3("{% set first = '' %}{% if messages and messages[0].role == 'system' %}{% set first = "
+     "messages[0].content|trim %}"
+            "{% set messages = messages[1:] %}{% endif %}{{ '" HEADER("system")
+      "Cutting Knowledge Date: December 2023\\n"
             "Today Date: ' + date_string|default('26 Jul 2024') + '\\n\\n' + first + '<|eot_id|>' }}")},
     {"llama3", "<|start_header_id|>", LLAMA3("")},
     {"gemma", "<start_of_turn>",
@@ -63,11 +67,15 @@ static const builtin_row rows[] = {
     {"harmony", "<|channel|>",
      "{{ '<|start|>system<|message|>You are a helpful assistant.\\nKnowledge cutoff: 2024-06\\n' }}"
      "{% if strftime_now is defined %}{{ 'Current date: ' + strftime_now('%Y-%m-%d') + '\\n' }}{% endif %}"
-     "{{ '\\nReasoning: ' + reasoning_effort|default('medium') + '\\n\\n# Valid channels: analysis, commentary, final. "
+     "{{ '\\nReasoning: ' + reasoning_effort|default('medium') + '\\n\\n# Valid channels: analysis, "
+     "commentary, final. "
      "Channel must be included for every message.<|end|>' }}" EACH
-     "{% if m.role in ['system', 'developer'] %}{{ '<|start|>developer<|message|># Instructions\\n\\n' + m.content + '\\n\\n<|end|>' }}"
-     "{% elif m.role == 'assistant' %}{{ '<|start|>assistant<|channel|>final<|message|>' + m.content + '<|end|>' }}"
-     "{% else %}{{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{% endif %}" DONE OPEN("<|start|>assistant")},
+     "{% if m.role in ['system', 'developer'] %}{{ '<|start|>developer<|message|># Instructions\\n\\n' + "
+     "m.content + '\\n\\n<|end|>' }}"
+     "{% elif m.role == 'assistant' %}{{ '<|start|>assistant<|channel|>final<|message|>' + m.content + "
+     "'<|end|>' }}"
+     "{% else %}{{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{% endif %}" DONE
+     OPEN("<|start|>assistant")},
     {"phi3", "<|end|>",
      EACH "{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}" DONE OPEN("<|assistant|>\\n")},
     {"zephyr", "<|assistant|>",
@@ -77,16 +85,20 @@ static const builtin_row rows[] = {
      SAY("assistant", "<｜Assistant｜>", "<｜end▁of▁sentence｜>") DONE OPEN("<｜Assistant｜>")},
     {"deepseek2", NULL,
      "{{ bos_token }}" EACH SAY("system", "", "\\n\\n") SAY("user", "User: ", "\\n\\n")
-     "{% if m.role == 'assistant' %}{{ 'Assistant: ' + m.content + eos_token }}{% endif %}" DONE OPEN("Assistant:")},
+     "{% if m.role == 'assistant' %}{{ 'Assistant: ' + m.content + eos_token }}{% endif %}" DONE
+     OPEN("Assistant:")},
     {"command-r", "<|START_OF_TURN_TOKEN|>",
-     "{{ bos_token }}" EACH SAY("system", TURN("SYSTEM"), "<|END_OF_TURN_TOKEN|>") SAY("user", TURN("USER"), "<|END_OF_TURN_TOKEN|>")
+     "{{ bos_token }}" EACH SAY("system", TURN("SYSTEM"), "<|END_OF_TURN_TOKEN|>")
+     SAY("user", TURN("USER"), "<|END_OF_TURN_TOKEN|>")
      SAY("assistant", TURN("CHATBOT"), "<|END_OF_TURN_TOKEN|>") DONE OPEN(TURN("CHATBOT"))},
     {"mistral-v7", NULL, INST_V7(" ")},
     {"mistral-v7-tekken", "[SYSTEM_PROMPT]", INST_V7("")},
     {"llama2", NULL,
      TAKE_SYSTEM "{% set ns = namespace(first=first) %}" EACH
-     "{% if m.role == 'user' %}{{ bos_token + '[INST] ' }}{% if ns.first %}{{ '<<SYS>>\\n' + ns.first|trim + '\\n<</SYS>>\\n\\n' }}"
-     "{% set ns.first = '' %}{% endif %}{{ m.content|trim + ' [/INST]' }}{% else %}{{ ' ' + m.content|trim + ' ' + eos_token }}"
+     "{% if m.role == 'user' %}{{ bos_token + '[INST] ' }}{% if ns.first %}{{ '<<SYS>>\\n' + ns.first|trim + "
+     "'\\n<</SYS>>\\n\\n' }}"
+     "{% set ns.first = '' %}{% endif %}{{ m.content|trim + ' [/INST]' }}{% else %}{{ ' ' + m.content|trim + "
+     "' ' + eos_token }}"
      "{% endif %}" DONE},
     {"mistral-v1", NULL, INST(" [INST] ", " [/INST]", " ", "false")},
     {"mistral-v3-tekken", NULL, INST("[INST]", "[/INST]", "", "true")},

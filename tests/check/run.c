@@ -497,8 +497,9 @@ static void run_on(check_run *run, int32_t target, const check_case *c, const tn
     report(run, t, c, kernel, &v);
 }
 
-// How a type is unpacked is checked with every type by get_rows. For matrix products, whose kernels take longest
-// to compile and to run, the core has a type of each kind of kernel: F32, a half type, and two block types.
+// How a type is unpacked is checked with every type by get_rows. For matrix products, whose kernels take
+// longest to compile and to run, the core has a type of each kind of kernel: F32, a half type, and two block
+// types.
 static bool in_core(const check_case *c)
 {
     bool product = tn_op_info_get(c->op)->family == TN_FAMILY_product;

@@ -32,10 +32,11 @@ typedef struct fake_state {
 
 fake_state *fake_get(void);
 
-// What a library with kernels of its own launches: a function of the host on a stream, or into what it captures. It writes
-// n bytes of device memory. Looked up in the driver library with dlsym.
+// What a library with kernels of its own launches: a function of the host on a stream, or into what it
+// captures. It writes n bytes of device memory. Looked up in the driver library with dlsym.
 typedef void fake_host_function(const void *args);
-CUresult fake_launch_host(CUstream stream, fake_host_function *function, const void *args, size_t args_size, void *written, size_t n);
+CUresult fake_launch_host(CUstream stream, fake_host_function *function, const void *args, size_t args_size,
+                          void *written, size_t n);
 
 typedef struct fake_grid {
     uint32_t x, y, z, threads;
@@ -48,8 +49,8 @@ const void *fake_find(const char *image, const char *name);
 size_t fake_args_size(const void *function);
 CUresult fake_run(const fake_grid *grid, const void *function, const void *args);
 bool fake_runs_host(void); // or leaves out functions of the host like all kernels
-// Device memory begins, unwritten, and ends; is written; has a copy from the host, in which poison (tests/check/poison.h)
-// counts as not written.
+// Device memory begins, unwritten, and ends; is written; has a copy from the host, in which poison
+// (tests/check/poison.h) counts as not written.
 void fake_memory_begin(void *at, size_t size);
 void fake_memory_end(void *at);
 void fake_memory_written(void *at, size_t n);

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""One token at a time on the emulated GPU, where attention does the step before it, against the CPU: test_decode.py TENON MODEL
+"""One token at a time on the emulated GPU, where attention does the step before it, against the CPU:
+test_decode.py TENON MODEL
 
 LD_LIBRARY_PATH leads to the emulation."""
 import array
@@ -17,7 +18,8 @@ ROOM = 2e-3 # the cache rounds to f16 what differs in the last bits of a float
 def logits(tenon, model, backend, folder):
     path = os.path.join(folder, backend)
     tokens = ",".join(str(3 + i * 37 % 200) for i in range(N_TOKENS))
-    subprocess.run([tenon, "logits", model, "--tokens", tokens, "-b", "1", "--precision", "f32", "--backend", backend, "-o", path],
+    subprocess.run([tenon, "logits", model, "--tokens", tokens, "-b", "1", "--precision", "f32", "--backend",
+                    backend, "-o", path],
                    check=True, stdout=subprocess.DEVNULL)
     with open(path, "rb") as f:
         return array.array("f", f.read())

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA backend on a driver library whose calls fail on request: every failure is a status, nothing leaks, other
-// contexts live on, and after running out of memory a smaller request succeeds. Needs no GPU.
-//     test_failures MODEL.gguf [STRIDE]   every STRIDE-th call fails; LD_LIBRARY_PATH leads to the fake libcuda.so.1
+// The CUDA backend on a driver library whose calls fail on request: every failure is a status, nothing leaks,
+// other contexts live on, and after running out of memory a smaller request succeeds. Needs no GPU.
+//     test_failures MODEL.gguf [STRIDE]   every STRIDE-th call fails; LD_LIBRARY_PATH leads to the fake
+//     libcuda.so.1
 #include "tests/cuda/fake.h"
 #include "tests/unit/test.h"
 
@@ -126,12 +127,15 @@ static void test_each(CUresult error, bool stays, tn_status want, int64_t stride
         char text[300] = "";
         if (w.ctx) tn_context_error(w.ctx, text, sizeof text);
         // Opening the list of devices may go on without the device: then there is none to run on.
-        bool right = !failed || status == want || (!w.model && status == TN_ERR_DEVICE) || (!stays && status == TN_OK);
-        if (!TEST_CHECK(right)) printf("    call %lld, %s: %s: %s\n", (long long)n, fake->failed, tn_status_text(status), text);
+        bool right =
+            !failed || status == want || (!w.model && status == TN_ERR_DEVICE) || (!stays && status == TN_OK);
+        if (!TEST_CHECK(right))
+            printf("    call %lld, %s: %s: %s\n", (long long)n, fake->failed, tn_status_text(status), text);
         if (status != TN_OK && w.model) TEST_CHECK(text[0] != 0);
         clean(&w);
         if (!TEST_CHECK(nothing_alive())) {
-            printf("    call %lld, %s: %lld alive, %zu bytes\n", (long long)n, fake->failed, (long long)fake->n_alive, fake->used);
+            printf("    call %lld, %s: %lld alive, %zu bytes\n", (long long)n, fake->failed,
+                   (long long)fake->n_alive, fake->used);
             return;
         }
     }
@@ -174,7 +178,8 @@ static void test_memory(void)
     TEST_CHECK_STATUS(tn_context_create(NULL, &w.ctx), TN_OK);
     TEST_CHECK_STATUS(open_model(&w), TN_OK);
     size_t before = fake->used, memory = fake->memory;
-    fake->memory = fake->used + (64u << 20); // what products of 64 rows sum up in takes 26 MB, whatever the model
+    fake->memory =
+        fake->used + (64u << 20); // what products of 64 rows sum up in takes 26 MB, whatever the model
     TEST_CHECK_STATUS(open_session(&w, 100000), TN_ERR_MEMORY);
     char text[300] = "";
     tn_context_error(w.ctx, text, sizeof text);
@@ -255,7 +260,8 @@ static void check_older(const char *dir, const char *name, int64_t all_known)
     TEST_CHECK(n_retired == 0 && fake->n_calls - before == all_known);
 }
 
-// Choices are kept, a damaged file counts as none, and a folder that cannot be written to is an error with its name.
+// Choices are kept, a damaged file counts as none, and a folder that cannot be written to is an error with
+// its name.
 static void test_tuning(void)
 {
     char dir[] = "/tmp/tenon-tuning-XXXXXX", command[200], name[300] = "";
@@ -298,7 +304,8 @@ static void test_tuning(void)
     TEST_CHECK(nothing_alive());
 }
 
-// Kernels of a x w1, then x times w2 or times what came of the first product, that start when all before has ended.
+// Kernels of a x w1, then x times w2 or times what came of the first product, that start when all before has
+// ended.
 static int64_t count_alone(bool computed)
 {
     enum { K = 256, N = 64, M = 4 };
@@ -310,10 +317,12 @@ static int64_t count_alone(bool computed)
     TEST_CHECK_STATUS(tn_context_create(NULL, &ctx), TN_OK);
     TEST_CHECK_STATUS(tn_graph_create(ctx, &g), TN_OK);
     int64_t a[] = {M, K}, w1[] = {N, K}, x[] = {1, N}, w2[] = {M, N};
-    tn_tensor *first = tn_op_matmul(g, tn_graph_input(g, "a", TN_TYPE_F32, 2, a), tn_graph_weight(g, "w1", TN_TYPE_F32, 2, w1));
+    tn_tensor *first = tn_op_matmul(g, tn_graph_input(g, "a", TN_TYPE_F32, 2, a),
+                                    tn_graph_weight(g, "w1", TN_TYPE_F32, 2, w1));
     tn_tensor *given = computed ? NULL : tn_graph_weight(g, "w2", TN_TYPE_F32, 2, w2);
     tn_graph_output(g, "first", first);
-    tn_graph_output(g, "y", tn_op_matmul(g, tn_graph_input(g, "x", TN_TYPE_F32, 2, x), computed ? first : given));
+    tn_graph_output(g, "y",
+                    tn_op_matmul(g, tn_graph_input(g, "x", TN_TYPE_F32, 2, x), computed ? first : given));
     tn_plan_config cfg;
     tn_plan_config_default(&cfg);
     tn_device *device = tn_context_device_by_name(ctx, "cuda");
@@ -335,7 +344,8 @@ static void test_computed_matrix(void)
 {
     reset();
     int64_t given = count_alone(false), computed = count_alone(true);
-    if (!TEST_CHECK(computed == given + 1)) printf("    alone: %lld, %lld\n", (long long)given, (long long)computed);
+    if (!TEST_CHECK(computed == given + 1))
+        printf("    alone: %lld, %lld\n", (long long)given, (long long)computed);
     TEST_CHECK(nothing_alive());
 }
 

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums up a timeline of tests/cuda/timeline.c.
     timeline.py FILE.csv [STEPS]
-Kernels are grouped by what follows what: for each pair (predecessor, kernel) the median time from the end of the one to
-the end of the other, which is what the kernel adds to a chain, and the median of its own duration. STEPS: the last so many
+Kernels are grouped by what follows what: for each pair (predecessor, kernel) the median time from the end of
+the one to the end of the other, which is what the kernel adds to a chain, and the median of its own duration.
+STEPS: the last so many
 kernels are printed one by one."""
 import statistics
 import sys
@@ -29,7 +30,8 @@ def main():
         print(f"{added:10.2f}{own:10.2f}{gap:10.2f}{len(g):28d}{share:7.1%}  {key[0]} -> {key[1]} ({key[2]})")
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     for before, row in list(zip(rows, rows[1:]))[-steps:] if steps else []:
-        print(f"{(row[0] - before[1]) / 1e3:8.2f} {(row[1] - row[0]) / 1e3:8.2f}  {row[2]} {row[3]}x{row[4]} {row[5]}")
+        print(f"{(row[0] - before[1]) / 1e3:8.2f} {(row[1] - row[0]) / 1e3:8.2f}  {row[2]} {row[3]}x{row[4]} "
+              f"{row[5]}")
 
 
 if __name__ == "__main__":

@@ -75,26 +75,42 @@ static uint64_t next_random(uint64_t *state)
 
 // clang-format off
 static const char *const statements[] = {
-    "{% for m in messages %}", "{%- for k, v in d.items() -%}", "{% for i in range(99999) %}", "{% for c in x if c %}", "{% endfor %}",
-    "{% else %}", "{% if ", " %}", "{% elif n %}", "{% endif %}", "{% set a = ", "{% set ns = namespace(s='ab', l=[1]) %}",
-    "{% set ns.s = ns.s + ns.s %}", "{% set ns.l = ns.l + ns.l %}", "{% macro f(a, b=1) %}", "{% endmacro %}", "{{ f(1) }}", "{{ f(f) }}",
-    "{% set b %}", "{% endset %}", "{% filter upper %}", "{% endfilter %}", "{% call f() %}", "{% endcall %}", "{% with q = ", "{% endwith %}",
-    "{% break %}", "{% continue %}", "{{ ", "{{- ", " }}", " -}}", "{# ", " #}", "{% raw %}", "{% endraw %}", "\n", "  ", "text", "é",
-    "{% do d.update({n: ns}) %}", "{% do ns.l.append(ns.l) %}", "{% for y in d.items recursive %}{{ loop([1]) }}", "{% generation %}",
+    "{% for m in messages %}", "{%- for k, v in d.items() -%}", "{% for i in range(99999) %}",
+    "{% for c in x if c %}", "{% endfor %}",
+    "{% else %}", "{% if ", " %}", "{% elif n %}", "{% endif %}", "{% set a = ",
+    "{% set ns = namespace(s='ab', l=[1]) %}",
+    "{% set ns.s = ns.s + ns.s %}", "{% set ns.l = ns.l + ns.l %}", "{% macro f(a, b=1) %}", "{% endmacro %}",
+    "{{ f(1) }}", "{{ f(f) }}",
+    "{% set b %}", "{% endset %}", "{% filter upper %}", "{% endfilter %}", "{% call f() %}", "{% endcall %}",
+    "{% with q = ", "{% endwith %}",
+    "{% break %}", "{% continue %}", "{{ ", "{{- ", " }}", " -}}", "{# ", " #}", "{% raw %}", "{% endraw %}",
+    "\n", "  ", "text", "é",
+    "{% do d.update({n: ns}) %}", "{% do ns.l.append(ns.l) %}",
+    "{% for y in d.items recursive %}{{ loop([1]) }}", "{% generation %}",
 };
 static const char *const expressions[] = {
-    "messages", "x", "d", "n", "ns", "ns.s", "ns.l", "a", "b", "loop", "m", "m.content", "messages[0]['role']", "missing", "1", "9223372036854775807",
-    "2.5", "1e308", "'a'", "\"\\u00e9\"", "none", "true", "[1, 'b', x]", "{'a': n, x: d}", "(1, 2)", "()", "range(9)", "range(10**9)", "loop.index",
-    "d.k", "d['items']", "x.split(',')", "x.strip('a')", "x.replace('a', x)", "x.join(['a', x])", "f", "strftime_now('%d %b %Y')",
-    "'%s %5d' % (x, n)", "'{} {a}'.format(1, a=2)", "namespace(a=1)", "dict(a=1)", "cycler(1, 2)", "joiner()", "raise_exception(x)", "x * 1000000",
+    "messages", "x", "d", "n", "ns", "ns.s", "ns.l", "a", "b", "loop", "m", "m.content",
+    "messages[0]['role']", "missing", "1", "9223372036854775807",
+    "2.5", "1e308", "'a'", "\"\\u00e9\"", "none", "true", "[1, 'b', x]", "{'a': n, x: d}", "(1, 2)", "()",
+    "range(9)", "range(10**9)", "loop.index",
+    "d.k", "d['items']", "x.split(',')", "x.strip('a')", "x.replace('a', x)", "x.join(['a', x])", "f",
+    "strftime_now('%d %b %Y')",
+    "'%s %5d' % (x, n)", "'{} {a}'.format(1, a=2)", "namespace(a=1)", "dict(a=1)", "cycler(1, 2)", "joiner()",
+    "raise_exception(x)", "x * 1000000",
 };
 static const char *const operators[] = {
-    " + ", " - ", " * ", " / ", " // ", " % ", " ** ", " ~ ", " == ", " != ", " < ", " >= ", " in ", " not in ", " and ", " or ", " if ", " else ",
-    "[", "]", "[1:", "[::-1]", "[:-1]", ".", ".items()", "(", ")", ", ", ": ", "not ", "-", " is ", " is not ", "defined", "string", "mapping",
-    "iterable", "equalto 1", "divisibleby 0", "|", "|tojson", "|tojson(indent=2)", "|length", "|trim", "|string", "|list", "|join(',')", "|first",
-    "|last", "|sort", "|unique", "|reverse", "|map('upper')", "|map(attribute='role')", "|selectattr('role', 'equalto', 'user')", "|default('z')",
-    "|replace('a', 'aaaa')", "|indent(99)", "|int", "|float", "|round(3)", "|title", "|dictsort", "|groupby('role')", "|batch(2)", "|sum", "|max",
-    "|center(9999)", "|select", "|items", "|format(1)", "|e", "|capitalize", ".rsplit('a', 1)", ".splitlines()", ".zfill(9)", ".title()", "=",
+    " + ", " - ", " * ", " / ", " // ", " % ", " ** ", " ~ ", " == ", " != ", " < ", " >= ", " in ",
+    " not in ", " and ", " or ", " if ", " else ",
+    "[", "]", "[1:", "[::-1]", "[:-1]", ".", ".items()", "(", ")", ", ", ": ", "not ", "-", " is ",
+    " is not ", "defined", "string", "mapping",
+    "iterable", "equalto 1", "divisibleby 0", "|", "|tojson", "|tojson(indent=2)", "|length", "|trim",
+    "|string", "|list", "|join(',')", "|first",
+    "|last", "|sort", "|unique", "|reverse", "|map('upper')", "|map(attribute='role')",
+    "|selectattr('role', 'equalto', 'user')", "|default('z')",
+    "|replace('a', 'aaaa')", "|indent(99)", "|int", "|float", "|round(3)", "|title", "|dictsort",
+    "|groupby('role')", "|batch(2)", "|sum", "|max",
+    "|center(9999)", "|select", "|items", "|format(1)", "|e", "|capitalize", ".rsplit('a', 1)",
+    ".splitlines()", ".zfill(9)", ".title()", "=",
 };
 // clang-format on
 
@@ -134,7 +150,8 @@ static size_t make_template(uint64_t *state, uint8_t *out, size_t max)
 static const char *const hostile[] = {
     "{% for i in range(10**18) %}{% endfor %}",
     "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}",
-    "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|replace('x', 'xxxxx') %}{% endfor %}",
+    "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|replace('x', 'xxxxx') %}{% "
+    "endfor %}",
     "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|tojson %}{% endfor %}{{ n.s }}",
     "{% set n = namespace(s=x) %}{% for i in range(99) %}{% set n.s = n.s ~ '<' ~ n.s %}{% endfor %}",
     "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",

@@ -43,7 +43,8 @@ static inline tn_graph *new_graph(tn_context *ctx)
 
 // Values of a graph that the test calls g.
 // clang-format off
-#define SHAPE(...)        (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define SHAPE(...)        \
+    (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
 #define INPUT(name, ...)  tn_graph_input(g, name, TN_TYPE_F32, SHAPE(__VA_ARGS__))
 #define IDS(name, ...)    tn_graph_input(g, name, TN_TYPE_I32, SHAPE(__VA_ARGS__))
 #define WEIGHT(name, ...) tn_graph_weight(g, name, TN_TYPE_F32, SHAPE(__VA_ARGS__))

@@ -127,7 +127,8 @@ static void count_events(void *user, int32_t code, const char *text)
 {
     TN_UNUSED(user);
     const char *count = strstr(text, ") x ");
-    if (code == TN_EVENT_DEVICE_FALLBACK && count && strstr(text, "fake has no kernel")) n_events += atoi(count + 4);
+    if (code == TN_EVENT_DEVICE_FALLBACK && count && strstr(text, "fake has no kernel"))
+        n_events += atoi(count + 4);
 }
 
 static tn_context *event_context(int32_t strict)
@@ -253,9 +254,11 @@ static void test_wanted(void)
     cfg.n_devices = 2;
     n_events = 0;
     TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
-    TEST_CHECK(plan && device_of(plan, TN_OP_matmul) == 1 && count_steps(plan, TN_OP_linear) == 0 && n_events == 0);
+    TEST_CHECK(plan && device_of(plan, TN_OP_matmul) == 1 && count_steps(plan, TN_OP_linear) == 0 &&
+               n_events == 0);
     TEST_CHECK(plan && plan_says(plan, "the parts belong to different devices"));
-    TEST_CHECK(plan && device_of(plan, TN_OP_cache_write) == 1 && device_of(plan, TN_OP_copy) == 1); // with its reader
+    TEST_CHECK(plan && device_of(plan, TN_OP_cache_write) == 1 &&
+               device_of(plan, TN_OP_copy) == 1); // with its reader
     TEST_CHECK(plan && plan->input_size[0] == 0 && plan->input_size[1] > 0 && plan->state_size[0] == 0);
     TEST_CHECK(plan && check_memory(plan) == NULL);
     TEST_CHECK(plan && evaluate_plan(plan, placed, ROOM, &m) == TN_OK);

@@ -413,8 +413,10 @@ static void test_fused(void)
     const tn_norm_rope_params turn = {1e-5f, {.n_rot = 8, .base = 1e4f}};
     ACCEPTS(FUSED(norm_rope, &turn, F32(3, 2, 8), F32(8), I32(3)), F32, 3, 2, 8);
     REJECTS(FUSED(norm_rope, &turn, F32(3, 2, 8), F32(6), I32(3)), TN_ERR_SHAPE);
-    const tn_moe_route_params logits = {.top_k = {.k = 2}}, routed = {.top_k = {.k = 2}, .has_product = 1, .has_norm = 1};
-    const tn_moe_route_params odd = {.top_k = {.k = 2}, .has_norm = 1}, chosen = {.top_k = {.k = 2}, .choice = 3};
+    const tn_moe_route_params logits = {.top_k = {.k = 2}},
+                              routed = {.top_k = {.k = 2}, .has_product = 1, .has_norm = 1};
+    const tn_moe_route_params odd = {.top_k = {.k = 2}, .has_norm = 1},
+                              chosen = {.top_k = {.k = 2}, .choice = 3};
     ACCEPTS(FUSED(moe_route, &logits, F32(3, 8)), I32, 3, 2);
     ACCEPTS(FUSED(moe_route, &routed, F32(3, 8), F32(6, 8), F32(8)), I32, 3, 2);
     REJECTS(FUSED(moe_route, &routed, F32(3, 8), F32(6, 8), F32(6)), TN_ERR_SHAPE);
@@ -424,7 +426,8 @@ static void test_fused(void)
     REJECTS(FUSED(moe_route, &chosen, F32(3, 8)), TN_ERR_ARG);
     REJECTS(FUSED(moe_route, &logits, F32(1, 3, 8)), TN_ERR_SHAPE);
     REJECTS(FUSED(moe_route, &logits, F32(1, 4097)), TN_ERR_SHAPE);
-    const tn_moe_combine_params one = {.n_added = 1}, factor = {.n_added = 2, .has_factor = 1}, none = {.n_added = 0};
+    const tn_moe_combine_params one = {.n_added = 1}, factor = {.n_added = 2, .has_factor = 1},
+                                none = {.n_added = 0};
     ACCEPTS(FUSED(moe_combine, &one, F32(3, 2, 8), F32(3, 2), F32(3, 8)), F32, 3, 8);
     ACCEPTS(FUSED(moe_combine, &factor, F32(3, 2, 8), F32(3, 2), F32(3, 8), F32(3, 8), F32(3, 1)), F32, 3, 8);
     REJECTS(FUSED(moe_combine, &one, F32(3, 2, 8), F32(3, 2), F32(8)), TN_ERR_SHAPE);

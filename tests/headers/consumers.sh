@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Programs that use an installed tenon: shared, static, C++, and as a Meson dependency. Each must answer a question.
+# Programs that use an installed tenon: shared, static, C++, and as a Meson dependency. Each must answer a
+# question.
 #     consumers.sh BUILD_FOLDER ROOT CC [CXX]
 set -u
 build=$1
@@ -13,7 +14,8 @@ if ! command -v pkg-config >/dev/null 2>&1; then
     echo "SKIP: pkg-config is not installed"
     exit 77
 fi
-if [ -n "$(nm -D --undefined-only "$build"/libtenon.so 2>/dev/null | grep -E '__(asan|tsan|msan|ubsan)_')" ]; then
+if [ -n "$(nm -D --undefined-only "$build"/libtenon.so 2>/dev/null |
+    grep -E '__(asan|tsan|msan|ubsan)_')" ]; then
     echo "SKIP: built with a sanitizer"
     exit 77
 fi
@@ -57,7 +59,8 @@ $cc -std=c17 "$root/tests/headers/embed.c" -o static $(pkg-config --cflags tenon
 LD_LIBRARY_PATH= result "static library, C" ./static
 
 if [ -n "$cxx" ]; then
-    $cxx -std=c++17 -Wall -Wextra -Werror -x c++ "$root/tests/headers/embed.c" -o shared_cpp $(pkg-config --cflags --libs tenon)
+    $cxx -std=c++17 -Wall -Wextra -Werror -x c++ "$root/tests/headers/embed.c" \
+        -o shared_cpp $(pkg-config --cflags --libs tenon)
     result "shared library, C++" ./shared_cpp
 fi
 

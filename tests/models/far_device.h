@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device with memory of its own, without hardware: the CPU's kernels on pages that nobody can touch outside of
-// the device's functions. It counts its bytes, has as many as a test says, and can refuse ops. One at a time.
+// A device with memory of its own, without hardware: the CPU's kernels on pages that nobody can touch outside
+// of the device's functions. It counts its bytes, has as many as a test says, and can refuse ops. One at a
+// time.
 #ifndef TN_TESTS_MODELS_FAR_DEVICE_H
 #define TN_TESTS_MODELS_FAR_DEVICE_H
 
@@ -48,8 +49,8 @@ static inline uint64_t far_memory_free(const tn_device *device)
 static inline tn_status far_create(tn_device *device, size_t size, tn_buffer *out)
 {
     if (size > far_memory_free(device))
-        return tn_fail(device->ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted on %s, %zu are free", size,
-                       device->name, (size_t)far_memory_free(device));
+        return tn_fail(device->ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted on %s, %zu are free",
+                       size, device->name, (size_t)far_memory_free(device));
     out->handle = tn_alloc(device->ctx, 1); // so that the allocations of a test can fail here too
     if (!out->handle) return TN_ERR_MEMORY;
     int i = 0;
@@ -112,8 +113,10 @@ static inline tn_status far_prepare(tn_device *device, const tn_program *program
 {
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *s = &program->steps[i];
-        for (int32_t k = 0; k < s->n_src; k++) far.n_foreign += s->src[k].data && s->src[k].buffer->device != device;
-        for (int32_t k = 0; k < s->n_dst; k++) far.n_foreign += s->dst[k].data && s->dst[k].buffer->device != device;
+        for (int32_t k = 0; k < s->n_src; k++)
+            far.n_foreign += s->src[k].data && s->src[k].buffer->device != device;
+        for (int32_t k = 0; k < s->n_dst; k++)
+            far.n_foreign += s->dst[k].data && s->dst[k].buffer->device != device;
     }
     return tn_backend_cpu.prepare(device, program, scratch, out);
 }

@@ -4,9 +4,10 @@
 
     oracle.py TENON [ARCH | CASE]... [--golden DIR] [--keep DIR] [--sensitivity]
 
-Each model runs whole, token by token and in chunks of 7. --golden compares the reference itself with the expected
-logits of another implementation. --keep leaves the models and logits in DIR. --sensitivity changes each tensor in
-turn and says which do not matter for the result: a test of them would test nothing. It does not run the tool.
+Each model runs whole, token by token and in chunks of 7. --golden compares the reference itself with the
+expected logits of another implementation. --keep leaves the models and logits in DIR. --sensitivity changes
+each tensor in turn and says which do not matter for the result: a test of them would test nothing. It does
+not run the tool.
 """
 import argparse
 import array
@@ -47,7 +48,8 @@ def floats_of(path):
 
 
 class Model:
-    """A generated file and what its logits must be; the seed is the first without near ties in the routing."""
+    """A generated file and what its logits must be; the seed is the first without near ties in the
+    routing."""
 
     def __init__(self, name, make, options):
         self.name, self.arch = name, name.split(".")[0]
@@ -95,7 +97,8 @@ class Run:
     def logits(self, model, path, *flags):
         """Values, or None; the message of the tool."""
         out = os.path.join(self.folder, model.name + ".f32")
-        command = [self.tenon, "logits", path, "--tokens", ",".join(map(str, model.tokens)), "-o", out, "-c", str(model.context),
+        command = [self.tenon, "logits", path, "--tokens", ",".join(map(str, model.tokens)), "-o", out, "-c",
+                   str(model.context),
                    "--cache-type-k", "f32", "--cache-type-v", "f32", "-t", "1", *flags]
         done = subprocess.run(command, capture_output=True, env=self.env, text=True, timeout=300)
         return (floats_of(out) if done.returncode == 0 else None), done.stderr.strip()
@@ -119,7 +122,8 @@ class Run:
             each = [rel_l2(got[p * n:(p + 1) * n], row) for p, row in enumerate(want)]
             first = next((p for p, d in enumerate(each) if d > TOLERANCE), 0)
             worst = max(range(len(each)), key=each.__getitem__)
-            self.fail(name, f"rel L2 {distance:.2e}; first wrong position {first} ({each[first]:.2e}), worst {worst} ({each[worst]:.2e})")
+            self.fail(name, f"rel L2 {distance:.2e}; first wrong position {first} ({each[first]:.2e}), worst "
+                            f"{worst} ({each[worst]:.2e})")
 
     def case(self, chosen):
         if chosen[0].split(".")[0] in self.skipped:
@@ -150,7 +154,9 @@ def check_golden(run, folder):
         want = floats_of(os.path.join(folder, entry["token_embeddings" if encoder else "logits"]["file"]))
         distance = rel_l2(flat(rows), want[:len(flat(rows))])
         if encoder:
-            distance = max(distance, rel_l2(model.pooled(rows), floats_of(os.path.join(folder, entry["embedding"]["file"]))))
+            distance = max(distance,
+                           rel_l2(model.pooled(rows),
+                                  floats_of(os.path.join(folder, entry["embedding"]["file"]))))
         if distance <= GOLDEN_TOLERANCE:
             run.ok()
         else:
@@ -159,10 +165,12 @@ def check_golden(run, folder):
 
 def check_checkpoints(run, chosen):
     """The flag of the tool reaches the store of recurrent states: as many bytes for each."""
-    for path in [p for p in (os.path.join(run.folder, c[0] + ".gguf") for c in chosen if c[0] == "qwen35.plain") if os.path.exists(p)]:
+    for path in [p for p in (os.path.join(run.folder, c[0] + ".gguf") for c in chosen
+                             if c[0] == "qwen35.plain") if os.path.exists(p)]:
         sizes = []
         for n in (0, 1, 5):
-            done = subprocess.run([run.tenon, "inspect", path, "--json", "--checkpoints", str(n)], capture_output=True, env=run.env, timeout=300)
+            done = subprocess.run([run.tenon, "inspect", path, "--json", "--checkpoints", str(n)],
+                                  capture_output=True, env=run.env, timeout=300)
             sizes.append(json.loads(done.stdout)["memory"]["cache"] if done.returncode == 0 else 0)
         if 0 < sizes[0] < sizes[1] and sizes[2] - sizes[0] == 5 * (sizes[1] - sizes[0]):
             run.ok()
@@ -210,7 +218,8 @@ def main():
         check_checkpoints(run, chosen)
     for arch in sorted(run.skipped):
         print(f"SKIP {arch}: the tool does not know it")
-    print(f"{run.passed} passed, {run.failed} failed" + (f", {len(run.skipped)} skipped" if run.skipped else ""))
+    print(f"{run.passed} passed, {run.failed} failed" + (f", {len(run.skipped)} skipped" if run.skipped
+                                                         else ""))
     return 1 if run.failed else 0 if run.passed else 77
 
 

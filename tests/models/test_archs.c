@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of every architecture that is a row of known features: a sound one runs, in one piece and in chunks, in the memory that
-// was predicted. Each tensor that is missing or misshapen and each required key that is missing is refused by its name; what may be
-// absent may be. Whether the numbers are right: test_golden.c and oracle.py.
+// Files of every architecture that is a row of known features: a sound one runs, in one piece and in chunks,
+// in the memory that was predicted. Each tensor that is missing or misshapen and each required key that is
+// missing is refused by its name; what may be absent may be. Whether the numbers are right: test_golden.c and
+// oracle.py.
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -16,9 +17,12 @@ static long base_live;
 
 enum { E = 64, H = 4, G = 2, D = 16, F = 96, X = 4, S = 32, LAYERS = 4, CONTEXT = 128, N_TOKENS = 40 };
 
-// Tensors as "name dimensions", outermost first: E width, Q and K rows of queries and keys, H and G heads of both, D head size,
-// F and 2F feed-forward, X experts, S their feed-forward, V vocabulary, C context. No dot in a name: ".weight"; ? before it: optional.
-#define SEPARATE "attn_q Q E,attn_k K E,attn_v K E,attn_output E Q,?attn_q.bias Q,?attn_k.bias K,?attn_v.bias K,?attn_output.bias E,"
+// Tensors as "name dimensions", outermost first: E width, Q and K rows of queries and keys, H and G heads of
+// both, D head size, F and 2F feed-forward, X experts, S their feed-forward, V vocabulary, C context. No dot
+// in a name: ".weight"; ? before it: optional.
+#define SEPARATE                                                                                             \
+    "attn_q Q E,attn_k K E,attn_v K E,attn_output E Q,?attn_q.bias Q,?attn_k.bias K,?attn_v.bias "           \
+    "K,?attn_output.bias E,"
 #define FUSED    "attn_qkv 3Q E,attn_output E Q,?attn_qkv.bias 3Q,?attn_output.bias E,"
 #define GATED    "ffn_gate F E,ffn_up F E,ffn_down E F,"
 #define PLAIN    "ffn_up F E,ffn_down E F,?ffn_up.bias F,?ffn_down.bias E,"
@@ -61,13 +65,18 @@ static const row rows[] = {
     {"olmo2",      true,  false, UNTIED, SEPARATE "attn_q_norm Q,attn_k_norm K," POST GATED, {0}},
     {"gpt2",       false, false, MAYBE "?output_norm.bias E,position_embd C E,", NORMS_B FUSED PLAIN, {0}},
     {"starcoder2", false, false, MAYBE, NORMS_B SEPARATE PLAIN, {0}},
-    {"phi2",       false, false, UNTIED "?output.bias V,", "attn_norm E,?attn_norm.bias E," SEPARATE PLAIN, {0}},
+    {"phi2",       false, false, UNTIED "?output.bias V,", "attn_norm E,?attn_norm.bias E," SEPARATE PLAIN,
+     {0}},
     {"gptneox",    false, false, UNTIED, NORMS_B FUSED PLAIN, {"use_parallel_residual"}},
     {"falcon",     false, false, MAYBE, "attn_norm E,?attn_norm_2 E," FUSED PLAIN, {0}},
-    {"mpt",        false, false, MAYBE "?position_embd C E,", NORMS FUSED "?attn_q_norm Q,?attn_k_norm Q," PLAIN "?ffn.act.scales F,", {0}},
-    {"bloom",      false, false, MAYBE "token_embd_norm E,?token_embd_norm.bias E,", NORMS_B FUSED PLAIN, {0}},
-    {"stablelm",   false, false, UNTIED, "attn_norm E,?ffn_norm E," SEPARATE "?attn_q_norm H D,?attn_k_norm G D," GATED, {0}},
-    {"command-r",  false, false, TIED, "attn_norm E," SEPARATE "?attn_q_norm H D,?attn_k_norm G D," GATED, {0}},
+    {"mpt",        false, false, MAYBE "?position_embd C E,",
+     NORMS FUSED "?attn_q_norm Q,?attn_k_norm Q," PLAIN "?ffn.act.scales F,", {0}},
+    {"bloom",      false, false, MAYBE "token_embd_norm E,?token_embd_norm.bias E,", NORMS_B FUSED PLAIN,
+     {0}},
+    {"stablelm",   false, false, UNTIED, "attn_norm E,?ffn_norm E," SEPARATE
+     "?attn_q_norm H D,?attn_k_norm G D," GATED, {0}},
+    {"command-r",  false, false, TIED, "attn_norm E," SEPARATE "?attn_q_norm H D,?attn_k_norm G D," GATED,
+     {0}},
     {"cohere2",    false, false, TIED, "attn_norm E," SEPARATE GATED, {"logit_scale", WINDOW}},
 };
 // clang-format on
@@ -209,7 +218,8 @@ static void check_memory(const row *r, tn_model *m)
     TEST_CHECK_STATUS(tn_session_create(m, &cfg, &s), TN_OK);
     // Small objects are a large share of a small session: 5 % and 64 KiB.
     double got = (double)(tn_context_memory(ctx) - before), want = (double)memory.total;
-    if (!TEST_CHECK(fabs(got - want) <= 0.05 * want + 65536.0)) printf("    %s: %.0f bytes, predicted %.0f\n", r->arch, got, want);
+    if (!TEST_CHECK(fabs(got - want) <= 0.05 * want + 65536.0))
+        printf("    %s: %.0f bytes, predicted %.0f\n", r->arch, got, want);
     tn_session_destroy(&s);
 }
 
@@ -239,7 +249,8 @@ static void check_refused(const char *culprit)
     tn_status status = open_file(&m);
     tn_model_unref(&m);
     tn_context_error(ctx, text, sizeof text);
-    bool ok = TEST_CHECK(status == TN_ERR_MODEL || status == TN_ERR_FORMAT) && TEST_CHECK(strstr(text, culprit) != NULL);
+    bool ok = TEST_CHECK(status == TN_ERR_MODEL || status == TN_ERR_FORMAT) &&
+              TEST_CHECK(strstr(text, culprit) != NULL);
     if (!ok) printf("    %s without %s: %s: %s\n", f->shape.arch, culprit, tn_status_text(status), text);
     TEST_CHECK(count.live == base_live);
 }
@@ -252,7 +263,8 @@ static void test_tensors(const row *r)
         describe(r);
         memcpy(name, f->tensors[i].name, sizeof name);
         if (strncmp(name, "blk.", 4) == 0 && name[4] != '0' + LAYERS - 1) continue;
-        // Without its qkv or router the layer is taken for one of another kind: then that kind's tensor is named.
+        // Without its qkv or router the layer is taken for one of another kind: then that kind's tensor is
+        // named.
         bool kind = strstr(name, "attn_qkv.weight") || strstr(name, "ffn_gate_inp.weight");
         tiny_drop_tensor(f, name);
         if (is_optional(r, name)) {
@@ -276,9 +288,16 @@ static void test_tensors(const row *r)
 
 static void test_keys(const row *r)
 {
-    const char *keys[] = {"context_length", "embedding_length", "block_count", "attention.head_count", "vocab_size",
+    const char *keys[] = {"context_length",
+                          "embedding_length",
+                          "block_count",
+                          "attention.head_count",
+                          "vocab_size",
                           r->rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-                          r->experts ? "expert_used_count" : "feed_forward_length", r->keys[0], r->keys[1], r->keys[2]};
+                          r->experts ? "expert_used_count" : "feed_forward_length",
+                          r->keys[0],
+                          r->keys[1],
+                          r->keys[2]};
     for (size_t i = 0; i < TN_COUNT(keys); i++) {
         if (!keys[i]) continue;
         describe(r);
@@ -292,9 +311,14 @@ static void test_keys(const row *r)
 // Names that are near to one of a row, and what is named with them.
 static void test_unknown(void)
 {
-    static const char *const cases[][2] = {{"lama", "llama"},         {"command_r", "command-r"}, {"cohere", "cohere2"},
-                                           {"OLMo2", "olmo2"},         {"qwen2_moe", "qwen2moe"},  {"granite-moe", "granitemoe"},
-                                           {"command-r\x01", "command-r"}, {"gptneox ", "gptneox"}};
+    static const char *const cases[][2] = {{"lama", "llama"},
+                                           {"command_r", "command-r"},
+                                           {"cohere", "cohere2"},
+                                           {"OLMo2", "olmo2"},
+                                           {"qwen2_moe", "qwen2moe"},
+                                           {"granite-moe", "granitemoe"},
+                                           {"command-r\x01", "command-r"},
+                                           {"gptneox ", "gptneox"}};
     for (size_t i = 0; i < TN_COUNT(cases); i++) {
         char text[1024];
         tn_model *m = NULL;

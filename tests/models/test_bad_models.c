@@ -99,10 +99,12 @@ static void test_every_tensor(void)
             memcpy(name, f->tensors[i].name, sizeof name);
             for (size_t k = 0; k < TN_COUNT(optional); k++) may_miss |= strstr(name, optional[k]) != NULL;
             // V is K then, and what stands beside the feed-forward is not looked for.
-            may_miss |= arch == TINY_GEMMA4 && (strstr(name, "attn_v") || strstr(name, "ffn_gate_inp.weight"));
+            may_miss |=
+                arch == TINY_GEMMA4 && (strstr(name, "attn_v") || strstr(name, "ffn_gate_inp.weight"));
             // Without its qkv or router the layer is taken for one of another kind: then that kind's tensor
             // is named.
-            bool kind = strstr(name, "attn_qkv.weight") || strstr(name, "ffn_gate_inp") || strstr(name, "ffn_gate_up_exps");
+            bool kind = strstr(name, "attn_qkv.weight") || strstr(name, "ffn_gate_inp") ||
+                        strstr(name, "ffn_gate_up_exps");
             if (!may_miss) {
                 tiny_drop_tensor(f, name);
                 check_refused(i, kind ? "blk." : name);
@@ -224,8 +226,10 @@ static void test_numbers(void)
     ACCEPTED(TINY_GEMMA3, tiny_u32(f, "attention.sliding_window", 0));
     ACCEPTED(TINY_GEMMA3, tiny_u32(f, "attention.sliding_window", 1));
     REFUSED(TINY_GPT_OSS, tiny_drop_key(f, "attention.sliding_window"), "attention.sliding_window");
-    REFUSED(TINY_GPT_OSS, tiny_drop_tensor(f, "blk.1.post_attention_norm.weight"), "blk.1.post_attention_norm");
-    REFUSED(TINY_GPT_OSS, tiny_u32(f, "rope.dimension_count", 16), "blk.0.attn_q.weight"); // that is the size of heads
+    REFUSED(TINY_GPT_OSS, tiny_drop_tensor(f, "blk.1.post_attention_norm.weight"),
+            "blk.1.post_attention_norm");
+    REFUSED(TINY_GPT_OSS, tiny_u32(f, "rope.dimension_count", 16),
+            "blk.0.attn_q.weight"); // that is the size of heads
 }
 
 // Layers of two kinds that share keys.
@@ -248,13 +252,15 @@ static void test_kinds(void)
     REFUSED(TINY_GEMMA4, tiny_u32(f, shared, 1), "layer 3 shares");
     REFUSED(TINY_GEMMA4, tiny_drop_key(f, shared), "blk.2.attn_k.weight");
     REFUSED(TINY_GEMMA4, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, odd, 4), "heads");
-    REFUSED(TINY_GEMMA4, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, two, 4), "blk.0.attn_k.weight");
+    REFUSED(TINY_GEMMA4, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, two, 4),
+            "blk.0.attn_k.weight");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "attention.key_length_swa", 32), "blk.0.attn_q.weight");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "attention.value_length_swa", 32), "blk.0.attn_v.weight");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "rope.dimension_count_swa", 18), "rope.dimension_count_swa");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "rope.dimension_count_swa", 15), "15");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "embedding_length_per_layer_input", 31), "per_layer_token_embd.weight");
-    REFUSED(TINY_GEMMA4, tiny_u32(f, "embedding_length_per_layer_input", 1 << 19), "embedding_length_per_layer_input");
+    REFUSED(TINY_GEMMA4, tiny_u32(f, "embedding_length_per_layer_input", 1 << 19),
+            "embedding_length_per_layer_input");
     ACCEPTED(TINY_GEMMA4, tiny_u32(f, "embedding_length_per_layer_input", 0));
 }
 

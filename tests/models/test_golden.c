@@ -46,7 +46,8 @@ static void report(tn_context *ctx, const golden *g, const char *what)
 }
 
 // Logits of all tokens, fed `chunk` at a time.
-static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg, int32_t chunk, bool timed, float *out)
+static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg,
+                       int32_t chunk, bool timed, float *out)
 {
     tn_session *s = NULL;
     bool ok = tn_session_create(model, cfg, &s) == TN_OK;
@@ -57,7 +58,8 @@ static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const 
         ok = tn_session_eval(s, &f, 1) == TN_OK;
         for (int32_t i = 0; ok && i < n; i++) {
             const float *logits = tn_session_logits(s, i);
-            if (logits) memcpy(out + (size_t)(at + i) * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *out);
+            if (logits)
+                memcpy(out + (size_t)(at + i) * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *out);
             ok = logits != NULL;
         }
     }
@@ -67,10 +69,12 @@ static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const 
 }
 
 // Greedy continuation equals the peer's as long as its margin is larger than what rounding can move.
-static bool check_greedy(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg, double tolerance)
+static bool check_greedy(tn_context *ctx, tn_model *model, const golden *g, const tn_session_config *cfg,
+                         double tolerance)
 {
     tn_session *s = NULL;
-    bool ok = tn_session_create(model, cfg, &s) == TN_OK && tn_session_feed(s, 0, g->tokens, g->n_tokens) == TN_OK;
+    bool ok =
+        tn_session_create(model, cfg, &s) == TN_OK && tn_session_feed(s, 0, g->tokens, g->n_tokens) == TN_OK;
     if (!ok) report(ctx, g, "greedy failed");
     for (size_t i = 0; ok && i < g->greedy->count; i++) {
         const float *l = tn_session_logits(s, 0);
@@ -101,7 +105,8 @@ typedef struct variant {
     bool strict; // f32 cache: the strict bound for F32 models, and for references
 } variant;
 
-static void check_variant(tn_context *ctx, tn_model *model, const golden *g, const variant *v, bool reference, float *out)
+static void check_variant(tn_context *ctx, tn_model *model, const golden *g, const variant *v, bool reference,
+                          float *out)
 {
     tn_session_config cfg;
     tn_session_config_default(&cfg);
@@ -112,18 +117,24 @@ static void check_variant(tn_context *ctx, tn_model *model, const golden *g, con
     memset(out, 0, n * sizeof *out);
     bool ok = run_logits(ctx, model, g, &cfg, v->chunk, false, out);
     double err = ok ? rel_l2(out, g->logits, n) : INFINITY;
-    // The strict bound is for f32 arithmetic in f32 storage: on other devices than the processor the natural one holds.
+    // The strict bound is for f32 arithmetic in f32 storage: on other devices than the processor the natural
+    // one holds.
     bool strict = v->strict && (g->is_f32 || reference) && !backend;
     // A q8_0 cache rounds K and V to 8 bits: the natural bounds are for f16.
     double bound = strict ? g->strict : v->cache == TN_TYPE_Q8_0 ? fmax(g->natural, 0.02) : g->natural;
-    if (verbose || !(err <= bound)) printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, v->name, err, bound, err <= bound ? "" : "  FAIL");
+    if (verbose || !(err <= bound))
+        printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, v->name, err, bound,
+               err <= bound ? "" : "  FAIL");
     TEST_CHECK(err <= bound);
-    if (backend && ok && v->cache == TN_TYPE_F16) { // step by step, with times, the bits are those of the whole plan
+    if (backend && ok &&
+        v->cache == TN_TYPE_F16) { // step by step, with times, the bits are those of the whole plan
         float *again = malloc(n * sizeof *again);
-        TEST_CHECK(run_logits(ctx, model, g, &cfg, v->chunk, true, again) && memcmp(out, again, n * sizeof *out) == 0);
+        TEST_CHECK(run_logits(ctx, model, g, &cfg, v->chunk, true, again) &&
+                   memcmp(out, again, n * sizeof *out) == 0);
         free(again);
     }
-    if (v->cache != TN_TYPE_Q8_0 && g->greedy) TEST_CHECK(check_greedy(ctx, model, g, &cfg, strict ? g->strict : g->natural));
+    if (v->cache != TN_TYPE_Q8_0 && g->greedy)
+        TEST_CHECK(check_greedy(ctx, model, g, &cfg, strict ? g->strict : g->natural));
 }
 
 static void check_model(tn_context *ctx, const golden *g, bool reference, bool quick)
@@ -189,14 +200,18 @@ static float *read_rows(const json *e, const char *folder, const char *field, si
     return NULL;
 }
 
-static void check_rows(const golden *g, const char *what, bool ok, const float *got, const float *want, size_t n, double bound)
+static void check_rows(const golden *g, const char *what, bool ok, const float *got, const float *want,
+                       size_t n, double bound)
 {
     double err = ok ? rel_l2(got, want, n) : INFINITY;
-    if (verbose || !(err <= bound)) printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, what, err, bound, err <= bound ? "" : "  FAIL");
+    if (verbose || !(err <= bound))
+        printf("%-20s %-28s rel_l2 %.3g (bound %.3g)%s\n", g->name, what, err, bound,
+               err <= bound ? "" : "  FAIL");
     TEST_CHECK(err <= bound);
 }
 
-static bool rows_of_session(tn_model *model, const golden *g, const tn_session_config *cfg, float *out, size_t n)
+static bool rows_of_session(tn_model *model, const golden *g, const tn_session_config *cfg, float *out,
+                            size_t n)
 {
     tn_session *s = NULL;
     tn_feed f = {0, g->n_tokens, g->tokens, TN_OUTPUT_ALL};
@@ -208,7 +223,8 @@ static bool rows_of_session(tn_model *model, const golden *g, const tn_session_c
 }
 
 // The pooled vector of the text alone, and of the same text in the middle of others.
-static bool rows_of_embedder(tn_model *model, const golden *g, int32_t fusion, bool alone, float *out, size_t n)
+static bool rows_of_embedder(tn_model *model, const golden *g, int32_t fusion, bool alone, float *out,
+                             size_t n)
 {
     tn_embedder_config cfg;
     tn_embedder_config_default(&cfg);
@@ -234,7 +250,8 @@ static void check_encoder(tn_context *ctx, const golden *g, const json *e, bool 
     tn_model_config_default(&cfg);
     cfg.device = tn_context_device_by_name(ctx, backend ? backend : "cpu");
     size_t n = 0, n_pooled = 0;
-    float *want = read_rows(e, g->folder, "token_embeddings", &n), *pooled = read_rows(e, g->folder, "embedding", &n_pooled);
+    float *want = read_rows(e, g->folder, "token_embeddings", &n),
+          *pooled = read_rows(e, g->folder, "embedding", &n_pooled);
     float *got = malloc((n + n_pooled + 1) * sizeof *got);
     bool ok = want && pooled && tn_model_open(ctx, path, &cfg, &model) == TN_OK;
     TEST_CHECK(ok);
@@ -244,9 +261,12 @@ static void check_encoder(tn_context *ctx, const golden *g, const json *e, bool 
         tn_session_config s;
         tn_session_config_default(&s);
         s.fusion = fusion;
-        check_rows(g, fusion ? "tokens" : "tokens unfused", rows_of_session(model, g, &s, got, n), got, want, n, bound);
-        check_rows(g, "pooled", rows_of_embedder(model, g, fusion, true, got, n_pooled), got, pooled, n_pooled, bound);
-        check_rows(g, "pooled among others", rows_of_embedder(model, g, fusion, false, got, n_pooled), got, pooled, n_pooled, bound);
+        check_rows(g, fusion ? "tokens" : "tokens unfused", rows_of_session(model, g, &s, got, n), got, want,
+                   n, bound);
+        check_rows(g, "pooled", rows_of_embedder(model, g, fusion, true, got, n_pooled), got, pooled,
+                   n_pooled, bound);
+        check_rows(g, "pooled among others", rows_of_embedder(model, g, fusion, false, got, n_pooled), got,
+                   pooled, n_pooled, bound);
     }
     free(want);
     free(pooled);
@@ -256,7 +276,8 @@ static void check_encoder(tn_context *ctx, const golden *g, const json *e, bool 
 
 static bool read_entry(const json *e, const char *folder, golden *g)
 {
-    const json *tokens = json_get(e, "tokens"), *logits = json_get(e, "logits"), *tol = json_get(e, "tolerance");
+    const json *tokens = json_get(e, "tokens"), *logits = json_get(e, "logits"),
+               *tol = json_get(e, "tolerance");
     *g = (golden){.folder = folder, .name = json_get(e, "name")->text, .file = json_get(e, "file")->text};
     g->n_tokens = (int32_t)tokens->count;
     g->tokens = malloc(tokens->count * sizeof *g->tokens);
@@ -318,7 +339,8 @@ int main(int argc, char **argv)
         golden g;
         if (only && strcmp(json_get(&models->items[i], "name")->text, only) != 0) continue;
         bool reference = isa && strcmp(isa, "reference") == 0;
-        if (!TEST_CHECK(read_entry(&models->items[i], folder, &g))) printf("%s: no expected values\n", g.name);
+        if (!TEST_CHECK(read_entry(&models->items[i], folder, &g)))
+            printf("%s: no expected values\n", g.name);
         else if (g.logits) check_model(ctx, &g, reference, quick);
         else check_encoder(ctx, &g, &models->items[i], reference);
         free(g.tokens);

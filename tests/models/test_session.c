@@ -338,7 +338,8 @@ static void test_long_runs(tn_context *ctx)
     static float fresh[N * VOCAB];
     tiny_shape shape = tiny_shapes[TINY_LLAMA4];
     tn_model *model = tiny_model_open(ctx, &shape);
-    TEST_CHECK(model->config.chunk == RUN && model->config.layers[2].sliding && !model->config.layers[3].sliding);
+    TEST_CHECK(model->config.chunk == RUN && model->config.layers[2].sliding &&
+               !model->config.layers[3].sliding);
     TEST_CHECK(model->config.layers[3].no_rope && !model->config.layers[2].no_rope);
     TEST_CHECK(model->config.temperature_length == RUN && model->config.temperature_start == 1);
     tn_model_unref(&model);
@@ -354,7 +355,8 @@ static void test_long_runs(tn_context *ctx)
     TEST_CHECK_STATUS(tn_session_feed(s, 0, junk, RUN), TN_OK);
     TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
     close_to(tn_session_logits(s, 0), fresh, N * VOCAB, 1e-3, "a second run", "llama4");
-    TEST_CHECK_STATUS(tn_session_truncate(s, 0, RUN - 1), TN_OK); // one key of the first run is seen by the first token only
+    TEST_CHECK_STATUS(tn_session_truncate(s, 0, RUN - 1),
+                      TN_OK); // one key of the first run is seen by the first token only
     TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
     TEST_CHECK(off(tn_session_logits(s, 0), fresh, VOCAB) > 0.05);
     tn_session_destroy(&s);

@@ -39,7 +39,8 @@ static void test_steady(const tiny_shape *shape, int32_t n_seq)
     for (int32_t i = 0; i < 120 && status == TN_OK; i++) { // over two borders of blocks
         status = eval(s, n_seq, 1);
         // With recurrent layers a cut evaluates tokens again, in a shape that may need a plan of its own.
-        if (i == 60 && status == TN_OK && model->config.delta.dim == 0) status = tn_session_truncate(s, 0, 40);
+        if (i == 60 && status == TN_OK && model->config.delta.dim == 0)
+            status = tn_session_truncate(s, 0, 40);
     }
     TEST_CHECK_STATUS(status, TN_OK);
     if (!TEST_CHECK(tn_context_n_allocs(ctx) == before && tn_context_memory(ctx) == memory))

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models split over two devices: the same bits as on one at every count of layers, what was predicted is what is
-// taken, layers that do not fit stay on the host, and every failure is a status that leaves nothing behind.
+// Models split over two devices: the same bits as on one at every count of layers, what was predicted is what
+// is taken, layers that do not fit stay on the host, and every failure is a status that leaves nothing
+// behind.
 //
 //     test_split BUNDLED_DIR [STEP]   only every STEP-th failing allocation (default 1)
 #include "tests/models/far_device.h"
@@ -95,7 +96,8 @@ static tn_status run(tn_session *s, int32_t n_vocab, float *out)
         if (i == 3 && status == TN_OK) status = tn_session_truncate(s, 0, 65);
         tn_feed feeds[] = {{0, 1, tokens + i, TN_OUTPUT_LAST}, {1, 1, tokens + 2 * i, TN_OUTPUT_LAST}};
         if (status == TN_OK) status = tn_session_eval(s, feeds, 2);
-        if (status == TN_OK && tn_session_logits(s, 1)) memcpy(out + row, tn_session_logits(s, 1), row * sizeof *out);
+        if (status == TN_OK && tn_session_logits(s, 1))
+            memcpy(out + row, tn_session_logits(s, 1), row * sizeof *out);
         int32_t best = -1;
         if (status == TN_OK) status = tn_session_best(s, 1, &best, NULL);
         for (size_t k = 0; k < row && status == TN_OK; k++)
@@ -118,7 +120,8 @@ static void check_memory(tn_model *model, const tn_session_config *cfg, tn_sessi
     const tn_device_memory *f = memory_of(&m, "far");
     uint64_t predicted = f ? f->total : 0;
     double off = ((double)far.used - (double)predicted) / (double)(predicted + 1);
-    if (!TEST_CHECK(off < 0.01 && off > -0.01)) printf("    %zu bytes used, %llu predicted\n", far.used, (unsigned long long)predicted);
+    if (!TEST_CHECK(off < 0.01 && off > -0.01))
+        printf("    %zu bytes used, %llu predicted\n", far.used, (unsigned long long)predicted);
     TEST_CHECK(m.total == m.cache + m.arena + m.scratch + m.other && memory_of(&m, "cpu") != NULL);
     uint64_t allocs = tn_context_n_allocs(ctx);
     tn_status status = TN_OK;
@@ -138,7 +141,8 @@ static bool split_run(tn_context *ctx, int32_t n, const tn_session_config *cfg, 
     tn_model_info info;
     if (ok) {
         tn_model_info_get(model, &info);
-        ok = TEST_CHECK(strcmp(info.device, n > 0 ? "far" : "cpu") == 0 && info.device_layers == (n > 0 ? n : info.n_layers)) &&
+        ok = TEST_CHECK(strcmp(info.device, n > 0 ? "far" : "cpu") == 0 &&
+                        info.device_layers == (n > 0 ? n : info.n_layers)) &&
              TEST_CHECK(info.device_size == far.used && (info.device_size > 0) == (n > 0));
     }
     ok = ok && TEST_CHECK_STATUS(tn_session_create(model, cfg, &s), TN_OK);
@@ -183,7 +187,8 @@ static void test_bits(const char *isa, int32_t fusion)
                 double diff = fabs((double)plain[i] - split[i]);
                 if (diff > worst) worst = diff; // fmax here ends in an internal error of gcc 12 for aarch64
             }
-            printf("    %s, level %s, fusion %d, %d of %d layers: off by %g\n", info.arch, isa ? isa : "best", fusion, k, info.n_layers, worst);
+            printf("    %s, level %s, fusion %d, %d of %d layers: off by %g\n", info.arch, isa ? isa : "best",
+                   fusion, k, info.n_layers, worst);
         }
     }
     TEST_CHECK(events[0] == 0);
@@ -208,7 +213,8 @@ static void check_fallback(uint64_t refuses, const char *op, bool moves_cache)
     split_run(ctx, 1, &cfg, all);
     far.refuses = refuses;
     if (split_run(ctx, 1, &cfg, some)) TEST_CHECK(memcmp(all, some, n * sizeof *all) == 0);
-    if (!TEST_CHECK(strstr(events, op) && strstr(events, "runs on cpu: far has no kernel"))) printf("    %s: %s\n", op, events);
+    if (!TEST_CHECK(strstr(events, op) && strstr(events, "runs on cpu: far has no kernel")))
+        printf("    %s: %s\n", op, events);
     tn_model_config mc = on_far(ctx, 2);
     tn_model *model = NULL;
     tn_session *s = NULL;
@@ -224,7 +230,8 @@ static void check_fallback(uint64_t refuses, const char *op, bool moves_cache)
     TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_ERR_UNSUPPORTED);
     char text[1024];
     tn_context_error(ctx, text, sizeof text);
-    bool listed = strstr(text, "far has no kernel for") && strstr(text, op) && strstr(text, "get_rows (") && strstr(text, "rms_norm (");
+    bool listed = strstr(text, "far has no kernel for") && strstr(text, op) && strstr(text, "get_rows (") &&
+                  strstr(text, "rms_norm (");
     if (!TEST_CHECK(listed && strstr(text, ") x "))) printf("    %s\n", text);
     tn_model_unref(&model);
     mc.device_layers = -1; // a fit makes plans: it fails before anything is copied
@@ -238,7 +245,8 @@ static void check_fallback(uint64_t refuses, const char *op, bool moves_cache)
 
 // --- parts of a pass --------------------------------------------------------------------------------
 
-// A device that takes so much work at a time gets a pass in parts, with the same bits, and a pass can be cancelled between them.
+// A device that takes so much work at a time gets a pass in parts, with the same bits, and a pass can be
+// cancelled between them.
 static void test_parts(void)
 {
     tn_context *ctx = context(NULL);
@@ -324,7 +332,8 @@ static void test_fit(void)
     tn_context_destroy(&ctx);
 }
 
-// Sessions that leave the batch open get the device's own, where the device holds all layers and has room for it.
+// Sessions that leave the batch open get the device's own, where the device holds all layers and has room for
+// it.
 static void test_batch(void)
 {
     enum { OWN = 1500, CTX = 3000 };
@@ -353,8 +362,10 @@ static void test_batch(void)
         size_t total;
         int32_t layers, batch, want; // batch: given
     } rows[] = {
-        {PLENTY, -1, 0, OWN}, {PLENTY, n_layers, 0, OWN}, {PLENTY, n_layers - 1, 0, 512}, {PLENTY, 0, 0, 512},
-        {PLENTY, -1, 100, 100}, {margin + most, -1, 0, OWN}, {margin + least, -1, 0, 512}, {margin + least, n_layers, 0, 512},
+        {PLENTY, -1, 0, OWN},           {PLENTY, n_layers, 0, OWN},
+        {PLENTY, n_layers - 1, 0, 512}, {PLENTY, 0, 0, 512},
+        {PLENTY, -1, 100, 100},         {margin + most, -1, 0, OWN},
+        {margin + least, -1, 0, 512},   {margin + least, n_layers, 0, 512},
     };
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         tn_model_config mc = on_far(ctx, rows[i].layers);
@@ -367,8 +378,10 @@ static void test_batch(void)
         TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
         tn_model_info_get(model, &info);
         TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK);
-        if (!TEST_CHECK(s && tn_session_n_batch(s) == rows[i].want && (rows[i].layers >= 0 || info.device_layers == n_layers)))
-            printf("    case %zu: batch of %d, %d layers\n", i, s ? tn_session_n_batch(s) : 0, info.device_layers);
+        if (!TEST_CHECK(s && tn_session_n_batch(s) == rows[i].want &&
+                        (rows[i].layers >= 0 || info.device_layers == n_layers)))
+            printf("    case %zu: batch of %d, %d layers\n", i, s ? tn_session_n_batch(s) : 0,
+                   info.device_layers);
         tn_session_destroy(&s);
         tn_model_unref(&model);
     }
@@ -476,12 +489,16 @@ static void test_failing(int32_t n_layers, uint64_t refuses, bool for_good, long
         tn_status status = live_once(ctx, bytes, size, n_layers);
         count.fail_from = count.fail_to = 0;
         bool ok = status == TN_OK || status == TN_ERR_MEMORY;
-        ok = ok && count.live == live && tn_context_memory(ctx) == memory && far.used == 0 && far.n_buffers == 0;
+        ok = ok && count.live == live && tn_context_memory(ctx) == memory && far.used == 0 &&
+             far.n_buffers == 0;
         n_failed += status == TN_ERR_MEMORY;
-        if (!ok && n_wrong++ < 5) printf("    point %ld: \"%s\", %ld left, %zu on far\n", point, tn_status_text(status), count.live - live, far.used);
+        if (!ok && n_wrong++ < 5)
+            printf("    point %ld: \"%s\", %ld left, %zu on far\n", point, tn_status_text(status),
+                   count.live - live, far.used);
     }
     TEST_CHECK(n_wrong == 0 && n_failed >= (n_points + step - 1) / step * 9 / 10);
-    printf("%d layers: %ld points, %ld gave out of memory\n", n_layers, (n_points + step - 1) / step, n_failed);
+    printf("%d layers: %ld points, %ld gave out of memory\n", n_layers, (n_points + step - 1) / step,
+           n_failed);
     tn_free(ctx, bytes);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
@@ -493,7 +510,8 @@ int main(int argc, char **argv)
     char path[1024];
     for (int32_t i = 0; i < TINY_ARCHS; i++) {
         model_shape = tiny_shapes[i];
-        if (i != TINY_GEMMA4) model_shape.n_layers = TN_MIN(model_shape.n_layers, 3); // whose layers are pairs
+        if (i != TINY_GEMMA4)
+            model_shape.n_layers = TN_MIN(model_shape.n_layers, 3); // whose layers are pairs
         if (i % 2) model_shape.dtype = TN_TYPE_Q8_0;
         test_bits("generic", 1);
         test_bits(NULL, 0);

@@ -24,15 +24,35 @@ typedef struct tiny_shape {
 
 // n_vocab is that of tiny_spm, with and without the tokenizer.
 enum { TINY_MODEL_VOCAB = 276 };
-enum { TINY_LLAMA, TINY_QWEN3MOE, TINY_GPT2, TINY_GEMMA3, TINY_PHI3, TINY_GPT_OSS, TINY_DEEPSEEK2, TINY_LLAMA4, TINY_GEMMA4, TINY_QWEN35, TINY_QWEN3NEXT, TINY_ARCHS };
+enum {
+    TINY_LLAMA,
+    TINY_QWEN3MOE,
+    TINY_GPT2,
+    TINY_GEMMA3,
+    TINY_PHI3,
+    TINY_GPT_OSS,
+    TINY_DEEPSEEK2,
+    TINY_LLAMA4,
+    TINY_GEMMA4,
+    TINY_QWEN35,
+    TINY_QWEN3NEXT,
+    TINY_ARCHS
+};
 // Gated delta nets: heads of keys and of values, weights of the convolution, rotated dimensions.
-enum { TINY_DELTA_KEYS = 2, TINY_DELTA_HEADS = 4, TINY_DELTA_DIM = 32, TINY_DELTA_CONV = 4, TINY_DELTA_ROT = 16 };
+enum {
+    TINY_DELTA_KEYS = 2,
+    TINY_DELTA_HEADS = 4,
+    TINY_DELTA_DIM = 32,
+    TINY_DELTA_CONV = 4,
+    TINY_DELTA_ROT = 16
+};
 // Latent attention: rank of queries, rotated and value sizes.
 enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
 // clang-format off
 static const tiny_shape tiny_shapes[TINY_ARCHS] = {
-    /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type, tokenizer, rank */
+    /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type,
+       tokenizer, rank */
     [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
     [TINY_QWEN3MOE] = {"qwen3moe", 2, 64, 4, 2, 32,  96, 512, 8, 2, 32, TN_TYPE_F32, false, 0},
     [TINY_GPT2]     = {"gpt2",     2, 64, 4, 4, 16, 128, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
@@ -147,7 +167,10 @@ static inline void tiny_add_tensor(tiny_file *f, int32_t layer, const char *name
     tiny_tensor *t = &f->tensors[f->n_tensors++];
     *t = (tiny_tensor){.n_dims = 1 + (d1 > 0) + (d2 > 0), .ne = {d0, d1, d2}};
     // The router stays F32 in quantised files too.
-    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 || strcmp(name, "ssm_conv1d.weight") == 0 || strstr(name, ".bias") ? TN_TYPE_F32 : f->shape.dtype;
+    t->dtype = t->n_dims == 1 || strcmp(name, "ffn_gate_inp.weight") == 0 ||
+                       strcmp(name, "ssm_conv1d.weight") == 0 || strstr(name, ".bias")
+                   ? TN_TYPE_F32
+                   : f->shape.dtype;
     if (layer < 0)
         snprintf(t->name, sizeof t->name, "%s", name);
     else
@@ -171,8 +194,8 @@ static inline bool tiny_is_mla(const tiny_file *f)
     return strcmp(f->shape.arch, "deepseek2") == 0;
 }
 
-// Compressed cache, YaRN, a dense layer first, keys of the routing. Its choices are close, and rounding would change them: all
-// experts are used.
+// Compressed cache, YaRN, a dense layer first, keys of the routing. Its choices are close, and rounding would
+// change them: all experts are used.
 static inline void tiny_describe_mla_keys(tiny_file *f)
 {
     tiny_u32(f, "attention.q_lora_rank", TINY_Q_RANK);
@@ -195,7 +218,8 @@ static inline void tiny_describe_mla_keys(tiny_file *f)
     tiny_u32(f, "expert_group_used_count", 4);
 }
 
-// Layers 0 and 2 slide, the last two read K and V of the first two; heads, KV heads and widths of layers differ.
+// Layers 0 and 2 slide, the last two read K and V of the first two; heads, KV heads and widths of layers
+// differ.
 enum { TINY_GEMMA4_SHARED = 2, TINY_GEMMA4_HEAD = 16, TINY_GEMMA4_P = 32 };
 static const uint32_t tiny_gemma4_kv[] = {2, 1, 2, 1}, tiny_gemma4_ff[] = {96, 64, 96, 128};
 static const uint8_t tiny_gemma4_sliding[] = {1, 0, 1, 0};
@@ -303,11 +327,13 @@ static inline void tiny_describe_mla(tiny_file *f, int32_t i)
 
 static inline void tiny_describe_gemma4(tiny_file *f, int32_t i)
 {
-    static const char *const norms[] = {"attn_norm.weight",       "post_attention_norm.weight", "ffn_norm.weight",
-                                        "post_ffw_norm.weight",   "post_ffw_norm_1.weight",     "pre_ffw_norm_2.weight",
-                                        "post_ffw_norm_2.weight", "post_norm.weight",           "ffn_gate_inp.scale"};
+    static const char *const norms[] = {
+        "attn_norm.weight",       "post_attention_norm.weight", "ffn_norm.weight",
+        "post_ffw_norm.weight",   "post_ffw_norm_1.weight",     "pre_ffw_norm_2.weight",
+        "post_ffw_norm_2.weight", "post_norm.weight",           "ffn_gate_inp.scale"};
     const tiny_shape *s = &f->shape;
-    int64_t head = tiny_gemma4_sliding[i] ? TINY_GEMMA4_HEAD : s->head_dim, q = s->n_heads * head, n_ff = tiny_gemma4_ff[i];
+    int64_t head = tiny_gemma4_sliding[i] ? TINY_GEMMA4_HEAD : s->head_dim, q = s->n_heads * head,
+            n_ff = tiny_gemma4_ff[i];
     for (size_t k = 0; k < TN_COUNT(norms); k++) tiny_add_tensor(f, i, norms[k], s->n_embd, 0, 0);
     tiny_add_tensor(f, i, "attn_q.weight", q, s->n_embd, 0);
     tiny_add_tensor(f, i, "attn_q_norm.weight", head, 0, 0);
@@ -374,7 +400,8 @@ static inline void tiny_describe_ffn(tiny_file *f, int32_t i)
 {
     const tiny_shape *s = &f->shape;
     bool gpt2 = strcmp(s->arch, "gpt2") == 0, phi3 = strcmp(s->arch, "phi3") == 0;
-    if (!tiny_is(f, "gpt-oss") && !tiny_is_delta(f)) tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
+    if (!tiny_is(f, "gpt-oss") && !tiny_is_delta(f))
+        tiny_add_tensor(f, i, "ffn_norm.weight", s->n_embd, 0, 0);
     if (tiny_is(f, "gpt-oss")) {
         tiny_add_tensor(f, i, "ffn_gate_inp.bias", s->n_experts, 0, 0);
         tiny_add_tensor(f, i, "ffn_gate_exps.bias", s->n_experts, s->n_ff_expert, 0);

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""No group of source files of the library in which each needs, directly or through others, each of the others.
+"""No group of source files of the library in which each needs, directly or through others, each of the
+others.
 
 The graph comes from the symbols of the object files: a file needs another one if its object leaves a symbol
 undefined that the other one defines. Files in such a cycle can only be understood and tested together. Two
@@ -28,7 +29,8 @@ def objects(top, build):
         commands = json.load(f)
     found = {}
     for command in commands:
-        source = os.path.relpath(os.path.join(command["directory"], command["file"]), top).replace(os.sep, "/")
+        source = os.path.relpath(os.path.join(command["directory"], command["file"]),
+                                 top).replace(os.sep, "/")
         if source.split("/")[0] in LIBRARY and source.endswith(".c"):
             found[os.path.join(command["directory"], command["output"])] = source
     return found

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Families of ops name files. From ops.def and each backend's kernels.def this test derives which families a backend
-# implements, and looks for them under their names:
+# Families of ops name files. From ops.def and each backend's kernels.def this test derives which families a
+# backend implements, and looks for them under their names:
 #     backends/cpu/c/<family>.c and backends/cpu/x86/<family>_<level>.c, and no file of another stem
 #     backends/<backend>/<family>/ for the backends in FOLDERS
 #     tests/check/cases_<family>.c and bench_<family>.c

@@ -16,9 +16,9 @@ MAY = {
     "tools": {"tools"},
     "tests": set(LAYERS),
 }
-C_HEADERS = set("""assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h limits.h locale.h math.h setjmp.h
-signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h tgmath.h
-threads.h time.h uchar.h wchar.h wctype.h""".split())
+C_HEADERS = set("""assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h limits.h locale.h math.h
+setjmp.h signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h
+stdnoreturn.h string.h tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split())
 # Headers of a compiler or a library, and the only places that may see them.
 SPECIAL = {
     "omp.h": ("core/", "backends/"),
@@ -37,13 +37,17 @@ GENERATED = ("backends/vulkan/constants.glsl",)
 OS_FILE = re.compile(r"_(posix|win32)\.c$")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
-BACKEND_NAME = re.compile(r"cuda|vulkan|nvidia|radeon|spir-?v|\b(?:avx|sse|neon|amx|intel|amd)[0-9a-z]*\b", re.I)
-ARCH_NAME = re.compile(r"\b(?:llama|qwen|gemma|mistral|mixtral|falcon|starcoder|deepseek|gptneox|granite|exaone|bert|"
+BACKEND_NAME = re.compile(r"cuda|vulkan|nvidia|radeon|spir-?v|\b(?:avx|sse|neon|amx|intel|amd)[0-9a-z]*\b",
+                          re.I)
+ARCH_NAME = re.compile(r"\b(?:llama|qwen|gemma|mistral|mixtral|falcon|starcoder|deepseek|gptneox|granite|"
+                       r"exaone|bert|"
                        r"gpt2|phi[23])[0-9a-z]*\b", re.I)
 # Names of instruction sets are what this file is about.
 BACKEND_NAME_ALLOWED = ("core/cpu_features.c", "core/cpu_features.h")
-# A backend as a string or an identifier: what a layer needs of one is a property (core/backend.h: tn_backend_role).
-BACKEND_USE = re.compile(r'"(?:cpu|cuda|vulkan)(?::\d+)?"|\btn_backend_(?:cpu|cuda|vulkan|null)\b|device_by_name\(\s*[^,()]+,\s*"')
+# A backend as a string or an identifier: what a layer needs of one is a property (core/backend.h:
+# tn_backend_role).
+BACKEND_USE = re.compile(r'"(?:cpu|cuda|vulkan)(?::\d+)?"|\btn_backend_(?:cpu|cuda|vulkan|null)\b|'
+                         r'device_by_name\(\s*[^,()]+,\s*"')
 
 
 def layer_of(path):
@@ -117,13 +121,17 @@ def check_names(path, text, report):
     layer, text = layer_of(path), strip_c(text, keep_strings=True)
     if layer in ("core", "ops", "graph", "models") and path not in BACKEND_NAME_ALLOWED:
         found = BACKEND_NAME.search(text)
-        report.ok(path, not found, found and f"line {line_of(text, found.start())}: names a backend or vendor: {found.group(0)}")
+        report.ok(path, not found,
+                  found and f"line {line_of(text, found.start())}: names a backend or vendor: "
+                            f"{found.group(0)}")
     if layer in ("core", "ops", "graph", "models"):
         found = BACKEND_USE.search(text)
-        report.ok(path, not found, found and f"line {line_of(text, found.start())}: names a backend: {found.group(0)}")
+        report.ok(path, not found,
+                  found and f"line {line_of(text, found.start())}: names a backend: {found.group(0)}")
     if layer in ("core", "ops", "graph", "backends"):
         found = ARCH_NAME.search(text)
-        report.ok(path, not found, found and f"line {line_of(text, found.start())}: names an architecture: {found.group(0)}")
+        report.ok(path, not found,
+                  found and f"line {line_of(text, found.start())}: names an architecture: {found.group(0)}")
 
 
 def main():

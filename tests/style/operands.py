@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Operands are read by name: ops/operands.h and ops/product.h say where the sources of an op are. This test refuses the
-# numbers that would say it again, as far as a script sees them:
+# Operands are read by name: ops/operands.h and ops/product.h say where the sources of an op are. This test
+# refuses the numbers that would say it again, as far as a script sees them:
 #     src[5]   src[7 + which]   src[n_src - 1]
 # src[0] and src[1] are left alone: most ops have one source or two, and which they are is plain there.
 # Usage: operands.py ROOT

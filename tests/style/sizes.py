@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Files over 800 lines and functions over 100 are errors; functions over 60 and over 6 parameters are listed."""
+"""Files over 800 lines and functions over 100 are errors; functions over 60 and over 6 parameters are
+listed."""
 import ast
 import re
 import sys
@@ -43,14 +44,16 @@ def python_functions(text):
 
 def main():
     top, report, long, wide = root(), Report(), [], []
-    for path in sources(top, (".c", ".h", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh", ".def")) + [".ci/run"]:
+    for path in sources(top, (".c", ".h", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh",
+                              ".def")) + [".ci/run"]:
         text = read(top, path)
         n = text.count("\n")
         table = bool(TABLE.search(path))
         report.ok(path, n <= FILE_MAX or table, f"{n} lines; split it, {FILE_MAX} is the limit")
         if table or path.endswith((".sh", ".def", "run")):
             continue
-        for name, line, size, parameters in python_functions(text) if path.endswith(".py") else c_functions(text):
+        functions = python_functions if path.endswith(".py") else c_functions
+        for name, line, size, parameters in functions(text):
             place = f"{path}:{line}"
             report.ok(place, size <= FUNCTION_MAX, f"{name} has {size} lines; {FUNCTION_MAX} is the limit")
             if FUNCTION_WISH < size <= FUNCTION_MAX:

@@ -45,11 +45,13 @@ def is_build(folder):
 
 
 def sources(top, extensions, folders=LAYERS + (".ci", "docs")):
-    """Paths below `folders`, relative to top with forward slashes, whose name ends with one of `extensions`."""
+    """Paths below `folders`, relative to top with forward slashes, whose name ends with one of
+    `extensions`."""
     found = []
     for name in folders:
         for here, below, files in os.walk(os.path.join(top, name)):
-            below[:] = sorted(d for d in below if not d.startswith(".") and not is_build(os.path.join(here, d)))
+            below[:] = sorted(d for d in below if not d.startswith(".")
+                              and not is_build(os.path.join(here, d)))
             for f in sorted(files):
                 if f.endswith(tuple(extensions)):
                     found.append(os.path.relpath(os.path.join(here, f), top).replace(os.sep, "/"))
@@ -80,7 +82,8 @@ def strip_c(text, keep_strings=False):
 
 
 def strip_directives(text):
-    """Also without preprocessor lines and the lines that they go on with; of #if ... #else, the first half stays."""
+    """Also without preprocessor lines and the lines that they go on with; of #if ... #else, the first half
+    stays."""
     out, inside, skipped = [], False, []
     for line in text.split("\n"):
         directive = inside or line.lstrip().startswith("#")

@@ -16,7 +16,8 @@ def main():
         if lines[0].startswith(("#!", "# shellcheck")):
             lines = lines[1:]
         mark = "#" if path.endswith((".py", ".sh", "run")) else "//"
-        report.ok(path, lines[:2] == [f"{mark} {OWNER}", f"{mark} {LICENCE}"], "the two SPDX lines are missing")
+        report.ok(path, lines[:2] == [f"{mark} {OWNER}", f"{mark} {LICENCE}"],
+                  "the two SPDX lines are missing")
     return report.done()
 
 

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the built library asks for and offers: no way to end the process or to print, only tn_*, nothing that can
-# change between contexts, and a size that fits.
+# What the built library asks for and offers: no way to end the process or to print, only tn_*, nothing that
+# can change between contexts, and a size that fits.
 #     symbols.sh LIBTENON.so [TENON [BYTES]]   most bytes that each may have
 set -u
 
@@ -38,19 +38,26 @@ esac
 banned() {
     echo "$undefined" | sed 's/^__\(.*\)_chk$/\1/' | grep -xE "$1" | sort -u
 }
-check "ends the process" "$(banned 'abort|_?exit|_Exit|quick_exit|atexit|__assert_fail|__assert|raise|kill|pthread_exit')"
-check "prints" "$(banned 'v?printf|v?fprintf|v?dprintf|puts|fputs|fputs_unlocked|putchar|putc|fputc|perror|psignal|stdout|stderr|stdin')"
-check "changes the process" "$(banned 'signal|sigaction|sigprocmask|pthread_sigmask|setlocale|setenv|putenv|chdir|umask|srand|system|popen|fork')"
+check "ends the process" \
+    "$(banned 'abort|_?exit|_Exit|quick_exit|atexit|__assert_fail|__assert|raise|kill|pthread_exit')"
+output='v?printf|v?fprintf|v?dprintf|puts|fputs|fputs_unlocked|putchar|putc|fputc|perror|psignal'
+check "prints" "$(banned "$output|stdout|stderr|stdin")"
+signals='signal|sigaction|sigprocmask|pthread_sigmask'
+check "changes the process" "$(banned "$signals|setlocale|setenv|putenv|chdir|umask|srand|system|popen|fork")"
 check "reads the environment" "$(banned 'getenv|secure_getenv')"
 check "hidden state" "$(banned 'rand|random|strtok|localtime|gmtime|asctime|ctime|strerror')"
 
-exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" && $NF !~ /^TENON_/ { sub(/@.*/, "", $NF); print $NF }')
+exported=$(nm -D --defined-only "$lib" |
+    awk '$2 != "A" && $NF !~ /^TENON_/ { sub(/@.*/, "", $NF); print $NF }')
 check "exported without tn_" "$(echo "$exported" | grep -v '^tn_')"
-check "exports too little to be the library" "$(echo "$exported" | grep -qx tn_context_create || echo no tn_context_create)"
+check "exports too little to be the library" \
+    "$(echo "$exported" | grep -qx tn_context_create || echo no tn_context_create)"
 
 # Sections .data and .bss hold what can change; the entries of the compiler's start-up code are known.
-changing=$(nm -f sysv "$lib" | awk -F'|' '$NF ~ /^\.(data|bss|tbss|tdata)[ \t]*$/ { gsub(/ /, "", $1); print $1 }' |
-    grep -vxE '__dso_handle|__TMC_END__|completed\.[0-9]+|_edata|_end|__bss_start|\.(data|bss)' | grep -v '^__gcov\|^__llvm')
+changing=$(nm -f sysv "$lib" |
+    awk -F'|' '$NF ~ /^\.(data|bss|tbss|tdata)[ \t]*$/ { gsub(/ /, "", $1); print $1 }' |
+    grep -vxE '__dso_handle|__TMC_END__|completed\.[0-9]+|_edata|_end|__bss_start|\.(data|bss)' |
+    grep -v '^__gcov\|^__llvm')
 check "can change, and belongs to no context" "$changing"
 
 for file in "$lib" $tool; do

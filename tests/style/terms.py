@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words of this project's early days that only their authors understood, in identifiers and comments.
 
-Each row of TERMS has a pattern, what to write instead, and the folders where the word must not come back. A folder joins
-the list of a row as soon as it is free of the word. A pattern matches whole words and the parts of snake_case names:
-`room` is found in `room`, `n_room` and `room_left`, not in `mushroom`. Strings are text for users and are not read.
+Each row of TERMS has a pattern, what to write instead, and the folders where the word must not come back. A
+folder joins the list of a row as soon as it is free of the word. A pattern matches whole words and the parts
+of snake_case names: `room` is found in `room`, `n_room` and `room_left`, not in `mushroom`. Strings are text
+for users and are not read.
 """
 import re
 import sys
@@ -17,13 +18,15 @@ TERMS = (
     (r"few", "skinny, small batch, decode attention, or the number", EVERYWHERE),
     # Numbers may be rounded; rows of activations are quantised.
     (r"rounded[ _](?:rows?|x|size|inputs?|activations?)|\w+_rounded", "quantised activations", EVERYWHERE),
-    (r"handover|hand_over|handed_over|hands?_over", "pass on, join, fuse: what happens to the result", EVERYWHERE),
+    (r"handover|hand_over|handed_over|hands?_over", "pass on, join, fuse: what happens to the result",
+     EVERYWHERE),
     (r"rooms?", "capacity, scratch, shared memory, free blocks", EVERYWHERE),
     (r"takes_along|take_along|takes? along|taken along", "fuses", EVERYWHERE),
     (r"(?<!matrix )products", "matmuls, GEMM, GEMV", EVERYWHERE),
     (r"(?<!tests/)units?", "what it is: elements, bytes, a tile, packed16", EVERYWHERE),
     (r"tells?|told", "says, reports, means, decides", EVERYWHERE),
-    (r"looks for|looked for|looked at|looks at|looks? through|looks? back", "polls, searches, reads, checks", EVERYWHERE),
+    (r"looks for|looked for|looked at|looks at|looks? through|looks? back", "polls, searches, reads, checks",
+     EVERYWHERE),
     (r"wish|wishes", "request", EVERYWHERE),
     (r"disguise", "say what it is", EVERYWHERE),
 )
@@ -42,7 +45,8 @@ def without_strings(text):
 
 
 def patterns():
-    """(compiled pattern, what to write, folders): letters and digits delimit a word, an underscore does not."""
+    """(compiled pattern, what to write, folders): letters and digits delimit a word, an underscore does
+    not."""
     for word, instead, folders in TERMS:
         yield re.compile(rf"(?<![A-Za-z0-9])(?:{word})(?![A-Za-z0-9])", re.I), instead, folders
 

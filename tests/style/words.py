@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Words that must not stand in sources: open ends, paths of one machine, calls that end or print, changing globals."""
+"""Words that must not stand in sources: open ends, paths of one machine, calls that end or print, changing
+globals."""
 import re
 import sys
 
@@ -9,7 +10,8 @@ from sources import LIBRARY, Report, line_of, read, root, sources, strip_c, stri
 OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b(?!\s*(?:\(|:?\s*(?:when|once|if|until|after)\b))")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|work|Users|mnt|opt|srv)/\w|\b[A-Z]:\\\\\w")
 # The library never ends the process, prints, or reads the environment; what it formats goes into buffers.
-CALL = re.compile(r"(?<![\w.>])(abort|exit|_exit|_Exit|quick_exit|atexit|printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|"
+CALL = re.compile(r"(?<![\w.>])(abort|exit|_exit|_Exit|quick_exit|atexit|printf|vprintf|fprintf|vfprintf|"
+                  r"puts|fputs|putchar|"
                   r"putc|fputc|perror|getenv|setlocale|signal|sigaction|raise|system|assert_fail)\s*\(")
 STREAM = re.compile(r"\b(stdout|stderr|stdin)\b")
 STATIC = re.compile(r"(?<!\w)(?:static|_Thread_local)\b([^;{}=()]*)([;{=(])")
@@ -35,19 +37,22 @@ def check_library(path, text, report):
     code = strip_c(text)
     for pattern, what in ((CALL, "calls"), (STREAM, "uses")):
         found = pattern.search(code)
-        report.ok(path, not found, found and f"line {line_of(code, found.start())}: the library never {what} {found.group(1)}")
+        report.ok(path, not found,
+                  found and f"line {line_of(code, found.start())}: the library never {what} {found.group(1)}")
     check_statics(path, strip_directives(code), report)
 
 
 def check_text(path, text, report):
-    for pattern, what in ((OPEN_END, "an open end must name its condition: 'TODO when ...'"), (MACHINE_PATH, "path of one machine")):
+    for pattern, what in ((OPEN_END, "an open end must name its condition: 'TODO when ...'"),
+                          (MACHINE_PATH, "path of one machine")):
         found = pattern.search(text)
         report.ok(path, not found, found and f"line {line_of(text, found.start())}: {what}: {found.group(0)}")
 
 
 def main():
     top, report = root(), Report()
-    for path in sources(top, (".c", ".h", ".def", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh", ".md", "meson.build")) + [".ci/run"]:
+    for path in sources(top, (".c", ".h", ".def", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh", ".md",
+                              "meson.build")) + [".ci/run"]:
         text = read(top, path)
         if path not in SELF:
             check_text(path, text, report)

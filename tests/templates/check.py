@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""The expected texts of this folder are what Jinja2 makes of the templates. Without that package: SKIP (77)."""
+"""The expected texts of this folder are what Jinja2 makes of the templates. Without that package: SKIP
+(77)."""
 import datetime
 import json
 import os
@@ -30,7 +31,8 @@ class Generation(jinja2.ext.Extension):
 
 
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
+                      sort_keys=sort_keys)
 
 
 def raise_exception(message):
@@ -68,7 +70,8 @@ def main():
                 why = str(e)
             if got != case.get("want"):
                 failed += 1
-                print(f"{name}: {case['template']!r}\n  got  {got!r}\n  want {case.get('want')!r}" + (f"\n  {why}" if got is None else ""))
+                print(f"{name}: {case['template']!r}\n  got  {got!r}\n  want {case.get('want')!r}"
+                      + (f"\n  {why}" if got is None else ""))
     print(f"{n - failed} passed, {failed} failed")
     return failed > 0 or n == 0
 

@@ -35,7 +35,8 @@ class Tests:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TENON_")}
         # No Vulkan driver: what the tests say of devices holds on every machine.
         self.env.update(VK_ICD_FILENAMES="/none", VK_DRIVER_FILES="/none")
-        # One thread unless a test asks for more: OpenMP's wait for each other in loops, long where the machine is busy.
+        # One thread unless a test asks for more: OpenMP's wait for each other in loops, long where the
+        # machine is busy.
         self.env.update(OMP_THREAD_LIMIT="1")
 
     def temp(self, name):
@@ -47,11 +48,13 @@ class Tests:
             env.setdefault("OMP_WAIT_POLICY", "passive")
         start = time.monotonic()
         try:
-            p = subprocess.run([self.tenon, *map(str, args)], input=stdin, stdout=stdout, stderr=subprocess.PIPE,
+            p = subprocess.run([self.tenon, *map(str, args)], input=stdin, stdout=stdout,
+                               stderr=subprocess.PIPE,
                                timeout=timeout, env={**self.env, **env}, cwd=self.folder.name)
         except subprocess.TimeoutExpired as e:
             return Result(-999, e.stdout or b"", "no end after %d s" % timeout, timeout)
-        return Result(p.returncode, p.stdout or b"", p.stderr.decode("utf-8", "replace"), time.monotonic() - start)
+        return Result(p.returncode, p.stdout or b"", p.stderr.decode("utf-8", "replace"),
+                      time.monotonic() - start)
 
     def ok(self, name, condition, detail=""):
         """Counts one check."""
@@ -72,7 +75,8 @@ class Tests:
 
     def done(self):
         self.folder.cleanup()
-        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else ""))
+        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped
+                                                               else ""))
         return 1 if self.failed or not self.passed else 0
 
 

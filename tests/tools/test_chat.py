@@ -84,7 +84,8 @@ class Terminal:
 
 
 def pipe(text, *args):
-    return subprocess.run([TENON, "run", MODEL, "--chat", "--temp", "0", *args], input=text, capture_output=True, timeout=60)
+    return subprocess.run([TENON, "run", MODEL, "--chat", "--temp", "0", *args], input=text,
+                          capture_output=True, timeout=60)
 
 
 def load(path):
@@ -102,15 +103,20 @@ def test_files(folder):
     ok("saved settings", talk["settings"].get("top-k") == 7, talk["settings"])
     again = os.path.join(folder, "again.json")
     r = pipe(f"/load {path}\n/save {again}\n".encode())
-    ok("load", r.returncode == 0 and load(again)["messages"] == talk["messages"] and load(again)["settings"] == talk["settings"], r.stderr)
+    ok("load", r.returncode == 0 and load(again)["messages"] == talk["messages"]
+       and load(again)["settings"] == talk["settings"], r.stderr)
     text = 'é "x" \\ \t\n<|im_end|> \U0001f600'
-    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"a": [1, "]"]}}}]},
-                {"role": "tool", "tool_call_id": "1", "name": "f", "content": "r"}, {"role": "user", "content": [{"type": "text", "text": "p"}]}]
+    messages = [{"role": "user", "content": text},
+                {"role": "assistant", "content": None,
+                 "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"a": [1, "]"]}}}]},
+                {"role": "tool", "tool_call_id": "1", "name": "f", "content": "r"},
+                {"role": "user", "content": [{"type": "text", "text": "p"}]}]
     with open(path, "w", encoding="utf-8") as f:
         json.dump(messages, f)
     r = pipe(f"/load {path}\n/save {again}\n".encode())
     ok("any message", load(again)["messages"] == messages, (load(again), r.stderr))
-    for name, bad in (("broken", b'{"messages": ['), ("no role", b'[{"content": "x"}]'), ("no JSON", b"hello"), ("deep", b"[" * 5000), ("missing", None)):
+    for name, bad in (("broken", b'{"messages": ['), ("no role", b'[{"content": "x"}]'),
+                      ("no JSON", b"hello"), ("deep", b"[" * 5000), ("missing", None)):
         if bad is not None:
             with open(path, "wb") as f:
                 f.write(bad)
@@ -119,35 +125,49 @@ def test_files(folder):
         r = pipe(f"Hello!\n/load {path}\n/save {again}\n".encode())
         ok(name, r.returncode == 0 and len(load(again)["messages"]) == 2 and b"tenon: " in r.stderr, r.stderr)
     r = pipe(b"/set\n/set nothing 1\n/set temp x\n/set temp\n/save\n/load\n/nothing\n/regen\n")
-    ok("wrong commands", r.returncode == 0 and r.stdout == b"" and r.stderr.count(b"\ntenon: ") + r.stderr.startswith(b"tenon: ") >= 7, r.stderr)
+    ok("wrong commands",
+       r.returncode == 0 and r.stdout == b""
+       and r.stderr.count(b"\ntenon: ") + r.stderr.startswith(b"tenon: ") >= 7, r.stderr)
 
 
 def test_reasoning(folder):
-    """What a model thinks is kept apart from what it says: here the text of the prompt is the model's answer."""
+    """What a model thinks is kept apart from what it says: here the text of the prompt is the model's
+    answer."""
     path = os.path.join(folder, "think.json")
     r = pipe(f"Hello!\n/regen\n/save {path}\n".encode())
     messages = load(path)["messages"]
-    ok("regen", len(messages) == 2 and messages[1]["role"] == "assistant" and r.stdout.count(b"\n") == 2, (messages, r.stdout))
+    ok("regen", len(messages) == 2 and messages[1]["role"] == "assistant" and r.stdout.count(b"\n") == 2,
+       (messages, r.stdout))
     channels = "{{ messages[-1].content }}<|start|>assistant"
-    plain, opened = "{{ messages[-1].content }}<|im_start|>assistant\n", "{{ messages[-1].content }}<|im_start|>assistant\n<think>\n"
+    plain, opened = ("{{ messages[-1].content }}<|im_start|>assistant\n",
+                     "{{ messages[-1].content }}<|im_start|>assistant\n<think>\n")
     final = "<|start|>assistant<|channel|>final<|message|>Yes."
     # name, template, what the model writes, shown, answer alone, thought that is saved
-    cases = (("channels", channels, "<|channel|>analysis<|message|>a < b?<|end|>" + final, "<think>\na < b?\n</think>\n\nYes.", "Yes.", "a < b?"),
-             ("two thoughts", channels, "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|>" + final,
+    cases = (("channels", channels, "<|channel|>analysis<|message|>a < b?<|end|>" + final,
+              "<think>\na < b?\n</think>\n\nYes.", "Yes.", "a < b?"),
+             ("two thoughts", channels,
+              "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary"
+              "<|message|>b<|end|>" + final,
               "<think>\na\n</think>\n\n<think>\nb\n</think>\n\nYes.", "Yes.", "a"),
-             ("no thought", channels, final[len("<|start|>assistant"):], "Yes.", "Yes.", None), ("no channels", channels, "Just <|end| text", None, None, None),
-             ("call", channels, " to=functions.f<|channel|>commentary json<|message|>{}<|end|>", None, None, None),
+             ("no thought", channels, final[len("<|start|>assistant"):], "Yes.", "Yes.", None),
+             ("no channels", channels, "Just <|end| text", None, None, None),
+             ("call", channels, " to=functions.f<|channel|>commentary json<|message|>{}<|end|>", None, None,
+              None),
              ("thought only", channels, "<|channel|>analysis<|message|>a", "<think>\na", "", "a"),
-             ("think", plain, "<think>\na <b>\n</think>\n\nYes: <think>.", None, "Yes: <think>.", "a <b>"), ("no think", plain, " <thin", None, None, None),
-             ("think begun", opened, "a\n</think>\n\nYes.", None, "Yes.", "a"), ("think only", plain, "<think>a", None, "", "a"))
+             ("think", plain, "<think>\na <b>\n</think>\n\nYes: <think>.", None, "Yes: <think>.", "a <b>"),
+             ("no think", plain, " <thin", None, None, None),
+             ("think begun", opened, "a\n</think>\n\nYes.", None, "Yes.", "a"),
+             ("think only", plain, "<think>a", None, "", "a"))
     for name, template, text, shown, answer, thought in cases:
         grammar = "root ::= " + json.dumps(text)
         content = answer if answer is not None else text
         for flag, want in (("show", text if shown is None else shown), ("hide", content)):
-            r = pipe(f"Hello!\n/save {path}\n".encode(), "--chat-template", template, "--grammar", grammar, "--thoughts", flag)
+            r = pipe(f"Hello!\n/save {path}\n".encode(), "--chat-template", template, "--grammar", grammar,
+                     "--thoughts", flag)
             said = load(path)["messages"][-1]
             ok(f"thoughts, {name}, {flag}", r.stdout.decode() == want + "\n", (want, r.stdout, r.stderr))
-            ok(f"kept thoughts, {name}", said["content"] == content and said.get("reasoning_content") == thought, said)
+            ok(f"kept thoughts, {name}",
+               said["content"] == content and said.get("reasoning_content") == thought, said)
 
 
 def test_terminal(folder):
@@ -163,16 +183,19 @@ def test_terminal(folder):
     t.send(b"two\"\"\"\r")
     ok("block", t.wait(b"generated", 60) and t.wait(b">>> "), t.seen)
     line = "line {}\twith \U0001f600 and é\n"
-    t.send(b"\033[200~" + "".join(line.format(i) for i in range(2000)).replace("\n", "\r").encode() + b"\033[201~\r")
+    t.send(b"\033[200~" + "".join(line.format(i) for i in range(2000)).replace("\n", "\r").encode()
+           + b"\033[201~\r")
     ok("a long paste is one text", t.wait(b"the context holds", 60) and t.wait(b">>> "), t.seen[-500:])
     pasted = "".join(line.format(i) for i in range(12))
     t.send(b"\033[200~" + pasted.replace("\n", "\r").encode() + b"\033[201~\r")
     ok("paste", t.wait(b"generated", 120) and t.wait(b">>> "), t.seen[-500:])
     t.send(f"/save {path}\r".encode())
     ok("saved", t.wait(b"saved") and t.wait(b">>> "), t.seen)
-    said = [m["content"] for m in load(path)["messages"] if m["role"] == "user"] if os.path.exists(path) else []
+    said = [m["content"] for m in load(path)["messages"]
+            if m["role"] == "user"] if os.path.exists(path) else []
     ok("messages", len(said) == 3 and said[1] == "one\ntwo", said[:2])
-    ok("pasted text", len(said) == 3 and said[2].rstrip("\n") == pasted.rstrip("\n"), said[2][:100] if len(said) > 2 else said)
+    ok("pasted text", len(said) == 3 and said[2].rstrip("\n") == pasted.rstrip("\n"),
+       said[2][:100] if len(said) > 2 else said)
     t.send(b"\003")
     ok("Ctrl-C at the prompt", t.wait(b"leaves") and t.wait(b">>> "), t.seen)
     time.sleep(1.1)

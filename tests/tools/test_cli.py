@@ -44,7 +44,8 @@ def check_greedy(t, expected):
             forms.append(["-st", "-p", e["messages"][0]["content"]])
         for form in forms:
             r = t.run("run", t.model, *form, "-n", n, "--temp", 0, "--ids")
-            t.ok(f"{name} ({form[0]})", r.code == 0 and r.ids[:len(kept)] == kept, f"{r.out!r} {r.err}, expected {kept}")
+            t.ok(f"{name} ({form[0]})", r.code == 0 and r.ids[:len(kept)] == kept,
+                 f"{r.out!r} {r.err}, expected {kept}")
         if len(want) == n and e["greedy"][-1] in stops:
             r = t.run("run", t.model, *forms[-1], "--temp", 0)
             t.ok(name + " (text)", r.out.decode() == e["output"].replace("<|im_end|>", ""), r.out)
@@ -55,9 +56,11 @@ def check_variants(t):
     base = ["run", t.model, "-st", "-p", "Who are you?", "--temp", 0, "--ids"]
     want = t.run(*base).ids
     t.ok("variants: an answer", len(want) > 20, want)
-    for flags in (["--fusion", "off"], ["-b", 1], ["-b", 5], ["-t", 1], ["-t", 3], ["--isa", "generic"], ["--isa", "reference"],
+    for flags in (["--fusion", "off"], ["-b", 1], ["-b", 5], ["-t", 1], ["-t", 3], ["--isa", "generic"],
+                  ["--isa", "reference"],
                   ["--cache-type-k", "f32", "--cache-type-v", "f32"], ["-ctk", "bf16", "-ctv", "bf16"],
-                  ["-ctk", "q8_0", "-ctv", "q8_0"], ["-ctk", "q8_0"], ["-c", 64], ["-fa", "on", "-ngl", 99, "--no-mmap"], ["-ngl", "all"],
+                  ["-ctk", "q8_0", "-ctv", "q8_0"], ["-ctk", "q8_0"], ["-c", 64],
+                  ["-fa", "on", "-ngl", 99, "--no-mmap"], ["-ngl", "all"],
                   ["--gpu-layers", 0], ["--gpu-layers", "auto", "--backend", "cpu"]):
         r = t.run(*base, *flags)
         t.ok(f"variants: {flags}", r.code == 0 and r.ids == want, f"{r.ids} {r.err}, expected {want}")
@@ -68,7 +71,8 @@ def check_variants(t):
 
 
 def check_seed(t):
-    texts = {s: t.run("run", t.model, "-p", STORY, "-n", 40, "--seed", s, "--temp", 1).out for s in (1, 2, 3, 4, 5)}
+    texts = {s: t.run("run", t.model, "-p", STORY, "-n", 40, "--seed", s, "--temp", 1).out
+             for s in (1, 2, 3, 4, 5)}
     again = t.run("run", t.model, "-p", STORY, "-n", 40, "--seed", 1, "--temp", 1).out
     t.ok("same seed, same text", texts[1] == again and again, f"{texts[1]!r} {again!r}")
     t.ok("other seed, other text", len(set(texts.values())) > 1, texts)
@@ -85,8 +89,11 @@ def check_forms(t):
     t.ok("pipe: no escape", b"\x1b" not in plain.out and plain.out, plain.out)
     one = as_json(t, "--json", t.run(*flags, "--json").out)
     t.ok("--json text", one.get("text") == plain.text, f"{one.get('text')!r} {plain.text!r}")
-    t.ok("--json keys", {"schema", "model", "device", "tokens", "stop", "prompt_tokens", "seed", "timings", "memory"} <= set(one), one)
-    t.ok("--json values", one.get("stop") == "limit" and one.get("prompt_tokens") == 4 and one.get("seed") == 3, one)
+    t.ok("--json keys",
+         {"schema", "model", "device", "tokens", "stop", "prompt_tokens", "seed", "timings",
+          "memory"} <= set(one), one)
+    t.ok("--json values",
+         one.get("stop") == "limit" and one.get("prompt_tokens") == 4 and one.get("seed") == 3, one)
     events = [as_json(t, "--jsonl", line) for line in t.run(*flags, "--jsonl").out.splitlines()]
     kinds = [e.get("event") for e in events]
     t.ok("--jsonl events", kinds == ["load"] + ["token"] * 30 + ["stats"], kinds)
@@ -94,7 +101,8 @@ def check_forms(t):
     t.ok("--jsonl ids", [e["id"] for e in events if "id" in e] == one.get("tokens"), one.get("tokens"))
     rows = as_json(t, "--logprobs", t.run(*flags, "--json", "--logprobs", 3).out).get("logprobs", [])
     t.ok("--logprobs", [row["id"] for row in rows] == one.get("tokens") and all(
-        len(row["top"]) == 3 and row["top"][0]["logprob"] >= row["logprob"] and row["top"][0]["logprob"] >= row["top"][2]["logprob"]
+        len(row["top"]) == 3 and row["top"][0]["logprob"] >= row["logprob"]
+        and row["top"][0]["logprob"] >= row["top"][2]["logprob"]
         for row in rows), rows[:2])
     t.ok("--jsonl probabilities", all(e["logprob"] <= 0 for e in events if "logprob" in e), events)
     t.ok("--ids", t.run(*flags, "--ids").ids == one.get("tokens"), "")
@@ -111,20 +119,24 @@ def check_prompts(t):
         f.write(STORY)
     tail = ["-n", 8, "--temp", 0]
     want = t.run("run", t.model, "-p", STORY, *tail).out
-    for name, args, stdin in (("-f", ["-f", path], b""), ("words", STORY.split(), b""), ("standard input", [], STORY.encode()),
-                              ("-", ["-"], STORY.encode()), ("-f -", ["-f", "-"], STORY.encode()), ("-e", ["-e", "-p", STORY], b"")):
+    for name, args, stdin in (("-f", ["-f", path], b""), ("words", STORY.split(), b""),
+                              ("standard input", [], STORY.encode()),
+                              ("-", ["-"], STORY.encode()), ("-f -", ["-f", "-"], STORY.encode()),
+                              ("-e", ["-e", "-p", STORY], b"")):
         r = t.run("run", t.model, *args, *tail, stdin=stdin)
         t.ok("prompt: " + name, r.code == 0 and r.out == want and want, f"{r.out!r} {r.err}")
     r = t.run("run", "-m", t.model, "-p", STORY, *tail)
     t.ok("prompt: -m", r.out == want, r.err)
     lines = b"Where does Mia live?\nWho are you?\n"
     r = t.run("run", t.model, "--chat", "--temp", 0, stdin=lines)
-    t.ok("chat: two turns", r.code == 0 and "blue house" in r.text and "tenon-tiny" in r.text, f"{r.code} {r.out!r} {r.err}")
+    t.ok("chat: two turns", r.code == 0 and "blue house" in r.text and "tenon-tiny" in r.text,
+         f"{r.code} {r.out!r} {r.err}")
     r = t.run("run", t.model, "--chat", "--temp", 0, stdin=b"/help\n/clear\n/exit\nHello!\n")
     t.ok("chat: commands", r.code == 0 and b"story?" not in r.out, f"{r.code} {r.out!r} {r.err}")
     # What a user writes never becomes a special token of a chat.
     r = t.run("run", t.model, "-st", "-p", "Hello!<|im_end|>", "-n", 1, "--temp", 0, "--json")
-    t.ok("chat: no special tokens from the user", as_json(t, "chat", r.out).get("prompt_tokens", 0) > 11, r.out)
+    t.ok("chat: no special tokens from the user", as_json(t, "chat", r.out).get("prompt_tokens", 0) > 11,
+         r.out)
 
 
 def check_session(t):
@@ -142,8 +154,10 @@ def check_session(t):
     size = os.path.getsize(path)
     t.ok("session: nothing to reuse", first.get("reused_tokens") == 0, first)
     longer = STORY + first.get("text", "") + " and then"
-    plain, kept = run("plain", longer), run("second", longer, "--prompt-cache", path, "--prompt-cache-ro", "--prompt-cache-all")
-    t.ok("session: same text", kept.get("tokens") == plain.get("tokens") and plain.get("tokens"), f"{kept} {plain}")
+    plain, kept = run("plain", longer), run("second", longer, "--prompt-cache", path, "--prompt-cache-ro",
+                                            "--prompt-cache-all")
+    t.ok("session: same text", kept.get("tokens") == plain.get("tokens") and plain.get("tokens"),
+         f"{kept} {plain}")
     t.ok("session: reused", kept.get("reused_tokens") >= first.get("prompt_tokens") + 8, kept)
     t.ok("session: read only", os.path.getsize(path) == size, path)
     run("third", longer, "--session", path)
@@ -154,7 +168,8 @@ def check_session(t):
     one, two = (t.run(*chat, "--stats", stdin=b"Where does Mia live?\n") for _ in range(2))
     t.ok("session: chat", one.out == two.out and b"blue house" in two.out, f"{one.out} {two.out} {two.err}")
     t.ok("session: chat reuses", "[prompt 1 tokens" in two.err, two.err)
-    t.ok("session: no other files", not [f for f in os.listdir(t.folder.name) if "session.tmp" in f], os.listdir(t.folder.name))
+    t.ok("session: no other files", not [f for f in os.listdir(t.folder.name) if "session.tmp" in f],
+         os.listdir(t.folder.name))
 
 
 def check_guesses(t):
@@ -164,7 +179,8 @@ def check_guesses(t):
         base = ["run", t.model, "-p", prompt, "-n", 60, "--ignore-eos", *flags]
         plain = as_json(t, "guesses", t.run(*base, "--json").out)
         t.ok("guesses: none", "drafted" not in plain.get("timings", {"drafted": 0}), plain)
-        for guess in (["--spec", "ngram"], ["--spec", "ngram:2", "--draft-max", 3], ["-md", t.model, "--draft-min", 1]):
+        for guess in (["--spec", "ngram"], ["--spec", "ngram:2", "--draft-max", 3],
+                      ["-md", t.model, "--draft-min", 1]):
             r = as_json(t, f"guesses {guess}", t.run(*base, *guess, "--json").out)
             t.ok(f"guesses {guess}: same text", r.get("tokens") == plain.get("tokens"), f"{r} {plain}")
             times = r.get("timings", {})
@@ -189,7 +205,8 @@ def check_ends(t):
     full = ends("-n", 30)[1].get("text", "")
     for stop in ("named", " She", ". ", "girl n"):
         r, d, n = ends("-n", 30, "--stop", stop)
-        t.ok(f"--stop {stop!r}", d.get("stop") == "string" and d.get("text") == full.split(stop)[0], f"{d} of {full!r}")
+        t.ok(f"--stop {stop!r}", d.get("stop") == "string" and d.get("text") == full.split(stop)[0],
+             f"{d} of {full!r}")
     r, d, n = ends("-n", 30, "--stop", "zzz", "-r", "lived")
     t.ok("two --stop", d.get("text") == full.split("lived")[0], d)
     r, d, n = ends("-c", 10)
@@ -211,9 +228,11 @@ def check_without_tokenizer(t):
     for key in [k for k in gguf.keys if k.startswith("tokenizer.")]:
         del gguf.keys[key]
     path = gguf.write(t.temp("no-tokenizer.gguf"))
-    want = t.run("run", t.model, "--tokens", "511,576,258,430", "-n", 10, "--temp", 0, "--ids", "--ignore-eos").ids
+    want = t.run("run", t.model, "--tokens", "511,576,258,430", "-n", 10, "--temp", 0, "--ids",
+                 "--ignore-eos").ids
     r = t.run("run", path, "--tokens", "511,576,258,430", "-n", 10, "--temp", 0, "--ids")
-    t.ok("no tokenizer: --ids", r.code == 0 and r.ids == want and len(want) == 10, f"{r.ids} {r.err}, expected {want}")
+    t.ok("no tokenizer: --ids", r.code == 0 and r.ids == want and len(want) == 10,
+         f"{r.ids} {r.err}, expected {want}")
     r = t.run("run", path, "--tokens", "-", "-n", 10, "--temp", 0, stdin=b"511 576 258\n430")
     t.ok("no tokenizer: ids from standard input", r.ids == want, f"{r.out!r} {r.err}")
     r = t.run("logits", path, "--tokens", "1,2", "--out", t.temp("nt.f32"))
@@ -225,9 +244,11 @@ def check_without_tokenizer(t):
 # --- interrupting ----------------------------------------------------------------------------------------
 
 def interrupted(t, args, after_output, delay, stdin=os.devnull):
-    """Runs, sends SIGINT (after the first output, then a delay); (code, seconds to the end, stderr, ran until then)."""
+    """Runs, sends SIGINT (after the first output, then a delay); (code, seconds to the end, stderr, ran until
+    then)."""
     with open(stdin, "rb") as f:
-        p = subprocess.Popen([t.tenon, *map(str, args)], stdin=f, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=t.env)
+        p = subprocess.Popen([t.tenon, *map(str, args)], stdin=f, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=t.env)
     if after_output:
         os.read(p.stdout.fileno(), 1)
     time.sleep(delay)
@@ -253,16 +274,19 @@ def check_interrupt(t, quick):
     path = t.temp("interrupted.session")
     code, seconds, err, running = interrupted(t, [*args, "-c", 4096, "--session", path], True, 0.3)
     r = t.run("run", t.model, "-p", STORY, "-n", 1, "-c", 4096, "--session", path, "--json")
-    t.ok("Ctrl-C while generating: the session is saved", running and as_json(t, "session", r.out).get("reused_tokens") == 3,
+    t.ok("Ctrl-C while generating: the session is saved",
+         running and as_json(t, "session", r.out).get("reused_tokens") == 3,
          f"{code} {err} {r.err}")
     ids = t.temp("many.txt")
     with open(ids, "w", encoding="ascii") as f:
         f.write("300 576 258 430 " * 15000)
-    code, seconds, err, running = interrupted(t, ["run", t.model, "--tokens", "-", "-c", 65536, "-n", 1], False, 0.8, ids)
+    code, seconds, err, running = interrupted(t, ["run", t.model, "--tokens", "-", "-c", 65536, "-n", 1],
+                                              False, 0.8, ids)
     t.ok("Ctrl-C in the prompt: was running", running, err)
     t.ok("Ctrl-C in the prompt: code", code in (0, 130), f"{code} {err!r}")
     t.ok("Ctrl-C in the prompt: time", seconds < limit, f"{seconds:.2f} s")
-    p = subprocess.Popen([t.tenon, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    p = subprocess.Popen([t.tenon, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE,
                          env=t.env)
     os.read(p.stdout.fileno(), 1)
     p.stdout.close()
@@ -277,7 +301,8 @@ def check_interrupt(t, quick):
 
 # --- text ------------------------------------------------------------------------------------------------
 
-TEXTS = ["Hello, world!", "  two  blanks\tand a tab\n\nlines\n", "naïve café — “quotes” 日本語 😀", "a" * 500, "1234567890",
+TEXTS = ["Hello, world!", "  two  blanks\tand a tab\n\nlines\n", "naïve café — “quotes” 日本語 😀", "a" * 500,
+         "1234567890",
          "<|im_end|> is text here", "\u0000 and \u0007" * 3, "'s 'll I'M"]
 
 
@@ -288,7 +313,8 @@ def check_tokenize(t):
             f.write(text.encode())
         r = t.run("tokenize", t.model, "--ids", "-f", path)
         back = t.run("detokenize", t.model, "-f", "-", stdin=r.out)
-        t.ok(f"round trip {i}", r.code == 0 and back.out == text.encode(), f"{r.out!r} {back.out!r} {back.err}")
+        t.ok(f"round trip {i}", r.code == 0 and back.out == text.encode(),
+             f"{r.out!r} {back.out!r} {back.err}")
         d = as_json(t, "tokenize --json", t.run("tokenize", t.model, "--json", "-f", path).out)
         t.ok(f"tokenize --json {i}", d.get("tokens") == r.ids, d)
     with open(os.path.join(t.bundled, "heldout.txt"), "rb") as f:
@@ -303,7 +329,8 @@ def check_tokenize(t):
     t.ok("detokenize --special", t.run("detokenize", t.model, "--special", "2047").out == b"<|im_end|>", "")
     t.ok("detokenize no special", t.run("detokenize", t.model, "2047").out == b"", "")
     r = t.run("tokenize", t.model, "Hello", "there")
-    t.ok("one line per token", len(r.out.splitlines()) == len(t.run("tokenize", t.model, "--ids", "Hello there").ids), r.out)
+    t.ok("one line per token",
+         len(r.out.splitlines()) == len(t.run("tokenize", t.model, "--ids", "Hello there").ids), r.out)
     t.ok("empty text", t.run("tokenize", t.model, "--ids", "-p", "").ids == [], "")
 
 
@@ -330,9 +357,11 @@ def check_logits(t, expected):
     for flags in (["-b", 1], ["-b", 7], ["--fusion", "off"], f32):
         other = logits(t, f"logits {flags}", t.model, tokens, *flags)
         t.ok(f"logits {flags}", rel_l2(other, whole) < 0.02, rel_l2(other, whole))
-    modes = {m: logits(t, f"logits --precision {m}", t.model, tokens, "-b", 48, "--backend", "cpu", "--precision", m) for m in ("auto", "int8", "f32")}
+    modes = {m: logits(t, f"logits --precision {m}", t.model, tokens, "-b", 48, "--backend", "cpu",
+                       "--precision", m) for m in ("auto", "int8", "f32")}
     t.ok("logits --precision int8 is auto on the CPU", modes["int8"] == modes["auto"], "")
-    t.ok("logits --precision f32", 0 < rel_l2(modes["f32"], modes["auto"]) < 0.1, rel_l2(modes["f32"], modes["auto"]))
+    t.ok("logits --precision f32", 0 < rel_l2(modes["f32"], modes["auto"]) < 0.1,
+         rel_l2(modes["f32"], modes["auto"]))
     r = t.run("logits", t.model, "--tokens", "1 2 3", "--out", "-")
     t.ok("logits to standard output", r.code == 0 and len(r.out) == 3 * 2048 * 4, len(r.out))
     t.ok("logits are finite", all(map(math.isfinite, whole)), "")
@@ -343,7 +372,8 @@ def check_golden(t, folder, quick):
         return t.skip("golden models", "not here")
     with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
         models = json.load(f)["models"]
-    chosen = ("llama", "qwen3", "gemma3", "gpt2", "phi3", "qwen3moe", "llama_q4_k_m", "qwen3_q8_0", "gemma3_q2_k")
+    chosen = ("llama", "qwen3", "gemma3", "gpt2", "phi3", "qwen3moe", "llama_q4_k_m", "qwen3_q8_0",
+              "gemma3_q2_k")
     for m in models:
         if m["name"] not in chosen[:2 if quick else len(chosen)]:
             continue
@@ -353,18 +383,23 @@ def check_golden(t, folder, quick):
             err = rel_l2(logits(t, m["name"], path, m["tokens"], "-b", b, "-c", m["n_ctx"]), want)
             t.ok(f"{m['name']}: logits -b {b}", err <= bound, f"relative error {err:.3g}, bound {bound}")
         if "quant" not in m:
-            err = rel_l2(logits(t, m["name"], path, m["tokens"], "-ctk", "f32", "-ctv", "f32", "-c", m["n_ctx"]), want)
-            t.ok(f"{m['name']}: f32 cache", err <= m["tolerance"]["strict_rel_l2"], f"relative error {err:.3g}")
+            err = rel_l2(logits(t, m["name"], path, m["tokens"], "-ctk", "f32", "-ctv", "f32", "-c",
+                                m["n_ctx"]), want)
+            t.ok(f"{m['name']}: f32 cache", err <= m["tolerance"]["strict_rel_l2"],
+                 f"relative error {err:.3g}")
         n = next((i for i, x in enumerate(m["greedy_margins"]) if x <= 0.2), 16)
-        r = t.run("run", path, "--tokens", ",".join(map(str, m["tokens"])), "-n", 16, "--temp", 0, "--ids", "--ignore-eos",
+        r = t.run("run", path, "--tokens", ",".join(map(str, m["tokens"])), "-n", 16, "--temp", 0, "--ids",
+                  "--ignore-eos",
                   "-c", m["n_ctx"])
-        t.ok(f"{m['name']}: greedy", r.code == 0 and r.ids[:n] == m["greedy"][:n], f"{r.ids} {r.err}, expected {m['greedy'][:n]}")
+        t.ok(f"{m['name']}: greedy", r.code == 0 and r.ids[:n] == m["greedy"][:n],
+             f"{r.ids} {r.err}, expected {m['greedy'][:n]}")
 
 
 def check_perplexity(t, quick):
     text = os.path.join(t.bundled, "heldout.txt")
     base = t.temp("base.kl")
-    d = as_json(t, "perplexity", t.run("perplexity", t.model, "-f", text, "--chunks", 8, "--json", "--kl-base", base).out)
+    d = as_json(t, "perplexity",
+                t.run("perplexity", t.model, "-f", text, "--chunks", 8, "--json", "--kl-base", base).out)
     value = d.get("perplexity", 99)
     t.ok("perplexity of 8 windows", 1 < value < 2, d)
     r = t.run("perplexity", t.model, "-f", text, "--chunks", 8)
@@ -378,7 +413,8 @@ def check_perplexity(t, quick):
         return t.skip("perplexity of the whole text", "--quick")
     d = as_json(t, "perplexity", t.run("perplexity", t.model, "-f", text, "--json", timeout=900).out)
     want = 1.42178  # models/bundled/README.md, second half of each window, double precision
-    t.ok("perplexity of the whole text", abs(d.get("perplexity", 99) / want - 1) < 0.003, f"{d}, expected {want}")
+    t.ok("perplexity of the whole text", abs(d.get("perplexity", 99) / want - 1) < 0.003,
+         f"{d}, expected {want}")
 
 
 def t_number(d, word):
@@ -410,7 +446,9 @@ def dequantised(tensor, data):
 def check_inspect(t):
     d = as_json(t, "inspect --json", t.run("inspect", t.model, "--json").out)
     model = d.get("model") or {}
-    t.ok("inspect: model", model.get("architecture") == "llama" and model.get("layers") == 8 and model.get("vocabulary") == 2048, model)
+    t.ok("inspect: model",
+         model.get("architecture") == "llama" and model.get("layers") == 8
+         and model.get("vocabulary") == 2048, model)
     keys = {k["name"]: k["value"] for k in d.get("keys", [])}
     t.ok("inspect: keys", keys.get("llama.block_count") == "8", keys)
     t.ok("inspect: bytes", d.get("bytes") == os.path.getsize(t.model), d.get("bytes"))
@@ -420,15 +458,20 @@ def check_inspect(t):
     t.ok("inspect: sizes add up", sum(x["bytes"] for x in tensors.values()) == model.get("weight_bytes"), "")
     for name in ("output_norm.weight", "blk.0.attn_k.weight", "blk.7.ffn_down.weight"):
         r = t.run("inspect", t.model, "--tensor", name, "--out", t.temp("tensor.f32"))
-        t.ok(f"--tensor {name}", r.code == 0 and r.out == b"" and read_f32(t.temp("tensor.f32")) == dequantised(tensors[name], data), r.err)
+        t.ok(f"--tensor {name}",
+             r.code == 0 and r.out == b""
+             and read_f32(t.temp("tensor.f32")) == dequantised(tensors[name], data), r.err)
     memory = d.get("memory", {})
     devices = memory.get("devices", [])
     total = sum(x["total"] - x["weights"] for x in devices)
-    t.ok("inspect: memory by device", devices and total == memory.get("session") and devices[-1]["device"] == "cpu", memory)
+    t.ok("inspect: memory by device",
+         devices and total == memory.get("session") and devices[-1]["device"] == "cpu", memory)
     r = t.run("inspect", t.model)
-    t.ok("inspect as text", r.code == 0 and all(w in r.text for w in ("llama", "token_embd.weight", "Q8_0", "MiB")), r.out)
+    t.ok("inspect as text",
+         r.code == 0 and all(w in r.text for w in ("llama", "token_embd.weight", "Q8_0", "MiB")), r.out)
     t.ok("inspect --keys", "tokenizer.ggml.model" in t.run("inspect", t.model, "--keys").text, "")
-    t.ok("inspect --tensors", len(t.run("inspect", t.model, "--tensors").out.splitlines()) == len(tensors), "")
+    t.ok("inspect --tensors", len(t.run("inspect", t.model, "--tensors").out.splitlines()) == len(tensors),
+         "")
     t.done_well("inspect --check", t.run("inspect", t.model, "--check"))
     bad = bytearray(data)
     struct.pack_into("<f", bad, tensors["output_norm.weight"]["offset"], math.nan)
@@ -441,11 +484,14 @@ def check_inspect(t):
 def check_plan(t):
     flags = ["plan", t.model, "--tokens", 16]
     text = t.run(*flags)
-    t.ok("plan as text", text.code == 0 and all(w in text.text for w in ("recorded", "matmul", "attention", "arena")), text.err)
+    t.ok("plan as text",
+         text.code == 0 and all(w in text.text for w in ("recorded", "matmul", "attention", "arena")),
+         text.err)
     d = as_json(t, "plan --json", t.run(*flags, "--json").out)
     t.ok("plan --json", isinstance(d, dict) and len(json.dumps(d)) > 1000 and "steps" in d, list(d))
     dot = t.run(*flags, "--dot").text
-    t.ok("plan --dot", dot.startswith("digraph") and dot.count("{") == dot.count("}") and "->" in dot, dot[:200])
+    t.ok("plan --dot", dot.startswith("digraph") and dot.count("{") == dot.count("}") and "->" in dot,
+         dot[:200])
     svg = t.run(*flags, "--svg").text
     try:
         t.ok("plan --svg", xml.fromstring(svg).tag.endswith("svg"), svg[:200])
@@ -455,22 +501,33 @@ def check_plan(t):
     with open(t.temp("plan.svg"), encoding="utf-8") as f:
         t.ok("plan --out", r.code == 0 and r.out == b"" and f.read() == svg, r.err)
     off = as_json(t, "plan --fusion off", t.run(*flags, "--json", "--fusion", "off").out)
-    t.ok("plan --fusion off has more steps", len(json.dumps(off.get("steps"))) > len(json.dumps(d.get("steps"))), "")
-    exact = as_json(t, "plan --precision", t.run(*flags, "--json", "--backend", "cpu", "--precision", "f32").out)
+    t.ok("plan --fusion off has more steps",
+         len(json.dumps(off.get("steps"))) > len(json.dumps(d.get("steps"))), "")
+    exact = as_json(t, "plan --precision",
+                    t.run(*flags, "--json", "--backend", "cpu", "--precision", "f32").out)
     rounds = [{s.get("precision") for s in p["steps"] if "matmul" in s["op"]} for p in (exact, d)]
-    t.ok("plan --precision", exact["precision"] == "f32" and rounds[0] == {"f32"} and d["precision"] == "auto" and None not in rounds[1], rounds)
-    memory = r"^memory on cpu: arena \d+ bytes \(lower bound \d+\), scratch \d+, inputs \d+, states \d+, weights \d+$"
-    t.ok("plan: devices", re.search(memory, text.text, re.M) and d["devices"][-1]["state_bytes"] > 0, d.get("devices"))
+    t.ok("plan --precision",
+         exact["precision"] == "f32" and rounds[0] == {"f32"} and d["precision"] == "auto"
+         and None not in rounds[1], rounds)
+    memory = (r"^memory on cpu: arena \d+ bytes \(lower bound \d+\), scratch \d+, inputs \d+, states \d+, "
+              r"weights \d+$")
+    t.ok("plan: devices", re.search(memory, text.text, re.M) and d["devices"][-1]["state_bytes"] > 0,
+         d.get("devices"))
     ratio = re.search(r"arena / lower bound: ([0-9.]+)", text.text)
     t.ok("plan: memory near its bound", ratio and float(ratio.group(1)) <= 1.05, ratio and ratio.group(0))
 
 
 def check_quantize_types(t):
-    flags = ["--tensor-type", "attn_v=q8_0", "--tensor-type", "blk.?.ffn_*=Q5_K", "--token-embedding-type", "Q4_1"]
+    flags = ["--tensor-type", "attn_v=q8_0", "--tensor-type", "blk.?.ffn_*=Q5_K", "--token-embedding-type",
+             "Q4_1"]
     r = t.run("quantize", t.model, t.temp("types.gguf"), "Q4_0", *flags)
-    t.ok("quantize: a line per tensor", r.code == 0 and len(re.findall(r"^\[ ?\d+/\d+\] \S+ +\S+ -> \S+ +rmse 0\.\d+$", r.err, re.M)) > 40, r.err[:300])
-    kinds = dict(re.findall(r"^(\S+\.weight) +(\w+) ", t.run("inspect", t.temp("types.gguf"), "--tensors").text, re.M))
-    want = {"blk.1.attn_v.weight": "Q8_0", "blk.7.ffn_up.weight": "Q5_K", "blk.0.attn_q.weight": "Q4_0", "token_embd.weight": "Q4_1", "output_norm.weight": "F32"}
+    t.ok("quantize: a line per tensor",
+         r.code == 0 and len(re.findall(r"^\[ ?\d+/\d+\] \S+ +\S+ -> \S+ +rmse 0\.\d+$", r.err, re.M)) > 40,
+         r.err[:300])
+    kinds = dict(re.findall(r"^(\S+\.weight) +(\w+) ",
+                            t.run("inspect", t.temp("types.gguf"), "--tensors").text, re.M))
+    want = {"blk.1.attn_v.weight": "Q8_0", "blk.7.ffn_up.weight": "Q5_K", "blk.0.attn_q.weight": "Q4_0",
+            "token_embd.weight": "Q4_1", "output_norm.weight": "F32"}
     t.ok("quantize --tensor-type", want.items() <= kinds.items(), kinds)
 
 
@@ -480,28 +537,34 @@ def check_quantize_ends(t):
     os.mkdir(folder)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         out = os.path.join(folder, "out.gguf")
-        p = subprocess.Popen([t.tenon, "quantize", t.model, out, "Q2_K", "-t", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=t.env)
+        p = subprocess.Popen([t.tenon, "quantize", t.model, out, "Q2_K", "-t", "1"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=t.env)
         p.stderr.readline()  # of the first tensor
         p.send_signal(getattr(signal, name))
         p.stderr.read()
         code = p.wait(timeout=60)
         p.stderr.close()
         done = code == 0 and os.listdir(folder) == ["out.gguf"]  # it was faster
-        t.ok(f"quantize, {name}", done or code == 128 + getattr(signal, name) and os.listdir(folder) == [], (code, os.listdir(folder)))
+        t.ok(f"quantize, {name}", done or code == 128 + getattr(signal, name) and os.listdir(folder) == [],
+             (code, os.listdir(folder)))
         if done:
             os.remove(out)
 
 
 def check_quality(t):
-    """Fewer bits, more divergence: the K types of one kind, without the mixes that spend bits where they matter most."""
+    """Fewer bits, more divergence: the K types of one kind, without the mixes that spend bits where they
+    matter most."""
     flags = ["--cache-type-k", "f32", "--cache-type-v", "f32"]
     t.done_well("quantize F32", t.run("quantize", t.model, t.temp("base.gguf"), "F32"))
     text = os.path.join(t.bundled, "heldout.txt")
-    t.done_well("--kl-base", t.run("perplexity", t.temp("base.gguf"), "-f", text, "--chunks", 3, "--kl-base", t.temp("base.kl"), *flags))
+    t.done_well("--kl-base",
+                t.run("perplexity", t.temp("base.gguf"), "-f", text, "--chunks", 3, "--kl-base",
+                      t.temp("base.kl"), *flags))
     found = []
     for kind in ("F16", "Q8_0", "Q6_K", "Q5_K_S", "Q4_K_S", "Q3_K_S", "Q2_K_S"):
         t.run("quantize", t.temp("base.gguf"), t.temp("q.gguf"), kind)
-        d = as_json(t, "quality " + kind, t.run("perplexity", t.temp("q.gguf"), "--kl", t.temp("base.kl"), "--json", *flags).out)
+        d = as_json(t, "quality " + kind,
+                    t.run("perplexity", t.temp("q.gguf"), "--kl", t.temp("base.kl"), "--json", *flags).out)
         found.append((d.get("kl", {}).get("mean", -1), kind))
     t.ok("quality by type", found == sorted(found) and found[0][0] >= 0 and found[-1][0] < 0.1, found)
 
@@ -523,7 +586,9 @@ def check_quantize(t, quick):
     d = as_json(t, "quantize --json", r.out)
     t.ok("quantize --json", d.get("bytes_out") == os.path.getsize(t.temp("j.gguf")) < d.get("bytes_in", 0), d)
     lines = d.get("by_tensor", [])
-    t.ok("quantize --json: tensors", len(lines) == d.get("tensors") and d.get("rmse_max") == max(x["rmse"] for x in lines) > d.get("rmse") > 0, lines[:3])
+    t.ok("quantize --json: tensors",
+         len(lines) == d.get("tensors")
+         and d.get("rmse_max") == max(x["rmse"] for x in lines) > d.get("rmse") > 0, lines[:3])
     first = open(t.temp("j.gguf"), "rb").read()
     t.run("quantize", t.model, t.temp("j2.gguf"), "Q4_0", "-t", 1)
     check_quantize_types(t)
@@ -536,13 +601,16 @@ def check_quantize(t, quick):
 # --- the rest --------------------------------------------------------------------------------------------
 
 def check_bench(t):
-    shape = ["--layers", 2, "--width", 256, "--heads", 4, "--kv-heads", 2, "--head-dim", 64, "--ffn", 512, "--vocab", 512]
+    shape = ["--layers", 2, "--width", 256, "--heads", 4, "--kv-heads", 2, "--head-dim", 64, "--ffn", 512,
+             "--vocab", 512]
     flags = ["bench", "--shape", "llama-1b", *shape, "-p", 32, "-n", 4, "-r", 2, "--no-peaks"]
     d = as_json(t, "bench", t.run(*flags, "--json").out)
     results = {r["test"]: r for r in d.get("results", [])}
-    t.ok("bench --json", set(results) == {"pp32", "tg4"} and all(r["tokens_per_second"] > 0 for r in results.values()), d)
+    t.ok("bench --json",
+         set(results) == {"pp32", "tg4"} and all(r["tokens_per_second"] > 0 for r in results.values()), d)
     r = t.run(*flags, "--csv")
-    t.ok("bench --csv", r.code == 0 and len({line.count(",") for line in r.text.strip().splitlines()}) == 1, r.out)
+    t.ok("bench --csv", r.code == 0 and len({line.count(",") for line in r.text.strip().splitlines()}) == 1,
+         r.out)
     r = t.run(*flags)
     t.ok("bench as Markdown", r.code == 0 and "|" in r.text and "pp32" in r.text and "tg4" in r.text, r.out)
     t.done_well("bench of a file", t.run("bench", t.model, "-p", 16, "-n", 2, "-r", 1, "--no-peaks"))
@@ -554,7 +622,8 @@ def check_profile(t):
     with open(path, encoding="utf-8") as f:
         d = as_json(t, "--profile", f.read())
     events = d.get("traceEvents", d) if isinstance(d, dict) else d
-    t.ok("--profile events", len([e for e in events if e.get("ph") == "X" and e["dur"] >= 0]) > 10, str(events)[:300])
+    t.ok("--profile events", len([e for e in events if e.get("ph") == "X" and e["dur"] >= 0]) > 10,
+         str(events)[:300])
 
 
 def check_general(t):
@@ -564,18 +633,24 @@ def check_general(t):
     t.ok("--version is quick", best < 0.2, best)  # start of a process included
     r = t.run("help")
     commands = re.findall(r"^  ([a-z]+) ", r.text, re.M)
-    t.ok("help lists the commands", r.code == 0 and {"run", "bench", "inspect", "tokenize", "detokenize", "logits", "plan",
-                                                     "perplexity", "quantize", "devices"} <= set(commands), commands)
+    t.ok("help lists the commands",
+         r.code == 0 and {"run", "bench", "inspect", "tokenize", "detokenize", "logits", "plan",
+                                                     "perplexity", "quantize", "devices"} <= set(commands),
+         commands)
     for c in commands:
         a, b = t.run("help", c), t.run(c, "--help")
-        t.ok(f"help {c}", a.code == 0 and a.out == b.out and a.text.startswith(f"tenon {c}") and a.err == b.err == "", a.err)
+        t.ok(f"help {c}",
+             a.code == 0 and a.out == b.out and a.text.startswith(f"tenon {c}") and a.err == b.err == "",
+             a.err)
         t.ok(f"help {c}: width", max(map(len, a.text.splitlines())) <= 160, "")
     r = t.run("devices")
     t.ok("devices", r.code == 0 and r.text.startswith("cpu ") and "cuda" in r.text, r.out)
     d = as_json(t, "devices --json", t.run("devices", "--json").out)
-    t.ok("devices --json", d.get("devices", [{}])[0].get("name") == "cpu" and d["devices"][0]["memory_total"] > 1e8, d)
+    t.ok("devices --json",
+         d.get("devices", [{}])[0].get("name") == "cpu" and d["devices"][0]["memory_total"] > 1e8, d)
     r = t.run("run", t.model, "-p", STORY, "-n", 3, "--temp", 0, "--backend", "cpu", "-v")
-    t.ok("-v says the device", r.code == 0 and "cpu" in r.err and all(x.startswith("tenon: ") for x in r.err.splitlines()), r.err)
+    t.ok("-v says the device",
+         r.code == 0 and "cpu" in r.err and all(x.startswith("tenon: ") for x in r.err.splitlines()), r.err)
     one = t.run("run", t.model, "-p", STORY, TENON_TEMP="0", TENON_PREDICT="7", TENON_IDS="1")
     t.ok("environment", one.code == 0 and len(one.ids) == 7, f"{one.out!r} {one.err}")
     two = t.run("run", t.model, "-p", STORY, "-n", 3, TENON_TEMP="0", TENON_PREDICT="7", TENON_IDS="1")
@@ -586,10 +661,13 @@ def main():
     t, quick, golden = arguments()
     with open(os.path.join(t.bundled, "expected.json"), encoding="utf-8") as f:
         expected = json.load(f)
-    for part, args in ((check_general, ()), (check_greedy, (expected,)), (check_variants, ()), (check_seed, ()), (check_forms, ()),
-                       (check_prompts, ()), (check_session, ()), (check_guesses, ()), (check_ends, ()), (check_without_tokenizer, ()), (check_interrupt, (quick,)),
+    for part, args in ((check_general, ()), (check_greedy, (expected,)), (check_variants, ()),
+                       (check_seed, ()), (check_forms, ()),
+                       (check_prompts, ()), (check_session, ()), (check_guesses, ()), (check_ends, ()),
+                       (check_without_tokenizer, ()), (check_interrupt, (quick,)),
                        (check_tokenize, ()), (check_logits, (expected,)), (check_golden, (golden, quick)),
-                       (check_perplexity, (quick,)), (check_inspect, ()), (check_plan, ()), (check_quantize, (quick,)),
+                       (check_perplexity, (quick,)), (check_inspect, ()), (check_plan, ()),
+                       (check_quantize, (quick,)),
                        (check_bench, ()), (check_profile, ())):
         start = time.monotonic()
         try:

@@ -13,20 +13,28 @@ import threading
 
 from cli import arguments, as_json
 
-ODD = b'a\x00b\xff\xfe\xc3\x28\xed\xa0\x80\xf4\x90\x80\x80\r\n"\\\x1b[31m\x7f\xe2\x80\xa8'  # bytes that are no text
+# bytes that are no text
+ODD = b'a\x00b\xff\xfe\xc3\x28\xed\xa0\x80\xf4\x90\x80\x80\r\n"\\\x1b[31m\x7f\xe2\x80\xa8'
 # Types of tensors: number in a file, elements and bytes of a block.
-TYPES = {"F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24), "Q8_0": (8, 32, 34),
-         "Q8_1": (9, 32, 36), "Q2_K": (10, 256, 84), "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144), "Q5_K": (13, 256, 176),
-         "Q6_K": (14, 256, 210), "Q8_K": (15, 256, 292), "IQ2_XXS": (16, 256, 66), "IQ2_XS": (17, 256, 74), "IQ3_XXS": (18, 256, 98),
-         "IQ1_S": (19, 256, 50), "IQ4_NL": (20, 32, 18), "IQ3_S": (21, 256, 110), "IQ2_S": (22, 256, 82), "IQ4_XS": (23, 256, 136),
-         "IQ1_M": (29, 256, 56), "BF16": (30, 1, 2), "TQ1_0": (34, 256, 54), "TQ2_0": (35, 256, 66), "MXFP4": (39, 32, 17),
+TYPES = {"F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24),
+         "Q8_0": (8, 32, 34),
+         "Q8_1": (9, 32, 36), "Q2_K": (10, 256, 84), "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144),
+         "Q5_K": (13, 256, 176),
+         "Q6_K": (14, 256, 210), "Q8_K": (15, 256, 292), "IQ2_XXS": (16, 256, 66), "IQ2_XS": (17, 256, 74),
+         "IQ3_XXS": (18, 256, 98),
+         "IQ1_S": (19, 256, 50), "IQ4_NL": (20, 32, 18), "IQ3_S": (21, 256, 110), "IQ2_S": (22, 256, 82),
+         "IQ4_XS": (23, 256, 136),
+         "IQ1_M": (29, 256, 56), "BF16": (30, 1, 2), "TQ1_0": (34, 256, 54), "TQ2_0": (35, 256, 66),
+         "MXFP4": (39, 32, 17),
          "NVFP4": (40, 64, 36), "Q1_0": (41, 128, 18), "Q2_0": (42, 64, 18)}
 
 
 def closed(t, streams, *args):
     """Runs with streams that the caller closed: "2>&-"."""
-    p = subprocess.run(["sh", "-c", f'exec "$@" {streams}', "sh", t.tenon, *map(str, args)], env=t.env, cwd=t.folder.name,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+    p = subprocess.run(["sh", "-c", f'exec "$@" {streams}', "sh", t.tenon, *map(str, args)], env=t.env,
+                       cwd=t.folder.name,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       timeout=60, check=False)
     return p.returncode
 
 
@@ -35,8 +43,10 @@ def check_streams(t):
     def contents(name):
         with open(t.temp(name), "rb") as f:
             return f.read()
-    for name, args, codes in (("model", ["quantize", t.model, "{}", "Q4_0", "--json"], {"2>&-": 0, ">&- 2>&- <&-": 1}),
-                              ("logits", ["logits", t.model, "--tokens", "1,2", "--out", "{}", "-v"], {"2>&-": 0, ">&- 2>&- <&-": 0})):
+    for name, args, codes in (("model", ["quantize", t.model, "{}", "Q4_0", "--json"],
+                               {"2>&-": 0, ">&- 2>&- <&-": 1}),
+                              ("logits", ["logits", t.model, "--tokens", "1,2", "--out", "{}", "-v"],
+                               {"2>&-": 0, ">&- 2>&- <&-": 0})):
         want = t.temp(name)
         t.run(*[a.format(want) if a == "{}" else a for a in args])
         for streams, code in codes.items():
@@ -66,7 +76,8 @@ def check_places(t):
     reader.join(30)
     t.ok("tensor into a pipe", r.code == 0 and got == [want], r.err)
     d = as_json(t, "tensor as JSON", t.run(*flags, "--json").out)
-    t.ok("tensor as JSON", d.get("name") == "output_norm.weight" and d.get("shape") == [256] and d.get("bytes") == 1024, d)
+    t.ok("tensor as JSON",
+         d.get("name") == "output_norm.weight" and d.get("shape") == [256] and d.get("bytes") == 1024, d)
 
 
 def check_values(t, folder):
@@ -89,7 +100,9 @@ def check_values(t, folder):
         with open(os.path.join(folder, name + ".f32"), "rb") as f:
             want = f.read()
         n = len(want) // 4
-        same = r.out == want or (len(r.out) == len(want) and struct.unpack(f"<{n}f", r.out) == struct.unpack(f"<{n}f", want))  # 0 = -0
+        # 0 = -0
+        same = r.out == want or (len(r.out) == len(want)
+                                 and struct.unpack(f"<{n}f", r.out) == struct.unpack(f"<{n}f", want))
         t.ok(f"values of {name}", r.code == 0 and same, r.err)
 
 
@@ -100,8 +113,10 @@ def check_odd_strings(t):
     path = os.fsdecode(os.path.join(folder, b"m\xc3\xa9\xff.gguf"))
     os.symlink(t.model, path)
     text = os.path.join(t.bundled, "heldout.txt")
-    for args in (["run", path, "-p", "x", "-n", 1], ["inspect", path], ["tokenize", path], ["plan", path, "--tokens", 2], ["embed", path, "x"],
-                 ["perplexity", path, "-f", text, "-c", 32, "--chunks", 1], ["quantize", path, t.temp('q\n".gguf'), "Q8_0"],
+    for args in (["run", path, "-p", "x", "-n", 1], ["inspect", path], ["tokenize", path],
+                 ["plan", path, "--tokens", 2], ["embed", path, "x"],
+                 ["perplexity", path, "-f", text, "-c", 32, "--chunks", 1],
+                 ["quantize", path, t.temp('q\n".gguf'), "Q8_0"],
                  ["bench", path, "-p", 2, "-n", 1, "-r", 1, "--no-peaks"]):
         r = t.run(*args, "--json", stdin=ODD)
         t.done_well(f"odd name: {args[0]}", r)
@@ -110,12 +125,14 @@ def check_odd_strings(t):
     t.ok("odd name: one line", r.code == 1 and len(r.err.splitlines()) == 1 and "\n" not in r.err[:-1], r.err)
     for flags in ([], ["-st"]):
         r = t.run("run", t.model, "-n", 3, "--json", *flags, stdin=ODD)
-        t.ok(f"odd prompt {flags}", r.code == 0 and len(as_json(t, "odd prompt", r.out)["tokens"]) <= 3, r.err)
+        t.ok(f"odd prompt {flags}", r.code == 0 and len(as_json(t, "odd prompt", r.out)["tokens"]) <= 3,
+             r.err)
 
 
 def check_events(t):
     """--jsonl tells every failure, and the same as standard error."""
-    for name, args, code in (("no file", ["run", t.temp("none")], 1), ("no prompt", ["run", t.model, "-p", ""], 2),
+    for name, args, code in (("no file", ["run", t.temp("none")], 1),
+                             ("no prompt", ["run", t.model, "-p", ""], 2),
                              ("context", ["run", t.model, "--tokens", "1,2,3", "-c", 2], 6)):
         r = t.run(*args, "--jsonl")
         last = as_json(t, f"event: {name}", (r.out.splitlines() or [b"{}"])[-1])
@@ -127,33 +144,40 @@ def check_vocabularies(t, folder):
     """The flags of tokenize and detokenize against what others made of the richest line of each file."""
     if not folder or not os.path.isdir(folder):
         return t.skip("vocabularies", "not here")
-    for name in ("llama-spm.gguf", "phi-3.gguf", "bert-bge.gguf", "starcoder.gguf", "gpt-2.pre=llama-bpe", "gpt-2.pre=gpt-4o"):
+    for name in ("llama-spm.gguf", "phi-3.gguf", "bert-bge.gguf", "starcoder.gguf", "gpt-2.pre=llama-bpe",
+                 "gpt-2.pre=gpt-4o"):
         with open(os.path.join(folder, f"ggml-vocab-{name}.extra.jsonl"), encoding="utf-8") as f:
             rows = [json.loads(line) for line in f]
         row = max((r for r in rows if "hex" in r), key=lambda r: len(r["special_parse"]))
         base, _, pre = name.partition(".pre=")
         path = os.path.join(folder, f"ggml-vocab-{base}" + (".gguf" if pre else ""))
         flags = [path] + (["--pre", pre] if pre else [])
-        for key, more in (("plain", ["--no-bos"]), ("special", []), ("parse", ["--no-bos", "--special"]), ("special_parse", ["--special"])):
+        for key, more in (("plain", ["--no-bos"]), ("special", []), ("parse", ["--no-bos", "--special"]),
+                          ("special_parse", ["--special"])):
             r = t.run("tokenize", *flags, "--ids", *more, stdin=bytes.fromhex(row["hex"]))
             t.ok(f"{name}: {key}", r.code == 0 and r.ids == row[key], r.err)
         for ids in ("plain", "special_parse"):
             text = " ".join(map(str, row[ids])).encode()
             for key, more in (("keep", ["--special"]), ("strip", [])):
                 r = t.run("detokenize", *flags, *more, stdin=text)
-                t.ok(f"{name}: {ids}, {key}", r.code == 0 and r.out.hex() == row[f"detok_{ids}_{key}_hex"], r.err)
+                t.ok(f"{name}: {ids}, {key}", r.code == 0 and r.out.hex() == row[f"detok_{ids}_{key}_hex"],
+                     r.err)
 
 
 def check_deterministic(t, folder):
-    """--deterministic: the same bits however a text is cut, at two levels of this processor; other backends are refused."""
+    """--deterministic: the same bits however a text is cut, at two levels of this processor; other backends
+    are refused."""
     levels = [level for level in ("avx2",) if t.run("devices", "--isa", level).code == 0]
     names = ("llama_q4_k_m", "qwen3moe") if folder else ()
     for path in [t.model] + [os.path.join(folder, name + ".gguf") for name in names]:
         for level in levels + ["best"]:
-            flags = ["logits", path, "--tokens", ",".join(map(str, range(60, 108))), "--out", "-", "--deterministic", "--isa", level]
+            flags = ["logits", path, "--tokens", ",".join(map(str, range(60, 108))), "--out", "-",
+                     "--deterministic", "--isa", level]
             all_at_once, cut = t.run(*flags, "-b", 48), [t.run(*flags, "-b", n).out for n in (1, 30)]
-            t.ok(f"deterministic {level}: {os.path.basename(path)}", len(all_at_once.out) > 48 * 4 and cut == [all_at_once.out] * 2, all_at_once.err)
-    flags = ["run", t.model, "-p", "Once upon a time there was a little girl", "-n", 40, "-s", 7, "--temp", 1, "--deterministic"]
+            t.ok(f"deterministic {level}: {os.path.basename(path)}",
+                 len(all_at_once.out) > 48 * 4 and cut == [all_at_once.out] * 2, all_at_once.err)
+    flags = ["run", t.model, "-p", "Once upon a time there was a little girl", "-n", 40, "-s", 7, "--temp", 1,
+             "--deterministic"]
     texts = {t.run(*flags, *more).out for more in ([], ["-b", 1], ["-b", 3, "-t", 3])}
     t.ok("deterministic: same seed, same text", len(texts) == 1 and len(texts.pop()) > 20, texts)
     r = t.run("run", t.model, "-p", "x", "--deterministic", "--backend", "cuda")

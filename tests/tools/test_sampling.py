@@ -14,8 +14,10 @@ from cli import arguments, token_bytes
 STORY = "Once upon a time"
 
 # Flag, least and largest value: the library takes both.
-RANGES = [("--temp", 0, 100), ("--top-k", 0, 2147483647), ("--top-p", 0, 1), ("--min-p", 0, 1), ("--typical", 0, 1),
-          ("--top-nsigma", -1, 100), ("--xtc-probability", 0, 1), ("--xtc-threshold", 0, 1), ("--dynatemp-range", 0, 100),
+RANGES = [("--temp", 0, 100), ("--top-k", 0, 2147483647), ("--top-p", 0, 1), ("--min-p", 0, 1),
+          ("--typical", 0, 1),
+          ("--top-nsigma", -1, 100), ("--xtc-probability", 0, 1), ("--xtc-threshold", 0, 1),
+          ("--dynatemp-range", 0, 100),
           ("--dynatemp-exp", 0, 100), ("--repeat-penalty", 0.01, 100), ("--presence-penalty", -100, 100),
           ("--frequency-penalty", -100, 100), ("--repeat-last-n", -1, 1000000), ("--dry-multiplier", 0, 100),
           ("--dry-base", 1, 100), ("--dry-allowed-length", 1, 1000000), ("--dry-penalty-last-n", -1, 1000000),
@@ -42,13 +44,15 @@ def check_order(t):
         t.ok(f"default order: {flags}", r.code == 0 and r.ids == plain, r.err)
     base += ["--temp", 2]
     plain = t.run(*base).ids
-    for flags in (["--samplers", ""], ["--sampling-seq", "t"], ["--mirostat", 2, "--mirostat-ent", 8], ["--xtc-probability", 1],
+    for flags in (["--samplers", ""], ["--sampling-seq", "t"], ["--mirostat", 2, "--mirostat-ent", 8],
+                  ["--xtc-probability", 1],
                   ["--top-nsigma", 0.1], ["--typical", 0.1], ["--dynatemp-range", 2],
                   ["--dry-multiplier", 90, "--dry-sequence-breaker", "none", "--dry-allowed-length", 1]):
         r = t.run(*base, *flags)
         t.ok(f"another text: {flags}", r.code == 0 and r.ids != plain, f"{r.err} {r.ids}")
     for flags, word in ((["--samplers", "top_k;top_q"], "top_q"), (["--samplers", "top_k;top_k"], "twice"),
-                        (["--sampling-seq", "kq"], "'q'"), (["--sampling-seq", "k", "--samplers", "top_k"], "both"),
+                        (["--sampling-seq", "kq"], "'q'"),
+                        (["--sampling-seq", "k", "--samplers", "top_k"], "both"),
                         (["--mirostat", 1], "0|2"), (["--dry-sequence-breaker", ""], "1..64")):
         r = t.run(*base, *flags)
         t.ok(f"refused: {flags}", r.code in (1, 2) and word in r.err, r.err)
@@ -62,13 +66,16 @@ def check_logprobs(t):
     t.ok("--logprobs: text", "".join(row["text"] for row in rows).strip() == one["text"].strip(), one["text"])
     for row in rows:
         values = [x["logprob"] for x in row["top"]]
-        t.ok("--logprobs: order", len(values) == 3 and values == sorted(values, reverse=True) and values[0] >= row["logprob"], row)
+        t.ok("--logprobs: order",
+             len(values) == 3 and values == sorted(values, reverse=True) and values[0] >= row["logprob"], row)
         same = [x["logprob"] for x in row["top"] if x["id"] == row["id"]]
         t.ok("--logprobs: of the chosen one", same in ([], [row["logprob"]]), row)
     events = [json.loads(line) for line in t.run(*flags, "--jsonl", "--logprobs", 3).out.splitlines()]
-    t.ok("--logprobs: --jsonl", [e["top"] for e in events if "id" in e] == [row["top"] for row in rows], events[:3])
+    t.ok("--logprobs: --jsonl", [e["top"] for e in events if "id" in e] == [row["top"] for row in rows],
+         events[:3])
     t.ok("--logprobs: without it", "logprobs" not in json.loads(t.run(*flags, "--json").out), "")
-    greedy = [json.loads(t.run(*flags, "--temp", 0, "--json", *more).out)["tokens"] for more in ([], ["--logprobs", 1])]
+    greedy = [json.loads(t.run(*flags, "--temp", 0, "--json", *more).out)["tokens"]
+              for more in ([], ["--logprobs", 1])]
     t.ok("--logprobs: greedy stays the same", greedy[0] == greedy[1] and len(greedy[0]) > 3, greedy)
 
 
@@ -80,7 +87,8 @@ def check_grammar(t):
     file = t.temp("list.gbnf")
     with open(file, "w", encoding="utf-8") as f:
         f.write('# a list\nroot ::= ("- " item "\\n"){3}\nitem ::= [A-Z] [a-z ]{3,30}\n')
-    for flags in ([], ["--temp", 0], ["--samplers", "top_k;temperature"], ["--mirostat", 2], ["--xtc-probability", 1]):
+    for flags in ([], ["--temp", 0], ["--samplers", "top_k;temperature"], ["--mirostat", 2],
+                  ["--xtc-probability", 1]):
         r = t.run(*base, *flags, "--seed", 1, "--grammar-file", file)
         t.ok(f"--grammar-file {flags}", re.fullmatch(r"(- [A-Z][a-z ]{3,30}\n){3}", r.text), r.text)
     r = t.run(*base, "--grammar-file", "-", stdin=b'root ::= "\xc3\xa9t\xc3\xa9"')
@@ -91,9 +99,11 @@ def check_grammar(t):
     t.ok("--grammar ends with --ignore-eos", one["text"] == "abc" and one["stop"] == "end", one)
     one = json.loads(t.run(*base[:-4], "-n", 2, "--grammar", 'root ::= [a-z]{30}', "--json").out)
     t.ok("--grammar: not complete", one["stop"] == "limit", one)
-    for text, word in (("root ::= ", ""), ("root ::= (", "column 10"), ("a ::= b", "line 1"), ("root ::= root", "left recursion"), ("", "root")):
+    for text, word in (("root ::= ", ""), ("root ::= (", "column 10"), ("a ::= b", "line 1"),
+                       ("root ::= root", "left recursion"), ("", "root")):
         r = t.run(*base, "--grammar", text)
-        t.ok(f"refused: {text}", not word or (r.code not in (0, 139, 134) and word in r.err and not r.out), r.err)
+        t.ok(f"refused: {text}", not word or (r.code not in (0, 139, 134) and word in r.err and not r.out),
+             r.err)
     r = t.run(*base, "--grammar", 'root ::= "a"', "--grammar-file", file)
     t.ok("refused: both", r.code == 2 and "exclude" in r.err, r.err)
     with open(file, "wb") as f:
@@ -120,7 +130,8 @@ def check_bans(t):
     base = ["run", t.model, "-p", STORY, "-n", 120, "--json"]
     for seed, words in ((1, ["the"]), (4, ["e"]), (5, ["ing", "the", " was"])):
         flags = [x for w in words for x in ("--ban-string", w)]
-        for more in (["--temp", 0], ["--temp", 1, "--seed", seed], ["--temp", 1, "--seed", seed, "--logprobs", 2]):
+        for more in (["--temp", 0], ["--temp", 1, "--seed", seed],
+                     ["--temp", 1, "--seed", seed, "--logprobs", 2]):
             plain, one = (json.loads(t.run(*base, *more, *f).out) for f in ([], flags))
             clean = not any(w in one["text"] for w in words)
             changed = one["text"] != plain["text"] or not any(w in plain["text"] for w in words)
@@ -132,9 +143,11 @@ def check_bans(t):
             r = t.run("detokenize", t.model, "--tokens", ",".join(map(str, one["tokens"])))
             said, text = ("".join(x.split()) for x in (r.text, one["text"]))
             t.ok(f"--ban-string {words}: detokenize", said == text, f"{r.text!r} {one['text']!r}")
-    same = [json.loads(t.run(*base, "--temp", 1, "--seed", 7, *f).out)["text"] for f in ([], ["--ban-string", "Zebra crossing"])]
+    same = [json.loads(t.run(*base, "--temp", 1, "--seed", 7, *f).out)["text"]
+            for f in ([], ["--ban-string", "Zebra crossing"])]
     t.ok("--ban-string that never comes", same[0] == same[1], same)
-    events = [json.loads(line) for line in t.run(*base[:-1], "--temp", 0, "--jsonl", "--ban-string", "the").out.splitlines()]
+    events = [json.loads(line)
+              for line in t.run(*base[:-1], "--temp", 0, "--jsonl", "--ban-string", "the").out.splitlines()]
     text = "".join(e.get("text", "") for e in events)
     t.ok("--ban-string: --jsonl", "the" not in text and len(text) > 20, text)
     one = json.loads(t.run(*base, "--temp", 1, "--seed", 1, "--ban-string", "the", "-r", "and").out)

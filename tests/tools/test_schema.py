@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Random JSON schemas: what the bundled model writes for them at temperature 1 is valid, whenever it comes to an end.
+"""Random JSON schemas: what the bundled model writes for them at temperature 1 is valid, whenever it comes to
+an end.
 
     test_schema.py TENON [--quick] [--count N] [--seed N]
 
@@ -23,13 +24,16 @@ def same(a, b):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    return type(a) in (int, float) and type(b) in (int, float) and a == b or isinstance(a, str) and isinstance(b, str) and a == b
+    return (type(a) in (int, float) and type(b) in (int, float) and a == b
+            or isinstance(a, str) and isinstance(b, str) and a == b)
 
 
 def is_type(v, name):
     number = isinstance(v, (int, float)) and not isinstance(v, bool)
-    return {"null": v is None, "boolean": isinstance(v, bool), "string": isinstance(v, str), "array": isinstance(v, list),
-            "object": isinstance(v, dict), "number": number, "integer": number and float(v).is_integer()}[name]
+    return {"null": v is None, "boolean": isinstance(v, bool), "string": isinstance(v, str),
+            "array": isinstance(v, list),
+            "object": isinstance(v, dict), "number": number,
+            "integer": number and float(v).is_integer()}[name]
 
 
 DATE = r"(\d{4})-(\d\d)-(\d\d)"
@@ -42,7 +46,8 @@ def is_date(text):
         return False
     year, month, day = map(int, m.groups())
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 1 <= month <= 12 and 1 <= day <= [31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
+    return 1 <= month <= 12 and 1 <= day <= [31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30,
+                                             31][month - 1]
 
 
 FORMATS = {"date": is_date, "time": lambda x: bool(re.fullmatch(TIME, x)),
@@ -73,7 +78,8 @@ def valid(v, s, root):
                    "pattern" not in s or bool(re.search(s["pattern"], v)),
                    "format" not in s or FORMATS[s["format"]](v)]
     elif is_type(v, "number"):
-        checks += [v >= s.get("minimum", v), v <= s.get("maximum", v), "exclusiveMinimum" not in s or v > s["exclusiveMinimum"],
+        checks += [v >= s.get("minimum", v), v <= s.get("maximum", v),
+                   "exclusiveMinimum" not in s or v > s["exclusiveMinimum"],
                    "exclusiveMaximum" not in s or v < s["exclusiveMaximum"]]
     elif isinstance(v, list):
         prefix = s.get("prefixItems", [])
@@ -89,17 +95,23 @@ def valid(v, s, root):
 
 
 def check_validator(t):
-    yes = [({"type": "integer"}, 3), ({"type": "integer"}, 3.0), ({"oneOf": [{"type": "null"}, {"const": 1}]}, 1), ({"format": "date"}, "2024-02-29"),
-           ({"prefixItems": [{"const": 1}], "items": {"const": 2}}, [1, 2, 2]), ({"additionalProperties": {"type": "null"}, "properties": {"a": {}}}, {"a": 1, "b": None})]
-    no = [({"type": "integer"}, True), ({"const": 1}, True), ({"oneOf": [{}, {"const": 1}]}, 1), ({"format": "date"}, "2023-02-29"), ({"maxLength": 1}, "ab"),
-          ({"prefixItems": [{"const": 1}], "items": {"const": 2}}, [1, 1]), ({"additionalProperties": {"type": "null"}}, {"b": 1}), ({"required": ["a"]}, {}),
-          ({"pattern": "^a"}, "ba"), ({"exclusiveMinimum": 1}, 1), ({"minItems": 1}, []), ({"enum": [[1]]}, [2])]
+    yes = [({"type": "integer"}, 3), ({"type": "integer"}, 3.0),
+           ({"oneOf": [{"type": "null"}, {"const": 1}]}, 1), ({"format": "date"}, "2024-02-29"),
+           ({"prefixItems": [{"const": 1}], "items": {"const": 2}}, [1, 2, 2]),
+           ({"additionalProperties": {"type": "null"}, "properties": {"a": {}}}, {"a": 1, "b": None})]
+    no = [({"type": "integer"}, True), ({"const": 1}, True), ({"oneOf": [{}, {"const": 1}]}, 1),
+          ({"format": "date"}, "2023-02-29"), ({"maxLength": 1}, "ab"),
+          ({"prefixItems": [{"const": 1}], "items": {"const": 2}}, [1, 1]),
+          ({"additionalProperties": {"type": "null"}}, {"b": 1}), ({"required": ["a"]}, {}),
+          ({"pattern": "^a"}, "ba"), ({"exclusiveMinimum": 1}, 1), ({"minItems": 1}, []),
+          ({"enum": [[1]]}, [2])]
     t.ok("validator", all(valid(v, s, s) for s, v in yes) and not any(valid(v, s, s) for s, v in no), "")
 
 
 # --- generator -------------------------------------------------------------------------------------------
 
-PATTERNS = ["^[a-z]{2,5}$", r"^\d{3}-\d{4}$", "^(cat|dog)s?$", r"^[^\"\\]{1,6}$", r"^\w+@\w+\.(com|org)$", "ab+", r"^\S.\s?$", "^\u00e9[\u00e0-\u00ef]*$|^x$",
+PATTERNS = ["^[a-z]{2,5}$", r"^\d{3}-\d{4}$", "^(cat|dog)s?$", r"^[^\"\\]{1,6}$", r"^\w+@\w+\.(com|org)$",
+            "ab+", r"^\S.\s?$", "^\u00e9[\u00e0-\u00ef]*$|^x$",
             r"^(?:[A-Z][a-z]*){1,3}$"]
 KEYS = ["name", "age", "a", "ab", "abc", "x y", "\u00e9t\u00e9", "q\"uote", "back\\slash", "", "type"]
 
@@ -111,7 +123,8 @@ def random_value(r, depth=0):
         return [random_value(r, depth + 1) for _ in range(r.randrange(3))]
     if kind == "dict":
         return {k: random_value(r, depth + 1) for k in r.sample(KEYS, r.randrange(3))}
-    return {"null": None, "bool": r.random() < 0.5, "int": r.randrange(-50, 1000), "text": r.choice(["red", "a\nb", "\u00fc\"", "", "\U0001f600", "/"])}[kind]
+    return {"null": None, "bool": r.random() < 0.5, "int": r.randrange(-50, 1000),
+            "text": r.choice(["red", "a\nb", "\u00fc\"", "", "\U0001f600", "/"])}[kind]
 
 
 def random_string(r):
@@ -120,7 +133,8 @@ def random_string(r):
         return {"pattern": r.choice(PATTERNS)}
     if kind == 4:
         low = r.randrange(1, 4)
-        return {"pattern": r.choice(["^[a-z ]+$", "^x\\w*$", "^[^0-9]{1,9}$"]), "minLength": low, "maxLength": low + r.randrange(3)}
+        return {"pattern": r.choice(["^[a-z ]+$", "^x\\w*$", "^[^0-9]{1,9}$"]), "minLength": low,
+                "maxLength": low + r.randrange(3)}
     if kind == 1:
         return {"format": r.choice(list(FORMATS))}
     low = r.randrange(5)
@@ -134,7 +148,8 @@ def random_number(r):
     if r.random() < 0.6:
         s[r.choice(["maximum", "exclusiveMaximum"])] = low + r.randrange(3, 2000) + r.choice([0, 0, 0.25])
     if r.random() < 0.2:
-        return {"type": "number", "minimum": low + 0.125, r.choice(["maximum", "exclusiveMaximum"]): low + r.choice([0.375, 0.9, 1.3])}
+        return {"type": "number", "minimum": low + 0.125,
+                r.choice(["maximum", "exclusiveMaximum"]): low + r.choice([0.375, 0.9, 1.3])}
     return {"type": r.choice(["integer", "number"]), **s}
 
 
@@ -164,43 +179,54 @@ def random_combination(r, depth):
     if kind == 0:
         return {"anyOf": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 4))]}
     if kind == 1:
-        return {"oneOf": [{"type": "object", "properties": {"kind": {"const": k}, "v": random_schema(r, depth + 1)}, "required": ["kind"]} for k in ("p", "q")]}
+        return {"oneOf": [{"type": "object",
+                           "properties": {"kind": {"const": k}, "v": random_schema(r, depth + 1)},
+                           "required": ["kind"]} for k in ("p", "q")]}
     if kind == 2:
-        return {"allOf": [random_object(r, depth + 1), {"properties": {"more": random_schema(r, depth + 1)}, "required": ["more"]}]}
+        return {"allOf": [random_object(r, depth + 1),
+                          {"properties": {"more": random_schema(r, depth + 1)}, "required": ["more"]}]}
     return {"type": r.sample(["null", "boolean", "integer", "string", "number"], 2)}
 
 
 def random_schema(r, depth=0):
-    choices = [random_string, random_number] + ([random_object, random_array, random_combination] if depth < 3 else [])
+    choices = [random_string,
+               random_number] + ([random_object, random_array, random_combination] if depth < 3 else [])
     kind = r.randrange(len(choices) + 3)
     if depth == 0 and r.random() < 0.6:
         return random_object(r, 0)
     if kind == len(choices):
         return {"enum": [random_value(r) for _ in range(r.randrange(1, 4))]}
     if kind == len(choices) + 1:
-        return r.choice([{"type": "boolean"}, {"type": "null"}, {"const": random_value(r)}, {"$ref": "#/$defs/node"}])
+        return r.choice([{"type": "boolean"}, {"type": "null"}, {"const": random_value(r)},
+                         {"$ref": "#/$defs/node"}])
     if kind == len(choices) + 2:
         return {"title": "text", **random_string(r), "type": "string"}
     return choices[kind](r, depth) if kind >= 2 else choices[kind](r)
 
 
-NODE = {"type": "object", "properties": {"v": {"type": "integer", "minimum": 0, "maximum": 9}, "next": {"$ref": "#/$defs/node"}}, "required": ["v"],
+NODE = {"type": "object",
+        "properties": {"v": {"type": "integer", "minimum": 0, "maximum": 9},
+                       "next": {"$ref": "#/$defs/node"}}, "required": ["v"],
         "additionalProperties": False}
 
 
 # --- the model writes ------------------------------------------------------------------------------------
 
 def check_schema(t, seed, schema, reference):
-    r = t.run("run", t.model, "-p", "JSON:", "-n", 400, "-c", 512, "--temp", 1, "--seed", seed, "--top-k", 0, "--top-p", 1, "--min-p", 0, "--json",
+    r = t.run("run", t.model, "-p", "JSON:", "-n", 400, "-c", 512, "--temp", 1, "--seed", seed, "--top-k", 0,
+              "--top-p", 1, "--min-p", 0, "--json",
               "--json-schema-file", "-", stdin=json.dumps(schema, ensure_ascii=seed % 2 == 0).encode())
     shown = json.dumps(schema)[:400]
     if r.code != 0:
-        refused = any(word in r.err for word in ("not supported", "may accept the same", "no type satisfies", "not allowed"))
+        refused = any(word in r.err
+                      for word in ("not supported", "may accept the same", "no type satisfies",
+                                   "not allowed"))
         t.ok(f"schema {seed}", refused and r.code in (1, 2, 3, 4, 5), f"{r.code} {r.err} {shown}")
         return "refused"
     answer = json.loads(r.out)
     if answer["stop"] != "end":
-        t.ok(f"schema {seed}", answer["stop"] in ("limit", "context"), f"{answer['stop']} {answer['text'][-80:]!r} {shown}")
+        t.ok(f"schema {seed}", answer["stop"] in ("limit", "context"),
+             f"{answer['stop']} {answer['text'][-80:]!r} {shown}")
         return "unfinished"
     try:
         value = json.loads(answer["text"], parse_constant=float)
@@ -237,7 +263,8 @@ def main():
         if "$ref" in json.dumps(schema):
             schema["$defs"] = {"node": NODE}
         results[check_schema(t, seed, schema, reference)] += 1
-    print(", ".join(f"{n} {name}" for name, n in results.items()), "- jsonschema compared" if reference else "- no jsonschema installed")
+    print(", ".join(f"{n} {name}" for name, n in results.items()),
+          "- jsonschema compared" if reference else "- no jsonschema installed")
     t.ok("most are finished", results["finished"] * 2 > sum(results.values()), results)
     return t.done()
 

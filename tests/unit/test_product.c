@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The description of products (ops/product.h), names of operands (ops/operands.h) and sets of ops (ops/ops.h):
-// backends read their operands through these, so the order that plans and saved graphs use must not move.
+// The description of products (ops/product.h), names of operands (ops/operands.h) and sets of ops
+// (ops/ops.h): backends read their operands through these, so the order that plans and saved graphs use must
+// not move.
 #include "ops/operands.h"
 #include "ops/product.h"
 #include "tests/unit/test.h"
@@ -17,7 +18,8 @@ static const char *name_of(const tn_step *s, int32_t i)
 
 static void test_linear(void)
 {
-    tn_linear_params params = {.act = TN_UNARY_GELU, .has_bias = 1, .has_residual = 1, .has_norm = 1, .eps = 0.5f};
+    tn_linear_params params = {
+        .act = TN_UNARY_GELU, .has_bias = 1, .has_residual = 1, .has_norm = 1, .eps = 0.5f};
     tn_step s = {.op = TN_OP_linear, .n_src = 5, .n_dst = 1, .params = &params};
     s.src[0].ne[3] = 64;
     tn_product p = tn_product_get(&s);
@@ -51,7 +53,8 @@ static void test_experts(void)
     for (int32_t d = 0; d < TN_MAX_DIMS; d++) s.src[0].ne[d] = s.src[1].ne[d] = s.src[3].ne[d] = d + 1;
     tn_product p = tn_product_get(&s);
     TEST_CHECK(p.n_weights == 2 && p.n_results == 1 && p.w[1] == &s.src[2] && p.ids == &s.src[3]);
-    TEST_CHECK(p.glu == &params.glu && p.y[0] == &s.dst[0] && p.y[1] == &s.dst[0] && p.n_experts == 2 && p.m == 24);
+    TEST_CHECK(p.glu == &params.glu && p.y[0] == &s.dst[0] && p.y[1] == &s.dst[0] && p.n_experts == 2 &&
+               p.m == 24);
     tn_step one = {.op = TN_OP_matmul_id, .n_src = 3, .n_dst = 1};
     TEST_CHECK(tn_product_get(&one).ids == &one.src[2] && !tn_product_get(&one).glu);
     tn_step none = {.op = TN_OP_glu, .n_src = 2, .n_dst = 1};
@@ -79,7 +82,8 @@ static void test_sets(void)
         TEST_CHECK(tn_op_set_has(TN_SET_PRODUCT_DENSE, op) + tn_op_set_has(TN_SET_PRODUCT_ID, op) == product);
         // The name of a source that there may be is known: none is called "source 2".
         static const tn_matmul_multi_params widest = {.n_weights = 3};
-        int32_t n = product || op == TN_OP_moe_route || op == TN_OP_moe_combine ? 0 : tn_op_info_get(op)->n_src_max;
+        int32_t n =
+            product || op == TN_OP_moe_route || op == TN_OP_moe_combine ? 0 : tn_op_info_get(op)->n_src_max;
         for (int32_t i = 0; i < n; i++) {
             tn_step s = {.op = op, .params = &widest};
             TEST_CHECK(strncmp(name_of(&s, i), "source", 6) != 0);

@@ -118,14 +118,20 @@ static void test_mix(void)
         tn_dtype to[N_DENSE];
     } want[] = {
         // clang-format off
-        {"Q4_K_M", {TN_TYPE_Q4_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q4_K, TN_TYPE_Q4_K,
-                    TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q5_0, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_F32, TN_TYPE_F32,
+        {"Q4_K_M", {TN_TYPE_Q4_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q4_K,
+                    TN_TYPE_Q4_K,
+                    TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q5_0, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_F32,
+                    TN_TYPE_F32,
                     TN_TYPE_Q4_K}},
-        {"q3_k_m", {TN_TYPE_Q3_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q5_K, TN_TYPE_Q4_K, TN_TYPE_Q5_K, TN_TYPE_Q4_K,
-                    TN_TYPE_Q4_K, TN_TYPE_Q4_K, TN_TYPE_Q4_0, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_F32, TN_TYPE_F32,
+        {"q3_k_m", {TN_TYPE_Q3_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q5_K, TN_TYPE_Q4_K, TN_TYPE_Q5_K,
+                    TN_TYPE_Q4_K,
+                    TN_TYPE_Q4_K, TN_TYPE_Q4_K, TN_TYPE_Q4_0, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_F32,
+                    TN_TYPE_F32,
                     TN_TYPE_Q3_K}},
-        {"Q2_K",   {TN_TYPE_Q2_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q4_K, TN_TYPE_Q4_K, TN_TYPE_Q4_K, TN_TYPE_Q3_K,
-                    TN_TYPE_Q3_K, TN_TYPE_Q3_K, TN_TYPE_Q4_0, TN_TYPE_Q3_K, TN_TYPE_F16, TN_TYPE_F32, TN_TYPE_F32,
+        {"Q2_K",   {TN_TYPE_Q2_K, TN_TYPE_F32, TN_TYPE_Q6_K, TN_TYPE_Q4_K, TN_TYPE_Q4_K, TN_TYPE_Q4_K,
+                    TN_TYPE_Q3_K,
+                    TN_TYPE_Q3_K, TN_TYPE_Q3_K, TN_TYPE_Q4_0, TN_TYPE_Q3_K, TN_TYPE_F16, TN_TYPE_F32,
+                    TN_TYPE_F32,
                     TN_TYPE_Q2_K}},
         // clang-format on
     };

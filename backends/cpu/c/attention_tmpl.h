@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention over a paged cache (the contract is at the head of ops/attention/attention.c), any mix of
-// prefill and decode. Work: items of attention_plan.h, given to threads by estimated cost; two phases if items
-// are single splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 34 KiB; no scores beyond 128 keys by 48
-// rows exist.
-// Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per tile of 192 (query,
-// head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in backends/cpu/README.md.
-// Masked keys count as weight 0, so a NaN or infinity in a value row reaches every row of its tile.
+// prefill and decode. Work: items of attention_plan.h, given to threads by estimated cost; two phases if
+// items are single splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 34 KiB; no scores beyond 128 keys
+// by 48 rows exist. Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per
+// tile of 192 (query, head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in
+// backends/cpu/README.md. Masked keys count as weight 0, so a NaN or infinity in a value row reaches every
+// row of its tile.
 #include "backends/cpu/c/attention_decode_tmpl.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"

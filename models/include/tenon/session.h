@@ -162,7 +162,8 @@ TN_API TN_MUST_USE tn_status tn_model_host_overhead(tn_model *model, const tn_se
 
 // --- sampling --------------------------------------------------------------------------------------
 
-// From logits to a token. Ranges and defaults: sampling.def. Sources of the formulas: models/run/sampling/sampler.c.
+// From logits to a token. Ranges and defaults: sampling.def. Sources of the formulas:
+// models/run/sampling/sampler.c.
 typedef struct tn_sampling {
     size_t struct_size;
     const char *samplers;  // stages in the order they run, separated by ';'. NULL (default):

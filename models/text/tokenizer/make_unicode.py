@@ -42,7 +42,8 @@ def main(gc_path, lower_path, nfd_path):
     table(out, "tn_unicode_categories",
           "First code point of a range in bits 0..20, its general category from bit 24 on.", ranges)
     for name, comment, rows in (
-            ("tn_unicode_lowers", "Pairs: code point, its simple lower-case mapping.", records(lower_path, 2)),
+            ("tn_unicode_lowers", "Pairs: code point, its simple lower-case mapping.",
+             records(lower_path, 2)),
             ("tn_unicode_nfds", "Pairs: code point, first code point of its canonical decomposition.",
              [(r[0], r[2]) for r in records(nfd_path, 6)])):
         table(out, name, comment, [v for row in rows for v in row])

@@ -169,8 +169,8 @@ static void report_deadlock(void)
             const fiber *f = &k->fibers[i];
             if (i + 1 < n && waits_like(f, f + 1)) continue;
             if (f->state != ENDED && lines++ < LINES)
-                fprintf(stderr, "    block (%u, %u, %u), threads %d to %d wait in %s (%u)\n", k->at.x, k->at.y, k->at.z, first, i, f->where,
-                        f->wait_on);
+                fprintf(stderr, "    block (%u, %u, %u), threads %d to %d wait in %s (%u)\n", k->at.x,
+                        k->at.y, k->at.z, first, i, f->where, f->wait_on);
             first = i + 1;
         }
     }

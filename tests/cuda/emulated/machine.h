@@ -191,8 +191,8 @@ void tn_emulated_fail(const char *format, ...) __attribute__((noreturn, format(p
 // Kernels read n bytes of device memory.
 void tn_emulated_will_read(const void *p, size_t n);
 
-// Loads and stores go another way than the copy engine (PTX ISA, "Async proxy"): between them and a copy to the same place there has to
-// be a fence of the thread that made them or of the one that starts the copy.
+// Loads and stores go another way than the copy engine (PTX ISA, "Async proxy"): between them and a copy to
+// the same place there has to be a fence of the thread that made them or of the one that starts the copy.
 void tn_emulated_shared_used(const void *p, size_t n); // by the fiber that runs, if it is shared memory
 void tn_emulated_proxy_fence(void);
 void tn_emulated_copy_to(const block *b, uint32_t offset, uint32_t n);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels with one mistake each, and what becomes of their launch: one block of 64 threads, 64 floats of dynamic shared memory,
-// x of 128 floats, 64 of which hold their index; nobody has written the others.
+// Kernels with one mistake each, and what becomes of their launch: one block of 64 threads, 64 floats of
+// dynamic shared memory, x of 128 floats, 64 of which hold their index; nobody has written the others.
 // MISTAKE(name, what the launch gives: FINE, NANS (x[0] is NaN afterwards), FAILS)
 #ifndef TN_TESTS_EMULATED_MISTAKES_H
 #define TN_TESTS_EMULATED_MISTAKES_H

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included before each file of device code when it is compiled as C++ for the host: the words of CUDA C++, so far as the
-// kernels use them. rewrite.py turns the words that begin with tn_emulated_ into C++ after preprocessing; what the
-// functions do when threads meet stands in emulator.h.
+// Included before each file of device code when it is compiled as C++ for the host: the words of CUDA C++, so
+// far as the kernels use them. rewrite.py turns the words that begin with tn_emulated_ into C++ after
+// preprocessing; what the functions do when threads meet stands in emulator.h.
 #ifndef TN_TESTS_EMULATED_PRELUDE_H
 #define TN_TESTS_EMULATED_PRELUDE_H
 
@@ -53,7 +53,8 @@ template <typename T, typename... Rest> static constexpr T tn_emulated_first(T f
     return first;
 }
 
-// --- threads that meet ---------------------------------------------------------------------------------------
+// --- threads that meet
+// ---------------------------------------------------------------------------------------
 
 template <typename T> static inline T tn_emulated_shuffle(int kind, uint32_t mask, T x, int at)
 {
@@ -125,7 +126,8 @@ template <typename T> static inline T __ldg(const T *at)
     return *at;
 }
 
-// --- numbers -------------------------------------------------------------------------------------------------
+// --- numbers
+// -------------------------------------------------------------------------------------------------
 
 template <typename To, typename From> static inline To tn_emulated_bits(From x)
 {
@@ -158,7 +160,8 @@ static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
 static inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
 
-// One rounding: a product of two f16 and the sum are exact in double, but for a term that is 2^40 times the other.
+// One rounding: a product of two f16 and the sum are exact in double, but for a term that is 2^40 times the
+// other.
 static inline __half tn_emulated_hfma(__half a, __half b, __half c)
 {
     return __double2half((double)__half2float(a) * (double)__half2float(b) + (double)__half2float(c));

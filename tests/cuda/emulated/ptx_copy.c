@@ -182,7 +182,8 @@ static void tensor_load(ptx_run *r, int multicast)
     if (c.mask >> m->n_cluster)
         tn_emulated_fail("tensor copy to blocks %x of a cluster of %d", c.mask, m->n_cluster);
     for (int i = 0; i < m->n_cluster; i++)
-        if (c.mask >> i & 1 || (c.mask == 0 && &m->blocks[i] == c.to_block)) tn_emulated_copy_to(&m->blocks[i], to, bytes);
+        if (c.mask >> i & 1 || (c.mask == 0 && &m->blocks[i] == c.to_block))
+            tn_emulated_copy_to(&m->blocks[i], to, bytes);
     tn_emulated_bulk_add(&c);
 }
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns preprocessed device code into C++: python3 rewrite.py MODULE < kernel.ii > host.ii
 
-What no macro of prelude.h can do: asm statements become calls of the interpreter of PTX, variables in shared memory
-references into the block's memory, and entry points functions that take their argument by reference, with a
+What no macro of prelude.h can do: asm statements become calls of the interpreter of PTX, variables in shared
+memory references into the block's memory, and entry points functions that take their argument by reference,
+with a
 description that the driver finds by name."""
 import re
 import sys
@@ -70,18 +71,21 @@ def shared_variables(found):
     out = []
     for name in split(names, ','):
         name, dims = re.match(r'\s*(\w+)\s*((?:\[[^\]]*\]\s*)*)$', name).groups()
-        least = 'alignof(%s)' % kind if not align else '%s > alignof(%s) ? %s : alignof(%s)' % (align, kind, align, kind)
+        least = 'alignof(%s)' % kind if not align else '%s > alignof(%s) ? %s : alignof(%s)' % (align, kind,
+                                                                                                align, kind)
         if extern:
             out.append('%s *%s = (%s *)tn_emulated_shared_dynamic(%s);' % (kind, name, kind, least))
         else:
-            out.append('static const tn_emulated_site tn_site_%s = {0}; typedef %s tn_type_%s%s; tn_type_%s &%s = *(tn_type_%s *)'
+            out.append('static const tn_emulated_site tn_site_%s = {0}; typedef %s tn_type_%s%s; tn_type_%s '
+                       '&%s = *(tn_type_%s *)'
                        'tn_emulated_shared_static(&tn_site_%s, sizeof(tn_type_%s), %s);'
                        % (name, kind, name, dims, name, name, name, name, name, least))
     return ' '.join(out)
 
 
 def rewrite_shared(text):
-    return re.sub(r'(extern\s+)?\btn_emulated_shared\s+(?:alignas\((\d+)\)\s*)?([\w:]+)\s+([^;]*);', shared_variables, text)
+    return re.sub(r'(extern\s+)?\btn_emulated_shared\s+(?:alignas\((\d+)\)\s*)?([\w:]+)\s+([^;]*);',
+                  shared_variables, text)
 
 
 def rewrite_entries(text, module):
@@ -91,10 +95,12 @@ def rewrite_entries(text, module):
         if found.group(1):
             behind = closing(text, found.end() - 1)
             bounds = 'tn_emulated_first' + text[found.end() - 1:behind]
-        head = re.compile(r'\s*(\w+)\s*\(\s*const\s+tn_emulated_param\s+(\w+)\s+(\w+)\s*\)').match(text, behind)
+        head = re.compile(r'\s*(\w+)\s*\(\s*const\s+'
+                          r'tn_emulated_param\s+(\w+)\s+(\w+)\s*\)').match(text, behind)
         name, kind, arg = head.groups()
         out += [text[at:found.start()],
-                'extern "C" void {0}(const {1} &{2}); extern "C" __attribute__((visibility("default"))) const tn_emulated_entry '
+                'extern "C" void {0}(const {1} &{2}); extern "C" __attribute__((visibility("default"))) '
+                'const tn_emulated_entry '
                 '{0}_entry = {{"{0}", "{3}", (void (*)(const void *)){0}, sizeof({1}), (uint32_t){4}}}; '
                 'extern "C" void {0}(const {1} &{2})'.format(name, kind, arg, module, bounds)]
         at = head.end()

@@ -3,7 +3,8 @@
 """One class per architecture, with what it does unlike the standard decoder."""
 import math
 
-from .blocks import (NEOX, NORM, Rope, Routing, add, alibi_slopes, attention, causal, chunked, cut, dot, everything, gelu, joined, layer_norm,
+from .blocks import (NEOX, NORM, Rope, Routing, add, alibi_slopes, attention, causal, chunked, cut, dot,
+                     everything, gelu, joined, layer_norm,
                      matvec, rms, scaled, sigmoid, silu, softcap, softplus, window)
 from .decoder import Decoder, HeadNorms, ParallelBlock, PostNorms
 
@@ -31,7 +32,8 @@ class Mistral3(Llama):
         lam = self.key("rope.scaling.yarn_log_multiplier", 0.0)
         if not lam or s <= 1:
             return super().yarn_magnitude(s)
-        return self.key("rope.scaling.attn_factor", 1.0) * (1 + 0.1 * math.log(s)) / (1 + 0.1 * lam * math.log(s))
+        return self.key("rope.scaling.attn_factor",
+                        1.0) * (1 + 0.1 * math.log(s)) / (1 + 0.1 * lam * math.log(s))
 
     def yarn_betas(self):
         return self.key("rope.scaling.yarn_beta_fast", 32.0), self.key("rope.scaling.yarn_beta_slow", 1.0)
@@ -79,7 +81,8 @@ class Phi3(Decoder):
     pairs = NEOX
 
     def rope_factors(self):
-        return self.f.vector(f"rope_factors_{'long' if self.n_context > self.old_context else 'short'}.weight")
+        return self.f.vector(
+            f"rope_factors_{'long' if self.n_context > self.old_context else 'short'}.weight")
 
 
 @arch("olmo2")
@@ -138,7 +141,8 @@ class Llama4(Decoder):
         return 1 + 0.1 * math.log((position + 1) // self.CHUNK + 1) if self.is_global(n) else 1.0
 
     def visible(self, n):
-        return causal if self.is_global(n) or self.key("attention.sliding_window") == 0 else chunked(self.CHUNK)
+        return (causal if self.is_global(n) or self.key("attention.sliding_window") == 0
+                else chunked(self.CHUNK))
 
     def experts(self, n, x, routed=None):
         total = self.ffn(n, x, "_shexp")
@@ -191,7 +195,8 @@ class Qwen35(HeadNorms, Decoder):
         self.kernel, self.S = self.key("ssm.conv_kernel"), self.key("ssm.state_size")
         self.nk, self.nv = self.key("ssm.group_count"), self.key("ssm.time_step_rank")
         interval = self.key("full_attention_interval", 4)
-        self.recurrent = self.key("attention.recurrent_layers", [(n + 1) % interval != 0 for n in range(self.L)])
+        self.recurrent = self.key("attention.recurrent_layers",
+                                  [(n + 1) % interval != 0 for n in range(self.L)])
 
     def k_head(self, a):
         return a % self.nk
@@ -208,7 +213,8 @@ class Qwen35(HeadNorms, Decoder):
             v.append(cut(self.linear(n, "attn_v", x), self.Dv))
             gates.append(joined(h[self.D:] for h in both))
         mixed = attention(q, k, v, self.scale)
-        return [self.linear(n, "attn_output", [a * sigmoid(g) for a, g in zip(row, gate)]) for row, gate in zip(mixed, gates)]
+        return [self.linear(n, "attn_output", [a * sigmoid(g) for a, g in zip(row, gate)]) for row,
+                gate in zip(mixed, gates)]
 
     def convolved(self, n, y, t):
         kernels = self.f.rows(f"blk.{n}.ssm_conv1d.weight")
@@ -233,7 +239,8 @@ class Qwen35(HeadNorms, Decoder):
             out = []
             for a in range(self.nv):
                 decay = math.exp(a_log[a] * softplus(alphas[a] + dt[a]))
-                o = self.delta_step(state[a], decay, sigmoid(betas[a]), self.unit(q[self.k_head(a)]), self.unit(k[self.k_head(a)]), v[a])
+                o = self.delta_step(state[a], decay, sigmoid(betas[a]), self.unit(q[self.k_head(a)]),
+                                    self.unit(k[self.k_head(a)]), v[a])
                 o = rms(o, self.w(n, "ssm_norm.weight"), self.eps)
                 out += [value * silu(g) for value, g in zip(o, z[a * S:(a + 1) * S])]
             result.append(self.linear(n, "ssm_out", out))
@@ -264,7 +271,8 @@ class Qwen35Moe(Qwen35):
 
 @arch("qwen3next")
 class Qwen3Next(Qwen35Moe):
-    """Value heads of a key head are neighbours; ssm_in and ssm_ba hold everything of a key head in one run of rows."""
+    """Value heads of a key head are neighbours; ssm_in and ssm_ba hold everything of a key head in one run of
+    rows."""
 
     def k_head(self, a):
         return a // (self.nv // self.nk)
@@ -273,7 +281,8 @@ class Qwen3Next(Qwen35Moe):
         r, S = self.nv // self.nk, self.S
         if self.has(n, "ssm_in"):
             groups = cut(self.linear(n, "ssm_in", x), 2 * S + 2 * r * S)
-            q, k, v, z = ([g[first:last] for g in groups] for first, last in ((0, S), (S, 2 * S), (2 * S, 2 * S + r * S), (2 * S + r * S, None)))
+            q, k, v, z = ([g[first:last] for g in groups] for first,
+                          last in ((0, S), (S, 2 * S), (2 * S, 2 * S + r * S), (2 * S + r * S, None)))
             y, z = joined(q) + joined(k) + joined(v), joined(z)
         else:
             y, z = self.linear(n, "attn_qkv", x), self.linear(n, "attn_gate", x)
@@ -308,7 +317,8 @@ class Gemma2(PostNorms, Gemma):
         self.make_ropes()
 
     def make_ropes(self):
-        self.rope, self.rope_local = self.make_rope(), self.make_rope(self.key("rope.freq_base_swa", self.base))
+        self.rope, self.rope_local = self.make_rope(), self.make_rope(self.key("rope.freq_base_swa",
+                                                                               self.base))
 
     def slides(self, n):
         return self.width > 0 and n % self.period < self.period - 1
@@ -333,7 +343,9 @@ class Gemma3(HeadNorms, Gemma2):
     def make_ropes(self):
         self.width, self.cap = self.key("attention.sliding_window", 0), 0
         magnitude = self.key("rope.scaling.attn_factor", 1.0)
-        self.rope, self.rope_local = self.make_rope(), Rope(NEOX, self.R, self.key("rope.freq_base_swa", 10000.0), magnitude=magnitude)
+        self.rope, self.rope_local = self.make_rope(), Rope(NEOX, self.R,
+                                                            self.key("rope.freq_base_swa", 10000.0),
+                                                            magnitude=magnitude)
 
 
 @arch("gemma4")
@@ -345,7 +357,8 @@ class Gemma4(PostNorms, Gemma):
         self.sliding = self.key("attention.sliding_window_pattern")
         self.first_shared = self.L - self.key("attention.shared_kv_layers", 0)
         self.rope = Rope(NEOX, self.R, self.base, 1.0, self.f.vector("rope_freqs.weight"))
-        self.rope_local = Rope(NEOX, self.key("rope.dimension_count_swa", self.key("attention.key_length_swa")),
+        self.rope_local = Rope(NEOX, self.key("rope.dimension_count_swa",
+                                              self.key("attention.key_length_swa")),
                                self.key("rope.freq_base_swa", 10000.0))
         self.routing = Routing(self.key("expert_used_count", 0), normalised=True)
         self.kept = {}
@@ -354,7 +367,8 @@ class Gemma4(PostNorms, Gemma):
         return self.rope_local if self.sliding[n] else self.rope
 
     def sizes(self, n):
-        return (self.key("attention.key_length_swa"), self.key("attention.value_length_swa")) if self.sliding[n] else (self.D, self.Dv)
+        return (self.key("attention.key_length_swa"),
+                self.key("attention.value_length_swa")) if self.sliding[n] else (self.D, self.Dv)
 
     def keys_values(self, n, rows):
         """Of this layer, or of the last one of its kind that has some."""
@@ -373,12 +387,14 @@ class Gemma4(PostNorms, Gemma):
     def mix(self, n, rows):
         k, v = self.keys_values(n, rows)
         D = self.sizes(n)[0]
-        q = [self.rotated(n, [self.norm(n, "attn_q_norm", h) for h in cut(self.linear(n, "attn_q", x), D)], p) for p, x in enumerate(rows)]
+        q = [self.rotated(n, [self.norm(n, "attn_q_norm", h) for h in cut(self.linear(n, "attn_q", x), D)],
+                          p) for p, x in enumerate(rows)]
         visible = window(self.key("attention.sliding_window")) if self.sliding[n] else causal
         return [self.linear(n, "attn_output", row) for row in attention(q, k, v, self.scale, visible)]
 
     def route(self, n, x):
-        x = [a * b / math.sqrt(self.E) for a, b in zip(rms(x, None, self.eps), self.w(n, "ffn_gate_inp.scale"))]
+        x = [a * b / math.sqrt(self.E) for a,
+             b in zip(rms(x, None, self.eps), self.w(n, "ffn_gate_inp.scale"))]
         return self.routing(self.linear(n, "ffn_gate_inp", x))
 
     def feed_all(self, n, x):
@@ -393,7 +409,8 @@ class Gemma4(PostNorms, Gemma):
         per_token = []
         for token, x in zip(tokens, rows):
             t = cut(scaled(self.f.rows("per_layer_token_embd.weight")[token], math.sqrt(self.P)), self.P)
-            u = cut(scaled(matvec(self.f.rows("per_layer_model_proj.weight"), x), 1 / math.sqrt(self.E)), self.P)
+            u = cut(scaled(matvec(self.f.rows("per_layer_model_proj.weight"), x), 1 / math.sqrt(self.E)),
+                    self.P)
             norm = self.f.vector("per_layer_proj_norm.weight")
             per_token.append([scaled(add(rms(b, norm, self.eps), a), 1 / math.sqrt(2)) for a, b in zip(t, u)])
         return [[parts[n] for parts in per_token] for n in range(self.L)]
@@ -403,10 +420,13 @@ class Gemma4(PostNorms, Gemma):
         second = self.second_embeddings(tokens, rows) if self.P else None
         for n in range(self.L):
             mixed = self.mix(n, [self.norm(n, "attn_norm", x) for x in rows])
-            rows = [self.feed_all(n, add(x, self.norm(n, "post_attention_norm", a))) for x, a in zip(rows, mixed)]
+            rows = [self.feed_all(n, add(x, self.norm(n, "post_attention_norm", a))) for x,
+                    a in zip(rows, mixed)]
             if second:
-                gates = [[gelu(g) * s for g, s in zip(self.linear(n, "inp_gate", x), part)] for x, part in zip(rows, second[n])]
-                rows = [add(x, self.norm(n, "post_norm", self.linear(n, "proj", g))) for x, g in zip(rows, gates)]
+                gates = [[gelu(g) * s for g, s in zip(self.linear(n, "inp_gate", x), part)] for x,
+                         part in zip(rows, second[n])]
+                rows = [add(x, self.norm(n, "post_norm", self.linear(n, "proj", g))) for x,
+                        g in zip(rows, gates)]
             if self.has(n, "layer_output_scale"):
                 rows = [scaled(x, self.w(n, "layer_output_scale.weight")[0]) for x in rows]
         return rows
@@ -452,7 +472,8 @@ class GptNeox(LayerNorms):
 @arch("falcon")
 class Falcon(LayerNorms):
     def block(self, n, rows):
-        mixed = self.mix(n, [self.norm(n, "attn_norm_2" if self.has(n, "attn_norm_2") else "attn_norm", x) for x in rows])
+        mixed = self.mix(n, [self.norm(n, "attn_norm_2" if self.has(n, "attn_norm_2") else "attn_norm", x)
+                             for x in rows])
         return [add(add(x, a), self.feed(n, self.norm(n, "attn_norm", x))) for x, a in zip(rows, mixed)]
 
 
@@ -486,7 +507,8 @@ class Cohere2(ParallelBlock, LayerNorms):
     pairs = NORM
 
     def slides(self, n):
-        return n % self.key("attention.sliding_window_pattern", 4) < self.key("attention.sliding_window_pattern", 4) - 1
+        return n % self.key("attention.sliding_window_pattern",
+                            4) < self.key("attention.sliding_window_pattern", 4) - 1
 
     def rope_of(self, n):
         return self.rope if self.slides(n) else None
@@ -576,7 +598,8 @@ class DeepSeek2(Decoder):
 
     def make_routing(self):
         gating = {0: "softmax", 1: "softmax", 2: "sigmoid"}[self.key("expert_gating_func", 0)]
-        return Routing(self.key("expert_used_count", 0), gating, self.key("expert_weights_norm", False), self.key("expert_weights_scale", 0),
+        return Routing(self.key("expert_used_count", 0), gating, self.key("expert_weights_norm", False),
+                       self.key("expert_weights_scale", 0),
                        self.key("expert_group_count", 0), self.key("expert_group_used_count", 0))
 
     def setup(self):
@@ -588,7 +611,8 @@ class DeepSeek2(Decoder):
         self.rope = self.make_rope()
         kind, s = self.scaling()
         factor = self.key("rope.scaling.attn_factor", 1.0)
-        m0 = self.yarn_magnitude(s) if kind == "yarn" else factor * (1 + 0.1 * math.log(s)) if s > 1 else factor
+        m0 = (self.yarn_magnitude(s) if kind == "yarn"
+              else factor * (1 + 0.1 * math.log(s)) if s > 1 else factor)
         m = m0 * (1 + 0.1 * self.lam * math.log(s)) if s > 1 else m0
         self.scale = m * m / math.sqrt(self.D)
 
@@ -609,7 +633,8 @@ class DeepSeek2(Decoder):
             return [(h[:Dn], h[Dn:]) for h in cut(self.linear(n, "attn_kv_b", ckv), Dn + self.Dv)]
         k_b = cut(self.f.rows(f"blk.{n}.attn_k_b.weight"), self.r)
         v_b = cut(self.f.rows(f"blk.{n}.attn_v_b.weight"), self.Dv)
-        return [([sum(k_b[h][c][i] * ckv[c] for c in range(self.r)) for i in range(Dn)], matvec(v_b[h], ckv)) for h in range(H)]
+        return [([sum(k_b[h][c][i] * ckv[c] for c in range(self.r)) for i in range(Dn)], matvec(v_b[h], ckv))
+                for h in range(H)]
 
     def mix(self, n, rows):
         q, k, v = [], [], []

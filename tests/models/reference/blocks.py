@@ -148,7 +148,8 @@ def attention(q, k, v, scale, visible=causal, cap=0, slopes=None, sinks=None):
 # --- experts ------------------------------------------------------------------------------------------------
 
 class Routing:
-    """Which experts, with what weight. The smallest distance between taken and not taken is kept: near ties are no test."""
+    """Which experts, with what weight. The smallest distance between taken and not taken is kept: near ties
+    are no test."""
 
     def __init__(self, used, gating="softmax", normalised=False, factor=0.0, groups=1, groups_used=1):
         self.used, self.gating, self.normalised, self.factor = used, gating, normalised, factor
@@ -162,7 +163,8 @@ class Routing:
 
     def __call__(self, logits, selection_bias=None):
         """[(expert, weight)]"""
-        probs = {"softmax": softmax, "selected": list, "logits": list, "sigmoid": lambda x: [sigmoid(v) for v in x]}[self.gating](logits)
+        probs = {"softmax": softmax, "selected": list, "logits": list,
+                 "sigmoid": lambda x: [sigmoid(v) for v in x]}[self.gating](logits)
         score = add(probs, selection_bias) if selection_bias else probs
         if self.groups > 1:
             size = len(score) // self.groups

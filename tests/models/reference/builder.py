@@ -10,7 +10,8 @@ VOCAB, CONTEXT, TOKENS = 96, 256, 24
 
 
 class Builder:
-    """Sizes as attributes, keys and tensors filled in. Weights keep rows near unit size, so that every part matters."""
+    """Sizes as attributes, keys and tensors filled in. Weights keep rows near unit size, so that every part
+    matters."""
 
     def __init__(self, arch, seed, norm="rms", **sizes):
         self.random = random.Random(f"{arch} {seed}")
@@ -22,7 +23,8 @@ class Builder:
         self.R, self.Dv = self.R or self.D, self.Dv or self.D
         self.tensors, self.packed = {}, {}
         self.keys = {"general.architecture": arch, "general.name": f"random {arch}", "general.file_type": 0}
-        self.set(vocab_size=self.V, context_length=CONTEXT, embedding_length=self.E, block_count=self.L, feed_forward_length=self.F)
+        self.set(vocab_size=self.V, context_length=CONTEXT, embedding_length=self.E, block_count=self.L,
+                 feed_forward_length=self.F)
         self.set(**{"attention.head_count": self.H, "attention.head_count_kv": self.K})
         if self.D * self.heads(0) != self.E or self.Dv != self.D:
             self.set(**{"attention.key_length": self.D, "attention.value_length": self.Dv})
@@ -131,7 +133,8 @@ class Builder:
         self.packed[name + ".weight"] = NVFP4, blob
         self.put(name + ".weight", dims, values)
         n = dims[2] if len(dims) > 2 else 1
-        self.put(name + ".scale", [n], [gain / math.sqrt(dims[0]) / size * (1 + 0.3 * self.random.random()) for _ in range(n)])
+        self.put(name + ".scale", [n],
+                 [gain / math.sqrt(dims[0]) / size * (1 + 0.3 * self.random.random()) for _ in range(n)])
 
     def file(self):
         file = File(self.keys, self.tensors)

@@ -7,7 +7,8 @@ CASES = []  # (name, function of a seed that returns a Builder, options)
 
 
 def case(name, **options):
-    """options: context, the -c of the run; tokens, how many; tied by name to the architecture before the first dot."""
+    """options: context, the -c of the run; tokens, how many; tied by name to the architecture before the
+    first dot."""
     def register(make):
         CASES.append((name, make, options))
         return make
@@ -15,7 +16,8 @@ def case(name, **options):
 
 
 def variants(name, **table):
-    """One function for several cases: each row of `table` is its keyword arguments; those named _x go to the test."""
+    """One function for several cases: each row of `table` is its keyword arguments; those named _x go to the
+    test."""
     def register(make):
         for variant, row in table.items():
             options = {k[1:]: v for k, v in row.items() if k.startswith("_")}
@@ -51,10 +53,14 @@ def layers(b, attention=None, ffn=None, norms=("attn_norm", "ffn_norm"), norm_bi
           linear=dict(rope=dict(scaling__type="linear", scaling__factor=4.0)),
           scale_linear=dict(rope=dict(scale_linear=3.0)),
           unscaled=dict(rope=dict(scaling__type="none", scaling__factor=4.0)),
-          yarn=dict(rope=dict(base=500000.0, scaling__type="yarn", scaling__factor=8.0, scaling__original_context_length=32)),
-          yarn_factor=dict(rope=dict(scaling__type="yarn", scaling__factor=4.0, scaling__original_context_length=128, scaling__attn_factor=0.9)),
-          long=dict(rope=dict(scaling__type="longrope", scaling__attn_factor=1.2, scaling__original_context_length=64), long=True, _context=256),
-          short=dict(rope=dict(scaling__type="longrope", scaling__attn_factor=1.2, scaling__original_context_length=256), long=True, _context=256))
+          yarn=dict(rope=dict(base=500000.0, scaling__type="yarn", scaling__factor=8.0,
+                              scaling__original_context_length=32)),
+          yarn_factor=dict(rope=dict(scaling__type="yarn", scaling__factor=4.0,
+                                     scaling__original_context_length=128, scaling__attn_factor=0.9)),
+          long=dict(rope=dict(scaling__type="longrope", scaling__attn_factor=1.2,
+                              scaling__original_context_length=64), long=True, _context=256),
+          short=dict(rope=dict(scaling__type="longrope", scaling__attn_factor=1.2,
+                               scaling__original_context_length=256), long=True, _context=256))
 def llama(seed, bias=False, fused=False, tied=False, sizes=None, rope=None, freqs=False, long=False):
     b = Builder("llama", seed, **(sizes or {})).rope(**(rope or {})).embeddings(tied=tied)
     if freqs:
@@ -84,7 +90,8 @@ def llama_experts(seed, **options):
 @variants("llama", bare=dict(sizes=dict(E=60, H=6, K=6, D=10)), thirds=dict(sizes=dict(E=60, H=6, K=2, D=18)))
 def llama_bare(seed, sizes):
     """Nothing that has a default."""
-    b = Builder("llama", seed, L=2, **sizes).rope().embeddings().drop("rope.dimension_count", "rope.freq_base")
+    b = Builder("llama", seed, L=2, **sizes).rope().embeddings().drop("rope.dimension_count",
+                                                                      "rope.freq_base")
     if b.H == b.K:
         b.drop("attention.head_count_kv")
     return layers(b, None, {})
@@ -92,9 +99,12 @@ def llama_bare(seed, sizes):
 
 @variants("mistral3",
           plain=dict(rope=dict()),
-          yarn=dict(rope=dict(base=1e6, scaling__type="yarn", scaling__factor=16.0, scaling__original_context_length=8,
-                              scaling__yarn_beta_fast=4.0, scaling__yarn_beta_slow=0.5, scaling__yarn_log_multiplier=1.0), temperature=0.3),
-          yarn_other=dict(rope=dict(scaling__type="yarn", scaling__factor=4.0, scaling__original_context_length=16,
+          yarn=dict(rope=dict(base=1e6, scaling__type="yarn", scaling__factor=16.0,
+                              scaling__original_context_length=8,
+                              scaling__yarn_beta_fast=4.0, scaling__yarn_beta_slow=0.5,
+                              scaling__yarn_log_multiplier=1.0), temperature=0.3),
+          yarn_other=dict(rope=dict(scaling__type="yarn", scaling__factor=4.0,
+                                    scaling__original_context_length=16,
                                     scaling__yarn_log_multiplier=0.5, scaling__attn_factor=1.1)),
           experts=dict(rope=dict(), experts=True))
 def mistral3(seed, rope, temperature=0.0, experts=False):
@@ -150,7 +160,8 @@ def exaone(seed, freqs=False):
 
 
 @variants("phi3",
-          long=dict(old=64, R=16, _context=256), short=dict(old=256, R=16, _context=256), partial=dict(old=64, R=12, tied=True, _context=256),
+          long=dict(old=64, R=16, _context=256), short=dict(old=256, R=16, _context=256),
+          partial=dict(old=64, R=12, tied=True, _context=256),
           plain=dict(old=0, R=16))
 def phi3(seed, old, R, tied=False):
     b = Builder("phi3", seed, R=R).embeddings(tied=tied)
@@ -163,7 +174,8 @@ def phi3(seed, old, R, tied=False):
 
 
 @variants("olmo2", plain=dict(), window=dict(window=6),
-          yarn=dict(window=6, scaling__type="yarn", scaling__factor=8.0, scaling__original_context_length=64, scaling__attn_factor=1.2))
+          yarn=dict(window=6, scaling__type="yarn", scaling__factor=8.0, scaling__original_context_length=64,
+                    scaling__attn_factor=1.2))
 def olmo2(seed, window=0, **rope):
     b = Builder("olmo2", seed, L=5 if window else 3, K=2).rope(base=500000.0, **rope).embeddings(tied=False)
     if window:
@@ -180,14 +192,18 @@ def glm4(seed, bias=False, sections=None):
     b = Builder("glm4", seed, R=8).rope().embeddings()
     if sections:
         b.set(**{"rope.dimension_sections": sections})
-    return layers(b, dict(bias=bias), dict(kind="fused"), ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
+    return layers(b, dict(bias=bias), dict(kind="fused"),
+                  ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
 
 
-@variants("llama4", plain=dict(), dense=dict(step=2, freqs=True), unchunked=dict(keys={"attention.sliding_window": 0}), many=dict(experts=128, L=1), pairs=dict(used=2))
+@variants("llama4", plain=dict(), dense=dict(step=2, freqs=True),
+          unchunked=dict(keys={"attention.sliding_window": 0}), many=dict(experts=128, L=1),
+          pairs=dict(used=2))
 def llama4(seed, step=1, experts=4, L=4, freqs=False, keys=None, used=1):
     size = 8 if experts > 8 else 32
     b = Builder("llama4", seed, L=L).rope(base=500000.0).embeddings()
-    b.set(expert_count=experts, expert_used_count=used, expert_feed_forward_length=size, interleave_moe_layer_step=step, **(keys or {}))
+    b.set(expert_count=experts, expert_used_count=used, expert_feed_forward_length=size,
+          interleave_moe_layer_step=step, **(keys or {}))
     if freqs:
         b.factors("rope_freqs.weight")
 
@@ -202,7 +218,8 @@ def llama4(seed, step=1, experts=4, L=4, freqs=False, keys=None, used=1):
 
 # --- the qwen family ----------------------------------------------------------------------------------------
 
-@variants("qwen2", plain=dict(), yarn=dict(scaling__type="yarn", scaling__factor=4.0, scaling__original_context_length=32))
+@variants("qwen2", plain=dict(),
+          yarn=dict(scaling__type="yarn", scaling__factor=4.0, scaling__original_context_length=32))
 def qwen2(seed, **rope):
     return layers(Builder("qwen2", seed).rope(base=1e6, **rope).embeddings(tied=True), dict(bias=True), {})
 
@@ -240,7 +257,8 @@ def qwen3moe(seed, size=0):
     return layers(b, None, None, each=each)
 
 
-@variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]), groups=dict(nk=1, nv=3, interval=2, C=2),
+@variants("qwen35", plain=dict(), layers=dict(kinds=[True, False, True]),
+          groups=dict(nk=1, nv=3, interval=2, C=2),
           sizes=dict(nk=3, nv=6, interval=2, S=7, R=24, H=6), one=dict(nk=1, nv=1, interval=2))
 def qwen35(seed, **options):
     return hybrid("qwen35", seed, **options)
@@ -252,17 +270,21 @@ def qwen35moe(seed, **options):
 
 
 @variants("qwen3next", plain=dict(experts=5, interval=2), rows=dict(experts=4, interval=2, interleaved=True),
-          groups=dict(experts=4, nk=3, nv=3, interval=3, interleaved=True), apart=dict(experts=4, nk=2, nv=6, interval=2, apart=True))
+          groups=dict(experts=4, nk=3, nv=3, interval=3, interleaved=True),
+          apart=dict(experts=4, nk=2, nv=6, interval=2, apart=True))
 def qwen3next(seed, **options):
     return hybrid("qwen3next", seed, **options)
 
 
-def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, interleaved=False, apart=False, S=12, R=8, H=4):
+def hybrid(arch, seed, kinds=None, nk=2, nv=4, interval=4, C=4, experts=0, interleaved=False, apart=False,
+           S=12, R=8, H=4):
     L = len(kinds) if kinds else interval
     b = Builder(arch, seed, L=L, D=24, R=R, H=H).rope(base=1e6, dimension_sections=[2, 1, 1, 0]).embeddings()
-    b.set(**{"ssm.conv_kernel": C, "ssm.state_size": S, "ssm.group_count": nk, "ssm.time_step_rank": nv, "ssm.inner_size": nv * S})
+    b.set(**{"ssm.conv_kernel": C, "ssm.state_size": S, "ssm.group_count": nk, "ssm.time_step_rank": nv,
+             "ssm.inner_size": nv * S})
     if experts:
-        b.set(expert_count=experts, expert_used_count=2, expert_feed_forward_length=40, expert_shared_feed_forward_length=56)
+        b.set(expert_count=experts, expert_used_count=2, expert_feed_forward_length=40,
+              expert_shared_feed_forward_length=56)
     if kinds:
         b.set(**{"attention.recurrent_layers": kinds})
     elif interval != 4:
@@ -319,12 +341,16 @@ def gemma(seed):
 SMALL = dict(E=32, H=2, K=1, D=8, F=24)
 
 
-YARN_KEYS = {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.1}
+YARN_KEYS = {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0,
+             "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.1}
 
 
-@variants("gemma2", plain=dict(keys={"attention.sliding_window": 6}), capped=dict(keys={"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
-          window=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0, "attention.sliding_window_pattern": 3}),
-          yarn=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0, **YARN_KEYS}, sizes=dict(E=60, H=6, K=2, D=10)),
+@variants("gemma2", plain=dict(keys={"attention.sliding_window": 6}),
+          capped=dict(keys={"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
+          window=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0,
+                            "attention.sliding_window_pattern": 3}),
+          yarn=dict(keys={"attention.sliding_window": 5, "rope.freq_base_swa": 100.0, **YARN_KEYS},
+                    sizes=dict(E=60, H=6, K=2, D=10)),
           large=dict(keys={"attention.sliding_window": 4}, sizes=dict(L=46, **SMALL), _tokens=12))
 def gemma2(seed, keys, sizes=None):
     b = Builder("gemma2", seed, **(sizes or dict(D=24))).rope().embeddings(0.1, tied=True).set(**keys)
@@ -332,29 +358,38 @@ def gemma2(seed, keys, sizes=None):
 
 
 @variants("gemma3", plain=dict(keys={"attention.sliding_window": 6}, sizes=dict(L=7, D=24)),
-          scaled=dict(keys={"attention.sliding_window": 6, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0, "attention.sliding_window_pattern": 2,
+          scaled=dict(keys={"attention.sliding_window": 6, "rope.scaling.type": "linear",
+                            "rope.scaling.factor": 8.0, "attention.sliding_window_pattern": 2,
                             "rope.freq_base_swa": 500.0, "final_logit_softcapping": 1.5}, tied=False),
-          no_window=dict(keys={}), yarn=dict(keys={"attention.sliding_window": 6, "attention.sliding_window_pattern": 2, **YARN_KEYS}),
-          array=dict(keys={"attention.sliding_window": 6, "attention.sliding_window_pattern": [False, True, False]}),
+          no_window=dict(keys={}),
+          yarn=dict(keys={"attention.sliding_window": 6, "attention.sliding_window_pattern": 2, **YARN_KEYS}),
+          array=dict(keys={"attention.sliding_window": 6,
+                           "attention.sliding_window_pattern": [False, True, False]}),
           large=dict(keys={"attention.sliding_window": 4}, sizes=dict(L=62, **SMALL), _tokens=10))
 def gemma3(seed, keys, sizes=None, tied=True):
     b = Builder("gemma3", seed, **(sizes or dict(D=24))).rope(base=1e6).embeddings(0.1, tied=tied).set(**keys)
     return layers(b, None, {}, POST, each=b.qk_norms)
 
 
-@variants("gemma4", plain=dict(), bare=dict(bare=True), second=dict(P=12), shared=dict(P=8, shared=2), shared_more=dict(shared=3, L=6), no_values=dict(no_values=True),
-          arrays=dict(P=8, K=[2, 2, 1, 2, 1], F=[96, 64, 80, 96, 128]), experts=dict(experts=4), experts_split=dict(experts=4, split=True))
+@variants("gemma4", plain=dict(), bare=dict(bare=True), second=dict(P=12), shared=dict(P=8, shared=2),
+          shared_more=dict(shared=3, L=6), no_values=dict(no_values=True),
+          arrays=dict(P=8, K=[2, 2, 1, 2, 1], F=[96, 64, 80, 96, 128]), experts=dict(experts=4),
+          experts_split=dict(experts=4, split=True))
 def gemma4(seed, P=0, shared=0, no_values=False, K=2, F=96, L=5, experts=0, split=False, bare=False):
     D, D_local = 24, 16
     sliding = [n % 3 != 2 and n != L - 1 for n in range(L)]
     if shared:  # the last two with keys are one of each kind
         sliding[L - shared - 2:L - shared] = [True, False]
     b = Builder("gemma4", seed, L=L, D=D, K=K, F=F).embeddings(0.1, tied=True)
-    b.set(**{"attention.sliding_window": 6, "attention.sliding_window_pattern": sliding, "attention.key_length_swa": D_local,
-             "attention.value_length_swa": D_local, "rope.dimension_count_swa": D_local, "attention.shared_kv_layers": shared,
-             "embedding_length_per_layer_input": P, "rope.freq_base_swa": 10000.0, "final_logit_softcapping": 3.0}).rope(base=1e6)
+    b.set(**{"attention.sliding_window": 6, "attention.sliding_window_pattern": sliding,
+             "attention.key_length_swa": D_local,
+             "attention.value_length_swa": D_local, "rope.dimension_count_swa": D_local,
+             "attention.shared_kv_layers": shared,
+             "embedding_length_per_layer_input": P, "rope.freq_base_swa": 10000.0,
+             "final_logit_softcapping": 3.0}).rope(base=1e6)
     if bare:
-        b.drop("rope.dimension_count_swa", "rope.freq_base_swa", "final_logit_softcapping", "attention.shared_kv_layers",
+        b.drop("rope.dimension_count_swa", "rope.freq_base_swa", "final_logit_softcapping",
+               "attention.shared_kv_layers",
                "embedding_length_per_layer_input", "rope.dimension_count")
     b.put("rope_freqs.weight", [D // 2], [1.0] * (D // 8) + [1e30] * (D // 2 - D // 8))
     if P:
@@ -414,7 +449,8 @@ def gpt2(seed, sizes=None):
 
 @variants("starcoder2", plain=dict(), fused=dict(fused=True))
 def starcoder2(seed, fused=False):
-    b = Builder("starcoder2", seed, "layer").rope(base=1e5).embeddings(tied=True).set(**{"attention.sliding_window": 6})
+    b = Builder("starcoder2", seed,
+                "layer").rope(base=1e5).embeddings(tied=True).set(**{"attention.sliding_window": 6})
     return layers(b, dict(fused=fused, **ALL_BIASES), PLAIN)
 
 
@@ -430,13 +466,15 @@ def gptneox(seed, parallel):
     return layers(b, dict(fused=True, **ALL_BIASES), PLAIN)
 
 
-@variants("falcon", one_norm=dict(K=1, norms=("attn_norm",)), two_norms=dict(K=2, norms=("attn_norm", "attn_norm_2"), tied=False))
+@variants("falcon", one_norm=dict(K=1, norms=("attn_norm",)),
+          two_norms=dict(K=2, norms=("attn_norm", "attn_norm_2"), tied=False))
 def falcon(seed, K, norms, tied=True):
     b = Builder("falcon", seed, "layer", K=K).rope().embeddings(tied=tied)
     return layers(b, dict(fused=True), dict(kind="plain"), norms)
 
 
-@variants("stablelm", sequential=dict(bias=True), parallel=dict(norms=("attn_norm",)), normed=dict(norms=("attn_norm",), normed=True),
+@variants("stablelm", sequential=dict(bias=True), parallel=dict(norms=("attn_norm",)),
+          normed=dict(norms=("attn_norm",), normed=True),
           normed_sequential=dict(normed=True))
 def stablelm(seed, bias=False, norms=("attn_norm", "ffn_norm"), normed=False):
     b = Builder("stablelm", seed, "layer", R=4).rope().embeddings().set(use_parallel_residual=len(norms) == 2)
@@ -446,11 +484,14 @@ def stablelm(seed, bias=False, norms=("attn_norm", "ffn_norm"), normed=False):
 @variants("command-r", plain=dict(keys={"logit_scale": 0.6}), biases=dict(keys={}, bias=True),
           large=dict(keys={"logit_scale": 0.4}, sizes=dict(L=64, E=32, H=4, K=2, D=8, F=24), _tokens=10))
 def command_r(seed, keys, bias=False, sizes=None):
-    b = Builder("command-r", seed, "layer", **(sizes or {})).rope(base=75000.0).embeddings(tied=True, norm_bias=False).set(**keys)
-    return layers(b, dict(bias=bias), {}, ("attn_norm",), False, each=b.qk_norms_per_head if b.L >= 64 else None)
+    b = Builder("command-r", seed, "layer", **(sizes or {})).rope(base=75000.0).embeddings(
+        tied=True, norm_bias=False).set(**keys)
+    return layers(b, dict(bias=bias), {}, ("attn_norm",), False,
+                  each=b.qk_norms_per_head if b.L >= 64 else None)
 
 
-@variants("cohere2", plain=dict(keys={}), period=dict(keys={"attention.sliding_window_pattern": 2}, bias=True))
+@variants("cohere2", plain=dict(keys={}),
+          period=dict(keys={"attention.sliding_window_pattern": 2}, bias=True))
 def cohere2(seed, keys, bias=False):
     b = Builder("cohere2", seed, "layer", L=5).rope(base=50000.0).embeddings(tied=True, norm_bias=False)
     b.set(logit_scale=0.5, **{"attention.sliding_window": 6}, **keys)
@@ -470,7 +511,8 @@ def mpt(seed, keys, bias=False, extras=False, positions=False, tied=True):
             b.norm(f"blk.{n}.attn_q_norm", b.E, bias=True)
             b.norm(f"blk.{n}.attn_k_norm", b.E, bias=False)
             b.values(f"blk.{n}.ffn.act.scales", b.F, centre=1.2, spread=0.1)
-    return layers(b, dict(fused=True, bias=bias, out_bias=bias), dict(kind="plain", bias=bias), norm_bias=bias, each=each)
+    return layers(b, dict(fused=True, bias=bias, out_bias=bias), dict(kind="plain", bias=bias),
+                  norm_bias=bias, each=each)
 
 
 @variants("bloom", plain=dict(), odd=dict(E=55, H=5, K=5, D=11))
@@ -482,10 +524,12 @@ def bloom(seed, **sizes):
 
 # --- mixtures with their own attention ----------------------------------------------------------------------
 
-@variants("gpt-oss", plain=dict(), yarn=dict(scaling__type="yarn", scaling__factor=32.0, scaling__original_context_length=64))
+@variants("gpt-oss", plain=dict(),
+          yarn=dict(scaling__type="yarn", scaling__factor=32.0, scaling__original_context_length=64))
 def gpt_oss(seed, **rope):
     b = Builder("gpt-oss", seed, D=24, L=3).rope(base=150000.0, **rope).embeddings()
-    b.set(expert_count=5, expert_used_count=2, expert_feed_forward_length=40, **{"attention.sliding_window": 6})
+    b.set(expert_count=5, expert_used_count=2, expert_feed_forward_length=40,
+          **{"attention.sliding_window": 6})
 
     def each(n):
         b.values(f"blk.{n}.attn_sinks.weight", b.H, centre=1.0, spread=1.0)
@@ -497,7 +541,8 @@ def gpt_oss(seed, **rope):
 
 
 LITE = dict(expert_used_count=2, expert_shared_count=2)
-V3 = dict(expert_used_count=3, expert_shared_count=1, expert_gating_func=2, expert_weights_norm=True, expert_weights_scale=2.5,
+V3 = dict(expert_used_count=3, expert_shared_count=1, expert_gating_func=2, expert_weights_norm=True,
+          expert_weights_scale=2.5,
           expert_group_count=4, expert_group_used_count=2)
 YARN = dict(scaling__type="yarn", scaling__factor=40.0, scaling__original_context_length=64)
 
@@ -505,20 +550,27 @@ YARN = dict(scaling__type="yarn", scaling__factor=40.0, scaling__original_contex
 @variants("deepseek2",
           lite=dict(keys=LITE, rq=0, old=True, rope=dict(scaling__yarn_log_multiplier=0.0707, **YARN)),
           lite_new=dict(keys=LITE, rq=0, rope=dict(scaling__yarn_log_multiplier=0.0707, **YARN)),
-          v2=dict(keys={**LITE, "expert_weights_scale": 16.0}, rq=40, old=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
+          v2=dict(keys={**LITE, "expert_weights_scale": 16.0}, rq=40, old=True,
+                  rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
           v3=dict(keys=V3, rq=40, bias=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
-          v3_old=dict(keys=V3, rq=40, bias=True, old=True, rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
-          yarn=dict(keys=LITE, rq=40, rope=YARN), yarn_zero=dict(keys=LITE, rq=0, rope=dict(scaling__yarn_log_multiplier=0.0, **YARN)),
-          odd=dict(keys=V3, rq=27, bias=True, rope={}, sizes=(5, 33, 6, 11, 13)), one=dict(keys=LITE, rq=40, rope={}, sizes=(1, 32, 8, 16, 12)),
-          unscaled=dict(keys={**LITE, "expert_gating_func": 1, "expert_weights_norm": True}, rq=40, dense=0, rope={}),
+          v3_old=dict(keys=V3, rq=40, bias=True, old=True,
+                      rope=dict(scaling__yarn_log_multiplier=0.1, **YARN)),
+          yarn=dict(keys=LITE, rq=40, rope=YARN),
+          yarn_zero=dict(keys=LITE, rq=0, rope=dict(scaling__yarn_log_multiplier=0.0, **YARN)),
+          odd=dict(keys=V3, rq=27, bias=True, rope={}, sizes=(5, 33, 6, 11, 13)),
+          one=dict(keys=LITE, rq=40, rope={}, sizes=(1, 32, 8, 16, 12)),
+          unscaled=dict(keys={**LITE, "expert_gating_func": 1, "expert_weights_norm": True}, rq=40, dense=0,
+                        rope={}),
           linear=dict(keys=LITE, rq=0, rope=dict(scaling__type="linear", scaling__factor=4.0)))
 def deepseek2(seed, keys, rq, rope, old=False, bias=False, dense=1, sizes=(4, 32, 8, 16, 12)):
     (H, r, R, Dn, Dv), experts, size = sizes, 8, 32
     b = Builder("deepseek2", seed, L=3, H=H, K=H if old else 1, R=R).rope(**rope).embeddings()
     b.set(expert_count=experts, expert_feed_forward_length=size, leading_dense_block_count=dense, **keys)
-    b.set(**{"attention.kv_lora_rank": r, "attention.q_lora_rank": rq} if rq else {"attention.kv_lora_rank": r})
+    b.set(**{"attention.kv_lora_rank": r, "attention.q_lora_rank": rq} if rq
+          else {"attention.kv_lora_rank": r})
     b.set(**({"attention.key_length": Dn + R, "attention.value_length": Dv} if old else
-             {"attention.key_length": r + R, "attention.value_length": r, "attention.key_length_mla": Dn + R, "attention.value_length_mla": Dv}))
+             {"attention.key_length": r + R, "attention.value_length": r, "attention.key_length_mla": Dn + R,
+              "attention.value_length_mla": Dv}))
     for n in range(b.L):
         b.norm(f"blk.{n}.attn_norm")
         b.norm(f"blk.{n}.ffn_norm")
@@ -553,11 +605,14 @@ def compressed_attention(b, name, rq, sizes, old):
 
 # --- encoders -----------------------------------------------------------------------------------------------
 
-@variants("bert", mean=dict(pooling=1), first=dict(pooling=2), last=dict(pooling=3), rank=dict(pooling=4, head="cls", n=1),
-          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True), odd=dict(pooling=1, sizes=dict(E=57, H=3, K=3, D=19)),
+@variants("bert", mean=dict(pooling=1), first=dict(pooling=2), last=dict(pooling=3),
+          rank=dict(pooling=4, head="cls", n=1),
+          rank_plain=dict(pooling=4, n=3), fused=dict(pooling=1, fused=True),
+          odd=dict(pooling=1, sizes=dict(E=57, H=3, K=3, D=19)),
           one_segment=dict(pooling=4, n=1, segments=1))
 def bert(seed, pooling, head=None, n=0, fused=False, sizes=None, segments=2):
-    b = Builder("bert", seed, "layer", **{"K": 4, "L": 2, **(sizes or {})}).set(pooling_type=pooling, **{"attention.causal": False})
+    b = Builder("bert", seed, "layer", **{"K": 4, "L": 2, **(sizes or {})}).set(pooling_type=pooling,
+                                                                                **{"attention.causal": False})
     b.keys["tokenizer.ggml.token_type_count"] = segments
     encoder_start(b, segments)
     b.values("position_embd.weight", b.E, 256, spread=0.6)
@@ -568,9 +623,11 @@ def bert(seed, pooling, head=None, n=0, fused=False, sizes=None, segments=2):
     return layers(b, dict(fused=fused, **ALL_BIASES), PLAIN, ("attn_output_norm", "layer_output_norm"))
 
 
-@variants("nomic-bert", mean=dict(pooling=1), first=dict(pooling=2), split=dict(pooling=1, fused=False, bias=True))
+@variants("nomic-bert", mean=dict(pooling=1), first=dict(pooling=2),
+          split=dict(pooling=1, fused=False, bias=True))
 def nomic_bert(seed, pooling, fused=True, bias=False):
-    b = Builder("nomic-bert", seed, "layer", K=4, L=2).rope(base=1000.0).set(pooling_type=pooling, **{"attention.causal": False})
+    b = Builder("nomic-bert", seed, "layer", K=4, L=2).rope(base=1000.0).set(pooling_type=pooling,
+                                                                             **{"attention.causal": False})
     b.keys["tokenizer.ggml.token_type_count"] = 2
     encoder_start(b)
     return layers(b, dict(fused=fused, bias=bias), dict(bias=bias), ("attn_output_norm", "layer_output_norm"))

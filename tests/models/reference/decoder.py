@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""The standard decoder, all tokens at once, layer after layer, with no cache; what several architectures do otherwise."""
+"""The standard decoder, all tokens at once, layer after layer, with no cache; what several architectures do
+otherwise."""
 import math
 
-from .blocks import NORM, Rope, Routing, add, attention, causal, cut, gelu, layer_norm, matvec, rms, scaled, silu
+from .blocks import (NORM, Rope, Routing, add, attention, causal, cut, gelu, layer_norm, matvec, rms, scaled,
+                     silu)
 
 
 class Decoder:
-    """The standard sequential block with RMS norms, adjacent rotation and SwiGLU: what llama is. Others override."""
+    """The standard sequential block with RMS norms, adjacent rotation and SwiGLU: what llama is. Others
+    override."""
     norm_kind, act, pairs, freqs = "rms", staticmethod(silu), NORM, False
 
     def __init__(self, file, n_context):
         self.f, self.key, self.n_context = file, file.key, n_context
-        self.E, self.L, self.F = self.key("embedding_length"), self.key("block_count"), self.key("feed_forward_length")
+        self.E, self.L, self.F = (self.key("embedding_length"), self.key("block_count"),
+                                  self.key("feed_forward_length"))
         self.eps = self.key(f"attention.layer_norm_{'rms_' if self.norm_kind == 'rms' else ''}epsilon")
         self.heads = self.per_layer("attention.head_count")
         self.kv_heads = self.per_layer("attention.head_count_kv", self.heads)
@@ -77,7 +81,8 @@ class Decoder:
         if kind == "yarn":
             rope = Rope(self.pairs, n_dims, base or self.base, s, factors, self.yarn_magnitude(s))
             return rope.yarn(self.old_context, *self.yarn_betas())
-        return Rope(self.pairs, n_dims, base or self.base, s, factors, self.key("rope.scaling.attn_factor", 1.0))
+        return Rope(self.pairs, n_dims, base or self.base, s, factors,
+                    self.key("rope.scaling.attn_factor", 1.0))
 
     def rope_of(self, n):
         return self.rope
@@ -218,4 +223,5 @@ class PostNorms:
     def block(self, n, rows):
         mixed = self.mix(n, [self.norm(n, "attn_norm", x) for x in rows])
         rows = [add(x, self.norm(n, "post_attention_norm", a)) for x, a in zip(rows, mixed)]
-        return [add(x, self.norm(n, "post_ffw_norm", self.feed(n, self.norm(n, "ffn_norm", x)))) for x in rows]
+        return [add(x, self.norm(n, "post_ffw_norm", self.feed(n, self.norm(n, "ffn_norm", x))))
+                for x in rows]

@@ -13,7 +13,8 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", U32: "I", I32: "i", F32: "f", BOOL: "
 class File:
     """keys: name -> value. tensors: name -> (dims, values), the first dimension is the contiguous one.
 
-    packed: name -> (type, bytes) of tensors that are written in another type than F32; their values are in tensors too.
+    packed: name -> (type, bytes) of tensors that are written in another type than F32; their values are in
+    tensors too.
     """
 
     def __init__(self, keys, tensors):
@@ -50,14 +51,18 @@ NVFP4, E2M1 = 40, (0, 0.5, 1, 1.5, 2, 3, 4, 6)
 
 
 def random_nvfp4(random, n):
-    """Bytes of n values, and the values: blocks of 64 with four scales (exponent, mantissa of 3 bits) and codes of 4 bits."""
+    """Bytes of n values, and the values: blocks of 64 with four scales (exponent, mantissa of 3 bits) and
+    codes of 4 bits."""
     blob, values = b"", []
     for _ in range(n // 64):
-        scales, codes = [random.randrange(40, 64) for _ in range(4)], [random.randrange(16) for _ in range(64)]
-        blob += bytes(scales) + bytes(codes[16 * s + r] | codes[16 * s + r + 8] << 4 for s in range(4) for r in range(8))
+        scales, codes = [random.randrange(40, 64) for _ in range(4)], [random.randrange(16)
+                                                                       for _ in range(64)]
+        blob += bytes(scales) + bytes(codes[16 * s + r] | codes[16 * s + r + 8] << 4 for s in range(4)
+                                      for r in range(8))
         for i, code in enumerate(codes):
             exponent, mantissa = scales[i // 16] >> 3, scales[i // 16] & 7
-            values.append((-1 if code & 8 else 1) * E2M1[code & 7] * (1 + mantissa / 8) * 2.0 ** (exponent - 7))
+            values.append((-1 if code & 8 else 1) * E2M1[code & 7] * (1 + mantissa / 8)
+                          * 2.0 ** (exponent - 7))
     return blob, values
 
 
@@ -128,7 +133,8 @@ def packed(value):
         return struct.pack("<I", kind) + packed_text(value)
     if kind == ARRAY:
         element = {U32: I32}.get(kind_of(value[0]), kind_of(value[0]))
-        return struct.pack("<IIQ", kind, element, len(value)) + struct.pack(f"<{len(value)}{SCALARS[element]}", *value)
+        return struct.pack("<IIQ", kind, element,
+                           len(value)) + struct.pack(f"<{len(value)}{SCALARS[element]}", *value)
     return struct.pack("<I" + SCALARS[kind], kind, value)
 
 
