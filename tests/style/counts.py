@@ -4,8 +4,8 @@
 
     counts.py [ROOT] [--build FOLDER] [--check] [--list]
 
---build also counts cycles of source files, from the objects in that folder. --list names each place.
-With --check, a count above its limit is an error.
+With --check, a count above its limit is an error; folders and files in NOT_YET and DATA are excepted. --build
+also counts cycles of source files, from the objects in that folder. --list names each place.
 """
 import argparse
 import os
@@ -28,13 +28,21 @@ TEXT = CODE + (".py", ".sh", "meson.build", "meson_options.txt")
 # Written by scripts: the width of their lines is nobody's concern.
 GENERATED = ("models/text/tokenizer/unicode_tables.c",)
 
+# Text that small models are trained on: each row of these files is an example, and its width is part of it.
+DATA = tuple(f"models/bundled/corpus_{name}.py" for name in (
+    "cast", "chat", "grammar", "plots", "plots_more", "puzzles", "questions", "stories", "world"))
+
+# Folders and files where lines and functions are still too long: --check does not count them. A row goes as
+# soon as its folder is within the limits.
+NOT_YET = ("backends/cuda/",)
+
 # Limits of --check.
 LIMITS = {
     "product rows": 50,
     "entries of the fullest folder outside tests": ENTRIES,
     f"lines over {COLUMNS} columns": 0,
     f"functions over {FUNCTION_LINES} lines": 0,
-    f"files over {FILE_LINES} lines": 0,
+    f"files over {FILE_LINES} lines": None,  # tests/style/sizes.py refuses larger ones
 }
 
 
@@ -71,7 +79,7 @@ def entries(top):
 
 def all_texts(top):
     paths = sources(top, TEXT) + ["meson.build", "meson_options.txt", ".ci/run"]
-    return [p for p in paths if p not in GENERATED and os.path.exists(os.path.join(top, p))]
+    return [p for p in paths if p not in GENERATED + DATA and os.path.exists(os.path.join(top, p))]
 
 
 def long_lines(top, paths):
@@ -145,10 +153,11 @@ def main():
     ]
     failed = 0
     for (what, limit), (n, detail, places) in zip(LIMITS.items(), counts):
-        print(f"{what}: {n} (limit {limit}): {detail}")
+        excepted = sum(place.startswith(NOT_YET) for place in places) if limit == 0 else 0
+        print(f"{what}: {n} (limit {limit}, excepted {excepted}): {detail}")
         if options.list:
             print("".join(f"    {place}\n" for place in places), end="")
-        failed += n > limit
+        failed += limit is not None and n - excepted > limit
     cycles = count_cycles(top, os.path.abspath(options.build)) if options.build else True
     return 1 if options.check and (failed or not cycles) else 0
 
