@@ -80,9 +80,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int32_t q = 0; q < SEQ; q++)
             for (int32_t i = 0; i < tn_session_length(s, q); i++)
                 must(tn_session_tokens(s, q, i, &token, 1) == 1 && token >= 0);
-        int32_t room = tn_session_length(s, 0) < N_CTX && n_free > 0;
+        int32_t has_space = tn_session_length(s, 0) < N_CTX && n_free > 0;
         tn_status fed = tn_session_feed(s, 0, &next, 1);
-        must(fed == TN_OK || !room);
+        must(fed == TN_OK || !has_space);
         if (fed == TN_OK) must(tn_session_truncate(s, 0, tn_session_length(s, 0) - 1) == TN_OK);
     } else {
         for (int32_t q = 0; q < SEQ; q++) must(tn_session_length(s, q) == lengths[q]);

@@ -8,7 +8,7 @@ static tn_context *ctx;      // reference: its device takes every fused op
 static tn_context *best_ctx; // the best level of this machine
 static tn_graph *g;
 
-enum { ROOM = 4096 };
+enum { CAPACITY = 4096 };
 
 static tn_tensor *unary(tn_tensor *x, int32_t kind)
 {
@@ -362,15 +362,15 @@ static const fuse_case fuse_cases[] = {
 // Fused results equal unfused ones, here and on the best level.
 static void check_same_results(void (*build)(void), tn_context *on)
 {
-    static float plain[ROOM], fused[ROOM];
+    static float plain[CAPACITY], fused[CAPACITY];
     size_t n = 0, m = 0;
     tn_plan_config off;
     tn_plan_config_default(&off);
     off.fusion = 0;
     g = new_graph(on);
     build();
-    TEST_CHECK_STATUS(evaluate(g, &off, plain, ROOM, &n), TN_OK);
-    TEST_CHECK_STATUS(evaluate(g, NULL, fused, ROOM, &m), TN_OK);
+    TEST_CHECK_STATUS(evaluate(g, &off, plain, CAPACITY, &n), TN_OK);
+    TEST_CHECK_STATUS(evaluate(g, NULL, fused, CAPACITY, &m), TN_OK);
     TEST_CHECK(n > 0 && n == m && deviation(fused, plain, n) < 1e-5);
     tn_graph_destroy(&g);
 }

@@ -8,7 +8,7 @@
 static tn_context *ctx; // reference: the definition of every op
 static tn_graph *g;
 
-enum { ROOM = 4096 };
+enum { CAPACITY = 4096 };
 
 static tn_tensor *unary(tn_tensor *x, int32_t kind)
 {
@@ -163,7 +163,7 @@ static void views_between(void)
 
 static void check_placed(void (*build)(void), uint64_t refuses, int32_t n_transfers)
 {
-    static float here[ROOM], placed[ROOM];
+    static float here[CAPACITY], placed[CAPACITY];
     size_t n = 0, m = 0;
     tn_context *c = event_context(0);
     tn_device fake = fake_device(c), *devices[] = {&fake};
@@ -172,7 +172,7 @@ static void check_placed(void (*build)(void), uint64_t refuses, int32_t n_transf
     cfg.fusion = 0;
     g = new_graph(c);
     build();
-    TEST_CHECK_STATUS(evaluate(g, &cfg, here, ROOM, &n), TN_OK);
+    TEST_CHECK_STATUS(evaluate(g, &cfg, here, CAPACITY, &n), TN_OK);
     cfg.devices = devices;
     cfg.n_devices = 1;
     fake_refuses = refuses;
@@ -184,7 +184,7 @@ static void check_placed(void (*build)(void), uint64_t refuses, int32_t n_transf
         other += plan->steps[i].device == 1 && plan->steps[i].step.op != TN_OP_transfer;
     TEST_CHECK(plan && n_events == other && other > 0 && count_steps(plan, TN_OP_transfer) == n_transfers);
     TEST_CHECK(plan && check_memory(plan) == NULL);
-    TEST_CHECK(plan && evaluate_plan(plan, placed, ROOM, &m) == TN_OK && n == m &&
+    TEST_CHECK(plan && evaluate_plan(plan, placed, CAPACITY, &m) == TN_OK && n == m &&
                memcmp(here, placed, n * sizeof *here) == 0);
     tn_plan_unref(&plan);
     tn_graph_destroy(&g);
@@ -240,7 +240,7 @@ static int32_t device_of(const tn_plan *plan, int32_t op)
 
 static void test_wanted(void)
 {
-    static float here[ROOM], placed[ROOM];
+    static float here[CAPACITY], placed[CAPACITY];
     size_t n = 0, m = 0;
     tn_context *c = event_context(0);
     tn_device fake = fake_device(c), *devices[] = {&fake, tn_context_device_by_name(c, "cpu")};
@@ -261,10 +261,10 @@ static void test_wanted(void)
                device_of(plan, TN_OP_copy) == 1); // with its reader
     TEST_CHECK(plan && plan->input_size[0] == 0 && plan->input_size[1] > 0 && plan->state_size[0] == 0);
     TEST_CHECK(plan && check_memory(plan) == NULL);
-    TEST_CHECK(plan && evaluate_plan(plan, placed, ROOM, &m) == TN_OK);
+    TEST_CHECK(plan && evaluate_plan(plan, placed, CAPACITY, &m) == TN_OK);
     tn_plan_unref(&plan);
     for (int32_t i = 0; i < g->n_nodes; i++) g->nodes[i]->wanted = 0;
-    TEST_CHECK_STATUS(evaluate(g, &cfg, here, ROOM, &n), TN_OK);
+    TEST_CHECK_STATUS(evaluate(g, &cfg, here, CAPACITY, &n), TN_OK);
     TEST_CHECK(n == m && n > 0 && deviation(here, placed, n) < 1e-6);
     fake_refuses = REFUSE(matmul) | REFUSE(binary);
     cfg.fusion = 0;

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { M = 20, K = 96, N = 40, W_SIZE = N * K / 32 * 34, TEXT_ROOM = 64 };
+enum { M = 20, K = 96, N = 40, W_SIZE = N * K / 32 * 34, TEXT_CAPACITY = 64 };
 
 static tn_context *ctx;
 static float x[M][K], w[N][K];
@@ -87,7 +87,7 @@ static void check_plan_text(int32_t precision, const char *in, const char *not_i
     tn_graph *g = product();
     tn_plan *plan = NULL;
     if (TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK)) {
-        char *text = NULL, line[TEXT_ROOM];
+        char *text = NULL, line[TEXT_CAPACITY];
         snprintf(line, sizeof line, "precision of matrix products: %s ", tn_precision_name(precision));
         TEST_CHECK_STATUS(tn_plan_dump(plan, TN_PLAN_TEXT, &text), TN_OK);
         TEST_CHECK(text && strstr(text, line) && strstr(text, in) && !strstr(text, not_in));

@@ -10,7 +10,7 @@
 // Large: the norm of a difference that cancels would blow up the rounding of what is compared.
 static const float norm_eps = 0.1f;
 
-enum { MAX_POOL = 96, ROOM = 1 << 16 };
+enum { MAX_POOL = 96, CAPACITY = 1 << 16 };
 
 typedef struct maker {
     tn_graph *g;
@@ -216,7 +216,7 @@ static void count_plan(const tn_plan *p)
 static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refuses, const float *want,
                       size_t n, double tolerance)
 {
-    static float got[ROOM];
+    static float got[CAPACITY];
     maker m = {.g = new_graph(ctx), .seed = seed, .strided = !refuses};
     tn_device fake = fake_device(ctx), *devices[] = {&fake};
     tn_plan_config cfg;
@@ -231,7 +231,8 @@ static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refu
     bool ok = TEST_CHECK_STATUS(tn_plan_create(m.g, &cfg, &plan), TN_OK);
     if (!ok) message_has(ctx, "-");
     const char *wrong = ok ? check_memory(plan) : NULL;
-    ok = ok && TEST_CHECK(wrong == NULL) && TEST_CHECK_STATUS(evaluate_plan(plan, got, ROOM, &n_got), TN_OK);
+    ok = ok && TEST_CHECK(wrong == NULL) &&
+         TEST_CHECK_STATUS(evaluate_plan(plan, got, CAPACITY, &n_got), TN_OK);
     double off = ok && n == n_got ? deviation(got, want, n) : 1e300;
     ok = TEST_CHECK(off <= tolerance) && ok;
     if (!ok)
@@ -246,7 +247,7 @@ static bool check_one(tn_context *ctx, uint32_t seed, bool fusion, uint64_t refu
 
 static bool check_seed(uint32_t seed)
 {
-    static float want[ROOM];
+    static float want[CAPACITY];
     static const uint64_t refuse[] = {REFUSE(unary) | REFUSE(softmax), REFUSE(matmul) | REFUSE(linear),
                                       REFUSE(rms_norm) | REFUSE(binary)};
     bool ok = true;

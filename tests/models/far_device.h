@@ -55,11 +55,11 @@ static inline tn_status far_create(tn_device *device, size_t size, tn_buffer *ou
     if (!out->handle) return TN_ERR_MEMORY;
     int i = 0;
     while (i < FAR_BUFFERS && far.buffers[i].data) i++;
-    size_t room = (size + FAR_PAGE) / FAR_PAGE * FAR_PAGE;
-    out->data = aligned_alloc(FAR_PAGE, room);
+    size_t whole_pages = (size + FAR_PAGE) / FAR_PAGE * FAR_PAGE;
+    out->data = aligned_alloc(FAR_PAGE, whole_pages);
     if (i == FAR_BUFFERS || !out->data) abort();
     far.buffers[i].data = out->data;
-    far.buffers[i].size = room;
+    far.buffers[i].size = whole_pages;
     far_protect(PROT_NONE);
     far.used += size;
     far.n_buffers++;

@@ -217,10 +217,10 @@ static void forward(const tiny_file *f, const int32_t *ids, int n, vector *x)
 
 // --- checks ------------------------------------------------------------------------------------------
 
-static bool near(const float *got, const double *want, int n, double room)
+static bool near(const float *got, const double *want, int n, double tolerance)
 {
     for (int i = 0; i < n; i++)
-        if (!(fabs((double)got[i] - want[i]) <= room)) return false;
+        if (!(fabs((double)got[i] - want[i]) <= tolerance)) return false;
     return true;
 }
 

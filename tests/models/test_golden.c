@@ -86,8 +86,8 @@ static bool check_greedy(tn_context *ctx, tn_model *model, const golden *g, cons
         }
         int32_t want = (int32_t)g->greedy->items[i].number;
         // Deviations of single logits: a few times the root mean square of the allowed relative error.
-        double room = 8.0 * tolerance * sqrt(norm / g->n_vocab);
-        if (g->margins && g->margins->items[i].number < room) break;
+        double margin = 8.0 * tolerance * sqrt(norm / g->n_vocab);
+        if (g->margins && g->margins->items[i].number < margin) break;
         if (best != want) {
             printf("%s: greedy token %zu is %d, must be %d\n", g->name, i, best, want);
             ok = false;

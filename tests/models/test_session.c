@@ -316,7 +316,7 @@ static void test_branches(void)
                              "after branches", "llama");
             } else if (!TEST_CHECK_STATUS(status, TN_ERR_CONTEXT_FULL)) {
                 break;
-            } else { // make room
+            } else { // free the sequence
                 length[to] = 0;
                 TEST_CHECK_STATUS(tn_session_truncate(s, to, 0), TN_OK);
             }

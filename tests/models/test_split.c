@@ -295,9 +295,9 @@ static void test_fit(void)
     tn_context *ctx = context(NULL);
     tn_device *device = far_add(ctx, PLENTY);
     int32_t before = INT32_MAX, seen = 0, n_layers = model_shape.n_layers;
-    // From room for everything down to none, beyond the margin of 512 MiB.
-    for (size_t room = 12 * mib; room > mib; room -= mib / 4) {
-        far.total = device->memory_total = 512 * mib + room;
+    // From memory for everything down to none, beyond the margin of 512 MiB.
+    for (size_t left = 12 * mib; left > mib; left -= mib / 4) {
+        far.total = device->memory_total = 512 * mib + left;
         tn_model_config mc = on_far(ctx, -1);
         tn_session_config cfg = small_session();
         mc.session = &cfg;
@@ -312,7 +312,7 @@ static void test_fit(void)
         seen += n != before;
         before = n;
         TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK);
-        TEST_CHECK(far.used <= room);
+        TEST_CHECK(far.used <= left);
         tn_session_destroy(&s);
         tn_model_unref(&model);
     }
@@ -332,8 +332,8 @@ static void test_fit(void)
     tn_context_destroy(&ctx);
 }
 
-// Sessions that leave the batch open get the device's own, where the device holds all layers and has room for
-// it.
+// Sessions that leave the batch open get the device's own, where the device holds all layers and has memory
+// for it.
 static void test_batch(void)
 {
     enum { OWN = 1500, CTX = 3000 };
@@ -410,7 +410,7 @@ static void test_full_device(void)
     TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_OK); // exactly what was predicted
     tn_session_destroy(&s);
     tn_model_unref(&model);
-    // More layers than the device has room for.
+    // More layers than the device has memory for.
     far.total -= 1 + (size_t)(memory_of(&m, "far")->total - memory_of(&m, "far")->weights);
     TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_ERR_MEMORY);
     tn_context_error(ctx, text, sizeof text);

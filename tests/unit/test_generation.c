@@ -152,7 +152,7 @@ static void test_context_full(void)
     TEST_CHECK(message_has("prompt of 4 tokens") &&
                message_has("context of 3 tokens 0 are in use and 3 free"));
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
-    RUN(g, "h|e|l", TN_STOP_CONTEXT); // the third token is chosen, there is no room to evaluate it
+    RUN(g, "h|e|l", TN_STOP_CONTEXT); // the third token is chosen, the context is too full to evaluate it
     TEST_CHECK(fake.length == 3);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_CONTEXT_FULL);
     TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK);
@@ -165,7 +165,7 @@ static void test_context_full(void)
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, BOS}, 2), TN_OK);
     RUN(g, "h", TN_STOP_CONTEXT);
     tn_generation_destroy(&g);
-    restart("h <0xC3> e"); // another sequence took the room
+    restart("h <0xC3> e"); // another sequence took the capacity
     fake.fail_at = 2;
     fake.fail_with = TN_ERR_CONTEXT_FULL;
     g = make(&cfg);
@@ -451,7 +451,7 @@ static void test_chat_api(void)
 }
 
 // A prompt may be longer than what it is made of, but not by orders.
-static void test_chat_room(void)
+static void test_chat_capacity(void)
 {
     static char long_text[40001];
     memset(long_text, 'x', sizeof long_text - 1);
@@ -502,7 +502,7 @@ int main(void)
     test_allocations();
     test_text_api();
     test_chat_api();
-    test_chat_room();
+    test_chat_capacity();
     tn_tokenizer_destroy(&fake.model.tokenizer);
     tiny_close(ctx, &vocab);
     tn_context_destroy(&ctx);

@@ -148,12 +148,12 @@ static void test_bounds(void)
     expect_error(__LINE__, many, n, "more than 1048576");
     free(many);
     // Many keys in one object: found in a table, not by comparing pairs.
-    size_t room = 2000000;
-    char *keys = malloc(room);
+    size_t capacity = 2000000;
+    char *keys = malloc(capacity);
     if (!keys) abort();
     size_t used = 0;
     for (int i = 0; i < 100000; i++)
-        used += (size_t)snprintf(keys + used, room - used, "%c\"%d\":0", i ? ',' : '{', i);
+        used += (size_t)snprintf(keys + used, capacity - used, "%c\"%d\":0", i ? ',' : '{', i);
     keys[used++] = '}';
     TEST_CHECK(read_text(__LINE__, keys, used)->count == 100000);
     free(keys);

@@ -22,11 +22,11 @@ static char *read_all(const char *directory, const char *name, size_t *n)
         printf("cannot open %s\n", path);
         exit(1);
     }
-    size_t room = 1 << 20;
-    char *text = malloc(room);
-    *n = text ? fread(text, 1, room, f) : 0;
+    size_t capacity = 1 << 20;
+    char *text = malloc(capacity);
+    *n = text ? fread(text, 1, capacity, f) : 0;
     fclose(f);
-    if (!text || *n == room) exit(1);
+    if (!text || *n == capacity) exit(1);
     return text;
 }
 

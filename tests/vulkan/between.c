@@ -179,9 +179,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
                                                                          const char *layer, uint32_t *n,
                                                                          VkExtensionProperties *o)
 {
-    uint32_t room = *n, more = LENT - first_lent(), kept = 0;
-    if (o && more > room) return VK_INCOMPLETE;
-    *n = o ? room - more : 0;
+    uint32_t capacity = *n, more = LENT - first_lent(), kept = 0;
+    if (o && more > capacity) return VK_INCOMPLETE;
+    *n = o ? capacity - more : 0;
     VkResult r = real_EnumerateDeviceExtensionProperties(p, layer, n, o);
     for (uint32_t i = 0; o && i < *n; i++)
         if (!state.hidden || !strstr(state.hidden, o[i].extensionName)) o[kept++] = o[i];

@@ -27,18 +27,18 @@ void tn_emulated_meet(const void *what, const char *where, uint32_t mask, void *
     warp *w = &f->block->warps[f->warp];
     if (!(mask >> f->lane & 1))
         tn_emulated_fail("%s: the mask %08x lacks lane %d, which calls", where, mask, f->lane);
-    meeting *t = NULL, *room = NULL;
+    meeting *t = NULL, *unused = NULL;
     for (int i = 0; i < MAX_MEETINGS; i++) {
         meeting *at = &w->meetings[i];
         if (at->mask == 0)
-            room = at;
+            unused = at;
         else if (at->mask == mask && at->what == what && !(at->arrived >> f->lane & 1))
             t = at;
     }
     if (!t) {
-        if (!room) tn_emulated_fail("%s: lanes of the warp are in too many places", where);
-        *room = (meeting){what, finish, mask, 0};
-        t = room;
+        if (!unused) tn_emulated_fail("%s: lanes of the warp are in too many places", where);
+        *unused = (meeting){what, finish, mask, 0};
+        t = unused;
     }
     t->arrived |= 1u << f->lane;
     f->data = data;

@@ -10,13 +10,13 @@
 // x reversed; right.
 KERNEL(none)
 {
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float memory[];
     __shared__ float first;
     int i = threadIdx.x;
-    room[i] = a.x[i];
-    if (i == 0) first = room[i];
+    memory[i] = a.x[i];
+    if (i == 0) first = memory[i];
     __syncthreads();
-    a.x[i] = room[a.n - 1 - i] + first;
+    a.x[i] = memory[a.n - 1 - i] + first;
 }
 
 KERNEL(barrier)
@@ -53,22 +53,22 @@ KERNEL(mask)
 
 KERNEL(behind_dynamic)
 {
-    extern __shared__ __align__(16) float room[];
-    room[threadIdx.x + (a.n - 63)] = 1.0f;
-    a.x[0] = room[0];
+    extern __shared__ __align__(16) float memory[];
+    memory[threadIdx.x + (a.n - 63)] = 1.0f;
+    a.x[0] = memory[0];
 }
 
 KERNEL(behind_variable)
 {
-    __shared__ float room[64];
-    room[threadIdx.x + (a.n - 63)] = 1.0f;
-    a.x[0] = room[0];
+    __shared__ float memory[64];
+    memory[threadIdx.x + (a.n - 63)] = 1.0f;
+    a.x[0] = memory[0];
 }
 
 KERNEL(copy_outside)
 {
-    extern __shared__ __align__(16) float room[];
-    tn_copy16(room + a.n, a.x, true);
+    extern __shared__ __align__(16) float memory[];
+    tn_copy16(memory + a.n, a.x, true);
 }
 
 KERNEL(read_outside)
@@ -88,8 +88,8 @@ KERNEL(unwritten)
 
 KERNEL(unwritten_copy)
 {
-    extern __shared__ __align__(16) float room[];
-    tn_copy16(room + threadIdx.x / 4 * 4, a.x + 4 + threadIdx.x / 4 * 4, true);
+    extern __shared__ __align__(16) float memory[];
+    tn_copy16(memory + threadIdx.x / 4 * 4, a.x + 4 + threadIdx.x / 4 * 4, true);
     tn_copy_commit();
     tn_copy_wait<0>();
 }
@@ -102,7 +102,7 @@ KERNEL(misaligned)
 // Two copies to one place, which all threads read in between.
 static __device__ void refill(const mistake_args &a, bool fence)
 {
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float memory[];
     __shared__ uint64_t bar;
     float sum = 0.0f;
     if (threadIdx.x == 0) {
@@ -114,11 +114,11 @@ static __device__ void refill(const mistake_args &a, bool fence)
         if (threadIdx.x == 0) {
             if (turn > 0 && fence) tn_fence_async();
             tn_mbar_expect(&bar, 256);
-            tn_bulk_load(room, a.x, 256, &bar);
+            tn_bulk_load(memory, a.x, 256, &bar);
         }
         __syncthreads();
         tn_mbar_wait(&bar, turn);
-        sum += room[a.n - 1 - threadIdx.x];
+        sum += memory[a.n - 1 - threadIdx.x];
     }
     __syncthreads();
     a.x[threadIdx.x] = sum / 2;
@@ -146,19 +146,19 @@ KERNEL(unknown)
 
 KERNEL(nothing_there)
 {
-    extern __shared__ __align__(16) float room[];
-    if (threadIdx.x == 1) room[1] = 1.0f;
+    extern __shared__ __align__(16) float memory[];
+    if (threadIdx.x == 1) memory[1] = 1.0f;
     __syncthreads();
-    a.x[0] = room[0];
+    a.x[0] = memory[0];
 }
 
 KERNEL(no_wait)
 {
-    extern __shared__ __align__(16) float room[];
-    if (threadIdx.x < 16) tn_copy16(room + 4 * threadIdx.x, a.x + 4 * threadIdx.x, true);
+    extern __shared__ __align__(16) float memory[];
+    if (threadIdx.x < 16) tn_copy16(memory + 4 * threadIdx.x, a.x + 4 * threadIdx.x, true);
     tn_copy_commit();
     __syncthreads();
-    float x = room[0];
+    float x = memory[0];
     tn_copy_wait<0>();
     __syncthreads();
     if (threadIdx.x == 0) a.x[0] = x;
@@ -166,16 +166,16 @@ KERNEL(no_wait)
 
 KERNEL(no_bulk_wait)
 {
-    extern __shared__ __align__(16) float room[];
+    extern __shared__ __align__(16) float memory[];
     __shared__ uint64_t bar;
     if (threadIdx.x == 0) {
         tn_mbar_init(&bar, 1);
         tn_mbar_init_fence();
         tn_mbar_expect(&bar, 256);
-        tn_bulk_load(room, a.x, 256, &bar);
+        tn_bulk_load(memory, a.x, 256, &bar);
     }
     __syncthreads();
-    float x = room[0];
+    float x = memory[0];
     tn_mbar_wait(&bar, 0);
     if (threadIdx.x == 0) a.x[0] = x;
 }

@@ -58,10 +58,10 @@ static void parse_step(ptx *p, const char *at, const char *end)
 {
     if (p->n_steps == PTX_MAX_STEPS) tn_emulated_fail("asm: more than %d instructions", PTX_MAX_STEPS);
     ptx_step *s = &p->steps[p->n_steps++];
-    size_t room = 0;
-    for (const char *c = at; c < end; c++) room += *c == ',';
-    p->max_args = (int)room + 4;
-    s->args = calloc(room + 4, sizeof *s->args);
+    size_t commas = 0;
+    for (const char *c = at; c < end; c++) commas += *c == ',';
+    p->max_args = (int)commas + 4;
+    s->args = calloc(commas + 4, sizeof *s->args);
     if (!s->args) abort();
     s->guard = -1;
     if (*at == '@') {
