@@ -3,7 +3,7 @@
 //
 // Operands by name. TN_SRC_<op>_<operand> is an index into the sources of a step or node,
 // TN_DST_<op>_<result> one into its results; tn_<op>_views has the sources of a step as named views. All come
-// from operands.def. Products: product.h.
+// from operands.def. Matmuls: product.h.
 //
 //     tn_attention_views in = tn_attention_views_get(step);
 //     // in.q and in.block_table lead into the step; in.sinks is NULL if absent

@@ -21,7 +21,7 @@ static const tn_op_info ops[TN_OP_COUNT] = {
      flags, tn_infer_##name,    tn_ref_##name},
 #include <tenon/ops.def>
 };
-// ops/product.c knows products by their family, other files by this flag.
+// ops/product.c knows matmuls by their family, other files by this flag.
 #define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
     _Static_assert((((flags) & TN_OP_PRODUCT) != 0) == (TN_FAMILY_##family == TN_FAMILY_product), #name);
 #include <tenon/ops.def>
@@ -65,6 +65,6 @@ double tn_step_work(const tn_step *step)
         each = (double)step->src[TN_SRC_attention_block_table].ne[3] *
                (double)step->src[TN_SRC_attention_k].ne[2];
     else if (tn_op_takes_weights(step->op) && step->n_src > 1)
-        each = (double)step->src[0].ne[3]; // products; too much for others, which are small
+        each = (double)step->src[0].ne[3]; // matmuls; too much for others, which are small
     return n * each;
 }

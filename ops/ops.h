@@ -24,15 +24,15 @@ enum {
 };
 
 // Sets of ops, so that one row of a backend's kernels.def can serve several: each op is a set by itself, each
-// family is one, and some parts of the products are.
+// family is one, and some parts of the family `product` are.
 enum {
 #define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SET_##name,
 #include <tenon/ops.def>
 #define TN_FAMILY(name, set) TN_SET_##set,
 #include "ops/families.def"
-    TN_SET_PRODUCT_DENSE,  // products without experts
-    TN_SET_PRODUCT_ID,     // products with experts
-    TN_SET_PRODUCT_LINEAR, // products without experts and without GLU
+    TN_SET_PRODUCT_DENSE,  // matmuls without experts
+    TN_SET_PRODUCT_ID,     // matmuls with experts
+    TN_SET_PRODUCT_LINEAR, // matmuls without experts and without GLU
     TN_SET_COUNT
 };
 bool tn_op_set_has(int32_t set, int32_t op); // both in range
@@ -85,7 +85,7 @@ static inline bool tn_step_has_src(const tn_step *step, int32_t i)
     return i < step->n_src && step->src[i].ne[3] > 0;
 }
 
-// Multiplications of a step, roughly: enough to tell what takes long.
+// Multiplications of a step, roughly: enough to find what takes long.
 double tn_step_work(const tn_step *step);
 
 // Common checks of shape rules; each returns TN_OK or fails with a message that names the op.

@@ -3,7 +3,7 @@
 //
 // The one description of a matrix product. Six ops multiply rows by weights: matmul, linear, matmul_multi,
 // matmul_glu, matmul_id and matmul_id_glu. They differ in how many weights they have and in what happens
-// before (a norm of x) and after (bias, activation, GLU, residual). Everybody who handles products reads them
+// before (a norm of x) and after (bias, activation, GLU, residual). Everybody who handles matmuls reads them
 // through this header, so that the order of sources and the layout of parameters are written down once:
 //
 //     tn_product p = tn_product_get(step);
@@ -76,7 +76,7 @@ typedef struct tn_product {
 
 tn_product tn_product_get(const tn_step *step);
 
-// Parts of the products' shape rule and reference that other ops use.
+// Parts of the matmuls' shape rule and reference that other ops use.
 // Checks x (source 0) against the weight at source `w` [n, k] of any type that can be decoded.
 tn_status tn_product_check_weight(tn_context *ctx, const tn_step *step, int32_t w);
 // Dot product of a row of w, as it is stored, with row x_row of x.

@@ -7,7 +7,7 @@
 
 #include "ops/operands.h"
 
-// Both shape rule and rotation are told where the positions are among the sources; the factors follow them.
+// Shape rule and rotation both receive the index of the positions among the sources; the factors follow them.
 _Static_assert(TN_SRC_rope_factors == TN_SRC_rope_pos + 1, "the factors follow the positions");
 _Static_assert(TN_SRC_norm_rope_factors == TN_SRC_norm_rope_pos + 1, "the factors follow the positions");
 tn_status tn_infer_rope_common(tn_context *ctx, tn_step *step, const tn_rope_params *p, int32_t pos);

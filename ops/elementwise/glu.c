@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// glu: act(gate) * up, gated linear units (Shazeer 2020); the clamped form with alpha is that of gpt-oss.
+// glu: act(gate) * up, the GLU of Shazeer 2020; the clamped form with alpha is that of gpt-oss.
 // gate, up [.., n] of one shape, rows may be strided.
 #include "ops/ops.h"
 

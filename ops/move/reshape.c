@@ -17,7 +17,7 @@ static bool view_strides(const tn_view *x, tn_view *y)
             if (na < nb) na *= x->ne[--a];
             else nb *= y->ne[--b];
         }
-        // Unit dimensions in front do not matter for being one run.
+        // Dimensions of 1 in front do not matter for being one run.
         int64_t stride = a0 >= 0 ? x->nb[a0] : 0, run = stride * (a0 >= 0 ? x->ne[a0] : 1);
         for (int d = a0 - 1; d >= a; d--) {
             if (x->ne[d] != 1 && x->nb[d] != run) return false;

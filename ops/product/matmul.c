@@ -159,7 +159,7 @@ static double ref_dot(const tn_product *p, int32_t i, int64_t row, int64_t j)
 
 static double ref_element(const tn_product *p, int32_t i, int64_t row, int64_t j)
 {
-    if (p->glu) // the unfused form stores both products as f32
+    if (p->glu) // the unfused form stores both results as f32
         return tn_scalar_glu(p->glu, (float)ref_dot(p, 0, row, j), (float)ref_dot(p, 1, row, j));
     double v = ref_dot(p, i, row, j);
     if (p->bias[i]) v += tn_view_get_row(p->bias[i], 0, j);

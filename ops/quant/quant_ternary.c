@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One scale and very few values.
+// One scale, and values of -1, 0 and 1.
 //
 //   TQ1_0 (256)  48 bytes of five trits, 4 bytes of four trits, f16 d   y = d * (trit - 1)
 //   TQ2_0 (256)  64 bytes of 2-bit codes, f16 d                         y = d * (code - 1)

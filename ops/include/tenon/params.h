@@ -144,7 +144,7 @@ typedef struct tn_linear_params {
     float eps;        // of the norm
 } tn_linear_params;
 
-// Fused: up to three products of the same x. Sources: x, w0, w1 [, w2], then the biases that exist, then the
+// Fused: up to three matmuls of the same x. Sources: x, w0, w1 [, w2], then the biases that exist, then the
 // norm weight.
 typedef struct tn_matmul_multi_params {
     int32_t n_weights;   // 2 or 3
