@@ -12,23 +12,26 @@ import sys
 
 from sources import Report, line_of, read, root, sources
 
-EVERYWHERE = ("core", "graph", "models", "tools")
+EVERYWHERE = ("core", "ops", "graph", "models", "tools", "backends/null")
+PORTABLE = EVERYWHERE + ("backends/cpu", "backends/vulkan")
+TESTS = tuple("tests/" + name for name in (
+    "check", "fuzz", "headers", "models", "style", "templates", "tools", "unit", "vulkan"))
 TERMS = (
     # what is retired, what to write, where
     (r"few", "skinny, small batch, decode attention, or the number", EVERYWHERE),
     # Numbers may be rounded; rows of activations are quantised.
-    (r"rounded[ _](?:rows?|x|size|inputs?|activations?)|\w+_rounded", "quantised activations", EVERYWHERE),
+    (r"rounded[ _](?:rows?|x|size|inputs?|activations?)|\w+_rounded", "quantised activations", PORTABLE),
     (r"handover|hand_over|handed_over|hands?_over", "pass on, join, fuse: what happens to the result",
-     EVERYWHERE),
-    (r"rooms?", "capacity, scratch, shared memory, free blocks", EVERYWHERE),
-    (r"takes_along|take_along|takes? along|taken along", "fuses", EVERYWHERE),
+     PORTABLE + TESTS + ("tests/graph",)),
+    (r"rooms?", "capacity, scratch, shared memory, free blocks", PORTABLE + TESTS),
+    (r"takes_along|take_along|takes? along|taken along", "fuses", PORTABLE + ("tests",)),
     (r"(?<!matrix )products", "matmuls, GEMM, GEMV", EVERYWHERE),
     (r"(?<!tests/)units?", "what it is: elements, bytes, a tile, packed16", EVERYWHERE),
-    (r"tells?|told", "says, reports, means, decides", EVERYWHERE),
+    (r"tells?|told", "says, reports, means, decides", EVERYWHERE + ("backends/cpu",)),
     (r"looks for|looked for|looked at|looks at|looks? through|looks? back", "polls, searches, reads, checks",
-     EVERYWHERE),
-    (r"wish|wishes", "request", EVERYWHERE),
-    (r"disguise", "say what it is", EVERYWHERE),
+     EVERYWHERE + ("backends/cpu",)),
+    (r"wish|wishes", "request", PORTABLE + ("tests",)),
+    (r"disguise", "say what it is", PORTABLE + ("tests",)),
 )
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
