@@ -113,16 +113,6 @@ static tn_status record_text(tn_plan *p)
     return status;
 }
 
-tn_status tn_pass_note(tn_pass_state *s, const char *pattern, const char *node, const char *reason)
-{
-    tn_fusion_note *note = tn_arena_alloc(&s->graph->arena, sizeof *note);
-    if (!note) return TN_ERR_MEMORY;
-    *note = (tn_fusion_note){pattern, node ? node : "", reason, NULL};
-    *s->notes_end = note;
-    s->notes_end = &note->next;
-    return TN_OK;
-}
-
 static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
