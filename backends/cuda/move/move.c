@@ -32,7 +32,7 @@ static tn_status run_table(const tn_cuda_launch *l, tn_cuda_table_args *a)
     if (!a->ids) { // rows of a copy are counted in blocks
         tn_cuda_pack_args layout;
         tn_cuda_layout_get(table->dtype, &layout);
-        for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) a->table.row_size[p] = layout.unit[p];
+        for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) a->table.row_size[p] = layout.plane_bytes[p];
     }
     a->aligned = tn_cuda_aligned(&a->y, (int64_t)tn_dtype_block_size(y->dtype));
     if (plain) {

@@ -52,7 +52,7 @@ typedef struct tn_cuda_pack_args {
     struct {
         int16_t start, size, plane, at;
     } piece[6];
-    int16_t unit[TN_CUDA_MAX_PLANES]; // bytes of a block in each plane
+    int16_t plane_bytes[TN_CUDA_MAX_PLANES]; // bytes of a block in each plane
 } tn_cuda_pack_args;
 
 // runtime/copy_list.cu: between memory of the device and host memory that it can reach.

@@ -28,12 +28,12 @@ bool tn_cuda_layout_get(tn_dtype dtype, tn_cuda_pack_args *out)
         for (int32_t k = 0; k < (int32_t)TN_COUNT(rows[i].pieces) && rows[i].pieces[k].size > 0; k++) {
             const piece *p = &rows[i].pieces[k];
             memcpy(&out->piece[k], p, sizeof *p);
-            out->unit[p->plane] = (int16_t)(out->unit[p->plane] + p->size);
+            out->plane_bytes[p->plane] = (int16_t)(out->plane_bytes[p->plane] + p->size);
             out->n_pieces = k + 1;
         }
         return true;
     }
-    out->unit[0] = (int16_t)out->block_size;
+    out->plane_bytes[0] = (int16_t)out->block_size;
     return false;
 }
 
@@ -76,9 +76,9 @@ tn_cuda_weight tn_cuda_weight_planes(const tn_view *w)
     tn_cuda_weight out = {{0}, {0}};
     const char *at = all.data;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) {
-        out.plane[p] = at + all.first * layout.unit[p];
-        out.row_size[p] = per_row * layout.unit[p];
-        at += all.n_blocks * layout.unit[p];
+        out.plane[p] = at + all.first * layout.plane_bytes[p];
+        out.row_size[p] = per_row * layout.plane_bytes[p];
+        at += all.n_blocks * layout.plane_bytes[p];
     }
     return out;
 }
@@ -90,6 +90,6 @@ bool tn_cuda_weight_aligned(const tn_view *w)
     whole all = whole_of(w, &layout);
     bool aligned = true;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
-        aligned = aligned && all.first * layout.unit[p] % 16 == 0;
+        aligned = aligned && all.first * layout.plane_bytes[p] % 16 == 0;
     return aligned;
 }

@@ -80,7 +80,7 @@ static tn_status sort_piece(tn_cuda *c, tn_cuda_pack_args *pack, const tn_cuda_w
     pack->from = (const uint8_t *)(uintptr_t)stage;
     pack->n_blocks = n_blocks;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
-        pack->plane[p] = (uint8_t *)(uintptr_t)w->plane[p] + first * pack->unit[p];
+        pack->plane[p] = (uint8_t *)(uintptr_t)w->plane[p] + first * pack->plane_bytes[p];
     return tn_cuda_run(&l, TN_CUDA_MODULE_pack, "tn_pack", &grid, pack);
 }
 

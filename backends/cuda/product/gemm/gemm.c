@@ -42,9 +42,9 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
     bool direct = true; // weights can be multiplied where they are, if their addresses allow it
     for (int32_t i = 0; i < p->n_weights; i++) {
         direct = direct && tn_cuda_gemm_direct_type(s.mode, p->w[i]);
-        rows += round_up(p->w[i]->ne[2], TN_GEMM_UNIT);
+        rows += round_up(p->w[i]->ne[2], TN_GEMM_TILE64);
     }
-    size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_UNIT * s.ld * 2), most = (size_t)(rows * s.ld * 2);
+    size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_TILE64 * s.ld * 2), most = (size_t)(rows * s.ld * 2);
     s.w_size = TN_MIN(most, TN_MAX(least, direct ? REALIGNED_SIZE : EXPANDED_SIZE));
     if (tn_cuda_gemm_scales_w(s.mode)) s.w_scale_size = (size_t)round_up(rows * 4, ALIGN);
     return s;
@@ -91,7 +91,7 @@ static void *first_column(const tn_view *y, int64_t column, bool packed16)
 static void set_segs(const work *t, const piece *c, tn_cuda_gemm_args *a)
 {
     const tn_product *p = t->p;
-    int64_t tiles = 0; // of TN_GEMM_UNIT columns
+    int64_t tiles = 0; // of TN_GEMM_TILE64 columns
     for (int32_t i = 0; i < c->n_segs; i++) {
         const rows *r = &c->seg[i].rows;
         const tn_view *y = p->y[r->weight], *bias = p->bias[r->weight];
@@ -102,9 +102,9 @@ static void set_segs(const work *t, const piece *c, tn_cuda_gemm_args *a)
                                 .ld = y->ne[3],
                                 .n = (int32_t)r->n};
         if (bias) s->bias = (const float *)bias->data + r->first;
-        s->first_unit = (int32_t)tiles;
+        s->first_tile64 = (int32_t)tiles;
         s->wide = s->ld % 4 == 0 && (uintptr_t)s->y % 16 == 0;
-        tiles += tn_div_up(s->n, TN_GEMM_UNIT);
+        tiles += tn_div_up(s->n, TN_GEMM_TILE64);
     }
     a->n_segs = c->n_segs;
 }
@@ -165,7 +165,7 @@ static tn_status run_glu(const work *t)
     int64_t n = gate->ne[2];
     int64_t expanded = !tn_cuda_gemm_direct(s->mode, gate) + !tn_cuda_gemm_direct(s->mode, up);
     int64_t step = expanded ? TN_MIN(n, (int64_t)(s->w_size / (size_t)(expanded * s->ld * 2))) : n;
-    if (step < n) step = step / TN_GEMM_UNIT * TN_GEMM_UNIT;
+    if (step < n) step = step / TN_GEMM_TILE64 * TN_GEMM_TILE64;
     tn_status status = TN_OK;
     for (int64_t first = 0; first < n && status == TN_OK; first += step) {
         piece c = {0};
@@ -188,7 +188,7 @@ static tn_status run_weights(const work *t)
         for (int64_t first = 0, n_rows; first < w->ne[2] && status == TN_OK; first += n_rows) {
             int64_t rest = w->ne[2] - first, fits = (int64_t)((s->w_size - c.used) / (size_t)(s->ld * 2));
             bool whole = tn_cuda_gemm_direct(s->mode, w) || fits >= rest;
-            n_rows = whole ? rest : fits / TN_GEMM_UNIT * TN_GEMM_UNIT;
+            n_rows = whole ? rest : fits / TN_GEMM_TILE64 * TN_GEMM_TILE64;
             if (n_rows > 0) status = add_rows(t, &c, &(rows){i, first, n_rows});
             if (n_rows == rest || status != TN_OK) break;
             status = run_piece(t, &c);

@@ -12,7 +12,7 @@
 enum {
     TN_GEMM_MAX_SEGS = 3,
     // Columns that tiles of the result are counted in: the rows of a weight in one tensor copy.
-    TN_GEMM_UNIT = 64,
+    TN_GEMM_TILE64 = 64,
     TN_GEMM_ROWS = 128, // of a tile of the result
 };
 
@@ -43,7 +43,7 @@ typedef struct tn_cuda_gemm_seg {
     const float *w_scale; // columns of y are multiplied by it, counted as the rows of w; TN_GEMM_E4M3 only
     int64_t ld;         // elements
     int32_t n;
-    int32_t first_unit; // tiles of 64 columns (TN_GEMM_UNIT) of the segments before
+    int32_t first_tile64; // tiles of 64 columns (TN_GEMM_TILE64) of the segments before
     int32_t wide;       // rows of y start at multiples of 16 bytes
 } tn_cuda_gemm_seg;
 

@@ -139,7 +139,7 @@ static __device__ __forceinline__ int gemm_seg_of(const tn_cuda_gemm_args &a, in
     int s = 0;
 #pragma unroll
     for (int i = 1; i < TN_GEMM_MAX_SEGS; i++)
-        if (i < a.n_segs && tile64 >= a.seg[i].first_unit) s = i;
+        if (i < a.n_segs && tile64 >= a.seg[i].first_tile64) s = i;
     return s;
 }
 

@@ -46,9 +46,9 @@ static __device__ __forceinline__ void gemm_copy_setup(const tn_cuda_gemm_args &
             seg = row / 16 % 2;
             n = tile.n * (BN / 2) + row / 32 * 16 + row % 16;
         } else {
-            int tile64 = tile.n * (BN / TN_GEMM_UNIT) + row / TN_GEMM_UNIT;
+            int tile64 = tile.n * (BN / TN_GEMM_TILE64) + row / TN_GEMM_TILE64;
             seg = gemm_seg_of(a, tile64);
-            n = (tile64 - a.seg[seg].first_unit) * TN_GEMM_UNIT + row % TN_GEMM_UNIT;
+            n = (tile64 - a.seg[seg].first_tile64) * TN_GEMM_TILE64 + row % TN_GEMM_TILE64;
         }
         c.w_full[i] = n < a.seg[seg].n;
         c.w[i] = (const char *)a.seg[seg].w + 2 * ((c.w_full[i] ? n + group * a.group_rows : 0) * a.ld + k);
@@ -111,9 +111,9 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
 {
     constexpr int W = glu ? 16 : 32; // columns of a warp
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP, part = warp % 4;
-    int tile64 = tile.n * (BN / TN_GEMM_UNIT) + part / 2, seg = glu ? 0 : gemm_seg_of(a, tile64);
+    int tile64 = tile.n * (BN / TN_GEMM_TILE64) + part / 2, seg = glu ? 0 : gemm_seg_of(a, tile64);
     int column =
-        glu ? tile.n * (BN / 2) + part * 16 : (tile64 - a.seg[seg].first_unit) * TN_GEMM_UNIT + part % 2 * 32;
+        glu ? tile.n * (BN / 2) + part * 16 : (tile64 - a.seg[seg].first_tile64) * TN_GEMM_TILE64 + part % 2 * 32;
     shared += warp * 16 * 32;
 #pragma unroll
     for (int i = 0; i < 4; i++) {

@@ -82,7 +82,7 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const 
     for (int32_t i = 0; i < a->n_segs && status == TN_OK; i++) {
         int64_t rows = a->n_groups > 0 ? a->n_groups * a->group_rows : a->seg[i].n;
         status = make_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld},
-                          glu ? s->columns / 2 : TN_GEMM_UNIT);
+                          glu ? s->columns / 2 : TN_GEMM_TILE64);
     }
     return status;
 }
@@ -90,8 +90,8 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const 
 static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu)
 {
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
-    int64_t columns =
-        glu ? 2 * (int64_t)last->n : (last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT)) * TN_GEMM_UNIT;
+    int64_t columns = glu ? 2 * (int64_t)last->n
+                          : (last->first_tile64 + tn_div_up(last->n, TN_GEMM_TILE64)) * TN_GEMM_TILE64;
     bool any =
         glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
     // Kernels for these are instantiated for the narrowest tile alone.
@@ -116,8 +116,8 @@ static tn_status run_mma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t 
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
     a->tiles_n = (int32_t)(glu ? tn_div_up(last->n, MMA_COLUMNS / 2)
-                               : tn_div_up(last->first_unit + tn_div_up(last->n, TN_GEMM_UNIT),
-                                           MMA_COLUMNS / TN_GEMM_UNIT));
+                               : tn_div_up(last->first_tile64 + tn_div_up(last->n, TN_GEMM_TILE64),
+                                           MMA_COLUMNS / TN_GEMM_TILE64));
     a->group_m = GROUP_TILES;
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_mma_%s%s", types[mode], glu ? "_glu" : "");

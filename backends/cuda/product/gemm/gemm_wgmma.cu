@@ -51,7 +51,7 @@ template <int BN> struct gemm_shared {
 template <int BN, bool glu>
 static __device__ void gemm_fetch(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
-    constexpr int N = gemm_ring<BN>::n, box = glu ? BN / 2 : TN_GEMM_UNIT, boxes = BN / box;
+    constexpr int N = gemm_ring<BN>::n, box = glu ? BN / 2 : TN_GEMM_TILE64, boxes = BN / box;
     int tiles_m = gemm_tiles_m(a), n_tiles = tiles_m * a.tiles_n, n_k = (a.k + BK - 1) / BK;
     uint32_t stage = 0, parity = 1;
     for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
@@ -63,7 +63,7 @@ static __device__ void gemm_fetch(const tn_cuda_gemm_args &a, const gemm_shared<
         for (int i = 0; i < boxes; i++) {
             int tile64 = tile.n * boxes + i, seg = glu ? i : gemm_seg_of(a, tile64);
             row[i] =
-                (glu ? tile.n * box : (tile64 - a.seg[seg].first_unit) * box) + (int)(group * a.group_rows);
+                (glu ? tile.n * box : (tile64 - a.seg[seg].first_tile64) * box) + (int)(group * a.group_rows);
             map[i] = &a.w_map[seg];
         }
         for (int k = 0; k < n_k; k++) {
@@ -120,8 +120,8 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
     for (int u = 0; u < columns / W; u++) {
         int seg = 0, c = tile.n * columns + u * W;
         if constexpr (!glu) {
-            seg = gemm_seg_of(a, c / TN_GEMM_UNIT);
-            c -= a.seg[seg].first_unit * TN_GEMM_UNIT;
+            seg = gemm_seg_of(a, c / TN_GEMM_TILE64);
+            c -= a.seg[seg].first_tile64 * TN_GEMM_TILE64;
         }
         gemm_stage_sums<BN, W>(d, u * (W / 8), scale, shared);
         if constexpr (form == GENERAL_GLU)
@@ -143,9 +143,9 @@ static __device__ __forceinline__ void gemm_scale(const tn_cuda_gemm_args &a, ge
     for (int j = 0; j < BN / 8; j++) {
         int seg = 8 * j / (BN / 2), c = tile.n * (BN / 2) + 8 * j % (BN / 2);
         if constexpr (!glu) {
-            int tile64 = tile.n * (BN / TN_GEMM_UNIT) + 8 * j / TN_GEMM_UNIT;
+            int tile64 = tile.n * (BN / TN_GEMM_TILE64) + 8 * j / TN_GEMM_TILE64;
             seg = gemm_seg_of(a, tile64);
-            c = (tile64 - a.seg[seg].first_unit) * TN_GEMM_UNIT + 8 * j % TN_GEMM_UNIT;
+            c = (tile64 - a.seg[seg].first_tile64) * TN_GEMM_TILE64 + 8 * j % TN_GEMM_TILE64;
         }
         float2 s = gemm_column_scale(a, a.seg[seg], group, c + 2 * (lane % 4));
         d[4 * j] *= s.x, d[4 * j + 1] *= s.y, d[4 * j + 2] *= s.x, d[4 * j + 3] *= s.y;

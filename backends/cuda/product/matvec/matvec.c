@@ -69,7 +69,7 @@ static bool has_plan(const tn_cuda *cuda, const tn_product *p, const tn_view *w)
                              .k = (int32_t)w->ne[3],
                              .n_virtual = (int32_t)w->ne[2],
                              .is_glu = p->glu != NULL,
-                             .row_unit = 1};
+                             .row_multiple = 1};
     tn_cuda_grid grid = {.y = 1};
     return tn_cuda_matvec_plan(cuda, cuda->n_sms, &a, w->dtype, 1, &grid);
 }

@@ -80,7 +80,7 @@ template <int TYPE>
 static __device__ __forceinline__ void mv_load_acts(typename mv_lane_dot<TYPE>::acts &acts, const char *x,
                                                     int n, int t, int chunk)
 {
-    constexpr int elems = TN_MATVEC_UNIT_ELEMS(TYPE);
+    constexpr int elems = TN_MATVEC_LANE_ELEMS(TYPE);
     if constexpr (tn_is_plain(TYPE)) {
         const float *from = (const float *)x + t * (TN_WARP * elems) + chunk * elems;
 #pragma unroll
@@ -171,7 +171,7 @@ static __device__ __forceinline__ void mv_run_part(const tn_cuda_matvec_args &a,
             __syncwarp(); // all lanes have read the slot before, and see this one
             mv_loader_copy_next<TYPE, FULL>(a, w, loader,
                                             slot == w.ring ? (char *)end - slot_size : slot - slot_size);
-            int chunks_left = a.n_units - t * TN_WARP;
+            int chunks_left = a.n_lane_runs - t * TN_WARP;
             bool valid = FULL || w.lane < chunks_left;
             // Past the last chunk a lane reads an early one of the same place in its block, so that whole
             // warps call dot; its result is dropped.
@@ -313,8 +313,8 @@ static __device__ __forceinline__ mv_warp mv_warp_of(const tn_cuda_matvec_args &
     w.lane = threadIdx.x % TN_WARP;
     w.slice = warp & (a.n_slices - 1), w.slice_shift = a.slice_shift, w.group = warp >> a.slice_shift,
     w.group_shift = a.group_shift;
-    w.first = block * a.block_rows + min(block, a.more_rows) * a.row_unit;
-    w.end = w.first + a.block_rows + (block < a.more_rows ? a.row_unit : 0);
+    w.first = block * a.block_rows + min(block, a.more_rows) * a.row_multiple;
+    w.end = w.first + a.block_rows + (block < a.more_rows ? a.row_multiple : 0);
     w.expert = 0;
     w.first_tile = w.slice * a.slice_tiles, w.n_tiles = min(a.slice_tiles, a.n_tiles - w.first_tile);
     w.ring = shared + a.rings_at + warp * a.ring_size;
@@ -400,7 +400,7 @@ static __device__ __forceinline__ void mv_run_block(const tn_cuda_matvec_args &a
 template <int TYPE, int COLUMNS>
 static __device__ __forceinline__ void mv_run(const tn_cuda_matvec_args &a, int block)
 {
-    if (a.n_units % TN_WARP == 0) mv_run_block<TYPE, COLUMNS, true>(a, block);
+    if (a.n_lane_runs % TN_WARP == 0) mv_run_block<TYPE, COLUMNS, true>(a, block);
     else mv_run_block<TYPE, COLUMNS, false>(a, block);
 }
 

@@ -51,7 +51,7 @@ enum {
 
 // Elements of a row that a lane multiplies at a time: those of 16 bytes, in types that have a loop of their
 // own.
-#define TN_MATVEC_UNIT_ELEMS(t)                                                                              \
+#define TN_MATVEC_LANE_ELEMS(t)                                                                              \
     ((t) == TN_TYPE_F32 ? 4                                                                                  \
      : (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? 8                                                         \
      : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 ||           \
@@ -60,7 +60,7 @@ enum {
          ? 32                                                                                                \
          : 16)
 #define TN_MATVEC_BLOCK_ELEMS(t)                                                                             \
-    ((t) == TN_TYPE_F32 || (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? TN_MATVEC_UNIT_ELEMS(t)               \
+    ((t) == TN_TYPE_F32 || (t) == TN_TYPE_F16 || (t) == TN_TYPE_BF16 ? TN_MATVEC_LANE_ELEMS(t)               \
      : (t) == TN_TYPE_Q4_0 || (t) == TN_TYPE_Q4_1 || (t) == TN_TYPE_Q5_0 || (t) == TN_TYPE_Q5_1 ||           \
              (t) == TN_TYPE_Q8_0 || (t) == TN_TYPE_IQ4_NL || (t) == TN_TYPE_MXFP4                            \
          ? 32                                                                                                \
@@ -70,8 +70,8 @@ enum {
 // A tile is what the lanes of a warp multiply of a row at a time: its blocks, and the bytes of shared
 // memory for a plane with `bytes` bytes of each block. Those are more where the bytes may begin between
 // multiples of 16.
-#define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_UNIT_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
-#define TN_MATVEC_TILE_ROOM(t, bytes)                                                                        \
+#define TN_MATVEC_TILE_BLOCKS(t) (32 * TN_MATVEC_LANE_ELEMS(t) / TN_MATVEC_BLOCK_ELEMS(t))
+#define TN_MATVEC_TILE_BYTES(t, bytes)                                                                       \
     ((bytes) == 0 ? 0 : (TN_MATVEC_TILE_BLOCKS(t) * (bytes) + 15) / 16 * 16 + ((bytes) % 16 == 0 ? 0 : 16))
 // Slots of the ring of a warp, each with two tiles, and bytes of the sums of a block.
 enum { TN_MATVEC_LEAST_SLOTS = 2, TN_MATVEC_MOST_SLOTS = 8, TN_MATVEC_SUMS = 8 * 1024 };
@@ -109,7 +109,7 @@ typedef struct tn_cuda_matvec_args {
     int32_t n_virtual; // rows of all parts, which blocks share; of gate, if is_glu
     // Rows are cut into slices along k, one for each of `n_slices` warps; the other warps have other rows.
     int32_t n_slices, slice_shift, group_shift; // powers of two; 2^group_shift groups of warps
-    int32_t n_units, n_tiles, slice_tiles;      // of a row; of a slice
+    int32_t n_lane_runs, n_tiles, slice_tiles;      // of a row; of a slice
     int32_t sums_stride;             // floats, from the sums of a row of weights to those of the next
     int32_t n_slots, ring_size;      // of the ring of a warp; bytes
     // Slots filled before the predecessor has ended. The copies of those after them begin after that of x,
@@ -117,8 +117,8 @@ typedef struct tn_cuda_matvec_args {
     int32_t n_early;
     int32_t x_at, sums_at, rings_at; // in shared memory
     int32_t late; // the next kernel may start when the sums are complete, not when the block begins
-    int32_t row_unit;              // blocks have multiples of so many rows
-    int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have row_unit more
+    int32_t row_multiple;              // blocks have multiples of so many rows
+    int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have row_multiple more
     // Quantised rows that are read instead of x, and those that are written besides y.
     tn_cuda_quantised quantised_x, quantised_y;
 } tn_cuda_matvec_args;

@@ -3,7 +3,7 @@
 //
 // Dot products of a few weights with activations, for each type: what one lane computes for one chunk. A
 // chunk is the run of elements that a lane multiplies at a time: those behind 16 bytes of codes
-// (TN_MATVEC_UNIT_ELEMS), or 16 elements of types without a loop of their own. Chunks are counted along a
+// (TN_MATVEC_LANE_ELEMS), or 16 elements of types without a loop of their own. Chunks are counted along a
 // tile of a row, which starts with a block. mv_lane_dot<type> has
 //   acts   the activations of a chunk: int8 words in the order of the weights, scales, and what replaces zero
 //   points load   fills acts for a chunk from the activations of the tile dot    adds the lane's part of the
@@ -331,7 +331,7 @@ template <> struct mv_lane_dot<TN_TYPE_Q6_K> {
 // --- plain types: f32 activations -------------------------------------------------------------------------
 
 template <int TYPE> struct mv_plain_dot {
-    static constexpr int elems = TN_MATVEC_UNIT_ELEMS(TYPE);
+    static constexpr int elems = TN_MATVEC_LANE_ELEMS(TYPE);
     struct acts {
         float x[elems];
     };

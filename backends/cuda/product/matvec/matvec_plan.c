@@ -76,7 +76,7 @@ tn_cuda_matvec_args tn_cuda_matvec_args_get(const tn_product *p, tn_dtype type)
         .k = (int32_t)p->k,
         .n_columns = p->ids ? 1 : (int32_t)tn_view_n_rows(p->y[0]),
         .n_used = 1,
-        .row_unit = 1,
+        .row_multiple = 1,
     };
     if (p->glu) a.glu = *p->glu;
     if (p->ids) {
@@ -103,7 +103,7 @@ tn_cuda_matvec_args tn_cuda_matvec_launch_args(const tn_cuda_launch *l, const tn
     tn_cuda_matvec_args a = tn_cuda_matvec_args_get(p, type);
     a.late = starts_next_late(p, type);
     if (l->quantised_x && tn_cuda_matvec_quantises(type)) a.quantised_x = *l->quantised_x;
-    if (l->quantised_y) a.quantised_y = *l->quantised_y, a.row_unit = TN_QUANTISED_GROUP;
+    if (l->quantised_y) a.quantised_y = *l->quantised_y, a.row_multiple = TN_QUANTISED_GROUP;
     return a;
 }
 
@@ -119,9 +119,10 @@ static int32_t slot_size(tn_dtype type)
 {
     tn_cuda_pack_args layout;
     tn_cuda_layout_get(type, &layout);
-    if (tn_cuda_matvec_plain(type)) layout.unit[0] = TN_MATVEC_ALIGN;
+    if (tn_cuda_matvec_plain(type)) layout.plane_bytes[0] = TN_MATVEC_ALIGN;
     int32_t size = 0;
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) size += TN_MATVEC_TILE_ROOM(type, layout.unit[p]);
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
+        size += TN_MATVEC_TILE_BYTES(type, layout.plane_bytes[p]);
     return TN_MATVEC_ROWS * size;
 }
 
@@ -165,8 +166,8 @@ static void set_slices(tn_cuda_matvec_args *a, int32_t warps, int32_t n_slices)
 // a block would not fit otherwise.
 static int32_t share_rows(tn_cuda_matvec_args *a, int32_t warps, int32_t n_columns, int32_t max_blocks)
 {
-    int64_t shares = a->n_virtual / a->row_unit, blocks = TN_MAX(1, TN_MIN(max_blocks, shares));
-    int64_t rows = tn_div_up(shares, blocks) * a->row_unit;
+    int64_t shares = a->n_virtual / a->row_multiple, blocks = TN_MAX(1, TN_MIN(max_blocks, shares));
+    int64_t rows = tn_div_up(shares, blocks) * a->row_multiple;
     int32_t best = 1;
     for (int32_t n = 1; n <= warps; n *= 2) {
         bool has_empty_slice = (n - 1) * tn_div_up(a->n_tiles, n) >= a->n_tiles;
@@ -176,18 +177,18 @@ static int32_t share_rows(tn_cuda_matvec_args *a, int32_t warps, int32_t n_colum
     set_slices(a, warps, best);
     a->sums_stride = best * n_columns;
     int64_t most = TN_MATVEC_SUMS / (4 * a->n_slices * n_columns) / (a->is_glu ? 2 : 1); // rows of a block
-    blocks *= tn_div_up(shares, blocks * TN_MAX(1, most / a->row_unit));
-    a->block_rows = (int32_t)(shares / blocks) * a->row_unit, a->more_rows = (int32_t)(shares % blocks);
+    blocks *= tn_div_up(shares, blocks * TN_MAX(1, most / a->row_multiple));
+    a->block_rows = (int32_t)(shares / blocks) * a->row_multiple, a->more_rows = (int32_t)(shares % blocks);
     return (int32_t)blocks;
 }
 
 bool tn_cuda_matvec_plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                          int32_t n_columns, tn_cuda_grid *grid)
 {
-    int32_t lane_elems = TN_MATVEC_UNIT_ELEMS(type);
+    int32_t lane_elems = TN_MATVEC_LANE_ELEMS(type);
     if (a->k % lane_elems != 0) return false;
-    a->n_units = a->k / lane_elems;
-    a->n_tiles = (int32_t)tn_div_up(a->n_units, 32);
+    a->n_lane_runs = a->k / lane_elems;
+    a->n_tiles = (int32_t)tn_div_up(a->n_lane_runs, 32);
     int64_t sums_at = (int64_t)n_columns * x_size(type, a->k);
     int32_t size = slot_size(type);
     int32_t warps = select_rings(a, type, size, cuda->max_shared - STATIC_SIZE - sums_at - TN_MATVEC_SUMS);
@@ -210,7 +211,8 @@ static int32_t tile_size(tn_dtype type)
     tn_cuda_pack_args layout;
     tn_cuda_layout_get(type, &layout);
     int32_t pieces = 0; // of 16 bytes, of a row
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) pieces += TN_MATVEC_MMA_PIECES(type, layout.unit[p]);
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
+        pieces += TN_MATVEC_MMA_PIECES(type, layout.plane_bytes[p]);
     return TN_MATVEC_MMA_ROWS * 16 * pieces;
 }
 
@@ -254,7 +256,7 @@ bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_
     t.n_slots = (int32_t)TN_MIN(free / size / warps, TN_MATVEC_MMA_SLOTS);
     if (t.n_slots < TN_MATVEC_LEAST_SLOTS) return false;
     if (!tn_cuda_matvec_slice_tiles(&t, warps, tn_div_up(shares, blocks))) return false;
-    t.row_unit = TN_MATVEC_MMA_ROWS;
+    t.row_multiple = TN_MATVEC_MMA_ROWS;
     t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
     t.n_early = TN_MATVEC_EARLY;
     t.rings_at = 0, t.ring_size = t.n_slots * size;

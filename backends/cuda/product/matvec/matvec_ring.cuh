@@ -97,7 +97,7 @@ template <int TYPE> struct mv_tile {
     }
     static constexpr __host__ __device__ int padded_bytes(int plane)
     {
-        return TN_MATVEC_TILE_ROOM(TYPE, mv_plane_block_bytes<TYPE>(plane));
+        return TN_MATVEC_TILE_BYTES(TYPE, mv_plane_block_bytes<TYPE>(plane));
     }
     // Written without a loop, because the compiler evaluated a table found by a loop at each copy: Q6_K took
     // 61 us instead of 22 (H200, 2026-11-22).

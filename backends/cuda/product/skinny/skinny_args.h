@@ -25,15 +25,15 @@ enum {
     TN_SKINNY_EARLY = 2,             // stages whose weights are loaded before the predecessor has ended
     // A stage of x is 256 values of 32 rows as f16, then for each row the sums of its 16 runs of 16 values.
     // A sum is a pair of f16 of a sixteenth of it: what f16 holds, and the rest. Eight values are a piece
-    // of 16 bytes, in the order 0 2 1 3 4 6 5 7. Piece u of row c lies at c * 32 + TN_SKINNY_UNIT(u, c), so
+    // of 16 bytes, in the order 0 2 1 3 4 6 5 7. Piece u of row c lies at c * 32 + TN_SKINNY_PIECE(u, c), so
     // that lanes which read pieces of different rows and parts of k meet different banks.
     TN_SKINNY_BLOCK_X = TN_SKINNY_BLOCK_COLUMNS * TN_SKINNY_K * 2,
     TN_SKINNY_BLOCK_STAGE = TN_SKINNY_BLOCK_X + TN_SKINNY_BLOCK_COLUMNS * (TN_SKINNY_K / 16) * 4,
 };
-#define TN_SKINNY_UNIT(u, c) ((u) ^ ((u) >> 3 & 1) ^ ((u) >> 4 & 1) * 4 ^ ((c) & 1) * 7 ^ ((c) & 2))
+#define TN_SKINNY_PIECE(u, c) ((u) ^ ((u) >> 3 & 1) ^ ((u) >> 4 & 1) * 4 ^ ((c) & 1) * 7 ^ ((c) & 2))
 // For wgmma (skinny_wgmma.cuh) a stage of x is four matrices of 64 k instead, with rows of 128 bytes in the
 // 128-byte swizzle: the piece with the even (part 0) or odd (part 1) values of run r of 16, row c.
-#define TN_SKINNY_MATRIX_UNIT(r, part, c)                                                                    \
+#define TN_SKINNY_MATRIX_PIECE(r, part, c)                                                                   \
     ((r) / 4 * TN_SKINNY_BLOCK_COLUMNS * 8 + (c) * 8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
 // A fifth matrix has the sums of the 8 runs of 32 in 16 of its 64 k: a pair of f16 of a 32nd of the sum,
 // what f16 holds of it and the rest. Lane q reads runs 2 q and 2 q + 1. This is the byte of the pair of run
@@ -44,7 +44,7 @@ enum {
 // each block of `elems` values. Planes whose blocks are multiples of 16 bytes lie there as they are; of
 // others all aligned pieces that the bytes may touch.
 #define TN_SKINNY_PLANE_BYTES(bytes, elems) ((bytes) * (TN_SKINNY_K / (elems)))
-#define TN_SKINNY_PLANE_UNITS(bytes, elems)                                                                  \
+#define TN_SKINNY_PLANE_PIECES(bytes, elems)                                                                 \
     ((bytes) % 16 == 0 ? TN_SKINNY_PLANE_BYTES(bytes, elems) / 16                                            \
      : (elems) == TN_SKINNY_K && 16 % ((bytes) ? (bytes) : 1) == 0                                           \
          ? 1                                                                                                 \

@@ -243,7 +243,7 @@ skinny_block_multiply(const typename skinny_expander<TYPE>::raw (&w)[MT][2],
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         uint4 b[SKINNY_NT];
-        int chunk = TN_SKINNY_UNIT(skinny_expander<TYPE>::chunk(q, p, c), column);
+        int chunk = TN_SKINNY_PIECE(skinny_expander<TYPE>::chunk(q, p, c), column);
 #pragma unroll
         for (int j = 0; j < SKINNY_NT; j++)
             b[j] = *(const uint4 *)(x + 16 * ((8 * j + column) * (TN_SKINNY_K / 8) + chunk));
@@ -272,7 +272,7 @@ skinny_block_steps(const typename skinny_expander<TYPE>::raw (&w)[MT][2],
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         uint2 b[SKINNY_NT];
-        int chunk = TN_SKINNY_UNIT(16 * p + 2 * i + q / 2, column);
+        int chunk = TN_SKINNY_PIECE(16 * p + 2 * i + q / 2, column);
 #pragma unroll
         for (int j = 0; j < SKINNY_NT; j++)
             b[j] = *(const uint2 *)(x + 16 * ((8 * j + column) * (TN_SKINNY_K / 8) + chunk) + 8 * (q % 2));

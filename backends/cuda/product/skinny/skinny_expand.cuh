@@ -123,7 +123,7 @@ template <int TYPE> struct skinny_slot {
     }
     static constexpr __host__ __device__ int chunks(int p)
     {
-        return TN_SKINNY_PLANE_UNITS(block_bytes(p), elems);
+        return TN_SKINNY_PLANE_PIECES(block_bytes(p), elems);
     }
     static constexpr __host__ __device__ int first_chunk(int p) // 16-byte chunk that the plane begins at
     {

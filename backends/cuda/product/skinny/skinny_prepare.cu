@@ -63,8 +63,8 @@ static __device__ __forceinline__ void skinny_store16(char *stage, int column, i
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const float *p = v + 8 * h, *e = v + h;
-        int at = FOR_WGMMA ? TN_SKINNY_MATRIX_UNIT(k / 16, h, column)
-                           : column * (TN_SKINNY_K / 8) + TN_SKINNY_UNIT(k / 8 + h, column);
+        int at = FOR_WGMMA ? TN_SKINNY_MATRIX_PIECE(k / 16, h, column)
+                           : column * (TN_SKINNY_K / 8) + TN_SKINNY_PIECE(k / 8 + h, column);
         *(uint4 *)(stage + 16 * at) = FOR_WGMMA
                                           ? make_uint4(skinny_pair(e[0], e[2]), skinny_pair(e[4], e[6]),
                                                        skinny_pair(e[8], e[10]), skinny_pair(e[12], e[14]))

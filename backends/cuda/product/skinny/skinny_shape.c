@@ -41,7 +41,8 @@ static int64_t slot_size(tn_dtype type, int64_t rows, bool wgmma)
     tn_cuda_pack_args planes;
     tn_cuda_layout_get(type, &planes);
     int32_t elems = (int32_t)tn_dtype_block_elems(type), pieces = 0; // of 16 bytes
-    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) pieces += TN_SKINNY_PLANE_UNITS(planes.unit[p], elems);
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
+        pieces += TN_SKINNY_PLANE_PIECES(planes.plane_bytes[p], elems);
     return (wgmma ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE) + rows * TN_SKINNY_ROW_BYTES(pieces);
 }
 
