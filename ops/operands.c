@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 #define TN_SOURCE_NAME(op, name) [TN_SRC_##op##_##name] = #name,
-#define TN_SOURCES(op, ...)      [TN_OP_##op] = {TN_LIST(TN_SOURCE_NAME, op, __VA_ARGS__)},
-#define TN_RESULTS(op, ...)
+#define TN_OP(op, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                        \
+    [TN_OP_##op] = {TN_LIST(TN_SOURCE_NAME, op, TN_NAMES sources)},
 static const char *const source_names[TN_OP_COUNT][TN_MAX_SRC] = {
-#include "ops/operands.def"
+#include <tenon/ops.def>
 };
 
 tn_moe_route_sources tn_moe_route_sources_get(const tn_moe_route_params *p)

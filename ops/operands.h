@@ -3,7 +3,7 @@
 //
 // Operands by name. TN_SRC_<op>_<operand> is an index into the sources of a step or node,
 // TN_DST_<op>_<result> one into its results; tn_<op>_views has the sources of a step as named views. All come
-// from operands.def. Matmuls: product.h.
+// from the names in ops.def. Matmuls: product.h.
 //
 //     tn_attention_views in = tn_attention_views_get(step);
 //     // in.q and in.block_table lead into the step; in.sinks is NULL if absent
@@ -27,10 +27,13 @@
 #define TN_LIST_PICK(a, b, c, d, e, f, g, h, i, j, n, ...) TN_LIST_##n
 #define TN_LIST_NAME(...)   TN_LIST_PICK(__VA_ARGS__, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TN_LIST(f, op, ...) TN_LIST_NAME(__VA_ARGS__)(f, op, __VA_ARGS__)
+// The names in a column of ops.def, without the parentheses around them.
+#define TN_NAMES(...) __VA_ARGS__
 /* clang-format on */
 
 enum {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SRC_MIN_##name = src_min,
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
+    TN_SRC_MIN_##name = src_min,
 #include <tenon/ops.def>
 };
 
@@ -45,17 +48,17 @@ static inline const tn_view *tn_step_operand(const tn_step *step, int32_t i, int
 #define TN_RESULT_INDEX(op, name)  TN_DST_##op##_##name,
 #define TN_SOURCE_MEMBER(op, name) const tn_view *name;
 #define TN_SOURCE_VIEW(op, name)   .name = tn_step_operand(step, TN_SRC_##op##_##name, TN_SRC_MIN_##op),
-#define TN_SOURCES(op, ...)                                                                                  \
-    enum { TN_LIST(TN_SOURCE_INDEX, op, __VA_ARGS__) TN_SRC_##op##_COUNT };                                  \
+#define TN_OP(op, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                        \
+    enum { TN_LIST(TN_SOURCE_INDEX, op, TN_NAMES sources) TN_SRC_##op##_COUNT };                             \
+    enum { TN_LIST(TN_RESULT_INDEX, op, TN_NAMES results) TN_DST_##op##_COUNT };                             \
     typedef struct tn_##op##_views {                                                                         \
-        TN_LIST(TN_SOURCE_MEMBER, op, __VA_ARGS__)                                                           \
+        TN_LIST(TN_SOURCE_MEMBER, op, TN_NAMES sources)                                                      \
     } tn_##op##_views;                                                                                       \
     static inline tn_##op##_views tn_##op##_views_get(const tn_step *step)                                   \
     {                                                                                                        \
-        return (tn_##op##_views){TN_LIST(TN_SOURCE_VIEW, op, __VA_ARGS__)};                                  \
+        return (tn_##op##_views){TN_LIST(TN_SOURCE_VIEW, op, TN_NAMES sources)};                             \
     }
-#define TN_RESULTS(op, ...) enum { TN_LIST(TN_RESULT_INDEX, op, __VA_ARGS__) TN_DST_##op##_COUNT };
-#include "ops/operands.def"
+#include <tenon/ops.def>
 
 // "block_table": what source i of the op is called; "w1" for a weight of a product; "source 3" if it has no
 // name, into buf. params may be NULL only if the op has none.

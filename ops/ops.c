@@ -16,13 +16,13 @@
 #define I TN_OP_INPLACE
 #define M TN_OP_PRODUCT
 static const tn_op_info ops[TN_OP_COUNT] = {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
     {#name, TN_FAMILY_##family, src_min,      src_max, n_dst, PARAMS_##par(name), tol,                       \
      flags, tn_infer_##name,    tn_ref_##name},
 #include <tenon/ops.def>
 };
 // ops/product.c knows matmuls by their family, other files by this flag.
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
     _Static_assert((((flags) & TN_OP_PRODUCT) != 0) == (TN_FAMILY_##family == TN_FAMILY_product), #name);
 #include <tenon/ops.def>
 #undef V

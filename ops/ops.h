@@ -26,7 +26,7 @@ enum {
 // Sets of ops, so that one row of a backend's kernels.def can serve several: each op is a set by itself, each
 // family is one, and some parts of the family `product` are.
 enum {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_SET_##name,
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results) TN_SET_##name,
 #include <tenon/ops.def>
 #define TN_FAMILY(name, set) TN_SET_##set,
 #include "ops/families.def"
@@ -105,7 +105,7 @@ double tn_scalar_unary(int32_t kind, double x, double a, double b);
 double tn_scalar_glu(const tn_glu_params *p, double gate, double up);
 const char *tn_unary_name(int32_t kind);
 
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags)                                        \
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
     tn_status tn_infer_##name(tn_context *ctx, tn_step *step);                                               \
     void tn_ref_##name(const tn_step *step);
 #include <tenon/ops.def>

@@ -31,7 +31,8 @@ static const tn_product_form forms[TN_OP_COUNT] = {
 
 // Not from the op table: every op needs this file for its messages, and the table refers to every op.
 static const bool is_product[TN_OP_COUNT] = {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_FAMILY_##family == TN_FAMILY_product,
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
+    TN_FAMILY_##family == TN_FAMILY_product,
 #include <tenon/ops.def>
 };
 

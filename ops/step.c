@@ -14,7 +14,7 @@
 const char *tn_op_name(int32_t op)
 {
     static const char *const names[TN_OP_COUNT] = {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) #name,
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results) #name,
 #include <tenon/ops.def>
     };
     return op >= 0 && op < TN_OP_COUNT ? names[op] : "?";

@@ -67,7 +67,8 @@ typedef struct check_operand {
 #define CHECK_PARAMS_P(name) tn_##name##_params name;
 #define CHECK_PARAMS_N(name)
 typedef union check_params {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) CHECK_PARAMS_##par(name)
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
+    CHECK_PARAMS_##par(name)
 #include <tenon/ops.def>
 } check_params;
 

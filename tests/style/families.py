@@ -26,7 +26,9 @@ def read(root, path):
 
 
 def rows(text, macro):
-    return [[field.strip() for field in row.split(",")] for row in re.findall(macro + r"\((.*)\)", text)]
+    # Up to the first closing parenthesis: a row may have several lines, and lists at its end.
+    found = re.findall(r"^" + macro + r"\(([^)]*)\)", text, re.M)
+    return [[field.strip() for field in row.split(",")] for row in found]
 
 
 def implemented(root, backend, macro, family_of, set_of):

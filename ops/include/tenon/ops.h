@@ -10,7 +10,7 @@
 TN_EXTERN_C_BEGIN
 
 enum {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags) TN_OP_##name,
+#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results) TN_OP_##name,
 #include <tenon/ops.def>
     TN_OP_COUNT
 };
