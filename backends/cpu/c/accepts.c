@@ -20,8 +20,8 @@ static bool i32_run(const tn_view *v)
     return v->dtype == TN_TYPE_I32 && tn_view_contiguous(v);
 }
 
-// Result and all sources that exist.
-static bool all_f32_rows(const tn_step *step)
+// Results and all sources that exist. Ops whose kernels need nothing else name this in kernels.def.
+bool tn_cpu_accepts_f32_rows(const tn_step *step)
 {
     for (int32_t i = 0; i < step->n_src; i++)
         if (row_has_src(step, i) && !f32_rows(&step->src[i])) return false;
@@ -56,11 +56,6 @@ bool tn_cpu_accepts_concat(const tn_step *step)
            tn_view_rows_contiguous(b) && tn_view_rows_contiguous(y);
 }
 
-bool tn_cpu_accepts_unary(const tn_step *step)
-{
-    return all_f32_rows(step);
-}
-
 bool tn_cpu_accepts_binary(const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
@@ -70,16 +65,6 @@ bool tn_cpu_accepts_binary(const tn_step *step)
         if (v->ne[3] == 1 && y->ne[3] == 1 && !tn_view_rows_contiguous(v)) return false;
     }
     return f32_rows(y);
-}
-
-bool tn_cpu_accepts_reduce(const tn_step *step)
-{
-    return all_f32_rows(step);
-}
-
-bool tn_cpu_accepts_softmax(const tn_step *step)
-{
-    return all_f32_rows(step);
 }
 
 bool tn_cpu_accepts_argmax(const tn_step *step)
@@ -105,26 +90,11 @@ bool tn_cpu_accepts_get_rows(const tn_step *step)
            table->ne[1] == 1 && i32_run(in.ids) && f32_rows(&step->dst[0]);
 }
 
-bool tn_cpu_accepts_rms_norm(const tn_step *step)
-{
-    return all_f32_rows(step);
-}
-
-bool tn_cpu_accepts_layer_norm(const tn_step *step)
-{
-    return all_f32_rows(step);
-}
-
-bool tn_cpu_accepts_add_rms_norm(const tn_step *step)
-{
-    return all_f32_rows(step);
-}
-
 bool tn_cpu_accepts_glu(const tn_step *step)
 {
     const tn_glu_params *p = step->params;
     bool known = p->alpha > 0.0f || (p->act >= 0 && p->act < TN_UNARY_COUNT);
-    return known && all_f32_rows(step);
+    return known && tn_cpu_accepts_f32_rows(step);
 }
 
 // in: the operands that rope and norm_rope share.
@@ -181,7 +151,7 @@ bool tn_cpu_accepts_moe_weights(const tn_step *step)
 bool tn_cpu_accepts_moe_sum(const tn_step *step)
 {
     const tn_view *x = &step->src[0];
-    return all_f32_rows(step) && x->ne[0] == 1 && x->nb[2] % (int64_t)sizeof(float) == 0;
+    return tn_cpu_accepts_f32_rows(step) && x->ne[0] == 1 && x->nb[2] % (int64_t)sizeof(float) == 0;
 }
 
 // A step that includes the router's product is refused: the kernels of products divide that among threads.
