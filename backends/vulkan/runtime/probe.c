@@ -47,12 +47,21 @@ static void set(patterns p, int32_t source, const char *pattern)
     if (source >= 0) p[source] = pattern;
 }
 
+// Of ops without a row: numbers in rows. Integers are indices of something, and only the row of the op can say
+// what they may be.
+static void default_patterns(const tn_step *step, patterns p)
+{
+    for (int32_t i = 0; i < step->n_src; i++)
+        if (step->src[i].dtype == TN_TYPE_F32) set(p, i, "aaakf");
+}
+
 // Products and moe_route have no row in probe.def: which sources they have depends on their parameters.
 static void patterns_of(const tn_step *step, patterns p)
 {
     tn_product_sources s = tn_product_sources_get(step->op, step->params);
     bool experts = s.ids >= 0;
     if ((size_t)step->op < TN_COUNT(table)) memcpy(p, table[step->op], sizeof(patterns));
+    if (!p[0]) default_patterns(step, p);
     if (s.n_weights > 0) set(p, s.x, experts ? ".m.kf" : "aatkf");
     for (int32_t i = 0; i < s.n_weights; i++) {
         set(p, s.w[i], experts ? ".enkf" : "aankf");
