@@ -15,34 +15,11 @@
 
 #include <math.h>
 
-#define TN_DTYPE(name, block, bytes, file_id) void tn_decode_##name(const void *x, float *y, int64_t n);
+// Types that quant.c reads only have no encoder.
+#define TN_DTYPE(name, block, bytes, file_id)                                                                \
+    void tn_decode_##name(const void *x, float *y, int64_t n);                                               \
+    void tn_encode_##name(const float *x, void *y, int64_t n, const float *weights);
 #include <tenon/dtypes.def>
-
-#define TN_ENCODER(name) void tn_encode_##name(const float *x, void *y, int64_t n, const float *weights)
-TN_ENCODER(F32);
-TN_ENCODER(F16);
-TN_ENCODER(BF16);
-TN_ENCODER(Q4_0);
-TN_ENCODER(Q4_1);
-TN_ENCODER(Q5_0);
-TN_ENCODER(Q5_1);
-TN_ENCODER(Q8_0);
-TN_ENCODER(Q8_1);
-TN_ENCODER(Q2_K);
-TN_ENCODER(Q3_K);
-TN_ENCODER(Q4_K);
-TN_ENCODER(Q5_K);
-TN_ENCODER(Q6_K);
-TN_ENCODER(Q8_K);
-TN_ENCODER(IQ4_NL);
-TN_ENCODER(IQ4_XS);
-TN_ENCODER(MXFP4);
-TN_ENCODER(NVFP4);
-TN_ENCODER(TQ1_0);
-TN_ENCODER(TQ2_0);
-TN_ENCODER(Q1_0);
-TN_ENCODER(Q2_0);
-#undef TN_ENCODER
 
 // NaN becomes lo.
 static inline float tn_clampf(float x, float lo, float hi)
