@@ -4,6 +4,7 @@
 // Plans of the matrix products with up to 8 rows of x: which rows of the weights a block multiplies, which
 // slices along k its warps have, and what lies where in shared memory.
 #include "backends/cuda/product/matvec/matvec.h"
+#include "backends/cuda/runtime/layout.h"
 
 #include <string.h>
 
@@ -17,7 +18,8 @@ enum {
 
 bool tn_cuda_matvec_quantises(tn_dtype type)
 {
-    return tn_dtype_block_elems(type) > 1 && type != TN_TYPE_Q8_1 && type != TN_TYPE_Q8_K;
+    tn_cuda_pack_args planes; // types that stay as in files run the general kernel
+    return tn_cuda_layout_get(type, &planes);
 }
 
 bool tn_cuda_matvec_plain(tn_dtype type)

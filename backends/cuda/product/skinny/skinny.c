@@ -4,6 +4,7 @@
 // Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_wgmma.cuh): the weights of each type
 // share a launch.
 #include "backends/cuda/product/skinny/skinny.h"
+#include "backends/cuda/runtime/layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,8 @@ bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p)
 
 bool tn_cuda_skinny_block_type(tn_dtype type)
 {
-    return tn_dtype_block_elems(type) > 1 && type != TN_TYPE_Q8_1 && type != TN_TYPE_Q8_K;
+    tn_cuda_pack_args planes; // types that stay as in files run the general kernel
+    return tn_cuda_layout_get(type, &planes);
 }
 
 bool tn_cuda_skinny_exact_type(tn_dtype type)
