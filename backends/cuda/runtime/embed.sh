@@ -4,7 +4,8 @@
 #
 # Compiles one file of device code to a fat binary and wraps it into an object file with one symbol.
 #     embed.sh OUT.o DEPENDENCIES SYMBOL SOURCE.cu "C COMPILER" NVCC FLAGS...
-# With "none" for NVCC the image is the symbol's name: where no wanted capability has use for the code, and to test the host side without compiling any.
+# With "none" for NVCC the image is the symbol's name. This is for code that none of the wanted capabilities
+# runs, and for tests of the host side, which need no device code.
 set -eu
 out=$1 dependencies=$2 symbol=$3 source=$4 cc=$5
 shift 5

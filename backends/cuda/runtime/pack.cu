@@ -18,7 +18,8 @@ TN_ENTRY tn_pack(const __grid_constant__ tn_cuda_pack_args a)
         for (int k = 0; k < 6; k++) {
             int at = byte - a.piece[k].start;
             if (k < a.n_pieces && at >= 0 && at < a.piece[k].size)
-                a.plane[a.piece[k].plane][block * a.plane_bytes[a.piece[k].plane] + a.piece[k].at + at] = value;
+                a.plane[a.piece[k].plane][block * a.plane_bytes[a.piece[k].plane] + a.piece[k].at + at] =
+                    value;
         }
     }
 }

@@ -47,8 +47,8 @@ static void set(patterns p, int32_t source, const char *pattern)
     if (source >= 0) p[source] = pattern;
 }
 
-// Of ops without a row: numbers in rows. Integers are indices of something, and only the row of the op can say
-// what they may be.
+// Of ops without a row: numbers in rows. Integers are indices of something, and only the row of the op can
+// say what they may be.
 static void default_patterns(const tn_step *step, patterns p)
 {
     for (int32_t i = 0; i < step->n_src; i++)

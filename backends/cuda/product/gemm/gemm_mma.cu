@@ -112,8 +112,8 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
     constexpr int W = glu ? 16 : 32; // columns of a warp
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP, part = warp % 4;
     int tile64 = tile.n * (BN / TN_GEMM_TILE64) + part / 2, seg = glu ? 0 : gemm_seg_of(a, tile64);
-    int column =
-        glu ? tile.n * (BN / 2) + part * 16 : (tile64 - a.seg[seg].first_tile64) * TN_GEMM_TILE64 + part % 2 * 32;
+    int column = glu ? tile.n * (BN / 2) + part * 16
+                     : (tile64 - a.seg[seg].first_tile64) * TN_GEMM_TILE64 + part % 2 * 32;
     shared += warp * 16 * 32;
 #pragma unroll
     for (int i = 0; i < 4; i++) {

@@ -353,25 +353,40 @@ static __device__ __forceinline__ skinny_work skinny_work_of(const tn_cuda_skinn
             (int)(n * (blockIdx.x + 1) / gridDim.x * stages_at_once)};
 }
 
-template <int TYPE, typename SHAPE>
-static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &a)
+// The block has the sums of its stages of a tile, which ends with stage `stage` or with the block's work.
+// Where several blocks share the tile, the last one to arrive writes it. The sums are zero afterwards.
+template <typename SHAPE>
+static __device__ __forceinline__ void skinny_block_end_tile(const tn_cuda_skinny_args &a,
+                                                             const skinny_work &work, int per_tile, int tile,
+                                                             int stage, skinny_sums<SHAPE::tiles> &total)
 {
-#if __CUDA_ARCH__ >= 800
-    extern __shared__ __align__(16) char skinny_shared[];
-    constexpr int MT = SHAPE::tiles,
-                  slot_size = TN_SKINNY_BLOCK_STAGE + 2 * SHAPE::half * skinny_slot<TYPE>::row_bytes;
-    int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K;
-    if (a.tile_group) tn_pdl_wait(); // a predecessor decides which expert, so which weights
-    skinny_work work = skinny_work_of(a, per_tile);
-    if (work.at >= work.end) return;
-    skinny_cursor<SHAPE> ahead, current;
-    ahead.start(a, per_tile, work.at);
-    int copied = work.at, early = min((int)SKINNY_EARLY, work.end - work.at);
+    int begin = tile * per_tile, first = 0, last = -1;
+    bool complete_here = begin >= work.at && stage + 1 == per_tile;
+    if (!complete_here) {
+        first = skinny_block_of(begin, work.n), last = skinny_block_of(begin + per_tile - 1, work.n);
+        complete_here = skinny_block_publish<SHAPE>(a, total, tile, first, last);
+    }
+    int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
+    if (complete_here)
+        skinny_block_write_tile<SHAPE>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y, first, last);
+#pragma unroll
+    for (int i = 0; i < SHAPE::tiles * SKINNY_NT * 4; i++)
+        total[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
+}
+
+// Copies of the first stages: weights, which never change, before the predecessor has ended, x after it.
+template <int TYPE, typename SHAPE>
+static __device__ __forceinline__ void
+skinny_block_first_stages(const tn_cuda_skinny_args &a, const skinny_work &work, int per_tile, char *slots,
+                          skinny_cursor<SHAPE> &ahead, int &copied)
+{
+    constexpr int slot_size = TN_SKINNY_BLOCK_STAGE + 2 * SHAPE::half * skinny_slot<TYPE>::row_bytes;
+    int early = min((int)SKINNY_EARLY, work.end - work.at);
     const char *x[SKINNY_EARLY] = {ahead.x, ahead.x};
 #pragma unroll 1
     for (int s = 0; s < early; s++) {
         if (s > 0) x[1] = ahead.x;
-        skinny_copy_weights<TYPE, SHAPE>(ahead, skinny_shared + s * slot_size);
+        skinny_copy_weights<TYPE, SHAPE>(ahead, slots + s * slot_size);
         ahead.next(a, per_tile, ++copied < work.end);
     }
     static_assert(SKINNY_EARLY == 2, "x has two places");
@@ -379,9 +394,25 @@ static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &
     tn_pdl_wait();
 #pragma unroll
     for (int s = 0; s < SKINNY_EARLY; s++) {
-        if (s < early) skinny_copy_x<TYPE, SHAPE>(x[s], skinny_shared + s * slot_size);
+        if (s < early) skinny_copy_x<TYPE, SHAPE>(x[s], slots + s * slot_size);
         tn_copy_commit();
     }
+}
+
+template <int TYPE, typename SHAPE>
+static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &a)
+{
+#if __CUDA_ARCH__ >= 800
+    extern __shared__ __align__(16) char skinny_shared[];
+    constexpr int slot_size = TN_SKINNY_BLOCK_STAGE + 2 * SHAPE::half * skinny_slot<TYPE>::row_bytes;
+    int per_tile = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K;
+    if (a.tile_group) tn_pdl_wait(); // a predecessor decides which expert, so which weights
+    skinny_work work = skinny_work_of(a, per_tile);
+    if (work.at >= work.end) return;
+    skinny_cursor<SHAPE> ahead, current;
+    ahead.start(a, per_tile, work.at);
+    int copied = work.at;
+    skinny_block_first_stages<TYPE, SHAPE>(a, work, per_tile, skinny_shared, ahead, copied);
     // A slot is filled again behind the barrier of the stage after it, while others multiply. With only two
     // slots it is filled before that stage is waited for.
     bool many_slots = a.slots > 2;
@@ -398,7 +429,7 @@ static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &
     };
 #pragma unroll 1
     for (int i = SKINNY_EARLY; i < a.slots - 1; i++) fill();
-    skinny_sums<MT> total = {};
+    skinny_sums<SHAPE::tiles> total = {};
     current.start(a, per_tile, work.at);
     for (int at = work.at; at < work.end;) {
         if (many_slots) skinny_wait(a.slots - 2);
@@ -415,20 +446,7 @@ static __device__ __forceinline__ void skinny_blocks(const tn_cuda_skinny_args &
         int tile = current.tile, stage = current.stage;
         bool ends = stage + 1 == per_tile || at + 1 == work.end;
         current.next(a, per_tile, ++at < work.end);
-        if (!ends) continue;
-        int begin = tile * per_tile, first = 0, last = -1;
-        bool complete_here = begin >= work.at && stage + 1 == per_tile;
-        if (!complete_here) {
-            first = skinny_block_of(begin, work.n), last = skinny_block_of(begin + per_tile - 1, work.n);
-            complete_here = skinny_block_publish<SHAPE>(a, total, tile, first, last);
-        }
-        int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
-        if (complete_here)
-            skinny_block_write_tile<SHAPE>(a, total, a.tile_group ? tile - y * a.n_tiles : tile, y, first,
-                                           last);
-#pragma unroll
-        for (int i = 0; i < MT * SKINNY_NT * 4; i++)
-            total[i / (4 * SKINNY_NT)][i / 4 % SKINNY_NT][i % 4] = 0.0f;
+        if (ends) skinny_block_end_tile<SHAPE>(a, work, per_tile, tile, stage, total);
     }
     tn_copy_wait<0>();
 #else
