@@ -13,7 +13,7 @@ import sys
 from sources import Report, line_of, read, root, sources
 
 EVERYWHERE = ("core", "ops", "graph", "models", "tools", "backends/null")
-PORTABLE = EVERYWHERE + ("backends/cpu", "backends/vulkan")
+PORTABLE = EVERYWHERE + ("backends/cpu", "backends/cuda", "backends/vulkan")
 TESTS = tuple("tests/" + name for name in (
     "check", "fuzz", "headers", "models", "style", "templates", "tools", "unit", "vulkan"))
 TERMS = (
