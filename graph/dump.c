@@ -129,7 +129,7 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
         tn_strbuf_puts(out, "\n");
         put_joins(p, i, out);
         for (int32_t k = 0; k < s->n_launches; k++)
-            tn_strbuf_printf(out, "        > %s\n", p->launches[s->first_launch + k]);
+            tn_strbuf_printf(out, "        > %s\n", tn_plan_launch_name(p, s, k));
     }
     put_copies(p, out);
     put_summary(p, out);
@@ -160,7 +160,7 @@ static void json_launches(const tn_plan *p, const tn_plan_step *s, tn_strbuf *ou
     tn_strbuf_puts(out, ",\n     \"launches\": [");
     for (int32_t k = 0; k < s->n_launches; k++) {
         if (k) tn_strbuf_puts(out, ", ");
-        put_json_string(out, p->launches[s->first_launch + k]);
+        put_json_string(out, tn_plan_launch_name(p, s, k));
     }
     tn_strbuf_puts(out, "]");
     if (j->next & TN_JOIN_FOLD) tn_strbuf_puts(out, ", \"done_by_next\": true");
@@ -264,7 +264,7 @@ static void dump_dot(const tn_plan *p, tn_strbuf *out)
         tn_strbuf_json(out, s->step.name, strlen(s->step.name));
         for (int32_t k = 0; k < s->n_launches; k++) {
             tn_strbuf_puts(out, "\\n> ");
-            tn_strbuf_json(out, p->launches[s->first_launch + k], strlen(p->launches[s->first_launch + k]));
+            tn_strbuf_json(out, tn_plan_launch_name(p, s, k), strlen(tn_plan_launch_name(p, s, k)));
         }
         bool folded = (s->step.join.next & TN_JOIN_FOLD) != 0; // the next step launches it
         tn_strbuf_printf(out, "\", style=\"%s\", fillcolor=\"%s\"];\n", folded ? "filled,dashed" : "filled",

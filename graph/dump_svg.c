@@ -96,7 +96,7 @@ void tn_plan_dump_svg(const tn_plan *p, tn_strbuf *out)
         put_escaped(out, s->step.name);
         for (int32_t k = 0; k < s->n_launches; k++) {
             tn_strbuf_puts(out, " &gt; ");
-            put_escaped(out, p->launches[s->first_launch + k]);
+            put_escaped(out, tn_plan_launch_name(p, s, k));
         }
         if (s->step.join.next & TN_JOIN_FOLD) tn_strbuf_puts(out, " (done by the next step)");
         tn_strbuf_puts(out, "</text>\n");

@@ -136,7 +136,7 @@ typedef struct tn_plan_step {
     tn_step step; // views without data
     tn_plan_operand src[TN_MAX_SRC], dst[TN_MAX_DST];
     tn_plan_operand staged_x, staged_y, staged_norm; // of step.join
-    int32_t first_launch, n_launches;                // in the plan's list
+    int32_t first_launch, n_launches;                // tn_plan_launch_name
     int32_t device;
     // TN_PRECISION_* to which the kernel of a matmul rounds its operands; AUTO: no matmul, or not known
     int32_t rounding;
@@ -160,11 +160,14 @@ struct tn_plan {
     size_t inputs_size; // of the buffer that inputs lie in, the same on every device
     const char *recorded; // text of the graph before the passes
     tn_fusion_note *notes;
-    const char **launches; // entry points of all steps; uploads and downloads are not among them
+    // Entry points of the steps whose backends list them; uploads and downloads are not among them.
+    const char **launches;
     int32_t n_launches, launches_capacity;
     tn_plan_info info;
 };
 
+// Entry point of launch k of a step of the plan; the kernel's name where its backend lists no launches.
+const char *tn_plan_launch_name(const tn_plan *plan, const tn_plan_step *step, int32_t k);
 // Whether a run leaves this result in host memory by itself, because the device writes there (core/backend.h,
 // host_create).
 bool tn_plan_fetches(const tn_plan *plan, int32_t output);

@@ -273,6 +273,8 @@ static tn_status pack_device(tn_pass_state *s, int32_t device)
 
 tn_status tn_pass_memory(tn_pass_state *s)
 {
+    s->places = tn_calloc(s->ctx, (size_t)s->graph->n_values + 1, sizeof *s->places);
+    if (!s->places) return TN_ERR_MEMORY;
     find_lifetimes(s->graph, s->places);
     share_in_place(s->graph, s->places);
     find_sizes(s);

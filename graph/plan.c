@@ -117,10 +117,7 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
     p->arena_size = tn_calloc(p->ctx, 6 * n_devices, sizeof *p->arena_size);
-    // The place pass may add a transfer, and a copy before it, per value and device, the join pass staged
-    // rows per value.
-    p->places = tn_calloc(p->ctx, (size_t)p->graph->n_values * 4 * (n_devices + 1) + 1, sizeof *p->places);
-    if (!p->arena_size || !p->places) return TN_ERR_MEMORY;
+    if (!p->arena_size) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
     p->scratch_size = p->arena_bound + n_devices;
     p->weight_size = p->scratch_size + n_devices;
@@ -133,7 +130,6 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
         .n_devices = p->n_devices,
         .fusion = cfg->fusion != 0,
         .fallback = cfg->fallback,
-        .places = p->places,
         .arena_size = p->arena_size,
         .arena_bound = p->arena_bound,
     };
@@ -143,6 +139,7 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
         status = passes[i].run(&s);
         if (status == TN_OK) status = tn_graph_verify(p->graph, passes[i].name);
     }
+    p->places = s.places;
     p->notes = s.notes;
     p->info.n_fused = s.n_fused;
     p->info.n_joined = s.n_joined;
@@ -296,10 +293,17 @@ static tn_status list_step(tn_plan *p, tn_device *d, const tn_program *program, 
 {
     tn_launch_sink sink = {put_launch, p};
     s->first_launch = p->n_launches;
-    tn_status status =
-        d->backend->launches ? d->backend->launches(d, program, i, &sink) : put_launch(p, s->kernel);
+    s->n_launches = 1; // named by the kernel
+    if (!d->backend->launches) return TN_OK;
+    tn_status status = d->backend->launches(d, program, i, &sink);
     s->n_launches = p->n_launches - s->first_launch;
     return status;
+}
+
+const char *tn_plan_launch_name(const tn_plan *p, const tn_plan_step *s, int32_t k)
+{
+    bool listed = p->devices[s->device]->backend->launches != NULL;
+    return listed ? p->launches[s->first_launch + k] : s->kernel;
 }
 
 // Names of all launches, device by device.
@@ -312,11 +316,12 @@ static tn_status list_launches(tn_plan *p)
         tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
         for (int32_t i = 0, k = 0; i < p->n_steps && status == TN_OK; i++)
             if (is_of(&p->steps[i], d)) status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
+        for (int32_t i = 0; i < p->n_steps; i++)
+            if (is_of(&p->steps[i], d)) p->info.n_launches += p->steps[i].n_launches;
         tn_plan_copies copies = tn_plan_copies_get(p, d);
         p->info.n_launches += copies.uploads + copies.downloads;
     }
     tn_free(p->ctx, steps);
-    p->info.n_launches += p->n_launches;
     return status;
 }
 
