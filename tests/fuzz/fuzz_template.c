@@ -150,8 +150,8 @@ static size_t make_template(uint64_t *state, uint8_t *out, size_t max)
 static const char *const hostile[] = {
     "{% for i in range(10**18) %}{% endfor %}",
     "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}",
-    "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|replace('x', 'xxxxx') %}{% "
-    "endfor %}",
+    ("{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|replace('x', 'xxxxx') %}{% "
+     "endfor %}"),
     "{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s|tojson %}{% endfor %}{{ n.s }}",
     "{% set n = namespace(s=x) %}{% for i in range(99) %}{% set n.s = n.s ~ '<' ~ n.s %}{% endfor %}",
     "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
