@@ -166,6 +166,8 @@ struct tn_plan {
     tn_plan_info info;
 };
 
+// Whether a backend runs the step on this device; transfers are nobody's.
+bool tn_plan_step_runs_on(const tn_plan_step *step, int32_t device);
 // Entry point of launch k of a step of the plan; the kernel's name where its backend lists no launches.
 const char *tn_plan_launch_name(const tn_plan *plan, const tn_plan_step *step, int32_t k);
 // Whether a run leaves this result in host memory by itself, because the device writes there (core/backend.h,

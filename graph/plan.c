@@ -238,17 +238,12 @@ static tn_status make_ports(tn_plan *p)
     return TN_OK;
 }
 
-static bool is_of(const tn_plan_step *s, int32_t device)
-{
-    return s->device == device && s->step.op != TN_OP_transfer;
-}
-
 // The steps of a device, in order; returns how many.
 static int32_t device_steps(const tn_plan *p, int32_t device, tn_step *steps)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < p->n_steps; i++)
-        if (is_of(&p->steps[i], device)) steps[n++] = p->steps[i].step;
+        if (tn_plan_step_runs_on(&p->steps[i], device)) steps[n++] = p->steps[i].step;
     return n;
 }
 
@@ -300,12 +295,6 @@ static tn_status list_step(tn_plan *p, tn_device *d, const tn_program *program, 
     return status;
 }
 
-const char *tn_plan_launch_name(const tn_plan *p, const tn_plan_step *s, int32_t k)
-{
-    bool listed = p->devices[s->device]->backend->launches != NULL;
-    return listed ? p->launches[s->first_launch + k] : s->kernel;
-}
-
 // Names of all launches, device by device.
 static tn_status list_launches(tn_plan *p)
 {
@@ -315,9 +304,9 @@ static tn_status list_launches(tn_plan *p)
     for (int32_t d = 0; d < p->n_devices && status == TN_OK; d++) {
         tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
         for (int32_t i = 0, k = 0; i < p->n_steps && status == TN_OK; i++)
-            if (is_of(&p->steps[i], d)) status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
+            if (tn_plan_step_runs_on(&p->steps[i], d)) status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
         for (int32_t i = 0; i < p->n_steps; i++)
-            if (is_of(&p->steps[i], d)) p->info.n_launches += p->steps[i].n_launches;
+            if (tn_plan_step_runs_on(&p->steps[i], d)) p->info.n_launches += p->steps[i].n_launches;
         tn_plan_copies copies = tn_plan_copies_get(p, d);
         p->info.n_launches += copies.uploads + copies.downloads;
     }
@@ -350,35 +339,6 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     if (status != TN_OK) tn_plan_unref(&p);
     else *out = p;
     return status;
-}
-
-int32_t tn_plan_host_device(const tn_plan *p)
-{
-    for (int32_t d = 0; d < p->n_devices; d++)
-        if (p->devices[d]->backend->host_create) return d;
-    return -1;
-}
-
-bool tn_plan_fetches(const tn_plan *p, int32_t output)
-{
-    // Outputs up to so many bytes are copied to the host in every run: that costs less than a separate read.
-    // Larger ones (logits) are read on demand.
-    enum { FETCH_MAX = 16384 };
-    const tn_tensor *t = p->graph->values[p->outputs[output].value];
-    const tn_place *place = &p->places[t->root->id];
-    size_t n = tn_tensor_size(t);
-    return place->in_arena && place->device == tn_plan_host_device(p) && n <= FETCH_MAX && n % 4 == 0;
-}
-
-tn_plan_copies tn_plan_copies_get(const tn_plan *p, int32_t device)
-{
-    tn_plan_copies c = {.kernel = p->devices[device]->backend->copy_kernel};
-    int32_t n_steps = 0;
-    for (int32_t i = 0; i < p->n_steps; i++) n_steps += is_of(&p->steps[i], device);
-    if (!c.kernel || n_steps == 0 || device != tn_plan_host_device(p)) return c;
-    c.uploads = p->input_size[device] > 0;
-    for (int32_t i = 0; i < p->n_outputs; i++) c.downloads = c.downloads || tn_plan_fetches(p, i);
-    return c;
 }
 
 void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)
