@@ -304,7 +304,8 @@ static tn_status list_launches(tn_plan *p)
     for (int32_t d = 0; d < p->n_devices && status == TN_OK; d++) {
         tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
         for (int32_t i = 0, k = 0; i < p->n_steps && status == TN_OK; i++)
-            if (tn_plan_step_runs_on(&p->steps[i], d)) status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
+            if (tn_plan_step_runs_on(&p->steps[i], d))
+                status = list_step(p, p->devices[d], &program, k++, &p->steps[i]);
         for (int32_t i = 0; i < p->n_steps; i++)
             if (tn_plan_step_runs_on(&p->steps[i], d)) p->info.n_launches += p->steps[i].n_launches;
         tn_plan_copies copies = tn_plan_copies_get(p, d);

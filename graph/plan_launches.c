@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is asked about the launches of a finished plan: their names, and the copies before and after its steps.
+// What is asked about the launches of a finished plan: their names, and the copies before and after its
+// steps.
 #include "graph/graph.h"
 
 bool tn_plan_step_runs_on(const tn_plan_step *s, int32_t device)
