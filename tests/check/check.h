@@ -11,6 +11,7 @@
 #define TN_TESTS_CHECK_H
 
 #include "core/device.h"
+#include "ops/any_params.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -64,21 +65,13 @@ typedef struct check_operand {
     int32_t ints_off;
 } check_operand;
 
-#define CHECK_PARAMS_P(name) tn_##name##_params name;
-#define CHECK_PARAMS_N(name)
-typedef union check_params {
-#define TN_OP(name, family, src_min, src_max, n_dst, par, tol, flags, sources, results)                      \
-    CHECK_PARAMS_##par(name)
-#include <tenon/ops.def>
-} check_params;
-
 typedef struct check_case {
     int32_t op, n_src, number; // number: of the case within its op
     int32_t precision;         // TN_PRECISION_*
     tn_dtype type;             // that the case is about: weights, cache, or F32
     uint64_t seed;
     check_operand src[TN_MAX_SRC];
-    check_params params;
+    tn_any_params params;
     bool in_place; // result 0 has the storage of source 0
     bool relative; // every element has to be right by itself
     double floor;  // magnitude below which errors are not judged; 0: where f32 loses precision
