@@ -23,7 +23,21 @@ static __device__ __forceinline__ bool find_elements(const tn_cuda_elementwise_a
 {
     tn_pdl_trigger();
     tn_pdl_wait();
-    return tn_split_columns4(a.split, a.y.ne[3], row, j);
+    return tn_split_columns4(a.split, a.op.dst[0].ne[3], row, j);
+}
+
+// Elements j .. j + 3 of a row of n elements of source i; those beyond the row are zero.
+static __device__ __forceinline__ float4 load(const tn_cuda_elementwise_args &a, int i, uint32_t row,
+                                              int64_t j, int64_t n)
+{
+    const tn_cuda_view &x = a.op.src[i];
+    return tn_load_floats(tn_row32(x, row), x.nb[3], j, n, a.aligned_src[i]);
+}
+
+static __device__ __forceinline__ void store(const tn_cuda_elementwise_args &a, uint32_t row, int64_t j,
+                                             int64_t n, float4 y)
+{
+    tn_store_floats(tn_row32(a.op.dst[0], row), j, n, a.aligned_dst, y);
 }
 
 static __device__ __forceinline__ float unary(const tn_unary_params &p, float x)
@@ -38,19 +52,19 @@ static __device__ __forceinline__ float unary(const tn_unary_params &p, float x)
 
 TN_ENTRY __launch_bounds__(THREADS) tn_unary(const __grid_constant__ tn_cuda_elementwise_args a)
 {
-    int64_t j, n = a.y.ne[3];
+    int64_t j, n = a.op.dst[0].ne[3];
     uint32_t row;
     if (!find_elements(a, &row, &j)) return;
-    float4 x = tn_load_floats(tn_row32(a.a, row), a.a.nb[3], j, n, a.aligned_a);
+    float4 x = load(a, 0, row, j, n);
     // The loop rotates v instead of being unrolled, so that the code of all kinds exists once and not four
     // times. The kind is the same for the whole launch, so the switch does not diverge.
     float v[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll 1
     for (int i = 0; i < 4; i++) {
-        float y = unary(a.unary, v[0]);
+        float y = unary(a.op.params.unary, v[0]);
         v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = y;
     }
-    tn_store_floats(tn_row32(a.y, row), j, n, a.aligned_y, make_float4(v[0], v[1], v[2], v[3]));
+    store(a, row, j, n, make_float4(v[0], v[1], v[2], v[3]));
 }
 
 static __device__ __forceinline__ float binary(int kind, float a, float b)
@@ -67,14 +81,14 @@ static __device__ __forceinline__ float binary(int kind, float a, float b)
 
 TN_ENTRY __launch_bounds__(THREADS) tn_binary(const __grid_constant__ tn_cuda_elementwise_args a)
 {
-    int64_t j, n = a.y.ne[3];
+    int64_t j, n = a.op.dst[0].ne[3];
     uint32_t row;
     if (!find_elements(a, &row, &j)) return;
-    float4 u = tn_load_floats(tn_row32(a.a, row), a.a.nb[3], j, n, a.aligned_a);
-    float4 v = tn_load_floats(tn_row32(a.b, row), a.b.nb[3], j, n, a.aligned_b);
-    u.x = binary(a.kind, u.x, v.x), u.y = binary(a.kind, u.y, v.y);
-    u.z = binary(a.kind, u.z, v.z), u.w = binary(a.kind, u.w, v.w);
-    tn_store_floats(tn_row32(a.y, row), j, n, a.aligned_y, u);
+    float4 u = load(a, 0, row, j, n), v = load(a, 1, row, j, n);
+    int kind = a.op.params.binary.kind;
+    u.x = binary(kind, u.x, v.x), u.y = binary(kind, u.y, v.y);
+    u.z = binary(kind, u.z, v.z), u.w = binary(kind, u.w, v.w);
+    store(a, row, j, n, u);
 }
 
 // GENERAL: any activation and the clamped forms. Otherwise silu(a) * b, the form of most models, with fast
@@ -82,20 +96,19 @@ TN_ENTRY __launch_bounds__(THREADS) tn_binary(const __grid_constant__ tn_cuda_el
 template <bool GENERAL>
 static __device__ __forceinline__ float glu(const tn_cuda_elementwise_args &a, float gate, float up)
 {
-    if (GENERAL) return tn_glu_of(a.glu, gate, up);
+    if (GENERAL) return tn_glu_of(a.op.params.glu, gate, up);
     return __fdividef(gate, 1.0f + __expf(-gate)) * up;
 }
 
 template <bool GENERAL> static __device__ __forceinline__ void glu_four(const tn_cuda_elementwise_args &a)
 {
-    int64_t j, n = a.y.ne[3];
+    int64_t j, n = a.op.dst[0].ne[3];
     uint32_t row;
     if (!find_elements(a, &row, &j)) return;
-    float4 u = tn_load_floats(tn_row32(a.a, row), a.a.nb[3], j, n, a.aligned_a);
-    float4 v = tn_load_floats(tn_row32(a.b, row), a.b.nb[3], j, n, a.aligned_b);
+    float4 u = load(a, 0, row, j, n), v = load(a, 1, row, j, n);
     u.x = glu<GENERAL>(a, u.x, v.x), u.y = glu<GENERAL>(a, u.y, v.y);
     u.z = glu<GENERAL>(a, u.z, v.z), u.w = glu<GENERAL>(a, u.w, v.w);
-    tn_store_floats(tn_row32(a.y, row), j, n, a.aligned_y, u);
+    store(a, row, j, n, u);
 }
 
 TN_ENTRY __launch_bounds__(THREADS) tn_swiglu(const __grid_constant__ tn_cuda_elementwise_args a)

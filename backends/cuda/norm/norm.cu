@@ -19,6 +19,29 @@
 
 enum { RMS, ADD_RMS, LAYER };
 
+// Which operand is what: the rows that are normalised are written to y; weight and bias are NULL if absent.
+template <int KIND> static __device__ __forceinline__ const tn_cuda_view &y_of(const tn_cuda_norm_args &a)
+{
+    return a.op.dst[KIND == ADD_RMS ? 1 : 0];
+}
+
+template <int KIND> static __device__ __forceinline__ const float *weight_of(const tn_cuda_norm_args &a)
+{
+    return (const float *)a.op.src[KIND == ADD_RMS ? 2 : 1].data;
+}
+
+template <int KIND> static __device__ __forceinline__ const float *bias_of(const tn_cuda_norm_args &a)
+{
+    return KIND == LAYER ? (const float *)a.op.src[2].data : nullptr;
+}
+
+template <int KIND> static __device__ __forceinline__ float eps_of(const tn_cuda_norm_args &a)
+{
+    return KIND == LAYER     ? a.op.params.layer_norm.eps
+           : KIND == ADD_RMS ? a.op.params.add_rms_norm.eps
+                             : a.op.params.rms_norm.eps;
+}
+
 // The sum over the threads that share a row: a warp or the block.
 static __device__ __forceinline__ float group_sum(float x, int group, float *shared)
 {
@@ -46,13 +69,15 @@ static __device__ __forceinline__ float4 add(float4 u, float4 v)
 }
 
 // Elements 4 i .. 4 i + 3 of the row after the weight and the bias, each if there is one.
+template <int KIND>
 static __device__ __forceinline__ float4 apply_weight(const tn_cuda_norm_args &a, float4 v, int i)
 {
-    if (a.weight) {
-        float4 w = ((const float4 *)a.weight)[i];
+    const float4 *weight = (const float4 *)weight_of<KIND>(a), *bias = (const float4 *)bias_of<KIND>(a);
+    if (weight) {
+        float4 w = weight[i];
         v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
     }
-    return a.bias ? add(v, ((const float4 *)a.bias)[i]) : v;
+    return bias ? add(v, bias[i]) : v;
 }
 
 // Reads this thread's part of the row; add_rms_norm stores the sum as well. x[k] beyond the row is zero.
@@ -61,15 +86,15 @@ template <int KIND, int V>
 static __device__ __forceinline__ void load(const tn_cuda_norm_args &a, uint32_t row, int first, int runs,
                                             float4 (&x)[V])
 {
-    const float4 *p = (const float4 *)tn_row32(a.a, row);
+    const float4 *p = (const float4 *)tn_row32(a.op.src[0], row);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * a.group;
         x[k] = i < runs ? p[i] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
     if (KIND != ADD_RMS) return;
-    const float4 *q = (const float4 *)tn_row32(a.b, row);
-    float4 *sum = (float4 *)tn_row32(a.sum, row);
+    const float4 *q = (const float4 *)tn_row32(a.op.src[1], row);
+    float4 *sum = (float4 *)tn_row32(a.op.dst[0], row);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * a.group;
@@ -80,7 +105,7 @@ static __device__ __forceinline__ void load(const tn_cuda_norm_args &a, uint32_t
 template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_cuda_norm_args &a)
 {
     __shared__ float shared[TN_WARP];
-    int first = (int)threadIdx.x % a.group, n = (int)a.y.ne[3], runs = n / 4;
+    int first = (int)threadIdx.x % a.group, n = (int)y_of<KIND>(a).ne[3], runs = n / 4;
     uint32_t row = blockIdx.x * (blockDim.x / a.group) + threadIdx.x / a.group;
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -102,12 +127,12 @@ template <int KIND, int V> static __device__ __forceinline__ void norm(const tn_
 #pragma unroll
         for (int k = 0; k < V; k++) sum += sum_of_squares(x[k]);
     }
-    float scale = rsqrtf(group_sum(sum, a.group, shared) / (float)n + a.eps);
-    float4 *y = (float4 *)tn_row32(a.y, row);
+    float scale = rsqrtf(group_sum(sum, a.group, shared) / (float)n + eps_of<KIND>(a));
+    float4 *y = (float4 *)tn_row32(y_of<KIND>(a), row);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int i = first + k * a.group;
-        if (i < runs) y[i] = apply_weight(a, multiply(x[k], scale), i);
+        if (i < runs) y[i] = apply_weight<KIND>(a, multiply(x[k], scale), i);
     }
 }
 
@@ -117,11 +142,11 @@ template <int KIND> static __device__ __forceinline__ void norm_any(const tn_cud
     __shared__ float shared[TN_WARP];
     tn_pdl_trigger();
     tn_pdl_wait();
-    int n = (int)a.y.ne[3], t = threadIdx.x, step = blockDim.x;
-    const float *x = (const float *)tn_row32(a.a, blockIdx.x);
+    int n = (int)y_of<KIND>(a).ne[3], t = threadIdx.x, step = blockDim.x;
+    const float *x = (const float *)tn_row32(a.op.src[0], blockIdx.x);
     if (KIND == ADD_RMS) {
-        const float *b = (const float *)tn_row32(a.b, blockIdx.x);
-        float *sum = (float *)tn_row32(a.sum, blockIdx.x);
+        const float *b = (const float *)tn_row32(a.op.src[1], blockIdx.x);
+        float *sum = (float *)tn_row32(a.op.dst[0], blockIdx.x);
         for (int j = t; j < n; j += step) sum[j] = x[j] + b[j];
         x = sum; // no barrier is needed, because every thread reads only what it wrote itself
     }
@@ -132,33 +157,35 @@ template <int KIND> static __device__ __forceinline__ void norm_any(const tn_cud
         sum = 0.0f;
     }
     for (int j = t; j < n; j += step) sum += (x[j] - mean) * (x[j] - mean);
-    float scale = rsqrtf(tn_block_sum(sum, shared) / (float)n + a.eps);
-    float *y = (float *)tn_row32(a.y, blockIdx.x);
+    float scale = rsqrtf(tn_block_sum(sum, shared) / (float)n + eps_of<KIND>(a));
+    const float *weight = weight_of<KIND>(a), *bias = bias_of<KIND>(a);
+    float *y = (float *)tn_row32(y_of<KIND>(a), blockIdx.x);
     for (int j = t; j < n; j += step) {
         float v = (x[j] - mean) * scale;
-        if (a.weight) v *= a.weight[j];
-        y[j] = a.bias ? v + a.bias[j] : v;
+        if (weight) v *= weight[j];
+        y[j] = bias ? v + bias[j] : v;
     }
 }
 
-#define TN_NORM(name, KIND)                                                                                  \
-    TN_ENTRY __launch_bounds__(1024) tn_##name##_1(const __grid_constant__ tn_cuda_norm_args a)              \
+// The kernels of an op, as norm.c names them.
+#define TN_NORM(op, KIND)                                                                                    \
+    TN_ENTRY __launch_bounds__(1024) tn_##op##_1(const __grid_constant__ tn_cuda_norm_args a)                \
     {                                                                                                        \
         norm<KIND, 1>(a);                                                                                    \
     }                                                                                                        \
-    TN_ENTRY __launch_bounds__(1024) tn_##name##_2(const __grid_constant__ tn_cuda_norm_args a)              \
+    TN_ENTRY __launch_bounds__(1024) tn_##op##_2(const __grid_constant__ tn_cuda_norm_args a)                \
     {                                                                                                        \
         norm<KIND, 2>(a);                                                                                    \
     }                                                                                                        \
-    TN_ENTRY __launch_bounds__(1024) tn_##name##_4(const __grid_constant__ tn_cuda_norm_args a)              \
+    TN_ENTRY __launch_bounds__(1024) tn_##op##_4(const __grid_constant__ tn_cuda_norm_args a)                \
     {                                                                                                        \
         norm<KIND, 4>(a);                                                                                    \
     }                                                                                                        \
-    TN_ENTRY __launch_bounds__(1024) tn_##name##_any(const __grid_constant__ tn_cuda_norm_args a)            \
+    TN_ENTRY __launch_bounds__(1024) tn_##op##_any(const __grid_constant__ tn_cuda_norm_args a)              \
     {                                                                                                        \
         norm_any<KIND>(a);                                                                                   \
     }
 
-TN_NORM(rms, RMS)
-TN_NORM(add_rms, ADD_RMS)
-TN_NORM(layer, LAYER)
+TN_NORM(rms_norm, RMS)
+TN_NORM(add_rms_norm, ADD_RMS)
+TN_NORM(layer_norm, LAYER)

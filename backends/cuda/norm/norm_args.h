@@ -5,12 +5,10 @@
 #ifndef TN_CUDA_NORM_ARGS_H
 #define TN_CUDA_NORM_ARGS_H
 
-#include "backends/cuda/runtime/args.h"
+#include "backends/cuda/runtime/operands.h"
 
 typedef struct tn_cuda_norm_args {
-    tn_cuda_view a, b, sum, y; // b and sum: of add_rms_norm
-    const float *weight, *bias; // [n] or NULL
-    float eps;
+    tn_cuda_operands op; // of rows [.., n] and vectors [n]
     uint32_t n_rows;
     int32_t group; // threads of a row: a warp, or the whole block
 } tn_cuda_norm_args;

@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host files of row-wise and elementwise kernels share: broadcasting sources over the result,
-// merging outer dimensions that lie one behind the other, and whether all addresses allow 16-byte accesses.
+// What the host files of row-wise and elementwise kernels share: all operands of a step as one argument,
+// broadcasting sources over the result, merging outer dimensions that lie one behind the other, and whether
+// all addresses allow 16-byte accesses.
 #ifndef TN_CUDA_ROWS_H
 #define TN_CUDA_ROWS_H
 
-#include "backends/cuda/runtime/row_split.h"
 #include "backends/cuda/runtime/kernel.h"
+#include "backends/cuda/runtime/operands.h"
+#include "backends/cuda/runtime/row_split.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static inline bool tn_cuda_f32_rows(const tn_view *v)
 {
@@ -28,6 +31,36 @@ static inline const float *tn_cuda_vector(const tn_step *step, int32_t i)
     return tn_step_has_src(step, i) ? step->src[i].data : NULL;
 }
 
+// Whether tn_cuda_operands can hold the operands of the step.
+static inline bool tn_cuda_operands_fit(const tn_step *step)
+{
+    return step->n_src <= TN_CUDA_MAX_SOURCES && step->n_dst <= TN_CUDA_MAX_RESULTS;
+}
+
+// For a step that fits.
+static inline tn_cuda_operands tn_cuda_operands_of(const tn_step *step)
+{
+    tn_cuda_operands o = {.src = {{.data = NULL}}};
+    for (int32_t i = 0; i < step->n_src; i++)
+        if (tn_step_has_src(step, i)) o.src[i] = tn_cuda_view_of(&step->src[i]);
+    for (int32_t i = 0; i < step->n_dst; i++) o.dst[i] = tn_cuda_view_of(&step->dst[i]);
+    size_t size = tn_op_info_get(step->op)->params_size;
+    if (size > 0) memcpy(&o.params, step->params, size);
+    return o;
+}
+
+// Lists the operands that the step has, sources first, and returns how many there are.
+enum { TN_CUDA_MAX_OPERANDS = TN_CUDA_MAX_SOURCES + TN_CUDA_MAX_RESULTS };
+static inline int32_t tn_cuda_operands_list(const tn_step *step, tn_cuda_operands *o,
+                                            tn_cuda_view *list[TN_CUDA_MAX_OPERANDS])
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < step->n_src; i++)
+        if (tn_step_has_src(step, i)) list[n++] = &o->src[i];
+    for (int32_t i = 0; i < step->n_dst; i++) list[n++] = &o->dst[i];
+    return n;
+}
+
 // The view with extents of 1 repeated to those of y.
 static inline tn_cuda_view tn_cuda_view_broadcast(const tn_view *v, const tn_view *y)
 {
@@ -40,7 +73,7 @@ static inline tn_cuda_view tn_cuda_view_broadcast(const tn_view *v, const tn_vie
 }
 
 // Merges dimension d of all views into d + 1 where all of them allow it, outermost last; views have the same
-// extents. With `columns` rows may be merged into one, too.
+// extents, or are vectors. With `columns` rows may be merged into one, too.
 static inline void tn_cuda_views_merge(tn_cuda_view *const *views, int32_t n, bool columns)
 {
     for (int32_t to = columns ? 3 : 2; to > 0; to--) {

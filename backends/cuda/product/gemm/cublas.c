@@ -361,7 +361,7 @@ static tn_status scale_rows(const tn_cuda_launch *l, const tn_product *p, int32_
     step.n_src = TN_SRC_binary_COUNT, step.n_dst = 1;
     step.src[TN_SRC_binary_a] = y, step.src[TN_SRC_binary_b] = scale, step.dst[0] = y;
     tn_cuda_launch scaling = {.cuda = l->cuda, .step = &step, .sink = l->sink};
-    return tn_cuda_binary_launch(&scaling);
+    return tn_cuda_elementwise_launch(&scaling);
 }
 
 tn_status tn_cuda_cublas_launch(const tn_cuda_launch *l)
