@@ -56,13 +56,14 @@ bool tn_cpu_accepts_concat(const tn_step *step)
            tn_view_rows_contiguous(b) && tn_view_rows_contiguous(y);
 }
 
-bool tn_cpu_accepts_binary(const tn_step *step)
+// One column of a source may stand for all of them.
+bool tn_cpu_accepts_elementwise(const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
-    for (int32_t i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < step->n_src; i++) {
         const tn_view *v = &step->src[i];
-        if (v->dtype != TN_TYPE_F32 || (v->ne[3] > 1 && !tn_view_rows_contiguous(v))) return false;
-        if (v->ne[3] == 1 && y->ne[3] == 1 && !tn_view_rows_contiguous(v)) return false;
+        bool repeats = v->ne[3] == 1 && y->ne[3] > 1;
+        if (v->dtype != TN_TYPE_F32 || (!repeats && !tn_view_rows_contiguous(v))) return false;
     }
     return f32_rows(y);
 }
@@ -88,13 +89,6 @@ bool tn_cpu_accepts_get_rows(const tn_step *step)
     const tn_view *table = in.table;
     return tn_quant_info_get(table->dtype)->to_f32 && tn_view_rows_contiguous(table) && table->ne[0] == 1 &&
            table->ne[1] == 1 && i32_run(in.ids) && f32_rows(&step->dst[0]);
-}
-
-bool tn_cpu_accepts_glu(const tn_step *step)
-{
-    const tn_glu_params *p = step->params;
-    bool known = p->alpha > 0.0f || (p->act >= 0 && p->act < TN_UNARY_COUNT);
-    return known && tn_cpu_accepts_f32_rows(step);
 }
 
 // in: the operands that rope and norm_rope share.
