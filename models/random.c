@@ -28,15 +28,17 @@ typedef struct named_shape {
 // clang-format off
 static const named_shape shapes[] = {
     /* name, {size, arch, layers, width, heads, kv heads, head, ffn, vocab, context,
-              experts, used, expert ffn, tied, type, seed} */
+              experts, used, expert ffn, tied, type, seed, classes} */
     {"llama-8b",
-     {0, "llama",    32, 4096, 32, 8, 128, 14336, 128256, 131072,   0, 0,   0, 0, "Q4_K_M", 1}},
+     {0, "llama",    32, 4096, 32, 8, 128, 14336, 128256, 131072,   0, 0,   0, 0, "Q4_K_M", 1, 0}},
     {"llama-1b",
-     {0, "llama",    16, 2048, 32, 8,  64,  8192, 128256, 131072,   0, 0,   0, 1, "Q4_K_M", 1}},
+     {0, "llama",    16, 2048, 32, 8,  64,  8192, 128256, 131072,   0, 0,   0, 1, "Q4_K_M", 1, 0}},
+    {"qwen2-7b",
+     {0, "qwen2",    28, 3584, 28, 4, 128, 18944, 152064, 131072,   0, 0,   0, 0, "Q4_K_M", 1, 2}},
     {"qwen3-0.6b",
-     {0, "qwen3",    28, 1024, 16, 8, 128,  3072, 151936,  40960,   0, 0,   0, 1, "Q4_K_M", 1}},
+     {0, "qwen3",    28, 1024, 16, 8, 128,  3072, 151936,  40960,   0, 0,   0, 1, "Q4_K_M", 1, 0}},
     {"qwen3moe-30b-a3b",
-     {0, "qwen3moe", 48, 2048, 32, 4, 128,  6144, 151936,  40960, 128, 8, 768, 0, "Q4_K_M", 1}},
+     {0, "qwen3moe", 48, 2048, 32, 4, 128,  6144, 151936,  40960, 128, 8, 768, 0, "Q4_K_M", 1, 0}},
 };
 
 // The keys and tensors that files of an architecture have beyond the common ones.
@@ -44,22 +46,24 @@ typedef struct arch_row {
     const char *name;
     bool dense, experts;  // whether its feed-forward may be dense, or may have experts
     bool expert_ff_own;   // experts have a width of their own, else n_ff
-    bool qk_norm;
+    bool qk_norm, qkv_bias;
     float eps, rope_base; // of its published models
 } arch_row;
 
 static const arch_row archs[] = {
-    {"llama",    true,  true,  false, false, 1e-5f, 500000.0f},
-    {"qwen3",    true,  false, false, true,  1e-6f, 1000000.0f},
-    {"qwen3moe", false, true,  true,  true,  1e-6f, 1000000.0f},
+    {"llama",    true,  true,  false, false, false, 1e-5f, 500000.0f},
+    {"qwen2",    true,  false, false, false, true,  1e-6f, 1000000.0f},
+    {"qwen3",    true,  false, false, true,  false, 1e-6f, 1000000.0f},
+    {"qwen3moe", false, true,  true,  true,  false, 1e-6f, 1000000.0f},
 };
 
 // Sizes that tensors are made of.
 typedef enum dim {
-    DIM_NONE, DIM_EMBD, DIM_VOCAB, DIM_Q, DIM_KV, DIM_HEAD, DIM_FF, DIM_FF_EXPERT, DIM_EXPERTS, DIM_COUNT
+    DIM_NONE, DIM_EMBD, DIM_VOCAB, DIM_Q, DIM_KV, DIM_HEAD, DIM_FF, DIM_FF_EXPERT, DIM_EXPERTS,
+    DIM_CLASSES, DIM_COUNT
 } dim;
 
-typedef enum condition { ALWAYS, UNTIED, QK_NORM, DENSE, EXPERTS, CONDITION_COUNT } condition;
+typedef enum condition { ALWAYS, UNTIED, QK_NORM, QKV_BIAS, DENSE, EXPERTS, HEAD, CONDITION_COUNT } condition;
 
 typedef struct tensor_row {
     const char *name;
@@ -71,6 +75,7 @@ static const tensor_row global_tensors[] = {
     {"token_embd.weight",  {DIM_VOCAB, DIM_EMBD}, ALWAYS},
     {"output_norm.weight", {DIM_EMBD},            ALWAYS},
     {"output.weight",      {DIM_VOCAB, DIM_EMBD}, UNTIED},
+    {"cls.output.weight",  {DIM_CLASSES, DIM_EMBD}, HEAD},
 };
 
 static const tensor_row layer_tensors[] = {
@@ -79,6 +84,9 @@ static const tensor_row layer_tensors[] = {
     {"attn_k.weight",        {DIM_KV, DIM_EMBD},                      ALWAYS},
     {"attn_v.weight",        {DIM_KV, DIM_EMBD},                      ALWAYS},
     {"attn_output.weight",   {DIM_EMBD, DIM_Q},                       ALWAYS},
+    {"attn_q.bias",          {DIM_Q},                                 QKV_BIAS},
+    {"attn_k.bias",          {DIM_KV},                                QKV_BIAS},
+    {"attn_v.bias",          {DIM_KV},                                QKV_BIAS},
     {"attn_q_norm.weight",   {DIM_HEAD},                              QK_NORM},
     {"attn_k_norm.weight",   {DIM_HEAD},                              QK_NORM},
     {"ffn_norm.weight",      {DIM_EMBD},                              ALWAYS},
@@ -113,12 +121,13 @@ enum {
     POOL_PIECE = 2048,   // elements made at a time, on the stack; a multiple of every block
     RUNS = 2,            // parts that a row is put together from
 };
-static const float norm_noise = 0.05f; // standard deviation of norm weights around 1
+enum { NORM_WEIGHTS = 0, BIASES = -1 };  // in place of a row length
+static const float vector_noise = 0.05f; // standard deviation of norm weights around 1, of biases around 0
 
 typedef struct pool {
     struct pool *next;
     tn_dtype type;
-    int64_t n_in; // row length that the values are scaled for; 0: norm weights
+    int64_t n_in; // row length that the values are scaled for, or what vectors they are for
     uint32_t seed;
     int64_t n_blocks;
     uint8_t *blocks;
@@ -159,8 +168,8 @@ static void fill_pool(void *arg, int32_t thread, int32_t team)
     const pool *p = arg;
     float x[POOL_PIECE];
     int64_t n = p->n_blocks * tn_dtype_block_elems(p->type);
-    float mean = p->n_in == 0 ? 1.0f : 0.0f;
-    float deviation = p->n_in == 0 ? norm_noise : 1.0f / sqrtf((float)p->n_in);
+    float mean = p->n_in == NORM_WEIGHTS ? 1.0f : 0.0f;
+    float deviation = p->n_in > 0 ? 1.0f / sqrtf((float)p->n_in) : vector_noise;
     for (int64_t i = thread; i * POOL_PIECE < n; i += team) {
         int64_t first = i * POOL_PIECE, piece = TN_MIN(n - first, POOL_PIECE);
         uint64_t state = stream(p->seed, (uint64_t)p->type << 32 | (uint64_t)p->n_in, (uint64_t)i);
@@ -205,6 +214,7 @@ typedef struct tensor {
     tn_dtype type;
     int32_t n_dims;
     int64_t ne[3];
+    bool is_bias;
 } tensor;
 
 typedef struct builder {
@@ -259,7 +269,8 @@ static tn_status fill_tensors(builder *b)
         void *place;
         status = tn_gguf_writer_place(b->writer, i, &place);
         if (status != TN_OK) break;
-        const pool *p = get_pool(b->ctx, &pools, t->type, t->n_dims == 1 ? 0 : n_in, b->shape.seed);
+        int64_t scale = t->n_dims > 1 ? n_in : t->is_bias ? BIASES : NORM_WEIGHTS;
+        const pool *p = get_pool(b->ctx, &pools, t->type, scale, b->shape.seed);
         if (!p) status = TN_ERR_MEMORY;
         if (!p) break;
         for (int32_t k = 0; k < t->n_dims - 1; k++) n_rows *= t->ne[k];
@@ -289,6 +300,7 @@ static tn_status add_tensor(builder *b, const char *name, const tensor_row *row)
     tensor *t = &b->tensors[b->n_tensors];
     for (; t->n_dims < 3 && row->ne[t->n_dims] != DIM_NONE; t->n_dims++)
         t->ne[t->n_dims] = b->dims[row->ne[t->n_dims]];
+    t->is_bias = row->when == QKV_BIAS;
     t->type =
         b->mix ? tn_quant_mix_pick(&b->state, name, TN_TYPE_F32, t->n_dims, t->ne) : single_type(b, name, t);
     if (!tn_quant_info_get(t->type)->from_f32)
@@ -385,6 +397,7 @@ static tn_status check_sizes(const builder *b)
         {"n_experts", s->n_experts, b->arch->dense ? 0 : 1, b->arch->experts ? TN_MAX_EXPERTS : 0},
         {"n_experts_used", s->n_experts_used, experts, s->n_experts},
         {"n_ff_expert", s->n_ff_expert, experts && b->arch->expert_ff_own, TN_MAX_WIDTH},
+        {"n_classes", s->n_classes, 0, TN_MAX_WIDTH},
     };
     for (size_t i = 0; i < TN_COUNT(ranges); i++) {
         if (ranges[i].value >= ranges[i].min && ranges[i].value <= ranges[i].max) continue;
@@ -436,9 +449,12 @@ static tn_status read_shape(builder *b, const tn_model_shape *shape)
     b->dims[DIM_FF] = s->n_ff;
     b->dims[DIM_FF_EXPERT] = b->arch->expert_ff_own ? s->n_ff_expert : s->n_ff;
     b->dims[DIM_EXPERTS] = s->n_experts;
+    b->dims[DIM_CLASSES] = s->n_classes;
     b->holds[ALWAYS] = true;
     b->holds[UNTIED] = !s->tied;
     b->holds[QK_NORM] = b->arch->qk_norm;
+    b->holds[QKV_BIAS] = b->arch->qkv_bias;
+    b->holds[HEAD] = s->n_classes > 0;
     b->holds[DENSE] = s->n_experts == 0;
     b->holds[EXPERTS] = s->n_experts > 0;
     b->model = (tn_quant_mix_model){.arch = b->arch->name,

@@ -42,18 +42,21 @@ static void test_shapes(void)
     TEST_CHECK_STATUS(tn_model_shape_get(ctx, "qwen3-0.6b", &s), TN_OK);
     TEST_CHECK(s.tied && s.n_heads * s.head_dim == 2048);
     TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-1b", &s), TN_OK);
+    TEST_CHECK_STATUS(tn_model_shape_get(ctx, "qwen2-7b", &s), TN_OK);
+    TEST_CHECK(s.n_heads * s.head_dim == s.n_embd && s.n_classes == 2);
     TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-9b", &s), TN_ERR_ARG);
     TEST_CHECK(message_has("qwen3moe-30b-a3b"));
 }
 
 static void test_random(void)
 {
-    static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama"};
-    static const char *const types[] = {"Q4_K_M", "Q8_0", "MXFP4_MOE", "NVFP4"};
+    static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama", "qwen2"};
+    static const char *const types[] = {"Q4_K_M", "Q8_0", "MXFP4_MOE", "NVFP4", "BF16"};
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
-        bool moe = i >= 2;
-        tn_model_shape s = {sizeof s, archs[i], 3,           256,         8,   2,      32,       512,
-                            300,      128,      moe ? 4 : 0, moe ? 2 : 0, 256, i == 1, types[i], 7};
+        bool moe = i == 2 || i == 3;
+        int32_t n_classes = i == 4 ? 3 : 0;
+        tn_model_shape s = {sizeof s, archs[i],    3,           256, 8,      2,        32, 512,      300,
+                            128,      moe ? 4 : 0, moe ? 2 : 0, 256, i == 1, types[i], 7,  n_classes};
         tn_model *model = NULL, *again = NULL;
         long live = count.live;
         TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK);
@@ -62,7 +65,8 @@ static void test_random(void)
             tn_model_info info;
             tn_model_info_get(model, &info);
             TEST_CHECK(strcmp(info.arch, archs[i]) == 0 && info.n_layers == 3 && info.n_vocab == 300);
-            TEST_CHECK(info.n_experts == s.n_experts && info.head_dim == 32);
+            TEST_CHECK(info.n_experts == s.n_experts && info.head_dim == 32 && info.n_classes == n_classes);
+            TEST_CHECK((tn_model_find_weight(model, "blk.2.attn_k.bias") >= 0) == (i == 4));
             TEST_CHECK_STATUS(tn_gguf_check_data(tn_model_gguf(model)), TN_OK);
             TEST_CHECK(same_data(tn_model_gguf(model), tn_model_gguf(again)));
         } else {
@@ -77,7 +81,7 @@ static void test_random(void)
 static void test_random_refused(void)
 {
     tn_model *model = NULL;
-    tn_model_shape good = {sizeof good, "llama", 1, 256, 4, 2, 16, 256, 32, 16, 0, 0, 0, 0, "F32", 1}, s;
+    tn_model_shape good = {sizeof good, "llama", 1, 256, 4, 2, 16, 256, 32, 16, 0, 0, 0, 0, "F32", 1, 0}, s;
 #define REFUSED(field, v, want)                                                                              \
     s = good;                                                                                                \
     s.field = (v);                                                                                           \
@@ -92,6 +96,7 @@ static void test_random_refused(void)
     REFUSED(n_kv_heads, 0, TN_ERR_ARG);
     REFUSED(head_dim, 15, TN_ERR_ARG);
     REFUSED(n_experts, 4, TN_ERR_ARG);
+    REFUSED(n_classes, -1, TN_ERR_ARG);
     REFUSED(type, "Q9", TN_ERR_ARG);
     REFUSED(type, NULL, TN_ERR_ARG);
     REFUSED(type, "IQ3_S", TN_ERR_UNSUPPORTED);

@@ -80,14 +80,16 @@ TN_API void tn_model_info_get(const tn_model *model, tn_model_info *info);
 
 typedef struct tn_model_shape {
     size_t struct_size;
-    const char *arch;  // "llama", "qwen3", "qwen3moe", ...
+    const char *arch;  // "llama", "qwen2", "qwen3", "qwen3moe", ...
     int32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab, n_ctx;
     int32_t n_experts, n_experts_used, n_ff_expert; // 0: dense
     int32_t tied;      // non-zero: the head is the embedding table
     const char *type;  // a tensor type ("Q8_0") or a mix ("Q4_K_M")
     uint32_t seed;
+    int32_t n_classes; // of a classification head; 0: none
 } tn_model_shape;
-// Known shapes: "llama-8b", "llama-1b", "qwen3-0.6b", "qwen3moe-30b-a3b". TN_ERR_ARG names them.
+// Known shapes: "llama-8b", "llama-1b", "qwen2-7b" (with a classification head), "qwen3-0.6b",
+// "qwen3moe-30b-a3b". TN_ERR_ARG names them.
 TN_API TN_MUST_USE tn_status tn_model_shape_get(tn_context *ctx, const char *name, tn_model_shape *out);
 // Random weights of that shape in memory.
 TN_API TN_MUST_USE tn_status tn_model_create_random(tn_context *ctx, const tn_model_shape *shape,
