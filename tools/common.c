@@ -403,6 +403,19 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     cfg->precision = tn_precision_by_name(opt_word(o, OPT_PRECISION, word, sizeof word));
 }
 
+// What sessions and embedders have in common; pooling and the length of texts stay at their defaults.
+void tool_embedder_config(const tool *t, tn_embedder_config *cfg)
+{
+    tn_session_config session;
+    tool_session_config(t, &session);
+    tn_embedder_config_default(cfg);
+    cfg->n_batch = session.n_batch;
+    cfg->fusion = session.fusion;
+    cfg->cache_type_k = session.cache_type_k;
+    cfg->cache_type_v = session.cache_type_v;
+    cfg->precision = session.precision;
+}
+
 // --- input -----------------------------------------------------------------------------------------------
 
 static int read_stream(FILE *f, const char *path, char **text, size_t *n)

@@ -613,6 +613,23 @@ def check_bench(t):
          r.out)
     r = t.run(*flags)
     t.ok("bench as Markdown", r.code == 0 and "|" in r.text and "pp32" in r.text and "tg4" in r.text, r.out)
+    d = as_json(t, "bench of several counts", t.run(*flags, "--sequences", "3,1,5", "--json").out)
+    found = [(r["test"], r["sequences"]) for r in d.get("results", [])]
+    t.ok("in the order given, prefill once",
+         found == [("pp32", 1), ("tg4 x 3", 3), ("tg4", 1), ("tg4 x 5", 5)], found)
+    t.ok("times of what was measured", all(r["end_ns"] > r["begin_ns"] for r in d["results"]), d)
+    head = ["bench", "--shape", "qwen2-7b", *shape, "-r", 2, "--no-peaks"]
+    d = as_json(t, "bench --texts", t.run(*head, "-p", 32, "--texts", "1,40", "--json").out)
+    found = [(r["test"], r["texts"]) for r in d.get("results", [])]
+    t.ok("texts are classified", found == [("cls32 x 1", 1), ("cls32 x 40", 40)], found)
+    t.ok("texts and tokens", all(abs(r["texts_per_second"] * 32 / r["tokens_per_second"] - 1) < 1e-6
+                                 for r in d["results"]), d)
+    r = t.run(*head, "-p", "16,32", "--texts", 2, "--classes", 0, "--csv")
+    t.ok("texts become vectors", r.code == 0 and "emb16 x 2" in r.text and "emb32 x 2" in r.text, r.err)
+    r = t.run(*head, "-p", 16, "--texts", 2)
+    t.ok("texts as Markdown", r.code == 0 and "cls16 x 2" in r.text and "texts/s" in r.text, r.text + r.err)
+    r = t.run(*head, "-p", 0, "--texts", 2)
+    t.ok("texts without a length", r.code == 2 and "-p" in r.err, r.err)
     t.done_well("bench of a file", t.run("bench", t.model, "-p", 16, "-n", 2, "-r", 1, "--no-peaks"))
 
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon bench: speed of prefill (pp) and decoding (tg), and the share of the peak of the machine.
+// tenon bench: speed of prefill (pp) and decoding (tg), and the share of the peak of the machine. Speed of an
+// embedder: bench_texts.c.
 #include "tools/commands/bench.h"
 #include "tools/interrupt.h"
 
@@ -16,6 +17,15 @@ typedef struct sizes {
     int n_pp, n_tg, n_depth;
     int64_t longest; // tokens that the largest test needs
 } sizes;
+
+// One session serves all counts of sequences: weights and a deep cache are made once. It is made for the
+// largest count.
+static void read_sequences(bench_state *s)
+{
+    s->n_n_seq = opt_nums(s->t.opt, OPT_SEQUENCES, s->n_seq, BENCH_SEQUENCES);
+    for (int i = 0; i < s->n_n_seq; i++)
+        if (s->n_seq[i] > s->cfg.n_seq) s->cfg.n_seq = (int32_t)s->n_seq[i];
+}
 
 static int read_sizes(const options *o, sizes *z)
 {
@@ -54,6 +64,7 @@ static const shape_row shape_rows[] = {
     {OPT_EXPERTS, offsetof(tn_model_shape, n_experts)},
     {OPT_EXPERTS_USED, offsetof(tn_model_shape, n_experts_used)},
     {OPT_EXPERT_FFN, offsetof(tn_model_shape, n_ff_expert)},
+    {OPT_CLASSES, offsetof(tn_model_shape, n_classes)},
 };
 enum { SHAPE_ROWS = sizeof shape_rows / sizeof *shape_rows };
 
@@ -62,6 +73,13 @@ static bool is_random(const options *o)
     bool random = opt_is_set(o, OPT_SHAPE) || opt_is_set(o, OPT_ARCH);
     for (int i = 0; i < SHAPE_ROWS; i++) random = random || opt_is_set(o, shape_rows[i].id);
     return random;
+}
+
+static void make_config(bench_state *s, int64_t n_ctx)
+{
+    tool_session_config(&s->t, &s->cfg);
+    read_sequences(s);
+    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
 }
 
 static int make_random(bench_state *s, int64_t n_ctx)
@@ -83,40 +101,36 @@ static int make_random(bench_state *s, int64_t n_ctx)
     if (shape.n_ctx < n_ctx) shape.n_ctx = (int32_t)n_ctx;
     shape.seed = opt_int(o, OPT_SEED) >= 0 ? (uint32_t)opt_int(o, OPT_SEED) : 1;
     tn_model_config cfg;
-    tool_session_config(&s->t, &s->cfg);
-    s->cfg.n_seq = (int32_t)opt_int(o, OPT_SEQUENCES);
-    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    make_config(s, n_ctx);
     tool_model_config(&s->t, &s->cfg, &cfg);
     s->name = name ? name : "random";
     status = tn_model_create_random(s->t.ctx, &shape, &cfg, &s->model);
     return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->name);
 }
 
+int bench_make_tokens(bench_state *s, int64_t n)
+{
+    s->n_tokens = n;
+    s->tokens = malloc((size_t)n * sizeof *s->tokens + 1);
+    if (!s->tokens) return fail(EXIT_MEMORY, "out of memory for %lld tokens", (long long)n);
+    uint32_t x = 12345; // any ids will do, but equal ones would all use the same experts
+    for (int64_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        s->tokens[i] = (int32_t)((x >> 8) % (uint32_t)s->info.n_vocab);
+    }
+    return 0;
+}
+
 static int make_session(bench_state *s, int64_t n_ctx)
 {
     tn_session_memory memory;
-    tool_session_config(&s->t, &s->cfg);
-    s->cfg.n_seq = (int32_t)opt_int(s->t.opt, OPT_SEQUENCES);
-    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    make_config(s, n_ctx);
     tn_status status = tn_session_predict(s->model, &s->cfg, &memory);
     if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
     interrupt_watch(s->session);
     s->cache_bytes = (double)memory.cache / s->cfg.n_ctx;
-    const tn_model_info *m = &s->info;
-    if (m->weight_size > 0) {
-        s->active_params = (double)m->n_active_params;
-        s->int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
-    }
-    s->n_tokens = n_ctx;
-    s->tokens = malloc((size_t)n_ctx * sizeof *s->tokens + 1);
-    if (!s->tokens) return fail(EXIT_MEMORY, "out of memory for %lld tokens", (long long)n_ctx);
-    uint32_t x = 12345; // any ids will do, but equal ones would all use the same experts
-    for (int64_t i = 0; i < n_ctx; i++) {
-        x = x * 1664525u + 1013904223u;
-        s->tokens[i] = (int32_t)((x >> 8) % (uint32_t)m->n_vocab);
-    }
-    return 0;
+    return bench_make_tokens(s, n_ctx);
 }
 
 // --- measuring -------------------------------------------------------------------------------------------
@@ -126,14 +140,14 @@ static int eval_fail(const bench_state *s, tn_status status)
     return tool_fail(&s->t, status, "%s", s->name);
 }
 
-// One token for every sequence; greedy: the next step starts from the token of this one.
-static tn_status decode_step(bench_state *s, int32_t *tokens)
+// One token for each of the first n_seq sequences; greedy: the next step starts from the token of this one.
+static tn_status decode_step(bench_state *s, int32_t n_seq, int32_t *tokens)
 {
     tn_feed feeds[BENCH_SEQUENCES];
-    for (int32_t q = 0; q < s->cfg.n_seq; q++)
+    for (int32_t q = 0; q < n_seq; q++)
         feeds[q] = (tn_feed){.seq = q, .n_tokens = 1, .tokens = &tokens[q], .outputs = TN_OUTPUT_LAST};
-    tn_status status = tn_session_eval(s->session, feeds, s->cfg.n_seq);
-    for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++)
+    tn_status status = tn_session_eval(s->session, feeds, n_seq);
+    for (int32_t q = 0; q < n_seq && status == TN_OK; q++)
         status = tn_session_best(s->session, q, &tokens[q], NULL);
     return status;
 }
@@ -149,17 +163,17 @@ static tn_status truncate_all(bench_state *s, int64_t n)
 static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
 {
     tn_status status = truncate_all(s, r->depth);
-    bool profile = opt_is_set(s->t.opt, OPT_PROFILE);
-    int32_t chosen[BENCH_SEQUENCES], *tokens = r->decode ? chosen : s->tokens + r->depth;
-    for (int32_t q = 0; q < s->cfg.n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
+    bool profile = opt_is_set(s->t.opt, OPT_PROFILE), decode = r->kind == BENCH_DECODE;
+    int32_t chosen[BENCH_SEQUENCES];
+    for (int32_t q = 0; q < r->n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
     uint64_t start = now_ns();
-    if (status == TN_OK && !r->decode) {
+    if (status == TN_OK && !decode) {
         if (profile) tn_session_profile(s->session, 1);
-        status = tn_session_feed(s->session, 0, tokens, (int32_t)r->n);
+        status = tn_session_feed(s->session, 0, s->tokens + r->depth, (int32_t)r->n);
     }
-    for (int64_t i = 0; r->decode && i < r->n && status == TN_OK; i++) {
+    for (int64_t i = 0; decode && i < r->n && status == TN_OK; i++) {
         if (profile) tn_session_profile(s->session, 1);
-        status = decode_step(s, tokens);
+        status = decode_step(s, r->n_seq, chosen);
     }
     *ns = now_ns() - start;
     return status;
@@ -178,11 +192,11 @@ static void summarize(const bench_state *s, bench_result *r, double *speeds)
     r->max = speeds[r->n_reps - 1];
     r->median = (speeds[(r->n_reps - 1) / 2] + speeds[r->n_reps / 2]) / 2;
     r->spread = (r->max - r->min) / 2;
-    if (r->decode) {
+    if (r->kind == BENCH_DECODE) {
         double cached = (double)r->depth + (double)(r->n + 1) / 2; // positions read, on average
         // Weights once a step, the cache once a sequence.
         r->rate =
-            r->median * ((double)s->info.active_weight_size / s->cfg.n_seq + cached * s->cache_bytes) * 1e-9;
+            r->median * ((double)s->info.active_weight_size / r->n_seq + cached * s->cache_bytes) * 1e-9;
         if (s->has_peaks) r->share = 100 * r->rate / s->peaks.read_gbps;
     } else {
         r->rate = r->median * 2 * s->active_params * 1e-9;
@@ -190,29 +204,38 @@ static void summarize(const bench_state *s, bench_result *r, double *speeds)
     }
 }
 
-static int run_test(bench_state *s, bool decode, int64_t n, int64_t depth)
+int bench_repeat(bench_state *s, const bench_result *test, bench_run *run)
 {
     static const char clear[] = "\r\033[K";
-    if (n == 0 || s->n_results == BENCH_TESTS) return 0;
+    if (s->n_results == BENCH_TESTS) return 0;
     bench_result *r = &s->results[s->n_results];
-    *r = (bench_result){
-        .decode = decode, .n = n, .depth = depth, .n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS)};
-    double speeds[BENCH_REPS];
+    *r = *test;
+    r->n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS);
+    double speeds[BENCH_REPS], tokens = (double)r->n * (r->kind == BENCH_PREFILL ? 1 : r->n_seq);
     char name[64];
     bool terminal = is_terminal(stderr);
     for (int32_t i = -1; i < r->n_reps; i++) { // -1: warms up
         uint64_t ns;
+        if (i == 0) r->begin_ns = now_ns();
         if (terminal)
-            fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(r, name, sizeof name), i + 1, r->n_reps);
-        tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run_once(s, r, &ns);
+            fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(s, r, name, sizeof name), i + 1,
+                    r->n_reps);
+        tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run(s, r, &ns);
         if (status != TN_OK && terminal) fputs(clear, stderr);
         if (status != TN_OK) return eval_fail(s, status);
-        if (i >= 0) speeds[i] = ns ? (double)(n * (decode ? s->cfg.n_seq : 1)) * 1e9 / (double)ns : 0;
+        if (i >= 0) speeds[i] = ns ? tokens * 1e9 / (double)ns : 0;
     }
     if (terminal) fputs(clear, stderr);
+    r->end_ns = now_ns();
     summarize(s, r, speeds);
     s->n_results++;
     return 0;
+}
+
+static int run_test(bench_state *s, bench_kind kind, int64_t n, int64_t depth, int64_t n_seq)
+{
+    bench_result r = {.kind = kind, .n = n, .depth = depth, .n_seq = (int32_t)n_seq};
+    return n > 0 ? bench_repeat(s, &r, run_once) : 0;
 }
 
 static int run_depth(bench_state *s, const sizes *z, int64_t depth)
@@ -222,12 +245,14 @@ static int run_depth(bench_state *s, const sizes *z, int64_t depth)
         status = tn_session_feed(s->session, q, s->tokens, (int32_t)depth);
     if (status != TN_OK) return eval_fail(s, status);
     int code = 0;
-    for (int i = 0; i < z->n_pp && !code; i++) code = run_test(s, false, z->pp[i], depth);
-    for (int i = 0; i < z->n_tg && !code; i++) code = run_test(s, true, z->tg[i], depth);
+    for (int i = 0; i < z->n_pp && !code; i++) code = run_test(s, BENCH_PREFILL, z->pp[i], depth, 1);
+    for (int k = 0; k < s->n_n_seq; k++)
+        for (int i = 0; i < z->n_tg && !code; i++)
+            code = run_test(s, BENCH_DECODE, z->tg[i], depth, s->n_seq[k]);
     return code;
 }
 
-static int measure(bench_state *s, const sizes *z)
+static void measure_peaks(bench_state *s)
 {
     // The peaks are those of the processor.
     if (!opt_flag(s->t.opt, OPT_NO_PEAKS) && strcmp(s->info.device, "cpu") == 0) {
@@ -235,8 +260,14 @@ static int measure(bench_state *s, const sizes *z)
         if (!s->has_peaks)
             note("the peaks of this machine could not be measured: no memory or no threads for it");
     }
+}
+
+static int measure(bench_state *s, const sizes *z)
+{
+    int code = make_session(s, z->longest);
+    if (code) return code;
+    measure_peaks(s);
     if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
-    int code = 0;
     for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);
     return code;
 }
@@ -253,6 +284,15 @@ static void print_results(const bench_state *s)
         bench_print_text(s);
 }
 
+static void get_info(bench_state *s)
+{
+    const tn_model_info *m = &s->info;
+    tn_model_info_get(s->model, &s->info);
+    if (m->weight_size == 0) return;
+    s->active_params = (double)m->n_active_params;
+    s->int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
+}
+
 static int bench(bench_state *s)
 {
     const options *o = s->t.opt;
@@ -267,13 +307,19 @@ static int bench(bench_state *s)
     if (!code) code = tool_open(&s->t, o);
     if (!code) code = random ? make_random(s, z.longest) : tool_load(&s->t, s->name, LOAD_WEIGHTS, &s->model);
     if (code) return code;
-    tn_model_info_get(s->model, &s->info);
-    if (s->info.is_encoder)
-        return fail(EXIT_FAILED, "%s: encoder models cannot be measured by this version", s->name);
-    code = make_session(s, z.longest);
-    if (!code) code = measure(s, &z);
+    get_info(s);
+    bool texts = opt_is_set(o, OPT_TEXTS);
+    if (s->info.is_encoder && !texts)
+        return fail(EXIT_FAILED, "%s: an encoder evaluates whole texts; give --texts, as in -p 512 --texts 8",
+                    s->name);
+    if (texts) {
+        measure_peaks(s);
+        code = bench_texts(s, z.pp, z.n_pp);
+    } else {
+        code = measure(s, &z);
+    }
     if (!code) print_results(s);
-    return code ? code : tool_profile(&s->t, s->session);
+    return code || texts ? code : tool_profile(&s->t, s->session);
 }
 
 int cmd_bench(const options *o)
@@ -285,6 +331,7 @@ int cmd_bench(const options *o)
     interrupt_watch(NULL);
     free(s->tokens);
     tn_session_destroy(&s->session);
+    tn_embedder_destroy(&s->embedder);
     tn_model_unref(&s->model);
     tool_close(&s->t);
     free(s);

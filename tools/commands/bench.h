@@ -8,15 +8,19 @@
 #include "tools/common.h"
 #include "tools/commands/peak.h"
 
-enum { BENCH_NUMS = 32, BENCH_TESTS = 2 * BENCH_NUMS * 8, BENCH_REPS = 1000, BENCH_SEQUENCES = 256 };
+enum { BENCH_NUMS = 32, BENCH_TESTS = 8192, BENCH_REPS = 1000, BENCH_SEQUENCES = 256, BENCH_TEXTS = 4096 };
+
+typedef enum bench_kind { BENCH_PREFILL, BENCH_DECODE, BENCH_EMBED } bench_kind;
 
 typedef struct bench_result {
-    bool decode; // tg; otherwise pp
+    bench_kind kind;
     int64_t n, depth;
+    int32_t n_seq; // sequences that are decoded at once, or texts that an embedder is given
     int32_t n_reps;
     double median, spread, min, max; // tokens per second; spread: half of the range
     double rate;                     // decode: GB/s read; prefill: GFLOP/s
     double share;                    // of the peak, percent; 0: no peak
+    uint64_t begin_ns, end_ns;       // of the repetitions, on the monotonic clock: what else was logged then
 } bench_result;
 
 typedef struct bench_state {
@@ -25,6 +29,7 @@ typedef struct bench_state {
     tn_model *model;
     tn_model_info info;
     tn_session *session;
+    tn_embedder *embedder; // instead of a session, with --texts
     tn_session_config cfg;
     double cache_bytes;   // per position
     double active_params; // multiplied per token
@@ -34,6 +39,8 @@ typedef struct bench_state {
     double host_ns; // per decode step, 0: unknown
     int32_t *tokens;
     int64_t n_tokens;
+    int64_t n_seq[BENCH_SEQUENCES]; // numbers of sequences to measure, in this order
+    int n_n_seq;
     bench_result results[BENCH_TESTS];
     int n_results;
 } bench_state;
@@ -41,7 +48,16 @@ typedef struct bench_state {
 void bench_print_text(const bench_state *s);
 void bench_print_csv(const bench_state *s);
 void bench_print_json(const bench_state *s);
-// "pp512 @ d1024"
-const char *bench_test_name(const bench_result *r, char *buf, size_t size);
+
+// Runs a test once; *ns is the time of what is measured.
+typedef tn_status bench_run(bench_state *s, const bench_result *r, uint64_t *ns);
+// Repeats a test as the options say and appends its result. 0, or an exit code after a message.
+int bench_repeat(bench_state *s, const bench_result *test, bench_run *run);
+// Random ids for n tokens.
+int bench_make_tokens(bench_state *s, int64_t n);
+// Measures texts of pp[n_pp] tokens for all counts of --texts (bench_texts.c).
+int bench_texts(bench_state *s, const int64_t *pp, int n_pp);
+// "pp512 @ d1024", "tg64 @ d2000 x 32", "cls512 x 8"
+const char *bench_test_name(const bench_state *s, const bench_result *r, char *buf, size_t size);
 
 #endif

@@ -7,12 +7,20 @@
 
 #include <string.h>
 
-const char *bench_test_name(const bench_result *r, char *buf, size_t size)
+const char *bench_test_name(const bench_state *s, const bench_result *r, char *buf, size_t size)
 {
-    int n = snprintf(buf, size, "%s%lld", r->decode ? "tg" : "pp", (long long)r->n);
-    if (r->depth > 0 && n > 0 && (size_t)n < size)
-        snprintf(buf + n, size - (size_t)n, " @ d%lld", (long long)r->depth);
+    static const char *const kinds[] = {[BENCH_PREFILL] = "pp", [BENCH_DECODE] = "tg", [BENCH_EMBED] = "emb"};
+    bool classes = r->kind == BENCH_EMBED && tn_embedder_pooling(s->embedder) == TN_POOLING_RANK;
+    size_t n = (size_t)snprintf(buf, size, "%s%lld", classes ? "cls" : kinds[r->kind], (long long)r->n);
+    if (r->depth > 0 && n < size) n += (size_t)snprintf(buf + n, size - n, " @ d%lld", (long long)r->depth);
+    if ((r->n_seq > 1 || r->kind == BENCH_EMBED) && n < size) snprintf(buf + n, size - n, " x %d", r->n_seq);
     return buf;
+}
+
+// Texts per second; 0: the test is not one of texts.
+static double texts_rate(const bench_result *r, double tokens_per_second)
+{
+    return r->kind == BENCH_EMBED ? tokens_per_second / (double)r->n : 0;
 }
 
 static void put_share(double share)
@@ -21,6 +29,36 @@ static void put_share(double share)
         printf(" %.1f |", share);
     else
         printf(" |");
+}
+
+static void print_tokens(const bench_state *s)
+{
+    char name[64];
+    printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n",
+           s->int8 ? "int8" : "f32");
+    printf("| :--- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < s->n_results; i++) {
+        const bench_result *r = &s->results[i];
+        printf("| %s | %.2f | %.2f |", bench_test_name(s, r, name, sizeof name), r->median, r->spread);
+        if (r->kind != BENCH_DECODE) printf(" | |");
+        printf(" %.2f |", r->rate);
+        put_share(r->share);
+        printf(r->kind == BENCH_DECODE ? " | |\n" : "\n");
+    }
+}
+
+static void print_texts(const bench_state *s)
+{
+    char name[64];
+    printf("\n| test | texts/s | ± | t/s | GFLOP/s | %% of %s peak |\n", s->int8 ? "int8" : "f32");
+    printf("| :--- | ---: | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < s->n_results; i++) {
+        const bench_result *r = &s->results[i];
+        printf("| %s | %.2f | %.2f | %.2f | %.2f |", bench_test_name(s, r, name, sizeof name),
+               texts_rate(r, r->median), texts_rate(r, r->spread), r->median, r->rate);
+        put_share(r->share);
+        printf("\n");
+    }
 }
 
 void bench_print_text(const bench_state *s)
@@ -37,17 +75,10 @@ void bench_print_text(const bench_state *s)
                s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops,
                s->peaks.int8_isa);
     if (s->host_ns > 0) printf("host overhead: %.1f us per decode step\n", s->host_ns * 1e-3);
-    printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n",
-           s->int8 ? "int8" : "f32");
-    printf("| :--- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
-    for (int i = 0; i < s->n_results; i++) {
-        const bench_result *r = &s->results[i];
-        printf("| %s | %.2f | %.2f |", bench_test_name(r, name, sizeof name), r->median, r->spread);
-        if (!r->decode) printf(" | |");
-        printf(" %.2f |", r->rate);
-        put_share(r->share);
-        printf(r->decode ? " | |\n" : "\n");
-    }
+    if (s->embedder)
+        print_texts(s);
+    else
+        print_tokens(s);
 }
 
 // Quotes a field as RFC 4180 requires.
@@ -67,36 +98,42 @@ void bench_print_csv(const bench_state *s)
     printf("model,arch,device,threads,n_params,weight_bytes,test,n,depth,repetitions,tps,tps_spread,tps_min,"
            "tps_max,gbps,"
            "gbps_percent,gflops,gflops_percent,read_peak_gbps,f32_peak_gflops,int8_peak_gops,host_ns_per_"
-           "step\n");
+           "step,sequences,texts_per_second\n");
     for (int i = 0; i < s->n_results; i++) {
         const bench_result *r = &s->results[i];
         csv_text(s->name);
         printf(",%s,%s,%d,%llu,%llu,%s,%lld,%lld,%d,%.4f,%.4f,%.4f,%.4f,", s->info.arch, s->info.device,
                tn_context_n_threads(s->t.ctx), (unsigned long long)s->info.n_params,
-               (unsigned long long)s->info.weight_size, bench_test_name(r, name, sizeof name),
+               (unsigned long long)s->info.weight_size, bench_test_name(s, r, name, sizeof name),
                (long long)r->n, (long long)r->depth, r->n_reps, r->median, r->spread, r->min, r->max);
-        if (r->decode)
+        if (r->kind == BENCH_DECODE)
             printf("%.3f,%.2f,,,", r->rate, r->share);
         else
             printf(",,%.3f,%.2f,", r->rate, r->share);
-        printf("%.2f,%.1f,%.1f,%.0f\n", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops,
-               s->host_ns);
+        printf("%.2f,%.1f,%.1f,%.0f,%d,", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops,
+               s->host_ns, r->n_seq);
+        if (r->kind == BENCH_EMBED) printf("%.4f", texts_rate(r, r->median));
+        printf("\n");
     }
 }
 
-static void put_result(json *j, const bench_result *r)
+static void put_result(json *j, const bench_state *s, const bench_result *r)
 {
     char name[64];
     json_object(j, NULL);
-    json_text(j, "test", bench_test_name(r, name, sizeof name));
+    json_text(j, "test", bench_test_name(s, r, name, sizeof name));
     json_int(j, "n", r->n);
     json_int(j, "depth", r->depth);
+    json_int(j, r->kind == BENCH_EMBED ? "texts" : "sequences", r->n_seq);
     json_int(j, "repetitions", r->n_reps);
+    if (r->kind == BENCH_EMBED) json_number(j, "texts_per_second", texts_rate(r, r->median));
     json_number(j, "tokens_per_second", r->median);
     json_number(j, "spread", r->spread);
     json_number(j, "min", r->min);
     json_number(j, "max", r->max);
-    json_number(j, r->decode ? "gb_per_second" : "gflop_per_second", r->rate);
+    json_int(j, "begin_ns", (int64_t)r->begin_ns);
+    json_int(j, "end_ns", (int64_t)r->end_ns);
+    json_number(j, r->kind == BENCH_DECODE ? "gb_per_second" : "gflop_per_second", r->rate);
     if (r->share > 0)
         json_number(j, "percent_of_peak", r->share);
     else
@@ -116,7 +153,9 @@ void bench_print_json(const bench_state *s)
     json_int(&j, "threads", tn_context_n_threads(s->t.ctx));
     json_size(&j, "parameters", s->info.n_params);
     json_size(&j, "weight_bytes", s->info.weight_size);
+    json_size(&j, "active_parameters", s->info.n_active_params);
     json_size(&j, "active_weight_bytes", s->info.active_weight_size);
+    json_number(&j, "cache_bytes_per_token", s->cache_bytes);
     if (s->has_peaks) {
         json_object(&j, "peaks");
         json_number(&j, "read_gb_per_second", s->peaks.read_gbps);
@@ -131,7 +170,7 @@ void bench_print_json(const bench_state *s)
     }
     json_number(&j, "host_ns_per_step", s->host_ns);
     json_array(&j, "results");
-    for (int i = 0; i < s->n_results; i++) put_result(&j, &s->results[i]);
+    for (int i = 0; i < s->n_results; i++) put_result(&j, s, &s->results[i]);
     json_end_array(&j);
     json_end_object(&j);
 }
