@@ -2,23 +2,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Embedders: texts are put together to batches for a session whose rows are hidden states or scores, and the
-// rows of each text become one.
+// rows of each text become one. Texts of a batch stand one behind the other, without padding. A batch is
+// begun with the longest text that is left and filled with the longest ones that still fit, so batches are
+// full however the lengths are mixed, and the session is made once, for the longest text.
 #include "models/run/session.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/embed.h>
 
-enum { BATCH_MAX = 65536, TEXTS_MAX = 256 };
+enum {
+    BATCH_MAX = 65536,
+    TEXTS_MAX = 256, // of a batch
+    // Of a batch at least, if the caller does not say it, and tokens of the texts that still fill one then.
+    // In a causal model each text has blocks of the cache to itself, so many short ones would take much
+    // memory.
+    TEXTS_AUTO = 32,
+    TEXT_SHORT = 32,
+    TEXT_SHORT_WHOLE = 8, // of models without a cache
+    WINDOW = 4096,        // texts that batches are chosen from
+};
+
+typedef struct text_size {
+    int32_t n, text; // tokens, index of the text
+} text_size;
 
 struct tn_embedder {
     tn_context *ctx;
     tn_model *model;
     tn_embedder_config cfg;
     int32_t width, capacity; // capacity: tokens that the session holds in all
-    tn_session *session; // NULL: not made yet
+    tn_session *session;     // NULL: not made yet
     tn_feed feeds[TEXTS_MAX];
     double *sum; // [width], of a mean
+    // Of the window that is evaluated: its texts, where their rows go, and the texts that are left, the
+    // longest first.
+    const tn_text_ids *texts;
+    float *rows[WINDOW];
+    text_size left[WINDOW];
+    int32_t batch[TEXTS_MAX]; // the texts of the next batch
     _Atomic int32_t cancel;
 };
 
@@ -28,7 +51,6 @@ void tn_embedder_config_default(tn_embedder_config *cfg)
         .struct_size = sizeof *cfg,
         .pooling = TN_POOLING_DEFAULT,
         .normalize = 1,
-        .n_seq = 32,
         .fusion = 1,
         .cache_type_k = TN_TYPE_F16,
         .cache_type_v = TN_TYPE_F16,
@@ -54,8 +76,14 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
                        "embedder: batch of %d, must be 1 to %d, or 0 for what suits the device", c->n_batch,
                        BATCH_MAX);
     if (c->n_batch == 0) c->n_batch = m->n_batch;
-    if (c->n_seq < 1 || c->n_seq > TEXTS_MAX)
-        return tn_fail(ctx, TN_ERR_ARG, "embedder: %d texts at a time, must be 1 to %d", c->n_seq, TEXTS_MAX);
+    if (c->n_seq < 0 || c->n_seq > TEXTS_MAX)
+        return tn_fail(ctx, TN_ERR_ARG,
+                       "embedder: %d texts at a time, must be 1 to %d, or 0 for what fills a batch", c->n_seq,
+                       TEXTS_MAX);
+    if (c->n_seq == 0) {
+        int32_t shortest = m->config.whole_texts ? TEXT_SHORT_WHOLE : TEXT_SHORT;
+        c->n_seq = TN_MIN(TN_MAX(c->n_batch / shortest, TEXTS_AUTO), TEXTS_MAX);
+    }
     if (c->precision < 0 || c->precision >= TN_PRECISION_COUNT)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: precision %d", c->precision);
     if (c->max_tokens < 0) return tn_fail(ctx, TN_ERR_ARG, "embedder: texts of %d tokens", c->max_tokens);
@@ -223,35 +251,46 @@ static tn_status run_long(tn_embedder *e, const tn_text_ids *text, float *out)
     return status;
 }
 
-static tn_status run_together(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
+static tn_status run_together(tn_embedder *e, int32_t n)
 {
     tn_status status = TN_OK;
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
+        const tn_text_ids *text = &e->texts[e->batch[i]];
         status = tn_session_truncate(e->session, i, 0);
-        e->feeds[i] = (tn_feed){i, texts[i].n, texts[i].ids, wanted_rows(e)};
+        e->feeds[i] = (tn_feed){i, text->n, text->ids, wanted_rows(e)};
     }
     if (status == TN_OK) status = tn_session_eval(e->session, e->feeds, n);
     for (int32_t i = 0, row = 0; i < n && status == TN_OK; i++) {
+        const tn_text_ids *text = &e->texts[e->batch[i]];
+        float *out = e->rows[e->batch[i]];
         if (e->cfg.pooling == TN_POOLING_MEAN) {
-            for (int32_t k = 0; k < texts[i].n && status == TN_OK; k++) status = add_row(e, row++);
-            end_mean(e, texts[i].n, out);
-            out += e->width;
+            for (int32_t k = 0; k < text->n && status == TN_OK; k++) status = add_row(e, row++);
+            end_mean(e, text->n, out);
             continue;
         }
-        for (int64_t k = rows_of(e, &texts[i]); k > 0 && status == TN_OK; k--, out += e->width)
-            status = copy_row(e, row++, out);
+        for (int64_t k = 0; k < rows_of(e, text) && status == TN_OK; k++)
+            status = copy_row(e, row++, out + k * e->width);
     }
     return status;
 }
 
-// How many texts from the first on fit a batch; at least 1.
-static int32_t fitting(const tn_embedder *e, const tn_text_ids *texts, int32_t n)
+// Moves the texts of the next batch from left[*n_left] to batch; returns how many they are, at least 1. What
+// is left stays in order, so the first one that fits is the longest one that does.
+static int32_t take_batch(tn_embedder *e, int32_t *n_left)
 {
-    int32_t count = 0;
-    int64_t batch = tn_session_n_batch(e->session), used = 0;
-    while (count < n && count < TN_MIN(e->cfg.n_seq, batch) && used + texts[count].n <= batch)
-        used += texts[count++].n;
-    return TN_MAX(count, 1);
+    int32_t capacity = tn_session_n_batch(e->session), most = TN_MIN(e->cfg.n_seq, capacity);
+    int32_t count = 0, kept = 0, space = capacity;
+    for (int32_t i = 0; i < *n_left; i++) {
+        text_size t = e->left[i];
+        if (count == 0 || (count < most && t.n <= space)) {
+            e->batch[count++] = t.text;
+            space -= t.n;
+        } else {
+            e->left[kept++] = t;
+        }
+    }
+    *n_left = kept;
+    return count;
 }
 
 static tn_status check_texts(const tn_embedder *e, const tn_text_ids *texts, int32_t n)
@@ -267,21 +306,39 @@ static tn_status check_texts(const tn_embedder *e, const tn_text_ids *texts, int
     return TN_OK;
 }
 
+static int longer_first(const void *a, const void *b)
+{
+    const text_size *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->text > y->text) - (x->text < y->text);
+}
+
+// The first n texts, at most WINDOW; *out moves on behind their rows.
+static tn_status run_window(tn_embedder *e, const tn_text_ids *texts, int32_t n, float **out)
+{
+    float *first = *out;
+    e->texts = texts;
+    for (int32_t i = 0; i < n; i++) {
+        e->left[i] = (text_size){texts[i].n, i};
+        e->rows[i] = *out;
+        *out += rows_of(e, &texts[i]) * e->width;
+    }
+    qsort(e->left, (size_t)n, sizeof *e->left, longer_first);
+    tn_status status = make_session(e, e->left[0].n);
+    for (int32_t n_left = n; n_left > 0 && status == TN_OK;) {
+        int32_t count = take_batch(e, &n_left), text = e->batch[0];
+        bool is_long = texts[text].n > tn_session_n_batch(e->session);
+        status = is_long ? run_long(e, &texts[text], e->rows[text]) : run_together(e, count);
+    }
+    bool vectors = e->cfg.normalize && e->cfg.pooling != TN_POOLING_RANK && status == TN_OK;
+    for (float *row = first; vectors && row < *out; row += e->width) normalise(e, row);
+    return status;
+}
+
 tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
 {
     tn_status status = check_texts(e, texts, n);
-    for (int32_t i = 0; i < n && status == TN_OK;) {
-        status = make_session(e, texts[i].n);
-        if (status != TN_OK) break;
-        int32_t count = fitting(e, texts + i, n - i);
-        bool is_long = texts[i].n > tn_session_n_batch(e->session);
-        status = is_long ? run_long(e, &texts[i], out) : run_together(e, texts + i, count, out);
-        int64_t rows = 0;
-        for (int32_t k = 0; k < count; k++) rows += rows_of(e, &texts[i + k]);
-        for (; rows > 0; rows--, out += e->width)
-            if (e->cfg.normalize && e->cfg.pooling != TN_POOLING_RANK && status == TN_OK) normalise(e, out);
-        i += count;
-    }
+    for (int32_t i = 0; i < n && status == TN_OK; i += WINDOW)
+        status = run_window(e, texts + i, TN_MIN(n - i, WINDOW), &out);
     if (status != TN_OK) memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
     return status;
 }

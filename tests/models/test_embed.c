@@ -367,6 +367,58 @@ static void test_causal(void)
     tn_model_unref(&model);
 }
 
+// Thousands of texts of mixed lengths: batches are filled whatever the order, rows come back in the order of
+// the texts, and each is that of the text alone.
+static void test_many(bool causal, int32_t pooling)
+{
+    enum { MANY = 5000, KINDS = 23, ROWS = MANY * 2 };
+    static tiny_file f;
+    static tn_text_ids texts[MANY];
+    static float alone[KINDS * CONTEXT * 64], got[ROWS * CONTEXT];
+    int32_t ids[KINDS + CONTEXT], sizes_of[KINDS];
+    uint32_t state = 3;
+    for (int32_t i = 0; i < KINDS + CONTEXT; i++) {
+        state = state * 1664525u + 1013904223u;
+        ids[i] = (int32_t)((state >> 8) % TINY_MODEL_VOCAB);
+    }
+    if (causal)
+        tiny_describe(&tiny_shapes[TINY_LLAMA], &f);
+    else
+        describe(&f, "bert", false);
+    tn_model *model = open_file(ctx, &f, TN_OK);
+    tn_embedder_config cfg;
+    tn_embedder_config_default(&cfg);
+    cfg.pooling = pooling;
+    cfg.n_batch = 48;
+    cfg.normalize = 0;
+    cfg.cache_type_k = cfg.cache_type_v = TN_TYPE_F32;
+    tn_embedder *e = NULL;
+    TEST_CHECK_STATUS(tn_embedder_create(model, &cfg, &e), TN_OK);
+    size_t width = (size_t)tn_embedder_width(e);
+    for (int32_t i = 0; i < KINDS; i++) {
+        sizes_of[i] = 1 + (i < 4 ? 4 * i * i : i * i % 7); // some long texts, many short ones
+        TEST_CHECK_STATUS(
+            tn_embedder_run(e, &(tn_text_ids){ids + i, sizes_of[i]}, 1, alone + (size_t)i * CONTEXT * width),
+            TN_OK);
+    }
+    size_t n = pooling == TN_POOLING_NONE ? 400 : MANY, row = 0, wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t kind = i * 7 % KINDS;
+        texts[i] = (tn_text_ids){ids + kind, sizes_of[kind]};
+    }
+    TEST_CHECK_STATUS(tn_embedder_run(e, texts, (int32_t)n, got), TN_OK);
+    for (size_t i = 0; i < n; i++) {
+        size_t rows = pooling == TN_POOLING_NONE ? (size_t)texts[i].n : 1;
+        const float *want = alone + (i * 7 % KINDS) * CONTEXT * width;
+        for (size_t k = 0; k < rows * width; k++)
+            if (!(fabsf(got[row * width + k] - want[k]) <= 2e-5f)) wrong++;
+        row += rows;
+    }
+    if (!TEST_CHECK(wrong == 0)) printf("    causal %d, pooling %d: %zu values\n", causal, pooling, wrong);
+    tn_embedder_destroy(&e);
+    tn_model_unref(&model);
+}
+
 static void test_refused(void)
 {
     static tiny_file f;
@@ -375,7 +427,7 @@ static void test_refused(void)
         {.pooling = -2, .n_batch = 1, .n_seq = 1},
         {.pooling = 1, .n_batch = -1, .n_seq = 1},
         {.pooling = 1, .n_batch = 65537, .n_seq = 1},
-        {.pooling = 1, .n_batch = 1, .n_seq = 0},
+        {.pooling = 1, .n_batch = 1, .n_seq = -1},
         {.pooling = 1, .n_batch = 1, .n_seq = 257},
         {.pooling = 1, .n_batch = 1, .n_seq = 1, .max_tokens = -1},
     };
@@ -469,6 +521,10 @@ int main(void)
     test_poolings("nomic-bert");
     test_classes();
     test_causal();
+    for (int32_t pooling = TN_POOLING_NONE; pooling <= TN_POOLING_LAST; pooling++) {
+        test_many(false, pooling);
+        test_many(true, pooling);
+    }
     test_refused();
     test_allocations();
     tn_context_destroy(&ctx);

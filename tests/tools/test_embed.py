@@ -72,6 +72,18 @@ def check_many(t):
              and alone["tokens"] == rows[i]["tokens"])
 
 
+def check_lengths(t):
+    """Batches are filled by length. Answers come in the order of the input, and are those of each alone."""
+    texts = ["one " * (1 + i * 37 % 90) for i in range(700)]
+    lines = "".join(x + "\n" for x in texts).encode()
+    for name, args in (("filled", []), ("small batches", ["-b", "40"])):
+        got = vectors(t.run("embed", t.model, *args, stdin=lines))
+        t.ok(f"{name}: all", len(got) == len(texts), len(got))
+        for i in (0, 1, 350, 699):
+            alone = vectors(t.run("embed", t.model, *args, texts[i]))[0]
+            t.ok(f"{name}: text {i}", close(got[i], alone, BATCHED), i)
+
+
 def check_failures(t):
     for name, args, stdin, code, part in (
             ("too long", ["-c", "4"], b"one two three four five six seven eight", 6, "--truncate"),
@@ -173,6 +185,7 @@ def main():
     t = cli.Tests(sys.argv[1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     check_forms(t)
     check_many(t)
+    check_lengths(t)
     check_failures(t)
     check_classes(t)
     golden = sys.argv[2] if len(sys.argv) > 2 else ""

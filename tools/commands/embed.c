@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP = 256 }; // texts that are evaluated together at most
+enum {
+    GROUP = 4096,       // texts that the embedder is given together at most
+    GROUP_BATCHES = 16, // their tokens in batches: enough to fill batches well, and an answer before long
+    TOKENS_BATCHES = 4, // the same with a row per token, whose results take more memory
+};
 
 typedef struct embed_text {
     int32_t *ids;
@@ -253,19 +257,12 @@ static int run_all(embed_state *s)
 static int open_embedder(embed_state *s)
 {
     const options *o = s->t.opt;
-    tn_session_config session;
-    tool_session_config(&s->t, &session);
     tn_embedder_config cfg;
-    tn_embedder_config_default(&cfg);
+    tool_embedder_config(&s->t, &cfg);
     cfg.pooling =
         o->cmd == CMD_CLASSIFY ? TN_POOLING_RANK : (int32_t)opt_int(o, OPT_POOLING) + TN_POOLING_DEFAULT;
     cfg.normalize = !opt_flag(o, OPT_NO_NORMALIZE);
     cfg.max_tokens = (int32_t)opt_int(o, OPT_TEXT_MAX);
-    cfg.n_batch = session.n_batch;
-    cfg.fusion = session.fusion;
-    cfg.cache_type_k = session.cache_type_k;
-    cfg.cache_type_v = session.cache_type_v;
-    cfg.precision = session.precision;
     if (o->cmd == CMD_EMBED && cfg.pooling == TN_POOLING_DEFAULT && s->info.pooling == TN_POOLING_RANK)
         return fail(
             EXIT_FAILED,
@@ -273,7 +270,8 @@ static int open_embedder(embed_state *s)
             s->path);
     tn_status status = tn_embedder_create(s->model, &cfg, &s->embedder);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
-    s->group_tokens = (size_t)tn_embedder_n_batch(s->embedder) * 4;
+    bool per_token = tn_embedder_pooling(s->embedder) == TN_POOLING_NONE;
+    s->group_tokens = (size_t)tn_embedder_n_batch(s->embedder) * (per_token ? TOKENS_BATCHES : GROUP_BATCHES);
     interrupt_watch_embedder(s->embedder);
     return 0;
 }

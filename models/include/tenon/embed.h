@@ -40,7 +40,9 @@ typedef struct tn_embedder_config {
     // tokens that are evaluated at a time, 1..65536, and more for a longer text that must not be cut; 0
     // (default): a value for the device, as in sessions
     int32_t n_batch;
-    int32_t n_seq;       // texts at a time, 1..256; default 32
+    // texts at a time, 1..256; 0 (default): as many as fill a batch with short texts, of 32 tokens in causal
+    // models and of 8 in encoders, but at least 32
+    int32_t n_seq;
     int32_t fusion;      // default 1
     tn_dtype cache_type_k, cache_type_v; // of models with a cache; default F16
     // TN_PRECISION_* (precision.h) of matmuls; default TN_PRECISION_auto. A device that does not have it:
@@ -67,9 +69,10 @@ typedef struct tn_text_ids {
     int32_t n; // at least 1
 } tn_text_ids;
 // One row of tn_embedder_width floats per text, in their order; without pooling one per token. Several texts
-// are evaluated at a time. TN_ERR_CONTEXT_FULL: a text is longer than max_tokens, named by its index;
-// TN_ERR_ARG: an empty text, a token outside the vocabulary; TN_ERR_MEMORY; TN_ERR_CANCELLED. On failure
-// `out` is undefined.
+// are evaluated at a time, without padding: of every 4096 texts the longest ones first, and with them the
+// longest ones that still fit a batch. So many texts in one call are faster than one call each.
+// TN_ERR_CONTEXT_FULL: a text is longer than max_tokens, named by its index; TN_ERR_ARG: an empty text, a
+// token outside the vocabulary; TN_ERR_MEMORY; TN_ERR_CANCELLED. On failure `out` is undefined.
 TN_API TN_MUST_USE tn_status tn_embedder_run(tn_embedder *embedder, const tn_text_ids *texts, int32_t n,
                                              float *out);
 // on = 1: the running and every following run ends with TN_ERR_CANCELLED, until on = 0.
