@@ -11,7 +11,8 @@ typedef struct heads {
     int32_t n, kv, dim, v_dim; // v_dim below dim: values are the first part of the keys' rows
 } heads;
 
-static const heads usual = {32, 8, 128, 128}, compressed = {16, 1, 576, 512};
+static const heads usual = {32, 8, 128, 128}, narrow = {32, 8, 64, 64}, wide = {32, 8, 256, 256},
+                   compressed = {16, 1, 576, 512};
 
 // n_seqs sequences of n_tokens queries and kv_len keys each.
 static void time_heads(bench_run *r, tn_dtype type, const heads *h, int32_t n_seqs, int32_t n_tokens,
@@ -65,6 +66,19 @@ static void device_attention(bench_run *r, tn_dtype type)
     time_heads(r, type, &compressed, 1, 512, 4096);
 }
 
+// Long prompts, several prompts at once, many and very long caches, other widths of heads: the shapes that
+// tests/bench compares with other libraries.
+static void device_shapes(bench_run *r, tn_dtype type)
+{
+    time_attention(r, type, 1, 8192, 8192);
+    time_attention(r, type, 1, 16384, 16384);
+    time_attention(r, type, 8, 2048, 2048);
+    time_heads(r, type, &narrow, 1, 16384, 16384);
+    time_heads(r, type, &wide, 1, 16384, 16384);
+    time_attention(r, type, 128, 1, 2048);
+    time_attention(r, type, 1, 1, 131072);
+}
+
 void check_bench_attention(bench_run *r)
 {
     for (size_t i = 0; i < CHECK_N_CACHE_TYPES; i++) {
@@ -73,5 +87,6 @@ void check_bench_attention(bench_run *r)
         time_attention(r, type, 1, 512, 512);
         time_attention(r, type, 1, BENCH_PREFILL, 4096);
         if (bench_is_device(r) && type != TN_TYPE_F32) device_attention(r, type);
+        if (bench_is_device(r) && (type == TN_TYPE_F16 || type == TN_TYPE_BF16)) device_shapes(r, type);
     }
 }

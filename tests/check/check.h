@@ -20,7 +20,7 @@ enum {
     CHECK_MAX_TARGETS = 8,
     CHECK_MAX_KERNELS = 6, // names kept per op, type and target
     CHECK_GUARD = 256,     // bytes of fence around each operand; keeps the alignment of allocations
-    CHECK_POOL = 4096,     // explicit integers of a case
+    CHECK_POOL = 8192,     // explicit integers of a case
 };
 
 // --- random numbers --------------------------------------------------------------------------------
