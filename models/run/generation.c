@@ -10,18 +10,11 @@
 #include "models/run/sampling/constraint.h"
 #include "models/run/sampling/sampler.h"
 #include "models/run/speculate.h"
+#include "models/run/stops.h"
 #include "models/text/tokenizer/tokenizer.h"
 
 #include <string.h>
 #include <tenon/session.h>
-
-// A stop string as an automaton (Knuth, Morris, Pratt 1977): each byte of the stream is read once,
-// and `matched` is the number of bytes at its end that could still become the string.
-typedef struct stop_string {
-    const char *text;
-    int32_t *border; // [size] longest proper prefix of text[0..i] that also ends it
-    int32_t size, matched;
-} stop_string;
 
 struct tn_generation {
     tn_session *session;
@@ -35,7 +28,7 @@ struct tn_generation {
     int32_t end;         // TN_STOP_* after the tokens that are held back, NONE while generation continues
     int32_t n_returns;   // how often the generation returned because of a banned text
     tn_arena arena;
-    stop_string *stops; // [cfg.n_stops]
+    tn_stops stops;
     int32_t n_ctx, n_vocab;
     // Logits of the prompt, or of the last token and the guesses after it: [max_rows]. They are copied
     // because the caller may use the session between two steps. When all rows are used, those of the session
@@ -58,7 +51,7 @@ struct tn_generation {
     tn_generation_stats stats;
 };
 
-enum { EXCLUDED_MAX = 4096, RETURNS_MAX = 10000, STOPS_MAX = 1024, STOP_SIZE_MAX = 65536, SEQ_MAX = 255 };
+enum { EXCLUDED_MAX = 4096, RETURNS_MAX = 10000, STOPS_MAX = 1024, SEQ_MAX = 255 };
 
 // clang-format off
 static const tn_param_range generation_ranges[] = {
@@ -78,55 +71,6 @@ void tn_generation_config_default(tn_generation_config *cfg)
     tn_sampling_default(&cfg->sampling);
 }
 
-// --- stop strings ------------------------------------------------------------------------------------
-
-static int32_t stop_advance(const stop_string *s, int32_t matched, char byte)
-{
-    while (matched > 0 && s->text[matched] != byte) matched = s->border[matched - 1];
-    return matched + (s->text[matched] == byte);
-}
-
-static tn_status stop_init(tn_generation *g, int32_t i, const char *text)
-{
-    stop_string *s = &g->stops[i];
-    size_t size = text ? strlen(text) : 0;
-    if (size == 0 || size > STOP_SIZE_MAX)
-        return tn_fail(g->ctx, TN_ERR_ARG, "generation: stops[%d] has %zu bytes, allowed 1..%d", (int)i, size,
-                       (int)STOP_SIZE_MAX);
-    s->text = tn_arena_strdup(&g->arena, text);
-    s->border = tn_arena_array(&g->arena, size, sizeof *s->border);
-    if (!s->text || !s->border) return TN_ERR_MEMORY;
-    s->size = (int32_t)size;
-    for (int32_t k = 1; k < s->size; k++) s->border[k] = stop_advance(s, s->border[k - 1], s->text[k]);
-    return TN_OK;
-}
-
-// Reads the bytes from `start` on. True when a stop string is complete: *cut is where it begins. The string
-// that is complete first counts, whatever the borders of tokens are; among equals the longest.
-static bool stops_scan(tn_generation *g, size_t start, size_t *cut)
-{
-    for (size_t pos = start; pos < g->text.size; pos++) {
-        int32_t longest = 0;
-        for (int32_t i = 0; i < g->cfg.n_stops; i++) {
-            stop_string *s = &g->stops[i];
-            s->matched = stop_advance(s, s->matched, g->text.data[pos]);
-            if (s->matched == s->size) longest = TN_MAX(longest, s->size);
-        }
-        if (longest == 0) continue;
-        *cut = pos + 1 - (size_t)longest;
-        return true;
-    }
-    return false;
-}
-
-// Bytes at the end of the text that may be the beginning of a stop string.
-static size_t stops_held(const tn_generation *g)
-{
-    int32_t held = 0;
-    for (int32_t i = 0; i < g->cfg.n_stops; i++) held = TN_MAX(held, g->stops[i].matched);
-    return (size_t)held;
-}
-
 // --- creation ----------------------------------------------------------------------------------------
 
 // The longest text that can be held back: a nearly complete character, a nearly complete stop string and one
@@ -137,7 +81,7 @@ static tn_status reserve_text(tn_generation *g)
     size_t token = 0, stop = 0;
     int32_t n = g->tokenizer ? tn_tokenizer_n_tokens(g->tokenizer) : 0;
     for (int32_t i = 0; i < n; i++) token = TN_MAX(token, tn_tokenizer_text(g->tokenizer, i).size);
-    for (int32_t i = 0; i < g->cfg.n_stops; i++) stop = TN_MAX(stop, (size_t)g->stops[i].size);
+    stop = tn_stops_longest(&g->stops);
     while (g->text.status == TN_OK && g->text.size < token + stop + 4)
         tn_strbuf_append(&g->text, zeros, sizeof zeros);
     tn_strbuf_clear(&g->text);
@@ -202,9 +146,8 @@ static tn_status prepare(tn_generation *g)
     g->best_logprob = tn_arena_array(&g->arena, rows, sizeof *g->best_logprob);
     g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
     tn_sampler_set_matcher(g->sampler, g->constraint.matcher);
-    g->stops = tn_arena_array(&g->arena, (size_t)g->cfg.n_stops, sizeof *g->stops);
-    if (!g->logits || !g->best || !g->best_logprob || !g->batch || !g->stops) return TN_ERR_MEMORY;
-    for (int32_t i = 0; i < g->cfg.n_stops && status == TN_OK; i++) status = stop_init(g, i, g->cfg.stops[i]);
+    if (!g->logits || !g->best || !g->best_logprob || !g->batch) return TN_ERR_MEMORY;
+    status = tn_stops_init(&g->stops, g->ctx, &g->arena, g->cfg.stops, g->cfg.n_stops);
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
     g->cfg.grammar = NULL;
@@ -388,7 +331,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     g->drop_space = starts_text(g, ids, n, reuse ? 0 : length);
     g->n_released = 0;
     tn_strbuf_clear(&g->text);
-    for (int32_t i = 0; i < g->cfg.n_stops; i++) g->stops[i].matched = 0;
+    tn_stops_reset(&g->stops);
     if (n > 0) tn_sampler_mark_text(g->sampler, false);
     if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
     g->end = TN_STOP_NONE;
@@ -621,13 +564,13 @@ static tn_status step(tn_generation *g, tn_piece *piece)
     if (status == TN_OK && piece->token >= 0) {
         status = append_text(g, piece->token);
         if (status != TN_OK) return status;
-        string_found = stops_scan(g, start, &cut);
+        string_found = tn_stops_scan(&g->stops, g->text.data, start, g->text.size, &cut);
         piece->stop = reason_to_stop(g, piece->token, string_found);
     }
     if (status == TN_OK && piece->stop != TN_STOP_NONE) status = end_text(g, piece->token);
     if (status != TN_OK) return status;
     size_t n = string_found ? cut : g->text.size;
-    if (piece->stop == TN_STOP_NONE) n = tn_utf8_printable(g->text.data, n - stops_held(g));
+    if (piece->stop == TN_STOP_NONE) n = tn_utf8_printable(g->text.data, n - tn_stops_held(&g->stops));
     piece->text = g->text.data;
     piece->n_text = n;
     // After a stop all bytes are released.
