@@ -214,16 +214,22 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
     return TN_OK;
 }
 
+int32_t tn_cache_blocks_for(const tn_cache *c, int32_t seq, int32_t n)
+{
+    const tn_cache_seq *s = &c->seqs[seq];
+    int32_t have = tn_cache_blocks_of(s->length);
+    bool shared = s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[have - 1]] > 1;
+    return tn_cache_blocks_of(s->length + n) - have + shared;
+}
+
 tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
-    bool shared =
-        s->length % TN_CACHE_BLOCK != 0 && c->refs[s->blocks[tn_cache_blocks_of(s->length) - 1]] > 1;
     if (n > c->n_ctx - s->length)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d",
                        s->length, n, c->n_ctx);
     int32_t have = tn_cache_blocks_of(s->length), want = tn_cache_blocks_of(s->length + n);
-    if (want - have + shared > c->n_free)
+    if (tn_cache_blocks_for(c, seq, n) > c->n_free)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");
     tn_status status = own_last_block(c, s);
     int32_t got = have;

@@ -82,6 +82,8 @@ int32_t tn_cache_blocks_of(int32_t length); // blocks of a sequence of `length` 
 // Allocates blocks for n more tokens and lengthens the sequence. TN_ERR_CONTEXT_FULL: not enough free blocks;
 // nothing changed.
 TN_MUST_USE tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n);
+// Free blocks that this takes.
+int32_t tn_cache_blocks_for(const tn_cache *c, int32_t seq, int32_t n);
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n);
 TN_MUST_USE tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
 // Slot of a position: block id * TN_CACHE_BLOCK + index.

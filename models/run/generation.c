@@ -4,6 +4,8 @@
 // Generating text: one token per step. Its bytes are searched for stop strings and cut to complete UTF-8
 // characters before the caller gets them. The chosen token is evaluated at the next step, so that the last
 // one costs nothing; the sequence is therefore one token shorter than the chosen tokens.
+#include "models/run/generation.h"
+
 #include "core/arena.h"
 #include "models/model.h"
 #include "models/run/sampling/bans.h"
@@ -37,16 +39,17 @@ struct tn_generation {
     int32_t *best; // argmax tokens instead of logits, if the device computes them
     float *best_logprob;
     int32_t row, n_rows, max_rows; // the row to choose from next
+    int32_t session_row;           // if none is kept: the row of the last pass of the session
     bool rows_best;
     tn_speculation *speculation; // NULL: off
     int32_t *batch;              // [max_rows] the token evaluated last, then guesses
     // guesses after that token in the session; 0 when one was wrong or all were right
     int32_t n_guesses;
-    int32_t guessed_length;      // length of the sequence with the guesses
-    bool ready;                  // between a prompt and the piece that stops
-    bool drop_space;             // the next text loses its leading space
-    int32_t pending;             // chosen but not evaluated, -1 none
-    tn_strbuf text;              // bytes of the last piece, then bytes held back
+    int32_t guessed_length; // length of the sequence with the guesses
+    bool ready;             // between a prompt and the piece that stops
+    bool drop_space;        // the next text loses its leading space
+    int32_t pending;        // chosen but not evaluated, -1 none
+    tn_strbuf text;         // bytes of the last piece, then bytes held back
     size_t n_released;
     tn_generation_stats stats;
 };
@@ -297,15 +300,15 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
     return status;
 }
 
-// The first n rows of the session's last pass.
-static tn_status keep_rows(tn_generation *g, int32_t n)
+// n rows of the session's last pass.
+static tn_status keep_rows(tn_generation *g, int32_t first, int32_t n)
 {
     tn_status status = TN_OK;
     g->rows_best = tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session);
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
-        const float *logits = g->rows_best ? NULL : tn_session_logits(g->session, i);
+        const float *logits = g->rows_best ? NULL : tn_session_logits(g->session, first + i);
         if (g->rows_best)
-            status = tn_session_best(g->session, i, &g->best[i], &g->best_logprob[i]);
+            status = tn_session_best(g->session, first + i, &g->best[i], &g->best_logprob[i]);
         else if (logits)
             memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
         else
@@ -316,6 +319,24 @@ static tn_status keep_rows(tn_generation *g, int32_t n)
     return status;
 }
 
+// A text begins with a prompt of n ids behind the `length` tokens that the sequence holds.
+static void reset(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    g->stats = (tn_generation_stats){0};
+    g->ready = false;
+    g->n_rows = 0;
+    g->session_row = 0;
+    if (g->speculation) tn_speculation_reset(g->speculation);
+    g->drop_space = starts_text(g, ids, n, length);
+    g->n_released = 0;
+    tn_strbuf_clear(&g->text);
+    tn_stops_reset(&g->stops);
+    if (n > 0) tn_sampler_mark_text(g->sampler, false);
+    if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
+    g->end = TN_STOP_NONE;
+    g->n_returns = 0;
+}
+
 // reuse: the ids are the whole contents of the sequence; else they are appended.
 static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
@@ -324,18 +345,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     tn_status status = drop_guesses(g);
     if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
     if (status != TN_OK) return status;
-    g->stats = (tn_generation_stats){0};
-    g->ready = false;
-    g->n_rows = 0;
-    if (g->speculation) tn_speculation_reset(g->speculation);
-    g->drop_space = starts_text(g, ids, n, reuse ? 0 : length);
-    g->n_released = 0;
-    tn_strbuf_clear(&g->text);
-    tn_stops_reset(&g->stops);
-    if (n > 0) tn_sampler_mark_text(g->sampler, false);
-    if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
-    g->end = TN_STOP_NONE;
-    g->n_returns = 0;
+    reset(g, ids, n, reuse ? 0 : length);
     if (reuse) {
         status = reuse_prompt(g, ids, n, &n_reused);
         length = n_reused;
@@ -343,7 +353,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     if (status == TN_OK && n > 0) status = feed_prompt(g, ids + n_reused, n - (size_t)n_reused, length);
     if (n > 0) tn_sampler_mark_text(g->sampler, true);
     g->stats.n_reused = n_reused;
-    if (status == TN_OK && g->pending < 0) status = keep_rows(g, 1);
+    if (status == TN_OK && g->pending < 0) status = keep_rows(g, 0, 1);
     g->stats.prompt_ns = tn_time_ns() - start;
     g->ready = status == TN_OK;
     return status;
@@ -357,6 +367,49 @@ tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
 tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n)
 {
     return begin(g, ids, n, true);
+}
+
+// --- passes of others -------------------------------------------------------------------------------
+
+tn_status tn_generation_attach(tn_generation *g, const int32_t *ids, int32_t n)
+{
+    tn_status status = check_prompt(g, ids, (size_t)n, 0);
+    if (status == TN_OK && n < 1) status = tn_fail(g->ctx, TN_ERR_ARG, "generation: an empty prompt");
+    if (status == TN_OK && g->speculation)
+        status = tn_fail(g->ctx, TN_ERR_UNSUPPORTED, "generation: speculation in a pass of others");
+    if (status != TN_OK) return status;
+    reset(g, ids, (size_t)n, 0);
+    g->pending = -1;
+    tn_sampler_set_length(g->sampler, 0);
+    for (int32_t i = 0; i < n; i++) tn_sampler_push(g->sampler, ids[i]);
+    tn_sampler_mark_text(g->sampler, true);
+    g->stats.n_prompt = n;
+    return TN_OK;
+}
+
+void tn_generation_set_sequence(tn_generation *g, int32_t seq)
+{
+    g->cfg.seq = seq;
+}
+
+int32_t tn_generation_pending(const tn_generation *g)
+{
+    return g->pending;
+}
+
+tn_status tn_generation_evaluated(tn_generation *g, int32_t row)
+{
+    g->pending = -1;
+    g->session_row = row;
+    g->n_rows = 0;
+    g->ready = true;
+    // Going back from a banned text takes passes of its own, which would replace the rows of the others.
+    return g->bans ? keep_rows(g, row, 1) : TN_OK;
+}
+
+bool tn_generation_evaluates(const tn_generation *g)
+{
+    return g->bans != NULL;
 }
 
 // --- step --------------------------------------------------------------------------------------------
@@ -379,7 +432,7 @@ static tn_status feed_pending(tn_generation *g)
     status = tn_session_eval(g->session, &(tn_feed){g->cfg.seq, n + 1, g->batch, TN_OUTPUT_ALL}, 1);
     // Other sequences may use the blocks that guesses would need.
     if (status == TN_ERR_CONTEXT_FULL) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
-    if (status == TN_OK) status = keep_rows(g, n + 1);
+    if (status == TN_OK) status = keep_rows(g, 0, n + 1);
     if (status != TN_OK) return status;
     g->n_guesses = n;
     g->guessed_length = tn_session_length(g->session, g->cfg.seq);
@@ -391,6 +444,7 @@ static tn_status feed_pending(tn_generation *g)
 static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
 {
     if (g->pending < 0) return TN_OK;
+    g->session_row = 0;     // of the pass below
     if (g->n_guesses > 0) { // it was guessed, and evaluated with the tokens before it
         g->row++;
         g->pending = -1;
@@ -414,9 +468,9 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
         return TN_OK;
     }
     if (!kept && tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session))
-        return tn_session_best(g->session, 0, &piece->token, &piece->logprob);
-    const float *logits =
-        kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab : tn_session_logits(g->session, 0);
+        return tn_session_best(g->session, g->session_row, &piece->token, &piece->logprob);
+    const float *logits = kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab
+                               : tn_session_logits(g->session, g->session_row);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
     tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
     if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);

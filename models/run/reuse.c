@@ -15,8 +15,9 @@ int32_t tn_session_tokens(const tn_session *s, int32_t seq, int32_t first, int32
     return TN_MAX(n, 0);
 }
 
-static int32_t common_prefix(const tn_cache *c, int32_t seq, const int32_t *tokens, int32_t n)
+int32_t tn_session_common_prefix(const tn_session *s, int32_t seq, const int32_t *tokens, int32_t n)
 {
+    const tn_cache *c = &s->cache;
     int32_t same = 0, most = TN_MIN(n, c->seqs[seq].length);
     while (same < most && tn_cache_token(c, seq, same) == tokens[same]) same++;
     return same;
@@ -29,9 +30,9 @@ tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, in
     if (n < 0 || (n > 0 && !tokens))
         return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: a prefix of %d tokens", seq, n);
     // Among equals the sequence itself is preferred: then no block needs to be shared.
-    int32_t from = seq, same = common_prefix(&s->cache, seq, tokens, n);
+    int32_t from = seq, same = tn_session_common_prefix(s, seq, tokens, n);
     for (int32_t q = 0; q < s->cfg.n_seq; q++) {
-        int32_t also = q == seq ? 0 : common_prefix(&s->cache, q, tokens, n);
+        int32_t also = q == seq ? 0 : tn_session_common_prefix(s, q, tokens, n);
         if (also > same) same = also, from = q;
     }
     tn_status status =

@@ -79,6 +79,9 @@ static inline bool tn_feed_wants(const tn_feed *f, int32_t k)
            (f->outputs == TN_OUTPUT_FIRST && k == 0);
 }
 
+// How many of these tokens, from the first on, the sequence begins with.
+int32_t tn_session_common_prefix(const tn_session *s, int32_t seq, const int32_t *tokens, int32_t n);
+
 // Plans made at creation: the keys of all steps that do not depend on the lengths of prompts.
 enum { TN_SESSION_KEYS = 4 };
 int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS]);

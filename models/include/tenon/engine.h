@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many requests at once: an engine evaluates the next token of all running requests in one pass, together
+// with pieces of the prompts of new ones.
+//
+//     tn_engine *e;
+//     tn_engine_create(model, NULL, &e);
+//     tn_request_config r;
+//     tn_request_config_default(&r);
+//     r.tokens = ids, r.n_tokens = n_ids;
+//     tn_engine_submit(e, &r, &id);                      // from any thread
+//     while (tn_engine_step(e, &events, &n) == TN_OK) {  // from one thread
+//         for (int32_t i = 0; i < n; i++) use(events[i].id, events[i].piece.text, events[i].piece.n_text);
+//         if (tn_engine_pending(e) == 0) break;
+//     }
+//     tn_engine_destroy(&e);
+//
+// One thread at a time steps and destroys. tn_engine_submit, tn_engine_cancel and tn_engine_pending may come
+// from any thread while another one steps.
+#ifndef TENON_ENGINE_H
+#define TENON_ENGINE_H
+
+#include <tenon/session.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_engine tn_engine;
+
+typedef struct tn_engine_config {
+    size_t struct_size;
+    // The session that the engine makes for itself; NULL (default): defaults, but 8 sequences. n_seq:
+    // requests that run at a time; n_ctx: tokens of the cache that all of them share; n_batch: tokens of a
+    // pass.
+    const tn_session_config *session;
+    int32_t n_waiting;      // requests that wait at most, 1..65536; default 256
+    int64_t waiting_tokens; // prompt tokens of the requests that wait, at most; default 16777216
+    // prompt tokens of a pass in which other requests continue their texts, 1..65536; 0 (default): as many as
+    // let the pass take up to three times as long as one without them, as measured
+    int32_t prompt_tokens;
+} tn_engine_config;
+TN_API void tn_engine_config_default(tn_engine_config *cfg);
+
+// cfg may be NULL. The statuses of tn_session_create; TN_ERR_UNSUPPORTED: the model gives no logits.
+TN_API TN_MUST_USE tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out);
+// Requests that have not ended end without an event.
+TN_API void tn_engine_destroy(tn_engine **engine); // clears *engine; NULL is fine
+
+typedef struct tn_request_config {
+    size_t struct_size;
+    const int32_t *tokens; // the prompt, copied; at least one, and fewer than the cache holds
+    int32_t n_tokens;
+    // How the text is generated; NULL (default): defaults. `seq` is not used; drafts (spec_ngram, draft) are
+    // refused with TN_ERR_UNSUPPORTED. Strings are copied.
+    const tn_generation_config *generation;
+    // A request with a higher priority starts before others that wait: each step up counts as much as having
+    // been submitted 16 requests earlier, so nothing waits forever. -1000..1000, default 0
+    int32_t priority;
+    void *user; // returned with each event
+} tn_request_config;
+TN_API void tn_request_config_default(tn_request_config *cfg);
+
+// Adds a request behind those that wait. *id: never 0 and never used again. TN_ERR_ARG: a bad prompt,
+// sampling parameter, grammar or schema; TN_ERR_CONTEXT_FULL: the prompt does not fit into the cache;
+// TN_ERR_BUSY: too many requests wait; TN_ERR_MEMORY. On failure nothing was added.
+TN_API TN_MUST_USE tn_status tn_engine_submit(tn_engine *engine, const tn_request_config *cfg, uint64_t *id);
+// The request ends with TN_STOP_CANCELLED in one of the next steps. An unknown or ended id is ignored.
+TN_API void tn_engine_cancel(tn_engine *engine, uint64_t id);
+// Requests that have not ended.
+TN_API int32_t tn_engine_pending(tn_engine *engine);
+
+typedef struct tn_engine_event {
+    uint64_t id;
+    void *user;
+    tn_piece piece;      // piece.stop other than TN_STOP_NONE, or a status other than TN_OK, ends the request
+    tn_status status;    // TN_OK, or why this request failed; the others continue
+    const char *message; // of the failure, else NULL
+    tn_generation_stats stats; // so far; n_reused: tokens of the prompt that were in the cache already
+} tn_engine_event;
+// One pass: at most one event for each request. *events are valid until the next call with this engine from
+// the stepping thread. With nothing to do it returns at once with *n = 0. TN_ERR_MEMORY and TN_ERR_DEVICE
+// concern all requests: the pass may be tried again, and the device may be lost.
+TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_event **events, int32_t *n);
+
+typedef struct tn_engine_stats {
+    size_t struct_size;           // set by the caller
+    int32_t n_waiting, n_running; // requests now
+    int32_t n_blocks, n_free;     // blocks of the cache in all, and free or held by ended requests only
+    uint64_t n_steps;             // passes
+    uint64_t n_prompt, n_reused, n_generated; // tokens in all: evaluated, found in the cache, selected
+    uint64_t n_preempted; // times that a running request had to wait again because the cache was full
+} tn_engine_stats;
+// From the stepping thread.
+TN_API void tn_engine_stats_get(const tn_engine *engine, tn_engine_stats *out);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,279 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engines: creation, submitting, cancelling, ending of requests.
+#include "models/run/engine.h"
+
+#include <string.h>
+
+enum {
+    DEFAULT_SEQUENCES = 8,
+    DEFAULT_WAITING = 256,
+    MAX_WAITING = 65536,
+    MAX_PROMPT_TOKENS = 65536,
+    MAX_PRIORITY = 1000,
+    PLACES_PER_PRIORITY = 16,
+};
+
+void tn_engine_config_default(tn_engine_config *cfg)
+{
+    *cfg = (tn_engine_config){
+        .struct_size = sizeof *cfg, .n_waiting = DEFAULT_WAITING, .waiting_tokens = 1 << 24};
+}
+
+void tn_request_config_default(tn_request_config *cfg)
+{
+    *cfg = (tn_request_config){.struct_size = sizeof *cfg};
+}
+
+// --- creation ------------------------------------------------------------------------------------------
+
+static tn_status read_config(tn_context *ctx, const tn_engine_config *given, tn_engine_config *c)
+{
+    tn_engine_config_default(c);
+    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
+    if (c->n_waiting < 1 || c->n_waiting > MAX_WAITING)
+        return tn_fail(ctx, TN_ERR_ARG, "engine: n_waiting is %d, must be 1 to %d", c->n_waiting,
+                       MAX_WAITING);
+    if (c->waiting_tokens < 1)
+        return tn_fail(ctx, TN_ERR_ARG, "engine: waiting_tokens is %lld, must be at least 1",
+                       (long long)c->waiting_tokens);
+    if (c->prompt_tokens < 0 || c->prompt_tokens > MAX_PROMPT_TOKENS)
+        return tn_fail(ctx, TN_ERR_ARG, "engine: prompt_tokens is %d, must be 0 to %d", c->prompt_tokens,
+                       MAX_PROMPT_TOKENS);
+    return TN_OK;
+}
+
+static tn_status make_arrays(tn_engine *e)
+{
+    size_t n = (size_t)e->n_seq;
+    e->max_events = 2 * e->n_seq;
+    e->running = tn_calloc(e->ctx, n, sizeof *e->running);
+    e->last_use = tn_calloc(e->ctx, n, sizeof *e->last_use);
+    e->feeds = tn_calloc(e->ctx, n, sizeof *e->feeds);
+    e->fed = tn_calloc(e->ctx, n, sizeof *e->fed);
+    e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
+    e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
+    bool all = e->running && e->last_use && e->feeds && e->fed && e->pending && e->events;
+    return all ? TN_OK : TN_ERR_MEMORY;
+}
+
+tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
+{
+    tn_context *ctx = tn_model_context(model);
+    tn_engine *e = tn_calloc(ctx, 1, sizeof *e);
+    if (!e) return TN_ERR_MEMORY;
+    e->ctx = ctx;
+    atomic_flag_clear(&e->lock);
+    tn_session_config session;
+    tn_session_config_default(&session);
+    session.n_seq = DEFAULT_SEQUENCES;
+    tn_status status = read_config(ctx, cfg, &e->cfg);
+    if (status == TN_OK && e->cfg.session)
+        memcpy(&session, e->cfg.session, TN_MIN(e->cfg.session->struct_size, sizeof session));
+    e->cfg.session = NULL;
+    if (status == TN_OK) status = tn_session_create(model, &session, &e->session);
+    if (status == TN_OK && tn_session_result(e->session) != TN_RESULT_LOGITS)
+        status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: the model or session gives no logits");
+    e->n_seq = session.n_seq;
+    if (status == TN_OK) status = make_arrays(e);
+    if (status != TN_OK)
+        tn_engine_destroy(&e);
+    else
+        *out = e;
+    return status;
+}
+
+static void destroy_requests(tn_context *ctx, tn_request **list)
+{
+    while (*list) {
+        tn_request *r = *list;
+        *list = r->next;
+        tn_generation_destroy(&r->generation);
+        tn_free(ctx, r->tokens);
+        tn_free(ctx, r);
+    }
+}
+
+void tn_engine_destroy(tn_engine **engine)
+{
+    if (!engine || !*engine) return;
+    tn_engine *e = *engine;
+    for (int32_t i = 0; e->running && i < e->n_seq; i++)
+        if (e->running[i]) e->running[i]->next = NULL, destroy_requests(e->ctx, &e->running[i]);
+    destroy_requests(e->ctx, &e->waiting);
+    destroy_requests(e->ctx, &e->ended);
+    tn_session_destroy(&e->session);
+    tn_free(e->ctx, e->running);
+    tn_free(e->ctx, e->last_use);
+    tn_free(e->ctx, e->feeds);
+    tn_free(e->ctx, e->fed);
+    tn_free(e->ctx, e->pending);
+    tn_free(e->ctx, e->events);
+    tn_free(e->ctx, e);
+    *engine = NULL;
+}
+
+// --- submitting ----------------------------------------------------------------------------------------
+
+static tn_status check_request(const tn_engine *e, const tn_request_config *r)
+{
+    int32_t n_ctx = tn_session_n_ctx(e->session), n_vocab = tn_session_width(e->session);
+    if (r->n_tokens < 1 || !r->tokens)
+        return tn_fail(e->ctx, TN_ERR_ARG, "request: an empty prompt; it needs at least one token");
+    if (r->n_tokens >= n_ctx)
+        return tn_fail(e->ctx, TN_ERR_CONTEXT_FULL,
+                       "request: a prompt of %d tokens and one more do not fit into the context of %d",
+                       r->n_tokens, n_ctx);
+    for (int32_t i = 0; i < r->n_tokens; i++)
+        if (r->tokens[i] < 0 || r->tokens[i] >= n_vocab)
+            return tn_fail(e->ctx, TN_ERR_ARG, "request: token %d is outside the vocabulary of %d",
+                           r->tokens[i], n_vocab);
+    if (r->priority < -MAX_PRIORITY || r->priority > MAX_PRIORITY)
+        return tn_fail(e->ctx, TN_ERR_ARG, "request: priority %d, must be %d to %d", r->priority,
+                       -MAX_PRIORITY, MAX_PRIORITY);
+    return TN_OK;
+}
+
+static tn_status make_request(tn_engine *e, const tn_request_config *c, tn_request **out)
+{
+    tn_request *r = tn_calloc(e->ctx, 1, sizeof *r);
+    if (!r) return TN_ERR_MEMORY;
+    *r = (tn_request){.user = c->user, .seq = -1, .n_tokens = c->n_tokens, .capacity = c->n_tokens};
+    r->tokens = tn_alloc(e->ctx, (size_t)c->n_tokens * sizeof *r->tokens);
+    tn_status status = r->tokens ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK) {
+        memcpy(r->tokens, c->tokens, (size_t)c->n_tokens * sizeof *r->tokens);
+        status = tn_generation_create(e->session, c->generation, &r->generation);
+    }
+    if (status == TN_OK) status = tn_generation_attach(r->generation, r->tokens, r->n_tokens);
+    if (status != TN_OK)
+        destroy_requests(e->ctx, &r);
+    else
+        *out = r;
+    return status;
+}
+
+// Appends the request if there is space for it in the queue.
+static bool enqueue(tn_engine *e, tn_request *r, int32_t priority, uint64_t *id)
+{
+    tn_engine_lock(e);
+    bool fits = e->n_waiting < e->cfg.n_waiting && e->waiting_tokens + r->n_tokens <= e->cfg.waiting_tokens;
+    if (fits) {
+        *id = r->id = ++e->last_id; // when the lock is released, the request may end at once
+        r->order = (int64_t)r->id - (int64_t)priority * PLACES_PER_PRIORITY;
+        r->next = e->waiting;
+        e->waiting = r;
+        e->n_waiting++;
+        e->n_pending++;
+        e->waiting_tokens += r->n_tokens;
+    }
+    tn_engine_unlock(e);
+    return fits;
+}
+
+tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t *id)
+{
+    tn_request_config c;
+    tn_request *r = NULL;
+    tn_request_config_default(&c);
+    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
+    tn_status status = check_request(e, &c);
+    if (status == TN_OK) status = make_request(e, &c, &r);
+    if (status != TN_OK) return status;
+    if (!enqueue(e, r, c.priority, id)) {
+        destroy_requests(e->ctx, &r);
+        return tn_fail(e->ctx, TN_ERR_BUSY, "request: %d requests wait, as many as the engine allows",
+                       e->cfg.n_waiting);
+    }
+    return TN_OK;
+}
+
+void tn_engine_cancel(tn_engine *e, uint64_t id)
+{
+    tn_engine_lock(e);
+    for (tn_request *r = e->waiting; r; r = r->next)
+        if (r->id == id) r->cancelled = true;
+    for (int32_t i = 0; i < e->n_seq; i++)
+        if (e->running[i] && e->running[i]->id == id) e->running[i]->cancelled = true;
+    tn_engine_unlock(e);
+}
+
+int32_t tn_engine_pending(tn_engine *e)
+{
+    tn_engine_lock(e);
+    int32_t n = e->n_pending;
+    tn_engine_unlock(e);
+    return n;
+}
+
+// --- ending --------------------------------------------------------------------------------------------
+
+void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status)
+{
+    tn_engine_event *event = &e->events[e->n_events++];
+    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = *piece, .status = status};
+    tn_generation_stats_get(r->generation, &event->stats);
+    event->stats.n_reused = r->n_reused;
+    if (status != TN_OK) {
+        (void)tn_context_error(e->ctx, r->message, sizeof r->message);
+        event->message = r->message;
+    }
+    tn_engine_lock(e);
+    if (r->seq >= 0) e->running[r->seq] = NULL;
+    e->n_pending--;
+    tn_engine_unlock(e);
+    r->next = e->ended;
+    e->ended = r;
+}
+
+// One that waits and was cancelled, taken out of the list; NULL: none.
+static tn_request *take_cancelled(tn_engine *e)
+{
+    tn_request *found = NULL;
+    tn_engine_lock(e);
+    for (tn_request **at = &e->waiting; *at && !found; at = found ? at : &(*at)->next)
+        if ((*at)->cancelled) {
+            found = *at;
+            *at = found->next;
+            e->n_waiting--;
+            e->waiting_tokens -= found->n_tokens;
+        }
+    tn_engine_unlock(e);
+    return found;
+}
+
+static bool is_cancelled(tn_engine *e, const tn_request *r)
+{
+    tn_engine_lock(e);
+    bool cancelled = r->cancelled;
+    tn_engine_unlock(e);
+    return cancelled;
+}
+
+void tn_engine_end_cancelled(tn_engine *e)
+{
+    static const tn_piece piece = {.token = -1, .text = "", .stop = TN_STOP_CANCELLED};
+    destroy_requests(e->ctx, &e->ended);
+    e->n_events = 0;
+    for (int32_t i = 0; i < e->n_seq; i++)
+        if (e->running[i] && is_cancelled(e, e->running[i])) tn_engine_end(e, e->running[i], &piece, TN_OK);
+    // Each request that runs may have an event of its own later in this step.
+    while (e->n_events < e->max_events - e->n_seq) {
+        tn_request *r = take_cancelled(e);
+        if (!r) break;
+        tn_engine_end(e, r, &piece, TN_OK);
+    }
+}
+
+void tn_engine_stats_get(const tn_engine *e, tn_engine_stats *out)
+{
+    tn_engine_stats s = e->stats;
+    s.struct_size = out->struct_size;
+    s.n_waiting = e->n_waiting;
+    s.n_running = 0;
+    s.n_blocks = e->session->cache.n_blocks;
+    s.n_free = s.n_blocks - tn_engine_blocks_in_use(e);
+    for (int32_t i = 0; i < e->n_seq; i++) s.n_running += e->running[i] != NULL;
+    memcpy(out, &s, TN_MIN(out->struct_size, sizeof s));
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of an engine. engine.c: requests come and go; engine_schedule.c: which of them run, and on which
+// sequences of the session; engine_step.c: one pass.
+//
+// A sequence whose request has ended keeps its tokens until another request needs the sequence or its blocks.
+// A new request starts from the longest prefix that any sequence holds, so these tokens are a cache of
+// prefixes, from which the sequence that was not used for longest is dropped first.
+#ifndef TN_MODELS_ENGINE_H
+#define TN_MODELS_ENGINE_H
+
+#include "models/run/generation.h"
+#include "models/run/session.h"
+
+#include <tenon/engine.h>
+
+typedef struct tn_request {
+    struct tn_request *next; // in the list of those that wait, or have ended
+    uint64_t id;
+    int64_t order; // the smallest starts first: its number, less 16 for each step of priority
+    void *user;
+    tn_generation *generation;
+    int32_t *tokens; // those that the sequence holds when the request is ready to continue
+    int32_t n_tokens, capacity;
+    int32_t seq; // -1: it waits
+    int32_t n_reused;
+    bool cancelled;    // written by any thread under the lock
+    char message[256]; // why it failed
+} tn_request;
+
+struct tn_engine {
+    tn_context *ctx;
+    tn_session *session;
+    tn_engine_config cfg;
+    int32_t n_seq;
+    // Guards the links of `waiting`, the entries of `running` and the counts below. Held for a search or
+    // some stores, never while something is evaluated or allocated.
+    atomic_flag lock;
+    tn_request *waiting;
+    int32_t n_waiting, n_pending;
+    int64_t waiting_tokens;
+    uint64_t last_id;
+    tn_request **running; // [n_seq] by sequence; NULL: the sequence is free
+    tn_request *ended;    // their texts stay valid until the next step
+    uint64_t *last_use;   // [n_seq] step in which the sequence was used last
+    // Of the present pass: [n_seq]
+    tn_feed *feeds;
+    tn_request **fed;
+    int32_t *pending; // tokens of requests that continue
+    int32_t n_feeds, n_prompt_fed, n_continued;
+    tn_engine_event *events; // [2 * n_seq]
+    int32_t n_events, max_events;
+    // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown
+    double continue_ns, prompt_token_ns;
+    tn_engine_stats stats;
+};
+
+static inline void tn_engine_lock(tn_engine *e)
+{
+    // Acquire and release order the lists with the threads that submit and cancel.
+    while (atomic_flag_test_and_set_explicit(&e->lock, memory_order_acquire)) TN_PAUSE();
+}
+
+static inline void tn_engine_unlock(tn_engine *e)
+{
+    atomic_flag_clear_explicit(&e->lock, memory_order_release);
+}
+
+// The request ends with this event; status other than TN_OK: the message of the context becomes its own.
+void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status);
+// Requests that were cancelled end.
+void tn_engine_end_cancelled(tn_engine *e);
+int32_t tn_engine_blocks_in_use(const tn_engine *e); // by requests that run
+// Requests that wait get free sequences, as long as there are blocks for their prompts.
+TN_MUST_USE tn_status tn_engine_admit(tn_engine *e);
+// Chooses the feeds of the next pass, and frees the blocks that they need.
+TN_MUST_USE tn_status tn_engine_compose(tn_engine *e);
+
+#endif

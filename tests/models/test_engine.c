@@ -1,0 +1,341 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engines: whatever arrives when, is cancelled, waits, loses its blocks or shares a prefix, each request gets
+// exactly the tokens that it gets alone.
+#include "tests/models/tiny_model.h"
+#include "tests/unit/test.h"
+
+#include <pthread.h>
+#include <tenon/engine.h>
+
+enum { VOCAB = TINY_MODEL_VOCAB, MAX_REQUESTS = 14, MAX_TEXT = 160, MAX_PROMPT = 150 };
+
+typedef struct plan {
+    int32_t prompt[MAX_PROMPT], n_prompt, max_tokens, priority;
+    tn_sampling sampling;
+    int32_t arrives, leaves; // step of submitting, and of cancelling; -1: never
+    const char *ban;
+    // What it says alone, and what the engine gave.
+    int32_t want[MAX_TEXT], n_want, want_stop;
+    int32_t got[MAX_TEXT], n_got, got_stop;
+    uint64_t id;
+    bool ended;
+} plan;
+
+static uint32_t random_state;
+
+static int32_t below(int32_t n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (int32_t)((random_state >> 8) % (uint32_t)n);
+}
+
+// The level below AVX2: a row does not depend on its batch, so everything is equal to the bit.
+static tn_context *context(counting *c)
+{
+    tn_context_config cfg;
+    tn_context *ctx = NULL;
+    tn_context_config_default(&cfg);
+    cfg.isa = "generic";
+    cfg.n_threads = 1;
+    *c = (counting){0};
+    cfg.allocator = (tn_allocator){c, counting_alloc, counting_free};
+    if (tn_context_create(&cfg, &ctx) != TN_OK) abort();
+    return ctx;
+}
+
+static tn_session_config session_config(int32_t n_ctx, int32_t n_seq)
+{
+    tn_session_config cfg;
+    tn_session_config_default(&cfg);
+    cfg.n_ctx = n_ctx;
+    cfg.n_seq = n_seq;
+    return cfg;
+}
+
+// Prompts begin with one of a small number of prefixes, so that some share whole blocks.
+static void make_plan(plan *p, int32_t n_ctx, bool text)
+{
+    *p = (plan){.arrives = below(30), .leaves = below(4) == 0 ? below(60) : -1, .priority = below(5) - 2};
+    p->n_prompt = 1 + below(TN_MIN(MAX_PROMPT, n_ctx - 1));
+    int32_t prefix = below(3), shared = below(2) == 0 ? p->n_prompt : below(p->n_prompt);
+    for (int32_t i = 0; i < p->n_prompt; i++)
+        p->prompt[i] = i < shared ? (i * 7 + prefix * 31) % 250 : below(250);
+    p->max_tokens = below(MAX_TEXT);
+    tn_sampling_default(&p->sampling);
+    p->sampling.temperature = below(3) == 0 ? 0.0f : 2.5f;
+    p->sampling.frequency_penalty = below(2) == 0 ? 1.5f : 0.0f;
+    p->sampling.penalty_last_n = -1;
+    p->sampling.seed = (uint64_t)below(1000);
+    if (text && below(3) == 0) p->ban = "e";
+}
+
+static tn_generation_config generation_config(const plan *p)
+{
+    tn_generation_config cfg;
+    tn_generation_config_default(&cfg);
+    cfg.sampling = p->sampling;
+    cfg.max_tokens = p->max_tokens;
+    if (p->ban) cfg.bans = &p->ban, cfg.n_bans = 1;
+    return cfg;
+}
+
+static void run_alone(tn_model *model, plan *p, int32_t n_ctx)
+{
+    tn_session_config scfg = session_config(n_ctx, 1);
+    tn_generation_config cfg = generation_config(p);
+    tn_session *s = NULL;
+    tn_generation *g = NULL;
+    TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_start(g, p->prompt, (size_t)p->n_prompt), TN_OK);
+    for (tn_piece piece = {.stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
+        if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
+        if (piece.token >= 0) p->want[p->n_want++] = piece.token;
+        p->want_stop = piece.stop;
+    }
+    tn_generation_destroy(&g);
+    tn_session_destroy(&s);
+}
+
+static void take_event(plan *plans, int32_t n, const tn_engine_event *event)
+{
+    plan *p = event->user;
+    if (!TEST_CHECK(p >= plans && p < plans + n && p->id == event->id && !p->ended)) return;
+    TEST_CHECK_STATUS(event->status, TN_OK);
+    if (event->piece.token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece.token;
+    p->ended = event->piece.stop != TN_STOP_NONE || event->status != TN_OK;
+    p->got_stop = event->piece.stop;
+}
+
+static void check_plan(const plan *p, int32_t i, uint32_t seed)
+{
+    bool cancelled = p->got_stop == TN_STOP_CANCELLED && p->leaves >= 0;
+    bool ok =
+        p->ended && p->n_got <= p->n_want && memcmp(p->got, p->want, (size_t)p->n_got * sizeof *p->got) == 0;
+    if (!cancelled) ok = ok && p->n_got == p->n_want && p->got_stop == p->want_stop;
+    if (!TEST_CHECK(ok))
+        printf("    schedule %u, request %d: %d tokens, stop %d; alone %d, stop %d\n", seed, i, p->n_got,
+               p->got_stop, p->n_want, p->want_stop);
+}
+
+static void submit(tn_engine *e, plan *p)
+{
+    tn_generation_config cfg = generation_config(p);
+    tn_request_config r;
+    tn_request_config_default(&r);
+    r.tokens = p->prompt;
+    r.n_tokens = p->n_prompt;
+    r.generation = &cfg;
+    r.priority = p->priority;
+    r.user = p;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &p->id), TN_OK);
+}
+
+static tn_engine *make_engine(tn_model *model, const tn_session_config *session, int32_t prompt_tokens)
+{
+    tn_engine_config cfg;
+    tn_engine *e = NULL;
+    tn_engine_config_default(&cfg);
+    cfg.session = session;
+    cfg.prompt_tokens = prompt_tokens;
+    if (!TEST_CHECK_STATUS(tn_engine_create(model, &cfg, &e), TN_OK)) abort();
+    return e;
+}
+
+// Runs one schedule until all have ended; returns how often a request lost its blocks.
+static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
+{
+    enum { MOST_STEPS = 8000 };
+    plan plans[MAX_REQUESTS];
+    random_state = seed * 2654435761u + 1;
+    int32_t n = 2 + below(MAX_REQUESTS - 1), n_ctx = 96 + below(200);
+    tn_session_config scfg = session_config(n_ctx, 1 + below(6));
+    scfg.n_batch = scfg.n_seq + below(40);
+    tn_engine *e = make_engine(model, &scfg, below(2) * (1 + below(20)));
+    for (int32_t i = 0; i < n; i++) make_plan(&plans[i], n_ctx, text);
+    for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);
+    int32_t step = 0, left = n;
+    for (; step < MOST_STEPS && left > 0; step++) {
+        const tn_engine_event *events;
+        int32_t n_events;
+        for (int32_t i = 0; i < n; i++) {
+            if (plans[i].arrives == step) submit(e, &plans[i]);
+            if (plans[i].leaves == step) tn_engine_cancel(e, plans[i].id);
+            if (plans[i].leaves == step && plans[i].id == 0) plans[i].leaves = -1;
+        }
+        TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK);
+        for (int32_t i = 0; i < n_events; i++) take_event(plans, n, &events[i]);
+        left = 0;
+        for (int32_t i = 0; i < n; i++) left += !plans[i].ended;
+    }
+    TEST_CHECK(tn_engine_pending(e) == 0);
+    for (int32_t i = 0; i < n; i++) check_plan(&plans[i], i, seed);
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    tn_engine_stats_get(e, &stats);
+    TEST_CHECK(stats.n_free == stats.n_blocks && stats.n_running == 0 && stats.n_waiting == 0);
+    tn_engine_destroy(&e);
+    return stats.n_preempted;
+}
+
+// --- refused requests ----------------------------------------------------------------------------------
+
+static void test_refusals(tn_model *model)
+{
+    int32_t ids[200] = {1, 2, 3};
+    uint64_t id = 7;
+    tn_session_config scfg = session_config(128, 2);
+    tn_engine_config ecfg;
+    tn_engine *e = NULL;
+    tn_engine_config_default(&ecfg);
+    ecfg.session = &scfg;
+    ecfg.n_waiting = 2;
+    ecfg.waiting_tokens = 5;
+    TEST_CHECK_STATUS(tn_engine_create(model, &ecfg, &e), TN_OK);
+    tn_request_config r;
+    tn_request_config_default(&r);
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_engine_submit(e, NULL, &id), TN_ERR_ARG);
+    r.tokens = ids, r.n_tokens = 128;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_CONTEXT_FULL);
+    r.n_tokens = 3, r.priority = 1001;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
+    r.priority = 0, ids[1] = VOCAB;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
+    ids[1] = 2;
+    tn_generation_config g;
+    tn_generation_config_default(&g);
+    r.generation = &g;
+    g.sampling.top_p = 2.0f;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
+    g.sampling.top_p = 1.0f, g.spec_ngram = 2;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_UNSUPPORTED);
+    TEST_CHECK(id == 7 && tn_engine_pending(e) == 0);
+    g.spec_ngram = 0;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_OK);
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_BUSY); // 6 tokens
+    r.n_tokens = 1;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_OK);
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_BUSY); // 3 requests
+    TEST_CHECK(tn_engine_pending(e) == 2);
+    tn_engine_destroy(&e); // with requests that never ran
+    ecfg.n_waiting = 0;
+    TEST_CHECK_STATUS(tn_engine_create(model, &ecfg, &e), TN_ERR_ARG);
+    TEST_CHECK(e == NULL);
+}
+
+// --- failing allocations -------------------------------------------------------------------------------
+
+// A request whose submission fails leaves nothing behind, and does not harm the one that runs.
+static void test_allocations(tn_model *model, counting *c)
+{
+    tn_session_config scfg = session_config(128, 2);
+    tn_engine *e = make_engine(model, &scfg, 0);
+    plan a = {.n_prompt = 5, .max_tokens = 40, .prompt = {1, 2, 3, 4, 5}}, b = a;
+    tn_sampling_default(&a.sampling);
+    run_alone(model, &a, 128);
+    submit(e, &a);
+    bool submitted = false;
+    for (long k = 0; k < 200 && !submitted; k++) {
+        const tn_engine_event *events;
+        int32_t n_events;
+        tn_generation_config cfg = generation_config(&a);
+        tn_request_config r;
+        tn_request_config_default(&r);
+        r.tokens = b.prompt, r.n_tokens = b.n_prompt, r.generation = &cfg, r.user = &b;
+        long live = c->live;
+        c->fail_from = c->calls + k, c->fail_to = c->fail_from + 1;
+        tn_status status = tn_engine_submit(e, &r, &b.id);
+        c->fail_from = c->fail_to = 0;
+        submitted = status == TN_OK;
+        if (!submitted && !TEST_CHECK(status == TN_ERR_MEMORY && c->live == live)) break;
+        if (tn_engine_pending(e) == 0) continue;
+        TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK);
+        for (int32_t i = 0; i < n_events; i++)
+            if (events[i].user == &a) take_event(&a, 1, &events[i]);
+    }
+    TEST_CHECK(submitted);
+    while (tn_engine_pending(e) > 0) {
+        const tn_engine_event *events;
+        int32_t n_events;
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK)) break;
+        for (int32_t i = 0; i < n_events; i++)
+            if (events[i].user == &a) take_event(&a, 1, &events[i]);
+    }
+    check_plan(&a, 0, 0);
+    tn_engine_destroy(&e);
+}
+
+// --- threads -------------------------------------------------------------------------------------------
+
+enum { PER_THREAD = 40 };
+
+// Submits requests, and cancels every third one.
+static void *submit_many(void *user)
+{
+    int32_t ids[4] = {5, 6, 7, 8};
+    for (int32_t i = 0; i < PER_THREAD; i++) {
+        tn_generation_config g;
+        tn_request_config r;
+        uint64_t id;
+        tn_generation_config_default(&g);
+        g.max_tokens = 1 + i % 5;
+        tn_request_config_default(&r);
+        r.tokens = ids, r.n_tokens = 1 + i % 4, r.generation = &g;
+        if (tn_engine_submit(user, &r, &id) != TN_OK) return NULL;
+        if (i % 3 == 0) tn_engine_cancel(user, id);
+    }
+    return user;
+}
+
+static void test_threads(tn_model *model)
+{
+    enum { THREADS = 3 };
+    tn_session_config scfg = session_config(256, 4);
+    tn_engine *e = make_engine(model, &scfg, 0);
+    pthread_t threads[THREADS];
+    int32_t ended = 0;
+    for (int32_t i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, submit_many, e) != 0) abort();
+    for (int32_t quiet = 0; ended < THREADS * PER_THREAD && quiet < 1000000;) {
+        const tn_engine_event *events;
+        int32_t n;
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+        for (int32_t i = 0; i < n; i++) ended += events[i].piece.stop != TN_STOP_NONE;
+        quiet = n > 0 ? 0 : quiet + 1;
+    }
+    for (int32_t i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        TEST_CHECK(result == e);
+    }
+    TEST_CHECK(ended == THREADS * PER_THREAD);
+    tn_engine_destroy(&e);
+}
+
+int main(int argc, char **argv)
+{
+    counting c;
+    tn_context *ctx = context(&c);
+    static const int32_t shapes[] = {TINY_LLAMA, TINY_GEMMA3, TINY_DEEPSEEK2, TINY_QWEN35, TINY_GPT_OSS};
+    int32_t n_schedules = argc > 1 ? atoi(argv[1]) : 12;
+    uint64_t n_preempted = 0;
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
+        tiny_shape shape = tiny_shapes[shapes[i]];
+        shape.tokenizer = i == 0;
+        tn_model *model = tiny_model_open(ctx, &shape);
+        for (int32_t k = 0; k < n_schedules; k++)
+            n_preempted += run_schedule(model, (uint32_t)(k + 100 * (int32_t)i), shape.tokenizer);
+        if (i == 0) {
+            test_refusals(model);
+            test_allocations(model, &c);
+            test_threads(model);
+        }
+        tn_model_unref(&model);
+    }
+    TEST_CHECK(n_preempted > 0); // else the schedules do not fill the cache
+    tn_context_destroy(&ctx);
+    TEST_CHECK(c.live == 0);
+    return test_done();
+}
