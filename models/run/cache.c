@@ -68,11 +68,11 @@ static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
 tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg)
 {
     int32_t n_ctx = cfg->n_ctx, n_seq = cfg->n_seq;
-    *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx};
+    *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx, .n_ctx_seq = cfg->n_ctx_seq};
     c->n_states = cfg->n_states;
     c->n_slots = cfg->n_slots;
     c->n_blocks = tn_cache_n_blocks(n_ctx, n_seq);
-    c->max_blocks = (n_ctx - 1) / TN_CACHE_BLOCK + 1;
+    c->max_blocks = tn_cache_blocks_of(cfg->n_ctx_seq);
     c->parts = tn_calloc(ctx, (size_t)cfg->n_parts + (size_t)cfg->n_states, sizeof *c->parts);
     c->refs = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->refs);
     c->free_ids = tn_calloc(ctx, (size_t)c->n_blocks, sizeof *c->free_ids);
@@ -225,9 +225,9 @@ int32_t tn_cache_blocks_for(const tn_cache *c, int32_t seq, int32_t n)
 tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];
-    if (n > c->n_ctx - s->length)
+    if (n > c->n_ctx_seq - s->length)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d",
-                       s->length, n, c->n_ctx);
+                       s->length, n, c->n_ctx_seq);
     int32_t have = tn_cache_blocks_of(s->length), want = tn_cache_blocks_of(s->length + n);
     if (tn_cache_blocks_for(c, seq, n) > c->n_free)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");

@@ -44,7 +44,8 @@ typedef struct tn_cache {
     tn_context *ctx;
     tn_buffer buffers[TN_CACHE_DEVICES]; // empty on devices without a part
     size_t sizes[TN_CACHE_DEVICES];      // bytes, also of dry caches
-    int32_t n_blocks, max_blocks, n_seq, n_parts, n_ctx;
+    int32_t n_blocks, n_seq, n_parts, n_ctx;
+    int32_t n_ctx_seq, max_blocks; // of one sequence: tokens, blocks
     tn_cache_part *parts; // n_parts of K and V, then n_states
     int32_t *refs;     // per block
     int32_t *free_ids; // stack
@@ -61,6 +62,7 @@ typedef struct tn_cache {
 
 typedef struct tn_cache_config {
     int32_t n_ctx, n_seq, n_parts;
+    int32_t n_ctx_seq; // tokens of one sequence at most, 1..n_ctx
     const size_t *row_sizes; // bytes of one token in each part
     const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
     // Recurrent states, 0: none. At least two slots per sequence; more keep snapshots at which sequences can

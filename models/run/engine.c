@@ -118,7 +118,7 @@ void tn_engine_destroy(tn_engine **engine)
 
 static tn_status check_request(const tn_engine *e, const tn_request_config *r)
 {
-    int32_t n_ctx = tn_session_n_ctx(e->session), n_vocab = tn_session_width(e->session);
+    int32_t n_ctx = tn_session_n_ctx_seq(e->session), n_vocab = tn_session_width(e->session);
     if (r->n_tokens < 1 || !r->tokens)
         return tn_fail(e->ctx, TN_ERR_ARG, "request: an empty prompt; it needs at least one token");
     if (r->n_tokens >= n_ctx)

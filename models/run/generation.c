@@ -173,7 +173,7 @@ tn_status tn_generation_create(tn_session *session, const tn_generation_config *
     g->session = session;
     g->ctx = ctx;
     g->tokenizer = tn_model_tokenizer(model);
-    g->n_ctx = tn_session_n_ctx(session);
+    g->n_ctx = tn_session_n_ctx_seq(session);
     g->n_vocab = info.n_vocab;
     g->pending = -1;
     tn_arena_init(&g->arena, ctx);

@@ -40,8 +40,12 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     tn_context *ctx = m->ctx;
     if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
-    if (tn_model_find_weight(m, "position_embd.weight") >= 0 && c->n_ctx > m->config.n_ctx_train)
-        return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx,
+    if (c->n_ctx_seq < 0 || c->n_ctx_seq > c->n_ctx)
+        return tn_fail(ctx, TN_ERR_ARG, "sequences of %d tokens, must be 1 to %d, the context", c->n_ctx_seq,
+                       c->n_ctx);
+    if (c->n_ctx_seq == 0) c->n_ctx_seq = c->n_ctx;
+    if (tn_model_find_weight(m, "position_embd.weight") >= 0 && c->n_ctx_seq > m->config.n_ctx_train)
+        return tn_fail(ctx, TN_ERR_ARG, "%d positions are wanted, the model has learned %d", c->n_ctx_seq,
                        m->config.n_ctx_train);
     if (c->n_batch < 0 || c->n_batch > MAX_BATCH)
         return tn_fail(ctx, TN_ERR_ARG, "batch of %d, must be 1 to %d, or 0 for what suits the device",
@@ -171,7 +175,7 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
     bool whole = s->model->config.whole_texts;
     keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq};
     if (whole) return n;
-    if (s->cfg.n_ctx > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0}; // of a prompt longer than a batch
+    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0}; // of a prompt longer than a batch
     if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq};
     if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1};
     return n;
@@ -206,6 +210,7 @@ static tn_status init_cache(tn_session *s)
     for (int32_t i = 0; i < n_parts && status == TN_OK; i++)
         devices[i] = i / 2 < s->setup.n_host_layers || s->host_states[i / 2];
     tn_cache_config cfg = {.n_ctx = s->cfg.n_ctx,
+                           .n_ctx_seq = s->cfg.n_ctx_seq,
                            .n_seq = s->cfg.n_seq,
                            .n_parts = n_parts,
                            .row_sizes = rows,
@@ -321,7 +326,7 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
             .block_size = TN_CACHE_BLOCK,
             .max_blocks = s->cache.max_blocks,
             .n_state_slots = s->cache.n_slots,
-            .n_ctx = c.n_ctx,
+            .n_ctx = c.n_ctx_seq,
             .cache_type_k = c.cache_type_k,
             .cache_type_v = c.cache_type_v,
             .n_host_layers = s->setup.n_host_layers,
@@ -455,9 +460,9 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n)
 {
     if (n < 1) return tn_fail(s->ctx, TN_ERR_ARG, "no tokens to feed");
-    if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx - s->cache.seqs[seq].length)
+    if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx_seq - s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL,
-                       "%d tokens do not fit: the context holds %d, %d are in use", n, s->cfg.n_ctx,
+                       "%d tokens do not fit: the context holds %d, %d are in use", n, s->cfg.n_ctx_seq,
                        s->cache.seqs[seq].length);
     if (s->model->config.whole_texts && n > s->setup.max_blocks) return tn_session_text_too_long(s, n);
     for (int32_t at = 0; at < n;) {
@@ -543,6 +548,11 @@ int32_t tn_session_length(const tn_session *s, int32_t seq)
 int32_t tn_session_n_ctx(const tn_session *s)
 {
     return s->cfg.n_ctx;
+}
+
+int32_t tn_session_n_ctx_seq(const tn_session *s)
+{
+    return s->cfg.n_ctx_seq;
 }
 
 int32_t tn_session_n_batch(const tn_session *s)

@@ -100,7 +100,7 @@ tn_status tn_speculation_create(tn_session *session, const tn_generation_config 
     s->max = max;
     s->enough = tn_session_has_states(session) ? likely_enough_recurrent : likely_enough;
     s->min = TN_MAX(cfg->draft_min, 1);
-    s->capacity = tn_session_n_ctx(session) + 1; // one token is chosen, but not evaluated
+    s->capacity = tn_session_n_ctx_seq(session) + 1; // one token is chosen, but not evaluated
     s->tokens = tn_calloc(ctx, (size_t)s->capacity, sizeof *s->tokens);
     if (!s->tokens) {
         tn_speculation_destroy(&s);
@@ -201,7 +201,7 @@ static tn_status draft_follow(tn_speculation *s)
 
 static tn_status guess_with_model(tn_speculation *s, int32_t capacity, int32_t *out, int32_t *n)
 {
-    capacity = TN_MIN(capacity, tn_session_n_ctx(s->draft) - s->n);
+    capacity = TN_MIN(capacity, tn_session_n_ctx_seq(s->draft) - s->n);
     int32_t most = capacity > 0 ? worth(s->right[0], s->enough, capacity) : 0, token = s->tokens[s->n - 1],
             vocab = tn_session_model(s->draft)->config.n_vocab;
     // If no guess is likely to be right, one token is still guessed now and then: the text may have changed.

@@ -56,7 +56,7 @@ uint64_t tn_model_hash(const tn_model *m)
 
 uint32_t tn_state_flags(const tn_session *s)
 {
-    return tn_decoder_long_rope(&s->model->config, s->cfg.n_ctx) ? TN_STATE_LONG_ROPE : 0;
+    return tn_decoder_long_rope(&s->model->config, s->cfg.n_ctx_seq) ? TN_STATE_LONG_ROPE : 0;
 }
 
 // --- where the bytes go --------------------------------------------------------------------------------

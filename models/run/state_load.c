@@ -135,9 +135,9 @@ static tn_status check_fit(const state *t, const tn_cache *cache, const state_se
     if (q->index >= (uint32_t)cache->n_seq)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds sequence %u, this session has %d", t->name,
                        (unsigned)q->index, cache->n_seq);
-    if (q->length > (uint32_t)cache->n_ctx)
+    if (q->length > (uint32_t)cache->n_ctx_seq)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u tokens, the context of this session %d",
-                       t->name, (unsigned)q->length, cache->n_ctx);
+                       t->name, (unsigned)q->length, cache->n_ctx_seq);
     return TN_OK;
 }
 

@@ -153,6 +153,8 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
     int32_t n = 2 + below(MAX_REQUESTS - 1), n_ctx = 96 + below(200);
     tn_session_config scfg = session_config(n_ctx, 1 + below(6));
     scfg.n_batch = scfg.n_seq + below(40);
+    scfg.n_ctx_seq = n_ctx;
+    scfg.n_ctx += below(2) * below(300); // longer than one sequence may be
     tn_engine *e = make_engine(model, &scfg, below(2) * (1 + below(20)));
     for (int32_t i = 0; i < n; i++) make_plan(&plans[i], n_ctx, text);
     for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);

@@ -57,6 +57,9 @@ typedef struct tn_session_config {
     // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto. Devices that hold layers must
     // have it, else TN_ERR_UNSUPPORTED
     int32_t precision;
+    // tokens of one sequence at most, 1..n_ctx; 0 (default): n_ctx. Where many sequences share a cache, a
+    // smaller value keeps tables short, and n_ctx may pass what the model was trained for
+    int32_t n_ctx_seq;
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
@@ -82,6 +85,7 @@ TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session
                                                tn_session **out);
 TN_API void tn_session_destroy(tn_session **session);
 TN_API int32_t tn_session_n_ctx(const tn_session *session);
+TN_API int32_t tn_session_n_ctx_seq(const tn_session *session);
 TN_API int32_t tn_session_n_batch(const tn_session *session);
 // Values in an output row, and what they are (TN_RESULT_*).
 TN_API int32_t tn_session_width(const tn_session *session);
