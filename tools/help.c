@@ -34,6 +34,14 @@ static const char *const notes[CMD_COUNT] = {
                      "best class and its probability, or the score if there is one class. --json: {index, "
                      "id, tokens, label, classes "
                      "[{label, score, probability}]}.\n",
+    [CMD_BATCH] = "-f FILE or standard input hold the prompts (--input): one per line, or an object per "
+                  "line: {\"prompt\": \"...\", \"id\": ...}.\n"
+                  "With --chat or -sys each is a user turn in the model's chat template. Answers are written "
+                  "as they end, a line each:\n"
+                  "{index, id, text, stop, prompt_tokens, reused_tokens, tokens}, or {index, id, error}. "
+                  "With -o FILE the same command\n"
+                  "given again after an end in the middle makes only what is missing. Prompt number i has "
+                  "the seed --seed plus i.\n",
     [CMD_RUN] =
         "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, "
         "which is\n"

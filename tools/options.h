@@ -22,7 +22,9 @@ enum {
 #include "tools/commands.def"
     C_ALL = (1 << CMD_COUNT) - 1,
     C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES),
-    C_SESSION = C_RUN | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN | C_PERPLEXITY,
+    C_SESSION = C_RUN | C_BATCH | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN |
+                C_PERPLEXITY,
+    C_GENERATE = C_RUN | C_BATCH, // text
 };
 
 typedef enum opt_id {

@@ -166,8 +166,9 @@ static bool read_member(parser *j, text_item *item)
     if (!read_string(j, &key, &n_key)) return false;
     if (!take(j, ':')) return broken(j, "no colon behind a name");
     skip_blanks(j);
-    bool is_text =
-        (n_key == 4 && memcmp(key, "text", 4) == 0) || (n_key == 8 && memcmp(key, "document", 8) == 0);
+    bool is_text = (n_key == 4 && memcmp(key, "text", 4) == 0) ||
+                   (n_key == 6 && memcmp(key, "prompt", 6) == 0) ||
+                   (n_key == 8 && memcmp(key, "document", 8) == 0);
     bool is_query = n_key == 5 && memcmp(key, "query", 5) == 0;
     if (is_text || is_query) {
         if (!read_string(j, &text, &n)) return false;
@@ -197,7 +198,7 @@ static bool read_object(parser *j, text_item *item)
     if (!take(j, '}')) return broken(j, "no comma or closing brace behind a value");
     skip_blanks(j);
     if (*j->p) return broken(j, "something stands behind the object");
-    return item->text ? true : broken(j, "no \"text\" or \"document\"");
+    return item->text ? true : broken(j, "no \"text\", \"prompt\" or \"document\"");
 }
 
 int texts_next(text_source *s, text_item *item, int *code)

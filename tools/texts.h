@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs of embed and classify: a text on the command line, lines, or JSON lines.
+// The inputs of embed, classify and batch: a text on the command line, lines, or JSON lines.
 #ifndef TENON_TOOLS_TEXTS_H
 #define TENON_TOOLS_TEXTS_H
 

@@ -68,7 +68,11 @@ static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
 tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg)
 {
     int32_t n_ctx = cfg->n_ctx, n_seq = cfg->n_seq;
-    *c = (tn_cache){.ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx, .n_ctx_seq = cfg->n_ctx_seq};
+    *c = (tn_cache){.ctx = ctx,
+                    .n_seq = n_seq,
+                    .n_parts = cfg->n_parts,
+                    .n_ctx = n_ctx,
+                    .n_ctx_seq = cfg->n_ctx_seq};
     c->n_states = cfg->n_states;
     c->n_slots = cfg->n_slots;
     c->n_blocks = tn_cache_n_blocks(n_ctx, n_seq);

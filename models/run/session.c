@@ -175,7 +175,8 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
     bool whole = s->model->config.whole_texts;
     keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq};
     if (whole) return n;
-    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0}; // of a prompt longer than a batch
+    // Of a prompt longer than a batch.
+    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0};
     if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq};
     if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1};
     return n;

@@ -103,7 +103,7 @@ bool is_setting(opt_id id)
 {
     opt_kind kind = opt_rows[id].kind;
     bool value = kind == KIND_INT || kind == KIND_FLOAT || kind == KIND_CHOICE;
-    return value && ((id >= OPT_TEMP && id <= OPT_SEED && opt_rows[id].commands == C_RUN) ||
+    return value && ((id >= OPT_TEMP && id <= OPT_SEED && opt_rows[id].commands == C_GENERATE) ||
                      id == OPT_PREDICT || id == OPT_SEED);
 }
 

@@ -345,22 +345,28 @@ void answer_stats(const run_state *r)
 
 // --- generating ------------------------------------------------------------------------------------------
 
+void answer_config(const run_state *r, uint64_t seed, tn_generation_config *cfg)
+{
+    const options *o = r->t.opt;
+    tn_generation_config_default(cfg);
+    sampling_fill(r, seed, &cfg->sampling);
+    int64_t n = opt_int(o, OPT_PREDICT);
+    cfg->max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
+    cfg->stops = r->stops;
+    cfg->n_stops = r->n_stops;
+    cfg->bans = r->bans;
+    cfg->n_bans = r->n_bans;
+    cfg->grammar = r->grammar;
+    cfg->json_schema = opt_flag(o, OPT_JSON_OBJECT) ? "{\"type\":\"object\"}" : r->schema;
+    cfg->ignore_end = opt_flag(o, OPT_IGNORE_EOS);
+    cfg->print_special = opt_flag(o, OPT_SHOW_SPECIAL);
+}
+
 static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
 {
     const options *o = r->t.opt;
     tn_generation_config cfg;
-    tn_generation_config_default(&cfg);
-    sampling_fill(r, seed, &cfg.sampling);
-    int64_t n = opt_int(o, OPT_PREDICT);
-    cfg.max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
-    cfg.stops = r->stops;
-    cfg.n_stops = r->n_stops;
-    cfg.bans = r->bans;
-    cfg.n_bans = r->n_bans;
-    cfg.grammar = r->grammar;
-    cfg.json_schema = opt_flag(r->t.opt, OPT_JSON_OBJECT) ? "{\"type\":\"object\"}" : r->schema;
-    cfg.ignore_end = opt_flag(o, OPT_IGNORE_EOS);
-    cfg.print_special = opt_flag(o, OPT_SHOW_SPECIAL);
+    answer_config(r, seed, &cfg);
     cfg.spec_ngram = r->spec_ngram;
     cfg.draft = r->draft;
     cfg.draft_max = (int32_t)opt_int(o, OPT_DRAFT_MAX);

@@ -29,9 +29,9 @@ typedef struct tn_engine tn_engine;
 
 typedef struct tn_engine_config {
     size_t struct_size;
-    // The session that the engine makes for itself; NULL (default): defaults, but 8 sequences. n_seq: requests
-    // that run at a time; n_ctx: tokens of the cache that all of them share, n_ctx_seq: of one of them;
-    // n_batch: tokens of a pass.
+    // The session that the engine makes for itself; NULL (default): defaults, but 8 sequences. n_seq is the
+    // number of requests that run at a time, n_ctx the tokens of the cache that they share, n_ctx_seq those
+    // of one of them, and n_batch the tokens of a pass.
     const tn_session_config *session;
     int32_t n_waiting;      // requests that wait at most, 1..65536; default 256
     int64_t waiting_tokens; // prompt tokens of the requests that wait, at most; default 16777216
