@@ -54,8 +54,10 @@ static tn_status make_arrays(tn_engine *e)
     e->fed = tn_calloc(e->ctx, n, sizeof *e->fed);
     e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
+    e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
+    e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
     bool all = e->running && e->last_use && e->feeds && e->fed && e->pending && e->events;
-    return all ? TN_OK : TN_ERR_MEMORY;
+    return all && e->pieces && e->statuses ? TN_OK : TN_ERR_MEMORY;
 }
 
 tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
@@ -65,6 +67,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (!e) return TN_ERR_MEMORY;
     e->ctx = ctx;
     atomic_flag_clear(&e->lock);
+    atomic_init(&e->next_feed, 0);
     tn_session_config session;
     tn_session_config_default(&session);
     session.n_seq = DEFAULT_SEQUENCES;
@@ -76,6 +79,8 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK && tn_session_result(e->session) != TN_RESULT_LOGITS)
         status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: the model or session gives no logits");
     e->n_seq = session.n_seq;
+    // Where a new plan costs more than some rows: on devices that capture their steps.
+    if (status == TN_OK) e->session->pads = !e->session->devices[0]->host_memory;
     if (status == TN_OK) status = make_arrays(e);
     if (status != TN_OK)
         tn_engine_destroy(&e);
@@ -110,6 +115,8 @@ void tn_engine_destroy(tn_engine **engine)
     tn_free(e->ctx, e->fed);
     tn_free(e->ctx, e->pending);
     tn_free(e->ctx, e->events);
+    tn_free(e->ctx, e->pieces);
+    tn_free(e->ctx, e->statuses);
     tn_free(e->ctx, e);
     *engine = NULL;
 }
@@ -216,7 +223,7 @@ void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status
     tn_generation_stats_get(r->generation, &event->stats);
     event->stats.n_reused = r->n_reused;
     if (status != TN_OK) {
-        (void)tn_context_error(e->ctx, r->message, sizeof r->message);
+        if (!r->message[0]) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
         event->message = r->message;
     }
     tn_engine_lock(e);

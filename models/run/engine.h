@@ -26,7 +26,7 @@ typedef struct tn_request {
     int32_t seq; // -1: it waits
     int32_t n_reused;
     bool cancelled;    // written by any thread under the lock
-    char message[256]; // why it failed
+    char message[256]; // why it failed; "" until then
 } tn_request;
 
 struct tn_engine {
@@ -49,6 +49,9 @@ struct tn_engine {
     tn_request **fed;
     int32_t *pending; // tokens of requests that continue
     int32_t n_feeds, n_prompt_fed, n_continued;
+    tn_piece *pieces; // what each selected, and whether that failed
+    tn_status *statuses;
+    _Atomic int32_t next_feed; // that a thread takes to select a token
     tn_engine_event *events; // [2 * n_seq]
     int32_t n_events, max_events;
     // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown

@@ -42,20 +42,45 @@ static void give_rows(tn_engine *e)
     }
 }
 
-// The request selects its next token.
-static void select_token(tn_engine *e, tn_request *r)
+// Each thread takes the next request that was fed, until none is left.
+static void select_tokens(void *arg, int32_t thread, int32_t team)
 {
-    tn_piece piece = {.token = -1, .text = "", .stop = TN_STOP_NONE};
-    tn_status status = tn_generation_step(r->generation, &piece);
-    e->stats.n_generated += status == TN_OK && piece.token >= 0;
-    if (status != TN_OK || piece.stop != TN_STOP_NONE) {
-        tn_engine_end(e, r, &piece, status);
+    tn_engine *e = arg;
+    TN_UNUSED(thread);
+    TN_UNUSED(team);
+    for (;;) {
+        // Relaxed: a counter; the end of the parallel run orders what was written.
+        int32_t i = atomic_fetch_add_explicit(&e->next_feed, 1, memory_order_relaxed);
+        if (i >= e->n_feeds) return;
+        tn_request *r = e->fed[i];
+        if (!r || tn_generation_evaluates(r->generation)) continue;
+        e->pieces[i] = (tn_piece){.token = -1, .text = "", .stop = TN_STOP_NONE};
+        e->statuses[i] = tn_generation_step(r->generation, &e->pieces[i]);
+        if (e->statuses[i] != TN_OK) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
+    }
+}
+
+// Logits are read here once; on the threads below they are only looked up.
+static int32_t selecting_threads(tn_engine *e)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < e->n_feeds; i++)
+        n += e->fed[i] && tn_generation_reads_logits(e->fed[i]->generation);
+    if (n < 2 || !tn_session_logits(e->session, 0)) return 1;
+    return TN_MIN(n, tn_context_n_threads(e->ctx));
+}
+
+static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status)
+{
+    e->stats.n_generated += status == TN_OK && piece->token >= 0;
+    if (status != TN_OK || piece->stop != TN_STOP_NONE) {
+        tn_engine_end(e, r, piece, status);
         return;
     }
     // Going back from a banned text shortens the sequence.
     r->n_tokens = tn_session_length(e->session, r->seq);
     tn_engine_event *event = &e->events[e->n_events++];
-    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = piece};
+    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = *piece};
     tn_generation_stats_get(r->generation, &event->stats);
     event->stats.n_reused = r->n_reused;
 }
@@ -68,11 +93,17 @@ static tn_status run_pass(tn_engine *e)
     e->stats.n_steps++;
     give_rows(e);
     measure(e, tn_time_ns() - start);
+    atomic_store_explicit(&e->next_feed, 0, memory_order_relaxed);
+    tn_parallel(e->ctx, selecting_threads(e), select_tokens, e);
     // Those that may run passes of their own come last, because these replace the rows of the others.
-    for (int32_t own = 0; own < 2; own++)
-        for (int32_t i = 0; i < e->n_feeds; i++)
-            if (e->fed[i] && tn_generation_evaluates(e->fed[i]->generation) == (own == 1))
-                select_token(e, e->fed[i]);
+    for (int32_t i = 0; i < e->n_feeds; i++) {
+        if (!e->fed[i]) continue;
+        if (tn_generation_evaluates(e->fed[i]->generation)) {
+            e->pieces[i] = (tn_piece){.token = -1, .text = "", .stop = TN_STOP_NONE};
+            e->statuses[i] = tn_generation_step(e->fed[i]->generation, &e->pieces[i]);
+        }
+        give_piece(e, e->fed[i], &e->pieces[i], e->statuses[i]);
+    }
     return TN_OK;
 }
 

@@ -412,6 +412,11 @@ bool tn_generation_evaluates(const tn_generation *g)
     return g->bans != NULL;
 }
 
+bool tn_generation_reads_logits(const tn_generation *g)
+{
+    return !tn_sampler_is_greedy(g->sampler) || !tn_session_has_best(g->session);
+}
+
 // --- step --------------------------------------------------------------------------------------------
 
 static bool at_limit(const tn_generation *g)

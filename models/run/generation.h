@@ -24,7 +24,10 @@ int32_t tn_generation_pending(const tn_generation *g);
 // The pending token, or the prompt, is evaluated now, and row `row` of the session's last pass belongs to it.
 // The next step has to follow before the session runs another pass.
 TN_MUST_USE tn_status tn_generation_evaluated(tn_generation *g, int32_t row);
-// Whether a step may run passes of its own (banned texts).
+// Whether a step may run passes of its own (banned texts). Steps of other generations only read the session,
+// so they may run at the same time once its logits were read.
 bool tn_generation_evaluates(const tn_generation *g);
+// Whether a step needs logits, and not just the most probable token, which the device may have found.
+bool tn_generation_reads_logits(const tn_generation *g);
 
 #endif

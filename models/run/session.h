@@ -13,8 +13,8 @@
 #include <tenon/session.h>
 
 // How many plans are kept: decode, full batch, and some for the ends of prompts, batches of sequences and
-// drafts.
-enum { TN_SESSION_SLOTS = 16 };
+// drafts. An engine with 256 sequences has 29 sizes of batches, besides those with pieces of prompts.
+enum { TN_SESSION_SLOTS = 48 };
 
 // A prepared plan with the places of its inputs.
 typedef struct tn_session_slot {
@@ -35,6 +35,9 @@ struct tn_session {
     tn_session_config cfg;
     bool dry;   // plans only: no cache, no activations
     bool quiet; // no events from plans
+    // Steps of several sequences are filled up to sizes that come again (run/pad.c). Set by whoever owns the
+    // session.
+    bool pads;
     tn_decoder_setup setup;
     tn_cache cache;
     bool *host_states; // per layer, see tn_decoder_setup
@@ -96,6 +99,9 @@ TN_MUST_USE tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key
 TN_MUST_USE tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot);
 // The prepared plan for a key; makes it in the slot that was unused longest.
 TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session_slot **out);
+// Fills the inputs of a step up to a size for which a plan is likely to exist: adds tokens of sequences that
+// are written nowhere and whose rows nobody reads. *key becomes that of the larger step.
+void tn_session_pad(tn_session *s, tn_plan_key *key);
 // Part of the cache by the name of its state, -1: it is a weight.
 int32_t tn_session_cache_part(const tn_session *s, const char *name);
 // Layer that a part of the cache belongs to.

@@ -3,11 +3,11 @@
 //
 // Engines: whatever arrives when, is cancelled, waits, loses its blocks or shares a prefix, each request gets
 // exactly the tokens that it gets alone.
+#include "models/run/engine.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
 #include <pthread.h>
-#include <tenon/engine.h>
 
 enum { VOCAB = TINY_MODEL_VOCAB, MAX_REQUESTS = 14, MAX_TEXT = 160, MAX_PROMPT = 150 };
 
@@ -31,14 +31,43 @@ static int32_t below(int32_t n)
     return (int32_t)((random_state >> 8) % (uint32_t)n);
 }
 
+// A host's executor: a thread per task, all at the same time.
+typedef struct lent_call {
+    void (*task)(void *arg, int32_t i);
+    void *arg;
+    int32_t i;
+} lent_call;
+
+static void *lent_thread(void *arg)
+{
+    const lent_call *c = arg;
+    c->task(c->arg, c->i);
+    return NULL;
+}
+
+static void lent_run(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg)
+{
+    enum { MOST = 16 };
+    pthread_t threads[MOST];
+    lent_call calls[MOST];
+    TN_UNUSED(user);
+    if (n_tasks > MOST) abort();
+    for (int32_t i = 0; i < n_tasks; i++) {
+        calls[i] = (lent_call){task, arg, i};
+        if (pthread_create(&threads[i], NULL, lent_thread, &calls[i]) != 0) abort();
+    }
+    for (int32_t i = 0; i < n_tasks; i++) pthread_join(threads[i], NULL);
+}
+
 // The level below AVX2: a row does not depend on its batch, so everything is equal to the bit.
-static tn_context *context(counting *c)
+static tn_context *context(counting *c, int32_t n_threads)
 {
     tn_context_config cfg;
     tn_context *ctx = NULL;
     tn_context_config_default(&cfg);
     cfg.isa = "generic";
-    cfg.n_threads = 1;
+    cfg.n_threads = n_threads;
+    if (n_threads > 1) cfg.executor = (tn_executor){NULL, lent_run};
     *c = (counting){0};
     cfg.allocator = (tn_allocator){c, counting_alloc, counting_free};
     if (tn_context_create(&cfg, &ctx) != TN_OK) abort();
@@ -156,6 +185,7 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
     scfg.n_ctx_seq = n_ctx;
     scfg.n_ctx += below(2) * below(300); // longer than one sequence may be
     tn_engine *e = make_engine(model, &scfg, below(2) * (1 + below(20)));
+    e->session->pads = below(2) != 0; // as on devices that capture their steps
     for (int32_t i = 0; i < n; i++) make_plan(&plans[i], n_ctx, text);
     for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);
     int32_t step = 0, left = n;
@@ -316,10 +346,21 @@ static void test_threads(tn_model *model)
     tn_engine_destroy(&e);
 }
 
+// Several threads select tokens, and evaluate.
+static void test_selecting_threads(void)
+{
+    counting c;
+    tn_context *ctx = context(&c, 3);
+    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
+    for (uint32_t k = 0; k < 2; k++) (void)run_schedule(model, 1000 + k, false);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 int main(int argc, char **argv)
 {
     counting c;
-    tn_context *ctx = context(&c);
+    tn_context *ctx = context(&c, 1);
     static const int32_t shapes[] = {TINY_LLAMA, TINY_GEMMA3, TINY_DEEPSEEK2, TINY_QWEN35, TINY_GPT_OSS};
     int32_t n_schedules = argc > 1 ? atoi(argv[1]) : 12;
     uint64_t n_preempted = 0;
@@ -336,6 +377,7 @@ int main(int argc, char **argv)
         }
         tn_model_unref(&model);
     }
+    test_selecting_threads();
     TEST_CHECK(n_preempted > 0); // else the schedules do not fill the cache
     tn_context_destroy(&ctx);
     TEST_CHECK(c.live == 0);
