@@ -66,7 +66,7 @@ int32_t tn_session_result(const tn_session *s)
     return TN_RESULT_LOGITS;
 }
 
-int32_t tn_session_n_ctx(const tn_session *s)
+int32_t tn_session_n_ctx_seq(const tn_session *s)
 {
     TN_UNUSED(s);
     return fake.n_ctx;
