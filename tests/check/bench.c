@@ -135,6 +135,7 @@ static tn_status copies_create(tn_device *device, const bench_case *b, const tn_
     }
     for (int32_t i = 0; i < s->n && status == TN_OK; i++) {
         s->steps[i] = *shape;
+        s->steps[i].join.early = true; // as in the plan of a model: no step writes integers
         status = step_create(device, b, s, i, data);
     }
     for (int32_t i = s->n; i < s->n_steps && status == TN_OK; i++) s->steps[i] = s->steps[i - s->n];

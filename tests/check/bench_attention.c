@@ -5,7 +5,7 @@
 #include "ops/operands.h"
 #include "tests/check/bench.h"
 
-#include <math.h>
+#include <string.h>
 
 typedef struct heads {
     int32_t n, kv, dim, v_dim; // v_dim below dim: values are the first part of the keys' rows
@@ -14,19 +14,25 @@ typedef struct heads {
 static const heads usual = {32, 8, 128, 128}, narrow = {32, 8, 64, 64}, wide = {32, 8, 256, 256},
                    compressed = {16, 1, 576, 512};
 
-// n_seqs sequences of n_tokens queries and kv_len keys each.
-static void time_heads(bench_run *r, tn_dtype type, const heads *h, int32_t n_seqs, int32_t n_tokens,
-                       int32_t kv_len)
+// Keys of all caches together at most, of sequences of single tokens: these share the pages of more, which
+// lie so far apart in the order of reading that they have left every cache of the device in between.
+enum { MOST_KEYS = 1 << 18 };
+
+// n_seqs sequences of n_tokens queries and kv_len keys each; `what` is printed before the shape.
+static void time_named(bench_run *r, tn_dtype type, const heads *h, int32_t n_seqs, int32_t n_tokens,
+                       int32_t kv_len, const char *what)
 {
     bench_case b;
     bench_begin(&b, TN_OP_attention, type);
     int32_t block = 64; // as in the cache of a model; the table has to fit the pool of integers of a case
     while (n_seqs * (kv_len / block + 2) + n_seqs + 1 > CHECK_POOL) block *= 2;
-    int32_t n_blocks = (kv_len + block - 1) / block, start = n_seqs + 1, all = n_seqs * n_tokens;
+    int32_t n_blocks = (kv_len + block - 1) / block, start = n_seqs + 1, all = n_seqs * n_tokens,
+            pages = n_seqs * n_blocks;
+    if (n_tokens == 1) pages = TN_MIN(pages, TN_MAX(MOST_KEYS / block, n_blocks));
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
     check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
-    check_src(&b.c, type, 4, (int64_t[]){n_seqs * n_blocks, h->kv, block, h->dim});
-    check_operand *v = check_src(&b.c, type, 4, (int64_t[]){n_seqs * n_blocks, h->kv, block, h->v_dim});
+    check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
+    check_operand *v = check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->v_dim});
     v->parent[3] = h->dim;
     v->shared = h->v_dim < h->dim;
     check_vec(&b.c, TN_TYPE_I32, start)->fill = CHECK_DATA;
@@ -35,18 +41,37 @@ static void time_heads(bench_run *r, tn_dtype type, const heads *h, int32_t n_se
     b.c.src[TN_SRC_attention_kv_len].ints_off = start;
     b.c.src[TN_SRC_attention_block_table].ints_off = start + n_seqs;
     for (int32_t i = 0; i < n_seqs; i++) b.c.ints[i + 1] = (i + 1) * n_tokens, b.c.ints[start + i] = kv_len;
-    for (int32_t i = 0; i < n_seqs * n_blocks; i++) b.c.ints[start + n_seqs + i] = i;
-    b.bytes = bench_operand_bytes(&b) + 4.0 * all * h->n * h->v_dim;
+    for (int32_t i = 0; i < n_seqs * n_blocks; i++) b.c.ints[start + n_seqs + i] = i % pages;
+    double row = (double)tn_dtype_row_size(type, h->dim);
+    if (h->v_dim == h->dim) row *= 2.0;
+    b.bytes = row * h->kv * n_seqs * kv_len + 4.0 * all * h->n * (h->dim + h->v_dim);
     b.flops = 2.0 * all * h->n * (h->dim + h->v_dim) *
               (kv_len - 0.5 * (n_tokens - 1)); // half of the last square is masked
-    snprintf(b.c.note, sizeof b.c.note, "%d x %d queries, %d keys, %d/%d heads of %d", n_seqs, n_tokens,
-             kv_len, h->n, h->kv, h->dim);
+    snprintf(b.c.note, sizeof b.c.note, "%s%d x %d queries, %d keys, %d/%d heads of %d", what, n_seqs,
+             n_tokens, kv_len, h->n, h->kv, h->dim);
     check_bench_case(r, &b);
+}
+
+static void time_heads(bench_run *r, tn_dtype type, const heads *h, int32_t n_seqs, int32_t n_tokens,
+                       int32_t kv_len)
+{
+    time_named(r, type, h, n_seqs, n_tokens, kv_len, "");
 }
 
 static void time_attention(bench_run *r, tn_dtype type, int32_t n_seqs, int32_t n_tokens, int32_t kv_len)
 {
     time_heads(r, type, &usual, n_seqs, n_tokens, kv_len);
+}
+
+// How the time of single tokens grows with sequences and keys: a curve without steps is wanted. It runs only
+// on demand (--shape sweep), because it takes minutes.
+static void sweep_attention(bench_run *r, tn_dtype type)
+{
+    static const int32_t n_seqs[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 100, 128, 200, 256},
+                         n_keys[] = {100, 500, 1024, 2048, 4096, 8192};
+    for (size_t i = 0; i < TN_COUNT(n_seqs); i++)
+        for (size_t j = 0; j < TN_COUNT(n_keys); j++)
+            time_named(r, type, &usual, n_seqs[i], 1, n_keys[j], "sweep ");
 }
 
 // Shapes that would keep a CPU busy for minutes.
@@ -87,6 +112,8 @@ void check_bench_attention(bench_run *r)
         time_attention(r, type, 1, 512, 512);
         time_attention(r, type, 1, BENCH_PREFILL, 4096);
         if (bench_is_device(r) && type != TN_TYPE_F32) device_attention(r, type);
+        const char *shape = r->run->options.shape;
+        if (shape && strncmp(shape, "sweep", 5) == 0 && type != TN_TYPE_F32) sweep_attention(r, type);
         if (bench_is_device(r) && (type == TN_TYPE_F16 || type == TN_TYPE_BF16)) device_shapes(r, type);
     }
 }

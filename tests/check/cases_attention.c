@@ -393,9 +393,42 @@ static void cases_many_keys(check_run *run)
             }
 }
 
+// Small batches of queries of sequences whose lengths differ, so that kernels that cut keys at places that
+// depend on lengths meet all kinds of rests; compressed caches of 16 rows of queries too.
+static void cases_ragged(check_run *run)
+{
+    static const attention_shape rows[] = {
+        {.n_seqs = 4, .q_len = {1, 1, 1, 1}, .kv_len = {1, 700, 63, 2100}, .heads = 8, .k_dim = 128},
+        {.n_seqs = 3, .q_len = {2, 0, 1}, .kv_len = {300, 9, 1030}, .heads = 6, .k_dim = 96},
+        {.n_seqs = 4, .q_len = {4, 1, 1, 7}, .kv_len = {129, 64, 65, 7}, .heads = 16, .k_dim = 64},
+        {.n_seqs = 2, .q_len = {1, 1}, .kv_len = {520, 127}, .heads = 4, .k_dim = 80},
+        {.n_seqs = 4, .q_len = {1, 1, 1, 1}, .kv_len = {700, 1, 129, 1000}, .heads = 16, .v_in_k = true},
+        {.n_seqs = 2, .q_len = {2, 3}, .kv_len = {66, 400}, .heads = 7, .v_in_k = true},
+    };
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 1, .window = 90},
+                                                 {.causal = 0, .softcap = 5.0f, .max_bias = 4.0f},
+                                                 {.causal = 1, .chunk = 512}};
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t j = 0; j < TN_COUNT(params); j++) {
+            attention_shape s = rows[i];
+            s.block = 64;
+            s.kv_heads = 2;
+            s.v_dim = s.k_dim;
+            s.k_type = s.v_type = s.k_dim % 64 != 0 ? types[j % 2] : types[(i + j) % TN_COUNT(types)];
+            if (s.v_in_k) s.kv_heads = 1, s.k_dim = 576, s.v_dim = 512, s.v_longer = 64;
+            if (s.v_in_k) s.k_type = s.v_type = TN_TYPE_F16;
+            s.sinks = j == 1;
+            s.strided_q = j == 2;
+            if (!run->options.quick || j == i % TN_COUNT(params)) attention_case(run, &s, &params[j]);
+        }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
+    cases_ragged(run);
     cases_types(run);
     cases_dims(run);
     cases_masks(run);
