@@ -25,6 +25,12 @@ bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
+// attention_latent.c: compressed caches, for attention_wide.c, which has checked the rest and merges the
+// splits. The values have to begin where the keys do, at a multiple of 16 bytes.
+bool tn_cuda_attention_is_latent(const tn_cuda *cuda, const tn_step *step);
+int32_t tn_cuda_attention_latent_splits(const tn_cuda *cuda, const tn_step *step);
+TN_MUST_USE tn_status tn_cuda_attention_latent_launch(const tn_cuda_launch *l,
+                                                      const tn_cuda_attention_args *a);
 // Whether it can do the rope_cache step right before it too, whose results are its q and its caches.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
 // rope/rope_cache.c

@@ -16,7 +16,8 @@ enum {
     MAX_KEY = 576,
     MAX_VALUE = 512,
     MIN_TILES = 2,
-    MAX_SPLITS = 64
+    MAX_SPLITS = 64,
+    MAX_WAYS = 16,
 };
 
 typedef struct variant {
@@ -82,6 +83,8 @@ size_t tn_cuda_attention_wide_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
     int32_t splits = select_variant(cuda, step).splits;
+    if (tn_cuda_attention_is_latent(cuda, step))
+        splits = TN_MAX(splits, tn_cuda_attention_latent_splits(cuda, step));
     return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
 }
 
@@ -91,27 +94,41 @@ static bool aligned(const tn_view *v)
     return (uintptr_t)v->data % access == 0;
 }
 
+// Adds the results of the splits.
+static tn_status launch_merge(const tn_cuda_launch *l, const tn_cuda_attention_args *a)
+{
+    int32_t ways = TN_MAX(1, TN_MIN(a->n_splits / 4, (int32_t)MAX_WAYS));
+    tn_cuda_grid grid = {.x = (uint32_t)a->n_tokens,
+                         .y = (uint32_t)a->n_heads,
+                         .z = (uint32_t)tn_div_up(a->v.dim, 128),
+                         .threads = (uint32_t)ways * 32};
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, "tn_attention_wide_merge", &grid, a);
+}
+
 tn_status tn_cuda_attention_wide_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
+    const tn_view *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
     variant c = select_variant(l->cuda, step);
     if (a.n_seq == 0 || a.n_tokens == 0) return TN_OK;
-    if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]))
-        return tn_cuda_attention_launch(l);
-    a.n_splits = c.splits;
+    if (!aligned(k) || !aligned(v)) return tn_cuda_attention_launch(l);
+    bool latent = tn_cuda_attention_is_latent(l->cuda, step) && k->data == v->data;
+    a.n_splits = latent ? tn_cuda_attention_latent_splits(l->cuda, step) : c.splits;
     a.n_slots = c.slots;
     a.partial = (float *)l->scratch;
-    char entry[64];
-    snprintf(entry, sizeof entry, "tn_attention_wide_%d_%s", c.rows, c.quants ? "quants" : "plain");
-    tn_cuda_grid grid = {.x = (uint32_t)c.splits,
-                         .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows),
-                         .z = (uint32_t)a.n_kv,
-                         .threads = THREADS,
-                         .shared = (uint32_t)shared_size(c.quants, c.rows, c.slots)};
-    tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, entry, &grid, &a);
-    if (status != TN_OK || c.splits == 1) return status;
-    grid =
-        (tn_cuda_grid){.x = (uint32_t)a.n_tokens, .y = (uint32_t)a.n_heads, .z = 1, .threads = MAX_VALUE / 4};
-    return tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, "tn_attention_wide_merge", &grid, &a);
+    tn_status status;
+    if (latent) {
+        status = tn_cuda_attention_latent_launch(l, &a);
+    } else {
+        char entry[64];
+        snprintf(entry, sizeof entry, "tn_attention_wide_%d_%s", c.rows, c.quants ? "quants" : "plain");
+        tn_cuda_grid grid = {.x = (uint32_t)c.splits,
+                             .y = (uint32_t)tn_cuda_attention_tiles(step, c.rows),
+                             .z = (uint32_t)a.n_kv,
+                             .threads = THREADS,
+                             .shared = (uint32_t)shared_size(c.quants, c.rows, c.slots)};
+        status = tn_cuda_run(l, TN_CUDA_MODULE_attention_wide, entry, &grid, &a);
+    }
+    return status != TN_OK || a.n_splits == 1 ? status : launch_merge(l, &a);
 }

@@ -4,7 +4,8 @@
 // attention with heads of up to 576 elements of a key and 512 of a value, for any number of queries (flash
 // attention, Dao 2023, with mma.m16n8k16 in f16): S = Q K^T, P = online softmax of S, O += P V. It serves
 // compressed caches (DeepSeek-V2, 2024, section 2.1), whose values are the first part of their keys' rows and
-// are loaded with them, and wide heads of other models. Runs from compute capability 8.0 on.
+// are loaded with them, and wide heads of other models. Runs from compute capability 8.0 on; on 9.0 a
+// compressed cache in f16 with up to 16 rows of queries has a kernel of its own (attention_latent.cu).
 //
 // Grid (splits, row tiles, KV heads). Row tiles (attention_rows.cuh) are shared by the heads of a group. A
 // block of 8 warps has a tile of 64 rows in 2 x 4 warps, or of 16 rows in 1 x 8: of S a warp has 32 x 16 or
@@ -28,6 +29,7 @@
 // of that, 1075 us for 512 queries.
 #include "backends/cuda/attention/attention_convert.cuh"
 #include "backends/cuda/attention/attention_rows.cuh"
+#include "backends/cuda/attention/attention_wide.cuh"
 
 enum {
     WARPS = 8,
@@ -36,9 +38,8 @@ enum {
     CHUNKS = 72,    // 16-byte chunks of a row in shared memory: 576 elements
     VALUES = 512,   // elements of a value at most
     MIN_TILES = 2,  // of a split
+    MAX_WAYS = 16,  // warps of a block that merges splits
 };
-// Weights are scaled to at most 2^WEIGHT_SHIFT, so that small ones keep their bits in f16.
-#define WEIGHT_SHIFT 8.0f
 
 // How the warps of a block share a tile of ROWS rows.
 template <int ROWS> struct shape {
@@ -347,26 +348,6 @@ static __device__ __forceinline__ void add_values(const tn_cuda_attention_args &
 
 // --- results ---------------------------------------------------------------------------------------------
 
-// Maximum and sum of each partial result; they lie behind the partial results themselves.
-static __device__ __forceinline__ float2 *partial_ends(const tn_cuda_attention_args &a)
-{
-    return (float2 *)(a.partial + (int64_t)a.n_splits * a.n_tokens * a.n_heads * a.v.dim);
-}
-
-// The factor that makes a result of a weighted sum, given the maximum of its scores, an exponent of 2, and
-// the sum of its weights, which is times 2^WEIGHT_SHIFT.
-static __device__ __forceinline__ float final_factor(const tn_cuda_attention_args &a, int head, float max,
-                                                     float sum)
-{
-    float keep = 1.0f;
-    if (a.sinks) {
-        float sink = a.sinks[head] * TN_LOG2E, top = fmaxf(max, sink);
-        keep = max > -INFINITY ? tn_exp2(max - top) : 0.0f;
-        sum = sum * keep + (top > -INFINITY ? tn_exp2(sink - top + WEIGHT_SHIFT) : 0.0f);
-    }
-    return sum > 0.0f ? keep / sum : 0.0f;
-}
-
 template <int ROWS>
 static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, const tn_row_tile &p,
                                              shared_storage<ROWS> &m, rows<ROWS> &w)
@@ -513,28 +494,42 @@ ENTRY(64, quants, true)
 ENTRY(16, plain, false)
 ENTRY(16, quants, true)
 
-// Adds the results of the splits. One block has one (token, head) pair, and a thread has four elements. A
-// split without keys has stored a maximum of -inf.
-TN_ENTRY __launch_bounds__(VALUES / 4)
+// Adds the results of the splits. A block has 128 elements of one (token, head) pair, four in a lane. Its
+// warps take turns over the splits, so that all their loads are in flight at once; their sums are added in
+// shared memory. A split without keys has stored a maximum of -inf.
+TN_ENTRY __launch_bounds__(MAX_WAYS *TN_WARP)
     tn_attention_wide_merge(const __grid_constant__ tn_cuda_attention_args a)
 {
-    int token = blockIdx.x, head = blockIdx.y, d = (int)threadIdx.x * 4;
+    __shared__ float4 part[MAX_WAYS][TN_WARP];
+    __shared__ float sums[MAX_WAYS];
+    int token = blockIdx.x, head = blockIdx.y, lane = threadIdx.x % TN_WARP, way = threadIdx.x / TN_WARP,
+        ways = blockDim.x / TN_WARP, d = (int)(blockIdx.z * TN_WARP + lane) * 4;
     tn_pdl_trigger();
     tn_pdl_wait();
-    if (d >= a.v.dim || tn_attention_seq(a, token) == a.n_seq) return;
+    if (tn_attention_seq(a, token) == a.n_seq) return;
     const float2 *ends = partial_ends(a) + (int64_t)token * a.n_heads + head;
-    const float *from = a.partial + ((int64_t)token * a.n_heads + head) * a.v.dim + d;
+    const float *from = a.partial + ((int64_t)token * a.n_heads + head) * a.v.dim + min(d, a.v.dim - 4);
     int64_t step = (int64_t)a.n_tokens * a.n_heads;
     float max = -INFINITY, sum = 0.0f;
     float4 o = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (int i = 0; i < a.n_splits; i++) max = fmaxf(max, ends[i * step].x);
-#pragma unroll 4
-    for (int i = 0; i < a.n_splits; i++) {
+    for (int i = lane; i < a.n_splits; i += TN_WARP) max = fmaxf(max, ends[i * step].x);
+    max = tn_warp_max(max);
+#pragma unroll 8
+    for (int i = way; i < a.n_splits; i += ways) {
         float2 end = ends[i * step];
-        if (!(end.x > -INFINITY)) continue;
-        float4 x = *reinterpret_cast<const float4 *>(from + i * step * a.v.dim);
-        float f = tn_exp2(end.x - max);
+        bool any = end.x > -INFINITY;
+        float4 x = any ? *reinterpret_cast<const float4 *>(from + i * step * a.v.dim)
+                       : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        float f = any ? tn_exp2(end.x - max) : 0.0f;
         sum += f * end.y, o.x += f * x.x, o.y += f * x.y, o.z += f * x.z, o.w += f * x.w;
+    }
+    part[way][lane] = o;
+    if (lane == 0) sums[way] = sum;
+    __syncthreads();
+    if (way > 0 || d >= a.v.dim) return;
+    for (int i = 1; i < ways; i++) {
+        float4 x = part[i][lane];
+        sum += sums[i], o.x += x.x, o.y += x.y, o.z += x.z, o.w += x.w;
     }
     float factor = final_factor(a, head, max, sum);
     float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;

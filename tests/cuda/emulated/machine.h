@@ -101,7 +101,7 @@ typedef struct mbarrier {
 // A product of a warpgroup (wgmma), carried out when it is waited for, and what its lanes gave.
 typedef struct product {
     int filled, group; // -1: carried out
-    int n, type, trans_b;
+    int n, type, trans_a, trans_b;
     bool keep, from_registers;
     uint64_t a, b;
     float *d[128][128];

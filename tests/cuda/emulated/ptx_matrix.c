@@ -305,7 +305,7 @@ static int read_tile(const block *b, uint64_t matrix, int n, bool along_n, int t
 static void carry_out(const block *b, product *p)
 {
     static float a[64][STEP_MAX], w[256][STEP_MAX];
-    if (!p->from_registers) read_tile(b, p->a, 64, false, p->type, a);
+    if (!p->from_registers) read_tile(b, p->a, 64, p->trans_a != 0, p->type, a);
     for (int i = 0; i < 64 && p->from_registers; i++) {
         char bytes[STEP_BYTES]; // row i: of 4 threads, 4 bytes in each half
         for (int t = 0; t < 4; t++)
@@ -347,6 +347,7 @@ static void product_issue(ptx_run *r, int variant)
     uint64_t a = registers ? 0 : tn_ptx_get(r, n / 2, 8), b = tn_ptx_get(r, at, 8);
     bool keep = ptx_u32(r, at + 1) != 0;
     int trans_b = turns ? (int)ptx_u32(r, r->step->n_args - 1) : 0;
+    int trans_a = turns && !registers ? (int)ptx_u32(r, r->step->n_args - 2) : 0;
     if (p->filled == 0)
         *p = (product){.n = n,
                        .type = type,
@@ -354,6 +355,7 @@ static void product_issue(ptx_run *r, int variant)
                        .b = b,
                        .keep = keep,
                        .from_registers = registers,
+                       .trans_a = trans_a,
                        .trans_b = trans_b,
                        .group = f->product_group};
     if (p->n != n || p->a != a || p->b != b || p->keep != keep || p->from_registers != registers)
@@ -441,6 +443,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", multiply_bytes, 16},
     {"wgmma.commit_group.sync.aligned", product_commit, 0},
     {"wgmma.wait_group.sync.aligned", product_wait, 0},
+    {"wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", product_issue, 16 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", product_issue, 32 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},
