@@ -134,7 +134,7 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;
     while (1 << d.cluster_shift < c.cluster) d.cluster_shift++;
     d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
-    d.early = l->rope && l->early;
+    d.early = l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_token_%s_%d_%d",
              tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);

@@ -401,7 +401,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     int warp = threadIdx.x / TN_WARP, slot = -1, position = 0, page = 0;
     part p;
     cluster_work u;
-    // With d.early no predecessor writes lengths, tables and earlier rows, so they are read before the wait.
+    // With d.early no predecessor writes lengths, tables, and, with rope_cache in this launch, earlier rows.
     if (!d.early) tn_pdl_wait();
     cluster_arrive();
     if (r.pos) position = *(const int32_t *)r.pos;
@@ -411,6 +411,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     warp_state<TYPE, DK, DK, 1> w;
     cursor at = first_cursor(a, p, p.tile + (STAGES > 0 ? warp * p.n_splits : warp));
     bool works = any && at.tile < p.end;
+    if (d.early && !r.slots) tn_pdl_wait();
     typedef tile_ring<DK, WARPS, (STAGES > 0 ? STAGES : 1)> ring_type;
     ring_type &ring = *reinterpret_cast<ring_type *>(&shared + 1);
     ring_cursor now = {at.tile, 0, pages}, ahead = now;
@@ -433,7 +434,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     // Makes the compiler load these arguments here, before they are needed.
     asm volatile("" ::"l"(a.y), "l"(a.quantised_y.rows), "l"(a.sinks), "r"(a.v.dim));
     cluster_wait(); // all blocks of the cluster have begun
-    if (d.early) tn_pdl_wait();
+    if (d.early && r.slots) tn_pdl_wait();
     if (!any) return;
     process_rows<TYPE, WARPS>(r, p, u.head, n_items, token, shared);
     __syncthreads();
