@@ -11,8 +11,8 @@
 static void make_inputs(tn_builder *b)
 {
     const tn_plan_key *k = b->key;
-    int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1, table[2] = {s, b->setup->max_blocks},
-            out = k->n_outputs;
+    int64_t t = k->n_tokens, s = k->n_seq, s1 = s + 1,
+            table[2] = {s, k->max_blocks > 0 ? k->max_blocks : b->setup->max_blocks}, out = k->n_outputs;
     b->tokens = tn_graph_input(b->g, "tokens", TN_TYPE_I32, 1, &t);
     b->positions = tn_graph_input(b->g, "positions", TN_TYPE_I32, 1, &t);
     if (!b->c->whole_texts) b->slots = tn_graph_input(b->g, "slots", TN_TYPE_I32, 1, &t);
@@ -291,7 +291,7 @@ tn_status tn_decoder_check(const tn_model *model)
                               .cache_type_v = TN_TYPE_F16};
     if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
     if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;
-    tn_plan_key key = {1, 1, 1};
+    tn_plan_key key = {1, 1, 1, 0};
     tn_graph *g;
     tn_status status = tn_decoder_record(model, &setup, &key, &g);
     if (status != TN_OK) return status;

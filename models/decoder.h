@@ -13,6 +13,7 @@
 // The numbers that change the shapes of a graph: the key of a plan.
 typedef struct tn_plan_key {
     int32_t n_tokens, n_seq, n_outputs;
+    int32_t max_blocks; // block ids per sequence in the table, if fewer than tn_decoder_setup has; 0: those
 } tn_plan_key;
 
 // The parameters that all plans of a session share.

@@ -128,7 +128,7 @@ tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
     tn_status status = TN_OK;
     for (int32_t k = 2; k <= TN_MIN(n, TN_SESSION_SLOTS / 2) && status == TN_OK; k++) {
         tn_session_slot *slot;
-        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k}, &slot);
+        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k, 0}, &slot);
     }
     return status;
 }

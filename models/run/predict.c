@@ -81,7 +81,7 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
     if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
     tn_status status = tn_session_create_on(model, model->device, &c, true, &s);
     if (status != TN_OK) return status;
-    tn_plan_key key = {n_tokens, 1, 1};
+    tn_plan_key key = {n_tokens, 1, 1, 0};
     tn_plan *plan = NULL;
     s->quiet = false;
     status = tn_session_plan(s, &key, &plan);

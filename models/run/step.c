@@ -19,7 +19,8 @@ void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position)
 static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
 {
     const tn_plan_key *k = &slot->key;
-    size_t t = (size_t)k->n_tokens, n_seq = (size_t)k->n_seq;
+    size_t t = (size_t)k->n_tokens, n_seq = (size_t)k->n_seq,
+           blocks = (size_t)(k->max_blocks > 0 ? k->max_blocks : s->setup.max_blocks);
     const struct {
         int32_t input;
         const void *data;
@@ -30,7 +31,7 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         {slot->in_slots, s->slots, t * 4},
         {slot->in_q_start, s->q_start, (n_seq + 1) * 4},
         {slot->in_kv_len, s->kv_len, n_seq * 4},
-        {slot->in_table, s->table, n_seq * (size_t)s->setup.max_blocks * 4},
+        {slot->in_table, s->table, n_seq * blocks * 4},
         {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
         {slot->in_q_scale, s->q_scale, t * 4},
         {slot->in_state_slots, s->state_slots, 2 * n_seq * 4},
