@@ -238,6 +238,25 @@ static void cases_plain(check_run *run, int32_t op)
         }
 }
 
+// Many rows and weights of block types in whole runs of 256 of k: odd numbers of rows and columns around
+// tiles.
+static void cases_many(check_run *run, int32_t op)
+{
+    static const shape sizes[] = {{65, 3, 512, 0}, {129, 130, 768, 0}, {127, 1, 256, 0}, {257, 259, 512, 0}};
+    size_t n_sizes = run->options.quick ? 2 : TN_COUNT(sizes);
+    int32_t variant = 0;
+    for (tn_dtype type = 0; type < TN_TYPE_COUNT; type++) {
+        if (!tn_quant_info_get(type)->to_f32 || tn_dtype_block_elems(type) == 1) continue;
+        for (size_t i = 0; i < n_sizes; i++) {
+            check_case c;
+            shape s = sizes[i];
+            s.k /= tn_dtype_block_elems(type);
+            build(&c, op, type, &s, variant++);
+            check_emit(run, &c);
+        }
+    }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -265,5 +284,6 @@ void check_cases_product(check_run *run, int32_t op)
     cases_forms(run, op);
     cases_precisions(run, op);
     cases_parts(run, op);
+    if (!with_experts(op)) cases_many(run, op);
     if (op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi) cases_plain(run, op);
 }

@@ -87,10 +87,11 @@ static void atomic_inc(ptx_run *r, int variant)
     memcpy(at, &x, sizeof x);
 }
 
-static void load_cluster(ptx_run *r, int variant)
+static void load_cluster(ptx_run *r, int words)
 {
-    (void)variant;
-    memcpy(tn_ptx_place(r, 0), tn_emulated_shared_at(ptx_u32(r, 1), 4, 4), 4);
+    uint32_t size = (uint32_t)words * 4;
+    const char *at = tn_emulated_shared_at(ptx_u32(r, words), size, size);
+    for (int i = 0; i < words; i++) memcpy(tn_ptx_place(r, i), at + 4 * i, 4);
 }
 
 // mapa: the same address in another block of the cluster
@@ -161,7 +162,8 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"ld.global.nc.L1::no_allocate.v4.u32", load_global, 4},
     {"ld.global.nc.L1::no_allocate.v2.u32", load_global, 2},
     {"atom.acq_rel.gpu.global.inc.u32", atomic_inc, 0},
-    {"ld.shared::cluster.f32", load_cluster, 0},
+    {"ld.shared::cluster.f32", load_cluster, 1},
+    {"ld.shared::cluster.v4.f32", load_cluster, 4},
     {"mapa.shared::cluster.u32", map_address, 0},
     {"st.shared.b32", store_shared, 1},
     {"st.shared.v4.b32", store_shared, 4},

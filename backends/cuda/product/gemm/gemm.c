@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix products of 9 and more rows on tensor cores, without experts. x is rounded (or split) into scratch,
-// to what the precision of the step asks for. Weights that are not such rows already are expanded into
-// scratch, as many rows at a time as the scratch holds, and then multiplied (gemm_tiles.c). All ops are one x
-// times up to three weights.
+// to what the precision of the step asks for. Many rows times weights of block types are multiplied without
+// expanding those (gemm_blocks.c). Other weights that are not such rows already are expanded into scratch, as
+// many rows at a time as the scratch holds, and then multiplied (gemm_tiles.c). All ops are one x times up to
+// three weights.
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include <string.h>
@@ -53,6 +54,7 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
 size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
     plan s = make_plan(cuda, p, precision);
+    if (tn_cuda_gemm_blocks_accepts(cuda, p, s.mode)) return tn_cuda_gemm_blocks_scratch(p);
     return s.x_size + s.scale_size + s.w_scale_size + s.w_size;
 }
 
@@ -201,6 +203,7 @@ static tn_status run_weights(const work *t)
 tn_status tn_cuda_gemm_dense_launch(const tn_cuda_launch *l, const tn_product *p)
 {
     plan s = make_plan(l->cuda, p, l->step->precision);
+    if (tn_cuda_gemm_blocks_accepts(l->cuda, p, s.mode)) return tn_cuda_gemm_blocks_launch(l, p);
     tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p->m, .ld = s.ld, .mode = s.mode};
     if (tn_cuda_gemm_scales_x(s.mode)) x.row_scale = (float *)(void *)(l->scratch + s.x_size);
     tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, p);

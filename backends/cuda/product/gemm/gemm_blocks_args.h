@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of the products of many rows with weights of block types (product/gemm/gemm_blocks.cuh).
+#ifndef TN_CUDA_GEMM_BLOCKS_ARGS_H
+#define TN_CUDA_GEMM_BLOCKS_ARGS_H
+
+#include "backends/cuda/product/gemm/gemm_args.h"
+
+enum {
+    // A mode of tn_gemm_x beside those of gemm_args.h: TN_GEMM_F16 with even values before odd ones within 16
+    // of k.
+    TN_GEMM_F16_EVEN_FIRST = 16,
+    TN_GEMM_BLOCK_K = 256, // elements of k that weights are fetched for at a time
+    TN_GEMM_X_K = 64,      // elements of k of a stage of x
+    TN_GEMM_MAX_SPLITS = 8,
+};
+
+// Columns of the result that come from one weight. Planes whose bytes for TN_GEMM_BLOCK_K elements are
+// multiples of 16 are fetched through the maps, the others through `w`.
+typedef struct tn_cuda_gemm_blocks_seg {
+    tn_cuda_tensor_map map[TN_CUDA_MAX_PLANES];
+    tn_cuda_weight w;
+    float *y;
+    const float *bias;  // NULL: none
+    int64_t ld;         // elements of a row of y
+    int32_t n, n_rows;  // rows of the weight, of a group and of all
+    int32_t first_tile; // tiles of the segments before
+} tn_cuda_gemm_blocks_seg;
+
+typedef struct tn_cuda_gemm_blocks_args {
+    tn_cuda_tensor_map x_map;
+    tn_cuda_gemm_blocks_seg seg[TN_GEMM_MAX_SEGS]; // of one type; gate and up for a gated pair
+    const float *residual;                         // NULL: none
+    int64_t residual_ld;                           // elements
+    const float *row_scale;                        // y row r is multiplied by it
+    // Rows in groups, each with a weight of its own (matmul_id), as in gemm_args.h; NULL if not.
+    const int32_t *tile_group, *row_to, *n_tiles;
+    int32_t group_rows; // rows of a weight
+    int32_t m, k;
+    int32_t n_segs, tiles_m, tiles_n, group_m;
+    int32_t slots, stages; // of weights and of x in shared memory
+    int32_t splits;        // blocks of a cluster, which share the k of a tile
+    int32_t by_shared;     // sums go through shared memory, so a block computes one tile
+    int32_t any;           // an activation other than SiLU of a gated pair
+    int32_t glu, act;      // TN_UNARY_*; of gate, for a gated pair
+    float glu_limit, glu_alpha;
+} tn_cuda_gemm_blocks_args;
+
+#endif

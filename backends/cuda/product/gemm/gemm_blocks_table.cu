@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Instances of gemm_blocks.cuh for further types; gemm_blocks.c says which file has which.
+#include "backends/cuda/product/gemm/gemm_blocks.cuh"
+
+GEMM_BLOCKS(IQ4_NL, 1, 256)
+GEMM_BLOCKS(IQ4_XS, 1, 256)
+GEMM_BLOCKS(MXFP4, 1, 256)
