@@ -4,8 +4,8 @@
 // Matmuls of experts (matmul_id, matmul_id_glu) for 9 and more tokens on tensor cores. Rows of x are sorted
 // by expert on the device, each expert beginning a tile of rows of its own, and multiplied like a product
 // whose tiles of rows have different weights. If experts have up to SKINNY_AVERAGE rows each, the skinny
-// kernels read the weights as they are; else the weights of the experts that are used are expanded into
-// scratch first.
+// kernels read the weights as they are, with more rows those of gemm_blocks.cuh do; weights of types that
+// neither has are expanded into scratch first, those of the experts that are used.
 #include "backends/cuda/product/skinny/skinny.h"
 
 #include <string.h>
@@ -43,6 +43,7 @@ typedef struct plan {
     int32_t mode; // TN_GEMM_*
     bool skinny;  // by the skinny kernels
     bool blocks;  // by those of them for block types, which read x in an order of their own
+    bool as_is;   // by gemm_blocks.cuh, which multiplies weights as they are
     int64_t n_ids, n_groups, n;
     int64_t ld;                   // packed16 of a row of x and of expanded weights
     int64_t tile_rows, max_tiles; // rows of a tile; tiles that there can be
@@ -72,6 +73,11 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
     s.skinny = skinny_types(p, s.mode) && s.n_ids <= SKINNY_AVERAGE * s.n_groups;
     s.ld = tn_cuda_gemm_row_packed16(s.mode, p->k);
     s.tile_rows = s.skinny ? SKINNY_ROWS : TN_GEMM_ROWS;
+    if (!s.skinny && tn_cuda_gemm_blocks_fits(cuda, p, s.mode)) {
+        int64_t average = s.n_ids / s.n_groups, rows = tn_cuda_gemm_blocks_tile_rows(p->w[0]->dtype, average);
+        s.as_is = 2 * average >= rows; // most of a tile would be padding else
+        if (s.as_is) s.tile_rows = rows;
+    }
     s.max_tiles = s.n_ids / s.tile_rows + TN_MIN(s.n_groups, s.n_ids);
     int64_t rows = s.max_tiles * s.tile_rows;
     s.blocks = s.skinny && tn_cuda_skinny_block_type(p->w[0]->dtype);
@@ -81,7 +87,7 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
     s.table_size = aligned(4 * (2 * rows + s.max_tiles + s.n_groups + 1));
     int64_t row_size = s.n_groups * s.ld * 2 * p->n_weights; // of a row of each expert
     s.chunk = TN_MIN(s.n, TN_MAX((int64_t)EXPANDED_SIZE / row_size / TN_GEMM_ROWS, 1) * TN_GEMM_ROWS);
-    if (!s.skinny) s.w_size = (size_t)(s.chunk * row_size);
+    if (!s.skinny && !s.as_is) s.w_size = (size_t)(s.chunk * row_size);
     if (tn_cuda_gemm_scales_w(s.mode)) s.w_scale_size = aligned(4 * s.n_groups * s.chunk * p->n_weights);
     return s;
 }
@@ -163,7 +169,7 @@ static tn_status prepare_x(const work *t)
         .y_n = s->n,
         .m = (int32_t)(s->max_tiles * s->tile_rows),
         .ld = s->ld,
-        .mode = s->mode,
+        .mode = s->as_is ? TN_GEMM_F16_EVEN_FIRST : s->mode,
         .finite_rows = tn_cuda_weights_all(p, tn_cuda_skinny_exact_type),
     };
     return s->blocks ? tn_cuda_skinny_prepare_x(t->l, a, p) : tn_cuda_gemm_prepare_x(t->l, a, p);
@@ -197,6 +203,32 @@ static tn_status run_skinny(const work *t)
     a.act = tn_cuda_gemm_act(p);
     if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
     return tn_cuda_skinny_run(t->l, p, &a, p->w[0]->dtype, s->max_tiles);
+}
+
+static tn_status run_as_is(const work *t)
+{
+    const tn_product *p = t->p;
+    const plan *s = &t->plan;
+    tn_cuda_gemm_blocks_args a;
+    memset(&a, 0, sizeof a);
+    for (int32_t i = 0; i < p->n_weights; i++)
+        a.seg[i] = (tn_cuda_gemm_blocks_seg){.w = tn_cuda_weight_planes(p->w[i]),
+                                             .y = p->y[0]->data,
+                                             .ld = s->n,
+                                             .n = (int32_t)s->n,
+                                             .n_rows = (int32_t)(s->n_groups * s->n)};
+    a.n_segs = p->n_weights;
+    a.row_scale = x_scales(t);
+    a.tile_group = t->tables.tile_group;
+    a.row_to = t->tables.row_to;
+    a.n_tiles = t->tables.n_tiles;
+    a.group_rows = (int32_t)s->n;
+    a.m = (int32_t)(s->max_tiles * s->tile_rows);
+    a.k = (int32_t)p->k;
+    a.act = tn_cuda_gemm_act(p);
+    a.glu = p->glu != NULL;
+    if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
+    return tn_cuda_gemm_blocks_run(t->l, &a, p->w[0]->dtype, (int32_t)s->tile_rows);
 }
 
 static bool is_direct(const work *t)
@@ -269,7 +301,8 @@ tn_status tn_cuda_gemm_id_launch(const tn_cuda_launch *l, const tn_product *p)
     t.tables = find_tables(l, s);
     tn_status status = sort_rows(&t);
     if (status == TN_OK) status = prepare_x(&t);
-    if (status != TN_OK || s->skinny) return status == TN_OK ? run_skinny(&t) : status;
+    if (status != TN_OK) return status;
+    if (s->skinny || s->as_is) return s->skinny ? run_skinny(&t) : run_as_is(&t);
     int64_t chunk = is_direct(&t) ? s->n : s->chunk;
     for (int64_t first = 0; first < s->n && status == TN_OK; first += chunk)
         status = run_chunk(&t, first, TN_MIN(chunk, s->n - first));
