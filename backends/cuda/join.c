@@ -17,7 +17,7 @@ static bool is_product(const tn_step *step)
 }
 
 // Whether the kernel can stage the result of the step.
-static bool stages(const tn_step *step, const tn_cuda_kernel *kernel)
+static bool stages(const tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel)
 {
     int32_t d = tn_cuda_staged_result(step);
     const tn_view *y = &step->dst[d];
@@ -28,7 +28,7 @@ static bool stages(const tn_step *step, const tn_cuda_kernel *kernel)
     int64_t k = tn_cuda_staged_elems(step), n = tn_view_n_elems(y);
     if (n == 0 || y->ne[3] % TN_QUANTISED_GROUP != 0 || k > INT32_MAX / 2 || n / k > MAX_ROWS) return false;
     if (step->op == TN_OP_attention) return tn_cuda_attention_decode_writes_quantised(step);
-    return !is_product(step) || tn_cuda_matvec_writes_quantised(step);
+    return !is_product(step) || tn_cuda_matvec_writes_quantised(cuda, step);
 }
 
 // --- what a pair of steps can share ----------------------------------------------------------------------
@@ -49,7 +49,7 @@ static bool can_stage(const couple *c)
         return false;
     bool same = y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x) &&
                 tn_cuda_staged_elems(c->maker) == x->ne[3];
-    return same && tn_cuda_matvec_reads_quantised(c->reader) && stages(c->maker, c->makes);
+    return same && tn_cuda_matvec_reads_quantised(c->reader) && stages(c->cuda, c->maker, c->makes);
 }
 
 // rope_cache in the attention of one token.
@@ -116,7 +116,8 @@ bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
         holds = tn_cuda_attention_decode_writes_quantised(step);
     else if (folds)
         holds = tn_cuda_matvec_fuses_sum(cuda, before, step);
-    if (is_product(step) && j->staged_y.ne[3] > 0) holds = holds && tn_cuda_matvec_writes_quantised(step);
+    if (is_product(step) && j->staged_y.ne[3] > 0)
+        holds = holds && tn_cuda_matvec_writes_quantised(cuda, step);
     if (j->previous & TN_JOIN_DEFER) holds = holds && tn_cuda_matvec_runs_route(cuda, step, before);
     if (j->previous & TN_JOIN_PACK) holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
     return holds;

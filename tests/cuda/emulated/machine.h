@@ -39,11 +39,11 @@ typedef enum wait_kind {
 typedef struct block block;
 typedef struct fiber fiber;
 
-// A copy of 16 bytes that flies (cp.async).
+// A copy of `size` bytes (4, 8 or 16) that flies (cp.async).
 typedef struct small_copy {
     char *to;
     const char *from;
-    uint32_t n; // bytes, the rest of 16 is zeros
+    uint32_t n, size; // the rest of n bytes is zeros
     int group;
 } small_copy;
 

@@ -15,7 +15,7 @@ static machine *const m = &tn_emulated_machine;
 // --- cp.async
 // --------------------------------------------------------------------------------------------------
 
-// variant 1: always 16 bytes
+// variant 1: always 16 bytes; 2: as many as the third operand says, all of them
 static void small_add(ptx_run *r, int variant)
 {
     fiber *f = this_fiber();
@@ -25,11 +25,11 @@ static void small_add(ptx_run *r, int variant)
         if (!f->copies) abort();
     }
     const char *from = ptx_pointer(r, 1);
-    uint32_t n = variant == 1 ? 16 : ptx_u32(r, 3);
-    if (n > 0 && (uintptr_t)from % 16 != 0)
+    uint32_t size = variant == 2 ? ptx_u32(r, 2) : 16, n = variant == 0 ? ptx_u32(r, 3) : size;
+    if (n > 0 && (uintptr_t)from % size != 0)
         tn_emulated_fail("cp.async: misaligned address %p", (const void *)from);
     f->copies[f->n_copies++] =
-        (small_copy){tn_emulated_shared_at(ptx_u32(r, 0), 16, 16), from, n, f->copy_group};
+        (small_copy){tn_emulated_shared_at(ptx_u32(r, 0), size, size), from, n, size, f->copy_group};
 }
 
 static void small_commit(ptx_run *r, int variant)
@@ -48,8 +48,8 @@ void tn_emulated_copies_finish(fiber *f, int pending)
             f->copies[kept++] = *c;
             continue;
         }
-        tn_emulated_shared_used(c->to, 16);
-        memset(c->to, 0, 16);
+        tn_emulated_shared_used(c->to, c->size);
+        memset(c->to, 0, c->size);
         if (c->n > 0) tn_emulated_will_read(c->from, c->n);
         if (c->n > 0) memcpy(c->to, c->from, c->n);
     }
@@ -232,6 +232,8 @@ static void store_wait(ptx_run *r, int variant)
 const ptx_row tn_ptx_rows_copy[] = {
     {"cp.async.cg.shared.global", small_add, 0},
     {"cp.async.cg.shared.global.L2::128B", small_add, 1},
+    {"cp.async.cg.shared.global.L2::cache_hint.L2::128B", small_add, 1},
+    {"cp.async.ca.shared.global", small_add, 2},
     {"cp.async.commit_group", small_commit, 0},
     {"cp.async.wait_group", small_wait, 0},
     {"cp.async.mbarrier.arrive.noinc.shared::cta.b64", small_arrive, 0},

@@ -441,6 +441,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", multiply_bytes, 32},
     {"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", multiply_bytes, 32 | UNSIGNED},
     {"mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", multiply_bytes, 16},
+    {"mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32", multiply_bytes, 16 | UNSIGNED},
     {"wgmma.commit_group.sync.aligned", product_commit, 0},
     {"wgmma.wait_group.sync.aligned", product_wait, 0},
     {"wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", product_issue, 16 << 2 | F16},

@@ -17,31 +17,51 @@ enum { MAX_PAIRS = 256 }; // of token and expert
 static const struct {
     tn_dtype dtype;
     int32_t module[2];    // one column, more
+    int32_t rows;         // module of the kernel for 2 to 8 columns on tensor cores; 0: none
     const char *entry[4]; // 1, 2, 4, 8 columns; NULL: the one for 4 runs them
 } entries[] = {
 #define ENTRY(type, n) "tn_matvec_" #type "_" #n
-// Common types have a kernel for each number of columns, the others for 1 and 4.
-#define COMMON(type)                                                                                         \
+#define PLAIN(type)                                                                                          \
     {TN_TYPE_##type,                                                                                         \
-     {TN_CUDA_MODULE_matvec_common, TN_CUDA_MODULE_matvec_common_rows},                                      \
+     {TN_CUDA_MODULE_matvec_common, TN_CUDA_MODULE_matvec_common_rows}, 0,                                   \
      {ENTRY(type, 1), ENTRY(type, 2), ENTRY(type, 4), ENTRY(type, 8)}}
-#define OTHER(type, module)                                                                                  \
+// Kernels for 4 columns serve what those on tensor cores do not: compute capability 7.5, and weights that are
+// not whole tiles.
+#define BLOCKS(type, one, four, rows)                                                                        \
     {TN_TYPE_##type,                                                                                         \
-     {TN_CUDA_MODULE_##module, TN_CUDA_MODULE_##module},                                                     \
+     {TN_CUDA_MODULE_##one, TN_CUDA_MODULE_##four}, TN_CUDA_MODULE_##rows,                                   \
      {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}}
-    COMMON(F16), COMMON(BF16), COMMON(Q4_0), COMMON(Q8_0), COMMON(Q4_K), COMMON(Q6_K),
-    OTHER(F32, matvec_blocks), OTHER(Q4_1, matvec_blocks), OTHER(Q5_0, matvec_blocks),
-    OTHER(Q5_1, matvec_blocks), OTHER(Q5_K, matvec_blocks), OTHER(Q2_K, matvec_blocks),
-    OTHER(Q3_K, matvec_blocks), OTHER(IQ4_NL, matvec_blocks), OTHER(IQ4_XS, matvec_blocks),
-    OTHER(MXFP4, matvec_blocks), OTHER(NVFP4, matvec_blocks),
-    OTHER(IQ2_XXS, matvec_codebook), OTHER(IQ2_XS, matvec_codebook), OTHER(IQ2_S, matvec_codebook),
-    OTHER(IQ3_XXS, matvec_codebook), OTHER(IQ3_S, matvec_codebook), OTHER(IQ1_S, matvec_codebook),
-    OTHER(IQ1_M, matvec_codebook), OTHER(TQ2_0, matvec_codebook), OTHER(Q1_0, matvec_codebook),
-    OTHER(Q2_0, matvec_codebook),
+    PLAIN(F16), PLAIN(BF16),
+    {TN_TYPE_F32, {TN_CUDA_MODULE_matvec_blocks, TN_CUDA_MODULE_matvec_blocks}, 0,
+     {ENTRY(F32, 1), NULL, ENTRY(F32, 4), NULL}},
+    BLOCKS(Q4_0, matvec_common, matvec_common_rows, matvec_rows),
+    BLOCKS(Q8_0, matvec_common, matvec_common_rows, matvec_rows),
+    BLOCKS(Q4_K, matvec_common, matvec_common_rows, matvec_rows),
+    BLOCKS(Q6_K, matvec_common, matvec_common_rows, matvec_rows),
+    BLOCKS(Q5_K, matvec_blocks, matvec_blocks, matvec_rows),
+    BLOCKS(Q4_1, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(Q5_0, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(Q5_1, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(Q2_K, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(Q3_K, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(IQ4_NL, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(IQ4_XS, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(MXFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(NVFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks),
+    BLOCKS(IQ2_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ2_XS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ2_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ3_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ3_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ1_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(IQ1_M, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(TQ2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(Q1_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+    BLOCKS(Q2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
 };
 #undef ENTRY
-#undef COMMON
-#undef OTHER
+#undef PLAIN
+#undef BLOCKS
 /* clang-format on */
 
 static int32_t entry_of(tn_dtype t)
@@ -108,11 +128,27 @@ bool tn_cuda_matvec_i8_accepts(const tn_cuda *cuda, const tn_step *step)
 
 // --- quantised rows ----------------------------------------------------------------------------------
 
+// Whether the kernels for 2 to 8 rows run this product of one result; those of vectors write quantised rows
+// of one row alone.
+static bool runs_rows(const tn_cuda *cuda, const tn_product *p)
+{
+    tn_dtype type = p->w[0]->dtype;
+    int32_t entry = entry_of(type);
+    if (entry < 0 || entries[entry].rows == 0) return false;
+    tn_cuda_matvec_args a = tn_cuda_matvec_args_get(p, type);
+    tn_cuda_grid grid = {.y = 1, .z = 1};
+    bool planned = false;
+    for (; a.n_columns > 1 && !planned; a.n_columns /= 2)
+        planned = tn_cuda_matvec_plan_rows(cuda, cuda->n_sms, &a, type, &grid);
+    return planned;
+}
+
 // The sums of a group of elements have to be in one block.
-bool tn_cuda_matvec_writes_quantised(const tn_step *step)
+bool tn_cuda_matvec_writes_quantised(const tn_cuda *cuda, const tn_step *step)
 {
     tn_product p = tn_product_get(step);
-    return tn_cuda_matvec_aligned(&p) && p.n_results == 1 && (p.ids || tn_view_n_rows(p.y[0]) == 1);
+    if (!tn_cuda_matvec_aligned(&p) || p.n_results != 1) return false;
+    return p.ids || tn_view_n_rows(p.y[0]) == 1 || runs_rows(cuda, &p);
 }
 
 // Rows of x have to lie one after another.
@@ -124,6 +160,41 @@ bool tn_cuda_matvec_reads_quantised(const tn_step *step)
 
 // --- weights of one type -----------------------------------------------------------------------------
 
+// Moves on to the columns behind those of the last launch.
+static void skip_columns(tn_cuda_matvec_args *a)
+{
+    a->x += a->n_columns * a->x_stride;
+    if (a->quantised_x.rows) a->quantised_x.rows += a->n_columns * a->quantised_x.row_size;
+    if (a->quantised_y.rows) a->quantised_y.rows += a->n_columns * a->quantised_y.row_size;
+    if (a->residual) a->residual += a->n_columns * a->residual_stride;
+    for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
+}
+
+// The first columns of those left, as many as one launch on tensor cores can do. False: none, and nothing was
+// launched.
+static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid,
+                         tn_status *status)
+{
+    char name[48];
+    int32_t rest = a->n_columns, module = entries[entry_of(type)].rows;
+    bool planned = false;
+    while (a->n_columns > 1 && module > 0 && !planned) {
+        planned = tn_cuda_matvec_plan_rows(l->cuda, l->cuda->n_sms, a, type, grid);
+        if (!planned) a->n_columns /= 2;
+    }
+    snprintf(name, sizeof name, "tn_matvec_rows_%s", tn_dtype_name(type));
+    if (!planned) {
+        planned = rest == 1 && tn_cuda_matvec_plan_tiles(l->cuda, l->cuda->n_sms, a, type, grid);
+        module = TN_CUDA_MODULE_matvec_mma;
+        snprintf(name, sizeof name, "tn_matvec_tiles_%s", tn_dtype_name(type));
+    }
+    if (planned)
+        *status = tn_cuda_run(l, module, name, grid, a);
+    else
+        a->n_columns = rest;
+    return planned;
+}
+
 // All columns, in launches of as many columns as the registers hold.
 static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type,
                                 int64_t n_pairs)
@@ -133,22 +204,17 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     while (rest > 0 && status == TN_OK) {
         int32_t log = rest > 4 ? 3 : rest > 2 ? 2 : rest > 1 ? 1 : 0;
         tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1};
-        if (rest == 1 && tn_cuda_matvec_plan_tiles(l->cuda, l->cuda->n_sms, a, type, &grid)) {
-            char name[48];
-            snprintf(name, sizeof name, "tn_matvec_tiles_%s", tn_dtype_name(type));
-            return tn_cuda_run(l, TN_CUDA_MODULE_matvec_mma, name, &grid, a);
+        a->n_columns = rest;
+        if (!launch_tiles(l, a, type, &grid, &status)) {
+            if (!entries[entry].entry[log]) log = 2;
+            while (!entries[entry].entry[log] ||
+                   !tn_cuda_matvec_plan(l->cuda, l->cuda->n_sms, a, type, 1 << log, &grid))
+                log--;
+            a->n_columns = TN_MIN(rest, 1 << log);
+            status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
         }
-        if (!entries[entry].entry[log]) log = 2;
-        while (!entries[entry].entry[log] ||
-               !tn_cuda_matvec_plan(l->cuda, l->cuda->n_sms, a, type, 1 << log, &grid))
-            log--;
-        a->n_columns = TN_MIN(rest, 1 << log);
-        status = tn_cuda_run(l, entries[entry].module[log > 0], entries[entry].entry[log], &grid, a);
         rest -= a->n_columns;
-        a->x += a->n_columns * a->x_stride;
-        if (a->quantised_x.rows) a->quantised_x.rows += a->n_columns * a->quantised_x.row_size;
-        if (a->residual) a->residual += a->n_columns * a->residual_stride;
-        for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
+        skip_columns(a);
     }
     return status;
 }
@@ -157,11 +223,24 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
 
 static const struct {
     tn_dtype dtype[2];
-    const char *vectors, *tiles; // entry points
+    const char *entry[3]; // by pair_form
 } pairs[] = {
-    {{TN_TYPE_Q4_K, TN_TYPE_Q6_K}, "tn_matvec_Q4_K_Q6_K", "tn_matvec_tiles_Q4_K_Q6_K"},
-    {{TN_TYPE_Q5_K, TN_TYPE_Q6_K}, "tn_matvec_Q5_K_Q6_K", "tn_matvec_tiles_Q5_K_Q6_K"},
+#define PAIR(a, b)                                                                                           \
+    {                                                                                                        \
+        {TN_TYPE_##a, TN_TYPE_##b},                                                                          \
+        {                                                                                                    \
+            "tn_matvec_" #a "_" #b, "tn_matvec_tiles_" #a "_" #b, "tn_matvec_rows_" #a "_" #b                \
+        }                                                                                                    \
+    }
+    PAIR(Q4_K, Q6_K),
+    PAIR(Q5_K, Q6_K),
+#undef PAIR
 };
+
+// One row of x with dot products of vectors, or on tensor cores; more rows on tensor cores.
+typedef enum pair_form { PAIR_VECTORS, PAIR_TILES, PAIR_ROWS } pair_form;
+static const int32_t pair_module[] = {TN_CUDA_MODULE_matvec_pairs, TN_CUDA_MODULE_matvec_mma,
+                                      TN_CUDA_MODULE_matvec_rows};
 
 // The row of `pairs` that has exactly the types of the weights; -1: none.
 static int32_t pair_of(const tn_product *p)
@@ -194,19 +273,27 @@ static int32_t share_sms(const tn_cuda_matvec_pair *a, int32_t pair, int32_t n_s
     return best;
 }
 
+static bool plan_of_form(const tn_cuda *cuda, pair_form form, int32_t max_blocks, tn_cuda_matvec_args *a,
+                         tn_dtype type, tn_cuda_grid *grid)
+{
+    if (form == PAIR_VECTORS) return tn_cuda_matvec_plan(cuda, max_blocks, a, type, 1, grid);
+    return form == PAIR_TILES ? tn_cuda_matvec_plan_tiles(cuda, max_blocks, a, type, grid)
+                              : tn_cuda_matvec_plan_rows(cuda, max_blocks, a, type, grid);
+}
+
 // False where there is no plan, or blocks of the two types would differ in threads.
-static bool plan_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pair, bool tiles,
+static bool plan_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pair, pair_form form,
                       tn_cuda_matvec_pair *a, tn_cuda_grid *grid)
 {
     for (int32_t i = 0; i < 2; i++) a->of[i] = tn_cuda_matvec_launch_args(l, p, pairs[pair].dtype[i]);
-    int32_t n_sms = l->cuda->n_sms, first = share_sms(a, pair, n_sms, tiles ? TN_MATVEC_MMA_ROWS : 1);
+    int32_t n_sms = l->cuda->n_sms, share = form == PAIR_VECTORS ? 1 : TN_MATVEC_MMA_ROWS;
+    int32_t first = share_sms(a, pair, n_sms, share);
     *grid = (tn_cuda_grid){.y = 1, .z = 1};
     for (int32_t i = 0; i < 2; i++) {
         tn_cuda_grid part = {.y = 1, .z = 1};
         tn_dtype t = pairs[pair].dtype[i];
         int32_t max_blocks = i == 0 ? first : n_sms - first;
-        bool planned = tiles ? tn_cuda_matvec_plan_tiles(l->cuda, max_blocks, &a->of[i], t, &part)
-                             : tn_cuda_matvec_plan(l->cuda, max_blocks, &a->of[i], t, 1, &part);
+        bool planned = plan_of_form(l->cuda, form, max_blocks, &a->of[i], t, &part);
         if (!planned || (i > 0 && part.threads != grid->threads)) return false;
         if (i == 0) a->first_blocks = (int32_t)part.x;
         grid->x += part.x;
@@ -221,13 +308,12 @@ static bool launch_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pa
 {
     tn_cuda_matvec_pair a;
     tn_cuda_grid grid;
-    if (plan_pair(l, p, pair, true, &a, &grid))
-        *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_mma, pairs[pair].tiles, &grid, &a);
-    else if (plan_pair(l, p, pair, false, &a, &grid))
-        *status = tn_cuda_run(l, TN_CUDA_MODULE_matvec_pairs, pairs[pair].vectors, &grid, &a);
-    else
-        return false;
-    return true;
+    bool one_row = tn_view_n_rows(p->y[0]) == 1;
+    pair_form form = one_row ? PAIR_TILES : PAIR_ROWS;
+    bool planned = plan_pair(l, p, pair, form, &a, &grid);
+    if (!planned && one_row) planned = plan_pair(l, p, pair, form = PAIR_VECTORS, &a, &grid);
+    if (planned) *status = tn_cuda_run(l, pair_module[form], pairs[pair].entry[form], &grid, &a);
+    return planned;
 }
 
 // --- launch ------------------------------------------------------------------------------------------
@@ -239,7 +325,7 @@ tn_status tn_cuda_matvec_launch(const tn_cuda_launch *l)
     if (!tn_cuda_matvec_aligned(&p)) return tn_cuda_matmul_any_launch(l);
     if (p.ids && p.glu && tn_cuda_matvec_glu_launch(l, &p, &status)) return status;
     int64_t n_rows = tn_view_n_rows(p.y[0]);
-    int32_t pair = p.ids || n_rows > 1 ? -1 : pair_of(&p);
+    int32_t pair = p.ids ? -1 : pair_of(&p);
     if (pair >= 0 && launch_pair(l, &p, pair, &status)) return status;
     bool done[TN_PRODUCT_MAX_WEIGHTS] = {false};
     for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++) {

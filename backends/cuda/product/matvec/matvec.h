@@ -37,6 +37,9 @@ bool tn_cuda_matvec_plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec
 // false.
 bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                                tn_cuda_grid *grid);
+// The same for a->n_columns (2 to 8) rows of x at a time.
+bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
+                              tn_cuda_grid *grid);
 // Cuts the tiles of blocks with so many rows of tiles into slices along k for the warps. False: sums do not
 // fit.
 bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows);
@@ -49,7 +52,7 @@ int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn
 // --- quantised rows (runtime/staged.h); data of the views are bound ---------------------------------------
 
 // Whether a step can write its result as quantised rows too, and whether it can read its x so.
-bool tn_cuda_matvec_writes_quantised(const tn_step *step);
+bool tn_cuda_matvec_writes_quantised(const tn_cuda *cuda, const tn_step *step);
 bool tn_cuda_matvec_reads_quantised(const tn_step *step);
 
 // --- experts: steps that share a launch with the one before (matvec_experts.c) -----------------------

@@ -4,6 +4,7 @@
 // Plans of the matrix products with up to 8 rows of x: which rows of the weights a block multiplies, which
 // slices along k its warps have, and what lies where in shared memory.
 #include "backends/cuda/product/matvec/matvec.h"
+#include "backends/cuda/product/matvec/matvec_rows_args.h"
 #include "backends/cuda/runtime/layout.h"
 
 #include <string.h>
@@ -265,6 +266,97 @@ bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_
     t.sums_at = warps * t.ring_size, t.x_at = t.sums_at + TN_MATVEC_MMA_SUMS;
     grid->x = (uint32_t)blocks, grid->threads = (uint32_t)warps * 32;
     grid->shared = (uint32_t)(t.x_at + x_bytes);
+    *a = t;
+    return true;
+}
+
+// Bytes of a slot with a tile of the kernels for 2 to 8 rows.
+static int32_t rows_tile_size(tn_dtype type)
+{
+    tn_cuda_pack_args layout;
+    tn_cuda_layout_get(type, &layout);
+    int32_t blocks = TN_MATVEC_MMA_K(type) / TN_MATVEC_BLOCK_ELEMS(type), slots = 0;
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
+        slots += TN_MATVEC_ROWS_SLOTS(blocks * layout.plane_bytes[p]);
+    return TN_MATVEC_MMA_ROWS * 16 * slots;
+}
+
+// Sums of a block with so many rows of tiles, bytes: those of 8 columns lie together, and an odd number of
+// floats lies between rows, so that threads find the sums of their rows in different banks.
+static int64_t rows_sums(const tn_cuda_matvec_args *a, int64_t rows, int32_t n_slices)
+{
+    int64_t stride = (int64_t)n_slices * TN_MATVEC_MAX_COLUMNS + 1;
+    return rows * TN_MATVEC_MMA_ROWS * stride * 4 * (a->is_glu ? 2 : 1);
+}
+
+// Cuts tiles into slices as tn_cuda_matvec_slice_tiles does, within `most` bytes of sums.
+static bool slice_rows(tn_cuda_matvec_args *a, int32_t warps, int64_t rows, int64_t most)
+{
+    int64_t least = 0;
+    int32_t best = 0;
+    for (int32_t n = warps; n >= 1; n /= 2) {
+        int64_t cost = tn_div_up(a->is_glu ? 2 * rows : rows, warps / n) * (tn_div_up(a->n_tiles, n) * 8 + 1);
+        if (n > a->n_tiles || rows_sums(a, rows, n) > most || (best > 0 && cost >= least)) continue;
+        best = n, least = cost;
+    }
+    if (best == 0) return false;
+    set_slices(a, warps, best);
+    a->sums_stride = best * TN_MATVEC_MAX_COLUMNS + 1;
+    return true;
+}
+
+// Lays out shared memory for blocks with so many rows of tiles and warps, and x_tiles tiles of x at a time,
+// in two places where those are not all. False: it does not fit.
+static bool place_rows(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int64_t rows,
+                       int32_t warps, int32_t x_tiles, tn_cuda_grid *grid)
+{
+    int32_t size = rows_tile_size(type), k = x_tiles * TN_MATVEC_MMA_K(type);
+    int64_t x_bytes = TN_MATVEC_ROWS_X((int64_t)k, a->n_columns, TN_MATVEC_ROWS_HAS_SUMS(type));
+    if (x_tiles < a->n_tiles) x_bytes *= 2;
+    int32_t expanded = warps * TN_MATVEC_ROWS_EXPANDED(type);
+    int64_t free = cuda->max_shared - STATIC_SIZE - x_bytes - expanded;
+    int64_t least_rings = (int64_t)warps * TN_MATVEC_LEAST_SLOTS * size;
+    if (!slice_rows(a, warps, rows, TN_MIN(TN_MATVEC_ROWS_SUMS, free - least_rings))) return false;
+    int32_t sums = align_up(rows_sums(a, rows, a->n_slices));
+    a->n_slots = (int32_t)TN_MIN((free - sums) / ((int64_t)warps * size), TN_MATVEC_MMA_SLOTS);
+    if (a->n_slots < TN_MATVEC_LEAST_SLOTS || a->n_slices > x_tiles) return false;
+    a->slice_tiles = x_tiles;
+    a->rings_at = 0, a->ring_size = a->n_slots * size;
+    a->sums_at = warps * a->ring_size + expanded, a->x_at = a->sums_at + sums;
+    grid->threads = (uint32_t)warps * 32, grid->shared = (uint32_t)(a->x_at + x_bytes);
+    return true;
+}
+
+bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
+                              tn_cuda_grid *grid)
+{
+    enum { CHUNK = 4096 }; // elements of x at a time where shared memory does not hold all
+    bool fits = cuda->compute >= 80 && tn_cuda_matvec_quantises(type) && a->k % TN_MATVEC_MMA_K(type) == 0;
+    for (int32_t i = 0; i < a->n_parts; i++) {
+        bool last = a->is_glu || i + 1 == a->n_parts; // a tile has rows of one weight
+        fits = fits && a->part[i].n >= TN_MATVEC_MMA_ROWS;
+        fits = fits && (last || a->part[i].n % TN_MATVEC_MMA_ROWS == 0);
+    }
+    if (!fits) return false;
+    tn_cuda_matvec_args t = *a;
+    t.n_tiles = t.k / TN_MATVEC_MMA_K(type);
+    int32_t shares = (int32_t)tn_div_up(t.n_virtual, TN_MATVEC_MMA_ROWS),
+            chunk = CHUNK / TN_MATVEC_MMA_K(type);
+    // More blocks than multiprocessors where the sums of a block would not fit otherwise.
+    int32_t blocks = (int32_t)TN_MAX(TN_MIN(max_blocks, shares), 1);
+    while (rows_sums(&t, tn_div_up(shares, blocks), 1) > TN_MATVEC_ROWS_SUMS) blocks += max_blocks;
+    int64_t rows = tn_div_up(shares, blocks);
+    if (!place_rows(cuda, &t, type, rows, TN_MATVEC_WARPS, t.n_tiles, grid) &&
+        !(chunk < t.n_tiles && place_rows(cuda, &t, type, rows, TN_MATVEC_WARPS, chunk, grid)) &&
+        !place_rows(cuda, &t, type, rows, TN_MATVEC_WARPS / 2, TN_MIN(chunk, t.n_tiles), grid))
+        return false;
+    t.row_multiple = TN_MATVEC_MMA_ROWS;
+    t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
+    t.n_early = TN_MATVEC_EARLY;
+    // The next kernel may start when the sums are complete (H200, 8B Q4_K_M, 8 rows, 2026-11-23: 2934 tokens
+    // per second, 2905 if it may start when the block begins).
+    t.late = true;
+    grid->x = (uint32_t)blocks;
     *a = t;
     return true;
 }
