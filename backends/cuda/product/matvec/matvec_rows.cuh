@@ -11,17 +11,19 @@
 // scale for each 16 elements, so mma.m16n8k16 multiplies one such group: lane 4 r + c holds 4 elements of the
 // weights of rows r and r + 8 and 4 elements of column r of x, which ldmatrix brings, and gets the sums of
 // columns 2 c and 2 c + 1 for both rows. Sums start from the bits of the float 1.5 * 2^23, so that they are
-// floats after one subtraction. Codes are signed bytes where the type has a zero point. Minimums of Q4_K and
-// Q5_K are multiplied by the sums of x by mma.m16n8k8 in tf32: minimums are integers of 6 bits, and the sums
-// of x are split into two parts, so nothing is lost.
+// floats after one subtraction. Minimums are multiplied by the sums of x by mma.m16n8k8 in tf32: they have no
+// more bits than tf32, and the sums of x are split into two parts, so nothing is lost. Columns that are not
+// there are multiplied as copies of column 0, and their results are dropped.
 //
-// x lies in shared memory: int8 rows k + 16 bytes apart, so that ldmatrix reads all banks at once; then for
-// each pair of groups of 16 (32 elements) the two scales of the 8 columns; then for types with minimums the
-// sums of x, in the order of the lanes of a B operand. Columns that are not there are multiplied as copies of
-// column 0, and their results are dropped.
+// matvec_rows_x.cuh has the layout of x in shared memory, matvec_rows_codes.cuh how weights are unpacked, and
+// matvec_rows_ring.cuh how they come. Groups of warps have the rows of tiles of a block in turns, the slices
+// of a group the tiles of such a row. Sums of slices meet in shared memory.
 //
 // Bytes: weights + 1.4 k (4 k for f32 rows) for each column and block + 4 n for each column. Operations: 2 n
-// k for each column. Instructions of a warp for a tile: about 330 for Q4_K, whatever the number of columns.
+// k for each column. Instructions of a warp for a tile of Q4_K: 420, whatever the number of columns; 160 of
+// them are for scales. They are the limit together with the latency at the start of a kernel: decode of 8B
+// Q4_K_M with 8 rows takes 2.84 ms a step, without the products of tiles 2.28 ms, and without weights and x
+// 1.36 ms, where the weights take 1.05 ms at the read peak (H200, 2026-11-23; docs/log/cuda-gemv.md).
 #ifndef TN_CUDA_MATVEC_ROWS_CUH
 #define TN_CUDA_MATVEC_ROWS_CUH
 
@@ -261,7 +263,7 @@ static __device__ __forceinline__ void mr_run_chunks(const tn_cuda_matvec_args &
     for (int chunk = 0;; chunk++) {
         bool more = (chunk + 1) * a.slice_tiles < a.n_tiles;
         if (!stored) {
-            __syncthreads(); // squares are zeros
+            __syncthreads(); // the sums of squares are zeros, and all warps are done with the chunk before
             mr_quantise_x<TYPE>(a, shared, chunk, squares);
         }
         __syncthreads();
@@ -296,7 +298,7 @@ static __device__ __noinline__ float mr_glu_any(const tn_glu_params &p, float ga
     return tn_glu_of(p, gate, up);
 }
 
-// 1 / rms of the rows of x: thread c has that of column c, in `rms`.
+// 1 / rms of the rows of x, 1 without a norm, for all threads after a barrier.
 static __device__ __forceinline__ void mr_finish_norm(const tn_cuda_matvec_args &a, float (*squares)[TN_WARP],
                                                       float *rms)
 {

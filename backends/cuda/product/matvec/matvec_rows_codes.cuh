@@ -53,6 +53,7 @@ template <int TYPE> struct mr_kind {
     static constexpr bool of16 = k6 || k2_k3 || expands;
     static constexpr bool has_min = TN_MATVEC_ROWS_HAS_SUMS(TYPE);
     static constexpr bool is_signed = !has_min;
+    // Codes are multiplied where they stand in their bytes: what the sums are too large by.
     static constexpr float inverse = TYPE == TN_TYPE_Q4_0 || TYPE == TN_TYPE_Q4_1 ? 0.0625f
                                      : q5                                         ? 0.125f
                                      : k6                                         ? 0.25f
