@@ -115,7 +115,8 @@ TN_MUST_USE tn_status tn_gguf_writer_add_tensor(tn_gguf_writer *w, const char *n
 TN_MUST_USE tn_status tn_gguf_writer_begin(tn_gguf_writer *w);
 // Bytes of the current tensor; may come in pieces. Padding is added when a tensor is full.
 TN_MUST_USE tn_status tn_gguf_writer_data(tn_gguf_writer *w, const void *bytes, size_t n);
-// Memory writers only: after begin(), the zeroed place where tensor i goes, instead of calls of data().
+// Memory writers only: after begin(), the place where tensor i goes, instead of calls of data(). The caller
+// has to write all of it.
 TN_MUST_USE tn_status tn_gguf_writer_place(tn_gguf_writer *w, int64_t i, void **place);
 // Completes the file and frees the writer (also on failure). `data`/`size` for memory writers, else NULL.
 TN_MUST_USE tn_status tn_gguf_writer_commit(tn_gguf_writer **w, void **data, size_t *size);

@@ -326,6 +326,22 @@ static tn_status write_zeros(tn_gguf_writer *w, size_t n)
     return status;
 }
 
+// Memory for the whole file, whose padding is zero. What will be written is not touched: models of random
+// weights have many gigabytes, and the threads that fill them should be the first to touch their pages.
+static tn_status make_bytes(tn_gguf_writer *w, size_t size, size_t head)
+{
+    w->bytes = tn_alloc(w->ctx, size);
+    if (!w->bytes) return TN_ERR_MEMORY;
+    memset(w->bytes + head, 0, w->data_start - head);
+    for (size_t i = 0; i < w->n_tensors; i++) {
+        const writer_item *item = item_at(&w->tensors, i);
+        size_t end = item->offset + item->size; // add_tensor made sure that it fits
+        size_t next = i + 1 < w->n_tensors ? item_at(&w->tensors, i + 1)->offset : w->data_size;
+        memset(w->bytes + w->data_start + end, 0, next - end);
+    }
+    return TN_OK;
+}
+
 // Header, keys, infos, padding: into the file, or into the memory that will also hold the data.
 static tn_status write_head(tn_gguf_writer *w, const tn_strbuf *header)
 {
@@ -336,11 +352,7 @@ static tn_status write_head(tn_gguf_writer *w, const tn_strbuf *header)
     fits = fits && tn_round_up_size(end, w->alignment, &w->data_start);
     if (!fits || !tn_add_size(w->data_start, w->data_size, &size))
         return tn_fail(w->ctx, TN_ERR_ARG, "the file would be too large");
-    if (!w->file) {
-        w->bytes = tn_calloc(w->ctx, size, 1);
-        if (!w->bytes) return TN_ERR_MEMORY;
-    }
-    tn_status status = TN_OK;
+    tn_status status = w->file ? TN_OK : make_bytes(w, size, end);
     uint8_t *place = w->bytes;
     for (size_t i = 0; i < TN_COUNT(parts) && status == TN_OK; i++) {
         if (parts[i]->size == 0) continue;
