@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CTX_MIN = 64 };
-static const double int8_bits = 9; // kernels multiply weights with at most this many bits as int8
+enum { CTX_MIN = 64, CACHE_TOKENS = 1024 }; // CACHE_TOKENS: a multiple of the blocks of a cache
+static const double int8_bits = 9;          // kernels multiply weights with at most this many bits as int8
 
 typedef struct sizes {
     int64_t pp[BENCH_NUMS], tg[BENCH_NUMS], depth[BENCH_NUMS];
@@ -121,15 +121,26 @@ int bench_make_tokens(bench_state *s, int64_t n)
     return 0;
 }
 
-static int make_session(bench_state *s, int64_t n_ctx)
+// Of a token of one sequence. Several sequences have blocks that are partly filled, which no step reads.
+static tn_status find_cache_bytes(bench_state *s)
 {
     tn_session_memory memory;
+    tn_session_config one = s->cfg;
+    one.n_seq = 1;
+    one.n_ctx = s->info.n_ctx_train < CACHE_TOKENS ? s->info.n_ctx_train : CACHE_TOKENS;
+    one.n_batch = 1;
+    tn_status status = tn_session_predict(s->model, &one, &memory);
+    if (status == TN_OK) s->cache_bytes = (double)memory.cache / one.n_ctx;
+    return status;
+}
+
+static int make_session(bench_state *s, int64_t n_ctx)
+{
     make_config(s, n_ctx);
-    tn_status status = tn_session_predict(s->model, &s->cfg, &memory);
+    tn_status status = find_cache_bytes(s);
     if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
     interrupt_watch(s->session);
-    s->cache_bytes = (double)memory.cache / s->cfg.n_ctx;
     return bench_make_tokens(s, n_ctx);
 }
 
