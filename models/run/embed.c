@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Embedders: texts are put together to batches for a session whose rows are hidden states or scores, and the
-// rows of each text become one. Texts of a batch stand one behind the other, without padding. A batch is
-// begun with the longest text that is left and filled with the longest ones that still fit, so batches are
-// full however the lengths are mixed, and the session is made once, for the longest text.
+// Embedders: texts are put together to batches (packing.h) for a session whose rows are hidden states or
+// scores, and the rows of each text become one.
+#include "models/run/packing.h"
 #include "models/run/session.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tenon/embed.h>
 
@@ -20,28 +18,24 @@ enum {
     // memory.
     TEXTS_AUTO = 32,
     TEXT_SHORT = 32,
-    TEXT_SHORT_WHOLE = 8, // of models without a cache
-    WINDOW = 4096,        // texts that batches are chosen from
+    TEXT_SHORT_WHOLE = 8,        // of models without a cache
+    FILLER_MAX = BATCH_MAX / 32, // tokens
 };
-
-typedef struct text_size {
-    int32_t n, text; // tokens, index of the text
-} text_size;
 
 struct tn_embedder {
     tn_context *ctx;
     tn_model *model;
     tn_embedder_config cfg;
-    int32_t width, capacity; // capacity: tokens that the session holds in all
-    tn_session *session;     // NULL: not made yet
+    int32_t width;
+    int32_t capacity, budget; // tokens of the longest text and of the texts of a batch
+    tn_session *session;      // NULL: not made yet
     tn_feed feeds[TEXTS_MAX];
     double *sum; // [width], of a mean
-    // Of the window that is evaluated: its texts, where their rows go, and the texts that are left, the
-    // longest first.
+    // Of the window that is evaluated: its texts, where their rows go, and its batches.
     const tn_text_ids *texts;
-    float *rows[WINDOW];
-    text_size left[WINDOW];
-    int32_t batch[TEXTS_MAX]; // the texts of the next batch
+    float *rows[TN_PACKING_TEXTS];
+    tn_packing packing;
+    int32_t filler[FILLER_MAX]; // the tokens of fillers: all 0
     _Atomic int32_t cancel;
 };
 
@@ -163,9 +157,12 @@ static tn_status make_session(tn_embedder *e, int32_t n)
     tn_session_config c;
     tn_session_config_default(&c);
     e->capacity = TN_MAX(n, e->cfg.n_batch);
-    c.n_ctx = whole ? TN_MIN(e->capacity, e->cfg.max_tokens) : e->capacity;
-    c.n_batch = whole ? e->capacity : e->cfg.n_batch;
-    c.n_seq = TN_MIN(e->cfg.n_seq, c.n_batch);
+    e->budget = whole ? e->capacity : e->cfg.n_batch;
+    // Batches have fillers beside the texts.
+    int32_t step = tn_packing_step(e->budget);
+    c.n_ctx = whole ? TN_MIN(e->capacity, e->cfg.max_tokens) : e->capacity + step;
+    c.n_batch = TN_MIN(e->budget + step, BATCH_MAX);
+    c.n_seq = TN_MIN(TN_MIN(tn_packing_count(e->cfg.n_seq + 1), TEXTS_MAX), c.n_batch);
     c.fusion = e->cfg.fusion;
     c.cache_type_k = e->cfg.cache_type_k;
     c.cache_type_v = e->cfg.cache_type_v;
@@ -251,46 +248,30 @@ static tn_status run_long(tn_embedder *e, const tn_text_ids *text, float *out)
     return status;
 }
 
-static tn_status run_together(tn_embedder *e, int32_t n)
+static tn_status run_together(tn_embedder *e, const tn_packing_batch *b)
 {
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < n && status == TN_OK; i++) {
-        const tn_text_ids *text = &e->texts[e->batch[i]];
+    int32_t n = b->n_texts + b->n_fillers;
+    for (int32_t i = 0, text = b->first; i < n && status == TN_OK; i++) {
         status = tn_session_truncate(e->session, i, 0);
-        e->feeds[i] = (tn_feed){i, text->n, text->ids, wanted_rows(e)};
+        e->feeds[i] = (tn_feed){i, i == b->n_texts ? b->filler : 1, e->filler, wanted_rows(e)};
+        if (i >= b->n_texts) continue;
+        e->feeds[i].n_tokens = e->texts[text].n;
+        e->feeds[i].tokens = e->texts[text].ids;
+        text = e->packing.next[text];
     }
     if (status == TN_OK) status = tn_session_eval(e->session, e->feeds, n);
-    for (int32_t i = 0, row = 0; i < n && status == TN_OK; i++) {
-        const tn_text_ids *text = &e->texts[e->batch[i]];
-        float *out = e->rows[e->batch[i]];
+    for (int32_t row = 0, i = b->first; i >= 0 && status == TN_OK; i = e->packing.next[i]) {
+        const tn_text_ids *text = &e->texts[i];
         if (e->cfg.pooling == TN_POOLING_MEAN) {
             for (int32_t k = 0; k < text->n && status == TN_OK; k++) status = add_row(e, row++);
-            end_mean(e, text->n, out);
+            end_mean(e, text->n, e->rows[i]);
             continue;
         }
         for (int64_t k = 0; k < rows_of(e, text) && status == TN_OK; k++)
-            status = copy_row(e, row++, out + k * e->width);
+            status = copy_row(e, row++, e->rows[i] + k * e->width);
     }
     return status;
-}
-
-// Moves the texts of the next batch from left[*n_left] to batch; returns how many they are, at least 1. What
-// is left stays in order, so the first one that fits is the longest one that does.
-static int32_t take_batch(tn_embedder *e, int32_t *n_left)
-{
-    int32_t capacity = tn_session_n_batch(e->session), most = TN_MIN(e->cfg.n_seq, capacity);
-    int32_t count = 0, kept = 0, space = capacity;
-    for (int32_t i = 0; i < *n_left; i++) {
-        text_size t = e->left[i];
-        if (count == 0 || (count < most && t.n <= space)) {
-            e->batch[count++] = t.text;
-            space -= t.n;
-        } else {
-            e->left[kept++] = t;
-        }
-    }
-    *n_left = kept;
-    return count;
 }
 
 static tn_status check_texts(const tn_embedder *e, const tn_text_ids *texts, int32_t n)
@@ -306,28 +287,32 @@ static tn_status check_texts(const tn_embedder *e, const tn_text_ids *texts, int
     return TN_OK;
 }
 
-static int longer_first(const void *a, const void *b)
-{
-    const text_size *x = a, *y = b;
-    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->text > y->text) - (x->text < y->text);
-}
-
-// The first n texts, at most WINDOW; *out moves on behind their rows.
+// The first n texts, at most TN_PACKING_TEXTS; *out moves on behind their rows.
 static tn_status run_window(tn_embedder *e, const tn_text_ids *texts, int32_t n, float **out)
 {
     float *first = *out;
+    int32_t longest = 0;
     e->texts = texts;
     for (int32_t i = 0; i < n; i++) {
-        e->left[i] = (text_size){texts[i].n, i};
+        longest = TN_MAX(longest, texts[i].n);
         e->rows[i] = *out;
         *out += rows_of(e, &texts[i]) * e->width;
     }
-    qsort(e->left, (size_t)n, sizeof *e->left, longer_first);
-    tn_status status = make_session(e, e->left[0].n);
-    for (int32_t n_left = n; n_left > 0 && status == TN_OK;) {
-        int32_t count = take_batch(e, &n_left), text = e->batch[0];
-        bool is_long = texts[text].n > tn_session_n_batch(e->session);
-        status = is_long ? run_long(e, &texts[text], e->rows[text]) : run_together(e, count);
+    tn_status status = make_session(e, longest);
+    if (status != TN_OK) return status;
+    int32_t batch = tn_session_n_batch(e->session), n_seq = e->session->cfg.n_seq;
+    tn_packing_limits limits = {
+        .tokens = TN_MIN(e->budget, batch),
+        .texts = TN_MIN(e->cfg.n_seq, n_seq),
+        .all_tokens = batch,
+        .all_texts = n_seq,
+        .filler = TN_MIN(e->cfg.max_tokens, FILLER_MAX),
+    };
+    tn_packing_make(&e->packing, texts, n, &limits);
+    for (int32_t i = 0; i < e->packing.n_batches && status == TN_OK; i++) {
+        const tn_packing_batch *b = &e->packing.batches[i];
+        bool is_long = b->n_tokens > limits.tokens;
+        status = is_long ? run_long(e, &texts[b->first], e->rows[b->first]) : run_together(e, b);
     }
     bool vectors = e->cfg.normalize && e->cfg.pooling != TN_POOLING_RANK && status == TN_OK;
     for (float *row = first; vectors && row < *out; row += e->width) normalise(e, row);
@@ -337,8 +322,8 @@ static tn_status run_window(tn_embedder *e, const tn_text_ids *texts, int32_t n,
 tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
 {
     tn_status status = check_texts(e, texts, n);
-    for (int32_t i = 0; i < n && status == TN_OK; i += WINDOW)
-        status = run_window(e, texts + i, TN_MIN(n - i, WINDOW), &out);
+    for (int32_t i = 0; i < n && status == TN_OK; i += TN_PACKING_TEXTS)
+        status = run_window(e, texts + i, TN_MIN(n - i, TN_PACKING_TEXTS), &out);
     if (status != TN_OK) memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
     return status;
 }

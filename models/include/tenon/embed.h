@@ -69,8 +69,8 @@ typedef struct tn_text_ids {
     int32_t n; // at least 1
 } tn_text_ids;
 // One row of tn_embedder_width floats per text, in their order; without pooling one per token. Several texts
-// are evaluated at a time, without padding: of every 4096 texts the longest ones first, and with them the
-// longest ones that still fit a batch. So many texts in one call are faster than one call each.
+// are evaluated at a time, without padding to the longest: every 4096 texts are dealt out to batches by their
+// lengths. So many texts in one call are faster than one call each.
 // TN_ERR_CONTEXT_FULL: a text is longer than max_tokens, named by its index; TN_ERR_ARG: an empty text, a
 // token outside the vocabulary; TN_ERR_MEMORY; TN_ERR_CANCELLED. On failure `out` is undefined.
 TN_API TN_MUST_USE tn_status tn_embedder_run(tn_embedder *embedder, const tn_text_ids *texts, int32_t n,
