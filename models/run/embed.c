@@ -168,7 +168,7 @@ static tn_status make_session(tn_embedder *e, int32_t n)
     c.cache_type_v = e->cfg.cache_type_v;
     c.precision = e->cfg.precision;
     c.result = e->cfg.pooling == TN_POOLING_RANK ? TN_RESULT_SCORES : TN_RESULT_HIDDEN;
-    if (!whole && has_positions(e->model)) c.n_ctx = TN_MIN(c.n_ctx, e->model->config.n_ctx_train);
+    if (!whole) c.n_ctx_seq = TN_MIN(e->capacity, e->cfg.max_tokens);
     tn_status status = tn_session_create(e->model, &c, &e->session);
     if (status == TN_OK) e->session->cancelled = &e->cancel;
     return status;

@@ -79,7 +79,9 @@ static void make_config(bench_state *s, int64_t n_ctx)
 {
     tool_session_config(&s->t, &s->cfg);
     read_sequences(s);
-    if (s->cfg.n_ctx == 0) s->cfg.n_ctx = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN) * s->cfg.n_seq;
+    if (s->cfg.n_ctx > 0) return;
+    s->cfg.n_ctx_seq = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN);
+    s->cfg.n_ctx = s->cfg.n_ctx_seq * s->cfg.n_seq;
 }
 
 static int make_random(bench_state *s, int64_t n_ctx)
@@ -127,6 +129,7 @@ static tn_status find_cache_bytes(bench_state *s)
     tn_session_memory memory;
     tn_session_config one = s->cfg;
     one.n_seq = 1;
+    one.n_ctx_seq = 0;
     one.n_ctx = s->info.n_ctx_train < CACHE_TOKENS ? s->info.n_ctx_train : CACHE_TOKENS;
     one.n_batch = 1;
     tn_status status = tn_session_predict(s->model, &one, &memory);
