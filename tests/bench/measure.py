@@ -223,7 +223,7 @@ def sweep_counts(quick):
     """All from 1 to 256, or those where kernels change and some between."""
     if not quick:
         return list(range(1, 257))
-    return [*range(1, 17), *range(18, 34, 2), *range(36, 65, 4), 65, *range(72, 129, 8), 129,
+    return [*range(1, 18), *range(18, 33, 2), 33, *range(36, 65, 4), 65, *range(72, 129, 8), 129,
             *range(144, 257, 16)]
 
 

@@ -22,9 +22,9 @@ typedef struct sizes {
 // largest count.
 static void read_sequences(bench_state *s)
 {
-    s->n_n_seq = opt_nums(s->t.opt, OPT_SEQUENCES, s->n_seq, BENCH_SEQUENCES);
-    for (int i = 0; i < s->n_n_seq; i++)
-        if (s->n_seq[i] > s->cfg.n_seq) s->cfg.n_seq = (int32_t)s->n_seq[i];
+    s->n_counts = opt_nums(s->t.opt, OPT_SEQUENCES, s->counts, BENCH_SEQUENCES);
+    for (int i = 0; i < s->n_counts; i++)
+        if (s->counts[i] > s->cfg.n_seq) s->cfg.n_seq = (int32_t)s->counts[i];
 }
 
 static int read_sizes(const options *o, sizes *z)
@@ -260,9 +260,9 @@ static int run_depth(bench_state *s, const sizes *z, int64_t depth)
     if (status != TN_OK) return eval_fail(s, status);
     int code = 0;
     for (int i = 0; i < z->n_pp && !code; i++) code = run_test(s, BENCH_PREFILL, z->pp[i], depth, 1);
-    for (int k = 0; k < s->n_n_seq; k++)
+    for (int k = 0; k < s->n_counts; k++)
         for (int i = 0; i < z->n_tg && !code; i++)
-            code = run_test(s, BENCH_DECODE, z->tg[i], depth, s->n_seq[k]);
+            code = run_test(s, BENCH_DECODE, z->tg[i], depth, s->counts[k]);
     return code;
 }
 

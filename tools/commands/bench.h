@@ -39,8 +39,8 @@ typedef struct bench_state {
     double host_ns; // per decode step, 0: unknown
     int32_t *tokens;
     int64_t n_tokens;
-    int64_t n_seq[BENCH_SEQUENCES]; // numbers of sequences to measure, in this order
-    int n_n_seq;
+    int64_t counts[BENCH_SEQUENCES]; // numbers of sequences to measure, in this order
+    int n_counts;
     bench_result results[BENCH_TESTS];
     int n_results;
 } bench_state;
