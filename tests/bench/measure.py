@@ -182,13 +182,32 @@ def shown(x):
     return f"{x:.0f}" if abs(x) >= 1000 or x == int(x) else f"{x:.1f}" if abs(x) >= 10 else f"{x:.2f}"
 
 
-def markdown(name, rows):
-    out = [f"### {name}", "", "| " + " | ".join(HEADS) + " |", "|---|" + "---:|" * (len(HEADS) - 1)]
+def read_before(path):
+    """case -> value of the tables.csv of an earlier run."""
+    if not path:
+        return {}
+    with open(path, encoding="utf-8", newline="") as f:
+        return {r["case"]: float(r["value"]) for r in csv.DictReader(f)}
+
+
+def change(r, before):
+    """The value before, and how much faster it is now."""
+    old = before.get(r["case"])
+    if not old:
+        return ""
+    times = old / r["value"] if r["unit"] == "us" else r["value"] / old
+    return f"{shown(old)} ({100 * (times - 1):+.1f} %)"
+
+
+def markdown(name, rows, before):
+    heads = [*HEADS, "before"] if before else HEADS
+    out = [f"### {name}", "", "| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     for r in rows:
         state = "" if r["mhz"] is None else f"{r['mhz']:.0f}, {r['watt']:.0f}, {r['celsius']:.0f}"
         share = "" if r["share"] is None else f"{100 * r['share']:.0f} %"
         cells = [r["case"], f"{shown(r['value'])} {r['unit']}", shown(r["spread"]), shown(r["must"]),
                  shown(r["aim"]), shown(r["peer"]), shown(r["floor"]), share, state, r["met"]]
+        cells += [change(r, before)] if before else []
         out.append("| " + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
 
@@ -202,7 +221,7 @@ def device():
         return "no nvidia-smi"
 
 
-def write(path, rows_of):
+def write(path, rows_of, before):
     with open(os.path.join(path, "tables.csv"), "w", encoding="utf-8", newline="") as f:
         out = csv.DictWriter(f, COLUMNS)
         out.writeheader()
@@ -211,7 +230,7 @@ def write(path, rows_of):
                 out.writerow({"table": name, **r})
     text = (f"Device: {device()}. {datetime.date.today()}. Median and half of the range of the repetitions. "
             f"Floor: bytes at {tables.READ / 1e12:g} TB/s or operations at the peak, the larger.\n\n")
-    text += "\n".join(markdown(name, rows) for name, rows in rows_of.items())
+    text += "\n".join(markdown(name, rows, before) for name, rows in rows_of.items())
     with open(os.path.join(path, "tables.md"), "w", encoding="utf-8") as f:
         f.write(text)
     return text
@@ -260,6 +279,7 @@ def arguments():
                    help=", ".join(names) + "; all but sweep if none is named")
     p.add_argument("--quick", action="store_true", help="fewer repetitions")
     p.add_argument("--out", default="bench-h200", help="folder for the results")
+    p.add_argument("--before", metavar="FILE", help="tables.csv of an earlier run, to compare with")
     p.add_argument("--seed", type=int, default=1, help="of the order of the sizes")
     p.add_argument("--types", type=lambda s: s.split(","), help="weight types of the sweep, by commas")
     p.add_argument("--sweep-shape", default="llama-8b", help="shape of the sweep")
@@ -273,6 +293,7 @@ def arguments():
 
 def main():
     args = arguments()
+    before = read_before(args.before)  # now: it may be the file that this run overwrites
     os.makedirs(args.out, exist_ok=True)
     o, rows_of, broken, smooth = Options(args.quick, args.seed), {}, 0, True
     try:
@@ -291,10 +312,10 @@ def main():
                 rows, whole = measure(item, args.folder, clocks, log)
                 broken += not whole
                 rows_of[name] += rows
-            write(args.out, rows_of)
+            write(args.out, rows_of, before)
     clocks.close()
     if rows_of:
-        print(write(args.out, rows_of))
+        print(write(args.out, rows_of, before))
     missed = [r["case"] for rows in rows_of.values() for r in rows if r["met"] == "no"]
     n_goals = sum(r["met"] != "" for rows in rows_of.values() for r in rows)
     failed = f", {broken} runs failed" if broken else ""

@@ -91,6 +91,8 @@ def check_tables(t):
     text = next(r for r in rows if r["case"] == "7B BF16: 32 x 512 tokens")
     t.ok("texts per second", text["unit"] == "texts/s" and
          abs(float(text["value"]) - 600000 / 512) < 0.01, text)
+    slow = t.run("decode", "--before", t.path("tables.csv"), speed=5)
+    t.ok("compared with the run before", "(-50.0 %)" in slow.stdout, slow.stdout[:600])
     slow = t.run("decode", speed=0.5)
     t.ok("goals are missed", slow.returncode == 1 and "| no |" in slow.stdout, slow.returncode)
     broken = t.run("--quick", "decode", BROKEN="1")
