@@ -228,21 +228,31 @@ static void cases_prefill(check_run *run)
          .k_dim = 128},
         {.n_seqs = 2, .q_len = {0, 65}, .kv_len = {7, 257}, .heads = 3, .kv_heads = 1, .k_dim = 128},
         {.n_seqs = 2, .q_len = {50, 33}, .kv_len = {190, 33}, .heads = 2, .kv_heads = 2, .k_dim = 256},
+        {.n_seqs = 4,
+         .q_len = {127, 63, 0, 1},
+         .kv_len = {127, 191, 3, 129},
+         .heads = 3,
+         .kv_heads = 3,
+         .k_dim = 64},
+        {.n_seqs = 1, .q_len = {260}, .kv_len = {389}, .heads = 2, .kv_heads = 1, .k_dim = 128},
     };
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
     static const tn_attention_params params[] = {{.causal = 1},
                                                  {.causal = 0},
                                                  {.causal = 1, .window = 100},
                                                  {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}};
     for (size_t i = 0; i < TN_COUNT(rows); i++)
-        for (size_t j = 0; j < (run->options.quick ? 1 : TN_COUNT(params)); j++) {
-            attention_shape s = rows[i];
-            s.v_dim = s.k_dim;
-            s.block = 64;
-            s.k_type = s.v_type = (i + j) % 4 == 3 ? TN_TYPE_Q8_0 : TN_TYPE_F16;
-            s.sinks = j == 1;
-            s.strided_q = j == 2;
-            attention_case(run, &s, &params[j]);
-        }
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if (run->options.quick && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                s.v_dim = s.k_dim;
+                s.block = t == 3 ? 128 : 64;
+                s.k_type = s.v_type = types[t];
+                s.sinks = j == 1;
+                s.strided_q = j == 2;
+                attention_case(run, &s, &params[j]);
+            }
 }
 
 // Compressed caches: one KV head, keys wider than values, values that are the first part of longer rows.

@@ -145,7 +145,9 @@ static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name
     if (flags & TN_CUDA_ROUNDS_WEIGHTS_F16) return round_to_f16;
     if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
     if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
-    return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;
+    // Attention has nothing else in bf16 than caches of that type.
+    bool bf16 = flags & TN_CUDA_ROUNDS_BF16 && step->op != TN_OP_attention;
+    return bf16 ? round_bf16 : NULL;
 }
 #endif
 
@@ -153,6 +155,10 @@ static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name
 // square of that on average, and has the variance of j products. So 17 / 2 * 2^-22 / 3 = 6.8e-7 at most where
 // all columns are alike; one of weights four times as large has sixteen times that.
 #define HALF_SUMS 1.1e-5
+
+// Attention that rounds q to bf16 rounds the weights of the softmax to it too: each by at most 2^-8 of
+// itself, so their errors come to 2^-16 of the result at most, where values are independent.
+#define BF16_WEIGHTS (1.0 / 65536.0)
 
 static const struct {
     const char *kernel;
@@ -212,6 +218,10 @@ check_round_fn check_weight_rounding(const tn_device *device, const tn_step *ste
 double check_sums_nmse(const tn_device *device, const tn_step *step)
 {
     const char *name = device->backend->kernel_name(device, step);
+#if TN_HAVE_CUDA
+    bool weights = step->op == TN_OP_attention && strcmp(device->backend->name, "cuda") == 0;
+    if (weights && cuda_flags(step, name) & TN_CUDA_ROUNDS_BF16) return BF16_WEIGHTS;
+#endif
     for (size_t i = 0; i < TN_COUNT(vulkan_kernels) && strcmp(device->backend->name, "vulkan") == 0; i++)
         if (strcmp(vulkan_kernels[i].kernel, name) == 0) return vulkan_kernels[i].sums;
     return 0.0;

@@ -123,7 +123,8 @@ static void reference_rounded(const check_case *c, const tn_step *shape, host_da
     uint8_t *src[TN_MAX_SRC];
     memcpy(src, h->src, sizeof src);
     check_case plain = *c;
-    int32_t n_weights = round_weight ? tn_product_get(shape).n_weights : 0;
+    bool caches = c->op == TN_OP_attention; // keys and values take the place of weights
+    int32_t n_weights = !round_weight ? 0 : caches ? 2 : tn_product_get(shape).n_weights;
     for (int32_t i = 1; i <= n_weights; i++) src[i] = expand_rounded(&plain, i, src[i], round_weight);
     tn_step plain_shape = *shape;
     double eps = tn_product_get(shape).eps;
