@@ -29,7 +29,8 @@ template <int ROWS> static __device__ __forceinline__ int tn_count_row_tiles(con
 }
 
 // Finds tile number t; returns false if there is none. Called by whole warps: each lane counts the tiles of
-// one of 32 sequences, and a prefix sum over the lanes finds the sequence that has tile t.
+// one of 32 sequences, and a prefix sum over the lanes finds the sequence that has tile t. All that is read
+// of memory is read at once, because nothing hides the time that it takes.
 template <int ROWS, int KEYS>
 static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_args &a, int t, int kv_head,
                                                         tn_row_tile &p)
@@ -39,8 +40,8 @@ static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_
     p.group = a.n_heads / a.n_kv;
     p.seq = -1;
     for (int first = 0; first < a.n_seq && p.seq < 0; first += TN_WARP) {
-        int s = first + lane, n = 0;
-        if (s < a.n_seq) n = ((a.q_start[s + 1] - a.q_start[s]) * p.group + ROWS - 1) / ROWS;
+        int s = min(first + lane, a.n_seq - 1), start = a.q_start[s], tokens = a.q_start[s + 1] - start,
+            length = a.kv_len[s], n = first + lane < a.n_seq ? (tokens * p.group + ROWS - 1) / ROWS : 0;
         int upto = n;
         for (int i = 1; i < TN_WARP; i *= 2) {
             int x = __shfl_up_sync(0xffffffffu, upto, i);
@@ -50,13 +51,13 @@ static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_
         int which = holds ? __ffs((int)holds) - 1 : TN_WARP - 1;
         int skipped = __shfl_sync(0xffffffffu, holds ? upto - n : upto, which);
         if (holds) p.seq = first + which, p.row = (t - before - skipped) * ROWS;
+        p.first_token = __shfl_sync(0xffffffffu, start, which);
+        p.n_tokens = __shfl_sync(0xffffffffu, tokens, which);
+        p.kv_len = __shfl_sync(0xffffffffu, length, which);
         before += skipped;
     }
     if (p.seq < 0) return false;
-    p.first_token = a.q_start[p.seq];
-    p.n_tokens = a.q_start[p.seq + 1] - p.first_token;
     p.n_rows = p.n_tokens * p.group;
-    p.kv_len = a.kv_len[p.seq];
     // Both bounds of the keys that a token sees grow with its position, so the first and the last row of the
     // tile decide.
     int position = p.kv_len - p.n_tokens, last = min(p.row + ROWS, p.n_rows) - 1;

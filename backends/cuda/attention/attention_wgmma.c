@@ -1,16 +1,35 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for more than 8 queries per sequence on compute capability 9.0 (attention_wgmma.cu): f16 caches
-// whose pages have a multiple of 64 rows.
+// attention for more than 8 queries per sequence on compute capability 9.0 (attention_wgmma.cuh): caches of
+// one type whose pages have a multiple of 64 rows.
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 128, THREADS = 384, PAGE = 64 }; // as in the kernel
+enum { ROWS = 128, GROUP = 128, PAGE = 64 }; // as in the kernel
 
-bool tn_cuda_attention_wgmma_accepts(const tn_cuda *cuda, const tn_step *step)
+// What the kernels differ in. Those of block types have a fourth warpgroup, which expands pages.
+static const struct variant {
+    tn_dtype type;
+    const char *name;
+    int32_t module, warpgroups;
+} variants[] = {
+    {TN_TYPE_F16, "f16", TN_CUDA_MODULE_attention_wgmma, 3},
+    {TN_TYPE_BF16, "bf16", TN_CUDA_MODULE_attention_wgmma_bf16, 3},
+    {TN_TYPE_Q8_0, "q8_0", TN_CUDA_MODULE_attention_wgmma_quants, 4},
+    {TN_TYPE_Q4_0, "q4_0", TN_CUDA_MODULE_attention_wgmma_quants, 4},
+};
+
+static const struct variant *find_variant(tn_dtype type)
+{
+    for (size_t i = 0; i < TN_COUNT(variants); i++)
+        if (variants[i].type == type) return &variants[i];
+    return NULL;
+}
+
+static bool accepts(const tn_cuda *cuda, const tn_step *step)
 {
     if (cuda->compute != 90 || !tn_cuda_attention_common(step) ||
         !tn_view_contiguous(&step->src[TN_SRC_attention_v]))
@@ -19,10 +38,28 @@ bool tn_cuda_attention_wgmma_accepts(const tn_cuda *cuda, const tn_step *step)
                   *v = &step->src[TN_SRC_attention_v];
     int64_t d = q->ne[3];
     bool sizes = (d == 64 || d == 128 || d == 256) && k->ne[3] == d && v->ne[3] == d && k->ne[2] % PAGE == 0;
-    return sizes && k->dtype == TN_TYPE_F16 && v->dtype == TN_TYPE_F16 && tn_view_n_rows(k) < INT32_MAX &&
+    return sizes && k->dtype == v->dtype && tn_view_n_rows(k) < INT32_MAX &&
            tn_cuda_attention_tiles(step, ROWS) * k->ne[1] < INT32_MAX;
 }
 
+bool tn_cuda_attention_wgmma_accepts(const tn_cuda *cuda, const tn_step *step)
+{
+    return accepts(cuda, step) && step->src[TN_SRC_attention_k].dtype == TN_TYPE_F16;
+}
+
+bool tn_cuda_attention_wgmma_bf16_accepts(const tn_cuda *cuda, const tn_step *step)
+{
+    return accepts(cuda, step) && step->src[TN_SRC_attention_k].dtype == TN_TYPE_BF16;
+}
+
+bool tn_cuda_attention_wgmma_quants_accepts(const tn_cuda *cuda, const tn_step *step)
+{
+    tn_dtype type = step->src[TN_SRC_attention_k].dtype;
+    bool narrow = step->src[TN_SRC_attention_q].ne[3] <= 128; // registers of four warpgroups
+    return accepts(cuda, step) && narrow && tn_dtype_block_elems(type) > 1 && find_variant(type);
+}
+
+// The type of its 16-bit elements matters only for what lies outside of the matrix, which is 0.
 static tn_status map_cache(tn_cuda *c, const tn_view *v, char *to)
 {
     CUtensorMap map;
@@ -44,20 +81,25 @@ tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
     tn_cuda_attention_mapped m = {.a = tn_cuda_attention_args_of(step)};
     if (m.a.n_seq == 0 || m.a.n_tokens == 0) return TN_OK;
     bool pairs = ((uintptr_t)m.a.y | (uintptr_t)m.a.y_token | (uintptr_t)m.a.y_head) % 8 == 0;
-    if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs) return tn_cuda_attention_launch(l);
-    tn_status status = l->sink ? TN_OK : map_cache(l->cuda, k, m.k);
-    if (status == TN_OK && !l->sink) status = map_cache(l->cuda, v, m.v);
+    const struct variant *variant = find_variant(k->dtype);
+    if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs || !variant)
+        return tn_cuda_attention_launch(l);
+    bool blocks = variant->warpgroups > 3;
+    tn_status status = l->sink || blocks ? TN_OK : map_cache(l->cuda, k, m.k);
+    if (status == TN_OK && !l->sink && !blocks) status = map_cache(l->cuda, v, m.v);
     if (status != TN_OK) return status;
     int32_t d = m.a.k.dim, keys = d == 256 ? 64 : 128;
     char entry[64];
-    snprintf(entry, sizeof entry, "tn_attention_wgmma_%d", d);
-    // Stages of q, two of k and of v, barriers; the kernel aligns them to 1024 bytes.
-    int32_t q_stages = d == 256 ? 1 : 2;
+    snprintf(entry, sizeof entry, "tn_attention_wgmma_%d_%s", d, variant->name);
+    // Stages of q, two of k and of v, pages of blocks or else staged results, less than 1024 bytes of tiles
+    // and barriers.
+    int32_t q_stages = d == 256 ? 1 : 2,
+            rest = blocks ? 4 * PAGE * (int32_t)tn_dtype_row_size(k->dtype, d) : ROWS * (64 + 4) * 4;
     tn_cuda_grid grid = {.x =
                              (uint32_t)TN_MIN(l->cuda->n_sms, tn_cuda_attention_tiles(step, ROWS) * m.a.n_kv),
                          .y = 1,
                          .z = 1,
-                         .threads = THREADS,
-                         .shared = (uint32_t)((q_stages * ROWS + 4 * keys) * d * 2 + 2 * 1024)};
-    return tn_cuda_run(l, TN_CUDA_MODULE_attention_wgmma, entry, &grid, &m);
+                         .threads = (uint32_t)(variant->warpgroups * GROUP),
+                         .shared = (uint32_t)((q_stages * ROWS + 4 * keys) * d * 2 + rest + 1024)};
+    return tn_cuda_run(l, variant->module, entry, &grid, &m);
 }

@@ -44,7 +44,9 @@ static __device__ __forceinline__ void tn_barrier_wait(uint64_t *b, uint32_t par
                  "again:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
                  "@!done bra again;\n"
-                 "}" ::"r"(tn_shared_address(b)), "r"(parity) : "memory");
+                 "}" ::"r"(tn_shared_address(b)),
+                 "r"(parity)
+                 : "memory");
 }
 
 // Barriers that have a number, for n threads; number 0 is that of __syncthreads.
@@ -76,6 +78,17 @@ template <int N> static __device__ __forceinline__ void tn_registers_acquire()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
+// Increments the counter, which wraps to 0 after `last`, and returns its value before.
+static __device__ __forceinline__ uint32_t tn_take_number(uint32_t *counter, uint32_t last)
+{
+    uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(counter), "r"(last)
+                 : "memory");
+    return before;
+}
+
 // --- tensor copies ---------------------------------------------------------------------------------------
 
 // Copies `bytes` bytes and reports them to the barrier; addresses and size are multiples of 16. The bytes are
@@ -89,6 +102,16 @@ static __device__ __forceinline__ void tn_bulk_copy_once(void *to, const void *f
                  "[%1], %2, [%3], %4;" ::"r"(tn_shared_address(to)),
                  "l"(from), "r"(bytes), "r"(tn_shared_address(b)), "l"(policy)
                  : "memory");
+}
+
+// The same of bytes that other blocks read too.
+static __device__ __forceinline__ void tn_bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *b)
+{
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            tn_shared_address(to)),
+        "l"(from), "r"(bytes), "r"(tn_shared_address(b))
+        : "memory");
 }
 
 // Copies the box at column x and row y of a matrix and reports its bytes to the barrier.
@@ -138,91 +161,89 @@ template <int N> static __device__ __forceinline__ void tn_wgmma_keep(float (&d)
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-#define TN_F8(i)                                                                                             \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),              \
-        "+f"(d[i + 6]), "+f"(d[i + 7])
-
-// d[64 x N] = a b^T, plus d if `accumulate`. a and b are f16 in shared memory, with 16 elements of the summed
-// dimension, which is contiguous. Registers 4 j and 4 j + 1 of lane l of warp w are row 16 w + l / 4, columns
-// 8 j + 2 (l % 4) + {0, 1}; registers 4 j + 2 and 4 j + 3 are the same columns of row + 8.
-template <int N>
-static __device__ __forceinline__ void tn_wgmma_ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate)
+// A copy of x that is made here, behind the waits before it: wgmma may still read the register that the copy
+// goes to.
+static __device__ __forceinline__ uint32_t tn_after(uint32_t x)
 {
-    if constexpr (N == 64)
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "setp.ne.b32 p, %34, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-                     "}, %32, %33, p, 1, 1, 0, 0;\n"
-                     "}"
-                     : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24)
-                     : "l"(a), "l"(b), "r"(accumulate));
+    uint32_t y;
+    asm volatile("mov.u32 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+// The registers of the sums in an instruction, and their operands.
+// clang-format off
+#define TN_NAMES_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+                    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TN_NAMES_64 TN_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
+                    "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TN_NAMES_128 TN_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
+                     "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, " \
+                     "%95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
+                     "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
+                     "%124, %125, %126, %127"
+#define TN_D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
+                 "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define TN_D32(i) TN_D8(i), TN_D8(i + 8), TN_D8(i + 16), TN_D8(i + 24)
+#define TN_D64(i) TN_D32(i), TN_D32(i + 32)
+#define TN_D128(i) TN_D64(i), TN_D64(i + 64)
+// The instruction for N columns; the other arguments are the names of its operands, of a to `accumulate`.
+#define TN_WGMMA_SS(n, type, names, sums, a, b, p) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" p ", 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" names "}, %" a ", %" b \
+                 ", p, 1, 1, 0, 0;\n}" \
+                 : sums(0) : "l"(qa), "l"(qb), "r"(accumulate))
+#define TN_WGMMA_RS(n, type, names, sums, a0, a1, a2, a3, b, p) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" p ", 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" names "}, {%" a0 \
+                 ", %" a1 ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, 1;\n}" \
+                 : sums(0) : "r"(pa[0]), "r"(pa[1]), "r"(pa[2]), "r"(pa[3]), "l"(qb), "r"(accumulate))
+// clang-format on
+
+// d[64 x N] = a b^T, plus d if `accumulate`. a and b are f16 or bf16 in shared memory, with 16 elements of
+// the summed dimension, which is contiguous. Registers 4 j and 4 j + 1 of lane l of warp w are row 16 w + l /
+// 4, columns 8 j + 2 (l % 4) + {0, 1}; registers 4 j + 2 and 4 j + 3 are the same columns of row + 8.
+template <int N, bool BF16>
+static __device__ __forceinline__ void tn_wgmma_ss(float (&d)[N / 2], uint64_t qa, uint64_t qb,
+                                                   int accumulate)
+{
+    static_assert(N == 64 || N == 128, "");
+    if constexpr (N == 64 && BF16)
+        TN_WGMMA_SS("64", "bf16", TN_NAMES_32, TN_D32, "32", "33", "34");
+    else if constexpr (N == 64)
+        TN_WGMMA_SS("64", "f16", TN_NAMES_32, TN_D32, "32", "33", "34");
+    else if constexpr (BF16)
+        TN_WGMMA_SS("128", "bf16", TN_NAMES_64, TN_D64, "64", "65", "66");
     else
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "setp.ne.b32 p, %66, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "
-                     "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                     "}, %64, %65, p, 1, 1, 0, 0;\n"
-                     "}"
-                     : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56)
-                     : "l"(a), "l"(b), "r"(accumulate));
+        TN_WGMMA_SS("128", "f16", TN_NAMES_64, TN_D64, "64", "65", "66");
 }
 
 // The same with a in registers, laid out as for mma.m16n8k16, and with the other dimension of b contiguous.
-template <int N>
-static __device__ __forceinline__ void tn_wgmma_rs(float (&d)[N / 2], uint32_t a0, uint32_t a1, uint32_t a2,
-                                                   uint32_t a3, uint64_t b, int accumulate)
+template <int N, bool BF16>
+static __device__ __forceinline__ void tn_wgmma_rs(float (&d)[N / 2], const uint32_t *pa, uint64_t qb,
+                                                   int accumulate)
 {
-    if constexpr (N == 64)
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "setp.ne.b32 p, %37, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-                     "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n"
-                     "}"
-                     : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24)
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
+    static_assert(N == 64 || N == 128 || N == 256, "");
+    if constexpr (N == 64 && BF16)
+        TN_WGMMA_RS("64", "bf16", TN_NAMES_32, TN_D32, "32", "33", "34", "35", "36", "37");
+    else if constexpr (N == 64)
+        TN_WGMMA_RS("64", "f16", TN_NAMES_32, TN_D32, "32", "33", "34", "35", "36", "37");
+    else if constexpr (N == 128 && BF16)
+        TN_WGMMA_RS("128", "bf16", TN_NAMES_64, TN_D64, "64", "65", "66", "67", "68", "69");
     else if constexpr (N == 128)
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "setp.ne.b32 p, %69, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-                     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-                     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "
-                     "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                     "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
-                     "}"
-                     : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56)
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
+        TN_WGMMA_RS("128", "f16", TN_NAMES_64, TN_D64, "64", "65", "66", "67", "68", "69");
+    else if constexpr (BF16)
+        TN_WGMMA_RS("256", "bf16", TN_NAMES_128, TN_D128, "128", "129", "130", "131", "132", "133");
     else
-        asm volatile(
-            "{\n"
-            ".reg .pred p;\n"
-            "setp.ne.b32 p, %133, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
-            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
-            "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-            "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, "
-            "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-            "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-            "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-            "}, {%128, %129, %130, %131}, %132, p, 1, 1, 1;\n"
-            "}"
-            : TN_F8(0), TN_F8(8), TN_F8(16), TN_F8(24), TN_F8(32), TN_F8(40), TN_F8(48), TN_F8(56), TN_F8(64),
-              TN_F8(72), TN_F8(80), TN_F8(88), TN_F8(96), TN_F8(104), TN_F8(112), TN_F8(120)
-            : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
+        TN_WGMMA_RS("256", "f16", TN_NAMES_128, TN_D128, "128", "129", "130", "131", "132", "133");
 }
-#undef TN_F8
+#undef TN_WGMMA_SS
+#undef TN_WGMMA_RS
+#undef TN_NAMES_32
+#undef TN_NAMES_64
+#undef TN_NAMES_128
+#undef TN_D8
+#undef TN_D32
+#undef TN_D64
+#undef TN_D128
 
 #endif
