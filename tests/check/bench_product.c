@@ -151,13 +151,14 @@ static void time_many_experts(bench_run *r, tn_dtype type, int64_t m)
 static void layers(bench_run *r)
 {
     static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_0, TN_TYPE_Q8_0, TN_TYPE_Q4_K, TN_TYPE_Q6_K};
-    static const int64_t rows[] = {32, 512, 4096};
+    static const int64_t rows[] = {32, 512, 4096}, more[] = {2, 4, 8, 16, 64, 128, 256};
     if (strcmp(r->target->device->backend->name, "cpu") == 0) return;
     for (size_t t = 0; t < TN_COUNT(types); t++)
         for (size_t i = 0; i < TN_COUNT(rows); i++) {
             time_layer(r, types[t], rows[i]);
             time_many_experts(r, types[t], rows[i]);
         }
+    for (size_t i = 0; i < TN_COUNT(more); i++) time_layer(r, TN_TYPE_BF16, more[i]);
 }
 
 static void products(bench_run *r)

@@ -274,6 +274,26 @@ static void cases_many(check_run *run, int32_t op)
     }
 }
 
+// Numbers of rows and sizes around the tiles of kernels for 16-bit weights, which want rows of whole pieces
+// of 16 bytes, with everything that a product can have before and after it.
+static void cases_tiles(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
+    static const shape sizes[] = {{5, 129, 40, 24},  {9, 257, 6, 8},   {33, 200, 18, 8}, {65, 257, 4, 8},
+                                  {127, 128, 6, 0},  {2, 70, 9, 8},    {3, 300, 4, 0},   {4, 80, 33, 16},
+                                  {7, 65, 17, 8},    {8, 64, 2, -24},  {16, 128, 8, 0},  {17, 100, 36, 8},
+                                  {31, 65, 10, 16},  {63, 130, 20, 0}, {64, 256, 3, 0},  {128, 70, 5, 8},
+                                  {129, 190, 3, 24}, {200, 130, 4, 8}, {256, 70, 2, 0},  {257, 40, 2, 0}};
+    size_t n_sizes = run->options.quick ? 5 : TN_COUNT(sizes);
+    int32_t variant = 0;
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < n_sizes; i++) {
+            check_case c;
+            build(&c, op, types[t], &sizes[i], variant++);
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -304,4 +324,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_parts(run, op);
     if (!with_experts(op)) cases_many(run, op);
     if (op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi) cases_plain(run, op);
+    if (!with_experts(op)) cases_tiles(run, op);
 }
