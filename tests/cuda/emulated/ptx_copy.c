@@ -241,6 +241,8 @@ const ptx_row tn_ptx_rows_copy[] = {
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint", bulk_load, 1},
     {"createpolicy.fractional.L2::evict_first.b64", create_policy, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes", tensor_load, 0},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint",
+     tensor_load, 0},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
      tensor_load, 1},
     {"cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group", tensor_store_add, 0},

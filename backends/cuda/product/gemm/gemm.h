@@ -23,6 +23,8 @@ int32_t tn_cuda_gemm_act(const tn_product *p);
 bool tn_cuda_gemm_act_known(int32_t act);
 // Whether a product without experts has types, sizes and strides that the kernels on tensor cores can
 // address.
+bool tn_cuda_gemm_operands_fit(const tn_cuda *cuda, const tn_product *p);
+// The same, and there are enough rows of x for them.
 bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p);
 // Bytes from one row to the next where that is one number, else 0.
 int64_t tn_cuda_row_stride(const tn_view *v);
@@ -48,6 +50,10 @@ TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_ge
 
 // --- gemm_tiles.c ------------------------------------------------------------------------------------
 
+// Describes a matrix of size[0] rows of size[1] packed16 for copies in boxes of box_rows by 64, with the
+// 128-byte swizzle. Copies need not know what the bits mean.
+TN_MUST_USE tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
+                                       const int64_t *size, int32_t box_rows);
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 

@@ -69,10 +69,9 @@ static bool weight_fits(const tn_product *p, int32_t i)
            f32_rows(p->bias[i]);
 }
 
-bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
+bool tn_cuda_gemm_operands_fit(const tn_cuda *cuda, const tn_product *p)
 {
-    if (cuda->compute < 75 || p->n_weights == 0 || p->ids || p->m < MIN_ROWS || p->m > INT32_MAX / 2)
-        return false;
+    if (cuda->compute < 75 || p->n_weights == 0 || p->ids || p->m > INT32_MAX / 2) return false;
     if (p->k == 0 || p->k > INT32_MAX / 4 || !tn_cuda_gemm_act_known(tn_cuda_gemm_act(p))) return false;
     if (!f32_rows(p->x) || !f32_rows(p->norm) || !f32_rows(p->residual)) return false;
     if (p->residual && tn_cuda_row_stride(p->residual) == 0) return false;
@@ -81,6 +80,11 @@ bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
     for (int32_t i = 0; i < p->n_results; i++)
         if (p->y[i]->dtype != TN_TYPE_F32 || !tn_view_contiguous(p->y[i])) return false;
     return true;
+}
+
+bool tn_cuda_gemm_fits(const tn_cuda *cuda, const tn_product *p)
+{
+    return p->m >= MIN_ROWS && tn_cuda_gemm_operands_fit(cuda, p);
 }
 
 // --- modes -------------------------------------------------------------------------------------------

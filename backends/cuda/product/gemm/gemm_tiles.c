@@ -58,10 +58,8 @@ static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, in
     return best;
 }
 
-// Describes a matrix of rows of packed16 for copies in boxes of box_rows by 64. Copies need not know what the
-// bits mean.
-static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
-                          const int64_t *size, int32_t box_rows)
+tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
+                           const int64_t *size, int32_t box_rows)
 {
     cuuint64_t dims[2] = {(cuuint64_t)size[1], (cuuint64_t)size[0]}, strides[1] = {(cuuint64_t)size[1] * 2};
     cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, one[2] = {1, 1};
@@ -78,11 +76,11 @@ static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const
 
 static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const shape *s, bool glu)
 {
-    tn_status status = make_map(l, &a->x_map, a->x, (int64_t[]){a->m, a->ld}, TN_GEMM_ROWS);
+    tn_status status = tn_cuda_gemm_map(l, &a->x_map, a->x, (int64_t[]){a->m, a->ld}, TN_GEMM_ROWS);
     for (int32_t i = 0; i < a->n_segs && status == TN_OK; i++) {
         int64_t rows = a->n_groups > 0 ? a->n_groups * a->group_rows : a->seg[i].n;
-        status = make_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld},
-                          glu ? s->columns / 2 : TN_GEMM_TILE64);
+        status = tn_cuda_gemm_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld},
+                                  glu ? s->columns / 2 : TN_GEMM_TILE64);
     }
     return status;
 }

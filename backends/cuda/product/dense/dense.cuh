@@ -1,0 +1,433 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// y = x w^T for 3 to 128 rows of x and weights of 16 bits with wgmma (compute capability 9.0).
+//
+// Operands: x [m, ld] 16-bit as dense_prepare.cu makes it, w [n, k] f16 or bf16 as in the file, y [m, n] f32
+// (bf16 for a gated pair whose only reader multiplies in bf16). Weights are the 64-row operand of the
+// instruction, rows of x its columns, so that few rows of x waste nothing. For up to 8 rows, x is split into
+// a high and a low part of 16 bits each, which are columns of their own: their sums are added, and no
+// rounding of x is left that f32 sums would show.
+//
+// A tile is up to four boxes of up to 64 rows of weights; boxes have as many rows as give all multiprocessors
+// the same share (product/dense/dense.c). A block takes one tile after another. Where there are fewer tiles
+// than multiprocessors, two blocks of a cluster share the k of a tile, and where tiles have a single box,
+// both warpgroups of a block share it as well: sums then lie in shared memory, and each thread adds those of
+// some results, in the order of blocks and warpgroups, so results do not depend on timing.
+//
+// One thread copies stages of weights and x into a ring by tensor copies; two warpgroups multiply one box
+// each, or two (with GLU one of gate and one of up), or half of the k of one. The ring is filled with weights
+// before the predecessor has ended, x follows when it has.
+//
+// Bytes: weights once, and from L2 the whole of x for each tile. Operations: 2 m n k. The limit is memory for
+// gated pairs, else what a multiprocessor draws from L2, some 42 bytes in one ns, and the latency of two
+// launches (rows of x, product). With the launch that makes rows of x, bf16, H200, 2026-11-23, of what
+// reading the weights at 4.42 TB/s would take: GLU 2 x 14336, k 4096: 88 % with 8 rows, 87 % with 16, 77 %
+// with 64, 61 % with 128; 4096 columns, k 14336: 71 % with 16 rows, 49 % with 64; 4096 columns, k 4096: 45
+// and 34 %.
+#ifndef TN_CUDA_DENSE_CUH
+#define TN_CUDA_DENSE_CUH
+
+#include "backends/cuda/mma.cuh"
+#include "backends/cuda/product/dense/dense_args.h"
+#include "backends/cuda/product/dense/dense_wgmma.cuh"
+#include "backends/cuda/product/epilogue.cuh"
+
+#ifdef TN_HOPPER
+
+// N: rows of x of a tile. BOXES: boxes of weights of each warpgroup.
+template <int N, int BOXES> struct dense_shape {
+    static constexpr int columns = N, boxes = BOXES;
+    static constexpr int x_bytes = N * TN_DENSE_PANEL_ROW; // of a panel
+    // Only the widest tile needs more registers than an even share. The others leave registers for the blocks
+    // of the next kernel, which makes rows of x: they wait beside this one.
+    static constexpr bool wide = BOXES * N > 128;
+    static constexpr int quads = N / 8, all_quads = BOXES * quads; // of sums of a thread: of a box, of all
+};
+
+struct dense_ring {
+    char *stages;
+    uint64_t *full, *empty;
+};
+
+// The tiles of this block, and the stages of each that it has.
+struct dense_share {
+    int tile, step, part; // first tile, and from one to the next
+    int from, to;         // stages
+};
+
+static __device__ __forceinline__ dense_share dense_share_of(const tn_cuda_dense_args &a)
+{
+    dense_share s = {(int)blockIdx.x / a.splits, (int)gridDim.x / a.splits, (int)blockIdx.x % a.splits, 0, 0};
+    s.from = a.n_stages * s.part / a.splits, s.to = a.n_stages * (s.part + 1) / a.splits;
+    return s;
+}
+
+// Whether several warpgroups or blocks add their sums. Such blocks have one tile.
+static __device__ __forceinline__ bool dense_shares(const tn_cuda_dense_args &a)
+{
+    return a.splits > 1 || a.shares_box;
+}
+
+static __device__ __forceinline__ const tn_cuda_dense_seg *dense_seg_of(const tn_cuda_dense_args &a, int tile)
+{
+    int s = 0;
+#pragma unroll
+    for (int i = 1; i < TN_GEMM_MAX_SEGS; i++)
+        if (!a.glu && i < a.n_segs && tile >= a.seg[i].first_tile) s = i;
+    return &a.seg[s];
+}
+
+// First row of a tile in its weight, or in gate and up.
+template <typename SHAPE>
+static __device__ __forceinline__ int dense_row_of(const tn_cuda_dense_args &a, const tn_cuda_dense_seg &s,
+                                                   int tile)
+{
+    int boxes = a.shares_box ? 1 : a.glu ? TN_DENSE_GROUPS : TN_DENSE_GROUPS * SHAPE::boxes;
+    return (tile - s.first_tile) * boxes * a.box_rows;
+}
+
+// --- the thread that copies -------------------------------------------------------------------------------
+
+// Weights of a stage.
+template <typename SHAPE>
+static __device__ __forceinline__ void dense_copy_weights(const tn_cuda_dense_args &a, int tile, int at,
+                                                          char *to, uint64_t *full, uint64_t policy)
+{
+    const tn_cuda_dense_seg *s = dense_seg_of(a, tile);
+    int row = dense_row_of<SHAPE>(a, *s, tile), up = TN_DENSE_GROUPS * a.box_rows * TN_DENSE_PANEL_ROW;
+    tn_mbar_expect(full, a.panels * a.panel_bytes);
+    for (int p = 0; p < a.panels; p++) {
+        int k = (at * a.panels + p) * TN_DENSE_K;
+        dense_load(to + p * a.panel_bytes, a.glu ? &a.w_map[0] : &a.w_map[s - a.seg], k, row, full, policy);
+        if (a.glu) dense_load(to + p * a.panel_bytes + up, &a.w_map[1], k, row, full, policy);
+    }
+}
+
+// x of a stage.
+template <typename SHAPE>
+static __device__ __forceinline__ void dense_copy_x(const tn_cuda_dense_args &a, int at, char *to,
+                                                    uint64_t *full)
+{
+    to += a.panel_bytes - SHAPE::x_bytes;
+    for (int p = 0; p < a.panels; p++, to += a.panel_bytes)
+        tn_tma_load(to, &a.x_map, (at * a.panels + p) * TN_DENSE_K, 0, full);
+}
+
+// Weights are requested before the predecessor has ended, as many as the ring holds.
+template <typename SHAPE>
+static __device__ __forceinline__ void dense_fetch(const tn_cuda_dense_args &a, const dense_ring &ring)
+{
+    dense_share s = dense_share_of(a);
+    uint64_t policy = dense_evict_first();
+    int tile = s.tile, at = s.from, early = 0, stage_bytes = a.panels * a.panel_bytes;
+    for (; early < a.slots && tile < a.n_tiles; early++) {
+        dense_copy_weights<SHAPE>(a, tile, at, ring.stages + early * stage_bytes, &ring.full[early], policy);
+        if (++at == s.to) at = s.from, tile += s.step;
+    }
+    tn_pdl_wait();
+    for (int i = 0, k = s.from; i < early; i++) {
+        dense_copy_x<SHAPE>(a, k, ring.stages + i * stage_bytes, &ring.full[i]);
+        if (++k == s.to) k = s.from;
+    }
+    int slot = 0;
+    uint32_t parity = 0;
+    while (tile < a.n_tiles) {
+        char *to = ring.stages + slot * stage_bytes;
+        tn_mbar_wait(&ring.empty[slot], parity);
+        dense_copy_weights<SHAPE>(a, tile, at, to, &ring.full[slot], policy);
+        dense_copy_x<SHAPE>(a, at, to, &ring.full[slot]);
+        if (++at == s.to) at = s.from, tile += s.step;
+        if (++slot == a.slots) slot = 0, parity ^= 1;
+    }
+}
+
+// --- results ----------------------------------------------------------------------------------------------
+
+static __device__ __forceinline__ float4 dense_add(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+// A quad of sums, and what else its results need: (row, column), (row, column + 1), (row + 8, column), (row +
+// 8, column + 1).
+struct dense_quad {
+    float4 v, up, residual;
+    float scale[2]; // of columns
+};
+
+static __device__ __forceinline__ float4 dense_load_residual(const tn_cuda_dense_args &a, const int (&n)[2],
+                                                             int row, int column)
+{
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int r = row + 8 * (i / 2), c = column + i % 2;
+        v[i] = a.residual && r < n[i / 2] && c < a.m ? a.residual[c * a.residual_ld + r] : 0.0f;
+    }
+    return make_float4(v[0], v[1], v[2], v[3]);
+}
+
+static __device__ __forceinline__ void dense_write_quad(const tn_cuda_dense_args &a,
+                                                        const tn_cuda_dense_seg &s, int row, int column,
+                                                        const dense_quad &q, const float (&bias)[2],
+                                                        const int (&n)[2])
+{
+    float sums[4] = {q.v.x, q.v.y, q.v.z, q.v.w}, ups[4] = {q.up.x, q.up.y, q.up.z, q.up.w},
+          residuals[4] = {q.residual.x, q.residual.y, q.residual.z, q.residual.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int r = row + 8 * (i / 2), c = column + i % 2;
+        if (r >= n[i / 2] || c >= a.m) continue;
+        float t = sums[i] * q.scale[i % 2];
+        if (a.glu)
+            t = gemm_glu(a.act, a.glu_limit, a.glu_alpha, t, ups[i] * q.scale[i % 2]);
+        else
+            t = gemm_act(a.act, t + bias[i / 2]) + residuals[i];
+        if (a.writes_packed16)
+            ((__nv_bfloat16 *)s.y)[c * s.ld + r] = __float2bfloat16_rn(t);
+        else
+            ((float *)s.y)[c * s.ld + r] = t;
+    }
+}
+
+// Where results of a thread are: of quad (box b, columns 8 j) it has the rows of weights row + b * box_step
+// and 8 further, times the rows of x column + 8 j and one further.
+struct dense_place {
+    const tn_cuda_dense_seg *seg;
+    int row, box_step, column;
+    bool in_box[2]; // whether the box has these rows
+};
+
+template <typename SHAPE>
+static __device__ __forceinline__ dense_place dense_place_of(const tn_cuda_dense_args &a, int tile)
+{
+    int lane = threadIdx.x % TN_WARP, group = threadIdx.x / 128;
+    int row = 16 * (threadIdx.x / TN_WARP % 4) + lane / 4;
+    dense_place p = {dense_seg_of(a, tile)};
+    p.in_box[0] = row < a.box_rows, p.in_box[1] = row + 8 < a.box_rows;
+    p.row = dense_row_of<SHAPE>(a, *p.seg, tile) + row;
+    if (!a.shares_box) p.row += group * a.box_rows * (a.glu ? 1 : SHAPE::boxes);
+    p.box_step = a.box_rows;
+    p.column = 2 * (lane % 4);
+    return p;
+}
+
+template <int N> static __device__ __forceinline__ float4 dense_quad_at(const float (&d)[N], int j)
+{
+    return make_float4(d[4 * j], d[4 * j + 1], d[4 * j + 2], d[4 * j + 3]);
+}
+
+// What the results of a quad need besides sums.
+static __device__ __forceinline__ void dense_load_rest(const tn_cuda_dense_args &a, dense_quad &q,
+                                                       const int (&n)[2], int row, int column)
+{
+    q.residual = dense_load_residual(a, n, row, column);
+#pragma unroll
+    for (int e = 0; e < 2; e++) q.scale[e] = a.row_scale && column + e < a.m ? a.row_scale[column + e] : 1.0f;
+}
+
+static __device__ __forceinline__ void dense_load_bias(const tn_cuda_dense_seg &s, const int (&n)[2], int row,
+                                                       float (&bias)[2])
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) bias[h] = s.bias && row + 8 * h < n[h] ? s.bias[row + 8 * h] : 0.0f;
+}
+
+// Writes a tile whose sums are in registers. A few quads at a time are finished and the others move up,
+// because activations unrolled for all of them would not fit the instruction cache.
+template <int N, int BOXES>
+static __device__ __forceinline__ void dense_write_tile(const tn_cuda_dense_args &a, int tile,
+                                                        float (&d)[BOXES][N / 2])
+{
+    typedef dense_shape<N, BOXES> shape;
+    constexpr int BATCH = shape::quads < 4 ? shape::quads : 4;
+    dense_place p = dense_place_of<shape>(a, tile);
+    bool split = N == 2 * TN_DENSE_SPLIT && a.splits_x, glu = BOXES == 2 && a.glu;
+    int n[2] = {p.in_box[0] ? p.seg->n : 0, p.in_box[1] ? p.seg->n : 0};
+#pragma unroll 1
+    for (int j = 0; j < (glu ? shape::quads : shape::all_quads); j += BATCH) {
+        dense_quad q[BATCH];
+        int r = p.row + j / shape::quads * p.box_step, c = p.column + 8 * (j % shape::quads);
+        float bias[2];
+        dense_load_bias(*p.seg, n, r, bias);
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            dense_load_rest(a, q[i], n, r, c + 8 * i);
+            q[i].v = dense_quad_at(d[0], i), q[i].up = dense_quad_at(d[BOXES - 1], i);
+        }
+        if (split) q[0].v = dense_add(q[0].v, q[1].v), q[0].up = dense_add(q[0].up, q[1].up);
+#pragma unroll 1
+        for (int i = 0; i < (split ? 1 : BATCH); i++) {
+            dense_write_quad(a, *p.seg, r, c + 8 * i, q[0], bias, n);
+#pragma unroll
+            for (int e = 0; e + 1 < BATCH; e++) q[e] = q[e + 1];
+        }
+#pragma unroll
+        for (int e = 0; e < BOXES * N / 2 - 4 * BATCH; e++)
+            d[e / (N / 2)][e % (N / 2)] = d[(e + 4 * BATCH) / (N / 2)][(e + 4 * BATCH) % (N / 2)];
+    }
+}
+
+// --- sums of several warpgroups and blocks ----------------------------------------------------------------
+
+// Sums lie in the ring, which nobody needs any more: [warpgroup][quad][thread of the warpgroup][4].
+template <int N, int BOXES>
+static __device__ __forceinline__ void dense_store_sums(float *sums, const float (&d)[BOXES][N / 2])
+{
+    typedef dense_shape<N, BOXES> shape;
+    float4 *to = (float4 *)sums + threadIdx.x / 128 * (shape::all_quads * 128) + threadIdx.x % 128;
+#pragma unroll
+    for (int b = 0; b < BOXES; b++)
+#pragma unroll
+        for (int j = 0; j < shape::quads; j++) to[(b * shape::quads + j) * 128] = dense_quad_at(d[b], j);
+}
+
+// The sum of a quad over the blocks of the cluster and, if they share a box, the warpgroups, in this order.
+template <typename SHAPE>
+static __device__ __forceinline__ float4 dense_sum_quad(const tn_cuda_dense_args &a, const float4 *sums,
+                                                        int quad)
+{
+    constexpr int MOST = TN_DENSE_MAX_SPLITS * TN_DENSE_GROUPS, size = SHAPE::all_quads * 128;
+    const float4 *from = sums + quad * 128 + threadIdx.x % 128;
+    if (!a.shares_box) from += threadIdx.x / 128 * size;
+    float4 v[MOST];
+#pragma unroll
+    for (int i = 0; i < MOST; i++) {
+        int rank = i / TN_DENSE_GROUPS, group = i % TN_DENSE_GROUPS;
+        bool exists = rank < a.splits && (group == 0 || a.shares_box);
+        v[i] = !exists         ? make_float4(0.0f, 0.0f, 0.0f, 0.0f)
+               : a.splits == 1 ? from[group * size]
+                               : dense_cluster_load(from + group * size, rank);
+    }
+#pragma unroll
+    for (int i = 1; i < MOST; i++) v[0] = dense_add(v[0], v[i]);
+    return v[0];
+}
+
+// Writes this thread's share of the results of the tile.
+template <typename SHAPE>
+static __device__ __forceinline__ void dense_write_shared(const tn_cuda_dense_args &a, int tile, int part,
+                                                          const float4 *sums)
+{
+    dense_place p = dense_place_of<SHAPE>(a, tile);
+    bool split = SHAPE::columns == 2 * TN_DENSE_SPLIT && a.splits_x;
+    int n[2] = {p.in_box[0] ? p.seg->n : 0, p.in_box[1] ? p.seg->n : 0};
+    int first = a.shares_box ? 2 * part + (int)threadIdx.x / 128 : part,
+        step = a.shares_box ? 2 * a.splits : a.splits;
+#pragma unroll 1
+    for (int j = first; j < (split ? 1 : SHAPE::all_quads); j += step) {
+        dense_quad q;
+        int r = p.row + j / SHAPE::quads * p.box_step, c = p.column + 8 * (j % SHAPE::quads);
+        float bias[2];
+        dense_load_bias(*p.seg, n, r, bias);
+        dense_load_rest(a, q, n, r, c);
+        q.v = dense_sum_quad<SHAPE>(a, sums, j);
+        if (split) q.v = dense_add(q.v, dense_sum_quad<SHAPE>(a, sums, 1));
+        q.up = q.v;
+        dense_write_quad(a, *p.seg, r, c, q, bias, n);
+    }
+}
+
+// --- the warpgroups that multiply -------------------------------------------------------------------------
+
+template <int TYPE, int N, int BOXES>
+static __device__ __forceinline__ void dense_multiply(const tn_cuda_dense_args &a, const dense_ring &ring)
+{
+    typedef dense_shape<N, BOXES> shape;
+    dense_share s = dense_share_of(a);
+    int group = threadIdx.x / 128, slot = 0, box = a.box_rows * TN_DENSE_PANEL_ROW;
+    // Of a box that both warpgroups share, each has two of the four steps of k of a panel.
+    int own = a.shares_box ? 0 : group * box * (a.glu ? 1 : BOXES),
+        box_step = a.glu ? TN_DENSE_GROUPS * box : box;
+    int own_k = a.shares_box ? 4 * group : 0;
+    bool first_lane = threadIdx.x % TN_WARP == 0;
+    uint32_t parity = 0;
+    float d[BOXES][N / 2];
+    for (int tile = s.tile; tile < a.n_tiles; tile += s.step) {
+        int previous = 0;
+        for (int at = s.from; at < s.to; at++) {
+            char *panel = ring.stages + slot * a.panels * a.panel_bytes;
+            tn_mbar_wait(&ring.full[slot], parity);
+            tn_wgmma_fence();
+#pragma unroll 1
+            for (int p = 0; p < a.panels; p++, panel += a.panel_bytes) {
+                uint64_t x = tn_wgmma_tile(panel + a.panel_bytes - shape::x_bytes) + own_k,
+                         w = tn_wgmma_tile(panel + own) + own_k;
+#pragma unroll
+                for (int k = 0; k < TN_DENSE_K / 16; k++) {
+                    if (k == TN_DENSE_K / 32 && a.shares_box) break;
+#pragma unroll
+                    for (int b = 0; b < BOXES; b++)
+                        dense_wgmma<TYPE>(d[b], w + b * (box_step / 16) + 2 * k, x + 2 * k,
+                                          at > s.from || p > 0 || k > 0);
+                }
+            }
+            tn_wgmma_commit();
+            tn_wgmma_wait<1>();
+            if (at > s.from && first_lane) tn_mbar_arrive(&ring.empty[previous]);
+            previous = slot;
+            if (++slot == a.slots) slot = 0, parity ^= 1;
+        }
+#pragma unroll
+        for (int b = 0; b < BOXES; b++) dense_wait(d[b]);
+        if (first_lane) tn_mbar_arrive(&ring.empty[previous]);
+        if (!dense_shares(a)) dense_write_tile<N, BOXES>(a, tile, d);
+    }
+    if (!dense_shares(a)) return;
+    tn_named_barrier(1, TN_DENSE_SUMMING); // both warpgroups have read the ring
+    dense_store_sums<N, BOXES>((float *)ring.stages, d);
+}
+#endif
+
+template <int TYPE, int N, int BOXES>
+static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
+{
+#ifdef TN_HOPPER
+    typedef dense_shape<N, BOXES> shape;
+    extern __shared__ char dense_space[];
+    __shared__ uint64_t bars[2 * TN_DENSE_MAX_SLOTS];
+    char *stages = dense_space + (TN_DENSE_ALIGN - tn_shared(dense_space) % TN_DENSE_ALIGN) % TN_DENSE_ALIGN;
+    dense_ring ring = {stages, bars, bars + TN_DENSE_MAX_SLOTS};
+    if (threadIdx.x == TN_DENSE_SUMMING) {
+        for (int i = 0; i < a.slots; i++) {
+            tn_mbar_init(&ring.full[i], 1);
+            tn_mbar_init(&ring.empty[i], TN_DENSE_SUMMING / TN_WARP);
+        }
+        tn_mbar_init_fence();
+        tn_tma_prefetch(&a.x_map);
+        for (int i = 0; i < a.n_segs; i++) tn_tma_prefetch(&a.w_map[i]);
+    }
+    tn_pdl_trigger();
+    __syncthreads();
+    if (threadIdx.x >= TN_DENSE_SUMMING) {
+        if constexpr (shape::wide) tn_registers_less<40>();
+        if (threadIdx.x == TN_DENSE_SUMMING) dense_fetch<shape>(a, ring);
+        __syncwarp();
+        if (a.splits > 1) tn_cluster_sync(), tn_cluster_sync();
+    } else {
+        if constexpr (shape::wide) tn_registers_more<232>();
+        tn_pdl_wait();
+        dense_multiply<TYPE, N, BOXES>(a, ring);
+        if (a.splits > 1)
+            tn_cluster_sync();
+        else
+            tn_named_barrier(1, TN_DENSE_SUMMING);
+        if (dense_shares(a))
+            dense_write_shared<shape>(a, blockIdx.x / a.splits, blockIdx.x % a.splits, (float4 *)stages);
+        // Nobody ends while others read its shared memory.
+        if (a.splits > 1) tn_cluster_sync();
+    }
+#else
+    __trap();
+#endif
+}
+
+#define DENSE(TYPE, N, BOXES)                                                                                \
+    TN_ENTRY __launch_bounds__(TN_DENSE_THREADS, 1)                                                          \
+        tn_dense_##TYPE##_##N##x##BOXES(const __grid_constant__ tn_cuda_dense_args a)                        \
+    {                                                                                                        \
+        dense_block<TN_##TYPE, N, BOXES>(a);                                                                 \
+    }
+
+#endif
