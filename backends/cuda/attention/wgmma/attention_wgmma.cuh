@@ -28,7 +28,7 @@
 #ifndef TN_CUDA_ATTENTION_WGMMA_CUH
 #define TN_CUDA_ATTENTION_WGMMA_CUH
 
-#include "backends/cuda/attention/attention_wgmma_produce.cuh"
+#include "backends/cuda/attention/wgmma/attention_wgmma_produce.cuh"
 
 // Weights are scaled to at most 2^WEIGHT_SHIFT, so that small ones keep their bits in f16.
 #define WEIGHT_SHIFT 8.0f
