@@ -149,8 +149,10 @@ exponentials(const state<D, TYPE> &w, float factor, const float (&base)[2],
     for (int i = 0; i < S::KEYS / 4; i++) {
         float x = tn_exp2(fmaf(w.s[2 * i], factor, base[i % 2])),
               y = tn_exp2(fmaf(w.s[2 * i + 1], factor, base[i % 2]));
-        part[i % 2][0] += x, part[i % 2][1] += y;
         weights[i] = tn_pack16<S::BF16>(x, y);
+        // In bf16, sums are of rounded weights, so that the error of one that prevails cancels.
+        if (S::BF16) x = tn_unpack16<true>(weights[i]).x, y = tn_unpack16<true>(weights[i]).y;
+        part[i % 2][0] += x, part[i % 2][1] += y;
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = part[h][0] + part[h][1];
