@@ -225,7 +225,7 @@ static void cases_parts(check_run *run, int32_t op)
 // Two to eight rows of x and weights of whole tiles of 16 rows times 256 elements. The longest rows of x are
 // more than shared memory holds; they have no norm, because with so many elements one of them is rounded the
 // other way than in the reference now and then.
-static void cases_few_rows(check_run *run, int32_t op, tn_dtype type)
+static void cases_2_to_8_rows(check_run *run, int32_t op, tn_dtype type)
 {
     static const struct {
         int64_t m, n, k;
@@ -237,6 +237,24 @@ static void cases_few_rows(check_run *run, int32_t op, tn_dtype type)
         build(&c, op, type, &s, 5 * type + (int32_t)i); // a norm only for i = 3
         check_emit(run, &c);
     }
+}
+
+// Weights in stages of 256 x 256 and several tiles, which blocks of skinny GEMMs share: k is counted in 256.
+static void cases_stages(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q8_0,   TN_TYPE_Q5_K,  TN_TYPE_Q4_0,
+                                     TN_TYPE_Q3_K, TN_TYPE_Q5_1, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4, TN_TYPE_Q4_1,
+                                     TN_TYPE_Q5_0, TN_TYPE_IQ4_NL};
+    static const shape sizes[] = {{9, 300, 5, 0},  {16, 65, 9, 0}, {17, 127, 3, 0}, {31, 513, 2, 0},
+                                  {33, 200, 5, 0}, {63, 70, 7, 0}, {64, 257, 3, 0}, {48, 64, 1, 0}};
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < (run->options.quick ? 1 : TN_COUNT(sizes)); i++) {
+            shape s = sizes[run->options.quick ? t % TN_COUNT(sizes) : i];
+            s.k *= 256 / tn_dtype_block_elems(types[t]);
+            check_case c;
+            build(&c, op, types[t], &s, (int32_t)(t + i) * (has_glu(op) ? 4 : 1)); // gated by SiLU
+            check_emit(run, &c);
+        }
 }
 
 // Many rows and 16-bit weights with nothing that changes the sums, as libraries multiply them: plain, with
@@ -308,7 +326,7 @@ void check_cases_product(check_run *run, int32_t op)
             check_emit(run, &c);
         }
         cases_values(run, op, type);
-        if (tn_dtype_block_elems(type) > 1) cases_few_rows(run, op, type);
+        if (tn_dtype_block_elems(type) > 1) cases_2_to_8_rows(run, op, type);
         bool model = op == TN_OP_matmul &&
                      (!quick || type == TN_TYPE_F16 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K);
         if (model) {
@@ -323,6 +341,7 @@ void check_cases_product(check_run *run, int32_t op)
     cases_precisions(run, op);
     cases_parts(run, op);
     if (!with_experts(op)) cases_many(run, op);
+    if (!with_experts(op)) cases_stages(run, op);
     if (op == TN_OP_matmul || op == TN_OP_linear || op == TN_OP_matmul_multi) cases_plain(run, op);
     if (!with_experts(op)) cases_tiles(run, op);
 }

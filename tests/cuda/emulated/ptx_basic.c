@@ -164,6 +164,7 @@ const ptx_row tn_ptx_rows_basic[] = {
     {"mov.u32", move, 0},
     {"dp4a.u32.s32", dot4_mixed, 0},
     {"ex2.approx.ftz.f32", exp2_approx, 0},
+    {"ld.acquire.gpu.global.u32", load_global, 1},
     {"ld.global.nc.L1::no_allocate.v4.u32", load_global, 4},
     {"ld.global.nc.L1::no_allocate.v2.u32", load_global, 2},
     {"atom.acq_rel.gpu.global.inc.u32", atomic_inc, 0},

@@ -178,8 +178,10 @@ static tn_status run_plain(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_d
 tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a,
                              tn_dtype type, int64_t n_row_tiles)
 {
-    return tn_cuda_skinny_block_type(type) ? run_blocks(l, p, a, type, n_row_tiles)
-                                           : run_plain(l, a, type, n_row_tiles);
+    if (!tn_cuda_skinny_block_type(type)) return run_plain(l, a, type, n_row_tiles);
+    if (!a->tile_group && tn_cuda_skinny_uses_tiles(l->cuda, p))
+        return tn_cuda_skinny_tiles_run(l, a, type, tn_cuda_skinny_tiles_columns(p->m));
+    return run_blocks(l, p, a, type, n_row_tiles);
 }
 
 tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_product *p)
@@ -189,15 +191,17 @@ tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args 
     a.norm = p->norm ? p->norm->data : NULL;
     a.eps = p->eps;
     a.k = (int32_t)p->k;
-    int64_t rows = tn_div_up(a.m, TN_SKINNY_BLOCK_COLUMNS) * TN_SKINNY_BLOCK_COLUMNS;
+    bool dense = !a.row_from; // not of experts
+    bool tiles = dense && tn_cuda_skinny_uses_tiles(l->cuda, p), wgmma = dense && uses_wgmma(l->cuda, p);
+    a.tile_rows = tiles ? tn_cuda_skinny_tiles_columns(a.m) : TN_SKINNY_BLOCK_COLUMNS;
+    int64_t rows = tn_div_up(a.m, a.tile_rows) * a.tile_rows;
     int64_t elems = tn_div_up(a.k, TN_SKINNY_K) * TN_SKINNY_K;
-    bool wgmma = !a.row_from && uses_wgmma(l->cuda, p); // not of experts
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(rows, PREPARE_BLOCKS * (int64_t)l->cuda->n_sms),
                          .y = 1,
                          .z = 1,
                          .threads =
                              (uint32_t)TN_MIN(MOST_THREADS, tn_div_up(elems, THREAD_ELEMS * WARP) * WARP)};
-    const char *entry = wgmma ? "tn_skinny_x_matrices" : "tn_skinny_x";
+    const char *entry = tiles ? "tn_skinny_x_tiles" : wgmma ? "tn_skinny_x_matrices" : "tn_skinny_x";
     return tn_cuda_run(l, TN_CUDA_MODULE_skinny_prepare, entry, &grid, &a);
 }
 

@@ -7,7 +7,7 @@
 #define TN_CUDA_SKINNY_H
 
 #include "backends/cuda/product/gemm/gemm.h"
-#include "backends/cuda/product/skinny/skinny_args.h"
+#include "backends/cuda/product/skinny/skinny_tiles_args.h"
 
 // Types of skinny_blocks.cuh, which reads x as skinny_prepare.cu writes it.
 bool tn_cuda_skinny_block_type(tn_dtype type);
@@ -49,5 +49,16 @@ tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_sk
 uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma);
 // Sets the first tiles of the weights in `a`, for tiles of so many rows of weights.
 void tn_cuda_skinny_set_tiles(tn_cuda_skinny_args *a, int32_t rows);
+
+// --- tiles by tensor copies (skinny_tiles.c) ---------------------------------------------------------
+
+// Whether all weights of a product without experts are multiplied by skinny_tiles.cuh, so that x has its
+// order.
+bool tn_cuda_skinny_uses_tiles(const tn_cuda *cuda, const tn_product *p);
+// Rows of x that a kernel for m rows computes.
+int32_t tn_cuda_skinny_tiles_columns(int64_t m);
+// Multiplies by the weights in `b`, which have one type.
+TN_MUST_USE tn_status tn_cuda_skinny_tiles_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b,
+                                               tn_dtype type, int32_t columns);
 
 #endif

@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of x for skinny_blocks.cuh and skinny_wgmma.cuh: each row as f16 times a power of two, through an
-// rms_norm if the product has one, in the layout of skinny_args.h, with zeros where there is nothing.
+// Rows of x for skinny_blocks.cuh, skinny_wgmma.cuh and skinny_tiles.cuh: each row as f16 times a power of
+// two, through an rms_norm if the product has one, in the layout of skinny_args.h, with zeros where there is
+// nothing.
 //
 // to[tile of 32 rows][stage of 256 k] from x [m, k] f32. One block makes a row, a thread 16 values of it: the
 // squares of a norm, the largest value, then what is written. Bytes for each value: 4 read and 2 written;
 // rows of more than 16384 values are read again, from the caches. The limit is latency. A launch of its own
 // pays off: blocks of the product that made their rows themselves were 7 us slower (8B, 32 sequences, H200:
 // 6.3 ms a step instead of 5.3), because their loads of x wait behind the weights that are requested ahead.
-#include "backends/cuda/product/skinny/skinny_args.h"
+#include "backends/cuda/product/skinny/skinny_tiles_args.h"
 #include "backends/cuda/product/gemm/gemm_args.h"
 #include "backends/cuda/product/prepare.cuh"
+
+enum { FOR_BLOCKS, FOR_WGMMA, FOR_TILES }; // the layout of x
 
 static __device__ __forceinline__ uint32_t skinny_pair(float a, float b)
 {
@@ -51,30 +54,31 @@ static __device__ __forceinline__ uint32_t skinny_sum(float sum)
 
 // Stores values k to k + 15 of row `column` of a stage, if they are `valid`, and their sum. For whole warps:
 // threads 2 i and 2 i + 1 have neighbouring values.
-template <bool FOR_WGMMA>
-static __device__ __forceinline__ void skinny_store16(char *stage, int column, int k, bool valid,
+template <int LAYOUT>
+static __device__ __forceinline__ void skinny_store16(char *stage, int columns, int column, int k, bool valid,
                                                       const float (&v)[16])
 {
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < 16; i++) sum += __half2float(__float2half_rn(v[i]));
-    if (FOR_WGMMA) sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    if (LAYOUT == FOR_WGMMA) sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     if (!valid) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const float *p = v + 8 * h, *e = v + h;
-        int at = FOR_WGMMA ? TN_SKINNY_MATRIX_PIECE(k / 16, h, column)
-                           : column * (TN_SKINNY_K / 8) + TN_SKINNY_PIECE(k / 8 + h, column);
-        *(uint4 *)(stage + 16 * at) = FOR_WGMMA
+        int at = LAYOUT == FOR_WGMMA   ? TN_SKINNY_MATRIX_PIECE(k / 16, h, column)
+                 : LAYOUT == FOR_TILES ? TN_SKINNY_TILES_PIECE(k / 16, h, column, columns)
+                                       : column * (TN_SKINNY_K / 8) + TN_SKINNY_PIECE(k / 8 + h, column);
+        *(uint4 *)(stage + 16 * at) = LAYOUT != FOR_BLOCKS
                                           ? make_uint4(skinny_pair(e[0], e[2]), skinny_pair(e[4], e[6]),
                                                        skinny_pair(e[8], e[10]), skinny_pair(e[12], e[14]))
                                           : make_uint4(skinny_pair(p[0], p[2]), skinny_pair(p[1], p[3]),
                                                        skinny_pair(p[4], p[6]), skinny_pair(p[5], p[7]));
     }
-    if (!FOR_WGMMA)
+    if (LAYOUT == FOR_BLOCKS)
         *(uint32_t *)(stage + TN_SKINNY_BLOCK_X + 4 * (column * (TN_SKINNY_K / 16) + k / 16)) =
             skinny_sum(0.0625f * sum);
-    else if (k % 32 == 0)
+    else if (LAYOUT == FOR_WGMMA && k % 32 == 0)
         *(uint32_t *)(stage + TN_SKINNY_MATRIX_SUM(k / 32, column)) = skinny_sum(0.03125f * sum);
 }
 
@@ -107,16 +111,28 @@ static __device__ __forceinline__ float skinny_norm_factor(const tn_cuda_gemm_x_
     return (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
 }
 
+// Rows of a tile, and bytes of a stage of them.
+template <int LAYOUT> static __device__ __forceinline__ int skinny_columns(const tn_cuda_gemm_x_args &a)
+{
+    return LAYOUT == FOR_TILES ? a.tile_rows : TN_SKINNY_BLOCK_COLUMNS;
+}
+
+template <int LAYOUT> static __device__ __forceinline__ int skinny_stage_size(int columns)
+{
+    return LAYOUT == FOR_WGMMA   ? TN_SKINNY_MATRIX_STAGE
+           : LAYOUT == FOR_TILES ? TN_SKINNY_TILES_STAGE(columns)
+                                 : TN_SKINNY_BLOCK_STAGE;
+}
+
 // Makes row r from row `from` of x, or zeros; `norm_weight` is this thread's part of the norm's weight. Each
 // thread keeps its values in registers, so the row is read once.
-template <bool FOR_WGMMA>
+template <int LAYOUT>
 static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int from,
                                        const float (&norm_weight)[16], float (&shared)[2][TN_WARP])
 {
-    constexpr int size = FOR_WGMMA ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE;
-    int n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % TN_SKINNY_BLOCK_COLUMNS,
-        k = 16 * threadIdx.x;
-    char *to = (char *)a.to + (int64_t)(r / TN_SKINNY_BLOCK_COLUMNS) * n_stages * size;
+    int columns = skinny_columns<LAYOUT>(a), size = skinny_stage_size<LAYOUT>(columns),
+        n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % columns, k = 16 * threadIdx.x;
+    char *to = (char *)a.to + (int64_t)(r / columns) * n_stages * size;
     const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     float power = 1.0f, v[16] = {};
     if (row) {
@@ -135,19 +151,18 @@ static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int 
     }
 #pragma unroll
     for (int i = 0; i < 16; i++) v[i] *= power;
-    skinny_store16<FOR_WGMMA>(to + (int64_t)(k / TN_SKINNY_K) * size, column, k % TN_SKINNY_K,
-                              k < n_stages * TN_SKINNY_K, v);
+    skinny_store16<LAYOUT>(to + (int64_t)(k / TN_SKINNY_K) * size, columns, column, k % TN_SKINNY_K,
+                           k < n_stages * TN_SKINNY_K, v);
 }
 
 // The same for rows that are longer than the registers of the block: they are read again for each pass.
-template <bool FOR_WGMMA>
+template <int LAYOUT>
 static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from,
                                             float (&shared)[2][TN_WARP])
 {
-    constexpr int size = FOR_WGMMA ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE;
-    int n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % TN_SKINNY_BLOCK_COLUMNS,
-        step = 16 * blockDim.x;
-    char *to = (char *)a.to + (int64_t)(r / TN_SKINNY_BLOCK_COLUMNS) * n_stages * size;
+    int columns = skinny_columns<LAYOUT>(a), size = skinny_stage_size<LAYOUT>(columns),
+        n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % columns, step = 16 * blockDim.x;
+    char *to = (char *)a.to + (int64_t)(r / columns) * n_stages * size;
     const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
     float factor = 1.0f, power = 1.0f, v[16];
@@ -179,12 +194,12 @@ static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r,
         if (row) skinny_normed16(a, row, k, wide, factor, v);
 #pragma unroll
         for (int i = 0; i < 16; i++) v[i] *= power;
-        skinny_store16<FOR_WGMMA>(to + (int64_t)(k / TN_SKINNY_K) * size, column, k % TN_SKINNY_K,
-                                  k < n_stages * TN_SKINNY_K, v);
+        skinny_store16<LAYOUT>(to + (int64_t)(k / TN_SKINNY_K) * size, columns, column, k % TN_SKINNY_K,
+                               k < n_stages * TN_SKINNY_K, v);
     }
 }
 
-template <bool FOR_WGMMA> static __device__ __forceinline__ void skinny_x(const tn_cuda_gemm_x_args &a)
+template <int LAYOUT> static __device__ __forceinline__ void skinny_x(const tn_cuda_gemm_x_args &a)
 {
     __shared__ float shared[2][TN_WARP];
     bool once = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K * TN_SKINNY_K <= 16 * (int)blockDim.x;
@@ -195,16 +210,16 @@ template <bool FOR_WGMMA> static __device__ __forceinline__ void skinny_x(const 
     tn_pdl_wait();
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n_zero; i += gridDim.x * blockDim.x)
         a.zero[i] = 0;
-    int n = (a.n_tiles ? *a.n_tiles : (a.m + TN_SKINNY_BLOCK_COLUMNS - 1) / TN_SKINNY_BLOCK_COLUMNS) *
-            TN_SKINNY_BLOCK_COLUMNS;
+    int columns = skinny_columns<LAYOUT>(a),
+        n = (a.n_tiles ? *a.n_tiles : (a.m + columns - 1) / columns) * columns;
     for (int r = blockIdx.x; r < n; r += gridDim.x) {
         int from = r >= a.m ? -1 : a.row_from ? a.row_from[r] : r;
         // the product reads it, but its row goes nowhere
         if (from < 0 && threadIdx.x == 0) a.row_scale[r] = 1.0f;
         if (once)
-            skinny_make_row<FOR_WGMMA>(a, r, from, norm_weight, shared);
+            skinny_make_row<LAYOUT>(a, r, from, norm_weight, shared);
         else
-            skinny_make_long_row<FOR_WGMMA>(a, r, from, shared);
+            skinny_make_long_row<LAYOUT>(a, r, from, shared);
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
@@ -214,11 +229,17 @@ template <bool FOR_WGMMA> static __device__ __forceinline__ void skinny_x(const 
 
 TN_ENTRY __launch_bounds__(1024) tn_skinny_x(const __grid_constant__ tn_cuda_gemm_x_args a)
 {
-    skinny_x<false>(a);
+    skinny_x<FOR_BLOCKS>(a);
 }
 
 // In the layout for wgmma.
 TN_ENTRY __launch_bounds__(1024) tn_skinny_x_matrices(const __grid_constant__ tn_cuda_gemm_x_args a)
 {
-    skinny_x<true>(a);
+    skinny_x<FOR_WGMMA>(a);
+}
+
+// In that of skinny_tiles.cuh: all rows in one tile of a.tile_rows.
+TN_ENTRY __launch_bounds__(1024) tn_skinny_x_tiles(const __grid_constant__ tn_cuda_gemm_x_args a)
+{
+    skinny_x<FOR_TILES>(a);
 }
