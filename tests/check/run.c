@@ -213,7 +213,8 @@ static tn_status operands_create(execution *e, tn_step *step)
         int32_t owner = o->shared ? i - 1 : i;
         if (o->n_dims == 0) continue;
         step->src[i] = check_operand_view(o, NULL);
-        if (is_packed(e, i)) status = weight_create(e, i);
+        if (is_packed(e, i))
+            status = weight_create(e, i);
         else if (!o->shared)
             status = fenced_create(e, o->shift, e->host->src[i], check_operand_size(o), &e->src[i]);
         place(&step->src[i], &e->src[owner], step->src[i].offset + shift_of(e, owner) + CHECK_GUARD);
@@ -383,13 +384,41 @@ static double limit_of(const check_case *c, double sums)
     return fmax(limit, plain_product(c) ? sums : tn_precision_nmse(c->precision));
 }
 
+// The largest magnitude of a source that lies in one piece.
+static double largest_of(const tn_view *v, const uint8_t *data)
+{
+    const tn_quant_info *info = tn_quant_info_get(v->dtype);
+    int64_t step = tn_dtype_block_elems(v->dtype), n = tn_view_n_elems(v);
+    double largest = 0.0;
+    for (int64_t i = 0; i < n; i += step, data += tn_dtype_block_size(v->dtype)) {
+        float x[256];
+        info->to_f32(data, x, step);
+        for (int64_t j = 0; j < step; j++) largest = fmax(largest, fabs((double)x[j]));
+    }
+    return largest;
+}
+
+// Whether the worst element of attention is within what rounded weights of the softmax explain. A result of
+// many keys averages their errors, one of two or three keys does not: each weight and their sum are off by at
+// most 2^-9 of themselves, so an element by at most 2^-8 of the largest value. This is not relative to the
+// RMS, because results of many keys are much smaller than values.
+static bool weights_explain(const execution *e, const host_data *h, const check_diff *d)
+{
+    bool cuda = strcmp(e->device->backend->name, "cuda") == 0;
+    if (!cuda || e->c->op != TN_OP_attention || !tn_step_has_src(e->shape, TN_SRC_attention_v)) return false;
+    const tn_view *values = &e->shape->src[TN_SRC_attention_v];
+    double largest = largest_of(values, h->src[TN_SRC_attention_v]);
+    return fabs(d->got - d->want) <= largest / 256.0;
+}
+
 static void judge(const execution *e, const host_data *h, bool rounds, verdict *v)
 {
-    double limit = limit_of(e->c, rounds ? check_sums_nmse(e->device, e->shape) : 0.0);
+    double sums = rounds ? check_sums_nmse(e->device, e->shape) : 0.0, limit = limit_of(e->c, sums);
     for (int32_t i = 0; i < e->shape->n_dst && !v->problem[0]; i++) {
         check_diff d = compare_result(e, i, rounds ? h->want_rounded[i] : h->want[i]);
         v->worst = fmax(v->worst, d.problem ? INFINITY : d.nmse);
-        bool good = !d.problem && d.nmse <= limit && d.worst_nse <= WORST_FACTOR * limit;
+        bool good = !d.problem && d.nmse <= limit &&
+                    (d.worst_nse <= WORST_FACTOR * limit || (sums > 0.0 && weights_explain(e, h, &d)));
         if (!good) describe(v, &d, i, limit, rounds ? " (rounded input)" : "");
         if (!rounds || v->problem[0] || d.n < ROUNDED_MIN_ELEMS || !plain_product(e->c)) continue;
         double stated = tn_precision_nmse(e->c->precision);
@@ -549,8 +578,10 @@ void check_emit(check_run *run, check_case *c)
     if (!run->options.coverage) {
         for (int32_t i = 0; i < c->n_src; i++) {
             h.src[i] = allocate(check_operand_size(&c->src[i]));
-            if (c->src[i].shared) memcpy(h.src[i], h.src[i - 1], check_operand_size(&c->src[i]));
-            else if (c->src[i].n_dims > 0) check_operand_fill(c, i, h.src[i]);
+            if (c->src[i].shared)
+                memcpy(h.src[i], h.src[i - 1], check_operand_size(&c->src[i]));
+            else if (c->src[i].n_dims > 0)
+                check_operand_fill(c, i, h.src[i]);
         }
         reference(c, &step, h.src, h.want);
     }
