@@ -89,14 +89,9 @@ static void atomic_inc(ptx_run *r, int variant)
 
 static void load_cluster(ptx_run *r, int words)
 {
-<<<<<<< HEAD
     uint32_t size = (uint32_t)words * 4;
     const char *at = tn_emulated_shared_at(ptx_u32(r, words), size, size);
     for (int i = 0; i < words; i++) memcpy(tn_ptx_place(r, i), at + 4 * i, 4);
-=======
-    const char *from = tn_emulated_shared_at(ptx_u32(r, words), (uint32_t)words * 4, (uint32_t)words * 4);
-    for (int i = 0; i < words; i++) memcpy(tn_ptx_place(r, i), from + 4 * i, 4);
->>>>>>> 3dddc5f (cuda: 3 to 128 rows and 16-bit weights by wgmma on 9.0)
 }
 
 // mapa: the same address in another block of the cluster

@@ -450,11 +450,8 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16", product_issue, 192 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", product_issue, 256 << 2 | F16},
-<<<<<<< HEAD
-=======
     {"wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16", product_issue, 16 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", product_issue, 32 << 2 | BF16},
->>>>>>> 3dddc5f (cuda: 3 to 128 rows and 16-bit weights by wgmma on 9.0)
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", product_issue, 64 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", product_issue, 128 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32", product_issue, 128 << 2 | TF32},
