@@ -14,9 +14,10 @@ enum {
     // Two rows take 4.4 ms a step of an 8B shape with product/matvec/, 4.9 here (bf16, H200).
     LEAST_ROWS = 3,
     // Above this many rows tiles that several blocks share cost more than product/gemm/ does: 128 rows, 4096
-    // columns, k 4096 take 33 us here and 29 there. Gated pairs have enough tiles for all multiprocessors.
+    // columns, k 4096 take 33 us here and 29 there (H200). Gated pairs of 128 rows gain 3 % of a step of an
+    // 8B
+    // shape, but a 1B shape loses 16 %.
     MAX_ROWS = 64,
-    MAX_ROWS_GLU = 128,
     ALIGN = 256,        // of the parts of the scratch, bytes
     ALIGN_WEIGHTS = 16, // of weights that are copied as tensors, and of their rows
     PREPARE_THREADS = 1024,
@@ -119,8 +120,7 @@ static bool accepts(const tn_cuda *cuda, const tn_step *step, tn_dtype type, int
 
 static bool accepts_many(const tn_cuda *cuda, const tn_step *step, tn_dtype type)
 {
-    bool glu = tn_product_get(step).glu != NULL;
-    return accepts(cuda, step, type, TN_DENSE_SPLIT + 1, glu ? MAX_ROWS_GLU : MAX_ROWS);
+    return accepts(cuda, step, type, TN_DENSE_SPLIT + 1, MAX_ROWS);
 }
 
 bool tn_cuda_dense_split_accepts(const tn_cuda *cuda, const tn_step *step)
