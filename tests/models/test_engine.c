@@ -5,6 +5,7 @@
 // exactly the tokens that it gets alone.
 #include "models/run/engine.h"
 #include "tests/models/tiny_model.h"
+#include "tests/unit/lent.h"
 #include "tests/unit/test.h"
 
 #include <pthread.h>
@@ -31,35 +32,9 @@ static int32_t below(int32_t n)
     return (int32_t)((random_state >> 8) % (uint32_t)n);
 }
 
-// A host's executor: a thread per task, all at the same time.
-typedef struct lent_call {
-    void (*task)(void *arg, int32_t i);
-    void *arg;
-    int32_t i;
-} lent_call;
-
-static void *lent_thread(void *arg)
-{
-    const lent_call *c = arg;
-    c->task(c->arg, c->i);
-    return NULL;
-}
-
-static void lent_run(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg)
-{
-    enum { MOST = 16 };
-    pthread_t threads[MOST];
-    lent_call calls[MOST];
-    TN_UNUSED(user);
-    if (n_tasks > MOST) abort();
-    for (int32_t i = 0; i < n_tasks; i++) {
-        calls[i] = (lent_call){task, arg, i};
-        if (pthread_create(&threads[i], NULL, lent_thread, &calls[i]) != 0) abort();
-    }
-    for (int32_t i = 0; i < n_tasks; i++) pthread_join(threads[i], NULL);
-}
-
 // The level below AVX2: a row does not depend on its batch, so everything is equal to the bit.
+static int n_lent_runs;
+
 // c counts allocations, from one thread only; NULL: nothing is counted.
 static tn_context *context(counting *c, int32_t n_threads)
 {
@@ -68,7 +43,7 @@ static tn_context *context(counting *c, int32_t n_threads)
     tn_context_config_default(&cfg);
     cfg.isa = "generic";
     cfg.n_threads = n_threads;
-    if (n_threads > 1) cfg.executor = (tn_executor){NULL, lent_run};
+    if (n_threads > 1) cfg.executor = (tn_executor){&n_lent_runs, lent_run};
     if (c) *c = (counting){0};
     if (c) cfg.allocator = (tn_allocator){c, counting_alloc, counting_free};
     if (tn_context_create(&cfg, &ctx) != TN_OK) abort();
@@ -357,6 +332,7 @@ static void test_selecting_threads(void)
     tn_context *ctx = context(NULL, 3);
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
     for (uint32_t k = 0; k < 2; k++) (void)run_schedule(model, 1000 + k, false);
+    TEST_CHECK(n_lent_runs > 0);
     tn_model_unref(&model);
     tn_context_destroy(&ctx);
 }

@@ -6,6 +6,7 @@
 //
 //     test_session [--lent]   lent: all contexts use this program's threads instead of OpenMP's
 #include "tests/models/tiny_model.h"
+#include "tests/unit/lent.h"
 #include "tests/unit/test.h"
 
 #include <pthread.h>
@@ -17,34 +18,6 @@ enum { VOCAB = TINY_MODEL_VOCAB, MAX_TOKENS = 160 };
 static bool all_lent;
 
 // --- contexts --------------------------------------------------------------------------------------
-
-typedef struct lent_call {
-    void (*task)(void *arg, int32_t i);
-    void *arg;
-    int32_t i;
-} lent_call;
-
-static void *lent_thread(void *arg)
-{
-    const lent_call *c = arg;
-    c->task(c->arg, c->i);
-    return NULL;
-}
-
-// A host's executor: a thread per task, all at the same time.
-static void lent_run(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg)
-{
-    pthread_t threads[16];
-    lent_call calls[16];
-    *(int *)user += 1;
-    if (n_tasks > 16) abort();
-    for (int32_t i = 1; i < n_tasks; i++) {
-        calls[i] = (lent_call){task, arg, i};
-        if (pthread_create(&threads[i], NULL, lent_thread, &calls[i]) != 0) abort();
-    }
-    task(arg, 0);
-    for (int32_t i = 1; i < n_tasks; i++) pthread_join(threads[i], NULL);
-}
 
 static int n_lent_runs;
 
