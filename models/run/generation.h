@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generations whose tokens someone else evaluates, several of them in one pass (run/engine.c):
+// Generations whose tokens someone else evaluates, several of them in one pass (engine/step.c):
 //
 //     tn_generation_attach(g, ids, n);      // the prompt; nothing is evaluated
 //     tn_generation_set_sequence(g, seq);   // the sequence that holds its tokens from now on

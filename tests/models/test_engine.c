@@ -3,7 +3,7 @@
 //
 // Engines: whatever arrives when, is cancelled, waits, loses its blocks or shares a prefix, each request gets
 // exactly the tokens that it gets alone.
-#include "models/run/engine.h"
+#include "models/engine/engine.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/lent.h"
 #include "tests/unit/test.h"

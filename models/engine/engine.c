@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Engines: creation, submitting, cancelling, ending of requests.
-#include "models/run/engine.h"
+#include "models/engine/engine.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 // cache has blocks for its prompt. If the cache becomes full, sequences of ended requests are emptied, the
 // one not used for longest first; then the newest running request has to wait again, and is evaluated again
 // later.
-#include "models/run/engine.h"
+#include "models/engine/engine.h"
 
 #include <string.h>
 

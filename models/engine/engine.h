@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inside of an engine. engine.c: requests come and go; engine_schedule.c: which of them run, and on which
-// sequences of the session; engine_step.c: one pass.
+// The inside of an engine. engine.c: requests come and go; schedule.c: which of them run, and on which
+// sequences of the session; step.c: one pass.
 //
 // A sequence whose request has ended keeps its tokens until another request needs the sequence or its blocks.
 // A new request starts from the longest prefix that any sequence holds, so these tokens are a cache of

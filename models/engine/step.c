@@ -3,7 +3,7 @@
 //
 // One step of an engine: requests come and go, one pass evaluates tokens of many, each selects its next
 // token.
-#include "models/run/engine.h"
+#include "models/engine/engine.h"
 
 // The share of the latest measurement in the running averages.
 static const double WEIGHT = 0.2;
