@@ -14,7 +14,7 @@ typedef struct checker {
     tn_gtree *t;
     const tn_grammar *g;
     int32_t *seen; // [n_code] number of the last walk that visited it
-    int32_t *todo; // [n_code]
+    int32_t *pending; // [n_code]
     int32_t walk;
     int64_t work;
     uint8_t *color;  // [n_rules] 0 new, 1 on the path, 2 done
@@ -27,7 +27,7 @@ static void visit(checker *c, int32_t pc, int32_t *n)
 {
     if (c->seen[pc] == c->walk) return;
     c->seen[pc] = c->walk;
-    c->todo[(*n)++] = pc;
+    c->pending[(*n)++] = pc;
 }
 
 // Walks from the entry of a rule over all instructions that match no byte. True if it can return without
@@ -39,7 +39,7 @@ static bool walk_rule(checker *c, int32_t rule, int32_t *called, int32_t *n_call
     c->walk++;
     visit(c, c->t->rules[rule].entry, &n);
     while (n > 0) {
-        int32_t pc = c->todo[--n];
+        int32_t pc = c->pending[--n];
         const tn_ginstr *i = &c->g->code[pc];
         c->work++;
         switch ((tn_gop)i->op) {
@@ -125,12 +125,12 @@ tn_status tn_grammar_check(tn_gtree *t, const tn_grammar *g)
     size_t n_code = (size_t)g->n_code, n_rules = (size_t)t->n_rules;
     checker c = {.t = t, .g = g};
     c.seen = tn_arena_array(t->arena, n_code, sizeof *c.seen);
-    c.todo = tn_arena_array(t->arena, n_code, sizeof *c.todo);
+    c.pending = tn_arena_array(t->arena, n_code, sizeof *c.pending);
     c.color = tn_arena_array(t->arena, n_rules, sizeof *c.color);
     c.path = tn_arena_array(t->arena, n_rules + 1, sizeof *c.path);
     c.called = tn_arena_array(t->arena, n_code + 1, sizeof *c.called);
     c.next = tn_arena_array(t->arena, n_rules + 2, sizeof *c.next);
-    if (!c.seen || !c.todo || !c.color || !c.path || !c.called || !c.next) return TN_ERR_MEMORY;
+    if (!c.seen || !c.pending || !c.color || !c.path || !c.called || !c.next) return TN_ERR_MEMORY;
     tn_status status = find_nullable(&c);
     for (int32_t i = 0; i < t->n_rules && status == TN_OK; i++)
         if (c.color[i] == 0) status = search(&c, i);
