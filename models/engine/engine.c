@@ -68,6 +68,10 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     e->ctx = ctx;
     atomic_flag_clear(&e->lock);
     atomic_init(&e->next_feed, 0);
+    atomic_init(&e->threaded, false);
+    atomic_init(&e->stopping, false);
+    atomic_init(&e->bell, 0);
+    e->signal = (tn_os_signal){-1, -1};
     tn_session_config session;
     tn_session_config_default(&session);
     session.n_seq = DEFAULT_SEQUENCES;
@@ -82,6 +86,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     // Where a new plan costs more than some rows: on devices that capture their steps.
     if (status == TN_OK) e->session->pads = !e->session->devices[0]->host_memory;
     if (status == TN_OK) status = make_arrays(e);
+    if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;
     if (status != TN_OK)
         tn_engine_destroy(&e);
     else
@@ -104,6 +109,7 @@ void tn_engine_destroy(tn_engine **engine)
 {
     if (!engine || !*engine) return;
     tn_engine *e = *engine;
+    tn_engine_thread_fini(e);
     for (int32_t i = 0; e->running && i < e->n_seq; i++)
         if (e->running[i]) e->running[i]->next = NULL, destroy_requests(e->ctx, &e->running[i]);
     destroy_requests(e->ctx, &e->waiting);
@@ -172,6 +178,7 @@ static bool enqueue(tn_engine *e, tn_request *r, int32_t priority, uint64_t *id)
         r->next = e->waiting;
         e->waiting = r;
         e->n_waiting++;
+        e->n_alive++;
         e->n_pending++;
         e->waiting_tokens += r->n_tokens;
     }
@@ -193,6 +200,7 @@ tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t 
         return tn_fail(e->ctx, TN_ERR_BUSY, "request: %d requests wait, as many as the engine allows",
                        e->cfg.n_waiting);
     }
+    tn_engine_ring(e);
     return TN_OK;
 }
 
@@ -204,6 +212,7 @@ void tn_engine_cancel(tn_engine *e, uint64_t id)
     for (int32_t i = 0; i < e->n_seq; i++)
         if (e->running[i] && e->running[i]->id == id) e->running[i]->cancelled = true;
     tn_engine_unlock(e);
+    tn_engine_ring(e);
 }
 
 int32_t tn_engine_pending(tn_engine *e)
@@ -228,7 +237,7 @@ void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status
     }
     tn_engine_lock(e);
     if (r->seq >= 0) e->running[r->seq] = NULL;
-    e->n_pending--;
+    e->n_alive--;
     tn_engine_unlock(e);
     r->next = e->ended;
     e->ended = r;
@@ -273,14 +282,13 @@ void tn_engine_end_cancelled(tn_engine *e)
     }
 }
 
-void tn_engine_stats_get(const tn_engine *e, tn_engine_stats *out)
+void tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)
 {
-    tn_engine_stats s = e->stats;
-    s.struct_size = out->struct_size;
+    tn_engine_lock(e);
+    tn_engine_stats s = e->published;
     s.n_waiting = e->n_waiting;
-    s.n_running = 0;
-    s.n_blocks = e->session->cache.n_blocks;
-    s.n_free = s.n_blocks - tn_engine_blocks_in_use(e);
-    for (int32_t i = 0; i < e->n_seq; i++) s.n_running += e->running[i] != NULL;
+    s.n_running = e->n_alive - e->n_waiting;
+    tn_engine_unlock(e);
+    s.struct_size = out->struct_size;
     memcpy(out, &s, TN_MIN(out->struct_size, sizeof s));
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of an engine. engine.c: requests come and go; schedule.c: which of them run, and on which
-// sequences of the session; step.c: one pass.
+// sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine.
 //
 // A sequence whose request has ended keeps its tokens until another request needs the sequence or its blocks.
 // A new request starts from the longest prefix that any sequence holds, so these tokens are a cache of
@@ -10,6 +10,7 @@
 #ifndef TN_MODELS_ENGINE_H
 #define TN_MODELS_ENGINE_H
 
+#include "models/engine/os.h"
 #include "models/run/generation.h"
 #include "models/run/session.h"
 
@@ -29,21 +30,25 @@ typedef struct tn_request {
     char message[256]; // why it failed; "" until then
 } tn_request;
 
+typedef struct tn_event_bundle tn_event_bundle; // the events of a pass, see thread.c
+
 struct tn_engine {
     tn_context *ctx;
     tn_session *session;
     tn_engine_config cfg;
     int32_t n_seq;
-    // Guards the links of `waiting`, the entries of `running` and the counts below. Held for a search or
-    // some stores, never while something is evaluated or allocated.
+    // Guards the links of `waiting`, the entries of `running`, the counts below, and the bundles of events.
+    // Held for a search or some stores, never while something is evaluated or allocated.
     atomic_flag lock;
     tn_request *waiting;
-    int32_t n_waiting, n_pending;
+    int32_t n_waiting;
+    int32_t n_alive, n_pending; // requests that wait or run; also those whose end the host was not given yet
     int64_t waiting_tokens;
     uint64_t last_id;
-    tn_request **running; // [n_seq] by sequence; NULL: the sequence is free
-    tn_request *ended;    // their texts stay valid until the next step
-    uint64_t *last_use;   // [n_seq] step in which the sequence was used last
+    tn_engine_stats published; // `stats` after the last step, for any thread
+    tn_request **running;      // [n_seq] by sequence; NULL: the sequence is free
+    tn_request *ended;         // their texts stay valid until the next step
+    uint64_t *last_use;        // [n_seq] step in which the sequence was used last
     // Of the present pass: [n_seq]
     tn_feed *feeds;
     tn_request **fed;
@@ -52,11 +57,22 @@ struct tn_engine {
     tn_piece *pieces; // what each selected, and whether that failed
     tn_status *statuses;
     _Atomic int32_t next_feed; // that a thread takes to select a token
-    tn_engine_event *events; // [2 * n_seq]
+    tn_engine_event *events;   // [2 * n_seq]
     int32_t n_events, max_events;
     // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown
     double continue_ns, prompt_token_ns;
     tn_engine_stats stats;
+    // A thread of the engine; NULL: the host calls tn_engine_step.
+    tn_os_thread *thread;
+    _Atomic bool threaded, stopping; // it exists; it shall end
+    _Atomic uint32_t bell;           // rung when the thread may have something to do, see tn_engine_ring
+    tn_os_signal signal;             // raised while bundles or a failure wait; -1: never started
+    tn_event_bundle *bundles, *last_bundle; // to be taken, oldest first
+    tn_event_bundle *free_bundles, *taken;  // `taken` is the one that the host reads
+    int32_t n_bundles;
+    bool keeps_events; // `events` have not become a bundle yet
+    tn_status failure; // of a pass of the thread, until it is taken
+    char failure_text[512];
 };
 
 static inline void tn_engine_lock(tn_engine *e)
@@ -70,6 +86,16 @@ static inline void tn_engine_unlock(tn_engine *e)
     atomic_flag_clear_explicit(&e->lock, memory_order_release);
 }
 
+static inline bool tn_engine_event_ends(const tn_engine_event *event)
+{
+    return event->status != TN_OK || event->piece.stop != TN_STOP_NONE;
+}
+
+// One pass, whose events are then in e->events.
+TN_MUST_USE tn_status tn_engine_run_step(tn_engine *e);
+// Wakes the thread of the engine, if it has one.
+void tn_engine_ring(tn_engine *e);
+void tn_engine_thread_fini(tn_engine *e);
 // The request ends with this event; status other than TN_OK: the message of the context becomes its own.
 void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status);
 // Requests that were cancelled end.

@@ -107,12 +107,37 @@ static tn_status run_pass(tn_engine *e)
     return TN_OK;
 }
 
-tn_status tn_engine_step(tn_engine *e, const tn_engine_event **events, int32_t *n)
+static void publish_stats(tn_engine *e)
+{
+    e->stats.n_blocks = e->session->cache.n_blocks;
+    e->stats.n_free = e->stats.n_blocks - tn_engine_blocks_in_use(e);
+    tn_engine_lock(e);
+    e->published = e->stats;
+    tn_engine_unlock(e);
+}
+
+tn_status tn_engine_run_step(tn_engine *e)
 {
     tn_engine_end_cancelled(e);
     tn_status status = tn_engine_admit(e);
     if (status == TN_OK) status = tn_engine_compose(e);
     if (status == TN_OK && e->n_feeds > 0) status = run_pass(e);
+    publish_stats(e);
+    return status;
+}
+
+tn_status tn_engine_step(tn_engine *e, const tn_engine_event **events, int32_t *n)
+{
+    *n = 0;
+    if (e->thread) return tn_fail(e->ctx, TN_ERR_STATE, "engine: its own thread steps; call tn_engine_take");
+    // A thread that was stopped may have left events, which a pass would replace.
+    tn_status status = e->keeps_events ? TN_OK : tn_engine_run_step(e);
+    int32_t n_ended = 0;
+    e->keeps_events = false;
+    for (int32_t i = 0; i < e->n_events; i++) n_ended += tn_engine_event_ends(&e->events[i]);
+    tn_engine_lock(e);
+    e->n_pending -= n_ended;
+    tn_engine_unlock(e);
     *events = e->events;
     *n = e->n_events;
     return status;

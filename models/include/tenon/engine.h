@@ -16,8 +16,21 @@
 //     }
 //     tn_engine_destroy(&e);
 //
-// One thread at a time steps and destroys. tn_engine_submit, tn_engine_cancel and tn_engine_pending may come
-// from any thread while another one steps.
+// One thread at a time steps and destroys. tn_engine_submit, tn_engine_cancel, tn_engine_pending and
+// tn_engine_stats_get may come from any thread while another one steps.
+//
+// Instead of being stepped by the host, an engine may run on a thread of its own. A server waits for its
+// descriptor together with those of its sockets:
+//
+//     tn_engine_start(e);
+//     struct pollfd p = {tn_engine_descriptor(e), POLLIN, 0};
+//     while (tn_engine_pending(e) > 0 && poll(&p, 1, -1) > 0)
+//         for (;;) {
+//             tn_status status = tn_engine_take(e, &events, &n); // of one pass
+//             if (status != TN_OK || n == 0) break;
+//             for (int32_t i = 0; i < n; i++) use(&events[i]);
+//         }
+//     tn_engine_stop(e);
 #ifndef TENON_ENGINE_H
 #define TENON_ENGINE_H
 
@@ -66,7 +79,7 @@ TN_API void tn_request_config_default(tn_request_config *cfg);
 TN_API TN_MUST_USE tn_status tn_engine_submit(tn_engine *engine, const tn_request_config *cfg, uint64_t *id);
 // The request ends with TN_STOP_CANCELLED in one of the next steps. An unknown or ended id is ignored.
 TN_API void tn_engine_cancel(tn_engine *engine, uint64_t id);
-// Requests that have not ended.
+// Requests whose last event was not returned yet.
 TN_API int32_t tn_engine_pending(tn_engine *engine);
 
 typedef struct tn_engine_event {
@@ -79,8 +92,24 @@ typedef struct tn_engine_event {
 } tn_engine_event;
 // One pass: at most one event for each request. *events are valid until the next call with this engine from
 // the stepping thread. With nothing to do it returns at once with *n = 0. TN_ERR_MEMORY and TN_ERR_DEVICE
-// concern all requests: the pass may be tried again, and the device may be lost.
+// concern all requests: the pass may be tried again, and the device may be lost. TN_ERR_STATE: the engine
+// runs on a thread of its own.
 TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_event **events, int32_t *n);
+
+// Starts a thread that runs passes while there are requests and sleeps otherwise. The calls that follow here,
+// and tn_engine_destroy, come from one thread of the host at a time. Signals are not handled on the new
+// thread. TN_ERR_STATE: it runs already; TN_ERR_MEMORY; TN_ERR_IO: the process may open no more files.
+TN_API TN_MUST_USE tn_status tn_engine_start(tn_engine *engine);
+// Ends the thread after its present pass. Requests stay as they are: the engine may be started again, or
+// stepped by the host. Events that wait can still be taken.
+TN_API void tn_engine_stop(tn_engine *engine);
+// A descriptor that is readable while events wait to be taken, from the first start until the engine is
+// destroyed. Only wait for it: poll, epoll, select; -1: never started.
+TN_API int32_t tn_engine_descriptor(const tn_engine *engine);
+// The events of one pass, oldest first, valid until the next call; *n = 0: none wait. Does not block. The
+// thread pauses while 256 passes wait to be taken. A failure of a pass is returned behind the events before
+// it, as tn_engine_step would return it, and the pass is tried again afterwards. TN_ERR_STATE: never started.
+TN_API TN_MUST_USE tn_status tn_engine_take(tn_engine *engine, const tn_engine_event **events, int32_t *n);
 
 typedef struct tn_engine_stats {
     size_t struct_size;           // set by the caller
@@ -90,8 +119,8 @@ typedef struct tn_engine_stats {
     uint64_t n_prompt, n_reused, n_generated; // tokens in all: evaluated, found in the cache, selected
     uint64_t n_preempted; // times that a running request had to wait again because the cache was full
 } tn_engine_stats;
-// From the stepping thread.
-TN_API void tn_engine_stats_get(const tn_engine *engine, tn_engine_stats *out);
+// After the last pass. From any thread, also while a pass runs.
+TN_API void tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
 
 TN_EXTERN_C_END
 #endif
