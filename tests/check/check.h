@@ -195,6 +195,9 @@ check_round_fn check_weight_rounding(const tn_device *device, const tn_step *ste
 
 // NMSE of products on the same rounded operands, of kernels that do not sum in f32; 0: of those that do.
 double check_sums_nmse(const tn_device *device, const tn_step *step);
+// How far rounding in the kernel may move one element of attention, as a share of the largest value; 0: what
+// holds for all kernels is enough.
+double check_value_error(const tn_device *device, const tn_step *step);
 
 // --- modes -----------------------------------------------------------------------------------------
 

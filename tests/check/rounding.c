@@ -159,16 +159,23 @@ static check_round_fn cuda_weight_rounding(const tn_step *step, const char *name
 // Attention that rounds q to bf16 rounds the weights of the softmax to it too: each and their sum are off by
 // at most 2^-9 of themselves, so results by at most 2^-8 of the values, and the NMSE is at most 2^-16.
 #define BF16_WEIGHTS (1.0 / 65536.0)
+#define BF16_ELEMENT (1.0 / 256.0)
+
+// Weights of the softmax, their sum, and values of quantised caches in f16: each is off by at most 2^-11 of
+// itself.
+#define F16_ELEMENT (3.0 / 2048.0)
 
 static const struct {
     const char *kernel;
     check_round_fn rounding, weight;
-    double sums; // NMSE of sums that are not in f32
+    double sums;    // NMSE of sums that are not in f32
+    double element; // see check_value_error
 } vulkan_kernels[] = {
-    {"gemv_int8", tn_matmul_quantise_row, NULL, 0.0}, // like the kernels of the CPU, to the bit
-    {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0},
-    {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0},
-    {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS},
+    {"gemv_int8", tn_matmul_quantise_row, NULL, 0.0, 0.0}, // like the kernels of the CPU, to the bit
+    {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0, 0.0},
+    {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0, 0.0},
+    {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS, 0.0},
+    {"attention_coopmat", NULL, NULL, 0.0, F16_ELEMENT},
 };
 
 static check_round_fn vulkan_rounding(const tn_step *step, const char *name)
@@ -215,14 +222,31 @@ check_round_fn check_weight_rounding(const tn_device *device, const tn_step *ste
     return NULL;
 }
 
+static bool rounds_weights_bf16(const tn_device *device, const tn_step *step)
+{
+#if TN_HAVE_CUDA
+    if (step->op == TN_OP_attention && strcmp(device->backend->name, "cuda") == 0)
+        return cuda_flags(step, device->backend->kernel_name(device, step)) & TN_CUDA_ROUNDS_BF16;
+#endif
+    TN_UNUSED(device);
+    TN_UNUSED(step);
+    return false;
+}
+
 double check_sums_nmse(const tn_device *device, const tn_step *step)
 {
     const char *name = device->backend->kernel_name(device, step);
-#if TN_HAVE_CUDA
-    bool weights = step->op == TN_OP_attention && strcmp(device->backend->name, "cuda") == 0;
-    if (weights && cuda_flags(step, name) & TN_CUDA_ROUNDS_BF16) return BF16_WEIGHTS;
-#endif
+    if (rounds_weights_bf16(device, step)) return BF16_WEIGHTS;
     for (size_t i = 0; i < TN_COUNT(vulkan_kernels) && strcmp(device->backend->name, "vulkan") == 0; i++)
         if (strcmp(vulkan_kernels[i].kernel, name) == 0) return vulkan_kernels[i].sums;
+    return 0.0;
+}
+
+double check_value_error(const tn_device *device, const tn_step *step)
+{
+    const char *name = device->backend->kernel_name(device, step);
+    if (rounds_weights_bf16(device, step)) return BF16_ELEMENT;
+    for (size_t i = 0; i < TN_COUNT(vulkan_kernels) && strcmp(device->backend->name, "vulkan") == 0; i++)
+        if (strcmp(vulkan_kernels[i].kernel, name) == 0) return vulkan_kernels[i].element;
     return 0.0;
 }
