@@ -49,14 +49,13 @@ static tn_status make_arrays(tn_engine *e)
     size_t n = (size_t)e->n_seq;
     e->max_events = 2 * e->n_seq;
     e->running = tn_calloc(e->ctx, n, sizeof *e->running);
-    e->last_use = tn_calloc(e->ctx, n, sizeof *e->last_use);
     e->feeds = tn_calloc(e->ctx, n, sizeof *e->feeds);
     e->fed = tn_calloc(e->ctx, n, sizeof *e->fed);
     e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
     e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
     e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
-    bool all = e->running && e->last_use && e->feeds && e->fed && e->pending && e->events;
+    bool all = e->running && e->feeds && e->fed && e->pending && e->events;
     return all && e->pieces && e->statuses ? TN_OK : TN_ERR_MEMORY;
 }
 
@@ -85,6 +84,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     e->n_seq = session.n_seq;
     // Where a new plan costs more than some rows: on devices that capture their steps.
     if (status == TN_OK) e->session->pads = !e->session->devices[0]->host_memory;
+    if (status == TN_OK) status = tn_cache_index_create(&e->session->cache);
     if (status == TN_OK) status = make_arrays(e);
     if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;
     if (status != TN_OK)
@@ -116,7 +116,6 @@ void tn_engine_destroy(tn_engine **engine)
     destroy_requests(e->ctx, &e->ended);
     tn_session_destroy(&e->session);
     tn_free(e->ctx, e->running);
-    tn_free(e->ctx, e->last_use);
     tn_free(e->ctx, e->feeds);
     tn_free(e->ctx, e->fed);
     tn_free(e->ctx, e->pending);
@@ -152,7 +151,8 @@ static tn_status make_request(tn_engine *e, const tn_request_config *c, tn_reque
 {
     tn_request *r = tn_calloc(e->ctx, 1, sizeof *r);
     if (!r) return TN_ERR_MEMORY;
-    *r = (tn_request){.user = c->user, .seq = -1, .n_tokens = c->n_tokens, .capacity = c->n_tokens};
+    *r = (tn_request){
+        .user = c->user, .salt = c->salt, .seq = -1, .n_tokens = c->n_tokens, .capacity = c->n_tokens};
     r->tokens = tn_alloc(e->ctx, (size_t)c->n_tokens * sizeof *r->tokens);
     tn_status status = r->tokens ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) {
@@ -235,6 +235,7 @@ void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status
         if (!r->message[0]) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
         event->message = r->message;
     }
+    if (r->seq >= 0) tn_cache_truncate(&e->session->cache, r->seq, 0);
     tn_engine_lock(e);
     if (r->seq >= 0) e->running[r->seq] = NULL;
     e->n_alive--;

@@ -4,9 +4,9 @@
 // The inside of an engine. engine.c: requests come and go; schedule.c: which of them run, and on which
 // sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine.
 //
-// A sequence whose request has ended keeps its tokens until another request needs the sequence or its blocks.
-// A new request starts from the longest prefix that any sequence holds, so these tokens are a cache of
-// prefixes, from which the sequence that was not used for longest is dropped first.
+// When a request has ended, its blocks stay in the index of the cache until they are needed
+// (models/run/cache_index.c). A new request starts from the blocks there that hold the beginning of its
+// prompt.
 #ifndef TN_MODELS_ENGINE_H
 #define TN_MODELS_ENGINE_H
 
@@ -24,7 +24,8 @@ typedef struct tn_request {
     tn_generation *generation;
     int32_t *tokens; // those that the sequence holds when the request is ready to continue
     int32_t n_tokens, capacity;
-    int32_t seq; // -1: it waits
+    uint64_t salt; // requests with different salts share no blocks
+    int32_t seq;   // -1: it waits
     int32_t n_reused;
     bool cancelled;    // written by any thread under the lock
     char message[256]; // why it failed; "" until then
@@ -100,9 +101,8 @@ void tn_engine_thread_fini(tn_engine *e);
 void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status);
 // Requests that were cancelled end.
 void tn_engine_end_cancelled(tn_engine *e);
-int32_t tn_engine_blocks_in_use(const tn_engine *e); // by requests that run
 // Requests that wait get free sequences, as long as there are blocks for their prompts.
-TN_MUST_USE tn_status tn_engine_admit(tn_engine *e);
+void tn_engine_admit(tn_engine *e);
 // Chooses the feeds of the next pass, and frees the blocks that they need.
 TN_MUST_USE tn_status tn_engine_compose(tn_engine *e);
 

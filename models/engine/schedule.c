@@ -3,53 +3,47 @@
 //
 // The scheduler of an engine. A pass first takes the next token of every request that continues its text,
 // then pieces of prompts, oldest request first. A request that waits starts when a sequence is free and the
-// cache has blocks for its prompt. If the cache becomes full, sequences of ended requests are emptied, the
-// one not used for longest first; then the newest running request has to wait again, and is evaluated again
-// later.
+// cache has blocks for its prompt, less those that hold a part of it already. If the cache becomes full, the
+// newest running request has to wait again. Its blocks can be found until others need them, so that often
+// little of it is evaluated twice.
 #include "models/engine/engine.h"
 
 #include <string.h>
 
-// --- sequences -----------------------------------------------------------------------------------------
-
-// The free sequence that holds the longest prefix of the request, or was not used for longest; -1: none.
-static int32_t free_sequence(const tn_engine *e, const tn_request *r)
-{
-    int32_t best = -1, best_same = 0;
-    for (int32_t q = 0; q < e->n_seq; q++) {
-        if (e->running[q]) continue;
-        int32_t same = tn_session_common_prefix(e->session, q, r->tokens, r->n_tokens);
-        bool better =
-            best < 0 || same > best_same || (same == best_same && e->last_use[q] < e->last_use[best]);
-        if (better) best = q, best_same = same;
-    }
-    return best;
-}
-
-// Empties the free sequence that was not used for longest; false: all are empty.
-static bool drop_oldest(tn_engine *e)
-{
-    int32_t oldest = -1;
-    for (int32_t q = 0; q < e->n_seq; q++)
-        if (!e->running[q] && tn_session_length(e->session, q) > 0 &&
-            (oldest < 0 || e->last_use[q] < e->last_use[oldest]))
-            oldest = q;
-    if (oldest >= 0) tn_cache_truncate(&e->session->cache, oldest, 0);
-    return oldest >= 0;
-}
-
 // --- waiting and starting ------------------------------------------------------------------------------
 
-// The longest prefix that the request shares with a running one that has not evaluated it yet. If it is worth
-// a block, the request waits for it.
-static bool prefix_is_coming(const tn_engine *e, const tn_request *r)
+static int32_t free_sequence(const tn_engine *e)
+{
+    for (int32_t q = 0; q < e->n_seq; q++)
+        if (!e->running[q]) return q;
+    return -1;
+}
+
+// The last token of a prompt is evaluated for its logits, unless a selected token follows it.
+static int32_t reusable(const tn_request *r)
+{
+    return r->n_tokens - (tn_generation_pending(r->generation) < 0);
+}
+
+// Where a pass over the prompt ends so that recurrent states exist behind its last full block.
+static int32_t last_block_end(const tn_request *r)
+{
+    return reusable(r) / TN_CACHE_BLOCK * TN_CACHE_BLOCK;
+}
+
+// Whether a running request will evaluate whole blocks that this one begins with, and that are not in the
+// cache yet. It is better to wait for these. `found` blocks are in the cache.
+static bool prefix_is_coming(const tn_engine *e, const tn_request *r, int32_t found)
 {
     for (int32_t q = 0; q < e->n_seq; q++) {
         const tn_request *other = e->running[q];
-        if (!other || tn_generation_pending(other->generation) >= 0) continue;
-        int32_t same = 0, most = TN_MIN(r->n_tokens - 1, other->n_tokens);
+        if (!other || other->salt != r->salt || tn_session_length(e->session, q) >= other->n_tokens) continue;
+        int32_t same = 0, most = TN_MIN(reusable(r), reusable(other));
         while (same < most && r->tokens[same] == other->tokens[same]) same++;
-        if (same >= tn_session_length(e->session, q) + TN_CACHE_BLOCK) return true;
+        same = same / TN_CACHE_BLOCK * TN_CACHE_BLOCK;
+        // With recurrent layers the only state that stays is the one behind its last full block.
+        if (tn_session_has_states(e->session) && same < last_block_end(other)) continue;
+        if (same / TN_CACHE_BLOCK > found && tn_session_length(e->session, q) < same) return true;
     }
     return false;
 }
@@ -86,56 +80,48 @@ static int32_t n_running(const tn_engine *e)
     return n;
 }
 
-// Blocks that running requests hold. Sequences share blocks from the first one on, at the same places.
-int32_t tn_engine_blocks_in_use(const tn_engine *e)
+// Whether the rest of the prompt fits besides the rest of the prompts that run, and one more block for each
+// request. *idle ones of the blocks that were found are no longer available when the request has them.
+static bool has_blocks(const tn_engine *e, const tn_request *r, int32_t found, int32_t idle)
 {
-    const tn_cache *c = &e->session->cache;
-    int32_t n = 0;
+    int32_t needed = tn_cache_blocks_of(r->n_tokens + 1) - found + idle;
+    if (n_running(e) == 0) return true;
     for (int32_t q = 0; q < e->n_seq; q++) {
-        for (int32_t i = 0; e->running[q] && i < tn_cache_blocks_of(c->seqs[q].length); i++) {
-            int32_t id = c->seqs[q].blocks[i];
-            bool counted = false;
-            for (int32_t k = 0; k < q && c->refs[id] > 1 && !counted; k++)
-                counted =
-                    e->running[k] && i < tn_cache_blocks_of(c->seqs[k].length) && c->seqs[k].blocks[i] == id;
-            n += !counted;
-        }
+        const tn_request *other = e->running[q];
+        if (!other) continue;
+        int32_t rest =
+            tn_cache_blocks_of(other->n_tokens + 1) - tn_cache_blocks_of(tn_session_length(e->session, q));
+        needed += TN_MAX(rest, 1);
     }
-    return n;
+    return needed <= tn_cache_n_available(&e->session->cache);
 }
 
-// Whether the prompt fits besides one more block for each request that runs. What free sequences hold can be
-// dropped.
-static bool has_blocks(const tn_engine *e, const tn_request *r)
+static void start(tn_engine *e, tn_request *r, int32_t seq)
 {
-    int32_t running = n_running(e), shared = 0;
-    if (running == 0) return true;
-    for (int32_t q = 0; q < e->n_seq; q++)
-        if (e->running[q])
-            shared = TN_MAX(shared, tn_session_common_prefix(e->session, q, r->tokens, r->n_tokens - 1));
-    int32_t needed = tn_cache_blocks_of(r->n_tokens + 1) - shared / TN_CACHE_BLOCK + running;
-    return needed <= e->session->cache.n_blocks - tn_engine_blocks_in_use(e);
+    int32_t reused = tn_cache_attach(&e->session->cache, seq, r->salt, r->tokens, reusable(r));
+    unlink_waiting(e, r, seq);
+    tn_generation_set_sequence(r->generation, seq);
+    e->stats.n_reused += (uint64_t)reused;
+    if (tn_generation_pending(r->generation) >= 0) return; // it ran before
+    r->n_reused = reused;
+    e->stats.n_hits += reused > 0;
 }
 
-tn_status tn_engine_admit(tn_engine *e)
+void tn_engine_admit(tn_engine *e)
 {
+    enum { MOST_SKIPPED = 64 }; // of the requests that wait for the blocks of another one, in one step
     int64_t after = INT64_MIN;
-    for (;;) {
+    for (int32_t skipped = 0; skipped < MOST_SKIPPED;) {
         tn_request *r = next_waiting(e, after);
-        if (!r) return TN_OK;
-        int32_t seq = free_sequence(e, r);
-        if (seq < 0 || !has_blocks(e, r)) return TN_OK;
+        int32_t seq = free_sequence(e), idle;
+        if (!r || seq < 0) return;
+        int32_t found = tn_cache_find(&e->session->cache, r->salt, r->tokens, reusable(r), NULL, &idle);
+        if (!has_blocks(e, r, found, idle)) return;
         after = r->order;
-        if (prefix_is_coming(e, r)) continue;
-        // The last token of a prompt is evaluated for its logits, unless a selected token follows it.
-        int32_t most = r->n_tokens - (tn_generation_pending(r->generation) < 0), reused = 0;
-        tn_status status = tn_session_reuse(e->session, seq, r->tokens, most, &reused);
-        if (status != TN_OK) return status;
-        unlink_waiting(e, r, seq);
-        tn_generation_set_sequence(r->generation, seq);
-        if (tn_generation_pending(r->generation) < 0) r->n_reused = reused;
-        e->stats.n_reused += (uint64_t)reused;
-        e->last_use[seq] = e->stats.n_steps;
+        if (prefix_is_coming(e, r, found))
+            skipped++;
+        else
+            start(e, r, seq);
     }
 }
 
@@ -236,6 +222,8 @@ static void feed_prompts(tn_engine *e)
     int64_t after = INT64_MIN;
     for (tn_request *r; budget > 0 && (r = next_prompt(e, after)); after = r->order) {
         int32_t at = tn_session_length(e->session, r->seq), n = TN_MIN(r->n_tokens - at, budget);
+        int32_t stop = tn_session_has_states(e->session) ? last_block_end(r) : 0;
+        if (at < stop) n = TN_MIN(n, stop - at);
         bool last = at + n == r->n_tokens && tn_generation_pending(r->generation) < 0;
         add_feed(e, r, (tn_feed){r->seq, n, r->tokens + at, last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE});
         budget -= n;
@@ -257,8 +245,7 @@ tn_status tn_engine_compose(tn_engine *e)
     for (;;) {
         feed_continued(e);
         feed_prompts(e);
-        if (blocks_needed(e) <= e->session->cache.n_free) return TN_OK;
-        if (drop_oldest(e)) continue;
+        if (blocks_needed(e) <= tn_cache_n_available(&e->session->cache)) return TN_OK;
         tn_request *r = newest_running(e);
         if (n_running(e) == 1) {
             tn_engine_end(e, r, &full, TN_OK);

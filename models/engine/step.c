@@ -30,7 +30,6 @@ static void give_rows(tn_engine *e)
     int32_t row = 0;
     for (int32_t i = 0; i < e->n_feeds; i++) {
         tn_request *r = e->fed[i];
-        e->last_use[r->seq] = e->stats.n_steps;
         if (i < e->n_continued)
             r->n_tokens++;
         else
@@ -109,8 +108,11 @@ static tn_status run_pass(tn_engine *e)
 
 static void publish_stats(tn_engine *e)
 {
-    e->stats.n_blocks = e->session->cache.n_blocks;
-    e->stats.n_free = e->stats.n_blocks - tn_engine_blocks_in_use(e);
+    const tn_cache *c = &e->session->cache;
+    e->stats.n_blocks = c->n_blocks;
+    e->stats.n_free = tn_cache_n_available(c);
+    e->stats.n_cached = tn_cache_n_idle(c);
+    e->stats.n_evicted = tn_cache_n_evicted(c);
     tn_engine_lock(e);
     e->published = e->stats;
     tn_engine_unlock(e);
@@ -119,8 +121,8 @@ static void publish_stats(tn_engine *e)
 tn_status tn_engine_run_step(tn_engine *e)
 {
     tn_engine_end_cancelled(e);
-    tn_status status = tn_engine_admit(e);
-    if (status == TN_OK) status = tn_engine_compose(e);
+    tn_engine_admit(e);
+    tn_status status = tn_engine_compose(e);
     if (status == TN_OK && e->n_feeds > 0) status = run_pass(e);
     publish_stats(e);
     return status;

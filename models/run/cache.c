@@ -34,6 +34,7 @@ void tn_cache_fini(tn_cache *c)
     tn_free(c->ctx, c->table);
     tn_free(c->ctx, c->used);
     tn_free(c->ctx, c->ids);
+    tn_cache_index_fini(c);
     tn_cache_states_fini(c);
     *c = (tn_cache){0};
 }
@@ -68,11 +69,8 @@ static tn_status place_parts(tn_cache *c, const tn_cache_config *cfg)
 tn_status tn_cache_init(tn_cache *c, tn_context *ctx, const tn_cache_config *cfg)
 {
     int32_t n_ctx = cfg->n_ctx, n_seq = cfg->n_seq;
-    *c = (tn_cache){.ctx = ctx,
-                    .n_seq = n_seq,
-                    .n_parts = cfg->n_parts,
-                    .n_ctx = n_ctx,
-                    .n_ctx_seq = cfg->n_ctx_seq};
+    *c = (tn_cache){
+        .ctx = ctx, .n_seq = n_seq, .n_parts = cfg->n_parts, .n_ctx = n_ctx, .n_ctx_seq = cfg->n_ctx_seq};
     c->n_states = cfg->n_states;
     c->n_slots = cfg->n_slots;
     c->n_blocks = tn_cache_n_blocks(n_ctx, n_seq);
@@ -187,9 +185,17 @@ int32_t tn_cache_blocks_of(int32_t length)
     return (length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
 }
 
-static void release(tn_cache *c, int32_t id)
+void tn_cache_release(tn_cache *c, int32_t id)
 {
-    if (--c->refs[id] == 0) c->free_ids[c->n_free++] = id;
+    if (--c->refs[id] == 0 && !tn_cache_index_keep(c, id)) c->free_ids[c->n_free++] = id;
+}
+
+// There is an available one.
+static int32_t take_block(tn_cache *c)
+{
+    int32_t id = c->n_free > 0 ? c->free_ids[--c->n_free] : tn_cache_index_evict(c);
+    c->refs[id] = 1;
+    return id;
 }
 
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
@@ -197,8 +203,11 @@ void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
     tn_cache_seq *s = &c->seqs[seq];
     if (n >= s->length) return;
     tn_cache_states_truncate(c, seq, n);
-    for (int32_t i = tn_cache_blocks_of(n); i < tn_cache_blocks_of(s->length); i++) release(c, s->blocks[i]);
+    // The last one first: idle blocks are used again in this order.
+    for (int32_t i = tn_cache_blocks_of(s->length); i-- > tn_cache_blocks_of(n);)
+        tn_cache_release(c, s->blocks[i]);
     s->length = n;
+    s->n_listed = TN_MIN(s->n_listed, n / TN_CACHE_BLOCK);
 }
 
 // The last block may be shared and partly filled: a sequence that appends to it gets a copy of its own.
@@ -206,16 +215,16 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
 {
     if (s->length % TN_CACHE_BLOCK == 0) return TN_OK;
     int32_t *last = &s->blocks[tn_cache_blocks_of(s->length) - 1];
-    if (c->refs[*last] == 1) return TN_OK;
-    int32_t id = c->free_ids[c->n_free - 1];
+    if (c->refs[*last] == 1) {
+        tn_cache_index_forget(c, *last); // it was full before the sequence was cut
+        return TN_OK;
+    }
+    int32_t id = take_block(c);
     tn_status status = copy_block(c, *last, id);
-    if (status != TN_OK) return status;
-    c->n_free--;
     c->used[id] = true;
-    c->refs[id] = 1;
-    c->refs[*last]--;
-    *last = id;
-    return TN_OK;
+    tn_cache_release(c, status == TN_OK ? *last : id);
+    if (status == TN_OK) *last = id;
+    return status;
 }
 
 int32_t tn_cache_blocks_for(const tn_cache *c, int32_t seq, int32_t n)
@@ -233,18 +242,14 @@ tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: %d tokens in it, %d more do not fit %d",
                        s->length, n, c->n_ctx_seq);
     int32_t have = tn_cache_blocks_of(s->length), want = tn_cache_blocks_of(s->length + n);
-    if (tn_cache_blocks_for(c, seq, n) > c->n_free)
+    if (tn_cache_blocks_for(c, seq, n) > tn_cache_n_available(c))
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");
     tn_status status = own_last_block(c, s);
     int32_t got = have;
-    for (; got < want && status == TN_OK; got++) {
-        int32_t id = c->free_ids[--c->n_free];
-        c->refs[id] = 1;
-        s->blocks[got] = id;
-    }
+    for (; got < want && status == TN_OK; got++) s->blocks[got] = take_block(c);
     if (status == TN_OK) status = clear_used(c, s->blocks + have, want - have);
     if (status != TN_OK) {
-        while (got > have) release(c, s->blocks[--got]);
+        while (got > have) tn_cache_release(c, s->blocks[--got]);
         return status;
     }
     s->length += n;
@@ -260,6 +265,8 @@ tn_status tn_cache_branch(tn_cache *c, int32_t from, int32_t to, int32_t n)
         c->seqs[to].blocks[i] = id;
     }
     c->seqs[to].length = n;
+    c->seqs[to].salt = c->seqs[from].salt;
+    c->seqs[to].n_listed = TN_MIN(c->seqs[from].n_listed, n / TN_CACHE_BLOCK);
     tn_cache_states_branch(c, from, to, n);
     return TN_OK;
 }

@@ -31,9 +31,13 @@ typedef struct tn_cache_part {
 } tn_cache_part;
 
 typedef struct tn_cache_seq {
-    int32_t *blocks; // ids, max_blocks of them
-    int32_t length;  // tokens
+    int32_t *blocks;  // ids, max_blocks of them
+    int32_t length;   // tokens
+    int32_t n_listed; // blocks that are in the index
+    uint64_t salt;    // of its first block
 } tn_cache_seq;
+
+typedef struct tn_cache_index tn_cache_index;
 
 typedef struct tn_cache_snapshot {
     int32_t slot, position; // the state after `position` tokens
@@ -46,23 +50,25 @@ typedef struct tn_cache {
     size_t sizes[TN_CACHE_DEVICES];      // bytes, also of dry caches
     int32_t n_blocks, n_seq, n_parts, n_ctx;
     int32_t n_ctx_seq, max_blocks; // of one sequence: tokens, blocks
-    tn_cache_part *parts; // n_parts of K and V, then n_states
-    int32_t *refs;     // per block
-    int32_t *free_ids; // stack
+    tn_cache_part *parts;          // n_parts of K and V, then n_states
+    int32_t *refs;                 // per block
+    int32_t *free_ids;             // stack
     int32_t n_free;
     tn_cache_seq *seqs;
-    int32_t *table; // n_seq * max_blocks, storage of seqs[].blocks
-    bool *used;     // per block: holds data of an earlier sequence
-    int32_t n_states, n_slots; // of recurrent states; 0: none
-    int32_t *slot_refs;        // per slot: number of lists that contain it; 1 while a step writes it
+    int32_t *table;               // n_seq * max_blocks, storage of seqs[].blocks
+    bool *used;                   // per block: holds data of an earlier sequence
+    int32_t n_states, n_slots;    // of recurrent states; 0: none
+    int32_t *slot_refs;           // per slot: number of lists that contain it; 1 while a step writes it
     tn_cache_snapshot *snapshots; // per sequence n_slots, in rising order of positions
     int32_t *n_snapshots;         // per sequence
-    int32_t *ids;   // per slot of K and V: the token, as far as a sequence with the block reaches
+    int32_t *ids; // per slot of K and V: the token, as far as a sequence with the block reaches
+    tn_cache_index
+        *index; // of full blocks, see cache_index.c; NULL: blocks are forgotten when they are freed
 } tn_cache;
 
 typedef struct tn_cache_config {
     int32_t n_ctx, n_seq, n_parts;
-    int32_t n_ctx_seq; // tokens of one sequence at most, 1..n_ctx
+    int32_t n_ctx_seq;       // tokens of one sequence at most, 1..n_ctx
     const size_t *row_sizes; // bytes of one token in each part
     const uint8_t *devices;  // of each part: index, below TN_CACHE_DEVICES
     // Recurrent states, 0: none. At least two slots per sequence; more keep snapshots at which sequences can
@@ -98,7 +104,38 @@ int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot);
 int32_t tn_cache_state_take(tn_cache *c);
 void tn_cache_state_drop(tn_cache *c, int32_t slot);
 void tn_cache_state_keep(tn_cache *c, int32_t seq, int32_t slot, int32_t position, bool turn);
-// Used by cache.c.
+// Adds a snapshot that the index holds to an empty sequence.
+void tn_cache_state_share(tn_cache *c, int32_t seq, int32_t slot, int32_t position);
+
+// --- the index of full blocks ---
+
+// From now on full blocks of tokens that were evaluated can be found, until they are needed otherwise. For an
+// empty cache.
+TN_MUST_USE tn_status tn_cache_index_create(tn_cache *c);
+// How many blocks, from the first one on, hold these tokens behind this salt; *n_idle: those of them that no
+// sequence holds. With recurrent states: up to the last state that was kept. blocks: [n / 64] or NULL.
+int32_t tn_cache_find(const tn_cache *c, uint64_t salt, const int32_t *tokens, int32_t n, int32_t *blocks,
+                      int32_t *n_idle);
+// An empty sequence gets the blocks that were found; returns its length.
+int32_t tn_cache_attach(tn_cache *c, int32_t seq, uint64_t salt, const int32_t *tokens, int32_t n);
+// The tokens of the sequence have been evaluated: its full blocks can be found from now on.
+void tn_cache_list(tn_cache *c, int32_t seq);
+int32_t tn_cache_n_idle(const tn_cache *c);     // blocks that no sequence holds, but that can be found
+uint64_t tn_cache_n_evicted(const tn_cache *c); // blocks that were idle and then used otherwise
+// Blocks for new tokens: free and idle ones.
+static inline int32_t tn_cache_n_available(const tn_cache *c)
+{
+    return c->n_free + tn_cache_n_idle(c);
+}
+// Used by cache.c, cache_states.c and cache_index.c.
+void tn_cache_release(tn_cache *c, int32_t id); // one reference
+void tn_cache_index_fini(tn_cache *c);
+bool tn_cache_index_keep(tn_cache *c, int32_t id);   // becomes idle; false: it is not listed
+void tn_cache_index_forget(tn_cache *c, int32_t id); // its contents change
+int32_t tn_cache_index_evict(tn_cache *c);           // the block that is idle for longest; there is one
+bool tn_cache_index_has_state(const tn_cache *c, int32_t slot);
+double tn_cache_index_state_loss(const tn_cache *c, int32_t slot);
+void tn_cache_index_drop_state(tn_cache *c, int32_t slot);
 TN_MUST_USE tn_status tn_cache_states_init(tn_cache *c);
 void tn_cache_states_fini(tn_cache *c);
 void tn_cache_states_truncate(tn_cache *c, int32_t seq, int32_t n);

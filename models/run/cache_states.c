@@ -44,6 +44,12 @@ void tn_cache_states_branch(tn_cache *c, int32_t from, int32_t to, int32_t n)
     }
 }
 
+void tn_cache_state_share(tn_cache *c, int32_t seq, int32_t slot, int32_t position)
+{
+    c->slot_refs[slot]++;
+    tn_cache_state_keep(c, seq, slot, position, true);
+}
+
 int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot)
 {
     int32_t n = c->n_snapshots[seq];
@@ -57,7 +63,7 @@ int32_t tn_cache_state_find(const tn_cache *c, int32_t seq, int32_t *slot)
 static double loss(const tn_cache *c, int32_t slot)
 {
     enum { TURN_WEIGHT = 16 };
-    double sum = 0.0;
+    double sum = tn_cache_index_state_loss(c, slot);
     for (int32_t q = 0; q < c->n_seq; q++) {
         const tn_cache_snapshot *list = list_of(c, q);
         int32_t n = c->n_snapshots[q], before = 0;
@@ -81,6 +87,7 @@ static void forget(tn_cache *c, int32_t slot)
             if (list[i].slot != slot) list[kept++] = list[i];
         c->n_snapshots[q] = kept;
     }
+    tn_cache_index_drop_state(c, slot);
     c->slot_refs[slot] = 0;
 }
 
@@ -94,7 +101,7 @@ int32_t tn_cache_state_take(tn_cache *c)
             return i;
         }
     for (int32_t i = 0; i < c->n_slots; i++) {
-        bool taken = true; // in no list: a running step writes it
+        bool taken = !tn_cache_index_has_state(c, i); // in no list: a running step writes it
         for (int32_t q = 0; q < c->n_seq && taken; q++)
             for (int32_t k = 0; k < c->n_snapshots[q]; k++) taken = taken && list_of(c, q)[k].slot != i;
         double cost = taken ? -1.0 : loss(c, i);

@@ -465,6 +465,7 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     }
     if (status == TN_OK) {
         tn_session_keep_slots(s, feeds, n_feeds);
+        for (int32_t i = 0; i < n_feeds && !whole; i++) tn_cache_list(&s->cache, feeds[i].seq);
         return TN_OK;
     }
     s->n_outputs = 0;

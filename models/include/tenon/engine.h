@@ -70,6 +70,9 @@ typedef struct tn_request_config {
     // been submitted 16 requests earlier, so nothing waits forever. -1000..1000, default 0
     int32_t priority;
     void *user; // returned with each event
+    // Requests take the keys and values of a prefix from each other only if their salts are equal, so that no
+    // one learns from the time of an answer what others have asked; default 0
+    uint64_t salt;
 } tn_request_config;
 TN_API void tn_request_config_default(tn_request_config *cfg);
 
@@ -114,10 +117,14 @@ TN_API TN_MUST_USE tn_status tn_engine_take(tn_engine *engine, const tn_engine_e
 typedef struct tn_engine_stats {
     size_t struct_size;           // set by the caller
     int32_t n_waiting, n_running; // requests now
-    int32_t n_blocks, n_free;     // blocks of the cache in all, and free or held by ended requests only
+    int32_t n_blocks, n_free;     // blocks of the cache in all, and those that no running request holds
     uint64_t n_steps;             // passes
     uint64_t n_prompt, n_reused, n_generated; // tokens in all: evaluated, found in the cache, selected
     uint64_t n_preempted; // times that a running request had to wait again because the cache was full
+    // The cache of prefixes: those of the free blocks whose tokens can still be found; requests that found a
+    // part of their prompt; blocks that were found no longer because they were needed
+    int32_t n_cached;
+    uint64_t n_hits, n_evicted;
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
 TN_API void tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);

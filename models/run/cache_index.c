@@ -1,0 +1,257 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The index of full blocks: which block holds the keys and values of which tokens. A block is found by the 64
+// tokens in it and by the block before it, and these are compared, so two texts never share a block because
+// of equal hashes. All blocks of a cache are of one model, one position scheme and one type, so nothing else
+// decides what they hold; whatever differs between requests is part of the salt of the first block.
+//
+// A listed block that no sequence holds any more is idle: its tokens can be found until the block is needed.
+// Idle blocks are used again in the order in which they became idle. A sequence gives its blocks back from
+// the last one to the first, so the end of a text is lost before its beginning.
+#include "models/run/cache.h"
+
+#include "core/hash.h"
+
+#include <string.h>
+
+enum { NONE = -1 };
+
+typedef struct block_entry {
+    uint64_t serial;      // of this listing, never used again; 0: not listed
+    uint64_t parent;      // serial of the block before it; of a first block the salt
+    int32_t depth;        // blocks before it
+    int32_t next;         // in its bucket
+    int32_t newer, older; // idle blocks around it
+    int32_t state;        // slot of the recurrent states after this block
+    uint64_t idle_since;  // by the clock of the index
+} block_entry;
+
+struct tn_cache_index {
+    block_entry *entries; // [n_blocks]
+    int32_t *buckets;     // [n_buckets], a power of two
+    int32_t n_buckets;
+    int32_t newest, oldest, n_idle;
+    int32_t *block_of_state; // [n_slots]
+    uint64_t clock;          // prefixes that were taken from the index
+    uint64_t last_serial, n_evicted;
+};
+
+tn_status tn_cache_index_create(tn_cache *c)
+{
+    tn_cache_index *x = tn_calloc(c->ctx, 1, sizeof *x);
+    if (!x) return TN_ERR_MEMORY;
+    c->index = x;
+    x->n_buckets = 1;
+    x->newest = x->oldest = NONE;
+    while (x->n_buckets < c->n_blocks) x->n_buckets *= 2;
+    x->entries = tn_calloc(c->ctx, (size_t)c->n_blocks, sizeof *x->entries);
+    x->buckets = tn_alloc(c->ctx, (size_t)x->n_buckets * sizeof *x->buckets);
+    x->block_of_state = tn_alloc(c->ctx, (size_t)c->n_slots * sizeof *x->block_of_state);
+    if (!x->entries || !x->buckets || !x->block_of_state) {
+        tn_cache_index_fini(c);
+        return TN_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < x->n_buckets; i++) x->buckets[i] = NONE;
+    for (int32_t i = 0; i < c->n_slots; i++) x->block_of_state[i] = NONE;
+    return TN_OK;
+}
+
+void tn_cache_index_fini(tn_cache *c)
+{
+    if (!c->index) return;
+    tn_free(c->ctx, c->index->entries);
+    tn_free(c->ctx, c->index->buckets);
+    tn_free(c->ctx, c->index->block_of_state);
+    tn_free(c->ctx, c->index);
+    c->index = NULL;
+}
+
+// --- finding -------------------------------------------------------------------------------------------
+
+static int32_t *bucket_of(tn_cache_index *x, uint64_t parent, int32_t depth, const int32_t *tokens)
+{
+    tn_hash h;
+    uint64_t where[2] = {parent, (uint64_t)depth};
+    tn_hash_init(&h);
+    tn_hash_add(&h, where, sizeof where);
+    tn_hash_add(&h, tokens, TN_CACHE_BLOCK * sizeof *tokens);
+    return &x->buckets[tn_hash_value(&h) & (uint64_t)(x->n_buckets - 1)];
+}
+
+static const int32_t *tokens_of(const tn_cache *c, int32_t id)
+{
+    return c->ids + (size_t)id * TN_CACHE_BLOCK;
+}
+
+// The listed block with these 64 tokens behind `parent`; NONE.
+static int32_t find_block(const tn_cache *c, uint64_t parent, int32_t depth, const int32_t *tokens)
+{
+    int32_t id = *bucket_of(c->index, parent, depth, tokens);
+    for (; id != NONE; id = c->index->entries[id].next) {
+        const block_entry *b = &c->index->entries[id];
+        if (b->parent == parent && b->depth == depth &&
+            memcmp(tokens_of(c, id), tokens, TN_CACHE_BLOCK * sizeof *tokens) == 0)
+            return id;
+    }
+    return NONE;
+}
+
+int32_t tn_cache_find(const tn_cache *c, uint64_t salt, const int32_t *tokens, int32_t n, int32_t *blocks,
+                      int32_t *n_idle)
+{
+    int32_t found = 0, useful = 0, idle = 0;
+    uint64_t parent = salt;
+    *n_idle = 0;
+    for (; c->index && found < n / TN_CACHE_BLOCK; found++) {
+        int32_t id = find_block(c, parent, found, tokens + (size_t)found * TN_CACHE_BLOCK);
+        if (id == NONE) break;
+        parent = c->index->entries[id].serial;
+        idle += c->refs[id] == 0;
+        if (blocks) blocks[found] = id;
+        // Behind the last state that was kept, recurrent layers have to evaluate everything again.
+        if (c->n_slots > 0 && c->index->entries[id].state == NONE) continue;
+        useful = found + 1;
+        *n_idle = idle;
+    }
+    return useful;
+}
+
+// --- idle blocks ---------------------------------------------------------------------------------------
+
+static void unlink_idle(tn_cache_index *x, int32_t id)
+{
+    const block_entry *b = &x->entries[id];
+    *(b->newer == NONE ? &x->newest : &x->entries[b->newer].older) = b->older;
+    *(b->older == NONE ? &x->oldest : &x->entries[b->older].newer) = b->newer;
+    x->n_idle--;
+}
+
+bool tn_cache_index_keep(tn_cache *c, int32_t id)
+{
+    tn_cache_index *x = c->index;
+    if (!x || x->entries[id].serial == 0) return false;
+    x->entries[id].idle_since = x->clock;
+    x->entries[id].newer = NONE;
+    x->entries[id].older = x->newest;
+    *(x->newest == NONE ? &x->oldest : &x->entries[x->newest].newer) = id;
+    x->newest = id;
+    x->n_idle++;
+    return true;
+}
+
+static void hold(tn_cache *c, int32_t id)
+{
+    if (c->refs[id]++ == 0) unlink_idle(c->index, id);
+}
+
+void tn_cache_index_forget(tn_cache *c, int32_t id)
+{
+    if (!c->index || c->index->entries[id].serial == 0) return;
+    block_entry *b = &c->index->entries[id];
+    int32_t *at = bucket_of(c->index, b->parent, b->depth, tokens_of(c, id));
+    while (*at != id) at = &c->index->entries[*at].next;
+    *at = b->next;
+    b->serial = 0;
+    if (b->state == NONE) return;
+    c->slot_refs[b->state]--;
+    c->index->block_of_state[b->state] = NONE;
+    b->state = NONE;
+}
+
+int32_t tn_cache_index_evict(tn_cache *c)
+{
+    int32_t id = c->index->oldest;
+    unlink_idle(c->index, id);
+    tn_cache_index_forget(c, id);
+    c->index->n_evicted++;
+    return id;
+}
+
+int32_t tn_cache_n_idle(const tn_cache *c)
+{
+    return c->index ? c->index->n_idle : 0;
+}
+
+uint64_t tn_cache_n_evicted(const tn_cache *c)
+{
+    return c->index ? c->index->n_evicted : 0;
+}
+
+// --- sequences -----------------------------------------------------------------------------------------
+
+int32_t tn_cache_attach(tn_cache *c, int32_t seq, uint64_t salt, const int32_t *tokens, int32_t n)
+{
+    tn_cache_seq *s = &c->seqs[seq];
+    int32_t n_idle;
+    s->salt = salt;
+    s->n_listed = tn_cache_find(c, salt, tokens, n, s->blocks, &n_idle);
+    s->length = s->n_listed * TN_CACHE_BLOCK;
+    if (c->index) c->index->clock++;
+    for (int32_t i = 0; i < s->n_listed; i++) hold(c, s->blocks[i]);
+    if (c->n_slots > 0 && s->n_listed > 0)
+        tn_cache_state_share(c, seq, c->index->entries[s->blocks[s->n_listed - 1]].state, s->length);
+    return s->length;
+}
+
+static void list_block(tn_cache *c, int32_t id, uint64_t parent, int32_t depth)
+{
+    int32_t *bucket = bucket_of(c->index, parent, depth, tokens_of(c, id));
+    c->index->entries[id] = (block_entry){.serial = ++c->index->last_serial,
+                                          .parent = parent,
+                                          .depth = depth,
+                                          .next = *bucket,
+                                          .newer = NONE,
+                                          .older = NONE,
+                                          .state = NONE};
+    *bucket = id;
+}
+
+void tn_cache_list(tn_cache *c, int32_t seq)
+{
+    tn_cache_seq *s = &c->seqs[seq];
+    if (!c->index) return;
+    for (; s->n_listed < s->length / TN_CACHE_BLOCK; s->n_listed++) {
+        int32_t i = s->n_listed, id = s->blocks[i];
+        uint64_t parent = i > 0 ? c->index->entries[s->blocks[i - 1]].serial : s->salt;
+        int32_t same = find_block(c, parent, i, tokens_of(c, id));
+        if (same == NONE) {
+            list_block(c, id, parent, i);
+        } else if (same != id) { // another sequence was evaluated at the same time, and is listed already
+            hold(c, same);
+            s->blocks[i] = same;
+            tn_cache_release(c, id);
+        }
+    }
+    if (c->n_slots == 0 || s->length == 0 || s->length % TN_CACHE_BLOCK != 0) return;
+    block_entry *last = &c->index->entries[s->blocks[s->n_listed - 1]];
+    int32_t slot, position = tn_cache_state_find(c, seq, &slot);
+    if (position != s->length || last->state != NONE) return;
+    last->state = slot;
+    c->index->block_of_state[slot] = s->blocks[s->n_listed - 1];
+    c->slot_refs[slot]++;
+}
+
+// --- states --------------------------------------------------------------------------------------------
+
+bool tn_cache_index_has_state(const tn_cache *c, int32_t slot)
+{
+    return c->index && c->index->block_of_state[slot] != NONE;
+}
+
+// All tokens before the block would be evaluated again; less likely the longer it was not used.
+double tn_cache_index_state_loss(const tn_cache *c, int32_t slot)
+{
+    if (!tn_cache_index_has_state(c, slot)) return 0.0;
+    int32_t id = c->index->block_of_state[slot];
+    const block_entry *b = &c->index->entries[id];
+    double age = c->refs[id] > 0 ? 0.0 : (double)(c->index->clock - b->idle_since);
+    return (b->depth + 1.0) * TN_CACHE_BLOCK / (1.0 + age);
+}
+
+void tn_cache_index_drop_state(tn_cache *c, int32_t slot)
+{
+    if (!tn_cache_index_has_state(c, slot)) return;
+    c->index->entries[c->index->block_of_state[slot]].state = NONE;
+    c->index->block_of_state[slot] = NONE;
+}
