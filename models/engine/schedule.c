@@ -176,12 +176,13 @@ static tn_request *newest_running(const tn_engine *e)
 // times as long as without. A power of two, so that plans of a small number of shapes are made.
 static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
 {
-    enum { LEAST = 16, UNKNOWN = 64 };
+    // Devices fill a pass up to 16 tokens anyway; where sequences are not filled up, 4 tokens cost little.
+    enum { LEAST_PADDED = 16, LEAST = 4 };
     if (e->n_continued == 0) return capacity;
     if (e->cfg.prompt_tokens > 0) return TN_MIN(e->cfg.prompt_tokens, capacity);
-    double most = UNKNOWN;
-    if (e->continue_ns > 0.0 && e->prompt_token_ns > 0.0) most = 2.0 * e->continue_ns / e->prompt_token_ns;
-    int32_t budget = LEAST;
+    int32_t budget = e->session->pads ? LEAST_PADDED : LEAST;
+    // Before both were measured a pass stays as short as it can be.
+    double most = e->prompt_token_ns > 0.0 ? 2.0 * e->continue_ns / e->prompt_token_ns : 0.0;
     while (budget <= capacity / 2 && 2.0 * budget <= most) budget *= 2;
     return TN_MIN(budget, capacity);
 }

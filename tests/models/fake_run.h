@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device for schedulers: it takes the place of tn_session_run by the linker (--wrap), and its logits depend
+// on every token that the sequence reaches through its block table, on their positions, and on the recurrent
+// state that it was given. So a block that is shared wrongly, written late or used again too early changes
+// the text. Its clock goes on by what a pass should cost, and its calls fail on request.
+#ifndef TN_TESTS_MODELS_FAKE_RUN_H
+#define TN_TESTS_MODELS_FAKE_RUN_H
+
+#include "models/run/session.h"
+#include "tests/models/tiny_model.h"
+
+enum { FAKE_SESSIONS = 2, FAKE_SLOTS = 1 << 13, FAKE_STATES = 64, FAKE_OUTPUTS = 64, FAKE_TOKENS = 250 };
+
+static struct {
+    struct {
+        const tn_session *session;
+        uint64_t kv[FAKE_SLOTS], states[FAKE_STATES];
+        float logits[FAKE_OUTPUTS * TINY_MODEL_VOCAB];
+    } of[FAKE_SESSIONS];
+    long n_runs, fail_at;               // run number fail_at fails, counted from 1
+    uint64_t now_ns, pass_ns, token_ns; // what a pass and each of its tokens cost
+} fake;
+
+static inline uint64_t fake_mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static inline uint64_t fake_key(int32_t token, int32_t position)
+{
+    return fake_mix((uint64_t)token + 1, (uint64_t)position + 1);
+}
+
+// The token that is selected behind these.
+static inline int32_t fake_next(uint64_t attention, uint64_t state)
+{
+    return (int32_t)(fake_mix(attention, state) % FAKE_TOKENS);
+}
+
+// Behind n tokens, greedily.
+static inline int32_t fake_next_of(const int32_t *tokens, int32_t n, bool has_states)
+{
+    uint64_t attention = 1, state = 0;
+    for (int32_t i = 0; i < n; i++) {
+        attention = fake_mix(attention, fake_key(tokens[i], i));
+        if (has_states) state = fake_mix(state, (uint64_t)tokens[i] + 1);
+    }
+    return fake_next(attention, state);
+}
+
+static inline int fake_index(const tn_session *s)
+{
+    for (int i = 0; i < FAKE_SESSIONS; i++)
+        if (fake.of[i].session == s || !fake.of[i].session) {
+            fake.of[i].session = s;
+            return i;
+        }
+    abort();
+}
+
+static inline void fake_output(tn_session *s, int at, int32_t row, int32_t seq, int32_t position,
+                               uint64_t state)
+{
+    const int32_t *table = s->table + (size_t)seq * (size_t)s->cache.max_blocks;
+    float *logits = fake.of[at].logits + (size_t)row * TINY_MODEL_VOCAB;
+    uint64_t attention = 1;
+    for (int32_t i = 0; i <= position; i++)
+        attention = fake_mix(attention,
+                             fake.of[at].kv[table[i / TN_CACHE_BLOCK] * TN_CACHE_BLOCK + i % TN_CACHE_BLOCK]);
+    memset(logits, 0, TINY_MODEL_VOCAB * sizeof *logits);
+    // Some others are nearly as probable, for those that sample.
+    for (int32_t i = 1; i < 4; i++) logits[(attention >> (8 * i)) % FAKE_TOKENS] = 9.0f;
+    logits[fake_next(attention, state)] = 10.0f;
+}
+
+tn_status __real_tn_session_run(tn_session *s, const tn_plan_key *key);
+tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key);
+tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
+{
+    int at = fake_index(s);
+    bool fails = ++fake.n_runs == fake.fail_at;
+    if (s->cache.n_blocks * TN_CACHE_BLOCK > FAKE_SLOTS || s->cache.n_slots > FAKE_STATES) abort();
+    if (key->n_outputs > FAKE_OUTPUTS) abort();
+    fake.now_ns += fake.pass_ns + fake.token_ns * (uint64_t)key->n_tokens;
+    for (int32_t i = 0; i < key->n_seq; i++) {
+        int32_t from = s->cache.n_slots > 0 ? s->state_slots[2 * i] : -1;
+        uint64_t state = from >= 0 ? fake.of[at].states[from] : 0;
+        for (int32_t t = s->q_start[i]; t < s->q_start[i + 1]; t++) {
+            // A pass that fails has written something, as a device may have.
+            if (fails && t > s->q_start[i]) return tn_fail(s->ctx, TN_ERR_DEVICE, "fake: as requested");
+            if (s->slots[t] >= 0) fake.of[at].kv[s->slots[t]] = fake_key(s->tokens[t], s->positions[t]);
+            if (s->cache.n_slots > 0) state = fake_mix(state, (uint64_t)s->tokens[t] + 1);
+            for (int32_t k = 0; k < key->n_outputs; k++)
+                if (s->out_rows[k] == t) fake_output(s, at, k, i, s->positions[t], state);
+        }
+        if (s->cache.n_slots > 0) fake.of[at].states[s->state_slots[2 * i + 1]] = state;
+    }
+    if (fails) return tn_fail(s->ctx, TN_ERR_DEVICE, "fake: as requested");
+    s->n_outputs = key->n_outputs;
+    s->logits = fake.of[at].logits;
+    return TN_OK;
+}
+
+uint64_t __wrap_tn_time_ns(void);
+uint64_t __wrap_tn_time_ns(void)
+{
+    return fake.now_ns;
+}
+
+#endif
