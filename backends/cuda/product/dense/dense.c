@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of a few rows of x with 16-bit weights on compute capability 9.0 (dense.cuh): all weights
+// Matrix products of a few rows of x with 16-bit weights on compute capability 9.0 (dense.cu): all weights
 // of a product share a launch.
 #include "backends/cuda/product/dense/dense_args.h"
 #include "backends/cuda/product/gemm/gemm.h"
@@ -14,9 +14,8 @@ enum {
     // Two rows take 4.4 ms a step of an 8B shape with product/matvec/, 4.9 here (bf16, H200).
     LEAST_ROWS = 3,
     // Above this many rows tiles that several blocks share cost more than product/gemm/ does: 128 rows, 4096
-    // columns, k 4096 take 33 us here and 29 there (H200). Gated pairs of 128 rows gain 3 % of a step of an
-    // 8B
-    // shape, but a 1B shape loses 16 %.
+    // columns, k 4096 took 33 us here and 29 there (H200). Gated pairs of 128 rows gained 3 % of a step of an
+    // 8B shape, but a 1B shape lost 16 %.
     MAX_ROWS = 64,
     ALIGN = 256,        // of the parts of the scratch, bytes
     ALIGN_WEIGHTS = 16, // of weights that are copied as tensors, and of their rows
@@ -34,7 +33,7 @@ enum { MEMORY_RATE = 33, L2_RATE = 42, CLOCK = 17, LEAST_CLOCKS = 40, PANEL = 60
 
 typedef struct cut {
     int32_t columns;  // for rows of x
-    int32_t boxes;    // of weights of each warpgroup (dense.cuh)
+    int32_t boxes;    // of weights of each warpgroup (dense.cu)
     int32_t box_rows; // a multiple of 8
     int32_t splits;   // blocks that share a tile
     bool shares_box;  // tiles of one box, whose k the warpgroups share
@@ -204,6 +203,8 @@ static tn_cuda_grid set_ring(const tn_cuda *cuda, const tn_product *p, const cut
 {
     enum { STAGE = 16 << 10, MAX_PANELS = 4, OTHERS = 6 << 10 };
     int32_t rows = boxes_of(c) * c->box_rows + c->columns;
+    // Boxes may have fewer than 64 rows. The instruction reads 64 all the same, past the end of the ring too;
+    // what it reads there goes into sums that nobody writes.
     int32_t slack = (TN_DENSE_BOX - c->box_rows) * TN_DENSE_PANEL_ROW + TN_DENSE_ALIGN;
     a->box_rows = c->box_rows;
     a->panel_bytes = rows * TN_DENSE_PANEL_ROW;
@@ -248,10 +249,9 @@ static tn_status multiply(const tn_cuda_launch *l, const tn_product *p, const cu
     tn_cuda_grid grid = set_ring(l->cuda, p, c, &a);
     tn_status status = make_maps(l, p, c, &a);
     if (status != TN_OK) return status;
-    bool bf16 = p->w[0]->dtype == TN_TYPE_BF16;
     char name[48];
     snprintf(name, sizeof name, "tn_dense_%s_%dx%d", tn_dtype_name(p->w[0]->dtype), c->columns, c->boxes);
-    return tn_cuda_run(l, bf16 ? TN_CUDA_MODULE_dense_bf16 : TN_CUDA_MODULE_dense_f16, name, &grid, &a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_dense, name, &grid, &a);
 }
 
 tn_status tn_cuda_dense_launch(const tn_cuda_launch *l)

@@ -18,9 +18,6 @@ enum {
     TN_DENSE_MAX_SLOTS = 12, // stages in shared memory
     TN_DENSE_MAX_SPLITS = 2, // blocks of a cluster
     TN_DENSE_ALIGN = 1024,   // bytes that swizzled tiles are aligned to
-    // Boxes may have fewer than 64 rows. The instruction reads 64 all the same, past the end of the ring too;
-    // what it reads there goes into sums that nobody writes.
-    TN_DENSE_SLACK = TN_DENSE_BOX * TN_DENSE_PANEL_ROW,
     // Up to this many rows of x are split into a high and a low part of 16 bits: the low part of row r is row
     // r + TN_DENSE_SPLIT, of 2 * TN_DENSE_SPLIT rows.
     TN_DENSE_SPLIT = 8,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of x for dense.cuh: to[m, ld] of 16 bits from x [m, k] f32, through an rms_norm if the product has
+// Rows of x for dense.cu: to[m, ld] of 16 bits from x [m, k] f32, through an rms_norm if the product has
 // one, for f16 times a power of two for each row; if asked for, also what rounding leaves of each value, as
 // rows of their own.
 //

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The instructions of dense.cuh: wgmma with 16 to 128 columns, and tensor copies of weights.
+// The instructions of dense.cu: wgmma with 16 to 64 columns, and tensor copies of weights.
 #ifndef TN_CUDA_DENSE_WGMMA_CUH
 #define TN_CUDA_DENSE_WGMMA_CUH
 
@@ -91,12 +91,6 @@ static __device__ __forceinline__ void dense_wgmma(float (&d)[32], uint64_t a, u
         DENSE_WGMMA_N64("f16");
 }
 
-template <int type>
-static __device__ __forceinline__ void dense_wgmma(float (&d)[64], uint64_t a, uint64_t b, int accumulate)
-{
-    tn_wgmma<type>(d, a, b, accumulate);
-}
-
 // Waits for all products. The sums are operands, so that the compiler moves nothing that reads them before
 // it.
 static __device__ __forceinline__ void dense_wait(float (&d)[8])
@@ -112,11 +106,6 @@ static __device__ __forceinline__ void dense_wait(float (&d)[16])
 static __device__ __forceinline__ void dense_wait(float (&d)[32])
 {
     asm volatile("wgmma.wait_group.sync.aligned 0;" : DENSE_D32(0) : : "memory");
-}
-
-static __device__ __forceinline__ void dense_wait(float (&d)[64])
-{
-    tn_wgmma_wait_for<0>(d);
 }
 #undef DENSE_WGMMA_N16
 #undef DENSE_WGMMA_N32

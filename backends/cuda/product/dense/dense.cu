@@ -23,11 +23,8 @@
 // gated pairs, else what a multiprocessor draws from L2, some 42 bytes in one ns, and the latency of two
 // launches (rows of x, product). With the launch that makes rows of x, bf16, H200, 2026-11-23, of what
 // reading the weights at 4.42 TB/s would take: GLU 2 x 14336, k 4096: 88 % with 8 rows, 87 % with 16, 77 %
-// with 64, 61 % with 128; 4096 columns, k 14336: 71 % with 16 rows, 49 % with 64; 4096 columns, k 4096: 45
+// with 64; 4096 columns, k 14336: 71 % with 16 rows, 49 % with 64; 4096 columns, k 4096: 45
 // and 34 %.
-#ifndef TN_CUDA_DENSE_CUH
-#define TN_CUDA_DENSE_CUH
-
 #include "backends/cuda/mma.cuh"
 #include "backends/cuda/product/dense/dense_args.h"
 #include "backends/cuda/product/dense/dense_wgmma.cuh"
@@ -39,9 +36,6 @@
 template <int N, int BOXES> struct dense_shape {
     static constexpr int columns = N, boxes = BOXES;
     static constexpr int x_bytes = N * TN_DENSE_PANEL_ROW; // of a panel
-    // Only the widest tile needs more registers than an even share. The others leave registers for the blocks
-    // of the next kernel, which makes rows of x: they wait beside this one.
-    static constexpr bool wide = BOXES * N > 128;
     static constexpr int quads = N / 8, all_quads = BOXES * quads; // of sums of a thread: of a box, of all
 };
 
@@ -401,12 +395,10 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     tn_pdl_trigger();
     __syncthreads();
     if (threadIdx.x >= TN_DENSE_SUMMING) {
-        if constexpr (shape::wide) tn_registers_less<40>();
         if (threadIdx.x == TN_DENSE_SUMMING) dense_fetch<shape>(a, ring);
         __syncwarp();
         if (a.splits > 1) tn_cluster_sync(), tn_cluster_sync();
     } else {
-        if constexpr (shape::wide) tn_registers_more<232>();
         tn_pdl_wait();
         dense_multiply<TYPE, N, BOXES>(a, ring);
         if (a.splits > 1)
@@ -429,5 +421,14 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     {                                                                                                        \
         dense_block<TN_##TYPE, N, BOXES>(a);                                                                 \
     }
-
-#endif
+// clang-format off
+#define DENSES(TYPE)   \
+    DENSE(TYPE, 16, 1) \
+    DENSE(TYPE, 16, 2) \
+    DENSE(TYPE, 32, 1) \
+    DENSE(TYPE, 32, 2) \
+    DENSE(TYPE, 64, 1) \
+    DENSE(TYPE, 64, 2)
+// clang-format on
+DENSES(BF16)
+DENSES(F16)
