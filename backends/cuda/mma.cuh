@@ -378,41 +378,46 @@ static __device__ __forceinline__ uint64_t tn_wgmma_tile(const void *tile)
                  "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 #define TN_D32(i) TN_D8(i), TN_D8(i + 8), TN_D8(i + 16), TN_D8(i + 24)
 
+#define TN_R64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TN_R96 TN_R64 ", " \
+               "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+               "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TN_R128 TN_R96 ", " \
+                "%96, %97, %98, %99, %100, %101, %102, %103, " \
+                "%104, %105, %106, %107, %108, %109, %110, %111, " \
+                "%112, %113, %114, %115, %116, %117, %118, %119, " \
+                "%120, %121, %122, %123, %124, %125, %126, %127"
+
 #define TN_WGMMA_N256(type) \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n" \
-                 "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" \
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-                 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-                 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-                 "%96, %97, %98, %99, %100, %101, %102, %103, " \
-                 "%104, %105, %106, %107, %108, %109, %110, %111, " \
-                 "%112, %113, %114, %115, %116, %117, %118, %119, " \
-                 "%120, %121, %122, %123, %124, %125, %126, %127}, " \
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" TN_R128 "}, " \
                  "%128, %129, p, 1, 1, 0, 0;\n}\n" \
                  : TN_D32(0), TN_D32(32), TN_D32(64), TN_D32(96) : "l"(a), "l"(b), "r"(accumulate))
 #define TN_WGMMA_N192(type) \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n" \
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" \
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-                 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-                 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, " \
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" TN_R96 "}, " \
                  "%96, %97, p, 1, 1, 0, 0;\n}\n" \
                  : TN_D32(0), TN_D32(32), TN_D32(64) : "l"(a), "l"(b), "r"(accumulate))
 #define TN_WGMMA_N128(k, type, major) \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n" \
-                 "wgmma.mma_async.sync.aligned.m64n128" k ".f32." type "." type " {" \
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
+                 "wgmma.mma_async.sync.aligned.m64n128" k ".f32." type "." type " {" TN_R64 "}, " \
                  "%64, %65, p, 1, 1" major ";\n}\n" \
                  : TN_D32(0), TN_D32(32) : "l"(a), "l"(b), "r"(accumulate))
+#define TN_WGMMA_REGISTERS_N256 \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %133, 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" TN_R128 "}, " \
+                 "{%128, %129, %130, %131}, %132, p, 1, 1, 0;\n}\n" \
+                 : TN_D32(0), TN_D32(32), TN_D32(64), TN_D32(96) \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate))
+#define TN_WGMMA_REGISTERS_N128 \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" TN_R64 "}, " \
+                 "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}\n" \
+                 : TN_D32(0), TN_D32(32) \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate))
 // clang-format on
 
 template <int type>
@@ -440,14 +445,34 @@ static __device__ __forceinline__ void tn_wgmma(float (&d)[64], uint64_t a, uint
     else TN_WGMMA_N128("k32", "e4m3", "");
 }
 
+// The same with f16 operands, of which a is in registers, in the layout of mma.m16n8k16: warp w of the
+// warpgroup has rows 16 w to 16 w + 15, lane l has of rows l/4 (a[0], a[2]) and l/4 + 8 (a[1], a[3]) the
+// values 2(l%4) and 2(l%4) + 1, in a[2] and a[3] those 8 further on.
+static __device__ __forceinline__ void tn_wgmma_from_registers(float (&d)[64], const uint32_t (&a)[4],
+                                                               uint64_t b, int accumulate)
+{
+    TN_WGMMA_REGISTERS_N128;
+}
+
+static __device__ __forceinline__ void tn_wgmma_from_registers(float (&d)[128], const uint32_t (&a)[4],
+                                                               uint64_t b, int accumulate)
+{
+    TN_WGMMA_REGISTERS_N256;
+}
+
 // The same wait, with the sums as operands, so that the compiler moves nothing that reads them before it.
 template <int pending> static __device__ __forceinline__ void tn_wgmma_wait_for(float (&d)[64])
 {
     asm volatile("wgmma.wait_group.sync.aligned %64;" : TN_D32(0), TN_D32(32) : "n"(pending) : "memory");
 }
-#undef TN_WGMMA_N256
-#undef TN_WGMMA_N192
+#undef TN_WGMMA_REGISTERS_N128
+#undef TN_WGMMA_REGISTERS_N256
 #undef TN_WGMMA_N128
+#undef TN_WGMMA_N192
+#undef TN_WGMMA_N256
+#undef TN_R128
+#undef TN_R96
+#undef TN_R64
 #undef TN_D32
 #undef TN_D8
 #endif // TN_HOPPER

@@ -25,9 +25,9 @@
 #ifndef TN_CUDA_GEMM_BLOCKS_CUH
 #define TN_CUDA_GEMM_BLOCKS_CUH
 
+#include "backends/cuda/mma.cuh"
 #include "backends/cuda/product/epilogue.cuh"
 #include "backends/cuda/product/gemm/gemm_expand.cuh"
-#include "backends/cuda/product/gemm/wgmma_registers.cuh"
 
 // GEMM_DEPTH: operands in registers. While the products of one step of 16 of k run, the next one is expanded;
 // with four operands it was no faster.
