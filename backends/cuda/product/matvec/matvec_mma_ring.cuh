@@ -11,7 +11,7 @@
 #ifndef TN_CUDA_MATVEC_MMA_RING_CUH
 #define TN_CUDA_MATVEC_MMA_RING_CUH
 
-#include "backends/cuda/product/matvec/matvec.cuh"
+#include "backends/cuda/product/matvec/matvec_tile_ring.cuh"
 
 enum { MT_ROWS = TN_MATVEC_MMA_ROWS, MT_HALF = 128 };
 
@@ -36,15 +36,6 @@ template <int TYPE> struct mt_tile {
     // Of the last plane a tile may begin anywhere in its first chunk.
     static constexpr bool last_unaligned = bytes(planes - 1) % 16 != 0;
 };
-
-// Returns v, hidden from the optimiser: otherwise the compiler would compute values that follow from a few
-// bits again in every round of a loop, instead of keeping them in registers.
-static __device__ __forceinline__ int mt_opaque(int v)
-{
-    int kept;
-    asm volatile("mov.u32 %0, %1;" : "=r"(kept) : "r"(v));
-    return kept;
-}
 
 // Where in a slot the lane's copies of planes go: x of the first plane, y of all others.
 template <int TYPE> static __device__ __forceinline__ int2 mt_copy_offsets(int lane)
@@ -138,8 +129,7 @@ static __device__ __forceinline__ void mt_loader_copy_next(const tn_cuda_matvec_
             if (--f.rows == 0) mt_loader_enter_part<TYPE>(a, w, f);
         }
     }
-    tn_copy_commit();
-    if (a.n_slots == TN_MATVEC_LEAST_SLOTS) tn_copy_commit(); // mt_wait_oldest says why
+    mt_commit_tile(a);
 }
 
 template <int TYPE>
@@ -158,14 +148,6 @@ static __device__ __forceinline__ void mt_loader_fill(const tn_cuda_matvec_args 
 {
 #pragma unroll 1
     for (int i = from; i < to; i++) mt_loader_copy_next<TYPE>(a, w, f, w.ring + i * mt_tile<TYPE>::size);
-}
-
-// Waits until the oldest of the copies under way, those of all slots but one, has arrived. With two slots
-// each copy is followed by an empty group, so that no branch is needed here, where the warp waits anyway.
-static __device__ __forceinline__ void mt_wait_oldest()
-{
-    static_assert(TN_MATVEC_LEAST_SLOTS == 2 && TN_MATVEC_MMA_SLOTS == 3, "two slots or three");
-    tn_copy_wait<1>();
 }
 
 #endif

@@ -54,8 +54,8 @@ static __device__ __forceinline__ mr_lane mr_lane_of(const tn_cuda_matvec_args &
             x.d + own,
             x.sums + own,
             shared + n_warps * a.ring_size + warp * TN_MATVEC_ROWS_EXPANDED(TYPE),
-            mr_opaque(row * (16 * slots) + (chunk ^ mr_flip(slots, row)) * 16),
-            mr_opaque(tile::offset(1) + row * (16 * slots1) + (chunk ^ mr_flip(slots1, row)) * 16)};
+            mt_opaque(row * (16 * slots) + (chunk ^ mr_flip(slots, row)) * 16),
+            mt_opaque(tile::offset(1) + row * (16 * slots1) + (chunk ^ mr_flip(slots1, row)) * 16)};
 }
 
 // --- the product of a tile ------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
             const int begin = min(row, p.n - MR_ROWS), before = row - begin;
 #pragma unroll 1
             for (int t = w.slice; t < n; t += 1 << w.slice_shift, count++) {
-                mr_wait_oldest();
+                mt_wait_oldest();
                 __syncwarp(); // all lanes have read the slot before, and see this one
                 mr_loader_copy_next<TYPE>(a, w, loader, w.ring + (at == 0 ? a.ring_size : at) - tile::size);
 #pragma unroll
@@ -353,7 +353,7 @@ template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_
     w.end = min(w.end, a.n_virtual);
     if (!a.late) tn_pdl_trigger();
     mr_loader loader;
-    w.lane = mr_opaque(w.lane), w.slice = mr_opaque(w.slice);
+    w.lane = mt_opaque(w.lane), w.slice = mt_opaque(w.slice);
     mr_loader_start<TYPE>(a, w, loader);
     bool stored = a.quantised_x.rows != nullptr;
     // Fills all slots but one. The predecessor's results are waited for behind the first n_early, and the
@@ -364,8 +364,7 @@ template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_
             mv_prefetch_norm(a);
             tn_pdl_wait();
             if (stored) mr_copy_x<TYPE>(a, shared, 0);
-            tn_copy_commit();
-            if (a.n_slots == TN_MATVEC_LEAST_SLOTS) tn_copy_commit(); // mr_wait_oldest says why
+            mt_commit_tile(a);
         }
         if (i == a.n_slots - 1) break;
         mr_loader_copy_next<TYPE>(a, w, loader, w.ring + i * mr_tile<TYPE>::size);

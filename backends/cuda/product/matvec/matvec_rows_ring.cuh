@@ -11,8 +11,8 @@
 #ifndef TN_CUDA_MATVEC_ROWS_RING_CUH
 #define TN_CUDA_MATVEC_ROWS_RING_CUH
 
-#include "backends/cuda/product/matvec/matvec.cuh"
 #include "backends/cuda/product/matvec/matvec_rows_args.h"
+#include "backends/cuda/product/matvec/matvec_tile_ring.cuh"
 
 enum { MR_ROWS = TN_MATVEC_MMA_ROWS };
 
@@ -47,15 +47,6 @@ template <int TYPE> static constexpr __host__ __device__ bool mr_by_chunks(int p
     return !TN_MATVEC_ROWS_EXPANDS(TYPE) &&
            (plane == 0 ||
             (plane == 1 && (TYPE == TN_TYPE_Q5_K || TYPE == TN_TYPE_Q6_K || TYPE == TN_TYPE_Q3_K)));
-}
-
-// Returns v, hidden from the optimiser: otherwise the compiler would compute values that follow from a few
-// bits again in every round of a loop, instead of keeping them in registers.
-static __device__ __forceinline__ int mr_opaque(int v)
-{
-    int kept;
-    asm volatile("mov.u32 %0, %1;" : "=r"(kept) : "r"(v));
-    return kept;
 }
 
 // The policy of weights in L2: they are evicted first, because each is read once (H200, 8B Q4_K_M, 8 rows,
@@ -177,8 +168,7 @@ static __device__ __forceinline__ void mr_loader_copy_next(const tn_cuda_matvec_
             if (--f.rows == 0) mr_loader_enter_part<TYPE>(a, w, f);
         }
     }
-    tn_copy_commit();
-    if (a.n_slots == TN_MATVEC_LEAST_SLOTS) tn_copy_commit(); // mr_wait_oldest says why
+    mt_commit_tile(a);
 }
 
 template <int TYPE>
@@ -194,26 +184,9 @@ static __device__ __forceinline__ void mr_loader_start(const tn_cuda_matvec_args
         const int flip = mr_by_chunks<TYPE>(i) ? mr_flip(slots, row) : 0;
         f.to[i] = slots == 1 && i > 0 && tile::slots(i - 1) == 1
                       ? f.to[i - 1] + (tile::offset(i) - tile::offset(i - 1))
-                      : mr_opaque(tile::offset(i) + (row * slots + (w.lane % slots ^ flip)) * 16);
+                      : mt_opaque(tile::offset(i) + (row * slots + (w.lane % slots ^ flip)) * 16);
     }
     mr_loader_enter_part<TYPE>(a, w, f);
-}
-
-// Fills slots `from` to `to` - 1. All slots but the last are filled before the first is read.
-template <int TYPE>
-static __device__ __forceinline__ void mr_loader_fill(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                      mr_loader &f, int from, int to)
-{
-#pragma unroll 1
-    for (int i = from; i < to; i++) mr_loader_copy_next<TYPE>(a, w, f, w.ring + i * mr_tile<TYPE>::size);
-}
-
-// Waits until the oldest of the copies under way, those of all slots but one, has arrived. With two slots
-// each copy is followed by an empty group, so that no branch is needed here, where the warp waits anyway.
-static __device__ __forceinline__ void mr_wait_oldest()
-{
-    static_assert(TN_MATVEC_LEAST_SLOTS == 2 && TN_MATVEC_MMA_SLOTS == 3, "two slots or three");
-    tn_copy_wait<1>();
 }
 
 #endif
