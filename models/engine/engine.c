@@ -4,10 +4,13 @@
 // Engines: creation, submitting, cancelling, ending of requests.
 #include "models/engine/engine.h"
 
+#include "models/model.h"
+
 #include <string.h>
 
 enum {
     DEFAULT_SEQUENCES = 8,
+    MAX_SEQUENCES = 256, // of a session
     DEFAULT_WAITING = 256,
     MAX_WAITING = 65536,
     MAX_PROMPT_TOKENS = 65536,
@@ -78,12 +81,15 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK && e->cfg.session)
         memcpy(&session, e->cfg.session, TN_MIN(e->cfg.session->struct_size, sizeof session));
     e->cfg.session = NULL;
+    e->n_seq = session.n_seq;
+    // Where a new plan costs more than some rows: on devices that capture their steps. The sequence that
+    // fills steps up needs a place besides all others.
+    bool pads = model->device && !model->device->host_memory;
+    if (pads && session.n_seq > 0 && session.n_seq < MAX_SEQUENCES) session.n_seq++;
     if (status == TN_OK) status = tn_session_create(model, &session, &e->session);
     if (status == TN_OK && tn_session_result(e->session) != TN_RESULT_LOGITS)
         status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: the model or session gives no logits");
-    e->n_seq = session.n_seq;
-    // Where a new plan costs more than some rows: on devices that capture their steps.
-    if (status == TN_OK) e->session->pads = !e->session->devices[0]->host_memory;
+    if (status == TN_OK) e->session->pads = pads;
     if (status == TN_OK) status = tn_cache_index_create(&e->session->cache);
     if (status == TN_OK) status = make_arrays(e);
     if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;

@@ -184,7 +184,10 @@ static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
     // Before both were measured a pass stays as short as it can be.
     double most = e->prompt_token_ns > 0.0 ? 2.0 * e->continue_ns / e->prompt_token_ns : 0.0;
     while (budget <= capacity / 2 && 2.0 * budget <= most) budget *= 2;
-    return TN_MIN(budget, capacity);
+    if (!e->session->pads) return TN_MIN(budget, capacity);
+    // As many as a step of this size has, so that it need not be filled up.
+    int32_t fits = tn_session_bucket_below(e->session, e->n_continued + TN_MIN(budget, capacity));
+    return fits > e->n_continued ? fits - e->n_continued : TN_MIN(budget, capacity);
 }
 
 static void add_feed(tn_engine *e, tn_request *r, tn_feed f)

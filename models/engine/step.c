@@ -112,6 +112,7 @@ static void publish_stats(tn_engine *e)
     e->stats.n_blocks = c->n_blocks;
     e->stats.n_free = tn_cache_n_available(c);
     e->stats.n_cached = tn_cache_n_idle(c);
+    e->stats.n_plans = e->session->n_plans;
     e->stats.n_evicted = tn_cache_n_evicted(c);
     tn_engine_lock(e);
     e->published = e->stats;

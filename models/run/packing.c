@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/run/packing.h"
 
-#include "core/compiler.h"
+#include "models/run/bucket.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -78,15 +78,9 @@ static int32_t fewest(const tn_packing *p, const tn_text_ids *texts, int32_t fro
     return (int32_t)TN_MAX(TN_MAX(by_tokens, by_texts), large);
 }
 
-// 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ...: the first one from n on.
 int32_t tn_packing_count(int32_t n)
 {
-    int32_t count = 1, power = 1;
-    while (count < n) {
-        if (count >= 2 * power) power *= 2;
-        count += power > 1 ? power / 2 : 1;
-    }
-    return count;
+    return tn_bucket(n, 2);
 }
 
 static void add_fillers(tn_packing_batch *b, const tn_packing_limits *limits)

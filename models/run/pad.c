@@ -1,29 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of steps that come again. The number of sequences in a step of an engine changes all the time, and so
-// do the lengths of pieces of prompts. A plan is made for one size, and making and capturing one takes a
-// device some 10 ms. So sizes are rounded up: kernels compute tiles of rows, and most of the rows that are
-// added here are in a tile that is computed anyway.
+// Steps of an engine get sizes that come again (run/bucket.h), by sequences that are written nowhere: kernels
+// compute tiles of rows, and most of the rows that are added here are in a tile that is computed anyway.
+//
+// There are two kinds of steps. Where every sequence continues by one token, the number of sequences is the
+// only size, and it is followed closely. Where prompts are evaluated too, the number of tokens and of
+// sequences are rounded by more, because every pair of them is a plan, and every sequence has an output row
+// or none has.
+#include "models/run/bucket.h"
 #include "models/run/session.h"
 
 #include <string.h>
 
-// n rounded up: exact up to 8, then steps of at most an eighth to a quarter.
-static int32_t round_sequences(int32_t n)
+enum { TILE = 16, DECODE_PARTS = 4, TOKEN_PARTS = 2, SEQUENCE_PARTS = 1 };
+
+static int32_t bucket_tokens(const tn_session *s, int32_t n)
 {
-    static const struct {
-        int32_t up_to, step;
-    } sizes[] = {{8, 1}, {16, 2}, {32, 4}, {64, 8}, {128, 16}, {INT32_MAX, 32}};
-    int32_t i = 0;
-    while (n > sizes[i].up_to) i++;
-    return (n + sizes[i].step - 1) / sizes[i].step * sizes[i].step;
+    return TN_MIN(TILE * tn_bucket((n + TILE - 1) / TILE, TOKEN_PARTS), s->cfg.n_batch);
 }
 
-static int32_t round_tokens(int32_t n)
+int32_t tn_session_bucket_below(const tn_session *s, int32_t n)
 {
-    int32_t step = n <= 64 ? 16 : n <= 512 ? 64 : 256;
-    return (n + step - 1) / step * step;
+    return n >= s->cfg.n_batch || n < TILE ? n : TILE * tn_bucket_below(n / TILE, TOKEN_PARTS);
 }
 
 // One more sequence of n tokens that attends to itself in block 0, whatever that holds, and writes nothing.
@@ -43,21 +42,36 @@ static void add_sequence(tn_session *s, tn_plan_key *key, int32_t n)
     s->q_start[key->n_seq] = key->n_tokens;
 }
 
+// Steps with pieces of prompts. False: there is no such size, and the step stays as it is.
+static bool bucket_mixed(const tn_session *s, const tn_plan_key *key, int32_t *n_tokens, int32_t *n_seq)
+{
+    *n_tokens = bucket_tokens(s, key->n_tokens);
+    *n_seq = TN_MIN(tn_bucket(key->n_seq, SEQUENCE_PARTS), s->cfg.n_seq);
+    for (;;) {
+        int32_t tokens = *n_tokens - key->n_tokens, seqs = *n_seq - key->n_seq;
+        if (tokens > 0 && seqs == 0) { // tokens that are added need a sequence of their own
+            if (*n_seq == s->cfg.n_seq) return false;
+            *n_seq = TN_MIN(tn_bucket(*n_seq + 1, SEQUENCE_PARTS), s->cfg.n_seq);
+        } else if (tokens < seqs) { // and a sequence needs a token
+            if (*n_tokens == s->cfg.n_batch) return false;
+            *n_tokens = bucket_tokens(s, *n_tokens + 1);
+        } else {
+            return tokens - TN_MAX(seqs - 1, 0) <= s->cfg.n_ctx_seq;
+        }
+    }
+}
+
 void tn_session_pad(tn_session *s, tn_plan_key *key)
 {
     // Each sequence of a recurrent model would need a state of its own to write.
-    if (s->cache.n_slots > 0) return;
+    if (s->cache.n_slots > 0 || (key->n_seq == 1 && key->n_tokens == 1)) return;
     bool decodes = key->n_tokens == key->n_seq;
-    int32_t n_real = key->n_outputs, n_seq = TN_MIN(round_sequences(key->n_seq), s->cfg.n_seq);
-    int32_t n_tokens = decodes ? n_seq : TN_MIN(round_tokens(key->n_tokens), s->cfg.n_batch);
-    // Tokens that are added need a sequence of their own.
-    if (!decodes && n_tokens > key->n_tokens && n_seq == key->n_seq) n_seq++;
-    if (n_seq > s->cfg.n_seq || n_tokens - key->n_tokens < n_seq - key->n_seq) return;
-    int32_t n_outputs = TN_MIN(round_sequences(TN_MAX(n_real, 1)), n_seq);
-    if (n_outputs < n_real || n_tokens - key->n_tokens > s->cfg.n_ctx_seq) return;
+    int32_t n_seq = TN_MIN(tn_bucket(key->n_seq, DECODE_PARTS), s->cfg.n_seq), n_tokens = n_seq;
+    if (!decodes && !bucket_mixed(s, key, &n_tokens, &n_seq)) return;
     while (key->n_seq < n_seq) {
         int32_t others = n_seq - key->n_seq - 1;
         add_sequence(s, key, n_tokens - key->n_tokens - others);
     }
+    int32_t n_outputs = key->n_outputs > 0 ? TN_MAX(n_seq, key->n_outputs) : 0;
     while (key->n_outputs < n_outputs) s->out_rows[key->n_outputs++] = key->n_tokens - 1;
 }

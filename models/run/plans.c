@@ -118,6 +118,7 @@ tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session
     tn_status status = tn_session_plan_slot(s, key, oldest);
     if (status == TN_OK) status = tn_session_prepare_slot(s, oldest);
     if (status != TN_OK) return status;
+    s->n_plans++;
     oldest->last_use = ++s->clock;
     *out = oldest;
     return TN_OK;
@@ -125,8 +126,9 @@ tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key, tn_session
 
 tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
 {
+    enum { MOST = 24 }; // longer drafts are rare, and get their plans when they come
     tn_status status = TN_OK;
-    for (int32_t k = 2; k <= TN_MIN(n, TN_SESSION_SLOTS / 2) && status == TN_OK; k++) {
+    for (int32_t k = 2; k <= TN_MIN(n, MOST) && status == TN_OK; k++) {
         tn_session_slot *slot;
         status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k, 0}, &slot);
     }

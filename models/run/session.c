@@ -458,7 +458,7 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
     status = tn_session_take_slots(s, feeds, n_feeds);
     if (status == TN_OK) {
         int32_t n_outputs = key.n_outputs;
-        if (s->pads && n_feeds > 1) tn_session_pad(s, &key);
+        if (s->pads) tn_session_pad(s, &key);
         status = tn_session_run(s, &key);
         s->n_outputs = TN_MIN(s->n_outputs, n_outputs);
         if (status != TN_OK) tn_session_drop_slots(s, n_feeds);

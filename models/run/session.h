@@ -13,8 +13,9 @@
 #include <tenon/session.h>
 
 // How many plans are kept: decode, full batch, and some for the ends of prompts, batches of sequences and
-// drafts. An engine with 256 sequences has 29 sizes of batches, besides those with pieces of prompts.
-enum { TN_SESSION_SLOTS = 48 };
+// drafts. An engine with 256 sequences and batches of 2048 tokens has 28 sizes of steps without prompts, and
+// up to 14 numbers of tokens with 9 of sequences where prompts are evaluated, of which a load sees a part.
+enum { TN_SESSION_SLOTS = 128 };
 
 // A prepared plan with the places of its inputs.
 typedef struct tn_session_slot {
@@ -46,6 +47,7 @@ struct tn_session {
     tn_buffer *arena, *scratch, *inputs;            // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
     uint64_t clock; // of slot uses
+    uint64_t n_plans; // plans made since the session was created
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     int32_t *types; // token types of models with segments: all zero
@@ -102,6 +104,8 @@ TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key
 // Fills the inputs of a step up to a size for which a plan is likely to exist: adds tokens of sequences that
 // are written nowhere and whose rows nobody reads. *key becomes that of the larger step.
 void tn_session_pad(tn_session *s, tn_plan_key *key);
+// The largest number of tokens up to n, with pieces of prompts, to which nothing needs to be added.
+int32_t tn_session_bucket_below(const tn_session *s, int32_t n);
 // Part of the cache by the name of its state, -1: it is a weight.
 int32_t tn_session_cache_part(const tn_session *s, const char *name);
 // Layer that a part of the cache belongs to.

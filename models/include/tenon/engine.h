@@ -125,6 +125,8 @@ typedef struct tn_engine_stats {
     // part of their prompt; blocks that were found no longer because they were needed
     int32_t n_cached;
     uint64_t n_hits, n_evicted;
+    // Plans that were made, each for one size of passes. It stops growing when all sizes of a load were seen.
+    uint64_t n_plans;
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
 TN_API void tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);

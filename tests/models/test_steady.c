@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine on a device with memory of its own, under a load that changes all the time: when every size of
+// passes was seen, no step records, plans or allocates anything.
+#include "tests/models/engine_requests.h"
+#include "tests/models/far_device.h"
+
+enum { N_SEQ = 6, N_BATCH = 96, N_STEPS = 1000, SAME = 1500, PENDING = 2 * N_SEQ };
+// One to 6 sequences; 16, 32, 48, 64 and 96 tokens with 1, 2, 4 and 7 sequences, with and without output
+// rows.
+enum { MOST_PLANS = 6 + 5 * 4 * 2 };
+
+static counting count;
+
+static tn_model *open_far(tn_context *ctx)
+{
+    size_t size;
+    tn_model *model = NULL;
+    tn_model_config cfg;
+    tiny_file *f = malloc(sizeof *f);
+    if (!f) abort();
+    tn_model_config_default(&cfg);
+    cfg.device = far_add(ctx, (size_t)1 << 28);
+    cfg.device_layers = tiny_shapes[TINY_LLAMA].n_layers;
+    tiny_describe(&tiny_shapes[TINY_LLAMA], f);
+    void *data = tiny_write(ctx, f, &size);
+    free(f);
+    tiny_must(tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model));
+    return model;
+}
+
+// A load that rises and falls, so that passes have all numbers of sequences.
+static void submit_some(tn_engine *e, int32_t at)
+{
+    while (tn_engine_pending(e) < 1 + at / 8 % PENDING && below(3) > 0) {
+        int32_t ids[200], n = 1 + below(below(3) == 0 ? 200 : 40);
+        uint64_t id;
+        tn_generation_config g;
+        tn_request_config r;
+        for (int32_t i = 0; i < n; i++) ids[i] = below(250);
+        tn_generation_config_default(&g);
+        tn_request_config_default(&r);
+        g.max_tokens = 1 + below(30);
+        g.sampling.temperature = (float)below(2);
+        r.tokens = ids, r.n_tokens = n, r.generation = &g;
+        TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_OK);
+        if (below(8) == 0) tn_engine_cancel(e, id);
+    }
+}
+
+// Allocations in one step, and how many plans there are then. Only a step that makes a plan may allocate.
+static long step(tn_engine *e, int32_t at, uint64_t *n_plans)
+{
+    const tn_engine_event *events;
+    int32_t n;
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    submit_some(e, at);
+    long before = count.calls;
+    TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK);
+    long calls = count.calls - before;
+    tn_engine_stats_get(e, &stats);
+    TEST_CHECK(calls == 0 || stats.n_plans > *n_plans);
+    *n_plans = stats.n_plans;
+    return calls;
+}
+
+int main(void)
+{
+    tn_context *ctx = context(&count, 1);
+    tn_model *model = open_far(ctx);
+    tn_session_config scfg = session_config(1024, N_SEQ);
+    scfg.n_ctx_seq = 256, scfg.n_batch = N_BATCH;
+    tn_engine *e = make_engine(model, &scfg, 32); // by the clock, passes would differ from run to run
+    TEST_CHECK(e->session->pads && e->n_seq == N_SEQ);
+    uint64_t n_plans = 0, last = 0;
+    long calls = 0;
+    random_state = 5;
+    int32_t at = 0;
+    // The sizes come by and by: as long as there are new ones.
+    for (int32_t same = 0; same < SAME && at < 20000; at++) {
+        (void)step(e, at, &n_plans);
+        same = n_plans == last ? same + 1 : 0;
+        last = n_plans;
+    }
+    for (int32_t i = 0; i < N_STEPS; i++) calls += step(e, at + i, &n_plans);
+    printf("%d steps until all of %llu plans were made, then %ld allocations in %d steps\n", at - SAME,
+           (unsigned long long)last, calls, N_STEPS);
+    TEST_CHECK(n_plans == last && last < MOST_PLANS);
+    TEST_CHECK(calls == 0);
+    tn_engine_destroy(&e);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}
