@@ -13,6 +13,7 @@ need meson meson
 need ninja ninja-build
 need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
+want /usr/include/libwebsockets.h libwebsockets-dev
 install_needed
 
 # Device code only where it can run.

@@ -57,11 +57,11 @@ static void put_string(FILE *f, const char *text, size_t n)
 
 static void begin(json *j, const char *key)
 {
-    if (j->filled[j->depth]) fputs(", ", j->f);
+    if (j->filled[j->depth]) fputs(j->compact ? "," : ", ", j->f);
     j->filled[j->depth] = true;
     if (!key) return;
     put_string(j->f, key, strlen(key));
-    fputs(": ", j->f);
+    fputs(j->compact ? ":" : ": ", j->f);
 }
 
 static void open_level(json *j, const char *key, char c)
@@ -77,7 +77,7 @@ static void close_level(json *j, char c)
     fputc(c, j->f);
     if (j->depth > 0) j->depth--;
     if (j->depth > 0) return;
-    fputc('\n', j->f);
+    if (!j->compact) fputc('\n', j->f);
     j->filled[0] = false;
 }
 

@@ -15,6 +15,7 @@ enum { JSON_DEPTH = 16 };
 typedef struct json {
     FILE *f;
     int depth;
+    bool compact;            // no blanks, no newline at the end
     bool filled[JSON_DEPTH]; // whether the level has an item
 } json;
 

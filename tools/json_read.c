@@ -116,27 +116,43 @@ static size_t read_escape(json_in *in, char *out)
     return put_utf8(cp == 0 || (cp >= 0xd800 && cp < 0xe000) ? 0xfffd : cp, out);
 }
 
-char *json_string(json_in *in)
+bool json_decode(json_in *in, char *out, size_t *n)
 {
-    if (!expect(in, '"')) return NULL;
-    char *out = malloc((size_t)(in->end - in->p) + 4);
-    size_t n = 0;
-    while (out && !in->failed && in->p < in->end && *in->p != '"') {
+    *n = 0;
+    if (!expect(in, '"')) return false;
+    while (!in->failed && in->p < in->end && *in->p != '"') {
         if (*in->p == '\\') {
             in->p++;
-            n += read_escape(in, out + n);
-        } else if ((out[n++] = *in->p++) == 0) {
+            *n += read_escape(in, out + *n);
+        } else if ((out[(*n)++] = *in->p++) == 0) {
             in->failed = true;
         }
     }
-    if (!out || in->failed || !expect(in, '"')) {
+    out[*n] = 0;
+    return !in->failed && expect(in, '"');
+}
+
+// Bytes of a string from its opening quote to its closing one, or to the end of the input.
+static size_t string_size(const json_in *in)
+{
+    const char *p = in->p + 1;
+    while (p < in->end && *p != '"') p += *p == '\\' ? 2 : 1;
+    return (size_t)((p < in->end ? p + 1 : in->end) - in->p);
+}
+
+char *json_string(json_in *in)
+{
+    enum { ESCAPE_CUT = 4 }; // an escape that the end of the input cuts may still give a character
+    if (!json_is(in, '"')) {
         in->failed = true;
-        free(out);
         return NULL;
     }
-    out[n] = 0;
-    char *fit = realloc(out, n + 1);
-    return fit ? fit : out;
+    size_t n;
+    char *out = malloc(string_size(in) + ESCAPE_CUT);
+    if (out && json_decode(in, out, &n)) return out;
+    in->failed = true;
+    free(out);
+    return NULL;
 }
 
 void json_skip(json_in *in)

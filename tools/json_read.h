@@ -28,6 +28,9 @@ bool json_key(json_in *in, char **key);
 bool json_item(json_in *in);
 // From malloc, NULL on failure.
 char *json_string(json_in *in);
+// The same into `out`, terminated, which is as long as the string is in the input with its quotes. False on
+// failure.
+bool json_decode(json_in *in, char *out, size_t *n);
 // Skips any value; the copy of its text comes from malloc.
 void json_skip(json_in *in);
 char *json_copy(json_in *in);

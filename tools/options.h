@@ -22,9 +22,10 @@ enum {
 #include "tools/commands.def"
     C_ALL = (1 << CMD_COUNT) - 1,
     C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES),
-    C_SESSION = C_RUN | C_BATCH | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN |
+    C_SESSION = C_RUN | C_BATCH | C_SERVE | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN |
                 C_PERPLEXITY,
     C_GENERATE = C_RUN | C_BATCH, // text
+    C_SAMPLE = C_GENERATE | C_SERVE,
 };
 
 typedef enum opt_id {

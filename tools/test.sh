@@ -16,6 +16,7 @@ need meson meson
 need ninja ninja-build
 need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
+want /usr/include/libwebsockets.h libwebsockets-dev
 need python3 python3
 want /usr/bin/glslangValidator glslang-tools
 want /usr/include/vulkan/vulkan.h libvulkan-dev

@@ -18,7 +18,7 @@ static int64_t days_to(int64_t year, int month, int day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static int64_t local_seconds(void)
+int64_t chat_local_time(void)
 {
     time_t now = time(NULL);
     struct tm t;
@@ -39,7 +39,7 @@ int chat_options(run_state *r)
     size_t n;
     int code = 0;
     tn_chat_config_default(&r->chat);
-    r->chat.local_time = local_seconds();
+    r->chat.local_time = chat_local_time();
     r->chat.chat_template = opt_text(o, OPT_CHAT_TEMPLATE);
     r->chat.variables = opt_text(o, OPT_CHAT_VARS);
     const char *path = r->chat.chat_template;

@@ -75,6 +75,8 @@ void answer_fini(run_state *r);
 
 // chat_options.c: the options of chat templates.
 int chat_options(run_state *r);
+// The time now as templates get it.
+int64_t chat_local_time(void);
 void chat_fini(run_state *r);
 
 // chat.c: turns from standard input until it ends; after one answer with --single-turn.

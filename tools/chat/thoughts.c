@@ -36,6 +36,11 @@ static bool put(thoughts *t, const char *text, size_t n)
     return append(&t->out, &t->n_out, &t->out_capacity, text, n);
 }
 
+static size_t blanks(const char *text)
+{
+    return strspn(text, " \t\r\n");
+}
+
 static void drop(thoughts *t, size_t n)
 {
     memmove(t->held, t->held + n, t->n_held - n + 1);
@@ -50,9 +55,21 @@ static bool release(thoughts *t, size_t n, bool seen)
     return ok;
 }
 
-static size_t blanks(const char *text)
+// Releases the first n held bytes of a hidden thought. Blanks at its end wait for what follows.
+static bool release_thought(thoughts *t, size_t n, bool last)
 {
-    return strspn(text, " \t\r\n");
+    if (!t->keep) return release(t, n, false);
+    if (!t->begun) {
+        size_t skip = blanks(t->held) < n ? blanks(t->held) : n;
+        drop(t, skip);
+        n -= skip;
+    }
+    size_t rest = n;
+    while (n > 0 && blanks(t->held + n - 1) > 0) n--;
+    t->begun = t->begun || n > 0;
+    bool ok = append(&t->inner, &t->n_inner, &t->inner_capacity, t->held, n);
+    drop(t, last ? rest : n);
+    return ok;
 }
 
 static bool begins(const char *text, const char *with)
@@ -82,7 +99,13 @@ void thoughts_begin(thoughts *t, const char *prompt_end, bool hide)
     t->channels = ends(prompt_end, "<|start|>assistant");
     t->hide = hide;
     t->state = t->channels ? HEADER : !hide ? PLAIN : open ? THOUGHT : START;
-    t->n_held = t->n_out = 0;
+    t->n_held = t->n_out = t->n_inner = 0;
+    t->keep = t->begun = false;
+}
+
+bool thoughts_inside(const thoughts *t)
+{
+    return t->state == THOUGHT;
 }
 
 // --- states: each decides what it can; *more: another state may go on
@@ -103,8 +126,10 @@ static bool at_start(thoughts *t, bool last, bool *more)
 static bool in_thought(thoughts *t, bool *more)
 {
     const char *marker = t->channels ? END : CLOSE, *at = strstr(t->held, marker);
-    if (!at) return release(t, before(t, marker), !t->hide);
-    bool ok = release(t, (size_t)(at - t->held), !t->hide);
+    if (!at)
+        return t->hide ? release_thought(t, before(t, marker), false) : release(t, before(t, marker), true);
+    size_t n = (size_t)(at - t->held);
+    bool ok = t->hide ? release_thought(t, n, true) : release(t, n, true);
     drop(t, strlen(marker));
     if (ok && t->channels && !t->hide) ok = put(t, "\n" CLOSE "\n\n", strlen(CLOSE) + 3);
     t->state = t->channels ? HEADER : BEHIND;
@@ -162,7 +187,7 @@ static bool in_answer(thoughts *t, bool *more)
 
 bool thoughts_feed(thoughts *t, const char *text, size_t n, bool last)
 {
-    t->n_out = 0;
+    t->n_out = t->n_inner = 0;
     bool more = true, ok = append(&t->held, &t->n_held, &t->held_capacity, text, n) && put(t, "", 0);
     while (ok && more) {
         more = false;
@@ -174,13 +199,16 @@ bool thoughts_feed(thoughts *t, const char *text, size_t n, bool last)
         more = more && t->n_held > 0;
     }
     // A marker that was cut is text.
-    return ok && last && t->n_held > 0 ? release(t, t->n_held, t->state != THOUGHT || !t->hide) : ok;
+    if (!ok || !last || t->n_held == 0) return ok;
+    bool hidden = t->state == THOUGHT && t->hide;
+    return hidden ? release_thought(t, t->n_held, true) : release(t, t->n_held, true);
 }
 
 void thoughts_fini(thoughts *t)
 {
     free(t->held);
     free(t->out);
+    free(t->inner);
     *t = (thoughts){0};
 }
 

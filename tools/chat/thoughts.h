@@ -17,6 +17,11 @@ typedef struct thoughts {
     size_t n_held, held_capacity;
     char *out; // of the last call
     size_t n_out, out_capacity;
+    // With `keep`, set after thoughts_begin with hide: the thought of the last call, without blanks at its
+    // ends.
+    bool keep, begun;
+    char *inner;
+    size_t n_inner, inner_capacity;
 } thoughts;
 
 // A new answer. prompt_end: the last characters of the prompt; templates may begin a thought. hide: only the
@@ -26,6 +31,8 @@ void thoughts_begin(thoughts *t, const char *prompt_end, bool hide);
 // memory.
 bool thoughts_feed(thoughts *t, const char *text, size_t n, bool last);
 void thoughts_fini(thoughts *t);
+// Whether the text so far ends inside of a thought.
+bool thoughts_inside(const thoughts *t);
 
 // A whole answer: [*thought, +*n_thought) is NULL if there is none, *answer is where the answer begins.
 void thoughts_split(const char *text, const char **thought, size_t *n_thought, const char **answer);

@@ -1,0 +1,355 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+"""tenon serve: what its routes answer, bytes of streams, wrong requests, many at once."""
+import base64
+import json
+import os
+import re
+import struct
+import sys
+import threading
+
+import cli
+from serve import EXACT, HELLO, Server, events, need_server, streamed
+
+
+def check_small_routes(t, s):
+    status, headers, got = s.ask("GET", "/health")
+    t.ok("health", (status, got) == (200, {"status": "ok"}), got)
+    t.ok("type", headers["content-type"] == "application/json" and "date" in headers, headers)
+    status, headers, got = s.ask("HEAD", "/v1/models")
+    t.ok("HEAD has a length and no body", status == 200 and int(headers["content-length"]) > 100 and not got,
+         (headers, got))
+    _, _, got = s.ask("GET", "/v1/models/?query=1")
+    t.ok("models", got["data"][0]["id"] == "tenon-tiny" and got["data"][0]["max_model_len"] == 512, got)
+    status, _, got = s.ask("GET", "/v1/models/tenon-tiny")
+    t.ok("one model", status == 200 and got["id"] == "tenon-tiny", got)
+    status, _, got = s.ask("GET", "/v1/models/other")
+    t.ok("no such model", status == 404 and got["error"]["code"] == "model_not_found", got)
+    _, _, got = s.ask("POST", "/tokenize", {"content": "Hello world", "with_pieces": True})
+    ids = [p["id"] for p in got["tokens"]]
+    t.ok("tokenize", "".join(p["piece"] for p in got["tokens"]) == "Hello world", got)
+    _, _, got = s.ask("POST", "/detokenize", {"tokens": ids})
+    t.ok("detokenize", got["content"] == "Hello world", got)
+    _, _, got = s.ask("POST", "/tokenize", {"messages": HELLO})
+    _, _, counted = s.ask("POST", "/v1/chat/completions/input_tokens", {"messages": HELLO})
+    t.ok("tokens of messages", got["count"] == counted["input_tokens"] > 5, (got, counted))
+    _, _, got = s.ask("POST", "/apply-template", {"messages": HELLO})
+    t.ok("template", HELLO[0]["content"] in got["prompt"], got)
+    status, _, got = s.ask("POST", "/v1/embeddings", {"input": "a"})
+    t.ok("no embeddings", status == 400 and got["error"]["code"] == "unsupported_model", got)
+
+
+def check_chat(t, s):
+    status, headers, got = s.chat()
+    message = got["choices"][0]["message"]
+    t.ok("chat", status == 200 and "Mia lives" in message["content"] and message["role"] == "assistant", got)
+    t.ok("keys", got["object"] == "chat.completion" and got["model"] == "tenon-tiny" and
+         got["choices"][0]["finish_reason"] == "stop" and got["choices"][0]["logprobs"] is None, got)
+    usage = got["usage"]
+    t.ok("usage", usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], usage)
+    t.ok("id in the head", headers["x-request-id"] == got["id"], headers)
+    _, _, again = s.chat()
+    t.ok("the prefix is found", again["usage"]["prompt_tokens_details"]["cached_tokens"] > 0, again)
+    for prompt, seed in (("Tell me a story.", 7), ("Where does Mia live?", 3)):
+        alone = t.run("run", t.model, "-st", "-p", prompt, "--seed", seed, *EXACT)
+        _, _, got = s.ask("POST", "/v1/chat/completions",
+                          {"messages": [{"role": "user", "content": prompt}], "seed": seed})
+        t.ok(f"as tenon run, seed {seed}", got["choices"][0]["message"]["content"] == alone.text.rstrip("\n"),
+             (got, alone.text))
+    _, _, got = s.chat(max_tokens=3)
+    t.ok("length", got["choices"][0]["finish_reason"] == "length" and
+         got["usage"]["completion_tokens"] == 3, got)
+    _, _, got = s.chat(stop=["blue"], max_completion_tokens=50, max_tokens=1)
+    text = got["choices"][0]["message"]["content"]
+    t.ok("stop string", "lives" in text and "blue" not in text, got)
+    _, _, got = s.chat(n=3, temperature=1, seed=5)
+    t.ok("choices", [c["index"] for c in got["choices"]] == [0, 1, 2], got)
+    for i in range(3):
+        _, _, one = s.chat(temperature=1, seed=5 + i)
+        t.ok(f"choice {i} has the seed plus {i}",
+             one["choices"][0]["message"] == got["choices"][i]["message"],
+             (one, got))
+    _, _, got = s.chat(logprobs=True, top_logprobs=2, max_tokens=4)
+    entries = got["choices"][0]["logprobs"]["content"]
+    t.ok("logprobs", len(entries) == 4 and all(len(e["top_logprobs"]) == 2 for e in entries) and
+         bytes(sum((e["bytes"] for e in entries), [])).decode() ==
+         got["choices"][0]["message"]["content"], got)
+    _, _, got = s.chat(logit_bias={str(i): -100 for i in range(20, 60)}, max_tokens=5)
+    t.ok("bias", got["usage"]["completion_tokens"] == 5, got)
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Where does "},
+                                          {"type": "text", "text": "Mia live?"}]}]
+    _, _, got = s.chat(messages=parts)
+    t.ok("parts", got["choices"][0]["message"]["content"] == message["content"], got)
+    history = HELLO + [{"role": "assistant", "content": None, "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "yes"}]
+    status, _, got = s.chat(messages=history, max_tokens=4)
+    t.ok("a history with calls", status == 200 or "template" in got["error"]["message"], got)
+
+
+def check_formats(t, s):
+    schema = {"type": "object", "properties": {"home": {"enum": ["blue", "red"]}, "old": {"type": "boolean"}},
+              "required": ["home", "old"], "additionalProperties": False}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}
+    _, _, got = s.chat(response_format=form)
+    value = json.loads(got["choices"][0]["message"]["content"])
+    t.ok("schema", sorted(value) == ["home", "old"] and got["choices"][0]["finish_reason"] == "stop", got)
+    _, _, got = s.chat(response_format={"type": "json_object"}, max_tokens=200, temperature=1, seed=1)
+    choice = got["choices"][0]
+    t.ok("json_object", choice["message"]["content"].lstrip().startswith("{") and
+         (choice["finish_reason"] == "length" or
+          isinstance(json.loads(choice["message"]["content"]), dict)), got)
+    _, _, got = s.chat(grammar='root ::= "yes" | "no"')
+    t.ok("grammar", got["choices"][0]["message"]["content"] in ("yes", "no"), got)
+    status, _, got = s.chat(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {
+        "type": "nothing"}}})
+    t.ok("bad schema", status == 400 and got["error"]["code"] == "invalid_schema", got)
+
+
+def check_stream(t, s):
+    _, _, whole = s.chat()
+    status, headers, data = s.chat(stream=True, stream_options={"include_usage": True})
+    lines, chunks = events(data)
+    t.ok("head of a stream", status == 200 and headers["content-type"] == "text/event-stream" and
+         headers["x-accel-buffering"] == "no" and headers["transfer-encoding"] == "chunked", headers)
+    head = {"id": chunks[0]["id"], "object": "chat.completion.chunk", "created": chunks[0]["created"],
+            "model": "tenon-tiny"}
+    dense = {"separators": (",", ":")}
+
+    def event(choices, **more):
+        return "data: " + json.dumps({**head, "choices": choices, **more}, **dense) + "\n\n"
+
+    def choice(delta, reason=None):
+        return [{"index": 0, "delta": delta, "finish_reason": reason}]
+
+    pieces = [c["choices"][0]["delta"]["content"] for c in chunks[1:-2]]
+    usage = {k: v for k, v in whole["usage"].items()}
+    usage["prompt_tokens_details"] = chunks[-1]["usage"]["prompt_tokens_details"]
+    want = event(choice({"role": "assistant", "content": ""}))
+    want += "".join(event(choice({"content": piece})) for piece in pieces)
+    want += event(choice({}, "stop")) + event([], usage=usage) + "data: [DONE]\n\n"
+    t.ok("the bytes of a stream", data.decode() == want, data[:3000])
+    t.ok("the same text", streamed(chunks) == whole["choices"][0]["message"]["content"], chunks)
+    t.ok("a piece for each token", len(pieces) == whole["usage"]["completion_tokens"] - 1, pieces)
+    _, _, data = s.chat(stream=True)
+    lines, chunks = events(data)
+    t.ok("no usage unless asked for", all(c["choices"] for c in chunks) and lines[-1] == "[DONE]", lines)
+    _, _, data = s.chat(stream=True, n=3, temperature=1, seed=5)
+    _, chunks = events(data)
+    _, _, whole = s.chat(n=3, temperature=1, seed=5)
+    for i in range(3):
+        mine = [c["choices"][0] for c in chunks if c["choices"][0]["index"] == i]
+        t.ok(f"stream of choice {i}", streamed(chunks, i) == whole["choices"][i]["message"]["content"] and
+             mine[0]["delta"]["role"] == "assistant" and mine[-1]["delta"] == {} and
+             [c["finish_reason"] for c in mine[:-1]] == [None] * (len(mine) - 1), mine)
+    _, _, data = s.chat(stream=True, stop=["blue house"], logprobs=True)
+    _, chunks = events(data)
+    _, _, whole = s.chat(stop=["blue house"])
+    t.ok("a stop string over several tokens",
+         streamed(chunks) == whole["choices"][0]["message"]["content"] and
+         "blue" not in streamed(chunks), chunks)
+    request = json.dumps({"messages": HELLO, "stream": True, "temperature": 0}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(request)
+    got = s.raw(head + request, 20)
+    t.ok("a stream of HTTP/1.0", got.endswith(b"data: [DONE]\n\n") and b"transfer-encoding" not in got, got)
+
+
+def check_completions(t, s):
+    fields = {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 12}
+    _, _, got = s.ask("POST", "/v1/completions", fields)
+    text = got["choices"][0]["text"]
+    alone = t.run("run", t.model, "--raw", "-p", "Once upon a time", "--temp", "0", "-n", "12", *EXACT)
+    t.ok("completion", got["object"] == "text_completion" and text == alone.text, (got, alone.text))
+    _, _, data = s.ask("POST", "/v1/completions", {**fields, "stream": True})
+    lines, chunks = events(data)
+    t.ok("its stream", "".join(c["choices"][0]["text"] for c in chunks) == text and
+         lines[-1] == "[DONE]", lines)
+    _, _, got = s.ask("POST", "/v1/completions", {**fields, "prompt": ["Once upon a time", "Hello"], "n": 2,
+                                                  "echo": True})
+    t.ok("prompts and choices", [c["index"] for c in got["choices"]] == [0, 1, 2, 3] and
+         got["choices"][1]["text"] == "Once upon a time" + text and
+         got["choices"][3]["text"].startswith("Hello"), got)
+    _, _, ids = s.ask("POST", "/tokenize", {"prompt": "Once upon a time"})
+    _, _, got = s.ask("POST", "/v1/completions", {**fields, "prompt": ids["tokens"], "logprobs": 2})
+    probs = got["choices"][0]["logprobs"]
+    t.ok("token ids and logprobs", got["choices"][0]["text"] == text and len(probs["tokens"]) == 12 and
+         len(probs["top_logprobs"][0]) == 2 and probs["text_offset"][0] == 0, got)
+    _, _, got = s.ask("POST", "/v1/completions", {"prompt": "Once", "temperature": 0})
+    t.ok("16 tokens unless asked for", got["usage"]["completion_tokens"] == 16, got)
+
+
+def check_ollama(t, s):
+    _, _, whole = s.chat()
+    text = whole["choices"][0]["message"]["content"]
+    _, _, got = s.ask("GET", "/api/version")
+    t.ok("version", tuple(map(int, got["version"].split("."))) >= (0, 6, 4), got)
+    _, _, got = s.ask("GET", "/api/tags")
+    t.ok("tags", got["models"][0]["name"] == "tenon-tiny", got)
+    _, _, got = s.ask("POST", "/api/show", {"model": "tenon-tiny:latest"})
+    t.ok("show", got["model_info"]["llama.context_length"] == 512 and
+         "completion" in got["capabilities"], got)
+    zero = {"messages": HELLO, "options": {"temperature": 0}, "model": "tenon-tiny"}
+    status, headers, data = s.ask("POST", "/api/chat", zero)
+    lines = [json.loads(line) for line in data.decode().splitlines()]
+    t.ok("chat in lines", status == 200 and headers["content-type"] == "application/x-ndjson" and
+         "".join(x["message"]["content"] for x in lines) == text and
+         [x["done"] for x in lines] == [False] * (len(lines) - 1) + [True] and
+         lines[-1]["done_reason"] == "stop", data)
+    _, _, got = s.ask("POST", "/api/chat", {**zero, "stream": False})
+    t.ok("chat at once", got["message"]["content"] == text and got["done"] is True, got)
+    _, _, got = s.ask("POST", "/api/generate", {"prompt": HELLO[0]["content"], "stream": False,
+                                                "options": {"temperature": 0, "num_predict": 3}})
+    t.ok("generate", text.startswith(got["response"]) and got["done_reason"] == "length", got)
+    _, _, got = s.ask("POST", "/api/generate", {"model": "tenon-tiny"})
+    t.ok("load", got["done_reason"] == "load", got)
+    _, _, got = s.ask("POST", "/api/chat", {**zero, "format": {"type": "boolean"}, "stream": False})
+    t.ok("format", json.loads(got["message"]["content"]) in (True, False), got)
+    status, _, got = s.ask("POST", "/api/chat", {**zero, "model": "other"})
+    t.ok("form of errors", status == 404 and isinstance(got["error"], str), got)
+    status, _, got = s.ask("POST", "/api/pull", {"model": "x"})
+    t.ok("no pull", status == 404 and isinstance(got["error"], str), got)
+
+
+WRONG = [  # fields, param, code
+    ({"messages": []}, "messages", None),
+    ({"messages": "Hello"}, "messages", None),
+    ({"messages": [{"role": "robot", "content": "a"}]}, "messages[0].role", None),
+    ({"messages": [{"content": "a"}]}, "messages[0].role", None),
+    ({"messages": [{"role": "user"}]}, "messages[0].content", None),
+    ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content", None),
+    ({"messages": HELLO + [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+     "messages[1].content", "unsupported_value"),
+    ({"messages": HELLO, "temperature": "hot"}, "temperature", None),
+    ({"messages": HELLO, "temperature": -1}, "temperature", None),
+    ({"messages": HELLO, "top_p": 2}, "top_p", None),
+    ({"messages": HELLO, "max_tokens": 0}, "max_tokens", None),
+    ({"messages": HELLO, "max_tokens": 1.5}, "max_tokens", None),
+    ({"messages": HELLO, "n": 1000}, "n", None),
+    ({"messages": HELLO, "stop": [""]}, "stop", None),
+    ({"messages": HELLO, "stop": ["a"] * 17}, "stop", None),
+    ({"messages": HELLO, "top_logprobs": 2}, "top_logprobs", None),
+    ({"messages": HELLO, "logprobs": True, "top_logprobs": 21}, "top_logprobs", None),
+    ({"messages": HELLO, "logit_bias": {"999999": 1}}, "logit_bias", None),
+    ({"messages": HELLO, "logit_bias": {"1": 101}}, "logit_bias", None),
+    ({"messages": HELLO, "response_format": {"type": "xml"}}, "response_format.type", None),
+    ({"messages": HELLO, "response_format": {"type": "json_schema"}},
+     "response_format.json_schema.schema", None),
+    ({"messages": HELLO, "grammar": "root ::= nothing"}, "grammar", "invalid_schema"),
+    ({"messages": HELLO, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools",
+     "unsupported_parameter"),
+    ({"messages": HELLO, "functions": []}, "functions", "unsupported_parameter"),
+    ({"messages": HELLO, "stream": "yes"}, "stream", None),
+    ({"messages": HELLO, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", None),
+    ({"messages": [{"role": "user", "content": "many words " * 600}]}, "messages", "context_length_exceeded"),
+]
+NO_JSON = [b"", b"{", b"nothing", b"[1]", b'{"messages": [], "messages": []}', b'{"a": "\x01"}',
+           b'{"a": "\xff"}',
+           b'{"a": 01}', b'{"a": 1,}', b'{"a": [1,]}', b'{"a": 1} x', b'\xef\xbb\xbf{}', b'{"a": "\\x"}',
+           b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", b'{"a": 1e999}', b'{"a" 1}',
+           b'{1: 2}', b'"text"', b"{}"]
+
+
+def check_wrong(t, s):
+    for fields, param, code in WRONG:
+        status, _, got = s.ask("POST", "/v1/chat/completions", fields)
+        error = got.get("error", {})
+        t.ok(f"wrong: {param}", status == 400 and error.get("param") == param and error["code"] == code and
+             error["type"] == "invalid_request_error" and len(error["message"]) > 10, (status, got))
+    _, _, got = s.ask("POST", "/v1/chat/completions", WRONG[-1][0])
+    t.ok("words that clients look for", "maximum context length" in got["error"]["message"] and
+         "exceeds the available context size" in got["error"]["message"] and got["error"]["n_ctx"] == 512 and
+         got["error"]["n_prompt_tokens"] > 512, got)
+    for text in NO_JSON:
+        status, _, got = s.ask("POST", "/v1/chat/completions", text)
+        t.ok(f"no JSON: {text[:30]}", status == 400 and got["error"]["type"] == "invalid_request_error", got)
+    status, headers, got = s.ask("GET", "/v1/chat/completions")
+    t.ok("method", status == 405 and headers["allow"] == "POST, OPTIONS" and "error" in got, headers)
+    for method in ("PUT", "DELETE", "PATCH"):
+        t.ok(f"method {method}", s.ask(method, "/v1/models")[0] == 405)
+    status, _, got = s.ask("GET", "/v1/nothing")
+    t.ok("path", status == 404 and got["error"]["type"] == "not_found_error", got)
+    status, _, got = s.ask("POST", "/v1/chat/completions", {"messages": HELLO, "model": "gpt-4"})
+    t.ok("model", status == 404 and got["error"]["code"] == "model_not_found" and
+         got["error"]["param"] == "model", got)
+    status, _, _ = s.chat(model="", user="me", unknown_field=[1], temperature=None)
+    t.ok("unknown fields, null and an empty model are fine", status == 200)
+    t.ok("still well", s.ask("GET", "/health")[0] == 200)
+
+
+def check_many(t, s):
+    """64 streams at a time, each with a text of its own."""
+    results = [None] * 64
+
+    def one(i):
+        fields = {"messages": [{"role": "user", "content": f"Question {i % 8}: where does Mia live?"}],
+                  "temperature": 0, "max_tokens": 24, "stream": True}
+        _, _, data = s.ask("POST", "/v1/chat/completions", fields, timeout=240)
+        results[i] = events(data)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    t.ok("all streams end", all(r and r[0][-1] == "[DONE]" for r in results))
+    for i in range(64):
+        if results[i]:
+            t.ok(f"stream {i} has its text",
+                 streamed(results[i][1]) == streamed(results[i % 8][1]), results[i][0])
+    alone = t.run("run", t.model, "-st", "-p", "Question 5: where does Mia live?", "--temp", "0",
+                  "-n", "24", *EXACT)
+    t.ok("the text as alone", streamed(results[5][1]) == alone.text.rstrip("\n"), (results[5], alone.text))
+
+
+def check_metrics(t, s):
+    _, headers, text = s.ask("GET", "/metrics")
+    t.ok("type of metrics", headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8", headers)
+    lines = text.decode().splitlines()
+    known = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    for line in lines:
+        if not line.startswith("#"):
+            name = re.match(r"[a-z_]+", line).group(0)
+            base = re.sub(r"_(bucket|sum|count)$", "", name)
+            t.ok(f"metric {line}", (name in known or base in known) and
+                 float(line.rsplit(" ", 1)[1]) >= 0, line)
+    t.ok("tokens were counted", s.metric("tenon_generated_tokens_total") > 100)
+
+
+def check_embeddings(t, golden):
+    model = os.path.join(golden, "bert.gguf") if golden else ""
+    if not os.path.exists(model):
+        t.skip("embeddings", "no golden encoder")
+        return
+    s = Server(t, *EXACT, model=model)
+    if s.port is None:
+        t.ok("an encoder is served", False, s.err)
+        return
+    _, _, got = s.ask("POST", "/v1/embeddings", {"input": ["hello world", "a"]})
+    alone = t.run("embed", model, "--json", "hello world", *EXACT)
+    t.ok("embeddings", got["data"][0]["embedding"] == json.loads(alone.text)["embedding"], (got, alone.err))
+    _, _, coded = s.ask("POST", "/v1/embeddings", {"input": "hello world", "encoding_format": "base64"})
+    data = base64.b64decode(coded["data"][0]["embedding"])
+    t.ok("base64", [round(x, 6) for x in struct.unpack(f"<{len(data) // 4}f", data)] ==
+         [round(x, 6) for x in got["data"][0]["embedding"]], coded)
+    status, _, got = s.chat()
+    t.ok("no text", status == 400 and got["error"]["code"] == "unsupported_model", got)
+    s.end()
+
+
+def main():
+    t, _, golden = cli.arguments()
+    need_server(t)
+    s = Server(t, *EXACT, "-np", "16")
+    if not t.ok("the server starts", s.port is not None, s.err):
+        sys.exit(t.done())
+    for check in (check_small_routes, check_chat, check_formats, check_stream, check_completions,
+                  check_ollama, check_wrong, check_many, check_metrics):
+        check(t, s)
+    t.ok("exit code of the server", s.end() == 0, s.err)
+    t.ok("one line says where it listens", s.err.count(b"listening on") == 1, s.err)
+    check_embeddings(t, golden)
+    sys.exit(t.done())
+
+
+main()

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// POST /v1/chat/completions.
+#include "tools/server/job.h"
+#include "tools/server/api/messages.h"
+#include "tools/server/api/openai.h"
+
+#include <tenon/graph.h>
+
+static json *begin_chunk(job *j)
+{
+    json *out = reply_json(j->s);
+    fputs("data: ", j->s->out);
+    json_object(out, NULL);
+    json_text(out, "id", j->id);
+    json_text(out, "object", "chat.completion.chunk");
+    json_int(out, "created", j->created);
+    json_text(out, "model", j->model);
+    return out;
+}
+
+// A chunk with one choice: what `delta` writes, and the reason of the end.
+static json *begin_choice(job *j, const choice *c)
+{
+    json *out = begin_chunk(j);
+    json_array(out, "choices");
+    json_object(out, NULL);
+    json_int(out, "index", c->index);
+    json_object(out, "delta");
+    return out;
+}
+
+static void end_chunk(job *j, json *out, const char *reason, choice *logprobs)
+{
+    json_end_object(out);
+    if (logprobs) openai_put_logprobs(j, out, logprobs);
+    json_text(out, "finish_reason", reason);
+    json_end_object(out);
+    json_end_array(out);
+    json_end_object(out);
+    job_send_event(j, true);
+}
+
+static void chat_begin(job *j, choice *c)
+{
+    json *out = begin_choice(j, c);
+    json_text(out, "role", "assistant");
+    json_text(out, "content", "");
+    end_chunk(j, out, NULL, NULL);
+}
+
+static void chat_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
+{
+    json *out = begin_choice(j, c);
+    json_bytes(out, is_thought ? "reasoning_content" : "content", text, n);
+    end_chunk(j, out, NULL, j->logprobs && !is_thought && c->n_entries > 0 ? c : NULL);
+}
+
+static void chat_end_choice(job *j, choice *c)
+{
+    end_chunk(j, begin_choice(j, c), c->reason, j->logprobs && c->n_entries > 0 ? c : NULL);
+}
+
+static void chat_end(job *j)
+{
+    if (j->include_usage) {
+        json *out = begin_chunk(j);
+        json_array(out, "choices");
+        json_end_array(out);
+        openai_put_usage(j, out);
+        json_end_object(out);
+        job_send_event(j, true);
+    }
+    openai_done(j);
+}
+
+static void put_message(job *j, json *out, choice *c)
+{
+    json_object(out, NULL);
+    json_int(out, "index", c->index);
+    json_object(out, "message");
+    json_text(out, "role", "assistant");
+    json_bytes(out, "content", c->content.data ? c->content.data : "", c->content.n);
+    if (c->thought.n > 0) json_bytes(out, "reasoning_content", c->thought.data, c->thought.n);
+    json_null(out, "refusal");
+    json_end_object(out);
+    if (j->logprobs)
+        openai_put_logprobs(j, out, c);
+    else
+        json_null(out, "logprobs");
+    json_text(out, "finish_reason", c->reason);
+    json_end_object(out);
+}
+
+static void chat_whole(job *j)
+{
+    json *out = reply_json(j->s);
+    json_object(out, NULL);
+    json_text(out, "id", j->id);
+    json_text(out, "object", "chat.completion");
+    json_int(out, "created", j->created);
+    json_text(out, "model", j->model);
+    json_text(out, "system_fingerprint", j->s->fingerprint);
+    json_array(out, "choices");
+    for (int32_t i = 0; i < j->n; i++) put_message(j, out, &j->choices[i]);
+    json_end_array(out);
+    openai_put_usage(j, out);
+    openai_put_timings(j, out);
+    json_end_object(out);
+    reply_send(j->s, j->x, 200);
+}
+
+static const protocol chat_protocol = {
+    .stream_type = "text/event-stream",
+    .begin = chat_begin,
+    .piece = chat_piece,
+    .end_choice = chat_end_choice,
+    .end = chat_end,
+    .whole = chat_whole,
+    .broken = openai_broken,
+    .splits_thoughts = true,
+};
+
+void route_chat(server *s, exchange *x)
+{
+    body b;
+    messages m = {0};
+    request_params p = {0};
+    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    if (check_model(s, x, b.root) && params_read(&f, &p, true) && messages_read(&f, &m)) {
+        job_prompt prompt = {m.ids, m.n_ids, NULL};
+        job_start(s, x, &chat_protocol, &p, &prompt, 1, "chatcmpl-", "messages");
+    }
+    messages_fini(s, &m);
+    params_fini(&p);
+    body_fini(&b);
+}
+
+void route_input_tokens(server *s, exchange *x)
+{
+    body b;
+    messages m = {0};
+    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    if (check_model(s, x, b.root) && messages_read(&f, &m)) {
+        json *j = reply_json(s);
+        json_object(j, NULL);
+        json_text(j, "object", "response.input_tokens");
+        json_size(j, "input_tokens", m.n_ids);
+        json_end_object(j);
+        reply_send(s, x, 200);
+    }
+    messages_fini(s, &m);
+    body_fini(&b);
+}
+
+void route_apply_template(server *s, exchange *x)
+{
+    body b;
+    messages m = {0};
+    char *text = NULL;
+    size_t n;
+    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    if (messages_render(&f, &m, &text, &n)) {
+        json *j = reply_json(s);
+        json_object(j, NULL);
+        json_bytes(j, "prompt", text, n);
+        json_end_object(j);
+        reply_send(s, x, 200);
+    }
+    tn_text_free(s->r.t.ctx, text);
+    messages_fini(s, &m);
+    body_fini(&b);
+}

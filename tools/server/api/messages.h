@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages of a request as turns of the chat template.
+#ifndef TENON_TOOLS_SERVER_API_MESSAGES_H
+#define TENON_TOOLS_SERVER_API_MESSAGES_H
+
+#include "tools/server/api/fields.h"
+
+typedef struct messages {
+    tn_turn *turns;
+    size_t n;
+    char **texts; // memory of the turns that is not the body's
+    size_t n_texts;
+    char *variables;
+    int32_t *ids;
+    size_t n_ids;
+} messages;
+
+// The ids of field "messages"; false: an error was answered.
+bool messages_read(fields *f, messages *m);
+// The text of the prompt instead; from tn_chat_render.
+bool messages_render(fields *f, messages *m, char **text, size_t *n);
+void messages_fini(server *s, messages *m);
+
+#endif

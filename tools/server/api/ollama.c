@@ -1,0 +1,322 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The routes of Ollama that chat clients use: one JSON object a line.
+#include "tools/server/job.h"
+#include "tools/server/api/messages.h"
+#include "tools/server/api/openai.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/graph.h>
+#include <time.h>
+
+// Clients ask for at least this version of Ollama, whose routes these are.
+static const char ollama_version[] = "0.6.4";
+
+static void put_time(json *j, const char *key, int64_t seconds)
+{
+    char text[80];
+    time_t at = (time_t)seconds;
+    struct tm t = {0};
+    (void)gmtime_r(&at, &t);
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02dZ", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
+             t.tm_hour, t.tm_min, t.tm_sec);
+    json_text(j, key, text);
+}
+
+// --- answers ---------------------------------------------------------------------------------------------
+
+static json *begin_line(job *j)
+{
+    json *out = reply_json(j->s);
+    json_object(out, NULL);
+    json_text(out, "model", j->model);
+    put_time(out, "created_at", unix_seconds());
+    return out;
+}
+
+static void put_text(job *j, json *out, const char *text, size_t n, const char *thought, size_t n_thought)
+{
+    if (j->is_generate) {
+        json_bytes(out, "response", n ? text : "", n);
+        if (n_thought) json_bytes(out, "thinking", thought, n_thought);
+        return;
+    }
+    json_object(out, "message");
+    json_text(out, "role", "assistant");
+    json_bytes(out, "content", n ? text : "", n);
+    if (n_thought) json_bytes(out, "thinking", thought, n_thought);
+    json_end_object(out);
+}
+
+static void put_end(job *j, json *out, const char *reason)
+{
+    uint64_t first = j->first_ns ? j->first_ns : j->start_ns, end = j->end_ns ? j->end_ns : first;
+    json_bool(out, "done", true);
+    json_text(out, "done_reason", reason);
+    json_size(out, "total_duration", end - j->start_ns);
+    json_size(out, "load_duration", 0);
+    json_size(out, "prompt_eval_count", j->n_prompt);
+    json_size(out, "prompt_eval_duration", first - j->start_ns);
+    json_int(out, "eval_count", job_n_generated(j));
+    json_size(out, "eval_duration", end - first);
+    json_end_object(out);
+}
+
+static void line_begin(job *j, choice *c)
+{
+    (void)j, (void)c;
+}
+
+static void line_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
+{
+    json *out = begin_line(j);
+    (void)c;
+    put_text(j, out, text, is_thought ? 0 : n, text, is_thought ? n : 0);
+    json_bool(out, "done", false);
+    json_end_object(out);
+    job_send_event(j, false);
+}
+
+static void line_end_choice(job *j, choice *c)
+{
+    (void)j, (void)c;
+}
+
+static void line_end(job *j)
+{
+    json *out = begin_line(j);
+    put_text(j, out, "", 0, "", 0);
+    put_end(j, out, j->choices[0].reason);
+    job_send_event(j, false);
+}
+
+static void line_whole(job *j)
+{
+    choice *c = &j->choices[0];
+    json *out = begin_line(j);
+    put_text(j, out, c->content.data, c->content.n, c->thought.data, c->thought.n);
+    put_end(j, out, c->reason);
+    reply_send(j->s, j->x, 200);
+}
+
+static void line_broken(job *j, error_id id, const char *message)
+{
+    reply_error_json(j->s, j->x, id, NULL, message);
+    job_send_event(j, false);
+}
+
+static const protocol line_protocol = {
+    .stream_type = "application/x-ndjson",
+    .begin = line_begin,
+    .piece = line_piece,
+    .end_choice = line_end_choice,
+    .end = line_end,
+    .whole = line_whole,
+    .broken = line_broken,
+    .splits_thoughts = true,
+};
+
+static const protocol generate_protocol = {
+    .stream_type = "application/x-ndjson",
+    .begin = line_begin,
+    .piece = line_piece,
+    .end_choice = line_end_choice,
+    .end = line_end,
+    .whole = line_whole,
+    .broken = line_broken,
+    .splits_thoughts = true,
+    .is_generate = true,
+};
+
+// A request without a prompt only asks for the model, which is there.
+static void answer_load(server *s, exchange *x, const node *root, bool generate)
+{
+    const node *keep = node_get(root, "keep_alive");
+    bool unload = keep && keep->kind == NODE_NUMBER && keep->number == 0;
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    json_text(j, "model", s->name);
+    put_time(j, "created_at", unix_seconds());
+    if (generate) {
+        json_text(j, "response", "");
+    } else {
+        json_object(j, "message");
+        json_text(j, "role", "assistant");
+        json_text(j, "content", "");
+        json_end_object(j);
+    }
+    json_bool(j, "done", true);
+    json_text(j, "done_reason", unload ? "unload" : "load");
+    json_end_object(j);
+    reply_send(s, x, 200);
+}
+
+// --- requests --------------------------------------------------------------------------------------------
+
+void route_ollama_chat(server *s, exchange *x)
+{
+    body b;
+    messages m = {0};
+    request_params p = {0};
+    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    const node *list = node_get(b.root, "messages");
+    if (check_model(s, x, b.root)) {
+        if (!list || (list->kind == NODE_LIST && list->n == 0)) {
+            answer_load(s, x, b.root, false);
+        } else if (params_read_ollama(&f, &p) && messages_read(&f, &m)) {
+            job_prompt prompt = {m.ids, m.n_ids, NULL};
+            job_start(s, x, &line_protocol, &p, &prompt, 1, "chat-", "messages");
+        }
+    }
+    messages_fini(s, &m);
+    params_fini(&p);
+    body_fini(&b);
+}
+
+static tn_status generate_ids(fields *f, const char *prompt, const char *system, int32_t **ids, size_t *n)
+{
+    server *s = f->s;
+    if (field_bool(f, "raw", false))
+        return tn_tokenize(s->r.model, prompt, strlen(prompt), TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL,
+                           ids, n);
+    tn_turn turns[2] = {{.role = "system", .content = system}, {.role = "user", .content = prompt}};
+    tn_chat_config chat = s->r.chat;
+    chat.local_time = chat_local_time();
+    return tn_chat_tokenize(s->r.model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);
+}
+
+void route_ollama_generate(server *s, exchange *x)
+{
+    body b;
+    request_params p = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    const char *prompt = field_text(&f, "prompt", ""), *system = field_text(&f, "system", NULL);
+    const char *suffix = field_text(&f, "suffix", "");
+    const node *images = field_of(&f, "images", NODE_LIST);
+    if (*suffix) field_fail(&f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
+    if (images && images->n > 0) field_fail(&f, ERROR_VALUE, "images", "this model reads no images");
+    if (!f.failed && check_model(s, x, b.root)) {
+        if (!*prompt) {
+            answer_load(s, x, b.root, true);
+        } else if (params_read_ollama(&f, &p)) {
+            tn_status status = generate_ids(&f, prompt, system && *system ? system : NULL, &ids, &n);
+            job_prompt list = {ids, n, NULL};
+            if (status != TN_OK)
+                reply_error(s, x, ERROR_FIELD, "prompt", "the chat template refuses this prompt");
+            else
+                job_start(s, x, &generate_protocol, &p, &list, 1, "gen-", "prompt");
+        }
+    }
+    tn_tokens_free(s->r.model, ids);
+    params_fini(&p);
+    body_fini(&b);
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+void route_ollama_version(server *s, exchange *x)
+{
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    json_text(j, "version", ollama_version);
+    json_end_object(j);
+    reply_send(s, x, 200);
+}
+
+static void put_details(server *s, json *j)
+{
+    char size[32];
+    const tn_model_info *info = &s->r.info;
+    double n = (double)info->n_params;
+    snprintf(size, sizeof size, n >= 1e9 ? "%.1fB" : "%.1fM", n >= 1e9 ? n * 1e-9 : n * 1e-6);
+    json_object(j, "details");
+    json_text(j, "parent_model", "");
+    json_text(j, "format", "gguf");
+    json_text(j, "family", info->arch);
+    json_array(j, "families");
+    json_text(j, NULL, info->arch);
+    json_end_array(j);
+    json_text(j, "parameter_size", size);
+    json_text(j, "quantization_level", "unknown");
+    json_end_object(j);
+}
+
+static void put_model(server *s, json *j, bool running)
+{
+    char digest[72];
+    // No hash of the file: reading all of it would take long. The figures of the model in its place.
+    snprintf(digest, sizeof digest, "%016llx%016llx%032d", (unsigned long long)s->r.info.file_size,
+             (unsigned long long)s->r.info.n_params, 0);
+    json_object(j, NULL);
+    json_text(j, "name", s->name);
+    json_text(j, "model", s->name);
+    if (!running) put_time(j, "modified_at", s->created);
+    json_size(j, "size", s->r.info.file_size);
+    json_text(j, "digest", digest);
+    put_details(s, j);
+    if (running) {
+        put_time(j, "expires_at", INT64_C(253402300799)); // the end of the year 9999
+        json_size(j, "size_vram", s->r.info.device_size);
+        json_int(j, "context_length", s->n_ctx);
+    }
+    json_end_object(j);
+}
+
+static void answer_models(server *s, exchange *x, bool running)
+{
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    json_array(j, "models");
+    put_model(s, j, running);
+    json_end_array(j);
+    json_end_object(j);
+    reply_send(s, x, 200);
+}
+
+void route_ollama_tags(server *s, exchange *x)
+{
+    answer_models(s, x, false);
+}
+
+void route_ollama_ps(server *s, exchange *x)
+{
+    answer_models(s, x, true);
+}
+
+void route_ollama_show(server *s, exchange *x)
+{
+    body b;
+    char key[64];
+    const tn_model_info *info = &s->r.info;
+    if (!read_body(s, x, &b)) return;
+    bool ok = check_model(s, x, b.root);
+    body_fini(&b);
+    if (!ok) return;
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    json_text(j, "modelfile", "");
+    json_text(j, "parameters", "");
+    json_text(j, "template", "");
+    put_details(s, j);
+    json_object(j, "model_info");
+    json_text(j, "general.architecture", info->arch);
+    json_size(j, "general.parameter_count", info->n_params);
+    snprintf(key, sizeof key, "%s.context_length", info->arch);
+    json_int(j, key, s->n_ctx);
+    snprintf(key, sizeof key, "%s.embedding_length", info->arch);
+    json_int(j, key, info->n_embd);
+    snprintf(key, sizeof key, "%s.block_count", info->arch);
+    json_int(j, key, info->n_layers);
+    json_end_object(j);
+    json_array(j, "capabilities");
+    json_text(j, NULL, s->engine ? "completion" : "embedding");
+    json_end_array(j);
+    json_end_object(j);
+    reply_send(s, x, 200);
+}

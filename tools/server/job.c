@@ -1,0 +1,390 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/server/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/graph.h>
+
+enum { PROMPT_END = 16, SILENCE_SECONDS = 15 };
+static const uint64_t second_ns = 1000000000u;
+
+// --- memory ----------------------------------------------------------------------------------------------
+
+bool text_add(text_buf *t, const void *data, size_t n)
+{
+    if (t->n + n + 1 > t->capacity) {
+        size_t capacity = (t->n + n) * 2 + 64;
+        char *more = realloc(t->data, capacity);
+        if (!more) return false;
+        t->data = more;
+        t->capacity = capacity;
+    }
+    if (n) memcpy(t->data + t->n, data, n);
+    t->data[t->n += n] = 0;
+    return true;
+}
+
+static void fini_choice(choice *c)
+{
+    free(c->content.data);
+    free(c->thought.data);
+    free(c->entries);
+    free(c->tops);
+    free((char *)(uintptr_t)c->echo);
+    thoughts_fini(&c->thoughts);
+}
+
+static void free_job(job *j)
+{
+    *j->link = j->next;
+    if (j->next) j->next->link = j->link;
+    if (j->x) j->x->user = NULL;
+    for (int32_t i = 0; i < j->n; i++) fini_choice(&j->choices[i]);
+    free(j->choices);
+    free(j);
+}
+
+// The engine still has events for choices that are open; the last one frees the job.
+static void leave_job(job *j)
+{
+    if (j->x) j->x->user = NULL;
+    j->x = NULL;
+    for (int32_t i = 0; i < j->n; i++)
+        if (j->choices[i].open && j->s->w) worker_cancel(j->s->w, j->choices[i].id);
+    if (j->n_open == 0) free_job(j);
+}
+
+// The client left.
+static void forget(exchange *x)
+{
+    leave_job(x->user);
+}
+
+// --- starting --------------------------------------------------------------------------------------------
+
+static job *new_job(server *s, exchange *x, int32_t n)
+{
+    job *j = calloc(1, sizeof *j);
+    if (!j) return NULL;
+    j->choices = calloc((size_t)n, sizeof *j->choices);
+    if (!j->choices) {
+        free(j);
+        return NULL;
+    }
+    *j = (job){.s = s, .x = x, .choices = j->choices, .n = n, .start_ns = x->start_ns, .next = s->jobs};
+    j->link = &s->jobs;
+    if (j->next) j->next->link = &j->next;
+    s->jobs = j;
+    x->user = j;
+    x->forget = forget;
+    return j;
+}
+
+// The end of the prompt decides whether the answer begins inside of a thought.
+static bool begin_thoughts(server *s, choice *c, const job_prompt *prompt)
+{
+    char *end = NULL;
+    size_t n_end, n = prompt->n < PROMPT_END ? prompt->n : PROMPT_END;
+    tn_status status =
+        tn_detokenize(s->r.model, prompt->ids + prompt->n - n, n, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
+    if (status == TN_OK) {
+        thoughts_begin(&c->thoughts, end, true);
+        c->thoughts.keep = true;
+    }
+    tn_text_free(s->r.t.ctx, end);
+    return status == TN_OK;
+}
+
+static void answer_refusal(server *s, exchange *x, tn_status status, const char *param,
+                           const request_params *p, const job_prompt *prompt)
+{
+    char message[512] = "";
+    (void)tn_context_error(s->r.t.ctx, message, sizeof message);
+    bool grammar = strncmp(message, "grammar", 7) == 0, schema = strncmp(message, "schema", 6) == 0;
+    if (status == TN_ERR_CONTEXT_FULL)
+        reply_too_long(s, x, param, prompt->n);
+    else if (status == TN_ERR_BUSY)
+        reply_error(s, x, ERROR_BUSY, NULL, "too many requests wait; try again later");
+    else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
+        reply_error(s, x, ERROR_SCHEMA, p->cfg.grammar ? "grammar" : "response_format.json_schema.schema",
+                    "%s", message);
+    else if (status == TN_ERR_ARG || status == TN_ERR_UNSUPPORTED)
+        reply_error(s, x, ERROR_FIELD, param, "%s", message);
+    else
+        reply_error(s, x, ERROR_OWN, NULL, "%s", message[0] ? message : tn_status_text(status));
+}
+
+static tn_status submit(job *j, choice *c, request_params *p, const job_prompt *prompt, uint64_t seed)
+{
+    tn_request_config r;
+    tn_request_config_default(&r);
+    p->cfg.sampling.seed = seed;
+    r.tokens = prompt->ids;
+    r.n_tokens = prompt->n < INT32_MAX ? (int32_t)prompt->n : INT32_MAX;
+    r.generation = &p->cfg;
+    r.user = c;
+    tn_status status = worker_submit(j->s->w, &r, &c->id);
+    if (status != TN_OK) return status;
+    c->open = true;
+    j->n_open++;
+    return TN_OK;
+}
+
+void job_start(server *s, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
+               int32_t n_prompts, const char *id_prefix, const char *param)
+{
+    job *j = new_job(s, x, n_prompts * p->n);
+    if (!j) {
+        reply_error(s, x, ERROR_OWN, NULL, "out of memory");
+        return;
+    }
+    j->proto = proto;
+    j->is_generate = proto->is_generate;
+    j->stream = p->stream;
+    j->include_usage = p->include_usage;
+    j->logprobs = p->logprobs;
+    j->created = unix_seconds();
+    reply_id(s, x, id_prefix, j->id, sizeof j->id);
+    snprintf(j->model, sizeof j->model, "%s", s->name);
+    uint64_t seed = p->cfg.sampling.seed;
+    for (int32_t i = 0; i < j->n; i++) {
+        const job_prompt *prompt = &prompts[i / p->n];
+        choice *c = &j->choices[i];
+        *c = (choice){.job = j, .index = i};
+        if (i % p->n == 0) j->n_prompt += prompt->n;
+        c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
+        bool ready = !proto->splits_thoughts || begin_thoughts(s, c, prompt);
+        tn_status status = ready ? submit(j, c, p, prompt, seed + (uint64_t)i) : TN_ERR_MEMORY;
+        if (status == TN_OK) continue;
+        answer_refusal(s, x, status, param, p, prompt);
+        leave_job(j);
+        return;
+    }
+    s->figures.prompt_tokens += j->n_prompt;
+}
+
+// --- answers ---------------------------------------------------------------------------------------------
+
+const char *job_reason(int32_t stop)
+{
+    return stop == TN_STOP_LIMIT || stop == TN_STOP_CONTEXT ? "length" : "stop";
+}
+
+int32_t job_n_generated(const job *j)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < j->n; i++) n += j->choices[i].n_generated;
+    return n;
+}
+
+int32_t job_n_thought(const job *j)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < j->n; i++) n += j->choices[i].n_thought;
+    return n;
+}
+
+void job_send_event(job *j, bool sse)
+{
+    size_t n;
+    if (sse)
+        fputs("\n\n", j->s->out);
+    else
+        fputc('\n', j->s->out);
+    const char *text = reply_text(j->s, &n);
+    exchange_write(j->x, text, n);
+    j->sent_ns = now_ns();
+}
+
+static void send_head(job *j)
+{
+    if (j->head_sent || !j->stream) return;
+    j->head_sent = true;
+    j->sent_ns = now_ns();
+    exchange_begin(j->x, 200, j->proto->stream_type, -1);
+}
+
+// Ends the job with an error, as an answer or inside of its stream.
+static void break_job(job *j, error_id id, const char *message)
+{
+    exchange *x = j->x;
+    j->failed = true;
+    j->s->figures.finished[FINISH_ERROR]++;
+    if (j->head_sent) {
+        j->proto->broken(j, id, message);
+        x->closes = true;
+        exchange_end(x);
+    } else {
+        reply_error(j->s, x, id, NULL, "%s", message);
+    }
+    leave_job(j);
+}
+
+static void end_job(job *j)
+{
+    j->end_ns = now_ns();
+    metrics *m = &j->s->figures;
+    m->cached_tokens += (uint64_t)j->n_cached;
+    if (j->first_ns > j->start_ns) {
+        m->prompt_seconds += (double)(j->first_ns - j->start_ns) * 1e-9;
+        m->generate_seconds += (double)(j->end_ns - j->first_ns) * 1e-9;
+    }
+    if (j->stream) {
+        j->proto->end(j);
+        exchange_end(j->x);
+    } else {
+        j->proto->whole(j);
+    }
+    leave_job(j);
+}
+
+// --- events ----------------------------------------------------------------------------------------------
+
+static bool grow(void **data, size_t *capacity, size_t wanted, size_t item)
+{
+    if (wanted <= *capacity) return true;
+    size_t more = wanted * 2 + 16;
+    void *p = realloc(*data, more * item);
+    if (!p) return false;
+    *data = p;
+    *capacity = more;
+    return true;
+}
+
+static bool keep_entry(choice *c, const tn_piece *piece)
+{
+    size_t n = (size_t)piece->n_logprobs;
+    void *entries = c->entries, *tops = c->tops;
+    bool ok = grow(&entries, &c->entries_capacity, c->n_entries + 1, sizeof *c->entries);
+    c->entries = entries;
+    ok = ok && grow(&tops, &c->tops_capacity, c->n_tops + n + 1, sizeof *c->tops);
+    c->tops = tops;
+    if (!ok) return false;
+    c->entries[c->n_entries++] =
+        (token_entry){piece->token, piece->logprob, (int32_t)c->n_tops, piece->n_logprobs};
+    if (n) memcpy(c->tops + c->n_tops, piece->logprobs, n * sizeof *c->tops);
+    c->n_tops += n;
+    return true;
+}
+
+static bool show(job *j, choice *c, const char *text, size_t n, bool is_thought)
+{
+    if (n == 0) return true;
+    if (!j->stream) return text_add(is_thought ? &c->thought : &c->content, text, n);
+    j->proto->piece(j, c, text, n, is_thought);
+    return true;
+}
+
+static bool take_piece(job *j, choice *c, const tn_piece *piece)
+{
+    bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END, last = piece->stop != TN_STOP_NONE;
+    if (j->logprobs && is_token && !keep_entry(c, piece)) return false;
+    if (!j->proto->splits_thoughts) return show(j, c, piece->text, piece->n_text, false);
+    thoughts *t = &c->thoughts;
+    if (!thoughts_feed(t, piece->text, piece->n_text, last)) return false;
+    if (t->n_inner > 0 || thoughts_inside(t)) {
+        c->n_thought += is_token;
+        c->n_entries = c->n_tops = 0; // logprobs are those of the answer
+    }
+    return show(j, c, t->inner, t->n_inner, true) && show(j, c, t->out, t->n_out, false);
+}
+
+static void count_token(job *j, choice *c, uint64_t time_ns)
+{
+    metrics *m = &j->s->figures;
+    m->generated_tokens++;
+    c->n_generated++;
+    if (!j->first_ns) {
+        j->first_ns = time_ns;
+        metrics_first_token(m, (double)(time_ns - j->start_ns) * 1e-9);
+    } else if (c->last_ns) {
+        metrics_inter_token(m, (double)(time_ns - c->last_ns) * 1e-9);
+    }
+    c->last_ns = time_ns;
+}
+
+static void end_choice(job *j, choice *c, const tn_engine_event *event)
+{
+    int32_t stop = event->piece.stop;
+    c->stop = stop;
+    c->reason = job_reason(stop);
+    j->n_cached += c->index == 0 ? event->stats.n_reused : 0;
+    j->s->figures.finished[stop == TN_STOP_CANCELLED                          ? FINISH_CANCELLED
+                           : stop == TN_STOP_LIMIT || stop == TN_STOP_CONTEXT ? FINISH_LENGTH
+                                                                              : FINISH_STOP]++;
+    if (j->x && j->stream) j->proto->end_choice(j, c);
+}
+
+static bool has_failed(job *j, const tn_engine_event *event)
+{
+    if (event->status != TN_OK) {
+        break_job(j, ERROR_OWN, event->message ? event->message : tn_status_text(event->status));
+        return true;
+    }
+    if (event->piece.stop != TN_STOP_BLOCKED) return false;
+    break_job(j, ERROR_OWN, "the grammar or schema allows no token here: the answer cannot be completed");
+    return true;
+}
+
+void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
+{
+    choice *c = event->user;
+    job *j = c->job;
+    bool last = event->status != TN_OK || event->piece.stop != TN_STOP_NONE;
+    (void)s;
+    if (last) {
+        c->open = false;
+        j->n_open--;
+    }
+    if (!j->x) { // the client is gone
+        if (last) s->figures.finished[FINISH_CANCELLED]++;
+        if (j->n_open == 0) free_job(j);
+        return;
+    }
+    if (event->piece.token >= 0) count_token(j, c, time_ns);
+    if (has_failed(j, event)) return;
+    send_head(j);
+    if (!c->begun && j->stream) j->proto->begin(j, c);
+    c->begun = true;
+    if (!take_piece(j, c, &event->piece)) {
+        break_job(j, ERROR_OWN, "out of memory for the answer");
+        return;
+    }
+    if (last) end_choice(j, c, event);
+    if (j->n_open == 0) end_job(j);
+}
+
+void job_tick(server *s)
+{
+    static const char ping[] = ": ping\n\n";
+    uint64_t now = now_ns(), limit = (uint64_t)opt_int(s->r.t.opt, OPT_TIME_LIMIT) * second_ns;
+    for (job *j = s->jobs, *next; j; j = next) {
+        next = j->next;
+        if (!j->x) continue;
+        uint64_t since = j->sent_ns ? j->sent_ns : j->start_ns;
+        bool silent = j->stream && now - since > SILENCE_SECONDS * second_ns;
+        if (limit && now - j->start_ns > limit) {
+            break_job(j, ERROR_TIME, "the time limit of a request is over");
+        } else if (silent) {
+            send_head(j);
+            if (strcmp(j->proto->stream_type, "text/event-stream") == 0)
+                exchange_write(j->x, ping, sizeof ping - 1);
+            j->sent_ns = now;
+        }
+    }
+}
+
+void job_end_all(server *s, error_id id, const char *message, bool begun_too)
+{
+    for (job *j = s->jobs, *next; j; j = next) {
+        next = j->next;
+        bool begun = j->head_sent || j->first_ns;
+        if (j->x && (begun_too || !begun)) break_job(j, id, message);
+    }
+}
+
+void job_close(server *s)
+{
+    while (s->jobs) free_job(s->jobs);
+}

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request that generates text: its choices in the engine, and how their events become an answer.
+#ifndef TENON_TOOLS_SERVER_JOB_H
+#define TENON_TOOLS_SERVER_JOB_H
+
+#include "tools/chat/thoughts.h"
+#include "tools/server/api/fields.h"
+
+typedef struct text_buf {
+    char *data; // terminated once it has something
+    size_t n, capacity;
+} text_buf;
+bool text_add(text_buf *t, const void *data, size_t n);
+
+typedef struct job job;
+
+// Logprobs of one token: its own, and `n_top` of `tops` from `first_top` on.
+typedef struct token_entry {
+    int32_t token;
+    float logprob;
+    int32_t first_top, n_top;
+} token_entry;
+
+typedef struct choice {
+    job *job;
+    int32_t index;
+    uint64_t id; // in the engine
+    bool open;   // the engine has not ended it
+    bool begun;  // it had an event
+    int32_t stop;
+    const char *reason;        // finish_reason, NULL: not ended
+    text_buf content, thought; // of answers that are not streamed
+    thoughts thoughts;
+    token_entry *entries; // not written yet
+    tn_logprob *tops;
+    size_t n_entries, entries_capacity, n_tops, tops_capacity;
+    size_t text_offset;             // bytes of content before the entries
+    int32_t n_generated, n_thought; // tokens in all, and those of the thought
+    uint64_t last_ns;
+    const char *echo; // text before the content, for completions
+} choice;
+
+// How one route writes answers. The functions of streams write events; `whole` a complete answer.
+typedef struct protocol {
+    const char *stream_type;
+    void (*begin)(job *j, choice *c);
+    // `text` of the answer, or of the thought before it
+    void (*piece)(job *j, choice *c, const char *text, size_t n, bool is_thought);
+    void (*end_choice)(job *j, choice *c);
+    void (*end)(job *j);
+    void (*whole)(job *j);
+    void (*broken)(job *j, error_id id, const char *message);
+    bool splits_thoughts; // thoughts go apart from the answer
+    bool is_generate;     // of job.is_generate
+} protocol;
+
+struct job {
+    server *s;
+    exchange *x; // NULL: the client is gone
+    const protocol *proto;
+    choice *choices;
+    int32_t n, n_open;
+    bool stream, include_usage, logprobs, head_sent, failed, is_generate;
+    char id[48];
+    char model[NAME_SIZE];
+    int64_t created;
+    size_t n_prompt;
+    int32_t n_cached;
+    uint64_t start_ns, first_ns, end_ns, sent_ns;
+    job *next, **link;
+};
+
+// A prompt of a job; `ids` are copied.
+typedef struct job_prompt {
+    const int32_t *ids;
+    size_t n;
+    const char *echo; // copied; NULL: none
+} job_prompt;
+
+// Submits p->n choices for each prompt. An error was answered if it fails. `param`: the field of the prompt.
+void job_start(server *s, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
+               int32_t n_prompts, const char *id_prefix, const char *param);
+// What the worker gives.
+void job_event(server *s, const tn_engine_event *event, uint64_t time_ns);
+// Several times a second: pings, heads of slow requests, time limits.
+void job_tick(server *s);
+// Ends jobs with an error: those that have not begun, or all.
+void job_end_all(server *s, error_id id, const char *message, bool begun_too);
+// At the end, when the worker is gone.
+void job_close(server *s);
+// The JSON in s->j as one event of a stream: "data: ...\n\n" or a line.
+void job_send_event(job *j, bool sse);
+// "finish_reason" of the choice.
+const char *job_reason(int32_t stop);
+// Tokens of all choices.
+int32_t job_n_generated(const job *j);
+int32_t job_n_thought(const job *j);
+
+#endif

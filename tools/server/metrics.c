@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// GET /metrics in the text format of Prometheus 0.0.4. It never waits for a step of the engine.
+#include "tools/server/server.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/version.h>
+#include <unistd.h>
+
+static const int statuses[METRIC_STATUSES] = {200, 204, 400, 401, 403, 404, 405,
+                                              408, 411, 413, 414, 429, 500, 503};
+static const double first_bounds[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,
+                                      .75,  1,    2.5, 5,   7.5, 10,  20,  40, 80,  160};
+static const double inter_bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15,
+                                      .2,   .3,    .4,   .5,  .75,  1,   2.5,  5,  10};
+static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10, 15,
+                                        20, 30, 40, 50, 60,  120, 240, 480, 960};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static void observe(histogram *h, const double *bounds, size_t n, double value)
+{
+    size_t i = 0;
+    while (i < n && value > bounds[i]) i++;
+    h->n[i]++;
+    h->sum += value;
+}
+
+void metrics_first_token(metrics *m, double seconds)
+{
+    observe(&m->first_token, first_bounds, COUNT(first_bounds), seconds);
+}
+
+void metrics_inter_token(metrics *m, double seconds)
+{
+    observe(&m->inter_token, inter_bounds, COUNT(inter_bounds), seconds);
+}
+
+void metrics_count_request(metrics *m, int index, int status, double seconds)
+{
+    for (int i = 0; i < METRIC_STATUSES; i++)
+        if (statuses[i] == status) m->requests[index][i]++;
+    observe(&m->request, request_bounds, COUNT(request_bounds), seconds);
+}
+
+// --- text ------------------------------------------------------------------------------------------------
+
+static void head(FILE *f, const char *name, const char *type, const char *help)
+{
+    fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put(FILE *f, const char *name, const char *type, const char *help, double value)
+{
+    head(f, name, type, help);
+    fprintf(f, "%s %.17g\n", name, value);
+}
+
+static void put_histogram(FILE *f, const char *name, const char *help, const histogram *h,
+                          const double *bounds, size_t n)
+{
+    uint64_t sum = 0;
+    head(f, name, "histogram", help);
+    for (size_t i = 0; i < n; i++) {
+        sum += h->n[i];
+        fprintf(f, "%s_bucket{le=\"%g\"} %llu\n", name, bounds[i], (unsigned long long)sum);
+    }
+    sum += h->n[n];
+    fprintf(f, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.17g\n%s_count %llu\n", name, (unsigned long long)sum,
+            name, h->sum, name, (unsigned long long)sum);
+}
+
+// A label value: backslash, quote and newline are escaped.
+static void put_label(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"') fputc('\\', f);
+        if (*text == '\n')
+            fputs("\\n", f);
+        else
+            fputc(*text, f);
+    }
+}
+
+static void put_requests(FILE *f, const metrics *m)
+{
+    head(f, "tenon_requests_total", "counter", "Answers by route and status.");
+    for (int r = 0; r < METRIC_ROUTES; r++)
+        for (int i = 0; i < METRIC_STATUSES; i++)
+            if (m->requests[r][i])
+                fprintf(f, "tenon_requests_total{route=\"%s\",status=\"%d\"} %llu\n",
+                        route_names[r] ? route_names[r] : "other", statuses[i],
+                        (unsigned long long)m->requests[r][i]);
+}
+
+static void put_finished(FILE *f, const metrics *m)
+{
+    static const char *const names[] = {"stop", "length", "cancelled", "error"};
+    head(f, "tenon_finished_total", "counter", "Generations by the reason of their end.");
+    for (int i = 0; i < FINISH_COUNT; i++)
+        fprintf(f, "tenon_finished_total{reason=\"%s\"} %llu\n", names[i],
+                (unsigned long long)m->finished[i]);
+}
+
+static void put_engine(FILE *f, server *s)
+{
+    worker_figures w;
+    worker_figures_get(s->w, &w);
+    const tn_engine_stats *e = &w.stats;
+    double used = e->n_blocks > 0 ? (double)(e->n_blocks - e->n_free) / e->n_blocks : 0;
+    put(f, "tenon_requests_running", "gauge", "Generations that run, after the last step.", e->n_running);
+    put(f, "tenon_requests_waiting", "gauge", "Generations that wait.",
+        w.pending > e->n_running ? w.pending - e->n_running : 0);
+    put(f, "tenon_cache_usage_ratio", "gauge", "Share of the cache blocks that running requests use.", used);
+    put(f, "tenon_cache_blocks", "gauge", "Blocks of the cache.", e->n_blocks);
+    put(f, "tenon_cache_blocks_free", "gauge", "Blocks that are free or held by ended requests only.",
+        e->n_free);
+    put(f, "tenon_steps_total", "counter", "Passes of the engine.", (double)e->n_steps);
+    put(f, "tenon_preemptions_total", "counter", "Times a running request had to wait again.",
+        (double)e->n_preempted);
+    put(f, "tenon_longest_step_seconds", "gauge", "The longest pass so far.", (double)w.longest_ns * 1e-9);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    if (!dir) return 0;
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n - 3; // ".", ".." and the folder itself
+}
+
+static void put_process(FILE *f, server *s)
+{
+    long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm) {
+        if (fscanf(statm, "%*s %ld", &pages) != 1) pages = 0;
+        fclose(statm);
+    }
+    put(f, "process_resident_memory_bytes", "gauge", "Memory in use.",
+        (double)pages * (double)sysconf(_SC_PAGESIZE));
+    put(f, "process_open_fds", "gauge", "Open file descriptors.", open_files());
+    put(f, "process_start_time_seconds", "gauge", "When the model was loaded.", (double)s->created);
+    head(f, "tenon_build_info", "gauge", "The version and the model.");
+    fprintf(f, "tenon_build_info{version=\"%s\",model=\"", tn_version());
+    put_label(f, s->name);
+    fputs("\"} 1\n", f);
+}
+
+void route_metrics(server *s, exchange *x)
+{
+    const metrics *m = &s->figures;
+    size_t n;
+    (void)reply_json(s);
+    FILE *f = s->out;
+    put(f, "tenon_prompt_tokens_total", "counter", "Tokens of prompts.", (double)m->prompt_tokens);
+    put(f, "tenon_prompt_tokens_cached_total", "counter", "Those of them that the cache held.",
+        (double)m->cached_tokens);
+    put(f, "tenon_generated_tokens_total", "counter", "Tokens that were generated.",
+        (double)m->generated_tokens);
+    put(f, "tenon_prompt_seconds_total", "counter", "Time from the start of prompts to their end.",
+        m->prompt_seconds);
+    put(f, "tenon_generate_seconds_total", "counter", "Time of generating.", m->generate_seconds);
+    put(f, "tenon_connections", "gauge", "Open connections.", transport_n_open(s->t));
+    put_requests(f, m);
+    put_finished(f, m);
+    put_engine(f, s);
+    put_histogram(f, "tenon_time_to_first_token_seconds", "From the request to its first token.",
+                  &m->first_token, first_bounds, COUNT(first_bounds));
+    put_histogram(f, "tenon_inter_token_seconds", "Between two tokens of an answer.", &m->inter_token,
+                  inter_bounds, COUNT(inter_bounds));
+    put_histogram(f, "tenon_request_seconds", "From the head of a request to the end of its answer.",
+                  &m->request, request_bounds, COUNT(request_bounds));
+    put_process(f, s);
+    const char *text = reply_text(s, &n);
+    reply_bytes(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, n);
+}

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers as JSON, and errors in the two forms that clients know.
+#include "tools/server/server.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MESSAGE_SIZE = 1024 };
+
+typedef struct error_row {
+    int status;
+    const char *type, *code; // code NULL: null
+} error_row;
+
+static const error_row errors[ERROR_COUNT] = {
+    [ERROR_JSON] = {400, "invalid_request_error", "invalid_json"},
+    [ERROR_FIELD] = {400, "invalid_request_error", NULL},
+    [ERROR_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter"},
+    [ERROR_VALUE] = {400, "invalid_request_error", "unsupported_value"},
+    [ERROR_CONTEXT] = {400, "invalid_request_error", "context_length_exceeded"},
+    [ERROR_SCHEMA] = {400, "invalid_request_error", "invalid_schema"},
+    [ERROR_KEY] = {401, "authentication_error", "invalid_api_key"},
+    [ERROR_FORBIDDEN] = {403, "permission_error", NULL},
+    [ERROR_PATH] = {404, "not_found_error", NULL},
+    [ERROR_MODEL] = {404, "invalid_request_error", "model_not_found"},
+    [ERROR_KIND] = {400, "invalid_request_error", "unsupported_model"},
+    [ERROR_METHOD] = {405, "invalid_request_error", NULL},
+    [ERROR_REQUEST] = {400, "invalid_request_error", NULL},
+    [ERROR_LENGTH] = {411, "invalid_request_error", NULL},
+    [ERROR_SIZE] = {413, "invalid_request_error", NULL},
+    [ERROR_URI] = {414, "invalid_request_error", NULL},
+    [ERROR_BUSY] = {429, "rate_limit_error", "queue_full"},
+    [ERROR_LOADING] = {503, "unavailable_error", "loading"},
+    [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down"},
+    [ERROR_LOST] = {503, "unavailable_error", "device_lost"},
+    [ERROR_TIME] = {503, "server_error", "timeout"},
+    [ERROR_OWN] = {500, "server_error", NULL},
+};
+
+int64_t unix_seconds(void)
+{
+    return (int64_t)time(NULL);
+}
+
+json *reply_json(server *s)
+{
+    (void)fseeko(s->out, 0, SEEK_SET);
+    json_init(&s->j, s->out);
+    s->j.compact = true;
+    return &s->j;
+}
+
+const char *reply_text(server *s, size_t *n)
+{
+    *n = fflush(s->out) == 0 ? s->n_out_text : 0;
+    return s->out_text;
+}
+
+void reply_bytes(exchange *x, int status, const char *type, const char *text, size_t n)
+{
+    exchange_begin(x, status, type, (int64_t)n);
+    exchange_write(x, text, n);
+    exchange_end(x);
+}
+
+void reply_send(server *s, exchange *x, int status)
+{
+    size_t n;
+    const char *text = reply_text(s, &n);
+    reply_bytes(x, status, "application/json", text, n);
+}
+
+int reply_error_status(error_id id)
+{
+    return errors[id].status;
+}
+
+void reply_error_json(server *s, const exchange *x, error_id id, const char *param, const char *message)
+{
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    if (x->route && (x->route->flags & ROUTE_OLLAMA)) {
+        json_text(j, "error", message);
+    } else {
+        json_object(j, "error");
+        json_text(j, "message", message);
+        json_text(j, "type", errors[id].type);
+        json_text(j, "param", param);
+        json_text(j, "code", errors[id].code);
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
+static void add_error_headers(exchange *x, error_id id)
+{
+    if (errors[id].status == 429 || errors[id].status == 503) exchange_header(x, "retry-after", "1");
+    if (id == ERROR_KEY) exchange_header(x, "www-authenticate", "Bearer");
+    if (id == ERROR_TIME) exchange_header(x, "x-should-retry", "false");
+    // What follows such a request in the connection cannot be trusted, or is not wanted.
+    if (id == ERROR_REQUEST || id == ERROR_LENGTH || id == ERROR_SIZE || id == ERROR_DRAINING)
+        x->closes = true;
+}
+
+void reply_error(server *s, exchange *x, error_id id, const char *param, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    reply_error_json(s, x, id, param, message);
+    add_error_headers(x, id);
+    reply_send(s, x, errors[id].status);
+}
+
+void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt)
+{
+    char message[MESSAGE_SIZE];
+    snprintf(message, sizeof message,
+             "the request exceeds the available context size: maximum context length is %d tokens, the %s "
+             "%s %zu; reduce its length",
+             s->n_ctx, param, strcmp(param, "messages") == 0 ? "have" : "has", n_prompt);
+    if (x->route->flags & ROUTE_OLLAMA) {
+        reply_error(s, x, ERROR_CONTEXT, param, "%s", message);
+        return;
+    }
+    json *j = reply_json(s);
+    json_object(j, NULL);
+    json_object(j, "error");
+    json_text(j, "message", message);
+    json_text(j, "type", errors[ERROR_CONTEXT].type);
+    json_text(j, "param", param);
+    json_text(j, "code", errors[ERROR_CONTEXT].code);
+    json_size(j, "n_prompt_tokens", n_prompt);
+    json_int(j, "n_ctx", s->n_ctx);
+    json_end_object(j);
+    json_end_object(j);
+    reply_send(s, x, errors[ERROR_CONTEXT].status);
+}
+
+void reply_id(server *s, exchange *x, const char *prefix, char *out, size_t size)
+{
+    uint64_t k = ++s->next_id * 0x9e3779b97f4a7c15u; // spreads the count over all digits; one to one
+    snprintf(out, size, "%s%016llx", prefix, (unsigned long long)(k ^ s->id_salt));
+    if (!x->id[0]) snprintf(x->id, sizeof x->id, "%s", out);
+}

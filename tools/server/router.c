@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a request to its handler: the table of routes, and what is checked before a handler runs.
+#include "tools/server/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    G = ROUTE_GET,
+    P = ROUTE_POST,
+    OPEN = ROUTE_OPEN,
+    UNREADY = ROUTE_UNREADY,
+    O = ROUTE_OLLAMA,
+};
+
+// clang-format off
+static const route routes[] = {
+    {"/health",                           G | OPEN | UNREADY, route_health, 0},
+    {"/v1/health",                        G | OPEN | UNREADY, route_health, 0},
+    {"/v1/models",                        G, route_models, 1},
+    {"/models",                           G, route_models, 1},
+    {"/v1/models/",                       G | ROUTE_PREFIX, route_model, 2},
+    {"/v1/chat/completions",              P, route_chat, 3},
+    {"/chat/completions",                 P, route_chat, 3},
+    {"/v1/chat/completions/input_tokens", P, route_input_tokens, 4},
+    {"/v1/completions",                   P, route_completions, 5},
+    {"/v1/embeddings",                    P, route_embeddings, 6},
+    {"/tokenize",                         P, route_tokenize, 7},
+    {"/detokenize",                       P, route_detokenize, 8},
+    {"/apply-template",                   P, route_apply_template, 9},
+    {"/metrics",                          G | UNREADY | ROUTE_LOCAL_OPEN, route_metrics, 10},
+    {"/api/version",                      G | O | UNREADY, route_ollama_version, 11},
+    {"/api/tags",                         G | O, route_ollama_tags, 12},
+    {"/api/ps",                           G | O, route_ollama_ps, 13},
+    {"/api/show",                         P | O, route_ollama_show, 14},
+    {"/api/chat",                         P | O, route_ollama_chat, 15},
+    {"/api/generate",                     P | O, route_ollama_generate, 16},
+    {"/api/embed",                        P | O, route_ollama_embed, 17},
+};
+// clang-format on
+
+const char *const route_names[METRIC_ROUTES] = {"/health",
+                                                "/v1/models",
+                                                "/v1/models/{id}",
+                                                "/v1/chat/completions",
+                                                "/v1/chat/completions/input_tokens",
+                                                "/v1/completions",
+                                                "/v1/embeddings",
+                                                "/tokenize",
+                                                "/detokenize",
+                                                "/apply-template",
+                                                "/metrics",
+                                                "/api/version",
+                                                "/api/tags",
+                                                "/api/ps",
+                                                "/api/show",
+                                                "/api/chat",
+                                                "/api/generate",
+                                                "/api/embed"};
+
+// For errors before a route is known: their form follows the path.
+static const route no_route = {"", 0, NULL, METRIC_ROUTES - 1};
+static const route no_ollama_route = {"", ROUTE_OLLAMA, NULL, METRIC_ROUTES - 1};
+
+static const route *find_route(const char *path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        const route *r = &routes[i];
+        size_t n = strlen(r->path);
+        if (r->flags & ROUTE_PREFIX ? strncmp(path, r->path, n) == 0 && path[n] : strcmp(path, r->path) == 0)
+            return r;
+    }
+    return strncmp(path, "/api/", 5) == 0 ? &no_ollama_route : &no_route;
+}
+
+// --- checks before the body is read ----------------------------------------------------------------------
+
+static const char *methods_of(const route *r)
+{
+    bool get = r->flags & ROUTE_GET, post = r->flags & ROUTE_POST;
+    return get && post ? "GET, HEAD, POST, OPTIONS" : get ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
+
+static bool check_http(server *s, exchange *x)
+{
+    const char *host = x->headers[HEADER_HOST];
+    if (x->announced == -2) {
+        x->announced = -1;
+        reply_error(s, x, ERROR_REQUEST, NULL,
+                    "Content-Length is not one plain number, or comes with Transfer-Encoding");
+    } else if (x->is_chunked) {
+        reply_error(s, x, ERROR_LENGTH, NULL,
+                    "chunked bodies are not accepted; send the body with its Content-Length");
+    } else if (!x->path[0]) {
+        reply_error(s, x, ERROR_URI, NULL, "the path has more than %d bytes", PATH_SIZE - 1);
+    } else if (!host && !x->http10) {
+        reply_error(s, x, ERROR_REQUEST, NULL, "the header Host is missing");
+    } else if (host && !access_host(&s->access, host)) {
+        reply_error(s, x, ERROR_FORBIDDEN, NULL,
+                    "this name of the host is not allowed; --allow-host of the server adds one");
+    }
+    return !x->status;
+}
+
+// A page that a browser shows may only use the server if its origin is allowed. Without a key a request that
+// a browser sends without asking first (text/plain, a form) would otherwise use the model.
+static bool check_origin(server *s, exchange *x)
+{
+    const char *origin = x->headers[HEADER_ORIGIN], *type = x->headers[HEADER_CONTENT_TYPE];
+    if (!origin) return true;
+    if (access_origin(&s->access, origin)) {
+        exchange_header(x, "access-control-allow-origin", origin);
+        exchange_header(x, "vary", "Origin");
+        exchange_header(x, "access-control-expose-headers", "x-request-id, retry-after");
+        return true;
+    }
+    bool simple = !type || strncasecmp(type, "text/plain", 10) == 0 ||
+                  strncasecmp(type, "multipart/", 10) == 0 ||
+                  strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0;
+    if (x->method != HTTP_POST || !simple || s->access.n_keys > 0) return true;
+    reply_error(s, x, ERROR_FORBIDDEN, NULL,
+                "pages of this origin are not allowed; --allow-origin of the server adds one");
+    return false;
+}
+
+// The names that a preflight asks for, as far as they are allowed.
+static void allow_headers(exchange *x)
+{
+    static const char *const known[] = {"authorization", "content-type", "x-api-key", "x-request-id"};
+    char out[512] = "authorization, content-type, x-api-key, x-request-id";
+    size_t used = strlen(out);
+    const char *p = x->headers[HEADER_REQUEST_HEADERS];
+    while (p && *p) {
+        p += strspn(p, " ,");
+        size_t n = strcspn(p, " ,");
+        bool extra = n > 12 && strncasecmp(p, "x-stainless-", 12) == 0;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            extra = extra && !(strlen(known[i]) == n && strncasecmp(p, known[i], n) == 0);
+        if (extra && strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") >= n &&
+            used + n + 3 < sizeof out)
+            used += (size_t)snprintf(out + used, sizeof out - used, ", %.*s", (int)n, p);
+        p += n;
+    }
+    exchange_header(x, "access-control-allow-headers", out);
+}
+
+static void answer_preflight(exchange *x)
+{
+    exchange_header(x, "allow", x->route->run ? methods_of(x->route) : "GET, HEAD, POST, OPTIONS");
+    const char *origin = x->headers[HEADER_ORIGIN];
+    if (origin && x->headers[HEADER_REQUEST_METHOD] &&
+        strstr(x->more_headers, "access-control-allow-origin")) {
+        exchange_header(x, "access-control-allow-methods", "GET, POST, OPTIONS");
+        allow_headers(x);
+        exchange_header(x, "access-control-max-age", "600");
+        exchange_header(x, "access-control-allow-private-network", "true");
+    }
+    exchange_begin(x, 204, NULL, 0);
+    exchange_end(x);
+}
+
+static bool check_route(server *s, exchange *x)
+{
+    const route *r = x->route;
+    if (!r->run) {
+        reply_error(s, x, ERROR_PATH, NULL, "there is no %.100s here; GET /v1/models lists the model",
+                    x->path);
+        return false;
+    }
+    bool allowed =
+        x->method == HTTP_POST ? r->flags & ROUTE_POST : r->flags & ROUTE_GET && x->method != HTTP_OTHER;
+    if (allowed) return true;
+    exchange_header(x, "allow", methods_of(r));
+    reply_error(s, x, ERROR_METHOD, NULL, "%s takes %s", r->path, methods_of(r));
+    return false;
+}
+
+static bool check_key(server *s, exchange *x)
+{
+    const route *r = x->route;
+    bool open = (r->flags & ROUTE_OPEN) || ((r->flags & ROUTE_LOCAL_OPEN) && x->from_loopback);
+    const char *given = x->headers[HEADER_AUTHORIZATION], *key = x->headers[HEADER_API_KEY];
+    if (open || access_key(&s->access, given, key)) return true;
+    reply_error(s, x, ERROR_KEY, NULL,
+                given || key ? "the key is wrong" : "a key is needed: Authorization: Bearer KEY");
+    return false;
+}
+
+static bool check_state(server *s, exchange *x)
+{
+    if (x->route->flags & ROUTE_UNREADY) return true;
+    if (s->state == SERVER_LOADING) reply_error(s, x, ERROR_LOADING, NULL, "the model is being loaded");
+    if (s->state == SERVER_DRAINING) reply_error(s, x, ERROR_DRAINING, NULL, "the server is shutting down");
+    if (s->state == SERVER_LOST)
+        reply_error(s, x, ERROR_LOST, NULL,
+                    "the device of the model has failed; the server must be restarted");
+    return s->state == SERVER_READY;
+}
+
+static bool check_size(server *s, exchange *x)
+{
+    int64_t most = opt_int(s->r.t.opt, OPT_BODY_LIMIT) << 20;
+    if (x->announced <= most) return true;
+    reply_error(s, x, ERROR_SIZE, NULL, "the body has %lld bytes, at most %lld are accepted",
+                (long long)x->announced, (long long)most);
+    return false;
+}
+
+// An id of the client's is taken over if it is short and harmless.
+static void take_id(exchange *x)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:";
+    enum { ID_MAX = 64 };
+    const char *id = x->headers[HEADER_REQUEST_ID];
+    size_t n = id ? strlen(id) : 0;
+    if (n > 0 && n <= ID_MAX && strspn(id, allowed) == n) memcpy(x->id, id, n + 1);
+}
+
+void router_head(void *user, exchange *x)
+{
+    server *s = user;
+    size_t n = strlen(x->path);
+    if (n > 1 && x->path[n - 1] == '/') x->path[n - 1] = 0;
+    x->route = find_route(x->path);
+    take_id(x);
+    if (!check_http(s, x) || !check_origin(s, x)) return;
+    if (x->method == HTTP_OPTIONS) {
+        answer_preflight(x);
+        return;
+    }
+    (void)(check_route(s, x) && check_key(s, x) && check_state(s, x) && check_size(s, x));
+}
+
+void router_request(void *user, exchange *x)
+{
+    server *s = user;
+    if (check_state(s, x)) x->route->run(s, x);
+}
+
+// --- what handlers share ---------------------------------------------------------------------------------
+
+bool read_body(server *s, exchange *x, body *b)
+{
+    *b = (body){0};
+    if (x->n_body == 0) {
+        reply_error(s, x, ERROR_JSON, NULL, "body is empty; a JSON object is expected");
+        return false;
+    }
+    if (!body_parse(b, x->body, x->n_body)) {
+        reply_error(s, x, ERROR_JSON, NULL, "the body is not valid JSON: byte %zu: %s", b->at, b->why);
+    } else if (b->root->kind != NODE_OBJECT) {
+        reply_error(s, x, ERROR_FIELD, NULL, "the body is %s; a JSON object is expected",
+                    node_kind_name(b->root));
+    } else {
+        return true;
+    }
+    body_fini(b);
+    return false;
+}
+
+bool check_model(server *s, exchange *x, const node *root)
+{
+    const node *v = node_get(root, "model");
+    if (!v || (v->kind == NODE_TEXT && v->n_text == 0)) return true;
+    if (v->kind != NODE_TEXT) {
+        reply_error(s, x, ERROR_FIELD, "model", "model is %s; a string is expected", node_kind_name(v));
+        return false;
+    }
+    size_t n = strlen(s->name);
+    if (strcmp(v->text, s->name) == 0 || opt_flag(s->r.t.opt, OPT_ANY_MODEL)) return true;
+    // Names of Ollama have a tag.
+    if ((x->route->flags & ROUTE_OLLAMA) && strncmp(v->text, s->name, n) == 0 && v->text[n] == ':')
+        return true;
+    reply_error(s, x, ERROR_MODEL, "model", "the model '%.100s' does not exist; this server has '%s'",
+                v->text, s->name);
+    return false;
+}

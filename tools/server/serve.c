@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// tenon serve: the life of the server. This thread has HTTP; another one loads the model and steps the engine
+// (worker.c).
+#include "tools/server/job.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/version.h>
+#include <unistd.h>
+
+enum { CTX_DEFAULT = 4096, TOKENS_EACH = 1024 };
+static const uint64_t second_ns = 1000000000u;
+
+// --- signals ---------------------------------------------------------------------------------------------
+
+// A signal handler has no argument, so its data is global.
+static volatile sig_atomic_t n_ends, n_reloads;
+
+static void on_signal(int signal_number)
+{
+    if (signal_number == SIGHUP)
+        n_reloads = n_reloads + 1;
+    else
+        n_ends = n_ends + 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+// --- the model, on the thread of the engine --------------------------------------------------------------
+
+static int open_engine(server *s)
+{
+    const options *o = s->r.t.opt;
+    tn_session_config session;
+    tn_engine_config cfg;
+    tool_session_config(&s->r.t, &session);
+    int64_t trained = s->r.info.n_ctx_train, each = opt_int(o, OPT_PROMPT_MAX);
+    int64_t parallel = opt_int(o, OPT_PARALLEL), all = opt_int(o, OPT_CACHE_TOKENS);
+    if (each == 0) each = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
+    if (all == 0) all = parallel * TOKENS_EACH > each ? parallel * TOKENS_EACH : each;
+    if (all < each)
+        return fail(EXIT_USAGE,
+                    "--cache-tokens %lld holds no context of %lld tokens; give more, or a smaller -c",
+                    (long long)all, (long long)each);
+    session.n_seq = (int32_t)parallel;
+    session.n_ctx = (int32_t)all;
+    session.n_ctx_seq = (int32_t)each;
+    tn_engine_config_default(&cfg);
+    cfg.session = &session;
+    cfg.n_waiting = (int32_t)opt_int(o, OPT_QUEUE);
+    enum { CONTEXTS_WAITING = 16 };
+    cfg.waiting_tokens = each * CONTEXTS_WAITING;
+    tn_status status = tn_engine_create(s->r.model, &cfg, &s->engine);
+    if (status != TN_OK)
+        return tool_fail(&s->r.t, status, "%s: a cache of %lld tokens", s->r.path, (long long)all);
+    s->n_ctx = (int32_t)each;
+    s->n_seq = (int32_t)parallel;
+    return 0;
+}
+
+static int open_embedder(server *s)
+{
+    tn_embedder_config cfg;
+    tool_embedder_config(&s->r.t, &cfg);
+    cfg.max_tokens = (int32_t)opt_int(s->r.t.opt, OPT_PROMPT_MAX);
+    tn_status status = tn_embedder_create(s->r.model, &cfg, &s->embedder);
+    if (status != TN_OK) return tool_fail(&s->r.t, status, "%s", s->r.path);
+    s->n_ctx = tn_embedder_max_tokens(s->embedder);
+    s->n_seq = 1;
+    return 0;
+}
+
+static int open_model(void *user, tn_engine **engine, tn_context **ctx)
+{
+    server *s = user;
+    run_state *r = &s->r;
+    int code = tool_open(&r->t, r->t.opt);
+    *ctx = r->t.ctx;
+    if (!code) code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
+    if (code) return code;
+    tn_model_info_get(r->model, &r->info);
+    if (!r->info.has_tokenizer) return fail(EXIT_FAILED, "%s has no tokenizer", r->path);
+    code = answer_options(r);
+    if (!code) code = r->info.is_encoder ? open_embedder(s) : open_engine(s);
+    *engine = s->engine;
+    return code;
+}
+
+// --- the thread of HTTP ----------------------------------------------------------------------------------
+
+static void wake(void *user)
+{
+    server *s = user;
+    transport_wake(s->t);
+}
+
+static void on_opened(server *s)
+{
+    if (s->state != SERVER_LOADING) return;
+    int code, opened = worker_opened(s->w, &code);
+    if (opened == 0) return;
+    if (opened < 0) {
+        s->code = code;
+        s->stop = 1;
+        return;
+    }
+    s->created = unix_seconds();
+    snprintf(s->fingerprint, sizeof s->fingerprint, "tenon-%s-%08llx", tn_version(),
+             (unsigned long long)(s->r.info.file_size ^ s->r.info.n_params) & 0xffffffffu);
+    s->state = SERVER_READY;
+    note("listening on %s", transport_address(s->t));
+}
+
+static void on_lost(server *s, const char *message)
+{
+    s->state = SERVER_LOST;
+    note("the engine has failed: %s", message);
+    job_end_all(s, ERROR_LOST, message, true);
+}
+
+static void on_wake(void *user)
+{
+    server *s = user;
+    worker_item item;
+    if (!s->w) return;
+    on_opened(s);
+    for (;;) {
+        int kind = worker_next(s->w, &item);
+        if (kind == WORKER_NOTHING) break;
+        if (kind == WORKER_EVENT) job_event(s, &item.event, item.time_ns);
+        if (kind == WORKER_TASK) item.task->done(item.task);
+        if (kind == WORKER_LOST) on_lost(s, item.message);
+    }
+}
+
+static void begin_drain(server *s)
+{
+    s->drain_ns = now_ns() + (uint64_t)opt_int(s->r.t.opt, OPT_DRAIN) * second_ns;
+    if (s->state == SERVER_LOADING) s->stop = 1;
+    s->state = SERVER_DRAINING;
+    transport_drain(s->t);
+    job_end_all(s, ERROR_DRAINING, "the server is shutting down", false);
+    tool_info(&s->r.t, "shutting down");
+}
+
+static void on_tick(void *user)
+{
+    server *s = user;
+    on_wake(s);
+    if (n_reloads > 0) {
+        n_reloads = 0;
+        access_reload(&s->access);
+    }
+    if (n_ends > 0 && !s->drain_ns) begin_drain(s);
+    if (s->drain_ns) {
+        uint64_t now = now_ns();
+        bool over = now > s->drain_ns || n_ends > 1;
+        if (over) job_end_all(s, ERROR_DRAINING, "the server is shutting down", true);
+        // Answers that are complete get another second to reach their clients.
+        if (transport_n_busy(s->t) == 0 || now > s->drain_ns + second_ns) s->stop = 1;
+        if (n_ends > 1 && s->drain_ns > now) s->drain_ns = now;
+    }
+    job_tick(s);
+}
+
+static void on_gone(void *user, exchange *x)
+{
+    server *s = user;
+    double seconds = (double)(now_ns() - x->start_ns) * 1e-9;
+    if (x->user) x->forget(x);
+    if (x->status && x->route) metrics_count_request(&s->figures, x->route->metric, x->status, seconds);
+    tool_info(&s->r.t, "%s %s %d %.1f ms%s", x->id[0] ? x->id : "-", x->path, x->status, seconds * 1e3,
+              x->status && x->ended ? "" : ", the client left");
+}
+
+// The name that requests use: --alias, or the file's without its folder and ending.
+static void name_model(server *s)
+{
+    const char *alias = opt_text(s->r.t.opt, OPT_ALIAS), *base = strrchr(s->r.path, '/');
+    snprintf(s->name, sizeof s->name, "%s", alias ? alias : base ? base + 1 : s->r.path);
+    size_t n = strlen(s->name);
+    if (!alias && n > 5 && strcmp(s->name + n - 5, ".gguf") == 0) s->name[n - 5] = 0;
+}
+
+static int open_transport(server *s)
+{
+    const options *o = s->r.t.opt;
+    transport_config cfg = {
+        .host = opt_text(o, OPT_HOST),
+        .port = (int)opt_int(o, OPT_PORT),
+        .connections = (int)opt_int(o, OPT_CONNECTIONS),
+        .body_max = (size_t)opt_int(o, OPT_BODY_LIMIT) << 20,
+        .user = s,
+        .head = router_head,
+        .request = router_request,
+        .gone = on_gone,
+        .wake = on_wake,
+        .tick = on_tick,
+    };
+    return transport_open(&cfg, &s->t);
+}
+
+static int serve(server *s)
+{
+    worker_config cfg = {.user = s, .open = open_model, .wake = wake};
+    name_model(s);
+    s->out = open_memstream(&s->out_text, &s->n_out_text);
+    if (!s->out) return fail(EXIT_MEMORY, "out of memory for the server");
+    s->id_salt = now_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 32;
+    int code = access_open(&s->access, s->r.t.opt);
+    if (!code) code = open_transport(s);
+    if (code) return code;
+    catch_signals();
+    code = worker_start(&cfg, &s->w);
+    if (!code) transport_run(s->t, &s->stop);
+    return code ? code : s->code;
+}
+
+int cmd_serve(const options *o)
+{
+    server s = {.r.t.opt = o};
+    const char *const *args;
+    int n_args;
+    int code = tool_model_path(o, &s.r.path, &args, &n_args);
+    if (!code && n_args > 0)
+        code = fail(EXIT_USAGE, "'%s': one server has one model; start another one with another --port",
+                    args[0]);
+    if (!code) code = serve(&s);
+    worker_stop(&s.w);
+    transport_close(&s.t);
+    job_close(&s);
+    tn_engine_destroy(&s.engine);
+    tn_embedder_destroy(&s.embedder);
+    answer_fini(&s.r);
+    tn_model_unref(&s.r.model);
+    tool_close(&s.r.t);
+    access_close(&s.access);
+    if (s.out) fclose(s.out);
+    free(s.out_text);
+    return code;
+}

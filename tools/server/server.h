@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the routes of `tenon serve` share: the model, its limits, answers and errors.
+#ifndef TENON_TOOLS_SERVER_SERVER_H
+#define TENON_TOOLS_SERVER_SERVER_H
+
+#include "tools/chat/generate.h"
+#include "tools/json.h"
+#include "tools/server/access.h"
+#include "tools/server/body.h"
+#include "tools/server/metrics.h"
+#include "tools/server/transport.h"
+#include "tools/server/worker.h"
+
+typedef enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_LOST } server_state;
+enum { NAME_SIZE = 256 };
+
+typedef struct server {
+    run_state r; // the options, the model, the sampling that requests change
+    transport *t;
+    worker *w;
+    tn_engine *engine;     // NULL: the model gives embeddings
+    tn_embedder *embedder; // NULL: the model gives text
+    access_rules access;
+    metrics figures;
+    server_state state;
+    char name[NAME_SIZE]; // of the model
+    char fingerprint[64];
+    int32_t n_ctx, n_seq;
+    int64_t created; // seconds since 1970, when the model was there
+    uint64_t next_id, id_salt;
+    struct job *jobs;
+    uint64_t drain_ns; // when what still runs is ended, 0: not draining
+    volatile int stop;
+    int code; // exit code
+    // the JSON that is being written
+    FILE *out;
+    char *out_text;
+    size_t n_out_text;
+    json j;
+} server;
+
+// --- answers (reply.c) -----------------------------------------------------------------------------------
+
+typedef enum error_id {
+    ERROR_JSON,        // no JSON
+    ERROR_FIELD,       // a field with a wrong type or value, or missing
+    ERROR_UNSUPPORTED, // a field that is not offered
+    ERROR_VALUE,       // the same for its value
+    ERROR_CONTEXT,     // too long
+    ERROR_SCHEMA,
+    ERROR_KEY,
+    ERROR_FORBIDDEN,
+    ERROR_PATH,
+    ERROR_MODEL,
+    ERROR_KIND, // a model that cannot do this
+    ERROR_METHOD,
+    ERROR_REQUEST, // HTTP that is refused
+    ERROR_LENGTH,
+    ERROR_SIZE,
+    ERROR_URI,
+    ERROR_BUSY,
+    ERROR_LOADING,
+    ERROR_DRAINING,
+    ERROR_LOST,
+    ERROR_TIME,
+    ERROR_OWN,
+    ERROR_COUNT
+} error_id;
+
+// Begins JSON text; s->j is at the outermost level.
+json *reply_json(server *s);
+// What was written since: its bytes, valid until the next reply_json.
+const char *reply_text(server *s, size_t *n);
+// A complete answer of that JSON.
+void reply_send(server *s, exchange *x, int status);
+void reply_bytes(exchange *x, int status, const char *type, const char *text, size_t n);
+// An error in the form of the exchange's route. `param`: the path of the field, or NULL.
+void reply_error(server *s, exchange *x, error_id id, const char *param, const char *fmt, ...)
+    PRINTF_LIKE(5, 6);
+void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt);
+// The same as JSON text in s->j, for streams.
+void reply_error_json(server *s, const exchange *x, error_id id, const char *param, const char *message);
+int reply_error_status(error_id id);
+// A new id "chatcmpl-...", also in the head of the answer.
+void reply_id(server *s, exchange *x, const char *prefix, char *out, size_t size);
+
+// --- routes ----------------------------------------------------------------------------------------------
+
+enum {
+    ROUTE_GET = 1,
+    ROUTE_POST = 2,
+    ROUTE_OPEN = 4,       // without a key
+    ROUTE_OLLAMA = 8,     // errors in the form of Ollama
+    ROUTE_UNREADY = 16,   // also while the model loads or the server ends
+    ROUTE_PREFIX = 32,    // the path is the beginning of what follows
+    ROUTE_LOCAL_OPEN = 64 // without a key from this machine
+};
+typedef struct route {
+    const char *path;
+    int flags;
+    void (*run)(server *s, exchange *x);
+    int metric; // index of its requests, set by the table
+} route;
+
+// router.c: what the transport calls.
+void router_head(void *user, exchange *x);
+void router_request(void *user, exchange *x);
+extern const char *const route_names[METRIC_ROUTES];
+
+// A request's JSON body. False: an error was answered.
+bool read_body(server *s, exchange *x, body *b);
+// Whether the request names the model; false: an error was answered.
+bool check_model(server *s, exchange *x, const node *root);
+
+// Handlers, by file.
+void route_health(server *s, exchange *x);
+void route_models(server *s, exchange *x);
+void route_model(server *s, exchange *x);
+void route_metrics(server *s, exchange *x);
+void route_chat(server *s, exchange *x);
+void route_input_tokens(server *s, exchange *x);
+void route_completions(server *s, exchange *x);
+void route_tokenize(server *s, exchange *x);
+void route_detokenize(server *s, exchange *x);
+void route_apply_template(server *s, exchange *x);
+void route_embeddings(server *s, exchange *x);
+void route_ollama_version(server *s, exchange *x);
+void route_ollama_tags(server *s, exchange *x);
+void route_ollama_ps(server *s, exchange *x);
+void route_ollama_show(server *s, exchange *x);
+void route_ollama_chat(server *s, exchange *x);
+void route_ollama_generate(server *s, exchange *x);
+void route_ollama_embed(server *s, exchange *x);
+
+int64_t unix_seconds(void);
+
+#endif
