@@ -147,7 +147,7 @@ def check_keys(t):
 
 def check_drain(t):
     s = Server(t, *EXACT, "-np", "4")
-    c, r = open_stream(s, ignore_eos=False, temperature=0)
+    c, r = open_stream(s, ignore_eos=False, temperature=0, max_tokens=40)
     s.p.send_signal(signal.SIGTERM)
     data = r.read()
     t.ok("a stream may end", data.endswith(b"data: [DONE]\n\n"), data[-300:])
