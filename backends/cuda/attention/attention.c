@@ -4,6 +4,7 @@
 // What all attention kernels need of a step, their arguments, and the general kernel (attention.cu), which
 // runs what no other one accepts.
 #include "backends/cuda/attention/attention.h"
+#include "backends/cuda/runtime/tensor_map.h"
 
 enum {
     GENERAL_THREADS = 128,
@@ -87,6 +88,18 @@ tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step)
         .softcap = p->softcap,
         .max_bias = p->max_bias,
     };
+}
+
+tn_status tn_cuda_attention_map(const tn_cuda_launch *l, const tn_view *cache, char *to)
+{
+    tn_cuda_boxes b = {.data = cache->data,
+                       .rows = tn_view_n_rows(cache),
+                       .row_bytes = cache->ne[3] * 2,
+                       .row_stride = cache->nb[2],
+                       .box_bytes = 128,
+                       .box_rows = 64,
+                       .l2_bytes = 256};
+    return tn_cuda_map_boxes(l, &b, to);
 }
 
 bool tn_cuda_attention_accepts(const tn_cuda *cuda, const tn_step *step)

@@ -37,6 +37,8 @@ bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
+// The tensor map of a cache of 16-bit elements: all its rows, in boxes of 64 rows by 64 elements.
+TN_MUST_USE tn_status tn_cuda_attention_map(const tn_cuda_launch *l, const tn_view *cache, char *to);
 // Row tiles of all sequences at most (attention/attention_rows.cuh).
 static inline int64_t tn_cuda_attention_tiles(const tn_step *step, int32_t rows)
 {

@@ -6,7 +6,6 @@
 #include "backends/cuda/attention/attention.h"
 #include "backends/cuda/attention/attention_latent_args.h"
 
-#include <string.h>
 
 // As in the kernel.
 enum {
@@ -55,25 +54,11 @@ int32_t tn_cuda_attention_latent_splits(const tn_cuda *cuda, const tn_step *step
     return splits;
 }
 
-static tn_status map_cache(tn_cuda *c, const tn_view *v, char *to)
-{
-    CUtensorMap map;
-    const cuuint64_t dims[] = {(cuuint64_t)v->ne[3], (cuuint64_t)tn_view_n_rows(v)},
-                     strides[] = {(cuuint64_t)v->nb[2]};
-    const cuuint32_t box[] = {64, KEYS}, one[] = {1, 1};
-    CUresult r =
-        c->driver.tensor_map_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, v->data, dims, strides, box, one,
-                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    memcpy(to, &map, sizeof map);
-    return tn_cuda_check(c, r, "mapping a cache");
-}
-
 tn_status tn_cuda_attention_latent_launch(const tn_cuda_launch *l, const tn_cuda_attention_args *a)
 {
     const tn_view *k = &l->step->src[TN_SRC_attention_k];
     tn_cuda_attention_latent_args m = {.a = *a, .early = l->early};
-    tn_status status = l->sink ? TN_OK : map_cache(l->cuda, k, m.k);
+    tn_status status = tn_cuda_attention_map(l, k, m.k);
     if (status != TN_OK) return status;
     int32_t boxes = SLOTS * KEYS * 128 + (BOXES + 1) * ROWS * 128;
     tn_cuda_grid grid = {.x = (uint32_t)a->n_splits,

@@ -6,7 +6,6 @@
 #include "backends/cuda/attention/attention.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { ROWS = 128, GROUP = 128, PAGE = 64 }; // as in the kernel
 
@@ -59,21 +58,6 @@ bool tn_cuda_attention_wgmma_quants_accepts(const tn_cuda *cuda, const tn_step *
     return accepts(cuda, step) && narrow && tn_dtype_block_elems(type) > 1 && find_variant(type);
 }
 
-// The type of its 16-bit elements matters only for what lies outside of the matrix, which is 0.
-static tn_status map_cache(tn_cuda *c, const tn_view *v, char *to)
-{
-    CUtensorMap map;
-    const cuuint64_t dims[] = {(cuuint64_t)v->ne[3], (cuuint64_t)tn_view_n_rows(v)},
-                     strides[] = {(cuuint64_t)v->nb[2]};
-    const cuuint32_t box[] = {64, PAGE}, one[] = {1, 1};
-    CUresult r =
-        c->driver.tensor_map_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, v->data, dims, strides, box, one,
-                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    memcpy(to, &map, sizeof map);
-    return tn_cuda_check(c, r, "mapping a cache");
-}
-
 tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
@@ -85,8 +69,8 @@ tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
     if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs || !variant)
         return tn_cuda_attention_launch(l);
     bool blocks = variant->warpgroups > 3;
-    tn_status status = l->sink || blocks ? TN_OK : map_cache(l->cuda, k, m.k);
-    if (status == TN_OK && !l->sink && !blocks) status = map_cache(l->cuda, v, m.v);
+    tn_status status = blocks ? TN_OK : tn_cuda_attention_map(l, k, m.k);
+    if (status == TN_OK && !blocks) status = tn_cuda_attention_map(l, v, m.v);
     if (status != TN_OK) return status;
     int32_t d = m.a.k.dim, keys = d == 256 ? 64 : 128;
     char entry[64];

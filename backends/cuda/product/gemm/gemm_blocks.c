@@ -4,6 +4,7 @@
 // Matrix products of 65 and more rows whose weights of block types are multiplied as they are
 // (gemm_blocks.cuh): which products those are, and how they are cut into tiles and clusters.
 #include "backends/cuda/product/gemm/gemm.h"
+#include "backends/cuda/runtime/tensor_map.h"
 
 #include "core/compiler.h"
 
@@ -153,38 +154,30 @@ static cut select_cut(const tn_cuda *cuda, const tn_cuda_gemm_blocks_args *a, tn
 
 // --- launches ----------------------------------------------------------------------------------------
 
-// Describes a matrix for copies in boxes of box_rows by box_bytes.
-static tn_status make_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data, int64_t rows,
-                          int64_t row_bytes, int64_t stride, int32_t box_bytes, int32_t box_rows)
-{
-    cuuint64_t dims[2] = {(cuuint64_t)row_bytes / 2, (cuuint64_t)rows}, strides[1] = {(cuuint64_t)stride};
-    cuuint32_t box[2] = {(cuuint32_t)box_bytes / 2, (cuuint32_t)box_rows}, one[2] = {1, 1};
-    CUtensorMapSwizzle swizzle = box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                                 : box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                 : box_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
-                                                   : CU_TENSOR_MAP_SWIZZLE_NONE;
-    CUtensorMap map;
-    if (l->sink) return TN_OK;
-    CUresult r = l->cuda->driver.tensor_map_tiled(
-        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, one,
-        CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    memcpy(to, &map, sizeof map);
-    return tn_cuda_check(l->cuda, r, "describing a matrix");
-}
-
 static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const shape *s,
                            tn_dtype type)
 {
-    tn_status status = make_map(l, &a->x_map, l->scratch, a->m, 2 * (int64_t)a->k, 2 * (int64_t)a->k,
-                                TN_GEMM_X_K * 2, s->columns);
+    tn_cuda_boxes x = {.data = l->scratch,
+                       .rows = a->m,
+                       .row_bytes = 2 * (int64_t)a->k,
+                       .row_stride = 2 * (int64_t)a->k,
+                       .box_bytes = TN_GEMM_X_K * 2,
+                       .box_rows = s->columns,
+                       .l2_bytes = 256};
+    tn_status status = tn_cuda_map_boxes(l, &x, &a->x_map);
     for (int32_t i = 0; i < a->n_segs; i++)
         for (int32_t p = 0; p < TN_CUDA_MAX_PLANES && status == TN_OK; p++) {
             tn_cuda_gemm_blocks_seg *seg = &a->seg[i];
             int32_t bytes = plane_bytes(type, p);
             if (!is_copied(type, p)) continue;
-            status = make_map(l, &seg->map[p], seg->w.plane[p], seg->n_rows, a->k / TN_GEMM_BLOCK_K * bytes,
-                              seg->w.row_size[p], TN_MIN(bytes, 128), s->rows / 2);
+            tn_cuda_boxes w = {.data = seg->w.plane[p],
+                               .rows = seg->n_rows,
+                               .row_bytes = a->k / TN_GEMM_BLOCK_K * bytes,
+                               .row_stride = seg->w.row_size[p],
+                               .box_bytes = TN_MIN(bytes, 128),
+                               .box_rows = s->rows / 2,
+                               .l2_bytes = 256};
+            status = tn_cuda_map_boxes(l, &w, &seg->map[p]);
         }
     return status;
 }

@@ -4,13 +4,12 @@
 // Which tiles a product on tensor cores is cut into, and its launch: wgmma where the device has it, mma.sync
 // elsewhere.
 #include "backends/cuda/product/gemm/gemm.h"
+#include "backends/cuda/runtime/tensor_map.h"
 
 #include "core/compiler.h"
 #include "core/context.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     BK = 64,                   // packed16 of k of a stage
@@ -61,17 +60,14 @@ static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, in
 tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
                            const int64_t *size, int32_t box_rows)
 {
-    cuuint64_t dims[2] = {(cuuint64_t)size[1], (cuuint64_t)size[0]}, strides[1] = {(cuuint64_t)size[1] * 2};
-    cuuint32_t box[2] = {BK, (cuuint32_t)box_rows}, one[2] = {1, 1};
-    CUtensorMap map;
-    if (l->sink) return TN_OK;
-    CUresult r = l->cuda->driver.tensor_map_tiled(
-        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)data, dims, strides, box, one,
-        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    static_assert(sizeof map == sizeof *to, "a tensor map is 128 bytes");
-    memcpy(to, &map, sizeof map);
-    return tn_cuda_check(l->cuda, r, "describing a matrix");
+    tn_cuda_boxes b = {.data = data,
+                       .rows = size[0],
+                       .row_bytes = size[1] * 2,
+                       .row_stride = size[1] * 2,
+                       .box_bytes = BK * 2,
+                       .box_rows = box_rows,
+                       .l2_bytes = 256};
+    return tn_cuda_map_boxes(l, &b, to);
 }
 
 static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const shape *s, bool glu)

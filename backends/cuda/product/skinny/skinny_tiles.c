@@ -5,11 +5,11 @@
 // are shared between blocks. The cut with the least estimated time is selected.
 #include "backends/cuda/product/skinny/skinny.h"
 #include "backends/cuda/runtime/layout.h"
+#include "backends/cuda/runtime/tensor_map.h"
 
 #include "core/compiler.h"
 #include "core/context.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,21 +170,14 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_tensor_map *to, cons
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES && status == TN_OK; p++) {
         int32_t bytes = copied_bytes(&planes, type, p), width = TN_MIN(bytes, 128);
         if (bytes == 0) continue;
-        cuuint64_t dims[2] = {(cuuint64_t)s->w.row_size[p] / 2, (cuuint64_t)s->n},
-                   strides[1] = {(cuuint64_t)s->w.row_size[p]};
-        cuuint32_t box[2] = {(cuuint32_t)width / 2, (cuuint32_t)rows}, one[2] = {1, 1};
-        CUtensorMapSwizzle swizzle = width == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                                     : width == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                     : width == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
-                                                   : CU_TENSOR_MAP_SWIZZLE_NONE;
-        CUtensorMap map;
-        CUresult r = l->cuda->driver.tensor_map_tiled(
-            &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, (void *)(uintptr_t)s->w.plane[p], dims, strides, box,
-            one, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-        static_assert(sizeof map == sizeof *to, "a tensor map is 128 bytes");
-        memcpy(to++, &map, sizeof map);
-        status = tn_cuda_check(l->cuda, r, "describing planes of a weight");
+        tn_cuda_boxes b = {.data = s->w.plane[p],
+                           .rows = s->n,
+                           .row_bytes = s->w.row_size[p],
+                           .row_stride = s->w.row_size[p],
+                           .box_bytes = width,
+                           .box_rows = rows,
+                           .l2_bytes = 128};
+        status = tn_cuda_map_boxes(l, &b, to++);
     }
     return status;
 }
