@@ -158,7 +158,7 @@ static tn_status run_blocks(const tn_cuda_launch *l, const tn_product *p, tn_cud
 static tn_status run_plain(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type,
                            int64_t n_row_tiles)
 {
-    tn_cuda_skinny_set_tiles(a, TN_SKINNY_ROWS);
+    a->n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, TN_SKINNY_ROWS);
     int32_t columns = a->m <= 32 ? 32 : 64;
     size_t stages = (size_t)TN_SKINNY_STAGES * (size_t)columns * (TN_SKINNY_K + TN_SKINNY_PAD) * 2;
     size_t sums = (size_t)4 * TN_SKINNY_ROWS * (size_t)(columns + TN_SKINNY_PAD) * sizeof(float);

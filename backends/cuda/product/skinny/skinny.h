@@ -47,8 +47,8 @@ tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_sk
                                                  int64_t n_columns, bool wgmma);
 // Dynamic shared memory of a block, bytes.
 uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma);
-// Sets the first tiles of the weights in `a`, for tiles of so many rows of weights.
-void tn_cuda_skinny_set_tiles(tn_cuda_skinny_args *a, int32_t rows);
+// Sets the first tiles of weights, for tiles of so many rows of weights. Returns the number of tiles.
+int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool glu, int32_t rows);
 
 // --- tiles by tensor copies (skinny_tiles.c) ---------------------------------------------------------
 

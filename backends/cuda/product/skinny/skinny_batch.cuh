@@ -72,13 +72,6 @@ template <int TYPE> struct skinny_stage_row {
     }
 };
 
-// One half of a register, in both halves.
-static __device__ __forceinline__ uint32_t skinny_broadcast_half(uint32_t v, bool high)
-{
-    __half2 h = high ? __high2half2(*(const __half2 *)&v) : __low2half2(*(const __half2 *)&v);
-    return *(const uint32_t *)&h;
-}
-
 struct skinny_nothing_small {
 };
 

@@ -54,6 +54,13 @@ static __device__ __forceinline__ uint32_t skinny_broadcast_low(uint32_t bits)
     return __byte_perm(bits, 0, 0x1010);
 }
 
+// One half of a register, in both halves.
+static __device__ __forceinline__ uint32_t skinny_broadcast_half(uint32_t v, bool high)
+{
+    __half2 h = high ? __high2half2(*(const __half2 *)&v) : __low2half2(*(const __half2 *)&v);
+    return *(const uint32_t *)&h;
+}
+
 // Bytes 0 and 2 (skinny_even) or 1 and 3 (skinny_odd) as integers of 16 bits, which are f16 in steps of
 // 2^-24.
 static __device__ __forceinline__ uint32_t skinny_even(uint32_t bytes)

@@ -51,14 +51,15 @@ uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type
     return (uint32_t)(s->slots * slot_size(type, s->rows, wgmma) + (wgmma ? SWIZZLE : 0));
 }
 
-void tn_cuda_skinny_set_tiles(tn_cuda_skinny_args *a, int32_t rows)
+int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool glu, int32_t rows)
 {
-    a->n_tiles = 0;
-    for (int32_t i = 0; i < a->n_segs; i++) {
-        int64_t n = a->seg[i].n;
-        a->seg[i].first_tile = a->glu ? 0 : a->n_tiles;
-        a->n_tiles = (int32_t)(a->glu ? tn_div_up(n, rows / 2) : a->n_tiles + tn_div_up(n, rows));
+    int32_t n_tiles = 0;
+    for (int32_t i = 0; i < n_segs; i++) {
+        int64_t n = seg[i].n;
+        seg[i].first_tile = glu ? 0 : n_tiles;
+        n_tiles = (int32_t)(glu ? tn_div_up(n, rows / 2) : n_tiles + tn_div_up(n, rows));
     }
+    return n_tiles;
 }
 
 // Estimated time of the longest block, and of the last block of a tile, with what the part of each block
@@ -128,12 +129,11 @@ tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_sk
         s.slots = (int32_t)TN_MIN(TN_SKINNY_BLOCK_MAX_SLOTS,
                                   (cuda->max_shared - beside) / slot_size(type, s.rows, wgmma));
         if (!is_possible(&s, type, wgmma)) continue;
-        tn_cuda_skinny_set_tiles(a, s.rows);
-        s.n_tiles = a->n_tiles;
+        s.n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, s.rows);
         s = cut_tiles(s, type, n_stages, max_blocks, a->tile_group != NULL, wgmma);
         if (cuda->variant.skinny_shape == i + 1) s.time = 0;
         if (s.time < best.time) best = s;
     }
-    tn_cuda_skinny_set_tiles(a, best.rows);
+    a->n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, best.rows);
     return best;
 }

@@ -100,16 +100,6 @@ static int64_t slot_size(tn_dtype type, int32_t columns, int32_t k_groups)
     return tn_div_up(stage_weights(type) + stage_x(columns, k_groups), SWIZZLE) * SWIZZLE;
 }
 
-static void set_tiles(tn_cuda_skinny_tiles_args *a, int32_t rows)
-{
-    a->n_tiles = 0;
-    for (int32_t i = 0; i < a->n_segs; i++) {
-        int64_t n = a->seg[i].n;
-        a->seg[i].first_tile = a->glu ? 0 : a->n_tiles;
-        a->n_tiles = (int32_t)(a->glu ? tn_div_up(n, rows / 2) : a->n_tiles + tn_div_up(n, rows));
-    }
-}
-
 // Estimated time in nanoseconds on an H200: that of the longest block, with what the last block of a tile
 // needs for the parts of all its blocks.
 static int64_t time_of(const cut *c, tn_dtype type, int32_t columns, int64_t per_tile)
@@ -148,13 +138,12 @@ static cut select_cut(const tn_cuda *cuda, tn_cuda_skinny_tiles_args *a, tn_dtyp
         c.slots = (int32_t)TN_MIN(TN_SKINNY_TILES_SLOTS, (cuda->max_shared - SHARED_STATIC - SWIZZLE) /
                                                              slot_size(type, columns, c.k_groups));
         if (c.slots < LEAST_SLOTS) continue;
-        set_tiles(a, 64 * c.row_groups);
-        c.n_tiles = a->n_tiles;
+        c.n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, 64 * c.row_groups);
         c = cut_tiles(c, type, columns, tn_div_up(a->k_stages, c.k_groups), cuda->n_sms);
         if (cuda->variant.skinny_shape == i + 1) c.time = 0;
         if (c.time < best.time) best = c;
     }
-    set_tiles(a, 64 * best.row_groups);
+    a->n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, 64 * best.row_groups);
     return best;
 }
 

@@ -28,6 +28,7 @@
 #define TN_CUDA_SKINNY_WGMMA_CUH
 
 #include "backends/cuda/product/skinny/skinny_blocks.cuh"
+#include "backends/cuda/product/skinny/skinny_products.cuh"
 
 #ifdef TN_HOPPER
 // --- weights of a stage ----------------------------------------------------------------------------------
@@ -38,13 +39,6 @@
 //     load      words of batch b, some of which later batches use too
 //     expand    step s of batch b: operands of pairs (0, 2) and (1, 3) of lane q's four values
 //     operands  the number of operands of a step, whose products are added
-
-// One half of a register, in both halves.
-static __device__ __forceinline__ uint32_t skinny_broadcast_half(uint32_t v, bool high)
-{
-    __half2 h = high ? __high2half2(*(const __half2 *)&v) : __low2half2(*(const __half2 *)&v);
-    return *(const uint32_t *)&h;
-}
 
 template <int TYPE> struct skinny_batch_expander { // Q4_K, Q5_K
     static constexpr bool five_bits = TYPE == TN_TYPE_Q5_K;
@@ -158,30 +152,6 @@ template <> struct skinny_batch_expander<TN_TYPE_Q6_K> {
 };
 
 // --- products ---------------------------------------------------------------------------------------------
-
-// d[64 x 32] = a b^T + (accumulate ? d : 0), 16 of k; a in registers in the layout of mma.m16n8k16.
-static __device__ __forceinline__ void skinny_wgmma(float (&d)[SKINNY_NT][4], const uint32_t (&a)[4],
-                                                    uint64_t b, int accumulate)
-{
-#define SKINNY_D4(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-                 "%9, %10, %11, %12, %13, %14, %15}, "
-                 "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}\n"
-                 : SKINNY_D4(0), SKINNY_D4(1), SKINNY_D4(2), SKINNY_D4(3)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
-}
-
-// Waits until all but the last `pending` batches are done. The sums are operands, so that the compiler moves
-// nothing that reads them before this.
-template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[SKINNY_NT][4])
-{
-    asm volatile("wgmma.wait_group.sync.aligned %16;"
-                 : SKINNY_D4(0), SKINNY_D4(1), SKINNY_D4(2), SKINNY_D4(3)
-                 : "n"(pending)
-                 : "memory");
-#undef SKINNY_D4
-}
 
 // Waits for the products of a stage and adds them to the sums, times the scales of their rows.
 template <int TYPE, int MT>
