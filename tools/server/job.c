@@ -51,7 +51,7 @@ static void leave_job(job *j)
     if (j->x) j->x->user = NULL;
     j->x = NULL;
     for (int32_t i = 0; i < j->n; i++)
-        if (j->choices[i].open && j->s->w) worker_cancel(j->s->w, j->choices[i].id);
+        if (j->choices[i].open && j->s->engine) tn_engine_cancel(j->s->engine, j->choices[i].id);
     if (j->n_open == 0) free_job(j);
 }
 
@@ -124,7 +124,8 @@ static tn_status submit(job *j, choice *c, request_params *p, const job_prompt *
     r.n_tokens = prompt->n < INT32_MAX ? (int32_t)prompt->n : INT32_MAX;
     r.generation = &p->cfg;
     r.user = c;
-    tn_status status = worker_submit(j->s->w, &r, &c->id);
+    r.salt = p->salt;
+    tn_status status = tn_engine_submit(j->s->engine, &r, &c->id);
     if (status != TN_OK) return status;
     c->open = true;
     j->n_open++;

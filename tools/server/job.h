@@ -82,13 +82,13 @@ typedef struct job_prompt {
 // Submits p->n choices for each prompt. An error was answered if it fails. `param`: the field of the prompt.
 void job_start(server *s, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
                int32_t n_prompts, const char *id_prefix, const char *param);
-// What the worker gives.
+// What the engine gives.
 void job_event(server *s, const tn_engine_event *event, uint64_t time_ns);
 // Several times a second: pings, heads of slow requests, time limits.
 void job_tick(server *s);
 // Ends jobs with an error: those that have not begun, or all.
 void job_end_all(server *s, error_id id, const char *message, bool begun_too);
-// At the end, when the worker is gone.
+// At the end, when the engine is gone.
 void job_close(server *s);
 // The JSON in s->j as one event of a stream: "data: ...\n\n" or a line.
 void job_send_event(job *j, bool sse);

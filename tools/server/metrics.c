@@ -108,21 +108,24 @@ static void put_finished(FILE *f, const metrics *m)
 
 static void put_engine(FILE *f, server *s)
 {
-    worker_figures w;
-    worker_figures_get(s->w, &w);
-    const tn_engine_stats *e = &w.stats;
-    double used = e->n_blocks > 0 ? (double)(e->n_blocks - e->n_free) / e->n_blocks : 0;
-    put(f, "tenon_requests_running", "gauge", "Generations that run, after the last step.", e->n_running);
-    put(f, "tenon_requests_waiting", "gauge", "Generations that wait.",
-        w.pending > e->n_running ? w.pending - e->n_running : 0);
-    put(f, "tenon_cache_usage_ratio", "gauge", "Share of the cache blocks that running requests use.", used);
-    put(f, "tenon_cache_blocks", "gauge", "Blocks of the cache.", e->n_blocks);
-    put(f, "tenon_cache_blocks_free", "gauge", "Blocks that are free or held by ended requests only.",
-        e->n_free);
-    put(f, "tenon_steps_total", "counter", "Passes of the engine.", (double)e->n_steps);
+    tn_engine_stats e = {.struct_size = sizeof e};
+    if (s->engine && s->state != SERVER_LOADING) tn_engine_stats_get(s->engine, &e);
+    int32_t used = e.n_blocks - e.n_free;
+    put(f, "tenon_requests_running", "gauge", "Generations that run, after the last pass.", e.n_running);
+    put(f, "tenon_requests_waiting", "gauge", "Generations that wait.", e.n_waiting);
+    put(f, "tenon_cache_usage_ratio", "gauge", "Share of the cache blocks that running requests use.",
+        e.n_blocks > 0 ? (double)used / e.n_blocks : 0);
+    head(f, "tenon_cache_blocks", "gauge", "Blocks of the cache, by state.");
+    fprintf(f, "tenon_cache_blocks{state=\"used\"} %d\n", used);
+    fprintf(f, "tenon_cache_blocks{state=\"cached\"} %d\n", e.n_cached);
+    fprintf(f, "tenon_cache_blocks{state=\"free\"} %d\n", e.n_free - e.n_cached);
+    put(f, "tenon_cache_hits_total", "counter", "Requests that found a part of their prompt in the cache.",
+        (double)e.n_hits);
+    put(f, "tenon_cache_evicted_total", "counter", "Cached blocks that were needed for something else.",
+        (double)e.n_evicted);
+    put(f, "tenon_steps_total", "counter", "Passes of the engine.", (double)e.n_steps);
     put(f, "tenon_preemptions_total", "counter", "Times a running request had to wait again.",
-        (double)e->n_preempted);
-    put(f, "tenon_longest_step_seconds", "gauge", "The longest pass so far.", (double)w.longest_ns * 1e-9);
+        (double)e.n_preempted);
 }
 
 static int open_files(void)

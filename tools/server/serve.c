@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tenon serve: the life of the server. This thread has HTTP; another one loads the model and steps the engine
-// (worker.c).
+// tenon serve: the life of the server. This thread has HTTP; the engine has its own, and worker.c one that
+// loads the model.
 #include "tools/server/job.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &action, NULL);
 }
 
-// --- the model, on the thread of the engine --------------------------------------------------------------
+// --- the model, on the thread of the worker --------------------------------------------------------------
 
 static int open_engine(server *s)
 {
@@ -82,20 +82,17 @@ static int open_embedder(server *s)
     return 0;
 }
 
-static int open_model(void *user, tn_engine **engine, tn_context **ctx)
+static int open_model(void *user)
 {
     server *s = user;
     run_state *r = &s->r;
     int code = tool_open(&r->t, r->t.opt);
-    *ctx = r->t.ctx;
     if (!code) code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
     if (code) return code;
     tn_model_info_get(r->model, &r->info);
     if (!r->info.has_tokenizer) return fail(EXIT_FAILED, "%s has no tokenizer", r->path);
     code = answer_options(r);
-    if (!code) code = r->info.is_encoder ? open_embedder(s) : open_engine(s);
-    *engine = s->engine;
-    return code;
+    return code ? code : r->info.is_encoder ? open_embedder(s) : open_engine(s);
 }
 
 // --- the thread of HTTP ----------------------------------------------------------------------------------
@@ -106,14 +103,28 @@ static void wake(void *user)
     transport_wake(s->t);
 }
 
+static void stop_with(server *s, int code)
+{
+    s->code = code;
+    s->stop = 1;
+}
+
+// Runs the engine, if there is one; its events wake this thread.
+static int start_engine(server *s)
+{
+    if (!s->engine) return 0;
+    tn_status status = tn_engine_start(s->engine);
+    if (status != TN_OK) return tool_fail(&s->r.t, status, "the thread of the engine");
+    return transport_watch(s->t, tn_engine_descriptor(s->engine));
+}
+
 static void on_opened(server *s)
 {
-    if (s->state != SERVER_LOADING) return;
     int code, opened = worker_opened(s->w, &code);
     if (opened == 0) return;
-    if (opened < 0) {
-        s->code = code;
-        s->stop = 1;
+    if (opened > 0) code = start_engine(s);
+    if (code) {
+        stop_with(s, code);
         return;
     }
     s->created = unix_seconds();
@@ -123,33 +134,66 @@ static void on_opened(server *s)
     note("listening on %s", transport_address(s->t));
 }
 
-static void on_lost(server *s, const char *message)
+static void on_failure(server *s, tn_status status)
 {
-    s->state = SERVER_LOST;
+    enum { TRIES = 3 };
+    char message[512] = "";
+    // Memory may come back; a device does not.
+    if (status == TN_ERR_MEMORY && ++s->n_failures < TRIES) return;
+    (void)tn_context_error(s->r.t.ctx, message, sizeof message);
+    if (!message[0]) snprintf(message, sizeof message, "%s", tn_status_text(status));
+    if (s->state != SERVER_DRAINING) s->state = SERVER_LOST;
     note("the engine has failed: %s", message);
+    tn_engine_stop(s->engine);
     job_end_all(s, ERROR_LOST, message, true);
+}
+
+static void take_events(server *s)
+{
+    const tn_engine_event *events;
+    int32_t n;
+    while (s->engine && s->state != SERVER_LOST) {
+        tn_status status = tn_engine_take(s->engine, &events, &n);
+        uint64_t now = now_ns();
+        if (status != TN_OK) {
+            on_failure(s, status);
+            return;
+        }
+        if (n == 0) return;
+        s->n_failures = 0;
+        for (int32_t i = 0; i < n; i++) job_event(s, &events[i], now);
+    }
 }
 
 static void on_wake(void *user)
 {
     server *s = user;
-    worker_item item;
     if (!s->w) return;
-    on_opened(s);
-    for (;;) {
-        int kind = worker_next(s->w, &item);
-        if (kind == WORKER_NOTHING) break;
-        if (kind == WORKER_EVENT) job_event(s, &item.event, item.time_ns);
-        if (kind == WORKER_TASK) item.task->done(item.task);
-        if (kind == WORKER_LOST) on_lost(s, item.message);
-    }
+    if (s->state == SERVER_LOADING) on_opened(s);
+    if (s->state == SERVER_LOADING) return;
+    take_events(s);
+    worker_end_tasks(s->w);
+}
+
+// How long the engine takes for a pass, as far as ticks can see it: what takes much longer is stuck.
+static void watch_progress(server *s)
+{
+    tn_engine_stats e = {.struct_size = sizeof e};
+    uint64_t now = now_ns();
+    if (!s->engine || s->state == SERVER_LOADING) return;
+    tn_engine_stats_get(s->engine, &e);
+    bool moved = e.n_steps != s->n_steps;
+    if (moved && s->busy_before && now - s->progress_ns > s->longest_ns) s->longest_ns = now - s->progress_ns;
+    s->busy_before = tn_engine_pending(s->engine) > 0;
+    if (moved || !s->busy_before) s->progress_ns = now;
+    s->n_steps = e.n_steps;
 }
 
 static void begin_drain(server *s)
 {
     s->drain_ns = now_ns() + (uint64_t)opt_int(s->r.t.opt, OPT_DRAIN) * second_ns;
     if (s->state == SERVER_LOADING) s->stop = 1;
-    s->state = SERVER_DRAINING;
+    if (s->state != SERVER_LOST) s->state = SERVER_DRAINING;
     transport_drain(s->t);
     job_end_all(s, ERROR_DRAINING, "the server is shutting down", false);
     tool_info(&s->r.t, "shutting down");
@@ -159,6 +203,7 @@ static void on_tick(void *user)
 {
     server *s = user;
     on_wake(s);
+    watch_progress(s);
     if (n_reloads > 0) {
         n_reloads = 0;
         access_reload(&s->access);

@@ -13,6 +13,8 @@
 #include "tools/server/transport.h"
 #include "tools/server/worker.h"
 
+#include <tenon/engine.h>
+
 typedef enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_LOST } server_state;
 enum { NAME_SIZE = 256 };
 
@@ -20,7 +22,7 @@ typedef struct server {
     run_state r; // the options, the model, the sampling that requests change
     transport *t;
     worker *w;
-    tn_engine *engine;     // NULL: the model gives embeddings
+    tn_engine *engine;     // on a thread of its own; NULL: the model gives embeddings
     tn_embedder *embedder; // NULL: the model gives text
     access_rules access;
     metrics figures;
@@ -31,6 +33,10 @@ typedef struct server {
     int64_t created; // seconds since 1970, when the model was there
     uint64_t next_id, id_salt;
     struct job *jobs;
+    // of the engine, by ticks: its passes, the time of the last one, and the longest one
+    uint64_t n_steps, progress_ns, longest_ns;
+    bool busy_before;
+    int n_failures;    // passes that failed, one after the other
     uint64_t drain_ns; // when what still runs is ended, 0: not draining
     volatile int stop;
     int code; // exit code

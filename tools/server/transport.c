@@ -31,6 +31,8 @@ enum {
 };
 static const uint64_t second_ns = 1000000000u;
 
+_Static_assert(EXCHANGE_PRE >= LWS_PRE, "the library writes in front of what it sends");
+
 struct transport {
     transport_config cfg;
     listeners l;
@@ -46,14 +48,6 @@ struct transport {
 };
 
 // --- exchanges -------------------------------------------------------------------------------------------
-
-static void drop_headers(exchange *x)
-{
-    for (int i = 0; i < HEADER_COUNT; i++) {
-        free(x->headers[i]);
-        x->headers[i] = NULL;
-    }
-}
 
 static exchange *new_exchange(transport *t, struct lws *wsi)
 {
@@ -84,27 +78,10 @@ static void release(exchange *x)
         t->exchanges = x->next;
     if (x->next) x->next->before = x->before;
     t->n_busy--;
-    drop_headers(x);
-    free(x->body);
-    free(x->out);
-    free(x);
+    exchange_free(x);
 }
 
 // --- answers ---------------------------------------------------------------------------------------------
-
-static bool append(exchange *x, const void *data, size_t n)
-{
-    if (x->n_out + n > x->out_capacity) {
-        size_t capacity = (x->n_out + n) * 2 + 1024;
-        char *more = realloc(x->out, LWS_PRE + capacity);
-        if (!more) return false;
-        x->out = more;
-        x->out_capacity = capacity;
-    }
-    if (n) memcpy(x->out + LWS_PRE + x->n_out, data, n);
-    x->n_out += n;
-    return true;
-}
 
 static void flush(exchange *x)
 {
@@ -153,19 +130,12 @@ void exchange_begin(exchange *x, int status, const char *type, int64_t length)
          (!x->id[0] || put_header(wsi, "x-request-id:", x->id, &p, end)) && put_more_headers(x, &p, end) &&
          (!x->closes || put_header(wsi, "connection:", "close", &p, end)) &&
          lws_finalize_http_header(wsi, &p, end) == 0;
-    if (!ok || !append(x, head, (size_t)(p - head))) {
+    if (!ok || !exchange_append(x, head, (size_t)(p - head))) {
         exchange_abort(x);
         return;
     }
     x->deadline_ns = now_ns() + BLOCKED_SECONDS * second_ns;
     flush(x);
-}
-
-void exchange_header(exchange *x, const char *name, const char *value)
-{
-    size_t used = strlen(x->more_headers);
-    int n = snprintf(x->more_headers + used, sizeof x->more_headers - used, "%s: %s\n", name, value);
-    if (n < 0 || (size_t)n >= sizeof x->more_headers - used) x->more_headers[used] = 0;
 }
 
 void exchange_write(exchange *x, const void *data, size_t n)
@@ -176,9 +146,10 @@ void exchange_write(exchange *x, const void *data, size_t n)
     if (x->streams && !x->http10) {
         char size[24];
         int m = snprintf(size, sizeof size, "%zx\r\n", n);
-        ok = append(x, size, (size_t)m) && append(x, data, n) && append(x, "\r\n", 2);
+        ok = exchange_append(x, size, (size_t)m) && exchange_append(x, data, n) &&
+             exchange_append(x, "\r\n", 2);
     } else {
-        ok = append(x, data, n);
+        ok = exchange_append(x, data, n);
     }
     if (!ok || (x->streams && x->n_out - x->sent > OUT_MAX)) {
         exchange_abort(x);
@@ -190,7 +161,7 @@ void exchange_write(exchange *x, const void *data, size_t n)
 void exchange_end(exchange *x)
 {
     if (!x->connection || x->ended) return;
-    if (x->streams && !x->http10 && x->method != HTTP_HEAD && !append(x, "0\r\n\r\n", 5)) {
+    if (x->streams && !x->http10 && x->method != HTTP_HEAD && !exchange_append(x, "0\r\n\r\n", 5)) {
         exchange_abort(x);
         return;
     }
@@ -222,7 +193,7 @@ static int write_some(exchange *x)
     size_t n = x->n_out - x->sent;
     if (n > WRITE_SIZE) n = WRITE_SIZE;
     if (n > 0) {
-        uint8_t *from = (uint8_t *)x->out + LWS_PRE + x->sent;
+        uint8_t *from = (uint8_t *)x->out + EXCHANGE_PRE + x->sent;
         if (lws_write(x->connection, from, n, LWS_WRITE_HTTP) < 0) return -1;
         x->sent += n;
         x->deadline_ns = now_ns() + BLOCKED_SECONDS * second_ns;
@@ -379,20 +350,7 @@ static int on_body(transport *t, struct lws *wsi, const void *data, size_t n)
 {
     exchange *x = lws_get_opaque_user_data(wsi);
     if (!x || x->status) return 0; // refused: it is only read
-    if (x->n_body + n > t->cfg.body_max) return -1;
-    if (x->n_body + n + 1 > x->body_capacity) {
-        size_t capacity = (size_t)x->announced < t->cfg.body_max ? (size_t)x->announced : t->cfg.body_max;
-        // Memory comes with the bytes: an announcement alone costs none.
-        if (capacity > 2 * (x->n_body + n)) capacity = 2 * (x->n_body + n);
-        if (capacity < x->n_body + n) capacity = x->n_body + n;
-        char *more = realloc(x->body, capacity + 1);
-        if (!more) return -1;
-        x->body = more;
-        x->body_capacity = capacity + 1;
-    }
-    memcpy(x->body + x->n_body, data, n);
-    x->body[x->n_body += n] = 0;
-    return 0;
+    return exchange_add_body(x, data, n, t->cfg.body_max) ? 0 : -1;
 }
 
 static int on_body_end(transport *t, struct lws *wsi)
@@ -506,11 +464,20 @@ static void on_timer(lws_sorted_usec_list_t *timer)
     lws_sul_schedule(t->context, 0, &t->timer, on_timer, TICK_US);
 }
 
+static int on_watched(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
+{
+    transport *t = transport_of(wsi);
+    (void)user, (void)in, (void)len;
+    if (reason == LWS_CALLBACK_RAW_RX_FILE) t->cfg.wake(t->cfg.user);
+    return 0;
+}
+
 // --- the whole -------------------------------------------------------------------------------------------
 
 static const struct lws_protocols protocols[] = {
     {.name = "http", .callback = on_http},
     {.name = "listen", .callback = on_listen},
+    {.name = "watch", .callback = on_watched},
     {.name = NULL},
 };
 
@@ -589,6 +556,15 @@ void transport_run(transport *t, const volatile int *stop)
 void transport_wake(transport *t)
 {
     lws_cancel_service(t->context);
+}
+
+int transport_watch(transport *t, int fd)
+{
+    lws_sock_file_fd_type own = {.filefd = dup(fd)}; // the library closes what it is given
+    if (own.filefd >= 0 && lws_adopt_descriptor_vhost(t->vhost, LWS_ADOPT_RAW_FILE_DESC, own, "watch", NULL))
+        return 0;
+    return fail(EXIT_FAILED,
+                "the events of the engine cannot be waited for; too few descriptors (ulimit -n)?");
 }
 
 void transport_drain(transport *t)

@@ -66,7 +66,7 @@ typedef struct transport_config {
     void (*head)(void *user, exchange *x);
     void (*request)(void *user, exchange *x); // it is complete
     void (*gone)(void *user, exchange *x);    // the client left before the answer was sent, or it was sent
-    void (*wake)(void *user);                 // after transport_wake
+    void (*wake)(void *user);                 // after transport_wake, or see transport_watch
     void (*tick)(void *user);                 // several times a second
     void (*log)(void *user, const char *text);
 } transport_config;
@@ -76,6 +76,8 @@ int transport_open(const transport_config *cfg, transport **out);
 void transport_close(transport **t);
 // Serves until `*stop` is not 0.
 void transport_run(transport *t, const volatile int *stop);
+// `wake` is also called when this descriptor is readable. 0 or an exit code after a message.
+int transport_watch(transport *t, int fd);
 // From any thread.
 void transport_wake(transport *t);
 // No more connections are accepted, and idle ones are closed.
@@ -93,5 +95,11 @@ void exchange_end(exchange *x);
 void exchange_abort(exchange *x);
 // A further header of the answer, before it begins.
 void exchange_header(exchange *x, const char *name, const char *value);
+
+// exchange.c, for transport.c: memory of an exchange. Bytes that wait to be sent begin at out[EXCHANGE_PRE].
+enum { EXCHANGE_PRE = 64 };
+bool exchange_append(exchange *x, const void *data, size_t n);
+bool exchange_add_body(exchange *x, const void *data, size_t n, size_t most);
+void exchange_free(exchange *x);
 
 #endif

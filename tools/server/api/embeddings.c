@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/embeddings and /api/embed. Vectors are computed on the thread of the engine, a request at a time.
+// POST /v1/embeddings and /api/embed. Vectors are computed on the thread of the worker, a request at a time.
 #include "tools/server/api/fields.h"
 
 #include <stdlib.h>

@@ -34,6 +34,7 @@ typedef struct request_params {
     float *bias_values;
     char *schema; // from malloc
     bool stream, include_usage, logprobs;
+    uint64_t salt; // of the cache of prefixes
     int32_t n;
 } request_params;
 

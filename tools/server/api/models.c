@@ -6,17 +6,12 @@
 
 #include <string.h>
 
-// A step may take long, but not that much longer than all before.
-static bool is_stuck(server *s)
+// A pass may take long, but not that much longer than all before.
+static bool is_stuck(const server *s)
 {
     enum { GRACE_SECONDS = 30, TIMES = 10 };
-    worker_figures w;
-    worker_figures_get(s->w, &w);
-    uint64_t limit = GRACE_SECONDS * (uint64_t)1000000000u + TIMES * w.longest_ns;
-    uint64_t last = w.step_ns;
-    for (const job *j = s->jobs; j; j = j->next)
-        if (j->start_ns > last) last = j->start_ns; // nothing was to be done before
-    return w.pending > 0 && now_ns() > last + limit;
+    uint64_t limit = GRACE_SECONDS * (uint64_t)1000000000u + TIMES * s->longest_ns;
+    return s->busy_before && now_ns() > s->progress_ns + limit;
 }
 
 void route_health(server *s, exchange *x)

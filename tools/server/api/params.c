@@ -182,6 +182,14 @@ static void read_limit(fields *f, request_params *p, bool chat)
     p->cfg.max_tokens = (int32_t)n;
 }
 
+// FNV-1a, 64 bits. Users with salts of their own share no prefixes.
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
 bool params_read(fields *f, request_params *p, bool chat)
 {
     set_defaults(f->s, p);
@@ -197,6 +205,8 @@ bool params_read(fields *f, request_params *p, bool chat)
     read_logprobs(f, p, chat);
     read_constraints(f, p);
     p->cfg.ignore_end = field_bool(f, "ignore_eos", false);
+    const char *salt = field_text(f, "cache_salt", NULL);
+    p->salt = salt ? hash_of(salt) : 0;
     p->n = (int32_t)field_int(f, "n", 1, f->s->n_seq, 1);
     return !f->failed;
 }
