@@ -103,8 +103,9 @@ bool is_setting(opt_id id)
 {
     opt_kind kind = opt_rows[id].kind;
     bool value = kind == KIND_INT || kind == KIND_FLOAT || kind == KIND_CHOICE;
-    return value && ((id >= OPT_TEMP && id <= OPT_SEED && opt_rows[id].commands == C_GENERATE) ||
-                     id == OPT_PREDICT || id == OPT_SEED);
+    return value &&
+           ((id >= OPT_TEMP && id <= OPT_SEED && (opt_rows[id].commands & C_GENERATE) == C_GENERATE) ||
+            id == OPT_PREDICT || id == OPT_SEED);
 }
 
 static void put_settings(json *j, const options *o)
