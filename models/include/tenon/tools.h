@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of tools in the text of a model: the text goes in piece by piece, content and calls come out. Models
+// write calls in different ways; the format follows from the chat template.
+//
+//     tn_tool_config c;
+//     tn_tool_config_default(&c);
+//     c.tools = tools;                                   // the JSON list that the template got
+//     c.format = tn_tool_format(chat_template);
+//     tn_tool_parser_create(ctx, &c, &p);
+//     tn_tool_parser_feed(p, piece.text, piece.n_text, &events, &n);
+//     ...
+//     tn_tool_parser_end(p, &events, &n);                // the turn is over
+//     tn_tool_parser_destroy(&p);
+//
+// Generate with tn_generation_config.print_special, because most formats mark calls by special tokens. A
+// parser belongs to one thread at a time.
+#ifndef TENON_TOOLS_H
+#define TENON_TOOLS_H
+
+#include <tenon/context.h>
+
+TN_EXTERN_C_BEGIN
+
+typedef struct tn_tool_parser tn_tool_parser;
+
+// The format of calls that a chat template shows: "hermes", "llama", "mistral", "deepseek", "kimi",
+// "command-r", "granite"; NULL: none that is known. The text of the template, terminated; any thread.
+TN_API const char *tn_tool_format(const char *chat_template);
+
+typedef struct tn_tool_config {
+    size_t struct_size;
+    const char *format; // a name from above; NULL (default): "hermes"
+    // JSON list of {"type": "function", "function": {"name": ..., "parameters": schema}}. Only these names
+    // are calls; whatever else looks like one is content. NULL (default): all names
+    const char *tools;
+} tn_tool_config;
+TN_API void tn_tool_config_default(tn_tool_config *cfg);
+
+// cfg may be NULL. TN_ERR_ARG: an unknown format; TN_ERR_FORMAT: `tools` is no such list; TN_ERR_MEMORY.
+TN_API TN_MUST_USE tn_status tn_tool_parser_create(tn_context *ctx, const tn_tool_config *cfg,
+                                                   tn_tool_parser **out);
+TN_API void tn_tool_parser_destroy(tn_tool_parser **parser); // clears *parser; NULL is fine
+
+enum {
+    TN_TOOL_CONTENT, // text for the user
+    TN_TOOL_CALL,
+};
+typedef struct tn_tool_event {
+    int32_t kind;
+    const char *text; // content; of a call its arguments, always a valid JSON object. Terminated
+    size_t n_text;
+    const char *name; // of a call, else NULL
+    const char *id;   // that the model gave the call; NULL: none
+} tn_tool_event;
+// The events that are certain after this piece of text, valid until the next call. Content that may be the
+// beginning of a call is held back. Blanks around calls are dropped if nothing else is there. How the text is
+// cut into pieces changes nothing but where content is cut. TN_ERR_MEMORY: the parser can only be destroyed.
+TN_API TN_MUST_USE tn_status tn_tool_parser_feed(tn_tool_parser *parser, const char *text, size_t n,
+                                                 const tn_tool_event **events, int32_t *n_events);
+// The turn is over: what was held back. A call that is not complete is content. The parser is then ready for
+// the next turn.
+TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn_tool_event **events,
+                                                int32_t *n_events);
+
+TN_EXTERN_C_END
+#endif

@@ -1,0 +1,367 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The body of a call: a JSON object or a list of them, a name with arguments, or elements with parameters.
+// It is read from left to right, and a verdict depends on what was read only, so more text never changes it.
+#include "models/text/tools/tools.h"
+
+#include <string.h>
+
+typedef struct span {
+    const char *at, *end;
+} span;
+
+int tn_tool_starts(const char *text, size_t n, const char *marker)
+{
+    size_t size = strlen(marker);
+    if (memcmp(text, marker, TN_MIN(n, size)) != 0) return 0;
+    return n >= size ? 1 : -1;
+}
+
+static void skip_blanks(span *s)
+{
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) s->at++;
+}
+
+static bool skip(span *s, const char *word)
+{
+    if (tn_tool_starts(s->at, (size_t)(s->end - s->at), word) != 1) return false;
+    s->at += strlen(word);
+    return true;
+}
+
+// The verdict on a word that has to stand here: DONE and it is passed.
+static tn_tool_verdict expect(span *s, const char *word)
+{
+    int starts = tn_tool_starts(s->at, (size_t)(s->end - s->at), word);
+    if (starts == 1) s->at += strlen(word);
+    return starts == 1 ? TN_TOOL_DONE : starts < 0 ? TN_TOOL_MORE : TN_TOOL_NO_CALL;
+}
+
+// --- JSON ----------------------------------------------------------------------------------------------
+
+// Passes a JSON value by its brackets and quotes; whether it is valid is checked later.
+static tn_tool_verdict skip_value(span *s)
+{
+    int64_t depth = 0;
+    bool quoted = false;
+    for (; s->at < s->end; s->at++) {
+        char c = *s->at;
+        if (quoted) {
+            if (c == '\\' && ++s->at == s->end) return TN_TOOL_MORE;
+            quoted = c != '"';
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if (c == '}' || c == ']') {
+            if (depth == 0) return TN_TOOL_DONE; // of what contains the value
+            depth--;
+        } else if ((c == ',' || strchr(" \t\r\n:", c)) && depth == 0) {
+            return TN_TOOL_DONE;
+        }
+        if (depth == 0 && !quoted && (c == '"' || c == '}' || c == ']')) {
+            s->at++;
+            return TN_TOOL_DONE;
+        }
+    }
+    return TN_TOOL_MORE;
+}
+
+static void skip_any(span *s, const char *bytes)
+{
+    while (s->at < s->end && *s->at && strchr(bytes, *s->at)) s->at++;
+}
+
+// The value of a key of an object that was found valid.
+static bool find_member(span o, const char *key, span *value)
+{
+    size_t size = strlen(key);
+    o.at++;
+    for (;;) {
+        skip_any(&o, " \t\r\n,");
+        if (o.at >= o.end || *o.at == '}') return false;
+        const char *k = o.at;
+        (void)skip_value(&o);
+        bool is = (size_t)(o.at - k) == size + 2 && memcmp(k + 1, key, size) == 0;
+        skip_any(&o, " \t\r\n:");
+        value->at = o.at;
+        (void)skip_value(&o);
+        value->end = o.at;
+        if (is) return true;
+    }
+}
+
+// The function with this name; NULL: there is none.
+static const tn_json *find_tool(const tn_tool_body *b, const char *name)
+{
+    for (const tn_json *t = b->tools ? b->tools->first : NULL; t; t = t->next) {
+        const tn_json *function = tn_json_get(t, "function"), *is = NULL;
+        if (function) is = tn_json_get(function, "name");
+        if (is && tn_json_is(is, name)) return function;
+    }
+    return NULL;
+}
+
+static tn_tool_verdict verdict_of(tn_status status)
+{
+    return status == TN_OK ? TN_TOOL_DONE : status == TN_ERR_MEMORY ? TN_TOOL_NO_MEMORY : TN_TOOL_NO_CALL;
+}
+
+static tn_tool_verdict copy(tn_tool_body *b, const char *text, size_t n, const char **out)
+{
+    char *place = tn_arena_array(b->arena, n + 1, 1);
+    if (!place) return TN_TOOL_NO_MEMORY;
+    if (n > 0) memcpy(place, text, n);
+    place[n] = 0;
+    *out = place;
+    return TN_TOOL_DONE;
+}
+
+// One more call; its arguments are an object, or the text of one.
+static tn_tool_verdict add_call(tn_tool_body *b, const char *name, const char *id, const char *arguments,
+                                size_t n)
+{
+    const tn_json *value;
+    if (b->n_calls == TN_TOOL_CALLS_MAX || (b->tools && !find_tool(b, name))) return TN_TOOL_NO_CALL;
+    tn_tool_verdict v = verdict_of(tn_json_read(b->arena, "arguments", arguments, n, &value));
+    if (v != TN_TOOL_DONE) return v;
+    if (value->kind == TN_JSON_STRING) {
+        const char *inside = value->text;
+        n = value->size;
+        arguments = inside;
+        v = verdict_of(tn_json_read(b->arena, "arguments", inside, n, &value));
+        if (v != TN_TOOL_DONE) return v;
+    } else if (value->kind == TN_JSON_NULL) {
+        arguments = "{}";
+        n = 2;
+    }
+    if (value->kind != TN_JSON_OBJECT && value->kind != TN_JSON_NULL) return TN_TOOL_NO_CALL;
+    tn_tool_call *call = &b->calls[b->n_calls++];
+    *call = (tn_tool_call){.name = name, .id = id, .n_arguments = n};
+    return copy(b, arguments, n, &call->arguments);
+}
+
+static tn_tool_verdict add_object(tn_tool_body *b, span object)
+{
+    static const char *const keys[] = {"arguments", "parameters"};
+    const tn_json *o, *name, *id;
+    tn_tool_verdict v =
+        verdict_of(tn_json_read(b->arena, "call", object.at, (size_t)(object.end - object.at), &o));
+    if (v != TN_TOOL_DONE) return v;
+    if (o->kind != TN_JSON_OBJECT) return TN_TOOL_NO_CALL;
+    name = tn_json_get(o, "name");
+    if (!name) name = tn_json_get(o, "tool_name");
+    id = tn_json_get(o, "id");
+    if (!id) id = tn_json_get(o, "tool_call_id");
+    if (!name || name->kind != TN_JSON_STRING || name->size == 0 || strlen(name->text) != name->size)
+        return TN_TOOL_NO_CALL;
+    if (id && (id->kind != TN_JSON_STRING || strlen(id->text) != id->size)) id = NULL;
+    for (size_t i = 0; i < TN_COUNT(keys); i++) {
+        span value;
+        if (find_member(object, keys[i], &value))
+            return add_call(b, name->text, id ? id->text : NULL, value.at, (size_t)(value.end - value.at));
+    }
+    return add_call(b, name->text, id ? id->text : NULL, "{}", 2);
+}
+
+static tn_tool_verdict read_json(tn_tool_body *b, span *s)
+{
+    span all = *s;
+    tn_tool_verdict v = skip_value(s);
+    if (v != TN_TOOL_DONE) return v;
+    all.end = s->at;
+    if (*all.at == '{') return add_object(b, all);
+    const tn_json *list; // so that the elements can be found by their brackets
+    v = verdict_of(tn_json_read(b->arena, "calls", all.at, (size_t)(all.end - all.at), &list));
+    if (v == TN_TOOL_DONE && list->count == 0) v = TN_TOOL_NO_CALL;
+    for (all.at++; v == TN_TOOL_DONE;) {
+        skip_any(&all, " \t\r\n,");
+        if (*all.at == ']') return v;
+        span one = all;
+        (void)skip_value(&all);
+        one.end = all.at;
+        v = add_object(b, one);
+    }
+    return v;
+}
+
+// --- a name, then arguments ----------------------------------------------------------------------------
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_-.:/", c));
+}
+
+static tn_tool_verdict read_name(tn_tool_body *b, span *s, const char **name)
+{
+    skip_blanks(s);
+    const char *at = s->at;
+    while (s->at < s->end && is_name_byte(*s->at)) s->at++;
+    if (s->at == s->end) return s->at - at > TN_TOOL_NAME_MAX ? TN_TOOL_NO_CALL : TN_TOOL_MORE;
+    if (s->at == at || s->at - at > TN_TOOL_NAME_MAX) return TN_TOOL_NO_CALL;
+    return copy(b, at, (size_t)(s->at - at), name);
+}
+
+// "functions.NAME:3": the name in it; the whole is the id.
+static tn_tool_verdict split_id(tn_tool_body *b, const char **name, const char **id)
+{
+    static const char prefix[] = "functions.";
+    const char *colon = strrchr(*name, ':');
+    if (strncmp(*name, prefix, sizeof prefix - 1) != 0 || !colon) return TN_TOOL_DONE;
+    *id = *name;
+    const char *first = *name + sizeof prefix - 1;
+    return colon > first ? copy(b, first, (size_t)(colon - first), name) : TN_TOOL_NO_CALL;
+}
+
+static tn_tool_verdict read_arguments(tn_tool_body *b, span *s, const char *name, const char *id)
+{
+    static const char fence[] = "```";
+    skip_blanks(s);
+    span start = *s;
+    tn_tool_verdict v = expect(s, fence);
+    bool fenced = v == TN_TOOL_DONE;
+    if (v == TN_TOOL_MORE) return v;
+    if (fenced) {
+        v = expect(s, "json");
+        if (v == TN_TOOL_MORE) return v;
+        skip_blanks(s);
+    }
+    start = *s;
+    if (s->at == s->end) return TN_TOOL_MORE;
+    if (*s->at != '{') return TN_TOOL_NO_CALL;
+    v = skip_value(s);
+    const char *end = s->at;
+    if (v == TN_TOOL_DONE && fenced) {
+        skip_blanks(s);
+        v = expect(s, fence);
+    }
+    return v == TN_TOOL_DONE ? add_call(b, name, id, start.at, (size_t)(end - start.at)) : v;
+}
+
+static tn_tool_verdict read_named(tn_tool_body *b, span *s)
+{
+    const char *name = NULL, *id = NULL, *separator = b->format->separator;
+    if (!separator) return TN_TOOL_NO_CALL;
+    tn_tool_verdict v = read_name(b, s, &name);
+    if (v != TN_TOOL_DONE) return v;
+    v = expect(s, "[CALL_ID]");
+    if (v == TN_TOOL_DONE)
+        v = read_name(b, s, &id);
+    else if (v == TN_TOOL_NO_CALL)
+        v = TN_TOOL_DONE;
+    if (v == TN_TOOL_DONE) v = expect(s, separator);
+    if (v != TN_TOOL_DONE) return v;
+    // "function", the separator, the name, and a fence
+    if (s->at == s->end) return TN_TOOL_MORE;
+    if (strcmp(name, "function") == 0 && *s->at != '{') v = read_name(b, s, &name);
+    if (v == TN_TOOL_DONE) v = split_id(b, &name, &id);
+    return v == TN_TOOL_DONE ? read_arguments(b, s, name, id) : v;
+}
+
+// --- elements ------------------------------------------------------------------------------------------
+
+// Texts of parameters that are strings by the schema are taken as they are, others are JSON where they can
+// be.
+static tn_tool_verdict put_parameter(tn_tool_body *b, tn_strbuf *out, const char *tool, const char *name,
+                                     span value)
+{
+    const tn_json *parsed, *type = find_tool(b, tool);
+    static const char *const path[] = {"parameters", "properties", NULL, "type"};
+    for (size_t i = 0; i < TN_COUNT(path) && type; i++) type = tn_json_get(type, path[i] ? path[i] : name);
+    if (value.at < value.end && *value.at == '\n') value.at++;
+    if (value.at < value.end && value.end[-1] == '\n') value.end--;
+    size_t n = (size_t)(value.end - value.at);
+    tn_tool_verdict v = TN_TOOL_NO_CALL;
+    if (!type || !tn_json_is(type, "string"))
+        v = verdict_of(tn_json_read(b->arena, name, value.at, n, &parsed));
+    if (v == TN_TOOL_NO_MEMORY) return v;
+    tn_strbuf_puts(out, out->size > 1 ? ",\"" : "\"");
+    tn_strbuf_json(out, name, strlen(name));
+    tn_strbuf_puts(out, v == TN_TOOL_DONE ? "\":" : "\":\"");
+    if (v == TN_TOOL_DONE)
+        tn_strbuf_append(out, value.at, n);
+    else
+        tn_strbuf_json(out, value.at, n);
+    if (v != TN_TOOL_DONE) tn_strbuf_puts(out, "\"");
+    return out->status == TN_OK ? TN_TOOL_DONE : TN_TOOL_NO_MEMORY;
+}
+
+static bool find_text(const span *s, const char *text, const char **at)
+{
+    size_t size = strlen(text);
+    for (const char *p = s->at; (size_t)(s->end - p) >= size; p++)
+        if (memcmp(p, text, size) == 0) {
+            *at = p;
+            return true;
+        }
+    return false;
+}
+
+static tn_tool_verdict read_parameters(tn_tool_body *b, span *s, const char *tool, tn_strbuf *out)
+{
+    static const char close[] = "</parameter>";
+    for (;;) {
+        const char *name;
+        skip_blanks(s);
+        tn_tool_verdict v = expect(s, "</function>");
+        if (v != TN_TOOL_NO_CALL) return v;
+        v = expect(s, "<parameter=");
+        if (v == TN_TOOL_DONE) v = read_name(b, s, &name);
+        if (v == TN_TOOL_DONE) v = expect(s, ">");
+        if (v != TN_TOOL_DONE) return v;
+        span value = *s;
+        if (!find_text(s, close, &value.end)) return TN_TOOL_MORE;
+        s->at = value.end + sizeof close - 1;
+        v = put_parameter(b, out, tool, name, value);
+        if (v != TN_TOOL_DONE) return v;
+    }
+}
+
+static tn_tool_verdict read_element(tn_tool_body *b, span *s)
+{
+    const char *name;
+    tn_strbuf out;
+    tn_tool_verdict v = expect(s, "<function=");
+    if (v == TN_TOOL_DONE) v = read_name(b, s, &name);
+    if (v == TN_TOOL_DONE) v = expect(s, ">");
+    if (v != TN_TOOL_DONE) return v;
+    tn_strbuf_init(&out, b->arena->ctx);
+    tn_strbuf_puts(&out, "{");
+    v = read_parameters(b, s, name, &out);
+    tn_strbuf_puts(&out, "}");
+    if (out.status != TN_OK) v = TN_TOOL_NO_MEMORY;
+    if (v == TN_TOOL_DONE) v = add_call(b, name, NULL, out.data, out.size);
+    tn_strbuf_fini(&out);
+    return v;
+}
+
+// --- all of it -----------------------------------------------------------------------------------------
+
+static tn_tool_verdict read_end(const tn_tool_body *b, span *s)
+{
+    span before = *s;
+    skip_blanks(s);
+    bool may_follow = s->at == s->end && b->format->ends[0];
+    for (size_t i = 0; i < TN_TOOL_MARKERS && b->format->ends[i]; i++) {
+        if (skip(s, b->format->ends[i])) return TN_TOOL_DONE;
+        may_follow |= tn_tool_starts(s->at, (size_t)(s->end - s->at), b->format->ends[i]) < 0;
+    }
+    *s = before;
+    return may_follow && !b->at_end ? TN_TOOL_OPEN : TN_TOOL_DONE;
+}
+
+tn_tool_verdict tn_tool_body_read(tn_tool_body *b, const char *text, size_t n)
+{
+    span s = {text, text + n};
+    b->n_calls = 0;
+    skip_blanks(&s);
+    if (s.at == s.end) return TN_TOOL_MORE;
+    tn_tool_verdict v = *s.at == '{' || *s.at == '[' ? read_json(b, &s)
+                        : *s.at == '<'               ? read_element(b, &s)
+                                                     : read_named(b, &s);
+    if (v == TN_TOOL_DONE) v = read_end(b, &s);
+    b->size = (size_t)(s.at - text);
+    return v == TN_TOOL_MORE && n > TN_TOOL_BODY_MAX ? TN_TOOL_NO_CALL : v;
+}

@@ -1,0 +1,333 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Separates the text of a model into content and calls. Text that may be the beginning of a marker, and
+// everything from a marker on until the call is complete or is none, is held back.
+#include "models/text/tools/tools.h"
+
+#include <string.h>
+
+// The markup of the models' templates, see the documentation of each model.
+// clang-format off
+static const tn_tool_format_row formats[] = {
+    {"hermes", "<tool_call>", {"<tool_call>", "<function="}, {"</tool_call>"}, {NULL}, NULL, false},
+    {"deepseek", "<｜tool▁call▁begin｜>", {"<｜tool▁call▁begin｜>"}, {"<｜tool▁call▁end｜>"},
+     {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, "<｜tool▁sep｜>", false},
+    {"kimi", "<|tool_call_begin|>", {"<|tool_call_begin|>"}, {"<|tool_call_end|>"},
+     {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "<|tool_call_argument_begin|>", false},
+    {"command-r", "<|START_ACTION|>", {"<|START_ACTION|>"}, {"<|END_ACTION|>"}, {NULL}, NULL, false},
+    {"mistral", "[TOOL_CALLS]", {"[TOOL_CALLS]"}, {NULL}, {NULL}, "[ARGS]", false},
+    {"granite", "<|tool_call|>", {"<|tool_call|>"}, {NULL}, {NULL}, NULL, false},
+    {"llama", "<|python_tag|>", {"<|python_tag|>"}, {";", "<|eom_id|>", "<|eot_id|>"}, {NULL}, NULL, true},
+};
+// clang-format on
+
+typedef struct held_event {
+    int32_t kind;
+    size_t text, n_text, name, id; // places in `out`; 0: none
+} held_event;
+
+struct tn_tool_parser {
+    tn_context *ctx;
+    const tn_tool_format_row *format;
+    tn_arena arena;       // of the tools
+    const tn_json *tools; // NULL: all names
+    tn_strbuf text;       // what was not given out
+    size_t before;        // bytes at the beginning of `text` before the body: blanks and a marker
+    bool marked;          // there is a marker among them
+    bool in_body, open;   // a marker was found; its call is complete but for the end marker
+    bool may_be_bare;     // nothing but blanks and calls came so far
+    bool in_content;      // more than blanks came since the last call
+    bool has_calls;
+    tn_strbuf out; // texts of the events
+    held_event *held;
+    tn_tool_event *events;
+    int32_t n_events, capacity;
+    bool failed;
+};
+
+const char *tn_tool_format(const char *chat_template)
+{
+    for (size_t i = 0; i < TN_COUNT(formats) && chat_template; i++)
+        if (strstr(chat_template, formats[i].sign)) return formats[i].name;
+    return NULL;
+}
+
+void tn_tool_config_default(tn_tool_config *cfg)
+{
+    *cfg = (tn_tool_config){.struct_size = sizeof *cfg};
+}
+
+static void start_turn(tn_tool_parser *p)
+{
+    tn_strbuf_clear(&p->text);
+    p->in_body = p->open = p->has_calls = p->in_content = false;
+    p->before = 0;
+    p->may_be_bare = p->format->bare;
+}
+
+static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
+{
+    tn_tool_config c;
+    tn_tool_config_default(&c);
+    if (given) memcpy(&c, given, TN_MIN(given->struct_size, sizeof c));
+    for (size_t i = 0; i < TN_COUNT(formats); i++)
+        if (strcmp(c.format ? c.format : formats[0].name, formats[i].name) == 0) p->format = &formats[i];
+    if (!p->format) return tn_fail(p->ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
+    if (!c.tools) return TN_OK;
+    tn_status status = tn_json_read(&p->arena, "tools", c.tools, strlen(c.tools), &p->tools);
+    if (status == TN_OK && p->tools->kind != TN_JSON_ARRAY)
+        status = tn_fail(p->ctx, TN_ERR_FORMAT, "tools: it is no list");
+    return status;
+}
+
+tn_status tn_tool_parser_create(tn_context *ctx, const tn_tool_config *cfg, tn_tool_parser **out)
+{
+    tn_tool_parser *p = tn_calloc(ctx, 1, sizeof *p);
+    if (!p) return TN_ERR_MEMORY;
+    p->ctx = ctx;
+    tn_arena_init(&p->arena, ctx);
+    tn_strbuf_init(&p->text, ctx);
+    tn_strbuf_init(&p->out, ctx);
+    tn_status status = read_config(p, cfg);
+    if (status == TN_OK) {
+        start_turn(p);
+        *out = p;
+    } else {
+        tn_tool_parser_destroy(&p);
+    }
+    return status;
+}
+
+void tn_tool_parser_destroy(tn_tool_parser **parser)
+{
+    if (!parser || !*parser) return;
+    tn_tool_parser *p = *parser;
+    tn_arena_fini(&p->arena);
+    tn_strbuf_fini(&p->text);
+    tn_strbuf_fini(&p->out);
+    tn_free(p->ctx, p->held);
+    tn_free(p->ctx, p->events);
+    tn_free(p->ctx, p);
+    *parser = NULL;
+}
+
+// --- events --------------------------------------------------------------------------------------------
+
+static size_t put_text(tn_tool_parser *p, const char *text, size_t n)
+{
+    size_t at = p->out.size;
+    tn_strbuf_append(&p->out, text, n);
+    tn_strbuf_append(&p->out, "", 1);
+    return at;
+}
+
+static held_event *add_event(tn_tool_parser *p)
+{
+    if (p->n_events == p->capacity) {
+        int32_t n = 2 * p->capacity + 16;
+        held_event *held =
+            tn_realloc(p->ctx, p->held, (size_t)p->capacity * sizeof *held, (size_t)n * sizeof *held);
+        if (held) p->held = held;
+        tn_tool_event *events = tn_alloc(p->ctx, (size_t)n * sizeof *events);
+        if (events) {
+            tn_free(p->ctx, p->events);
+            p->events = events;
+        }
+        if (!held || !events) return NULL;
+        p->capacity = n;
+    }
+    held_event *e = &p->held[p->n_events++];
+    *e = (held_event){0};
+    return e;
+}
+
+static void drop(tn_tool_parser *p, size_t n)
+{
+    p->text.size -= n;
+    memmove(p->text.data, p->text.data + n, p->text.size);
+    p->text.data[p->text.size] = 0;
+}
+
+// The first n bytes are content.
+static tn_status give_content(tn_tool_parser *p, size_t n)
+{
+    if (n == 0) return TN_OK;
+    held_event *e = add_event(p);
+    if (!e) return TN_ERR_MEMORY;
+    e->kind = TN_TOOL_CONTENT;
+    e->text = put_text(p, p->text.data, n);
+    e->n_text = n;
+    drop(p, n);
+    p->may_be_bare = false;
+    p->in_content = true;
+    return p->out.status;
+}
+
+static tn_status give_calls(tn_tool_parser *p, const tn_tool_body *b)
+{
+    for (int32_t i = 0; i < b->n_calls; i++) {
+        const tn_tool_call *c = &b->calls[i];
+        held_event *e = add_event(p);
+        if (!e) return TN_ERR_MEMORY;
+        e->kind = TN_TOOL_CALL;
+        e->text = put_text(p, c->arguments, c->n_arguments);
+        e->n_text = c->n_arguments;
+        e->name = put_text(p, c->name, strlen(c->name));
+        if (c->id) e->id = put_text(p, c->id, strlen(c->id));
+    }
+    drop(p, p->before + b->size);
+    p->has_calls = true;
+    p->in_content = false;
+    return p->out.status;
+}
+
+// --- content and calls ---------------------------------------------------------------------------------
+
+// Blanks with which a part of the content begins.
+static size_t n_blanks(const tn_tool_parser *p)
+{
+    size_t n = 0;
+    while (!p->in_content && n < p->text.size && p->text.data[n] && strchr(" \t\r\n", p->text.data[n])) n++;
+    return n;
+}
+
+// The longest marker of the list at `at`; *part: one may begin there.
+static const char *marker_at(const tn_tool_parser *p, const char *const *markers, size_t at, bool *part)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < TN_TOOL_MARKERS && markers[i]; i++) {
+        int starts = tn_tool_starts(p->text.data + at, p->text.size - at, markers[i]);
+        if (starts > 0 && (!found || strlen(markers[i]) > strlen(found))) found = markers[i];
+        *part |= starts < 0;
+    }
+    return found;
+}
+
+static tn_status begin_body(tn_tool_parser *p, size_t at, size_t marker)
+{
+    // Blanks alone before a call are dropped with it.
+    bool alone = !p->in_content && n_blanks(p) >= at;
+    tn_status status = alone ? TN_OK : give_content(p, at);
+    p->before = marker + (alone ? at : 0);
+    p->marked = marker > 0;
+    p->in_body = true;
+    p->open = false;
+    return status;
+}
+
+// Gives out what is content for certain; finds the next marker. *more: there may be more to do.
+static tn_status scan(tn_tool_parser *p, bool at_end, bool *more)
+{
+    size_t blanks = n_blanks(p);
+    *more = true;
+    if (p->may_be_bare && blanks < p->text.size && p->text.data[blanks] == '{')
+        return begin_body(p, blanks, 0);
+    for (size_t at = 0; at < p->text.size; at++) {
+        bool part = false;
+        const char *begin = marker_at(p, p->format->begins, at, &part);
+        const char *dropped = marker_at(p, p->format->drops, at, &part);
+        // The name of an element belongs to its body.
+        if (begin) return begin_body(p, at, strchr(begin, '=') ? 0 : strlen(begin));
+        if (dropped) {
+            bool alone = !p->in_content && blanks >= at;
+            tn_status status = alone ? TN_OK : give_content(p, at);
+            drop(p, strlen(dropped) + (alone ? at : 0));
+            return status;
+        }
+        if (!part || at_end) continue;
+        *more = false;
+        return p->in_content || blanks < at ? give_content(p, at) : TN_OK;
+    }
+    *more = false;
+    // Blanks are content if something follows, or if they are all there is.
+    bool nothing = !p->in_content && blanks == p->text.size && (!at_end || p->has_calls);
+    if (nothing && at_end) drop(p, blanks);
+    return nothing ? TN_OK : give_content(p, p->text.size);
+}
+
+// What looked like a call is content.
+static tn_status reject(tn_tool_parser *p)
+{
+    p->in_body = false;
+    p->may_be_bare = false;
+    return give_content(p, p->before + !p->marked);
+}
+
+static tn_status read_body(tn_tool_parser *p, bool at_end, bool *more)
+{
+    tn_arena arena;
+    tn_arena_init(&arena, p->ctx);
+    tn_tool_body *b = tn_arena_array(&arena, 1, sizeof *b);
+    tn_status status = b ? TN_OK : TN_ERR_MEMORY;
+    *more = false;
+    if (b) {
+        *b = (tn_tool_body){.arena = &arena, .tools = p->tools, .format = p->format, .at_end = at_end};
+        tn_tool_verdict v = tn_tool_body_read(b, p->text.data + p->before, p->text.size - p->before);
+        if (v == TN_TOOL_NO_MEMORY) status = TN_ERR_MEMORY;
+        p->open = v == TN_TOOL_OPEN;
+        *more = v == TN_TOOL_DONE || v == TN_TOOL_NO_CALL || (v == TN_TOOL_MORE && at_end);
+        if (v == TN_TOOL_DONE) {
+            status = give_calls(p, b);
+            p->in_body = false;
+        } else if (*more) {
+            status = reject(p);
+        }
+    }
+    tn_arena_fini(&arena);
+    return status;
+}
+
+// A body is complete behind one of these bytes only; a long one is not read again for each piece.
+static bool may_be_complete(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] && strchr("}]>`", text[i])) return true;
+    return false;
+}
+
+static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
+{
+    p->n_events = 0;
+    tn_strbuf_clear(&p->out);
+    tn_strbuf_append(&p->out, "", 1); // so that no place is 0
+    tn_strbuf_append(&p->text, text, n);
+    tn_status status = p->text.status != TN_OK ? p->text.status : p->out.status;
+    bool more = !p->in_body || p->open || at_end || may_be_complete(text, n);
+    while (status == TN_OK && more && p->text.size > 0)
+        status = p->in_body ? read_body(p, at_end, &more) : scan(p, at_end, &more);
+    return status;
+}
+
+static tn_status give(tn_tool_parser *p, tn_status status, const tn_tool_event **events, int32_t *n_events)
+{
+    *n_events = 0;
+    p->failed |= status != TN_OK;
+    if (status != TN_OK) return status;
+    for (int32_t i = 0; i < p->n_events; i++) {
+        const held_event *h = &p->held[i];
+        p->events[i] = (tn_tool_event){.kind = h->kind, .text = p->out.data + h->text, .n_text = h->n_text};
+        if (h->name) p->events[i].name = p->out.data + h->name;
+        if (h->id) p->events[i].id = p->out.data + h->id;
+    }
+    *events = p->events;
+    *n_events = p->n_events;
+    return TN_OK;
+}
+
+tn_status tn_tool_parser_feed(tn_tool_parser *p, const char *text, size_t n, const tn_tool_event **events,
+                              int32_t *n_events)
+{
+    *n_events = 0;
+    if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");
+    return give(p, run(p, text, n, false), events, n_events);
+}
+
+tn_status tn_tool_parser_end(tn_tool_parser *p, const tn_tool_event **events, int32_t *n_events)
+{
+    *n_events = 0;
+    if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");
+    tn_status status = give(p, run(p, "", 0, true), events, n_events);
+    if (status == TN_OK) start_turn(p);
+    return status;
+}

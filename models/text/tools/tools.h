@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of the parser of tool calls. parser.c separates content from what may be a call; body.c reads
+// what follows the marker of a call.
+#ifndef TN_MODELS_TOOLS_H
+#define TN_MODELS_TOOLS_H
+
+#include "core/strbuf.h"
+#include "models/text/grammar/json_read.h"
+
+#include <tenon/tools.h>
+
+enum { TN_TOOL_MARKERS = 4, TN_TOOL_NAME_MAX = 128, TN_TOOL_BODY_MAX = 4 << 20 };
+
+// A way to write calls. Unused places are NULL.
+typedef struct tn_tool_format_row {
+    const char *name;
+    const char *sign;                    // is in the templates of such models
+    const char *begins[TN_TOOL_MARKERS]; // a call follows
+    const char *ends[TN_TOOL_MARKERS];   // behind a call, may be missing
+    const char *drops[TN_TOOL_MARKERS];  // around calls; never content
+    const char *separator;               // between name and arguments, where a call is no JSON object
+    bool bare;                           // a turn that begins with { may be a call
+} tn_tool_format_row;
+
+typedef struct tn_tool_call {
+    const char *name, *id; // id NULL: none
+    const char *arguments;
+    size_t n_arguments;
+} tn_tool_call;
+
+enum { TN_TOOL_CALLS_MAX = 64 }; // in one body
+
+typedef struct tn_tool_body {
+    tn_arena *arena;      // of everything below
+    const tn_json *tools; // NULL: all names
+    const tn_tool_format_row *format;
+    bool at_end; // nothing follows
+    tn_tool_call calls[TN_TOOL_CALLS_MAX];
+    int32_t n_calls;
+    size_t size; // bytes of the body
+} tn_tool_body;
+
+typedef enum tn_tool_verdict {
+    TN_TOOL_NO_CALL, // whatever follows
+    TN_TOOL_MORE,    // more text decides
+    TN_TOOL_OPEN,    // the call is complete, but its end marker may follow
+    TN_TOOL_DONE,
+    TN_TOOL_NO_MEMORY,
+} tn_tool_verdict;
+
+tn_tool_verdict tn_tool_body_read(tn_tool_body *b, const char *text, size_t n);
+
+// Whether the text begins with the marker: 1; -1: it may, when more of it is there; 0: no.
+int tn_tool_starts(const char *text, size_t n, const char *marker);
+
+#endif
