@@ -222,7 +222,7 @@ static void test_gaps(tn_model *model, int32_t n_streams, uint64_t token_ns, boo
 {
     enum { LONG = 460, SHORT = 10, EACH = 200, MOST = 4 * EACH };
     static char long_prompt, streams[4];
-    uint64_t gaps[MOST], last[4] = {0}, n_prompt_passes = 0;
+    uint64_t gaps[MOST], last[4] = {0};
     int32_t n_gaps = 0;
     bool started = false;
     memset(&fake, 0, sizeof fake);
@@ -237,7 +237,6 @@ static void test_gaps(tn_model *model, int32_t n_streams, uint64_t token_ns, boo
         int32_t n;
         if (k == (warm ? 60 : 1)) (void)submit_plain(e, LONG, 1, 0, &long_prompt);
         if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
-        n_prompt_passes += k > 1 && !started;
         for (int32_t i = 0; i < n; i++) {
             started |= events[i].user == &long_prompt;
             if (events[i].user == &long_prompt) continue;

@@ -697,7 +697,7 @@ tn_status tn_schema_put_number(tn_schema *s, const tn_schema_all *all, bool inte
     if (some) return TN_OK;
     return tn_schema_fail(s, integer || e.lo >= e.hi ? TN_ERR_ARG : TN_ERR_UNSUPPORTED, all->parts[0].json,
                           integer ? "no integer is within the bounds"
-                                  : "no number of few digits is within the bounds");
+                                  : "no short number is within the bounds");
 }
 
 // --- strings -----------------------------------------------------------------------------------------
