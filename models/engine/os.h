@@ -10,7 +10,8 @@
 
 typedef struct tn_os_thread tn_os_thread;
 
-// Signals are blocked there, so that the handlers of the program run on its own threads. TN_ERR_MEMORY.
+// Signals are blocked there, so that the handlers of the program run on its own threads (glibc 2.32 or later;
+// elsewhere the thread has the mask of its creator). TN_ERR_MEMORY.
 TN_MUST_USE tn_status tn_os_thread_create(tn_context *ctx, void (*run)(void *arg), void *arg,
                                           tn_os_thread **out);
 void tn_os_thread_join(tn_os_thread **thread); // waits for its end; clears *thread, NULL is fine

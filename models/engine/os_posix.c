@@ -10,10 +10,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/eventfd.h>
+#endif
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 32)
+#define BLOCKS_SIGNALS
+#endif
 #endif
 
 struct tn_os_thread {
@@ -30,16 +34,32 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
+// All signals are blocked on threads with these attributes. Without glibc 2.32 a thread has the mask of the
+// one that starts it: that one is the host's, and its mask is not changed here, not even for a moment.
+static int block_signals(pthread_attr_t *attributes)
+{
+#ifdef BLOCKS_SIGNALS
+    sigset_t all;
+    sigfillset(&all);
+    return pthread_attr_setsigmask_np(attributes, &all);
+#else
+    TN_UNUSED(attributes);
+    return 0;
+#endif
+}
+
 tn_status tn_os_thread_create(tn_context *ctx, void (*run)(void *arg), void *arg, tn_os_thread **out)
 {
-    sigset_t all, before;
+    pthread_attr_t attributes;
     tn_os_thread *t = tn_calloc(ctx, 1, sizeof *t);
     if (!t) return TN_ERR_MEMORY;
     *t = (tn_os_thread){.ctx = ctx, .run = run, .arg = arg};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // a new thread inherits the mask
-    int code = pthread_create(&t->id, NULL, run_thread, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int code = pthread_attr_init(&attributes);
+    if (code == 0) {
+        code = block_signals(&attributes);
+        if (code == 0) code = pthread_create(&t->id, &attributes, run_thread, t);
+        pthread_attr_destroy(&attributes);
+    }
     if (code != 0) {
         tn_free(ctx, t);
         return tn_fail(ctx, TN_ERR_MEMORY, "cannot start a thread: error %d", code);

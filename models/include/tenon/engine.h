@@ -101,7 +101,8 @@ TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_e
 
 // Starts a thread that runs passes while there are requests and sleeps otherwise. The calls that follow here,
 // and tn_engine_destroy, come from one thread of the host at a time. Signals are not handled on the new
-// thread. TN_ERR_STATE: it runs already; TN_ERR_MEMORY; TN_ERR_IO: the process may open no more files.
+// thread (without glibc 2.32 or later: those that the calling thread blocks). TN_ERR_STATE: it runs already;
+// TN_ERR_MEMORY; TN_ERR_IO: the process may open no more files.
 TN_API TN_MUST_USE tn_status tn_engine_start(tn_engine *engine);
 // Ends the thread after its present pass. Requests stay as they are: the engine may be started again, or
 // stepped by the host. Events that wait can still be taken.
