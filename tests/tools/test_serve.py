@@ -3,6 +3,7 @@
 """tenon serve: what its routes answer, bytes of streams, wrong requests, many at once."""
 import base64
 import json
+import math
 import os
 import re
 import struct
@@ -339,6 +340,32 @@ def check_embeddings(t, golden):
     s.end()
 
 
+def check_rerank(t):
+    g = cli.Gguf(t.model)
+    arch = g.text("general.architecture")
+    width = g.u32(arch + ".embedding_length")
+    g.add_f32("cls.output.weight", [width, 1], [float(i == 0) for i in range(width)])
+    g.set_u32(arch + ".pooling_type", 4)
+    g.set_text("tokenizer.chat_template.rerank", "<q>{query}</q><d>{document}</d>")
+    model = g.write(t.temp("rerank.gguf"))
+    s = Server(t, *EXACT, model=model)
+    texts = ["me and you", "a house", "the river"]
+    alone = t.run("classify", model, "--query", "who", *EXACT, stdin="\n".join(texts).encode())
+    scores = [1 / (1 + math.exp(-float(line))) for line in alone.text.split()]
+    order = sorted(range(3), key=lambda i: -scores[i])
+    _, _, got = s.ask("POST", "/v1/rerank", {"query": "who", "documents": texts, "return_documents": True})
+    t.ok("rerank", [r["index"] for r in got["results"]] == order and
+         all(abs(r["relevance_score"] - scores[r["index"]]) < 1e-5 and
+             r["document"]["text"] == texts[r["index"]] for r in got["results"]), (got, scores))
+    _, _, got = s.ask("POST", "/rerank", {"query": "who", "texts": texts, "top_n": 2})
+    t.ok("the other form", [r["index"] for r in got] == order[:2] and "score" in got[0], got)
+    status, _, got = s.ask("POST", "/v1/rerank", {"query": "who", "documents": []})
+    t.ok("no documents", status == 400 and got["error"]["param"] == "documents", got)
+    status, _, got = s.ask("POST", "/v1/embeddings", {"input": "a"})
+    t.ok("no embeddings of a reranker", status == 400 and got["error"]["code"] == "unsupported_model", got)
+    t.ok("exit code of the reranker", s.end() == 0, s.err)
+
+
 def main():
     t, _, golden = cli.arguments()
     need_server(t)
@@ -351,6 +378,7 @@ def main():
     t.ok("exit code of the server", s.end() == 0, s.err)
     t.ok("one line says where it listens", s.err.count(b"listening on") == 1, s.err)
     check_embeddings(t, golden)
+    check_rerank(t)
     sys.exit(t.done())
 
 

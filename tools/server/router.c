@@ -28,6 +28,9 @@ static const route routes[] = {
     {"/v1/chat/completions/input_tokens", P, route_input_tokens, 4},
     {"/v1/completions",                   P, route_completions, 5},
     {"/v1/embeddings",                    P, route_embeddings, 6},
+    {"/v1/rerank",                        P, route_rerank, 18},
+    {"/rerank",                           P, route_rerank, 18},
+    {"/v1/reranking",                     P, route_rerank, 18},
     {"/tokenize",                         P, route_tokenize, 7},
     {"/detokenize",                       P, route_detokenize, 8},
     {"/apply-template",                   P, route_apply_template, 9},
@@ -59,7 +62,8 @@ const char *const route_names[METRIC_ROUTES] = {"/health",
                                                 "/api/show",
                                                 "/api/chat",
                                                 "/api/generate",
-                                                "/api/embed"};
+                                                "/api/embed",
+                                                "/v1/rerank"};
 
 // For errors before a route is known: their form follows the path.
 static const route no_route = {"", 0, NULL, METRIC_ROUTES - 1};

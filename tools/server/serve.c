@@ -75,6 +75,8 @@ static int open_embedder(server *s)
     tn_embedder_config cfg;
     tool_embedder_config(&s->r.t, &cfg);
     cfg.max_tokens = (int32_t)opt_int(s->r.t.opt, OPT_PROMPT_MAX);
+    // An answer has one vector for each text.
+    if (s->r.info.pooling == TN_POOLING_NONE) cfg.pooling = TN_POOLING_MEAN;
     tn_status status = tn_embedder_create(s->r.model, &cfg, &s->embedder);
     if (status != TN_OK) return tool_fail(&s->r.t, status, "%s", s->r.path);
     s->n_ctx = tn_embedder_max_tokens(s->embedder);
@@ -92,7 +94,8 @@ static int open_model(void *user)
     tn_model_info_get(r->model, &r->info);
     if (!r->info.has_tokenizer) return fail(EXIT_FAILED, "%s has no tokenizer", r->path);
     code = answer_options(r);
-    return code ? code : r->info.is_encoder ? open_embedder(s) : open_engine(s);
+    bool ranks = r->info.n_classes > 0 && r->info.pooling == TN_POOLING_RANK;
+    return code ? code : r->info.is_encoder || ranks ? open_embedder(s) : open_engine(s);
 }
 
 // --- the thread of HTTP ----------------------------------------------------------------------------------

@@ -132,6 +132,7 @@ void route_tokenize(server *s, exchange *x);
 void route_detokenize(server *s, exchange *x);
 void route_apply_template(server *s, exchange *x);
 void route_embeddings(server *s, exchange *x);
+void route_rerank(server *s, exchange *x);
 void route_ollama_version(server *s, exchange *x);
 void route_ollama_tags(server *s, exchange *x);
 void route_ollama_ps(server *s, exchange *x);

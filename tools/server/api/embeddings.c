@@ -1,42 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/embeddings and /api/embed. Vectors are computed on the thread of the worker, a request at a time.
-#include "tools/server/api/fields.h"
+// POST /v1/embeddings and /api/embed.
+#include "tools/server/api/vectors.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <tenon/graph.h>
-
-enum { TEXTS_MAX = 2048 };
-
-typedef struct embedding {
-    worker_task task; // first: the worker knows only this
-    server *s;
-    exchange *x; // NULL: the client is gone
-    tn_text_ids *texts;
-    size_t n, n_tokens;
-    float *rows;
-    tn_status status;
-    char message[256];
-    bool base64, ollama;
-} embedding;
-
-static void free_embedding(embedding *e)
-{
-    if (e->x) e->x->user = NULL;
-    for (size_t i = 0; i < e->n; i++) tn_tokens_free(e->s->r.model, (int32_t *)(uintptr_t)e->texts[i].ids);
-    free(e->texts);
-    free(e->rows);
-    free(e);
-}
-
-static void run(worker_task *task)
-{
-    embedding *e = (embedding *)(void *)task;
-    e->status = tn_embedder_run(e->s->embedder, e->texts, (int32_t)e->n, e->rows);
-    if (e->status != TN_OK) (void)tn_context_error(e->s->r.t.ctx, e->message, sizeof e->message);
-}
 
 // --- answers ---------------------------------------------------------------------------------------------
 
@@ -74,7 +42,7 @@ static void put_row(json *j, const char *key, const float *row, size_t n, bool b
     json_end_array(j);
 }
 
-static void answer(embedding *e)
+static void answer(vectors *e)
 {
     server *s = e->s;
     json *j = reply_json(s);
@@ -107,97 +75,69 @@ static void answer(embedding *e)
     reply_send(s, e->x, 200);
 }
 
-static void done(worker_task *task)
-{
-    embedding *e = (embedding *)(void *)task;
-    e->s->figures.prompt_tokens += e->n_tokens;
-    if (e->x && e->status != TN_OK)
-        reply_error(e->s, e->x, ERROR_OWN, NULL, "%s",
-                    e->message[0] ? e->message : tn_status_text(e->status));
-    else if (e->x)
-        answer(e);
-    free_embedding(e);
-}
-
 // --- requests --------------------------------------------------------------------------------------------
 
-static bool add_text(fields *f, embedding *e, const node *v)
+static bool add_text(fields *f, vectors *v, const node *text)
 {
-    size_t n, most = (size_t)tn_embedder_max_tokens(f->s->embedder);
+    size_t n = 0;
     int32_t *ids = NULL;
-    if (v->kind != NODE_TEXT || (v->n_text == 0 && !e->ollama)) {
+    if (text->kind != NODE_TEXT || (text->n_text == 0 && !v->ollama)) {
         field_fail(f, ERROR_FIELD, "input", "each text must be a string that is not empty");
         return false;
     }
-    if (tn_tokenize(f->s->r.model, v->text, v->n_text, TN_TEXT_ADD_SPECIAL, &ids, &n) != TN_OK || n == 0) {
-        tn_tokens_free(f->s->r.model, ids);
-        field_fail(f, ERROR_FIELD, "input", "a text without tokens");
-        return false;
-    }
-    e->texts[e->n++] = (tn_text_ids){ids, (int32_t)n};
-    e->n_tokens += n;
-    if (n <= most) return true;
-    f->failed = true;
-    reply_too_long(f->s, f->x, "input", n);
-    return false;
-}
-
-static bool read_texts(fields *f, embedding *e)
-{
-    const node *v = field(f, "input");
-    bool list = v && v->kind == NODE_LIST;
-    size_t n = list ? v->n : 1;
-    if (!v || n == 0 || n > TEXTS_MAX || (list && v->first->kind != NODE_TEXT)) {
-        field_fail(f, ERROR_FIELD, "input", "a string or a list of 1 to %d strings is expected", TEXTS_MAX);
-        return false;
-    }
-    e->texts = calloc(n, sizeof *e->texts);
-    e->rows = calloc(n * (size_t)tn_embedder_width(f->s->embedder), sizeof *e->rows);
-    if (!e->texts || !e->rows) {
+    if (tn_tokenize(f->s->r.model, text->text, text->n_text, TN_TEXT_ADD_SPECIAL, &ids, &n) != TN_OK) {
         field_fail(f, ERROR_OWN, "input", "out of memory");
         return false;
     }
-    for (const node *item = list ? v->first : v; item; item = list ? item->next : NULL)
-        if (!add_text(f, e, item)) return false;
-    return true;
+    return vectors_add(f, v, ids, n, "input");
 }
 
-// Called when the client has left: the vectors have nobody to go to.
-static void forget(exchange *x)
+static vectors *read_texts(fields *f, bool ollama)
 {
-    embedding *e = x->user;
-    e->x = NULL;
+    const node *input = field(f, "input");
+    bool list = input && input->kind == NODE_LIST;
+    size_t n = list ? input->n : 1;
+    if (f->failed) return NULL;
+    if (!input || n == 0 || n > TEXTS_MAX || (list && input->first->kind != NODE_TEXT)) {
+        field_fail(f, ERROR_FIELD, "input", "a string or a list of 1 to %d strings is expected", TEXTS_MAX);
+        return NULL;
+    }
+    vectors *v = vectors_new(f, n);
+    if (!v) return NULL;
+    v->ollama = ollama;
+    for (const node *item = list ? input->first : input; item; item = list ? item->next : NULL) {
+        if (add_text(f, v, item)) continue;
+        vectors_free(v);
+        return NULL;
+    }
+    return v;
+}
+
+static bool read_form(fields *f)
+{
+    const char *format = field_text(f, "encoding_format", "float");
+    bool base64 = strcmp(format, "base64") == 0;
+    if (!base64 && strcmp(format, "float") != 0)
+        field_fail(f, ERROR_FIELD, "encoding_format", "it must be float or base64");
+    if (field(f, "dimensions"))
+        field_fail(f, ERROR_UNSUPPORTED, "dimensions", "the vectors of this model cannot be cut");
+    return base64;
 }
 
 static void embed(server *s, exchange *x, bool ollama)
 {
     body b;
-    if (!s->embedder) {
-        reply_error(s, x, ERROR_KIND, "model", "%s gives text, not embeddings", s->name);
+    if (!s->embedder || tn_embedder_pooling(s->embedder) == TN_POOLING_RANK) {
+        reply_error(s, x, ERROR_KIND, "model", "%s gives no embeddings", s->name);
         return;
     }
     if (!read_body(s, x, &b)) return;
-    embedding *e = calloc(1, sizeof *e);
     fields f = {.s = s, .x = x, .object = b.root};
-    bool ok = e && check_model(s, x, b.root);
-    if (!e) reply_error(s, x, ERROR_OWN, NULL, "out of memory");
-    if (e) *e = (embedding){.task = {.run = run, .done = done}, .s = s, .ollama = ollama};
-    if (ok && !ollama) {
-        const char *format = field_text(&f, "encoding_format", "float");
-        e->base64 = strcmp(format, "base64") == 0;
-        if (!e->base64 && strcmp(format, "float") != 0)
-            field_fail(&f, ERROR_FIELD, "encoding_format", "it must be float or base64");
-        if (field(&f, "dimensions"))
-            field_fail(&f, ERROR_UNSUPPORTED, "dimensions", "the vectors of this model cannot be cut");
-    }
-    ok = ok && !f.failed && read_texts(&f, e);
-    if (ok) {
-        e->x = x;
-        x->user = e;
-        x->forget = forget;
-        worker_add_task(s->w, &e->task);
-    } else if (e) {
-        free_embedding(e);
+    if (check_model(s, x, b.root)) {
+        bool base64 = !ollama && read_form(&f);
+        vectors *v = read_texts(&f, ollama);
+        if (v) v->base64 = base64;
+        if (v) vectors_start(v, x, answer);
     }
     body_fini(&b);
 }

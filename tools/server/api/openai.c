@@ -11,7 +11,8 @@
 bool openai_check_text(server *s, exchange *x)
 {
     if (s->engine) return true;
-    reply_error(s, x, ERROR_KIND, "model", "%s gives embeddings, not text; use /v1/embeddings", s->name);
+    reply_error(s, x, ERROR_KIND, "model",
+                "%s gives no text; /v1/embeddings and /v1/rerank are for models like this", s->name);
     return false;
 }
 

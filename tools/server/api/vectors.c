@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/server/api/vectors.h"
+
+#include <stdlib.h>
+
+vectors *vectors_new(fields *f, size_t n)
+{
+    vectors *v = calloc(1, sizeof *v);
+    if (v) {
+        v->s = f->s;
+        v->texts = calloc(n, sizeof *v->texts);
+        v->documents = calloc(n, sizeof *v->documents);
+        v->rows = calloc(n * (size_t)tn_embedder_width(f->s->embedder), sizeof *v->rows);
+    }
+    if (v && v->texts && v->documents && v->rows) return v;
+    vectors_free(v);
+    field_fail(f, ERROR_OWN, "input", "out of memory");
+    return NULL;
+}
+
+void vectors_free(vectors *v)
+{
+    if (!v) return;
+    if (v->x) v->x->user = NULL;
+    for (size_t i = 0; i < v->n; i++) {
+        tn_tokens_free(v->s->r.model, (int32_t *)(uintptr_t)v->texts[i].ids);
+        free(v->documents[i]);
+    }
+    free(v->texts);
+    free(v->documents);
+    free(v->rows);
+    free(v);
+}
+
+bool vectors_add(fields *f, vectors *v, int32_t *ids, size_t n, const char *param)
+{
+    size_t most = (size_t)tn_embedder_max_tokens(f->s->embedder);
+    v->texts[v->n++] = (tn_text_ids){ids, n < INT32_MAX ? (int32_t)n : INT32_MAX};
+    v->n_tokens += n;
+    if (n > 0 && n <= most) return true;
+    if (n == 0) field_fail(f, ERROR_FIELD, param, "a text without tokens");
+    if (f->failed) return false;
+    f->failed = true;
+    reply_too_long(f->s, f->x, param, n);
+    return false;
+}
+
+static void run(worker_task *task)
+{
+    vectors *v = (vectors *)(void *)task;
+    v->status = tn_embedder_run(v->s->embedder, v->texts, (int32_t)v->n, v->rows);
+    if (v->status != TN_OK) (void)tn_context_error(v->s->r.t.ctx, v->message, sizeof v->message);
+}
+
+static void done(worker_task *task)
+{
+    vectors *v = (vectors *)(void *)task;
+    v->s->figures.prompt_tokens += v->n_tokens;
+    if (v->x && v->status != TN_OK)
+        reply_error(v->s, v->x, ERROR_OWN, NULL, "%s",
+                    v->message[0] ? v->message : tn_status_text(v->status));
+    else if (v->x)
+        v->answer(v);
+    vectors_free(v);
+}
+
+// The client has left: the vectors have nobody to go to.
+static void forget(exchange *x)
+{
+    vectors *v = x->user;
+    v->x = NULL;
+}
+
+void vectors_start(vectors *v, exchange *x, void (*answer)(vectors *v))
+{
+    v->task = (worker_task){.run = run, .done = done};
+    v->answer = answer;
+    v->x = x;
+    x->user = v;
+    x->forget = forget;
+    worker_add_task(v->s->w, &v->task);
+}

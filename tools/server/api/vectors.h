@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Texts of a request that an embedder evaluates on the thread of the worker, a request at a time.
+#ifndef TENON_TOOLS_SERVER_API_VECTORS_H
+#define TENON_TOOLS_SERVER_API_VECTORS_H
+
+#include "tools/server/api/fields.h"
+
+enum { TEXTS_MAX = 2048 };
+
+typedef struct vectors {
+    worker_task task; // first: the worker knows only this
+    server *s;
+    exchange *x; // NULL: the client is gone
+    void (*answer)(struct vectors *v);
+    tn_text_ids *texts;
+    size_t n, n_tokens;
+    float *rows; // of each text, tn_embedder_width values
+    tn_status status;
+    char message[256];
+    bool base64, ollama;
+    // of rerank
+    size_t top;
+    bool with_text, bare;
+    char **documents;
+} vectors;
+
+// Memory for n texts; NULL: an error was answered.
+vectors *vectors_new(fields *f, size_t n);
+// Takes ids from the tokenizer. False: too long or empty, an error was answered.
+bool vectors_add(fields *f, vectors *v, int32_t *ids, size_t n, const char *param);
+// Hands them to the worker; `answer` is called at the end if the client is still there.
+void vectors_start(vectors *v, exchange *x, void (*answer)(vectors *v));
+void vectors_free(vectors *v);
+
+#endif
