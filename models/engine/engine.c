@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engines: creation, submitting, cancelling, ending of requests.
+// Engines: creation, submitting and cancelling requests.
 #include "models/engine/engine.h"
 
 #include "models/model.h"
@@ -100,26 +100,15 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     return status;
 }
 
-static void destroy_requests(tn_context *ctx, tn_request **list)
-{
-    while (*list) {
-        tn_request *r = *list;
-        *list = r->next;
-        tn_generation_destroy(&r->generation);
-        tn_free(ctx, r->tokens);
-        tn_free(ctx, r);
-    }
-}
-
 void tn_engine_destroy(tn_engine **engine)
 {
     if (!engine || !*engine) return;
     tn_engine *e = *engine;
     tn_engine_thread_fini(e);
     for (int32_t i = 0; e->running && i < e->n_seq; i++)
-        if (e->running[i]) e->running[i]->next = NULL, destroy_requests(e->ctx, &e->running[i]);
-    destroy_requests(e->ctx, &e->waiting);
-    destroy_requests(e->ctx, &e->ended);
+        if (e->running[i]) e->running[i]->next = NULL, tn_engine_destroy_requests(e->ctx, &e->running[i]);
+    tn_engine_destroy_requests(e->ctx, &e->waiting);
+    tn_engine_destroy_requests(e->ctx, &e->ended);
     tn_session_destroy(&e->session);
     tn_free(e->ctx, e->running);
     tn_free(e->ctx, e->feeds);
@@ -167,7 +156,7 @@ static tn_status make_request(tn_engine *e, const tn_request_config *c, tn_reque
     }
     if (status == TN_OK) status = tn_generation_attach(r->generation, r->tokens, r->n_tokens);
     if (status != TN_OK)
-        destroy_requests(e->ctx, &r);
+        tn_engine_destroy_requests(e->ctx, &r);
     else
         *out = r;
     return status;
@@ -202,7 +191,7 @@ tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t 
     if (status == TN_OK) status = make_request(e, &c, &r);
     if (status != TN_OK) return status;
     if (!enqueue(e, r, c.priority, id)) {
-        destroy_requests(e->ctx, &r);
+        tn_engine_destroy_requests(e->ctx, &r);
         return tn_fail(e->ctx, TN_ERR_BUSY, "request: %d requests wait, as many as the engine allows",
                        e->cfg.n_waiting);
     }
@@ -227,66 +216,6 @@ int32_t tn_engine_pending(tn_engine *e)
     int32_t n = e->n_pending;
     tn_engine_unlock(e);
     return n;
-}
-
-// --- ending --------------------------------------------------------------------------------------------
-
-void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status)
-{
-    tn_engine_event *event = &e->events[e->n_events++];
-    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = *piece, .status = status};
-    tn_generation_stats_get(r->generation, &event->stats);
-    event->stats.n_reused = r->n_reused;
-    if (status != TN_OK) {
-        if (!r->message[0]) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
-        event->message = r->message;
-    }
-    if (r->seq >= 0) tn_cache_truncate(&e->session->cache, r->seq, 0);
-    tn_engine_lock(e);
-    if (r->seq >= 0) e->running[r->seq] = NULL;
-    e->n_alive--;
-    tn_engine_unlock(e);
-    r->next = e->ended;
-    e->ended = r;
-}
-
-// One that waits and was cancelled, taken out of the list; NULL: none.
-static tn_request *take_cancelled(tn_engine *e)
-{
-    tn_request *found = NULL;
-    tn_engine_lock(e);
-    for (tn_request **at = &e->waiting; *at && !found; at = found ? at : &(*at)->next)
-        if ((*at)->cancelled) {
-            found = *at;
-            *at = found->next;
-            e->n_waiting--;
-            e->waiting_tokens -= found->n_tokens;
-        }
-    tn_engine_unlock(e);
-    return found;
-}
-
-static bool is_cancelled(tn_engine *e, const tn_request *r)
-{
-    tn_engine_lock(e);
-    bool cancelled = r->cancelled;
-    tn_engine_unlock(e);
-    return cancelled;
-}
-
-void tn_engine_end_cancelled(tn_engine *e)
-{
-    static const tn_piece piece = {.token = -1, .text = "", .stop = TN_STOP_CANCELLED};
-    destroy_requests(e->ctx, &e->ended);
-    e->n_events = 0;
-    for (int32_t i = 0; i < e->n_seq; i++)
-        if (e->running[i] && is_cancelled(e, e->running[i])) tn_engine_end(e, e->running[i], &piece, TN_OK);
-    // Each request that runs may have an event of its own later in this step.
-    while (e->n_events < e->max_events - e->n_seq) {
-        tn_request *r = take_cancelled(e);
-        if (!r) break;
-        tn_engine_end(e, r, &piece, TN_OK);
-    }
 }
 
 void tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)

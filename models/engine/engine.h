@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inside of an engine. engine.c: requests come and go; schedule.c: which of them run, and on which
-// sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine.
+// The inside of an engine. engine.c: requests come; requests.c: they end; schedule.c: which of them run, and
+// on which sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine.
 //
 // When a request has ended, its blocks stay in the index of the cache until they are needed
 // (models/run/cache_index.c). A new request starts from the blocks there that hold the beginning of its
@@ -95,7 +95,14 @@ static inline bool tn_engine_event_ends(const tn_engine_event *event)
 // One pass, whose events are then in e->events.
 TN_MUST_USE tn_status tn_engine_run_step(tn_engine *e);
 // Wakes the thread of the engine, if it has one.
-void tn_engine_ring(tn_engine *e);
+static inline void tn_engine_ring(tn_engine *e)
+{
+    // Relaxed: the lock orders this with the start of the thread, which reads the queue before it sleeps.
+    if (!atomic_load_explicit(&e->threaded, memory_order_relaxed)) return;
+    atomic_fetch_add_explicit(&e->bell, 1, memory_order_release);
+    tn_wake_all(&e->bell);
+}
+void tn_engine_destroy_requests(tn_context *ctx, tn_request **list);
 void tn_engine_thread_fini(tn_engine *e);
 // The request ends with this event; status other than TN_OK: the message of the context becomes its own.
 void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status);

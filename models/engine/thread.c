@@ -164,14 +164,6 @@ static void run(void *arg)
     }
 }
 
-void tn_engine_ring(tn_engine *e)
-{
-    // Relaxed: the lock orders this with the start of the thread, which reads the queue before it sleeps.
-    if (!atomic_load_explicit(&e->threaded, memory_order_relaxed)) return;
-    atomic_fetch_add_explicit(&e->bell, 1, memory_order_release);
-    tn_wake_all(&e->bell);
-}
-
 tn_status tn_engine_start(tn_engine *e)
 {
     if (e->thread) return tn_fail(e->ctx, TN_ERR_STATE, "engine: its thread runs already");

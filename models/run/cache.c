@@ -185,11 +185,6 @@ int32_t tn_cache_blocks_of(int32_t length)
     return (length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
 }
 
-void tn_cache_release(tn_cache *c, int32_t id)
-{
-    if (--c->refs[id] == 0 && !tn_cache_index_keep(c, id)) c->free_ids[c->n_free++] = id;
-}
-
 // There is an available one.
 static int32_t take_block(tn_cache *c)
 {

@@ -128,9 +128,13 @@ static inline int32_t tn_cache_n_available(const tn_cache *c)
     return c->n_free + tn_cache_n_idle(c);
 }
 // Used by cache.c, cache_states.c and cache_index.c.
-void tn_cache_release(tn_cache *c, int32_t id); // one reference
 void tn_cache_index_fini(tn_cache *c);
-bool tn_cache_index_keep(tn_cache *c, int32_t id);   // becomes idle; false: it is not listed
+bool tn_cache_index_keep(tn_cache *c, int32_t id); // becomes idle; false: it is not listed
+// Gives back one reference.
+static inline void tn_cache_release(tn_cache *c, int32_t id)
+{
+    if (--c->refs[id] == 0 && !tn_cache_index_keep(c, id)) c->free_ids[c->n_free++] = id;
+}
 void tn_cache_index_forget(tn_cache *c, int32_t id); // its contents change
 int32_t tn_cache_index_evict(tn_cache *c);           // the block that is idle for longest; there is one
 bool tn_cache_index_has_state(const tn_cache *c, int32_t slot);
