@@ -314,6 +314,20 @@ static void cases_tiles(check_run *run, int32_t op)
         }
 }
 
+// Weights of few columns in f32, such as the router of experts: rows and columns around tiles of 32, and
+// parts of k that blocks share, with and without whole pieces of 16 bytes.
+static void cases_narrow(check_run *run, int32_t op)
+{
+    static const shape sizes[] = {{9, 128, 64, 0}, {31, 33, 9, 1},   {65, 100, 17, 4},  {127, 255, 5, 0},
+                                  {33, 1, 40, 3},  {63, 256, 16, 0}, {1000, 60, 8, -1}, {64, 7, 1, -20}};
+    int32_t odd = op == TN_OP_linear ? 21 : 7; // with a bias; with rows of x apart
+    for (size_t i = 0; i < (run->options.quick ? 3 : TN_COUNT(sizes)); i++) {
+        check_case c;
+        build(&c, op, TN_TYPE_F32, &sizes[i], i % 2 == 0 ? 0 : odd);
+        check_emit(run, &c);
+    }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -350,4 +364,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_many(run, op);
     cases_stages(run, op);
     cases_tiles(run, op);
+    if (op == TN_OP_matmul || op == TN_OP_linear) cases_narrow(run, op);
 }
