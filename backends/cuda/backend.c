@@ -8,6 +8,7 @@
 #include "backends/cuda/join.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/product/gemm/cublas.h"
+#include "backends/cuda/runtime/derived.h"
 #include "backends/cuda/runtime/staged.h"
 #include "backends/cuda/runtime/tune.h"
 #include "core/device.h"
@@ -29,6 +30,7 @@ static void destroy(tn_cuda *c)
     if (c->context) {
         c->driver.ctx_set(c->context);
         tn_cuda_upload_free(c);
+        tn_cuda_derived_free(c);
         tn_cuda_cublas_free(c);
         for (int32_t i = 0; i < TN_CUDA_MODULE_COUNT; i++)
             if (c->modules[i]) c->driver.module_unload(c->modules[i]);

@@ -3,6 +3,7 @@
 #include "backends/cuda/join.h"
 
 #include "backends/cuda/attention/attention.h"
+#include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/product/matvec/matvec.h"
 #include "backends/cuda/runtime/select.h"
 #include "backends/cuda/runtime/staged.h"
@@ -78,10 +79,15 @@ static bool can_defer_route(const couple *c)
            ids >= 0 && c->from[ids] == 0 && tn_cuda_matvec_runs_route(c->cuda, c->reader, c->maker);
 }
 
+// A gated pair in the product that reads it: both round to bf16, or both to e4m3.
 static bool can_pack(const couple *c)
 {
     const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
     if (!(c->makes->flags & TN_CUDA_WRITES_PACKED16) || !(c->reads->flags & TN_CUDA_READS_PACKED16))
+        return false;
+    bool e4m3 = (c->makes->flags & TN_CUDA_ROUNDS_E4M3) != 0;
+    if (e4m3 != ((c->reads->flags & TN_CUDA_ROUNDS_E4M3) != 0) ||
+        (e4m3 && !tn_cuda_gemm_writes_e4m3(c->cuda, c->maker)))
         return false;
     bool same = c->from[0] == 0 && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
                 tn_view_contiguous(x) && tn_view_contiguous(y);

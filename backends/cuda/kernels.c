@@ -4,6 +4,7 @@
 
 #include "backends/cuda/join.h"
 #include "backends/cuda/product/gemm/cublas.h"
+#include "backends/cuda/product/gemm/gemm.h"
 #include "core/compiler.h"
 #include "ops/operands.h"
 #include "ops/ops.h"
@@ -32,5 +33,6 @@ const tn_cuda_kernel_table tn_cuda_kernels = {
     .rows = rows,
     .n_rows = TN_COUNT(rows),
     .prepare_tuned = tn_cuda_cublas_prepare,
+    .derive_weights = tn_cuda_gemm_derive_weights,
     .join_holds = tn_cuda_join_holds,
 };

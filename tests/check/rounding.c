@@ -7,6 +7,7 @@
 #include "backends/cpu/product.h"
 #if TN_HAVE_CUDA
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/product/gemm/gemm_args.h"
 #endif
 #include "core/fp16.h"
 #include "tests/check/check.h"
@@ -103,6 +104,13 @@ static void round_e4m3(const float *x, float *y, int64_t k)
         y[i] = fabsf(x[i]) <= FLT_MAX ? round_bits(x[i] * power, 4, -6) / power : NAN;
 }
 
+// The same with a scale for each run of x that has one.
+static void round_e4m3_runs(const float *x, float *y, int64_t k)
+{
+    for (int64_t from = 0; from < k; from += TN_GEMM_RUN)
+        round_e4m3(x + from, y + from, TN_MIN(k - from, TN_GEMM_RUN));
+}
+
 // int8 for each 16 elements, as backends/cuda/quantise.cuh does it, to the bit.
 static void round_i8(const float *x, float *y, int64_t k)
 {
@@ -135,7 +143,7 @@ static check_round_fn cuda_rounding(const tn_step *step, const char *name)
     if (flags & TN_CUDA_ROUNDS_I8) return round_i8;
     if (flags & TN_CUDA_ROUNDS_F16) return flags & TN_CUDA_FINITE_ROWS ? round_finite_f16 : round_f16;
     if (flags & TN_CUDA_ROUNDS_TF32) return round_tf32;
-    if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3;
+    if (flags & TN_CUDA_ROUNDS_E4M3) return round_e4m3_runs;
     return flags & TN_CUDA_ROUNDS_BF16 ? round_bf16 : NULL;
 }
 

@@ -7,7 +7,10 @@
 #ifndef TN_CUDA_PREPARE_CUH
 #define TN_CUDA_PREPARE_CUH
 
-#include "backends/cuda/common.cuh"
+#include "backends/cuda/mma.cuh"
+
+// The powers of two that the largest value of a row is brought to: below twice of them nothing overflows.
+enum { TN_F16_EXPONENT = 14, TN_E4M3_EXPONENT = 7 };
 
 // Values k to k + 7 of a row of n, with zeros behind its end; `wide` says that the row starts at a multiple
 // of 16 bytes.
@@ -30,6 +33,17 @@ static __device__ __forceinline__ float tn_power_of_two_for(float largest, int e
     if (largest == 0.0f) return 1.0f;
     int e = max((int)(__float_as_uint(largest) >> 23) - 127, -112);
     return __uint_as_float((uint32_t)(127 + exponent - e) << 23);
+}
+
+static __device__ __forceinline__ float tn_max_finite(float largest, float v)
+{
+    return fabsf(v) <= 3.4028235e38f ? fmaxf(largest, fabsf(v)) : largest;
+}
+
+// Two values in e4m3, which has no infinity, so infinities become NaN as well.
+static __device__ __forceinline__ uint32_t tn_round_e4m3(float a, float b)
+{
+    return tn_pack_e4m3(a - a == 0.0f ? a : NAN, b - b == 0.0f ? b : NAN);
 }
 
 #endif

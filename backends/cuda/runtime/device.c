@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/derived.h"
 
 #include "core/compiler.h"
 
@@ -129,6 +129,7 @@ void tn_cuda_buffer_destroy(tn_buffer *buffer)
     tn_cuda *c = tn_cuda_of(buffer->device);
     c->driver.ctx_set(c->context);
     c->driver.stream_synchronize(c->stream); // work that was submitted may still use it
+    tn_cuda_derived_drop(c, buffer->data, buffer->size);
     c->driver.mem_free((CUdeviceptr)(uintptr_t)buffer->data);
 }
 

@@ -43,6 +43,7 @@ typedef struct tn_cuda {
     struct tn_cuda_tuning *tuning;              // tune.h; NULL: none
     struct tn_cuda_blas *blas;                  // product/gemm/cublas.h; NULL: none
     struct tn_cuda_upload *upload;              // upload.c; NULL until a weight is written
+    struct tn_cuda_derived *derived;            // derived.h; NULL until a weight is derived
     tn_cuda_variant variant;
 } tn_cuda;
 

@@ -185,6 +185,7 @@ static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *
                              tn_op_name(step->op), step->name ? step->name : "", c->device->name);
         for (int32_t k = 0; k < step->n_src && tn_op_takes_weights(step->op) && status == TN_OK; k++)
             status = check_weight(c, step, &step->src[k]);
+        if (status == TN_OK) status = c->kernels->derive_weights(c, step, e->kernels[i]);
     }
     while (e->first_step < e->n_steps && (e->steps[e->first_step].join.next & TN_JOIN_FOLD)) e->first_step++;
     return status;

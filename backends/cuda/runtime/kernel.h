@@ -27,8 +27,9 @@ typedef struct tn_cuda_launch {
     const tn_step *product; // the matmul_id step before, whose results this launch sums
     const tn_step *route; // the moe_route step before: its logits are in the scratch, and this launch routes
     bool defers_route;    // this step is such a moe_route: it leaves logits in the scratch and routes nothing
-    bool writes_packed16; // the result is bf16, its rows one after another
-    bool reads_packed16;  // x is bf16, its rows one after another
+    // The result, or x, is rows as the product that reads them multiplies them, one after another: bf16, or
+    // e4m3 followed by its scales.
+    bool writes_packed16, reads_packed16;
     // No step of the plan writes the step's integers (lengths, block tables, positions), nor with `rope` the
     // caches before, so they can be read before the predecessor has ended.
     bool early;
@@ -60,11 +61,11 @@ enum {
     TN_CUDA_ROUNDS_F16 = 4,           // x, each row scaled by a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8,   // and the weights, once expanded
     TN_CUDA_ROUNDS_TF32 = 0x100,      // x and weights
-    TN_CUDA_ROUNDS_E4M3 = 0x200,      // x and weights, each row scaled by a power of two
+    TN_CUDA_ROUNDS_E4M3 = 0x200,      // x in runs of 128 and rows of weights, scaled by powers of two
     TN_CUDA_FINITE_ROWS = 0x80,       // a row of x with values that are not finite counts as a row of NaN
     TN_CUDA_WRITES_QUANTISED = 16,    // can write its result as quantised rows too (staged.h)
     TN_CUDA_READS_QUANTISED = 32,     // can read such rows instead of x
-    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the bf16 rows that a product reads
+    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the rows that a product multiplies
     TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product
     TN_CUDA_FUSES_ROPE = 64,          // can do the rope_cache step before it
     TN_CUDA_FUSES_PRODUCT = 0x400,    // can do the matmul_id step before it, if that has READS_QUANTISED
@@ -91,6 +92,9 @@ typedef struct tn_cuda_kernel_table {
     // What kernels with TN_CUDA_ONLY_TUNED need before they run a step. Called outside of captures, operands
     // bound; on failure the step has to run by another kernel.
     tn_status (*prepare_tuned)(const tn_cuda *cuda, const tn_step *step);
+    // Derives from weights of the step, operands bound, what the launch of the kernel looks for (derived.h).
+    // Called outside of captures.
+    tn_status (*derive_weights)(tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel);
     // Whether the operands of a step, with data bound, are aligned as what it shares with others needs. The
     // step before it in the program lies before it in memory.
     bool (*join_holds)(const tn_cuda *cuda, const tn_step *step);

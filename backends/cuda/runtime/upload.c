@@ -3,7 +3,7 @@
 //
 // Weights on their way to the device: file bytes are read by the thread team into pinned memory, cross the
 // bus while the next piece is being copied, and are sorted into planes by a kernel.
-#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/derived.h"
 #include "backends/cuda/runtime/kernel.h"
 #include "core/file_map.h"
 
@@ -116,9 +116,8 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
         if (status == TN_OK)
             status = tn_cuda_check(c, c->driver.event_record(u->done[k], c->stream), "copying weights");
     }
-    if (status == TN_OK && sorted) {
-        buffer->weight_offset = offset;
-        buffer->weight_size = size;
-    }
-    return status;
+    if (status != TN_OK) return status;
+    buffer->weight_offset = offset;
+    buffer->weight_size = size;
+    return tn_cuda_derived_update(c, at.data, size);
 }

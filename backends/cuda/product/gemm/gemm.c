@@ -37,15 +37,15 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
 {
     plan s = {.mode = tn_cuda_gemm_mode(cuda, p, precision)};
     s.ld = tn_cuda_gemm_row_packed16(s.mode, p->k);
-    s.x_size = (size_t)round_up(p->m * s.ld * 2, ALIGN);
-    s.scale_size = (size_t)round_up(p->m * 4, ALIGN);
+    s.x_size = tn_cuda_gemm_x_size(s.mode, p->m, p->k);
+    s.scale_size = (size_t)round_up(tn_cuda_gemm_x_scales(s.mode, p->m, p->k) * 4, ALIGN);
     int64_t rows = 0;
     bool direct = true; // weights can be multiplied where they are, if their addresses allow it
     for (int32_t i = 0; i < p->n_weights; i++) {
         direct = direct && tn_cuda_gemm_direct_type(s.mode, p->w[i]);
         rows += round_up(p->w[i]->ne[2], TN_GEMM_TILE64);
     }
-    size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_TILE64 * s.ld * 2), most = (size_t)(rows * s.ld * 2);
+    size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_RUN * s.ld * 2), most = (size_t)(rows * s.ld * 2);
     s.w_size = TN_MIN(most, TN_MAX(least, direct ? REALIGNED_SIZE : EXPANDED_SIZE));
     if (tn_cuda_gemm_scales_w(s.mode)) s.w_scale_size = (size_t)round_up(rows * 4, ALIGN);
     return s;
@@ -85,9 +85,20 @@ typedef struct work {
     const plan *plan;
 } work;
 
-static void *first_column(const tn_view *y, int64_t column, bool packed16)
+static void *first_column(const tn_view *y, int64_t column, const work *t)
 {
-    return (char *)y->data + column * (packed16 ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float));
+    bool packed16 = t->l->writes_packed16, e4m3 = packed16 && t->plan->mode == TN_GEMM_E4M3;
+    return (char *)y->data + column * (e4m3       ? 1
+                                       : packed16 ? (int64_t)sizeof(uint16_t)
+                                                  : (int64_t)sizeof(float));
+}
+
+// Where scales of a result in e4m3 go, from column `first` on: behind its rows.
+static float *result_scales(const work *t, int64_t first)
+{
+    const tn_view *y = t->p->y[0];
+    char *at = (char *)y->data + tn_cuda_gemm_x_size(TN_GEMM_E4M3, t->p->m, y->ne[3]);
+    return (float *)(void *)at + first / TN_GEMM_RUN * t->p->m;
 }
 
 static void set_segs(const work *t, const piece *c, tn_cuda_gemm_args *a)
@@ -98,7 +109,7 @@ static void set_segs(const work *t, const piece *c, tn_cuda_gemm_args *a)
         const rows *r = &c->seg[i].rows;
         const tn_view *y = p->y[r->weight], *bias = p->bias[r->weight];
         tn_cuda_gemm_seg *s = &a->seg[i];
-        *s = (tn_cuda_gemm_seg){.y = first_column(y, r->first, t->l->writes_packed16),
+        *s = (tn_cuda_gemm_seg){.y = first_column(y, r->first, t),
                                 .w = c->seg[i].w,
                                 .w_scale = c->seg[i].w_scale,
                                 .ld = y->ne[3],
@@ -126,14 +137,21 @@ static tn_status run_piece(const work *t, const piece *c)
     }
     a.x = tn_cuda_gemm_x(l, p);
     a.writes_packed16 = l->writes_packed16;
+    if (l->writes_packed16 && s->mode == TN_GEMM_E4M3) a.y_scale = result_scales(t, c->seg[0].rows.first);
     a.ld = s->ld;
-    a.row_scale =
-        tn_cuda_gemm_scales_x(s->mode) ? (const float *)(const void *)(l->scratch + s->x_size) : NULL;
+    if (tn_cuda_gemm_scales_x(s->mode))
+        a.row_scale = (const float *)(const void *)((const char *)a.x + s->x_size);
     a.m = (int32_t)p->m;
     a.k = (int32_t)s->ld;
     a.act = tn_cuda_gemm_act(p);
     if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
     return tn_cuda_gemm_run(l, &a, s->mode, p->glu != NULL);
+}
+
+// Whether a weight needs no scratch: the file has its rows as they are multiplied, or they were made before.
+static bool is_ready(const work *t, const tn_view *w)
+{
+    return tn_cuda_gemm_direct(t->plan->mode, w) || tn_cuda_gemm_derived(t->l->cuda, t->plan->mode, w);
 }
 
 // Adds rows of a weight to the piece, expanded into scratch if need be.
@@ -146,6 +164,13 @@ static tn_status add_rows(const work *t, piece *c, const rows *r)
     c->seg[i].rows = *r;
     c->seg[i].w = (const char *)w->data + (size_t)(r->first * t->p->k) * 2;
     if (tn_cuda_gemm_direct(s->mode, w)) return TN_OK;
+    char *derived = tn_cuda_gemm_derived(t->l->cuda, s->mode, w);
+    if (derived) {
+        c->seg[i].w = derived + r->first * s->ld * 2;
+        c->seg[i].w_scale =
+            (float *)(void *)(derived + tn_cuda_gemm_x_size(s->mode, w->ne[2], t->p->k)) + r->first;
+        return TN_OK;
+    }
     c->seg[i].w = expanded + c->used;
     c->used += (size_t)(r->n * s->ld * 2);
     if (tn_cuda_gemm_scales_w(s->mode)) c->seg[i].w_scale = (float *)(void *)scales + c->n_scaled;
@@ -165,9 +190,9 @@ static tn_status run_glu(const work *t)
     const plan *s = t->plan;
     const tn_view *gate = t->p->w[0], *up = t->p->w[1];
     int64_t n = gate->ne[2];
-    int64_t expanded = !tn_cuda_gemm_direct(s->mode, gate) + !tn_cuda_gemm_direct(s->mode, up);
+    int64_t expanded = !is_ready(t, gate) + !is_ready(t, up);
     int64_t step = expanded ? TN_MIN(n, (int64_t)(s->w_size / (size_t)(expanded * s->ld * 2))) : n;
-    if (step < n) step = step / TN_GEMM_TILE64 * TN_GEMM_TILE64;
+    if (step < n) step = step / TN_GEMM_RUN * TN_GEMM_RUN;
     tn_status status = TN_OK;
     for (int64_t first = 0; first < n && status == TN_OK; first += step) {
         piece c = {0};
@@ -189,7 +214,7 @@ static tn_status run_weights(const work *t)
         const tn_view *w = t->p->w[i];
         for (int64_t first = 0, n_rows; first < w->ne[2] && status == TN_OK; first += n_rows) {
             int64_t rest = w->ne[2] - first, fits = (int64_t)((s->w_size - c.used) / (size_t)(s->ld * 2));
-            bool whole = tn_cuda_gemm_direct(s->mode, w) || fits >= rest;
+            bool whole = is_ready(t, w) || fits >= rest;
             n_rows = whole ? rest : fits / TN_GEMM_TILE64 * TN_GEMM_TILE64;
             if (n_rows > 0) status = add_rows(t, &c, &(rows){i, first, n_rows});
             if (n_rows == rest || status != TN_OK) break;

@@ -33,6 +33,8 @@ int64_t tn_cuda_row_stride(const tn_view *v);
 int32_t tn_cuda_gemm_mode(const tn_cuda *cuda, const tn_product *p, int32_t precision);
 // Packed16 of a row of k values.
 int64_t tn_cuda_gemm_row_packed16(int32_t mode, int64_t k);
+// Scales of so many rows of x of k values, f32.
+int64_t tn_cuda_gemm_x_scales(int32_t mode, int64_t rows, int64_t k);
 // Rows of x are scaled, and those of weights.
 bool tn_cuda_gemm_scales_x(int32_t mode);
 bool tn_cuda_gemm_scales_w(int32_t mode);
@@ -42,11 +44,20 @@ bool tn_cuda_gemm_direct_type(int32_t mode, const tn_view *w);
 // x of the product, normed if it has a norm, to rows of packed16: `a` says where and how.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a,
                                              const tn_product *p);
-// Rows of x as the product reads them: in the scratch, or as the step before has written them.
+// Rows of x as the product reads them: in the scratch, or as the step before has written them. Scales of e4m3
+// follow at tn_cuda_gemm_x_size.
 const void *tn_cuda_gemm_x(const tn_cuda_launch *l, const tn_product *p);
+// Bytes of rows of packed16, of `rows` rows of k values, up to where scales of them are.
+size_t tn_cuda_gemm_x_size(int32_t mode, int64_t rows, int64_t k);
 // Rows of a weight, of each group, to rows of packed16: `a` says which and where.
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
                                              int64_t n_groups);
+
+// Makes the weights of a product in e4m3 once (derived.h), if `kernel` multiplies those.
+TN_MUST_USE tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step,
+                                                  const tn_cuda_kernel *kernel);
+// Rows of a weight that was made so, followed by their scales at tn_cuda_gemm_x_size; NULL: none.
+void *tn_cuda_gemm_derived(const tn_cuda *cuda, int32_t mode, const tn_view *w);
 
 // --- gemm_tiles.c ------------------------------------------------------------------------------------
 
@@ -54,6 +65,8 @@ TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_ge
 // 128-byte swizzle. Copies need not know what the bits mean.
 TN_MUST_USE tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
                                        const int64_t *size, int32_t box_rows);
+// Whether the e4m3 kernel of a gated pair can leave its result as x of the next product in e4m3.
+bool tn_cuda_gemm_writes_e4m3(const tn_cuda *cuda, const tn_step *step);
 // Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 

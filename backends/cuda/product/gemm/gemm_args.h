@@ -14,6 +14,8 @@ enum {
     // Columns that tiles of the result are counted in: the rows of a weight in one tensor copy.
     TN_GEMM_TILE64 = 64,
     TN_GEMM_ROWS = 128, // of a tile of the result
+    // Values of a row of x that share a scale in TN_GEMM_E4M3: the k of a stage of gemm_e4m3.cu.
+    TN_GEMM_RUN = 128,
 };
 
 // A CUtensorMap, whose header device code does without.
@@ -32,7 +34,9 @@ enum {
     TN_GEMM_F16,    // rounded to f16; rows of x are first scaled by a power of two
     TN_GEMM_BF16X3, // split into bf16 terms: k becomes 3 k, x = [hi, hi, lo] and w = [hi, lo, hi]
     TN_GEMM_TF32,   // f32 rounded to 11 significant bits, two packed16 each
-    TN_GEMM_E4M3,   // e4m3, two in a packed16; rows of x and of w are first scaled by a power of two
+    // e4m3, two in a packed16. Runs of TN_GEMM_RUN values of x and rows of w are first scaled by a power of
+    // two; the scale of run i of row r of x is at [i * m + r].
+    TN_GEMM_E4M3,
 };
 
 // Columns of the result that come from one weight: y[r * ld + c] for c in [0, n).
@@ -53,7 +57,7 @@ typedef struct tn_cuda_gemm_args {
     const float *residual;  // NULL: none. Starts at the first column of segment 0
     int64_t residual_ld;    // elements
     int32_t residual_wide;  // its rows start at multiples of 16 bytes
-    const float *row_scale; // y row r is multiplied by it; NULL: 1
+    const float *row_scale; // y row r is multiplied by it; NULL: 1. TN_GEMM_E4M3: the scales of runs of x
     const void *x;          // rows of packed16
     int64_t ld;             // packed16 of a row of x and of the weights, a multiple of 8
     // Rows in groups, each with a weight of its own (matmul_id), NULL if not: the group of each tile of
@@ -67,14 +71,17 @@ typedef struct tn_cuda_gemm_args {
     int32_t group_m; // rows of tiles that are walked through together, so that their operands stay in L2
     int32_t act;     // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
-    int32_t writes_packed16; // y is bf16: ld and n count such then. With GLU only
+    // With GLU only: y is bf16, or e4m3 with scales of runs as x of the next product has them. ld and n count
+    // elements of y.
+    int32_t writes_packed16;
+    float *y_scale; // TN_GEMM_E4M3 with writes_packed16: of the first column of segment 0
 } tn_cuda_gemm_args;
 
 // gemm_prepare.cu: rows of f32 -> rows of packed16.
 typedef struct tn_cuda_gemm_x_args {
     tn_cuda_view x;
     void *to;
-    float *row_scale; // 1 / the power of two of each row; NULL: no scaling
+    float *row_scale;        // 1 / the power of two of each row, or of each run; NULL: no scaling
     const int32_t *row_from; // source row of each row, negative: none; NULL: the same
     const int32_t *n_tiles;  // of tile_rows rows that are there; NULL: all
     int32_t tile_rows;

@@ -47,11 +47,12 @@ template <int W> static __device__ __forceinline__ int gemm_staging_at(int row, 
 }
 
 // Writes rows r to r + 15 and columns c to c + W - 1 of a segment from `shared`, one element at a time, with
-// any option that may be requested. With GLU, `shared` holds gate and then up. The loop is not unrolled, so
-// that rarely needed code stays short.
+// any option that may be requested; `w_scale`, if not NULL, scales columns. With GLU, `shared` holds gate and
+// then up. The loop is not unrolled, so that rarely needed code stays short.
 template <int W, bool glu>
 static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
-                                                      const float *shared, int r, int c, int act)
+                                                      const float *w_scale, const float *shared, int r, int c,
+                                                      int act)
 {
     int lane = threadIdx.x % TN_WARP;
     __syncwarp();
@@ -64,6 +65,7 @@ static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a
                          shared[16 * W + gemm_staging_at<W>(row, column)]);
         column += c;
         if (to < 0 || column >= s.n) continue;
+        if (w_scale) v *= w_scale[column];
         if (s.bias) v += s.bias[column];
         if (!glu) v = gemm_act(act, v);
         if (a.residual) v += a.residual[to * a.residual_ld + column];
@@ -77,12 +79,15 @@ static __device__ __forceinline__ void gemm_write_any(const tn_cuda_gemm_args &a
 // multiples of 16 bytes.
 template <int W>
 static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
-                                                       const float *shared, int r, int c)
+                                                       const float *w_scale, const float *shared, int r,
+                                                       int c)
 {
     constexpr int lanes = W / 4, step = TN_WARP / lanes, n = 16 / step;
     int lane = threadIdx.x % TN_WARP, at = 4 * (lane % lanes), to[n];
-    float4 residual[n], bias = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4 residual[n], bias = make_float4(0.0f, 0.0f, 0.0f, 0.0f),
+                        scale = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     c += at;
+    if (w_scale) scale = make_float4(w_scale[c], w_scale[c + 1], w_scale[c + 2], w_scale[c + 3]);
     if (s.bias) bias = make_float4(s.bias[c], s.bias[c + 1], s.bias[c + 2], s.bias[c + 3]);
 #pragma unroll
     for (int i = 0; i < n; i++) to[i] = gemm_row_to(a, r + i * step + lane / lanes);
@@ -97,6 +102,7 @@ static __device__ __forceinline__ void gemm_write_wide(const tn_cuda_gemm_args &
 #pragma unroll
     for (int i = 0; i < n; i++) {
         float4 v = *(const float4 *)(shared + gemm_staging_at<W>(i * step + lane / lanes, at));
+        if (w_scale) v = make_float4(v.x * scale.x, v.y * scale.y, v.z * scale.z, v.w * scale.w);
         v = make_float4(v.x + residual[i].x, v.y + residual[i].y, v.z + residual[i].z, v.w + residual[i].w);
         if (to[i] >= 0) *(float4 *)(s.y + to[i] * s.ld + c) = v;
     }
@@ -125,12 +131,13 @@ gemm_write_packed16(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s, const
 
 template <int W, bool glu>
 static __device__ __forceinline__ void gemm_write_rows(const tn_cuda_gemm_args &a, const tn_cuda_gemm_seg &s,
-                                                       const float *shared, int r, int c)
+                                                       const float *w_scale, const float *shared, int r,
+                                                       int c)
 {
     bool wide = s.wide && c + W <= s.n && (!a.residual || a.residual_wide);
     if (glu && wide && a.writes_packed16) gemm_write_packed16<W>(a, s, shared, r, c);
-    else if (wide) gemm_write_wide<W>(a, s, shared, r, c);
-    else gemm_write_any<W, false>(a, s, shared, r, c, TN_UNARY_NONE);
+    else if (wide) gemm_write_wide<W>(a, s, w_scale, shared, r, c);
+    else gemm_write_any<W, false>(a, s, w_scale, shared, r, c, TN_UNARY_NONE);
 }
 
 // The segment that a 64-column tile of the result belongs to.

@@ -83,7 +83,7 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
     s.blocks = s.skinny && tn_cuda_skinny_block_type(p->w[0]->dtype);
     s.x_size = s.blocks ? aligned((int64_t)tn_cuda_skinny_block_x_size(s.max_tiles, p->k))
                         : aligned(rows * s.ld * 2);
-    s.scale_size = aligned(rows * 4);
+    s.scale_size = aligned(tn_cuda_gemm_x_scales(s.mode, rows, p->k) * 4);
     s.table_size = aligned(4 * (2 * rows + s.max_tiles + s.n_groups + 1));
     int64_t row_size = s.n_groups * s.ld * 2 * p->n_weights; // of a row of each expert
     s.chunk = TN_MIN(s.n, TN_MAX((int64_t)EXPANDED_SIZE / row_size / TN_GEMM_ROWS, 1) * TN_GEMM_ROWS);

@@ -68,9 +68,23 @@ static __device__ __forceinline__ void gemm_copy_stage(const tn_cuda_gemm_args &
     }
 }
 
+// Scales of the rows of this lane, for the run of e4m3 values that stage k lies in: rows behind the last one
+// are written nowhere.
+static __device__ __forceinline__ void gemm_load_scales(const tn_cuda_gemm_args &a, gemm_tile tile, int k,
+                                                        float (&scale)[4][2])
+{
+    int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
+    const float *at = a.row_scale + 2 * k * BK / TN_GEMM_RUN * (int64_t)a.m;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            scale[i][h] = at[min(tile.m * BM + warp / 4 * 64 + i * 16 + lane / 4 + 8 * h, a.m - 1)];
+}
+
 template <int type>
 static __device__ __forceinline__ void gemm_mma(float (&d)[4], const uint32_t (&x)[4], uint32_t w0,
-                                                uint32_t w1)
+                                                uint32_t w1, const float (&scale)[2])
 {
     if constexpr (type == TN_F16) tn_mma_f16(d, x, w0, w1);
     else if constexpr (type == TN_BF16) tn_mma_bf16(d, x, w0, w1);
@@ -79,12 +93,13 @@ static __device__ __forceinline__ void gemm_mma(float (&d)[4], const uint32_t (&
         float part[4] = {};
         tn_mma_e4m3(part, x, w0, w1);
 #pragma unroll
-        for (int i = 0; i < 4; i++) d[i] += part[i];
+        for (int i = 0; i < 4; i++) d[i] += part[i] * scale[i / 2];
     }
 }
 
 template <int type>
-static __device__ __forceinline__ void gemm_stage(const char *x, const char *w, float (&d)[4][4][4])
+static __device__ __forceinline__ void gemm_stage(const char *x, const char *w, const float (&scale)[4][2],
+                                                  float (&d)[4][4][4])
 {
     int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
 #pragma unroll
@@ -101,7 +116,7 @@ static __device__ __forceinline__ void gemm_stage(const char *x, const char *w, 
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                gemm_mma<type>(d[i][j], fx[i], fw[j / 2][j % 2 * 2], fw[j / 2][j % 2 * 2 + 1]);
+                gemm_mma<type>(d[i][j], fx[i], fw[j / 2][j % 2 * 2], fw[j / 2][j % 2 * 2 + 1], scale[i]);
     }
 }
 
@@ -120,7 +135,7 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
         int r = tile.m * BM + warp / 4 * 64 + i * 16;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float scale = gemm_row_scale(a, r + lane / 4 + 8 * h);
+            float scale = type == TN_E4M3 ? 1.0f : gemm_row_scale(a, r + lane / 4 + 8 * h);
 #pragma unroll
             for (int j = 0; j < 4; j++) { // with GLU, gate and then up
                 float2 v = make_float2(d[i][j][2 * h] * scale, d[i][j][2 * h + 1] * scale);
@@ -133,8 +148,10 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
                             gemm_staging_at<W>(lane / 4 + 8 * h, 8 * j % W + 2 * (lane % 4))) = v;
             }
         }
-        if (glu || a.act != TN_UNARY_NONE) gemm_write_any<W, glu>(a, a.seg[seg], shared, r, column, a.act);
-        else gemm_write_rows<W, false>(a, a.seg[seg], shared, r, column);
+        if (glu || a.act != TN_UNARY_NONE)
+            gemm_write_any<W, glu>(a, a.seg[seg], NULL, shared, r, column, a.act);
+        else
+            gemm_write_rows<W, false>(a, a.seg[seg], NULL, shared, r, column);
     }
 }
 
@@ -153,15 +170,16 @@ template <int type, bool glu> static __device__ __forceinline__ void gemm_block(
         if (s < n_k) gemm_copy_stage(a, c, shared + s * STAGE, s * BK);
         tn_copy_commit();
     }
-    float d[4][4][4] = {};
+    float d[4][4][4] = {}, scale[4][2] = {};
     for (int k = 0; k < n_k; k++) {
+        if (type == TN_E4M3 && k % (TN_GEMM_RUN / 2 / BK) == 0) gemm_load_scales(a, tile, k, scale);
         tn_copy_wait<STAGES - 2>();
         __syncthreads();
         int next = k + STAGES - 1;
         if (next < n_k) gemm_copy_stage(a, c, shared + next % STAGES * STAGE, next * BK);
         tn_copy_commit();
         const char *stage = shared + k % STAGES * STAGE;
-        gemm_stage<type>(stage, stage + BM * BK * 2, d);
+        gemm_stage<type>(stage, stage + BM * BK * 2, scale, d);
     }
     tn_copy_wait<0>();
     __syncthreads();

@@ -6,6 +6,7 @@
 // packed16.
 #include "backends/cuda/product/gemm/gemm.h"
 
+#include "backends/cuda/runtime/derived.h"
 #include "ops/quant.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@ enum {
     PREPARE_THREADS = 256,
     // Blocks of the kernels below for each multiprocessor at most; each then runs through several rows.
     PREPARE_BLOCKS = 64,
+    ALIGN = 256, // of scales behind rows, bytes
 };
 
 // --- operands ----------------------------------------------------------------------------------------
@@ -123,6 +125,11 @@ int64_t tn_cuda_gemm_row_packed16(int32_t mode, int64_t k)
     return mode == TN_GEMM_TF32 ? round_up(k, 4) * 2 : round_up(k, 8) * (mode == TN_GEMM_BF16X3 ? 3 : 1);
 }
 
+int64_t tn_cuda_gemm_x_scales(int32_t mode, int64_t rows, int64_t k)
+{
+    return mode == TN_GEMM_E4M3 ? rows * tn_div_up(k, TN_GEMM_RUN) : rows;
+}
+
 bool tn_cuda_gemm_scales_x(int32_t mode)
 {
     return mode == TN_GEMM_F16 || mode == TN_GEMM_E4M3;
@@ -165,6 +172,11 @@ const void *tn_cuda_gemm_x(const tn_cuda_launch *l, const tn_product *p)
     return l->reads_packed16 ? p->x->data : l->scratch;
 }
 
+size_t tn_cuda_gemm_x_size(int32_t mode, int64_t rows, int64_t k)
+{
+    return (size_t)round_up(rows * tn_cuda_gemm_row_packed16(mode, k) * 2, ALIGN);
+}
+
 tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
                                  int64_t n_groups)
 {
@@ -178,4 +190,36 @@ tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a,
                          .z = 1,
                          .threads = PREPARE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, name, &grid, &a);
+}
+
+// --- weights in e4m3 ---------------------------------------------------------------------------------
+
+static tn_status derive(tn_cuda *c, const tn_view *w, int32_t form, void *to)
+{
+    tn_cuda_launch l = {.cuda = c};
+    tn_cuda_gemm_w_args a = {
+        .to = to,
+        .row_scale = (float *)(void *)((char *)to + tn_cuda_gemm_x_size(form, w->ne[2], w->ne[3])),
+        .n_rows = w->ne[2],
+        .ld = tn_cuda_gemm_row_packed16(form, w->ne[3]),
+        .mode = form};
+    return tn_cuda_gemm_prepare_w(&l, a, w, 1);
+}
+
+tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel)
+{
+    if (!(kernel->flags & TN_CUDA_ROUNDS_E4M3) || step->join.computed_weights) return TN_OK;
+    tn_product p = tn_product_get(step);
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < p.n_weights && !p.ids && status == TN_OK; i++) {
+        size_t size =
+            tn_cuda_gemm_x_size(TN_GEMM_E4M3, p.w[i]->ne[2], p.k) + (size_t)p.w[i]->ne[2] * sizeof(float);
+        status = tn_cuda_derived_make(cuda, p.w[i], TN_GEMM_E4M3, size, derive);
+    }
+    return status;
+}
+
+void *tn_cuda_gemm_derived(const tn_cuda *cuda, int32_t mode, const tn_view *w)
+{
+    return mode == TN_GEMM_E4M3 ? tn_cuda_derived_find(cuda, w, mode) : NULL;
 }

@@ -5,8 +5,9 @@
 // packed16 (elements of 16 bits) whose length is a multiple of 8. gemm_args.h says what the modes mean.
 //
 // tn_gemm_x: to[m, ld] from x [m, k] f32, through an rms_norm if the product has one, scaled by a power of
-// two where the mode asks for it. tn_gemm_w_<type>: to[n, ld] from a weight [n, k] in planes. tn_gemm_groups:
-// the rows of each expert, sorted so that each expert begins a tile of its own.
+// two where the mode asks for it (e4m3: by one for each 128 values). tn_gemm_w_<type>: to[n, ld] from a
+// weight [n, k] in planes. tn_gemm_groups: the rows of each expert, sorted so that each expert begins a tile
+// of its own.
 //
 // A block makes one row after another; a thread handles 8 values (activations, plain weights) or 16 (block
 // types) at a time. Bytes for each value: activations 4 + 2, weights their size + 2. The limit is memory.
@@ -56,15 +57,9 @@ static __device__ __forceinline__ uint32_t round_tf32(float v)
     return (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
 }
 
-// e4m3 has no infinity, so infinities become NaN as well.
-static __device__ __forceinline__ uint32_t pack_e4m3(float a, float b)
-{
-    return tn_pack_e4m3(a - a == 0.0f ? a : NAN, b - b == 0.0f ? b : NAN);
-}
-
 static __device__ __forceinline__ uint32_t pack_e4m3x4(float a, float b, float c, float d)
 {
-    return pack_e4m3(a, b) | pack_e4m3(c, d) << 16;
+    return tn_round_e4m3(a, b) | tn_round_e4m3(c, d) << 16;
 }
 
 // Number of values in a row of `ld` packed16; the three terms of a split count once.
@@ -114,11 +109,6 @@ static __device__ __forceinline__ void store_even_first(uint16_t *to, int64_t k,
     at[2] = make_uint2(pack_f16(v[1], v[3]), pack_f16(v[5], v[7]));
 }
 
-static __device__ __forceinline__ float max_finite(float largest, float v)
-{
-    return fabsf(v) <= 3.4028235e38f ? fmaxf(largest, fabsf(v)) : largest;
-}
-
 // Values k to k + 7 of a row after its norm.
 static __device__ __forceinline__ void load_normed8(const tn_cuda_gemm_x_args &a, const float *row, int64_t k,
                                                     bool wide, float factor, float (&v)[8])
@@ -131,6 +121,44 @@ static __device__ __forceinline__ void load_normed8(const tn_cuda_gemm_x_args &a
     for (int i = 0; i < 8; i++) v[i] = v[i] * factor * g[i];
 }
 
+// What an rms_norm multiplies a row by, before the weight.
+static __device__ __forceinline__ float norm_factor(const tn_cuda_gemm_x_args &a, const float *row, bool wide,
+                                                    float *shared)
+{
+    float sum = 0.0f;
+#pragma unroll 4
+    for (int64_t k = 8 * threadIdx.x; k < a.k; k += 8 * THREADS) {
+        float v[8];
+        tn_load8(row, k, a.k, wide, v);
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += v[i] * v[i];
+    }
+    return (float)(1.0 / sqrt((double)tn_block_sum(sum, shared) / a.k + (double)a.eps));
+}
+
+// Row r of the result in e4m3: each TN_GEMM_RUN values, those of 16 threads, have a scale.
+static __device__ __forceinline__ void make_row_e4m3(const tn_cuda_gemm_x_args &a, int r, const float *row,
+                                                     bool wide, float factor)
+{
+    constexpr int lanes = TN_GEMM_RUN / 8;
+    int64_t length = 2 * a.ld, end = (length + TN_GEMM_RUN - 1) / TN_GEMM_RUN * TN_GEMM_RUN;
+    uint32_t mask = ((1u << lanes) - 1) << (threadIdx.x % TN_WARP & ~(lanes - 1));
+#pragma unroll 2
+    for (int64_t k = 8 * threadIdx.x; k < end; k += 8 * THREADS) {
+        float v[8], largest = 0.0f;
+        load_normed8(a, row, k, wide, factor, v);
+#pragma unroll
+        for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[i]);
+#pragma unroll
+        for (int i = 1; i < lanes; i *= 2) largest = fmaxf(largest, __shfl_xor_sync(mask, largest, i));
+        float power = tn_power_of_two_for(largest, TN_E4M3_EXPONENT);
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] *= power;
+        if (threadIdx.x % lanes == 0) a.row_scale[k / TN_GEMM_RUN * a.m + r] = 1.0f / power;
+        if (k < length) store8((uint16_t *)a.to + r * a.ld, length, k, v, TN_GEMM_E4M3, false);
+    }
+}
+
 // Makes row r of the result from row `from` of x. Loads of one pass do not wait for each other; passes after
 // the first find the row in the caches.
 static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&shared)[2][TN_WARP])
@@ -138,17 +166,10 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
     int64_t length = row_length(a.ld, a.mode);
     const float *row = (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
-    float factor = 1.0f, power = 1.0f;
-    if (a.norm) {
-        float sum = 0.0f;
-#pragma unroll 4
-        for (int64_t k = 8 * threadIdx.x; k < a.k; k += 8 * THREADS) {
-            float v[8];
-            tn_load8(row, k, a.k, wide, v);
-#pragma unroll
-            for (int i = 0; i < 8; i++) sum += v[i] * v[i];
-        }
-        factor = (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
+    float factor = a.norm ? norm_factor(a, row, wide, shared[0]) : 1.0f, power = 1.0f;
+    if (a.mode == TN_GEMM_E4M3) {
+        make_row_e4m3(a, r, row, wide, factor);
+        return;
     }
     if (a.row_scale) {
         float largest = 0.0f;
@@ -157,9 +178,9 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
             float v[8];
             load_normed8(a, row, k, wide, factor, v);
 #pragma unroll
-            for (int i = 0; i < 8; i++) largest = max_finite(largest, v[i]);
+            for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[i]);
         }
-        power = tn_power_of_two_for(tn_block_max(largest, shared[1]), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of_two_for(tn_block_max(largest, shared[1]), TN_F16_EXPONENT);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 #pragma unroll 2
@@ -184,8 +205,10 @@ TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_ge
         int from = a.row_from ? a.row_from[r] : r;
         if (from >= 0) make_row(a, r, from, shared);
         // the product reads it, but its row goes nowhere
-        else if (a.row_scale && threadIdx.x == 0)
-            a.row_scale[r] = 1.0f;
+        else if (a.row_scale) {
+            int n = a.mode == TN_GEMM_E4M3 ? (a.k + TN_GEMM_RUN - 1) / TN_GEMM_RUN : 1;
+            for (int g = threadIdx.x; g < n; g += THREADS) a.row_scale[(int64_t)g * a.m + r] = 1.0f;
+        }
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
@@ -285,14 +308,14 @@ static __device__ __forceinline__ void weight_row_any_mode(const tn_cuda_gemm_w_
                 if (pass == 1 && k + 8 * h >= length) break;
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
-                    if (pass == 0) largest = max_finite(largest, v[h][i]);
+                    if (pass == 0) largest = tn_max_finite(largest, v[h][i]);
                     v[h][i] *= power;
                 }
                 if (pass == 1) store8((uint16_t *)a.to + r * a.ld, length, k + 8 * h, v[h], a.mode, true);
             }
         }
         if (pass == 1) break;
-        power = tn_power_of_two_for(tn_block_max(largest, shared), a.mode == TN_GEMM_E4M3 ? 7 : 14);
+        power = tn_power_of_two_for(tn_block_max(largest, shared), TN_E4M3_EXPONENT);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
     }
 }

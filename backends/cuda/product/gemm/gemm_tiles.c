@@ -13,7 +13,7 @@
 
 enum {
     BK = 64,                   // packed16 of k of a stage
-    THREADS = 384,             // of a block of gemm_wgmma.cu: a warpgroup that copies and two that multiply
+    THREADS = 384,             // of a block of gemm_wgmma.cuh: a warpgroup that copies and two that multiply
     MMA_THREADS = 256,         // of a block of gemm_mma.cu
     MMA_COLUMNS = 128,         // of its tile
     ALIGN_TILES = 1024,        // bytes that swizzled tiles are aligned to
@@ -22,8 +22,8 @@ enum {
     GROUP_TILES = 16,
 };
 
-// A kernel of gemm_wgmma.cu: columns of a tile, bytes of shared memory, and the rate of a multiprocessor
-// against that of the widest tile, as measured on an H200.
+// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and the rate of a
+// multiprocessor against that of the widest tile, as measured on an H200.
 typedef struct shape {
     int32_t columns, shared;
     double rate;
@@ -49,11 +49,19 @@ static double cost(const tn_cuda_gemm_args *a, const shape *s, int64_t columns, 
     return (double)tn_div_up(tiles, n_sms) * (double)s->columns / 256.0 / s->rate;
 }
 
-static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, int32_t n_sms)
+// The shape of the least cost among those that the kernels of a mode are instantiated for: a rarely needed
+// activation (`any`) and tf32 have the narrowest one alone. A gated pair in e4m3 has the widest alone, whose
+// 128 columns share a scale where it writes e4m3; other products in e4m3 have these two.
+static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, int32_t mode, bool any,
+                                 bool glu, int32_t n_sms)
 {
-    const shape *best = &shapes[0];
-    for (size_t i = 1; i < TN_COUNT(shapes); i++)
-        if (cost(a, &shapes[i], columns, n_sms) < cost(a, best, columns, n_sms)) best = &shapes[i];
+    const shape *widest = &shapes[0], *narrowest = &shapes[TN_COUNT(shapes) - 1], *best = widest;
+    if (any || mode == TN_GEMM_TF32) return narrowest;
+    if (mode == TN_GEMM_E4M3 && glu) return widest;
+    for (const shape *s = widest + 1; s <= narrowest; s++)
+        if ((mode != TN_GEMM_E4M3 || s == narrowest) &&
+            cost(a, s, columns, n_sms) < cost(a, best, columns, n_sms))
+            best = s;
     return best;
 }
 
@@ -81,6 +89,14 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const 
     return status;
 }
 
+// SiLU and nothing else: gemm_e4m3.cu writes whole runs of such pairs.
+bool tn_cuda_gemm_writes_e4m3(const tn_cuda *cuda, const tn_step *step)
+{
+    tn_product p = tn_product_get(step);
+    return cuda->compute == 90 && p.glu && p.glu->act == TN_UNARY_SILU && p.glu->limit <= 0.0f &&
+           p.glu->alpha <= 0.0f && !p.bias[0] && !p.residual && p.w[0]->ne[2] % TN_GEMM_RUN == 0;
+}
+
 static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu)
 {
     const tn_cuda_gemm_seg *last = &a->seg[a->n_segs - 1];
@@ -88,9 +104,7 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
                           : (last->first_tile64 + tn_div_up(last->n, TN_GEMM_TILE64)) * TN_GEMM_TILE64;
     bool any =
         glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
-    // Kernels for these are instantiated for the narrowest tile alone.
-    bool narrow = any || mode == TN_GEMM_TF32 || mode == TN_GEMM_E4M3;
-    const shape *s = narrow ? &shapes[TN_COUNT(shapes) - 1] : select_shape(a, columns, l->cuda->n_sms);
+    const shape *s = select_shape(a, columns, mode, any, glu, l->cuda->n_sms);
     tn_status status = make_maps(l, a, s, glu);
     if (status != TN_OK) return status;
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
@@ -101,7 +115,8 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
              glu ? "_glu" : "");
     tn_cuda_grid grid = {.y = 1, .z = 1, .threads = THREADS, .shared = (uint32_t)s->shared};
     grid.x = (uint32_t)TN_MIN((int64_t)a->tiles_m * a->tiles_n, l->cuda->n_sms);
-    return tn_cuda_run(l, TN_CUDA_MODULE_gemm_wgmma, name, &grid, a);
+    int32_t module = mode == TN_GEMM_E4M3 ? TN_CUDA_MODULE_gemm_e4m3 : TN_CUDA_MODULE_gemm_wgmma;
+    return tn_cuda_run(l, module, name, &grid, a);
 }
 
 // Each block multiplies one tile, 128 columns wide.

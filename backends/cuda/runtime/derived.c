@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/runtime/derived.h"
+
+#include "core/context.h"
+
+// The share of the device's memory that stays free: caches and sessions made later need it.
+enum { FREE_SHARE = 4 };
+
+typedef struct derived {
+    tn_view weight;   // its buffer may be gone when it is dropped: data alone says where it is
+    const char *from; // the whole weight that `weight` is a part of
+    size_t from_size;
+    int32_t form;
+    tn_cuda_derive_fn make;
+    CUdeviceptr to;
+} derived;
+
+struct tn_cuda_derived {
+    int32_t n, capacity;
+    derived *all;
+};
+
+static bool same_weight(const tn_view *a, const tn_view *b)
+{
+    bool same = a->data == b->data && a->dtype == b->dtype;
+    for (int32_t d = 0; d < TN_MAX_DIMS; d++) same = same && a->ne[d] == b->ne[d] && a->nb[d] == b->nb[d];
+    return same;
+}
+
+void *tn_cuda_derived_find(const tn_cuda *c, const tn_view *w, int32_t form)
+{
+    const struct tn_cuda_derived *list = c->derived;
+    for (int32_t i = 0; list && i < list->n; i++)
+        if (list->all[i].form == form && same_weight(&list->all[i].weight, w))
+            return (void *)(uintptr_t)list->all[i].to;
+    return NULL;
+}
+
+static bool was_written(const tn_view *w)
+{
+    const tn_buffer *b = w->buffer;
+    return b && b->weight_size > 0 && w->offset >= b->weight_offset &&
+           w->offset < b->weight_offset + b->weight_size;
+}
+
+static tn_status add_capacity(tn_cuda *c)
+{
+    tn_context *ctx = c->device->ctx;
+    if (!c->derived) c->derived = tn_calloc(ctx, 1, sizeof *c->derived);
+    if (!c->derived) return TN_ERR_MEMORY;
+    struct tn_cuda_derived *list = c->derived;
+    if (list->n < list->capacity) return TN_OK;
+    int32_t capacity = 2 * list->capacity + 64;
+    derived *all =
+        tn_realloc(ctx, list->all, (size_t)list->capacity * sizeof *all, (size_t)capacity * sizeof *all);
+    if (!all) return TN_ERR_MEMORY;
+    list->all = all;
+    list->capacity = capacity;
+    return TN_OK;
+}
+
+tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_t size,
+                               tn_cuda_derive_fn make)
+{
+    if (!was_written(w) || tn_cuda_derived_find(c, w, form)) return TN_OK;
+    if (tn_cuda_memory_free(c->device) < size + c->device->memory_total / FREE_SHARE) return TN_OK;
+    tn_status status = add_capacity(c);
+    if (status != TN_OK) return status;
+    const tn_buffer *b = w->buffer;
+    derived d = {.weight = *w,
+                 .from = (const char *)w->data - (w->offset - b->weight_offset),
+                 .from_size = b->weight_size,
+                 .form = form,
+                 .make = make};
+    if (c->driver.mem_alloc(&d.to, size) != CUDA_SUCCESS) return TN_OK;
+    status = make(c, w, form, (void *)(uintptr_t)d.to);
+    if (status == TN_OK)
+        c->derived->all[c->derived->n++] = d;
+    else
+        c->driver.mem_free(d.to);
+    return status;
+}
+
+static bool overlaps(const derived *d, const void *from, size_t n)
+{
+    const char *first = from;
+    return d->from < first + n && first < d->from + d->from_size;
+}
+
+tn_status tn_cuda_derived_update(tn_cuda *c, const void *from, size_t n)
+{
+    tn_status status = TN_OK;
+    for (int32_t i = 0; c->derived && i < c->derived->n && status == TN_OK; i++) {
+        const derived *d = &c->derived->all[i];
+        if (overlaps(d, from, n)) status = d->make(c, &d->weight, d->form, (void *)(uintptr_t)d->to);
+    }
+    return status;
+}
+
+void tn_cuda_derived_drop(tn_cuda *c, const void *from, size_t n)
+{
+    struct tn_cuda_derived *list = c->derived;
+    int32_t kept = 0;
+    for (int32_t i = 0; list && i < list->n; i++) {
+        if (overlaps(&list->all[i], from, n))
+            c->driver.mem_free(list->all[i].to);
+        else
+            list->all[kept++] = list->all[i];
+    }
+    if (list) list->n = kept;
+}
+
+void tn_cuda_derived_free(tn_cuda *c)
+{
+    struct tn_cuda_derived *list = c->derived;
+    if (!list) return;
+    for (int32_t i = 0; i < list->n; i++) c->driver.mem_free(list->all[i].to);
+    tn_free(c->device->ctx, list->all);
+    tn_free(c->device->ctx, list);
+    c->derived = NULL;
+}
