@@ -118,6 +118,9 @@ struct tn_backend {
                          tn_executable **out);
     // Bytes of scratch that the program needs.
     size_t (*scratch_size)(tn_device *device, const struct tn_program *program);
+    // Bytes at most in which `prepare` keeps weights of the program in another form, as long as their buffers
+    // exist: for all programs with these weights together. NULL: none.
+    size_t (*derived_size)(tn_device *device, const struct tn_program *program);
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
     // Name of the kernel that runs step i, for plans and profiles.
     const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);

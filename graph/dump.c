@@ -66,6 +66,10 @@ static void put_summary(const tn_plan *p, tn_strbuf *out)
                              "states %zu, weights %zu\n",
                              p->devices[d]->name, p->arena_size[d], p->arena_bound[d], p->scratch_size[d],
                              p->input_size[d], p->state_size[d], p->weight_size[d]);
+    for (int32_t d = 0; d < p->n_devices; d++)
+        if (p->derived_size[d])
+            tn_strbuf_printf(out, "weights kept in another form on %s: %zu bytes at most\n",
+                             p->devices[d]->name, p->derived_size[d]);
     char text[32];
     snprintf(text, sizeof text, "%.3f", ratio(&i));
     tn_number_point(text);
@@ -207,9 +211,9 @@ static void json_devices(const tn_plan *p, tn_strbuf *out)
         tn_strbuf_printf(out,
                          ", \"arena_bytes\": %zu, \"arena_lower_bound\": %zu, \"scratch_bytes\": %zu, "
                          "\"input_bytes\": %zu, "
-                         "\"state_bytes\": %zu, \"weight_bytes\": %zu",
+                         "\"state_bytes\": %zu, \"weight_bytes\": %zu, \"derived_bytes\": %zu",
                          p->arena_size[d], p->arena_bound[d], p->scratch_size[d], p->input_size[d],
-                         p->state_size[d], p->weight_size[d]);
+                         p->state_size[d], p->weight_size[d], p->derived_size[d]);
         tn_plan_copies c = tn_plan_copies_get(p, d);
         tn_strbuf_printf(out, ", \"uploads\": %d, \"downloads\": %d}", c.uploads, c.downloads);
     }

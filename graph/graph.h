@@ -157,6 +157,7 @@ struct tn_plan {
     tn_place *places; // per value id
     size_t *arena_size, *arena_bound, *scratch_size; // per device
     size_t *weight_size, *state_size, *input_size;   // per device: of the tensors that its steps use
+    size_t *derived_size; // per device: of weights that it keeps in another form, at most
     size_t inputs_size; // of the buffer that inputs lie in, the same on every device
     const char *recorded; // text of the graph before the passes
     tn_fusion_note *notes;

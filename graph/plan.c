@@ -116,13 +116,14 @@ static tn_status record_text(tn_plan *p)
 static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
 {
     size_t n_devices = (size_t)p->n_devices;
-    p->arena_size = tn_calloc(p->ctx, 6 * n_devices, sizeof *p->arena_size);
+    p->arena_size = tn_calloc(p->ctx, 7 * n_devices, sizeof *p->arena_size);
     if (!p->arena_size) return TN_ERR_MEMORY;
     p->arena_bound = p->arena_size + n_devices;
     p->scratch_size = p->arena_bound + n_devices;
     p->weight_size = p->scratch_size + n_devices;
     p->state_size = p->weight_size + n_devices;
     p->input_size = p->state_size + n_devices;
+    p->derived_size = p->input_size + n_devices;
     tn_pass_state s = {
         .ctx = p->ctx,
         .graph = p->graph,
@@ -247,7 +248,7 @@ static int32_t device_steps(const tn_plan *p, int32_t device, tn_step *steps)
     return n;
 }
 
-// Scratch of each device: the largest amount that any of its steps needs.
+// Scratch of each device, the largest amount that any of its steps needs, and weights in another form.
 static tn_status find_scratch(tn_plan *p)
 {
     tn_step *steps = tn_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof *steps);
@@ -255,6 +256,8 @@ static tn_status find_scratch(tn_plan *p)
     for (int32_t d = 0; d < p->n_devices; d++) {
         tn_program program = {.n_steps = device_steps(p, d, steps), .steps = steps};
         p->scratch_size[d] = p->devices[d]->backend->scratch_size(p->devices[d], &program);
+        if (p->devices[d]->backend->derived_size)
+            p->derived_size[d] = p->devices[d]->backend->derived_size(p->devices[d], &program);
         p->info.scratch_size += p->scratch_size[d];
         p->info.arena_size += p->arena_size[d];
         p->info.arena_bound += p->arena_bound[d];

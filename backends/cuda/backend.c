@@ -149,6 +149,7 @@ const tn_backend tn_backend_cuda = {
     .staged_size = tn_cuda_staged_size,
     .prepare = tn_cuda_prepare,
     .scratch_size = tn_cuda_scratch_size,
+    .derived_size = tn_cuda_derived_size,
     .executable_destroy = tn_cuda_executable_destroy,
     .kernel_name = tn_cuda_kernel_name,
     .launches = tn_cuda_launches,

@@ -34,5 +34,6 @@ const tn_cuda_kernel_table tn_cuda_kernels = {
     .n_rows = TN_COUNT(rows),
     .prepare_tuned = tn_cuda_cublas_prepare,
     .derive_weights = tn_cuda_gemm_derive_weights,
+    .derived_size = tn_cuda_gemm_derived_size,
     .join_holds = tn_cuda_join_holds,
 };

@@ -17,7 +17,7 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
                               .scratch = s->scratch_size[d],
                               .other = s->input_size[d]};
     if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
-    row->weights = device->host_memory ? tn_weights_host_size(m) : m->device_size;
+    row->weights = (device->host_memory ? tn_weights_host_size(m) : m->device_size) + s->derived_size[d];
     out->cache += row->cache;
     out->arena += row->arena;
     out->scratch += row->scratch;

@@ -137,15 +137,17 @@ static tn_status reserve_buffer(tn_device *device, size_t size, tn_buffer *out)
 static tn_status find_sizes(tn_session *s)
 {
     int32_t n = s->n_devices = s->slots_of_plans[0].plan->n_devices;
-    s->arena_size = tn_calloc(s->ctx, 3 * (size_t)n, sizeof *s->arena_size);
+    s->arena_size = tn_calloc(s->ctx, 4 * (size_t)n, sizeof *s->arena_size);
     if (!s->arena_size) return TN_ERR_MEMORY;
     s->scratch_size = s->arena_size + n;
     s->input_size = s->scratch_size + n;
+    s->derived_size = s->input_size + n;
     for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) {
         const tn_plan *p = s->slots_of_plans[i].plan;
         for (int32_t d = 0; p && d < n; d++) {
             s->arena_size[d] = TN_MAX(s->arena_size[d], p->arena_size[d]);
             s->scratch_size[d] = TN_MAX(s->scratch_size[d], p->scratch_size[d]);
+            s->derived_size[d] = TN_MAX(s->derived_size[d], p->derived_size[d]);
             // Devices with host memory read the inputs in the memory of the runners.
             if (!p->devices[d]->host_memory) s->input_size[d] = TN_MAX(s->input_size[d], p->input_size[d]);
         }

@@ -43,7 +43,8 @@ struct tn_session {
     tn_cache cache;
     bool *host_states; // per layer, see tn_decoder_setup
     int32_t n_devices; // of plans
-    size_t *arena_size, *scratch_size, *input_size; // per device: the maximum over the plans made at creation
+    // per device: the maximum over the plans made at creation
+    size_t *arena_size, *scratch_size, *input_size, *derived_size;
     tn_buffer *arena, *scratch, *inputs;            // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
     uint64_t clock; // of slot uses

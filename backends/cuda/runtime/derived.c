@@ -19,6 +19,8 @@ typedef struct derived {
 struct tn_cuda_derived {
     int32_t n, capacity;
     derived *all;
+    uint64_t declined; // bytes that were not made since the last report
+    bool reported;
 };
 
 static bool same_weight(const tn_view *a, const tn_view *b)
@@ -60,26 +62,49 @@ static tn_status add_capacity(tn_cuda *c)
     return TN_OK;
 }
 
+static tn_status decline(tn_cuda *c, size_t size)
+{
+    c->derived->declined += size;
+    return TN_OK;
+}
+
 tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_t size,
                                tn_cuda_derive_fn make)
 {
     if (!was_written(w) || tn_cuda_derived_find(c, w, form)) return TN_OK;
-    if (tn_cuda_memory_free(c->device) < size + c->device->memory_total / FREE_SHARE) return TN_OK;
     tn_status status = add_capacity(c);
     if (status != TN_OK) return status;
+    if (tn_cuda_memory_free(c->device) < size + c->device->memory_total / FREE_SHARE) return decline(c, size);
     const tn_buffer *b = w->buffer;
     derived d = {.weight = *w,
                  .from = (const char *)w->data - (w->offset - b->weight_offset),
                  .from_size = b->weight_size,
                  .form = form,
                  .make = make};
-    if (c->driver.mem_alloc(&d.to, size) != CUDA_SUCCESS) return TN_OK;
+    CUresult r = c->driver.mem_alloc(&d.to, size);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) return decline(c, size);
+    status = tn_cuda_check(c, r, "allocating");
+    if (status != TN_OK) return status;
     status = make(c, w, form, (void *)(uintptr_t)d.to);
     if (status == TN_OK)
         c->derived->all[c->derived->n++] = d;
     else
         c->driver.mem_free(d.to);
     return status;
+}
+
+tn_status tn_cuda_derived_report(tn_cuda *c)
+{
+    struct tn_cuda_derived *list = c->derived;
+    if (!list || list->declined == 0 || list->reported) return TN_OK;
+    uint64_t declined = list->declined;
+    list->declined = 0;
+    list->reported = true;
+    return tn_event(c->device->ctx, TN_EVENT_WEIGHTS_CONVERTED,
+                    "%s: %llu MiB of weights are converted again in each run: 1/%d of the memory stays free, "
+                    "and %llu MiB are",
+                    c->device->name, (unsigned long long)(declined >> 20), FREE_SHARE,
+                    (unsigned long long)(tn_cuda_memory_free(c->device) >> 20));
 }
 
 static bool overlaps(const derived *d, const void *from, size_t n)

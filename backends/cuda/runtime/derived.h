@@ -19,6 +19,9 @@ void *tn_cuda_derived_find(const tn_cuda *c, const tn_view *w, int32_t form);
 // written as a weight: results of steps and states change. TN_OK does not mean that it is there.
 TN_MUST_USE tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_t size,
                                            tn_cuda_derive_fn make);
+// Raises an event where memory was too short for weights since the last call, once for a device: kernels make
+// those again at each run.
+TN_MUST_USE tn_status tn_cuda_derived_report(tn_cuda *c);
 // A weight was written to [from, from + n): what is derived from it is made anew, where it is.
 TN_MUST_USE tn_status tn_cuda_derived_update(tn_cuda *c, const void *from, size_t n);
 // The memory [from, from + n) is about to be freed, and so is what is derived from it. No work uses it.

@@ -3,6 +3,7 @@
 //
 // The steps of a program become one captured graph, so that a submission is one launch. If the caller asks
 // for times, the same launches run one by one with events between them.
+#include "backends/cuda/runtime/derived.h"
 #include "backends/cuda/runtime/select.h"
 #include "backends/cuda/runtime/staged.h"
 #include "backends/cuda/runtime/tune.h"
@@ -164,6 +165,17 @@ size_t tn_cuda_scratch_size(tn_device *device, const tn_program *program)
     return tn_cuda_kernel_scratch_size(tn_cuda_of(device), program);
 }
 
+size_t tn_cuda_derived_size(tn_device *device, const tn_program *program)
+{
+    tn_cuda *c = tn_cuda_of(device);
+    size_t size = 0;
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_cuda_kernel *k = tn_cuda_kernel_find(c, &program->steps[i]);
+        if (k) size += c->kernels->derived_size(&program->steps[i], k);
+    }
+    return size;
+}
+
 // Kernels of all steps. What was tuned since the plan was made may no longer do what steps share: then
 // another kernel runs, or there is none.
 static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,
@@ -188,7 +200,7 @@ static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *
         if (status == TN_OK) status = c->kernels->derive_weights(c, step, e->kernels[i]);
     }
     while (e->first_step < e->n_steps && (e->steps[e->first_step].join.next & TN_JOIN_FOLD)) e->first_step++;
-    return status;
+    return status == TN_OK ? tn_cuda_derived_report(c) : status;
 }
 
 tn_status tn_cuda_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,

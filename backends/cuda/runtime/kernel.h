@@ -95,6 +95,8 @@ typedef struct tn_cuda_kernel_table {
     // Derives from weights of the step, operands bound, what the launch of the kernel looks for (derived.h).
     // Called outside of captures.
     tn_status (*derive_weights)(tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel);
+    // Bytes that this takes. Data pointers of the step are NULL.
+    size_t (*derived_size)(const tn_step *step, const tn_cuda_kernel *kernel);
     // Whether the operands of a step, with data bound, are aligned as what it shares with others needs. The
     // step before it in the program lies before it in memory.
     bool (*join_holds)(const tn_cuda *cuda, const tn_step *step);

@@ -50,6 +50,9 @@ enum {
     // a driver compiles kernels that the cache does not have yet; the text gives the progress; repeated
     TN_EVENT_COMPILING,
     TN_EVENT_COMPILED,  // it has done so
+    // A degradation: memory is too short to keep weights as a precision multiplies them, so that they are
+    // converted again in each run
+    TN_EVENT_WEIGHTS_CONVERTED,
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 

@@ -63,7 +63,9 @@ typedef struct tn_session_config {
 } tn_session_config;
 TN_API void tn_session_config_default(tn_session_config *cfg);
 
-// Bytes on one device. `weights` in host memory are pages of the mapped file; `total` is the sum of all.
+// Bytes on one device. `weights` in host memory are pages of the mapped file; on a device, with those that it
+// keeps in another form as well, at most, for all sessions of one precision (CUDA in fp8). `total` is the sum
+// of all.
 typedef struct tn_device_memory {
     const char *device; // its name, valid as long as the context
     uint64_t weights, cache, arena, scratch, other, total;

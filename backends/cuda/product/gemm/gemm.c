@@ -151,7 +151,7 @@ static tn_status run_piece(const work *t, const piece *c)
 // Whether a weight needs no scratch: the file has its rows as they are multiplied, or they were made before.
 static bool is_ready(const work *t, const tn_view *w)
 {
-    return tn_cuda_gemm_direct(t->plan->mode, w) || tn_cuda_gemm_derived(t->l->cuda, t->plan->mode, w);
+    return tn_cuda_gemm_direct(t->plan->mode, w) || tn_cuda_gemm_derived(t->l, t->plan->mode, w);
 }
 
 // Adds rows of a weight to the piece, expanded into scratch if need be.
@@ -164,7 +164,7 @@ static tn_status add_rows(const work *t, piece *c, const rows *r)
     c->seg[i].rows = *r;
     c->seg[i].w = (const char *)w->data + (size_t)(r->first * t->p->k) * 2;
     if (tn_cuda_gemm_direct(s->mode, w)) return TN_OK;
-    char *derived = tn_cuda_gemm_derived(t->l->cuda, s->mode, w);
+    char *derived = tn_cuda_gemm_derived(t->l, s->mode, w);
     if (derived) {
         c->seg[i].w = derived + r->first * s->ld * 2;
         c->seg[i].w_scale =

@@ -53,11 +53,13 @@ size_t tn_cuda_gemm_x_size(int32_t mode, int64_t rows, int64_t k);
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
                                              int64_t n_groups);
 
-// Makes the weights of a product in e4m3 once (derived.h), if `kernel` multiplies those.
+// Makes the weights of a product in e4m3 once (derived.h), if `kernel` multiplies those; the bytes that
+// takes.
 TN_MUST_USE tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step,
                                                   const tn_cuda_kernel *kernel);
+size_t tn_cuda_gemm_derived_size(const tn_step *step, const tn_cuda_kernel *kernel);
 // Rows of a weight that was made so, followed by their scales at tn_cuda_gemm_x_size; NULL: none.
-void *tn_cuda_gemm_derived(const tn_cuda *cuda, int32_t mode, const tn_view *w);
+void *tn_cuda_gemm_derived(const tn_cuda_launch *l, int32_t mode, const tn_view *w);
 
 // --- gemm_tiles.c ------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include "backends/cuda/runtime/derived.h"
+#include "backends/cuda/runtime/staged.h"
 #include "ops/quant.h"
 
 #include <stdio.h>
@@ -206,20 +207,41 @@ static tn_status derive(tn_cuda *c, const tn_view *w, int32_t form, void *to)
     return tn_cuda_gemm_prepare_w(&l, a, w, 1);
 }
 
+// Rows and their scales.
+static size_t derived_size(const tn_view *w)
+{
+    return tn_cuda_gemm_x_size(TN_GEMM_E4M3, w->ne[2], w->ne[3]) + (size_t)w->ne[2] * sizeof(float);
+}
+
+// The product of a step whose weights are made once by `kernel`; without weights if they are not.
+static tn_product derives(const tn_step *step, const tn_cuda_kernel *kernel)
+{
+    tn_product p = tn_product_get(step);
+    if (!(kernel->flags & TN_CUDA_ROUNDS_E4M3) || step->join.computed_weights || p.ids) p.n_weights = 0;
+    return p;
+}
+
+size_t tn_cuda_gemm_derived_size(const tn_step *step, const tn_cuda_kernel *kernel)
+{
+    tn_product p = derives(step, kernel);
+    size_t size = 0;
+    for (int32_t i = 0; i < p.n_weights; i++) size += derived_size(p.w[i]);
+    return size;
+}
+
 tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel)
 {
-    if (!(kernel->flags & TN_CUDA_ROUNDS_E4M3) || step->join.computed_weights) return TN_OK;
-    tn_product p = tn_product_get(step);
+    tn_product p = derives(step, kernel);
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < p.n_weights && !p.ids && status == TN_OK; i++) {
-        size_t size =
-            tn_cuda_gemm_x_size(TN_GEMM_E4M3, p.w[i]->ne[2], p.k) + (size_t)p.w[i]->ne[2] * sizeof(float);
-        status = tn_cuda_derived_make(cuda, p.w[i], TN_GEMM_E4M3, size, derive);
-    }
+    for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++)
+        status = tn_cuda_derived_make(cuda, p.w[i], TN_GEMM_E4M3, derived_size(p.w[i]), derive);
     return status;
 }
 
-void *tn_cuda_gemm_derived(const tn_cuda *cuda, int32_t mode, const tn_view *w)
+void *tn_cuda_gemm_derived(const tn_cuda_launch *l, int32_t mode, const tn_view *w)
 {
-    return mode == TN_GEMM_E4M3 ? tn_cuda_derived_find(cuda, w, mode) : NULL;
+    if (mode != TN_GEMM_E4M3) return NULL;
+    // A list of launches has them where they will be, if memory suffices.
+    if (l->sink) return l->step->join.computed_weights ? NULL : (void *)(uintptr_t)TN_CUDA_NOWHERE;
+    return tn_cuda_derived_find(l->cuda, w, mode);
 }
