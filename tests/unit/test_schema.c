@@ -430,6 +430,43 @@ static void test_references(void)
     REFUSED("{\"$ref\":1}", ARG, "a string");
 }
 
+// A schema {HEAD 0 MIDDLE, 1 MIDDLE, ... TAIL}: what is compared with each other takes the square of the
+// time.
+static tn_status translate_large(const char *head, const char *item, int32_t n, const char *tail)
+{
+    tn_strbuf text, gbnf;
+    char message[200] = "";
+    tn_strbuf_init(&text, ctx);
+    tn_strbuf_init(&gbnf, ctx);
+    tn_strbuf_puts(&text, head);
+    for (int32_t i = 0; i < n; i++) {
+        if (i > 0) tn_strbuf_puts(&text, ",");
+        tn_strbuf_printf(&text, item, (int)i);
+    }
+    tn_strbuf_puts(&text, tail);
+    tn_status status = tn_schema_to_gbnf(ctx, text.data, text.size, &gbnf);
+    tn_context_error(ctx, message, sizeof message);
+    if (status != TN_OK && !TEST_CHECK(strstr(message, "too much work"))) printf("    %s\n", message);
+    tn_strbuf_fini(&text);
+    tn_strbuf_fini(&gbnf);
+    return status;
+}
+
+static void test_work(void)
+{
+    const char one_of[] = "{\"oneOf\":[", constant[] = "{\"const\":%d,\"title\":\"x\"}";
+    const char lists[] = "{\"allOf\":[{\"enum\":[-1]},{\"enum\":[";
+    const char names[] = "{\"properties\":{\"a\":{}},\"required\":[\"a\",";
+    TEST_CHECK_STATUS(translate_large(one_of, constant, 250, "]}"), TN_OK);
+    TEST_CHECK_STATUS(translate_large(one_of, constant, 20000, "]}"), TN_ERR_UNSUPPORTED);
+    TEST_CHECK_STATUS(translate_large("{\"anyOf\":[", constant, 1000, "]}"), TN_OK);
+    TEST_CHECK_STATUS(translate_large("{\"anyOf\":[", constant, 20000, "]}"), TN_ERR_UNSUPPORTED);
+    TEST_CHECK_STATUS(translate_large("{\"enum\":[", "%d", 2000, "]}"), TN_OK);
+    TEST_CHECK_STATUS(translate_large("{\"enum\":[", "%d", 50000, "]}"), TN_ERR_UNSUPPORTED);
+    TEST_CHECK_STATUS(translate_large(lists, "%d", 100000, ",-1]}]}"), TN_OK);
+    TEST_CHECK_STATUS(translate_large(names, "\"a\"", 100000, "]}"), TN_OK);
+}
+
 static void test_allocations(void)
 {
     const char *text = "{\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"pattern\":\"^[a-z]\\\\d$\"}},"
@@ -470,6 +507,7 @@ int main(void)
     test_arrays();
     test_combinations();
     test_references();
+    test_work();
     test_allocations();
     tn_vocab_trie_destroy(&trie);
     tn_tokenizer_destroy(&t);

@@ -6,6 +6,8 @@
 // through references ends.
 #include "models/text/grammar/schema.h"
 
+#include "models/text/grammar/grammar.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -34,20 +36,20 @@ static bool has_type(const tn_json *v, int32_t types)
     return types & TN_S_NUMBER || (types & TN_S_INTEGER && whole);
 }
 
-static bool part_has(const tn_json *json, const tn_json *v)
+static bool part_has(const tn_schema *s, const tn_json *json, const tn_json *v)
 {
     const tn_json *list = tn_json_get(json, "enum"), *one = tn_json_get(json, "const");
-    if (one && !tn_json_same(one, v)) return false;
+    if (one && !tn_schema_same(s, one, v)) return false;
     if (!list) return true;
-    for (const tn_json *k = list->first; k; k = k->next)
-        if (tn_json_same(k, v)) return true;
+    for (const tn_json *k = list->first; k && tn_schema_spend(s, 1); k = k->next)
+        if (tn_schema_same(s, k, v)) return true;
     return false;
 }
 
-static bool allows_constant(const tn_schema_all *all, int32_t types, const tn_json *v)
+static bool allows_constant(const tn_schema *s, const tn_schema_all *all, int32_t types, const tn_json *v)
 {
     bool ok = has_type(v, types);
-    for (int32_t i = 0; i < all->n && ok; i++) ok = part_has(all->parts[i].json, v);
+    for (int32_t i = 0; i < all->n && ok; i++) ok = part_has(s, all->parts[i].json, v);
     return ok;
 }
 
@@ -85,10 +87,11 @@ static tn_status is_impossible(tn_schema *s, const tn_schema_all *choice, bool *
     tn_status status = tn_schema_flatten(s, choice, &all, impossible);
     if (status == TN_OK) status = tn_schema_types(s, &all, &types);
     if (status == TN_OK) status = find_constants(s, &all, &first, &is_list);
-    for (const tn_json *v = first; v && status == TN_OK; v = is_list ? v->next : NULL)
-        n += allows_constant(&all, types, v);
+    for (const tn_json *v = first; v && status == TN_OK && tn_schema_spend(s, 1);
+         v = is_list ? v->next : NULL)
+        n += allows_constant(s, &all, types, v);
     *impossible = *impossible || types == 0 || (first && n == 0);
-    return status;
+    return status == TN_OK ? tn_schema_work(s, 0) : status;
 }
 
 static tn_status put_constants(tn_schema *s, const tn_schema_all *all, const tn_json *first, bool is_list)
@@ -99,10 +102,12 @@ static tn_status put_constants(tn_schema *s, const tn_schema_all *all, const tn_
     tn_schema_all typed = *all;
     status = tn_schema_types(s, &typed, &types);
     for (const tn_json *v = first; v && status == TN_OK; v = is_list ? v->next : NULL) {
-        if (!allows_constant(all, types, v)) continue;
+        status = tn_schema_work(s, 1);
+        if (status != TN_OK || !allows_constant(s, all, types, v)) continue;
         if (n++) tn_strbuf_puts(s->out, "| ");
         tn_schema_put_constant(s, v);
     }
+    if (status == TN_OK) status = tn_schema_work(s, 0);
     if (status == TN_OK && n == 0)
         status = tn_schema_fail(s, TN_ERR_ARG, first, "no value is left of enum and const");
     return status;
@@ -110,21 +115,23 @@ static tn_status put_constants(tn_schema *s, const tn_schema_all *all, const tn_
 
 // --- combinations ------------------------------------------------------------------------------------
 
-static bool required_has(const tn_schema_all *all, const tn_json *name)
+static bool required_has(const tn_schema *s, const tn_schema_all *all, const tn_json *name)
 {
     for (int32_t i = 0; i < all->n; i++) {
         const tn_json *list = tn_json_get(all->parts[i].json, "required");
-        for (const tn_json *k = list ? list->first : NULL; k; k = k->next)
-            if (tn_json_same(k, name)) return true;
+        for (const tn_json *k = list ? list->first : NULL; k && tn_schema_spend(s, 1); k = k->next)
+            if (tn_schema_same(s, k, name)) return true;
     }
     return false;
 }
 
-static bool forbids(const tn_schema_all *all, const char *name)
+static bool forbids(const tn_schema *s, const tn_schema_all *all, const char *name)
 {
     for (int32_t i = 0; i < all->n; i++) {
-        const tn_json *json = all->parts[i].json, *p = tn_json_get(tn_json_get(json, "properties"), name);
+        const tn_json *json = all->parts[i].json, *list = tn_json_get(json, "properties"),
+                      *p = tn_json_get(list, name);
         const tn_json *more = tn_json_get(json, "additionalProperties");
+        if (list) (void)tn_schema_spend(s, list->count);
         if (p && p->kind == TN_JSON_BOOL && !p->is_true) return true;
         if (!p && more && more->kind == TN_JSON_BOOL && !more->is_true) return true;
     }
@@ -138,12 +145,12 @@ static bool constants_apart(const tn_schema *s, const tn_schema_all *a, const tn
     int32_t types;
     if (find_constants(s, a, &first, &is_list) != TN_OK || !first || tn_schema_types(s, a, &types) != TN_OK)
         return false;
-    for (const tn_json *v = first; v; v = is_list ? v->next : NULL) {
-        if (!allows_constant(a, types, v)) continue;
+    for (const tn_json *v = first; v && tn_schema_spend(s, 1); v = is_list ? v->next : NULL) {
+        if (!allows_constant(s, a, types, v)) continue;
         bool other = true, constant = false;
         for (int32_t i = 0; i < b->n; i++) {
             constant |= tn_json_get(b->parts[i].json, "enum") || tn_json_get(b->parts[i].json, "const");
-            other = other && part_has(b->parts[i].json, v);
+            other = other && part_has(s, b->parts[i].json, v);
         }
         if (!constant || other) return false;
     }
@@ -162,8 +169,8 @@ static tn_status objects_apart(tn_schema *s, const tn_schema_all *a, const tn_sc
         const tn_json *list = tn_json_get(a->parts[i].json, "required");
         for (const tn_json *name = list ? list->first : NULL; name; name = name->next) {
             if (name->kind != TN_JSON_STRING) continue;
-            if ((*apart = forbids(b, name->text))) return TN_OK;
-            if (!required_has(b, name) || depth > 4) continue;
+            if ((*apart = forbids(s, b, name->text))) return TN_OK;
+            if (!required_has(s, b, name) || depth > 4) continue;
             tn_schema_all x = {.n = 0}, y = {.n = 0};
             tn_status status = TN_OK;
             for (int32_t k = 0; k < a->n + b->n && status == TN_OK; k++) {
@@ -309,29 +316,42 @@ static tn_status put_rule(tn_schema *s, int32_t rule)
         if (status == TN_OK) status = first ? put_constants(s, &all, first, is_list) : put_types(s, &all);
     }
     tn_strbuf_puts(s->out, "\n");
+    if (status == TN_OK && s->out->size + s->more.size > TN_GRAMMAR_SIZE_MAX)
+        status = tn_schema_fail(s, TN_ERR_UNSUPPORTED, NULL, "its grammar is larger than %d bytes",
+                                (int)TN_GRAMMAR_SIZE_MAX);
     return status == TN_OK ? s->out->status : status;
 }
 
-tn_status tn_schema_to_gbnf(tn_context *ctx, const char *json, size_t n, tn_strbuf *out)
+tn_status tn_schema_tree_to_gbnf(tn_context *ctx, const tn_json *schema, int64_t *work, tn_strbuf *out)
 {
-    tn_schema s = {.ctx = ctx, .out = out};
+    tn_schema s = {.ctx = ctx, .out = out, .root = schema, .work = work};
     tn_schema_all all = {.n = 0};
     int32_t root;
     tn_arena_init(&s.arena, ctx);
     tn_strbuf_init(&s.more, ctx);
-    tn_status status = tn_json_read(&s.arena, "schema", json, n, &s.root);
-    if (status == TN_OK) {
-        s.rules = tn_arena_array(&s.arena, TN_SCHEMA_RULES_MAX, sizeof(tn_schema_all *));
-        if (!s.rules) status = TN_ERR_MEMORY;
-    }
+    s.rules = tn_arena_array(&s.arena, TN_SCHEMA_RULES_MAX, sizeof(tn_schema_all *));
+    tn_status status = s.rules ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) status = tn_schema_add(&s, &all, s.root);
     if (status == TN_OK) status = tn_schema_rule(&s, &all, &root);
     tn_strbuf_puts(out, "root ::= r0 ws\n");
     for (int32_t i = 0; i < s.n_rules && status == TN_OK; i++) status = put_rule(&s, i);
+    if (status == TN_OK) status = tn_schema_work(&s, 0);
     if (s.more.size) tn_strbuf_append(out, s.more.data, s.more.size);
     tn_strbuf_puts(out, base_rules);
     if (status == TN_OK) status = s.more.status;
     tn_strbuf_fini(&s.more);
     tn_arena_fini(&s.arena);
     return status == TN_OK ? out->status : status;
+}
+
+tn_status tn_schema_to_gbnf(tn_context *ctx, const char *json, size_t n, tn_strbuf *out)
+{
+    const tn_json *schema;
+    int64_t work = 0;
+    tn_arena arena;
+    tn_arena_init(&arena, ctx);
+    tn_status status = tn_json_read(&arena, "schema", json, n, &schema);
+    if (status == TN_OK) status = tn_schema_tree_to_gbnf(ctx, schema, &work, out);
+    tn_arena_fini(&arena);
+    return status;
 }

@@ -14,12 +14,17 @@
 
 // Appends GBNF with the rule root to `out`. TN_ERR_FORMAT: no JSON; TN_ERR_UNSUPPORTED: a keyword or a
 // combination that is not supported; TN_ERR_ARG: a schema that is wrong or that nothing satisfies. Both name
-// the place: "schema: /properties/a/not: ...".
+// the place: "schema: /properties/a/not: ...". A schema that takes too much work is not supported either: its
+// alternatives are compared with each other, so the time may grow with the square of its size.
 TN_MUST_USE tn_status tn_schema_to_gbnf(tn_context *ctx, const char *json, size_t n, tn_strbuf *out);
+// The same of a schema that was read. *work: what was spent so far, 0 at first; several schemas may share it.
+TN_MUST_USE tn_status tn_schema_tree_to_gbnf(tn_context *ctx, const tn_json *schema, int64_t *work,
+                                             tn_strbuf *out);
 
 // --- between schema.c, schema_parts.c, schema_types.c and schema_pattern.c ---
 
-enum { TN_SCHEMA_RULES_MAX = 8192, TN_SCHEMA_PARTS_MAX = 32 };
+// Work is counted in comparisons of short texts: this many take about 0.1 s on one core.
+enum { TN_SCHEMA_RULES_MAX = 8192, TN_SCHEMA_PARTS_MAX = 32, TN_SCHEMA_WORK_MAX = 50000000 };
 
 // Schemas that all apply to one value.
 typedef struct tn_schema_part {
@@ -41,6 +46,7 @@ typedef struct tn_schema {
     int32_t n_tails;
     tn_schema_all **rules; // [n_rules] r0, r1, ... in the order they are written
     int32_t n_rules, rules_capacity;
+    int64_t *work; // done so far
 } tn_schema;
 
 // "schema: /a/b: why": the place is that of `where`, a value of the schema.
@@ -67,7 +73,10 @@ enum {
 // The types that a keyword constrains; 0: none of its own, or the keyword is not known.
 int32_t tn_schema_keyword_types(const char *key);
 TN_MUST_USE tn_status tn_schema_types(const tn_schema *s, const tn_schema_all *all, int32_t *types);
-bool tn_json_same(const tn_json *a, const tn_json *b);
+// Counts work. False: it was too much; loops end then, and tn_schema_work fails later.
+bool tn_schema_spend(const tn_schema *s, size_t n);
+TN_MUST_USE tn_status tn_schema_work(const tn_schema *s, size_t n);
+bool tn_schema_same(const tn_schema *s, const tn_json *a, const tn_json *b);
 // Appends one type's alternatives; conjunctions are flat and without combinations.
 TN_MUST_USE tn_status tn_schema_put_object(tn_schema *s, const tn_schema_all *all);
 TN_MUST_USE tn_status tn_schema_put_array(tn_schema *s, const tn_schema_all *all);

@@ -181,6 +181,20 @@ void tn_schema_put_constant(tn_schema *s, const tn_json *v)
     tn_strbuf_fini(&text);
 }
 
+// --- work --------------------------------------------------------------------------------------------
+
+bool tn_schema_spend(const tn_schema *s, size_t n)
+{
+    *s->work += (int64_t)TN_MIN(n, TN_SCHEMA_WORK_MAX);
+    return *s->work <= TN_SCHEMA_WORK_MAX;
+}
+
+tn_status tn_schema_work(const tn_schema *s, size_t n)
+{
+    if (tn_schema_spend(s, n)) return TN_OK;
+    return tn_schema_fail(s, TN_ERR_UNSUPPORTED, NULL, "it takes too much work; make it smaller");
+}
+
 // --- parts and rules -------------------------------------------------------------------------------
 
 tn_status tn_schema_add(const tn_schema *s, tn_schema_all *all, const tn_json *json)
@@ -199,6 +213,8 @@ tn_status tn_schema_add(const tn_schema *s, tn_schema_all *all, const tn_json *j
 
 tn_status tn_schema_rule(tn_schema *s, const tn_schema_all *all, int32_t *rule)
 {
+    tn_status status = tn_schema_work(s, 2 * (size_t)s->n_rules);
+    if (status != TN_OK) return status;
     for (int32_t i = 0; i < s->n_rules; i++) {
         const tn_schema_all *r = s->rules[i];
         if (r->n != all->n || memcmp(r->parts, all->parts, (size_t)all->n * sizeof *all->parts) != 0)
@@ -286,21 +302,23 @@ static tn_status check_keywords(const tn_schema *s, const tn_json *json)
     return TN_OK;
 }
 
-static bool is_child(const tn_json *list, const tn_json *v)
+static bool is_child(const tn_schema *s, const tn_json *list, const tn_json *v)
 {
+    if (list) (void)tn_schema_spend(s, list->count);
     for (const tn_json *k = list ? list->first : NULL; k; k = k->next)
         if (k == v) return true;
     return false;
 }
 
 // Whether all parts that the schema leads to, by $ref, allOf or a chosen alternative, are `done`.
-static bool leads_to_done(const tn_schema_all *all, uint64_t done, const tn_json *json, const tn_json *target)
+static bool leads_to_done(const tn_schema *s, const tn_schema_all *all, uint64_t done, const tn_json *json,
+                          const tn_json *target)
 {
     static const char *const names[] = {"allOf", "anyOf", "oneOf"};
     for (int32_t i = 0; i < all->n; i++) {
         bool meant = all->parts[i].json == target;
         for (size_t k = 0; k < TN_COUNT(names) && json->kind == TN_JSON_OBJECT && !meant; k++)
-            meant = is_child(tn_json_get(json, names[k]), all->parts[i].json);
+            meant = is_child(s, tn_json_get(json, names[k]), all->parts[i].json);
         if (meant && !(done >> i & 1)) return false;
     }
     return true;
@@ -313,7 +331,7 @@ static tn_status check_loops(const tn_schema *s, const tn_schema_all *all, const
     do {
         before = done;
         for (int32_t i = 0; i < all->n; i++)
-            if (leads_to_done(all, done, all->parts[i].json, targets[i])) done |= (uint64_t)1 << i;
+            if (leads_to_done(s, all, done, all->parts[i].json, targets[i])) done |= (uint64_t)1 << i;
     } while (done != before);
     for (int32_t i = 0; i < all->n; i++)
         if (!(done >> i & 1))
@@ -334,7 +352,8 @@ tn_status tn_schema_flatten(tn_schema *s, const tn_schema_all *in, tn_schema_all
             continue;
         }
         const tn_json *ref = tn_json_get(json, "$ref"), *list = tn_json_get(json, "allOf");
-        tn_status status = check_keywords(s, json);
+        tn_status status = tn_schema_work(s, 100 + 100 * json->count); // each key is looked up in lists
+        if (status == TN_OK) status = check_keywords(s, json);
         if (status == TN_OK && ref) status = resolve(s, ref, &target);
         targets[i] = target;
         if (status == TN_OK && target) status = tn_schema_add(s, out, target);
@@ -389,7 +408,7 @@ tn_status tn_schema_types(const tn_schema *s, const tn_schema_all *all, int32_t 
         meant |= keyword_types(all->parts[i].json);
         if (!type) continue;
         int32_t own = 0;
-        tn_status status = TN_OK;
+        tn_status status = tn_schema_work(s, type->count);
         if (type->kind == TN_JSON_ARRAY)
             for (const tn_json *k = type->first; k && status == TN_OK; k = k->next)
                 status = one_type(s, k, &own);
@@ -403,16 +422,17 @@ tn_status tn_schema_types(const tn_schema *s, const tn_schema_all *all, int32_t 
     return TN_OK;
 }
 
-bool tn_json_same(const tn_json *a, const tn_json *b)
+bool tn_schema_same(const tn_schema *s, const tn_json *a, const tn_json *b)
 {
-    if (a->kind != b->kind || a->count != b->count) return false;
+    bool enough = tn_schema_spend(s, 4 + a->count);
+    if (!enough || a->kind != b->kind || a->count != b->count) return false;
     if (a->kind == TN_JSON_BOOL) return a->is_true == b->is_true;
     if (a->kind == TN_JSON_NUMBER) return a->number == b->number;
     if (a->kind == TN_JSON_STRING) return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
     const tn_json *y = b->first;
     for (const tn_json *x = a->first; x; x = x->next) {
         if (a->kind == TN_JSON_OBJECT) y = tn_json_get(b, x->key);
-        if (!y || !tn_json_same(x, y)) return false;
+        if (!y || !tn_schema_same(s, x, y)) return false;
         if (a->kind == TN_JSON_ARRAY) y = y->next;
     }
     return true;

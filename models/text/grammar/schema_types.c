@@ -62,6 +62,7 @@ static tn_status is_required(const tn_schema *s, const tn_schema_all *all, const
         const tn_json *list = tn_json_get(all->parts[i].json, "required");
         if (list && list->kind != TN_JSON_ARRAY)
             return tn_schema_fail(s, TN_ERR_ARG, list, "required is a list of names");
+        if (list) (void)tn_schema_spend(s, list->count);
         for (const tn_json *k = list ? list->first : NULL; k; k = k->next) {
             if (k->kind != TN_JSON_STRING)
                 return tn_schema_fail(s, TN_ERR_ARG, k, "required is a list of names");
@@ -79,6 +80,7 @@ static tn_status about_property(const tn_schema *s, const tn_schema_all *all, co
     out->n = 0;
     for (int32_t i = 0; i < all->n && status == TN_OK; i++) {
         const tn_json *json = all->parts[i].json, *list = tn_json_get(json, "properties"), *found = NULL;
+        if (list) (void)tn_schema_spend(s, list->count);
         for (const tn_json *k = list ? list->first : NULL; k; k = k->next)
             if (k->key_size == p->size && memcmp(k->key, p->text, p->size) == 0) found = k;
         if (!found) found = tn_json_get(json, "additionalProperties");
@@ -92,9 +94,11 @@ static tn_status add_property(tn_schema *s, object *o, const tn_json *name, cons
     property p = {.name = name, .text = text, .size = size};
     tn_schema_all about, flat;
     bool never;
+    tn_status status = tn_schema_work(s, 1 + (size_t)o->n);
+    if (status != TN_OK) return status;
     for (int32_t i = 0; i < o->n; i++)
         if (o->list[i].size == size && memcmp(o->list[i].text, text, size) == 0) return TN_OK;
-    tn_status status = is_required(s, o->all, &p, &p.required);
+    status = is_required(s, o->all, &p, &p.required);
     if (status == TN_OK) status = about_property(s, o->all, &p, &about);
     if (status == TN_OK) status = tn_schema_flatten(s, &about, &flat, &never);
     if (status != TN_OK) return status;
@@ -741,8 +745,8 @@ tn_status tn_schema_put_string(tn_schema *s, const tn_schema_all *all)
     for (int32_t i = 0; i < all->n; i++) {
         const tn_json *p = tn_json_get(all->parts[i].json, "pattern"),
                       *f = tn_json_get(all->parts[i].json, "format");
-        if (p && !(pattern && tn_json_same(p, pattern))) n++, pattern = p;
-        if (f && !(format && tn_json_same(f, format))) n++, format = f;
+        if (p && !(pattern && tn_schema_same(s, p, pattern))) n++, pattern = p;
+        if (f && !(format && tn_schema_same(s, f, format))) n++, format = f;
     }
     tn_status status = find_count(s, all, "minLength", true, &min);
     if (status == TN_OK) status = find_count(s, all, "maxLength", false, &max);
