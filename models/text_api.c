@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenon/text.h>
+#include <tenon/tools.h>
 
 #define CHAT_TEMPLATE_KEY "tokenizer.chat_template"
 
@@ -245,6 +246,23 @@ const char *tn_chat_template_name(const tn_model *model)
     const tn_tokenizer *t = tn_model_tokenizer(model);
     if (!t) return NULL;
     return tn_model_has_chat_template(model) ? "file" : tn_chat_builtin_for(t);
+}
+
+const char *tn_chat_tool_format(const tn_model *model, const tn_chat_config *cfg)
+{
+    const tn_tokenizer *t = tn_model_tokenizer(model);
+    tn_chat_template chosen;
+    tn_chat_config own;
+    if (!t || read_config(tn_model_context(model), cfg, &own) != TN_OK) return NULL;
+    if (!own.tools) own.tools = "[]"; // a template of the file for tools
+    if (find_template(model, t, &own, &chosen) != TN_OK) return NULL;
+    tn_strbuf text; // terminated
+    tn_strbuf_init(&text, tn_model_context(model));
+    tn_strbuf_append(&text, chosen.text, chosen.n);
+    const char *format =
+        text.status == TN_OK && strstr(text.data, "tools") ? tn_tool_format(text.data) : NULL;
+    tn_strbuf_fini(&text);
+    return format;
 }
 
 int32_t tn_model_has_chat_template(const tn_model *model)

@@ -1,11 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of tools in texts of every format: the same content and the same calls however the text is cut.
+// Calls of tools in texts of every format: the same content and the same calls however the text is cut. The
+// grammar of each format allows such calls only, and the parser finds them.
+#include "models/text/grammar/grammar.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
+#include "tests/unit/tiny_vocab.h"
 
 #include <string.h>
+#include <tenon/graph.h>
 #include <tenon/tools.h>
 
 // What comes out of a text: "content" and, for each call, "\n[NAME ID ARGUMENTS]".
@@ -196,10 +200,230 @@ static void test_refusals(tn_context *ctx)
     TEST_CHECK(strcmp(tn_tool_format("<tool_call>\\n{\"name\""), "hermes") == 0);
 }
 
+// --- grammars --------------------------------------------------------------------------------------------
+
+// Texts of two calls in each format, as its grammar has them.
+static const row written[] = {
+    {"hermes",
+     "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\":1}}\n</tool_call>\n<tool_call>\n{\"name\": "
+     "\"now\", "
+     "\"arguments\": {}}\n</tool_call>",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"deepseek",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{\"a\":1}\n```"
+     "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<"
+     "｜tool▁call▁end｜>"
+     "<｜tool▁calls▁end｜>",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"kimi",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{\"a\":1}"
+     "<|tool_call_end|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_calls_section_end|>",
+     "\n[add functions.add:0 {\"a\":1}]\n[now functions.now:0 {}]"},
+    {"command-r",
+     "<|START_ACTION|>[{\"tool_name\": \"add\", \"parameters\": {\"a\":1}}, {\"tool_name\": \"now\", "
+     "\"parameters\": {}}]<|END_ACTION|>",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"mistral",
+     "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {\"a\":1}}, {\"name\": \"now\", \"arguments\": {}}]",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"granite",
+     "<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\":1}}, {\"name\": \"now\", \"arguments\": {}}]",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"llama", "{\"name\": \"add\", \"parameters\": {\"a\":1}}; {\"name\": \"now\", \"parameters\": {}}",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+};
+
+// What the grammar of the config makes of a text: 1 complete, 0 the beginning of one, -1 none.
+static int32_t match(tn_context *ctx, const tn_vocab_trie *trie, const tn_tool_grammar_config *c,
+                     const char *text)
+{
+    char *gbnf = NULL, message[300];
+    tn_grammar *g = NULL;
+    tn_matcher *m = NULL;
+    int32_t got = -9;
+    tn_status status = tn_tool_grammar(ctx, c, &gbnf);
+    if (status == TN_OK) status = tn_grammar_create(ctx, "grammar", gbnf, strlen(gbnf), &g);
+    if (status == TN_OK) status = tn_matcher_create(ctx, g, trie, 10, &m);
+    if (status == TN_OK) status = tn_matcher_try(m, text, strlen(text), &got);
+    tn_context_error(ctx, message, sizeof message);
+    if (!TEST_CHECK_STATUS(status, TN_OK)) printf("    %s\n%s\n", message, gbnf ? gbnf : "");
+    tn_matcher_destroy(&m);
+    tn_grammar_destroy(&g);
+    tn_text_free(ctx, gbnf);
+    return got;
+}
+
+static void check_written(tn_context *ctx, const tn_vocab_trie *trie, const row *w)
+{
+    tn_tool_grammar_config c;
+    tn_tool_grammar_config_default(&c);
+    char text[2048];
+    c.format = w->format;
+    c.tools = tools;
+    if (!TEST_CHECK(match(ctx, trie, &c, w->text) == 1)) printf("    %s\n", w->text);
+    TEST_CHECK(match(ctx, trie, &c, "Hello") == -1);
+    c.text = 1;
+    TEST_CHECK(match(ctx, trie, &c, "Hello < <| [ <t</x> <<|tool") == 1);
+    if (!TEST_CHECK(match(ctx, trie, &c, w->text) == 1)) printf("    %s with text\n", w->text);
+    snprintf(text, sizeof text, "Well: <%s", w->text);
+    if (strcmp(w->format, "llama") != 0) TEST_CHECK(match(ctx, trie, &c, text) == 1);
+    c.text = 0;
+    c.json_schema = "{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\"}}}";
+    TEST_CHECK(match(ctx, trie, &c, w->text) == 1);
+    TEST_CHECK(match(ctx, trie, &c, "{\"x\":1}") == 1);
+    c.json_schema = NULL;
+    c.single = 1;
+    c.in_thought = 1;
+    TEST_CHECK(match(ctx, trie, &c, w->text) == 0); // all of it a thought
+    snprintf(text, sizeof text, "So <this> </</think>\n\n%s", w->text);
+    TEST_CHECK(match(ctx, trie, &c, text) == -1); // two calls
+    c.single = 0;
+    TEST_CHECK(match(ctx, trie, &c, text) == 1);
+    tn_tool_parser *p = parser(ctx, w->format);
+    result r;
+    TEST_CHECK_STATUS(run(p, w->text, strlen(w->text), 0, 1, &r), TN_OK);
+    if (!TEST_CHECK(strcmp(r.text, w->want) == 0)) printf("    %s\n    gave %s\n", w->text, r.text);
+    tn_tool_parser_destroy(&p);
+}
+
+// Markers that the parser reads as calls, but under which the grammar has none.
+static void test_other_markers(tn_context *ctx, const tn_vocab_trie *trie)
+{
+    static const struct {
+        const char *format, *text;
+    } others[] = {
+        {"hermes", "I use <function=add>"},
+        {"hermes", "<<function=add>"},
+        {"deepseek", "<｜tool▁call▁begin｜>function"},
+        {"deepseek", "<｜tool▁<｜tool▁call▁begin｜>"},
+        {"kimi", "Well <|tool_call_begin|>"},
+        {"kimi", "<|tool_calls_section_begin<|tool_call_begin|>"},
+        {"llama", "Well <|python_tag|>"},
+        {"llama", "<|python_tag|>{"},
+        {"llama", " {\"name\": \"other"},
+    };
+    tn_tool_grammar_config c;
+    tn_tool_grammar_config_default(&c);
+    c.tools = tools;
+    c.text = 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        c.format = others[i].format;
+        if (!TEST_CHECK(match(ctx, trie, &c, others[i].text) == -1)) printf("    %s\n", others[i].text);
+    }
+    c.format = "deepseek";
+    TEST_CHECK(match(ctx, trie, &c, "<｜tool▁call▁end｜> <｜tool▁call▁begin") == 1);
+    c.format = "llama";
+    TEST_CHECK(match(ctx, trie, &c, "<|python_tag and {") == 1);
+}
+
+#define TOOL(fields)    "[{\"type\":\"function\",\"function\":{\"name\":\"f\"" fields "}}]"
+#define CALL(arguments) "<tool_call>\n{\"name\": \"f\", \"arguments\": " arguments "}\n</tool_call>"
+
+static void test_schemas(tn_context *ctx, const tn_vocab_trie *trie)
+{
+    // tools, arguments, whether they are allowed
+    static const struct {
+        const char *tools, *call;
+        int32_t want;
+    } cases[] = {
+        {TOOL(""), CALL("{}"), 1},
+        {TOOL(""), CALL("{\"a\":1}"), -1},
+        {TOOL(",\"parameters\":{}"), CALL("{\"a\":1}"), 1},
+        {TOOL(",\"parameters\":{\"properties\":{\"b-2\":{\"enum\":[\"[x]\",null]}},\"required\":[\"b-2\"]}"),
+         CALL("{\"b-2\":\"[x]\"}"), 1},
+        {TOOL(",\"parameters\":{\"properties\":{\"b\":{\"$ref\":\"#/$defs/t\"}},"
+              "\"$defs\":{\"t\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}"),
+         CALL("{\"b\":true}"), 1},
+        {TOOL(",\"parameters\":{\"type\":\"object\",\"not\":{}}"), CALL("{\"any\":[1]}"), 1},
+    };
+    tn_tool_grammar_config c;
+    tn_tool_grammar_config_default(&c);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        c.tools = cases[i].tools;
+        if (!TEST_CHECK(match(ctx, trie, &c, cases[i].call) == cases[i].want))
+            printf("    %s\n    %s\n", cases[i].tools, cases[i].call);
+    }
+    // Tools share the work on their schemas: what is left without any gets any object.
+    tn_strbuf large;
+    tn_strbuf_init(&large, ctx);
+    tn_strbuf_puts(&large, "[{\"type\":\"function\",\"function\":{\"name\":\"g\",\"parameters\":"
+                           "{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[0");
+    for (int32_t i = 1; i < 50000; i++) tn_strbuf_printf(&large, ",%d", (int)i);
+    tn_strbuf_puts(&large, "]}}}}},{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"
+                           "{\"type\":\"object\",\"properties\":{}}}}]");
+    c.tools = large.data;
+    TEST_CHECK(match(ctx, trie, &c, CALL("{\"any\":[1]}")) == 1);
+    tn_strbuf_fini(&large);
+    // what is refused, and how its message begins
+    static const struct {
+        const char *tools, *why;
+        tn_status status;
+    } refused[] = {
+        {NULL, "tools: a grammar needs them", TN_ERR_ARG},
+        {"[]", "tools: ", TN_ERR_FORMAT},
+        {"{", "tools: ", TN_ERR_FORMAT},
+        {"[{}]", "tools[0]: ", TN_ERR_ARG},
+        {TOOL(",\"parameters\":7"), "tools[0]: f: ", TN_ERR_ARG},
+        {TOOL(",\"parameters\":{\"type\":\"string\"}"), "tools[0]: f: ", TN_ERR_ARG},
+        {TOOL(",\"strict\":true,\"parameters\":{\"type\":\"object\",\"not\":{}}"),
+         "tools[0]: f: schema: /not", TN_ERR_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char *gbnf = NULL, message[300] = "";
+        c.tools = refused[i].tools;
+        TEST_CHECK_STATUS(tn_tool_grammar(ctx, &c, &gbnf), refused[i].status);
+        tn_context_error(ctx, message, sizeof message);
+        if (!TEST_CHECK(strncmp(message, refused[i].why, strlen(refused[i].why)) == 0 && !gbnf))
+            printf("    %s\n", message);
+    }
+    c.tools = tools, c.format = "morse";
+    char *gbnf = NULL;
+    TEST_CHECK_STATUS(tn_tool_grammar(ctx, &c, &gbnf), TN_ERR_ARG);
+}
+
+// Every allocation of a grammar fails once.
+static void test_grammar_memory(tn_context *ctx, counting *c)
+{
+    long live = c->live;
+    for (long k = 0;; k++) {
+        tn_tool_grammar_config config;
+        char *gbnf = NULL;
+        tn_tool_grammar_config_default(&config);
+        config.tools = tools;
+        c->fail_from = c->calls + k, c->fail_to = c->fail_from + 1;
+        tn_status status = tn_tool_grammar(ctx, &config, &gbnf);
+        bool done = c->calls <= c->fail_from;
+        c->fail_from = c->fail_to = 0;
+        tn_text_free(ctx, gbnf);
+        if (!TEST_CHECK(c->live == live && (status == TN_OK) == done) || done) break;
+        TEST_CHECK_STATUS(status, TN_ERR_MEMORY);
+    }
+}
+
+static void test_grammars(tn_context *ctx, counting *c)
+{
+    static tiny_vocab vocab;
+    tn_vocab_trie *trie = NULL;
+    tn_tokenizer *t = NULL;
+    tiny_spm(&vocab);
+    tiny_open(ctx, &vocab);
+    tiny_must(tn_tokenizer_create(ctx, vocab.gguf, NULL, &t));
+    tiny_must(tn_vocab_trie_create(ctx, t, &trie));
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) check_written(ctx, trie, &written[i]);
+    test_other_markers(ctx, trie);
+    test_schemas(ctx, trie);
+    test_grammar_memory(ctx, c);
+    tn_vocab_trie_destroy(&trie);
+    tn_tokenizer_destroy(&t);
+    tiny_close(ctx, &vocab);
+}
+
 int main(void)
 {
     counting c;
     tn_context *ctx = counting_context(&c);
+    test_grammars(ctx, &c);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(ctx, &rows[i]);
         check_memory(ctx, &c, &rows[i]);

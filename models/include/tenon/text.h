@@ -79,6 +79,9 @@ TN_API TN_MUST_USE tn_status tn_chat_render(const tn_model *model, const tn_turn
                                             const tn_chat_config *cfg, char **text, size_t *n);
 // "file" if the file has a chat template, else the name of the built-in one that is used; NULL: no tokenizer.
 TN_API const char *tn_chat_template_name(const tn_model *model);
+// The format (tools.h) in which the chat template of cfg has calls of tools; NULL: it has no tools, or a
+// format that is not known. cfg may be NULL.
+TN_API const char *tn_chat_tool_format(const tn_model *model, const tn_chat_config *cfg);
 // Whether the file itself has a chat template.
 TN_API int32_t tn_model_has_chat_template(const tn_model *model);
 // Whether generation ends with this token.

@@ -64,5 +64,25 @@ TN_API TN_MUST_USE tn_status tn_tool_parser_feed(tn_tool_parser *parser, const c
 TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn_tool_event **events,
                                                 int32_t *n_events);
 
+// --- grammars that make a model call tools ---------------------------------------------------------------
+
+typedef struct tn_tool_grammar_config {
+    size_t struct_size;
+    const char *format; // as above; NULL (default): "hermes"
+    // As above, required: the functions that may be called. Arguments follow the schema of the parameters;
+    // where a grammar cannot express it, they are any object, unless the function says "strict": true
+    const char *tools;
+    const char *json_schema; // the answer may follow this schema instead; NULL (default): it may not
+    int32_t text;            // non-zero: text may come before calls, or in their place; default 0
+    int32_t single;          // non-zero: one call only; default 0: up to 64
+    int32_t in_thought;      // non-zero: the prompt ended inside of a thought, which </think> ends; default 0
+} tn_tool_grammar_config;
+TN_API void tn_tool_grammar_config_default(tn_tool_grammar_config *cfg);
+// GBNF for tn_generation_config.grammar; freed by tn_text_free (graph.h). Markers are spelled by plain tokens
+// where the vocabulary has them as control tokens. TN_ERR_ARG, TN_ERR_FORMAT: no tools, a schema that is
+// wrong; TN_ERR_UNSUPPORTED: a strict one that cannot be expressed. Those messages begin with "tools[3]: ".
+// TN_ERR_MEMORY.
+TN_API TN_MUST_USE tn_status tn_tool_grammar(tn_context *ctx, const tn_tool_grammar_config *cfg, char **gbnf);
+
 TN_EXTERN_C_END
 #endif

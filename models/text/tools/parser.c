@@ -10,15 +10,24 @@
 // The markup of the models' templates, see the documentation of each model.
 // clang-format off
 static const tn_tool_format_row formats[] = {
-    {"hermes", "<tool_call>", {"<tool_call>", "<function="}, {"</tool_call>"}, {NULL}, NULL, false},
+    {"hermes", "<tool_call>", {"<tool_call>", "<function="}, {"</tool_call>"}, {NULL}, NULL, false,
+     {"", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>", "\n", ""}},
     {"deepseek", "<｜tool▁call▁begin｜>", {"<｜tool▁call▁begin｜>"}, {"<｜tool▁call▁end｜>"},
-     {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, "<｜tool▁sep｜>", false},
+     {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, "<｜tool▁sep｜>", false,
+     {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+      "\n```<｜tool▁call▁end｜>", "\n", "<｜tool▁calls▁end｜>"}},
     {"kimi", "<|tool_call_begin|>", {"<|tool_call_begin|>"}, {"<|tool_call_end|>"},
-     {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "<|tool_call_argument_begin|>", false},
-    {"command-r", "<|START_ACTION|>", {"<|START_ACTION|>"}, {"<|END_ACTION|>"}, {NULL}, NULL, false},
-    {"mistral", "[TOOL_CALLS]", {"[TOOL_CALLS]"}, {NULL}, {NULL}, "[ARGS]", false},
-    {"granite", "<|tool_call|>", {"<|tool_call|>"}, {NULL}, {NULL}, NULL, false},
-    {"llama", "<|python_tag|>", {"<|python_tag|>"}, {";", "<|eom_id|>", "<|eot_id|>"}, {NULL}, NULL, true},
+     {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "<|tool_call_argument_begin|>", false,
+     {"<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.", ":0<|tool_call_argument_begin|>",
+      "<|tool_call_end|>", "", "<|tool_calls_section_end|>"}},
+    {"command-r", "<|START_ACTION|>", {"<|START_ACTION|>"}, {"<|END_ACTION|>"}, {NULL}, NULL, false,
+     {"<|START_ACTION|>[", "{\"tool_name\": \"", "\", \"parameters\": ", "}", ", ", "]<|END_ACTION|>"}},
+    {"mistral", "[TOOL_CALLS]", {"[TOOL_CALLS]"}, {NULL}, {NULL}, "[ARGS]", false,
+     {"[TOOL_CALLS][", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
+    {"granite", "<|tool_call|>", {"<|tool_call|>"}, {NULL}, {NULL}, NULL, false,
+     {"<|tool_call|>[", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
+    {"llama", "<|python_tag|>", {"<|python_tag|>"}, {";", "<|eom_id|>", "<|eot_id|>"}, {NULL}, NULL, true,
+     {"", "{\"name\": \"", "\", \"parameters\": ", "}", "; ", ""}},
 };
 // clang-format on
 
@@ -53,6 +62,13 @@ const char *tn_tool_format(const char *chat_template)
     return NULL;
 }
 
+const tn_tool_format_row *tn_tool_format_find(const char *name)
+{
+    for (size_t i = 0; i < TN_COUNT(formats); i++)
+        if (strcmp(name ? name : formats[0].name, formats[i].name) == 0) return &formats[i];
+    return NULL;
+}
+
 void tn_tool_config_default(tn_tool_config *cfg)
 {
     *cfg = (tn_tool_config){.struct_size = sizeof *cfg};
@@ -71,8 +87,7 @@ static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
     tn_tool_config c;
     tn_tool_config_default(&c);
     if (given) memcpy(&c, given, TN_MIN(given->struct_size, sizeof c));
-    for (size_t i = 0; i < TN_COUNT(formats); i++)
-        if (strcmp(c.format ? c.format : formats[0].name, formats[i].name) == 0) p->format = &formats[i];
+    p->format = tn_tool_format_find(c.format);
     if (!p->format) return tn_fail(p->ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
     if (!c.tools) return TN_OK;
     tn_status status = tn_json_read(&p->arena, "tools", c.tools, strlen(c.tools), &p->tools);

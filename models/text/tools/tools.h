@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of the parser of tool calls. parser.c separates content from what may be a call; body.c reads
-// what follows the marker of a call.
+// what follows the marker of a call; write.c has the grammar of answers that are calls.
 #ifndef TN_MODELS_TOOLS_H
 #define TN_MODELS_TOOLS_H
 
@@ -13,6 +13,12 @@
 
 enum { TN_TOOL_MARKERS = 4, TN_TOOL_NAME_MAX = 128, TN_TOOL_BODY_MAX = 4 << 20 };
 
+// How calls are written where a grammar forces them: begin, then head NAME middle ARGUMENTS tail for each
+// call with `between` in between, then end. The parser reads all of it.
+typedef struct tn_tool_markup {
+    const char *begin, *head, *middle, *tail, *between, *end;
+} tn_tool_markup;
+
 // A way to write calls. Unused places are NULL.
 typedef struct tn_tool_format_row {
     const char *name;
@@ -22,7 +28,11 @@ typedef struct tn_tool_format_row {
     const char *drops[TN_TOOL_MARKERS];  // around calls; never content
     const char *separator;               // between name and arguments, where a call is no JSON object
     bool bare;                           // a turn that begins with { may be a call
+    tn_tool_markup markup;
 } tn_tool_format_row;
+
+// The row of a name, NULL of the first one; NULL: there is none.
+const tn_tool_format_row *tn_tool_format_find(const char *name);
 
 typedef struct tn_tool_call {
     const char *name, *id; // id NULL: none
