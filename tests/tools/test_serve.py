@@ -239,8 +239,6 @@ WRONG = [  # fields, param, code
     ({"messages": HELLO, "response_format": {"type": "json_schema"}},
      "response_format.json_schema.schema", None),
     ({"messages": HELLO, "grammar": "root ::= nothing"}, "grammar", "invalid_schema"),
-    ({"messages": HELLO, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools",
-     "unsupported_parameter"),
     ({"messages": HELLO, "functions": []}, "functions", "unsupported_parameter"),
     ({"messages": HELLO, "stream": "yes"}, "stream", None),
     ({"messages": HELLO, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", None),

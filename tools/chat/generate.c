@@ -390,15 +390,19 @@ static int generate(run_state *r, tn_generation *g)
     return 0;
 }
 
+tn_status answer_prompt_end(const run_state *r, const int32_t *prompt, size_t n, char **end)
+{
+    size_t n_end, n_last = n < PROMPT_END ? n : PROMPT_END;
+    *end = NULL;
+    return tn_detokenize(r->model, prompt + n - n_last, n_last, TN_TEXT_PRINT_SPECIAL, end, &n_end);
+}
+
 // With a chat template the end of the prompt determines how the answer begins.
 static int begin_thoughts(run_state *r, const int32_t *prompt, size_t n)
 {
     char *end = NULL;
-    size_t n_end, n_last = n < PROMPT_END ? n : PROMPT_END;
     bool look = r->templated && r->info.has_tokenizer && !opt_flag(r->t.opt, OPT_SHOW_SPECIAL);
-    tn_status status = TN_OK;
-    if (look)
-        status = tn_detokenize(r->model, prompt + n - n_last, n_last, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
+    tn_status status = look ? answer_prompt_end(r, prompt, n, &end) : TN_OK;
     if (status != TN_OK) return tool_fail(&r->t, status, "the prompt");
     thoughts_begin(&r->thoughts, look ? end : "", look && opt_int(r->t.opt, OPT_THOUGHTS) == 1);
     tn_text_free(r->t.ctx, end);

@@ -68,6 +68,8 @@ bool answer_wants_stats(const run_state *r);
 // The line with speeds and memory.
 void answer_stats(const run_state *r);
 const char *answer_stop_name(int32_t stop);
+// The text of the last tokens of a prompt, where a thought may begin; freed by tn_text_free, NULL on failure.
+tn_status answer_prompt_end(const run_state *r, const int32_t *prompt, size_t n, char **end);
 void answer_load_event(const run_state *r);
 void answer_error_event(const run_state *r, int code);
 // Frees the memory of the functions above.

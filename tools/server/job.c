@@ -6,7 +6,7 @@
 #include <string.h>
 #include <tenon/graph.h>
 
-enum { PROMPT_END = 16, SILENCE_SECONDS = 15 };
+enum { SILENCE_SECONDS = 15 };
 static const uint64_t second_ns = 1000000000u;
 
 // --- memory ----------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ static void fini_choice(choice *c)
     free(c->entries);
     free(c->tops);
     free((char *)(uintptr_t)c->echo);
-    thoughts_fini(&c->thoughts);
+    answer_destroy(&c->answer);
 }
 
 static void free_job(job *j)
@@ -85,15 +85,25 @@ static job *new_job(server *s, exchange *x, int32_t n)
 static bool begin_thoughts(server *s, choice *c, const job_prompt *prompt)
 {
     char *end = NULL;
-    size_t n_end, n = prompt->n < PROMPT_END ? prompt->n : PROMPT_END;
-    tn_status status =
-        tn_detokenize(s->r.model, prompt->ids + prompt->n - n, n, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
-    if (status == TN_OK) {
-        thoughts_begin(&c->thoughts, end, true);
-        c->thoughts.keep = true;
-    }
+    tn_status status = answer_prompt_end(&s->r, prompt->ids, prompt->n, &end);
+    if (status == TN_OK) answer_begin_thoughts(&c->answer, end);
     tn_text_free(s->r.t.ctx, end);
     return status == TN_OK;
+}
+
+static tn_status begin_calls(server *s, choice *c, const tool_use *tools)
+{
+    tn_tool_config config;
+    tn_tool_config_default(&config);
+    config.format = tools->format;
+    config.tools = tools->allowed;
+    answer *a = &c->answer;
+    a->format = tools->format;
+    a->single = tools->single;
+    a->n_before = tools->n_before;
+    a->next_id = &s->next_id;
+    a->id_salt = s->id_salt;
+    return tn_tool_parser_create(s->r.t.ctx, &config, &a->parser);
 }
 
 static void answer_refusal(server *s, exchange *x, tn_status status, const char *param,
@@ -107,7 +117,10 @@ static void answer_refusal(server *s, exchange *x, tn_status status, const char 
     else if (status == TN_ERR_BUSY)
         reply_error(s, x, ERROR_BUSY, NULL, "too many requests wait; try again later");
     else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
-        reply_error(s, x, ERROR_SCHEMA, p->cfg.grammar ? "grammar" : "response_format.json_schema.schema",
+        reply_error(s, x, ERROR_SCHEMA,
+                    p->tools         ? "tools"
+                    : p->cfg.grammar ? "grammar"
+                                     : "response_format.json_schema.schema",
                     "%s", message);
     else if (status == TN_ERR_ARG || status == TN_ERR_UNSUPPORTED)
         reply_error(s, x, ERROR_FIELD, param, "%s", message);
@@ -145,6 +158,7 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
     j->stream = p->stream;
     j->include_usage = p->include_usage;
     j->logprobs = p->logprobs;
+    j->special = p->cfg.print_special != 0;
     j->created = unix_seconds();
     reply_id(s, x, id_prefix, j->id, sizeof j->id);
     snprintf(j->model, sizeof j->model, "%s", s->name);
@@ -156,7 +170,9 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
         if (i % p->n == 0) j->n_prompt += prompt->n;
         c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
         bool ready = !proto->splits_thoughts || begin_thoughts(s, c, prompt);
-        tn_status status = ready ? submit(j, c, p, prompt, seed + (uint64_t)i) : TN_ERR_MEMORY;
+        tn_status status = ready ? TN_OK : TN_ERR_MEMORY;
+        if (status == TN_OK && p->tools) status = begin_calls(s, c, p->tools);
+        if (status == TN_OK) status = submit(j, c, p, prompt, seed + (uint64_t)i);
         if (status == TN_OK) continue;
         answer_refusal(s, x, status, param, p, prompt);
         leave_job(j);
@@ -269,26 +285,65 @@ static bool keep_entry(choice *c, const tn_piece *piece)
     return true;
 }
 
-static bool show(job *j, choice *c, const char *text, size_t n, bool is_thought)
+// Keeps the first n entries.
+static void drop_entries(choice *c, size_t n)
 {
-    if (n == 0) return true;
-    if (!j->stream) return text_add(is_thought ? &c->thought : &c->content, text, n);
-    j->proto->piece(j, c, text, n, is_thought);
+    if (n < c->n_entries) c->n_tops = (size_t)c->entries[n].first_top;
+    if (n < c->n_entries) c->n_entries = n;
+    c->n_settled = c->n_entries;
+}
+
+static bool show_text(void *user, const char *text, size_t n, bool is_thought)
+{
+    choice *c = user;
+    job *j = c->job;
+    bool ok = true;
+    if (is_thought) {
+        c->thinks = true;
+        drop_entries(c, 0); // logprobs are those of the answer
+    }
+    if (n > 0 && j->stream)
+        j->proto->piece(j, c, text, n, is_thought);
+    else if (n > 0)
+        ok = text_add(is_thought ? &c->thought : &c->content, text, n);
+    c->n_settled = c->n_entries;
+    return ok;
+}
+
+static bool show_call(void *user, const tool_call *call)
+{
+    choice *c = user;
+    drop_entries(c, c->n_settled);
+    if (c->job->stream) c->job->proto->call(c->job, c, call);
     return true;
+}
+
+// Bytes of the piece without the text of the token that ended it.
+static size_t text_size(const job *j, const tn_piece *piece)
+{
+    char *end = NULL;
+    size_t n_end = 0, n = piece->n_text;
+    if (!j->special || piece->stop != TN_STOP_END || piece->token < 0) return n;
+    tn_status status = tn_detokenize(j->s->r.model, &piece->token, 1, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
+    if (status == TN_OK && n_end <= n && memcmp(piece->text + n - n_end, end, n_end) == 0) n -= n_end;
+    tn_text_free(j->s->r.t.ctx, end);
+    return n;
 }
 
 static bool take_piece(job *j, choice *c, const tn_piece *piece)
 {
     bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END, last = piece->stop != TN_STOP_NONE;
+    answer *a = &c->answer;
+    const answer_sink sink = {c, show_text, show_call};
     if (j->logprobs && is_token && !keep_entry(c, piece)) return false;
-    if (!j->proto->splits_thoughts) return show(j, c, piece->text, piece->n_text, false);
-    thoughts *t = &c->thoughts;
-    if (!thoughts_feed(t, piece->text, piece->n_text, last)) return false;
-    if (t->n_inner > 0 || thoughts_inside(t)) {
-        c->n_thought += is_token;
-        c->n_entries = c->n_tops = 0; // logprobs are those of the answer
-    }
-    return show(j, c, t->inner, t->n_inner, true) && show(j, c, t->out, t->n_out, false);
+    c->thinks = false;
+    if (!answer_feed(a, piece->text, text_size(j, piece), last, &sink)) return false;
+    bool inside = a->splits && thoughts_inside(&a->thoughts);
+    if (inside) drop_entries(c, 0);
+    if (inside || c->thinks) c->n_thought += is_token;
+    if (last && a->n_calls > 0) drop_entries(c, c->n_settled);
+    if (a->ended && !last) tn_engine_cancel(j->s->engine, c->id);
+    return true;
 }
 
 static void count_token(job *j, choice *c, uint64_t time_ns)
@@ -305,15 +360,20 @@ static void count_token(job *j, choice *c, uint64_t time_ns)
     c->last_ns = time_ns;
 }
 
+static int finish_of(const choice *c, int32_t stop)
+{
+    if (stop == TN_STOP_LIMIT || stop == TN_STOP_CONTEXT) return FINISH_LENGTH;
+    if (c->answer.n_calls > 0) return FINISH_TOOL_CALLS;
+    return stop == TN_STOP_CANCELLED ? FINISH_CANCELLED : FINISH_STOP;
+}
+
 static void end_choice(job *j, choice *c, const tn_engine_event *event)
 {
-    int32_t stop = event->piece.stop;
-    c->stop = stop;
-    c->reason = job_reason(stop);
+    int finish = finish_of(c, event->piece.stop);
+    c->stop = event->piece.stop;
+    c->reason = finish == FINISH_TOOL_CALLS ? "tool_calls" : job_reason(c->stop);
     j->n_cached += c->index == 0 ? event->stats.n_reused : 0;
-    j->s->figures.finished[stop == TN_STOP_CANCELLED                          ? FINISH_CANCELLED
-                           : stop == TN_STOP_LIMIT || stop == TN_STOP_CONTEXT ? FINISH_LENGTH
-                                                                              : FINISH_STOP]++;
+    j->s->figures.finished[finish]++;
     if (j->x && j->stream) j->proto->end_choice(j, c);
 }
 
@@ -343,12 +403,12 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
         if (j->n_open == 0) free_job(j);
         return;
     }
-    if (event->piece.token >= 0) count_token(j, c, time_ns);
+    if (event->piece.token >= 0 && !c->answer.ended) count_token(j, c, time_ns);
     if (has_failed(j, event)) return;
     send_head(j);
     if (!c->begun && j->stream) j->proto->begin(j, c);
     c->begun = true;
-    if (!take_piece(j, c, &event->piece)) {
+    if (!c->answer.ended && !take_piece(j, c, &event->piece)) {
         break_job(j, ERROR_OWN, "out of memory for the answer");
         return;
     }

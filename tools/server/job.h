@@ -5,8 +5,8 @@
 #ifndef TENON_TOOLS_SERVER_JOB_H
 #define TENON_TOOLS_SERVER_JOB_H
 
-#include "tools/chat/thoughts.h"
-#include "tools/server/api/fields.h"
+#include "tools/server/answer.h"
+#include "tools/server/api/tools.h"
 
 typedef struct text_buf {
     char *data; // terminated once it has something
@@ -32,10 +32,12 @@ typedef struct choice {
     int32_t stop;
     const char *reason;        // finish_reason, NULL: not ended
     text_buf content, thought; // of answers that are not streamed
-    thoughts thoughts;
+    answer answer;
+    bool thinks;          // the last piece had a part of a thought
     token_entry *entries; // not written yet
     tn_logprob *tops;
     size_t n_entries, entries_capacity, n_tops, tops_capacity;
+    size_t n_settled;               // entries of content; those after them may belong to a call
     size_t text_offset;             // bytes of content before the entries
     int32_t n_generated, n_thought; // tokens in all, and those of the thought
     uint64_t last_ns;
@@ -48,6 +50,8 @@ typedef struct protocol {
     void (*begin)(job *j, choice *c);
     // `text` of the answer, or of the thought before it
     void (*piece)(job *j, choice *c, const char *text, size_t n, bool is_thought);
+    // A call of a tool; NULL in protocols whose requests have no tools.
+    void (*call)(job *j, choice *c, const tool_call *call);
     void (*end_choice)(job *j, choice *c);
     void (*end)(job *j);
     void (*whole)(job *j);
@@ -63,6 +67,7 @@ struct job {
     choice *choices;
     int32_t n, n_open;
     bool stream, include_usage, logprobs, head_sent, failed, is_generate;
+    bool special; // texts have special tokens, also the one that ends them
     char id[48];
     char model[NAME_SIZE];
     int64_t created;

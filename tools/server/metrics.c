@@ -99,7 +99,7 @@ static void put_requests(FILE *f, const metrics *m)
 
 static void put_finished(FILE *f, const metrics *m)
 {
-    static const char *const names[] = {"stop", "length", "cancelled", "error"};
+    static const char *const names[] = {"stop", "length", "tool_calls", "cancelled", "error"};
     head(f, "tenon_finished_total", "counter", "Generations by the reason of their end.");
     for (int i = 0; i < FINISH_COUNT; i++)
         fprintf(f, "tenon_finished_total{reason=\"%s\"} %llu\n", names[i],

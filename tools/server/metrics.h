@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum { METRIC_ROUTES = 32, METRIC_STATUSES = 14, HISTOGRAM_MAX = 20 };
-enum { FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR, FINISH_COUNT };
+enum { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS, FINISH_CANCELLED, FINISH_ERROR, FINISH_COUNT };
 
 typedef struct histogram {
     uint64_t n[HISTOGRAM_MAX + 1]; // by bucket, not cumulative; the last one is above all bounds

@@ -57,6 +57,39 @@ static void chat_piece(job *j, choice *c, const char *text, size_t n, bool is_th
     end_chunk(j, out, NULL, j->logprobs && !is_thought && c->n_entries > 0 ? c : NULL);
 }
 
+// The beginning of an element of tool_calls, within its function.
+static void begin_call(json *out, const tool_call *call)
+{
+    json_text(out, "id", call->id);
+    json_text(out, "type", "function");
+    json_object(out, "function");
+    json_text(out, "name", call->name);
+}
+
+static void put_delta(job *j, choice *c, const tool_call *call, bool first)
+{
+    json *out = begin_choice(j, c);
+    json_array(out, "tool_calls");
+    json_object(out, NULL);
+    json_int(out, "index", call - c->answer.calls);
+    if (first)
+        begin_call(out, call);
+    else
+        json_object(out, "function");
+    json_bytes(out, "arguments", call->arguments, first ? 0 : call->n_arguments);
+    json_end_object(out);
+    json_end_object(out);
+    json_end_array(out);
+    end_chunk(j, out, NULL, NULL);
+}
+
+// Clients add the arguments of a call up; its first delta has none.
+static void chat_call(job *j, choice *c, const tool_call *call)
+{
+    put_delta(j, c, call, true);
+    put_delta(j, c, call, false);
+}
+
 static void chat_end_choice(job *j, choice *c)
 {
     end_chunk(j, begin_choice(j, c), c->reason, j->logprobs && c->n_entries > 0 ? c : NULL);
@@ -75,14 +108,32 @@ static void chat_end(job *j)
     openai_done(j);
 }
 
+static void put_calls(json *out, const choice *c)
+{
+    json_array(out, "tool_calls");
+    for (int32_t i = 0; i < c->answer.n_calls; i++) {
+        const tool_call *call = &c->answer.calls[i];
+        json_object(out, NULL);
+        begin_call(out, call);
+        json_bytes(out, "arguments", call->arguments, call->n_arguments);
+        json_end_object(out);
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
 static void put_message(job *j, json *out, choice *c)
 {
     json_object(out, NULL);
     json_int(out, "index", c->index);
     json_object(out, "message");
     json_text(out, "role", "assistant");
-    json_bytes(out, "content", c->content.data ? c->content.data : "", c->content.n);
+    if (c->content.n == 0 && c->answer.n_calls > 0)
+        json_null(out, "content");
+    else
+        json_bytes(out, "content", c->content.data ? c->content.data : "", c->content.n);
     if (c->thought.n > 0) json_bytes(out, "reasoning_content", c->thought.data, c->thought.n);
+    if (c->answer.n_calls > 0) put_calls(out, c);
     json_null(out, "refusal");
     json_end_object(out);
     if (j->logprobs)
@@ -115,6 +166,7 @@ static const protocol chat_protocol = {
     .stream_type = "text/event-stream",
     .begin = chat_begin,
     .piece = chat_piece,
+    .call = chat_call,
     .end_choice = chat_end_choice,
     .end = chat_end,
     .whole = chat_whole,
@@ -129,7 +181,8 @@ void route_chat(server *s, exchange *x)
     request_params p = {0};
     if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
     fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root) && params_read(&f, &p, true) && messages_read(&f, &m)) {
+    if (check_model(s, x, b.root) && params_read(&f, &p, true) && messages_read(&f, &m) &&
+        tools_constrain(&f, &m.tools, &p, m.ids, m.n_ids)) {
         job_prompt prompt = {m.ids, m.n_ids, NULL};
         job_start(s, x, &chat_protocol, &p, &prompt, 1, "chatcmpl-", "messages");
     }

@@ -34,7 +34,8 @@ typedef struct request_params {
     float *bias_values;
     char *schema; // from malloc
     bool stream, include_usage, logprobs;
-    uint64_t salt; // of the cache of prefixes
+    uint64_t salt;                // of the cache of prefixes
+    const struct tool_use *tools; // NULL: none
     int32_t n;
 } request_params;
 

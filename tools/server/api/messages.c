@@ -116,14 +116,47 @@ static void put_call(json *j, const node *call)
     json_end_object(j);
 }
 
-static const char *read_calls(reader *r, const node *message)
+static bool check_calls(reader *r, const node *calls)
+{
+    char what[64];
+    size_t i = 0;
+    if (calls->kind != NODE_LIST) {
+        wrong(r, ERROR_FIELD, ".tool_calls", "a list is expected");
+        return false;
+    }
+    for (const node *call = calls->first; call; call = call->next, i++) {
+        const node *name = node_get(node_get(call, "function"), "name");
+        if (name && name->kind == NODE_TEXT) continue;
+        snprintf(what, sizeof what, ".tool_calls[%zu].function.name", i);
+        wrong(r, ERROR_FIELD, what, "a string is expected");
+        return false;
+    }
+    return true;
+}
+
+// The calls as a part of the content, for templates without tools.
+static void put_calls_into_content(reader *r, const node *calls, tn_turn *turn)
+{
+    for (const node *call = calls->first; call && !r->f->failed; call = call->next) {
+        const node *function = node_get(call, "function"), *arguments = node_get(function, "arguments");
+        bool is_text = arguments && arguments->kind == NODE_TEXT;
+        char *copy = is_text || !arguments ? NULL : node_copy(arguments);
+        const char *text = copy ? copy : is_text && arguments->n_text > 0 ? arguments->text : "{}";
+        turn->content =
+            keep(r, tools_call_text(r->f->s, turn->content, node_get(function, "name")->text, text));
+        free(copy);
+    }
+}
+
+static void read_calls(reader *r, const node *message, tn_turn *turn)
 {
     const node *calls = node_get(message, "tool_calls");
     size_t n;
-    if (!calls || calls->n == 0) return NULL;
-    if (calls->kind != NODE_LIST) {
-        wrong(r, ERROR_FIELD, ".tool_calls", "a list is expected");
-        return NULL;
+    if (!calls || calls->n == 0 || !check_calls(r, calls)) return;
+    r->m->tools.n_before += (int32_t)calls->n;
+    if (r->m->tools.generic) {
+        put_calls_into_content(r, calls, turn);
+        return;
     }
     json *j = reply_json(r->f->s);
     json_array(j, NULL);
@@ -135,7 +168,7 @@ static const char *read_calls(reader *r, const node *message)
         memcpy(out, text, n);
         out[n] = 0;
     }
-    return keep(r, out);
+    turn->tool_calls = keep(r, out);
 }
 
 // --- turns -----------------------------------------------------------------------------------------------
@@ -173,17 +206,42 @@ static void read_turn(reader *r, const node *message, tn_turn *turn)
     if (!thought) thought = text_of(r, message, "thinking");
     *turn = (tn_turn){.role = read_role(r, message)};
     bool assistant = strcmp(turn->role, "assistant") == 0;
-    turn->tool_calls = assistant ? read_calls(r, message) : NULL;
     turn->content = read_content(r, message, !assistant);
+    if (assistant) read_calls(r, message, turn);
     if (assistant && !turn->content && !turn->tool_calls) {
         turn->content = text_of(r, message, "refusal");
         if (!turn->content) turn->content = "";
     }
     turn->reasoning_content = assistant ? thought : NULL;
     turn->name = text_of(r, message, "name");
+    if (!turn->name) turn->name = text_of(r, message, "tool_name");
     turn->tool_call_id = text_of(r, message, "tool_call_id");
     const node *images = node_get(message, "images");
     if (images && images->n > 0) wrong(r, ERROR_VALUE, ".images", "this model reads no images");
+}
+
+// Templates without tools: results become turns of the user, and the system turn describes the tools.
+static void write_tools(reader *r)
+{
+    messages *m = r->m;
+    bool was_result = false;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n && !r->f->failed; i++) {
+        tn_turn turn = m->turns[i];
+        bool is_result = strcmp(turn.role, "tool") == 0, joins = is_result && was_result;
+        if (is_result) {
+            const char *before = joins ? m->turns[n - 1].content : NULL;
+            const char *result = turn.content ? turn.content : "";
+            turn = (tn_turn){.role = "user", .content = keep(r, tools_result_text(r->f->s, before, result))};
+        }
+        m->turns[joins ? n - 1 : n++] = turn;
+        was_result = is_result;
+    }
+    m->n = n;
+    bool system = strcmp(m->turns[0].role, "system") == 0;
+    if (!system) memmove(m->turns + 1, m->turns, m->n++ * sizeof *m->turns);
+    const char *before = system ? m->turns[0].content : NULL;
+    m->turns[0] = (tn_turn){.role = "system", .content = keep(r, tools_describe(r->f->s, &m->tools, before))};
 }
 
 static bool read_turns(fields *f, messages *m)
@@ -194,7 +252,7 @@ static bool read_turns(fields *f, messages *m)
             field_fail(f, ERROR_FIELD, "messages", "a list with at least one message is expected");
         return false;
     }
-    m->turns = calloc(list->n, sizeof *m->turns);
+    m->turns = calloc(list->n + 1, sizeof *m->turns); // one more for a system turn about tools
     if (!m->turns) {
         field_fail(f, ERROR_OWN, "messages", "out of memory");
         return false;
@@ -204,6 +262,7 @@ static bool read_turns(fields *f, messages *m)
         snprintf(r.path, sizeof r.path, "messages[%zu]", m->n);
         read_turn(&r, v, &m->turns[m->n++]);
     }
+    if (m->tools.generic && !f->failed) write_tools(&r);
     return !f->failed;
 }
 
@@ -211,12 +270,8 @@ static bool read_turns(fields *f, messages *m)
 static bool check_offered(fields *f)
 {
     static const char *const absent[] = {"functions", "function_call", "audio", "web_search_options"};
-    const node *tools = field(f, "tools"), *choice = field(f, "tool_choice");
-    bool none = choice && choice->kind == NODE_TEXT && strcmp(choice->text, "none") == 0;
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         if (field(f, absent[i])) field_fail(f, ERROR_UNSUPPORTED, absent[i], "this is not offered");
-    if (tools && tools->n > 0 && !none)
-        field_fail(f, ERROR_UNSUPPORTED, "tools", "calls of tools are not offered yet");
     return !f->failed;
 }
 
@@ -226,6 +281,7 @@ static void set_chat(fields *f, messages *m, tn_chat_config *chat)
     const node *effort = field(f, "reasoning_effort"), *think = field(f, "think");
     *chat = f->s->r.chat;
     chat->local_time = chat_local_time();
+    if (m->tools.all && !m->tools.generic) chat->tools = m->tools.all;
     chat->no_generation_prompt = !field_bool(f, "add_generation_prompt", true);
     bool off = (effort && effort->kind == NODE_TEXT && strcmp(effort->text, "none") == 0) ||
                (think && think->kind == NODE_BOOL && !think->truth);
@@ -250,7 +306,7 @@ static void refuse(fields *f, tn_status status)
 bool messages_read(fields *f, messages *m)
 {
     tn_chat_config chat;
-    if (!check_offered(f) || !read_turns(f, m)) return false;
+    if (!check_offered(f) || !tools_read(f, &m->tools) || !read_turns(f, m)) return false;
     set_chat(f, m, &chat);
     if (f->failed) return false;
     tn_status status = tn_chat_tokenize(f->s->r.model, m->turns, m->n, &chat, &m->ids, &m->n_ids);
@@ -261,7 +317,7 @@ bool messages_read(fields *f, messages *m)
 bool messages_render(fields *f, messages *m, char **text, size_t *n)
 {
     tn_chat_config chat;
-    if (!read_turns(f, m)) return false;
+    if (!tools_read(f, &m->tools) || !read_turns(f, m)) return false;
     set_chat(f, m, &chat);
     if (f->failed) return false;
     tn_status status = tn_chat_render(f->s->r.model, m->turns, m->n, &chat, text, n);
@@ -276,5 +332,6 @@ void messages_fini(server *s, messages *m)
     free(m->turns);
     free(m->variables);
     tn_tokens_free(s->r.model, m->ids);
+    tools_fini(s, &m->tools);
     *m = (messages){0};
 }

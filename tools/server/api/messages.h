@@ -5,7 +5,7 @@
 #ifndef TENON_TOOLS_SERVER_API_MESSAGES_H
 #define TENON_TOOLS_SERVER_API_MESSAGES_H
 
-#include "tools/server/api/fields.h"
+#include "tools/server/api/tools.h"
 
 typedef struct messages {
     tn_turn *turns;
@@ -13,11 +13,12 @@ typedef struct messages {
     char **texts; // memory of the turns that is not the body's
     size_t n_texts;
     char *variables;
+    tool_use tools;
     int32_t *ids;
     size_t n_ids;
 } messages;
 
-// The ids of field "messages"; false: an error was answered.
+// The ids of field "messages" with the tools; false: an error was answered.
 bool messages_read(fields *f, messages *m);
 // The text of the prompt instead; from tn_chat_render.
 bool messages_render(fields *f, messages *m, char **text, size_t *n);

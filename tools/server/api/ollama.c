@@ -27,6 +27,11 @@ static void put_time(json *j, const char *key, int64_t seconds)
 
 // --- answers ---------------------------------------------------------------------------------------------
 
+typedef struct text_part {
+    const char *data;
+    size_t n;
+} text_part;
+
 static json *begin_line(job *j)
 {
     json *out = reply_json(j->s);
@@ -36,25 +41,64 @@ static json *begin_line(job *j)
     return out;
 }
 
-static void put_text(job *j, json *out, const char *text, size_t n, const char *thought, size_t n_thought)
+// One line: blanks between the tokens of the JSON may be newlines.
+static void put_arguments(json *out, const tool_call *call)
+{
+    char *line = malloc(call->n_arguments + 1), *to = line;
+    bool quoted = false;
+    for (const char *p = call->arguments; line && *p; p++) {
+        if (quoted && *p == '\\' && p[1])
+            *to++ = *p++;
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && strchr(" \t\r\n", *p))
+            continue;
+        *to++ = *p;
+    }
+    if (line) *to = 0;
+    json_raw(out, "arguments", line ? line : "{}");
+    free(line);
+}
+
+static void put_calls(json *out, const tool_call *calls, int32_t first, int32_t n)
+{
+    if (n == 0) return;
+    json_array(out, "tool_calls");
+    for (int32_t i = first; i < first + n; i++) {
+        json_object(out, NULL);
+        json_text(out, "id", calls[i].id);
+        json_object(out, "function");
+        json_int(out, "index", i);
+        json_text(out, "name", calls[i].name);
+        put_arguments(out, &calls[i]);
+        json_end_object(out);
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
+// `calls`: the choice whose calls belong to it, or NULL.
+static void put_text(job *j, json *out, text_part text, text_part thought, const choice *calls)
 {
     if (j->is_generate) {
-        json_bytes(out, "response", n ? text : "", n);
-        if (n_thought) json_bytes(out, "thinking", thought, n_thought);
+        json_bytes(out, "response", text.n ? text.data : "", text.n);
+        if (thought.n) json_bytes(out, "thinking", thought.data, thought.n);
         return;
     }
     json_object(out, "message");
     json_text(out, "role", "assistant");
-    json_bytes(out, "content", n ? text : "", n);
-    if (n_thought) json_bytes(out, "thinking", thought, n_thought);
+    json_bytes(out, "content", text.n ? text.data : "", text.n);
+    if (thought.n) json_bytes(out, "thinking", thought.data, thought.n);
+    if (calls) put_calls(out, calls->answer.calls, 0, calls->answer.n_calls);
     json_end_object(out);
 }
 
-static void put_end(job *j, json *out, const char *reason)
+static void put_end(job *j, json *out, const choice *c)
 {
     uint64_t first = j->first_ns ? j->first_ns : j->start_ns, end = j->end_ns ? j->end_ns : first;
     json_bool(out, "done", true);
-    json_text(out, "done_reason", reason);
+    // Ollama has no reason of its own for calls
+    json_text(out, "done_reason", c->answer.n_calls > 0 && c->stop != TN_STOP_LIMIT ? "stop" : c->reason);
     json_size(out, "total_duration", end - j->start_ns);
     json_size(out, "load_duration", 0);
     json_size(out, "prompt_eval_count", j->n_prompt);
@@ -73,7 +117,21 @@ static void line_piece(job *j, choice *c, const char *text, size_t n, bool is_th
 {
     json *out = begin_line(j);
     (void)c;
-    put_text(j, out, text, is_thought ? 0 : n, text, is_thought ? n : 0);
+    const text_part part = {text, n}, none = {"", 0};
+    put_text(j, out, is_thought ? none : part, is_thought ? part : none, NULL);
+    json_bool(out, "done", false);
+    json_end_object(out);
+    job_send_event(j, false);
+}
+
+static void line_call(job *j, choice *c, const tool_call *call)
+{
+    json *out = begin_line(j);
+    json_object(out, "message");
+    json_text(out, "role", "assistant");
+    json_text(out, "content", "");
+    put_calls(out, c->answer.calls, (int32_t)(call - c->answer.calls), 1);
+    json_end_object(out);
     json_bool(out, "done", false);
     json_end_object(out);
     job_send_event(j, false);
@@ -87,8 +145,8 @@ static void line_end_choice(job *j, choice *c)
 static void line_end(job *j)
 {
     json *out = begin_line(j);
-    put_text(j, out, "", 0, "", 0);
-    put_end(j, out, j->choices[0].reason);
+    put_text(j, out, (text_part){"", 0}, (text_part){"", 0}, NULL);
+    put_end(j, out, &j->choices[0]);
     job_send_event(j, false);
 }
 
@@ -96,8 +154,9 @@ static void line_whole(job *j)
 {
     choice *c = &j->choices[0];
     json *out = begin_line(j);
-    put_text(j, out, c->content.data, c->content.n, c->thought.data, c->thought.n);
-    put_end(j, out, c->reason);
+    put_text(j, out, (text_part){c->content.data, c->content.n}, (text_part){c->thought.data, c->thought.n},
+             c);
+    put_end(j, out, c);
     reply_send(j->s, j->x, 200);
 }
 
@@ -111,6 +170,7 @@ static const protocol line_protocol = {
     .stream_type = "application/x-ndjson",
     .begin = line_begin,
     .piece = line_piece,
+    .call = line_call,
     .end_choice = line_end_choice,
     .end = line_end,
     .whole = line_whole,
@@ -166,7 +226,8 @@ void route_ollama_chat(server *s, exchange *x)
     if (check_model(s, x, b.root)) {
         if (!list || (list->kind == NODE_LIST && list->n == 0)) {
             answer_load(s, x, b.root, false);
-        } else if (params_read_ollama(&f, &p) && messages_read(&f, &m)) {
+        } else if (params_read_ollama(&f, &p) && messages_read(&f, &m) &&
+                   tools_constrain(&f, &m.tools, &p, m.ids, m.n_ids)) {
             job_prompt prompt = {m.ids, m.n_ids, NULL};
             job_start(s, x, &line_protocol, &p, &prompt, 1, "chat-", "messages");
         }
@@ -316,6 +377,7 @@ void route_ollama_show(server *s, exchange *x)
     json_end_object(j);
     json_array(j, "capabilities");
     json_text(j, NULL, s->engine ? "completion" : "embedding");
+    if (s->engine) json_text(j, NULL, "tools");
     json_end_array(j);
     json_end_object(j);
     reply_send(s, x, 200);

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the server makes of a model's text: thought, content and calls, the same however the text is cut into
+// pieces.
+#include "tests/unit/counting.h"
+#include "tests/unit/test.h"
+#include "tools/server/answer.h"
+
+#include <string.h>
+
+// What comes out of a text: "content", "{thought}", and "\n[NAME ARGUMENTS]" for each call.
+typedef struct row {
+    const char *format, *prompt_end, *text, *want;
+    bool single;
+} row;
+
+static const char tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"add\"}},"
+                            "{\"type\":\"function\",\"function\":{\"name\":\"now\"}}]";
+
+static const row rows[] = {
+    {"hermes", "<assistant>", "Hello", "Hello", false},
+    {"hermes", "<assistant>",
+     "<think>\nI add <tool_call>.\n</think>\n\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n"
+     "</tool_call>\n<tool_call>{\"name\": \"now\"}</tool_call>",
+     "{I add <tool_call>.}\n[add {\"a\": 1}]\n[now {}]", false},
+    {"hermes", "<think>\n", "I know.</think>The time: <tool_call>{\"name\": \"now\"}</tool_call>\n",
+     "{I know.}The time: \n[now {}]", false},
+    {"hermes", "<think>\n", "I think of <tool_call>{\"name\": \"now\"}</tool_call>",
+     "{I think of <tool_call>{\"name\": \"now\"}</tool_call>}", false},
+    {"hermes", "<assistant>",
+     "One <tool_call>{\"name\": \"now\"}</tool_call> two <tool_call>{\"name\": \"add\"}</tool_call>",
+     "One \n[now {}]", true},
+    {"hermes", "<assistant>", "<tool_call>{\"name\": \"other\"}</tool_call>",
+     "<tool_call>{\"name\": \"other\"}</tool_call>", false},
+    {"hermes", "<assistant>", "<tool_call>{\"name\": \"add\", \"argu",
+     "<tool_call>{\"name\": \"add\", \"argu", false},
+    {"mistral", "[/INST]", "[TOOL_CALLS][{\"name\": \"now\", \"id\": \"abcdefgh1\"}, {\"name\": \"now\"}]",
+     "\n[now {}]\n[now {}]", false},
+    {"kimi", "<|im_middle|>",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}"
+     "<|tool_call_end|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_calls_section_end|>",
+     "\n[now {}]\n[now {}]", false},
+    {"llama", "\n\n", "{\"name\": \"add\", \"parameters\": {\"a\": [1, {}]}}", "\n[add {\"a\": [1, {}]}]",
+     false},
+    {NULL, "<assistant>", "<think>a</think>\n<tool_call>{\"name\": \"now\"}</tool_call>",
+     "{a}<tool_call>{\"name\": \"now\"}</tool_call>", false},
+};
+
+typedef struct result {
+    char text[2048];
+    size_t n;
+    bool in_thought;
+} result;
+
+static void put(result *r, const char *text, size_t n)
+{
+    if (r->n + n >= sizeof r->text) abort();
+    memcpy(r->text + r->n, text, n);
+    r->text[r->n += n] = 0;
+}
+
+static void turn(result *r, bool in_thought)
+{
+    if (in_thought != r->in_thought) put(r, in_thought ? "{" : "}", 1);
+    r->in_thought = in_thought;
+}
+
+static bool on_text(void *user, const char *text, size_t n, bool is_thought)
+{
+    if (n > 0) turn(user, is_thought);
+    put(user, text, n);
+    return true;
+}
+
+static bool on_call(void *user, const tool_call *call)
+{
+    result *r = user;
+    turn(r, false);
+    TEST_CHECK(strlen(call->arguments) == call->n_arguments);
+    put(r, "\n[", 2);
+    put(r, call->name, strlen(call->name));
+    put(r, " ", 1);
+    put(r, call->arguments, call->n_arguments);
+    put(r, "]", 1);
+    return true;
+}
+
+static void check_ids(const row *w, const answer *a)
+{
+    for (int32_t i = 0; i < a->n_calls; i++) {
+        const char *id = a->calls[i].id;
+        bool form = !w->format                          ? false
+                    : strcmp(w->format, "mistral") == 0 ? strlen(id) == 9
+                    : strcmp(w->format, "kimi") == 0    ? strncmp(id, "functions.now:", 14) == 0
+                                                        : strncmp(id, "call_", 5) == 0 && strlen(id) == 21;
+        if (!TEST_CHECK(form)) printf("    %s\n", id);
+        for (int32_t k = 0; k < i; k++) TEST_CHECK(strcmp(id, a->calls[k].id) != 0);
+    }
+    if (w->format && strcmp(w->format, "mistral") == 0) TEST_CHECK(strcmp(a->calls[0].id, "abcdefgh1") == 0);
+    if (w->format && strcmp(w->format, "kimi") == 0)
+        TEST_CHECK(strcmp(a->calls[1].id, "functions.now:4") == 0);
+}
+
+// The text in two pieces, the second one byte by byte with `bytes`.
+static void run(tn_context *ctx, const row *w, size_t cut, bool bytes)
+{
+    uint64_t next_id = 7;
+    size_t n = strlen(w->text);
+    answer a = {.format = w->format, .single = w->single, .n_before = 3, .next_id = &next_id};
+    result r = {.n = 0};
+    const answer_sink sink = {&r, on_text, on_call};
+    tn_tool_config c;
+    tn_tool_config_default(&c);
+    c.format = w->format;
+    c.tools = tools;
+    if (w->format) TEST_CHECK_STATUS(tn_tool_parser_create(ctx, &c, &a.parser), TN_OK);
+    answer_begin_thoughts(&a, w->prompt_end);
+    TEST_CHECK(answer_feed(&a, w->text, cut, false, &sink));
+    for (size_t at = cut; at < n; at += bytes ? 1 : n - cut)
+        TEST_CHECK(answer_feed(&a, w->text + at, bytes ? 1 : n - cut, false, &sink));
+    TEST_CHECK(answer_feed(&a, "", 0, true, &sink));
+    turn(&r, false);
+    if (!TEST_CHECK(strcmp(r.text, w->want) == 0))
+        printf("    cut at %zu: %s\n    gave %s\n    not %s\n", cut, w->text, r.text, w->want);
+    check_ids(w, &a);
+    answer_destroy(&a);
+}
+
+int main(void)
+{
+    counting c;
+    tn_context *ctx = counting_context(&c);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t cut = 0; cut <= strlen(rows[i].text); cut++) {
+            run(ctx, &rows[i], cut, false);
+            run(ctx, &rows[i], cut, true);
+        }
+    tn_context_destroy(&ctx);
+    TEST_CHECK(c.live == 0);
+    return test_done();
+}
