@@ -40,8 +40,11 @@ def root():
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+GENERATED = ("__pycache__", "node_modules")
+
+
 def is_build(folder):
-    return os.path.exists(os.path.join(folder, "meson-private")) or os.path.basename(folder) == "__pycache__"
+    return os.path.exists(os.path.join(folder, "meson-private")) or os.path.basename(folder) in GENERATED
 
 
 def sources(top, extensions, folders=LAYERS + (".ci", "docs")):

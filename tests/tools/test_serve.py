@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tenon serve: what its routes answer, bytes of streams, wrong requests, many at once."""
 import base64
+import gzip
 import json
 import math
 import os
@@ -12,6 +13,10 @@ import threading
 
 import cli
 from serve import EXACT, HELLO, Server, events, need_server, streamed
+
+
+POLICY = ("default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; "
+          "script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 
 
 def check_small_routes(t, s):
@@ -39,6 +44,42 @@ def check_small_routes(t, s):
     t.ok("template", HELLO[0]["content"] in got["prompt"], got)
     status, _, got = s.ask("POST", "/v1/embeddings", {"input": "a"})
     t.ok("no embeddings", status == 400 and got["error"]["code"] == "unsupported_model", got)
+
+
+def check_page(t, s):
+    paths = {"/": "text/html", "/page.js": "text/javascript", "/page.css": "text/css",
+             "/page.svg": "image/svg+xml", "/page-licenses.txt": "text/plain"}
+    for path, kind in paths.items():
+        status, headers, plain = s.ask("GET", path)
+        t.ok(f"page {path}", status == 200 and headers["content-type"].split(";")[0] == kind and
+             int(headers["content-length"]) == len(plain) > 0 and "content-encoding" not in headers, headers)
+        t.ok(f"headers of {path}", headers["content-security-policy"] == POLICY and
+             headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-cache" and
+             headers["x-content-type-options"] == "nosniff" and headers["vary"] == "Accept-Encoding", headers)
+        tag = headers["etag"]
+        t.ok(f"strong tag of {path}", re.fullmatch(r'"[0-9a-f]{32}"', tag), tag)
+        _, headers, body = s.ask("GET", path, headers={"Accept-Encoding": "br, GZIP;q=0.8"})
+        if headers["content-encoding"] == "gzip":
+            t.ok(f"gzip of {path}", gzip.decompress(body) == plain and headers["etag"] != tag, headers)
+        for accepted in ("gzip;q=0", "br", "gzipped"):
+            _, refused, body = s.ask("GET", path, headers={"Accept-Encoding": accepted})
+            t.ok(f"no gzip of {path} for {accepted}", body == plain and refused["etag"] == tag, refused)
+        status, headers, body = s.ask("HEAD", path)
+        t.ok(f"HEAD of {path}", status == 200 and int(headers["content-length"]) == len(plain) and
+             not body, headers)
+        for known in (tag, f'"other", W/{tag}', "*"):
+            status, headers, body = s.ask("GET", path, headers={"If-None-Match": known})
+            t.ok(f"{path} is known by {known}", status == 304 and not body and headers["etag"] == tag and
+                 "content-length" not in headers and headers["content-security-policy"] == POLICY, headers)
+        status, _, body = s.ask("GET", path, headers={"If-None-Match": '"other"'})
+        t.ok(f"{path} has changed", status == 200 and body == plain)
+    _, _, text = s.ask("GET", "/")
+    t.ok("nothing inline, nothing from elsewhere", not re.search(
+        rb"<script(?![^>]*src=\"/)|<style|style=|\son\w+=|https?:", text), text)
+    status, headers, _ = s.ask("POST", "/", {})
+    t.ok("the page takes no POST", status == 405 and headers["allow"] == "GET, HEAD, OPTIONS", headers)
+    t.ok("gzip of the script", s.ask("GET", "/page.js", headers={"Accept-Encoding": "gzip"})[1]
+         ["content-encoding"] == "gzip")
 
 
 def check_chat(t, s):
@@ -370,7 +411,7 @@ def main():
     s = Server(t, *EXACT, "-np", "16")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_small_routes, check_chat, check_formats, check_stream, check_completions,
+    for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions,
                   check_ollama, check_wrong, check_many, check_metrics):
         check(t, s)
     t.ok("exit code of the server", s.end() == 0, s.err)

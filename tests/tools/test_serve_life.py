@@ -86,6 +86,7 @@ def check_leaving(t, s):
     sock.sendall(head % 100 + b"{")
     sock.close()
     t.ok("a client that leaves inside of its body", s.ask("GET", "/health")[0] == 200)
+    t.ok("the page without a key", [s.ask("GET", p)[0] for p in ("/", "/page.js", "/page.css")] == [200] * 3)
 
 
 def check_limits(t):

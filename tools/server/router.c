@@ -18,6 +18,11 @@ enum {
 
 // clang-format off
 static const route routes[] = {
+    {"/",                                 G | OPEN | UNREADY, route_page, 19},
+    {"/page.js",                          G | OPEN | UNREADY, route_page, 19},
+    {"/page.css",                         G | OPEN | UNREADY, route_page, 19},
+    {"/page.svg",                         G | OPEN | UNREADY, route_page, 19},
+    {"/page-licenses.txt",                G | OPEN | UNREADY, route_page, 19},
     {"/health",                           G | OPEN | UNREADY, route_health, 0},
     {"/v1/health",                        G | OPEN | UNREADY, route_health, 0},
     {"/v1/models",                        G, route_models, 1},
@@ -63,7 +68,8 @@ const char *const route_names[METRIC_ROUTES] = {"/health",
                                                 "/api/chat",
                                                 "/api/generate",
                                                 "/api/embed",
-                                                "/v1/rerank"};
+                                                "/v1/rerank",
+                                                "/"};
 
 // For errors before a route is known: their form follows the path.
 static const route no_route = {"", 0, NULL, METRIC_ROUTES - 1};

@@ -121,6 +121,7 @@ bool read_body(server *s, exchange *x, body *b);
 bool check_model(server *s, exchange *x, const node *root);
 
 // Handlers, by file.
+void route_page(server *s, exchange *x);
 void route_health(server *s, exchange *x);
 void route_models(server *s, exchange *x);
 void route_model(server *s, exchange *x);

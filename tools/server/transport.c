@@ -123,7 +123,7 @@ void exchange_begin(exchange *x, int status, const char *type, int64_t length)
         ok = ok && put_header(wsi, "cache-control:", "no-cache", &p, end) &&
              put_header(wsi, "x-accel-buffering:", "no", &p, end) &&
              (x->http10 || put_header(wsi, "transfer-encoding:", "chunked", &p, end));
-    } else if (status != 204) {
+    } else if (status != 204 && status != 304) {
         ok = ok && put_header(wsi, "content-length:", number, &p, end);
     }
     ok = ok && put_header(wsi, "x-content-type-options:", "nosniff", &p, end) &&
@@ -249,6 +249,8 @@ static void read_headers(exchange *x, struct lws *wsi)
         {HEADER_AUTHORIZATION, WSI_TOKEN_HTTP_AUTHORIZATION},
         {HEADER_CONTENT_TYPE, WSI_TOKEN_HTTP_CONTENT_TYPE},
         {HEADER_ACCEPT, WSI_TOKEN_HTTP_ACCEPT},
+        {HEADER_ACCEPT_ENCODING, WSI_TOKEN_HTTP_ACCEPT_ENCODING},
+        {HEADER_IF_NONE_MATCH, WSI_TOKEN_HTTP_IF_NONE_MATCH},
         {HEADER_REQUEST_HEADERS, WSI_TOKEN_HTTP_AC_REQUEST_HEADERS},
     };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
