@@ -15,7 +15,7 @@
 // both warpgroups of a block share it as well: sums then lie in shared memory, and each thread adds those of
 // some results, in the order of blocks and warpgroups, so results do not depend on timing.
 //
-// One thread copies stages of weights and x into a ring by tensor copies; two warpgroups multiply one box
+// Two threads copy stages of weights and of x into a ring by tensor copies; two warpgroups multiply one box
 // each, or two (with GLU one of gate and one of up), or half of the k of one. The ring is filled with weights
 // before the predecessor has ended, x follows when it has.
 //
@@ -81,58 +81,63 @@ static __device__ __forceinline__ int dense_row_of(const tn_cuda_dense_args &a, 
     return (tile - s.first_tile) * boxes * a.box_rows;
 }
 
-// --- the thread that copies -------------------------------------------------------------------------------
+// --- the threads that copy --------------------------------------------------------------------------------
 
-// Weights of a stage.
-template <typename SHAPE>
-static __device__ __forceinline__ void dense_copy_weights(const tn_cuda_dense_args &a, int tile, int at,
-                                                          char *to, uint64_t *full, uint64_t policy)
-{
-    const tn_cuda_dense_seg *s = dense_seg_of(a, tile);
-    int row = dense_row_of<SHAPE>(a, *s, tile), up = TN_DENSE_GROUPS * a.box_rows * TN_DENSE_PANEL_ROW;
-    tn_mbar_expect(full, a.panels * a.panel_bytes);
-    for (int p = 0; p < a.panels; p++) {
-        int k = (at * a.panels + p) * TN_DENSE_K;
-        dense_load(to + p * a.panel_bytes, a.glu ? &a.w_map[0] : &a.w_map[s - a.seg], k, row, full, policy);
-        if (a.glu) dense_load(to + p * a.panel_bytes + up, &a.w_map[1], k, row, full, policy);
+// Where a thread that copies is in the stages of its block and in the ring. Blocks begin at the same k: those
+// that ask for the same rows of x at the same time draw them from L2 faster (124 bytes in one ns and
+// multiprocessor for x alone; 65 where blocks begin at different k).
+struct dense_position {
+    dense_share s;
+    int tile, at, slot;
+    uint32_t parity;
+
+    __device__ __forceinline__ void begin(const tn_cuda_dense_args &a)
+    {
+        s = dense_share_of(a);
+        tile = s.tile, at = s.from, slot = 0, parity = 1;
     }
-}
-
-// x of a stage.
-template <typename SHAPE>
-static __device__ __forceinline__ void dense_copy_x(const tn_cuda_dense_args &a, int at, char *to,
-                                                    uint64_t *full)
-{
-    to += a.panel_bytes - SHAPE::x_bytes;
-    for (int p = 0; p < a.panels; p++, to += a.panel_bytes)
-        tn_tma_load(to, &a.x_map, (at * a.panels + p) * TN_DENSE_K, 0, full);
-}
+    __device__ __forceinline__ void next(const tn_cuda_dense_args &a)
+    {
+        if (++at == s.to) at = s.from, tile += s.step;
+        if (++slot == a.slots) slot = 0, parity ^= 1;
+    }
+};
 
 // Weights are requested before the predecessor has ended, as many as the ring holds.
 template <typename SHAPE>
-static __device__ __forceinline__ void dense_fetch(const tn_cuda_dense_args &a, const dense_ring &ring)
+static __device__ __forceinline__ void dense_fetch_weights(const tn_cuda_dense_args &a, const dense_ring &ring)
 {
-    dense_share s = dense_share_of(a);
     uint64_t policy = dense_evict_first();
-    int tile = s.tile, at = s.from, early = 0, stage_bytes = a.panels * a.panel_bytes;
-    for (; early < a.slots && tile < a.n_tiles; early++) {
-        dense_copy_weights<SHAPE>(a, tile, at, ring.stages + early * stage_bytes, &ring.full[early], policy);
-        if (++at == s.to) at = s.from, tile += s.step;
+    int up = TN_DENSE_GROUPS * a.box_rows * TN_DENSE_PANEL_ROW;
+    dense_position at;
+    for (at.begin(a); at.tile < a.n_tiles; at.next(a)) {
+        const tn_cuda_dense_seg *s = dense_seg_of(a, at.tile);
+        int row = dense_row_of<SHAPE>(a, *s, at.tile);
+        char *to = ring.stages + at.slot * a.panels * a.panel_bytes;
+        uint64_t *full = &ring.full[at.slot];
+        tn_mbar_wait(&ring.empty[at.slot], at.parity);
+        tn_mbar_expect(full, a.panels * (a.panel_bytes - SHAPE::x_bytes));
+        for (int p = 0; p < a.panels; p++, to += a.panel_bytes) {
+            int k = (at.at * a.panels + p) * TN_DENSE_K;
+            dense_load(to, a.glu ? &a.w_map[0] : &a.w_map[s - a.seg], k, row, full, policy);
+            if (a.glu) dense_load(to + up, &a.w_map[1], k, row, full, policy);
+        }
     }
+}
+
+// A thread of its own, so that x need not wait until the ring is full of weights.
+template <typename SHAPE>
+static __device__ __forceinline__ void dense_fetch_x(const tn_cuda_dense_args &a, const dense_ring &ring)
+{
     tn_pdl_wait();
-    for (int i = 0, k = s.from; i < early; i++) {
-        dense_copy_x<SHAPE>(a, k, ring.stages + i * stage_bytes, &ring.full[i]);
-        if (++k == s.to) k = s.from;
-    }
-    int slot = 0;
-    uint32_t parity = 0;
-    while (tile < a.n_tiles) {
-        char *to = ring.stages + slot * stage_bytes;
-        tn_mbar_wait(&ring.empty[slot], parity);
-        dense_copy_weights<SHAPE>(a, tile, at, to, &ring.full[slot], policy);
-        dense_copy_x<SHAPE>(a, at, to, &ring.full[slot]);
-        if (++at == s.to) at = s.from, tile += s.step;
-        if (++slot == a.slots) slot = 0, parity ^= 1;
+    dense_position at;
+    for (at.begin(a); at.tile < a.n_tiles; at.next(a)) {
+        char *to = ring.stages + at.slot * a.panels * a.panel_bytes + a.panel_bytes - SHAPE::x_bytes;
+        uint64_t *full = &ring.full[at.slot];
+        tn_mbar_wait(&ring.empty[at.slot], at.parity);
+        tn_mbar_expect(full, a.panels * SHAPE::x_bytes);
+        for (int p = 0; p < a.panels; p++, to += a.panel_bytes)
+            tn_tma_load(to, &a.x_map, (at.at * a.panels + p) * TN_DENSE_K, 0, full);
     }
 }
 
@@ -337,40 +342,44 @@ static __device__ __forceinline__ void dense_multiply(const tn_cuda_dense_args &
     int own_k = a.shares_box ? 4 * group : 0;
     bool first_lane = threadIdx.x % TN_WARP == 0;
     uint32_t parity = 0;
-    float d[BOXES][N / 2];
     for (int tile = s.tile; tile < a.n_tiles; tile += s.step) {
+        float d[BOXES][N / 2];
         int previous = 0;
         for (int at = s.from; at < s.to; at++) {
             char *panel = ring.stages + slot * a.panels * a.panel_bytes;
             tn_mbar_wait(&ring.full[slot], parity);
-            tn_wgmma_fence();
 #pragma unroll 1
             for (int p = 0; p < a.panels; p++, panel += a.panel_bytes) {
+                tn_wgmma_fence();
                 uint64_t x = tn_wgmma_tile(panel + a.panel_bytes - shape::x_bytes) + own_k,
                          w = tn_wgmma_tile(panel + own) + own_k;
 #pragma unroll
                 for (int k = 0; k < TN_DENSE_K / 16; k++) {
-                    if (k == TN_DENSE_K / 32 && a.shares_box) break;
+                    if (BOXES == 1 && k == TN_DENSE_K / 32 && a.shares_box) break;
 #pragma unroll
                     for (int b = 0; b < BOXES; b++)
                         dense_wgmma<TYPE>(d[b], w + b * (box_step / 16) + 2 * k, x + 2 * k,
                                           at > s.from || p > 0 || k > 0);
                 }
+                tn_wgmma_commit();
             }
-            tn_wgmma_commit();
             tn_wgmma_wait<1>();
             if (at > s.from && first_lane) tn_mbar_arrive(&ring.empty[previous]);
             previous = slot;
             if (++slot == a.slots) slot = 0, parity ^= 1;
         }
+        tn_wgmma_wait<0>();
 #pragma unroll
-        for (int b = 0; b < BOXES; b++) dense_wait(d[b]);
+        for (int b = 0; b < BOXES; b++) dense_settle(d[b]);
         if (first_lane) tn_mbar_arrive(&ring.empty[previous]);
-        if (!dense_shares(a)) dense_write_tile<N, BOXES>(a, tile, d);
+        if (!dense_shares(a)) {
+            dense_write_tile<N, BOXES>(a, tile, d);
+            continue;
+        }
+        // The only tile of this block. Both warpgroups have read the ring.
+        tn_named_barrier(1, TN_DENSE_SUMMING);
+        dense_store_sums<N, BOXES>((float *)ring.stages, d);
     }
-    if (!dense_shares(a)) return;
-    tn_named_barrier(1, TN_DENSE_SUMMING); // both warpgroups have read the ring
-    dense_store_sums<N, BOXES>((float *)ring.stages, d);
 }
 #endif
 
@@ -385,7 +394,7 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     dense_ring ring = {stages, bars, bars + TN_DENSE_MAX_SLOTS};
     if (threadIdx.x == TN_DENSE_SUMMING) {
         for (int i = 0; i < a.slots; i++) {
-            tn_mbar_init(&ring.full[i], 1);
+            tn_mbar_init(&ring.full[i], 2); // for weights and for x
             tn_mbar_init(&ring.empty[i], TN_DENSE_SUMMING / TN_WARP);
         }
         tn_mbar_init_fence();
@@ -395,7 +404,8 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     tn_pdl_trigger();
     __syncthreads();
     if (threadIdx.x >= TN_DENSE_SUMMING) {
-        if (threadIdx.x == TN_DENSE_SUMMING) dense_fetch<shape>(a, ring);
+        if (threadIdx.x == TN_DENSE_SUMMING) dense_fetch_weights<shape>(a, ring);
+        if (threadIdx.x == TN_DENSE_SUMMING + TN_WARP) dense_fetch_x<shape>(a, ring);
         __syncwarp();
         if (a.splits > 1) tn_cluster_sync(), tn_cluster_sync();
     } else {

@@ -91,21 +91,22 @@ static __device__ __forceinline__ void dense_wgmma(float (&d)[32], uint64_t a, u
         DENSE_WGMMA_N64("f16");
 }
 
-// Waits for all products. The sums are operands, so that the compiler moves nothing that reads them before
-// it.
-static __device__ __forceinline__ void dense_wait(float (&d)[8])
+// Called after all products have been waited for. The sums are operands, so that the compiler moves nothing
+// that reads them before the wait. They are no operands of the wait itself: with two sets of sums ptxas then
+// runs one product after the other (C7515).
+static __device__ __forceinline__ void dense_settle(float (&d)[8])
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" : DENSE_D8(0) : : "memory");
+    asm volatile("" : DENSE_D8(0) : : "memory");
 }
 
-static __device__ __forceinline__ void dense_wait(float (&d)[16])
+static __device__ __forceinline__ void dense_settle(float (&d)[16])
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" : DENSE_D8(0), DENSE_D8(8) : : "memory");
+    asm volatile("" : DENSE_D8(0), DENSE_D8(8) : : "memory");
 }
 
-static __device__ __forceinline__ void dense_wait(float (&d)[32])
+static __device__ __forceinline__ void dense_settle(float (&d)[32])
 {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" : DENSE_D32(0) : : "memory");
+    asm volatile("" : DENSE_D32(0) : : "memory");
 }
 #undef DENSE_WGMMA_N16
 #undef DENSE_WGMMA_N32
