@@ -328,6 +328,21 @@ static void cases_narrow(check_run *run, int32_t op)
     }
 }
 
+// Rows of x and of weights that fill few tiles, and long k: blocks share the k of a tile.
+static void cases_shared(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
+    static const shape sizes[] = {{65, 130, 34, 8}, {129, 70, 70, -8}, {200, 257, 36, 0}, {63, 190, 33, 8},
+                                  {7, 127, 50, 16}, {100, 66, 100, 0}, {127, 513, 40, 0}};
+    size_t n_sizes = run->options.quick ? 2 : TN_COUNT(sizes);
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < n_sizes; i++) {
+            check_case c;
+            build(&c, op, types[t], &sizes[i], (int32_t)i * (has_glu(op) ? 4 : 1)); // gated by SiLU
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -365,4 +380,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_stages(run, op);
     cases_tiles(run, op);
     if (op == TN_OP_matmul || op == TN_OP_linear) cases_narrow(run, op);
+    cases_shared(run, op);
 }

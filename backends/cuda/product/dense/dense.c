@@ -3,7 +3,8 @@
 //
 // Matrix products of a few rows of x with 16-bit weights on compute capability 9.0 (dense.cu): all weights
 // of a product share a launch.
-#include "backends/cuda/product/dense/dense_args.h"
+#include "backends/cuda/product/dense/dense.h"
+
 #include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/product/matmul_any.h"
 
@@ -19,8 +20,7 @@ enum {
     MAX_ROWS = 64,
     ALIGN = 256,        // of the parts of the scratch, bytes
     ALIGN_WEIGHTS = 16, // of weights that are copied as tensors, and of their rows
-    PREPARE_THREADS = 1024,
-    ROW_ELEMS = 8, // that a thread of the kernel for x handles at a time
+    ROW_ELEMS = 8,      // that a thread of the kernel for x handles at a time
 };
 
 // --- how a product is cut ----------------------------------------------------------------------------
@@ -165,25 +165,30 @@ size_t tn_cuda_dense_scratch(const tn_cuda *cuda, const tn_step *step)
 
 // --- launch ------------------------------------------------------------------------------------------
 
+tn_status tn_cuda_dense_prepare_x(const tn_cuda_launch *l, tn_cuda_dense_x_args a, const tn_product *p)
+{
+    a.x = tn_cuda_view_of(p->x);
+    a.norm = p->norm ? p->norm->data : NULL;
+    a.eps = p->eps;
+    a.m = (int32_t)p->m;
+    a.k = (int32_t)p->k;
+    int64_t threads = tn_div_up(tn_div_up(p->k, ROW_ELEMS), 32) * 32;
+    tn_cuda_grid grid = {
+        .x = (uint32_t)a.m, .y = 1, .z = 1, .threads = (uint32_t)TN_MIN(threads, TN_DENSE_PREPARE)};
+    return tn_cuda_run(l, TN_CUDA_MODULE_dense_prepare, "tn_dense_x", &grid, &a);
+}
+
 static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p, const cut *c)
 {
     bool f16 = p->w[0]->dtype == TN_TYPE_F16;
     tn_cuda_dense_x_args a = {
-        .x = tn_cuda_view_of(p->x),
         .to = l->scratch,
         .row_scale = f16 ? (float *)(void *)(l->scratch + scale_at(p)) : NULL,
-        .norm = p->norm ? p->norm->data : NULL,
-        .eps = p->eps,
-        .m = (int32_t)p->m,
-        .k = (int32_t)p->k,
         .ld = p->k,
         .f16 = f16,
         .split = c->splits_x,
     };
-    int64_t threads = tn_div_up(tn_div_up(p->k, ROW_ELEMS), 32) * 32;
-    tn_cuda_grid grid = {
-        .x = (uint32_t)a.m, .y = 1, .z = 1, .threads = (uint32_t)TN_MIN(threads, PREPARE_THREADS)};
-    return tn_cuda_run(l, TN_CUDA_MODULE_dense_prepare, "tn_dense_x", &grid, &a);
+    return tn_cuda_dense_prepare_x(l, a, p);
 }
 
 static tn_status make_maps(const tn_cuda_launch *l, const tn_product *p, const cut *c, tn_cuda_dense_args *a)

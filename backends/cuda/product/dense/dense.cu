@@ -105,7 +105,8 @@ struct dense_position {
 
 // Weights are requested before the predecessor has ended, as many as the ring holds.
 template <typename SHAPE>
-static __device__ __forceinline__ void dense_fetch_weights(const tn_cuda_dense_args &a, const dense_ring &ring)
+static __device__ __forceinline__ void dense_fetch_weights(const tn_cuda_dense_args &a,
+                                                           const dense_ring &ring)
 {
     uint64_t policy = dense_evict_first();
     int up = TN_DENSE_GROUPS * a.box_rows * TN_DENSE_PANEL_ROW;
@@ -148,45 +149,79 @@ static __device__ __forceinline__ float4 dense_add(float4 a, float4 b)
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// A quad of sums, and what else its results need: (row, column), (row, column + 1), (row + 8, column), (row +
-// 8, column + 1).
-struct dense_quad {
-    float4 v, up, residual;
-    float scale[2]; // of columns
+// What the results of a quad need besides sums. Elements of a quad are (row, column), (row, column + 1), (row
+// + 8, column), (row + 8, column + 1).
+struct dense_rest {
+    float4 residual;
+    float bias[2], scale[2]; // of rows, of columns
 };
 
-static __device__ __forceinline__ float4 dense_load_residual(const tn_cuda_dense_args &a, const int (&n)[2],
-                                                             int row, int column)
+static __device__ __forceinline__ void dense_load_rest(const tn_cuda_dense_args &a,
+                                                       const tn_cuda_dense_seg &s, dense_rest &q,
+                                                       const int (&n)[2], int row, int column)
 {
-    float v[4];
+    float residual[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int r = row + 8 * (i / 2), c = column + i % 2;
-        v[i] = a.residual && r < n[i / 2] && c < a.m ? a.residual[c * a.residual_ld + r] : 0.0f;
+        residual[i] = a.residual && r < n[i / 2] && c < a.m ? a.residual[c * a.residual_ld + r] : 0.0f;
     }
-    return make_float4(v[0], v[1], v[2], v[3]);
+    q.residual = make_float4(residual[0], residual[1], residual[2], residual[3]);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        q.bias[h] = s.bias && row + 8 * h < n[h] ? s.bias[row + 8 * h] : 0.0f;
+        q.scale[h] = a.row_scale && column + h < a.m ? a.row_scale[column + h] : 1.0f;
+    }
 }
 
+static __device__ __forceinline__ void dense_store(const tn_cuda_dense_args &a, const tn_cuda_dense_seg &s,
+                                                   int row, int column, float v)
+{
+    if (a.writes_packed16)
+        ((__nv_bfloat16 *)s.y)[column * s.ld + row] = __float2bfloat16_rn(v);
+    else
+        ((float *)s.y)[column * s.ld + row] = v;
+}
+
+// The forms of results for which there is code of their own; ANY is called for one element after another,
+// because unrolled for all elements of a thread it would not fit the instruction cache.
+enum { DENSE_PLAIN, DENSE_SILU, DENSE_ANY };
+
+static __device__ __forceinline__ int dense_form_of(const tn_cuda_dense_args &a)
+{
+    if (!a.glu) return a.act == TN_UNARY_NONE ? DENSE_PLAIN : DENSE_ANY;
+    bool clamps = a.glu_limit > 0.0f || a.glu_alpha > 0.0f;
+    return a.act == TN_UNARY_SILU && !clamps ? DENSE_SILU : DENSE_ANY;
+}
+
+template <int FORM>
+static __device__ __forceinline__ float dense_result(const tn_cuda_dense_args &a, float v, float up,
+                                                     float bias, float residual)
+{
+    if (FORM == DENSE_PLAIN) return v + bias + residual;
+    if (FORM == DENSE_SILU) return v / (1.0f + __expf(-v)) * up;
+    return a.glu ? gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, up) : gemm_act(a.act, v + bias) + residual;
+}
+
+static __device__ __forceinline__ float4 dense_rotate(float4 v)
+{
+    return make_float4(v.y, v.z, v.w, v.x);
+}
+
+template <int FORM>
 static __device__ __forceinline__ void dense_write_quad(const tn_cuda_dense_args &a,
                                                         const tn_cuda_dense_seg &s, int row, int column,
-                                                        const dense_quad &q, const float (&bias)[2],
+                                                        float4 v, float4 up, const dense_rest &rest,
                                                         const int (&n)[2])
 {
-    float sums[4] = {q.v.x, q.v.y, q.v.z, q.v.w}, ups[4] = {q.up.x, q.up.y, q.up.z, q.up.w},
-          residuals[4] = {q.residual.x, q.residual.y, q.residual.z, q.residual.w};
-#pragma unroll
+    float4 residual = rest.residual;
+#pragma unroll(FORM == DENSE_ANY ? 1 : 4)
     for (int i = 0; i < 4; i++) {
         int r = row + 8 * (i / 2), c = column + i % 2;
-        if (r >= n[i / 2] || c >= a.m) continue;
-        float t = sums[i] * q.scale[i % 2];
-        if (a.glu)
-            t = gemm_glu(a.act, a.glu_limit, a.glu_alpha, t, ups[i] * q.scale[i % 2]);
-        else
-            t = gemm_act(a.act, t + bias[i / 2]) + residuals[i];
-        if (a.writes_packed16)
-            ((__nv_bfloat16 *)s.y)[c * s.ld + r] = __float2bfloat16_rn(t);
-        else
-            ((float *)s.y)[c * s.ld + r] = t;
+        float scale = i % 2 ? rest.scale[1] : rest.scale[0], bias = i / 2 ? rest.bias[1] : rest.bias[0];
+        float t = dense_result<FORM>(a, v.x * scale, up.x * scale, bias, residual.x);
+        if (r < (i / 2 ? n[1] : n[0]) && c < a.m) dense_store(a, s, r, c, t);
+        v = dense_rotate(v), up = dense_rotate(up), residual = dense_rotate(residual);
     }
 }
 
@@ -217,55 +252,81 @@ template <int N> static __device__ __forceinline__ float4 dense_quad_at(const fl
     return make_float4(d[4 * j], d[4 * j + 1], d[4 * j + 2], d[4 * j + 3]);
 }
 
-// What the results of a quad need besides sums.
-static __device__ __forceinline__ void dense_load_rest(const tn_cuda_dense_args &a, dense_quad &q,
-                                                       const int (&n)[2], int row, int column)
-{
-    q.residual = dense_load_residual(a, n, row, column);
-#pragma unroll
-    for (int e = 0; e < 2; e++) q.scale[e] = a.row_scale && column + e < a.m ? a.row_scale[column + e] : 1.0f;
-}
-
-static __device__ __forceinline__ void dense_load_bias(const tn_cuda_dense_seg &s, const int (&n)[2], int row,
-                                                       float (&bias)[2])
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) bias[h] = s.bias && row + 8 * h < n[h] ? s.bias[row + 8 * h] : 0.0f;
-}
-
-// Writes a tile whose sums are in registers. A few quads at a time are finished and the others move up,
-// because activations unrolled for all of them would not fit the instruction cache.
-template <int N, int BOXES>
-static __device__ __forceinline__ void dense_write_tile(const tn_cuda_dense_args &a, int tile,
-                                                        float (&d)[BOXES][N / 2])
+// Writes a tile whose sums are in registers.
+template <int N, int BOXES, int FORM>
+static __device__ __forceinline__ void dense_write_tile_as(const tn_cuda_dense_args &a, int tile,
+                                                           const float (&d)[BOXES][N / 2])
 {
     typedef dense_shape<N, BOXES> shape;
     constexpr int BATCH = shape::quads < 4 ? shape::quads : 4;
+    dense_place p = dense_place_of<shape>(a, tile);
+    bool split = N == 2 * TN_DENSE_SPLIT && a.splits_x;
+    int n[2] = {p.in_box[0] ? p.seg->n : 0, p.in_box[1] ? p.seg->n : 0};
+#pragma unroll
+    for (int b = 0; b < (FORM == DENSE_SILU ? 1 : BOXES); b++)
+#pragma unroll
+        for (int j = 0; j < shape::quads; j += BATCH) {
+            if (b > 0 && a.glu) break;
+            dense_rest rest[BATCH];
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                dense_load_rest(a, *p.seg, rest[i], n, p.row + b * p.box_step, p.column + 8 * (j + i));
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                float4 v = dense_quad_at(d[b], j + i), up = dense_quad_at(d[BOXES - 1], j + i);
+                if (split && i == 0)
+                    v = dense_add(v, dense_quad_at(d[b], 1)),
+                    up = dense_add(up, dense_quad_at(d[BOXES - 1], 1));
+                if (split && i > 0) break;
+                dense_write_quad<FORM>(a, *p.seg, p.row + b * p.box_step, p.column + 8 * (j + i), v, up,
+                                       rest[i], n);
+            }
+        }
+}
+
+// The same for any activation: a few quads at a time are finished and the others move up.
+template <int N, int BOXES>
+static __device__ __forceinline__ void dense_write_tile_any(const tn_cuda_dense_args &a, int tile,
+                                                            float (&d)[BOXES][N / 2])
+{
+    typedef dense_shape<N, BOXES> shape;
+    constexpr int BATCH = 2; // high and low parts of x are two quads
     dense_place p = dense_place_of<shape>(a, tile);
     bool split = N == 2 * TN_DENSE_SPLIT && a.splits_x, glu = BOXES == 2 && a.glu;
     int n[2] = {p.in_box[0] ? p.seg->n : 0, p.in_box[1] ? p.seg->n : 0};
 #pragma unroll 1
     for (int j = 0; j < (glu ? shape::quads : shape::all_quads); j += BATCH) {
-        dense_quad q[BATCH];
         int r = p.row + j / shape::quads * p.box_step, c = p.column + 8 * (j % shape::quads);
-        float bias[2];
-        dense_load_bias(*p.seg, n, r, bias);
+        dense_rest rest[BATCH];
+        float4 v[BATCH], up[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            dense_load_rest(a, q[i], n, r, c + 8 * i);
-            q[i].v = dense_quad_at(d[0], i), q[i].up = dense_quad_at(d[BOXES - 1], i);
+            dense_load_rest(a, *p.seg, rest[i], n, r, c + 8 * i);
+            v[i] = dense_quad_at(d[0], i), up[i] = dense_quad_at(d[BOXES - 1], i);
         }
-        if (split) q[0].v = dense_add(q[0].v, q[1].v), q[0].up = dense_add(q[0].up, q[1].up);
+        if (split) v[0] = dense_add(v[0], v[1]), up[0] = dense_add(up[0], up[1]);
 #pragma unroll 1
         for (int i = 0; i < (split ? 1 : BATCH); i++) {
-            dense_write_quad(a, *p.seg, r, c + 8 * i, q[0], bias, n);
-#pragma unroll
-            for (int e = 0; e + 1 < BATCH; e++) q[e] = q[e + 1];
+            dense_write_quad<DENSE_ANY>(a, *p.seg, r, c + 8 * i, v[0], up[0], rest[0], n);
+            v[0] = v[1], up[0] = up[1], rest[0] = rest[1];
         }
 #pragma unroll
         for (int e = 0; e < BOXES * N / 2 - 4 * BATCH; e++)
             d[e / (N / 2)][e % (N / 2)] = d[(e + 4 * BATCH) / (N / 2)][(e + 4 * BATCH) % (N / 2)];
     }
+}
+
+template <int N, int BOXES>
+static __device__ __forceinline__ void dense_write_tile(const tn_cuda_dense_args &a, int tile,
+                                                        float (&d)[BOXES][N / 2])
+{
+    int form = dense_form_of(a);
+    if (form == DENSE_PLAIN)
+        dense_write_tile_as<N, BOXES, DENSE_PLAIN>(a, tile, d);
+    else if (BOXES == 2 && form == DENSE_SILU)
+        dense_write_tile_as<N, BOXES, DENSE_SILU>(a, tile, d);
+    else
+        dense_write_tile_any<N, BOXES>(a, tile, d);
 }
 
 // --- sums of several warpgroups and blocks ----------------------------------------------------------------
@@ -304,28 +365,70 @@ static __device__ __forceinline__ float4 dense_sum_quad(const tn_cuda_dense_args
     return v[0];
 }
 
-// Writes this thread's share of the results of the tile.
-template <typename SHAPE>
-static __device__ __forceinline__ void dense_write_shared(const tn_cuda_dense_args &a, int tile, int part,
-                                                          const float4 *sums)
-{
-    dense_place p = dense_place_of<SHAPE>(a, tile);
-    bool split = SHAPE::columns == 2 * TN_DENSE_SPLIT && a.splits_x;
-    int n[2] = {p.in_box[0] ? p.seg->n : 0, p.in_box[1] ? p.seg->n : 0};
-    int first = a.shares_box ? 2 * part + (int)threadIdx.x / 128 : part,
-        step = a.shares_box ? 2 * a.splits : a.splits;
-#pragma unroll 1
-    for (int j = first; j < (split ? 1 : SHAPE::all_quads); j += step) {
-        dense_quad q;
-        int r = p.row + j / SHAPE::quads * p.box_step, c = p.column + 8 * (j % SHAPE::quads);
-        float bias[2];
-        dense_load_bias(*p.seg, n, r, bias);
-        dense_load_rest(a, q, n, r, c);
-        q.v = dense_sum_quad<SHAPE>(a, sums, j);
-        if (split) q.v = dense_add(q.v, dense_sum_quad<SHAPE>(a, sums, 1));
-        q.up = q.v;
-        dense_write_quad(a, *p.seg, r, c, q, bias, n);
+// This thread's share of the results of a tile whose sums are added up: quads first, first + step and so on.
+// BATCH of them at a time are on their way; what the first ones need besides sums is loaded before the
+// cluster meets.
+template <typename SHAPE, int FORM> struct dense_shared_results {
+    static constexpr int BATCH = FORM == DENSE_ANY || SHAPE::all_quads < 8 ? 1 : 4;
+    dense_place place;
+    int n[2], first, step, end;
+    bool split;
+    dense_rest rest[BATCH];
+
+    __device__ __forceinline__ void load(const tn_cuda_dense_args &a, int begin)
+    {
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            int j = begin + i * step;
+            if (j < end)
+                dense_load_rest(a, *place.seg, rest[i], n, place.row + j / SHAPE::quads * place.box_step,
+                                place.column + 8 * (j % SHAPE::quads));
+        }
     }
+
+    __device__ __forceinline__ void begin(const tn_cuda_dense_args &a, int tile, int part)
+    {
+        place = dense_place_of<SHAPE>(a, tile);
+        split = SHAPE::columns == 2 * TN_DENSE_SPLIT && a.splits_x;
+        n[0] = place.in_box[0] ? place.seg->n : 0, n[1] = place.in_box[1] ? place.seg->n : 0;
+        first = a.shares_box ? 2 * part + (int)threadIdx.x / 128 : part;
+        step = a.shares_box ? 2 * a.splits : a.splits;
+        end = split ? 1 : SHAPE::all_quads;
+        load(a, first);
+    }
+
+    __device__ __forceinline__ void write(const tn_cuda_dense_args &a, const float4 *sums)
+    {
+#pragma unroll 1
+        for (int j0 = first; j0 < end; j0 += BATCH * step) {
+            float4 v[BATCH];
+            if (j0 > first) load(a, j0);
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                if (j0 + i * step < end) v[i] = dense_sum_quad<SHAPE>(a, sums, j0 + i * step);
+            if (split) v[0] = dense_add(v[0], dense_sum_quad<SHAPE>(a, sums, 1));
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                int j = j0 + i * step;
+                if (j < end)
+                    dense_write_quad<FORM>(a, *place.seg, place.row + j / SHAPE::quads * place.box_step,
+                                           place.column + 8 * (j % SHAPE::quads), v[i], v[i], rest[i], n);
+            }
+        }
+    }
+};
+
+// Called by all threads that multiply, after each has stored its sums.
+template <typename SHAPE, int FORM>
+static __device__ __forceinline__ void dense_write_shared(const tn_cuda_dense_args &a, const float4 *sums)
+{
+    dense_shared_results<SHAPE, FORM> results;
+    results.begin(a, blockIdx.x / a.splits, blockIdx.x % a.splits);
+    if (a.splits > 1)
+        tn_cluster_sync();
+    else
+        tn_named_barrier(1, TN_DENSE_SUMMING);
+    results.write(a, sums);
 }
 
 // --- the warpgroups that multiply -------------------------------------------------------------------------
@@ -411,12 +514,11 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     } else {
         tn_pdl_wait();
         dense_multiply<TYPE, N, BOXES>(a, ring);
-        if (a.splits > 1)
-            tn_cluster_sync();
+        if (!dense_shares(a)) return;
+        if (a.act == TN_UNARY_NONE)
+            dense_write_shared<shape, DENSE_PLAIN>(a, (float4 *)stages);
         else
-            tn_named_barrier(1, TN_DENSE_SUMMING);
-        if (dense_shares(a))
-            dense_write_shared<shape>(a, blockIdx.x / a.splits, blockIdx.x % a.splits, (float4 *)stages);
+            dense_write_shared<shape, DENSE_ANY>(a, (float4 *)stages);
         // Nobody ends while others read its shared memory.
         if (a.splits > 1) tn_cluster_sync();
     }

@@ -15,6 +15,7 @@ enum {
     TN_DENSE_GROUPS = 2,     // warpgroups that multiply
     TN_DENSE_SUMMING = 256,  // their threads
     TN_DENSE_THREADS = 384,  // and a warpgroup of which one thread copies
+    TN_DENSE_PREPARE = 512,  // threads of the kernel that makes rows of x, at most
     TN_DENSE_MAX_SLOTS = 12, // stages in shared memory
     TN_DENSE_MAX_SPLITS = 2, // blocks of a cluster
     TN_DENSE_ALIGN = 1024,   // bytes that swizzled tiles are aligned to

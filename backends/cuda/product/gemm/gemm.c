@@ -6,6 +6,7 @@
 // expanding those (gemm_blocks.c). Other weights that are not such rows already are expanded into scratch, as
 // many rows at a time as the scratch holds, and then multiplied (gemm_tiles.c). All ops are one x times up to
 // three weights.
+#include "backends/cuda/product/dense/dense.h"
 #include "backends/cuda/product/gemm/gemm.h"
 
 #include <string.h>
@@ -20,12 +21,12 @@ enum { ALIGN = 256 }; // of the parts of the scratch, bytes
 
 // --- plan --------------------------------------------------------------------------------------------
 
-// The scratch holds x, scales of rows of x, scales of rows of weights and expanded weights, one after
-// another.
+// The scratch holds x, scales of rows of x, scales of rows of weights, expanded weights and sums of tiles
+// that several blocks share, one after another.
 typedef struct plan {
     int32_t mode; // TN_GEMM_*
     int64_t ld;   // packed16 of a row of x and of the weights
-    size_t x_size, scale_size, w_scale_size, w_size;
+    size_t x_size, scale_size, w_scale_size, w_size, partial_size;
 } plan;
 
 static int64_t round_up(int64_t v, int64_t to)
@@ -47,7 +48,9 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
     }
     size_t least = (size_t)(TN_GEMM_MAX_SEGS * TN_GEMM_RUN * s.ld * 2), most = (size_t)(rows * s.ld * 2);
     s.w_size = TN_MIN(most, TN_MAX(least, direct ? REALIGNED_SIZE : EXPANDED_SIZE));
+    s.w_size = (size_t)round_up((int64_t)s.w_size, ALIGN);
     if (tn_cuda_gemm_scales_w(s.mode)) s.w_scale_size = (size_t)round_up(rows * 4, ALIGN);
+    s.partial_size = tn_cuda_gemm_partial_size(cuda, s.mode, p->m);
     return s;
 }
 
@@ -55,7 +58,7 @@ size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int3
 {
     plan s = make_plan(cuda, p, precision);
     if (tn_cuda_gemm_blocks_accepts(cuda, p, s.mode)) return tn_cuda_gemm_blocks_scratch(p);
-    return s.x_size + s.scale_size + s.w_scale_size + s.w_size;
+    return s.x_size + s.scale_size + s.w_scale_size + s.w_size + s.partial_size;
 }
 
 // --- pieces ------------------------------------------------------------------------------------------
@@ -135,6 +138,9 @@ static tn_status run_piece(const work *t, const piece *c)
         a.residual_ld = tn_cuda_row_stride(p->residual) / (int64_t)sizeof(float);
         a.residual_wide = (uintptr_t)a.residual % 16 == 0 && a.residual_ld % 4 == 0;
     }
+    if (s->partial_size > 0)
+        a.partial = (float *)(void *)(l->scratch + s->x_size + s->scale_size + s->w_scale_size + s->w_size);
+    a.w_early = c->used == 0 && !tn_cuda_gemm_scales_w(s->mode); // e4m3 weights may have just been made
     a.x = tn_cuda_gemm_x(l, p);
     a.writes_packed16 = l->writes_packed16;
     if (l->writes_packed16 && s->mode == TN_GEMM_E4M3) a.y_scale = result_scales(t, c->seg[0].rows.first);
@@ -225,13 +231,24 @@ static tn_status run_weights(const work *t)
     return status == TN_OK && c.n_segs > 0 ? run_piece(t, &c) : status;
 }
 
+static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p, const plan *s)
+{
+    float *scale = tn_cuda_gemm_scales_x(s->mode) ? (float *)(void *)(l->scratch + s->x_size) : NULL;
+    if (l->cuda->compute == 90 && (s->mode == TN_GEMM_BF16 || s->mode == TN_GEMM_F16)) {
+        tn_cuda_dense_x_args a = {
+            .to = l->scratch, .row_scale = scale, .ld = s->ld, .f16 = s->mode == TN_GEMM_F16};
+        return tn_cuda_dense_prepare_x(l, a, p);
+    }
+    tn_cuda_gemm_x_args a = {
+        .to = l->scratch, .row_scale = scale, .m = (int32_t)p->m, .ld = s->ld, .mode = s->mode};
+    return tn_cuda_gemm_prepare_x(l, a, p);
+}
+
 tn_status tn_cuda_gemm_dense_launch(const tn_cuda_launch *l, const tn_product *p)
 {
     plan s = make_plan(l->cuda, p, l->step->precision);
     if (tn_cuda_gemm_blocks_accepts(l->cuda, p, s.mode)) return tn_cuda_gemm_blocks_launch(l, p);
-    tn_cuda_gemm_x_args x = {.to = l->scratch, .m = (int32_t)p->m, .ld = s.ld, .mode = s.mode};
-    if (tn_cuda_gemm_scales_x(s.mode)) x.row_scale = (float *)(void *)(l->scratch + s.x_size);
-    tn_status status = l->reads_packed16 ? TN_OK : tn_cuda_gemm_prepare_x(l, x, p);
+    tn_status status = l->reads_packed16 ? TN_OK : prepare_x(l, p, &s);
     if (status != TN_OK) return status;
     work t = {l, p, &s};
     return p->glu ? run_glu(&t) : run_weights(&t);

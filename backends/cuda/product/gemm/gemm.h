@@ -69,7 +69,10 @@ TN_MUST_USE tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_m
                                        const int64_t *size, int32_t box_rows);
 // Whether the e4m3 kernel of a gated pair can leave its result as x of the next product in e4m3.
 bool tn_cuda_gemm_writes_e4m3(const tn_cuda *cuda, const tn_step *step);
-// Multiplies: x, weights, results and sizes of `a` are set; tiles, clusters and tensor maps are set here.
+// Bytes for the sums of tiles whose k several blocks share.
+size_t tn_cuda_gemm_partial_size(const tn_cuda *cuda, int32_t mode, int64_t m);
+// Multiplies: x, weights, results and sizes of `a` are set, and `partial` if blocks may share tiles. Tiles
+// and tensor maps are set here.
 TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_t mode, bool glu);
 
 // --- weights of block types as they are (gemm_blocks.c) ----------------------------------------------

@@ -16,6 +16,7 @@ enum {
     TN_GEMM_ROWS = 128, // of a tile of the result
     // Values of a row of x that share a scale in TN_GEMM_E4M3: the k of a stage of gemm_e4m3.cu.
     TN_GEMM_RUN = 128,
+    TN_GEMM_SPLIT_TILES = 512, // tiles whose k several blocks share, at most
 };
 
 // A CUtensorMap, whose header device code does without.
@@ -69,6 +70,13 @@ typedef struct tn_cuda_gemm_args {
     int32_t n_segs;
     int32_t tiles_m, tiles_n;
     int32_t group_m; // rows of tiles that are walked through together, so that their operands stay in L2
+    // Blocks that share the k of a tile, 16-bit modes without groups only, and where they leave their sums:
+    // [tile][block][TN_GEMM_ROWS x columns of a tile]. At most TN_GEMM_SPLIT_TILES tiles.
+    int32_t splits;
+    float *partial;
+    // No step of the plan and no launch before this one makes the weights, so they can be fetched before the
+    // predecessor has ended. Without groups only.
+    int32_t w_early;
     int32_t act;     // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
     // With GLU only: y is bf16, or e4m3 with scales of runs as x of the next product has them. ld and n count

@@ -20,20 +20,20 @@ enum {
     RESULTS = 8 * 16 * 64 * 4, // bytes through which eight warps write results of 16 rows by 64 columns
     // Rows of tiles that are walked through together, so that their operands stay in L2.
     GROUP_TILES = 16,
+    MAX_SPLITS = 8, // blocks that share the k of a tile
 };
 
-// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and the rate of a
-// multiprocessor against that of the widest tile, as measured on an H200.
+// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and ns that a multiprocessor of an
+// H200 takes for a stage of k and for what a tile costs beside its stages.
 typedef struct shape {
-    int32_t columns, shared;
-    double rate;
+    int32_t columns, shared, stage, tile;
 } shape;
 
 #define RING(columns, stages) ((TN_GEMM_ROWS + (columns)) * BK * 2 * (stages) + RESULTS + ALIGN_TILES)
 static const shape shapes[] = {
-    {256, RING(256, 4), 1.00},
-    {192, RING(192, 4), 0.93},
-    {128, RING(128, 6), 0.95},
+    {256, RING(256, 4), 617, 7100},
+    {192, RING(192, 4), 458, 7100},
+    {128, RING(128, 6), 319, 4600},
 };
 
 // In the names of kernels.
@@ -42,27 +42,64 @@ static const char *const types[] = {
     [TN_GEMM_TF32] = "tf32", [TN_GEMM_E4M3] = "e4m3",
 };
 
-// Time of the product, in times of a 128 x 256 tile: full waves of blocks, one for each multiprocessor.
-static double cost(const tn_cuda_gemm_args *a, const shape *s, int64_t columns, int32_t n_sms)
+// How a product is cut: its tiles, and how many blocks share the k of each.
+typedef struct cut {
+    const shape *shape;
+    int32_t splits;
+    int64_t tiles;
+} cut;
+
+// Start and end of a launch; what the sums of one more block take, for 128 columns of a tile (ns, H200); and
+// the bytes of weights that all multiprocessors read in one ns. Measured with bf16, 128 to 512 rows and the
+// products of 8B and 1B shapes (docs/log/cuda-gemm.md); estimates are within 15 % of that.
+enum { LAUNCH = 3500, PART = 3000, MEMORY_RATE = 4200 };
+
+static int64_t time_of(const tn_cuda_gemm_args *a, const cut *c, int64_t columns, int32_t n_sms)
 {
-    int64_t tiles = tn_div_up(a->m, TN_GEMM_ROWS) * tn_div_up(columns, s->columns);
-    return (double)tn_div_up(tiles, n_sms) * (double)s->columns / 256.0 / s->rate;
+    int64_t turns = tn_div_up(c->tiles * c->splits, n_sms),
+            stages = tn_div_up(tn_div_up(a->k, BK), c->splits);
+    int64_t multiplying = turns * stages * c->shape->stage,
+            reading = columns * a->k * (int64_t)sizeof(uint16_t) / MEMORY_RATE;
+    return TN_MAX(multiplying, reading) + turns * c->shape->tile + LAUNCH +
+           (c->splits - 1) * PART * c->shape->columns / 128;
 }
 
-// The shape of the least cost among those that the kernels of a mode are instantiated for: a rarely needed
-// activation (`any`) and tf32 have the narrowest one alone. A gated pair in e4m3 has the widest alone, whose
-// 128 columns share a scale where it writes e4m3; other products in e4m3 have these two.
-static const shape *select_shape(const tn_cuda_gemm_args *a, int64_t columns, int32_t mode, bool any,
-                                 bool glu, int32_t n_sms)
+// Whether there are kernels of a mode with this shape: a rarely needed activation (`any`) and tf32 have the
+// narrowest one alone. A gated pair in e4m3 has the widest alone, whose 128 columns share a scale where it
+// writes e4m3; other products in e4m3 have these two.
+static bool has_shape(const shape *s, int32_t mode, bool any, bool glu)
 {
-    const shape *widest = &shapes[0], *narrowest = &shapes[TN_COUNT(shapes) - 1], *best = widest;
+    bool widest = s->columns == 256, narrowest = s->columns == 128;
     if (any || mode == TN_GEMM_TF32) return narrowest;
-    if (mode == TN_GEMM_E4M3 && glu) return widest;
-    for (const shape *s = widest + 1; s <= narrowest; s++)
-        if ((mode != TN_GEMM_E4M3 || s == narrowest) &&
-            cost(a, s, columns, n_sms) < cost(a, best, columns, n_sms))
-            best = s;
+    if (mode == TN_GEMM_E4M3) return widest || (narrowest && !glu);
+    return true;
+}
+
+static cut select_cut(const tn_cuda_gemm_args *a, int64_t columns, int32_t mode, bool any, bool glu,
+                      int32_t n_sms)
+{
+    enum { LEAST_STAGES = 8 }; // of a block that shares a tile
+    int32_t most_splits = a->partial && !any && mode != TN_GEMM_TF32 && mode != TN_GEMM_E4M3 ? MAX_SPLITS : 1;
+    cut best = {0};
+    for (size_t i = 0; i < TN_COUNT(shapes); i++) {
+        if (!has_shape(&shapes[i], mode, any, glu)) continue;
+        cut c = {&shapes[i], 1, tn_div_up(a->m, TN_GEMM_ROWS) * tn_div_up(columns, shapes[i].columns)};
+        for (; c.splits <= most_splits; c.splits++) {
+            bool fits = c.tiles * c.splits <= n_sms && c.tiles <= TN_GEMM_SPLIT_TILES &&
+                        tn_div_up(a->k, BK) >= LEAST_STAGES * c.splits;
+            if (c.splits > 1 && !fits) break;
+            if (!best.shape || time_of(a, &c, columns, n_sms) < time_of(a, &best, columns, n_sms)) best = c;
+        }
+    }
     return best;
+}
+
+size_t tn_cuda_gemm_partial_size(const tn_cuda *cuda, int32_t mode, int64_t m)
+{
+    bool shares = cuda->compute == 90 && mode != TN_GEMM_TF32 && mode != TN_GEMM_E4M3;
+    // Tiles that several blocks share are at most half as many as multiprocessors.
+    if (!shares || 2 * tn_div_up(m, TN_GEMM_ROWS) > cuda->n_sms) return 0;
+    return (size_t)cuda->n_sms * TN_GEMM_ROWS * (size_t)shapes[0].columns * sizeof(float);
 }
 
 tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, const void *data,
@@ -104,17 +141,19 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
                           : (last->first_tile64 + tn_div_up(last->n, TN_GEMM_TILE64)) * TN_GEMM_TILE64;
     bool any =
         glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
-    const shape *s = select_shape(a, columns, mode, any, glu, l->cuda->n_sms);
+    cut c = select_cut(a, columns, mode, any, glu, l->cuda->n_sms);
+    const shape *s = c.shape;
     tn_status status = make_maps(l, a, s, glu);
     if (status != TN_OK) return status;
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
     a->tiles_n = (int32_t)tn_div_up(columns, s->columns);
     a->group_m = GROUP_TILES;
+    a->splits = c.splits;
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%d%s%s", types[mode], s->columns, any ? "_any" : "",
              glu ? "_glu" : "");
     tn_cuda_grid grid = {.y = 1, .z = 1, .threads = THREADS, .shared = (uint32_t)s->shared};
-    grid.x = (uint32_t)TN_MIN((int64_t)a->tiles_m * a->tiles_n, l->cuda->n_sms);
+    grid.x = (uint32_t)TN_MIN(c.tiles * c.splits, l->cuda->n_sms);
     int32_t module = mode == TN_GEMM_E4M3 ? TN_CUDA_MODULE_gemm_e4m3 : TN_CUDA_MODULE_gemm_wgmma;
     return tn_cuda_run(l, module, name, &grid, a);
 }

@@ -25,8 +25,10 @@
 // was not found; boxes of 64 x 64 elements made it worse than boxes of 128 x 64.
 // Tiles of 128 x 192 are used where they fill a single wave of blocks (512 rows, 6144 columns): 48 us against
 // 60 with 256 columns and 62 with 128.
-// Fetching weights before the predecessor has ended made no difference.
 #include "backends/cuda/product/gemm/gemm_wgmma.cuh"
+
+// Blocks that have arrived with their sums of a tile; the last one sets it back to 0.
+static __device__ uint32_t gemm_arrived[TN_GEMM_SPLIT_TILES];
 
 #ifdef TN_HOPPER
 // Adds the product of a stage to the sums.
@@ -40,29 +42,87 @@ static __device__ __forceinline__ void gemm_stage(float (&d)[BN / 2], uint64_t x
     tn_wgmma_wait<1>();
 }
 
+// atom.inc: increments the counter, which wraps to 0 after `last`, and returns its value before.
+static __device__ __forceinline__ uint32_t gemm_arrive(uint32_t *counter, uint32_t last)
+{
+    uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(counter), "r"(last)
+                 : "memory");
+    return before;
+}
+
+// Leaves the sums of part t % splits of tile t / splits in memory. The block that arrives last adds up all
+// parts in their order, so that results do not depend on which one that is, and returns true.
+template <int BN>
+static __device__ __forceinline__ bool gemm_add_parts(const tn_cuda_gemm_args &a, gemm_tile tile, int t,
+                                                      float (&d)[BN / 2])
+{
+    constexpr int SUMMING = THREADS - PRODUCER, QUADS = BN / 8, BATCH = 4;
+    __shared__ uint32_t before;
+    int thread = threadIdx.x - PRODUCER, size = QUADS * SUMMING;
+    bool exists = tile.m * TN_GEMM_ROWS + thread / TN_WARP * 16 < a.m; // rows of this warp
+    float4 *first = (float4 *)a.partial + (int64_t)(t / a.splits) * a.splits * size + thread,
+           *own = first + t % a.splits * size;
+    if (exists)
+#pragma unroll
+        for (int j = 0; j < QUADS; j++)
+            own[j * SUMMING] = make_float4(d[4 * j], d[4 * j + 1], d[4 * j + 2], d[4 * j + 3]);
+    __threadfence();
+    tn_named_barrier(1, SUMMING);
+    if (thread == 0) before = gemm_arrive(&gemm_arrived[t / a.splits], (uint32_t)a.splits - 1);
+    tn_named_barrier(1, SUMMING);
+    if (before != (uint32_t)a.splits - 1) return false;
+    __threadfence();
+    if (!exists) return true;
+#pragma unroll
+    for (int j = 0; j < QUADS; j += BATCH) {
+        float4 v[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) v[i] = __ldcg(first + (j + i) * SUMMING);
+#pragma unroll 3
+        for (int p = 1; p < a.splits; p++)
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) {
+                float4 u = __ldcg(first + p * size + (j + i) * SUMMING);
+                v[i].x += u.x, v[i].y += u.y, v[i].z += u.z, v[i].w += u.w;
+            }
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            d[4 * (j + i)] = v[i].x, d[4 * (j + i) + 1] = v[i].y;
+            d[4 * (j + i) + 2] = v[i].z, d[4 * (j + i) + 3] = v[i].w;
+        }
+    }
+    return true;
+}
+
 template <int type, int BN, int form>
 static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
     constexpr int N = gemm_ring<BN>::n;
     int group = (threadIdx.x - PRODUCER) / 128;
     bool first = threadIdx.x % TN_WARP == 0;
-    int tiles_m = gemm_tiles_m(a), n_tiles = tiles_m * a.tiles_n, n_k = (a.k + BK - 1) / BK;
+    int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
     uint32_t stage = 0, parity = 0;
     float d[BN / 2];
-    for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
-        gemm_tile tile = gemm_tile_at(a, tiles_m, t);
+    for (int t = blockIdx.x; t < n_parts; t += gridDim.x) {
+        gemm_tile tile = gemm_tile_at(a, tiles_m, t / a.splits);
+        gemm_stages own = gemm_stages_of(a, t % a.splits);
         uint32_t previous = 0;
-        for (int k = 0; k < n_k; k++) {
+        for (int k = own.begin; k < own.end; k++) {
             char *x = s.stages + stage * gemm_ring<BN>::stage;
             tn_mbar_wait(&s.full[stage], parity);
             uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2), columns = tn_wgmma_tile(x + STAGE_X);
-            gemm_stage<type, BN>(d, rows, columns, k > 0);
-            if (k > 0 && first) tn_mbar_arrive(&s.empty[previous]);
+            gemm_stage<type, BN>(d, rows, columns, k > own.begin);
+            if (k > own.begin && first) tn_mbar_arrive(&s.empty[previous]);
             previous = stage;
             if (++stage == N) stage = 0, parity ^= 1;
         }
         tn_wgmma_wait<0>();
         if (first) tn_mbar_arrive(&s.empty[previous]);
+        if constexpr (type == TN_BF16 || type == TN_F16)
+            if (a.splits > 1 && !gemm_add_parts<BN>(a, tile, t, d)) continue;
         gemm_write<type, BN, form>(a, tile, 0, d, s.shared);
     }
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the products with both operands in shared memory share (compute capability 9.0, gemm_wgmma.cu and
-// gemm_e4m3.cu): the ring of stages, the thread that fills it, and what becomes of the sums.
+// gemm_e4m3.cu): the ring of stages, the threads that fill it, and what becomes of the sums.
 //
 // Operands: x [m, k] and w [n, k], rows of packed16 as gemm_prepare.cu makes them, y [m, n] f32. A block
-// computes tiles of 128 x BN. One thread fetches 128 x 64 packed16 of x and BN x 64 of w for each stage by
+// computes tiles of 128 x BN. Two threads fetch 128 x 64 packed16 of x and BN x 64 of w for each stage by
 // tensor copies with the 128-byte swizzle; two warpgroups multiply 64 rows each. Blocks stay and take tile
 // after tile, so that the ring fills while sums are written. With GLU the tile is BN/2 rows of gate and the
 // same rows of up, joined in registers.
@@ -35,15 +35,29 @@ template <int BN> struct gemm_shared {
     uint64_t *full, *empty;
 };
 
-// The producer: one thread of the block. The ring continues from tile to tile.
+// The stages of k that the block with part `part` of a tile multiplies.
+struct gemm_stages {
+    int begin, end;
+};
+
+static __device__ __forceinline__ gemm_stages gemm_stages_of(const tn_cuda_gemm_args &a, int part)
+{
+    int n = (a.k + BK - 1) / BK;
+    return {n * part / a.splits, n * (part + 1) / a.splits};
+}
+
+// Two threads of a block copy, one weights and one x, so that neither waits for the other's requests. The
+// ring continues from tile to tile.
 template <int BN, bool glu>
-static __device__ void gemm_fetch(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
+static __device__ void gemm_fetch_w(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
     constexpr int N = gemm_ring<BN>::n, box = glu ? BN / 2 : TN_GEMM_TILE64, boxes = BN / box;
-    int tiles_m = gemm_tiles_m(a), n_tiles = tiles_m * a.tiles_n, n_k = (a.k + BK - 1) / BK;
+    if (!a.w_early) tn_pdl_wait();
+    int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
     uint32_t stage = 0, parity = 1;
-    for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
-        gemm_tile tile = gemm_tile_at(a, tiles_m, t);
+    for (int t = blockIdx.x; t < n_parts; t += gridDim.x) {
+        gemm_tile tile = gemm_tile_at(a, tiles_m, t / a.splits);
+        gemm_stages own = gemm_stages_of(a, t % a.splits);
         int group = a.tile_group ? a.tile_group[tile.m] : 0;
         int row[boxes];
         const tn_cuda_tensor_map *map[boxes];
@@ -54,14 +68,32 @@ static __device__ void gemm_fetch(const tn_cuda_gemm_args &a, const gemm_shared<
                 (glu ? tile.n * box : (tile64 - a.seg[seg].first_tile64) * box) + (int)(group * a.group_rows);
             map[i] = &a.w_map[seg];
         }
-        for (int k = 0; k < n_k; k++) {
+        for (int k = own.begin; k < own.end; k++) {
             tn_mbar_wait(&s.empty[stage], parity);
-            tn_mbar_expect(&s.full[stage], gemm_ring<BN>::stage);
-            char *to = s.stages + stage * gemm_ring<BN>::stage;
-            tn_tma_load(to, &a.x_map, k * BK, tile.m * TN_GEMM_ROWS, &s.full[stage]);
+            tn_mbar_expect(&s.full[stage], BN * BK * 2);
+            char *to = s.stages + stage * gemm_ring<BN>::stage + STAGE_X;
 #pragma unroll
             for (int i = 0; i < boxes; i++)
-                tn_tma_load(to + STAGE_X + i * box * BK * 2, map[i], k * BK, row[i], &s.full[stage]);
+                tn_tma_load(to + i * box * BK * 2, map[i], k * BK, row[i], &s.full[stage]);
+            if (++stage == N) stage = 0, parity ^= 1;
+        }
+    }
+}
+
+template <int BN> static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
+{
+    constexpr int N = gemm_ring<BN>::n;
+    tn_pdl_wait();
+    int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
+    uint32_t stage = 0, parity = 1;
+    for (int t = blockIdx.x; t < n_parts; t += gridDim.x) {
+        gemm_tile tile = gemm_tile_at(a, tiles_m, t / a.splits);
+        gemm_stages own = gemm_stages_of(a, t % a.splits);
+        for (int k = own.begin; k < own.end; k++) {
+            tn_mbar_wait(&s.empty[stage], parity);
+            tn_mbar_expect(&s.full[stage], STAGE_X);
+            tn_tma_load(s.stages + stage * gemm_ring<BN>::stage, &a.x_map, k * BK, tile.m * TN_GEMM_ROWS,
+                        &s.full[stage]);
             if (++stage == N) stage = 0, parity ^= 1;
         }
     }
@@ -142,7 +174,7 @@ static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
     gemm_shared<BN> s = {stages, (float *)(stages + N * gemm_ring<BN>::stage), bars, bars + N};
     if (threadIdx.x == 0) {
         for (int i = 0; i < N; i++) {
-            tn_mbar_init(&s.full[i], 1);
+            tn_mbar_init(&s.full[i], 2);  // for weights and for x
             tn_mbar_init(&s.empty[i], 8); // the warps of two warpgroups
         }
         tn_mbar_init_fence();
@@ -151,12 +183,13 @@ static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
     }
     tn_pdl_trigger();
     __syncthreads();
-    tn_pdl_wait();
     if (threadIdx.x < PRODUCER) {
         tn_registers_less<40>();
-        if (threadIdx.x == 0) gemm_fetch<BN, glu>(a, s);
+        if (threadIdx.x == 0) gemm_fetch_w<BN, glu>(a, s);
+        if (threadIdx.x == TN_WARP) gemm_fetch_x<BN>(a, s);
     } else {
         tn_registers_more<232>();
+        tn_pdl_wait();
         gemm_multiply<type, BN, form>(a, s);
     }
 #else
