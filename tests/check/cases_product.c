@@ -343,6 +343,23 @@ static void cases_shared(check_run *run, int32_t op)
         }
 }
 
+// The same for weights of block types; k is counted in 256.
+static void cases_shared_blocks(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_TYPE_Q5_K, TN_TYPE_Q8_0, TN_TYPE_IQ4_XS};
+    static const shape sizes[] = {{65, 300, 6, 0}, {127, 257, 5, 8},  {129, 130, 9, 0},
+                                  {255, 70, 4, 0}, {1000, 700, 9, 0}, {97, 127, 3, 0}};
+    size_t n_types = run->options.quick ? 2 : TN_COUNT(types);
+    for (size_t t = 0; t < n_types; t++)
+        for (size_t i = 0; i < (run->options.quick ? 2 : TN_COUNT(sizes)); i++) {
+            check_case c;
+            shape s = sizes[i];
+            s.k *= 256 / tn_dtype_block_elems(types[t]);
+            build(&c, op, types[t], &s, (int32_t)(2 * i) % 3 * (has_glu(op) ? 4 : 1)); // gated by SiLU
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -381,4 +398,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_tiles(run, op);
     if (op == TN_OP_matmul || op == TN_OP_linear) cases_narrow(run, op);
     cases_shared(run, op);
+    cases_shared_blocks(run, op);
 }

@@ -57,7 +57,7 @@ static plan make_plan(const tn_cuda *cuda, const tn_product *p, int32_t precisio
 size_t tn_cuda_gemm_dense_scratch(const tn_cuda *cuda, const tn_product *p, int32_t precision)
 {
     plan s = make_plan(cuda, p, precision);
-    if (tn_cuda_gemm_blocks_accepts(cuda, p, s.mode)) return tn_cuda_gemm_blocks_scratch(p);
+    if (tn_cuda_gemm_blocks_accepts(cuda, p, s.mode)) return tn_cuda_gemm_blocks_scratch(cuda, p);
     return s.x_size + s.scale_size + s.w_scale_size + s.w_size + s.partial_size;
 }
 

@@ -80,12 +80,12 @@ TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_arg
 // Types, strides and k; accepts: and rows, without experts.
 bool tn_cuda_gemm_blocks_fits(const tn_cuda *cuda, const tn_product *p, int32_t mode);
 bool tn_cuda_gemm_blocks_accepts(const tn_cuda *cuda, const tn_product *p, int32_t mode);
-size_t tn_cuda_gemm_blocks_scratch(const tn_product *p);
+size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p);
 TN_MUST_USE tn_status tn_cuda_gemm_blocks_launch(const tn_cuda_launch *l, const tn_product *p);
 // Of experts with so many rows of x on average: rows of x of a tile, and the launch for weights of one type.
 int32_t tn_cuda_gemm_blocks_tile_rows(tn_dtype type, int64_t rows);
 TN_MUST_USE tn_status tn_cuda_gemm_blocks_run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a,
-                                              tn_dtype type, int32_t tile_rows);
+                                              const tn_product *p, int32_t tile_rows);
 
 // --- matmuls without experts (gemm.c), of experts (gemm_id.c) ----------------------------------------
 

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix products of 65 and more rows whose weights of block types are multiplied as they are
-// (gemm_blocks.cuh): which products those are, and how they are cut into tiles and clusters.
+// (gemm_blocks.cuh): which products those are, and how they are cut into tiles and shares.
 #include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/runtime/tensor_map.h"
 
 #include "core/compiler.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,28 +17,42 @@ enum {
     // prefill of 1B Q4_K_M in batches of 2048 ran at 178k tokens per second here and at 194k so, of 8B
     // at 33.5k both ways; at 1024 rows 8B gains 6 % here (H200).
     MAX_ROWS = 1024,
-    THREADS = 384,  // of a block: a warpgroup that copies and two that multiply
-    SWIZZLE = 1024, // bytes that swizzled matrices are aligned to
-    STATIC_SHARED = 1024,
+    SWIZZLE = 1024,       // bytes that swizzled matrices are aligned to
+    STATIC_SHARED = 5120, // barriers, and scales and places of rows for each warpgroup
     MAX_RING = 8,         // slots or stages, GEMM_MAX_RING
     ALIGN = 256,          // of the parts of the scratch, bytes
-    SUMS = 128 * 256 * 4, // bytes of the sums of a tile
+    SUMS = 128 * 256 * 4, // bytes of the sums of a tile, whatever its shape
+    ADD_THREADS = 256,    // of a block of the kernel that adds shared sums, four floats each
+    // Threads of the kernel that makes rows of x: of a block, with one piece of 8 values each, of a
+    // multiprocessor.
+    X_MOST_THREADS = 1024,
+    X_ONE_PIECE = 512,
+    X_RESIDENT = 2048,
 };
 
-// A tile: rows of weights by rows of x, and how many rows of tiles are walked through together, so that
-// their operands stay in L2.
+// A tile: rows of weights by rows of x, threads of a block (a warpgroup that copies and those that multiply),
+// and how many rows of tiles are walked through together, so that their operands stay in L2.
 typedef struct shape {
-    int32_t rows, columns, group_m;
-    double stage; // ns of a stage of 64 of k, H200
+    int32_t rows, columns, threads, group_m;
+    int32_t unit; // ns of TN_GEMM_BLOCK_K of k, H200, Q4_K
 } shape;
-// Measured with Q4_K (2026-11-23).
-static const shape shapes[] = {{128, 256, 8, 760.0}, {256, 128, 16, 1050.0}};
+static const shape shapes[] = {{128, 256, 384, 8, 2540}, {256, 128, 640, 16, 3500}};
 
+// How a product is divided. Either blocks take whole tiles, or each the same number of units of k, through
+// tiles that follow on each other.
 typedef struct cut {
     const shape *shape;
-    int32_t splits;
-    double time; // ns, estimated
+    int64_t tiles_m, tiles_n, blocks;
+    int64_t share; // units of a block; 0: whole tiles
+    int64_t time;  // ns, estimated
 } cut;
+
+// What decides how the weights of one type are divided.
+typedef struct extent {
+    int64_t m, k, n[TN_PRODUCT_MAX_WEIGHTS];
+    int32_t n_weights;
+    bool glu, any; // any: an activation that the kernel for whole tiles does not know
+} extent;
 
 // The types that there are kernels for, the file that has them, and how many of the shapes they have.
 static const struct {
@@ -110,46 +123,98 @@ static size_t aligned(int64_t size)
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
-size_t tn_cuda_gemm_blocks_scratch(const tn_product *p)
+// --- how a product is divided -----------------------------------------------------------------------
+
+static bool is_any(const tn_product *p)
+{
+    bool silu = p->glu && p->glu->act == TN_UNARY_SILU && p->glu->limit <= 0.0f && p->glu->alpha <= 0.0f;
+    return p->glu ? !silu : p->act != TN_UNARY_NONE;
+}
+
+// Whether no weight before has this type: weights of one type share a launch.
+static bool is_first(const tn_product *p, int32_t weight)
+{
+    for (int32_t i = 0; i < weight; i++)
+        if (p->w[i]->dtype == p->w[weight]->dtype) return false;
+    return true;
+}
+
+// Of the weights from `first` on that have its type.
+static extent extent_of(const tn_product *p, int32_t first)
+{
+    extent e = {.m = p->m, .k = p->k, .glu = p->glu != NULL, .any = is_any(p)};
+    for (int32_t i = first; i < p->n_weights; i++)
+        if (p->w[i]->dtype == p->w[first]->dtype) e.n[e.n_weights++] = p->w[i]->ne[2];
+    return e;
+}
+
+static int64_t tiles_n_of(const extent *e, const shape *s)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < e->n_weights; i++) n += tn_div_up(e->n[i], s->rows);
+    return e->glu ? tn_div_up(2 * e->n[0], s->rows) : n;
+}
+
+// Whole tiles: rounds of them, each with a start and an end (ns).
+static cut whole(const tn_cuda *cuda, const extent *e, const shape *s)
+{
+    enum { ENDS = 9000 };
+    cut c = {.shape = s, .tiles_m = tn_div_up(e->m, s->columns), .tiles_n = tiles_n_of(e, s)};
+    int64_t tiles = c.tiles_m * c.tiles_n;
+    c.blocks = e->any ? tiles : TN_MIN(tiles, cuda->n_sms);
+    c.time = tn_div_up(tiles, cuda->n_sms) * (e->k / TN_GEMM_BLOCK_K * s->unit + ENDS);
+    return c;
+}
+
+// Equal shares: the sums of each part of a tile are written to memory, and added by a second launch. Its time
+// follows the number of parts of all blocks (ns, H200; with 128 parts 6 us, with 356 28).
+static cut shared(const tn_cuda *cuda, const extent *e, const shape *s)
+{
+    enum { ENDS = 4000, STORE = 2500, ADD = 85, ADD_LESS = 4500 };
+    cut c = whole(cuda, e, s);
+    int64_t tiles = c.tiles_m * c.tiles_n, per_tile = e->k / TN_GEMM_BLOCK_K, units = tiles * per_tile;
+    c.share = tn_div_up(units, cuda->n_sms);
+    c.blocks = tn_div_up(units, c.share);
+    int64_t parts = tn_div_up(c.share - 1, per_tile) + 1; // of tiles that a block may have
+    c.time = c.share * s->unit + ENDS + parts * STORE + (c.blocks + tiles) * ADD - ADD_LESS;
+    return c;
+}
+
+static cut select_cut(const tn_cuda *cuda, const extent *e, tn_dtype type)
+{
+    cut best = {.time = INT64_MAX};
+    for (int32_t i = 0; i < types[row_of(type)].n_shapes; i++) {
+        cut all[] = {whole(cuda, e, &shapes[i]), shared(cuda, e, &shapes[i])};
+        for (int32_t j = 0; j < 2; j++)
+            if (all[j].time < best.time) best = all[j];
+    }
+    return best;
+}
+
+// --- scratch -----------------------------------------------------------------------------------------
+
+// The scratch has rows of x, their scales, and the shared sums of the launches, one after another.
+static size_t sums_at(const tn_product *p)
 {
     return aligned(p->m * p->k * 2) + aligned(p->m * 4);
 }
 
-// --- how a product is cut ----------------------------------------------------------------------------
-
-static int64_t count_tiles(const tn_cuda_gemm_blocks_args *a, const shape *s)
+// The place of the sums of a part is the number of its block plus that of its tile (gemm_blocks_sums.cuh).
+static size_t sums_size(const cut *c)
 {
-    int64_t n = 0;
-    for (int32_t i = 0; i < a->n_segs; i++) n += a->glu ? 0 : tn_div_up(a->seg[i].n, s->rows);
-    if (a->glu) n = tn_div_up(2 * (int64_t)a->seg[0].n, s->rows);
-    return n * tn_div_up(a->m, s->columns);
+    return c->share ? (size_t)(c->blocks + c->tiles_m * c->tiles_n) * SUMS : 0;
 }
 
-// Blocks of clusters of 4 and 8 do not fill all multiprocessors, because a cluster lies within one group of
-// them: 29 clusters of 4 and 14 of 8 were measured to run at a time on an H200.
-static int64_t resident(const tn_cuda *cuda, int32_t splits)
+size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p)
 {
-    return splits <= 2 ? cuda->n_sms : (cuda->n_sms - cuda->n_sms / 8) / splits * splits;
-}
-
-// Estimated time: waves of blocks, and for a cluster the exchange of its sums.
-static cut cut_of(const tn_cuda *cuda, const tn_cuda_gemm_blocks_args *a, const shape *s, int32_t splits)
-{
-    int64_t waves = tn_div_up(count_tiles(a, s) * splits, resident(cuda, splits));
-    double stages = (double)tn_div_up(a->k / TN_GEMM_BLOCK_K, splits) * (TN_GEMM_BLOCK_K / TN_GEMM_X_K);
-    double ends = splits > 2 ? 7000.0 : splits > 1 ? 5000.0 : 3000.0;
-    return (cut){s, splits, (double)waves * (stages * s->stage + ends)};
-}
-
-static cut select_cut(const tn_cuda *cuda, const tn_cuda_gemm_blocks_args *a, tn_dtype type)
-{
-    cut best = {.time = INFINITY};
-    for (int32_t i = 0; i < types[row_of(type)].n_shapes; i++)
-        for (int32_t s = 1; s <= TN_GEMM_MAX_SPLITS && s <= a->k / TN_GEMM_BLOCK_K; s *= 2) {
-            cut c = cut_of(cuda, a, &shapes[i], s);
-            if (c.time < best.time) best = c;
-        }
-    return best;
+    size_t size = sums_at(p);
+    for (int32_t i = 0; i < p->n_weights; i++) {
+        if (!is_first(p, i)) continue;
+        extent e = extent_of(p, i);
+        cut c = select_cut(cuda, &e, p->w[i]->dtype);
+        size += sums_size(&c);
+    }
+    return size;
 }
 
 // --- launches ----------------------------------------------------------------------------------------
@@ -196,31 +261,33 @@ static void set_rings(const tn_cuda *cuda, const shape *s, tn_dtype type, tn_cud
     grid->shared = (uint32_t)(TN_MAX(rings, SUMS) + SWIZZLE);
 }
 
-// `a` has operands and sizes; tiles, rings and maps are set here.
-static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dtype type, cut c)
+// Adds the sums of tiles that blocks share.
+static tn_status add_shares(const tn_cuda_launch *l, const tn_cuda_gemm_blocks_args *a, const cut *c)
 {
-    bool silu = a->act == TN_UNARY_SILU && a->glu_limit <= 0.0f && a->glu_alpha <= 0.0f;
-    bool any = a->glu ? !silu : a->act != TN_UNARY_NONE;
-    tn_status status = make_maps(l, a, c.shape, type);
+    char name[48];
+    snprintf(name, sizeof name, "tn_gemm_blocks_add_%d%s", c->shape->columns, a->any ? "_any" : "");
+    int64_t blocks = c->tiles_m * c->tiles_n * (SUMS / 16 / ADD_THREADS);
+    tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = 1, .z = 1, .threads = ADD_THREADS};
+    return tn_cuda_run(l, TN_CUDA_MODULE_gemm_blocks, name, &grid, a);
+}
+
+// `a` has operands and sizes; tiles, rings and maps are set here.
+static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dtype type, const cut *c)
+{
+    tn_status status = make_maps(l, a, c->shape, type);
     if (status != TN_OK) return status;
     for (int32_t i = 0, n = 0; i < a->n_segs; i++) {
         a->seg[i].first_tile = n;
-        if (!a->glu) n += (int32_t)tn_div_up(a->seg[i].n, c.shape->rows);
+        if (!a->glu) n += (int32_t)tn_div_up(a->seg[i].n, c->shape->rows);
     }
-    int64_t tiles = count_tiles(a, c.shape);
-    a->tiles_m = (int32_t)tn_div_up(a->m, c.shape->columns);
-    a->tiles_n = (int32_t)(tiles / a->tiles_m);
-    a->group_m = c.shape->group_m;
-    a->splits = c.splits;
-    a->any = any;
-    a->by_shared = c.splits > 1 || any;
-    // How many tiles of experts there are is known on the device alone.
-    int64_t blocks = a->by_shared ? tiles * c.splits : TN_MIN(tiles, l->cuda->n_sms);
-    tn_cuda_grid grid = {
-        .x = (uint32_t)blocks, .y = 1, .z = 1, .threads = THREADS, .cluster = (uint32_t)c.splits};
-    set_rings(l->cuda, c.shape, type, a, &grid);
+    a->tiles_m = (int32_t)c->tiles_m;
+    a->tiles_n = (int32_t)c->tiles_n;
+    a->group_m = c->shape->group_m;
+    a->share = (int32_t)c->share;
+    tn_cuda_grid grid = {.x = (uint32_t)c->blocks, .y = 1, .z = 1, .threads = (uint32_t)c->shape->threads};
+    set_rings(l->cuda, c->shape, type, a, &grid);
     char name[48];
-    snprintf(name, sizeof name, "tn_gemm_blocks_%s_%d", tn_dtype_name(type), c.shape->columns);
+    snprintf(name, sizeof name, "tn_gemm_blocks_%s_%d", tn_dtype_name(type), c->shape->columns);
     return tn_cuda_run(l, types[row_of(type)].module, name, &grid, a);
 }
 
@@ -240,23 +307,29 @@ int32_t tn_cuda_gemm_blocks_tile_rows(tn_dtype type, int64_t rows)
     return shape_for(type, rows)->columns;
 }
 
-tn_status tn_cuda_gemm_blocks_run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dtype type,
+// How many tiles there are is known on the device alone: a.m is the most rows that there can be.
+tn_status tn_cuda_gemm_blocks_run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const tn_product *p,
                                   int32_t tile_rows)
 {
-    return run(l, a, type, (cut){.shape = shape_for(type, tile_rows), .splits = 1});
+    tn_dtype type = p->w[0]->dtype;
+    extent e = extent_of(p, 0);
+    e.m = a->m;
+    a->any = e.any;
+    cut c = whole(l->cuda, &e, shape_for(type, tile_rows));
+    return run(l, a, type, &c);
 }
 
 // --- products without experts ------------------------------------------------------------------------
 
-// Arguments of the launch for the weights from `first` on that have its type, which are marked as done.
-static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_product *p, int32_t first,
-                                           bool done[TN_PRODUCT_MAX_WEIGHTS])
+// Arguments of the launch for the weights from `first` on that have its type.
+static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_product *p, int32_t first)
 {
     tn_cuda_gemm_blocks_args a;
     memset(&a, 0, sizeof a);
     a.m = (int32_t)p->m;
     a.k = (int32_t)p->k;
     a.act = tn_cuda_gemm_act(p);
+    a.any = is_any(p);
     a.glu = p->glu != NULL;
     if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
     if (p->residual) {
@@ -273,24 +346,59 @@ static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_pro
                                                       .ld = y->ne[3],
                                                       .n = (int32_t)p->w[i]->ne[2],
                                                       .n_rows = (int32_t)p->w[i]->ne[2]};
-        done[i] = true;
     }
     return a;
 }
 
+// Rows of x into scratch: by threads that hold a row in registers if it is not too long, and aligned.
+static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p)
+{
+    float *row_scale = (float *)(void *)(l->scratch + aligned(p->m * p->k * 2));
+    int64_t stride = tn_cuda_row_stride(p->x), pieces = p->k / 8;
+    const void *norm = p->norm ? p->norm->data : NULL;
+    bool fits = pieces <= 2 * X_MOST_THREADS && stride > 0 && stride % 16 == 0;
+    if (!fits || (uintptr_t)p->x->data % 16 != 0 || (uintptr_t)norm % 16 != 0) {
+        tn_cuda_gemm_x_args x = {.to = l->scratch,
+                                 .row_scale = row_scale,
+                                 .m = (int32_t)p->m,
+                                 .ld = p->k,
+                                 .mode = TN_GEMM_F16_EVEN_FIRST};
+        return tn_cuda_gemm_prepare_x(l, x, p);
+    }
+    tn_cuda_gemm_blocks_x_args a = {.x = p->x->data,
+                                    .stride = stride,
+                                    .to = (uint16_t *)(void *)l->scratch,
+                                    .row_scale = row_scale,
+                                    .norm = norm,
+                                    .eps = p->eps,
+                                    .m = (int32_t)p->m,
+                                    .k = (int32_t)p->k};
+    int64_t each = pieces <= X_ONE_PIECE ? 1 : 2, threads = tn_div_up(tn_div_up(pieces, each), 32) * 32;
+    int64_t resident = l->cuda->n_sms * (X_RESIDENT / threads);
+    tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(p->m, resident), .y = 1, .z = 1, .threads = (uint32_t)threads};
+    const char *name = each == 1 ? "tn_gemm_blocks_x_1" : "tn_gemm_blocks_x_2";
+    return tn_cuda_run(l, TN_CUDA_MODULE_gemm_blocks_x, name, &grid, &a);
+}
+
+// Shared sums are added after the products of all weights, so that a product does not wait for them.
 tn_status tn_cuda_gemm_blocks_launch(const tn_cuda_launch *l, const tn_product *p)
 {
-    tn_cuda_gemm_x_args x = {.to = l->scratch,
-                             .row_scale = (float *)(void *)(l->scratch + aligned(p->m * p->k * 2)),
-                             .m = (int32_t)p->m,
-                             .ld = p->k,
-                             .mode = TN_GEMM_F16_EVEN_FIRST};
-    tn_status status = tn_cuda_gemm_prepare_x(l, x, p);
-    bool done[TN_PRODUCT_MAX_WEIGHTS] = {false};
+    tn_status status = prepare_x(l, p);
+    tn_cuda_gemm_blocks_args a[TN_PRODUCT_MAX_WEIGHTS];
+    cut c[TN_PRODUCT_MAX_WEIGHTS];
+    int32_t n = 0;
+    size_t at = sums_at(p);
     for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++) {
-        if (done[i]) continue;
-        tn_cuda_gemm_blocks_args a = weights_of(l, p, i, done);
-        status = run(l, &a, p->w[i]->dtype, select_cut(l->cuda, &a, p->w[i]->dtype));
+        if (!is_first(p, i)) continue;
+        extent e = extent_of(p, i);
+        c[n] = select_cut(l->cuda, &e, p->w[i]->dtype);
+        a[n] = weights_of(l, p, i);
+        a[n].partial = (float *)(void *)(l->scratch + at);
+        at += sums_size(&c[n]);
+        status = run(l, &a[n], p->w[i]->dtype, &c[n]);
+        n++;
     }
+    for (int32_t i = 0; i < n && status == TN_OK; i++)
+        if (c[i].share) status = add_shares(l, &a[i], &c[i]);
     return status;
 }

@@ -13,7 +13,6 @@ enum {
     TN_GEMM_F16_EVEN_FIRST = 16,
     TN_GEMM_BLOCK_K = 256, // elements of k that weights are fetched for at a time
     TN_GEMM_X_K = 64,      // elements of k of a stage of x
-    TN_GEMM_MAX_SPLITS = 8,
 };
 
 // Columns of the result that come from one weight. Planes whose bytes for TN_GEMM_BLOCK_K elements are
@@ -40,11 +39,24 @@ typedef struct tn_cuda_gemm_blocks_args {
     int32_t m, k;
     int32_t n_segs, tiles_m, tiles_n, group_m;
     int32_t slots, stages; // of weights and of x in shared memory
-    int32_t splits;        // blocks of a cluster, which share the k of a tile
-    int32_t by_shared;     // sums go through shared memory, so a block computes one tile
-    int32_t any;           // an activation other than SiLU of a gated pair
-    int32_t glu, act;      // TN_UNARY_*; of gate, for a gated pair
+    // Units of TN_GEMM_BLOCK_K of k that a block multiplies, through tiles that follow on each other. The
+    // sums of each tile go to `partial`, to be added by tn_gemm_blocks_add_*. 0: blocks multiply whole tiles.
+    int32_t share;
+    float *partial;
+    int32_t any;      // an activation other than SiLU of a gated pair; if not shared, a block has one tile
+    int32_t glu, act; // TN_UNARY_*; of gate, for a gated pair
     float glu_limit, glu_alpha;
 } tn_cuda_gemm_blocks_args;
+
+// gemm_blocks_x.cu: rows of x as f16 in the order of TN_GEMM_F16_EVEN_FIRST.
+typedef struct tn_cuda_gemm_blocks_x_args {
+    const char *x;
+    int64_t stride; // bytes from row to row; rows start at multiples of 16 bytes
+    uint16_t *to;
+    float *row_scale;  // 1 / the power of two of each row
+    const float *norm; // weight of an rms_norm that rows go through first; NULL: none
+    float eps;
+    int32_t m, k; // k is a multiple of 8
+} tn_cuda_gemm_blocks_x_args;
 
 #endif

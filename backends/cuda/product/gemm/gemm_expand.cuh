@@ -12,10 +12,12 @@
 //     factors   multipliers of a batch: load_factors
 //     expand    step s of batch b
 //
-// The numbers are those of ops/quant/quant_*.c, rounded to f16. All weights are rounded once. Where the
-// integer times its integer scale has at most 11 bits, f16 holds it, and the f16 scale of the block
-// multiplies that; otherwise, and with a minimum, weights are computed in f32. (A minimum in f16 would be
-// rounded too, an error that all weights of a group share, so that sums do not average it.)
+// The numbers are those of ops/quant/quant_*.c, rounded to f16. Codes become f16 two at a time, as 1024 + q
+// less 1024. With a minimum the weight is computed in f32 and rounded once: a minimum rounded to f16 would be
+// an error that all weights of a group share, so that sums do not average it, and a minimum subtracted in two
+// exact f16 parts rounds small weights twice. Without one the code times its integer scale has at most 11
+// bits, which f16 holds, except with Q6_K and IQ4_XS, where 12 bits are rounded, and the f16 scale of the
+// block multiplies that.
 #ifndef TN_CUDA_GEMM_EXPAND_CUH
 #define TN_CUDA_GEMM_EXPAND_CUH
 
@@ -64,18 +66,12 @@ static __device__ __forceinline__ float gemm_byte_float(uint32_t v, int i)
     return __uint_as_float(__byte_perm(v, 0x4b000000u, 0x7540u + (uint32_t)i)) - 8388608.0f;
 }
 
-// The bytes of v, less `zero`, times d plus c, rounded to f16 once.
-static __device__ __forceinline__ void gemm_codes(uint32_t v, float zero, float d, float c, uint32_t &first,
-                                                  uint32_t &second)
+// Two f16 times d plus c, computed in f32 and rounded to f16 once.
+static __device__ __forceinline__ uint32_t gemm_fma_float(uint32_t v, float d, float c)
 {
-    float w[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        w[i] =
-            (__uint_as_float(__byte_perm(v, 0x4b000000u, 0x7540u + (uint32_t)i)) - (8388608.0f + zero)) * d +
-            c;
-    __half2 even = __floats2half2_rn(w[0], w[2]), odd = __floats2half2_rn(w[1], w[3]);
-    first = *(const uint32_t *)&even, second = *(const uint32_t *)&odd;
+    float2 w = __half22float2(*(const __half2 *)&v);
+    __half2 r = __floats2half2_rn(__fmaf_rn(w.x, d, c), __fmaf_rn(w.y, d, c));
+    return *(const uint32_t *)&r;
 }
 
 // Bytes 0 and 2, 1 and 3 of v as 1024 + b.
@@ -154,6 +150,13 @@ template <int TYPE, int ROWS> struct gemm_slot {
 template <int TYPE, int ROWS> struct gemm_lane {
     const char *slot;
     int row, q;
+    int b0; // the batch of the slot that counts as batch 0
+
+    // Bytes of plane P before batch b0.
+    template <int P> __device__ __forceinline__ uint32_t skipped() const
+    {
+        return (uint32_t)(b0 * gemm_slot<TYPE, ROWS>::bytes(P) / 8);
+    }
 
     // The word of bytes 16 * chunk + 4 q of the row that is `behind` rows behind.
     template <int P> __device__ __forceinline__ uint32_t word(int behind, int chunk) const
@@ -162,7 +165,7 @@ template <int TYPE, int ROWS> struct gemm_lane {
         constexpr int w = s::width(P), bits = w == 128 ? 7 : w == 64 ? 3 : w == 32 ? 1 : 0;
         constexpr int by = w == 128 ? 0 : w == 64 ? 1 : 2;
         uint32_t at = (uint32_t)(row * w + (((row & 7) >> by & bits) << 4) + 4 * q);
-        at ^= (uint32_t)(chunk * 16 % w);
+        at ^= (uint32_t)(chunk * 16 % w) ^ skipped<P>();
         return *(const uint32_t *)(slot + s::start(P) + chunk * 16 / w * ROWS * w + behind * w + at);
     }
     // Bytes from `byte` on of the row that is `behind` rows behind.
@@ -171,14 +174,27 @@ template <int TYPE, int ROWS> struct gemm_lane {
         typedef gemm_slot<TYPE, ROWS> s;
         constexpr int w = s::bytes(P);
         static_assert(w <= 64, "wider planes are read by words");
-        uint32_t chunk = (uint32_t)byte & ~15u;
+        uint32_t from = (uint32_t)byte + skipped<P>(), chunk = from & ~15u;
         if (w == 64) chunk ^= (uint32_t)(row >> 1 & 3) << 4;
         if (w == 32) chunk ^= (uint32_t)(row >> 2 & 1) << 4;
-        return *(const T *)(slot + s::start(P) + (row + behind) * w + chunk + byte % 16);
+        return *(const T *)(slot + s::start(P) + (row + behind) * w + chunk + from % 16);
     }
 };
 
 template <int TYPE> struct gemm_expander;
+
+// The number of batches after which the same code comes again, with addresses further on and the scales that
+// next_period() leaves; for types that do not say so, all batches of a slot.
+enum { GEMM_BATCHES = 8 };
+template <int TYPE> struct gemm_period {
+    static constexpr int batches = GEMM_BATCHES;
+};
+template <> struct gemm_period<TN_TYPE_Q4_K> {
+    static constexpr int batches = 2;
+};
+template <> struct gemm_period<TN_TYPE_Q6_K> {
+    static constexpr int batches = 4;
+};
 
 // --- Q4_K, Q5_K --------------------------------------------------------------------------------------
 
@@ -203,6 +219,11 @@ template <int TYPE> struct gemm_k4_k5_expander {
         s.m[0] = h.z & 0x3f3f3f3fu, s.m[1] = (h.w >> 4 & 0x0f0f0f0fu) | (h.z >> 2 & 0x30303030u);
         s.d = h.x;
     }
+    static __device__ __forceinline__ void next_period(scales &s)
+    {
+        s.s[0] = __byte_perm(s.s[0], s.s[1], 0x5432), s.s[1] >>= 16;
+        s.m[0] = __byte_perm(s.m[0], s.m[1], 0x5432), s.m[1] >>= 16;
+    }
     template <int ROWS>
     static __device__ __forceinline__ void load(raw &r, const gemm_lane<TYPE, ROWS> &l, int behind, int b)
     {
@@ -220,9 +241,20 @@ template <int TYPE> struct gemm_k4_k5_expander {
     static __device__ __forceinline__ void expand(const raw &r, const factors &f, int b, int i,
                                                   uint32_t &first, uint32_t &second)
     {
-        uint32_t w = (b % 2 ? r.v[i] >> 4 : r.v[i]) & 0x0f0f0f0fu;
-        if constexpr (five_bits) w |= (b <= 4 ? r.bits[i] << (4 - b) : r.bits[i] >> (b - 4)) & 0x10101010u;
-        gemm_codes(w, 0.0f, f.d, f.c, first, second);
+        if constexpr (five_bits) {
+            uint32_t w = (b % 2 ? r.v[i] >> 4 : r.v[i]) & 0x0f0f0f0fu;
+            w |= (b <= 4 ? r.bits[i] << (4 - b) : r.bits[i] >> (b - 4)) & 0x10101010u;
+            first = gemm_fma_float(gemm_add2(gemm_even2(w), 0xe400e400u), f.d, f.c); // -1024
+            second = gemm_fma_float(gemm_add2(gemm_odd2(w), 0xe400e400u), f.d, f.c);
+        } else if (b % 2 == 0) {
+            first = gemm_add2((r.v[i] & 0x000f000fu) | 0x64006400u, 0xe400e400u);
+            second = gemm_add2((r.v[i] >> 8 & 0x000f000fu) | 0x64006400u, 0xe400e400u);
+            first = gemm_fma_float(first, f.d, f.c), second = gemm_fma_float(second, f.d, f.c);
+        } else { // 1024 + 16 q, times 1 / 16, less 64
+            first = gemm_fma2((r.v[i] & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, 0xd400d400u);
+            second = gemm_fma2((r.v[i] >> 8 & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, 0xd400d400u);
+            first = gemm_fma_float(first, f.d, f.c), second = gemm_fma_float(second, f.d, f.c);
+        }
     }
 };
 template <> struct gemm_expander<TN_TYPE_Q4_K> : gemm_k4_k5_expander<TN_TYPE_Q4_K> {
@@ -235,19 +267,19 @@ template <> struct gemm_expander<TN_TYPE_Q5_K> : gemm_k4_k5_expander<TN_TYPE_Q5_
 template <> struct gemm_expander<TN_TYPE_Q6_K> {
     static constexpr int TYPE = TN_TYPE_Q6_K;
     struct scales {
-        float d;
+        uint32_t d; // twice
     };
     struct raw {
         uint32_t low[4], high[2], s;
     };
-    struct factors {
-        float d;
-    };
+    typedef scales factors;
+    static __device__ __forceinline__ void next_period(scales &) {}
     template <int ROWS>
     static __device__ __forceinline__ void load_scales(scales &s, const gemm_lane<TYPE, ROWS> &l, int behind)
     {
-        s.d = tn_half_bits(l.template at<3, uint16_t>(behind, 0));
+        s.d = gemm_low2(l.template at<3, uint16_t>(behind, 0));
     }
+    static __device__ __forceinline__ void load_factors(factors &f, const scales &s, int) { f = s; }
     // Batch 4 p + j has runs 8 p + 2 j + i of 16: bits 4 (j / 2) of 32 bytes of nibbles, bits 2 j of 32 bytes
     // of upper bits.
     template <int ROWS>
@@ -261,10 +293,6 @@ template <> struct gemm_expander<TN_TYPE_Q6_K> {
             if (j == 0) r.high[i] = l.template word<1>(behind, 2 * p + i);
         }
     }
-    static __device__ __forceinline__ void load_factors(factors &f, const scales &s, int)
-    {
-        f.d = s.d;
-    }
     static __device__ __forceinline__ void expand(const raw &r, const factors &f, int b, int i,
                                                   uint32_t &first, uint32_t &second)
     {
@@ -272,7 +300,9 @@ template <> struct gemm_expander<TN_TYPE_Q6_K> {
         uint32_t low = r.low[j % 2 * 2 + i], high = r.high[i];
         high = j == 0 ? high << 4 : j == 1 ? high << 2 : j == 2 ? high : high >> 2;
         uint32_t w = ((j / 2 ? low >> 4 : low) & 0x0f0f0f0fu) | (high & 0x30303030u);
-        gemm_codes(w, 32.0f, f.d * (gemm_byte_float(r.s, i) - 128.0f), 0.0f, first, second);
+        uint32_t scale = gemm_add2(__byte_perm(r.s, 0x64u, 0x4040u + 0x0101u * (uint32_t)i), 0xe480e480u);
+        first = gemm_mul2(gemm_mul2(gemm_add2(gemm_even2(w), 0xe420e420u), scale), f.d); // -1056
+        second = gemm_mul2(gemm_mul2(gemm_add2(gemm_odd2(w), 0xe420e420u), scale), f.d);
     }
 };
 
@@ -308,9 +338,11 @@ template <> struct gemm_expander<TN_TYPE_Q2_K> {
     static __device__ __forceinline__ void expand(const raw &r, const factors &f, int b, int i,
                                                   uint32_t &first, uint32_t &second)
     {
+        uint32_t w = r.v[i] >> 2 * (b % 4) & 0x03030303u;
         float d = tn_half_bits(f.d & 0xffffu) * gemm_byte_float(r.s & 0x0f0fu, i);
-        float m = tn_half_bits(f.d >> 16) * gemm_byte_float(r.s >> 4 & 0x0f0fu, i);
-        gemm_codes(r.v[i] >> 2 * (b % 4) & 0x03030303u, 0.0f, d, -m, first, second);
+        float c = -tn_half_bits(f.d >> 16) * gemm_byte_float(r.s >> 4 & 0x0f0fu, i);
+        first = gemm_fma_float(gemm_add2(gemm_even2(w), 0xe400e400u), d, c); // -1024
+        second = gemm_fma_float(gemm_add2(gemm_odd2(w), 0xe400e400u), d, c);
     }
 };
 
@@ -464,8 +496,7 @@ template <int TYPE> struct gemm_table_expander {
         uint32_t v[2], d;
     };
     struct factors {
-        uint32_t s, d; // MXFP4
-        float f;       // IQ4_XS
+        uint32_t s, d;
     };
     template <int ROWS>
     static __device__ __forceinline__ void load_scales(scales &s, const gemm_lane<TYPE, ROWS> &l, int behind)
@@ -490,7 +521,7 @@ template <int TYPE> struct gemm_table_expander {
     {
         if constexpr (TYPE == TN_TYPE_IQ4_XS) {
             uint32_t v = (s.v[1] >> 4 * b & 15u) | (s.v[0] >> (16 + 2 * b) & 3u) << 4;
-            f.f = tn_half_bits(s.v[0] & 0xffffu) * (float)((int)v - 32);
+            f.s = gemm_add2(gemm_low2(v | 0x6400u), 0xe420e420u), f.d = gemm_low2(s.v[0]); // 1024 + v - 1056
         } else if constexpr (TYPE == TN_TYPE_MXFP4) {
             // 2^(e - 128), as the table has doubled values: a power within the normal f16, and the rest.
             int e = (int)(s.v[b / 4] >> 8 * (b % 4) & 255u) - 128, near = min(max(e, -14), 15),
@@ -501,10 +532,6 @@ template <int TYPE> struct gemm_table_expander {
     static __device__ __forceinline__ void expand(const raw &r, const factors &f, int, int i, uint32_t &first,
                                                   uint32_t &second)
     {
-        if constexpr (TYPE == TN_TYPE_IQ4_XS) {
-            gemm_codes(r.v[i], 128.0f, f.f, 0.0f, first, second);
-            return;
-        }
         first = gemm_add2(gemm_even2(r.v[i]), 0xe480e480u); // -1152
         second = gemm_add2(gemm_odd2(r.v[i]), 0xe480e480u);
         if constexpr (TYPE == TN_TYPE_IQ4_NL) {

@@ -228,7 +228,7 @@ static tn_status run_as_is(const work *t)
     a.act = tn_cuda_gemm_act(p);
     a.glu = p->glu != NULL;
     if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
-    return tn_cuda_gemm_blocks_run(t->l, &a, p->w[0]->dtype, (int32_t)s->tile_rows);
+    return tn_cuda_gemm_blocks_run(t->l, &a, p, (int32_t)s->tile_rows);
 }
 
 static bool is_direct(const work *t)

@@ -23,8 +23,8 @@ enum {
     MAX_SPLITS = 8, // blocks that share the k of a tile
 };
 
-// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and ns that a multiprocessor of an
-// H200 takes for a stage of k and for what a tile costs beside its stages.
+// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and ns that a
+// multiprocessor of an H200 takes for a stage of k and for what a tile costs beside its stages.
 typedef struct shape {
     int32_t columns, shared, stage, tile;
 } shape;
