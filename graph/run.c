@@ -340,8 +340,9 @@ typedef struct host_bindings {
     tn_buffer *buffers; // n for each device
 } host_bindings;
 
-// Devices with memory of their own get a copy; a state stays there from then on.
-static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_plan_port *port,
+// Devices with memory of their own get a copy; a state stays there from then on. They may store weights in a
+// layout of their own, but a state keeps the layout of its type, because steps write parts of it.
+static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_plan_port *port, bool is_state,
                            tn_buffer *out)
 {
     const tn_view *v = &port->view;
@@ -350,7 +351,9 @@ static tn_status bind_copy(tn_device *device, const tn_binding *from, const tn_p
         return tn_fail(device->ctx, TN_ERR_ARG, "%s: %zu bytes bound, the tensor has %zu", from->name,
                        from->size, size);
     tn_status status = tn_buffer_create(device, size, out);
-    return status == TN_OK ? tn_buffer_write_weight(out, 0, v, from->data, size) : status;
+    if (status != TN_OK) return status;
+    return is_state ? tn_buffer_write(out, 0, from->data, size)
+                    : tn_buffer_write_weight(out, 0, v, from->data, size);
 }
 
 static tn_status bind_host(void *user, tn_device *device, const tn_plan_port *port, tn_runner_binding *out)
@@ -362,7 +365,8 @@ static tn_status bind_host(void *user, tn_device *device, const tn_plan_port *po
         if (strcmp(h->bindings[i].name, port->name) != 0) continue;
         tn_buffer *b = &h->buffers[d * h->n + i];
         *out = (tn_runner_binding){b, 0};
-        if (!device->host_memory) return bind_copy(device, &h->bindings[i], port, b);
+        bool is_state = h->plan->graph->values[port->value]->kind == TN_VALUE_STATE;
+        if (!device->host_memory) return bind_copy(device, &h->bindings[i], port, is_state, b);
         *b = tn_buffer_borrow(device, h->bindings[i].data, h->bindings[i].size);
         return TN_OK;
     }
