@@ -156,8 +156,11 @@ tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_d
 
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
-    return op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks),
-              p);
+    tn_tensor *y =
+        op(g, TN_OP_attention, 7,
+           SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
+    if (y) y->producer->one_query = a->one_query != 0;
+    return y;
 }
 
 tn_tensor *tn_op_matmul(tn_graph *g, tn_tensor *x, tn_tensor *w)

@@ -55,6 +55,9 @@ typedef struct tn_step_join {
     // early.
     bool early;
     bool computed_weights; // of a matrix product: a step of the plan makes one of its weights
+    // Of attention: each sequence has exactly one query, so q_start is 0, 1, 2, ... This is not decided by
+    // the plan, but promised by who recorded the step.
+    bool one_query;
 } tn_step_join;
 
 typedef struct tn_step {

@@ -30,6 +30,7 @@ static void time_named(bench_run *r, tn_dtype type, const heads *h, int32_t n_se
             pages = n_seqs * n_blocks;
     if (n_tokens == 1) pages = TN_MIN(pages, TN_MAX(MOST_KEYS / block, n_blocks));
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
+    b.c.one_query = n_tokens == 1;
     check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
     check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
     check_operand *v = check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->v_dim});

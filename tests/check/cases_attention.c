@@ -17,6 +17,7 @@ typedef struct attention_shape {
     bool sinks, strided_q;
     int32_t v_longer; // elements that the rows of v are a part of, more than v_dim
     bool v_in_k;      // those rows are the ones of k
+    bool one_query;   // promised, see tn_step_join
     double q_scale, v_scale; // 0: normal
 } attention_shape;
 
@@ -57,6 +58,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
     check_case c;
     check_begin(&c, TN_OP_attention);
     c.type = s->k_type;
+    c.one_query = s->one_query;
     c.params.attention = *p;
     if (p->scale == 0.0f) c.params.attention.scale = (float)(1.0 / sqrt((double)s->k_dim));
     check_operand *q = check_cube(&c, TN_TYPE_F32, n_tokens, s->heads, s->k_dim);
@@ -435,6 +437,38 @@ static void cases_ragged(check_run *run)
         }
 }
 
+// One token of each of several sequences, of very different lengths, as a step of many conversations has
+// them: kernels may rely on one_query.
+static void cases_one_query(check_run *run)
+{
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    static const attention_shape rows[] = {
+        {.n_seqs = 4, .kv_len = {1, 63, 65, 1000}, .heads = 8, .kv_heads = 2, .k_dim = 128, .v_dim = 128},
+        {.n_seqs = 4, .kv_len = {1000, 16, 1, 64}, .heads = 6, .kv_heads = 3, .k_dim = 64, .v_dim = 64},
+        {.n_seqs = 3, .kv_len = {65, 2300, 1}, .heads = 33, .kv_heads = 3, .k_dim = 96, .v_dim = 64},
+        {.n_seqs = 2, .kv_len = {63, 300}, .heads = 5, .kv_heads = 5, .k_dim = 256, .v_dim = 256},
+    };
+    static const tn_attention_params params[] = {
+        {.causal = 1},
+        {.causal = 1, .window = 70},
+        {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
+        {.causal = 0, .chunk = 48}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if (run->options.quick && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                for (int32_t q = 0; q < s.n_seqs; q++) s.q_len[q] = 1;
+                s.block = j == 2 ? 16 : 64;
+                s.k_type = s.v_type = types[t];
+                if (tn_dtype_block_elems(s.k_type) > 1) s.k_dim = s.v_dim = s.k_dim == 96 ? 128 : s.k_dim;
+                s.sinks = j == 1;
+                s.strided_q = j == 3;
+                s.one_query = true;
+                attention_case(run, &s, &params[j]);
+            }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -450,4 +484,5 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_scales(run);
     cases_mixed(run);
     cases_many_keys(run);
+    cases_one_query(run);
 }

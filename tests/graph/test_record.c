@@ -279,7 +279,7 @@ static tn_tensor *rope(tn_tensor *x, tn_tensor *pos, tn_tensor *factors, int32_t
 
 static tn_tensor *attention(tn_tensor *q, tn_tensor *k, tn_tensor *v, int64_t n_seq)
 {
-    tn_attention_args a = {q, k, v, I32(n_seq + 1), I32(2), I32(2, 3), NULL};
+    tn_attention_args a = {q, k, v, I32(n_seq + 1), I32(2), I32(2, 3), NULL, 0};
     return tn_op_attention(g, &a, &(tn_attention_params){.scale = 1.0f, .causal = 1});
 }
 

@@ -21,7 +21,7 @@ const char *tn_cuda_attention_cache_name(tn_dtype type);
 // Whether the caches lie so that the decode kernels run, which can stage their results as int8; data of the
 // step's views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
-// attention_token.c: one token of one sequence; data of the step's views may be NULL.
+// attention_token.c: one token of each sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);

@@ -3,7 +3,7 @@
 //
 // attention for small batches of queries per sequence, o = softmax(scale q K^T + mask) V per (token, head):
 // the keys of a sequence are split over blocks (flash decoding, Dao et al. 2023), and the query heads of a KV
-// head share each load of its cache. One token of one sequence has a kernel of its own (attention_token.cu).
+// head share each load of its cache. One token of each sequence has a kernel of its own (attention_token.cu).
 //
 // Grid (splits, KV heads, sequences). The number of splits in use follows from the length, which only the
 // device knows; the blocks of other splits return at once. A warp takes every WARPS-th tile of 16 keys of its

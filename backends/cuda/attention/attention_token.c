@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for one token of one sequence (attention_token.cu): into how many splits the keys are cut, and
+// attention for one token of each sequence (attention_token.cu): into how many splits the keys are cut, and
 // which of them share a cluster.
 #include "backends/cuda/attention/attention.h"
 
@@ -21,12 +21,14 @@ enum {
 };
 
 // Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
-// keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers).
+// keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers); blocks
+// that share a multiprocessor.
 typedef struct variant {
-    int32_t dim, warps, parts, cluster, splits, stages;
+    int32_t dim, warps, parts, cluster, splits, stages, sharing;
 } variant;
 
-// Entries of the kernel: with tiles in registers, and in rings.
+// Entries of the kernel, with the warps of a block that has a multiprocessor for itself: with tiles in
+// registers, and in rings.
 static const struct {
     int32_t dim, warps, ring_warps, ring_stages;
 } entries[] = {{64, 12, 8, 6}, {128, 12, 8, 3}, {256, 8, 0, 0}};
@@ -34,8 +36,8 @@ static const struct {
 bool tn_cuda_attention_is_token(const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q];
-    int64_t block = step->src[TN_SRC_attention_k].ne[2];
-    return q->ne[0] * q->ne[1] == 1 && step->src[TN_SRC_attention_kv_len].ne[3] == 1 &&
+    int64_t block = step->src[TN_SRC_attention_k].ne[2], n_seq = step->src[TN_SRC_attention_kv_len].ne[3];
+    return q->ne[0] == 1 && n_seq > 0 && q->ne[1] == n_seq && (n_seq == 1 || step->join.one_query) &&
            q->ne[2] <= MAX_HEADS && block > 0 && (block & (block - 1)) == 0;
 }
 
@@ -45,14 +47,22 @@ static bool has_clusters(const tn_cuda *cuda)
     return cuda->compute >= 90 && cuda->compute < 120;
 }
 
+// Blocks that share a multiprocessor. Where there are more blocks than multiprocessors they are smaller, so
+// that they run at the same time instead of one after the other, which takes some 5 us each even with short
+// sequences (attention_token.cu has the measurements).
+static int32_t count_sharing(const tn_cuda *cuda, int64_t blocks)
+{
+    return blocks <= cuda->n_sms ? 1 : blocks <= 2 * (int64_t)cuda->n_sms ? 2 : 4;
+}
+
 static variant select_variant(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
-    int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
+    int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]), n_seq = q->ne[1];
     size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
-    variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1};
+    variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1, .sharing = 1};
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
-    int64_t pairs = k->ne[1] * c.parts,
+    int64_t pairs = n_seq * k->ne[1] * c.parts,
             n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
     if (has_clusters(cuda) && n_tiles <= CLUSTER_TILES) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
@@ -60,6 +70,8 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
         c.splits = c.cluster;
     }
     if (c.cluster > 1) return c;
+    c.sharing = count_sharing(cuda, pairs), c.warps /= c.sharing;
+    if (n_seq * q->ne[2] > MAX_HEADS) return c;
     // One wave of one block a multiprocessor.
     int64_t splits = TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
     c.splits = (int32_t)TN_MAX(TN_MIN(splits, (int64_t)MAX_SPLITS), (int64_t)1);
@@ -83,7 +95,7 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
     variant ring = *c;
     for (size_t e = 0; e < TN_COUNT(entries); e++)
         if (entries[e].dim == c->dim)
-            ring.warps = entries[e].ring_warps, ring.stages = entries[e].ring_stages;
+            ring.warps = entries[e].ring_warps / c->sharing, ring.stages = entries[e].ring_stages;
     int32_t group = (int32_t)(step->src[TN_SRC_attention_q].ne[2] / step->src[TN_SRC_attention_k].ne[1]);
     bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
     // Bulk copies are of multiples of 16 bytes; 16 rows are.
@@ -97,10 +109,11 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     variant c = select_variant(cuda, step);
+    const tn_view *q = &step->src[TN_SRC_attention_q];
     int32_t clusters = c.splits / c.cluster;
-    return clusters == 1 ? 0
-                         : (size_t)clusters * (size_t)step->src[TN_SRC_attention_q].ne[2] *
-                               (size_t)(c.dim + 2) * sizeof(float);
+    return clusters == 1
+               ? 0
+               : (size_t)clusters * (size_t)(q->ne[1] * q->ne[2]) * (size_t)(c.dim + 2) * sizeof(float);
 }
 
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
@@ -136,11 +149,12 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
     d.early = l->early;
     char entry[64];
-    snprintf(entry, sizeof entry, "tn_attention_token_%s_%d_%d",
+    bool one = d.a.n_seq == 1 && c.sharing == 1;
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d", one ? "one" : "many",
              tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);
     tn_cuda_grid grid = {.x = (uint32_t)c.splits,
                          .y = (uint32_t)(d.a.n_kv * c.parts),
-                         .z = 1,
+                         .z = (uint32_t)d.a.n_seq,
                          .threads = (uint32_t)c.warps * 32,
                          .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
                          .cluster = (uint32_t)c.cluster};

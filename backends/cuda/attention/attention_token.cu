@@ -1,23 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention for one token of one sequence, o = softmax(scale q K^T + mask) V per head, fused with the
+// attention for one token of each sequence, o = softmax(scale q K^T + mask) V per head, fused with the
 // rope_cache step before it if there is one. Its time is bound by latency, not by bandwidth: each stage is
 // written to shorten the chain of dependent steps. What a warp does with a tile of keys stands in
 // attention_warp.cuh, the rows of the token in attention_token_row.cuh; this file has the way of the keys to
 // the warps and the way of the results to memory.
 //
-// Grid (splits, KV heads times parts of 8 query heads), in clusters of C splits (1 where there are no
-// clusters). Before the wait for the predecessor, a block loads what earlier runs wrote: lengths, table,
+// Grid (splits, KV heads times parts of 8 query heads, sequences), in clusters of C splits (1 where there are
+// no clusters). Before the wait for the predecessor, a block loads what earlier runs wrote: lengths, table,
 // angles, and the keys and values of the first tiles of each warp. After it come the rows of this token, one
 // warp per row. The warps store their results into shared memory of the block of the cluster that finishes
 // the row, where one warp merges them. The results of several clusters go through memory, to the warp that
-// arrives last (a counter per head, which is zero when the module is loaded and which that warp sets back).
-// Sums are in the order of the splits, so results are the same in every run.
+// arrives last (a counter per head and sequence, which is zero when the module is loaded and which that warp
+// sets back). Sums are in the order of the splits, so results are the same in every run.
 //
-// Short sequences take one cluster, so that nothing goes through memory. Long ones on compute capability 9.0
-// and 10.0 (STAGES > 0) take clusters of one block, whose warps copy their tiles through rings in shared
-// memory.
+// Short sequences take one cluster, so that nothing goes through memory, where clusters of two or more blocks
+// fit. Others on compute capability 9.0 and 10.0 (STAGES > 0) take clusters of one block, whose warps copy
+// their tiles through rings in shared memory. Where there are more pairs of sequence and KV head than
+// multiprocessors, blocks have a half or a quarter of the warps, so that two or four of them share a
+// multiprocessor.
 //
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches once. Operations: 2
 // (2 D + Dv) per visible (head, key), because Q has two parts. Limit: latency of the stages below; memory
@@ -35,6 +37,8 @@
 //   29.7. On the way there: 12 warps with 2 tiles 41.8, evict-first 40.5, tiles interleaved over the blocks
 //   and pages read before the wait 41.0. L2 prefetch of 1 or 2 tiles ahead instead of rings took 45.1
 //   and 51.3.
+// - Many sequences, 2026-11-23 (docs/log/cuda-attention.md): a block that has a multiprocessor for itself
+//   takes some 5 us even for a few keys.
 #include "backends/cuda/attention/attention_token_merge.cuh"
 #include "backends/cuda/attention/attention_token_row.cuh"
 #include "backends/cuda/attention/wgmma_attention.cuh"
@@ -43,6 +47,17 @@
 enum { MIN_TILES = 4 };
 
 // --- what a block works on -------------------------------------------------------------------------------
+
+// The pages of the block's sequence.
+static __device__ __forceinline__ const int32_t *table_of(const tn_cuda_attention_token_args &d)
+{
+    return d.a.table + (int64_t)blockIdx.z * d.a.max_blocks;
+}
+
+static __device__ __forceinline__ int warps_of_block()
+{
+    return (int)blockDim.x / TN_WARP;
+}
 
 // Finds the tiles of this block; returns false if it has none. INTERLEAVED is for clusters of one block:
 // there the splits take turns, tile by tile, so that all are equally long and read adjacent memory. Neither
@@ -53,15 +68,16 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
                                                  cluster_work &u)
 {
     const tn_cuda_attention_args &a = d.a;
-    p.first_token = a.q_start[0];
-    int n = a.q_start[1] - p.first_token, lo, hi, row = 0;
-    p.kv_len = a.kv_len[0];
-    p.first_pages = a.table[min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
-    p.split = blockIdx.x, p.kv_head = blockIdx.y, p.seq = 0, p.group = d.group;
+    p.seq = p.first_token = blockIdx.z;
+    int n = a.q_start[p.seq + 1] - a.q_start[p.seq], lo, hi, row = 0;
+    p.kv_len = a.kv_len[p.seq];
+    p.first_pages = table_of(d)[min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
+    p.split = blockIdx.x, p.kv_head = blockIdx.y, p.group = d.group;
     if (d.parts > 1) p.kv_head = blockIdx.y / d.parts, row = blockIdx.y % d.parts * MAX_ROWS;
     p.n_rows = min((int)MAX_ROWS, d.group - row);
     u.head = p.kv_head * d.group + row;
     u.rank = cluster_rank(), u.cluster = p.split >> d.cluster_shift;
+    u.most_clusters = a.n_splits >> d.cluster_shift;
     tn_attention_range(a, p.kv_len - 1, p.kv_len, &lo, &hi);
     u.first = lo / KEYS, u.n_tiles = max(0, (hi + KEYS - 1) / KEYS - u.first);
     if (INTERLEAVED) {
@@ -83,33 +99,39 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
 }
 
 // The number of warps of this cluster that have tiles, each of which sends a result.
-template <int WARPS, bool INTERLEAVED>
+template <bool INTERLEAVED>
 static __device__ __forceinline__ int count_slots(const tn_cuda_attention_token_args &d, const part &p,
                                                   const cluster_work &u)
 {
-    if (INTERLEAVED) return min((int)WARPS, (p.end - p.tile + p.n_splits - 1) / p.n_splits);
+    if (INTERLEAVED) return min(warps_of_block(), (p.end - p.tile + p.n_splits - 1) / p.n_splits);
     int n = 0, remaining = u.n_tiles - (u.cluster << d.cluster_shift) * u.per;
     for (int i = 0; i < 1 << d.cluster_shift; i++, remaining -= u.per)
-        n += min((int)WARPS, max(0, min(u.per, remaining)));
+        n += min(warps_of_block(), max(0, min(u.per, remaining)));
     return n;
 }
 
 // --- tiles -------------------------------------------------------------------------------------------------
 
-template <int TYPE, int DK>
-static __device__ __forceinline__ void load_tile_keys(const tn_cuda_attention_token_args &d, const cursor &at,
-                                                      int page, warp_state<TYPE, DK, DK, 1> &w)
+// Row 0 of a tile of the block's KV head.
+static __device__ __forceinline__ const char *tile_of(const tn_cuda_attention_token_args &d,
+                                                      const tn_cuda_cache &c, const part &p, int page,
+                                                      int tile)
 {
-    load_keys(d.a, w, at.k + page * d.a.k.block_size + (at.tile * KEYS & d.block_mask) * d.a.k.row_size);
+    return c.data + p.kv_head * c.head_size + page * c.block_size + (tile * KEYS & d.block_mask) * c.row_size;
+}
+
+template <int TYPE, int DK>
+static __device__ __forceinline__ void load_tile_keys(const tn_cuda_attention_token_args &d, const part &p,
+                                                      int tile, int page, warp_state<TYPE, DK, DK, 1> &w)
+{
+    load_keys(d.a, w, tile_of(d, d.a.k, p, page, tile));
 }
 
 template <int TYPE, int DK>
 static __device__ __forceinline__ void load_tile_values(const tn_cuda_attention_token_args &d, const part &p,
-                                                        const cursor &at, int page,
-                                                        warp_state<TYPE, DK, DK, 1> &w)
+                                                        int tile, int page, warp_state<TYPE, DK, DK, 1> &w)
 {
-    load_values(d.a, w, at.v + page * d.a.v.block_size + (at.tile * KEYS & d.block_mask) * d.a.v.row_size,
-                p.kv_len - at.tile * KEYS);
+    load_values(d.a, w, tile_of(d, d.a.v, p, page, tile), p.kv_len - tile * KEYS);
 }
 
 // Which rows of a tile a lane has as operands of mma: 2 of keys and 4 of values. Any order is right in which
@@ -145,13 +167,18 @@ static __device__ __forceinline__ void load_own(const tn_cuda_attention_args &a,
             w.value[i].load((const char *)shared.encoded[1], g, a.v.dim);
 }
 
-template <int WARPS>
+// Where a warp is: its next tile, which is number `index` of the 32 tiles whose pages the lanes have.
+struct tile_cursor {
+    int tile, index, pages;
+};
+
+// The pages of the warp's next 32 tiles, one in each lane.
 static __device__ __forceinline__ void find_tile_pages(const tn_cuda_attention_token_args &d, const part &p,
-                                                       cursor &at)
+                                                       tile_cursor &at)
 {
-    int tile = at.tile + WARPS * ((int)threadIdx.x % TN_WARP);
-    at.base = at.tile;
-    at.pages = d.a.table[min(tile, p.end - 1) * KEYS >> d.block_shift];
+    int tile = at.tile + warps_of_block() * ((int)threadIdx.x % TN_WARP);
+    at.index = 0;
+    at.pages = table_of(d)[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
 static __device__ __forceinline__ void find_columns(const tn_cuda_attention_args &a, const part &p, int head,
@@ -169,12 +196,14 @@ static __device__ __forceinline__ void find_columns(const tn_cuda_attention_args
 // --- tiles by way of shared memory ----------------------------------------------------------------------
 
 // For long sequences: each warp has a ring of STAGES tiles, which bulk copies fill. Loads into registers are
-// then short, because they come from shared memory.
-template <int DK, int WARPS, int STAGES> struct tile_ring {
+// then short, because they come from shared memory. The barriers of all rings lie behind the rings.
+template <int DK, int STAGES> struct tile_ring {
     struct {
         uint4 k[KEYS * DK / 8], v[KEYS * DK / 8 + 8]; // values have gaps (ring_gap)
-    } tile[WARPS][STAGES];
-    uint64_t full[WARPS][STAGES];
+    } tile[STAGES];
+};
+template <int STAGES> struct tile_barriers {
+    uint64_t full[STAGES];
 };
 
 // Bytes of the gap behind each four rows of values. Rows of 34-byte or 18-byte blocks are spread over the
@@ -185,75 +214,67 @@ template <int TYPE> static __device__ __forceinline__ constexpr int ring_gap()
     return tn_cache_traits<TYPE>::QUANT ? 0 : 32;
 }
 
-// Where a warp is: its next tile, which is number `index` of the 32 tiles whose pages the lanes have.
-struct ring_cursor {
-    int tile, index, pages;
-};
-
 // The pages of the warp's next 32 tiles from `tile` on, one in each lane. A tile that does not exist gets the
 // page of the last one.
-template <int WARPS>
 static __device__ __forceinline__ int pages_from(const tn_cuda_attention_token_args &d, const part &p,
                                                  int tile)
 {
-    tile += WARPS * p.n_splits * ((int)threadIdx.x % TN_WARP);
-    return d.a.table[min(tile, p.end - 1) * KEYS >> d.block_shift];
+    tile += warps_of_block() * p.n_splits * ((int)threadIdx.x % TN_WARP);
+    return table_of(d)[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
 // Returns the page of the warp's next tile, which exists, and moves on to the tile after it.
-template <int WARPS>
 static __device__ __forceinline__ int next_page(const tn_cuda_attention_token_args &d, const part &p,
-                                                ring_cursor &at)
+                                                tile_cursor &at)
 {
-    if (at.index == TN_WARP) at.pages = pages_from<WARPS>(d, p, at.tile), at.index = 0;
-    at.tile += WARPS * p.n_splits;
+    if (at.index == TN_WARP) at.pages = pages_from(d, p, at.tile), at.index = 0;
+    at.tile += warps_of_block() * p.n_splits;
     return __shfl_sync(0xffffffffu, at.pages, at.index++);
 }
 
 // Starts the copy of the warp's next tile, if there is one.
-template <int TYPE, int DK, int WARPS, int STAGES>
+template <int TYPE, int DK, int STAGES>
 static __device__ __forceinline__ void copy_next_tile(const tn_cuda_attention_token_args &d, const part &p,
-                                                      ring_cursor &at, int stage,
-                                                      tile_ring<DK, WARPS, STAGES> &ring)
+                                                      tile_cursor &at, int stage, tile_ring<DK, STAGES> &ring,
+                                                      tile_barriers<STAGES> &barriers)
 {
-    int warp = threadIdx.x / TN_WARP, row = at.tile * KEYS & d.block_mask;
-    if (at.tile >= p.end) return;
-    int page = next_page<WARPS>(d, p, at);
+    int tile = at.tile;
+    if (tile >= p.end) return;
+    int page = next_page(d, p, at);
     if (threadIdx.x % TN_WARP != 0) return;
     // Orders the lanes' reads of the previous tile in this place before the copy (PTX ISA, "Async proxy").
     tn_async_proxy_fence();
     uint32_t k_row = (uint32_t)d.a.k.row_size, v_row = (uint32_t)d.a.v.row_size;
-    const char *k = d.a.k.data + p.kv_head * d.a.k.head_size + page * d.a.k.block_size + row * k_row;
-    const char *v = d.a.v.data + p.kv_head * d.a.v.head_size + page * d.a.v.block_size + row * v_row;
-    uint64_t *full = &ring.full[warp][stage];
+    const char *v = tile_of(d, d.a.v, p, page, tile);
+    uint64_t *full = &barriers.full[stage];
     tn_barrier_expect(full, (k_row + v_row) * KEYS);
-    tn_bulk_copy_once(ring.tile[warp][stage].k, k, k_row * KEYS, full);
+    tn_bulk_copy_once(ring.tile[stage].k, tile_of(d, d.a.k, p, page, tile), k_row * KEYS, full);
     enum { PIECES = ring_gap<TYPE>() > 0 ? 4 : 1 };
     uint32_t piece = v_row * (KEYS / PIECES);
 #pragma unroll
     for (int i = 0; i < PIECES; i++)
-        tn_bulk_copy_once((char *)ring.tile[warp][stage].v + i * (piece + ring_gap<TYPE>()), v + i * piece,
-                          piece, full);
+        tn_bulk_copy_once((char *)ring.tile[stage].v + i * (piece + ring_gap<TYPE>()), v + i * piece, piece,
+                          full);
 }
 
 // Goes through the warp's tiles in its ring.
-template <int TYPE, int DK, int WARPS, int STAGES>
+template <int TYPE, int DK, int STAGES>
 static __device__ __forceinline__ void
 attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared,
-            int slot, ring_cursor &at, ring_cursor &ahead, tile_ring<DK, WARPS, STAGES> &ring,
-            warp_state<TYPE, DK, DK, 1> &w)
+            int slot, tile_cursor &at, tile_cursor &ahead, tile_ring<DK, STAGES> &ring,
+            tile_barriers<STAGES> &barriers, warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
-    int warp = threadIdx.x / TN_WARP, g = threadIdx.x % TN_WARP / 4, c = threadIdx.x % 4;
+    int g = threadIdx.x % TN_WARP / 4, c = threadIdx.x % 4;
     column col[1][2];
     find_columns(a, p, head, col);
     for (int i = 0; at.tile < p.end; i++) {
-        int stage = i % STAGES, key = at.tile * KEYS, page = next_page<WARPS>(d, p, at), end = p.kv_len - key;
+        int stage = i % STAGES, key = at.tile * KEYS, page = next_page(d, p, at), end = p.kv_len - key;
         int own = slot - (page << d.block_shift) - (key & d.block_mask);
-        const char *k = (const char *)ring.tile[warp][stage].k,
-                   *v = (const char *)ring.tile[warp][stage].v + c * ring_gap<TYPE>();
+        const char *k = (const char *)ring.tile[stage].k,
+                   *v = (const char *)ring.tile[stage].v + c * ring_gap<TYPE>();
         float s[1][4];
-        tn_barrier_wait(&ring.full[warp][stage], i / STAGES & 1);
+        tn_barrier_wait(&barriers.full[stage], i / STAGES & 1);
 #pragma unroll
         for (int r = 0; r < 2; r++) w.key[r].load(k + key_row<true>(r) * (int)a.k.row_size, c, a.k.dim);
 #pragma unroll
@@ -267,7 +288,7 @@ attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, cons
         else multiply_keys(w, shared.queries, s);
         weigh(a, w, col, key + key_row<true>(0), s, 2);
         __syncwarp(); // all lanes have read what they need of the tile
-        copy_next_tile<TYPE>(d, p, ahead, stage, ring);
+        copy_next_tile<TYPE>(d, p, ahead, stage, ring, barriers);
         add_values(w, s);
     }
 }
@@ -275,10 +296,10 @@ attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, cons
 // --- tiles straight into registers ----------------------------------------------------------------------
 
 // Goes through the warp's tiles, the first of which is already loaded.
-template <int TYPE, int DK, int WARPS>
+template <int TYPE, int DK>
 static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args &d, const part &p, int head,
-                                              const token_storage<DK> &shared, int slot, int page, cursor &at,
-                                              warp_state<TYPE, DK, DK, 1> &w)
+                                              const token_storage<DK> &shared, int slot, int page,
+                                              tile_cursor &at, warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
     int lane = threadIdx.x % TN_WARP;
@@ -290,16 +311,16 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
         if (own >= 0 && own < KEYS) load_own<false, TYPE, DK>(a, shared, own, p.kv_len - key, w);
         if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared.queries, s);
         else multiply_keys(w, shared.queries, s);
-        at.tile += WARPS;
+        at.tile += warps_of_block();
         bool more = at.tile < p.end;
         if (more) {
-            if (at.tile - at.base == WARPS * TN_WARP) find_tile_pages<WARPS>(d, p, at);
-            page = (int)page_of<WARPS>(at);
-            load_tile_keys(d, at, page, w);
+            if (++at.index == TN_WARP) find_tile_pages(d, p, at);
+            page = __shfl_sync(0xffffffffu, at.pages, at.index);
+            load_tile_keys(d, p, at.tile, page, w);
         }
         weigh(a, w, col, key + lane / 4, s);
         add_values(w, s);
-        if (more) load_tile_values(d, p, at, page, w);
+        if (more) load_tile_values(d, p, at.tile, page, w);
     }
 }
 
@@ -307,53 +328,45 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
 
 // The pages of this warp's tiles in a ring, one in each lane, in the usual case in which all splits have
 // tiles and start at the first key. They are read together with the lengths.
-template <int WARPS> static __device__ __forceinline__ int usual_pages(const tn_cuda_attention_token_args &d)
+static __device__ __forceinline__ int usual_pages(const tn_cuda_attention_token_args &d)
 {
     int warp = threadIdx.x / TN_WARP;
-    return d.a.table[min(((int)blockIdx.x + d.a.n_splits * (warp + WARPS * ((int)threadIdx.x % TN_WARP))) *
-                                 KEYS >>
-                             d.block_shift,
-                         d.a.max_blocks - 1)];
+    int tile = (int)blockIdx.x + d.a.n_splits * (warp + warps_of_block() * ((int)threadIdx.x % TN_WARP));
+    return table_of(d)[min(tile * KEYS >> d.block_shift, d.a.max_blocks - 1)];
 }
 
 // Starts the copies of a warp's first tiles. Pages that the caller read are right if all splits start at the
 // first key.
-template <int TYPE, int DK, int WARPS, int STAGES>
+template <int TYPE, int DK, int STAGES>
 static __device__ __forceinline__ void start_ring(const tn_cuda_attention_token_args &d, const part &p,
-                                                  const cluster_work &u, ring_cursor &now, ring_cursor &ahead,
-                                                  tile_ring<DK, WARPS, STAGES> &ring)
+                                                  const cluster_work &u, tile_cursor &now, tile_cursor &ahead,
+                                                  tile_ring<DK, STAGES> &ring,
+                                                  tile_barriers<STAGES> &barriers)
 {
-    int warp = threadIdx.x / TN_WARP;
     if (threadIdx.x % TN_WARP == 0) {
-        for (int i = 0; i < STAGES; i++) tn_barrier_init(&ring.full[warp][i], 1);
+        for (int i = 0; i < STAGES; i++) tn_barrier_init(&barriers.full[i], 1);
         tn_barrier_init_fence();
     }
-    if (u.first > 0 || p.n_splits < d.a.n_splits) now.pages = pages_from<WARPS>(d, p, now.tile);
+    if (u.first > 0 || p.n_splits < d.a.n_splits) now.pages = pages_from(d, p, now.tile);
     ahead = now;
-    for (int i = 0; i < STAGES; i++) copy_next_tile<TYPE>(d, p, ahead, i, ring);
-}
-
-static __device__ __forceinline__ cursor first_cursor(const tn_cuda_attention_args &a, const part &p,
-                                                      int tile)
-{
-    cursor at;
-    at.tile = tile;
-    at.k = a.k.data + p.kv_head * a.k.head_size, at.v = a.v.data + p.kv_head * a.v.head_size;
-    return at;
+    for (int i = 0; i < STAGES; i++) copy_next_tile<TYPE>(d, p, ahead, i, ring, barriers);
 }
 
 // Loads a warp's first tile into registers and returns its page.
-template <int TYPE, int DK, int WARPS>
+template <int TYPE, int DK>
 static __device__ __forceinline__ int load_first_tile(const tn_cuda_attention_token_args &d, const part &p,
-                                                      cursor &at, warp_state<TYPE, DK, DK, 1> &w)
+                                                      tile_cursor &at, warp_state<TYPE, DK, DK, 1> &w)
 {
     int first = at.tile * KEYS >> d.block_shift;
-    find_tile_pages<WARPS>(d, p, at);
+    find_tile_pages(d, p, at);
     // In a short sequence the dependent loads of length, table entry and keys are the longest chain, so the
-    // first pages were loaded together with the length.
-    int page = first < TN_WARP ? __shfl_sync(0xffffffffu, p.first_pages, first) : (int)page_of<WARPS>(at);
-    load_tile_keys(d, at, page, w);
-    load_tile_values(d, p, at, page, w);
+    // first pages were loaded together with the length. The branch keeps the usual case from waiting for
+    // at.pages.
+    int page;
+    if (first < TN_WARP) page = __shfl_sync(0xffffffffu, p.first_pages, first);
+    else page = __shfl_sync(0xffffffffu, at.pages, 0);
+    load_tile_keys(d, p, at.tile, page, w);
+    load_tile_values(d, p, at.tile, page, w);
     return page;
 }
 
@@ -377,21 +390,53 @@ static __device__ __forceinline__ void prepare_first_row(const tn_cuda_rope_cach
     find_angles<DK>(r, position, token.turn);
 }
 
-// Prepares all rows of the token, the first of which `token` already describes.
-template <int TYPE, int WARPS, int DK>
+// Prepares all rows of the token, the first of which `token` already describes. AHEAD: the next row of a warp
+// is loaded before one is stored, for blocks whose warps have several rows.
+template <bool AHEAD, int TYPE, int DK>
 static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_args &r, const part &p, int head,
                                                     int n_items, token_row<DK> &token,
                                                     token_storage<DK> &shared)
 {
-    int warp = threadIdx.x / TN_WARP;
-    for (int item = warp; item < n_items; item += WARPS) {
-        if (item >= WARPS) prepare_row(r, p, head, item, token);
-        process_row<TYPE>(r, p, token, shared);
+    int item = threadIdx.x / TN_WARP;
+    if constexpr (!AHEAD) {
+        for (int first = item; item < n_items; item += warps_of_block()) {
+            if (item != first) prepare_row(r, p, head, item, token);
+            process_row<TYPE>(r, p, token, load_token_row(r, p, token), shared);
+        }
+        return;
+    }
+    if (item >= n_items) return;
+    row_pairs<DK> x = load_token_row(r, p, token);
+    for (;;) {
+        int next = item + warps_of_block();
+        token_row<DK> following = token;
+        row_pairs<DK> y = x;
+        if (next < n_items) {
+            prepare_row(r, p, head, next, following);
+            y = load_token_row(r, p, following);
+        }
+        process_row<TYPE>(r, p, token, x, shared);
+        if (next >= n_items) return;
+        item = next, token = following, x = y;
     }
 }
 
-// What a block does. With STAGES 0, tiles are loaded straight into registers.
-template <int TYPE, int DK, int WARPS, int STAGES>
+// Results lie behind the token, or over the tiles of the ring, each warp's over its own.
+template <int DK, int STAGES, int PITCH, class RING>
+static __device__ __forceinline__ result_storage<DK, PITCH>
+place_results(const tn_cuda_attention_token_args &d, RING *rings, int rows)
+{
+    result_storage<DK, PITCH> results = {(float2 *)rings, (float *)rings, rows};
+    if constexpr (STAGES > 0)
+        results.end = (float2 *)((tile_barriers<STAGES> *)(rings + warps_of_block()) + warps_of_block());
+    else
+        results.o += ((rows * warps_of_block() << d.cluster_shift) + 1) / 2 * 4;
+    return results;
+}
+
+// What a block does. With STAGES 0, tiles are loaded straight into registers. WARPS > 0: there is one
+// sequence, and blocks have so many warps. That saves instructions on the way to the result of one token.
+template <int TYPE, int DK, int STAGES, int WARPS>
 static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
@@ -404,65 +449,76 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     // With d.early no predecessor writes lengths, tables, and, with rope_cache in this launch, earlier rows.
     if (!d.early) tn_pdl_wait();
     cluster_arrive();
-    if (r.pos) position = *(const int32_t *)r.pos;
-    if (r.slots) slot = *(const int32_t *)r.slots;
-    int pages = STAGES > 0 ? usual_pages<WARPS>(d) : 0;
+    if (r.pos) position = *(const int32_t *)(r.pos + (int)blockIdx.z * r.pos_nb);
+    if (r.slots) slot = *(const int32_t *)(r.slots + (int)blockIdx.z * r.slots_nb);
+    int pages = STAGES > 0 ? usual_pages(d) : 0;
     bool any = find_work<(STAGES > 0)>(d, p, u);
     warp_state<TYPE, DK, DK, 1> w;
-    cursor at = first_cursor(a, p, p.tile + (STAGES > 0 ? warp * p.n_splits : warp));
+    tile_cursor at = {p.tile + (STAGES > 0 ? warp * p.n_splits : warp), 0, pages}, ahead;
     bool works = any && at.tile < p.end;
     if (d.early && !r.slots) tn_pdl_wait();
-    typedef tile_ring<DK, WARPS, (STAGES > 0 ? STAGES : 1)> ring_type;
-    ring_type &ring = *reinterpret_cast<ring_type *>(&shared + 1);
-    ring_cursor now = {at.tile, 0, pages}, ahead = now;
+    typedef tile_ring<DK, (STAGES > 0 ? STAGES : 1)> ring_type;
+    ring_type *rings = (ring_type *)(&shared + 1);
+    tile_barriers<(STAGES > 0 ? STAGES : 1)> *barriers = nullptr;
     if constexpr (STAGES > 0) {
-        if (works) start_ring<TYPE>(d, p, u, now, ahead, ring);
+        barriers = (tile_barriers<STAGES> *)(rings + warps_of_block()) + warp;
+        if (works) start_ring<TYPE>(d, p, u, at, ahead, rings[warp], *barriers);
     } else if (works) {
-        page = load_first_tile<TYPE, DK, WARPS>(d, p, at, w);
+        page = load_first_tile<TYPE, DK>(d, p, at, w);
     }
     if (slot < 0 || slot >= r.n_slots) slot = -KEYS << d.block_shift; // belongs to no tile
-    int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<WARPS, (STAGES > 0)>(d, p, u);
+    int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<(STAGES > 0)>(d, p, u);
     int rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift; // that a block finishes
     token_row<DK> token;
     if (warp < n_items) prepare_first_row(r, p, u.head, position, token);
-    // Results lie behind the token, or over the tiles of the ring, each warp's over its own.
-    constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring.tile[0]) / 4 : 0;
-    result_storage<DK, PITCH> results = {
-        (float2 *)(&shared + 1),
-        (float *)(&shared + 1) + (((rows * WARPS << d.cluster_shift) + 1) / 2 * 4), rows};
-    if (STAGES > 0) results.end = (float2 *)(&ring + 1), results.o = (float *)&ring;
+    constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring_type) / 4 : 0;
+    result_storage<DK, PITCH> results = place_results<DK, STAGES, PITCH>(d, rings, rows);
     // Makes the compiler load these arguments here, before they are needed.
     asm volatile("" ::"l"(a.y), "l"(a.quantised_y.rows), "l"(a.sinks), "r"(a.v.dim));
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early && r.slots) tn_pdl_wait();
     if (!any) return;
-    process_rows<TYPE, WARPS>(r, p, u.head, n_items, token, shared);
+    process_rows<WARPS == 0, TYPE>(r, p, u.head, n_items, token, shared);
     __syncthreads();
     clear_results(w);
     if constexpr (STAGES > 0)
-        attend_ring<TYPE, DK, WARPS, STAGES>(d, p, u.head, shared, slot, now, ahead, ring, w);
-    else attend<TYPE, DK, WARPS>(d, p, u.head, shared, slot, page, at, w);
+        attend_ring<TYPE, DK, STAGES>(d, p, u.head, shared, slot, at, ahead, rings[warp], *barriers, w);
+    else attend<TYPE, DK>(d, p, u.head, shared, slot, page, at, w);
     // Triggered only now, because the copies of weights of the next kernel would delay the keys.
     tn_pdl_trigger();
     if (works)
-        send_result(p, d.cluster_shift, STAGES > 0 ? warp : u.rank * min((int)WARPS, u.per) + warp, w,
+        send_result(p, d.cluster_shift, STAGES > 0 ? warp : u.rank * min(warps_of_block(), u.per) + warp, w,
                     results);
     cluster_arrive();
     if (p.split == 0 && u.head == p.kv_head * p.group) write_rows(d, p, slot, shared);
     cluster_wait();
-    int row = u.rank + (warp << d.cluster_shift);
-    if (row < p.n_rows) finish_row(a, p, u, row, warp, n_slots, results);
+    for (int at = warp, row; (row = u.rank + (at << d.cluster_shift)) < p.n_rows; at += warps_of_block())
+        finish_row(a, p, u, row, at, n_slots, results);
 }
 
 // --- entries --------------------------------------------------------------------------------------------
 
-// attention_token.c has the same sizes. A block has a multiprocessor for itself. Rings are compiled for
-// compute capabilities 9.0 to 10.x, whose shared memory has the capacity for them.
+#ifdef __NVCC__
+#define ASSUME(x) __builtin_assume(x)
+#else // the emulated device
+#define ASSUME(x)
+#endif
+// attention_token.c has the same sizes. Entries `one` have the stated warps and one sequence, entries `many`
+// up to so many warps: fewer leave a multiprocessor to several blocks. Rings are compiled for compute
+// capabilities 9.0 to 10.x, whose shared memory has the capacity for them.
 #define ENTRY(name, type, d, warps, stages)                                                                  \
     TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
-        tn_attention_token_##name##_##d##_##stages(const __grid_constant__ tn_cuda_attention_token_args a)   \
+        tn_attention_token_one_##name##_##d##_##stages(                                                      \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
     {                                                                                                        \
-        attend_token<type, d, warps, stages>(a);                                                             \
+        ASSUME(blockDim.x == warps * TN_WARP && blockIdx.z == 0);                                            \
+        attend_token<type, d, stages, warps>(a);                                                             \
+    }                                                                                                        \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
+        tn_attention_token_many_##name##_##d##_##stages(                                                     \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    {                                                                                                        \
+        attend_token<type, d, stages, 0>(a);                                                                 \
     }
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
 #define RING_ENTRIES(name, type) ENTRY(name, type, 64, 8, 6) ENTRY(name, type, 128, 8, 3)

@@ -13,16 +13,17 @@
 
 enum {
     MAX_ROWS = 8, // query heads of a KV head that a block has: the columns of mma
-    MAX_HEADS = 4096
+    MAX_HEADS = 4096 // of all sequences, where there are several clusters
 };
 
-// Clusters that have arrived at the merge, for each head.
+// Clusters that have arrived at the merge, for each head of each sequence.
 static __device__ uint32_t arrived[MAX_HEADS];
 
 // What a block works on, beside `part`.
 struct cluster_work {
     int head;                       // of row 0
     int cluster, n_clusters, rank; // number of this cluster, of clusters in use, of this block in its cluster
+    int most_clusters;             // of the grid, for a sequence
     int first, n_tiles, per;        // tiles of all splits; tiles of each, if splits are not interleaved
 };
 
@@ -174,20 +175,20 @@ static __device__ __forceinline__ void finish_row(const tn_cuda_attention_args &
     for (int k = 0; k < (DK + 127) / 128; k++)
         o[k].x *= unshift, o[k].y *= unshift, o[k].z *= unshift, o[k].w *= unshift;
     if (u.n_clusters > 1) {
-        float2 *ends = (float2 *)(a.partial + (int64_t)u.n_clusters * a.n_heads * DK);
-        float *to = a.partial + ((int64_t)u.cluster * a.n_heads + head) * DK;
+        const int n = a.n_tokens * a.n_heads, own = p.seq * a.n_heads + head; // rows of results
+        float2 *ends = (float2 *)(a.partial + (int64_t)u.most_clusters * n * DK);
+        float *to = a.partial + ((int64_t)u.cluster * n + own) * DK;
 #pragma unroll
         for (int k = 0; k < (DK + 127) / 128; k++) *(float4 *)(to + 4 * (quad + 32 * k)) = o[k];
-        if (lane == 0) ends[u.cluster * a.n_heads + head] = make_float2(max, sum);
+        if (lane == 0) ends[u.cluster * n + own] = make_float2(max, sum);
         __syncwarp();
         uint32_t before = 0;
-        if (lane == 0) before = arrive(&arrived[head], (uint32_t)u.n_clusters - 1);
+        if (lane == 0) before = arrive(&arrived[own], (uint32_t)u.n_clusters - 1);
         if (__shfl_sync(0xffffffffu, before, 0) != (uint32_t)u.n_clusters - 1) return;
         __syncwarp();
-        auto end_of = [&](int i) { return __ldcg(ends + i * a.n_heads + head); };
+        auto end_of = [&](int i) { return __ldcg(ends + i * n + own); };
         auto quad_of = [&](int i, int k) {
-            return __ldcg(
-                (const float4 *)(a.partial + ((int64_t)i * a.n_heads + head) * DK + 4 * (quad + 32 * k)));
+            return __ldcg((const float4 *)(a.partial + ((int64_t)i * n + own) * DK + 4 * (quad + 32 * k)));
         };
         if (PITCH > 0) merge_memory<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
         else merge_shared<DK>(u.n_clusters, end_of, quad_of, max, sum, o);

@@ -112,15 +112,25 @@ static __device__ __forceinline__ void prepare_row(const tn_cuda_rope_cache_args
     const tn_cuda_view &view = other < 0 ? r.q : other == 0 ? r.k : r.v;
     const float *norm = other < 0 ? r.norm[0] : other == 0 ? r.norm[1] : NULL;
     row.item = item, row.n = (int)view.ne[3], row.nb = view.nb[3], row.eps = r.eps;
-    row.from = view.data + (other < 0 ? head + item : p.kv_head) * view.nb[2];
+    row.from = view.data + p.seq * view.nb[1] + (other < 0 ? head + item : p.kv_head) * view.nb[2];
     row.normed = norm != NULL;
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
+}
+
+template <int DK>
+static __device__ __forceinline__ row_pairs<DK>
+load_token_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row)
+{
+    row_pairs<DK> x;
+    load_row(r, x, row.item - p.n_rows < 1, row.from, row.nb, row.n);
+    return x;
 }
 
 // Applies norm and rotation to a row, and stores it as queries or encoded.
 template <int TYPE, int DK>
 static __device__ __forceinline__ void process_row(const tn_cuda_rope_cache_args &r, const part &p,
-                                                   const token_row<DK> &row, token_storage<DK> &shared)
+                                                   const token_row<DK> &row, const row_pairs<DK> &x,
+                                                   token_storage<DK> &shared)
 {
     constexpr int STORED = TYPE == TN_CUDA_CACHE_F16    ? TN_TYPE_F16
                            : TYPE == TN_CUDA_CACHE_BF16 ? TN_TYPE_BF16
@@ -128,8 +138,6 @@ static __device__ __forceinline__ void process_row(const tn_cuda_rope_cache_args
                                                         : TN_TYPE_Q4_0;
     int lane = threadIdx.x % TN_WARP, other = row.item - p.n_rows;
     bool rotated = other < 1;
-    row_pairs<DK> x;
-    load_row(r, x, rotated, row.from, row.nb, row.n);
     float scale = 1.0f;
     if (row.normed) {
         float sum = 0.0f;

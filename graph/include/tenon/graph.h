@@ -120,6 +120,8 @@ typedef struct tn_attention_args {
     tn_tensor *kv_len;      // I32 [sequences]: positions in the cache, those of q included
     tn_tensor *block_table; // I32 [sequences, blocks per sequence]
     tn_tensor *sinks;       // [heads] or NULL
+    // Non-zero promises that each sequence has exactly one query, so that q_start is 0, 1, 2, ...
+    int32_t one_query;
 } tn_attention_args;
 TN_API tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *args, const tn_attention_params *p);
 TN_API tn_tensor *tn_op_matmul(tn_graph *g, tn_tensor *x, tn_tensor *w);
