@@ -196,6 +196,11 @@ check_round_fn check_weight_rounding(const tn_device *device, const tn_step *ste
 
 // NMSE of products on the same rounded operands, of kernels that do not sum in f32; 0: of those that do.
 double check_sums_nmse(const tn_device *device, const tn_step *step);
+// Elements of k that tensor cores add up in sums of few bits before the kernel adds those in f32; 0: none.
+int64_t check_short_sums(const tn_device *device, const tn_step *step);
+// How far that may move an element of a result: of a step with operands as the kernel rounds them, in f32 and
+// without a norm.
+double check_short_sums_bound(const tn_step *step, int32_t result, int64_t element, int64_t run);
 // How far rounding in the kernel may move one element of attention, as a share of the largest value; 0: what
 // holds for all kernels is enough.
 double check_value_error(const tn_device *device, const tn_step *step);
