@@ -455,7 +455,6 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", product_issue, 64 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", product_issue, 128 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32", product_issue, 128 << 2 | TF32},
-    {"wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3", product_issue, 64 << 2 | E4M3},
     {"wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3", product_issue, 128 << 2 | E4M3},
     {"wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16", product_issue, 192 << 2 | BF16},
     {"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", product_issue, 256 << 2 | BF16},

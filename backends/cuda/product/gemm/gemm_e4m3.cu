@@ -10,31 +10,25 @@
 //
 // Tiles, ring and warpgroups are those of gemm_wgmma.cuh; a stage is 128 of k. The instruction keeps 13 bits
 // behind the point of the largest of its products and of the sum that it adds them to (arXiv:2412.19437,
-// section 3.3.2). So sums stay in place for a part of k only and are then added up in f32, multiplied by the
-// scale of x: for 64 of k in plain products, for 32 where an activation follows.
+// section 3.3.2). So sums stay in place for the 128 of k of a stage and are then added up in f32, multiplied
+// by the scale of x. With normal factors that adds an NMSE of 1.6e-8 whatever k is; sums in place over all of
+// it would add 1.9e-6 at k 4096 and 8.6e-6 at 14336. Single elements are off by up to 5.5e-3 of the RMS where
+// a gate multiplies two such sums, which tests/check/short_sums.c bounds.
 //
-// Why: with normal factors sums in place over 32, 64, 128 and 256 of k add an NMSE of 2.1e-9, 5.7e-9, 1.6e-8
-// and 4.3e-8 whatever k is, and over all of it 2.9e-7 at k 1024, 1.9e-6 at 4096, 8.6e-6 at 14336 (by a
-// simulation that an H200 confirmed for 128 and for all of 1024). But the error grows with the sum, and a
-// gated pair multiplies two of them: of 40000 results the worst is off by 1.5e-3 of the RMS with 32, 2.6e-3
-// with 64 and 5.5e-3 with 128, where tenon-check allows 3e-3. Cases of it are off by 3.2e-3 with 64 in gated
-// pairs, and by 5.3e-3 with 128 in a product with ReLU.
-//
-// A warpgroup holds 64 rows by BN sums, and besides them those that are being made. Of plain products it
-// multiplies 128 columns at a time and adds them up while the other warpgroup keeps the tensor cores busy.
-// With 32 of k additions take as many clocks as products, so it multiplies 64 columns while it adds up the 64
-// before.
+// A warpgroup holds 64 rows by BN sums, and besides them those of 128 columns that are being made. It adds
+// them up while the other warpgroup keeps the tensor cores busy: 256 clocks of products for 64 additions of a
+// thread. With 64 and 32 of k in place, which halves the largest errors, additions take as many clocks as
+// products and twice as many: 48.0k instead of 60.8k tokens per second (8B, 4096 tokens, H200, 2026-11-23).
 //
 // Operations: 2 m n k. Bytes from L2 for each tile and stage: 128 (128 + BN). The limit is the rate of wgmma:
-// with 128 of k in place, without writing results, 2048 rows reached 1210 to 1353 TFLOP/s (H200, 2026-11-23,
-// products of an 8B layer), 899 to 1240 with results written from registers. This form reaches 670 to 780 at
-// 4096 rows with the launch for x, gated pairs 586.
+// without writing results, 2048 rows reached 1210 to 1353 TFLOP/s (H200, 2026-11-23, products of an 8B
+// layer), 899 to 1240 with results written from registers. This form reaches 757 to 907 at 4096 rows with the
+// launch for x.
 #include "backends/cuda/product/gemm/gemm_wgmma.cuh"
-#include "backends/cuda/product/gemm/wgmma_e4m3.cuh"
 #include "backends/cuda/product/prepare.cuh"
 
-// Of a plain product: columns that a warpgroup multiplies at a time, instructions whose sums stay in place.
-enum { PART = 128, IN_PLACE = 2 };
+// Columns that a warpgroup multiplies at a time, and that share a scale in a result in e4m3.
+enum { PART = 128 };
 
 #ifdef TN_HOPPER
 // Multiplies the sums of gate, and then of up, by the scales of the rows of w.
@@ -109,56 +103,28 @@ static __device__ __forceinline__ float2 gemm_scales_at(const tn_cuda_gemm_args 
     return make_float2(at[row[0]], at[row[1]]);
 }
 
-// Adds `part`, sums of n columns, times the scales of its rows to the sums from `first` on.
-template <int BN, int N>
-static __device__ __forceinline__ void gemm_add(float (&d)[BN / 2], const float (&part)[N], int first,
-                                                float2 scale)
-{
-#pragma unroll
-    for (int i = 0; i < N; i++) d[first + i] += part[i] * (i / 2 % 2 ? scale.y : scale.x);
-}
-
-// Adds the product of a stage to the sums; the stage is free after an arrival of the first lane at `done`.
+// Adds the product of a stage, times the scales of its rows, to the sums; the stage is free after an arrival of
+// the first lane at `done`.
 template <int BN>
 static __device__ __forceinline__ void gemm_stage(float (&d)[BN / 2], uint64_t x, uint64_t w, float2 scale,
                                                   uint64_t *done)
 {
     // `step`: from one part to the next, in a descriptor
-    constexpr int parts = BN / PART, n = parts * (BK / 16 / IN_PLACE), step = PART * BK * 2 / 16;
+    constexpr int parts = BN / PART, step = PART * BK * 2 / 16;
 #pragma unroll
-    for (int p = 0; p < n; p++) {
-        int first = p / parts * IN_PLACE;
+    for (int p = 0; p < parts; p++) {
         float part[PART / 2];
         tn_wgmma_fence();
 #pragma unroll
-        for (int i = first; i < first + IN_PLACE; i++)
-            tn_wgmma<TN_E4M3>(part, x + 2 * i, w + p % parts * step + 2 * i, i > first);
+        for (int i = 0; i < BK / 16; i++)
+            tn_wgmma<TN_E4M3>(part, x + 2 * i, w + p * step + 2 * i, i > 0);
         tn_wgmma_commit();
         tn_wgmma_wait_for<0>(part);
-        if (p == n - 1 && done) tn_mbar_arrive(done);
-        gemm_add<BN>(d, part, p % parts * (PART / 2), scale);
-    }
-}
-
-// The same with 32 of k at a time.
-template <int BN>
-static __device__ __forceinline__ void gemm_stage_short(float (&d)[BN / 2], uint64_t x, uint64_t w,
-                                                        float2 scale, uint64_t *done)
-{
-    constexpr int columns = 64, parts = BN / columns, n = BK / 16 * parts, step = columns * BK * 2 / 16;
-    float part[2][columns / 2];
+        if (p == parts - 1 && done) tn_mbar_arrive(done);
 #pragma unroll
-    for (int p = 0; p < n; p++) {
-        tn_wgmma_fence();
-        gemm_e4m3_n64(part[p % 2], x + 2 * (p / parts), w + p % parts * step + 2 * (p / parts));
-        tn_wgmma_commit();
-        if (p == 0) continue;
-        gemm_wait_for<1>(part[(p - 1) % 2]);
-        gemm_add<BN>(d, part[(p - 1) % 2], (p - 1) % parts * (columns / 2), scale);
+        for (int i = 0; i < PART / 2; i++)
+            d[p * (PART / 2) + i] += part[i] * (i / 2 % 2 ? scale.y : scale.x);
     }
-    gemm_wait_for<0>(part[(n - 1) % 2]);
-    if (done) tn_mbar_arrive(done);
-    gemm_add<BN>(d, part[(n - 1) % 2], (n - 1) % parts * (columns / 2), scale);
 }
 
 template <int type, int BN, int form>
@@ -184,8 +150,7 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
             tn_mbar_wait(&s.full[stage], parity);
             uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2), columns = tn_wgmma_tile(x + STAGE_X);
             uint64_t *done = lane == 0 ? &s.empty[stage] : NULL;
-            if constexpr (form == PLAIN) gemm_stage<BN>(d, rows, columns, scale, done);
-            else gemm_stage_short<BN>(d, rows, columns, scale, done);
+            gemm_stage<BN>(d, rows, columns, scale, done);
             if (++stage == N) stage = 0, parity ^= 1;
         }
         if constexpr (form == GLU_SILU && BN == 2 * PART) {
