@@ -92,8 +92,10 @@ static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype 
         slots[t] = form == 1 && t % 3 == 1 ? -1 : (int32_t)((3 + 7 * t) % (n_blocks * s->block));
     }
     for (int32_t i = 0; i < 2; i++) {
-        if (p->has_norm[i]) check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
-        else check_absent(&c);
+        if (p->has_norm[i])
+            check_range(check_vec(&c, TN_TYPE_F32, s->dim), CHECK_NORMAL, 1.0, 0.2);
+        else
+            check_absent(&c);
     }
     if (form == 3) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
     snprintf(c.note, sizeof c.note, "%s, form %d position %d", tn_dtype_name(v_type), form, s->position);
@@ -104,9 +106,11 @@ static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype 
 // would otherwise go either way.
 static void cases_rope_cache(check_run *run, int32_t op)
 {
-    static const rope_cache_shape shapes[] = {
-        {1, 32, 8, 128, 128, 64, 128, 511}, {1, 4, 2, 64, 64, 16, 64, 7}, {5, 4, 1, 96, 64, 16, 32, 100},
-        {33, 8, 8, 80, 80, 32, 80, 0},      {3, 2, 2, 256, 256, 64, 256, 4000}};
+    static const rope_cache_shape shapes[] = {{1, 32, 8, 128, 128, 64, 128, 511},
+                                              {1, 4, 2, 64, 64, 16, 64, 7},
+                                              {5, 4, 1, 96, 64, 16, 32, 100},
+                                              {33, 8, 8, 80, 80, 32, 80, 0},
+                                              {3, 2, 2, 256, 256, 64, 256, 4000}};
     TN_UNUSED(op);
     for (size_t i = 0; i < TN_COUNT(shapes); i++) {
         for (int32_t form = 0; form < 4; form++)
@@ -119,6 +123,15 @@ static void cases_rope_cache(check_run *run, int32_t op)
                 rope_cache_case(run, &still, check_cache_types[k],
                                 check_cache_types[(k + i) % TN_COUNT(check_cache_types)], form);
     }
+    // Rotated rows in 16 bits: few of k, so that none lies on the border between two values.
+    static const rope_cache_shape half[] = {{3, 13, 1, 128, 128, 16, 128, 511},
+                                            {2, 60, 1, 128, 128, 64, 128, 70000},
+                                            {5, 7, 1, 64, 64, 16, 64, 9},
+                                            {2, 5, 1, 256, 256, 16, 256, 100},
+                                            {1, 3, 1, 32, 32, 16, 32, 77}};
+    for (size_t i = 0; i < TN_COUNT(half); i++)
+        for (int32_t form = 0; form < 4; form++)
+            rope_cache_case(run, &half[i], i % 2 ? TN_TYPE_BF16 : TN_TYPE_F16, TN_TYPE_F16, form);
 }
 
 void check_cases_rope(check_run *run, int32_t op)

@@ -89,10 +89,42 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
     return a;
 }
 
+// Elements are adjacent, and rows start at multiples of 16 bytes.
+static bool is_wide(const tn_cuda_view *v)
+{
+    return v->nb[3] == 4 && ((int64_t)(uintptr_t)v->data | v->nb[1] | v->nb[2]) % 16 == 0;
+}
+
+// Whether a block can have a whole token (tn_rope_cache_token).
+static bool whole_tokens(const tn_step *s, const tn_cuda_rope_cache_args *a)
+{
+    int64_t d = a->q.ne[3];
+    bool fits = d >= 32 && d <= 256 && (d & (d - 1)) == 0 && a->n_rot == d && a->k.ne[3] == d &&
+                a->v.ne[3] == d && is_wide(&a->q) && is_wide(&a->k) && is_wide(&a->v) && is_wide(&a->out);
+    for (int32_t i = 0; i < 2; i++) {
+        const tn_view *c = &s->src[CACHE_K + i];
+        int64_t bits = (int64_t)(uintptr_t)c->data | c->nb[0] | c->nb[1] | c->nb[2];
+        fits = fits && (c->dtype == TN_TYPE_F16 || c->dtype == TN_TYPE_BF16) && c->ne[3] == d &&
+               bits % 16 == 0 && (uintptr_t)a->norm[i] % 16 == 0;
+    }
+    return fits;
+}
+
+// As many warps as have ROPE_ROWS rows for each lane.
+static tn_status launch_tokens(const tn_cuda_launch *l, const tn_cuda_rope_cache_args *a)
+{
+    int64_t rows = a->q.ne[2] + 2 * a->k.ne[2], per_warp = 32 / (a->q.ne[3] / 8);
+    int64_t warps = tn_div_up(rows, TN_CUDA_ROPE_ROWS * per_warp), most = TN_CUDA_ROPE_TOKEN_THREADS / 32;
+    tn_cuda_grid grid = {
+        .x = (uint32_t)a->q.ne[1], .y = 1, .z = 1, .threads = (uint32_t)TN_MIN(warps, most) * 32};
+    return tn_cuda_run(l, TN_CUDA_MODULE_rope_cache, "tn_rope_cache_token", &grid, a);
+}
+
 tn_status tn_cuda_rope_cache_launch(const tn_cuda_launch *l)
 {
     const tn_view *q = &l->step->src[Q], *k = &l->step->src[K];
     tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(l->step);
+    if (whole_tokens(l->step, &a)) return launch_tokens(l, &a);
     int64_t n_heads = q->ne[2] + 2 * k->ne[2], per_warp = q->ne[1] * n_heads / ROPE_ENOUGH_WARPS;
     a.heads = (int32_t)TN_MAX(TN_MIN(per_warp, (int64_t)ROPE_MOST_HEADS), (int64_t)1);
     tn_cuda_grid grid = {.x = (uint32_t)tn_div_up(tn_div_up(n_heads, a.heads), ROPE_WARPS),

@@ -8,6 +8,8 @@
 #include "backends/cuda/runtime/args.h"
 
 enum { TN_CUDA_MAX_PAIRS = 128, TN_CUDA_ROPE_CACHE_HEAD = 512 };
+// Of tn_rope_cache_token: threads of a block at most, and rows that a lane has a part of at a time.
+enum { TN_CUDA_ROPE_TOKEN_THREADS = 256, TN_CUDA_ROPE_ROWS = 3 };
 
 typedef struct tn_cuda_rope_cache_args {
     tn_cuda_view q, k, v; // [1, T, heads, D] f32
