@@ -115,7 +115,7 @@ static void cases_binary(check_run *run, int32_t op)
 static void cases_glu(check_run *run, int32_t op)
 {
     static const int32_t acts[] = {TN_UNARY_SILU,    TN_UNARY_GELU, TN_UNARY_GELU_ERF, TN_UNARY_RELU,
-                                   TN_UNARY_SIGMOID, TN_UNARY_TANH, TN_UNARY_SQUARE, TN_UNARY_SOFTPLUS,
+                                   TN_UNARY_SIGMOID, TN_UNARY_TANH, TN_UNARY_SQUARE,   TN_UNARY_SOFTPLUS,
                                    TN_UNARY_AFFINE,  TN_UNARY_CLAMP};
     TN_UNUSED(op);
     check_size_list s = check_sizes(run);
@@ -137,7 +137,6 @@ static void cases_glu(check_run *run, int32_t op)
         check_emit(run, &c);
     }
 }
-
 
 void check_cases_elementwise(check_run *run, int32_t op)
 {

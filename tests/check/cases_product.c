@@ -360,6 +360,28 @@ static void cases_shared_blocks(check_run *run, int32_t op)
         }
 }
 
+// Rows of x around the 2048 and 4096 values that a kernel keeps in registers to norm and round them, with and
+// without a norm.
+static void cases_long_rows(check_run *run, int32_t op)
+{
+    static const struct {
+        shape size;
+        tn_dtype type;
+        int32_t variant, precision;
+    } rows[] = {{{129, 10, 65, 0}, TN_TYPE_BF16, 28, TN_PRECISION_auto},
+                {{129, 7, 128, 8}, TN_TYPE_F16, 28, TN_PRECISION_auto},
+                {{9, 20, 64, 0}, TN_TYPE_BF16, 28, TN_PRECISION_fp8},
+                {{9, 20, 64, 8}, TN_TYPE_F16, 0, TN_PRECISION_fp8},
+                {{10, 9, 128, 0}, TN_TYPE_BF16, 28, TN_PRECISION_fp8},
+                {{9, 5, 129, 1}, TN_TYPE_BF16, 28, TN_PRECISION_fp8}};
+    for (size_t i = 0; i < (run->options.quick ? 1 : TN_COUNT(rows)); i++) {
+        check_case c;
+        build(&c, op, rows[i].type, &rows[i].size, rows[i].variant);
+        c.precision = rows[i].precision;
+        check_emit(run, &c);
+    }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -399,4 +421,5 @@ void check_cases_product(check_run *run, int32_t op)
     if (op == TN_OP_matmul || op == TN_OP_linear) cases_narrow(run, op);
     cases_shared(run, op);
     cases_shared_blocks(run, op);
+    if (op == TN_OP_linear || op == TN_OP_matmul_multi) cases_long_rows(run, op);
 }

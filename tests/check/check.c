@@ -68,8 +68,8 @@ static bool parse_flag(const char *arg, check_options *o)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--quick", &o->quick}, {"--core", &o->core},         {"--json", &o->json},
-                 {"--list", &o->list},   {"--coverage", &o->coverage}, {"--bench", &o->bench},
+    } flags[] = {{"--quick", &o->quick},        {"--core", &o->core},         {"--json", &o->json},
+                 {"--list", &o->list},          {"--coverage", &o->coverage}, {"--bench", &o->bench},
                  {"--self-test", &o->self_test}};
     for (size_t i = 0; i < TN_COUNT(flags); i++)
         if (strcmp(arg, flags[i].name) == 0) return *flags[i].flag = true;

@@ -136,39 +136,101 @@ static __device__ __forceinline__ float norm_factor(const tn_cuda_gemm_x_args &a
     return (float)(1.0 / sqrt((double)tn_block_sum(sum, shared) / a.k + (double)a.eps));
 }
 
-// Row r of the result in e4m3: each TN_GEMM_RUN values, those of 16 threads, have a scale.
-static __device__ __forceinline__ void make_row_e4m3(const tn_cuda_gemm_x_args &a, int r, const float *row,
-                                                     bool wide, float factor)
+// Eight values of row r in e4m3: each TN_GEMM_RUN values, those of 16 threads, have a scale. All threads of a
+// run call it together.
+static __device__ __forceinline__ void store_e4m3(const tn_cuda_gemm_x_args &a, int r, int64_t k,
+                                                  float (&v)[8])
 {
     constexpr int lanes = TN_GEMM_RUN / 8;
-    int64_t length = 2 * a.ld, end = (length + TN_GEMM_RUN - 1) / TN_GEMM_RUN * TN_GEMM_RUN;
     uint32_t mask = ((1u << lanes) - 1) << (threadIdx.x % TN_WARP & ~(lanes - 1));
-#pragma unroll 2
-    for (int64_t k = 8 * threadIdx.x; k < end; k += 8 * THREADS) {
-        float v[8], largest = 0.0f;
-        load_normed8(a, row, k, wide, factor, v);
+    float largest = 0.0f;
 #pragma unroll
-        for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[i]);
+    for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[i]);
 #pragma unroll
-        for (int i = 1; i < lanes; i *= 2) largest = fmaxf(largest, __shfl_xor_sync(mask, largest, i));
-        float power = tn_power_of_two_for(largest, TN_E4M3_EXPONENT);
+    for (int i = 1; i < lanes; i *= 2) largest = fmaxf(largest, __shfl_xor_sync(mask, largest, i));
+    float power = tn_power_of_two_for(largest, TN_E4M3_EXPONENT);
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] *= power;
-        if (threadIdx.x % lanes == 0) a.row_scale[k / TN_GEMM_RUN * a.m + r] = 1.0f / power;
-        if (k < length) store8((uint16_t *)a.to + r * a.ld, length, k, v, TN_GEMM_E4M3, false);
+    for (int i = 0; i < 8; i++) v[i] *= power;
+    if (threadIdx.x % lanes == 0) a.row_scale[k / TN_GEMM_RUN * a.m + r] = 1.0f / power;
+    if (k < 2 * a.ld) store8((uint16_t *)a.to + r * a.ld, 2 * a.ld, k, v, TN_GEMM_E4M3, false);
+}
+
+// Eight values of row r, scaled, in any other mode.
+static __device__ __forceinline__ void store_scaled(const tn_cuda_gemm_x_args &a, int r, int64_t length,
+                                                    int64_t k, float power, float (&v)[8])
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] *= power;
+    if (a.mode == TN_GEMM_F16_EVEN_FIRST) store_even_first((uint16_t *)a.to + r * a.ld, k, v);
+    else store8((uint16_t *)a.to + r * a.ld, length, k, v, a.mode, false);
+}
+
+// The power of two that brings the largest value of the row into the range of f16.
+static __device__ __forceinline__ float row_power(const tn_cuda_gemm_x_args &a, int r, float largest,
+                                                  float *shared)
+{
+    float power = tn_power_of_two_for(tn_block_max(largest, shared), TN_F16_EXPONENT);
+    if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
+    return power;
+}
+
+// Row r from a row of at most N * 8 * THREADS values, which stay in registers: memory is read once. The row
+// and the norm's weight are aligned to 16 bytes, and k is a multiple of 8.
+template <int N>
+static __device__ __forceinline__ void make_held_row(const tn_cuda_gemm_x_args &a, int r, const float *row,
+                                                     float (&shared)[2][TN_WARP])
+{
+    int64_t length = row_length(a.ld, a.mode),
+            end = a.mode == TN_GEMM_E4M3 ? (length + TN_GEMM_RUN - 1) / TN_GEMM_RUN * TN_GEMM_RUN : length;
+    float v[N][8], factor = 1.0f, power = 1.0f, largest = 0.0f;
+#pragma unroll
+    for (int c = 0; c < N; c++) tn_load8(row, 8 * (threadIdx.x + c * THREADS), a.k, true, v[c]);
+    if (a.norm) {
+        float sum = 0.0f;
+#pragma unroll
+        for (int c = 0; c < N; c++)
+#pragma unroll
+            for (int i = 0; i < 8; i++) sum += v[c][i] * v[c][i];
+        factor = (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
+#pragma unroll
+        for (int c = 0; c < N; c++) {
+            float g[8];
+            tn_load8(a.norm, 8 * (threadIdx.x + c * THREADS), a.k, true, g);
+#pragma unroll
+            for (int i = 0; i < 8; i++) v[c][i] = v[c][i] * factor * g[i];
+        }
+    }
+    if (a.row_scale && a.mode != TN_GEMM_E4M3) {
+#pragma unroll
+        for (int c = 0; c < N; c++)
+#pragma unroll
+            for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[c][i]);
+        power = row_power(a, r, largest, shared[1]);
+    }
+#pragma unroll
+    for (int c = 0; c < N; c++) {
+        int64_t k = 8 * (threadIdx.x + c * THREADS);
+        if (k >= end) break;
+        if (a.mode == TN_GEMM_E4M3) store_e4m3(a, r, k, v[c]);
+        else store_scaled(a, r, length, k, power, v[c]);
     }
 }
 
-// Makes row r of the result from row `from` of x. Loads of one pass do not wait for each other; passes after
-// the first find the row in the caches.
-static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, float (&shared)[2][TN_WARP])
+// The same from a row of any length. Loads of one pass do not wait for each other; passes after the first find
+// the row in the caches.
+static __device__ void make_any_row(const tn_cuda_gemm_x_args &a, int r, const float *row,
+                                    float (&shared)[2][TN_WARP])
 {
     int64_t length = row_length(a.ld, a.mode);
-    const float *row = (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
     float factor = a.norm ? norm_factor(a, row, wide, shared[0]) : 1.0f, power = 1.0f;
     if (a.mode == TN_GEMM_E4M3) {
-        make_row_e4m3(a, r, row, wide, factor);
+        int64_t end = (length + TN_GEMM_RUN - 1) / TN_GEMM_RUN * TN_GEMM_RUN;
+        for (int64_t k = 8 * threadIdx.x; k < end; k += 8 * THREADS) {
+            float v[8];
+            load_normed8(a, row, k, wide, factor, v);
+            store_e4m3(a, r, k, v);
+        }
         return;
     }
     if (a.row_scale) {
@@ -180,18 +242,25 @@ static __device__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from, f
 #pragma unroll
             for (int i = 0; i < 8; i++) largest = tn_max_finite(largest, v[i]);
         }
-        power = tn_power_of_two_for(tn_block_max(largest, shared[1]), TN_F16_EXPONENT);
-        if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
+        power = row_power(a, r, largest, shared[1]);
     }
 #pragma unroll 2
     for (int64_t k = 8 * threadIdx.x; k < length; k += 8 * THREADS) {
         float v[8];
         load_normed8(a, row, k, wide, factor, v);
-#pragma unroll
-        for (int i = 0; i < 8; i++) v[i] *= power;
-        if (a.mode == TN_GEMM_F16_EVEN_FIRST) store_even_first((uint16_t *)a.to + r * a.ld, k, v);
-        else store8((uint16_t *)a.to + r * a.ld, length, k, v, a.mode, false);
+        store_scaled(a, r, length, k, power, v);
     }
+}
+
+// Makes row r of the result from row `from` of x.
+static __device__ __forceinline__ void make_row(const tn_cuda_gemm_x_args &a, int r, int from,
+                                                float (&shared)[2][TN_WARP])
+{
+    const float *row = (const float *)tn_row(a.x, from);
+    bool wide = ((uintptr_t)row | (uintptr_t)a.norm) % 16 == 0 && a.k % 8 == 0;
+    if (wide && a.k <= 8 * THREADS) make_held_row<1>(a, r, row, shared);
+    else if (wide && a.k <= 2 * 8 * THREADS) make_held_row<2>(a, r, row, shared);
+    else make_any_row(a, r, row, shared);
 }
 
 TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_gemm_x_args a)
