@@ -403,6 +403,31 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     cfg->precision = tn_precision_by_name(opt_word(o, OPT_PRECISION, word, sizeof word));
 }
 
+int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_config *session,
+                       tn_engine_config *cfg)
+{
+    enum { CTX_DEFAULT = 4096, TOKENS_EACH = 1024, CONTEXTS_WAITING = 16 };
+    const options *o = t->opt;
+    int64_t trained = info->n_ctx_train, each = opt_int(o, OPT_PROMPT_MAX);
+    int64_t parallel = opt_int(o, OPT_PARALLEL), all = opt_int(o, OPT_CACHE_TOKENS);
+    if (each == 0) each = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
+    if (all == 0) all = parallel * TOKENS_EACH > each ? parallel * TOKENS_EACH : each;
+    if (all < each)
+        return fail(EXIT_USAGE,
+                    "--cache-tokens %lld holds no context of %lld tokens; give more, or a smaller -c",
+                    (long long)all, (long long)each);
+    tool_session_config(t, session);
+    session->n_seq = (int32_t)parallel;
+    session->n_ctx = (int32_t)all;
+    session->n_ctx_seq = (int32_t)each;
+    tn_engine_config_default(cfg);
+    cfg->session = session;
+    if (o->cmd != CMD_SERVE) return 0;
+    cfg->n_waiting = (int32_t)opt_int(o, OPT_QUEUE);
+    cfg->waiting_tokens = each * CONTEXTS_WAITING;
+    return 0;
+}
+
 // What sessions and embedders have in common; pooling and the length of texts stay at their defaults.
 void tool_embedder_config(const tool *t, tn_embedder_config *cfg)
 {

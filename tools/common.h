@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <tenon/embed.h>
+#include <tenon/engine.h>
 #include <tenon/session.h>
 #include <tenon/text.h>
 
@@ -68,6 +69,10 @@ int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
 // `session`, which must live until the model is open; NULL for commands without a session.
 void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg);
 void tool_session_config(const tool *t, tn_session_config *cfg);
+// An engine's session and itself: as many sequences as -np says, each with the context of -c, one cache for
+// all of them. cfg points at the session. 0, or an exit code after a message.
+int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_config *session,
+                       tn_engine_config *cfg);
 void tool_embedder_config(const tool *t, tn_embedder_config *cfg);
 // Writes the profile if --profile is given; 0 or an exit code. Nothing happens without the flag.
 int tool_profile(const tool *t, const tn_session *session);

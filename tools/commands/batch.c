@@ -18,7 +18,7 @@
 #include <tenon/engine.h>
 #include <unistd.h>
 
-enum { CTX_DEFAULT = 4096, TOKENS_EACH = 1024, AHEAD = 2 };
+enum { AHEAD = 2 };
 
 typedef struct batch_answer {
     size_t index; // of the prompt, from 0
@@ -254,27 +254,13 @@ static int next_prompt(batch_state *b)
 
 static int open_engine(batch_state *b)
 {
-    const options *o = b->r.t.opt;
     tn_session_config session;
     tn_engine_config cfg;
-    tool_session_config(&b->r.t, &session);
-    int64_t trained = b->r.info.n_ctx_train, each = opt_int(o, OPT_PROMPT_MAX);
-    int64_t parallel = opt_int(o, OPT_PARALLEL), all = opt_int(o, OPT_CACHE_TOKENS);
-    if (each == 0) each = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
-    if (all == 0) all = parallel * TOKENS_EACH > each ? parallel * TOKENS_EACH : each;
-    if (all < each)
-        return fail(EXIT_USAGE,
-                    "--cache-tokens %lld holds no context of %lld tokens; give more, or a smaller -c",
-                    (long long)all, (long long)each);
-    session.n_seq = (int32_t)parallel;
-    session.n_ctx = (int32_t)all;
-    session.n_ctx_seq = (int32_t)each;
-    tn_engine_config_default(&cfg);
-    cfg.session = &session;
+    int code = tool_engine_config(&b->r.t, &b->r.info, &session, &cfg);
+    if (code) return code;
     tn_status status = tn_engine_create(b->r.model, &cfg, &b->engine);
-    return status == TN_OK
-               ? 0
-               : tool_fail(&b->r.t, status, "%s: a cache of %lld tokens", b->r.path, (long long)all);
+    if (status == TN_OK) return 0;
+    return tool_fail(&b->r.t, status, "%s: a cache of %d tokens", b->r.path, (int)session.n_ctx);
 }
 
 static int run_steps(batch_state *b)

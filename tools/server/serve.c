@@ -11,7 +11,6 @@
 #include <tenon/version.h>
 #include <unistd.h>
 
-enum { CTX_DEFAULT = 4096, TOKENS_EACH = 1024 };
 static const uint64_t second_ns = 1000000000u;
 
 // --- signals ---------------------------------------------------------------------------------------------
@@ -42,31 +41,15 @@ static void catch_signals(void)
 
 static int open_engine(server *s)
 {
-    const options *o = s->r.t.opt;
     tn_session_config session;
     tn_engine_config cfg;
-    tool_session_config(&s->r.t, &session);
-    int64_t trained = s->r.info.n_ctx_train, each = opt_int(o, OPT_PROMPT_MAX);
-    int64_t parallel = opt_int(o, OPT_PARALLEL), all = opt_int(o, OPT_CACHE_TOKENS);
-    if (each == 0) each = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
-    if (all == 0) all = parallel * TOKENS_EACH > each ? parallel * TOKENS_EACH : each;
-    if (all < each)
-        return fail(EXIT_USAGE,
-                    "--cache-tokens %lld holds no context of %lld tokens; give more, or a smaller -c",
-                    (long long)all, (long long)each);
-    session.n_seq = (int32_t)parallel;
-    session.n_ctx = (int32_t)all;
-    session.n_ctx_seq = (int32_t)each;
-    tn_engine_config_default(&cfg);
-    cfg.session = &session;
-    cfg.n_waiting = (int32_t)opt_int(o, OPT_QUEUE);
-    enum { CONTEXTS_WAITING = 16 };
-    cfg.waiting_tokens = each * CONTEXTS_WAITING;
+    int code = tool_engine_config(&s->r.t, &s->r.info, &session, &cfg);
+    if (code) return code;
     tn_status status = tn_engine_create(s->r.model, &cfg, &s->engine);
     if (status != TN_OK)
-        return tool_fail(&s->r.t, status, "%s: a cache of %lld tokens", s->r.path, (long long)all);
-    s->n_ctx = (int32_t)each;
-    s->n_seq = (int32_t)parallel;
+        return tool_fail(&s->r.t, status, "%s: a cache of %d tokens", s->r.path, (int)session.n_ctx);
+    s->n_ctx = session.n_ctx_seq;
+    s->n_seq = session.n_seq;
     return 0;
 }
 
