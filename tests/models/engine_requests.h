@@ -86,13 +86,10 @@ static inline tn_generation_config generation_config(const plan *p)
     return cfg;
 }
 
-static inline void run_alone(tn_model *model, plan *p, int32_t n_ctx)
+static inline void run_in(tn_session *s, plan *p)
 {
-    tn_session_config scfg = session_config(n_ctx, 1);
     tn_generation_config cfg = generation_config(p);
-    tn_session *s = NULL;
     tn_generation *g = NULL;
-    TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK);
     TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
     TEST_CHECK_STATUS(tn_generation_start(g, p->prompt, (size_t)p->n_prompt), TN_OK);
     for (tn_piece piece = {.stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
@@ -101,6 +98,14 @@ static inline void run_alone(tn_model *model, plan *p, int32_t n_ctx)
         p->want_stop = piece.stop;
     }
     tn_generation_destroy(&g);
+}
+
+static inline void run_alone(tn_model *model, plan *p, int32_t n_ctx)
+{
+    tn_session_config scfg = session_config(n_ctx, 1);
+    tn_session *s = NULL;
+    TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK);
+    run_in(s, p);
     tn_session_destroy(&s);
 }
 

@@ -36,7 +36,6 @@ static void make_request(plan *p, int32_t n_ctx)
 static void expect(const setup *u, plan *p)
 {
     int32_t all[MAX_PROMPT + MAX_TEXT], n = p->n_prompt;
-    tn_generation *g = NULL;
     if (p->sampling.temperature == 0.0f) {
         memcpy(all, p->prompt, (size_t)n * sizeof *all);
         p->want_stop = TN_STOP_LIMIT;
@@ -48,15 +47,7 @@ static void expect(const setup *u, plan *p)
         }
         return;
     }
-    tn_generation_config cfg = generation_config(p);
-    TEST_CHECK_STATUS(tn_generation_create(u->alone, &cfg, &g), TN_OK);
-    TEST_CHECK_STATUS(tn_generation_start(g, p->prompt, (size_t)p->n_prompt), TN_OK);
-    for (tn_piece piece = {.stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
-        if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
-        if (piece.token >= 0) p->want[p->n_want++] = piece.token;
-        p->want_stop = piece.stop;
-    }
-    tn_generation_destroy(&g);
+    run_in(u->alone, p);
 }
 
 // A pass or an allocation of the next call fails, now and then.
