@@ -2,51 +2,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a request to its handler: the table of routes, and what is checked before a handler runs.
-#include "tools/server/server.h"
+#include "tools/server/api/fields.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 enum {
-    G = ROUTE_GET,
-    P = ROUTE_POST,
     OPEN = ROUTE_OPEN,
     UNREADY = ROUTE_UNREADY,
+    TEXT = ROUTE_TEXT,
     O = ROUTE_OLLAMA,
 };
 
 // clang-format off
 static const route routes[] = {
-    {"/",                                 G | OPEN | UNREADY, route_page, 19},
-    {"/page.js",                          G | OPEN | UNREADY, route_page, 19},
-    {"/page.css",                         G | OPEN | UNREADY, route_page, 19},
-    {"/page.svg",                         G | OPEN | UNREADY, route_page, 19},
-    {"/page-licenses.txt",                G | OPEN | UNREADY, route_page, 19},
-    {"/health",                           G | OPEN | UNREADY, route_health, 0},
-    {"/v1/health",                        G | OPEN | UNREADY, route_health, 0},
-    {"/v1/models",                        G, route_models, 1},
-    {"/models",                           G, route_models, 1},
-    {"/v1/models/",                       G | ROUTE_PREFIX, route_model, 2},
-    {"/v1/chat/completions",              P, route_chat, 3},
-    {"/chat/completions",                 P, route_chat, 3},
-    {"/v1/chat/completions/input_tokens", P, route_input_tokens, 4},
-    {"/v1/completions",                   P, route_completions, 5},
-    {"/v1/embeddings",                    P, route_embeddings, 6},
-    {"/v1/rerank",                        P, route_rerank, 18},
-    {"/rerank",                           P, route_rerank, 18},
-    {"/v1/reranking",                     P, route_rerank, 18},
-    {"/tokenize",                         P, route_tokenize, 7},
-    {"/detokenize",                       P, route_detokenize, 8},
-    {"/apply-template",                   P, route_apply_template, 9},
-    {"/metrics",                          G | UNREADY | ROUTE_LOCAL_OPEN, route_metrics, 10},
-    {"/api/version",                      G | O | UNREADY, route_ollama_version, 11},
-    {"/api/tags",                         G | O, route_ollama_tags, 12},
-    {"/api/ps",                           G | O, route_ollama_ps, 13},
-    {"/api/show",                         P | O, route_ollama_show, 14},
-    {"/api/chat",                         P | O, route_ollama_chat, 15},
-    {"/api/generate",                     P | O, route_ollama_generate, 16},
-    {"/api/embed",                        P | O, route_ollama_embed, 17},
+    {"/",                                  OPEN | UNREADY,             route_page, NULL, 19},
+    {"/page.js",                           OPEN | UNREADY,             route_page, NULL, 19},
+    {"/page.css",                          OPEN | UNREADY,             route_page, NULL, 19},
+    {"/page.svg",                          OPEN | UNREADY,             route_page, NULL, 19},
+    {"/page-licenses.txt",                 OPEN | UNREADY,             route_page, NULL, 19},
+    {"/health",                            OPEN | UNREADY,             route_health, NULL, 0},
+    {"/v1/health",                         OPEN | UNREADY,             route_health, NULL, 0},
+    {"/v1/models",                         0,                          route_models, NULL, 1},
+    {"/models",                            0,                          route_models, NULL, 1},
+    {"/v1/models/",                        ROUTE_PREFIX,               route_model, NULL, 2},
+    {"/v1/chat/completions",               TEXT,                       NULL, route_chat, 3},
+    {"/chat/completions",                  TEXT,                       NULL, route_chat, 3},
+    {"/v1/chat/completions/input_tokens",  TEXT,                       NULL, route_input_tokens, 4},
+    {"/v1/completions",                    TEXT,                       NULL, route_completions, 5},
+    {"/v1/embeddings",                     0,                          NULL, route_embeddings, 6},
+    {"/v1/rerank",                         0,                          NULL, route_rerank, 18},
+    {"/rerank",                            0,                          NULL, route_rerank, 18},
+    {"/v1/reranking",                      0,                          NULL, route_rerank, 18},
+    {"/tokenize",                          0,                          NULL, route_tokenize, 7},
+    {"/detokenize",                        0,                          NULL, route_detokenize, 8},
+    {"/apply-template",                    TEXT,                       NULL, route_apply_template, 9},
+    {"/metrics",                           UNREADY | ROUTE_LOCAL_OPEN, route_metrics, NULL, 10},
+    {"/api/version",                       O | UNREADY,                route_ollama_version, NULL, 11},
+    {"/api/tags",                          O,                          route_ollama_tags, NULL, 12},
+    {"/api/ps",                            O,                          route_ollama_ps, NULL, 13},
+    {"/api/show",                          O,                          NULL, route_ollama_show, 14},
+    {"/api/chat",                          TEXT | O,                   NULL, route_ollama_chat, 15},
+    {"/api/generate",                      TEXT | O,                   NULL, route_ollama_generate, 16},
+    {"/api/embed",                         O,                          NULL, route_ollama_embed, 17},
 };
 // clang-format on
 
@@ -72,8 +71,8 @@ const char *const route_names[METRIC_ROUTES] = {"/health",
                                                 "/"};
 
 // For errors before a route is known: their form follows the path.
-static const route no_route = {"", 0, NULL, METRIC_ROUTES - 1};
-static const route no_ollama_route = {"", ROUTE_OLLAMA, NULL, METRIC_ROUTES - 1};
+static const route no_route = {"", 0, NULL, NULL, METRIC_ROUTES - 1};
+static const route no_ollama_route = {"", ROUTE_OLLAMA, NULL, NULL, METRIC_ROUTES - 1};
 
 static const route *find_route(const char *path)
 {
@@ -90,8 +89,7 @@ static const route *find_route(const char *path)
 
 static const char *methods_of(const route *r)
 {
-    bool get = r->flags & ROUTE_GET, post = r->flags & ROUTE_POST;
-    return get && post ? "GET, HEAD, POST, OPTIONS" : get ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+    return r->get ? "GET, HEAD, OPTIONS" : r->post ? "POST, OPTIONS" : "GET, HEAD, POST, OPTIONS";
 }
 
 static bool check_http(server *s, exchange *x)
@@ -159,7 +157,7 @@ static void allow_headers(exchange *x)
 
 static void answer_preflight(exchange *x)
 {
-    exchange_header(x, "allow", x->route->run ? methods_of(x->route) : "GET, HEAD, POST, OPTIONS");
+    exchange_header(x, "allow", methods_of(x->route));
     const char *origin = x->headers[HEADER_ORIGIN];
     if (origin && x->headers[HEADER_REQUEST_METHOD] &&
         strstr(x->more_headers, "access-control-allow-origin")) {
@@ -175,13 +173,12 @@ static void answer_preflight(exchange *x)
 static bool check_route(server *s, exchange *x)
 {
     const route *r = x->route;
-    if (!r->run) {
+    if (!r->get && !r->post) {
         reply_error(s, x, ERROR_PATH, NULL, "there is no %.100s here; GET /v1/models lists the model",
                     x->path);
         return false;
     }
-    bool allowed =
-        x->method == HTTP_POST ? r->flags & ROUTE_POST : r->flags & ROUTE_GET && x->method != HTTP_OTHER;
+    bool allowed = x->method == HTTP_POST ? r->post != NULL : r->get && x->method != HTTP_OTHER;
     if (allowed) return true;
     exchange_header(x, "allow", methods_of(r));
     reply_error(s, x, ERROR_METHOD, NULL, "%s takes %s", r->path, methods_of(r));
@@ -244,15 +241,10 @@ void router_head(void *user, exchange *x)
     (void)(check_route(s, x) && check_key(s, x) && check_state(s, x) && check_size(s, x));
 }
 
-void router_request(void *user, exchange *x)
-{
-    server *s = user;
-    if (check_state(s, x)) x->route->run(s, x);
-}
+// --- requests --------------------------------------------------------------------------------------------
 
-// --- what handlers share ---------------------------------------------------------------------------------
-
-bool read_body(server *s, exchange *x, body *b)
+// False: an error was answered.
+static bool read_body(server *s, exchange *x, body *b)
 {
     *b = (body){0};
     if (x->n_body == 0) {
@@ -271,7 +263,8 @@ bool read_body(server *s, exchange *x, body *b)
     return false;
 }
 
-bool check_model(server *s, exchange *x, const node *root)
+// Whether the request names this model, or none.
+static bool check_model(server *s, exchange *x, const node *root)
 {
     const node *v = node_get(root, "model");
     if (!v || (v->kind == NODE_TEXT && v->n_text == 0)) return true;
@@ -287,4 +280,31 @@ bool check_model(server *s, exchange *x, const node *root)
     reply_error(s, x, ERROR_MODEL, "model", "the model '%.100s' does not exist; this server has '%s'",
                 v->text, s->name);
     return false;
+}
+
+static bool check_kind(server *s, exchange *x)
+{
+    if (s->engine || !(x->route->flags & ROUTE_TEXT)) return true;
+    reply_error(s, x, ERROR_KIND, "model",
+                "%s gives no text; /v1/embeddings and /v1/rerank are for models like this", s->name);
+    return false;
+}
+
+static void run_post(server *s, exchange *x)
+{
+    body b;
+    if (!check_kind(s, x) || !read_body(s, x, &b)) return;
+    fields f = {.s = s, .x = x, .object = b.root};
+    if (check_model(s, x, b.root)) x->route->post(&f);
+    body_fini(&b);
+}
+
+void router_request(void *user, exchange *x)
+{
+    server *s = user;
+    if (!check_state(s, x)) return;
+    if (x->route->get)
+        x->route->get(s, x);
+    else
+        run_post(s, x);
 }

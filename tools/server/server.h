@@ -95,18 +95,21 @@ void reply_id(server *s, exchange *x, const char *prefix, char *out, size_t size
 // --- routes ----------------------------------------------------------------------------------------------
 
 enum {
-    ROUTE_GET = 1,
-    ROUTE_POST = 2,
-    ROUTE_OPEN = 4,       // without a key
-    ROUTE_OLLAMA = 8,     // errors in the form of Ollama
-    ROUTE_UNREADY = 16,   // also while the model loads or the server ends
-    ROUTE_PREFIX = 32,    // the path is the beginning of what follows
-    ROUTE_LOCAL_OPEN = 64 // without a key from this machine
+    ROUTE_OPEN = 1,        // without a key
+    ROUTE_OLLAMA = 2,      // errors in the form of Ollama
+    ROUTE_UNREADY = 4,     // also while the model loads or the server ends
+    ROUTE_PREFIX = 8,      // the path is the beginning of what follows
+    ROUTE_LOCAL_OPEN = 16, // without a key from this machine
+    ROUTE_TEXT = 32        // for models that give text
 };
+struct fields; // of the JSON object of a request, see api/fields.h
+// A path takes one method besides OPTIONS: GET and HEAD, or POST with a JSON object that names this model or
+// none.
 typedef struct route {
     const char *path;
     int flags;
-    void (*run)(server *s, exchange *x);
+    void (*get)(server *s, exchange *x);
+    void (*post)(struct fields *f);
     int metric; // index of its requests, set by the table
 } route;
 
@@ -115,32 +118,27 @@ void router_head(void *user, exchange *x);
 void router_request(void *user, exchange *x);
 extern const char *const route_names[METRIC_ROUTES];
 
-// A request's JSON body. False: an error was answered.
-bool read_body(server *s, exchange *x, body *b);
-// Whether the request names the model; false: an error was answered.
-bool check_model(server *s, exchange *x, const node *root);
-
 // Handlers, by file.
 void route_page(server *s, exchange *x);
 void route_health(server *s, exchange *x);
 void route_models(server *s, exchange *x);
 void route_model(server *s, exchange *x);
 void route_metrics(server *s, exchange *x);
-void route_chat(server *s, exchange *x);
-void route_input_tokens(server *s, exchange *x);
-void route_completions(server *s, exchange *x);
-void route_tokenize(server *s, exchange *x);
-void route_detokenize(server *s, exchange *x);
-void route_apply_template(server *s, exchange *x);
-void route_embeddings(server *s, exchange *x);
-void route_rerank(server *s, exchange *x);
+void route_chat(struct fields *f);
+void route_input_tokens(struct fields *f);
+void route_completions(struct fields *f);
+void route_tokenize(struct fields *f);
+void route_detokenize(struct fields *f);
+void route_apply_template(struct fields *f);
+void route_embeddings(struct fields *f);
+void route_rerank(struct fields *f);
 void route_ollama_version(server *s, exchange *x);
 void route_ollama_tags(server *s, exchange *x);
 void route_ollama_ps(server *s, exchange *x);
-void route_ollama_show(server *s, exchange *x);
-void route_ollama_chat(server *s, exchange *x);
-void route_ollama_generate(server *s, exchange *x);
-void route_ollama_embed(server *s, exchange *x);
+void route_ollama_show(struct fields *f);
+void route_ollama_chat(struct fields *f);
+void route_ollama_generate(struct fields *f);
+void route_ollama_embed(struct fields *f);
 
 int64_t unix_seconds(void);
 

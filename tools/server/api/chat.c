@@ -174,57 +174,39 @@ static const protocol chat_protocol = {
     .splits_thoughts = true,
 };
 
-void route_chat(server *s, exchange *x)
+void route_chat(fields *f)
 {
-    body b;
-    messages m = {0};
     request_params p = {0};
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root) && params_read(&f, &p, true) && messages_read(&f, &m) &&
-        tools_constrain(&f, &m.tools, &p, m.ids, m.n_ids)) {
-        job_prompt prompt = {m.ids, m.n_ids, NULL};
-        job_start(s, x, &chat_protocol, &p, &prompt, 1, "chatcmpl-", "messages");
-    }
-    messages_fini(s, &m);
+    if (params_read(f, &p, true)) openai_start_chat(f, &chat_protocol, &p, "chatcmpl-", "messages");
     params_fini(&p);
-    body_fini(&b);
 }
 
-void route_input_tokens(server *s, exchange *x)
+void route_input_tokens(fields *f)
 {
-    body b;
     messages m = {0};
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root) && messages_read(&f, &m)) {
-        json *j = reply_json(s);
+    if (messages_read(f, &m)) {
+        json *j = reply_json(f->s);
         json_object(j, NULL);
         json_text(j, "object", "response.input_tokens");
         json_size(j, "input_tokens", m.n_ids);
         json_end_object(j);
-        reply_send(s, x, 200);
+        reply_send(f->s, f->x, 200);
     }
-    messages_fini(s, &m);
-    body_fini(&b);
+    messages_fini(f->s, &m);
 }
 
-void route_apply_template(server *s, exchange *x)
+void route_apply_template(fields *f)
 {
-    body b;
     messages m = {0};
     char *text = NULL;
     size_t n;
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (messages_render(&f, &m, &text, &n)) {
-        json *j = reply_json(s);
+    if (messages_render(f, &m, &text, &n)) {
+        json *j = reply_json(f->s);
         json_object(j, NULL);
         json_bytes(j, "prompt", text, n);
         json_end_object(j);
-        reply_send(s, x, 200);
+        reply_send(f->s, f->x, 200);
     }
-    tn_text_free(s->r.t.ctx, text);
-    messages_fini(s, &m);
-    body_fini(&b);
+    tn_text_free(f->s->r.t.ctx, text);
+    messages_fini(f->s, &m);
 }

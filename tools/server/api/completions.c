@@ -228,27 +228,23 @@ static void read_prompts(fields *f, prompts *p)
         for (int32_t i = 0; i < p->n; i++) p->list[i].echo = NULL;
 }
 
-void route_completions(server *s, exchange *x)
+void route_completions(fields *f)
 {
-    body b;
     request_params p = {0};
     prompts list = {.n = 0};
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root) && params_read(&f, &p, false)) {
-        if (field(&f, "suffix")) field_fail(&f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
-        if (field_int(&f, "best_of", 0, 20, p.n) != p.n)
-            field_fail(&f, ERROR_VALUE, "best_of", "only the value of n is offered");
-        read_prompts(&f, &list);
-        if (!f.failed) job_start(s, x, &text_protocol, &p, list.list, list.n, "cmpl-", "prompt");
+    if (params_read(f, &p, false)) {
+        if (field(f, "suffix")) field_fail(f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
+        if (field_int(f, "best_of", 0, 20, p.n) != p.n)
+            field_fail(f, ERROR_VALUE, "best_of", "only the value of n is offered");
+        read_prompts(f, &list);
+        if (!f->failed) job_start(f->s, f->x, &text_protocol, &p, list.list, list.n, "cmpl-", "prompt");
     }
     for (int32_t i = 0; i < PROMPTS_MAX; i++) {
         if (list.tokenized[i])
-            tn_tokens_free(s->r.model, list.ids[i]);
+            tn_tokens_free(f->s->r.model, list.ids[i]);
         else
             free(list.ids[i]);
         free(list.echoes[i]);
     }
     params_fini(&p);
-    body_fini(&b);
 }

@@ -124,30 +124,25 @@ static bool read_form(fields *f)
     return base64;
 }
 
-static void embed(server *s, exchange *x, bool ollama)
+static void embed(fields *f, bool ollama)
 {
-    body b;
+    server *s = f->s;
     if (!s->embedder || tn_embedder_pooling(s->embedder) == TN_POOLING_RANK) {
-        reply_error(s, x, ERROR_KIND, "model", "%s gives no embeddings", s->name);
+        reply_error(s, f->x, ERROR_KIND, "model", "%s gives no embeddings", s->name);
         return;
     }
-    if (!read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root)) {
-        bool base64 = !ollama && read_form(&f);
-        vectors *v = read_texts(&f, ollama);
-        if (v) v->base64 = base64;
-        if (v) vectors_start(v, x, answer);
-    }
-    body_fini(&b);
+    bool base64 = !ollama && read_form(f);
+    vectors *v = read_texts(f, ollama);
+    if (v) v->base64 = base64;
+    if (v) vectors_start(v, f->x, answer);
 }
 
-void route_embeddings(server *s, exchange *x)
+void route_embeddings(fields *f)
 {
-    embed(s, x, false);
+    embed(f, false);
 }
 
-void route_ollama_embed(server *s, exchange *x)
+void route_ollama_embed(fields *f)
 {
-    embed(s, x, true);
+    embed(f, true);
 }

@@ -191,9 +191,10 @@ static const protocol generate_protocol = {
 };
 
 // A request without a prompt only asks for the model, which is there.
-static void answer_load(server *s, exchange *x, const node *root, bool generate)
+static void answer_load(fields *f, bool generate)
 {
-    const node *keep = node_get(root, "keep_alive");
+    server *s = f->s;
+    const node *keep = node_get(f->object, "keep_alive");
     bool unload = keep && keep->kind == NODE_NUMBER && keep->number == 0;
     json *j = reply_json(s);
     json_object(j, NULL);
@@ -210,31 +211,20 @@ static void answer_load(server *s, exchange *x, const node *root, bool generate)
     json_bool(j, "done", true);
     json_text(j, "done_reason", unload ? "unload" : "load");
     json_end_object(j);
-    reply_send(s, x, 200);
+    reply_send(s, f->x, 200);
 }
 
 // --- requests --------------------------------------------------------------------------------------------
 
-void route_ollama_chat(server *s, exchange *x)
+void route_ollama_chat(fields *f)
 {
-    body b;
-    messages m = {0};
     request_params p = {0};
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    const node *list = node_get(b.root, "messages");
-    if (check_model(s, x, b.root)) {
-        if (!list || (list->kind == NODE_LIST && list->n == 0)) {
-            answer_load(s, x, b.root, false);
-        } else if (params_read_ollama(&f, &p) && messages_read(&f, &m) &&
-                   tools_constrain(&f, &m.tools, &p, m.ids, m.n_ids)) {
-            job_prompt prompt = {m.ids, m.n_ids, NULL};
-            job_start(s, x, &line_protocol, &p, &prompt, 1, "chat-", "messages");
-        }
-    }
-    messages_fini(s, &m);
+    const node *list = node_get(f->object, "messages");
+    if (!list || (list->kind == NODE_LIST && list->n == 0))
+        answer_load(f, false);
+    else if (params_read_ollama(f, &p))
+        openai_start_chat(f, &line_protocol, &p, "chat-", "messages");
     params_fini(&p);
-    body_fini(&b);
 }
 
 static tn_status generate_ids(fields *f, const char *prompt, const char *system, int32_t **ids, size_t *n)
@@ -249,34 +239,29 @@ static tn_status generate_ids(fields *f, const char *prompt, const char *system,
     return tn_chat_tokenize(s->r.model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);
 }
 
-void route_ollama_generate(server *s, exchange *x)
+void route_ollama_generate(fields *f)
 {
-    body b;
+    server *s = f->s;
     request_params p = {0};
     int32_t *ids = NULL;
     size_t n = 0;
-    if (!openai_check_text(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    const char *prompt = field_text(&f, "prompt", ""), *system = field_text(&f, "system", NULL);
-    const char *suffix = field_text(&f, "suffix", "");
-    const node *images = field_of(&f, "images", NODE_LIST);
-    if (*suffix) field_fail(&f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
-    if (images && images->n > 0) field_fail(&f, ERROR_VALUE, "images", "this model reads no images");
-    if (!f.failed && check_model(s, x, b.root)) {
-        if (!*prompt) {
-            answer_load(s, x, b.root, true);
-        } else if (params_read_ollama(&f, &p)) {
-            tn_status status = generate_ids(&f, prompt, system && *system ? system : NULL, &ids, &n);
-            job_prompt list = {ids, n, NULL};
-            if (status != TN_OK)
-                reply_error(s, x, ERROR_FIELD, "prompt", "the chat template refuses this prompt");
-            else
-                job_start(s, x, &generate_protocol, &p, &list, 1, "gen-", "prompt");
-        }
+    const char *prompt = field_text(f, "prompt", ""), *system = field_text(f, "system", NULL);
+    const char *suffix = field_text(f, "suffix", "");
+    const node *images = field_of(f, "images", NODE_LIST);
+    if (*suffix) field_fail(f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
+    if (images && images->n > 0) field_fail(f, ERROR_VALUE, "images", "this model reads no images");
+    if (!f->failed && !*prompt) {
+        answer_load(f, true);
+    } else if (params_read_ollama(f, &p)) {
+        tn_status status = generate_ids(f, prompt, system && *system ? system : NULL, &ids, &n);
+        job_prompt list = {ids, n, NULL};
+        if (status != TN_OK)
+            reply_error(s, f->x, ERROR_FIELD, "prompt", "the chat template refuses this prompt");
+        else
+            job_start(s, f->x, &generate_protocol, &p, &list, 1, "gen-", "prompt");
     }
     tn_tokens_free(s->r.model, ids);
     params_fini(&p);
-    body_fini(&b);
 }
 
 // --- models ----------------------------------------------------------------------------------------------
@@ -350,15 +335,11 @@ void route_ollama_ps(server *s, exchange *x)
     answer_models(s, x, true);
 }
 
-void route_ollama_show(server *s, exchange *x)
+void route_ollama_show(fields *f)
 {
-    body b;
     char key[64];
+    server *s = f->s;
     const tn_model_info *info = &s->r.info;
-    if (!read_body(s, x, &b)) return;
-    bool ok = check_model(s, x, b.root);
-    body_fini(&b);
-    if (!ok) return;
     json *j = reply_json(s);
     json_object(j, NULL);
     json_text(j, "modelfile", "");
@@ -380,5 +361,5 @@ void route_ollama_show(server *s, exchange *x)
     if (s->engine) json_text(j, NULL, "tools");
     json_end_array(j);
     json_end_object(j);
-    reply_send(s, x, 200);
+    reply_send(s, f->x, 200);
 }

@@ -1,19 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the answers of the OpenAI routes share: usage, logprobs, ends of streams.
+// What the OpenAI routes share: starting, usage, logprobs, ends of streams.
 #include "tools/server/api/openai.h"
+
+#include "tools/server/api/messages.h"
 
 #include <math.h>
 #include <string.h>
 #include <tenon/graph.h>
 
-bool openai_check_text(server *s, exchange *x)
+void openai_start_chat(fields *f, const protocol *proto, request_params *p, const char *id_prefix,
+                       const char *param)
 {
-    if (s->engine) return true;
-    reply_error(s, x, ERROR_KIND, "model",
-                "%s gives no text; /v1/embeddings and /v1/rerank are for models like this", s->name);
-    return false;
+    messages m = {0};
+    if (messages_read(f, &m) && tools_constrain(f, &m.tools, p, m.ids, m.n_ids)) {
+        job_prompt prompt = {m.ids, m.n_ids, NULL};
+        job_start(f->s, f->x, proto, p, &prompt, 1, id_prefix, param);
+    }
+    messages_fini(f->s, &m);
 }
 
 void openai_put_usage(const job *j, json *out)

@@ -7,8 +7,10 @@
 
 #include "tools/server/job.h"
 
-// Whether the model gives text; false: an error was answered.
-bool openai_check_text(server *s, exchange *x);
+// A job for the messages of a request and its tools. An error was answered if it fails.
+// `param`: the field of the messages.
+void openai_start_chat(fields *f, const protocol *proto, request_params *p, const char *id_prefix,
+                       const char *param);
 void openai_put_usage(const job *j, json *out);
 void openai_put_timings(const job *j, json *out);
 // The entries of the choice, which are then gone, in the form of chat.

@@ -129,16 +129,13 @@ static vectors *read_documents(fields *f)
     return v;
 }
 
-void route_rerank(server *s, exchange *x)
+void route_rerank(fields *f)
 {
-    body b;
+    server *s = f->s;
     if (!s->embedder || tn_embedder_pooling(s->embedder) != TN_POOLING_RANK) {
-        reply_error(s, x, ERROR_KIND, "model", "%s does not compare texts", s->name);
+        reply_error(s, f->x, ERROR_KIND, "model", "%s does not compare texts", s->name);
         return;
     }
-    if (!read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    vectors *v = check_model(s, x, b.root) ? read_documents(&f) : NULL;
-    if (v) vectors_start(v, x, answer);
-    body_fini(&b);
+    vectors *v = read_documents(f);
+    if (v) vectors_start(v, f->x, answer);
 }

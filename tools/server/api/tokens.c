@@ -74,49 +74,42 @@ static void tokenize_text(fields *f)
     tn_tokens_free(f->s->r.model, ids);
 }
 
-void route_tokenize(server *s, exchange *x)
+void route_tokenize(fields *f)
 {
-    body b;
     messages m = {0};
-    if (!read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (!field(&f, "messages"))
-        tokenize_text(&f);
-    else if (messages_read(&f, &m))
-        answer_tokens(&f, m.ids, m.n_ids, field_bool(&f, "with_pieces", false));
-    messages_fini(s, &m);
-    body_fini(&b);
+    if (!field(f, "messages"))
+        tokenize_text(f);
+    else if (messages_read(f, &m))
+        answer_tokens(f, m.ids, m.n_ids, field_bool(f, "with_pieces", false));
+    messages_fini(f->s, &m);
 }
 
-void route_detokenize(server *s, exchange *x)
+void route_detokenize(fields *f)
 {
-    body b;
+    server *s = f->s;
     char *text = NULL;
     size_t n = 0, n_text;
-    if (!read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    const node *list = field_of(&f, "tokens", NODE_LIST);
-    if (!list && !f.failed) field_fail(&f, ERROR_FIELD, "tokens", "a list of token ids is expected");
+    const node *list = field_of(f, "tokens", NODE_LIST);
+    if (!list && !f->failed) field_fail(f, ERROR_FIELD, "tokens", "a list of token ids is expected");
     int32_t *ids = list ? calloc(list->n + 1, sizeof *ids) : NULL;
-    if (list && !ids) field_fail(&f, ERROR_OWN, "tokens", "out of memory");
-    for (const node *v = list ? list->first : NULL; v && !f.failed; v = v->next) {
+    if (list && !ids) field_fail(f, ERROR_OWN, "tokens", "out of memory");
+    for (const node *v = list ? list->first : NULL; v && !f->failed; v = v->next) {
         if (v->kind != NODE_NUMBER || !v->whole || v->integer < 0 || v->integer >= s->r.info.n_vocab)
-            field_fail(&f, ERROR_FIELD, "tokens", "item %zu is no token id from 0 to %d", n,
+            field_fail(f, ERROR_FIELD, "tokens", "item %zu is no token id from 0 to %d", n,
                        s->r.info.n_vocab - 1);
         else
             ids[n++] = (int32_t)v->integer;
     }
-    if (!f.failed && tn_detokenize(s->r.model, ids, n, TN_TEXT_PRINT_SPECIAL, &text, &n_text) != TN_OK)
-        field_fail(&f, ERROR_OWN, "tokens", "out of memory");
-    if (!f.failed) {
+    if (!f->failed && tn_detokenize(s->r.model, ids, n, TN_TEXT_PRINT_SPECIAL, &text, &n_text) != TN_OK)
+        field_fail(f, ERROR_OWN, "tokens", "out of memory");
+    if (!f->failed) {
         json *j = reply_json(s);
         json_object(j, NULL);
         json_bytes(j, "content", text, n_text);
         json_bytes(j, "prompt", text, n_text);
         json_end_object(j);
-        reply_send(s, x, 200);
+        reply_send(s, f->x, 200);
     }
     tn_text_free(s->r.t.ctx, text);
     free(ids);
-    body_fini(&b);
 }
