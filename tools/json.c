@@ -153,3 +153,27 @@ void json_null(json *j, const char *key)
     begin(j, key);
     fputs("null", j->f);
 }
+
+void json_members(json *j, const char *object)
+{
+    size_t n = strlen(object);
+    if (n <= 2) return;
+    begin(j, NULL);
+    fwrite(object + 1, 1, n - 2, j->f);
+}
+
+void json_one_line(char *text)
+{
+    char *to = text;
+    bool quoted = false;
+    for (const char *p = text; *p; p++) {
+        if (quoted && *p == '\\' && p[1])
+            *to++ = *p++;
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && strchr(" \t\r\n", *p))
+            continue;
+        *to++ = *p;
+    }
+    *to = 0;
+}

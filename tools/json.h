@@ -33,5 +33,9 @@ void json_bool(json *j, const char *key, bool value);
 // `value` is JSON already.
 void json_raw(json *j, const char *key, const char *value);
 void json_null(json *j, const char *key);
+// The members of `object`, which is JSON of an object.
+void json_members(json *j, const char *object);
+// Removes the blanks between the tokens of JSON, so that it is one line.
+void json_one_line(char *text);
 
 #endif

@@ -98,6 +98,33 @@ async function checkParse(api, name) {
   ok("a schema", ["house", "tree"].includes(value?.where) && typeof value.sure === "boolean", parsed);
 }
 
+async function checkResponses(api, name) {
+  const fields = { model: name, input: HELLO[0].content, temperature: 0 };
+  const whole = await api.responses.create(fields);
+  ok("a response", whole.output_text === ANSWER && whole.status === "completed", whole);
+  let text = "";
+  for await (const event of await api.responses.create({ ...fields, stream: true }))
+    if (event.type === "response.output_text.delta") text += event.delta;
+  ok("its events", text === ANSWER, text);
+  const final = await api.responses.stream(fields).finalResponse();
+  ok("its events with their helper", final.output_text === ANSWER, final);
+  const tools = [{ type: "function", name: "add", description: "adds numbers", parameters: PARAMETERS,
+    strict: true }];
+  const calls = { ...fields, tools, tool_choice: "required", parallel_tool_calls: false };
+  const [call] = (await api.responses.create(calls)).output;
+  ok("a call in a response", call.type === "function_call" && [1, 2].includes(JSON.parse(call.arguments).a), call);
+  const streamed = await api.responses.stream(calls).finalResponse();
+  ok("a call in events", streamed.output[0].arguments === call.arguments, streamed.output);
+  const next = await api.responses.create({ ...fields, tools, max_output_tokens: 5, input: [
+    { role: "user", content: fields.input }, call,
+    { type: "function_call_output", call_id: call.call_id, output: "4" }] });
+  ok("the turn after it", next.output.length > 0, next);
+  const shape = z.object({ where: z.enum(["house", "tree"]) });
+  const parsed = await api.responses.parse({ ...fields,
+    text: { format: zodFormat.zodTextFormat(shape, "place") } });
+  ok("a schema in a response", ["house", "tree"].includes(parsed.output_parsed?.where), parsed.output_text);
+}
+
 async function checkErrors(api, library, url, name) {
   const fails = (fields) => api.chat.completions.create({ model: name, messages: HELLO, ...fields })
     .then(() => null, (error) => error);
@@ -230,6 +257,7 @@ for (const [label, library] of Object.entries({ openai, openai7 })) {
   await step(`${label}: chat`, () => checkChat(api, name));
   await step(`${label}: tools`, () => checkTools(api, name));
   await step(`${label}: parse`, () => checkParse(api, name));
+  await step(`${label}: responses`, () => checkResponses(api, name));
   await step(`${label}: errors`, () => checkErrors(api, library, url, name));
   await step(`${label}: retry`, () => checkRetry(library));
   await step(`${label}: key`, () => checkKey(library));

@@ -25,6 +25,42 @@ const head = (kind) => ({ id: { type: "string", pattern: "^[a-z]+-." }, object: 
   model: text });
 
 const model = object({ id: text, object: { const: "model" }, created: count, owned_by: text });
+// --- responses ---
+
+const whole = { enum: ["completed", "incomplete"] };
+const part = { anyOf: [
+  object({ type: { const: "output_text" }, text, annotations: list({}), logprobs: list({}) }),
+  object({ type: { const: "reasoning_text" }, text })] };
+const item = { anyOf: [
+  object({ type: { const: "message" }, id: text, role: { const: "assistant" }, status: text, content: list(part) }),
+  object({ type: { const: "reasoning" }, id: text, summary: list({}), content: list(part) }),
+  object({ type: { const: "function_call" }, id: text, call_id: { type: "string", minLength: 1 }, name: text,
+    arguments: text, status: text })] };
+const response = object({ id: { type: "string", pattern: "^resp_." }, object: { const: "response" },
+  created_at: count, status: { enum: [...whole.enum, "failed", "in_progress"] }, model: text,
+  error: nullable(object({ code: text, message: text })),
+  incomplete_details: nullable(object({ reason: { const: "max_output_tokens" } })), output: list(item),
+  instructions: nullable(text), max_output_tokens: nullable(count), metadata: { type: "object" },
+  parallel_tool_calls: { type: "boolean" }, previous_response_id: { type: "null" }, reasoning: { type: "object" },
+  temperature: { type: "number" }, text: { type: "object" }, tool_choice: {}, tools: list({}),
+  top_p: { type: "number" }, truncation: { const: "disabled" }, usage: nullable(object({ input_tokens: count,
+    input_tokens_details: object({ cached_tokens: count }), output_tokens: count,
+    output_tokens_details: object({ reasoning_tokens: count }), total_tokens: count })) });
+const place = { item_id: text, output_index: count };
+const inside = { ...place, content_index: count };
+const event = (names, members) => object({ type: { enum: names.map((name) => `response.${name}`) },
+  sequence_number: count, ...members });
+const responseEvent = { anyOf: [
+  event(["created", "in_progress", "completed", "incomplete", "failed"], { response }),
+  event(["output_item.added", "output_item.done"], { output_index: count, item }),
+  event(["content_part.added", "content_part.done"], { ...inside, part }),
+  event(["output_text.delta", "reasoning_text.delta"], { ...inside, delta: text }),
+  event(["output_text.done", "reasoning_text.done"], { ...inside, text }),
+  event(["function_call_arguments.delta"], { ...place, delta: text }),
+  event(["function_call_arguments.done"], { ...place, arguments: text })] };
+
+// --- Ollama ---
+
 const details = object({ format: { const: "gguf" }, family: text, families: list(text), parameter_size: text,
   quantization_level: text, parent_model: text });
 const times = object({ done: { const: true }, done_reason: { enum: ["stop", "length", "load", "unload"] },
@@ -50,6 +86,8 @@ const SHAPES = {
     choices: list(object({ index: count, text, finish_reason: reason })), usage }),
   "/v1/completions stream": object({ ...head("text_completion"),
     choices: list(object({ index: count, text, finish_reason: nullable(reason) })) }),
+  "/v1/responses": { allOf: [response, object({ status: whole })] },
+  "/v1/responses stream": responseEvent,
   "/v1/models": object({ object: { const: "list" },
     data: list(model) }),
   "/v1/models/": model,
@@ -80,9 +118,8 @@ function checkOne(name, value) {
 
 function checkBody(path, type, body) {
   if (type.startsWith("text/event-stream")) {
-    const events = body.split("\n\n").filter((event) => event.startsWith("data: "));
-    for (const event of events) {
-      if (event !== "data: [DONE]") checkOne(`${path} stream`, JSON.parse(event.slice(6)));
+    for (const one of body.split("\n").filter((each) => each.startsWith("data: "))) {
+      if (one !== "data: [DONE]") checkOne(`${path} stream`, JSON.parse(one.slice(6)));
     }
   } else if (type.startsWith("application/x-ndjson")) {
     for (const one of body.split("\n").filter(Boolean)) checkOne(path, JSON.parse(one));

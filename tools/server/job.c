@@ -42,6 +42,7 @@ static void free_job(job *j)
     if (j->x) j->x->user = NULL;
     for (int32_t i = 0; i < j->n; i++) fini_choice(&j->choices[i]);
     free(j->choices);
+    if (j->state) j->proto->free_state(j->state);
     free(j);
 }
 
@@ -120,7 +121,7 @@ static void answer_refusal(server *s, exchange *x, tn_status status, const char 
         reply_error(s, x, ERROR_SCHEMA,
                     p->tools         ? "tools"
                     : p->cfg.grammar ? "grammar"
-                                     : "response_format.json_schema.schema",
+                                     : p->schema_field,
                     "%s", message);
     else if (status == TN_ERR_ARG || status == TN_ERR_UNSUPPORTED)
         reply_error(s, x, ERROR_FIELD, param, "%s", message);
@@ -154,6 +155,8 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
         return;
     }
     j->proto = proto;
+    j->state = p->state;
+    p->state = NULL;
     j->is_generate = proto->is_generate;
     j->stream = p->stream;
     j->include_usage = p->include_usage;
@@ -302,8 +305,8 @@ static bool show_text(void *user, const char *text, size_t n, bool is_thought)
         c->thinks = true;
         drop_entries(c, 0); // logprobs are those of the answer
     }
-    if (n > 0 && j->stream)
-        j->proto->piece(j, c, text, n, is_thought);
+    if (n > 0 && (j->stream || j->proto->collects))
+        ok = j->proto->piece(j, c, text, n, is_thought);
     else if (n > 0)
         ok = text_add(is_thought ? &c->thought : &c->content, text, n);
     c->n_settled = c->n_entries;
@@ -314,8 +317,8 @@ static bool show_call(void *user, const tool_call *call)
 {
     choice *c = user;
     drop_entries(c, c->n_settled);
-    if (c->job->stream) c->job->proto->call(c->job, c, call);
-    return true;
+    const protocol *p = c->job->proto;
+    return (!c->job->stream && !p->collects) || p->call(c->job, c, call);
 }
 
 // Bytes of the piece without the text of the token that ended it.
@@ -367,14 +370,14 @@ static int finish_of(const choice *c, int32_t stop)
     return stop == TN_STOP_CANCELLED ? FINISH_CANCELLED : FINISH_STOP;
 }
 
-static void end_choice(job *j, choice *c, const tn_engine_event *event)
+static bool end_choice(job *j, choice *c, const tn_engine_event *event)
 {
     int finish = finish_of(c, event->piece.stop);
     c->stop = event->piece.stop;
     c->reason = finish == FINISH_TOOL_CALLS ? "tool_calls" : job_reason(c->stop);
     j->n_cached += c->index == 0 ? event->stats.n_reused : 0;
     j->s->figures.finished[finish]++;
-    if (j->x && j->stream) j->proto->end_choice(j, c);
+    return (!j->stream && !j->proto->collects) || j->proto->end_choice(j, c);
 }
 
 static bool has_failed(job *j, const tn_engine_event *event)
@@ -408,12 +411,12 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
     send_head(j);
     if (!c->begun && j->stream) j->proto->begin(j, c);
     c->begun = true;
-    if (!c->answer.ended && !take_piece(j, c, &event->piece)) {
+    bool ok = c->answer.ended || take_piece(j, c, &event->piece);
+    if (ok && last) ok = end_choice(j, c, event);
+    if (!ok)
         break_job(j, ERROR_OWN, "out of memory for the answer");
-        return;
-    }
-    if (last) end_choice(j, c, event);
-    if (j->n_open == 0) end_job(j);
+    else if (j->n_open == 0)
+        end_job(j);
 }
 
 void job_tick(server *s)

@@ -49,15 +49,18 @@ typedef struct protocol {
     const char *stream_type;
     void (*begin)(job *j, choice *c);
     // `text` of the answer, or of the thought before it
-    void (*piece)(job *j, choice *c, const char *text, size_t n, bool is_thought);
+    // False, also of those below: out of memory.
+    bool (*piece)(job *j, choice *c, const char *text, size_t n, bool is_thought);
     // A call of a tool; NULL in protocols whose requests have no tools.
-    void (*call)(job *j, choice *c, const tool_call *call);
-    void (*end_choice)(job *j, choice *c);
+    bool (*call)(job *j, choice *c, const tool_call *call);
+    bool (*end_choice)(job *j, choice *c);
     void (*end)(job *j);
     void (*whole)(job *j);
     void (*broken)(job *j, error_id id, const char *message);
     bool splits_thoughts; // thoughts go apart from the answer
     bool is_generate;     // of job.is_generate
+    bool collects;        // gets the pieces of answers that are not streamed, too
+    void (*free_state)(void *state);
 } protocol;
 
 struct job {
@@ -74,6 +77,7 @@ struct job {
     size_t n_prompt;
     int32_t n_cached;
     uint64_t start_ns, first_ns, end_ns, sent_ns;
+    void *state; // of the protocol
     job *next, **link;
 };
 

@@ -30,6 +30,7 @@ static const route routes[] = {
     {"/v1/chat/completions",               TEXT,                       NULL, route_chat, 3},
     {"/chat/completions",                  TEXT,                       NULL, route_chat, 3},
     {"/v1/chat/completions/input_tokens",  TEXT,                       NULL, route_input_tokens, 4},
+    {"/v1/responses",                      TEXT,                       NULL, route_responses, 20},
     {"/v1/completions",                    TEXT,                       NULL, route_completions, 5},
     {"/v1/embeddings",                     0,                          NULL, route_embeddings, 6},
     {"/v1/rerank",                         0,                          NULL, route_rerank, 18},
@@ -68,7 +69,8 @@ const char *const route_names[METRIC_ROUTES] = {"/health",
                                                 "/api/generate",
                                                 "/api/embed",
                                                 "/v1/rerank",
-                                                "/"};
+                                                "/",
+                                                "/v1/responses"};
 
 // For errors before a route is known: their form follows the path.
 static const route no_route = {"", 0, NULL, NULL, METRIC_ROUTES - 1};

@@ -127,6 +127,7 @@ void route_metrics(server *s, exchange *x);
 void route_chat(struct fields *f);
 void route_input_tokens(struct fields *f);
 void route_completions(struct fields *f);
+void route_responses(struct fields *f);
 void route_tokenize(struct fields *f);
 void route_detokenize(struct fields *f);
 void route_apply_template(struct fields *f);

@@ -50,11 +50,12 @@ static void chat_begin(job *j, choice *c)
     end_chunk(j, out, NULL, NULL);
 }
 
-static void chat_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
+static bool chat_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
 {
     json *out = begin_choice(j, c);
     json_bytes(out, is_thought ? "reasoning_content" : "content", text, n);
     end_chunk(j, out, NULL, j->logprobs && !is_thought && c->n_entries > 0 ? c : NULL);
+    return true;
 }
 
 // The beginning of an element of tool_calls, within its function.
@@ -84,15 +85,17 @@ static void put_delta(job *j, choice *c, const tool_call *call, bool first)
 }
 
 // Clients add the arguments of a call up; its first delta has none.
-static void chat_call(job *j, choice *c, const tool_call *call)
+static bool chat_call(job *j, choice *c, const tool_call *call)
 {
     put_delta(j, c, call, true);
     put_delta(j, c, call, false);
+    return true;
 }
 
-static void chat_end_choice(job *j, choice *c)
+static bool chat_end_choice(job *j, choice *c)
 {
     end_chunk(j, begin_choice(j, c), c->reason, j->logprobs && c->n_entries > 0 ? c : NULL);
+    return true;
 }
 
 static void chat_end(job *j)

@@ -95,15 +95,17 @@ static void text_begin(job *j, choice *c)
     if (c->echo) send_choice(j, c, c->echo, strlen(c->echo), NULL);
 }
 
-static void text_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
+static bool text_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
 {
     (void)is_thought;
     send_choice(j, c, text, n, NULL);
+    return true;
 }
 
-static void text_end_choice(job *j, choice *c)
+static bool text_end_choice(job *j, choice *c)
 {
     send_choice(j, c, "", 0, c->reason);
+    return true;
 }
 
 static void text_end(job *j)

@@ -18,6 +18,7 @@ void field_fail(fields *f, error_id id, const char *name, const char *fmt, ...)
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     snprintf(path, sizeof path, "%s%s", f->prefix ? f->prefix : "", name);
+    if (f->rename) f->rename(f->user, path, sizeof path);
     reply_error(f->s, f->x, id, path, "%s: %s", path, message);
 }
 

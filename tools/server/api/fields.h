@@ -15,6 +15,10 @@ typedef struct fields {
     const node *object;
     const char *prefix; // of paths in messages: "options."
     bool failed;
+    // The path of a field as the client has it, where the object was made from another one; NULL: it is the
+    // same.
+    void (*rename)(const void *user, char *path, size_t size);
+    const void *user;
 } fields;
 
 void field_fail(fields *f, error_id id, const char *name, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -32,7 +36,9 @@ typedef struct request_params {
     const char *stops[16];
     int32_t *bias_tokens; // from malloc
     float *bias_values;
-    char *schema; // from malloc
+    char *schema;             // from malloc
+    const char *schema_field; // its path in the request
+    void *state;              // of the protocol, for the job; it takes it
     bool stream, include_usage, logprobs;
     uint64_t salt;                // of the cache of prefixes
     const struct tool_use *tools; // NULL: none

@@ -41,21 +41,10 @@ static json *begin_line(job *j)
     return out;
 }
 
-// One line: blanks between the tokens of the JSON may be newlines.
 static void put_arguments(json *out, const tool_call *call)
 {
-    char *line = malloc(call->n_arguments + 1), *to = line;
-    bool quoted = false;
-    for (const char *p = call->arguments; line && *p; p++) {
-        if (quoted && *p == '\\' && p[1])
-            *to++ = *p++;
-        else if (*p == '"')
-            quoted = !quoted;
-        else if (!quoted && strchr(" \t\r\n", *p))
-            continue;
-        *to++ = *p;
-    }
-    if (line) *to = 0;
+    char *line = strdup(call->arguments);
+    if (line) json_one_line(line);
     json_raw(out, "arguments", line ? line : "{}");
     free(line);
 }
@@ -113,7 +102,7 @@ static void line_begin(job *j, choice *c)
     (void)j, (void)c;
 }
 
-static void line_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
+static bool line_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
 {
     json *out = begin_line(j);
     (void)c;
@@ -122,9 +111,10 @@ static void line_piece(job *j, choice *c, const char *text, size_t n, bool is_th
     json_bool(out, "done", false);
     json_end_object(out);
     job_send_event(j, false);
+    return true;
 }
 
-static void line_call(job *j, choice *c, const tool_call *call)
+static bool line_call(job *j, choice *c, const tool_call *call)
 {
     json *out = begin_line(j);
     json_object(out, "message");
@@ -135,11 +125,13 @@ static void line_call(job *j, choice *c, const tool_call *call)
     json_bool(out, "done", false);
     json_end_object(out);
     job_send_event(j, false);
+    return true;
 }
 
-static void line_end_choice(job *j, choice *c)
+static bool line_end_choice(job *j, choice *c)
 {
     (void)j, (void)c;
+    return true;
 }
 
 static void line_end(job *j)

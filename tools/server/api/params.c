@@ -138,6 +138,7 @@ static void set_schema(fields *f, request_params *p, const node *schema, const c
     p->schema = schema ? node_copy(schema) : strdup(any_object);
     if (!p->schema) field_fail(f, ERROR_OWN, name, "out of memory");
     p->cfg.json_schema = p->schema;
+    p->schema_field = name;
 }
 
 static void read_format(fields *f, request_params *p)
@@ -195,7 +196,7 @@ bool params_read(fields *f, request_params *p, bool chat)
     set_defaults(f->s, p);
     p->stream = field_bool(f, "stream", false);
     const node *stream = field_of(f, "stream_options", NODE_OBJECT);
-    fields inner = {f->s, f->x, stream, "stream_options.", f->failed};
+    fields inner = {f->s, f->x, stream, "stream_options.", f->failed, f->rename, f->user};
     p->include_usage = stream && field_bool(&inner, "include_usage", false);
     f->failed = f->failed || inner.failed;
     read_limit(f, p, chat);
@@ -216,7 +217,7 @@ bool params_read_ollama(fields *f, request_params *p)
     set_defaults(f->s, p);
     p->stream = field_bool(f, "stream", true);
     const node *inner = field_of(f, "options", NODE_OBJECT), *format = field(f, "format");
-    fields o = {f->s, f->x, inner, "options.", f->failed};
+    fields o = {f->s, f->x, inner, "options.", f->failed, f->rename, f->user};
     p->cfg.max_tokens = (int32_t)field_int(&o, "num_predict", -2, INT32_MAX, p->cfg.max_tokens);
     if (p->cfg.max_tokens < 0) p->cfg.max_tokens = -1;
     int64_t n_ctx = field_int(&o, "num_ctx", 1, INT32_MAX, 1);
