@@ -54,7 +54,7 @@ static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_rout
                                                        tn_group_scratch *shared, Logit logit)
 {
     int lane = threadIdx.x % TN_WARP, n = a.n_experts, mine = 0;
-    float x[R], my_logit = 0.0f, max = -INFINITY, sum = 0.0f;
+    float x[R], max = -INFINITY, sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < R; i++) x[i] = lane + i * TN_WARP < n ? logit(lane + i * TN_WARP) : -INFINITY;
     if (a.choice == TN_GATING_SOFTMAX || a.gating == TN_GATING_SOFTMAX) {
@@ -72,27 +72,30 @@ static __device__ __forceinline__ int tn_route_experts(const tn_cuda_expert_rout
         tn_route_groups(n, a.n_groups, a.n_groups_used, lane, TN_WARP, shared->score, shared->kept,
                          [&](int j) { return tn_biased(score.of(logit(j)), bias, j); }, [] { __syncwarp(); });
     uint64_t key[R];
+    uint32_t high[R]; // of the keys, if that is all of them
 #pragma unroll
     for (int i = 0; i < R; i++) {
         int j = lane + i * TN_WARP;
-        key[i] = 0;
+        key[i] = 0, high[i] = 0;
         if (j >= n || (!PLAIN && a.n_groups > 1 && !shared->kept[j / (n / a.n_groups)])) continue;
         float s = score.of(x[i]);
         key[i] = bias ? tn_key_of(tn_biased(s, bias, j)) : tn_key_of(s);
+        high[i] = (uint32_t)(key[i] >> 32);
     }
 #pragma unroll 1
     for (int i = 0; i < a.k; i++) {
-        int j = tn_extract_max<R>(key, bias != NULL);
-        float v = 0.0f;
+        int j = bias ? tn_extract_max<R>(key, true) : tn_extract_max<R>(high);
+        if (lane == i) mine = j;
+    }
+    if (!writes) return mine;
+    float my_logit = 0.0f;
 #pragma unroll
-        for (int r = 0; r < R; r++)
-            if (j / TN_WARP == r) v = x[r];
-        v = __shfl_sync(0xffffffffu, v, j % TN_WARP);
-        if (lane == i) mine = j, my_logit = v;
+    for (int r = 0; r < R; r++) {
+        float v = __shfl_sync(0xffffffffu, x[r], mine % TN_WARP);
+        if (mine / TN_WARP == r) my_logit = v;
     }
     float w = tn_expert_weight(a, lane, my_logit, max, sum);
-    if (writes && lane < a.k)
-        a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
+    if (lane < a.k) a.ids[t * a.ids_stride + lane] = mine, a.weights[t * a.weights_stride + lane] = w;
     return mine;
 }
 

@@ -63,6 +63,25 @@ template <int R> static __device__ __forceinline__ int tn_extract_max(uint64_t (
     return j;
 }
 
+// The same for keys whose lower halves are zero, given without them.
+template <int R> static __device__ __forceinline__ int tn_extract_max(uint32_t (&key)[R])
+{
+    uint32_t best = key[0], lane = threadIdx.x % TN_WARP;
+#pragma unroll
+    for (int r = 1; r < R; r++) best = max(best, key[r]);
+    best = tn_warp_max_u32(best);
+    int j = 0;
+#pragma unroll
+    for (int r = R - 1; r >= 0; r--) {
+        uint32_t lanes = __ballot_sync(0xffffffffu, key[r] == best);
+        if (lanes) j = r * TN_WARP + __ffs((int)lanes) - 1;
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        if (j == (int)lane + r * TN_WARP) key[r] = 0;
+    return j;
+}
+
 // Scratch of a warp for the groups of its row.
 struct tn_group_scratch {
     double score[TN_CUDA_MAX_GROUPS];

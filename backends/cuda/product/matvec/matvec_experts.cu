@@ -13,8 +13,7 @@
 // and sum.
 //
 // A predecessor decides which experts are used, so nothing can be copied before it; all copies start then, as
-// many as shared memory holds. For tn_matvec_sum the kernel of gate and up knew the experts already: it lets
-// this one start when the route is in L2, so weights are copied while it ends.
+// many as shared memory holds.
 //
 // Bytes: the weights of the experts that are used + 4 (k + n) for each row. Operations: 2 n k for each expert
 // and token. The limit is latency. Measured in Qwen3-MoE Q4_K_M (H200, 2026-11-22): gate and up 11.3 us a
@@ -84,7 +83,6 @@ static __device__ __forceinline__ int mg_expert(const tn_cuda_matvec_glu_args &s
         bool writes = blockIdx.x == 0 && u == 0 && threadIdx.x < TN_WARP;
         int own = tn_route_experts<TN_MATVEC_CHOICE / TN_WARP, true>(
             s.choice, t, writes, nullptr, [=](int j) { return __ldcg(logits + j); });
-        if (writes) __threadfence(); // tn_matvec_sum reads the route once it may start
         e = __shfl_sync(0xffffffffu, own, u);
     } else {
         e = __ldcg(a.ids + t * a.ids_stride[0] + u * a.ids_stride[1]);
