@@ -279,11 +279,16 @@ static warpgroup *group_of(const fiber *f)
 }
 
 // Address of an element of a tile whose descriptor says: 128-byte swizzle, `leading` and `stride` in bytes.
-// Rows are of 128 bytes along k, or along the other dimension if `along_n`.
+// Rows are of 128 bytes along k, or along the other dimension if `along_n`; or of 32 bytes along k, with the
+// 32-byte swizzle.
 static uint32_t element_at(uint64_t matrix, int n, int k, bool along_n)
 {
     uint32_t start = (uint32_t)(matrix & 0x3fff) << 4, leading = (uint32_t)(matrix >> 16 & 0x3fff) << 4,
              stride = (uint32_t)(matrix >> 32 & 0x3fff) << 4;
+    if (matrix >> 62 == 3) {
+        uint32_t at = start + (uint32_t)(n / 8) * stride + (uint32_t)(n % 8 * 32 + k * 2);
+        return at ^ (at >> 7 & 1) << 4;
+    }
     uint32_t at = along_n ? start + (uint32_t)(n / 64) * leading + (uint32_t)(k / 8) * stride +
                                 (uint32_t)(k % 8 * 128 + n % 64 * 2)
                           : start + (uint32_t)(n / 8) * stride + (uint32_t)(n % 8 * 128 + k * 2);
@@ -323,11 +328,13 @@ static void carry_out(const block *b, product *p)
         }
 }
 
-// The descriptor has to name the 128-byte swizzle, with tiles that start where it begins.
-static void check_matrix(uint64_t matrix)
+// The descriptor has to name the 128-byte swizzle, or that of 32 bytes for rows along k, with tiles that
+// start where it begins.
+static void check_matrix(uint64_t matrix, bool along_n)
 {
-    if (matrix >> 61 != 2 || (matrix >> 49 & 7) != 0)
-        tn_emulated_fail("wgmma: the descriptor %016llx is not of the 128-byte swizzle",
+    bool narrow = matrix >> 61 == 6 && !along_n && (matrix & 15) == 0;
+    if ((matrix >> 61 != 2 && !narrow) || (matrix >> 49 & 7) != 0)
+        tn_emulated_fail("wgmma: the descriptor %016llx is not of a swizzle that the emulation knows",
                          (unsigned long long)matrix);
 }
 
@@ -360,8 +367,8 @@ static void product_issue(ptx_run *r, int variant)
                        .group = f->product_group};
     if (p->n != n || p->a != a || p->b != b || p->keep != keep || p->from_registers != registers)
         tn_emulated_fail("wgmma: the threads of a warpgroup differ");
-    if (!registers) check_matrix(a);
-    check_matrix(b);
+    if (!registers) check_matrix(a, trans_a != 0);
+    check_matrix(b, trans_b != 0);
     for (int i = 0; i < n / 2; i++) p->d[lane][i] = tn_ptx_place(r, i);
     for (int i = 0; i < 4 && registers; i++) p->regs[lane][i] = ptx_u32(r, n / 2 + i);
     f->n_products++;
@@ -446,6 +453,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"wgmma.wait_group.sync.aligned", product_wait, 0},
     {"wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", product_issue, 16 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", product_issue, 32 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16", product_issue, 48 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16", product_issue, 192 << 2 | F16},

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the products of experts read (experts.cuh): rows of x as f16 times a power of two, with sums of each
+// 32 values, and the ids sorted by expert.
+//
+// The first block sorts, the others make rows, so that both are done at the same time. A warp makes a row of
+// x: its largest value, then what is written, 8 values of a lane at a time. Bytes for each value of x: 4 read
+// and 2.1 written. Rows of up to 2048 values stay in registers, longer ones are read again. The limit is
+// latency for few rows, memory for many. Rows are made once, however many experts read them.
+#include "backends/cuda/product/experts/experts_args.h"
+#include "backends/cuda/product/prepare.cuh"
+
+#include <cuda_fp16.h>
+
+enum { THREADS = TN_EXPERTS_PREPARE_THREADS, WARPS = THREADS / TN_WARP, RUN = 8 * TN_WARP, MOST_RUNS = 8 };
+
+// --- rows of x ---------------------------------------------------------------------------------------
+
+static __device__ __forceinline__ uint32_t pair(float a, float b)
+{
+    __half2 h = __floats2half2_rn(a, b);
+    return *(uint32_t *)&h;
+}
+
+// Stores values k to k + 7 of a row, and the sum of the 32 values that four lanes have. For whole warps.
+static __device__ __forceinline__ void store8(const tn_cuda_experts_prepare_args &a, char *to, int k,
+                                              const float (&v)[8])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; i++) sum += __half2float(__float2half_rn(v[i]));
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    if (k >= a.k) return;
+    uint2 *at = (uint2 *)(to + 2 * (k & ~15)) + (k >> 3 & 1);
+    at[0] = make_uint2(pair(v[0], v[2]), pair(v[4], v[6]));
+    at[2] = make_uint2(pair(v[1], v[3]), pair(v[5], v[7]));
+    sum *= 0.03125f;
+    if (k % 32 == 0)
+        *(uint32_t *)(to + 2 * a.k + k / 8) = pair(sum, sum - __half2float(__float2half_rn(sum)));
+}
+
+static __device__ __forceinline__ void largest_of(const float (&v)[8], float &largest, bool &finite)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        bool ok = fabsf(v[i]) <= 3.4028235e38f;
+        largest = ok ? fmaxf(largest, fabsf(v[i])) : largest;
+        finite = finite && ok;
+    }
+}
+
+static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_args &a, int r)
+{
+    int k0 = 8 * (threadIdx.x % TN_WARP);
+    const float *row = (const float *)tn_row(a.x, r);
+    char *to = a.to + r * TN_EXPERTS_ROW(a.k);
+    bool wide = (uintptr_t)row % 16 == 0, short_row = a.k <= RUN * MOST_RUNS, finite = true;
+    float v[MOST_RUNS][8], largest = 0.0f;
+#pragma unroll
+    for (int i = 0; i < MOST_RUNS; i++) tn_load8(row, k0 + i * RUN, a.k, wide, v[i]);
+#pragma unroll
+    for (int i = 0; i < MOST_RUNS; i++) largest_of(v[i], largest, finite);
+    for (int k = k0 + RUN * MOST_RUNS; k < a.k; k += RUN) {
+        float u[8];
+        tn_load8(row, k, a.k, wide, u);
+        largest_of(u, largest, finite);
+    }
+    largest = tn_warp_max(largest);
+    bool poisoned = a.finite_rows && !__all_sync(0xffffffffu, finite);
+    float power = poisoned ? 1.0f : tn_power_of_two_for(largest, 14);
+    if (threadIdx.x % TN_WARP == 0) a.scale[r] = poisoned ? __uint_as_float(0x7fc00000u) : 1.0f / power;
+#pragma unroll
+    for (int i = 0; i < MOST_RUNS; i++) {
+        if (i * RUN >= a.k) break;
+#pragma unroll
+        for (int j = 0; j < 8; j++) v[i][j] *= power;
+        store8(a, to, k0 + i * RUN, v[i]);
+    }
+    if (short_row) return;
+    for (int first = RUN * MOST_RUNS; first < a.k; first += RUN) {
+        float u[8];
+        tn_load8(row, k0 + first, a.k, wide, u);
+#pragma unroll
+        for (int j = 0; j < 8; j++) u[j] *= power;
+        store8(a, to, k0 + first, u);
+    }
+}
+
+// --- ids ---------------------------------------------------------------------------------------------
+
+// Exclusive prefix sum over the threads of the block.
+static __device__ int sum_before(int v, int *shared)
+{
+    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, x = v;
+#pragma unroll
+    for (int i = 1; i < TN_WARP; i *= 2) {
+        int y = __shfl_up_sync(0xffffffffu, x, i);
+        if (lane >= i) x += y;
+    }
+    if (lane == TN_WARP - 1) shared[warp] = x;
+    __syncthreads();
+    int before = 0;
+    for (int i = 0; i < warp; i++) before += shared[i];
+    return before + x - v;
+}
+
+enum { GROUPS_PER_THREAD = TN_GEMM_MAX_GROUPS / THREADS, BATCH = 8 };
+
+// Calls f(i, id) for every id that is an expert; the loads of a batch are under way at a time.
+template <class F> static __device__ __forceinline__ void each_id(const tn_cuda_experts_prepare_args &a, F f)
+{
+    for (int i0 = threadIdx.x; i0 < a.n_ids; i0 += BATCH * THREADS) {
+        int id[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) id[b] = i0 + b * THREADS < a.n_ids ? a.ids[i0 + b * THREADS] : -1;
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (id[b] >= 0 && id[b] < a.n_groups) f(i0 + b * THREADS, id[b]);
+    }
+}
+
+// The order of the rows of an expert depends on the order of atomics. Results do not depend on it, because
+// each row is multiplied on its own.
+static __device__ void sort_ids(const tn_cuda_experts_prepare_args &a)
+{
+    __shared__ int count[TN_GEMM_MAX_GROUPS], next[TN_GEMM_MAX_GROUPS], shared[TN_WARP];
+    int first_group = GROUPS_PER_THREAD * threadIdx.x, tiles = 0;
+    for (int g = threadIdx.x; g < TN_GEMM_MAX_GROUPS; g += THREADS) count[g] = 0;
+    __syncthreads();
+    each_id(a, [&](int, int id) { atomicAdd(&count[id], 1); });
+    __syncthreads();
+    for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++)
+        tiles += (count[g] + a.tile_rows - 1) / a.tile_rows;
+    int at = sum_before(tiles, shared);
+    if (threadIdx.x == THREADS - 1) *a.n_tiles = at + tiles;
+    for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++) {
+        int n = (count[g] + a.tile_rows - 1) / a.tile_rows;
+        next[g] = at * a.tile_rows;
+        for (int t = 0; t < n; t++) a.tile_group[at + t] = g;
+        for (int r = count[g]; r < n * a.tile_rows; r++) a.rows[at * a.tile_rows + r] = -1;
+        at += n;
+    }
+    __syncthreads();
+    each_id(a, [&](int i, int id) { a.rows[atomicAdd(&next[id], 1)] = i; });
+}
+
+TN_ENTRY __launch_bounds__(THREADS) tn_experts_prepare(const __grid_constant__ tn_cuda_experts_prepare_args a)
+{
+    tn_pdl_trigger();
+    tn_pdl_wait();
+    if (blockIdx.x == 0) {
+        sort_ids(a);
+        return;
+    }
+    int warp = (blockIdx.x - 1) * WARPS + threadIdx.x / TN_WARP, n_warps = (gridDim.x - 1) * WARPS;
+    for (int r = warp; r < a.m; r += n_warps) make_row(a, r);
+    for (int i = warp; i < a.n_ids; i += n_warps) {
+        if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
+        for (int64_t c = threadIdx.x % TN_WARP; c < a.y_n; c += TN_WARP) a.y[i * a.y_n + c] = 0.0f;
+    }
+}
