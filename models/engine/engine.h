@@ -62,6 +62,8 @@ struct tn_engine {
     int32_t n_events, max_events;
     // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown
     double continue_ns, prompt_token_ns;
+    int32_t n_measured; // texts that continued in the pass that continue_ns was measured by
+    int32_t n_mixed;    // passes with prompts since
     tn_engine_stats stats;
     // A thread of the engine; NULL: the host calls tn_engine_step.
     tn_os_thread *thread;

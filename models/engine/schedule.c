@@ -172,6 +172,14 @@ static tn_request *newest_running(const tn_engine *e)
 
 // --- the feeds of a pass -------------------------------------------------------------------------------
 
+// Under load there are always prompts, so that no pass would be without them by itself. One in 33 is, and one
+// when the texts that continue have doubled: what they take alone decides how much of a prompt fits.
+static bool should_measure(const tn_engine *e)
+{
+    enum { MIXED_MOST = 32 };
+    return e->n_mixed >= MIXED_MOST || e->n_continued >= 2 * e->n_measured;
+}
+
 // Tokens of prompts that a pass may take besides the texts that continue: with these it takes up to three
 // times as long as without. A power of two, so that plans of a small number of shapes are made.
 static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
@@ -180,6 +188,7 @@ static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
     enum { LEAST_PADDED = 16, LEAST = 4 };
     if (e->n_continued == 0) return capacity;
     if (e->cfg.prompt_tokens > 0) return TN_MIN(e->cfg.prompt_tokens, capacity);
+    if (should_measure(e)) return 0;
     int32_t budget = e->session->pads ? LEAST_PADDED : LEAST;
     // Before both were measured a pass stays as short as it can be.
     double most = e->prompt_token_ns > 0.0 ? 2.0 * e->continue_ns / e->prompt_token_ns : 0.0;

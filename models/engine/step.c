@@ -16,9 +16,14 @@ static void average(double *value, double now)
 static void measure(tn_engine *e, uint64_t ns)
 {
     if (e->n_prompt_fed == 0) {
+        bool similar = e->n_continued < 2 * e->n_measured && 2 * e->n_continued > e->n_measured;
+        if (!similar) e->continue_ns = 0.0;
         average(&e->continue_ns, (double)ns);
+        e->n_measured = e->n_continued;
+        e->n_mixed = 0;
         return;
     }
+    if (e->n_continued > 0) e->n_mixed++;
     double rest = (double)ns - (e->n_continued > 0 ? e->continue_ns : 0.0);
     if (rest > 0.0) average(&e->prompt_token_ns, rest / e->n_prompt_fed);
 }

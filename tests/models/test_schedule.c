@@ -245,6 +245,41 @@ static void test_gaps(tn_model *model, int32_t n_streams, uint64_t token_ns, boo
     tn_engine_destroy(&e);
 }
 
+// --- load ----------------------------------------------------------------------------------------------
+
+// A prompt arrives for each text that ends, so that there is always one. Tokens of prompts cost little beside
+// a pass: most of a prompt has to fit into one, although no pass would be without prompts by itself.
+static void test_load(tn_model *model, bool pads)
+{
+    enum {
+        SEQUENCES = 8,
+        REQUESTS = 100,
+        PROMPT = 100,
+        ANSWER = 20,
+        STEPS = 2 * REQUESTS * ANSWER / SEQUENCES
+    };
+    int32_t n_submitted = 0, n_steps = 0;
+    memset(&fake, 0, sizeof fake);
+    fake.pass_ns = 1000000;
+    fake.token_ns = 1000;
+    tn_session_config scfg = session_config(2048, SEQUENCES);
+    scfg.n_ctx_seq = 256, scfg.n_batch = 256;
+    tn_engine *e = make_engine(model, &scfg, 0);
+    e->session->pads = pads;
+    for (; n_steps < 100 * STEPS; n_steps++) {
+        const tn_engine_event *events;
+        int32_t n;
+        while (tn_engine_pending(e) < SEQUENCES && n_submitted < REQUESTS) {
+            (void)submit_plain(e, PROMPT, ANSWER, 0, NULL);
+            n_submitted++;
+        }
+        if (tn_engine_pending(e) == 0) break;
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+    }
+    if (!TEST_CHECK(n_steps < STEPS)) printf("    %d steps, %d expected at most\n", n_steps, STEPS);
+    tn_engine_destroy(&e);
+}
+
 int main(int argc, char **argv)
 {
     counting c;
@@ -264,6 +299,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < TN_COUNT(costs); i++)
         for (int32_t n = 1; n <= 4; n += 3)
             for (int32_t warm = 0; warm < 2; warm++) test_gaps(models[0], n, costs[i], warm != 0);
+    for (int32_t pads = 0; pads < 2; pads++) test_load(models[0], pads != 0);
     for (size_t i = 0; i < TN_COUNT(shapes); i++) tn_model_unref(&models[i]);
     tn_context_destroy(&ctx);
     TEST_CHECK(c.live == 0);
