@@ -48,22 +48,17 @@ const char *tn_status_text(tn_status status)
     return "unknown status";
 }
 
-void tn_context_config_default(tn_context_config *cfg)
+void tn_context_config_init(tn_context_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_context_config){
-        .struct_size = sizeof *cfg,
-        .allocator = {NULL, default_alloc, default_free},
-        .log_level = TN_LOG_WARN,
-    };
+    TN_STRUCT_INIT(tn_context_config, cfg, struct_size,
+                   {.allocator = {NULL, default_alloc, default_free}, .log_level = TN_LOG_WARN});
 }
 
-// Later versions append fields: copy the fields that the caller knows, keep the defaults for the rest.
 static tn_status read_config(const tn_context_config *cfg, tn_context_config *out)
 {
     tn_context_config_default(out);
-    if (!cfg) return TN_OK;
-    if (cfg->struct_size < offsetof(tn_context_config, memory_limit)) return TN_ERR_ARG;
-    memcpy(out, cfg, TN_MIN(cfg->struct_size, sizeof *out));
+    tn_status status = TN_STRUCT_READ(NULL, tn_context_config, cfg, out);
+    if (status != TN_OK) return status;
     if (!out->allocator.alloc || !out->allocator.free) return TN_ERR_ARG;
     if (out->cache_dir && strlen(out->cache_dir) >= sizeof((tn_context *)NULL)->cache_dir) return TN_ERR_ARG;
     if (out->n_threads < 0 || out->n_threads > MAX_THREADS) return TN_ERR_ARG;
@@ -100,66 +95,6 @@ void tn_context_destroy(tn_context **ctx)
     tn_devices_close(c);
     c->cfg.allocator.free(c->cfg.allocator.user, c);
     *ctx = NULL;
-}
-
-// --- errors ----------------------------------------------------------------------------------------
-
-static void lock_error(tn_context *ctx)
-{
-    // Guards error_text; held for a string copy only. Acquire/release order the text.
-    while (atomic_flag_test_and_set_explicit(&ctx->error_lock, memory_order_acquire)) TN_PAUSE();
-}
-
-static void unlock_error(tn_context *ctx)
-{
-    atomic_flag_clear_explicit(&ctx->error_lock, memory_order_release);
-}
-
-tn_status tn_fail(tn_context *ctx, tn_status status, const char *fmt, ...)
-{
-    if (!ctx) return status;
-    char text[TN_ERROR_SIZE];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    lock_error(ctx);
-    memcpy(ctx->error_text, text, sizeof text);
-    unlock_error(ctx);
-    return status;
-}
-
-tn_status tn_fail_at(tn_context *ctx, tn_status status, const char *fmt, ...)
-{
-    if (!ctx) return status;
-    char where[TN_ERROR_SIZE / 2], text[TN_ERROR_SIZE];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(where, sizeof where, fmt, args);
-    va_end(args);
-    lock_error(ctx);
-    size_t n = (size_t)snprintf(text, sizeof text, "%s: ", where);
-    if (n >= sizeof text) n = sizeof text - 1;
-    size_t rest = strlen(ctx->error_text);
-    if (rest > sizeof text - 1 - n) rest = sizeof text - 1 - n;
-    memcpy(text + n, ctx->error_text, rest);
-    text[n + rest] = 0;
-    memcpy(ctx->error_text, text, n + rest + 1);
-    unlock_error(ctx);
-    return status;
-}
-
-size_t tn_context_error(tn_context *ctx, char *buf, size_t size)
-{
-    lock_error(ctx);
-    size_t n = strlen(ctx->error_text);
-    if (size > 0) {
-        size_t k = n < size - 1 ? n : size - 1;
-        memcpy(buf, ctx->error_text, k);
-        buf[k] = 0;
-    }
-    unlock_error(ctx);
-    return n;
 }
 
 // --- memory ----------------------------------------------------------------------------------------

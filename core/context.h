@@ -56,4 +56,37 @@ uint64_t tn_time_ns(void);
 typedef void (*tn_parallel_fn)(void *arg, int32_t i, int32_t team);
 void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg);
 
+// --- structs that cross the public border ----------------------------------------------------------------
+// The one rule for them stands in base.h. Every public function reads and writes structs of its caller
+// through these functions, and every _init function fills them.
+
+// Fills a struct of caller_size bytes with the defaults of this version, `size` bytes; the rest with zeros.
+void tn_struct_init(void *caller, size_t caller_size, const void *defaults, size_t size);
+
+// Copies the fields that the caller has over `out`, which holds the defaults of this version. NULL changes
+// nothing. TN_ERR_ARG: struct_size is none; TN_ERR_UNSUPPORTED: a field that this version does not know is
+// not zero.
+TN_MUST_USE tn_status tn_struct_read(tn_context *ctx, const char *name, const void *caller, void *out,
+                                     size_t size);
+// The same for n structs one after the other, whose struct_size is the same. `out` has n of `size` bytes.
+TN_MUST_USE tn_status tn_struct_read_array(tn_context *ctx, const char *name, const void *caller, size_t n,
+                                           void *out, size_t size);
+
+// Whether a result can be written to the caller's struct. TN_ERR_ARG: it is NULL or its struct_size is none.
+TN_MUST_USE tn_status tn_struct_check(tn_context *ctx, const char *name, const void *caller);
+// Writes the fields of `from` that the caller has, and zeros to those that this version does not know.
+tn_status tn_struct_write(tn_context *ctx, const char *name, void *caller, const void *from, size_t size);
+
+// The forms that are used: the type gives name and size, and the compiler checks the pointers.
+#define TN_STRUCT_INIT(type, caller, caller_size, ...)                                                       \
+    tn_struct_init(1 ? (caller) : (type *)NULL, (caller_size), &(type)__VA_ARGS__, sizeof(type))
+#define TN_STRUCT_READ(ctx, type, caller, out)                                                               \
+    tn_struct_read((ctx), #type, 1 ? (caller) : (const type *)NULL, 1 ? (out) : (type *)NULL, sizeof(type))
+#define TN_STRUCT_READ_ARRAY(ctx, type, caller, n, out)                                                      \
+    tn_struct_read_array((ctx), #type, 1 ? (caller) : (const type *)NULL, (n), 1 ? (out) : (type *)NULL,     \
+                         sizeof(type))
+#define TN_STRUCT_CHECK(ctx, type, caller) tn_struct_check((ctx), #type, 1 ? (caller) : (const type *)NULL)
+#define TN_STRUCT_WRITE(ctx, type, caller, from)                                                             \
+    tn_struct_write((ctx), #type, 1 ? (caller) : (type *)NULL, 1 ? (from) : (const type *)NULL, sizeof(type))
+
 #endif

@@ -105,15 +105,16 @@ tn_device *tn_device_of_role(const tn_context *ctx, tn_backend_role role)
     return NULL;
 }
 
-void tn_device_info_get(const tn_device *device, tn_device_info *info)
+tn_status tn_device_info_get(const tn_device *device, tn_device_info *info)
 {
-    *info = (tn_device_info){
+    tn_device_info now = {
         .name = device->name,
         .description = device->description,
         .backend = device->backend->name,
         .memory_total = device->memory_total,
         .memory_free = device->backend->memory_free(device),
     };
+    return TN_STRUCT_WRITE(device->ctx, tn_device_info, info, &now);
 }
 
 size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size)

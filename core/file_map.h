@@ -16,6 +16,9 @@ typedef struct tn_file_map {
 // Maps a regular file; directories, devices and pipes are refused with a message.
 TN_MUST_USE tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out);
 bool tn_file_exists(const char *path);
+// True if both exist and are one file, links followed: checked before one is written while the other is read.
+// A path whose status cannot be read is no file.
+bool tn_same_file(const char *a, const char *b);
 // Copies bytes that may lie in a mapped file of the context. If they do, they are read from the file instead
 // of the map: that saves a page fault per page, and the bytes behind them are requested ahead, so that
 // several threads that copy a file in order keep the disk busy. TN_ERR_IO.

@@ -30,6 +30,14 @@ bool tn_file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+// A file is its device and inode, whatever it is called.
+bool tn_same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (stat(a, &sa) != 0 || stat(b, &sb) != 0) return false;
+    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
 static tn_status io_error(tn_context *ctx, const char *path, const char *what)
 {
     char text[128];

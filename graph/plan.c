@@ -4,6 +4,7 @@
 // Compiling: the passes over a clone of the graph, then the immutable list of steps.
 #include "graph/graph.h"
 
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,9 +16,9 @@ static const struct {
 #include "graph/passes.def"
 };
 
-void tn_plan_config_default(tn_plan_config *cfg)
+void tn_plan_config_init(tn_plan_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_plan_config){.struct_size = sizeof *cfg, .fusion = 1};
+    TN_STRUCT_INIT(tn_plan_config, cfg, struct_size, {.fusion = 1});
 }
 
 void tn_plan_unref(tn_plan **plan)
@@ -322,14 +323,15 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
 {
     tn_plan_config c;
     tn_plan_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
     tn_context *ctx = graph->ctx;
+    tn_status status = TN_STRUCT_READ(ctx, tn_plan_config, cfg, &c);
+    if (status != TN_OK) return status;
     if (graph->status != TN_OK) return tn_fail(ctx, graph->status, "%s", graph->error);
     tn_plan *p = tn_calloc(ctx, 1, sizeof *p);
     if (!p) return TN_ERR_MEMORY;
     p->ctx = ctx;
     atomic_init(&p->refs, 1);
-    tn_status status = tn_graph_clone(graph, &p->graph);
+    status = tn_graph_clone(graph, &p->graph);
     if (status == TN_OK) status = set_devices(p, &c);
     if (status == TN_OK) status = set_precision(p, c.precision);
     for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
@@ -345,9 +347,9 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     return status;
 }
 
-void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)
+tn_status tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)
 {
-    *info = plan->info;
+    return TN_STRUCT_WRITE(plan->ctx, tn_plan_info, info, &plan->info);
 }
 
 static int32_t find_port(const tn_plan_port *ports, int32_t n, const char *name)

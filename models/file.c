@@ -9,7 +9,7 @@
 #include "models/file.h"
 
 #include "core/number.h"
-#include "core/same_file.h"
+#include "core/file_map.h"
 #include "core/strbuf.h"
 #include "models/gguf/cursor.h"
 #include "models/text/tokenizer/unicode.h"
@@ -265,19 +265,20 @@ int64_t tn_file_n_tensors(const tn_file *file)
     return tn_gguf_n_tensors(file->gguf);
 }
 
-void tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out)
+tn_status tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out)
 {
-    *out = (tn_file_tensor){0};
-    if (i < 0 || i >= tn_gguf_n_tensors(file->gguf)) return;
+    int64_t n = tn_gguf_n_tensors(file->gguf);
+    if (i < 0 || i >= n) return fail_index(file, "tensor", i, n);
     const tn_gguf_tensor *t = tn_gguf_tensor_at(file->gguf, i);
-    *out = (tn_file_tensor){.name = t->name,
-                            .dtype = t->dtype,
-                            .n_dims = t->n_dims,
-                            .size = t->size,
-                            .offset = t->file_offset,
-                            .file = t->file};
-    _Static_assert(TN_COUNT(t->ne) == TN_COUNT(out->shape), "a tensor of the file fits the public form");
-    memcpy(out->shape, t->ne, (size_t)t->n_dims * sizeof *t->ne);
+    tn_file_tensor now = {.name = t->name,
+                          .dtype = t->dtype,
+                          .n_dims = t->n_dims,
+                          .size = t->size,
+                          .offset = t->file_offset,
+                          .file = t->file};
+    _Static_assert(TN_COUNT(t->ne) == TN_COUNT(now.shape), "a tensor of the file fits the public form");
+    memcpy(now.shape, t->ne, (size_t)t->n_dims * sizeof *t->ne);
+    return TN_STRUCT_WRITE(file->ctx, tn_file_tensor, out, &now);
 }
 
 int64_t tn_file_find_tensor(const tn_file *file, const char *name)

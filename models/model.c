@@ -91,8 +91,9 @@ static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tie
     return n;
 }
 
-void tn_model_info_get(const tn_model *m, tn_model_info *info)
+tn_status tn_model_info_get(const tn_model *m, tn_model_info *out)
 {
+    tn_model_info now, *info = &now;
     const tn_config *c = &m->config;
     if (m->tokenizer_only) {
         *info = (tn_model_info){
@@ -105,7 +106,7 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
             .owned_size = m->owned_size,
             .host_device = m->host->name,
         };
-        return;
+        return TN_STRUCT_WRITE(m->ctx, tn_model_info, out, info);
     }
     *info = (tn_model_info){
         .arch = c->arch->name,
@@ -141,4 +142,5 @@ void tn_model_info_get(const tn_model *m, tn_model_info *info)
         info->active_weight_size += active_part(m, t, tied, t->size);
         info->n_active_params += active_part(m, t, tied, n);
     }
+    return TN_STRUCT_WRITE(m->ctx, tn_model_info, out, info);
 }

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void tn_model_config_default(tn_model_config *cfg)
+void tn_model_config_init(tn_model_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_model_config){.struct_size = sizeof *cfg, .device_layers = -1};
+    TN_STRUCT_INIT(tn_model_config, cfg, struct_size, {.device_layers = -1});
 }
 
 static tn_status choose_device(tn_model *m, tn_device *wanted)
@@ -101,7 +101,8 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
 static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model **out, tn_model_config *cfg)
 {
     tn_model_config_default(cfg);
-    if (given) memcpy(cfg, given, TN_MIN(given->struct_size, sizeof *cfg));
+    tn_status status = TN_STRUCT_READ(ctx, tn_model_config, given, cfg);
+    if (status != TN_OK) return status;
     tn_model *m = tn_calloc(ctx, 1, sizeof *m);
     if (!m) return TN_ERR_MEMORY;
     m->ctx = ctx;

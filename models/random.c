@@ -100,15 +100,17 @@ static const tensor_row layer_tensors[] = {
 };
 // clang-format on
 
+void tn_model_shape_init(tn_model_shape *shape, size_t struct_size)
+{
+    TN_STRUCT_INIT(tn_model_shape, shape, struct_size, {.arch = "llama"});
+}
+
 tn_status tn_model_shape_get(tn_context *ctx, const char *name, tn_model_shape *out)
 {
     char known[256] = "";
     for (size_t i = 0, used = 0; i < TN_COUNT(shapes); i++) {
-        if (name && strcmp(name, shapes[i].name) == 0) {
-            *out = shapes[i].shape;
-            out->struct_size = sizeof *out;
-            return TN_OK;
-        }
+        if (name && strcmp(name, shapes[i].name) == 0)
+            return TN_STRUCT_WRITE(ctx, tn_model_shape, out, &shapes[i].shape);
         used += (size_t)snprintf(known + used, sizeof known - used, " %s", shapes[i].name);
     }
     return tn_fail(ctx, TN_ERR_ARG, "\"%s\" is no known shape; there are:%s", name ? name : "", known);
@@ -434,9 +436,10 @@ static tn_status read_type(builder *b)
 
 static tn_status read_shape(builder *b, const tn_model_shape *shape)
 {
-    if (!shape || shape->struct_size < sizeof b->shape) return tn_fail(b->ctx, TN_ERR_ARG, "no shape");
-    b->shape = *shape;
-    tn_status status = read_arch(b);
+    if (!shape) return tn_fail(b->ctx, TN_ERR_ARG, "no shape");
+    tn_model_shape_default(&b->shape);
+    tn_status status = TN_STRUCT_READ(b->ctx, tn_model_shape, shape, &b->shape);
+    if (status == TN_OK) status = read_arch(b);
     if (status == TN_OK) status = check_sizes(b);
     if (status == TN_OK) status = read_type(b);
     if (status != TN_OK) return status;

@@ -186,21 +186,23 @@ static tn_status find_template(const tn_model *model, const tn_tokenizer *t, con
     return TN_OK;
 }
 
-void tn_chat_config_default(tn_chat_config *cfg)
+void tn_chat_config_init(tn_chat_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_chat_config){.struct_size = sizeof *cfg, .local_time = TN_CHAT_NO_TIME};
+    TN_STRUCT_INIT(tn_chat_config, cfg, struct_size, {.local_time = TN_CHAT_NO_TIME});
 }
 
-// Fields that the caller's version of the struct lacks keep their defaults.
-static tn_status read_config(tn_context *ctx, const tn_chat_config *cfg, tn_chat_config *out)
+// The turns of the caller in this version's form; *out is freed by tn_free.
+static tn_status read_turns(tn_context *ctx, const tn_turn *turns, size_t n, tn_turn **out)
 {
-    tn_chat_config_default(out);
-    if (!cfg) return TN_OK;
-    if (cfg->struct_size == 0 || cfg->struct_size > sizeof *out)
-        return tn_fail(ctx, TN_ERR_ARG, "chat: struct_size is %zu; begin with tn_chat_config_default",
-                       cfg->struct_size);
-    memcpy(out, cfg, cfg->struct_size);
-    return TN_OK;
+    if (!turns && n > 0) return tn_fail(ctx, TN_ERR_ARG, "chat: turns is NULL");
+    tn_turn *own = tn_calloc(ctx, n + 1, sizeof *own);
+    if (!own) return TN_ERR_MEMORY;
+    tn_status status = TN_STRUCT_READ_ARRAY(ctx, tn_turn, turns, n, own);
+    if (status == TN_OK)
+        *out = own;
+    else
+        tn_free(ctx, own);
+    return status;
 }
 
 static tn_status apply(const tn_model *model, const tn_turn *turns, size_t n_turns, const tn_chat_config *cfg,
@@ -209,10 +211,16 @@ static tn_status apply(const tn_model *model, const tn_turn *turns, size_t n_tur
     const tn_tokenizer *t = NULL;
     tn_chat_template chosen;
     tn_chat_config own;
+    tn_turn *own_turns = NULL;
+    tn_context *ctx = tn_model_context(model);
+    tn_chat_config_default(&own);
     tn_status status = get_tokenizer(model, &t);
-    if (status == TN_OK) status = read_config(tn_model_context(model), cfg, &own);
+    if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_chat_config, cfg, &own);
+    if (status == TN_OK) status = read_turns(ctx, turns, n_turns, &own_turns);
     if (status == TN_OK) status = find_template(model, t, &own, &chosen);
-    return status == TN_OK ? tn_chat_apply(t, &chosen, turns, n_turns, &own, tokens, text) : status;
+    if (status == TN_OK) status = tn_chat_apply(t, &chosen, own_turns, n_turns, &own, tokens, text);
+    tn_free(ctx, own_turns);
+    return status;
 }
 
 tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns,
@@ -253,7 +261,8 @@ const char *tn_chat_tool_format(const tn_model *model, const tn_chat_config *cfg
     const tn_tokenizer *t = tn_model_tokenizer(model);
     tn_chat_template chosen;
     tn_chat_config own;
-    if (!t || read_config(tn_model_context(model), cfg, &own) != TN_OK) return NULL;
+    tn_chat_config_default(&own);
+    if (!t || TN_STRUCT_READ(tn_model_context(model), tn_chat_config, cfg, &own) != TN_OK) return NULL;
     if (!own.tools) own.tools = "[]"; // a template of the file for tools
     if (find_template(model, t, &own, &chosen) != TN_OK) return NULL;
     tn_strbuf text; // terminated

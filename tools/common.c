@@ -191,7 +191,7 @@ static int find_named_device(tool *t, const char *name, const char *backend)
         return fail(EXIT_DEVICE, "--device %s: no such device%s%s; 'tenon devices' lists what can be used",
                     name, *reason ? ":" : "", reason);
     }
-    tn_device_info info;
+    tn_device_info info = {.struct_size = sizeof info};
     tn_device_info_get(t->device, &info);
     if (strcmp(backend, "auto") != 0 && strcmp(backend, info.backend) != 0)
         return fail(EXIT_USAGE, "--device %s is not of --backend %s but of %s; give one of both", name,
@@ -207,7 +207,7 @@ static int find_device(tool *t)
     if (name) return find_named_device(t, name, backend);
     if (strcmp(backend, "auto") == 0) return 0;
     for (int32_t i = 0; i < tn_context_n_devices(t->ctx); i++) {
-        tn_device_info info;
+        tn_device_info info = {.struct_size = sizeof info};
         t->device = tn_context_device_get(t->ctx, i);
         tn_device_info_get(t->device, &info);
         if (strcmp(info.backend, backend) == 0) return 0;
@@ -343,7 +343,7 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
 
 static void report_loaded(const tool *t, const char *path, const tn_model *model)
 {
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tn_model_info_get(model, &info);
     char size[32];
     tool_info(t, "%s: %s, on device %s%s, %.0f ms", path, info.arch, info.device,

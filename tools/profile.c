@@ -30,7 +30,7 @@ static void put_trace(const tn_session *session, FILE *f)
     json_object(&j, NULL);
     json_text(&j, "displayTimeUnit", "ns");
     json_array(&j, "traceEvents");
-    tn_step_time step;
+    tn_step_time step = {.struct_size = sizeof step};
     double start_us = 0;
     for (int32_t i = 0; tn_session_step_time(session, i, &step); i++) {
         if (i > 0) fputc('\n', f);

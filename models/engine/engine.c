@@ -18,15 +18,15 @@ enum {
     PLACES_PER_PRIORITY = 16,
 };
 
-void tn_engine_config_default(tn_engine_config *cfg)
+void tn_engine_config_init(tn_engine_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_engine_config){
-        .struct_size = sizeof *cfg, .n_waiting = DEFAULT_WAITING, .waiting_tokens = 1 << 24};
+    TN_STRUCT_INIT(tn_engine_config, cfg, struct_size,
+                   {.n_waiting = DEFAULT_WAITING, .waiting_tokens = 1 << 24});
 }
 
-void tn_request_config_default(tn_request_config *cfg)
+void tn_request_config_init(tn_request_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_request_config){.struct_size = sizeof *cfg};
+    TN_STRUCT_INIT(tn_request_config, cfg, struct_size, {.n_tokens = 0});
 }
 
 // --- creation ------------------------------------------------------------------------------------------
@@ -34,7 +34,8 @@ void tn_request_config_default(tn_request_config *cfg)
 static tn_status read_config(tn_context *ctx, const tn_engine_config *given, tn_engine_config *c)
 {
     tn_engine_config_default(c);
-    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
+    tn_status status = TN_STRUCT_READ(ctx, tn_engine_config, given, c);
+    if (status != TN_OK) return status;
     if (c->n_waiting < 1 || c->n_waiting > MAX_WAITING)
         return tn_fail(ctx, TN_ERR_ARG, "engine: n_waiting is %d, must be 1 to %d", c->n_waiting,
                        MAX_WAITING);
@@ -56,9 +57,10 @@ static tn_status make_arrays(tn_engine *e)
     e->fed = tn_calloc(e->ctx, n, sizeof *e->fed);
     e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
+    e->event_list = tn_calloc(e->ctx, 2 * n, sizeof *e->event_list);
     e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
     e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
-    bool all = e->running && e->feeds && e->fed && e->pending && e->events;
+    bool all = e->running && e->feeds && e->fed && e->pending && e->events && e->event_list;
     return all && e->pieces && e->statuses ? TN_OK : TN_ERR_MEMORY;
 }
 
@@ -78,8 +80,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     tn_session_config_default(&session);
     session.n_seq = DEFAULT_SEQUENCES;
     tn_status status = read_config(ctx, cfg, &e->cfg);
-    if (status == TN_OK && e->cfg.session)
-        memcpy(&session, e->cfg.session, TN_MIN(e->cfg.session->struct_size, sizeof session));
+    if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_session_config, e->cfg.session, &session);
     e->cfg.session = NULL;
     e->n_seq = session.n_seq;
     // Where a new plan costs more than some rows: on devices that capture their steps. The sequence that
@@ -115,6 +116,7 @@ void tn_engine_destroy(tn_engine **engine)
     tn_free(e->ctx, e->fed);
     tn_free(e->ctx, e->pending);
     tn_free(e->ctx, e->events);
+    tn_free(e->ctx, (void *)e->event_list);
     tn_free(e->ctx, e->pieces);
     tn_free(e->ctx, e->statuses);
     tn_free(e->ctx, e);
@@ -186,8 +188,8 @@ tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t 
     tn_request_config c;
     tn_request *r = NULL;
     tn_request_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
-    tn_status status = check_request(e, &c);
+    tn_status status = TN_STRUCT_READ(e->ctx, tn_request_config, cfg, &c);
+    if (status == TN_OK) status = check_request(e, &c);
     if (status == TN_OK) status = make_request(e, &c, &r);
     if (status != TN_OK) return status;
     if (!enqueue(e, r, c.priority, id)) {
@@ -218,13 +220,12 @@ int32_t tn_engine_pending(tn_engine *e)
     return n;
 }
 
-void tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)
+tn_status tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)
 {
     tn_engine_lock(e);
     tn_engine_stats s = e->published;
     s.n_waiting = e->n_waiting;
     s.n_running = e->n_alive - e->n_waiting;
     tn_engine_unlock(e);
-    s.struct_size = out->struct_size;
-    memcpy(out, &s, TN_MIN(out->struct_size, sizeof s));
+    return TN_STRUCT_WRITE(e->ctx, tn_engine_stats, out, &s);
 }

@@ -31,6 +31,13 @@ typedef struct tn_request {
     char message[256]; // why it failed; "" until then
 } tn_request;
 
+// What the host is given points to the other two.
+typedef struct tn_engine_note {
+    tn_engine_event event;
+    tn_piece piece;
+    tn_generation_stats stats;
+} tn_engine_note;
+
 typedef struct tn_event_bundle tn_event_bundle; // the events of a pass, see thread.c
 
 struct tn_engine {
@@ -57,8 +64,9 @@ struct tn_engine {
     int32_t n_feeds, n_prompt_fed, n_continued;
     tn_piece *pieces; // what each selected, and whether that failed
     tn_status *statuses;
-    _Atomic int32_t next_feed; // that a thread takes to select a token
-    tn_engine_event *events;   // [2 * n_seq]
+    _Atomic int32_t next_feed;          // that a thread takes to select a token
+    tn_engine_note *events;             // [2 * n_seq]
+    const tn_engine_event **event_list; // the same, as they are returned
     int32_t n_events, max_events;
     // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown
     double continue_ns, prompt_token_ns;
@@ -89,10 +97,12 @@ static inline void tn_engine_unlock(tn_engine *e)
     atomic_flag_clear_explicit(&e->lock, memory_order_release);
 }
 
-static inline bool tn_engine_event_ends(const tn_engine_event *event)
+static inline bool tn_engine_note_ends(const tn_engine_note *note)
 {
-    return event->status != TN_OK || event->piece.stop != TN_STOP_NONE;
+    return note->event.status != TN_OK || note->piece.stop != TN_STOP_NONE;
 }
+// The first n notes as the host is given them.
+void tn_engine_list_events(tn_engine_note *notes, int32_t n, const tn_engine_event **list);
 
 // One pass, whose events are then in e->events.
 TN_MUST_USE tn_status tn_engine_run_step(tn_engine *e);
@@ -106,6 +116,9 @@ static inline void tn_engine_ring(tn_engine *e)
 }
 void tn_engine_destroy_requests(tn_context *ctx, tn_request **list);
 void tn_engine_thread_fini(tn_engine *e);
+// A further event of a request, which it continues or, with a piece that stops or a failure, ends.
+tn_engine_note *tn_engine_add_event(tn_engine *e, const tn_request *r, const tn_piece *piece,
+                                    tn_status status);
 // The request ends with this event; status other than TN_OK: the message of the context becomes its own.
 void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status);
 // Requests that were cancelled end.

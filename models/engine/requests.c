@@ -15,15 +15,35 @@ void tn_engine_destroy_requests(tn_context *ctx, tn_request **list)
     }
 }
 
+void tn_engine_list_events(tn_engine_note *notes, int32_t n, const tn_engine_event **list)
+{
+    for (int32_t i = 0; i < n; i++) {
+        notes[i].event.piece = &notes[i].piece;
+        notes[i].event.stats = &notes[i].stats;
+        list[i] = &notes[i].event;
+    }
+}
+
+tn_engine_note *tn_engine_add_event(tn_engine *e, const tn_request *r, const tn_piece *piece,
+                                    tn_status status)
+{
+    tn_engine_note *note = &e->events[e->n_events++];
+    note->event =
+        (tn_engine_event){.struct_size = sizeof note->event, .id = r->id, .user = r->user, .status = status};
+    note->piece = *piece;
+    note->piece.struct_size = sizeof note->piece;
+    note->stats.struct_size = sizeof note->stats;
+    tn_generation_stats_get(r->generation, &note->stats);
+    note->stats.n_reused = r->n_reused;
+    return note;
+}
+
 void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status)
 {
-    tn_engine_event *event = &e->events[e->n_events++];
-    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = *piece, .status = status};
-    tn_generation_stats_get(r->generation, &event->stats);
-    event->stats.n_reused = r->n_reused;
+    tn_engine_note *note = tn_engine_add_event(e, r, piece, status);
     if (status != TN_OK) {
         if (!r->message[0]) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
-        event->message = r->message;
+        note->event.message = r->message;
     }
     if (r->seq >= 0) tn_cache_truncate(&e->session->cache, r->seq, 0);
     tn_engine_lock(e);

@@ -212,7 +212,7 @@ static void feed_continued(tn_engine *e)
         tn_request *r = e->running[q];
         if (!r || tn_session_length(e->session, q) < r->n_tokens) continue;
         e->pending[q] = tn_generation_pending(r->generation);
-        add_feed(e, r, (tn_feed){q, 1, &e->pending[q], TN_OUTPUT_LAST});
+        add_feed(e, r, (tn_feed){sizeof(tn_feed), q, 1, &e->pending[q], TN_OUTPUT_LAST, 0});
     }
     e->n_continued = e->n_feeds;
 }
@@ -238,7 +238,8 @@ static void feed_prompts(tn_engine *e)
         int32_t stop = tn_session_has_states(e->session) ? last_block_end(r) : 0;
         if (at < stop) n = TN_MIN(n, stop - at);
         bool last = at + n == r->n_tokens && tn_generation_pending(r->generation) < 0;
-        add_feed(e, r, (tn_feed){r->seq, n, r->tokens + at, last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE});
+        int32_t outputs = last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
+        add_feed(e, r, (tn_feed){sizeof(tn_feed), r->seq, n, r->tokens + at, outputs, 0});
         budget -= n;
         e->n_prompt_fed += n;
     }

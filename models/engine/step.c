@@ -58,7 +58,8 @@ static void select_tokens(void *arg, int32_t thread, int32_t team)
         if (i >= e->n_feeds) return;
         tn_request *r = e->fed[i];
         if (!r || tn_generation_evaluates(r->generation)) continue;
-        e->pieces[i] = (tn_piece){.token = -1, .text = "", .stop = TN_STOP_NONE};
+        e->pieces[i] =
+            (tn_piece){.struct_size = sizeof(tn_piece), .token = -1, .text = "", .stop = TN_STOP_NONE};
         e->statuses[i] = tn_generation_step(r->generation, &e->pieces[i]);
         if (e->statuses[i] != TN_OK) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
     }
@@ -83,10 +84,7 @@ static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_st
     }
     // Going back from a banned text shortens the sequence.
     r->n_tokens = tn_session_length(e->session, r->seq);
-    tn_engine_event *event = &e->events[e->n_events++];
-    *event = (tn_engine_event){.id = r->id, .user = r->user, .piece = *piece};
-    tn_generation_stats_get(r->generation, &event->stats);
-    event->stats.n_reused = r->n_reused;
+    (void)tn_engine_add_event(e, r, piece, TN_OK);
 }
 
 static tn_status run_pass(tn_engine *e)
@@ -103,7 +101,8 @@ static tn_status run_pass(tn_engine *e)
     for (int32_t i = 0; i < e->n_feeds; i++) {
         if (!e->fed[i]) continue;
         if (tn_generation_evaluates(e->fed[i]->generation)) {
-            e->pieces[i] = (tn_piece){.token = -1, .text = "", .stop = TN_STOP_NONE};
+            e->pieces[i] =
+                (tn_piece){.struct_size = sizeof(tn_piece), .token = -1, .text = "", .stop = TN_STOP_NONE};
             e->statuses[i] = tn_generation_step(e->fed[i]->generation, &e->pieces[i]);
         }
         give_piece(e, e->fed[i], &e->pieces[i], e->statuses[i]);
@@ -134,7 +133,7 @@ tn_status tn_engine_run_step(tn_engine *e)
     return status;
 }
 
-tn_status tn_engine_step(tn_engine *e, const tn_engine_event **events, int32_t *n)
+tn_status tn_engine_step(tn_engine *e, const tn_engine_event *const **events, int32_t *n)
 {
     *n = 0;
     if (e->thread) return tn_fail(e->ctx, TN_ERR_STATE, "engine: its own thread steps; call tn_engine_take");
@@ -142,11 +141,12 @@ tn_status tn_engine_step(tn_engine *e, const tn_engine_event **events, int32_t *
     tn_status status = e->keeps_events ? TN_OK : tn_engine_run_step(e);
     int32_t n_ended = 0;
     e->keeps_events = false;
-    for (int32_t i = 0; i < e->n_events; i++) n_ended += tn_engine_event_ends(&e->events[i]);
+    for (int32_t i = 0; i < e->n_events; i++) n_ended += tn_engine_note_ends(&e->events[i]);
     tn_engine_lock(e);
     e->n_pending -= n_ended;
     tn_engine_unlock(e);
-    *events = e->events;
+    tn_engine_list_events(e->events, e->n_events, e->event_list);
+    *events = e->event_list;
     *n = e->n_events;
     return status;
 }

@@ -16,11 +16,12 @@ enum { MOST_BUNDLES = 256 };
 struct tn_event_bundle {
     tn_event_bundle *next;
     int32_t n, n_ended, capacity;
-    tn_engine_event *events;
+    tn_engine_note *events;
+    const tn_engine_event **list;
     char *text;
     size_t text_size, text_capacity;
     tn_logprob *logprobs;
-    size_t n_logprobs, logprobs_capacity;
+    size_t n_logprobs, logprobs_capacity, list_capacity;
 };
 
 // --- bundles -------------------------------------------------------------------------------------------
@@ -31,6 +32,7 @@ static void destroy_bundles(tn_context *ctx, tn_event_bundle **list)
         tn_event_bundle *b = *list;
         *list = b->next;
         tn_free(ctx, b->events);
+        tn_free(ctx, (void *)b->list);
         tn_free(ctx, b->text);
         tn_free(ctx, b->logprobs);
         tn_free(ctx, b);
@@ -55,12 +57,14 @@ static bool reserve_bundle(tn_engine *e, tn_event_bundle *b)
 {
     size_t text = 0, logprobs = 0, n = (size_t)b->capacity;
     for (int32_t i = 0; i < e->n_events; i++) {
-        const tn_engine_event *event = &e->events[i];
-        text += event->piece.n_text + (event->message ? strlen(event->message) + 1 : 0);
-        logprobs += (size_t)event->piece.n_logprobs;
+        const tn_piece *piece = &e->events[i].piece;
+        const char *message = e->events[i].event.message;
+        text += piece->n_text + (message ? strlen(message) + 1 : 0);
+        logprobs += (size_t)piece->n_logprobs;
     }
     bool ok = reserve(e->ctx, (void **)&b->events, &n, (size_t)e->n_events, sizeof *b->events);
     b->capacity = (int32_t)n;
+    ok = ok && reserve(e->ctx, (void **)&b->list, &b->list_capacity, (size_t)e->n_events, sizeof *b->list);
     return ok && reserve(e->ctx, (void **)&b->text, &b->text_capacity, text, 1) &&
            reserve(e->ctx, (void **)&b->logprobs, &b->logprobs_capacity, logprobs, sizeof *b->logprobs);
 }
@@ -79,16 +83,19 @@ static void fill_bundle(const tn_engine *e, tn_event_bundle *b)
     b->n_ended = 0;
     b->text_size = b->n_logprobs = 0;
     for (int32_t i = 0; i < b->n; i++) {
-        tn_engine_event *event = &b->events[i];
-        *event = e->events[i];
-        event->piece.text = copy_text(b, event->piece.text, event->piece.n_text);
-        if (event->message) event->message = copy_text(b, event->message, strlen(event->message) + 1);
-        size_t n = (size_t)event->piece.n_logprobs;
-        if (n > 0) memcpy(b->logprobs + b->n_logprobs, event->piece.logprobs, n * sizeof *b->logprobs);
-        event->piece.logprobs = b->logprobs + b->n_logprobs;
+        tn_engine_note *note = &b->events[i];
+        *note = e->events[i];
+        tn_piece *piece = &note->piece;
+        const char *message = note->event.message;
+        piece->text = copy_text(b, piece->text, piece->n_text);
+        if (message) note->event.message = copy_text(b, message, strlen(message) + 1);
+        size_t n = (size_t)piece->n_logprobs;
+        if (n > 0) memcpy(b->logprobs + b->n_logprobs, piece->logprobs, n * sizeof *b->logprobs);
+        piece->logprobs = b->logprobs + b->n_logprobs;
         b->n_logprobs += n;
-        b->n_ended += tn_engine_event_ends(event);
+        b->n_ended += tn_engine_note_ends(note);
     }
+    tn_engine_list_events(b->events, b->n, b->list);
 }
 
 static tn_event_bundle *free_bundle(tn_engine *e)
@@ -220,7 +227,7 @@ static tn_event_bundle *next_bundle(tn_engine *e)
     return b;
 }
 
-tn_status tn_engine_take(tn_engine *e, const tn_engine_event **events, int32_t *n)
+tn_status tn_engine_take(tn_engine *e, const tn_engine_event *const **events, int32_t *n)
 {
     char text[sizeof e->failure_text] = "";
     *n = 0;
@@ -241,7 +248,7 @@ tn_status tn_engine_take(tn_engine *e, const tn_engine_event **events, int32_t *
     if (paused || failure != TN_OK) tn_engine_ring(e);
     if (failure != TN_OK) return tn_fail(e->ctx, failure, "%s", text);
     if (!b) return TN_OK;
-    *events = b->events;
+    *events = b->list;
     *n = b->n;
     return TN_OK;
 }

@@ -333,10 +333,18 @@ const char *tn_quantize_types(void)
            "Q3_K_S Q2_K Q2_K_S MXFP4 MXFP4_MOE";
 }
 
-static tn_status check_args(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *cfg,
-                            const tn_quant_mix **mix)
+void tn_quantize_config_init(tn_quantize_config *cfg, size_t struct_size)
 {
-    if (!in || !out || !cfg || cfg->struct_size < sizeof *cfg || !cfg->type)
+    TN_STRUCT_INIT(tn_quantize_config, cfg, struct_size, {.type = NULL});
+}
+
+static tn_status read_args(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *given,
+                           tn_quantize_config *cfg, const tn_quant_mix **mix)
+{
+    tn_quantize_config_default(cfg);
+    tn_status status = TN_STRUCT_READ(ctx, tn_quantize_config, given, cfg);
+    if (status != TN_OK) return status;
+    if (!in || !out || !cfg->type)
         return tn_fail(ctx, TN_ERR_ARG, "tn_quantize: two paths and a type are needed");
     *mix = tn_quant_mix_find(cfg->type);
     if (*mix) return TN_OK;
@@ -344,10 +352,11 @@ static tn_status check_args(tn_context *ctx, const char *in, const char *out, co
                    tn_quantize_types());
 }
 
-tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *cfg)
+tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *given)
 {
+    tn_quantize_config own, *cfg = &own;
     quantizer q = {.ctx = ctx, .cfg = cfg};
-    tn_status status = check_args(ctx, in, out, cfg, &q.mix);
+    tn_status status = read_args(ctx, in, out, given, cfg, &q.mix);
     if (status == TN_OK) status = tn_gguf_open(ctx, in, &q.in);
     if (status == TN_OK) status = tn_refuse_own_file(q.in, out);
     if (status == TN_OK) status = open_imatrix(&q);

@@ -39,16 +39,14 @@ struct tn_embedder {
     _Atomic int32_t cancel;
 };
 
-void tn_embedder_config_default(tn_embedder_config *cfg)
+void tn_embedder_config_init(tn_embedder_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_embedder_config){
-        .struct_size = sizeof *cfg,
-        .pooling = TN_POOLING_DEFAULT,
-        .normalize = 1,
-        .fusion = 1,
-        .cache_type_k = TN_TYPE_F16,
-        .cache_type_v = TN_TYPE_F16,
-    };
+    TN_STRUCT_INIT(tn_embedder_config, cfg, struct_size,
+                   {.pooling = TN_POOLING_DEFAULT,
+                    .normalize = 1,
+                    .fusion = 1,
+                    .cache_type_k = TN_TYPE_F16,
+                    .cache_type_v = TN_TYPE_F16});
 }
 
 // Models with learned positions accept no text longer than the trained context.
@@ -61,7 +59,8 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
 {
     tn_context *ctx = m->ctx;
     tn_embedder_config_default(c);
-    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
+    tn_status status = TN_STRUCT_READ(ctx, tn_embedder_config, given, c);
+    if (status != TN_OK) return status;
     if (m->metadata_only) return tn_fail(ctx, TN_ERR_STATE, "the model was opened without its weights");
     if (c->pooling < TN_POOLING_DEFAULT || c->pooling > TN_POOLING_RANK)
         return tn_fail(ctx, TN_ERR_ARG, "embedder: pooling %d", c->pooling);
@@ -233,7 +232,10 @@ static tn_status run_long(tn_embedder *e, const tn_text_ids *text, float *out)
     for (int32_t at = 0; at < text->n && status == TN_OK; at += batch) {
         int32_t n = TN_MIN(batch, text->n - at);
         bool edge = wanted == TN_OUTPUT_ALL || (wanted == TN_OUTPUT_FIRST ? at == 0 : at + n == text->n);
-        e->feeds[0] = (tn_feed){0, n, text->ids + at, edge ? wanted : TN_OUTPUT_NONE};
+        e->feeds[0] = (tn_feed){.struct_size = sizeof(tn_feed),
+                                .n_tokens = n,
+                                .tokens = text->ids + at,
+                                .outputs = edge ? wanted : TN_OUTPUT_NONE};
         status = tn_session_eval(e->session, e->feeds, 1);
         for (int32_t i = 0; i < tn_session_n_outputs(e->session) && status == TN_OK; i++) {
             if (e->cfg.pooling == TN_POOLING_MEAN) {
@@ -254,7 +256,11 @@ static tn_status run_together(tn_embedder *e, const tn_packing_batch *b)
     int32_t n = b->n_texts + b->n_fillers;
     for (int32_t i = 0, text = b->first; i < n && status == TN_OK; i++) {
         status = tn_session_truncate(e->session, i, 0);
-        e->feeds[i] = (tn_feed){i, i == b->n_texts ? b->filler : 1, e->filler, wanted_rows(e)};
+        e->feeds[i] = (tn_feed){.struct_size = sizeof(tn_feed),
+                                .seq = i,
+                                .n_tokens = i == b->n_texts ? b->filler : 1,
+                                .tokens = e->filler,
+                                .outputs = wanted_rows(e)};
         if (i >= b->n_texts) continue;
         e->feeds[i].n_tokens = e->texts[text].n;
         e->feeds[i].tokens = e->texts[text].ids;

@@ -24,10 +24,12 @@ static uint64_t needed(const tn_model *m, const fit *f, int32_t n)
 // A device that has nothing free may be full or broken. Full is a matter of fitting.
 static tn_status device_memory(const tn_model *m, tn_device_info *info)
 {
-    tn_device_info_get(m->device, info);
+    *info = (tn_device_info){.struct_size = sizeof *info};
+    tn_status status = tn_device_info_get(m->device, info);
+    if (status != TN_OK) return status;
     if (info->memory_free > 0) return TN_OK;
     tn_buffer probe = {0};
-    tn_status status = tn_buffer_create(m->device, 1, &probe);
+    status = tn_buffer_create(m->device, 1, &probe);
     tn_buffer_destroy(&probe);
     return status == TN_ERR_MEMORY ? TN_OK : status;
 }

@@ -23,6 +23,7 @@ struct tn_generation {
     tn_context *ctx;
     const tn_tokenizer *tokenizer; // NULL: no text
     tn_generation_config cfg;
+    tn_sampling sampling;
     tn_sampler *sampler;
     tn_constraint constraint;
     tn_bans *bans;       // NULL: none
@@ -68,10 +69,9 @@ static const tn_param_range generation_ranges[] = {
 };
 // clang-format on
 
-void tn_generation_config_default(tn_generation_config *cfg)
+void tn_generation_config_init(tn_generation_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_generation_config){.struct_size = sizeof *cfg, .max_tokens = -1};
-    tn_sampling_default(&cfg->sampling);
+    TN_STRUCT_INIT(tn_generation_config, cfg, struct_size, {.max_tokens = -1});
 }
 
 // --- creation ----------------------------------------------------------------------------------------
@@ -107,8 +107,7 @@ static tn_status make_bans(tn_generation *g)
     tn_status status = g->ban_piece.status;
     if (status == TN_OK) status = tn_sampler_reserve_excluded(g->sampler, EXCLUDED_MAX);
     if (status == TN_OK)
-        status =
-            tn_bans_create(g->ctx, g->cfg.bans, g->cfg.n_bans, most, g->cfg.sampling.n_logprobs, &g->bans);
+        status = tn_bans_create(g->ctx, g->cfg.bans, g->cfg.n_bans, most, g->sampling.n_logprobs, &g->bans);
     g->cfg.bans = NULL;
     return status;
 }
@@ -119,13 +118,13 @@ static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
         return tn_fail(g->ctx, TN_ERR_UNSUPPORTED,
                        "generation: the model or session gives embeddings, no logits");
     tn_generation_config_default(&g->cfg);
-    if (cfg && cfg->struct_size < sizeof g->cfg)
-        return tn_fail(g->ctx, TN_ERR_ARG,
-                       "generation: struct_size is %zu, start from tn_generation_config_default",
-                       cfg->struct_size);
-    if (cfg) g->cfg = *cfg;
-    tn_status status =
-        tn_params_check(g->ctx, "generation", &g->cfg, generation_ranges, TN_COUNT(generation_ranges));
+    tn_sampling_default(&g->sampling);
+    tn_status status = TN_STRUCT_READ(g->ctx, tn_generation_config, cfg, &g->cfg);
+    if (status == TN_OK) status = TN_STRUCT_READ(g->ctx, tn_sampling, g->cfg.sampling, &g->sampling);
+    g->cfg.sampling = NULL; // the caller's
+    if (status == TN_OK)
+        status =
+            tn_params_check(g->ctx, "generation", &g->cfg, generation_ranges, TN_COUNT(generation_ranges));
     if (status == TN_OK && g->cfg.n_stops > 0 && !g->cfg.stops)
         status =
             tn_fail(g->ctx, TN_ERR_ARG, "generation: n_stops is %d, but stops is NULL", (int)g->cfg.n_stops);
@@ -134,7 +133,7 @@ static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
 
 static tn_status prepare(tn_generation *g)
 {
-    tn_status status = tn_sampler_create(g->ctx, &g->cfg.sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
+    tn_status status = tn_sampler_create(g->ctx, &g->sampling, g->n_vocab, g->n_ctx + 1, &g->sampler);
     if (status == TN_OK) status = tn_sampler_set_tokenizer(g->sampler, g->tokenizer);
     if (status == TN_OK)
         status = tn_constraint_init(&g->constraint, g->ctx, g->tokenizer, &g->cfg, g->n_ctx + 1);
@@ -155,10 +154,10 @@ static tn_status prepare(tn_generation *g)
     g->cfg.stops = NULL;
     g->cfg.grammar = NULL;
     g->cfg.json_schema = NULL;
-    g->cfg.sampling.samplers = NULL;
-    g->cfg.sampling.dry_breakers = NULL;
-    g->cfg.sampling.bias_tokens = NULL;
-    g->cfg.sampling.bias_values = NULL;
+    g->sampling.samplers = NULL;
+    g->sampling.dry_breakers = NULL;
+    g->sampling.bias_tokens = NULL;
+    g->sampling.bias_values = NULL;
     return status;
 }
 
@@ -168,7 +167,7 @@ tn_status tn_generation_create(tn_session *session, const tn_generation_config *
     tn_context *ctx = tn_model_context(model);
     tn_generation *g = tn_calloc(ctx, 1, sizeof *g);
     if (!g) return TN_ERR_MEMORY;
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tn_model_info_get(model, &info);
     g->session = session;
     g->ctx = ctx;
@@ -189,9 +188,9 @@ fail:
     return status;
 }
 
-void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
+tn_status tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
 {
-    *out = g->stats;
+    return TN_STRUCT_WRITE(g->ctx, tn_generation_stats, out, &g->stats);
 }
 
 // --- guesses -----------------------------------------------------------------------------------------
@@ -434,7 +433,12 @@ static tn_status feed_pending(tn_generation *g)
     if (status != TN_OK) return tn_fail_at(g->ctx, status, "draft model");
     if (n == 0) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
     g->batch[0] = g->pending;
-    status = tn_session_eval(g->session, &(tn_feed){g->cfg.seq, n + 1, g->batch, TN_OUTPUT_ALL}, 1);
+    tn_feed feed = {.struct_size = sizeof feed,
+                    .seq = g->cfg.seq,
+                    .n_tokens = n + 1,
+                    .tokens = g->batch,
+                    .outputs = TN_OUTPUT_ALL};
+    status = tn_session_eval(g->session, &feed, 1);
     // Other sequences may use the blocks that guesses would need.
     if (status == TN_ERR_CONTEXT_FULL) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
     if (status == TN_OK) status = keep_rows(g, 0, n + 1);
@@ -642,14 +646,15 @@ tn_status tn_generation_step(tn_generation *g, tn_piece *out)
     if (!g->ready)
         return tn_fail(g->ctx, TN_ERR_STATE,
                        "generation: it has stopped or not begun; call tn_generation_prompt");
+    tn_status status = TN_STRUCT_CHECK(g->ctx, tn_piece, out);
+    if (status != TN_OK) return status;
     uint64_t start = tn_time_ns();
     tn_piece piece = {.token = -1, .stop = TN_STOP_NONE};
-    tn_status status = step(g, &piece);
+    status = step(g, &piece);
     g->stats.generate_ns += tn_time_ns() - start;
     if (status != TN_OK) return status;
     if (g->stats.first_token_ns == 0 && piece.token >= 0)
         g->stats.first_token_ns = g->stats.prompt_ns + g->stats.generate_ns;
     g->ready = piece.stop == TN_STOP_NONE;
-    *out = piece;
-    return TN_OK;
+    return TN_STRUCT_WRITE(g->ctx, tn_piece, out, &piece);
 }

@@ -159,6 +159,7 @@ int32_t tn_session_step_time(const tn_session *s, int32_t i, tn_step_time *out)
 {
     if (!s->profiled || i < 0 || i >= s->step_ns_count) return 0;
     const tn_plan_step *step = &s->profiled->plan->steps[i];
-    *out = (tn_step_time){tn_op_name(step->step.op), step->kernel, step->step.name, s->step_ns[i]};
-    return 1;
+    tn_step_time now = {sizeof now, tn_op_name(step->step.op), step->kernel, step->step.name, s->step_ns[i]};
+    tn_status status = TN_STRUCT_WRITE(s->ctx, tn_step_time, out, &now);
+    return status == TN_OK ? 1 : status;
 }

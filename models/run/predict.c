@@ -25,19 +25,10 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
     out->n_devices++;
 }
 
-tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out)
+// The memory of a dry session and its plans. `host`: bytes of objects of the host.
+static void sum_up(const tn_session *s, size_t host, tn_session_memory *out)
 {
-    tn_context *ctx = model->ctx;
-    size_t before = tn_context_memory(ctx);
-    tn_session *s;
-    tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
-    if (status != TN_OK) return status;
-    // Objects of the host: those of the dry session with its plans, and those that runners will add.
-    size_t host = tn_context_memory(ctx) - before;
-    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++)
-        if (s->slots_of_plans[i].plan) host += tn_runner_size(s->slots_of_plans[i].plan);
-    *out = (tn_session_memory){0};
-    for (int32_t d = 0; d < s->n_devices && out->n_devices < (int32_t)TN_COUNT(out->devices); d++)
+    for (int32_t d = 0; d < s->n_devices && out->n_devices < TN_MEMORY_DEVICES; d++)
         if (d < s->n_targets || s->arena_size[d] > 0) predict_device(s, d, out);
     out->devices[out->n_devices - 1].other += host; // the host is last
     out->other += host;
@@ -46,8 +37,24 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
         tn_device_memory *row = &out->devices[i];
         row->total = row->weights + row->cache + row->arena + row->scratch + row->other;
     }
+}
+
+tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out)
+{
+    tn_context *ctx = model->ctx;
+    size_t before = tn_context_memory(ctx);
+    tn_session *s;
+    tn_status status = TN_STRUCT_CHECK(ctx, tn_session_memory, out);
+    if (status == TN_OK) status = tn_session_create_on(model, model->device, cfg, true, &s);
+    if (status != TN_OK) return status;
+    // Objects of the host: those of the dry session with its plans, and those that runners will add.
+    size_t host = tn_context_memory(ctx) - before;
+    for (int32_t i = 0; i < TN_SESSION_SLOTS; i++)
+        if (s->slots_of_plans[i].plan) host += tn_runner_size(s->slots_of_plans[i].plan);
+    tn_session_memory sum = {0};
+    sum_up(s, host, &sum);
     tn_session_destroy(&s);
-    return TN_OK;
+    return TN_STRUCT_WRITE(ctx, tn_session_memory, out, &sum);
 }
 
 // The plans of all layers on the device bound those of fewer; the cache counts by layer.
@@ -78,8 +85,8 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
     tn_session *s;
     tn_session_config c;
     tn_session_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
-    tn_status status = tn_session_create_on(model, model->device, &c, true, &s);
+    tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
+    if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
     if (status != TN_OK) return status;
     tn_plan_key key = {n_tokens, 1, 1, 0};
     tn_plan *plan = NULL;
@@ -96,19 +103,20 @@ tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, 
     enum { WARM_UP = 16, STEPS = 256 };
     tn_session_config c;
     tn_session_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
+    tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
+    if (status != TN_OK) return status;
     c.n_ctx = TN_MIN(WARM_UP + STEPS, model->config.n_ctx_train);
     c.n_batch = 1;
     tn_device *noop_device = tn_device_of_role(model->ctx, TN_BACKEND_NOOP);
     if (!noop_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no device that computes nothing");
     tn_session *s;
-    tn_status status = tn_session_create_on(model, noop_device, &c, false, &s);
+    status = tn_session_create_on(model, noop_device, &c, false, &s);
     if (status != TN_OK) return status;
     int32_t token = 0;
     uint64_t start = 0;
     for (int32_t i = 0; i < WARM_UP + STEPS && status == TN_OK; i++) {
         if (i == WARM_UP) start = tn_time_ns();
-        tn_feed f = {0, 1, &token, TN_OUTPUT_LAST};
+        tn_feed f = {.struct_size = sizeof f, .n_tokens = 1, .tokens = &token, .outputs = TN_OUTPUT_LAST};
         if (tn_session_length(s, 0) == c.n_ctx) status = tn_session_truncate(s, 0, 0);
         if (status == TN_OK) status = tn_session_eval(s, &f, 1);
     }

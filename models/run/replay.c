@@ -57,7 +57,10 @@ tn_status tn_session_catch_up(tn_session *s, int32_t seq)
     for (;;) {
         int32_t slot, length = s->cache.seqs[seq].length, at = tn_cache_state_find(&s->cache, seq, &slot);
         if (at == length) return TN_OK;
-        tn_feed f = {.seq = seq, .n_tokens = TN_MIN(length - at, s->cfg.n_batch), .outputs = TN_OUTPUT_NONE};
+        tn_feed f = {.struct_size = sizeof f,
+                     .seq = seq,
+                     .n_tokens = TN_MIN(length - at, s->cfg.n_batch),
+                     .outputs = TN_OUTPUT_NONE};
         tn_plan_key key = {f.n_tokens, 1, 0, 0};
         tn_status status = tn_session_take_slots(s, &f, 1);
         if (status != TN_OK) return status;

@@ -5,22 +5,21 @@
 // fills small buffers, submits, and reads the results; it records and allocates nothing.
 #include "models/run/session.h"
 
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256, MAX_CHECKPOINTS = 1024 };
 
-void tn_session_config_default(tn_session_config *cfg)
+void tn_session_config_init(tn_session_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_session_config){
-        .struct_size = sizeof *cfg,
-        .n_seq = 1,
-        .cache_type_k = TN_TYPE_F16,
-        .cache_type_v = TN_TYPE_F16,
-        .fusion = 1,
-        .n_checkpoints = 4,
-    };
+    TN_STRUCT_INIT(tn_session_config, cfg, struct_size,
+                   {.n_seq = 1,
+                    .cache_type_k = TN_TYPE_F16,
+                    .cache_type_v = TN_TYPE_F16,
+                    .fusion = 1,
+                    .n_checkpoints = 4});
 }
 
 // --- creation --------------------------------------------------------------------------------------
@@ -36,8 +35,9 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     if (m->tokenizer_only)
         return tn_fail(m->ctx, TN_ERR_STATE, "the model was opened for its tokenizer only");
     tn_session_config_default(c);
-    if (given) memcpy(c, given, TN_MIN(given->struct_size, sizeof *c));
     tn_context *ctx = m->ctx;
+    tn_status status = TN_STRUCT_READ(ctx, tn_session_config, given, c);
+    if (status != TN_OK) return status;
     if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
     if (c->n_ctx_seq < 0 || c->n_ctx_seq > c->n_ctx)
@@ -98,7 +98,8 @@ static tn_status make_host_arrays(tn_session *s)
     size_t table = n_seq * (size_t)s->setup.max_blocks;
     s->ints = tn_calloc(s->ctx, 5 * n + 4 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
-    if (!s->ints || !s->q_scale) return TN_ERR_MEMORY;
+    s->feeds = tn_calloc(s->ctx, n_seq, sizeof *s->feeds);
+    if (!s->ints || !s->q_scale || !s->feeds) return TN_ERR_MEMORY;
     if (s->model->config.mla.kv_rank > 0) {
         size_t n_heads = (size_t)s->model->config.layers[0].n_heads;
         s->head_ids = tn_calloc(s->ctx, n * n_heads, sizeof *s->head_ids);
@@ -287,6 +288,7 @@ void tn_session_destroy(tn_session **session)
     tn_free(s->ctx, s->host_states);
     tn_free(s->ctx, s->ints);
     tn_free(s->ctx, s->q_scale);
+    tn_free(s->ctx, s->feeds);
     tn_free(s->ctx, s->head_ids);
     tn_free(s->ctx, s->logits_copy);
     tn_free(s->ctx, s->best);
@@ -358,11 +360,17 @@ tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_se
 
 // --- eval ------------------------------------------------------------------------------------------
 
+// Copies the feeds of the caller to s->feeds.
+static tn_status read_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    if (n_feeds < 1 || n_feeds > s->cfg.n_seq)
+        return tn_fail(s->ctx, TN_ERR_ARG, "%d feeds for %d sequences", n_feeds, s->cfg.n_seq);
+    return TN_STRUCT_READ_ARRAY(s->ctx, tn_feed, feeds, (size_t)n_feeds, s->feeds);
+}
+
 static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 {
     int64_t total = 0;
-    if (n_feeds < 1 || n_feeds > s->cfg.n_seq)
-        return tn_fail(s->ctx, TN_ERR_ARG, "%d feeds for %d sequences", n_feeds, s->cfg.n_seq);
     for (int32_t i = 0; i < n_feeds; i++) {
         const tn_feed *f = &feeds[i];
         if (f->seq < 0 || f->seq >= s->cfg.n_seq)
@@ -444,13 +452,15 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
     return status;
 }
 
-tn_status tn_session_eval(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
 {
     s->n_outputs = 0;
     s->logits = NULL;
     s->logits_slot = NULL;
     tn_plan_key key;
-    tn_status status = check_feeds(s, feeds, n_feeds);
+    const tn_feed *feeds = s->feeds;
+    tn_status status = read_feeds(s, given, n_feeds);
+    if (status == TN_OK) status = check_feeds(s, feeds, n_feeds);
     for (int32_t i = 0; i < n_feeds && status == TN_OK; i++) status = tn_session_catch_up(s, feeds[i].seq);
     bool whole = s->model->config.whole_texts;
     if (status == TN_OK)
@@ -487,7 +497,7 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
     for (int32_t at = 0; at < n;) {
         int32_t k = TN_MIN(n - at, s->cfg.n_batch);
         bool last = at + k == n;
-        tn_feed f = {seq, k, tokens + at, last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE};
+        tn_feed f = {sizeof f, seq, k, tokens + at, last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE, 0};
         tn_status status = tn_session_eval(s, &f, 1);
         if (status != TN_OK) return status;
         at += k;

@@ -53,6 +53,7 @@ struct tn_session {
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     int32_t *types; // token types of models with segments: all zero
     int32_t *state_slots; // per feed: of recurrent states, read and written
+    tn_feed *feeds;       // [n_seq] of the present eval
     float *q_scale;
     int32_t *head_ids; // latent attention: of a full batch; never changes
     int32_t result, width; // of output rows

@@ -194,7 +194,7 @@ static void test_memory(void)
     TEST_CHECK_STATUS(open_layers(&w, INT32_MAX), TN_ERR_MEMORY);
     TEST_CHECK_STATUS(open_layers(&w, 1), TN_ERR_MEMORY);
     TEST_CHECK_STATUS(open_model(&w), TN_OK);
-    tn_model_info info = {0};
+    tn_model_info info = {.struct_size = sizeof info};
     if (w.model) tn_model_info_get(w.model, &info);
     TEST_CHECK(info.device && strcmp(info.device, "cpu") == 0 && info.device_size == 0);
     clean(&w);

@@ -18,10 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const formats[] = {"hermes",  "deepseek", "kimi", "command-r",
                                       "mistral", "granite",  "llama"};
 
-static void put(tn_context *ctx, tn_strbuf *out, const tn_tool_event *events, int32_t n)
+static void put(tn_context *ctx, tn_strbuf *out, const tn_tool_event *const *events, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        const tn_tool_event *e = &events[i];
+        const tn_tool_event *e = events[i];
         if (e->kind == TN_TOOL_CALL) {
             tn_arena arena;
             const tn_json *value;
@@ -39,7 +39,7 @@ static void run(tn_context *ctx, const char *format, const char *text, size_t n,
 {
     tn_tool_config c;
     tn_tool_parser *p;
-    const tn_tool_event *events;
+    const tn_tool_event *const *events;
     int32_t n_events;
     tn_tool_config_default(&c);
     c.format = format;

@@ -127,7 +127,7 @@ static void check_refusals(void)
         TEST_CHECK(tn_device_has_precision(tn_context_device_by_name(ctx, "cpu"), wrong[i]) == 0);
     }
     // Programs built before there was such a field; and graphs without products take any.
-    cfg.struct_size = offsetof(tn_plan_config, precision);
+    cfg.struct_size = offsetof(tn_plan_config, n_devices);
     TEST_CHECK_STATUS(plan_status(g, &cfg), TN_OK);
     tn_graph_destroy(&g);
     tn_plan_config_default(&cfg);

@@ -80,7 +80,7 @@ static inline tn_generation_config generation_config(const plan *p)
 {
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
-    cfg.sampling = p->sampling;
+    cfg.sampling = &p->sampling;
     cfg.max_tokens = p->max_tokens;
     if (p->ban) cfg.bans = &p->ban, cfg.n_bans = 1;
     return cfg;
@@ -92,7 +92,7 @@ static inline void run_in(tn_session *s, plan *p)
     tn_generation *g = NULL;
     TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
     TEST_CHECK_STATUS(tn_generation_start(g, p->prompt, (size_t)p->n_prompt), TN_OK);
-    for (tn_piece piece = {.stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
+    for (tn_piece piece = {.struct_size = sizeof piece, .stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
         if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
         if (piece.token >= 0) p->want[p->n_want++] = piece.token;
         p->want_stop = piece.stop;
@@ -114,9 +114,9 @@ static inline void take_event(plan *plans, int32_t n, const tn_engine_event *eve
     plan *p = event->user;
     if (!TEST_CHECK(p >= plans && p < plans + n && p->id == event->id && !p->ended)) return;
     TEST_CHECK_STATUS(event->status, TN_OK);
-    if (event->piece.token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece.token;
-    p->ended = event->piece.stop != TN_STOP_NONE || event->status != TN_OK;
-    p->got_stop = event->piece.stop;
+    if (event->piece->token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece->token;
+    p->ended = event->piece->stop != TN_STOP_NONE || event->status != TN_OK;
+    p->got_stop = event->piece->stop;
 }
 
 static inline void check_plan(const plan *p, int32_t i, uint32_t seed)

@@ -208,7 +208,7 @@ static double rel_l2(const float *got, const float *want)
 static void check_memory(const row *r, tn_model *m)
 {
     tn_session_config cfg;
-    tn_session_memory memory = {0};
+    tn_session_memory memory = {.struct_size = sizeof memory};
     tn_session *s = NULL;
     size_t before = tn_context_memory(ctx);
     tn_session_config_default(&cfg);

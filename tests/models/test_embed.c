@@ -3,6 +3,7 @@
 //
 // Encoders and embedders: rows against a plain forward pass in doubles, poolings against the rows, texts
 // alone and among others, classification heads, long texts, failures, cancellation.
+#include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -307,7 +308,7 @@ static void test_classes(void)
     describe(&f, "bert", true);
     tiny_array(&f, "classifier.output_labels", TN_GGUF_STRING, labels, CLASSES);
     tn_model *model = open_file(ctx, &f, TN_OK);
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tn_model_info_get(model, &info);
     TEST_CHECK(info.is_encoder && info.n_classes == CLASSES && info.pooling == TN_POOLING_RANK);
     TEST_CHECK(strcmp(tn_model_class_label(model, 2), "yes") == 0 && !tn_model_class_label(model, 3) &&
@@ -468,7 +469,7 @@ static void test_refused(void)
     TEST_CHECK_STATUS(tn_session_feed(s, 0, ids, 8), TN_OK);
     TEST_CHECK(tn_session_length(s, 0) == 0 && tn_session_n_outputs(s) == 1);
     TEST_CHECK_STATUS(tn_session_best(s, 0, &token, NULL), TN_ERR_STATE);
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, 2, ids, TN_OUTPUT_NONE}, 1), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, 2, ids, TN_OUTPUT_NONE), 1), TN_ERR_ARG);
     tn_session_destroy(&s);
     cfg.result = TN_RESULT_SCORES;
     TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), TN_ERR_UNSUPPORTED);

@@ -24,7 +24,7 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
     for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);
     int32_t step = 0, left = n;
     for (; step < MOST_STEPS && left > 0; step++) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n_events;
         for (int32_t i = 0; i < n; i++) {
             if (plans[i].arrives == step) submit(e, &plans[i]);
@@ -32,7 +32,7 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
             if (plans[i].leaves == step && plans[i].id == 0) plans[i].leaves = -1;
         }
         TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK);
-        for (int32_t i = 0; i < n_events; i++) take_event(plans, n, &events[i]);
+        for (int32_t i = 0; i < n_events; i++) take_event(plans, n, events[i]);
         left = 0;
         for (int32_t i = 0; i < n; i++) left += !plans[i].ended;
     }
@@ -70,12 +70,15 @@ static void test_refusals(tn_model *model)
     r.priority = 0, ids[1] = VOCAB;
     TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
     ids[1] = 2;
+    tn_sampling sampling;
     tn_generation_config g;
+    tn_sampling_default(&sampling);
     tn_generation_config_default(&g);
     r.generation = &g;
-    g.sampling.top_p = 2.0f;
+    g.sampling = &sampling;
+    sampling.top_p = 2.0f;
     TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_ARG);
-    g.sampling.top_p = 1.0f, g.spec_ngram = 2;
+    sampling.top_p = 1.0f, g.spec_ngram = 2;
     TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_ERR_UNSUPPORTED);
     TEST_CHECK(id == 7 && tn_engine_pending(e) == 0);
     g.spec_ngram = 0;
@@ -104,7 +107,7 @@ static void test_allocations(tn_model *model, counting *c)
     submit(e, &a);
     bool submitted = false;
     for (long k = 0; k < 200 && !submitted; k++) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n_events;
         tn_generation_config cfg = generation_config(&a);
         tn_request_config r;
@@ -119,15 +122,15 @@ static void test_allocations(tn_model *model, counting *c)
         if (tn_engine_pending(e) == 0) continue;
         TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK);
         for (int32_t i = 0; i < n_events; i++)
-            if (events[i].user == &a) take_event(&a, 1, &events[i]);
+            if (events[i]->user == &a) take_event(&a, 1, events[i]);
     }
     TEST_CHECK(submitted);
     while (tn_engine_pending(e) > 0) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n_events;
         if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK)) break;
         for (int32_t i = 0; i < n_events; i++)
-            if (events[i].user == &a) take_event(&a, 1, &events[i]);
+            if (events[i]->user == &a) take_event(&a, 1, events[i]);
     }
     check_plan(&a, 0, 0);
     tn_engine_destroy(&e);
@@ -167,10 +170,10 @@ static void test_threads(void)
     for (int32_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, submit_many, e) != 0) abort();
     for (int32_t quiet = 0; ended < THREADS * PER_THREAD && quiet < 1000000;) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n;
         if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
-        for (int32_t i = 0; i < n; i++) ended += events[i].piece.stop != TN_STOP_NONE;
+        for (int32_t i = 0; i < n; i++) ended += events[i]->piece->stop != TN_STOP_NONE;
         quiet = n > 0 ? 0 : quiet + 1;
     }
     for (int32_t i = 0; i < THREADS; i++) {

@@ -74,21 +74,21 @@ static int32_t note(uint64_t *ids, plan *plans, const tn_engine_event *event)
     ids[p - plans] = event->id;
     TEST_CHECK_STATUS(event->status, TN_OK);
     if (!TEST_CHECK(!p->ended)) return 0;
-    if (event->piece.token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece.token;
-    p->ended = event->piece.stop != TN_STOP_NONE;
-    p->got_stop = event->piece.stop;
+    if (event->piece->token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece->token;
+    p->ended = event->piece->stop != TN_STOP_NONE;
+    p->got_stop = event->piece->stop;
     return p->ended;
 }
 
 // Everything that waits, or one pass of the host; returns how many requests ended.
 static int32_t take_all(tn_engine *e, bool step, uint64_t *ids, plan *plans)
 {
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n, n_ended = 0;
     do {
         tn_status status = step ? tn_engine_step(e, &events, &n) : tn_engine_take(e, &events, &n);
         if (!TEST_CHECK_STATUS(status, TN_OK)) return n_ended;
-        for (int32_t i = 0; i < n; i++) n_ended += note(ids, plans, &events[i]);
+        for (int32_t i = 0; i < n; i++) n_ended += note(ids, plans, events[i]);
     } while (n > 0 && !step);
     return n_ended;
 }
@@ -170,7 +170,7 @@ static uint64_t submit_simple(tn_engine *e, int32_t max_tokens)
 
 static void test_states(tn_model *model)
 {
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n;
     tn_session_config scfg = session_config(N_CTX, 2);
     tn_engine *e = make_engine(model, &scfg, 0);
@@ -209,9 +209,9 @@ static void test_standing_host(tn_model *model)
     }
     TEST_CHECK(stats.n_steps >= 250 && stats.n_steps < TEXTS * TOKENS);
     while (n_ended < TEXTS && TEST_CHECK(readable(e, 60000))) do {
-            const tn_engine_event *events;
+            const tn_engine_event *const *events;
             if (!TEST_CHECK_STATUS(tn_engine_take(e, &events, &n), TN_OK)) break;
-            for (int32_t i = 0; i < n; i++) n_ended += events[i].piece.stop != TN_STOP_NONE;
+            for (int32_t i = 0; i < n; i++) n_ended += events[i]->piece->stop != TN_STOP_NONE;
             n_events += n;
         } while (n > 0);
     TEST_CHECK(n_events == TEXTS * TOKENS);
@@ -222,7 +222,7 @@ static void test_standing_host(tn_model *model)
 static void test_no_memory(tn_model *model)
 {
     enum { TOKENS = 30 };
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n, n_tokens = 0, n_failures = 0;
     bool ended = false;
     tn_session_config scfg = session_config(64, 1);
@@ -237,8 +237,8 @@ static void test_no_memory(tn_model *model)
             if (++n_failures == 3) atomic_store(&out_of_memory, false);
         }
         for (int32_t i = 0; i < n; i++) {
-            n_tokens += events[i].piece.token >= 0;
-            ended = events[i].piece.stop != TN_STOP_NONE;
+            n_tokens += events[i]->piece->token >= 0;
+            ended = events[i]->piece->stop != TN_STOP_NONE;
         }
         // What was taken before is enough for an engine whose host keeps up.
         if (n_tokens > 0 && n_failures < 3) atomic_store(&out_of_memory, false), n_failures = 3;

@@ -6,6 +6,7 @@
 //
 //     test_golden FOLDER [--isa LEVEL | --backend NAME] [--model NAME] [--quick] [-v]
 #include "tests/json.h"
+#include "tests/models/feeds.h"
 #include "tests/unit/test.h"
 
 #include <math.h>
@@ -54,7 +55,7 @@ static bool run_logits(tn_context *ctx, tn_model *model, const golden *g, const 
     if (ok && timed) tn_session_profile(s, 1);
     for (int32_t at = 0; ok && at < g->n_tokens; at += chunk) {
         int32_t n = g->n_tokens - at < chunk ? g->n_tokens - at : chunk;
-        tn_feed f = {0, n, g->tokens + at, TN_OUTPUT_ALL};
+        tn_feed f = FEED(0, n, g->tokens + at, TN_OUTPUT_ALL);
         ok = tn_session_eval(s, &f, 1) == TN_OK;
         for (int32_t i = 0; ok && i < n; i++) {
             const float *logits = tn_session_logits(s, i);
@@ -214,7 +215,7 @@ static bool rows_of_session(tn_model *model, const golden *g, const tn_session_c
                             size_t n)
 {
     tn_session *s = NULL;
-    tn_feed f = {0, g->n_tokens, g->tokens, TN_OUTPUT_ALL};
+    tn_feed f = FEED(0, g->n_tokens, g->tokens, TN_OUTPUT_ALL);
     bool ok = tn_session_create(model, cfg, &s) == TN_OK && tn_session_eval(s, &f, 1) == TN_OK;
     ok = ok && tn_session_logits(s, 0) && n == (size_t)tn_session_n_outputs(s) * (size_t)tn_session_width(s);
     if (ok) memcpy(out, tn_session_logits(s, 0), n * sizeof *out);

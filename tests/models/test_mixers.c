@@ -139,7 +139,7 @@ static void mla_cache_size(tn_context *ctx)
 {
     tn_model *m = tiny_model_open(ctx, &tiny_shapes[TINY_DEEPSEEK2]);
     tn_session_config cfg;
-    tn_session_memory memory;
+    tn_session_memory memory = {.struct_size = sizeof memory};
     tn_session_config_default(&cfg);
     cfg.n_ctx = 64;
     tiny_must(tn_session_predict(m, &cfg, &memory));

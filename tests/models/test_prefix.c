@@ -162,7 +162,7 @@ static tn_engine_stats run_all(tn_engine *e)
 {
     tn_engine_stats stats = {.struct_size = sizeof stats};
     for (int32_t k = 0; k < 2000 && tn_engine_pending(e) > 0; k++) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n;
         TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK);
     }

@@ -103,18 +103,21 @@ static void generate(tn_session *s, const int32_t *prompt, size_t n_prompt, int3
                      tn_generation_stats *stats)
 {
     tn_generation_config cfg;
+    tn_sampling sampling;
     tn_generation *g = NULL;
     tn_generation_config_default(&cfg);
-    cfg.sampling.temperature = 3.0f;
-    cfg.sampling.frequency_penalty = 2.0f; // looks back over the prompt too
-    cfg.sampling.penalty_last_n = -1;
-    cfg.sampling.seed = 11;
+    tn_sampling_default(&sampling);
+    cfg.sampling = &sampling;
+    sampling.temperature = 3.0f;
+    sampling.frequency_penalty = 2.0f; // looks back over the prompt too
+    sampling.penalty_last_n = -1;
+    sampling.seed = 11;
     if (!TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK)) abort();
     TEST_CHECK_STATUS(tn_generation_start(g, prompt, 0), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_generation_start(g, prompt, N_CTX + 1), TN_ERR_CONTEXT_FULL);
     TEST_CHECK_STATUS(tn_generation_start(g, prompt, n_prompt), TN_OK);
     for (int32_t i = 0; i < n; i++) {
-        tn_piece piece = {.token = -1};
+        tn_piece piece = {.struct_size = sizeof piece, .token = -1};
         TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
         out[i] = piece.token;
     }
@@ -127,7 +130,7 @@ static void test_turns(tn_model *model)
 {
     enum { FIRST = 70, ANSWER = 12, SECOND = 110 };
     int32_t prompt[N_CTX + 1], answer[ANSWER], again[ANSWER], fresh[ANSWER];
-    tn_generation_stats stats;
+    tn_generation_stats stats = {.struct_size = sizeof stats};
     tn_session *s = session(model, 1), *other = session(model, 1);
     fill(prompt, N_CTX + 1, 3);
     generate(s, prompt, FIRST, answer, ANSWER, &stats);

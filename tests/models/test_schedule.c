@@ -78,7 +78,7 @@ static void arrive(const setup *u, plan *p)
 // Whatever fails for one request alone ends that one; the others are tried again.
 static void step(const setup *u, plan *plans, int32_t n)
 {
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n_events;
     bool memory = arm(u), device = fake.fail_at > 0;
     tn_status status = tn_engine_step(u->engine, &events, &n_events);
@@ -87,13 +87,13 @@ static void step(const setup *u, plan *plans, int32_t n)
     if (status != TN_OK)
         TEST_CHECK((status == TN_ERR_MEMORY && memory) || (status == TN_ERR_DEVICE && device));
     for (int32_t i = 0; i < n_events; i++) {
-        plan *p = events[i].user;
-        if (!TEST_CHECK(p >= plans && p < plans + n && p->id == events[i].id && !p->ended)) continue;
-        if (events[i].status == TN_OK) {
-            take_event(plans, n, &events[i]);
+        plan *p = events[i]->user;
+        if (!TEST_CHECK(p >= plans && p < plans + n && p->id == events[i]->id && !p->ended)) continue;
+        if (events[i]->status == TN_OK) {
+            take_event(plans, n, events[i]);
             continue;
         }
-        TEST_CHECK(events[i].status == TN_ERR_MEMORY && memory && events[i].message);
+        TEST_CHECK(events[i]->status == TN_ERR_MEMORY && memory && events[i]->message);
         n_memory_all++;
         p->ended = true;
         p->leaves = 0; // as if it had been cancelled: the beginning of its text is right
@@ -183,13 +183,13 @@ static void test_starvation(tn_model *model)
     (void)submit_plain(e, 40, 8, PRIORITY, NULL);
     (void)submit_plain(e, 100, 20, 0, &low);
     while (ended_after < 0 && n_after < PLACES + SLACK) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n, n_ended = 0;
         tn_status status = tn_engine_step(e, &events, &n);
         if (!TEST_CHECK_STATUS(status, TN_OK)) break;
         for (int32_t i = 0; i < n; i++) {
-            n_ended += events[i].piece.stop != TN_STOP_NONE;
-            if (events[i].user == &low && events[i].piece.stop != TN_STOP_NONE) ended_after = n_after;
+            n_ended += events[i]->piece->stop != TN_STOP_NONE;
+            if (events[i]->user == &low && events[i]->piece->stop != TN_STOP_NONE) ended_after = n_after;
         }
         // For each that ends two arrive, as long as the queue takes them.
         for (int32_t i = 0; i < 2 * n_ended && tn_engine_pending(e) < QUEUE; i++, n_after++)
@@ -224,14 +224,14 @@ static void test_gaps(tn_model *model, int32_t n_streams, uint64_t token_ns, boo
     tn_engine *e = make_engine(model, &scfg, 0);
     for (int32_t i = 0; i < n_streams; i++) (void)submit_plain(e, SHORT, EACH, 0, &streams[i]);
     for (int32_t k = 0; tn_engine_pending(e) > 0 && k < 5000; k++) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n;
         if (k == (warm ? 60 : 1)) (void)submit_plain(e, LONG, 1, 0, &long_prompt);
         if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
         for (int32_t i = 0; i < n; i++) {
-            started |= events[i].user == &long_prompt;
-            if (events[i].user == &long_prompt) continue;
-            uint64_t *before = &last[(char *)events[i].user - streams];
+            started |= events[i]->user == &long_prompt;
+            if (events[i]->user == &long_prompt) continue;
+            uint64_t *before = &last[(char *)events[i]->user - streams];
             if (*before > 0 && n_gaps < MOST) gaps[n_gaps++] = fake.now_ns - *before;
             *before = fake.now_ns;
         }
@@ -267,7 +267,7 @@ static void test_load(tn_model *model, bool pads)
     tn_engine *e = make_engine(model, &scfg, 0);
     e->session->pads = pads;
     for (; n_steps < 100 * STEPS; n_steps++) {
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n;
         while (tn_engine_pending(e) < SEQUENCES && n_submitted < REQUESTS) {
             (void)submit_plain(e, PROMPT, ANSWER, 0, NULL);

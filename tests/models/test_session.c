@@ -5,6 +5,7 @@
 // after branches and cuts, on any number of threads), the logits are those of a plain run.
 //
 //     test_session [--lent]   lent: all contexts use this program's threads instead of OpenMP's
+#include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/lent.h"
 #include "tests/unit/test.h"
@@ -73,7 +74,7 @@ static bool plain_run(tn_model *model, const tn_session_config *cfg, const int32
     bool ok = true;
     for (int32_t at = 0; at < n && ok; at += chunk) {
         int32_t k = TN_MIN(chunk, n - at);
-        ok = TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, k, tokens + at, TN_OUTPUT_ALL}, 1), TN_OK);
+        ok = TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, k, tokens + at, TN_OUTPUT_ALL), 1), TN_OK);
         ok = ok && TEST_CHECK(tn_session_n_outputs(s) == k && tn_session_length(s, 0) == at + k);
         if (ok) memcpy(out + (size_t)at * VOCAB, tn_session_logits(s, 0), (size_t)k * VOCAB * sizeof *out);
     }
@@ -225,7 +226,7 @@ static void test_sequences(const char *isa)
     tn_session *s = session(model, &cfg);
     tn_feed feeds[3];
     for (int32_t q = 0; q < 3; q++)
-        feeds[q] = (tn_feed){2 - q, first[2 - q], tokens[2 - q], q == 1 ? TN_OUTPUT_LAST : TN_OUTPUT_ALL};
+        feeds[q] = FEED(2 - q, first[2 - q], tokens[2 - q], q == 1 ? TN_OUTPUT_LAST : TN_OUTPUT_ALL);
     TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
     TEST_CHECK(tn_session_n_outputs(s) == 33 + 1 + 70 && tn_session_logits(s, 104) == NULL &&
                tn_session_logits(s, -1) == NULL);
@@ -233,14 +234,14 @@ static void test_sequences(const char *isa)
     close_to(tn_session_logits(s, 33), alone[1] + 4 * VOCAB, VOCAB, bound, "three at once", "1");
     close_to(tn_session_logits(s, 34), alone[0], 70 * VOCAB, bound, "three at once", "0");
     for (int32_t q = 0; q < 3; q++)
-        feeds[q] = (tn_feed){q, second[q], tokens[q] + first[q], q == 1 ? TN_OUTPUT_NONE : TN_OUTPUT_LAST};
+        feeds[q] = FEED(q, second[q], tokens[q] + first[q], q == 1 ? TN_OUTPUT_NONE : TN_OUTPUT_LAST);
     TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
     TEST_CHECK(tn_session_n_outputs(s) == 2);
     close_to(tn_session_logits(s, 0), alone[0] + 78 * VOCAB, VOCAB, bound, "continued", "0");
     close_to(tn_session_logits(s, 1), alone[2] + 33 * VOCAB, VOCAB, bound, "continued", "2");
     for (int32_t k = 0; k < 8; k++) { // batched decoding
         for (int32_t q = 0; q < 3; q++)
-            feeds[q] = (tn_feed){q, 1, tokens[q] + first[q] + second[q] + k, TN_OUTPUT_LAST};
+            feeds[q] = FEED(q, 1, tokens[q] + first[q] + second[q] + k, TN_OUTPUT_LAST);
         TEST_CHECK_STATUS(tn_session_eval(s, feeds, 3), TN_OK);
         for (int32_t q = 0; q < 3; q++)
             close_to(tn_session_logits(s, q), alone[q] + (first[q] + second[q] + k) * VOCAB, VOCAB, bound,
@@ -278,7 +279,7 @@ static void test_branches(void)
         } else {
             int32_t more[48];
             for (int32_t k = 0; k < n; k++) more[k] = (int32_t)((seed >> 4) + (uint32_t)k * 37u) % VOCAB;
-            tn_status status = tn_session_eval(s, &(tn_feed){q, n, more, TN_OUTPUT_LAST}, 1);
+            tn_status status = tn_session_eval(s, &FEED(q, n, more, TN_OUTPUT_LAST), 1);
             n_full += status == TN_ERR_CONTEXT_FULL;
             if (status == TN_OK) {
                 memcpy(held[q] + length[q], more, (size_t)n * sizeof *more);
@@ -326,11 +327,11 @@ static void test_long_runs(tn_context *ctx)
     plain_run(model, &cfg, tokens_of(1), N, N, fresh);
     tn_session *s = session(model, &cfg);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, junk, RUN), TN_OK);
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, N, tokens_of(1), TN_OUTPUT_ALL), 1), TN_OK);
     close_to(tn_session_logits(s, 0), fresh, N * VOCAB, 1e-3, "a second run", "llama4");
     TEST_CHECK_STATUS(tn_session_truncate(s, 0, RUN - 1),
                       TN_OK); // one key of the first run is seen by the first token only
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, N, tokens_of(1), TN_OUTPUT_ALL}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, N, tokens_of(1), TN_OUTPUT_ALL), 1), TN_OK);
     TEST_CHECK(off(tn_session_logits(s, 0), fresh, VOCAB) > 0.05);
     tn_session_destroy(&s);
     free(junk);
@@ -347,14 +348,14 @@ static void test_full(tn_model *model)
     const int32_t *t = tokens_of(1);
     TEST_CHECK(tn_session_n_ctx(s) == 100 && tn_session_n_batch(s) == 100);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t, 90), TN_OK);
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, 11, t + 90, TN_OUTPUT_LAST}, 1), TN_ERR_CONTEXT_FULL);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, 11, t + 90, TN_OUTPUT_LAST), 1), TN_ERR_CONTEXT_FULL);
     TEST_CHECK(tn_session_length(s, 0) == 90 && tn_session_n_outputs(s) == 0 &&
                tn_session_logits(s, 0) == NULL);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 90, 11), TN_ERR_CONTEXT_FULL);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 90, 10), TN_OK);
     plain_run(model, &cfg, t, 100, 100, want);
     close_to(tn_session_logits(s, 0), want + 99 * VOCAB, VOCAB, 1e-5, "up to the end", "llama");
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, 1, t, TN_OUTPUT_LAST}, 1), TN_ERR_CONTEXT_FULL);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, 1, t, TN_OUTPUT_LAST), 1), TN_ERR_CONTEXT_FULL);
     TEST_CHECK_STATUS(tn_session_truncate(s, 0, 50), TN_OK);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 50, 50), TN_OK);
     close_to(tn_session_logits(s, 0), want + 99 * VOCAB, VOCAB, 1e-5, "after a cut", "llama");
@@ -363,10 +364,10 @@ static void test_full(tn_model *model)
     // Two sequences share three blocks: what does not fit for both changes neither.
     cfg.n_seq = 2;
     s = session(model, &cfg);
-    tn_feed both[] = {{0, 60, t, TN_OUTPUT_NONE}, {1, 40, t, TN_OUTPUT_NONE}};
+    tn_feed both[] = {FEED(0, 60, t, TN_OUTPUT_NONE), FEED(1, 40, t, TN_OUTPUT_NONE)};
     TEST_CHECK_STATUS(tn_session_eval(s, both, 2), TN_OK);
     TEST_CHECK_STATUS(tn_session_feed(s, 1, t + 40, 24), TN_OK);
-    tn_feed crowd[] = {{0, 10, t + 60, TN_OUTPUT_LAST}, {1, 1, t + 64, TN_OUTPUT_LAST}};
+    tn_feed crowd[] = {FEED(0, 10, t + 60, TN_OUTPUT_LAST), FEED(1, 1, t + 64, TN_OUTPUT_LAST)};
     TEST_CHECK_STATUS(tn_session_eval(s, crowd, 2), TN_ERR_CONTEXT_FULL);
     TEST_CHECK(tn_session_length(s, 0) == 60 && tn_session_length(s, 1) == 64);
     TEST_CHECK_STATUS(tn_session_eval(s, &crowd[0], 1), TN_OK);
@@ -403,7 +404,7 @@ static void test_cancel(tn_model *model)
     tn_session *s = session(model, &cfg);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t, 100), TN_OK);
     tn_session_cancel(s, 1);
-    TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, 50, t + 100, TN_OUTPUT_LAST}, 1), TN_ERR_CANCELLED);
+    TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, 50, t + 100, TN_OUTPUT_LAST), 1), TN_ERR_CANCELLED);
     TEST_CHECK_STATUS(tn_session_feed(s, 0, t + 100, 50), TN_ERR_CANCELLED);
     TEST_CHECK(tn_session_length(s, 0) == 100 && tn_session_n_outputs(s) == 0);
     tn_session_cancel(s, 0);
@@ -421,7 +422,7 @@ static void test_cancel(tn_model *model)
         if (tn_session_length(s, 0) >= 120) TEST_CHECK_STATUS(tn_session_truncate(s, 0, 0), TN_OK);
         length = tn_session_length(s, 0);
         atomic_store(&c.started, 1);
-        status = tn_session_eval(s, &(tn_feed){0, 30, t + length, TN_OUTPUT_LAST}, 1);
+        status = tn_session_eval(s, &FEED(0, 30, t + length, TN_OUTPUT_LAST), 1);
     }
     pthread_join(thread, NULL);
     TEST_CHECK_STATUS(status, TN_ERR_CANCELLED);
@@ -449,7 +450,7 @@ static void test_cancel(tn_model *model)
 static void refuse_config(tn_model *model, tn_session_config cfg, tn_status want)
 {
     tn_session *s = NULL;
-    tn_session_memory memory;
+    tn_session_memory memory = {.struct_size = sizeof memory};
     TEST_CHECK_STATUS(tn_session_create(model, &cfg, &s), want);
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &memory), want);
     TEST_CHECK(s == NULL);
@@ -479,11 +480,11 @@ static void test_arguments(tn_model *model)
     tn_session *s = session(model, &cfg);
     int32_t good[21] = {1, 2, 3}, high[] = {1, VOCAB}, low[] = {1, -1};
     const tn_feed bad[] = {
-        {-1, 1, good, TN_OUTPUT_LAST},   {2, 1, good, TN_OUTPUT_LAST},
-        {0, 0, good, TN_OUTPUT_LAST},    {0, -1, good, TN_OUTPUT_LAST},
-        {0, 21, good, TN_OUTPUT_LAST},   {0, 2, high, TN_OUTPUT_LAST},
-        {0, 2, low, TN_OUTPUT_LAST},     {0, 1, good, -1},
-        {0, 1, good, TN_OUTPUT_FIRST + 1},
+        FEED(-1, 1, good, TN_OUTPUT_LAST),   FEED(2, 1, good, TN_OUTPUT_LAST),
+        FEED(0, 0, good, TN_OUTPUT_LAST),    FEED(0, -1, good, TN_OUTPUT_LAST),
+        FEED(0, 21, good, TN_OUTPUT_LAST),   FEED(0, 2, high, TN_OUTPUT_LAST),
+        FEED(0, 2, low, TN_OUTPUT_LAST),     FEED(0, 1, good, -1),
+        FEED(0, 1, good, TN_OUTPUT_FIRST + 1),
     };
     TEST_CHECK_STATUS(tn_session_feed(s, 0, good, 3), TN_OK);
     for (size_t i = 0; i < TN_COUNT(bad); i++)
@@ -491,8 +492,8 @@ static void test_arguments(tn_model *model)
             printf("    feed %zu\n", i);
             TEST_CHECK_STATUS(tn_session_truncate(s, 0, 3), TN_OK);
         }
-    const tn_feed twice[] = {{0, 1, good, TN_OUTPUT_LAST}, {0, 1, good, TN_OUTPUT_LAST}};
-    const tn_feed many[] = {{0, 11, good, TN_OUTPUT_LAST}, {1, 10, good, TN_OUTPUT_LAST}};
+    const tn_feed twice[] = {FEED(0, 1, good, TN_OUTPUT_LAST), FEED(0, 1, good, TN_OUTPUT_LAST)};
+    const tn_feed many[] = {FEED(0, 11, good, TN_OUTPUT_LAST), FEED(1, 10, good, TN_OUTPUT_LAST)};
     TEST_CHECK_STATUS(tn_session_eval(s, twice, 2), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_session_eval(s, many, 2), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_session_eval(s, many, 0), TN_ERR_ARG);
@@ -530,7 +531,7 @@ static void test_refused_models(tn_context *ctx)
     void *data = tiny_write(ctx, f, &size);
     TEST_CHECK_STATUS(tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model), TN_OK);
     TEST_CHECK_STATUS(tn_session_create(model, NULL, &s), TN_ERR_STATE);
-    tn_session_memory memory;
+    tn_session_memory memory = {.struct_size = sizeof memory};
     TEST_CHECK_STATUS(tn_session_predict(model, NULL, &memory), TN_OK);
     tn_model_unref(&model);
     free(f);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What sessions take: nothing per decoded token, what tn_session_predict said, and all of it back at the end.
+#include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -16,7 +17,7 @@ static tn_status eval(tn_session *s, int32_t n_seq, int32_t n_tokens)
 {
     static int32_t tokens[4096];
     tn_feed feeds[MAX_FEEDS];
-    for (int32_t q = 0; q < n_seq; q++) feeds[q] = (tn_feed){q, n_tokens, tokens, TN_OUTPUT_LAST};
+    for (int32_t q = 0; q < n_seq; q++) feeds[q] = FEED(q, n_tokens, tokens, TN_OUTPUT_LAST);
     for (int32_t i = 0; i < n_tokens; i++) tokens[i] = i * 7 % VOCAB;
     return tn_session_eval(s, feeds, n_seq);
 }
@@ -62,7 +63,7 @@ static void check_near(const char *what, const char *arch, size_t got, uint64_t 
 
 static void test_predict(tn_model *model, const char *arch, tn_session_config cfg)
 {
-    tn_session_memory memory = {0};
+    tn_session_memory memory = {.struct_size = sizeof memory};
     tn_session *s = NULL;
     size_t before = tn_context_memory(ctx);
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &memory), TN_OK);
@@ -102,7 +103,7 @@ static void test_predictions(void)
         tn_model_unref(&model);
     }
     // Wide activations, small cache.
-    tn_model_shape wide;
+    tn_model_shape wide = {.struct_size = sizeof wide};
     tn_model *model = NULL;
     TEST_CHECK_STATUS(tn_model_shape_get(ctx, "qwen3-0.6b", &wide), TN_OK);
     wide.n_layers = 2;

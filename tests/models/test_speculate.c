@@ -7,6 +7,7 @@
 //     test_speculate BUNDLED_FOLDER
 #include "models/run/speculate.h"
 #include "tests/models/far_device.h"
+#include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -47,7 +48,7 @@ static void logits_of(tn_model *model, const int32_t *tokens, int32_t n, int32_t
     tn_session *s = session(model, N_CTX, 1);
     for (int32_t at = 0; at < n; at += step) {
         int32_t k = TN_MIN(step, n - at);
-        TEST_CHECK_STATUS(tn_session_eval(s, &(tn_feed){0, k, tokens + at, TN_OUTPUT_ALL}, 1), TN_OK);
+        TEST_CHECK_STATUS(tn_session_eval(s, &FEED(0, k, tokens + at, TN_OUTPUT_ALL), 1), TN_OK);
         memcpy(out + (size_t)at * VOCAB, tn_session_logits(s, 0), (size_t)k * VOCAB * sizeof *out);
     }
     tn_session_destroy(&s);
@@ -130,7 +131,7 @@ static void generate(tn_session *s, const tn_generation_config *cfg, const int32
     TEST_CHECK_STATUS(tn_generation_start(g, prompt, (size_t)n), TN_OK);
     *out = (answer){0};
     while (out->stop == TN_STOP_NONE && out->n < ANSWER) {
-        tn_piece piece = {.token = -1, .stop = TN_STOP_CANCELLED};
+        tn_piece piece = {.struct_size = sizeof piece, .token = -1, .stop = TN_STOP_CANCELLED};
         if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
         if (piece.token >= 0) {
             out->logprobs[out->n] = piece.logprob;
@@ -138,6 +139,7 @@ static void generate(tn_session *s, const tn_generation_config *cfg, const int32
         }
         out->stop = piece.stop;
     }
+    out->stats.struct_size = sizeof out->stats;
     tn_generation_stats_get(g, &out->stats);
     tn_generation_destroy(&g);
 }
@@ -168,12 +170,17 @@ static void compare(tn_session *plain, tn_session *s, tn_generation_config cfg, 
     TEST_CHECK(memcmp(held, held_plain, (size_t)length * sizeof *held) == 0);
 }
 
+// That of the last config().
+static tn_sampling sampling;
+
 static tn_generation_config config(float temperature, uint64_t seed)
 {
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
-    cfg.sampling.temperature = temperature;
-    cfg.sampling.seed = seed;
+    tn_sampling_default(&sampling);
+    cfg.sampling = &sampling;
+    sampling.temperature = temperature;
+    sampling.seed = seed;
     cfg.spec_ngram = 4;
     return cfg;
 }
@@ -202,7 +209,7 @@ static void test_bundled(const char *folder)
             cfg.ignore_end = seed % 2 == 0;
             cfg.max_tokens = seed == 2 ? 3 : 70 + (int32_t)seed;
             cfg.seq = seed == 3;
-            if (seed > 2) cfg.sampling.repeat_penalty = 1.1f;
+            if (seed > 2) sampling.repeat_penalty = 1.1f;
             if (seed == 4) cfg.draft_min = 3;
             if (seed == 5) cfg.draft_max = 2;
             compare(plain, s, cfg, ids, (int32_t)n, &a);
@@ -240,7 +247,7 @@ static void test_draft(void)
     for (uint64_t seed = 0; seed < 4; seed++) {
         tn_generation_config cfg = config(seed == 0 ? 0.0f : 0.7f * (float)seed, seed);
         cfg.spec_ngram = 0;
-        cfg.sampling.top_k = 3; // the model is nearly sure of nothing
+        sampling.top_k = 3; // the model is nearly sure of nothing
         cfg.draft = twin;
         compare(plain, s, cfg, prompt, 100 + (int32_t)seed, &a);
         if (!TEST_CHECK(a.stats.n_accepted > 0 &&
@@ -272,7 +279,7 @@ static void test_cancel(void)
     cfg.draft = draft;
     TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
     TEST_CHECK_STATUS(tn_generation_start(g, prompt, 100), TN_OK);
-    tn_piece piece = {0};
+    tn_piece piece = {.struct_size = sizeof piece};
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
     tn_session_cancel(s, 1);
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
@@ -307,14 +314,14 @@ static void test_interleaved(void)
     }
     for (int32_t i = 0; i < 80; i++)
         for (int32_t q = 0; q < 2; q++) {
-            tn_piece piece = {.token = -1};
+            tn_piece piece = {.struct_size = sizeof piece, .token = -1};
             if (i % 20 == 0) TEST_CHECK_STATUS(tn_session_truncate(s, 2, 0), TN_OK);
             TEST_CHECK_STATUS(tn_session_feed(s, 2, prompt, 1), TN_OK);
             TEST_CHECK_STATUS(tn_generation_step(g[q], &piece), TN_OK);
             TEST_CHECK(piece.token == want[q].tokens[i]);
         }
     for (int32_t q = 0; q < 2; q++) {
-        tn_generation_stats stats;
+        tn_generation_stats stats = {.struct_size = sizeof stats};
         tn_generation_stats_get(g[q], &stats);
         accepted += stats.n_accepted;
         // A new prompt in the middle: guesses are gone, what was chosen stays out.
@@ -346,13 +353,13 @@ static void test_archs(void)
         for (uint64_t seed = 0; seed < 4; seed++) {
             answer a;
             tn_generation_config cfg = config(0.6f, seed);
-            cfg.sampling.bias_tokens = bias_tokens;
-            cfg.sampling.bias_values = bias_values;
-            cfg.sampling.n_bias = 4;
-            if (seed == 1) cfg.sampling.mirostat = 2;
-            if (seed == 2) cfg.sampling.xtc_probability = 0.3f;
-            if (seed == 2) cfg.sampling.dry_multiplier = 0.1f;
-            if (seed == 3) cfg.sampling.frequency_penalty = 0.05f;
+            sampling.bias_tokens = bias_tokens;
+            sampling.bias_values = bias_values;
+            sampling.n_bias = 4;
+            if (seed == 1) sampling.mirostat = 2;
+            if (seed == 2) sampling.xtc_probability = 0.3f;
+            if (seed == 2) sampling.dry_multiplier = 0.1f;
+            if (seed == 3) sampling.frequency_penalty = 0.05f;
             cfg.draft_max = 3;
             compare(plain, s, cfg, prompt, 60 + (int32_t)seed, &a);
             drafted += a.stats.n_drafted;
@@ -432,7 +439,7 @@ static void count_tokens(tn_session *s, tn_generation_config cfg, uint64_t first
     cfg.max_tokens = 3;
     for (int32_t i = 0; i < n; i++) {
         answer a;
-        cfg.sampling.seed = first + (uint64_t)i;
+        sampling.seed = first + (uint64_t)i;
         generate(s, &cfg, prompt, 24, &a);
         cells[a.tokens[1]]++;
         cells[VOCAB + a.tokens[2]]++;
@@ -460,11 +467,11 @@ static void test_distribution(void)
     static const float bias_values[] = {3, 3, 3, 3};
     for (int32_t way = 0; way < 2; way++) { // the text, a model
         tn_generation_config cfg = config(0.8f, 0);
-        cfg.sampling.bias_tokens = bias_tokens;
-        cfg.sampling.bias_values = bias_values;
-        cfg.sampling.n_bias = way == 0 ? 4 : 0;
+        sampling.bias_tokens = bias_tokens;
+        sampling.bias_values = bias_values;
+        sampling.n_bias = way == 0 ? 4 : 0;
         int32_t accepted = 0, none = 0, df;
-        cfg.sampling.top_k = 12;
+        sampling.top_k = 12;
         cfg.spec_ngram = 0;
         count_tokens(s, cfg, 1, N, plain, &none);
         cfg.spec_ngram = way == 0 ? 4 : 0;
@@ -479,7 +486,7 @@ static void test_distribution(void)
         }
         TEST_CHECK(none == 0 && accepted > N / 20);
         // The test can fail: a temperature that is a little lower does not pass for the same.
-        cfg.sampling.temperature = 0.5f;
+        sampling.temperature = 0.5f;
         count_tokens(s, cfg, 200001, N, other, &none);
         double chi = chi_square(plain, other, VOCAB, &df);
         TEST_CHECK(deviations(chi, df) > 3.7);
@@ -619,7 +626,7 @@ static void test_memory(void)
         bool done = false;
         for (long n = 0; !done && n < 5000; n += 1 + n / 16) {
             tn_generation *g = NULL;
-            tn_piece piece = {0};
+            tn_piece piece = {.struct_size = sizeof piece};
             c.fail_from = c.calls + n;
             c.fail_to = c.fail_from + 1;
             tn_status status = tn_generation_create(s, &cfg, &g);
@@ -638,7 +645,7 @@ static void test_memory(void)
         TEST_CHECK_STATUS(tn_generation_start(g, prompt, 60), TN_OK);
         long calls = c.calls;
         for (int i = 0; i < ANSWER; i++) {
-            tn_piece piece;
+            tn_piece piece = {.struct_size = sizeof piece};
             TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
         }
         TEST_CHECK(c.calls == calls);

@@ -7,6 +7,7 @@
 //
 //     test_split BUNDLED_DIR [STEP]   only every STEP-th failing allocation (default 1)
 #include "tests/models/far_device.h"
+#include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -94,7 +95,8 @@ static tn_status run(tn_session *s, int32_t n_vocab, float *out)
         else status = TN_ERR_INTERNAL;
         if (i == 0 && status == TN_OK) status = tn_session_branch(s, 0, 1, 20);
         if (i == 3 && status == TN_OK) status = tn_session_truncate(s, 0, 65);
-        tn_feed feeds[] = {{0, 1, tokens + i, TN_OUTPUT_LAST}, {1, 1, tokens + 2 * i, TN_OUTPUT_LAST}};
+        tn_feed feeds[] = {FEED(0, 1, tokens + i, TN_OUTPUT_LAST),
+                           FEED(1, 1, tokens + 2 * i, TN_OUTPUT_LAST)};
         if (status == TN_OK) status = tn_session_eval(s, feeds, 2);
         if (status == TN_OK && tn_session_logits(s, 1))
             memcpy(out + row, tn_session_logits(s, 1), row * sizeof *out);
@@ -114,7 +116,7 @@ static size_t n_logits(int32_t n_vocab)
 // The far device holds what was predicted, and a step takes nothing more.
 static void check_memory(tn_model *model, const tn_session_config *cfg, tn_session *s)
 {
-    tn_session_memory m = {0};
+    tn_session_memory m = {.struct_size = sizeof m};
     tn_context *ctx = tn_model_context(model);
     TEST_CHECK_STATUS(tn_session_predict(model, cfg, &m), TN_OK);
     const tn_device_memory *f = memory_of(&m, "far");
@@ -138,7 +140,7 @@ static bool split_run(tn_context *ctx, int32_t n, const tn_session_config *cfg, 
     tn_model *model = NULL;
     tn_session *s = NULL;
     bool ok = TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     if (ok) {
         tn_model_info_get(model, &info);
         ok = TEST_CHECK(strcmp(info.device, n > 0 ? "far" : "cpu") == 0 &&
@@ -171,7 +173,7 @@ static void test_bits(const char *isa, int32_t fusion)
     tn_model_config_default(&mc);
     mc.device = tn_context_device_by_name(ctx, "cpu");
     TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tn_model_info_get(model, &info);
     size_t n = n_logits(info.n_vocab);
     float *plain = calloc(n, sizeof *plain), *split = calloc(n, sizeof *split);
@@ -219,7 +221,7 @@ static void check_fallback(uint64_t refuses, const char *op, bool moves_cache)
     tn_model *model = NULL;
     tn_session *s = NULL;
     TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
-    tn_session_memory m = {0};
+    tn_session_memory m = {.struct_size = sizeof m};
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &m), TN_OK);
     TEST_CHECK(memory_of(&m, "far") && (memory_of(&m, "far")->cache == 0) == moves_cache);
     tn_model_unref(&model);
@@ -303,7 +305,7 @@ static void test_fit(void)
         mc.session = &cfg;
         tn_model *model = NULL;
         tn_session *s = NULL;
-        tn_model_info info;
+        tn_model_info info = {.struct_size = sizeof info};
         events[0] = 0;
         if (!TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK)) break;
         tn_model_info_get(model, &info);
@@ -348,7 +350,7 @@ static void test_batch(void)
     for (int32_t given = 512; given <= OWN; given += OWN - 512) { // what both batches take, all layers there
         tn_model_config mc = on_far(ctx, n_layers);
         tn_model *model = NULL;
-        tn_session_memory m = {0};
+        tn_session_memory m = {.struct_size = sizeof m};
         cfg.n_batch = given;
         TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
         TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &m), TN_OK);
@@ -371,7 +373,7 @@ static void test_batch(void)
         tn_model_config mc = on_far(ctx, rows[i].layers);
         tn_model *model = NULL;
         tn_session *s = NULL;
-        tn_model_info info;
+        tn_model_info info = {.struct_size = sizeof info};
         cfg.n_batch = rows[i].batch;
         mc.session = &cfg;
         far.total = device->memory_total = rows[i].total;
@@ -398,7 +400,7 @@ static void test_full_device(void)
     tn_session *s = NULL;
     tn_session_config cfg = small_session();
     TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
-    tn_session_memory m = {0};
+    tn_session_memory m = {.struct_size = sizeof m};
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &m), TN_OK);
     far.total = (size_t)memory_of(&m, "far")->total;
     cfg.n_ctx = 4000;

@@ -141,16 +141,19 @@ static void test_hash(void)
 static void go_on(tn_session *s, int32_t seq, float temperature, int32_t *out, int32_t n)
 {
     tn_generation_config cfg;
+    tn_sampling sampling;
     tn_generation *g = NULL;
     int32_t prompt[2] = {5, 9};
     tn_generation_config_default(&cfg);
+    tn_sampling_default(&sampling);
+    cfg.sampling = &sampling;
     cfg.seq = seq;
-    cfg.sampling.temperature = temperature;
-    cfg.sampling.seed = 77;
+    sampling.temperature = temperature;
+    sampling.seed = 77;
     if (!TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK)) abort();
     TEST_CHECK_STATUS(tn_generation_prompt(g, prompt, 2), TN_OK);
     for (int32_t i = 0; i < n; i++) {
-        tn_piece piece = {.token = -1};
+        tn_piece piece = {.struct_size = sizeof piece, .token = -1};
         TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
         out[i] = piece.token;
     }

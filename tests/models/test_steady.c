@@ -37,12 +37,15 @@ static void submit_some(tn_engine *e, int32_t at)
         int32_t ids[200], n = 1 + below(below(3) == 0 ? 200 : 40);
         uint64_t id;
         tn_generation_config g;
+        tn_sampling sampling;
         tn_request_config r;
         for (int32_t i = 0; i < n; i++) ids[i] = below(250);
         tn_generation_config_default(&g);
+        tn_sampling_default(&sampling);
         tn_request_config_default(&r);
+        g.sampling = &sampling;
         g.max_tokens = 1 + below(30);
-        g.sampling.temperature = (float)below(2);
+        sampling.temperature = (float)below(2);
         r.tokens = ids, r.n_tokens = n, r.generation = &g;
         TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_OK);
         if (below(8) == 0) tn_engine_cancel(e, id);
@@ -52,7 +55,7 @@ static void submit_some(tn_engine *e, int32_t at)
 // Allocations in one step, and how many plans there are then. Only a step that makes a plan may allocate.
 static long step(tn_engine *e, int32_t at, uint64_t *n_plans)
 {
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n;
     tn_engine_stats stats = {.struct_size = sizeof stats};
     submit_some(e, at);

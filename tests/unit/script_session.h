@@ -54,10 +54,11 @@ const tn_tokenizer *tn_model_tokenizer(const tn_model *m)
     return m->tokenizer;
 }
 
-void tn_model_info_get(const tn_model *model, tn_model_info *info)
+tn_status tn_model_info_get(const tn_model *model, tn_model_info *info)
 {
     TN_UNUSED(model);
     *info = (tn_model_info){.n_vocab = fake.n_vocab};
+    return TN_OK;
 }
 
 int32_t tn_session_result(const tn_session *s)
@@ -206,11 +207,16 @@ static inline tn_generation *make(const tn_generation_config *cfg)
     return g;
 }
 
+// That of the last config().
+static tn_sampling sampling;
+
 static inline tn_generation_config config(int32_t n_stops, const char *const *stops)
 {
     tn_generation_config cfg;
     tn_generation_config_default(&cfg);
-    cfg.sampling.temperature = 0;
+    tn_sampling_default(&sampling);
+    cfg.sampling = &sampling;
+    sampling.temperature = 0;
     cfg.stops = stops;
     cfg.n_stops = n_stops;
     return cfg;
@@ -229,7 +235,7 @@ static inline bool message_has(const char *text)
 static int32_t run(tn_generation *g, char *out, size_t size)
 {
     size_t used = 0;
-    tn_piece piece = {0};
+    tn_piece piece = {.struct_size = sizeof piece};
     out[0] = 0;
     for (int32_t i = 0; i < SCRIPT_MAX; i++) {
         if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) return -1;

@@ -134,7 +134,7 @@ static void test_tensors(void)
     TEST_CHECK(stat(path, &st) == 0 && tn_file_size(file) == (uint64_t)st.st_size);
     TEST_CHECK_STATUS(tn_file_check(file), TN_OK);
     for (int i = 0; i < N_DENSE; i++) {
-        tn_file_tensor t;
+        tn_file_tensor t = {.struct_size = sizeof t};
         tn_file_tensor_get(file, i, &t);
         TEST_CHECK(strcmp(t.name, dense[i].name) == 0 && t.dtype == dense[i].dtype &&
                    t.n_dims == dense[i].n_dims);
@@ -146,9 +146,9 @@ static void test_tensors(void)
         TEST_CHECK(read_is_right(file, i, path_of("x.f32")));
     }
     unlink(path_of("x.f32"));
-    tn_file_tensor none = {.n_dims = 7};
-    tn_file_tensor_get(file, N_DENSE, &none);
-    TEST_CHECK(none.n_dims == 0 && !none.name);
+    tn_file_tensor none = {.struct_size = sizeof none, .n_dims = 7};
+    TEST_CHECK_STATUS(tn_file_tensor_get(file, N_DENSE, &none), TN_ERR_ARG);
+    TEST_CHECK(none.n_dims == 7 && !none.name);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, N_DENSE, path_of("x.f32")), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_file_read_tensor(file, N_DENSE, 0, 1, &(float){0}), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, NULL), TN_ERR_ARG);

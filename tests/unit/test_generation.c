@@ -144,7 +144,7 @@ static void test_limits(void)
 static void test_context_full(void)
 {
     tn_generation_config cfg = config(0, NULL);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     restart("h e l l o");
     fake.n_ctx = 3;
     tn_generation *g = make(&cfg);
@@ -178,7 +178,7 @@ static void test_cancel(void)
 {
     const char *stops[] = {"ela"};
     tn_generation_config cfg = config(1, stops);
-    tn_generation_stats stats;
+    tn_generation_stats stats = {.struct_size = sizeof stats};
     restart("h e l l o </s>");
     fake.fail_at = 2;
     fake.fail_with = TN_ERR_CANCELLED;
@@ -194,7 +194,7 @@ static void test_cancel(void)
     fake.fail_at = 0;
     fake.fail_with = TN_ERR_CANCELLED;
     g = make(&cfg);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_CANCELLED);
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
@@ -215,8 +215,8 @@ static void test_cancel(void)
 static void test_prompts(void)
 {
     tn_generation_config cfg = config(0, NULL);
-    tn_generation_stats stats;
-    tn_piece piece;
+    tn_generation_stats stats = {.struct_size = sizeof stats};
+    tn_piece piece = {.struct_size = sizeof piece};
     restart("h e </s> a b </s>");
     tn_generation *g = make(&cfg);
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_STATE);
@@ -245,7 +245,7 @@ static void test_prompts(void)
 static void test_logits(void)
 {
     tn_generation_config cfg = config(0, NULL);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     restart("h e l </s>");
     tn_generation *g = make(&cfg);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
@@ -262,7 +262,7 @@ static void test_logits(void)
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_ERR_INTERNAL);
     tn_generation_destroy(&g);
     restart("h e </s>"); // the prompt counts for penalties, and so does what was generated
-    cfg.sampling.presence_penalty = 100;
+    sampling.presence_penalty = 100;
     g = make(&cfg);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){0, 1, id_of("h", 1)}, 3), TN_OK);
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
@@ -281,7 +281,7 @@ static void test_no_text(void)
 {
     const char *stops[] = {"h"};
     tn_generation_config cfg = config(1, stops);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     restart("a a </s>");
     fake.script[0] = fake.n_vocab++;
     tn_generation *g = make(&cfg);
@@ -345,10 +345,10 @@ static void test_config(void)
     long_stop[65536] = 'x';
     expect_config(__LINE__, &cfg, "stops[1]");
     cfg = config(0, NULL);
-    cfg.sampling.top_p = 2;
+    sampling.top_p = 2;
     expect_config(__LINE__, &cfg, "top_p");
     cfg = config(0, NULL);
-    cfg.struct_size = 8;
+    cfg.struct_size = 0;
     expect_config(__LINE__, &cfg, "struct_size");
 }
 
@@ -356,8 +356,8 @@ static void test_allocations(void)
 {
     const char *stops[] = {"one", "two"};
     tn_generation_config cfg = config(2, stops);
-    cfg.sampling.repeat_penalty = 2;
-    cfg.sampling.dry_multiplier = 2;
+    sampling.repeat_penalty = 2;
+    sampling.dry_multiplier = 2;
     cfg.grammar = "root ::= \"a\"+";
     restart("h");
     tn_generation *first = make(&cfg); // the tokenizer keeps the tree that grammars need
@@ -421,7 +421,8 @@ static void test_chat_api(void)
     const tn_model *m = &fake.model;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    tn_turn turns[] = {{.role = "system", .content = "a"}, {.role = "user", .content = "hello</s>"}};
+    tn_turn turns[] = {{.struct_size = sizeof *turns, .role = "system", .content = "a"},
+                       {.struct_size = sizeof *turns, .role = "user", .content = "hello</s>"}};
     TEST_CHECK(!tn_model_has_chat_template(m) && tn_chat_template_name(m) != NULL);
     TEST_CHECK_STATUS(tn_chat_tokenize(m, turns, 2, NULL, &ids, &n_ids), TN_OK);
     bool has_end = false;
@@ -456,7 +457,8 @@ static void test_chat_capacity(void)
     static char long_text[40001];
     memset(long_text, 'x', sizeof long_text - 1);
     tn_turn turns[100];
-    for (size_t i = 0; i < TN_COUNT(turns); i++) turns[i] = (tn_turn){.role = "user", .content = "hi"};
+    for (size_t i = 0; i < TN_COUNT(turns); i++)
+        turns[i] = (tn_turn){.struct_size = sizeof *turns, .role = "user", .content = "hi"};
     const struct {
         size_t n, max_output;
         const char *first;

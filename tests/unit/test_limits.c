@@ -10,11 +10,11 @@
 static void test_logprobs(void)
 {
     tn_generation_config cfg = config(0, NULL);
-    cfg.sampling.n_logprobs = 2;
+    sampling.n_logprobs = 2;
     restart("h e </s>");
     tn_generation *g = make(&cfg);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
     TEST_CHECK(piece.n_logprobs == 2 && piece.logprobs[0].token == piece.token &&
                piece.logprobs[0].logprob == piece.logprob && piece.logprobs[1].logprob < piece.logprob);
@@ -57,7 +57,7 @@ static void test_grammar(void)
                       TN_OK); // the grammar begins anew
     restart("h");
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
-    tn_piece piece;
+    tn_piece piece = {.struct_size = sizeof piece};
     TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
     TEST_CHECK(piece.token == id_of("h", 1) && tn_context_n_allocs(ctx) == before);
     tn_generation_destroy(&g);
@@ -65,11 +65,11 @@ static void test_grammar(void)
     int32_t ids[] = {id_of("b", 1), 3 + 'b'};
     float never[] = {-INFINITY, -INFINITY};
     cfg.grammar = "root ::= \"a\" \"b\"";
-    cfg.sampling.bias_tokens = ids;
-    cfg.sampling.bias_values = never;
-    cfg.sampling.n_bias = 2;
+    sampling.bias_tokens = ids;
+    sampling.bias_values = never;
+    sampling.n_bias = 2;
     for (int32_t i = 0; i < 2; i++) {
-        cfg.sampling.temperature = (float)i;
+        sampling.temperature = (float)i;
         ALL(&cfg, "a b", i ? "a|" : "a|", TN_STOP_BLOCKED);
     }
     cfg = config(0, NULL);
@@ -91,7 +91,7 @@ static void expect_bans(int line, const char *const *bans, int32_t n, const char
     cfg.bans = bans;
     cfg.n_bans = n;
     cfg.max_tokens = 6;
-    cfg.sampling.n_logprobs = 1;
+    sampling.n_logprobs = 1;
     expect_all(line, &cfg, script, want, stop);
 }
 #define BANS(n, script, want, stop, ...)                                                                     \

@@ -33,7 +33,7 @@ static bool same_data(const tn_gguf *a, const tn_gguf *b)
 
 static void test_shapes(void)
 {
-    tn_model_shape s = {0};
+    tn_model_shape s = {.struct_size = sizeof s};
     TEST_CHECK_STATUS(tn_model_shape_get(ctx, "llama-8b", &s), TN_OK);
     TEST_CHECK(s.struct_size == sizeof s && s.n_layers == 32 && s.n_embd == 4096 && s.n_vocab == 128256 &&
                !s.tied);
@@ -62,7 +62,7 @@ static void test_random(void)
         TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK);
         TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &again), TN_OK);
         if (model && again) {
-            tn_model_info info;
+            tn_model_info info = {.struct_size = sizeof info};
             tn_model_info_get(model, &info);
             TEST_CHECK(strcmp(info.arch, archs[i]) == 0 && info.n_layers == 3 && info.n_vocab == 300);
             TEST_CHECK(info.n_experts == s.n_experts && info.head_dim == 32 && info.n_classes == n_classes);

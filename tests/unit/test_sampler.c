@@ -519,9 +519,6 @@ static void test_ranges(void)
     c.n_bias = 1;
     check_range("bias", TN_ERR_ARG, &c);
     c = plain();
-    c.struct_size = 8;
-    check_range("struct_size", TN_ERR_ARG, &c);
-    c = plain();
     tn_sampler *s = NULL;
     TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 0, 10, &s), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 10, -1, &s), TN_ERR_ARG);

@@ -85,10 +85,10 @@ static void put(result *r, const char *text, size_t n)
     r->text[r->n += n] = 0;
 }
 
-static void put_events(result *r, const tn_tool_event *events, int32_t n)
+static void put_events(result *r, const tn_tool_event *const *events, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        const tn_tool_event *e = &events[i];
+        const tn_tool_event *e = events[i];
         if (!TEST_CHECK(strlen(e->text) == e->n_text && (e->kind == TN_TOOL_CALL) == (e->name != NULL)))
             printf("    kind %d, %zu bytes of %s\n", e->kind, e->n_text, e->text);
         if (e->kind == TN_TOOL_CALL) {
@@ -106,7 +106,7 @@ static void put_events(result *r, const tn_tool_event *events, int32_t n)
 // The text in pieces: the first `cut` bytes, then `each` at a time.
 static tn_status run(tn_tool_parser *p, const char *text, size_t n, size_t cut, size_t each, result *r)
 {
-    const tn_tool_event *events;
+    const tn_tool_event *const *events;
     int32_t n_events;
     r->n = 0;
     r->text[0] = 0;

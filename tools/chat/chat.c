@@ -23,7 +23,8 @@ typedef struct chat {
 int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 {
     const char *system = opt_text(r->t.opt, OPT_SYSTEM);
-    tn_turn turns[2] = {{.role = "system", .content = system}, {.role = "user", .content = text}};
+    tn_turn turns[2] = {{.struct_size = sizeof *turns, .role = "system", .content = system},
+                        {.struct_size = sizeof *turns, .role = "user", .content = text}};
     tn_status status =
         tn_chat_tokenize(r->model, system ? turns : turns + 1, system ? 2 : 1, &r->chat, ids, n);
     return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s: chat template (--raw does without)", r->path);

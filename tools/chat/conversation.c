@@ -42,6 +42,7 @@ static int take_turn(conversation *c, tn_turn turn)
         c->turns = more;
         c->capacity = capacity;
     }
+    turn.struct_size = sizeof turn;
     c->turns[c->n++] = turn;
     return 0;
 }

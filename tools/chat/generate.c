@@ -345,11 +345,13 @@ void answer_stats(const run_state *r)
 
 // --- generating ------------------------------------------------------------------------------------------
 
-void answer_config(const run_state *r, uint64_t seed, tn_generation_config *cfg)
+void answer_config(const run_state *r, uint64_t seed, tn_sampling *sampling, tn_generation_config *cfg)
 {
     const options *o = r->t.opt;
     tn_generation_config_default(cfg);
-    sampling_fill(r, seed, &cfg->sampling);
+    tn_sampling_default(sampling);
+    sampling_fill(r, seed, sampling);
+    cfg->sampling = sampling;
     int64_t n = opt_int(o, OPT_PREDICT);
     cfg->max_tokens = n < 0 ? -1 : (int32_t)n; // -2 is another tool's word for "until the context is full"
     cfg->stops = r->stops;
@@ -366,7 +368,8 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
 {
     const options *o = r->t.opt;
     tn_generation_config cfg;
-    answer_config(r, seed, &cfg);
+    tn_sampling sampling;
+    answer_config(r, seed, &sampling, &cfg);
     cfg.spec_ngram = r->spec_ngram;
     cfg.draft = r->draft;
     cfg.draft_max = (int32_t)opt_int(o, OPT_DRAFT_MAX);
@@ -379,7 +382,7 @@ static int generate(run_state *r, tn_generation *g)
 {
     bool profile = opt_is_set(r->t.opt, OPT_PROFILE);
     for (int64_t i = 0; r->stop == TN_STOP_NONE; i++) {
-        tn_piece piece;
+        tn_piece piece = {.struct_size = sizeof piece};
         if (profile && i > 0) tn_session_profile(r->session, 1); // clears the times of the last pass
         tn_status status = tn_generation_step(g, &piece);
         if (status != TN_OK) return tool_fail(&r->t, status, "generating");
@@ -425,6 +428,7 @@ int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed
     else if (status != TN_OK)
         code = tool_fail(&r->t, status, "the prompt");
     if (!code) code = generate(r, g);
+    r->stats.struct_size = sizeof r->stats;
     tn_generation_stats_get(g, &r->stats);
     tn_generation_destroy(&g);
     if (!code) show_end(r);

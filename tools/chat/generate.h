@@ -59,7 +59,7 @@ int sampling_options(run_state *r);
 void sampling_fill(const run_state *r, uint64_t seed, tn_sampling *s);
 void sampling_fini(run_state *r);
 // How answers are generated; what it points at belongs to r.
-void answer_config(const run_state *r, uint64_t seed, tn_generation_config *cfg);
+void answer_config(const run_state *r, uint64_t seed, tn_sampling *sampling, tn_generation_config *cfg);
 // Feeds the prompt to the session (a prefix that it holds already is reused), generates, and prints the
 // answer. An interruption is no failure: r->stop says so.
 int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed);

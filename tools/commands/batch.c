@@ -152,10 +152,10 @@ static int put_answer(batch_state *b, const batch_answer *a, const tn_engine_eve
         json_text(&j, "error", error);
     } else {
         json_bytes(&j, "text", a->text ? a->text : "", a->n_text);
-        json_text(&j, "stop", answer_stop_name(event->piece.stop));
+        json_text(&j, "stop", answer_stop_name(event->piece->stop));
         json_size(&j, "prompt_tokens", a->n_prompt);
-        json_int(&j, "reused_tokens", event->stats.n_reused);
-        json_int(&j, "tokens", event->stats.n_generated);
+        json_int(&j, "reused_tokens", event->stats->n_reused);
+        json_int(&j, "tokens", event->stats->n_generated);
     }
     json_end_object(&j);
     b->figures.n_answers++;
@@ -168,18 +168,18 @@ static int take_event(batch_state *b, const tn_engine_event *event)
 {
     batch_answer *a = event->user;
     uint64_t now = now_ns();
-    int code = append(a, event->piece.text, event->piece.n_text)
+    int code = append(a, event->piece->text, event->piece->n_text)
                    ? 0
                    : fail(EXIT_MEMORY, "out of memory for an answer");
-    if (event->piece.token >= 0) {
+    if (event->piece->token >= 0) {
         batch_times_add(a->last_ns ? &b->figures.gaps : &b->figures.first,
                         now - (a->last_ns ? a->last_ns : a->submitted_ns));
         a->last_ns = now;
         b->figures.n_generated++;
     }
-    if (event->status == TN_OK && event->piece.stop == TN_STOP_NONE) return code;
-    b->figures.n_reused += (uint64_t)event->stats.n_reused;
-    b->figures.n_prompt += a->n_prompt - (uint64_t)event->stats.n_reused;
+    if (event->status == TN_OK && event->piece->stop == TN_STOP_NONE) return code;
+    b->figures.n_reused += (uint64_t)event->stats->n_reused;
+    b->figures.n_prompt += a->n_prompt - (uint64_t)event->stats->n_reused;
     if (!code) code = put_answer(b, a, event, event->status == TN_OK ? NULL : event->message);
     free_answer(a);
     return code;
@@ -200,10 +200,11 @@ static int tokenize(batch_state *b, const text_item *item, int32_t **ids, size_t
 static int submit(batch_state *b, batch_answer *a, const int32_t *ids, size_t n)
 {
     tn_generation_config cfg;
+    tn_sampling sampling;
     tn_request_config request;
     uint64_t id;
     char message[512];
-    answer_config(&b->r, b->r.seed + a->index, &cfg);
+    answer_config(&b->r, b->r.seed + a->index, &sampling, &cfg);
     tn_request_config_default(&request);
     request.tokens = ids;
     request.n_tokens = n < INT32_MAX ? (int32_t)n : INT32_MAX;
@@ -270,10 +271,10 @@ static int run_steps(batch_state *b)
     while (!code && !interrupted()) {
         while (!code && !b->at_end && tn_engine_pending(b->engine) < ahead) code = next_prompt(b);
         if (code || (b->at_end && tn_engine_pending(b->engine) == 0)) break;
-        const tn_engine_event *events;
+        const tn_engine_event *const *events;
         int32_t n;
         tn_status status = tn_engine_step(b->engine, &events, &n);
-        for (int32_t i = 0; i < n && !code; i++) code = take_event(b, &events[i]);
+        for (int32_t i = 0; i < n && !code; i++) code = take_event(b, events[i]);
         if (status != TN_OK && !code) code = tool_fail(&b->r.t, status, "generating");
         batch_progress(&b->figures, false);
     }
@@ -287,6 +288,7 @@ static int open_model(batch_state *b)
     int code = tool_open(&r->t, r->t.opt);
     if (!code) code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
     if (code) return code;
+    r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);
     if (r->info.is_encoder)
         return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help embed'", r->path,

@@ -88,7 +88,8 @@ static int make_random(bench_state *s, int64_t n_ctx)
 {
     const options *o = s->t.opt;
     const char *name = opt_text(o, OPT_SHAPE);
-    tn_model_shape shape = {.struct_size = sizeof shape, .arch = "llama"};
+    tn_model_shape shape;
+    tn_model_shape_default(&shape);
     tn_status status = name ? tn_model_shape_get(s->t.ctx, name, &shape) : TN_OK;
     if (status != TN_OK) return tool_fail(&s->t, status, "--shape %s", name);
     for (int i = 0; i < SHAPE_ROWS; i++) {
@@ -126,7 +127,7 @@ int bench_make_tokens(bench_state *s, int64_t n)
 // Of a token of one sequence. Several sequences have blocks that are partly filled, which no step reads.
 static tn_status find_cache_bytes(bench_state *s)
 {
-    tn_session_memory memory;
+    tn_session_memory memory = {.struct_size = sizeof memory};
     tn_session_config one = s->cfg;
     one.n_seq = 1;
     one.n_ctx_seq = 0;
@@ -159,7 +160,7 @@ static tn_status decode_step(bench_state *s, int32_t n_seq, int32_t *tokens)
 {
     tn_feed feeds[BENCH_SEQUENCES];
     for (int32_t q = 0; q < n_seq; q++)
-        feeds[q] = (tn_feed){.seq = q, .n_tokens = 1, .tokens = &tokens[q], .outputs = TN_OUTPUT_LAST};
+        feeds[q] = (tn_feed){sizeof(tn_feed), q, 1, &tokens[q], TN_OUTPUT_LAST, 0};
     tn_status status = tn_session_eval(s->session, feeds, n_seq);
     for (int32_t q = 0; q < n_seq && status == TN_OK; q++)
         status = tn_session_best(s->session, q, &tokens[q], NULL);
@@ -301,6 +302,7 @@ static void print_results(const bench_state *s)
 static void get_info(bench_state *s)
 {
     const tn_model_info *m = &s->info;
+    s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);
     if (m->weight_size == 0) return;
     s->active_params = (double)m->n_active_params;

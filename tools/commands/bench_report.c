@@ -64,7 +64,7 @@ static void print_texts(const bench_state *s)
 void bench_print_text(const bench_state *s)
 {
     char weights[32], name[160];
-    tn_device_info device = {0};
+    tn_device_info device = {.struct_size = sizeof device};
     tn_device *d = s->t.device ? s->t.device : tn_context_device_by_name(s->t.ctx, s->info.device);
     if (d) tn_device_info_get(d, &device);
     printf("%s: %s, %.2f B parameters, %s; %s, %d threads\n", shown(s->name, name, sizeof name), s->info.arch,

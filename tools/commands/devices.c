@@ -16,7 +16,7 @@ static void print_text(const tool *t, char *absent)
 {
     char text[256], total[32], available[32];
     for (int32_t i = 0; i < tn_context_n_devices(t->ctx); i++) {
-        tn_device_info info;
+        tn_device_info info = {.struct_size = sizeof info};
         tn_device_info_get(tn_context_device_get(t->ctx, i), &info);
         if (is_hidden(t->opt, &info)) continue;
         printf("%-10s %s; memory %s, free %s\n", info.name, shown(info.description, text, sizeof text),
@@ -38,7 +38,7 @@ static void print_json(const tool *t, char *absent)
     json_object(&j, NULL);
     json_array(&j, "devices");
     for (int32_t i = 0; i < tn_context_n_devices(t->ctx); i++) {
-        tn_device_info info;
+        tn_device_info info = {.struct_size = sizeof info};
         tn_device_info_get(tn_context_device_get(t->ctx, i), &info);
         if (is_hidden(t->opt, &info)) continue;
         json_object(&j, NULL);

@@ -290,6 +290,7 @@ static int run_command(const options *o)
     if (!code) code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (!code) {
+        s->info.struct_size = sizeof s->info;
         tn_model_info_get(s->model, &s->info);
         if (!s->info.has_tokenizer) code = fail(EXIT_MODEL, "%s: the file has no tokenizer", s->path);
     }

@@ -38,9 +38,11 @@ static void open_model(inspect_state *s)
         clean_text(s->reason);
         return;
     }
+    s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);
     if (s->cfg.n_ctx == 0)
         s->cfg.n_ctx = s->info.n_ctx_train > 0 && s->info.n_ctx_train < 4096 ? s->info.n_ctx_train : 4096;
+    s->memory.struct_size = sizeof s->memory;
     s->has_memory = tn_session_predict(s->model, &s->cfg, &s->memory) == TN_OK;
     if (s->has_memory) return;
     tn_context_error(s->t.ctx, s->reason, sizeof s->reason);
@@ -56,7 +58,7 @@ static void count_types(const tn_file *file, type_total totals[TN_TYPE_COUNT])
 {
     memset(totals, 0, TN_TYPE_COUNT * sizeof *totals);
     for (int64_t i = 0; i < tn_file_n_tensors(file); i++) {
-        tn_file_tensor tensor;
+        tn_file_tensor tensor = {.struct_size = sizeof tensor};
         tn_file_tensor_get(file, i, &tensor);
         if (tensor.dtype < 0 || tensor.dtype >= TN_TYPE_COUNT) continue;
         totals[tensor.dtype].n_tensors++;
@@ -105,7 +107,7 @@ static void print_tensor(const tn_file_tensor *tensor)
 static void print_tensors(const inspect_state *s)
 {
     for (int64_t i = 0; i < tn_file_n_tensors(s->file); i++) {
-        tn_file_tensor tensor;
+        tn_file_tensor tensor = {.struct_size = sizeof tensor};
         tn_file_tensor_get(s->file, i, &tensor);
         print_tensor(&tensor);
         if (i % 1024 == 0 && !out_flush()) return;
@@ -247,7 +249,7 @@ static void json_sizes(const inspect_state *s, json *j)
     count_types(s->file, totals);
     json_array(j, "tensors");
     for (int64_t i = 0; i < tn_file_n_tensors(s->file); i++) {
-        tn_file_tensor tensor;
+        tn_file_tensor tensor = {.struct_size = sizeof tensor};
         tn_file_tensor_get(s->file, i, &tensor);
         json_tensor(j, &tensor);
     }
@@ -358,7 +360,7 @@ static int no_tensor(const inspect_state *s, const char *name)
     const char *nearest = NULL;
     int best = 8; // the most changes of a useful suggestion
     for (int64_t i = 0; i < tn_file_n_tensors(s->file); i++) {
-        tn_file_tensor tensor;
+        tn_file_tensor tensor = {.struct_size = sizeof tensor};
         tn_file_tensor_get(s->file, i, &tensor);
         int d = edit_distance(name, tensor.name);
         if (d >= best) continue;
@@ -409,7 +411,7 @@ static int one_tensor(const inspect_state *s)
     const char *name = opt_text(o, OPT_TENSOR), *path = opt_text(o, OPT_OUT);
     int64_t i = tn_file_find_tensor(s->file, name);
     if (i < 0) return no_tensor(s, name);
-    tn_file_tensor tensor;
+    tn_file_tensor tensor = {.struct_size = sizeof tensor};
     tn_file_tensor_get(s->file, i, &tensor);
     if (!path)
         print_tensor_location(s, &tensor);

@@ -40,7 +40,7 @@ static int eval_all(logits_state *s)
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
         // clears the times of the last pass
         if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1);
-        tn_feed feed = {.seq = 0, .n_tokens = (int32_t)n, .tokens = s->ids + i, .outputs = outputs};
+        tn_feed feed = {.struct_size = sizeof feed, .seq = 0, .n_tokens = (int32_t)n, .tokens = s->ids + i, .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
         for (int32_t k = 0; k < tn_session_n_outputs(s->session); k++)
@@ -121,6 +121,7 @@ static int open_all(logits_state *s)
     int code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
+    s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);
     code = parse_ids(opt_text(o, OPT_TOKENS), strlen(opt_text(o, OPT_TOKENS)), s->info.n_vocab, &s->ids,
                      &s->n_ids);

@@ -106,7 +106,8 @@ static int score_batch(ppl_state *s, const int32_t *window, int32_t from, int32_
 {
     int32_t first = s->window / 2;
     int32_t outputs = from + n > first ? TN_OUTPUT_ALL : TN_OUTPUT_NONE;
-    tn_feed feed = {.seq = 0, .n_tokens = n, .tokens = window + from, .outputs = outputs};
+    tn_feed feed = {
+        .struct_size = sizeof feed, .seq = 0, .n_tokens = n, .tokens = window + from, .outputs = outputs};
     tn_status status = tn_session_eval(s->session, &feed, 1);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
     if (outputs == TN_OUTPUT_NONE) return 0;
@@ -200,6 +201,7 @@ static int perplexity(ppl_state *s)
     if (!code) code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;
+    s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);
     if (!s->info.has_tokenizer) return fail(EXIT_MODEL, "%s has no tokenizer, and a text is needed", s->path);
     if (s->info.is_encoder)

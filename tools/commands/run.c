@@ -176,7 +176,7 @@ static int open_draft(run_state *r, int32_t n_ctx)
     r->t.load_ns += load_ns;
     if (code) return code;
     tn_session_config cfg;
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tool_session_config(&r->t, &cfg);
     tn_model_info_get(r->draft_model, &info);
     cfg.n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < n_ctx ? info.n_ctx_train : n_ctx;
@@ -209,6 +209,7 @@ static int open_model(run_state *r)
 {
     int code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
     if (code) return code;
+    r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);
     if (r->info.is_encoder)
         return fail(EXIT_FAILED, "%s: %s models give embeddings, not text; see 'tenon help embed'", r->path,

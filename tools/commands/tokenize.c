@@ -158,7 +158,7 @@ int cmd_tokenize(const options *o)
 static int detokenize(const text_state *s)
 {
     const options *o = s->t.opt;
-    tn_model_info info;
+    tn_model_info info = {.struct_size = sizeof info};
     tn_model_info_get(s->model, &info);
     int32_t *ids;
     size_t n, n_text;

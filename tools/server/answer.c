@@ -95,12 +95,12 @@ static bool add_call(answer *a, const tn_tool_event *e, const answer_sink *sink)
     return sink->call(sink->user, c);
 }
 
-static bool give_events(answer *a, tn_status status, const tn_tool_event *events, int32_t n,
+static bool give_events(answer *a, tn_status status, const tn_tool_event *const *events, int32_t n,
                         const answer_sink *sink)
 {
     if (status != TN_OK) return false;
     for (int32_t i = 0; i < n && !a->ended; i++) {
-        const tn_tool_event *e = &events[i];
+        const tn_tool_event *e = events[i];
         bool ok = e->kind == TN_TOOL_CALL ? add_call(a, e, sink)
                                           : sink->text(sink->user, e->text, e->n_text, false);
         if (!ok) return false;
@@ -110,7 +110,7 @@ static bool give_events(answer *a, tn_status status, const tn_tool_event *events
 
 static bool give_content(answer *a, const char *text, size_t n, bool last, const answer_sink *sink)
 {
-    const tn_tool_event *events;
+    const tn_tool_event *const *events;
     int32_t n_events;
     if (!a->parser) return n == 0 || sink->text(sink->user, text, n, false);
     tn_status status = tn_tool_parser_feed(a->parser, text, n, &events, &n_events);

@@ -133,7 +133,8 @@ static tn_status submit(job *j, choice *c, request_params *p, const job_prompt *
 {
     tn_request_config r;
     tn_request_config_default(&r);
-    p->cfg.sampling.seed = seed;
+    p->sampling.seed = seed;
+    p->cfg.sampling = &p->sampling;
     r.tokens = prompt->ids;
     r.n_tokens = prompt->n < INT32_MAX ? (int32_t)prompt->n : INT32_MAX;
     r.generation = &p->cfg;
@@ -165,7 +166,7 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
     j->created = unix_seconds();
     reply_id(s, x, id_prefix, j->id, sizeof j->id);
     snprintf(j->model, sizeof j->model, "%s", s->name);
-    uint64_t seed = p->cfg.sampling.seed;
+    uint64_t seed = p->sampling.seed;
     for (int32_t i = 0; i < j->n; i++) {
         const job_prompt *prompt = &prompts[i / p->n];
         choice *c = &j->choices[i];
@@ -372,10 +373,10 @@ static int finish_of(const choice *c, int32_t stop)
 
 static bool end_choice(job *j, choice *c, const tn_engine_event *event)
 {
-    int finish = finish_of(c, event->piece.stop);
-    c->stop = event->piece.stop;
+    int finish = finish_of(c, event->piece->stop);
+    c->stop = event->piece->stop;
     c->reason = finish == FINISH_TOOL_CALLS ? "tool_calls" : job_reason(c->stop);
-    j->n_cached += c->index == 0 ? event->stats.n_reused : 0;
+    j->n_cached += c->index == 0 ? event->stats->n_reused : 0;
     j->s->figures.finished[finish]++;
     return (!j->stream && !j->proto->collects) || j->proto->end_choice(j, c);
 }
@@ -386,7 +387,7 @@ static bool has_failed(job *j, const tn_engine_event *event)
         break_job(j, ERROR_OWN, event->message ? event->message : tn_status_text(event->status));
         return true;
     }
-    if (event->piece.stop != TN_STOP_BLOCKED) return false;
+    if (event->piece->stop != TN_STOP_BLOCKED) return false;
     break_job(j, ERROR_OWN, "the grammar or schema allows no token here: the answer cannot be completed");
     return true;
 }
@@ -395,7 +396,7 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
 {
     choice *c = event->user;
     job *j = c->job;
-    bool last = event->status != TN_OK || event->piece.stop != TN_STOP_NONE;
+    bool last = event->status != TN_OK || event->piece->stop != TN_STOP_NONE;
     (void)s;
     if (last) {
         c->open = false;
@@ -406,12 +407,12 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
         if (j->n_open == 0) free_job(j);
         return;
     }
-    if (event->piece.token >= 0 && !c->answer.ended) count_token(j, c, time_ns);
+    if (event->piece->token >= 0 && !c->answer.ended) count_token(j, c, time_ns);
     if (has_failed(j, event)) return;
     send_head(j);
     if (!c->begun && j->stream) j->proto->begin(j, c);
     c->begun = true;
-    bool ok = c->answer.ended || take_piece(j, c, &event->piece);
+    bool ok = c->answer.ended || take_piece(j, c, event->piece);
     if (ok && last) ok = end_choice(j, c, event);
     if (!ok)
         break_job(j, ERROR_OWN, "out of memory for the answer");

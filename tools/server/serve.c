@@ -74,6 +74,7 @@ static int open_model(void *user)
     int code = tool_open(&r->t, r->t.opt);
     if (!code) code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
     if (code) return code;
+    r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);
     if (!r->info.has_tokenizer) return fail(EXIT_FAILED, "%s has no tokenizer", r->path);
     code = answer_options(r);
@@ -136,7 +137,7 @@ static void on_failure(server *s, tn_status status)
 
 static void take_events(server *s)
 {
-    const tn_engine_event *events;
+    const tn_engine_event *const *events;
     int32_t n;
     while (s->engine && s->state != SERVER_LOST) {
         tn_status status = tn_engine_take(s->engine, &events, &n);
@@ -147,7 +148,7 @@ static void take_events(server *s)
         }
         if (n == 0) return;
         s->n_failures = 0;
-        for (int32_t i = 0; i < n; i++) job_event(s, &events[i], now);
+        for (int32_t i = 0; i < n; i++) job_event(s, events[i], now);
     }
 }
 

@@ -32,6 +32,24 @@
 
 TN_EXTERN_C_BEGIN
 
+// Structs that a program and the library give each other begin with `size_t struct_size`, the size that the
+// struct has in the headers of the program. So either may be newer than the other:
+//     tn_session_config cfg;
+//     tn_session_config_default(&cfg);             // what the library reads: defaults, struct_size included
+//     tn_piece piece = {.struct_size = sizeof piece}; // what the library writes
+// - Read: a struct that is shorter than the library's has the defaults in the fields that are missing. One
+//   that is longer is accepted if what the library does not know is zero, else the call fails with
+//   TN_ERR_UNSUPPORTED.
+// - Written: fields that the program does not know are left out; those that the library does not know become
+//   zero.
+// - A struct_size of 0, or one that no struct can have, is TN_ERR_ARG everywhere.
+// - In an array that the library reads, all elements have the same struct_size. Arrays that it returns hold
+//   pointers.
+// - tn_x_default(&x) is tn_x_init(&x, sizeof x), for programs in languages that do not compile these headers.
+// New fields are added at the end, with 0 as their default. Fields called `reserved` are 0; they fill the
+// struct up, because the bytes of a new field would else be padding of undefined value in older programs.
+// Structs without struct_size never change.
+
 // 0 is success, everything negative is a failure; the message is on the context (context.h).
 typedef int32_t tn_status;
 enum {

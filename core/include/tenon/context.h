@@ -85,7 +85,11 @@ typedef struct tn_context_config {
     int32_t one_backend;
 } tn_context_config;
 
-TN_API void tn_context_config_default(tn_context_config *cfg);
+TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);
+static inline void tn_context_config_default(tn_context_config *cfg)
+{
+    tn_context_config_init(cfg, sizeof *cfg);
+}
 
 // Creates a context; cfg may be NULL for the defaults. On failure *out stays unchanged.
 // TN_ERR_ARG: a field is out of range; TN_ERR_MEMORY; TN_ERR_UNSUPPORTED: this CPU lacks `isa`.
@@ -112,13 +116,14 @@ TN_API tn_device *tn_context_device_get(const tn_context *ctx, int32_t i);
 TN_API tn_device *tn_context_device_by_name(const tn_context *ctx, const char *name);
 
 typedef struct tn_device_info {
+    size_t struct_size;      // set by the caller
     const char *name;        // "cpu", "cuda:0"; valid as long as the context
     const char *description; // "Intel(R) Xeon(R), avx512vnni, 2 threads"
     const char *backend;     // "cpu"
     uint64_t memory_total;   // bytes
     uint64_t memory_free;    // bytes, when asked
 } tn_device_info;
-TN_API void tn_device_info_get(const tn_device *device, tn_device_info *info);
+TN_API tn_status tn_device_info_get(const tn_device *device, tn_device_info *info);
 
 // Backends without a device: a line "cuda: why" for each, cut like tn_context_error.
 TN_API size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size);

@@ -154,7 +154,11 @@ typedef struct tn_plan_config {
     int32_t fallback;
     int32_t precision; // TN_PRECISION_* (precision.h) of all matmuls; default TN_PRECISION_auto
 } tn_plan_config;
-TN_API void tn_plan_config_default(tn_plan_config *cfg);
+TN_API void tn_plan_config_init(tn_plan_config *cfg, size_t struct_size);
+static inline void tn_plan_config_default(tn_plan_config *cfg)
+{
+    tn_plan_config_init(cfg, sizeof *cfg);
+}
 
 // Compiles the graph, which stays as it is. cfg may be NULL. The plan starts with one reference.
 // Statuses: the first recording failure; TN_ERR_UNSUPPORTED: ops that no device accepts, fallbacks that the
@@ -165,17 +169,19 @@ TN_API tn_plan *tn_plan_ref(tn_plan *plan);
 TN_API void tn_plan_unref(tn_plan **plan);
 
 typedef struct tn_plan_info {
+    size_t struct_size;      // set by the caller
     int32_t n_recorded;      // ops as recorded, views not counted
     int32_t n_steps;         // steps of the plan
     int32_t n_fused;         // patterns of fusion that fired
     int32_t n_joined;        // pairs of steps that share a launch or staged activations
     int32_t n_launches; // kernels that one run launches on all devices, copies of inputs and results included
+    int32_t reserved;
     uint64_t arena_size;     // bytes of activations
     uint64_t arena_bound;    // lower bound: largest sum of live tensors at one step
     uint64_t scratch_size;   // bytes of kernel scratch
     uint64_t input_size;     // bytes of inputs
 } tn_plan_info;
-TN_API void tn_plan_info_get(const tn_plan *plan, tn_plan_info *info);
+TN_API tn_status tn_plan_info_get(const tn_plan *plan, tn_plan_info *info);
 
 enum { TN_PLAN_TEXT, TN_PLAN_JSON, TN_PLAN_DOT, TN_PLAN_SVG };
 // The plan as text for people or programs; *out is freed by tn_text_free.

@@ -48,8 +48,13 @@ typedef struct tn_embedder_config {
     // TN_PRECISION_* (precision.h) of matmuls; default TN_PRECISION_auto. A device that does not have it:
     // TN_ERR_UNSUPPORTED with the first text
     int32_t precision;
+    int32_t reserved;
 } tn_embedder_config;
-TN_API void tn_embedder_config_default(tn_embedder_config *cfg);
+TN_API void tn_embedder_config_init(tn_embedder_config *cfg, size_t struct_size);
+static inline void tn_embedder_config_default(tn_embedder_config *cfg)
+{
+    tn_embedder_config_init(cfg, sizeof *cfg);
+}
 
 typedef struct tn_embedder tn_embedder;
 // cfg may be NULL. Memory for evaluating is allocated with the first text, and again with a longer one.

@@ -11,8 +11,8 @@
 //     r.tokens = ids, r.n_tokens = n_ids;
 //     tn_engine_submit(e, &r, &id);                      // from any thread
 //     while (tn_engine_step(e, &events, &n) == TN_OK) {  // from one thread
-//         for (int32_t i = 0; i < n; i++) use(events[i].id, events[i].piece.text, events[i].piece.n_text);
-//         if (tn_engine_pending(e) == 0) break;
+//         for (int32_t i = 0; i < n; i++) use(events[i]->id, events[i]->piece->text,
+//         events[i]->piece->n_text); if (tn_engine_pending(e) == 0) break;
 //     }
 //     tn_engine_destroy(&e);
 //
@@ -28,7 +28,7 @@
 //         for (;;) {
 //             tn_status status = tn_engine_take(e, &events, &n); // of one pass
 //             if (status != TN_OK || n == 0) break;
-//             for (int32_t i = 0; i < n; i++) use(&events[i]);
+//             for (int32_t i = 0; i < n; i++) use(events[i]);
 //         }
 //     tn_engine_stop(e);
 #ifndef TENON_ENGINE_H
@@ -51,8 +51,13 @@ typedef struct tn_engine_config {
     // prompt tokens of a pass in which other requests continue their texts, 1..65536; 0 (default): as many as
     // let the pass take up to three times as long as one without them, as measured
     int32_t prompt_tokens;
+    int32_t reserved;
 } tn_engine_config;
-TN_API void tn_engine_config_default(tn_engine_config *cfg);
+TN_API void tn_engine_config_init(tn_engine_config *cfg, size_t struct_size);
+static inline void tn_engine_config_default(tn_engine_config *cfg)
+{
+    tn_engine_config_init(cfg, sizeof *cfg);
+}
 
 // cfg may be NULL. The statuses of tn_session_create; TN_ERR_UNSUPPORTED: the model gives no logits.
 TN_API TN_MUST_USE tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out);
@@ -74,7 +79,11 @@ typedef struct tn_request_config {
     // one learns from the time of an answer what others have asked; default 0
     uint64_t salt;
 } tn_request_config;
-TN_API void tn_request_config_default(tn_request_config *cfg);
+TN_API void tn_request_config_init(tn_request_config *cfg, size_t struct_size);
+static inline void tn_request_config_default(tn_request_config *cfg)
+{
+    tn_request_config_init(cfg, sizeof *cfg);
+}
 
 // Adds a request behind those that wait. *id: never 0 and never used again. TN_ERR_ARG: a bad prompt,
 // sampling parameter, grammar or schema; TN_ERR_CONTEXT_FULL: the prompt does not fit into the cache;
@@ -86,18 +95,21 @@ TN_API void tn_engine_cancel(tn_engine *engine, uint64_t id);
 TN_API int32_t tn_engine_pending(tn_engine *engine);
 
 typedef struct tn_engine_event {
+    size_t struct_size; // of the library: fields behind it are not there
     uint64_t id;
     void *user;
-    tn_piece piece;      // piece.stop other than TN_STOP_NONE, or a status other than TN_OK, ends the request
-    tn_status status;    // TN_OK, or why this request failed; the others continue
-    const char *message; // of the failure, else NULL
-    tn_generation_stats stats; // so far; n_reused: tokens of the prompt that were in the cache already
+    const tn_piece *piece; // its stop other than TN_STOP_NONE, or a status other than TN_OK, ends the request
+    tn_status status;      // TN_OK, or why this request failed; the others continue
+    int32_t reserved;
+    const char *message;              // of the failure, else NULL
+    const tn_generation_stats *stats; // so far; n_reused: tokens of the prompt that were in the cache already
 } tn_engine_event;
-// One pass: at most one event for each request. *events are valid until the next call with this engine from
-// the stepping thread. With nothing to do it returns at once with *n = 0. TN_ERR_MEMORY and TN_ERR_DEVICE
-// concern all requests: the pass may be tried again, and the device may be lost. TN_ERR_STATE: the engine
-// runs on a thread of its own.
-TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_event **events, int32_t *n);
+// One pass: at most one event for each request. The n events are valid until the next call with this engine
+// from the stepping thread. With nothing to do it returns at once with *n = 0. TN_ERR_MEMORY and
+// TN_ERR_DEVICE concern all requests: the pass may be tried again, and the device may be lost. TN_ERR_STATE:
+// the engine runs on a thread of its own.
+TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_event *const **events,
+                                            int32_t *n);
 
 // Starts a thread that runs passes while there are requests and sleeps otherwise. The calls that follow here,
 // and tn_engine_destroy, come from one thread of the host at a time. Signals are not handled on the new
@@ -113,7 +125,8 @@ TN_API int32_t tn_engine_descriptor(const tn_engine *engine);
 // The events of one pass, oldest first, valid until the next call; *n = 0: none wait. Does not block. The
 // thread pauses while 256 passes wait to be taken. A failure of a pass is returned behind the events before
 // it, as tn_engine_step would return it, and the pass is tried again afterwards. TN_ERR_STATE: never started.
-TN_API TN_MUST_USE tn_status tn_engine_take(tn_engine *engine, const tn_engine_event **events, int32_t *n);
+TN_API TN_MUST_USE tn_status tn_engine_take(tn_engine *engine, const tn_engine_event *const **events,
+                                            int32_t *n);
 
 typedef struct tn_engine_stats {
     size_t struct_size;           // set by the caller
@@ -125,12 +138,13 @@ typedef struct tn_engine_stats {
     // The cache of prefixes: those of the free blocks whose tokens can still be found; requests that found a
     // part of their prompt; blocks that were found no longer because they were needed
     int32_t n_cached;
+    int32_t reserved;
     uint64_t n_hits, n_evicted;
     // Plans that were made, each for one size of passes. It stops growing when all sizes of a load were seen.
     uint64_t n_plans;
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
-TN_API void tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
+TN_API tn_status tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
 
 TN_EXTERN_C_END
 #endif

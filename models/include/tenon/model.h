@@ -6,7 +6,7 @@
 //
 //     tn_model *model;
 //     if (tn_model_open(ctx, "m.gguf", NULL, &model) != TN_OK) ...
-//     tn_model_info info;
+//     tn_model_info info = {.struct_size = sizeof info};
 //     tn_model_info_get(model, &info);
 //     tn_model_unref(&model);
 #ifndef TENON_MODEL_H
@@ -43,7 +43,11 @@ typedef struct tn_model_config {
     // the session for which a fit reserves memory; NULL: a default one
     const struct tn_session_config *session;
 } tn_model_config;
-TN_API void tn_model_config_default(tn_model_config *cfg);
+TN_API void tn_model_config_init(tn_model_config *cfg, size_t struct_size);
+static inline void tn_model_config_default(tn_model_config *cfg)
+{
+    tn_model_config_init(cfg, sizeof *cfg);
+}
 
 // Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
@@ -55,6 +59,7 @@ TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
 
 typedef struct tn_model_info {
+    size_t struct_size;       // set by the caller
     const char *arch;         // "llama"; strings are valid as long as the model
     const char *name;         // general.name, "" if absent
     const char *device;       // name of the device of the last layers
@@ -74,13 +79,13 @@ typedef struct tn_model_info {
     int32_t n_classes;        // of the classification head, 0: it has none
     uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
 } tn_model_info;
-TN_API void tn_model_info_get(const tn_model *model, tn_model_info *info);
+TN_API tn_status tn_model_info_get(const tn_model *model, tn_model_info *info);
 
 // --- a model without a file, for measuring -------------------------------------------------------------
 
 typedef struct tn_model_shape {
     size_t struct_size;
-    const char *arch;  // "llama", "qwen2", "qwen3", "qwen3moe", ...
+    const char *arch;  // "llama" (default), "qwen2", "qwen3", "qwen3moe", ...
     int32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab, n_ctx;
     int32_t n_experts, n_experts_used, n_ff_expert; // 0: dense
     int32_t tied;      // non-zero: the head is the embedding table
@@ -88,6 +93,11 @@ typedef struct tn_model_shape {
     uint32_t seed;
     int32_t n_classes; // of a classification head; 0: none
 } tn_model_shape;
+TN_API void tn_model_shape_init(tn_model_shape *shape, size_t struct_size);
+static inline void tn_model_shape_default(tn_model_shape *shape)
+{
+    tn_model_shape_init(shape, sizeof *shape);
+}
 // Known shapes: "llama-8b", "llama-1b", "qwen2-7b" (with a classification head), "qwen3-0.6b",
 // "qwen3moe-30b-a3b". TN_ERR_ARG names them.
 TN_API TN_MUST_USE tn_status tn_model_shape_get(tn_context *ctx, const char *name, tn_model_shape *out);

@@ -9,7 +9,7 @@
 //     tn_generation_create(s, NULL, &g);
 //     tn_generation_prompt(g, ids, n_ids);
 //     for (;;) {
-//         tn_piece piece;
+//         tn_piece piece = {.struct_size = sizeof piece};
 //         if (tn_generation_step(g, &piece) != TN_OK) ...
 //         fwrite(piece.text, 1, piece.n_text, stdout);
 //         if (piece.stop != TN_STOP_NONE) break;
@@ -61,21 +61,28 @@ typedef struct tn_session_config {
     // smaller value keeps tables short, and n_ctx may pass what the model was trained for
     int32_t n_ctx_seq;
 } tn_session_config;
-TN_API void tn_session_config_default(tn_session_config *cfg);
+TN_API void tn_session_config_init(tn_session_config *cfg, size_t struct_size);
+static inline void tn_session_config_default(tn_session_config *cfg)
+{
+    tn_session_config_init(cfg, sizeof *cfg);
+}
 
 // Bytes on one device. `weights` in host memory are pages of the mapped file; on a device, with those that it
 // keeps in another form as well, at most, for all sessions of one precision (CUDA in fp8). `total` is the sum
-// of all.
+// of all. Never changes.
 typedef struct tn_device_memory {
     const char *device; // its name, valid as long as the context
     uint64_t weights, cache, arena, scratch, other, total;
 } tn_device_memory;
 
 // Bytes that a session will need: cache, activations, kernel scratch, inputs, host copies.
+enum { TN_MEMORY_DEVICES = 8 }; // at most in a tn_session_memory
 typedef struct tn_session_memory {
+    size_t struct_size;                           // set by the caller
     uint64_t cache, arena, scratch, other, total; // on all devices, without the weights
-    int32_t n_devices;                            // 1 or 2
-    tn_device_memory devices[2];                  // the same by device, the host last
+    int32_t n_devices;                            // at least 1
+    int32_t reserved;
+    tn_device_memory devices[TN_MEMORY_DEVICES];  // the same by device, the host last
 } tn_session_memory;
 // Plans without allocating the cache; works on metadata-only models. cfg may be NULL.
 TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg,
@@ -95,10 +102,12 @@ TN_API int32_t tn_session_result(const tn_session *session);
 
 enum { TN_OUTPUT_NONE, TN_OUTPUT_LAST, TN_OUTPUT_ALL, TN_OUTPUT_FIRST };
 typedef struct tn_feed {
+    size_t struct_size;    // sizeof(tn_feed)
     int32_t seq;           // 0 .. n_seq-1
     int32_t n_tokens;
     const int32_t *tokens;
     int32_t outputs;       // TN_OUTPUT_*: the tokens for which there are output rows
+    int32_t reserved;
 } tn_feed;
 // Appends tokens to one or more different sequences in one pass; together at most n_batch tokens.
 // On any failure the sequences are as before. TN_ERR_CONTEXT_FULL: the cache has not enough free blocks;
@@ -152,8 +161,9 @@ TN_API void tn_session_cancel(tn_session *session, int32_t on);
 // Times of the steps of the last eval, for profiles. on = 1 starts recording.
 TN_API void tn_session_profile(tn_session *session, int32_t on);
 // Step i of the plan used last: op, kernel, value name, and its time summed over the evals since recording
-// was switched on (or this plan came into use). Returns 0 past the end.
+// was switched on (or this plan came into use). Returns 1, 0 past the end, or a negative status.
 typedef struct tn_step_time {
+    size_t struct_size; // set by the caller
     const char *op, *kernel, *name;
     uint64_t ns;
 } tn_step_time;
@@ -203,7 +213,11 @@ typedef struct tn_sampling {
     int32_t n_bias;
     int32_t n_logprobs;    // how many of the most probable tokens each piece lists
 } tn_sampling;
-TN_API void tn_sampling_default(tn_sampling *s);
+TN_API void tn_sampling_init(tn_sampling *s, size_t struct_size);
+static inline void tn_sampling_default(tn_sampling *s)
+{
+    tn_sampling_init(s, sizeof *s);
+}
 
 enum {
     TN_STOP_NONE,
@@ -217,7 +231,7 @@ enum {
 
 typedef struct tn_generation_config {
     size_t struct_size;
-    tn_sampling sampling;
+    const tn_sampling *sampling; // read when the generation is created; NULL (default): the defaults
     int32_t seq;                // sequence of the session; default 0
     int32_t max_tokens;         // -1 (default): until something else stops it
     const char *const *stops;   // stop strings; never part of the text. Default none
@@ -243,11 +257,16 @@ typedef struct tn_generation_config {
     // another token. Tokens are held back while one may have begun. Default none
     const char *const *bans;
     int32_t n_bans;
+    int32_t reserved;
     // a JSON schema that the text follows instead of a grammar; models/text/README.md lists the supported
     // keywords
     const char *json_schema;
 } tn_generation_config;
-TN_API void tn_generation_config_default(tn_generation_config *cfg);
+TN_API void tn_generation_config_init(tn_generation_config *cfg, size_t struct_size);
+static inline void tn_generation_config_default(tn_generation_config *cfg)
+{
+    tn_generation_config_init(cfg, sizeof *cfg);
+}
 
 typedef struct tn_generation tn_generation;
 // cfg may be NULL. The session must outlive the generation. Works without a tokenizer: pieces then have no
@@ -265,35 +284,39 @@ TN_API TN_MUST_USE tn_status tn_generation_prompt(tn_generation *g, const int32_
 // already holds is reused (tn_session_reuse), the rest is fed. n >= 1.
 TN_API TN_MUST_USE tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n);
 
+// Never changes.
 typedef struct tn_logprob {
     int32_t token;
     float logprob; // natural log of its probability under the model
 } tn_logprob;
 
 typedef struct tn_piece {
+    size_t struct_size; // set by the caller
     int32_t token;    // chosen token, -1 if generation stopped before one was chosen
+    int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece
     // Complete characters that became certain with this token; valid until the next call. The texts of all
     // pieces are the bytes of the chosen tokens, one after the other. tn_detokenize may give fewer blanks for
     // the same tokens, because it also cleans up the text where the vocabulary asks for that.
     const char *text;
     size_t n_text;
-    int32_t stop;     // TN_STOP_*: not NONE means that this is the last piece
-    float logprob;    // natural log of the token's probability under the model (before sampling filters)
     // the most probable tokens in its place, best first; valid until the next call
     const tn_logprob *logprobs;
     int32_t n_logprobs;         // tn_sampling.n_logprobs, or 0 if no token was selected
+    float logprob;    // natural log of the token's probability under the model (before sampling filters)
 } tn_piece;
 // Selects one token; it is evaluated at the next call. Cancellation and a full context are stop reasons, not
 // failures.
 TN_API TN_MUST_USE tn_status tn_generation_step(tn_generation *g, tn_piece *out);
 
 typedef struct tn_generation_stats {
+    size_t struct_size; // set by the caller
     int32_t n_prompt, n_generated; // tokens of the prompt that were evaluated, tokens selected
     uint64_t prompt_ns, generate_ns, first_token_ns; // since the last prompt call
     int32_t n_reused; // tokens of the prompt that the session held already
     int32_t n_drafted, n_accepted; // tokens that were drafted, those of them that were accepted
+    int32_t reserved;
 } tn_generation_stats;
-TN_API void tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
+TN_API tn_status tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
 
 TN_EXTERN_C_END
 #endif

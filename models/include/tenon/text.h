@@ -35,6 +35,7 @@ TN_API TN_MUST_USE tn_status tn_detokenize(const tn_model *model, const int32_t 
 
 // One turn of a conversation. Texts that are NULL are absent.
 typedef struct tn_turn {
+    size_t struct_size;            // sizeof(tn_turn)
     const char *role;              // "system", "user", "assistant", "tool", ...
     const char *content;           // NULL: none, for a turn that only calls tools
     const char *content_parts;     // instead of content: a JSON list of {"type": "text", "text": ...}
@@ -59,13 +60,17 @@ typedef struct tn_chat_config {
     int64_t local_time;
     // non-zero: ends behind the last turn, without the opening of an answer; default 0
     int32_t no_generation_prompt;
-    // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory, 128 levels; of text 256 KiB, 4 KiB
+    int32_t max_depth; // 0 (default): 128, which is the most; a limit as below
+    // Limits of one rendering, 0 (default): 10^6 steps, 64 MiB of memory; of text 256 KiB, 4 KiB
     // for each turn and 16 times what template, turns, tools and variables have, at most 16 MiB.
     uint64_t max_steps;
     size_t max_memory, max_output; // bytes
-    int32_t max_depth;             // at most 128
 } tn_chat_config;
-TN_API void tn_chat_config_default(tn_chat_config *cfg);
+TN_API void tn_chat_config_init(tn_chat_config *cfg, size_t struct_size);
+static inline void tn_chat_config_default(tn_chat_config *cfg)
+{
+    tn_chat_config_init(cfg, sizeof *cfg);
+}
 
 // The prompt of a conversation by the chat template, open for the assistant's answer. Text of turns, tools
 // and variables never becomes special tokens. cfg may be NULL for the defaults. Any thread. TN_ERR_ARG: a

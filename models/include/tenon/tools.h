@@ -36,7 +36,11 @@ typedef struct tn_tool_config {
     // are calls; whatever else looks like one is content. NULL (default): all names
     const char *tools;
 } tn_tool_config;
-TN_API void tn_tool_config_default(tn_tool_config *cfg);
+TN_API void tn_tool_config_init(tn_tool_config *cfg, size_t struct_size);
+static inline void tn_tool_config_default(tn_tool_config *cfg)
+{
+    tn_tool_config_init(cfg, sizeof *cfg);
+}
 
 // cfg may be NULL. TN_ERR_ARG: an unknown format; TN_ERR_FORMAT: `tools` is no such list; TN_ERR_MEMORY.
 TN_API TN_MUST_USE tn_status tn_tool_parser_create(tn_context *ctx, const tn_tool_config *cfg,
@@ -48,7 +52,9 @@ enum {
     TN_TOOL_CALL,
 };
 typedef struct tn_tool_event {
+    size_t struct_size; // of the library: fields behind it are not there
     int32_t kind;
+    int32_t reserved;
     const char *text; // content; of a call its arguments, always a valid JSON object. Terminated
     size_t n_text;
     const char *name; // of a call, else NULL
@@ -58,10 +64,10 @@ typedef struct tn_tool_event {
 // beginning of a call is held back. Blanks around calls are dropped if nothing else is there. How the text is
 // cut into pieces changes nothing but where content is cut. TN_ERR_MEMORY: the parser can only be destroyed.
 TN_API TN_MUST_USE tn_status tn_tool_parser_feed(tn_tool_parser *parser, const char *text, size_t n,
-                                                 const tn_tool_event **events, int32_t *n_events);
+                                                 const tn_tool_event *const **events, int32_t *n_events);
 // The turn is over: what was held back. A call that is not complete is content. The parser is then ready for
 // the next turn.
-TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn_tool_event **events,
+TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn_tool_event *const **events,
                                                 int32_t *n_events);
 
 // --- grammars that make a model call tools ---------------------------------------------------------------
@@ -76,8 +82,13 @@ typedef struct tn_tool_grammar_config {
     int32_t text;            // non-zero: text may come before calls, or in their place; default 0
     int32_t single;          // non-zero: one call only; default 0: up to 64
     int32_t in_thought;      // non-zero: the prompt ended inside of a thought, which </think> ends; default 0
+    int32_t reserved;
 } tn_tool_grammar_config;
-TN_API void tn_tool_grammar_config_default(tn_tool_grammar_config *cfg);
+TN_API void tn_tool_grammar_config_init(tn_tool_grammar_config *cfg, size_t struct_size);
+static inline void tn_tool_grammar_config_default(tn_tool_grammar_config *cfg)
+{
+    tn_tool_grammar_config_init(cfg, sizeof *cfg);
+}
 // GBNF for tn_generation_config.grammar; freed by tn_text_free (graph.h). Markers are spelled by plain tokens
 // where the vocabulary has them as control tokens. TN_ERR_ARG, TN_ERR_FORMAT: no tools, a schema that is
 // wrong; TN_ERR_UNSUPPORTED: a strict one that cannot be expressed. Those messages begin with "tools[3]: ".

@@ -108,13 +108,16 @@ static const tn_param_range sampling_ranges[] = {
 #include <tenon/sampling.def>
 };
 
-void tn_sampling_default(tn_sampling *s)
+void tn_sampling_init(tn_sampling *s, size_t struct_size)
 {
-    *s = (tn_sampling){.struct_size = sizeof *s, .n_dry_breakers = -1};
+    static const tn_sampling defaults = {
+        .n_dry_breakers = -1,
 #define TYPE_OF_INT                             int32_t
 #define TYPE_OF_FLOAT                           float
-#define TN_SAMPLING(kind, field, min, max, def) s->field = (TYPE_OF_##kind)(def);
+#define TN_SAMPLING(kind, field, min, max, def) .field = (TYPE_OF_##kind)(def),
 #include <tenon/sampling.def>
+    };
+    tn_struct_init(s, struct_size, &defaults, sizeof defaults);
 }
 
 tn_status tn_params_check(tn_context *ctx, const char *what, const void *params, const tn_param_range *ranges,
@@ -176,9 +179,6 @@ tn_status tn_sampling_check(tn_context *ctx, const tn_sampling *sampling, int32_
 {
     uint8_t order[TN_STAGE_COUNT];
     int32_t n_order;
-    if (sampling->struct_size < sizeof *sampling)
-        return tn_fail(ctx, TN_ERR_ARG, "sampling: struct_size is %zu, start from tn_sampling_default",
-                       sampling->struct_size);
     if (sampling->mirostat != 0 && sampling->mirostat != 2)
         return tn_fail(ctx, TN_ERR_ARG, "sampling: mirostat is %d, allowed 0 and 2", (int)sampling->mirostat);
     tn_status status = tn_params_check(ctx, "sampling", sampling, sampling_ranges, TN_COUNT(sampling_ranges));

@@ -51,6 +51,7 @@ struct tn_tool_parser {
     tn_strbuf out; // texts of the events
     held_event *held;
     tn_tool_event *events;
+    const tn_tool_event **list; // pointers to them, as they are returned
     int32_t n_events, capacity;
     bool failed;
 };
@@ -69,9 +70,9 @@ const tn_tool_format_row *tn_tool_format_find(const char *name)
     return NULL;
 }
 
-void tn_tool_config_default(tn_tool_config *cfg)
+void tn_tool_config_init(tn_tool_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_tool_config){.struct_size = sizeof *cfg};
+    TN_STRUCT_INIT(tn_tool_config, cfg, struct_size, {.format = NULL});
 }
 
 static void start_turn(tn_tool_parser *p)
@@ -86,11 +87,12 @@ static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
 {
     tn_tool_config c;
     tn_tool_config_default(&c);
-    if (given) memcpy(&c, given, TN_MIN(given->struct_size, sizeof c));
+    tn_status status = TN_STRUCT_READ(p->ctx, tn_tool_config, given, &c);
+    if (status != TN_OK) return status;
     p->format = tn_tool_format_find(c.format);
     if (!p->format) return tn_fail(p->ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
     if (!c.tools) return TN_OK;
-    tn_status status = tn_json_read(&p->arena, "tools", c.tools, strlen(c.tools), &p->tools);
+    status = tn_json_read(&p->arena, "tools", c.tools, strlen(c.tools), &p->tools);
     if (status == TN_OK && p->tools->kind != TN_JSON_ARRAY)
         status = tn_fail(p->ctx, TN_ERR_FORMAT, "tools: it is no list");
     return status;
@@ -123,6 +125,7 @@ void tn_tool_parser_destroy(tn_tool_parser **parser)
     tn_strbuf_fini(&p->out);
     tn_free(p->ctx, p->held);
     tn_free(p->ctx, p->events);
+    tn_free(p->ctx, (void *)p->list);
     tn_free(p->ctx, p);
     *parser = NULL;
 }
@@ -149,7 +152,12 @@ static held_event *add_event(tn_tool_parser *p)
             tn_free(p->ctx, p->events);
             p->events = events;
         }
-        if (!held || !events) return NULL;
+        const tn_tool_event **list = tn_alloc(p->ctx, (size_t)n * sizeof *list);
+        if (list) {
+            tn_free(p->ctx, (void *)p->list);
+            p->list = list;
+        }
+        if (!held || !events || !list) return NULL;
         p->capacity = n;
     }
     held_event *e = &p->held[p->n_events++];
@@ -314,31 +322,36 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
     return status;
 }
 
-static tn_status give(tn_tool_parser *p, tn_status status, const tn_tool_event **events, int32_t *n_events)
+static tn_status give(tn_tool_parser *p, tn_status status, const tn_tool_event *const **events,
+                      int32_t *n_events)
 {
     *n_events = 0;
     p->failed |= status != TN_OK;
     if (status != TN_OK) return status;
     for (int32_t i = 0; i < p->n_events; i++) {
         const held_event *h = &p->held[i];
-        p->events[i] = (tn_tool_event){.kind = h->kind, .text = p->out.data + h->text, .n_text = h->n_text};
+        p->events[i] = (tn_tool_event){.struct_size = sizeof p->events[i],
+                                       .kind = h->kind,
+                                       .text = p->out.data + h->text,
+                                       .n_text = h->n_text};
+        p->list[i] = &p->events[i];
         if (h->name) p->events[i].name = p->out.data + h->name;
         if (h->id) p->events[i].id = p->out.data + h->id;
     }
-    *events = p->events;
+    *events = p->list;
     *n_events = p->n_events;
     return TN_OK;
 }
 
-tn_status tn_tool_parser_feed(tn_tool_parser *p, const char *text, size_t n, const tn_tool_event **events,
-                              int32_t *n_events)
+tn_status tn_tool_parser_feed(tn_tool_parser *p, const char *text, size_t n,
+                              const tn_tool_event *const **events, int32_t *n_events)
 {
     *n_events = 0;
     if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");
     return give(p, run(p, text, n, false), events, n_events);
 }
 
-tn_status tn_tool_parser_end(tn_tool_parser *p, const tn_tool_event **events, int32_t *n_events)
+tn_status tn_tool_parser_end(tn_tool_parser *p, const tn_tool_event *const **events, int32_t *n_events)
 {
     *n_events = 0;
     if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");

@@ -22,9 +22,9 @@ typedef struct writer {
     int64_t work; // on all schemas
 } writer;
 
-void tn_tool_grammar_config_default(tn_tool_grammar_config *cfg)
+void tn_tool_grammar_config_init(tn_tool_grammar_config *cfg, size_t struct_size)
 {
-    *cfg = (tn_tool_grammar_config){.struct_size = sizeof *cfg};
+    TN_STRUCT_INIT(tn_tool_grammar_config, cfg, struct_size, {.format = NULL});
 }
 
 static void put_literal(writer *w, const char *text, size_t n)
@@ -312,14 +312,15 @@ tn_status tn_tool_grammar(tn_context *ctx, const tn_tool_grammar_config *cfg, ch
 {
     tn_tool_grammar_config c;
     tn_tool_grammar_config_default(&c);
-    if (cfg) memcpy(&c, cfg, TN_MIN(cfg->struct_size, sizeof c));
+    tn_status status = TN_STRUCT_READ(ctx, tn_tool_grammar_config, cfg, &c);
+    if (status != TN_OK) return status;
     writer w = {.ctx = ctx, .format = tn_tool_format_find(c.format)};
     if (!w.format) return tn_fail(ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
     if (!c.tools) return tn_fail(ctx, TN_ERR_ARG, "tools: a grammar needs them");
     int32_t n = 0;
     tn_arena_init(&w.arena, ctx);
     tn_strbuf_init(&w.out, ctx);
-    tn_status status = put_tools(&w, c.tools, &n);
+    status = put_tools(&w, c.tools, &n);
     tn_strbuf_puts(&w.out, "call ::= ");
     for (int32_t i = 0; i < n; i++) tn_strbuf_printf(&w.out, "%scall%d ", i ? "| " : "", (int)i);
     tn_strbuf_puts(&w.out, "\n");

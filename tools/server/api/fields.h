@@ -33,6 +33,7 @@ const node *field_of(fields *f, const char *name, node_kind kind);
 // How a request wants its text generated. Memory that it points at lives as long as the body and `own`.
 typedef struct request_params {
     tn_generation_config cfg;
+    tn_sampling sampling; // of cfg
     const char *stops[16];
     int32_t *bias_tokens; // from malloc
     float *bias_values;

@@ -204,7 +204,7 @@ static void read_turn(reader *r, const node *message, tn_turn *turn)
     const char *thought = text_of(r, message, "reasoning_content");
     if (!thought) thought = text_of(r, message, "reasoning");
     if (!thought) thought = text_of(r, message, "thinking");
-    *turn = (tn_turn){.role = read_role(r, message)};
+    *turn = (tn_turn){.struct_size = sizeof *turn, .role = read_role(r, message)};
     bool assistant = strcmp(turn->role, "assistant") == 0;
     turn->content = read_content(r, message, !assistant);
     if (assistant) read_calls(r, message, turn);
@@ -232,7 +232,9 @@ static void write_tools(reader *r)
         if (is_result) {
             const char *before = joins ? m->turns[n - 1].content : NULL;
             const char *result = turn.content ? turn.content : "";
-            turn = (tn_turn){.role = "user", .content = keep(r, tools_result_text(r->f->s, before, result))};
+            turn = (tn_turn){.struct_size = sizeof(tn_turn),
+                             .role = "user",
+                             .content = keep(r, tools_result_text(r->f->s, before, result))};
         }
         m->turns[joins ? n - 1 : n++] = turn;
         was_result = is_result;
@@ -241,7 +243,9 @@ static void write_tools(reader *r)
     bool system = strcmp(m->turns[0].role, "system") == 0;
     if (!system) memmove(m->turns + 1, m->turns, m->n++ * sizeof *m->turns);
     const char *before = system ? m->turns[0].content : NULL;
-    m->turns[0] = (tn_turn){.role = "system", .content = keep(r, tools_describe(r->f->s, &m->tools, before))};
+    m->turns[0] = (tn_turn){.struct_size = sizeof(tn_turn),
+                            .role = "system",
+                            .content = keep(r, tools_describe(r->f->s, &m->tools, before))};
 }
 
 static bool read_turns(fields *f, messages *m)

@@ -225,7 +225,8 @@ static tn_status generate_ids(fields *f, const char *prompt, const char *system,
     if (field_bool(f, "raw", false))
         return tn_tokenize(s->r.model, prompt, strlen(prompt), TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL,
                            ids, n);
-    tn_turn turns[2] = {{.role = "system", .content = system}, {.role = "user", .content = prompt}};
+    tn_turn turns[2] = {{.struct_size = sizeof *turns, .role = "system", .content = system},
+                        {.struct_size = sizeof *turns, .role = "user", .content = prompt}};
     tn_chat_config chat = s->r.chat;
     chat.local_time = chat_local_time();
     return tn_chat_tokenize(s->r.model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);

@@ -23,21 +23,21 @@ static uint64_t mix(uint64_t x)
 static void set_defaults(server *s, request_params *p)
 {
     *p = (request_params){.n = 1};
-    answer_config(&s->r, 0, &p->cfg);
-    p->cfg.sampling.seed = mix(now_ns() ^ s->id_salt ^ ++s->next_id);
-    p->cfg.sampling.n_logprobs = 0;
+    answer_config(&s->r, 0, &p->sampling, &p->cfg);
+    p->sampling.seed = mix(now_ns() ^ s->id_salt ^ ++s->next_id);
+    p->sampling.n_logprobs = 0;
 }
 
 static void read_seed(fields *f, request_params *p)
 {
     const node *v = field_of(f, "seed", NODE_NUMBER);
     if (v && !v->whole) field_fail(f, ERROR_FIELD, "seed", "a whole number is expected");
-    if (v && v->integer != -1) p->cfg.sampling.seed = (uint64_t)v->integer;
+    if (v && v->integer != -1) p->sampling.seed = (uint64_t)v->integer;
 }
 
 static void read_sampling(fields *f, request_params *p)
 {
-    tn_sampling *s = &p->cfg.sampling;
+    tn_sampling *s = &p->sampling;
     s->temperature = (float)field_number(f, "temperature", 0, 100, (double)s->temperature);
     int64_t top_k = field_int(f, "top_k", -1, INT32_MAX, s->top_k);
     s->top_k = top_k < 0 ? 0 : (int32_t)top_k;
@@ -106,9 +106,9 @@ static void read_bias(fields *f, request_params *p)
         // OpenAI: -100 bans a token.
         p->bias_values[n] = item->number <= -100 ? -INFINITY : (float)item->number;
     }
-    p->cfg.sampling.bias_tokens = p->bias_tokens;
-    p->cfg.sampling.bias_values = p->bias_values;
-    p->cfg.sampling.n_bias = n;
+    p->sampling.bias_tokens = p->bias_tokens;
+    p->sampling.bias_values = p->bias_values;
+    p->sampling.n_bias = n;
 }
 
 static void read_logprobs(fields *f, request_params *p, bool chat)
@@ -116,13 +116,13 @@ static void read_logprobs(fields *f, request_params *p, bool chat)
     if (!chat) {
         int64_t n = field_int(f, "logprobs", 0, TOP_COMPLETION, -1);
         p->logprobs = n >= 0;
-        p->cfg.sampling.n_logprobs = n > 0 ? (int32_t)n : 0;
+        p->sampling.n_logprobs = n > 0 ? (int32_t)n : 0;
         return;
     }
     p->logprobs = field_bool(f, "logprobs", false);
     int64_t top = field_int(f, "top_logprobs", 0, TOP_CHAT, 0);
     if (top > 0 && !p->logprobs) field_fail(f, ERROR_FIELD, "top_logprobs", "it needs logprobs to be true");
-    p->cfg.sampling.n_logprobs = (int32_t)top;
+    p->sampling.n_logprobs = (int32_t)top;
 }
 
 // --- constraints -----------------------------------------------------------------------------------------

@@ -352,8 +352,8 @@ static char *make_echo(fields *f, const request_params *p)
 {
     size_t n;
     char temperature[32], top_p[32];
-    snprintf(temperature, sizeof temperature, "%.7g", (double)p->cfg.sampling.temperature);
-    snprintf(top_p, sizeof top_p, "%.7g", (double)p->cfg.sampling.top_p);
+    snprintf(temperature, sizeof temperature, "%.7g", (double)p->sampling.temperature);
+    snprintf(top_p, sizeof top_p, "%.7g", (double)p->sampling.top_p);
     json *out = reply_json(f->s);
     json_object(out, NULL);
     echo_member(f, out, "instructions", "null");
