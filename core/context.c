@@ -59,21 +59,27 @@ static tn_status read_config(const tn_context_config *cfg, tn_context_config *ou
     tn_context_config_default(out);
     tn_status status = TN_STRUCT_READ(NULL, tn_context_config, cfg, out);
     if (status != TN_OK) return status;
-    if (!out->allocator.alloc || !out->allocator.free) return TN_ERR_ARG;
-    if (out->cache_dir && strlen(out->cache_dir) >= sizeof((tn_context *)NULL)->cache_dir) return TN_ERR_ARG;
-    if (out->n_threads < 0 || out->n_threads > MAX_THREADS) return TN_ERR_ARG;
+    if (!out->allocator.alloc || !out->allocator.free)
+        return tn_fail(NULL, TN_ERR_ARG, "context: the allocator lacks a function");
+    if (out->cache_dir && strlen(out->cache_dir) >= sizeof((tn_context *)NULL)->cache_dir)
+        return tn_fail(NULL, TN_ERR_ARG, "context: the path of cache_dir is too long");
+    if (out->n_threads < 0 || out->n_threads > MAX_THREADS)
+        return tn_fail(NULL, TN_ERR_ARG, "context: n_threads is %d, must be 0 to %d", out->n_threads,
+                       MAX_THREADS);
     return TN_OK;
 }
 
 tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
 {
     tn_context_config c;
+    TN_NEED(NULL, out);
     tn_status status = read_config(cfg, &c);
     if (status != TN_OK) return status;
     tn_context *ctx = c.allocator.alloc(c.allocator.user, sizeof *ctx, ALLOC_ALIGN);
-    if (!ctx) return TN_ERR_MEMORY;
+    if (!ctx) return tn_fail(NULL, TN_ERR_MEMORY, "out of memory for a context");
     memset(ctx, 0, sizeof *ctx);
     ctx->cfg = c;
+    ctx->id = tn_time_ns();
     if (c.cache_dir) memcpy(ctx->cache_dir, c.cache_dir, strlen(c.cache_dir) + 1);
     if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
     atomic_flag_clear(&ctx->error_lock);
@@ -184,16 +190,19 @@ char *tn_strdup(tn_context *ctx, const char *text)
 
 size_t tn_context_memory(const tn_context *ctx)
 {
+    if (!ctx) return 0;
     return atomic_load_explicit(&ctx->memory, memory_order_relaxed);
 }
 
 size_t tn_context_memory_peak(const tn_context *ctx)
 {
+    if (!ctx) return 0;
     return atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
 }
 
 uint64_t tn_context_n_allocs(const tn_context *ctx)
 {
+    if (!ctx) return 0;
     return atomic_load_explicit(&ctx->n_allocs, memory_order_relaxed);
 }
 
@@ -234,6 +243,7 @@ void tn_notice(tn_context *ctx, int32_t code, const char *fmt, ...)
 
 int32_t tn_context_n_threads(const tn_context *ctx)
 {
+    if (!ctx) return 0;
     return ctx->cfg.n_threads;
 }
 

@@ -18,6 +18,12 @@
 tn_status tn_fail(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PRINTF(3, 4);
 // Puts "where: " in front of the message of a failure that a callee reported; returns `status`.
 tn_status tn_fail_at(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PRINTF(3, 4);
+// The failure of a public function that was given NULL where it must not be.
+tn_status tn_fail_null(tn_context *ctx, const char *function, const char *arg);
+#define TN_NEED(ctx, arg)                                             \
+    do {                                                              \
+        if (!(arg)) return tn_fail_null((ctx), __func__, #arg);       \
+    } while (0)
 
 // Memory from the context's allocator, 64-byte aligned; failure stores a message and gives NULL.
 // tn_alloc leaves the bytes undefined, tn_calloc zeroes. size 0 gives a valid pointer.

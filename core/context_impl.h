@@ -13,6 +13,7 @@ enum { TN_ERROR_SIZE = 1024, TN_MAX_DEVICES = 32 };
 
 struct tn_context {
     tn_context_config cfg; // constant after creation
+    uint64_t id; // the time of creation
     atomic_flag error_lock;
     char error_text[TN_ERROR_SIZE];
     _Atomic size_t memory, memory_peak;
@@ -24,5 +25,18 @@ struct tn_context {
     atomic_flag files_lock;     // of the list
     struct tn_open_file *files; // that are mapped (file_map_posix.c)
 };
+
+// A failure on another thread that does work for a call, for the thread that made the call. Zeros at first.
+typedef struct tn_failure {
+    atomic_flag taken;
+    _Atomic bool ready;
+    char text[TN_ERROR_SIZE];
+} tn_failure;
+// Failures on this thread so far.
+uint64_t tn_fail_count(void);
+// Keeps the message of this thread's last failure, unless another thread's is kept already.
+void tn_fail_take(tn_context *ctx, tn_failure *out);
+// It becomes this thread's.
+void tn_fail_give(tn_context *ctx, const tn_failure *failure);
 
 #endif

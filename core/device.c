@@ -80,17 +80,20 @@ void tn_devices_close(tn_context *ctx)
 
 int32_t tn_context_n_devices(const tn_context *ctx)
 {
+    if (!ctx) return 0;
     return ctx->n_devices;
 }
 
 tn_device *tn_context_device_get(const tn_context *ctx, int32_t i)
 {
+    if (!ctx) return NULL;
     return i >= 0 && i < ctx->n_devices ? ctx->devices[i] : NULL;
 }
 
 // "cuda" finds "cuda:0" too: the first device of a backend.
 tn_device *tn_context_device_by_name(const tn_context *ctx, const char *name)
 {
+    if (!ctx || !name) return NULL;
     for (int32_t i = 0; i < ctx->n_devices; i++) {
         tn_device *d = ctx->devices[i];
         if (strcmp(d->name, name) == 0 || strcmp(d->backend->name, name) == 0) return d;
@@ -107,6 +110,7 @@ tn_device *tn_device_of_role(const tn_context *ctx, tn_backend_role role)
 
 tn_status tn_device_info_get(const tn_device *device, tn_device_info *info)
 {
+    TN_NEED(NULL, device);
     tn_device_info now = {
         .name = device->name,
         .description = device->description,
@@ -119,7 +123,8 @@ tn_status tn_device_info_get(const tn_device *device, tn_device_info *info)
 
 size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size)
 {
-    if (size > 0) snprintf(buf, size, "%s", ctx->absent);
+    if (!ctx) return 0;
+    if (buf && size > 0) snprintf(buf, size, "%s", ctx->absent);
     return strlen(ctx->absent);
 }
 

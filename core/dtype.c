@@ -47,6 +47,7 @@ static int upper(int c)
 
 tn_dtype tn_dtype_by_name(const char *name)
 {
+    if (!name) return -1;
     for (tn_dtype t = 0; t < TN_TYPE_COUNT; t++) {
         const char *a = rows[t].name, *b = name;
         while (*a && upper((unsigned char)*b) == *a) a++, b++;

@@ -30,6 +30,7 @@ const char *tn_precision_name(int32_t precision)
 
 int32_t tn_precision_by_name(const char *name)
 {
+    if (!name) return -1;
     for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
         if (strcmp(modes[i].name, name) == 0) return i;
     return -1;
@@ -47,6 +48,7 @@ const char *tn_precision_text(int32_t precision)
 
 int32_t tn_device_has_precision(const tn_device *device, int32_t precision)
 {
+    if (!device) return 0;
     if (precision < 0 || precision >= TN_PRECISION_COUNT) return 0;
     uint32_t has = device->backend->precisions ? device->backend->precisions(device) : 0;
     return precision == TN_PRECISION_auto || (has >> precision & 1) != 0;

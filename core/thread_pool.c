@@ -8,34 +8,46 @@
 #include <omp.h>
 #endif
 
-typedef struct lent_task {
+typedef struct team_task {
+    tn_context *ctx;
     tn_parallel_fn task;
     void *arg;
     int32_t n;
-} lent_task;
+    tn_failure failure; // of the team: messages belong to the thread that called
+} team_task;
+
+static void run_one(team_task *t, int32_t i, int32_t n)
+{
+    uint64_t before = tn_fail_count();
+    t->task(t->arg, i, n);
+    if (tn_fail_count() != before) tn_fail_take(t->ctx, &t->failure);
+}
 
 static void run_lent(void *arg, int32_t i)
 {
-    const lent_task *t = arg;
-    t->task(t->arg, i, t->n);
+    team_task *t = arg;
+    run_one(t, i, t->n);
 }
 
 void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg)
 {
     if (n <= 1) {
         task(arg, 0, 1);
-    } else if (ctx->cfg.executor.run) {
-        lent_task lent = {task, arg, n};
-        ctx->cfg.executor.run(ctx->cfg.executor.user, n, run_lent, &lent);
+        return;
+    }
+    team_task team = {.ctx = ctx, .task = task, .arg = arg, .n = n, .failure = {.taken = ATOMIC_FLAG_INIT}};
+    if (ctx->cfg.executor.run) {
+        ctx->cfg.executor.run(ctx->cfg.executor.user, n, run_lent, &team);
     } else {
 #ifdef _OPENMP
         // The team may be smaller than requested (a thread limit of the host), so each task gets its real
         // size. LLVM's runtime prints a warning if more threads are requested than that limit allows.
-        int limit = omp_get_thread_limit(), team = n < limit ? n : limit;
-#pragma omp parallel num_threads(team)
-        task(arg, (int32_t)omp_get_thread_num(), (int32_t)omp_get_num_threads());
+        int limit = omp_get_thread_limit(), threads = n < limit ? n : limit;
+#pragma omp parallel num_threads(threads)
+        run_one(&team, (int32_t)omp_get_thread_num(), (int32_t)omp_get_num_threads());
 #else
         task(arg, 0, 1);
 #endif
     }
+    tn_fail_give(ctx, &team.failure);
 }

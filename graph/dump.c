@@ -284,6 +284,8 @@ static void dump_dot(const tn_plan *p, tn_strbuf *out)
 
 tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
 {
+    TN_NEED(NULL, plan);
+    TN_NEED(plan->ctx, out);
     static void (*const dumps[])(const tn_plan *, tn_strbuf *) = {
         [TN_PLAN_TEXT] = dump_text,
         [TN_PLAN_JSON] = dump_json,
@@ -306,5 +308,6 @@ tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
 
 void tn_text_free(tn_context *ctx, char *text)
 {
+    if (!ctx) return;
     tn_free(ctx, text);
 }

@@ -43,6 +43,7 @@ void tn_plan_unref(tn_plan **plan)
 
 tn_plan *tn_plan_ref(tn_plan *plan)
 {
+    if (!plan) return NULL;
     atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
     return plan;
 }
@@ -321,6 +322,8 @@ static tn_status list_launches(tn_plan *p)
 
 tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out)
 {
+    TN_NEED(NULL, graph);
+    TN_NEED(graph->ctx, out);
     tn_plan_config c;
     tn_plan_config_default(&c);
     tn_context *ctx = graph->ctx;
@@ -349,6 +352,7 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
 
 tn_status tn_plan_info_get(const tn_plan *plan, tn_plan_info *info)
 {
+    TN_NEED(NULL, plan);
     return TN_STRUCT_WRITE(plan->ctx, tn_plan_info, info, &plan->info);
 }
 

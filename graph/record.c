@@ -9,6 +9,8 @@
 
 tn_status tn_graph_create(tn_context *ctx, tn_graph **out)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, out);
     tn_graph *g = tn_calloc(ctx, 1, sizeof *g);
     if (!g) return TN_ERR_MEMORY;
     g->ctx = ctx;
@@ -36,6 +38,7 @@ void tn_graph_want(tn_graph *g, int32_t device)
 
 tn_status tn_graph_status(const tn_graph *graph)
 {
+    TN_NEED(NULL, graph);
     return graph->status;
 }
 
@@ -97,6 +100,10 @@ static tn_tensor *add_outside(tn_graph *g, int32_t kind, const char *name, tn_dt
                               const int64_t *shape)
 {
     if (g->status != TN_OK) return NULL;
+    if (!name || !shape) {
+        keep(g, tn_fail(g->ctx, TN_ERR_ARG, "a value without %s", name ? "shape" : "name"));
+        return NULL;
+    }
     if (keep(g, check_shape(g, name, dtype, n_dims, shape)) != TN_OK) return NULL;
     tn_view v = {.dtype = dtype, .n_dims = n_dims, .ne = {1, 1, 1, 1}};
     for (int32_t i = 0; i < n_dims; i++) v.ne[TN_MAX_DIMS - n_dims + i] = shape[i];
@@ -112,23 +119,27 @@ static tn_tensor *add_outside(tn_graph *g, int32_t kind, const char *name, tn_dt
 
 tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
 {
+    if (!g) return NULL;
     return add_outside(g, TN_VALUE_INPUT, name, dtype, n_dims, shape);
 }
 
 tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
                            const int64_t *shape)
 {
+    if (!g) return NULL;
     return add_outside(g, TN_VALUE_WEIGHT, name, dtype, n_dims, shape);
 }
 
 tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims, const int64_t *shape)
 {
+    if (!g) return NULL;
     return add_outside(g, TN_VALUE_STATE, name, dtype, n_dims, shape);
 }
 
 tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name)
 {
-    if (!value || g->status != TN_OK) return value;
+    if (!g) return NULL;
+    if (!value || !name || g->status != TN_OK) return value;
     const char *copy = tn_arena_strdup(&g->arena, name);
     if (!copy) keep(g, TN_ERR_MEMORY);
     else value->name = copy;
@@ -137,7 +148,12 @@ tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name)
 
 void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
 {
+    if (!g) return;
     if (g->status != TN_OK) return;
+    if (!name) {
+        keep(g, tn_fail(g->ctx, TN_ERR_ARG, "an output without name"));
+        return;
+    }
     tn_status status = TN_OK;
     bool taken = false;
     for (int32_t i = 0; i < g->n_values; i++)
@@ -270,16 +286,19 @@ tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *con
 
 tn_dtype tn_tensor_dtype(const tn_tensor *t)
 {
+    if (!t) return -1;
     return t->view.dtype;
 }
 
 int32_t tn_tensor_n_dims(const tn_tensor *t)
 {
+    if (!t) return 0;
     return t->view.n_dims;
 }
 
 int64_t tn_tensor_dim(const tn_tensor *t, int32_t i)
 {
+    if (!t) return 1;
     return i >= 0 && i < t->view.n_dims ? t->view.ne[TN_MAX_DIMS - t->view.n_dims + i] : 1;
 }
 

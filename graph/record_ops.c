@@ -7,37 +7,47 @@
 
 #include <string.h>
 
+static tn_tensor *fail(tn_graph *g, int32_t id, const char *what)
+{
+    if (!g || g->status != TN_OK) return NULL;
+    g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %s is NULL", tn_op_name(id), what);
+    tn_context_error(g->ctx, g->error, sizeof g->error);
+    return NULL;
+}
+
 // A required operand is NULL because an earlier recording call failed, and that failure is kept already; if
 // there was no failure, the caller passed NULL by mistake.
 static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params)
 {
-    if (g->status != TN_OK) return NULL;
+    if (!g || g->status != TN_OK) return NULL;
     tn_node *node;
+    if (tn_op_info_get(id)->params_size > 0 && !params) return fail(g, id, "params");
     for (int32_t i = 0; i < tn_op_info_get(id)->n_src_min; i++)
         if (!src[i]) {
             char name[32];
-            g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %s is NULL", tn_op_name(id),
-                                tn_source_name(id, params, i, name, sizeof name));
-            tn_context_error(g->ctx, g->error, sizeof g->error);
-            return NULL;
+            return fail(g, id, tn_source_name(id, params, i, name, sizeof name));
         }
     while (n_src > 0 && !src[n_src - 1]) n_src--;
     return tn_graph_record(g, id, n_src, src, params, &node) == TN_OK ? node->dst[0] : NULL;
 }
 
-#define SRC(...) (tn_tensor *const[]){__VA_ARGS__}
+#define SRC(...)                                                                                             \
+    (tn_tensor *const[])                                                                                     \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
 
 tn_tensor *tn_op_reshape(tn_graph *g, tn_tensor *x, int32_t n_dims, const int64_t *shape)
 {
     tn_reshape_params p = {.n_dims = n_dims};
-    if (n_dims >= 1 && n_dims <= TN_MAX_DIMS) memcpy(p.shape, shape, (size_t)n_dims * sizeof *shape);
+    if (shape && n_dims >= 1 && n_dims <= TN_MAX_DIMS) memcpy(p.shape, shape, (size_t)n_dims * sizeof *shape);
     return op(g, TN_OP_reshape, 1, SRC(x), &p);
 }
 
 tn_tensor *tn_op_permute(tn_graph *g, tn_tensor *x, const int32_t *axes)
 {
     tn_permute_params p = {{0}};
-    if (x) memcpy(p.axes, axes, (size_t)x->view.n_dims * sizeof *axes);
+    if (x && axes) memcpy(p.axes, axes, (size_t)x->view.n_dims * sizeof *axes);
     return op(g, TN_OP_permute, 1, SRC(x), &p);
 }
 
@@ -94,7 +104,7 @@ tn_tensor *tn_op_softmax(tn_graph *g, tn_tensor *x, tn_tensor *mask, float scale
 tn_tensor *tn_op_argmax_logprob(tn_graph *g, tn_tensor *x, tn_tensor **logprob)
 {
     tn_tensor *best = op(g, TN_OP_argmax_logprob, 1, SRC(x), NULL);
-    *logprob = best ? best->producer->dst[1] : NULL;
+    if (logprob) *logprob = best ? best->producer->dst[1] : NULL;
     return best;
 }
 
@@ -140,6 +150,8 @@ tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_ten
 
 tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor **next)
 {
+    if (next) *next = NULL;
+    if (!a) return fail(g, TN_OP_short_conv, "args");
     tn_tensor *state = op(g, TN_OP_short_conv, 5, SRC(a->state, a->x, a->w, a->q_start, a->slots), NULL);
     if (next) *next = state;
     return state ? state->producer->dst[1] : NULL;
@@ -148,6 +160,8 @@ tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor 
 tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p,
                             tn_tensor **next)
 {
+    if (next) *next = NULL;
+    if (!a) return fail(g, TN_OP_delta_rule, "args");
     tn_tensor *state =
         op(g, TN_OP_delta_rule, 8, SRC(a->state, a->q, a->k, a->v, a->g, a->beta, a->q_start, a->slots), p);
     if (next) *next = state;
@@ -156,9 +170,9 @@ tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_d
 
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
+    if (!a) return fail(g, TN_OP_attention, "args");
     tn_tensor *y =
-        op(g, TN_OP_attention, 7,
-           SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
+        op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
     if (y) y->producer->one_query = a->one_query != 0;
     return y;
 }
@@ -186,12 +200,13 @@ tn_tensor *tn_op_moe_sum(tn_graph *g, tn_tensor *x, tn_tensor *weights)
 tn_tensor *tn_graph_op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params,
                        tn_tensor **results)
 {
+    if (!g) return NULL;
     for (int32_t i = 0; results && i < TN_MAX_DST; i++) results[i] = NULL;
     // Transfers are planned between devices, not recorded.
     bool known = id >= 0 && id < TN_OP_COUNT && id != TN_OP_transfer;
     const tn_op_info *info = known ? tn_op_info_get(id) : NULL;
-    bool bad =
-        !info || n_src < info->n_src_min || n_src > info->n_src_max || (info->params_size > 0 && !params);
+    bool bad = !info || n_src < info->n_src_min || n_src > info->n_src_max || (n_src > 0 && !src) ||
+               (info->params_size > 0 && !params);
     if (bad && g->status == TN_OK) {
         g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %d sources%s", tn_op_name(id), n_src,
                             info && info->params_size > 0 && !params ? " and no parameters" : "");

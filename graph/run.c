@@ -375,6 +375,9 @@ static tn_status bind_host(void *user, tn_device *device, const tn_plan_port *po
 
 tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n, tn_runner **out)
 {
+    TN_NEED(NULL, plan);
+    if (n > 0) TN_NEED(plan->ctx, bindings);
+    TN_NEED(plan->ctx, out);
     int32_t n_buffers = n * plan->n_devices;
     tn_buffer *buffers = tn_calloc(plan->ctx, (size_t)n_buffers + 1, sizeof *buffers);
     if (!buffers) return TN_ERR_MEMORY;
@@ -443,6 +446,9 @@ size_t tn_runner_size(const tn_plan *p)
 
 tn_status tn_runner_write(tn_runner *r, const char *input, const void *data, size_t size)
 {
+    TN_NEED(NULL, r);
+    TN_NEED(r->ctx, input);
+    if (size > 0) TN_NEED(r->ctx, data);
     int32_t i = tn_plan_find_input(r->plan, input);
     if (i < 0) return tn_fail(r->ctx, TN_ERR_ARG, "%s: no such input", input);
     return tn_runner_write_at(r, i, data, size);
@@ -450,6 +456,9 @@ tn_status tn_runner_write(tn_runner *r, const char *input, const void *data, siz
 
 tn_status tn_runner_read(tn_runner *r, const char *output, void *data, size_t size)
 {
+    TN_NEED(NULL, r);
+    TN_NEED(r->ctx, output);
+    if (size > 0) TN_NEED(r->ctx, data);
     int32_t i = tn_plan_find_output(r->plan, output);
     if (i < 0) return tn_fail(r->ctx, TN_ERR_ARG, "%s: no such output", output);
     size_t have = tn_tensor_size(r->plan->graph->values[r->plan->outputs[i].value]);
@@ -526,6 +535,7 @@ tn_status tn_runner_wait(tn_runner *r)
 
 tn_status tn_runner_run(tn_runner *r)
 {
+    TN_NEED(NULL, r);
     tn_status status = tn_runner_submit(r, NULL);
     return status == TN_OK ? tn_runner_wait(r) : status;
 }

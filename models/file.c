@@ -166,6 +166,10 @@ static tn_status fail_index(const tn_file *file, const char *what, int64_t i, in
 tn_status tn_file_key(const tn_file *file, int64_t i, int64_t max_items, char **name, const char **type,
                       const char **value)
 {
+    TN_NEED(NULL, file);
+    TN_NEED(file->ctx, name);
+    TN_NEED(file->ctx, type);
+    TN_NEED(file->ctx, value);
     int64_t n = tn_gguf_n_kv(file->gguf);
     if (i < 0 || i >= n) return fail_index(file, "key", i, n);
     const tn_gguf_kv *kv = tn_gguf_kv_at(file->gguf, i);
@@ -194,6 +198,9 @@ tn_status tn_file_key(const tn_file *file, int64_t i, int64_t max_items, char **
 
 tn_status tn_file_open(tn_context *ctx, const char *path, tn_file **out)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, path);
+    TN_NEED(ctx, out);
     tn_file *file = tn_calloc(ctx, 1, sizeof *file);
     if (!file) return TN_ERR_MEMORY;
     file->ctx = ctx;
@@ -215,26 +222,31 @@ void tn_file_close(tn_file **file)
 
 int64_t tn_file_n_keys(const tn_file *file)
 {
+    if (!file) return 0;
     return tn_gguf_n_kv(file->gguf);
 }
 
 uint64_t tn_file_size(const tn_file *file)
 {
+    if (!file) return 0;
     return tn_gguf_file_size(file->gguf);
 }
 
 uint32_t tn_file_version(const tn_file *file)
 {
+    if (!file) return 0;
     return tn_gguf_version(file->gguf);
 }
 
 int32_t tn_file_n_parts(const tn_file *file)
 {
+    if (!file) return 0;
     return tn_gguf_n_files(file->gguf);
 }
 
 tn_status tn_file_check(const tn_file *file)
 {
+    TN_NEED(NULL, file);
     return tn_gguf_check_data(file->gguf);
 }
 
@@ -262,11 +274,13 @@ tn_status tn_refuse_own_file(const tn_gguf *gguf, const char *path)
 
 int64_t tn_file_n_tensors(const tn_file *file)
 {
+    if (!file) return 0;
     return tn_gguf_n_tensors(file->gguf);
 }
 
 tn_status tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out)
 {
+    TN_NEED(NULL, file);
     int64_t n = tn_gguf_n_tensors(file->gguf);
     if (i < 0 || i >= n) return fail_index(file, "tensor", i, n);
     const tn_gguf_tensor *t = tn_gguf_tensor_at(file->gguf, i);
@@ -283,6 +297,7 @@ tn_status tn_file_tensor_get(const tn_file *file, int64_t i, tn_file_tensor *out
 
 int64_t tn_file_find_tensor(const tn_file *file, const char *name)
 {
+    if (!file || !name) return -1;
     const tn_gguf_tensor *t = tn_gguf_find_tensor(file->gguf, name);
     return t ? t - tn_gguf_tensor_at(file->gguf, 0) : -1;
 }
@@ -310,6 +325,8 @@ static void read_values(const tn_gguf_tensor *t, int64_t first, int64_t n, float
 
 tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n, float *out)
 {
+    TN_NEED(NULL, file);
+    TN_NEED(file->ctx, out);
     const tn_gguf_tensor *t = NULL;
     tn_status status = find_values(file, i, &t);
     if (status != TN_OK) return status;
@@ -337,6 +354,8 @@ static tn_status export_to(tn_file_writer *writer, const tn_gguf_tensor *t, floa
 
 tn_status tn_file_export_tensor(const tn_file *file, int64_t i, const char *path)
 {
+    TN_NEED(NULL, file);
+    TN_NEED(file->ctx, path);
     tn_context *ctx = file->ctx;
     const tn_gguf_tensor *t = NULL;
     tn_status status = find_values(file, i, &t);

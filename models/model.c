@@ -27,12 +27,14 @@ void tn_model_unref(tn_model **model)
 
 tn_model *tn_model_ref(tn_model *model)
 {
+    if (!model) return NULL;
     atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
     return model;
 }
 
 const char *tn_model_class_label(const tn_model *m, int32_t i)
 {
+    if (!m) return NULL;
     return i >= 0 && i < m->n_labels ? m->labels[i] : NULL;
 }
 
@@ -93,6 +95,7 @@ static uint64_t active_part(const tn_model *m, const tn_gguf_tensor *t, bool tie
 
 tn_status tn_model_info_get(const tn_model *m, tn_model_info *out)
 {
+    TN_NEED(NULL, m);
     tn_model_info now, *info = &now;
     const tn_config *c = &m->config;
     if (m->tokenizer_only) {

@@ -134,6 +134,9 @@ static tn_status finish(tn_model *m, tn_status status, const char *name, const t
 
 tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *given, tn_model **out)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, path);
+    TN_NEED(ctx, out);
     tn_model_config cfg;
     tn_model *m;
     size_t before = tn_context_memory(ctx);

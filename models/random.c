@@ -107,6 +107,7 @@ void tn_model_shape_init(tn_model_shape *shape, size_t struct_size)
 
 tn_status tn_model_shape_get(tn_context *ctx, const char *name, tn_model_shape *out)
 {
+    TN_NEED(NULL, ctx);
     char known[256] = "";
     for (size_t i = 0, used = 0; i < TN_COUNT(shapes); i++) {
         if (name && strcmp(name, shapes[i].name) == 0)
@@ -473,6 +474,9 @@ static tn_status read_shape(builder *b, const tn_model_shape *shape)
 tn_status tn_model_create_random(tn_context *ctx, const tn_model_shape *shape, const tn_model_config *cfg,
                                  tn_model **out)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, shape);
+    TN_NEED(ctx, out);
     builder b = {.ctx = ctx};
     void *data = NULL;
     size_t size = 0;

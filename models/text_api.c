@@ -62,6 +62,9 @@ static tn_status give_tokens(tn_status status, tn_tokens *tokens, int32_t **ids,
 tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t flags, int32_t **ids,
                       size_t *n_ids)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), ids);
+    TN_NEED(tn_model_context(model), n_ids);
     tn_context *ctx = tn_model_context(model);
     const tn_tokenizer *t = NULL;
     int32_t mapped = 0;
@@ -78,6 +81,9 @@ tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t
 tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_query, const char *document,
                            size_t n_document, size_t max_tokens, int32_t **ids, size_t *n_ids)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), ids);
+    TN_NEED(tn_model_context(model), n_ids);
     tn_context *ctx = tn_model_context(model);
     const tn_tokenizer *t = NULL;
     if ((n_query > 0 && !query) || (n_document > 0 && !document))
@@ -97,12 +103,16 @@ tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_qu
 
 void tn_tokens_free(const tn_model *model, int32_t *ids)
 {
+    if (!model) return;
     tn_free(tn_model_context(model), ids);
 }
 
 tn_status tn_detokenize(const tn_model *model, const int32_t *ids, size_t n_ids, int32_t flags, char **text,
                         size_t *n)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), text);
+    TN_NEED(tn_model_context(model), n);
     tn_context *ctx = tn_model_context(model);
     const tn_tokenizer *t = NULL;
     int32_t mapped = 0;
@@ -226,6 +236,9 @@ static tn_status apply(const tn_model *model, const tn_turn *turns, size_t n_tur
 tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns,
                            const tn_chat_config *cfg, int32_t **ids, size_t *n_ids)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), ids);
+    TN_NEED(tn_model_context(model), n_ids);
     tn_tokens tokens;
     tn_tokens_init(&tokens, tn_model_context(model));
     tn_status status = apply(model, turns, n_turns, cfg, &tokens, NULL);
@@ -235,6 +248,9 @@ tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n
 tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_turns,
                          const tn_chat_config *cfg, char **text, size_t *n)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), text);
+    TN_NEED(tn_model_context(model), n);
     tn_strbuf out;
     tn_strbuf_init(&out, tn_model_context(model));
     tn_strbuf_append(&out, "", 0);
@@ -251,6 +267,7 @@ tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_t
 
 const char *tn_chat_template_name(const tn_model *model)
 {
+    if (!model) return NULL;
     const tn_tokenizer *t = tn_model_tokenizer(model);
     if (!t) return NULL;
     return tn_model_has_chat_template(model) ? "file" : tn_chat_builtin_for(t);
@@ -258,6 +275,7 @@ const char *tn_chat_template_name(const tn_model *model)
 
 const char *tn_chat_tool_format(const tn_model *model, const tn_chat_config *cfg)
 {
+    if (!model) return NULL;
     const tn_tokenizer *t = tn_model_tokenizer(model);
     tn_chat_template chosen;
     tn_chat_config own;
@@ -276,11 +294,13 @@ const char *tn_chat_tool_format(const tn_model *model, const tn_chat_config *cfg
 
 int32_t tn_model_has_chat_template(const tn_model *model)
 {
+    if (!model) return 0;
     return file_text(model, CHAT_TEMPLATE_KEY).size > 0;
 }
 
 int32_t tn_token_is_end(const tn_model *model, int32_t id)
 {
+    if (!model) return 0;
     const tn_tokenizer *t = tn_model_tokenizer(model);
     return t && tn_tokenizer_is_eog(t, id);
 }

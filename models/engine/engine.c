@@ -66,6 +66,8 @@ static tn_status make_arrays(tn_engine *e)
 
 tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
     tn_context *ctx = tn_model_context(model);
     tn_engine *e = tn_calloc(ctx, 1, sizeof *e);
     if (!e) return TN_ERR_MEMORY;
@@ -185,6 +187,8 @@ static bool enqueue(tn_engine *e, tn_request *r, int32_t priority, uint64_t *id)
 
 tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t *id)
 {
+    TN_NEED(NULL, e);
+    TN_NEED(e->ctx, id);
     tn_request_config c;
     tn_request *r = NULL;
     tn_request_config_default(&c);
@@ -203,6 +207,7 @@ tn_status tn_engine_submit(tn_engine *e, const tn_request_config *cfg, uint64_t 
 
 void tn_engine_cancel(tn_engine *e, uint64_t id)
 {
+    if (!e) return;
     tn_engine_lock(e);
     for (tn_request *r = e->waiting; r; r = r->next)
         if (r->id == id) r->cancelled = true;
@@ -214,6 +219,7 @@ void tn_engine_cancel(tn_engine *e, uint64_t id)
 
 int32_t tn_engine_pending(tn_engine *e)
 {
+    if (!e) return 0;
     tn_engine_lock(e);
     int32_t n = e->n_pending;
     tn_engine_unlock(e);
@@ -222,6 +228,7 @@ int32_t tn_engine_pending(tn_engine *e)
 
 tn_status tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)
 {
+    TN_NEED(NULL, e);
     tn_engine_lock(e);
     tn_engine_stats s = e->published;
     s.n_waiting = e->n_waiting;

@@ -135,6 +135,9 @@ tn_status tn_engine_run_step(tn_engine *e)
 
 tn_status tn_engine_step(tn_engine *e, const tn_engine_event *const **events, int32_t *n)
 {
+    TN_NEED(NULL, e);
+    TN_NEED(e->ctx, events);
+    TN_NEED(e->ctx, n);
     *n = 0;
     if (e->thread) return tn_fail(e->ctx, TN_ERR_STATE, "engine: its own thread steps; call tn_engine_take");
     // A thread that was stopped may have left events, which a pass would replace.

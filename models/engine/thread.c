@@ -173,6 +173,7 @@ static void run(void *arg)
 
 tn_status tn_engine_start(tn_engine *e)
 {
+    TN_NEED(NULL, e);
     if (e->thread) return tn_fail(e->ctx, TN_ERR_STATE, "engine: its thread runs already");
     tn_status status = e->signal.read < 0 ? tn_os_signal_open(e->ctx, &e->signal) : TN_OK;
     if (status != TN_OK) return status;
@@ -185,6 +186,7 @@ tn_status tn_engine_start(tn_engine *e)
 
 void tn_engine_stop(tn_engine *e)
 {
+    if (!e) return;
     if (!e->thread) return;
     atomic_store_explicit(&e->stopping, true, memory_order_release);
     tn_engine_ring(e);
@@ -206,6 +208,7 @@ void tn_engine_thread_fini(tn_engine *e)
 
 int32_t tn_engine_descriptor(const tn_engine *e)
 {
+    if (!e) return -1;
     return e->signal.read;
 }
 
@@ -229,6 +232,9 @@ static tn_event_bundle *next_bundle(tn_engine *e)
 
 tn_status tn_engine_take(tn_engine *e, const tn_engine_event *const **events, int32_t *n)
 {
+    TN_NEED(NULL, e);
+    TN_NEED(e->ctx, events);
+    TN_NEED(e->ctx, n);
     char text[sizeof e->failure_text] = "";
     *n = 0;
     if (e->signal.read < 0) return tn_fail(e->ctx, TN_ERR_STATE, "engine: it was never started");

@@ -354,6 +354,7 @@ static tn_status read_args(tn_context *ctx, const char *in, const char *out, con
 
 tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn_quantize_config *given)
 {
+    TN_NEED(NULL, ctx);
     tn_quantize_config own, *cfg = &own;
     quantizer q = {.ctx = ctx, .cfg = cfg};
     tn_status status = read_args(ctx, in, out, given, cfg, &q.mix);

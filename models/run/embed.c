@@ -95,6 +95,8 @@ static tn_status read_config(tn_model *m, const tn_embedder_config *given, tn_em
 
 tn_status tn_embedder_create(tn_model *model, const tn_embedder_config *cfg, tn_embedder **out)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
     tn_embedder_config c;
     tn_status status = read_config(model, cfg, &c);
     if (status != TN_OK) return status;
@@ -127,21 +129,25 @@ void tn_embedder_destroy(tn_embedder **embedder)
 
 int32_t tn_embedder_pooling(const tn_embedder *e)
 {
+    if (!e) return 0;
     return e->cfg.pooling;
 }
 
 int32_t tn_embedder_width(const tn_embedder *e)
 {
+    if (!e) return 0;
     return e->width;
 }
 
 int32_t tn_embedder_max_tokens(const tn_embedder *e)
 {
+    if (!e) return 0;
     return e->cfg.max_tokens;
 }
 
 int32_t tn_embedder_n_batch(const tn_embedder *e)
 {
+    if (!e) return 0;
     return e->cfg.n_batch;
 }
 
@@ -327,6 +333,9 @@ static tn_status run_window(tn_embedder *e, const tn_text_ids *texts, int32_t n,
 
 tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, float *out)
 {
+    TN_NEED(NULL, e);
+    if (n > 0) TN_NEED(e->ctx, texts);
+    TN_NEED(e->ctx, out);
     tn_status status = check_texts(e, texts, n);
     for (int32_t i = 0; i < n && status == TN_OK; i += TN_PACKING_TEXTS)
         status = run_window(e, texts + i, TN_MIN(n - i, TN_PACKING_TEXTS), &out);
@@ -336,6 +345,7 @@ tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, f
 
 void tn_embedder_cancel(tn_embedder *e, int32_t on)
 {
+    if (!e) return;
     // As for sessions: lock-free, and relaxed because it carries no data.
     atomic_store_explicit(&e->cancel, on, memory_order_relaxed);
 }

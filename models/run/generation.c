@@ -163,6 +163,8 @@ static tn_status prepare(tn_generation *g)
 
 tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg, tn_generation **out)
 {
+    TN_NEED(NULL, session);
+    TN_NEED(tn_model_context(tn_session_model(session)), out);
     tn_model *model = tn_session_model(session);
     tn_context *ctx = tn_model_context(model);
     tn_generation *g = tn_calloc(ctx, 1, sizeof *g);
@@ -190,6 +192,7 @@ fail:
 
 tn_status tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out)
 {
+    TN_NEED(NULL, g);
     return TN_STRUCT_WRITE(g->ctx, tn_generation_stats, out, &g->stats);
 }
 
@@ -360,11 +363,15 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
 
 tn_status tn_generation_prompt(tn_generation *g, const int32_t *ids, size_t n)
 {
+    TN_NEED(NULL, g);
+    if (n > 0) TN_NEED(g->ctx, ids);
     return begin(g, ids, n, false);
 }
 
 tn_status tn_generation_start(tn_generation *g, const int32_t *ids, size_t n)
 {
+    TN_NEED(NULL, g);
+    if (n > 0) TN_NEED(g->ctx, ids);
     return begin(g, ids, n, true);
 }
 
@@ -643,6 +650,7 @@ static tn_status step(tn_generation *g, tn_piece *piece)
 
 tn_status tn_generation_step(tn_generation *g, tn_piece *out)
 {
+    TN_NEED(NULL, g);
     if (!g->ready)
         return tn_fail(g->ctx, TN_ERR_STATE,
                        "generation: it has stopped or not begun; call tn_generation_prompt");

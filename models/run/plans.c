@@ -151,12 +151,14 @@ tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot)
 
 void tn_session_profile(tn_session *s, int32_t on)
 {
+    if (!s) return;
     s->profile = on != 0;
     if (s->step_ns) memset(s->step_ns, 0, (size_t)s->step_ns_count * sizeof *s->step_ns);
 }
 
 int32_t tn_session_step_time(const tn_session *s, int32_t i, tn_step_time *out)
 {
+    if (!s) return 0;
     if (!s->profiled || i < 0 || i >= s->step_ns_count) return 0;
     const tn_plan_step *step = &s->profiled->plan->steps[i];
     tn_step_time now = {sizeof now, tn_op_name(step->step.op), step->kernel, step->step.name, s->step_ns[i]};

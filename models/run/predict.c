@@ -41,6 +41,7 @@ static void sum_up(const tn_session *s, size_t host, tn_session_memory *out)
 
 tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_session_memory *out)
 {
+    TN_NEED(NULL, model);
     tn_context *ctx = model->ctx;
     size_t before = tn_context_memory(ctx);
     tn_session *s;
@@ -81,6 +82,8 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
 tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format,
                              char **out)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
     if (n_tokens < 1) return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens", n_tokens);
     tn_session *s;
     tn_session_config c;
@@ -100,6 +103,8 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
 
 tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, double *ns_per_step)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), ns_per_step);
     enum { WARM_UP = 16, STEPS = 256 };
     tn_session_config c;
     tn_session_config_default(&c);

@@ -8,6 +8,7 @@
 
 int32_t tn_session_tokens(const tn_session *s, int32_t seq, int32_t first, int32_t *out, int32_t n)
 {
+    if (!s) return 0;
     int32_t length = tn_session_length(s, seq);
     if (first < 0 || first >= length) return 0;
     n = TN_MIN(n, length - first);
@@ -25,6 +26,9 @@ int32_t tn_session_common_prefix(const tn_session *s, int32_t seq, const int32_t
 
 tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused)
 {
+    TN_NEED(NULL, s);
+    if (n > 0) TN_NEED(s->ctx, tokens);
+    TN_NEED(s->ctx, n_reused);
     if (seq < 0 || seq >= s->cfg.n_seq)
         return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", seq, s->cfg.n_seq);
     if (n < 0 || (n > 0 && !tokens))

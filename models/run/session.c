@@ -353,6 +353,8 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
 
 tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_session **out)
 {
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
     if (model->metadata_only)
         return tn_fail(model->ctx, TN_ERR_STATE, "the model was opened without its weights");
     return tn_session_create_on(model, model->device, cfg, false, out);
@@ -375,7 +377,8 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
         const tn_feed *f = &feeds[i];
         if (f->seq < 0 || f->seq >= s->cfg.n_seq)
             return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d of %d", f->seq, s->cfg.n_seq);
-        if (f->n_tokens < 1) return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
+        if (f->n_tokens < 1 || !f->tokens)
+            return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: no tokens", f->seq);
         if (f->outputs < TN_OUTPUT_NONE || f->outputs > TN_OUTPUT_FIRST)
             return tn_fail(s->ctx, TN_ERR_ARG, "sequence %d: outputs %d", f->seq, f->outputs);
         for (int32_t k = 0; k < i; k++)
@@ -454,6 +457,7 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
 
 tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
 {
+    TN_NEED(NULL, s);
     s->n_outputs = 0;
     s->logits = NULL;
     s->logits_slot = NULL;
@@ -488,6 +492,8 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
 
 tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n)
 {
+    TN_NEED(NULL, s);
+    TN_NEED(s->ctx, tokens);
     if (n < 1) return tn_fail(s->ctx, TN_ERR_ARG, "no tokens to feed");
     if (seq >= 0 && seq < s->cfg.n_seq && n > s->cfg.n_ctx_seq - s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_CONTEXT_FULL,
@@ -511,6 +517,7 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
 
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
+    if (!s) return NULL;
     if (i < 0 || i >= s->n_outputs) return NULL;
     if (!s->logits && (!s->logits_slot || read_logits(s, s->logits_slot) != TN_OK)) return NULL;
     return s->logits + (size_t)i * (size_t)s->width;
@@ -541,6 +548,8 @@ bool tn_session_has_states(const tn_session *s)
 // If the device does not compute the argmax, the host searches the logits.
 tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logprob)
 {
+    TN_NEED(NULL, s);
+    TN_NEED(s->ctx, token);
     if (s->result != TN_RESULT_LOGITS) return tn_fail(s->ctx, TN_ERR_STATE, "output rows are no logits");
     if (i < 0 || i >= s->n_outputs) return tn_fail(s->ctx, TN_ERR_STATE, "there is no output row %d", i);
     float p = 0.0f;
@@ -566,36 +575,43 @@ tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logpr
 
 int32_t tn_session_n_outputs(const tn_session *s)
 {
+    if (!s) return 0;
     return s->n_outputs;
 }
 
 int32_t tn_session_length(const tn_session *s, int32_t seq)
 {
+    if (!s) return 0;
     return seq >= 0 && seq < s->cfg.n_seq ? s->cache.seqs[seq].length : 0;
 }
 
 int32_t tn_session_n_ctx(const tn_session *s)
 {
+    if (!s) return 0;
     return s->cfg.n_ctx;
 }
 
 int32_t tn_session_n_ctx_seq(const tn_session *s)
 {
+    if (!s) return 0;
     return s->cfg.n_ctx_seq;
 }
 
 int32_t tn_session_n_batch(const tn_session *s)
 {
+    if (!s) return 0;
     return s->cfg.n_batch;
 }
 
 int32_t tn_session_width(const tn_session *s)
 {
+    if (!s) return 0;
     return s->width;
 }
 
 int32_t tn_session_result(const tn_session *s)
 {
+    if (!s) return 0;
     return s->result;
 }
 
@@ -606,6 +622,7 @@ tn_model *tn_session_model(const tn_session *s)
 
 tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
 {
+    TN_NEED(NULL, s);
     if (seq < 0 || seq >= s->cfg.n_seq || n < 0 || n > s->cache.seqs[seq].length)
         return tn_fail(s->ctx, TN_ERR_ARG, "cannot cut sequence %d to %d tokens", seq, n);
     tn_cache_truncate(&s->cache, seq, n);
@@ -615,6 +632,7 @@ tn_status tn_session_truncate(tn_session *s, int32_t seq, int32_t n)
 
 tn_status tn_session_branch(tn_session *s, int32_t from, int32_t to, int32_t n)
 {
+    TN_NEED(NULL, s);
     bool ok = from >= 0 && from < s->cfg.n_seq && to >= 0 && to < s->cfg.n_seq && from != to && n >= 0 &&
               n <= s->cache.seqs[from].length;
     if (!ok) return tn_fail(s->ctx, TN_ERR_ARG, "cannot branch %d tokens of sequence %d to %d", n, from, to);
@@ -623,6 +641,7 @@ tn_status tn_session_branch(tn_session *s, int32_t from, int32_t to, int32_t n)
 
 void tn_session_cancel(tn_session *s, int32_t on)
 {
+    if (!s) return;
     // Lock-free on every supported machine, so safe in a signal handler. Relaxed: it carries no data.
     atomic_store_explicit(&s->cancel, on, memory_order_relaxed);
 }

@@ -270,6 +270,8 @@ static tn_status put_all(const tn_session *s, const plan *p, sink *out)
 
 tn_status tn_session_save(tn_session *s, const char *path)
 {
+    TN_NEED(NULL, s);
+    TN_NEED(s->ctx, path);
     if (!path) return tn_fail(s->ctx, TN_ERR_ARG, "no path to save the session to");
     plan p;
     sink out = {0};
@@ -284,6 +286,9 @@ tn_status tn_session_save(tn_session *s, const char *path)
 
 tn_status tn_session_save_memory(tn_session *s, char **bytes, size_t *n)
 {
+    TN_NEED(NULL, s);
+    TN_NEED(s->ctx, bytes);
+    TN_NEED(s->ctx, n);
     plan p;
     sink out = {0};
     tn_status status = plan_init(&s->cache, &p);

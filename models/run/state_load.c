@@ -308,6 +308,8 @@ static tn_status load(tn_session *s, const uint8_t *bytes, size_t n, const char 
 
 tn_status tn_session_load(tn_session *s, const char *path)
 {
+    TN_NEED(NULL, s);
+    TN_NEED(s->ctx, path);
     if (!path) return tn_fail(s->ctx, TN_ERR_ARG, "no path to load the session from");
     tn_file_map map;
     tn_status status = tn_file_map_open(s->ctx, path, &map);
@@ -319,6 +321,8 @@ tn_status tn_session_load(tn_session *s, const char *path)
 
 tn_status tn_session_load_memory(tn_session *s, const void *bytes, size_t n)
 {
+    TN_NEED(NULL, s);
+    if (n > 0) TN_NEED(s->ctx, bytes);
     if (n > 0 && !bytes) return tn_fail(s->ctx, TN_ERR_ARG, "a session of %zu bytes at NULL", n);
     return load(s, bytes, n, "session");
 }

@@ -40,7 +40,11 @@ static int eval_all(logits_state *s)
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
         // clears the times of the last pass
         if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1);
-        tn_feed feed = {.struct_size = sizeof feed, .seq = 0, .n_tokens = (int32_t)n, .tokens = s->ids + i, .outputs = outputs};
+        tn_feed feed = {.struct_size = sizeof feed,
+                        .seq = 0,
+                        .n_tokens = (int32_t)n,
+                        .tokens = s->ids + i,
+                        .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
         for (int32_t k = 0; k < tn_session_n_outputs(s->session); k++)
@@ -116,8 +120,7 @@ static int open_all(logits_state *s)
 {
     const options *o = s->t.opt;
     if (!opt_is_set(o, OPT_TOKENS)) return fail(EXIT_USAGE, "logits: no tokens; give --tokens 1,2,3");
-    if (!opt_is_set(o, OPT_OUT))
-        return fail(EXIT_USAGE, "logits: no place for the result; give --out FILE");
+    if (!opt_is_set(o, OPT_OUT)) return fail(EXIT_USAGE, "logits: no place for the result; give --out FILE");
     int code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
     if (code) return code;

@@ -97,8 +97,12 @@ TN_API TN_MUST_USE tn_status tn_context_create(const tn_context_config *cfg, tn_
 // Destroys and clears *ctx; NULL is fine. Every object of the context must be gone before.
 TN_API void tn_context_destroy(tn_context **ctx);
 
-// Copies the message of the last failure in this context (what failed, where) into buf, cut at size - 1
-// bytes and terminated. Returns the length of the whole message. Thread-safe.
+// Copies the message of the last failure of a call on this thread (what failed, where) into buf, cut at
+// size - 1 bytes and terminated; "" if none has failed. Returns the length of the whole message. It needs no
+// context, so it also has what tn_context_create failed at, or a call that was given NULL.
+TN_API size_t tn_last_error(char *buf, size_t size);
+// The same for calls with this context. If the last failure on this thread was of another one, the last
+// failure in this context on any thread. NULL: like tn_last_error. Thread-safe.
 TN_API size_t tn_context_error(tn_context *ctx, char *buf, size_t size);
 
 // Bytes allocated now, and the highest value so far. Any thread.

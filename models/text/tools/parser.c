@@ -100,6 +100,8 @@ static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
 
 tn_status tn_tool_parser_create(tn_context *ctx, const tn_tool_config *cfg, tn_tool_parser **out)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, out);
     tn_tool_parser *p = tn_calloc(ctx, 1, sizeof *p);
     if (!p) return TN_ERR_MEMORY;
     p->ctx = ctx;
@@ -346,6 +348,10 @@ static tn_status give(tn_tool_parser *p, tn_status status, const tn_tool_event *
 tn_status tn_tool_parser_feed(tn_tool_parser *p, const char *text, size_t n,
                               const tn_tool_event *const **events, int32_t *n_events)
 {
+    TN_NEED(NULL, p);
+    if (n > 0) TN_NEED(p->ctx, text);
+    TN_NEED(p->ctx, events);
+    TN_NEED(p->ctx, n_events);
     *n_events = 0;
     if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");
     return give(p, run(p, text, n, false), events, n_events);
@@ -353,6 +359,9 @@ tn_status tn_tool_parser_feed(tn_tool_parser *p, const char *text, size_t n,
 
 tn_status tn_tool_parser_end(tn_tool_parser *p, const tn_tool_event *const **events, int32_t *n_events)
 {
+    TN_NEED(NULL, p);
+    TN_NEED(p->ctx, events);
+    TN_NEED(p->ctx, n_events);
     *n_events = 0;
     if (p->failed) return tn_fail(p->ctx, TN_ERR_STATE, "tools: the parser has failed before");
     tn_status status = give(p, run(p, "", 0, true), events, n_events);

@@ -310,6 +310,8 @@ static tn_status put_answer(writer *w, const tn_tool_grammar_config *c)
 
 tn_status tn_tool_grammar(tn_context *ctx, const tn_tool_grammar_config *cfg, char **gbnf)
 {
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, gbnf);
     tn_tool_grammar_config c;
     tn_tool_grammar_config_default(&c);
     tn_status status = TN_STRUCT_READ(ctx, tn_tool_grammar_config, cfg, &c);
