@@ -50,6 +50,8 @@ check "hidden state" "$(banned 'rand|random|strtok|localtime|gmtime|asctime|ctim
 exported=$(nm -D --defined-only "$lib" |
     awk '$2 != "A" && $NF !~ /^TENON_/ { sub(/@.*/, "", $NF); print $NF }')
 check "exported without tn_" "$(echo "$exported" | grep -v '^tn_')"
+check "exported without a version" \
+    "$(nm -D --defined-only "$lib" | awk '$2 != "A" && $NF !~ /@@TENON_[0-9.]+$/ { print $NF }')"
 check "exports too little to be the library" \
     "$(echo "$exported" | grep -qx tn_context_create || echo no tn_context_create)"
 
