@@ -103,8 +103,8 @@ static __device__ __forceinline__ float2 gemm_scales_at(const tn_cuda_gemm_args 
     return make_float2(at[row[0]], at[row[1]]);
 }
 
-// Adds the product of a stage, times the scales of its rows, to the sums; the stage is free after an arrival of
-// the first lane at `done`.
+// Adds the product of a stage, times the scales of its rows, to the sums; the stage is free after an arrival
+// of the first lane at `done`.
 template <int BN>
 static __device__ __forceinline__ void gemm_stage(float (&d)[BN / 2], uint64_t x, uint64_t w, float2 scale,
                                                   uint64_t *done)

@@ -216,8 +216,8 @@ static __device__ __forceinline__ void make_held_row(const tn_cuda_gemm_x_args &
     }
 }
 
-// The same from a row of any length. Loads of one pass do not wait for each other; passes after the first find
-// the row in the caches.
+// The same from a row of any length. Loads of one pass do not wait for each other; passes after the first
+// find the row in the caches.
 static __device__ void make_any_row(const tn_cuda_gemm_x_args &a, int r, const float *row,
                                     float (&shared)[2][TN_WARP])
 {
