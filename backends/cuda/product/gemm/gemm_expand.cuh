@@ -12,12 +12,12 @@
 //     factors   multipliers of a batch: load_factors
 //     expand    step s of batch b
 //
-// The numbers are those of ops/quant/quant_*.c, rounded to f16. Codes become f16 two at a time, as 1024 + q
-// less 1024. With a minimum the weight is computed in f32 and rounded once: a minimum rounded to f16 would be
-// an error that all weights of a group share, so that sums do not average it, and a minimum subtracted in two
-// exact f16 parts rounds small weights twice. Without one the code times its integer scale has at most 11
-// bits, which f16 holds, except with Q6_K and IQ4_XS, where 12 bits are rounded, and the f16 scale of the
-// block multiplies that.
+// The numbers are those of ops/quant/quant_*.c, rounded to f16 once. Codes become f16 two at a time, as
+// 1024 + q less 1024. With a minimum the weight is computed in f32: a minimum rounded to f16 would be an error
+// that all weights of a group share, so that sums do not average it, and a minimum subtracted in two exact
+// f16 parts rounds small weights twice. Without one the code times its integer scale has at most 11 bits,
+// which f16 holds, and the f16 scale of the block multiplies that. With Q6_K and IQ4_XS it has 12, so these
+// are computed in f32, too: weights that are rounded twice fail the check of gated pairs.
 #ifndef TN_CUDA_GEMM_EXPAND_CUH
 #define TN_CUDA_GEMM_EXPAND_CUH
 
@@ -267,7 +267,7 @@ template <> struct gemm_expander<TN_TYPE_Q5_K> : gemm_k4_k5_expander<TN_TYPE_Q5_
 template <> struct gemm_expander<TN_TYPE_Q6_K> {
     static constexpr int TYPE = TN_TYPE_Q6_K;
     struct scales {
-        uint32_t d; // twice
+        float d;
     };
     struct raw {
         uint32_t low[4], high[2], s;
@@ -277,7 +277,7 @@ template <> struct gemm_expander<TN_TYPE_Q6_K> {
     template <int ROWS>
     static __device__ __forceinline__ void load_scales(scales &s, const gemm_lane<TYPE, ROWS> &l, int behind)
     {
-        s.d = gemm_low2(l.template at<3, uint16_t>(behind, 0));
+        s.d = tn_half_bits(l.template at<3, uint16_t>(behind, 0));
     }
     static __device__ __forceinline__ void load_factors(factors &f, const scales &s, int) { f = s; }
     // Batch 4 p + j has runs 8 p + 2 j + i of 16: bits 4 (j / 2) of 32 bytes of nibbles, bits 2 j of 32 bytes
@@ -300,9 +300,9 @@ template <> struct gemm_expander<TN_TYPE_Q6_K> {
         uint32_t low = r.low[j % 2 * 2 + i], high = r.high[i];
         high = j == 0 ? high << 4 : j == 1 ? high << 2 : j == 2 ? high : high >> 2;
         uint32_t w = ((j / 2 ? low >> 4 : low) & 0x0f0f0f0fu) | (high & 0x30303030u);
-        uint32_t scale = gemm_add2(__byte_perm(r.s, 0x64u, 0x4040u + 0x0101u * (uint32_t)i), 0xe480e480u);
-        first = gemm_mul2(gemm_mul2(gemm_add2(gemm_even2(w), 0xe420e420u), scale), f.d); // -1056
-        second = gemm_mul2(gemm_mul2(gemm_add2(gemm_odd2(w), 0xe420e420u), scale), f.d);
+        float by = f.d * (gemm_byte_float(r.s, i) - 128.0f);
+        first = gemm_fma_float(gemm_add2(gemm_even2(w), 0xe420e420u), by, 0.0f); // -1056
+        second = gemm_fma_float(gemm_add2(gemm_odd2(w), 0xe420e420u), by, 0.0f);
     }
 };
 
@@ -496,7 +496,8 @@ template <int TYPE> struct gemm_table_expander {
         uint32_t v[2], d;
     };
     struct factors {
-        uint32_t s, d;
+        uint32_t s, d; // MXFP4
+        float f;       // IQ4_XS
     };
     template <int ROWS>
     static __device__ __forceinline__ void load_scales(scales &s, const gemm_lane<TYPE, ROWS> &l, int behind)
@@ -521,7 +522,7 @@ template <int TYPE> struct gemm_table_expander {
     {
         if constexpr (TYPE == TN_TYPE_IQ4_XS) {
             uint32_t v = (s.v[1] >> 4 * b & 15u) | (s.v[0] >> (16 + 2 * b) & 3u) << 4;
-            f.s = gemm_add2(gemm_low2(v | 0x6400u), 0xe420e420u), f.d = gemm_low2(s.v[0]); // 1024 + v - 1056
+            f.f = tn_half_bits(s.v[0] & 0xffffu) * (float)((int)v - 32);
         } else if constexpr (TYPE == TN_TYPE_MXFP4) {
             // 2^(e - 128), as the table has doubled values: a power within the normal f16, and the rest.
             int e = (int)(s.v[b / 4] >> 8 * (b % 4) & 255u) - 128, near = min(max(e, -14), 15),
@@ -536,6 +537,8 @@ template <int TYPE> struct gemm_table_expander {
         second = gemm_add2(gemm_odd2(r.v[i]), 0xe480e480u);
         if constexpr (TYPE == TN_TYPE_IQ4_NL) {
             first = gemm_mul2(first, gemm_low2(r.d)), second = gemm_mul2(second, gemm_low2(r.d));
+        } else if constexpr (TYPE == TN_TYPE_IQ4_XS) {
+            first = gemm_fma_float(first, f.f, 0.0f), second = gemm_fma_float(second, f.f, 0.0f);
         } else {
             first = gemm_mul2(gemm_mul2(first, f.s), f.d), second = gemm_mul2(gemm_mul2(second, f.s), f.d);
         }
