@@ -37,8 +37,25 @@ static const tn_device *open_accelerator(const tn_context *ctx)
     return NULL;
 }
 
+// Whether there is a backend of that name at all, in this build or another.
+static tn_status check_name(tn_context *ctx, const char *name)
+{
+    char known[160] = "";
+    size_t used = 0;
+    for (int i = 0; tn_backends[i]; i++) {
+        if (strcmp(name, tn_backends[i]->name) == 0) return TN_OK;
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, " %s", tn_backends[i]->name);
+    }
+    for (int i = 0; tn_backends_not_built[i]; i++)
+        if (strcmp(name, tn_backends_not_built[i]) == 0) return TN_OK;
+    return tn_fail(ctx, TN_ERR_ARG, "there is no backend \"%s\"; this build has:%s", name, known);
+}
+
 tn_status tn_devices_open(tn_context *ctx)
 {
+    tn_status named = ctx->cfg.backend ? check_name(ctx, ctx->cfg.backend) : TN_OK;
+    if (named != TN_OK) return named;
     for (int i = 0; tn_backends[i]; i++) {
         if (!wanted(ctx, tn_backends[i])) continue;
         const tn_device *enough =

@@ -97,7 +97,7 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...)
         advice = status_rows[i].advice;
     }
     if (status == TN_ERR_CANCELLED) return fail(code, "%s: interrupted", text);
-    if (t->ctx) tn_context_error(t->ctx, message, sizeof message);
+    tn_context_error(t->ctx, message, sizeof message);
     if (!*message) snprintf(message, sizeof message, "%s", tn_status_text(status));
     // Messages about files begin with the path already.
     bool doubled = n > 0 && strncmp(message, text, (size_t)n) == 0;

@@ -56,7 +56,10 @@ static void test_without_context(void)
     cfg.n_threads = 0, cfg.isa = "avx3";
     TEST_CHECK_STATUS(tn_context_create(&cfg, &made), TN_ERR_ARG);
     TEST_CHECK(!made && last_has("avx3"));
-    cfg.isa = NULL, cfg.struct_size = 0;
+    cfg.isa = NULL, cfg.backend = "metal";
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &made), TN_ERR_ARG);
+    TEST_CHECK(!made && last_has("there is no backend \"metal\"") && last_has(" cpu"));
+    cfg.backend = NULL, cfg.struct_size = 0;
     TEST_CHECK_STATUS(tn_context_create(&cfg, &made), TN_ERR_ARG);
     TEST_CHECK(!made && last_has("tn_context_config: struct_size is 0"));
     TEST_CHECK_STATUS(tn_model_open(NULL, "x", NULL, &model), TN_ERR_ARG);
