@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -163,6 +165,10 @@ static void writer_free(tn_file_writer *w)
 
 tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer **out)
 {
+    char real[PATH_MAX];
+    struct stat st;
+    // A link stays, and the file that it names is replaced: /dev/stdout is a link to what a shell redirects.
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real)) path = real;
     tn_file_writer *w = tn_calloc(ctx, 1, sizeof *w);
     if (!w) return TN_ERR_MEMORY;
     w->ctx = ctx;
@@ -176,7 +182,6 @@ tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer 
         return TN_ERR_MEMORY;
     }
     snprintf(w->temp, n, "%s.tmp-%ld", path, (long)getpid());
-    struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         writer_free(w);
         return tn_fail(ctx, TN_ERR_IO, "%s: exists and is not a regular file", path);
