@@ -13,11 +13,11 @@
 //     expand    step s of batch b
 //
 // The numbers are those of ops/quant/quant_*.c, rounded to f16 once. Codes become f16 two at a time, as
-// 1024 + q less 1024. With a minimum the weight is computed in f32: a minimum rounded to f16 would be an error
-// that all weights of a group share, so that sums do not average it, and a minimum subtracted in two exact
-// f16 parts rounds small weights twice. Without one the code times its integer scale has at most 11 bits,
-// which f16 holds, and the f16 scale of the block multiplies that. With Q6_K and IQ4_XS it has 12, so these
-// are computed in f32, too: weights that are rounded twice fail the check of gated pairs.
+// 1024 + q less 1024. With a minimum the weight is computed in f32: a minimum rounded to f16 would be an
+// error that all weights of a group share, so that sums do not average it, and a minimum subtracted in two
+// exact f16 parts rounds small weights twice. Without one the code times its integer scale has at most 11
+// bits, which f16 holds, and the f16 scale of the block multiplies that. With Q6_K and IQ4_XS it has 12, so
+// these are computed in f32, too: weights that are rounded twice fail the check of gated pairs.
 #ifndef TN_CUDA_GEMM_EXPAND_CUH
 #define TN_CUDA_GEMM_EXPAND_CUH
 
