@@ -195,7 +195,7 @@ static void test_sessions(void)
     tn_session_config cfg;
     tn_session_config_default(&cfg);
     cfg.n_ctx = 128;
-    tn_session_memory plain = {0}, fp8 = {0};
+    tn_session_memory plain = {.struct_size = sizeof plain}, fp8 = {.struct_size = sizeof fp8};
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &plain), TN_OK);
     cfg.precision = TN_PRECISION_fp8;
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &fp8), TN_OK);

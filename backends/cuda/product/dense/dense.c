@@ -20,7 +20,6 @@ enum {
     MAX_ROWS = 64,
     ALIGN = 256,        // of the parts of the scratch, bytes
     ALIGN_WEIGHTS = 16, // of weights that are copied as tensors, and of their rows
-    ROW_ELEMS = 8,      // that a thread of the kernel for x handles at a time
 };
 
 // --- how a product is cut ----------------------------------------------------------------------------
@@ -164,19 +163,6 @@ size_t tn_cuda_dense_scratch(const tn_cuda *cuda, const tn_step *step)
 }
 
 // --- launch ------------------------------------------------------------------------------------------
-
-tn_status tn_cuda_dense_prepare_x(const tn_cuda_launch *l, tn_cuda_dense_x_args a, const tn_product *p)
-{
-    a.x = tn_cuda_view_of(p->x);
-    a.norm = p->norm ? p->norm->data : NULL;
-    a.eps = p->eps;
-    a.m = (int32_t)p->m;
-    a.k = (int32_t)p->k;
-    int64_t threads = tn_div_up(tn_div_up(p->k, ROW_ELEMS), 32) * 32;
-    tn_cuda_grid grid = {
-        .x = (uint32_t)a.m, .y = 1, .z = 1, .threads = (uint32_t)TN_MIN(threads, TN_DENSE_PREPARE)};
-    return tn_cuda_run(l, TN_CUDA_MODULE_dense_prepare, "tn_dense_x", &grid, &a);
-}
 
 static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p, const cut *c)
 {

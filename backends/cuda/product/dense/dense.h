@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other products of 16-bit operands share with dense.c.
+// What dense.c and other products of 16-bit operands share.
 #ifndef TN_CUDA_DENSE_H
 #define TN_CUDA_DENSE_H
 
