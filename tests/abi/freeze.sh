@@ -24,4 +24,4 @@ for header in "$root"/*/include/tenon/*.h; do
     echo "#include <tenon/$(basename "$header")>"
 done | cpp -P -undef -nostdinc -I"$temp" -I"$root/core/include" -I"$root/ops/include" \
     -I"$root/graph/include" -I"$root/models/include" - | tr -s '[:space:]' ' ' | fold -s -w 105 |
-    sed 's/ *$//'
+    sed -e 's/ *$//' -e '$a\'
