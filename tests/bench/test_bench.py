@@ -9,6 +9,7 @@ import tempfile
 import xml.etree.ElementTree
 
 import curve
+import random_model
 import tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -123,11 +124,27 @@ def check_curve(t):
     t.ok("a gap may take longer", not curve.cliffs([(1, 1.0, 0), (4, 2.0, 0)]))
 
 
+def check_random_models(t, tenon):
+    for kind in random_model.FILES:
+        path = os.path.join(t.folder, kind + ".gguf")
+        random_model.main(["llama-1b", kind, path, "--layers", "1", "--vocab", "2100"])
+        got = subprocess.run([tenon, "run", path, "--ignore-eos", "-n", "4", "-c", "64", "-p", "a river", "--json"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        t.ok(f"a model of random {kind}", got.returncode == 0 and got.stdout, got.stderr)
+        # Random weights know nothing: the perplexity is near the number of tokens, and finite.
+        got = subprocess.run([tenon, "perplexity", path, "-c", "64", "-f", "-"], input="river stone " * 90,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        value = float(got.stdout.split("=")[1].split()[0]) if "=" in got.stdout else 0
+        t.ok(f"its perplexity, {kind}", 700 < value < 20000, got.stdout + got.stderr)
+        os.remove(path)
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="tenon-bench-") as folder:
         t = Tests(folder)
         check_tables(t)
         check_curve(t)
+        check_random_models(t, sys.argv[1])
     print(f"{t.passed} passed, {t.failed} failed")
     return 1 if t.failed or not t.passed else 0
 
