@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/config.h"
 
-#include "models/keys.h"
+#include "models/keys/keys.h"
 #include "models/quantize/nearest.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "core/compiler.h"
 #include "models/file.h"
 #include "models/quantize/imatrix.h"
-#include "models/keys.h"
+#include "models/keys/keys.h"
 #include "models/quantize/quantize_mix.h"
 #include "models/quantize/quantize_types.h"
 #include "ops/quant.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "models/keys.h"
+#include "models/keys/keys.h"
 
 #include <math.h>
 #include <stdio.h>
