@@ -9,8 +9,10 @@ enum { NAME_SIZE = 96 };
 
 static const char *full_name(int32_t layer, const char *name, char text[NAME_SIZE])
 {
-    if (layer < 0) snprintf(text, NAME_SIZE, "%s", name);
-    else snprintf(text, NAME_SIZE, "blk.%d.%s", layer, name);
+    if (layer < 0)
+        snprintf(text, NAME_SIZE, "%s", name);
+    else
+        snprintf(text, NAME_SIZE, "blk.%d.%s", layer, name);
     return text;
 }
 
@@ -58,6 +60,11 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
         return NULL;
     }
     const tn_weight *w = &b->model->weights[i];
+    tn_status typed = tn_weight_check_type(ctx, w);
+    if (typed != TN_OK) {
+        tn_builder_refuse(b, typed);
+        return NULL;
+    }
     const int64_t wanted[3] = {d0, d1, d2};
     int64_t shape[TN_MAX_DIMS] = {1, 1, 1, 1}; // outer dimensions of 1 are not in w->ne
     bool fits = w->n_dims <= n_dims;

@@ -56,18 +56,16 @@ static tn_status find_arch(tn_context *ctx, const tn_gguf *gguf, const tn_arch *
 
 static tn_status read_sizes(const tn_keys *k, tn_config *c)
 {
-    tn_status status = tn_keys_i32(k, "block_count", 1, TN_MAX_LAYERS, TN_KEY_REQUIRED, &c->n_layers);
-    if (status == TN_OK)
-        status = tn_keys_i32(k, "embedding_length", 1, TN_MAX_WIDTH, TN_KEY_REQUIRED, &c->n_embd);
-    if (status == TN_OK)
-        status = tn_keys_i32(k, "context_length", 1, INT32_MAX, TN_KEY_REQUIRED, &c->n_ctx_train);
+    tn_status status = tn_keys_i32(k, "block_count", TN_KEY_REQUIRED, &c->n_layers);
+    if (status == TN_OK) status = tn_keys_i32(k, "embedding_length", TN_KEY_REQUIRED, &c->n_embd);
+    if (status == TN_OK) status = tn_keys_i32(k, "context_length", TN_KEY_REQUIRED, &c->n_ctx_train);
     if (status != TN_OK) return status;
     const tn_gguf_kv *tokens = tn_gguf_find(k->gguf, "tokenizer.ggml.tokens");
     if (tokens && tokens->type == TN_GGUF_ARRAY && tokens->count >= 1 && tokens->count <= TN_MAX_VOCAB) {
         c->n_vocab = (int32_t)tokens->count;
         return TN_OK;
     }
-    return tn_keys_i32(k, "vocab_size", 1, TN_MAX_VOCAB, TN_KEY_REQUIRED, &c->n_vocab);
+    return tn_keys_i32(k, "vocab_size", TN_KEY_REQUIRED, &c->n_vocab);
 }
 
 static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
@@ -92,14 +90,14 @@ static tn_status read_layers(tn_context *ctx, const tn_keys *k, tn_config *c)
                            l->n_heads, l->n_kv_heads);
     }
     c->head_dim = c->head_dim_v = c->n_embd / c->layers[0].n_heads;
-    tn_status status = tn_keys_i32(k, "attention.key_length", 1, 4096, 0, &c->head_dim);
-    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length", 1, 4096, 0, &c->head_dim_v);
+    tn_status status = tn_keys_i32(k, "attention.key_length", 0, &c->head_dim);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length", 0, &c->head_dim_v);
     if (status == TN_OK && c->arch->head_rot) {
-        status = tn_keys_i32(k, "rope.dimension_count", 2, 4096, 0, &c->head_dim);
+        status = tn_keys_i32(k, "rope.dimension_count", 0, &c->head_dim);
         c->head_dim_v = c->head_dim;
     }
     if (status == TN_OK &&
-        (c->head_dim < 1 || c->head_dim_v < 1 || c->head_dim > 4096 || c->head_dim_v > 4096))
+        (c->head_dim < 1 || c->head_dim_v < 1 || c->head_dim > TN_MAX_HEAD || c->head_dim_v > TN_MAX_HEAD))
         status = tn_fail(ctx, TN_ERR_FORMAT, "head size %d of width %d and %d heads", c->head_dim, c->n_embd,
                          c->layers[0].n_heads);
     return status;
@@ -113,12 +111,11 @@ static tn_status read_mla(tn_context *ctx, const tn_keys *k, tn_config *c)
     int32_t n_rot = 0;
     tn_mla_config *m = &c->mla;
     *m = (tn_mla_config){.dim_q = c->head_dim, .dim_v = c->head_dim_v};
-    tn_status status =
-        tn_keys_i32(k, "attention.kv_lora_rank", 1, TN_MAX_MLA_RANK, TN_KEY_REQUIRED, &m->kv_rank);
-    if (status == TN_OK) status = tn_keys_i32(k, "attention.q_lora_rank", 0, TN_MAX_WIDTH, 0, &m->q_rank);
-    if (status == TN_OK) status = tn_keys_i32(k, "attention.key_length_mla", 1, 4096, 0, &m->dim_q);
-    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_mla", 1, 4096, 0, &m->dim_v);
-    if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count", 2, 4096, TN_KEY_REQUIRED, &n_rot);
+    tn_status status = tn_keys_i32(k, "attention.kv_lora_rank", TN_KEY_REQUIRED, &m->kv_rank);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.q_lora_rank", 0, &m->q_rank);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.key_length_mla", 0, &m->dim_q);
+    if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_mla", 0, &m->dim_v);
+    if (status == TN_OK) status = tn_keys_i32(k, "rope.dimension_count", TN_KEY_REQUIRED, &n_rot);
     if (status != TN_OK) return status;
     if (n_rot >= m->dim_q)
         return tn_fail(ctx, TN_ERR_FORMAT, "%s: heads of %d with %d rotated dimensions", c->arch->name,
@@ -139,7 +136,7 @@ static tn_status read_recurrent(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     int32_t interval = 4, n_extra = 0;
     bool listed = tn_keys_find(k, "attention.recurrent_layers") != NULL;
-    tn_status status = tn_keys_i32(k, "full_attention_interval", 1, TN_MAX_LAYERS, 0, &interval);
+    tn_status status = tn_keys_i32(k, "full_attention_interval", 0, &interval);
     for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++) {
         int32_t recurrent = (i + 1) % interval != 0;
         if (listed)
@@ -150,7 +147,8 @@ static tn_status read_recurrent(tn_context *ctx, const tn_keys *k, tn_config *c)
                 tn_fail(ctx, TN_ERR_FORMAT, "%s.attention.head_count_kv of layer %d is 0", c->arch->name, i);
     }
     // The last layers may be extra layers that predict further tokens. They are not evaluated.
-    if (status == TN_OK) status = tn_keys_i32(k, "nextn_predict_layers", 0, c->n_layers - 1, 0, &n_extra);
+    if (status == TN_OK)
+        status = tn_keys_i32_within(k, "nextn_predict_layers", 0, c->n_layers - 1, 0, &n_extra);
     c->n_layers -= n_extra;
     return status;
 }
@@ -160,14 +158,13 @@ static tn_status read_delta(tn_context *ctx, const tn_keys *k, tn_config *c)
     tn_delta_config *d = &c->delta;
     int32_t inner = 0;
     if (c->arch->delta == TN_DELTA_NONE) return TN_OK;
-    tn_status status = tn_keys_i32(k, "ssm.conv_kernel", 2, 16, TN_KEY_REQUIRED, &d->n_conv);
-    if (status == TN_OK) status = tn_keys_i32(k, "ssm.state_size", 1, 1024, TN_KEY_REQUIRED, &d->dim);
-    if (status == TN_OK)
-        status = tn_keys_i32(k, "ssm.group_count", 1, 4096, TN_KEY_REQUIRED, &d->n_key_heads);
-    if (status == TN_OK) status = tn_keys_i32(k, "ssm.time_step_rank", 1, 4096, TN_KEY_REQUIRED, &d->n_heads);
+    tn_status status = tn_keys_i32(k, "ssm.conv_kernel", TN_KEY_REQUIRED, &d->n_conv);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.state_size", TN_KEY_REQUIRED, &d->dim);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.group_count", TN_KEY_REQUIRED, &d->n_key_heads);
+    if (status == TN_OK) status = tn_keys_i32(k, "ssm.time_step_rank", TN_KEY_REQUIRED, &d->n_heads);
     if (status != TN_OK) return status;
     inner = d->n_heads * d->dim;
-    status = tn_keys_i32(k, "ssm.inner_size", 1, INT32_MAX, 0, &inner);
+    status = tn_keys_i32(k, "ssm.inner_size", 0, &inner);
     if (status != TN_OK) return status;
     if (d->n_heads % d->n_key_heads != 0 || inner != d->n_heads * d->dim)
         return tn_fail(ctx, TN_ERR_FORMAT,
@@ -188,15 +185,15 @@ static tn_status read_routing(const tn_keys *k, tn_config *c)
     int32_t gating = 0, n_shared = 0;
     tn_status status = tn_keys_bool(k, "expert_weights_norm", &normalise);
     if (status == TN_OK) status = tn_keys_f32(k, "expert_weights_scale", 0, &c->moe.scale);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_gating_func", 0, &gating);
     if (status == TN_OK)
-        status = tn_keys_i32(k, "expert_gating_func", 0, TN_GATING_SOFTMAX_SELECTED, 0, &gating);
-    if (status == TN_OK)
-        status = tn_keys_i32(k, "expert_group_count", 0, c->n_experts, 0, &c->n_expert_groups);
+        status = tn_keys_i32_within(k, "expert_group_count", 0, c->n_experts, 0, &c->n_expert_groups);
     c->n_expert_groups_used = c->n_expert_groups;
     if (status == TN_OK)
-        status = tn_keys_i32(k, "expert_group_used_count", 0, c->n_experts, 0, &c->n_expert_groups_used);
+        status =
+            tn_keys_i32_within(k, "expert_group_used_count", 0, c->n_experts, 0, &c->n_expert_groups_used);
     if (status == TN_OK)
-        status = tn_keys_i32(k, "expert_shared_count", 0, TN_MAX_WIDTH / c->n_ff_expert, 0, &n_shared);
+        status = tn_keys_i32_within(k, "expert_shared_count", 0, TN_MAX_WIDTH / c->n_ff_expert, 0, &n_shared);
     c->n_ff_shared = n_shared * c->n_ff_expert;
     c->moe.normalise = normalise;
     if (gating != 0) c->moe.gating = gating;
@@ -206,23 +203,34 @@ static tn_status read_routing(const tn_keys *k, tn_config *c)
 static tn_status read_moe_step(const tn_keys *k, tn_config *c)
 {
     int32_t step = 0;
-    tn_status status = tn_keys_i32(k, "interleave_moe_layer_step", 0, TN_MAX_LAYERS, TN_KEY_REQUIRED, &step);
+    tn_status status = tn_keys_i32(k, "interleave_moe_layer_step", TN_KEY_REQUIRED, &step);
     for (int32_t i = 0; i < c->n_layers; i++) c->layers[i].dense = step == 0 || (i + 1) % step != 0;
     c->n_ff_shared = c->n_ff_expert;
     return status;
 }
 
+// A file without experts that says how many of them are used contradicts itself as much as one that uses more
+// than there are.
+static tn_status read_experts_used(tn_context *ctx, const tn_keys *k, tn_config *c)
+{
+    int32_t flags = c->n_experts > 0 ? TN_KEY_REQUIRED : 0, least = c->n_experts > 0;
+    tn_status status =
+        tn_keys_i32_within(k, "expert_used_count", least, INT32_MAX, flags, &c->n_experts_used);
+    if (status != TN_OK || c->n_experts_used <= c->n_experts) return status;
+    return tn_fail(ctx, TN_ERR_FORMAT, "key %s.expert_used_count is %d, but expert_count is %d", k->arch,
+                   c->n_experts_used, c->n_experts);
+}
+
 static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
-    tn_status status = tn_keys_i32(k, "expert_count", 0, TN_MAX_EXPERTS, 0, &c->n_experts);
+    tn_status status = tn_keys_i32(k, "expert_count", 0, &c->n_experts);
+    if (status == TN_OK) status = read_experts_used(ctx, k, c);
     if (status != TN_OK || c->n_experts == 0) return status;
-    status = tn_keys_i32(k, "expert_used_count", 1, c->n_experts, TN_KEY_REQUIRED, &c->n_experts_used);
-    if (status != TN_OK) return status;
     int32_t n_ff = c->layers[0].n_ff;
     bool full = c->arch->moe_ff_full;
     c->n_ff_expert = full ? n_ff : n_ff / c->n_experts_used;
     int32_t need = c->arch->moe_step ? TN_KEY_REQUIRED : 0;
-    if (!full) status = tn_keys_i32(k, "expert_feed_forward_length", 1, TN_MAX_WIDTH, need, &c->n_ff_expert);
+    if (!full) status = tn_keys_i32(k, "expert_feed_forward_length", need, &c->n_ff_expert);
     if (status == TN_OK && c->n_ff_expert < 1)
         status = tn_fail(ctx, TN_ERR_FORMAT,
                          "%s.feed_forward_length and expert_feed_forward_length are missing", c->arch->name);
@@ -232,8 +240,7 @@ static tn_status read_experts(tn_context *ctx, const tn_keys *k, tn_config *c)
         (tn_glu_params){.act = c->arch->act, .limit = c->arch->glu_limit, .alpha = c->arch->glu_alpha};
     if (status == TN_OK && c->arch->moe_keys) status = read_routing(k, c);
     if (status == TN_OK && c->arch->moe_step) status = read_moe_step(k, c);
-    if (status == TN_OK)
-        status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, TN_MAX_WIDTH, 0, &c->n_ff_shared);
+    if (status == TN_OK) status = tn_keys_i32(k, "expert_shared_feed_forward_length", 0, &c->n_ff_shared);
     if (status != TN_OK || c->n_ff_shared > 0 || !c->arch->shared_gate) return status;
     c->n_ff_shared = n_ff;
     return n_ff > 0 ? TN_OK
@@ -249,8 +256,8 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     int32_t period = c->arch->period;
     if (period == 0 || c->arch->chunk > 0) return TN_OK;
     c->window = c->arch->window;
-    tn_status status = tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX,
-                                   c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
+    tn_status status =
+        tn_keys_i32(k, "attention.sliding_window", c->window < 0 ? TN_KEY_REQUIRED : 0, &c->window);
     // Only one architecture reads an array of the pattern; the others keep their default period if the key is
     // an array.
     const char *key = "attention.sliding_window_pattern";
@@ -258,7 +265,7 @@ static tn_status read_window(tn_context *ctx, const tn_keys *k, tn_config *c)
     bool array = pattern && pattern->type == TN_GGUF_ARRAY;
     if (status == TN_OK && c->arch->swa_heads && !pattern)
         return tn_fail(ctx, TN_ERR_FORMAT, "key %s.%s is missing", c->arch->name, key);
-    if (status == TN_OK && pattern && !array) status = tn_keys_i32(k, key, 0, TN_MAX_LAYERS, 0, &period);
+    if (status == TN_OK && pattern && !array) status = tn_keys_i32(k, key, 0, &period);
     for (int32_t i = 0; i < c->n_layers && status == TN_OK; i++) {
         int32_t slides = period == 0 || i % period < period - 1;
         if (array && c->arch->swa_heads) status = tn_keys_layer_i32(k, key, i, c->n_layers, 0, 1, 0, &slides);
@@ -294,13 +301,13 @@ static tn_status read_heads(tn_context *ctx, const tn_keys *k, tn_config *c)
     tn_status status = TN_OK;
     c->head_dim_swa = c->head_dim;
     if (c->arch->swa_heads) {
-        status = tn_keys_i32(k, "attention.key_length_swa", 1, 4096, 0, &c->head_dim_swa);
-        if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_swa", 1, 4096, 0, &dim_v);
+        status = tn_keys_i32(k, "attention.key_length_swa", 0, &c->head_dim_swa);
+        if (status == TN_OK) status = tn_keys_i32(k, "attention.value_length_swa", 0, &dim_v);
         if (status == TN_OK)
-            status = tn_keys_i32(k, "attention.shared_kv_layers", 0, c->n_layers - 1, 0, &n_shared);
+            status = tn_keys_i32_within(k, "attention.shared_kv_layers", 0, c->n_layers - 1, 0, &n_shared);
         if (status == TN_OK)
-            status = tn_keys_i32(k, "embedding_length_per_layer_input", 0, TN_MAX_WIDTH / c->n_layers, 0,
-                                 &c->n_per_layer);
+            status = tn_keys_i32_within(k, "embedding_length_per_layer_input", 0, TN_MAX_WIDTH / c->n_layers,
+                                        0, &c->n_per_layer);
     }
     for (int32_t i = 0; i < c->n_layers; i++) {
         tn_layer_config *l = &c->layers[i];
@@ -326,8 +333,7 @@ static tn_status read_chunks(const tn_keys *k, tn_config *c)
 {
     const tn_arch *arch = c->arch;
     int32_t nope = arch->nope_period, window = arch->chunk;
-    tn_status status =
-        arch->chunk > 0 ? tn_keys_i32(k, "attention.sliding_window", 0, INT32_MAX, 0, &window) : TN_OK;
+    tn_status status = arch->chunk > 0 ? tn_keys_i32(k, "attention.sliding_window", 0, &window) : TN_OK;
     c->chunk = window > 0 ? arch->chunk : 0;
     if (arch->chunk > 0 && c->chunk == 0) nope = c->n_layers;
     for (int32_t i = 0; i < c->n_layers; i++) {
@@ -435,7 +441,7 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.attn_factor", 0, &c->rope.attn_factor);
     c->n_ctx_original = c->n_ctx_train;
     if (status == TN_OK)
-        status = tn_keys_i32(k, "rope.scaling.original_context_length", 1, INT32_MAX, 0, &c->n_ctx_original);
+        status = tn_keys_i32(k, "rope.scaling.original_context_length", 0, &c->n_ctx_original);
     if (status != TN_OK) return status;
     if (factor == 0.0f || is(type, "none")) factor = 1.0f;
     if (!(factor > 0.0f))
@@ -469,7 +475,7 @@ static tn_status read_sliding_rope(tn_context *ctx, const tn_keys *k, tn_config 
     if (arch->swa_heads) {
         r->n_rot = c->head_dim_swa;
         if (status == TN_OK)
-            status = tn_keys_i32(k, "rope.dimension_count_swa", 2, c->head_dim_swa, 0, &r->n_rot);
+            status = tn_keys_i32_within(k, "rope.dimension_count_swa", 2, c->head_dim_swa, 0, &r->n_rot);
     }
     if (status == TN_OK && !arch->swa_unscaled) status = tn_keys_f32(k, "rope.freq_base_swa", 0, &r->base);
     if (status == TN_OK && (r->n_rot % 2 != 0 || !(r->base > 1.0f)))
@@ -483,10 +489,12 @@ static tn_status read_sliding_rope(tn_context *ctx, const tn_keys *k, tn_config 
 // Keys that say which elements form a pair, or that nothing is rotated at all.
 static tn_status read_rope_kind(const tn_keys *k, tn_config *c)
 {
-    const tn_gguf_kv *sections = c->arch->rope_sections ? tn_keys_find(k, "rope.dimension_sections") : NULL;
+    const tn_gguf_kv *sections = NULL;
     int64_t first[2] = {0, 0};
     bool finetuned = true;
     tn_status status = c->arch->scales ? tn_keys_bool(k, "rope.scaling.finetuned", &finetuned) : TN_OK;
+    if (status == TN_OK && c->arch->rope_sections)
+        status = tn_keys_ints(k, "rope.dimension_sections", &sections);
     for (uint64_t i = 0; i < 2 && sections && sections->count >= 2 && status == TN_OK; i++)
         status = tn_gguf_array_i64(k->gguf, sections, i, &first[i]);
     if (first[0] > 0 && first[1] > 0) c->rope.mode = TN_ROPE_NEOX;
@@ -503,7 +511,7 @@ static tn_status read_rope(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->rope =
         (tn_rope_params){.mode = c->arch->rope, .n_rot = c->head_dim, .base = 10000.0f, .attn_factor = 1.0f};
     c->rope_freqs = c->arch->rope_freqs;
-    tn_status status = tn_keys_i32(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
+    tn_status status = tn_keys_i32_within(k, "rope.dimension_count", 2, c->head_dim, 0, &c->rope.n_rot);
     if (status == TN_OK) status = tn_keys_f32(k, "rope.freq_base", 0, &c->rope.base);
     if (status == TN_OK && (c->rope.n_rot % 2 != 0 || !(c->rope.base > 1.0f)))
         status = tn_fail(ctx, TN_ERR_FORMAT, "%s: %d rotated dimensions with base %g", c->arch->name,
@@ -547,8 +555,7 @@ static tn_status read_pooling(const tn_keys *k, tn_config *c)
         return tn_fail(k->ctx, TN_ERR_MODEL,
                        "%s.attention.causal is false: latent attention has a causal mask only",
                        c->arch->name);
-    return status == TN_OK ? tn_keys_i32(k, "pooling_type", TN_POOLING_NONE, TN_POOLING_RANK, 0, &c->pooling)
-                           : status;
+    return status == TN_OK ? tn_keys_i32(k, "pooling_type", 0, &c->pooling) : status;
 }
 
 tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
@@ -566,8 +573,10 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     if (status == TN_OK) status = read_rope(ctx, &k, &c);
     if (status == TN_OK) status = read_scales(ctx, &k, &c);
     if (status == TN_OK) status = read_pooling(&k, &c);
-    if (status != TN_OK) tn_config_fini(ctx, &c);
-    else *out = c;
+    if (status != TN_OK)
+        tn_config_fini(ctx, &c);
+    else
+        *out = c;
     return status;
 }
 

@@ -15,7 +15,8 @@ enum {
     TN_MAX_EXPERTS = 4096,
     TN_MAX_WIDTH = 1 << 20,
     TN_MAX_VOCAB = 1 << 24,
-    TN_MAX_MLA_RANK = 1 << 14
+    TN_MAX_MLA_RANK = 1 << 14,
+    TN_MAX_HEAD = 4096 // dimensions of a head
 };
 
 enum { TN_ARCH_ROPE_NORM = TN_ROPE_NORM, TN_ARCH_ROPE_NEOX = TN_ROPE_NEOX, TN_ARCH_ROPE_NONE };

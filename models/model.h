@@ -22,6 +22,7 @@ typedef struct tn_weight {
     tn_buffer host;          // the file, or converted; empty in metadata-only models
     tn_buffer buffer;        // the copy on a device with memory of its own; empty if it is not read there
     bool unused;             // never read: other weights were derived from it
+    bool integers;           // stored as whole numbers, which nothing multiplies: refused where it is read
 } tn_weight;
 
 struct tn_model {
@@ -67,6 +68,8 @@ TN_MUST_USE tn_status tn_weights_find(const tn_model *m, const tn_device *device
 void tn_weights_destroy(tn_model *m);
 tn_view tn_weight_view(const tn_weight *w); // contiguous
 size_t tn_weight_size(const tn_weight *w);  // bytes
+// TN_OK if the values can be multiplied: floats and blocks; else TN_ERR_MODEL naming the tensor.
+TN_MUST_USE tn_status tn_weight_check_type(tn_context *ctx, const tn_weight *w);
 size_t tn_weight_device_size(const tn_weight *w); // with what alignment adds on a device
 // Whether the device reads the weight when the last n layers are there.
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n);

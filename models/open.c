@@ -4,10 +4,10 @@
 // Opening a model: metadata, hyper-parameters, tokenizer, weights, and how many layers fit on the device.
 // This file is above sessions, because fitting asks how much memory a session needs.
 #include "models/decoder.h"
+#include "models/keys/keys.h"
 #include "models/run/session.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 void tn_model_config_init(tn_model_config *cfg, size_t struct_size)
@@ -43,14 +43,15 @@ static tn_status read_name(tn_model *m)
 // Names of classes. A list with another number of names than the head has classes is ignored, with an event.
 static tn_status read_labels(tn_model *m)
 {
-    char key[128];
-    snprintf(key, sizeof key, "%s.classifier.output_labels", m->config.arch->name);
-    const tn_gguf_kv *kv = tn_gguf_find(m->gguf, key);
+    tn_keys keys = {m->ctx, m->gguf, m->config.arch->name};
+    const tn_gguf_kv *kv = NULL;
     int32_t n = tn_result_width(m, TN_RESULT_SCORES);
-    if (!kv || kv->type != TN_GGUF_ARRAY || kv->elem_type != TN_GGUF_STRING || n < 1) return TN_OK;
+    tn_status found = tn_keys_texts(&keys, "classifier.output_labels", &kv);
+    if (found != TN_OK || !kv || n < 1) return found;
     if (kv->count != (uint64_t)n)
-        return tn_event(m->ctx, TN_EVENT_MODEL_WARNING, "%s has %llu names for %d classes: they are left out",
-                        key, (unsigned long long)kv->count, (int)n);
+        return tn_event(m->ctx, TN_EVENT_MODEL_WARNING,
+                        "%s.classifier.output_labels has %llu names for %d classes: they are left out",
+                        keys.arch, (unsigned long long)kv->count, (int)n);
     m->labels = tn_arena_array(&m->arena, (size_t)n, sizeof *m->labels);
     if (!m->labels) return TN_ERR_MEMORY;
     size_t cursor = 0;
@@ -77,6 +78,7 @@ static tn_status load_tokenizer(tn_model *m, const char *pre)
 static tn_status load(tn_model *m, const tn_model_config *cfg)
 {
     tn_status status = choose_device(m, cfg->device);
+    if (status == TN_OK) status = tn_keys_check(m->ctx, m->gguf);
     if (status == TN_OK && m->tokenizer_only) {
         status = read_name(m);
         return status == TN_OK ? load_tokenizer(m, cfg->pre) : status;

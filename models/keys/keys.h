@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys with the architecture's prefix, range-checked.
+// Keys of a model file. The table keys.def has the type and range of every key that is read; the functions
+// below refuse what does not fit its row.
 #ifndef TN_MODELS_KEYS_H
 #define TN_MODELS_KEYS_H
 
@@ -15,15 +16,46 @@ typedef struct tn_keys {
 
 enum { TN_KEY_REQUIRED = 1 };
 
+typedef enum tn_key_kind {
+    TN_KEY_TEXT,
+    TN_KEY_TEXTS,
+    TN_KEY_BOOL,
+    TN_KEY_INT,
+    TN_KEY_INTS,
+    TN_KEY_BYTES,
+    TN_KEY_LAYERS,
+    TN_KEY_FLOAT,
+    TN_KEY_F32S,
+} tn_key_kind;
+
+typedef struct tn_key_row {
+    const char *name; // with a leading dot: of the architecture
+    tn_key_kind kind;
+    int64_t least, most;
+} tn_key_row;
+
+// Row i of the table, NULL past its end.
+const tn_key_row *tn_key_row_at(size_t i);
+
+// Whether the file describes a model (general.type), and every key with a name of its own fits its row: those
+// of the file and of the tokenizer. Keys of the architecture are checked when they are read.
+TN_MUST_USE tn_status tn_keys_check(tn_context *ctx, const tn_gguf *gguf);
+
 const tn_gguf_kv *tn_keys_find(const tn_keys *k, const char *name);
-// Absent and not required: *out is unchanged. Outside [min, max]: TN_ERR_FORMAT naming key and value.
-TN_MUST_USE tn_status tn_keys_i32(const tn_keys *k, const char *name, int64_t min, int64_t max, int32_t flags,
-                                  int32_t *out);
+// `name` is that of a row without the leading dot. Absent and not required: *out is unchanged. A value that
+// does not fit the row: TN_ERR_FORMAT naming key and value. A name without a row: TN_ERR_INTERNAL.
+TN_MUST_USE tn_status tn_keys_i32(const tn_keys *k, const char *name, int32_t flags, int32_t *out);
+// The same with a range that depends on other values of the file, within that of the row.
+TN_MUST_USE tn_status tn_keys_i32_within(const tn_keys *k, const char *name, int64_t least, int64_t most,
+                                         int32_t flags, int32_t *out);
 // Value of a layer: a scalar for all, or element `layer` of an array with n_layers of them.
 TN_MUST_USE tn_status tn_keys_layer_i32(const tn_keys *k, const char *name, int32_t layer, int32_t n_layers,
-                                        int64_t min, int64_t max, int32_t flags, int32_t *out);
-TN_MUST_USE tn_status tn_keys_f32(const tn_keys *k, const char *name, int32_t flags, float *out); // finite
+                                        int64_t least, int64_t most, int32_t flags, int32_t *out);
+TN_MUST_USE tn_status tn_keys_f32(const tn_keys *k, const char *name, int32_t flags, float *out);
 TN_MUST_USE tn_status tn_keys_bool(const tn_keys *k, const char *name, bool *out);
 TN_MUST_USE tn_status tn_keys_str(const tn_keys *k, const char *name, tn_gguf_str *out);
+// Arrays; *kv is NULL if the key is absent.
+TN_MUST_USE tn_status tn_keys_texts(const tn_keys *k, const char *name, const tn_gguf_kv **kv);
+TN_MUST_USE tn_status tn_keys_ints(const tn_keys *k, const char *name, const tn_gguf_kv **kv);
 
 #endif

@@ -205,7 +205,7 @@ static tn_status read_arch(quantizer *q)
 static tn_status read_heads(const tn_keys *keys, const char *name, int32_t *out)
 {
     const tn_gguf_kv *kv = tn_keys_find(keys, name);
-    if (!kv || kv->type != TN_GGUF_ARRAY) return tn_keys_i32(keys, name, 0, INT32_MAX, 0, out);
+    if (!kv || kv->type != TN_GGUF_ARRAY) return tn_keys_i32(keys, name, 0, out);
     int32_t n = (int32_t)TN_MIN(kv->count, (uint64_t)INT32_MAX), v = 0;
     for (int32_t layer = 0; layer < n && v == 0; layer++) {
         tn_status status = tn_keys_layer_i32(keys, name, layer, n, 0, INT32_MAX, 0, &v);
@@ -221,8 +221,8 @@ static tn_status read_model(quantizer *q)
     if (status != TN_OK) return status;
     tn_keys keys = {q->ctx, q->in, q->arch};
     int32_t n_layer = 0, n_expert = 0, n_head = 0;
-    status = tn_keys_i32(&keys, "block_count", 0, INT32_MAX, 0, &n_layer);
-    if (status == TN_OK) status = tn_keys_i32(&keys, "expert_count", 0, INT32_MAX, 0, &n_expert);
+    status = tn_keys_i32(&keys, "block_count", 0, &n_layer);
+    if (status == TN_OK) status = tn_keys_i32(&keys, "expert_count", 0, &n_expert);
     if (status == TN_OK) status = read_heads(&keys, "attention.head_count", &n_head);
     int32_t n_head_kv = n_head;
     if (status == TN_OK) status = read_heads(&keys, "attention.head_count_kv", &n_head_kv);

@@ -68,6 +68,13 @@ size_t tn_weight_device_size(const tn_weight *w)
     return (tn_weight_size(w) + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
 }
 
+tn_status tn_weight_check_type(tn_context *ctx, const tn_weight *w)
+{
+    if (!w->integers) return TN_OK;
+    return tn_fail(ctx, TN_ERR_MODEL, "tensor %s has the type %s, must be floats or blocks", w->name,
+                   tn_dtype_name(w->dtype));
+}
+
 // --- layers on the device --------------------------------------------------------------------------
 
 // Layer of "blk.7.attn_q.weight", -1: of the whole model.

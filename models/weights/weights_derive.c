@@ -79,6 +79,7 @@ static tn_status split_kv_b(tn_model *m, int32_t layer, tn_weight *src)
         return tn_fail(m->ctx, TN_ERR_MODEL, "tensor %s has shape [%lld, %lld], must be [%lld, %lld]",
                        src->name, (long long)src->ne[0], (long long)src->ne[1],
                        (long long)(heads * (n_nope + dim_v)), (long long)rank);
+    if (src->integers) return tn_weight_check_type(m->ctx, src);
     if (!tn_quant_info_get(src->dtype)->to_f32)
         return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a matrix of %s", src->name, tn_dtype_name(src->dtype));
     tn_weight *k, *v;

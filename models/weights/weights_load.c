@@ -27,12 +27,20 @@ static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, const void
     return TN_OK;
 }
 
+static bool is_integer_type(tn_dtype type)
+{
+    return type == TN_TYPE_I8 || type == TN_TYPE_I16 || type == TN_TYPE_I32 || type == TN_TYPE_I64;
+}
+
 // A file may have outer dimensions of 1; the description of a weight has none.
 static tn_weight weight_of(const tn_gguf_tensor *t)
 {
     int32_t first = 0;
     while (first < t->n_dims - 1 && t->ne[first] == 1) first++;
-    tn_weight w = {.name = t->name, .dtype = t->dtype, .n_dims = t->n_dims - first};
+    tn_weight w = {.name = t->name,
+                   .dtype = t->dtype,
+                   .n_dims = t->n_dims - first,
+                   .integers = is_integer_type(t->dtype)};
     memcpy(w.ne, t->ne + first, (size_t)w.n_dims * sizeof *w.ne);
     return w;
 }
@@ -48,7 +56,7 @@ tn_status tn_weights_describe(tn_model *m)
         tn_weight *w = &m->weights[i];
         *w = weight_of(t);
         const void *values = t->data;
-        if (w->n_dims == 1 && t->dtype != TN_TYPE_F32) {
+        if (w->n_dims == 1 && t->dtype != TN_TYPE_F32 && !w->integers) {
             w->dtype = TN_TYPE_F32;
             tn_status status = convert_vector(m, t, &values);
             if (status != TN_OK) return status;

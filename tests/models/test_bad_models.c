@@ -6,6 +6,7 @@
 // the metadata bytes, of which nothing is asked but to end well.
 //
 //     test_bad_models [MUTATIONS [SEED]]
+#include "models/keys/keys.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
 
@@ -287,6 +288,179 @@ static void test_experts(void)
     ACCEPTED(TINY_LLAMA4, tiny_u32(f, "attention.sliding_window", 0));
 }
 
+// Files that an earlier version accepted: each one is well formed, and means nothing.
+static void test_hostile(void)
+{
+    static const int32_t whole[TINY_MODEL_VOCAB] = {0};
+    static const uint32_t text_of_scores[TINY_MODEL_VOCAB] = {0};
+    static const double wide[TINY_MODEL_VOCAB] = {0};
+    static const tn_dtype types[] = {TN_TYPE_I8, TN_TYPE_I16, TN_TYPE_I32, TN_TYPE_I64};
+    static const char *const read[] = {"token_embd.weight",     "output.weight",
+                                       "output_norm.weight",    "blk.0.attn_norm.weight",
+                                       "blk.1.attn_q.weight",   "blk.1.attn_output.weight",
+                                       "blk.0.ffn_down.weight", "blk.0.ffn_norm.weight"};
+    static const char *const scores = "tokenizer.ggml.scores";
+    REFUSED(TINY_LLAMA, tiny_array(f, scores, TN_GGUF_I32, whole, TINY_MODEL_VOCAB), scores);
+    REFUSED(TINY_LLAMA, tiny_array(f, scores, TN_GGUF_U32, text_of_scores, TINY_MODEL_VOCAB), scores);
+    REFUSED(TINY_LLAMA, tiny_array(f, scores, TN_GGUF_F64, wide, TINY_MODEL_VOCAB), scores);
+    REFUSED(TINY_LLAMA, tiny_f32(f, scores, 1.0f), scores);
+    REFUSED(TINY_LLAMA, tiny_u32(f, "expert_used_count", 2), "expert_used_count");
+    ACCEPTED(TINY_LLAMA, (tiny_u32(f, "expert_count", 0), tiny_u32(f, "expert_used_count", 0)));
+    for (size_t i = 0; i < TN_COUNT(types) * TN_COUNT(read); i++) {
+        const char *name = read[i % TN_COUNT(read)];
+        REFUSED(TINY_LLAMA, tiny_tensor_at(f, name)->dtype = types[i / TN_COUNT(read)], name);
+    }
+    REFUSED(TINY_QWEN3MOE, tiny_tensor_at(f, "blk.0.ffn_up_exps.weight")->dtype = TN_TYPE_I8,
+            "blk.0.ffn_up_exps.weight");
+    REFUSED(TINY_GPT_OSS, tiny_tensor_at(f, "blk.0.attn_q.bias")->dtype = TN_TYPE_I32, "blk.0.attn_q.bias");
+    ACCEPTED(TINY_LLAMA, (tiny_add_tensor(f, -1, "never.read", 5, 0, 0),
+                          tiny_tensor_at(f, "never.read")->dtype = TN_TYPE_I32));
+    static const char *const others[] = {"adapter", "mmproj", "imatrix", "", "models"};
+    for (size_t i = 0; i < TN_COUNT(others); i++)
+        REFUSED(TINY_LLAMA, tiny_str(f, "general.type", others[i]), "general.type");
+    REFUSED(TINY_LLAMA, tiny_u32(f, "general.type", 1), "general.type");
+    ACCEPTED(TINY_LLAMA, tiny_str(f, "general.type", "model"));
+}
+
+static uint32_t dice(uint32_t *state, uint32_t n)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % n;
+}
+
+// --- the table of keys -----------------------------------------------------------------------------
+
+static const char *const arch_names[] = {
+#define TN_ARCH(id, ...) id,
+#include "models/archs.def"
+};
+
+// A value that does not fit the row; false: there are no more of them.
+static bool spoil(const tn_key_row *row, int32_t how)
+{
+    static const float floats[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
+    static const uint64_t many[] = {1, 2, 3};
+    const char *name = row->name + (row->name[0] == '.');
+    bool number = row->kind == TN_KEY_INT || row->kind == TN_KEY_LAYERS;
+    bool text = row->kind == TN_KEY_TEXT;
+    if (how == 0) { // a number for a text, a text for all others
+        if (text)
+            tiny_f32(f, name, 1.0f);
+        else
+            tiny_str(f, name, "x");
+    } else if (how == 1) { // arrays of arrays exist nowhere; an array of no kind that is read
+        tiny_array(f, name, TN_GGUF_F64, many, 3);
+    } else if (how == 2 && number && row->least > INT32_MIN) {
+        int32_t v = (int32_t)(row->least - 1);
+        tiny_array(f, name, TN_GGUF_I32, &v, 0); // replaced below: scalars of the writer have no sign
+        tiny_key_at(f, name)->type = TN_GGUF_U32;
+        tiny_key_at(f, name)->u32 = row->least > 0 ? (uint32_t)v : UINT32_MAX;
+        return row->least > 0 || row->most < UINT32_MAX;
+    } else if (how == 3 && number && row->most < UINT32_MAX) {
+        tiny_u32(f, name, row->most + 1);
+    } else if (how >= 4 && how < 9 && row->kind == TN_KEY_FLOAT) {
+        tiny_f32(f, name, floats[how - 4]);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// Model number k for a test that wants some model whose architecture reads a key: every tiny one, then the
+// keys of some of them under the name of each architecture.
+static bool begin_any(size_t k)
+{
+    static const int32_t like[] = {TINY_LLAMA, TINY_GPT2, TINY_DEEPSEEK2, TINY_QWEN3NEXT, TINY_GEMMA4};
+    if (k < TINY_ARCHS) {
+        begin((int32_t)k);
+        return true;
+    }
+    k -= TINY_ARCHS;
+    if (k >= TN_COUNT(like) * TN_COUNT(arch_names)) return false;
+    tiny_shape shape = tiny_shapes[like[k / TN_COUNT(arch_names)]];
+    shape.arch = arch_names[k % TN_COUNT(arch_names)];
+    // The keys are those of the tiny model; only their prefix and general.architecture change.
+    begin(like[k / TN_COUNT(arch_names)]);
+    for (int32_t i = 0; i < f->n_keys; i++) {
+        char rest[64];
+        const char *dot = strchr(f->keys[i].name, '.');
+        if (strncmp(f->keys[i].name, "general.", 8) == 0 || !dot) continue;
+        memcpy(rest, dot, strlen(dot) + 1);
+        snprintf(f->keys[i].name, sizeof f->keys[i].name, "%.24s%.39s", shape.arch, rest);
+    }
+    f->shape.arch = shape.arch;
+    tiny_str(f, "general.architecture", shape.arch);
+    return true;
+}
+
+// Every row of the table: some architecture reads the key, and refuses each value that does not fit.
+static void test_table(void)
+{
+    const tn_key_row *row;
+    long n_values = 0;
+    for (size_t i = 0; (row = tn_key_row_at(i)) != NULL; i++) {
+        // The reader of files checks these itself: test_gguf_files.
+        if (strncmp(row->name, "split.", 6) == 0 || strcmp(row->name, "general.alignment") == 0) continue;
+        for (int32_t how = 0; how < 9; how++) {
+            bool refused = false, tried = false;
+            char key[96] = "";
+            for (size_t k = 0; !refused && begin_any(k); k++) {
+                if (!spoil(row, how)) break;
+                tried = true;
+                snprintf(key, sizeof key, "%s%s", row->name[0] == '.' ? f->shape.arch : "", row->name);
+                size_t size;
+                char text[1024];
+                tn_model *model = NULL;
+                void *data = tiny_write(ctx, f, &size);
+                tn_model_config cfg;
+                tn_model_config_default(&cfg);
+                cfg.metadata_only = 1;
+                tn_status status = tn_model_open_memory(ctx, data, size, "bad.gguf", &cfg, &model);
+                tn_context_error(ctx, text, sizeof text);
+                refused = status == TN_ERR_FORMAT && strstr(text, key) != NULL;
+                tn_model_unref(&model);
+            }
+            n_values += tried;
+            if (tried && !TEST_CHECK(refused)) printf("    %s, value %d\n", row->name, how);
+        }
+    }
+    printf("%ld values of keys refused\n", n_values);
+    TEST_CHECK(count.live == base_live);
+}
+
+// Keys of the table with random types and values around the ends of their ranges.
+static void test_random_keys(int32_t arch, long n, uint32_t seed)
+{
+    static const float floats[] = {0.0f, -0.0f, 1.0f, 1e-38f, 1e12f, 3e38f, NAN, INFINITY, -1.0f};
+    static const uint8_t zeros[64 * 8] = {0};
+    size_t n_rows = 0;
+    long n_ran = 0;
+    while (tn_key_row_at(n_rows)) n_rows++;
+    for (long i = 0; i < n; i++) {
+        begin(arch);
+        for (uint32_t k = 1 + dice(&seed, 3); k > 0; k--) {
+            const tn_key_row *row = tn_key_row_at(dice(&seed, (uint32_t)n_rows));
+            const char *name = row->name + (row->name[0] == '.');
+            const int64_t ends[] = {row->least, row->most, 0, 1, 2, INT32_MAX, row->most / 2, 64, 7};
+            uint32_t how = dice(&seed, 8);
+            if (strcmp(name, "general.alignment") == 0) continue; // the writer refuses wrong ones
+            if (how < 4)
+                tiny_u32(f, name, ends[dice(&seed, TN_COUNT(ends))]);
+            else if (how == 4)
+                tiny_f32(f, name, floats[dice(&seed, TN_COUNT(floats))]);
+            else if (how == 5)
+                tiny_str(f, name, "model");
+            else if (how == 6)
+                tiny_bool(f, name, true);
+            else
+                tiny_array(f, name, dice(&seed, TN_GGUF_STRING), zeros, dice(&seed, 64));
+        }
+        n_ran += try_model() == TN_OK;
+        if (!TEST_CHECK(count.live == base_live)) break;
+    }
+    printf("%s: %ld of %ld files with random keys ran\n", tiny_shapes[arch].arch, n_ran, n);
+}
+
 static void test_tokenizer(void)
 {
     begin(TINY_LLAMA);
@@ -297,12 +471,6 @@ static void test_tokenizer(void)
 }
 
 // --- random damage ---------------------------------------------------------------------------------
-
-static uint32_t dice(uint32_t *state, uint32_t n)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return (*state >> 8) % n;
-}
 
 // Changes a few bytes of the metadata: bits, interesting values, copies of other places.
 static void mutate(uint8_t *bytes, size_t n, uint32_t *state)
@@ -368,7 +536,11 @@ int main(int argc, char **argv)
     test_numbers();
     test_kinds();
     test_experts();
+    test_hostile();
+    test_table();
     test_tokenizer();
+    for (int32_t arch = 0; arch < TINY_ARCHS; arch++)
+        test_random_keys(arch, n_mutations / TINY_ARCHS, seed + (uint32_t)arch);
     for (int32_t arch = 0; arch < TINY_ARCHS; arch++)
         test_mutations(arch, n_mutations / TINY_ARCHS, seed + (uint32_t)arch);
     free(f);

@@ -165,6 +165,12 @@ class Gguf:
     def u32(self, name):
         return struct.unpack_from("<I", self.keys[name], 4)[0]
 
+    def set_type(self, name, number):
+        """Another type of a tensor; its values take the same bytes."""
+        at = self.infos.index(struct.pack("<Q", len(name)) + name.encode()) + 8 + len(name)
+        at += 4 + 8 * struct.unpack_from("<I", self.infos, at)[0]
+        self.infos = self.infos[:at] + struct.pack("<I", number) + self.infos[at + 4:]
+
     def add_f32(self, name, sizes, values):
         """A tensor; sizes fastest first."""
         self.tensors += bytes(-len(self.tensors) % 32)

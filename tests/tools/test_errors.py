@@ -6,6 +6,7 @@ most three lines on standard error that begin with "tenon: " and name the cause.
     test_errors.py TENON [GOLDEN_MODELS]
 """
 import os
+import struct
 import sys
 
 from cli import Gguf, arguments
@@ -29,12 +30,17 @@ def make_files(t):
         files[name] = t.temp(name)
         with open(files[name], "wb") as f:
             f.write(data)
+    int_scores = struct.pack("<IIQ", 9, 5, 2048) + bytes(4 * 2048)
     changes = {"arch": lambda g: g.set_text("general.architecture", "lama"),
                "no_arch": lambda g: g.keys.pop("general.architecture"),
                "layers": lambda g: g.set_u32("llama.block_count", 0),
                "more_layers": lambda g: g.set_u32("llama.block_count", 9),
                "heads": lambda g: g.set_u32("llama.attention.head_count", 3),
                "wrong_type": lambda g: g.set_text("llama.block_count", "eight"),
+               "adapter": lambda g: g.set_text("general.type", "adapter"),
+               "int_scores": lambda g: g.keys.update({"tokenizer.ggml.scores": int_scores}),
+               "used_experts": lambda g: g.set_u32("llama.expert_used_count", 2),
+               "int_norm": lambda g: g.set_type("output_norm.weight", 26),
                "no_text": lambda g: [g.keys.pop(k) for k in list(g.keys) if k.startswith("tokenizer.")]}
     for name, change in changes.items():
         gguf = Gguf(t.model)
@@ -72,6 +78,10 @@ def file_rows(t, f):
         ("more layers than tensors", ["run", f["more_layers"], "-p", "x"], MODEL, ["blk.8"]),
         ("heads do not divide", ["run", f["heads"], "-p", "x"], MODEL, ["head"]),
         ("key of wrong type", ["run", f["wrong_type"], "-p", "x"], MODEL, ["block_count"]),
+        ("adapter", ["run", f["adapter"], "-p", "x"], MODEL, ["general.type", "adapter"]),
+        ("scores of integers", ["tokenize", f["int_scores"], "x"], MODEL, ["tokenizer.ggml.scores", "f32"]),
+        ("experts used of none", ["run", f["used_experts"], "-p", "x"], MODEL, ["expert_used_count"]),
+        ("norm of integers", ["run", f["int_norm"], "-p", "x"], MODEL, ["output_norm.weight", "I32"]),
         ("text without tokenizer", ["run", f["no_text"], "-p", "x"], USAGE, ["no tokenizer", "--tokens"]),
         ("tokenize without tokenizer", ["tokenize", f["no_text"], "x"], (FAILED, MODEL), ["tokenizer"]),
         ("no shape of chat", ["run", f["no_text"], "-st", "-p", "x"], USAGE, ["tokenizer"]),
