@@ -12,7 +12,9 @@ complete. --rate: an open loop, in which conversations begin at random times (Po
 however long the answers take. Lengths are log-normal, texts are random words. A conversation has --turns
 requests; each repeats all messages before it, so that its prompt grows at its end. --shared: words that all
 prompts begin with. --disturb: one more user, whose prompts have so many tokens; its requests are reported
-apart. Answers do not end before their length (`ignore_eos`).
+apart. Answers do not end before their length (`ignore_eos`). --key: what the header X-Prefix-Key says, by
+which a balancer chooses the server: nothing, an id of the conversation, or what the first answer of the
+conversation returned.
 
 A request counts as good if its first token comes within --first-ms and its mean gap is at most --gap-ms;
 goodput is the rate of these. Gaps are the times between the events of one stream. Everything is measured
@@ -54,6 +56,7 @@ class Record:
         self.end, self.failure = None, None
         self.prompt_tokens = self.cached_tokens = self.tokens = 0
         self.text = ""
+        self.prefix_key = None  # of the answer
 
     def first(self):
         return self.times[0] - self.begin
@@ -92,12 +95,13 @@ class Target:
         self.host, self.port = parts.hostname, parts.port or (443 if self.tls else 80)
         self.base, self.key, self.model = parts.path.rstrip("/"), key, model
 
-    async def send(self, path, body):
+    async def send(self, path, body, prefix_key=None):
         """The connection, and the status and the headers of the answer."""
         reader, writer = await asyncio.wait_for(
             asyncio.open_connection(self.host, self.port, ssl=self.tls), CONNECT_SECONDS)
         data = json.dumps(body).encode()
         key = f"Authorization: Bearer {self.key}\r\n" if self.key else ""
+        key += f"X-Prefix-Key: {prefix_key}\r\n" if prefix_key else ""
         writer.write(f"POST {self.base}{path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n{key}"
                      f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
                      "Connection: close\r\n\r\n".encode() + data)
@@ -133,7 +137,7 @@ class Target:
         if rest:
             yield rest
 
-    async def chat(self, messages, n_tokens, record):
+    async def chat(self, messages, n_tokens, record, prefix_key=None):
         """Fills the record. A failure is part of it."""
         body = {"messages": messages, "max_tokens": n_tokens, "ignore_eos": True, "stream": True,
                 "stream_options": {"include_usage": True}, "temperature": 0.8}
@@ -141,7 +145,8 @@ class Target:
             body["model"] = self.model
         writer, done = None, False
         try:
-            reader, writer, status, headers = await self.send("/v1/chat/completions", body)
+            reader, writer, status, headers = await self.send("/v1/chat/completions", body, prefix_key)
+            record.prefix_key = headers.get("x-prefix-key")
             if status != 200:
                 raise Failure(f"status {status}")
             async for line in self.lines(reader, headers):
@@ -197,25 +202,28 @@ class Load:
     def ended(self):
         return time.monotonic() >= self.stop or self.n_left <= 0
 
-    async def request(self, messages, n_tokens, disturbs=False):
+    async def request(self, messages, n_tokens, disturbs=False, prefix_key=None):
         if not disturbs:
             self.n_left -= 1
         record = Record(time.monotonic(), disturbs)
         self.records.append(record)
-        await self.target.chat(messages, n_tokens, record)
+        await self.target.chat(messages, n_tokens, record, prefix_key)
         if record.failure:
             await asyncio.sleep(PAUSE_SECONDS)
         return record
 
     async def conversation(self):
         messages = [{"role": "system", "content": self.shared}] if self.shared else []
+        key = f"{self.random.getrandbits(64):016x}" if self.args.key == "own" else None
         for _ in range(self.args.turns):
             if self.ended():
                 return
             messages = messages + [{"role": "user", "content": self.text(self.length(self.args.prompt))}]
-            record = await self.request(messages, self.length(self.args.answer))
+            record = await self.request(messages, self.length(self.args.answer), prefix_key=key)
             if record.failure:
                 return
+            if self.args.key == "returned":
+                key = key or record.prefix_key
             messages = messages + [{"role": "assistant", "content": record.text}]
 
     async def user(self):
@@ -278,7 +286,9 @@ def summary(load):
     within = [r for r in good if r.first() * 1e3 <= args.first_ms and r.mean_gap() * 1e3 <= args.gap_ms]
     prompts = sum(r.prompt_tokens for r in good)
     result = {
-        "requests": len(good), "failures": failures, "seconds": round(seconds, 3),
+        "requests": len(good), "failures": failures,
+        "failures_before_text": sum(bool(r.failure) and not r.times for r in users),
+        "seconds": round(seconds, 3),
         "requests_per_second": per_second(len(good)),
         "output_tokens": sum(r.tokens for r in good),
         "output_tokens_per_second": per_second(sum(r.tokens for r in good)),
@@ -336,6 +346,8 @@ def arguments(argv):
     p.add_argument("--shared", type=int, default=0, help="tokens that all prompts begin with (0)")
     p.add_argument("--disturb", type=int, default=0, help="tokens of the prompts of one more user (0: none)")
     p.add_argument("--disturb-pause", type=float, default=1, help="seconds between its requests (1)")
+    p.add_argument("--key", choices=["none", "own", "returned"], default="none",
+                   help="X-Prefix-Key of requests (none)")
     p.add_argument("--first-ms", type=float, default=500, help="a good first token (500)")
     p.add_argument("--gap-ms", type=float, default=50, help="a good mean gap (50)")
     p.add_argument("--model", help="name in requests (none)")

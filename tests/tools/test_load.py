@@ -21,6 +21,7 @@ class Fake:
     def __init__(self, refuse=(), end=()):
         self.refuse, self.end = set(refuse), set(end)  # numbers of requests that are refused, or cut
         self.asked, self.times, self.running, self.most = [], [], 0, 0
+        self.keys = []  # X-Prefix-Key of the requests
         self.loop = asyncio.new_event_loop()
         self.server = None
         ready = threading.Event()
@@ -45,6 +46,8 @@ class Fake:
         else:
             number = len(self.asked)
             self.asked.append(body)
+            self.keys.append(next((line.split()[1] for line in head.decode().split("\r\n")
+                                   if line.startswith("X-Prefix-Key")), None))
             self.times.append(time.monotonic())
             self.running += 1
             self.most = max(self.most, self.running)
@@ -56,7 +59,8 @@ class Fake:
         if number in self.refuse:
             writer.write(b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n")
             return
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Prefix-Key: k%d\r\n" % number)
+        writer.write(b"Cache-Control: no-cache\r\n"
                      b"Transfer-Encoding: chunked\r\n\r\n")
 
         def send(text):
@@ -139,6 +143,19 @@ def check_turns(t):
     t.ok("the same seed, the same load", [b["messages"] for b in again.asked] == prompts)
 
 
+def check_keys(t):
+    args = ["--users", 1, "--requests", 6, "--turns", 3, "--prompt", 10, "--answer", 2]
+    for key in ("none", "returned", "own"):
+        fake = Fake()
+        run(t, fake.url, *args, "--key", key)
+        if key == "own":
+            t.ok("ids of conversations", len(set(fake.keys)) == 2 and fake.keys[0] == fake.keys[2] and
+                 fake.keys[3] == fake.keys[5] and all(fake.keys), fake.keys)
+        else:
+            want = [None, "k0", "k0", None, "k3", "k3"] if key == "returned" else [None] * 6
+            t.ok(f"X-Prefix-Key: {key}", fake.keys == want, fake.keys)
+
+
 def check_open(t):
     fake = Fake()
     got, _ = run(t, fake.url, "--rate", 40, "--seconds", 2, "--prompt", 10, "--answer", 20, "--sigma", 0.3)
@@ -166,7 +183,8 @@ def check_failures(t):
     fake = Fake(refuse=[1, 2], end=[4])
     got, text = run(t, fake.url, "--users", 1, "--requests", 8, "--answer", 3, "--sigma", 0)
     t.ok("failures", got["requests"] == 5 and sorted(got["failures"].values()) == [1, 2] and
-         got["failures"]["status 429"] == 2 and got["output_tokens"] == 15 and
+         got["failures"]["status 429"] == 2 and got["failures_before_text"] == 2 and
+         got["output_tokens"] == 15 and
          abs(got["goodput_share"] - 5 / 8) < 0.01 and "2 x status 429" in text, (got, text))
     tool = os.path.join(t.root, "tools", "load.py")
     for args in (["ftp://x"], [fake.url, "--users", "0"], [fake.url, "--rate", "-1"], []):
@@ -191,7 +209,7 @@ def check_server(t):
 
 def main():
     t, _, _ = cli.arguments()
-    for check in (check_closed, check_turns, check_open, check_disturber, check_failures):
+    for check in (check_closed, check_turns, check_keys, check_open, check_disturber, check_failures):
         check(t)
     serve.need_server(t)
     check_server(t)

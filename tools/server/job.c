@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/server/job.h"
 
+#include "tools/server/prefix_key.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/graph.h>
@@ -183,6 +185,7 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
         return;
     }
     s->figures.prompt_tokens += j->n_prompt;
+    prefix_key_add(x, prompts[0].ids, prompts[0].n, p->salt);
 }
 
 // --- answers ---------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ static bool check_origin(server *s, exchange *x)
     if (access_origin(&s->access, origin)) {
         exchange_header(x, "access-control-allow-origin", origin);
         exchange_header(x, "vary", "Origin");
-        exchange_header(x, "access-control-expose-headers", "x-request-id, retry-after");
+        exchange_header(x, "access-control-expose-headers", "x-request-id, x-prefix-key, retry-after");
         return true;
     }
     bool simple = !type || strncasecmp(type, "text/plain", 10) == 0 ||
@@ -139,8 +139,9 @@ static bool check_origin(server *s, exchange *x)
 // The names that a preflight asks for, as far as they are allowed.
 static void allow_headers(exchange *x)
 {
-    static const char *const known[] = {"authorization", "content-type", "x-api-key", "x-request-id"};
-    char out[512] = "authorization, content-type, x-api-key, x-request-id";
+    static const char *const known[] = {"authorization", "content-type", "x-api-key", "x-request-id",
+                                        "x-prefix-key"};
+    char out[512] = "authorization, content-type, x-api-key, x-request-id, x-prefix-key";
     size_t used = strlen(out);
     const char *p = x->headers[HEADER_REQUEST_HEADERS];
     while (p && *p) {
