@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_wgmma.cuh): the weights of each type
-// share a launch.
+// Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_stream.cuh): the weights of each
+// type share a launch.
 #include "backends/cuda/product/skinny/skinny.h"
 #include "backends/cuda/runtime/layout.h"
 
@@ -39,19 +39,6 @@ bool tn_cuda_skinny_exact_type(tn_dtype type)
            type == TN_TYPE_Q6_K;
 }
 
-// Types of skinny_wgmma.cu.
-static bool is_wgmma_type(tn_dtype type)
-{
-    return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
-}
-
-// The wgmma kernels read x in an order of their own, so all weights of a product have to be of their types.
-static bool uses_wgmma(const tn_cuda *cuda, const tn_product *p)
-{
-    return cuda->compute == 90 && !cuda->variant.skinny_without_wgmma &&
-           tn_cuda_weights_all(p, is_wgmma_type);
-}
-
 // --- scratch -----------------------------------------------------------------------------------------
 
 // Where things are in the scratch, which begins with x: bytes from its start.
@@ -83,7 +70,7 @@ static int64_t row_tiles(const tn_product *p)
 size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k)
 {
     // x has one of two orders; this is the size of the larger one.
-    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * TN_SKINNY_MATRIX_STAGE);
+    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * TN_SKINNY_STREAM_STAGE(TN_SKINNY_BLOCK_COLUMNS));
 }
 
 static layout layout_of(const tn_cuda *cuda, const tn_product *p)
@@ -125,33 +112,24 @@ static int32_t select_splits(const tn_cuda *cuda, int64_t n_tiles, int64_t n_sta
     return best;
 }
 
-// Whether the kernel starts only when its predecessor has ended. 32 sequences of 8B on an H200: with mma.sync
-// a step takes 8.0 ms with programmatic dependent launch, with its kernels one after another 6.4; with wgmma
-// dependent launch gains 5 to 8 %.
-static bool starts_alone(const tn_cuda *cuda, bool wgmma)
-{
-    return wgmma == cuda->variant.skinny_switch_dependent;
-}
-
-static tn_status run_blocks(const tn_cuda_launch *l, const tn_product *p, tn_cuda_skinny_args *a,
-                            tn_dtype type, int64_t n_row_tiles)
+// The kernel starts only when its predecessor has ended, unless tenon-check says otherwise: 32 sequences of
+// 8B on an H200 take 8.0 ms a step with programmatic dependent launch, with kernels one after another 6.4.
+static tn_status run_blocks(const tn_cuda_launch *l, tn_cuda_skinny_args *a, tn_dtype type,
+                            int64_t n_row_tiles)
 {
     int64_t columns = a->tile_group ? 1 : n_row_tiles; // blocks run through groups
-    bool wgmma = !a->tile_group && uses_wgmma(l->cuda, p);
-    tn_cuda_skinny_shape s = tn_cuda_skinny_shape_select(l->cuda, a, type, columns, wgmma);
+    tn_cuda_skinny_shape s = tn_cuda_skinny_shape_select(l->cuda, a, type, columns);
     a->slots = s.slots;
-    a->early = TN_SKINNY_EARLY;
     char name[48];
-    snprintf(name, sizeof name, "tn_skinny_%s%s_%d", wgmma ? "wgmma_" : "", tn_dtype_name(type), s.rows);
+    snprintf(name, sizeof name, "tn_skinny_%s_%d", tn_dtype_name(type), s.rows);
     tn_cuda_grid grid = {.x = a->tile_group ? (uint32_t)l->cuda->n_sms : (uint32_t)s.blocks,
                          .y = (uint32_t)columns,
                          .z = 1,
                          .threads = 32 * (uint32_t)s.warps,
-                         .shared = tn_cuda_skinny_shared_size(&s, type, wgmma),
-                         .alone = starts_alone(l->cuda, wgmma)};
-    int32_t module = wgmma                                ? TN_CUDA_MODULE_skinny_wgmma
-                     : tn_cuda_skinny_codebook_type(type) ? TN_CUDA_MODULE_skinny_codebook
-                                                          : TN_CUDA_MODULE_skinny_blocks;
+                         .shared = tn_cuda_skinny_shared_size(&s, type),
+                         .alone = !l->cuda->variant.skinny_switch_dependent};
+    int32_t module =
+        tn_cuda_skinny_codebook_type(type) ? TN_CUDA_MODULE_skinny_codebook : TN_CUDA_MODULE_skinny_blocks;
     return tn_cuda_run(l, module, name, &grid, a);
 }
 
@@ -179,9 +157,9 @@ tn_status tn_cuda_skinny_run(const tn_cuda_launch *l, const tn_product *p, tn_cu
                              tn_dtype type, int64_t n_row_tiles)
 {
     if (!tn_cuda_skinny_block_type(type)) return run_plain(l, a, type, n_row_tiles);
-    if (!a->tile_group && tn_cuda_skinny_uses_tiles(l->cuda, p))
-        return tn_cuda_skinny_tiles_run(l, a, type, tn_cuda_skinny_tiles_columns(p->m));
-    return run_blocks(l, p, a, type, n_row_tiles);
+    if (!a->tile_group && tn_cuda_skinny_uses_stream(l->cuda, p))
+        return tn_cuda_skinny_stream_run(l, a, type, type, 0);
+    return run_blocks(l, a, type, n_row_tiles);
 }
 
 tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args a, const tn_product *p)
@@ -192,8 +170,8 @@ tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args 
     a.eps = p->eps;
     a.k = (int32_t)p->k;
     bool dense = !a.row_from; // not of experts
-    bool tiles = dense && tn_cuda_skinny_uses_tiles(l->cuda, p), wgmma = dense && uses_wgmma(l->cuda, p);
-    a.tile_rows = tiles ? tn_cuda_skinny_tiles_columns(a.m) : TN_SKINNY_BLOCK_COLUMNS;
+    bool stream = dense && tn_cuda_skinny_uses_stream(l->cuda, p);
+    a.tile_rows = stream ? tn_cuda_skinny_stream_columns(a.m) : TN_SKINNY_BLOCK_COLUMNS;
     int64_t rows = tn_div_up(a.m, a.tile_rows) * a.tile_rows;
     int64_t elems = tn_div_up(a.k, TN_SKINNY_K) * TN_SKINNY_K;
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(rows, PREPARE_BLOCKS * (int64_t)l->cuda->n_sms),
@@ -201,8 +179,8 @@ tn_status tn_cuda_skinny_prepare_x(const tn_cuda_launch *l, tn_cuda_gemm_x_args 
                          .z = 1,
                          .threads =
                              (uint32_t)TN_MIN(MOST_THREADS, tn_div_up(elems, THREAD_ELEMS * WARP) * WARP)};
-    const char *entry = tiles ? "tn_skinny_x_tiles" : wgmma ? "tn_skinny_x_matrices" : "tn_skinny_x";
-    return tn_cuda_run(l, TN_CUDA_MODULE_skinny_prepare, entry, &grid, &a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_skinny_prepare, stream ? "tn_skinny_x_stream" : "tn_skinny_x", &grid,
+                       &a);
 }
 
 // Where rows of x go in the scratch, and the counters that have to be zero.
@@ -231,9 +209,23 @@ static void set_seg(const tn_product *p, int32_t i, tn_cuda_skinny_args *a)
     if (plain && ((uintptr_t)w->data % 16 != 0 || p->k % 16 != 0)) a->wide = 0;
 }
 
-// Arguments of the launch for the weights from `first` on that have its type, which are marked as done.
-static tn_cuda_skinny_args weights_of(const tn_cuda_launch *l, const tn_product *p, const layout *s,
-                                      int32_t first, bool done[TN_PRODUCT_MAX_WEIGHTS])
+// Adds the weights of a type, which are marked as done. Returns their number.
+static int32_t add_weights(const tn_product *p, tn_dtype type, bool done[TN_PRODUCT_MAX_WEIGHTS],
+                           tn_cuda_skinny_args *a)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n_weights; i++) {
+        if (p->w[i]->dtype != type) continue;
+        set_seg(p, i, a);
+        done[i] = true;
+        n++;
+    }
+    return n;
+}
+
+// Arguments of a launch, without weights.
+static tn_cuda_skinny_args common_args(const tn_cuda_launch *l, const tn_product *p, const layout *s,
+                                       tn_dtype type)
 {
     tn_cuda_skinny_args a;
     memset(&a, 0, sizeof a);
@@ -248,16 +240,27 @@ static tn_cuda_skinny_args weights_of(const tn_cuda_launch *l, const tn_product 
     a.act = tn_cuda_gemm_act(p);
     a.glu = p->glu != NULL;
     if (p->glu) a.glu_limit = p->glu->limit, a.glu_alpha = p->glu->alpha;
-    tn_dtype type = p->w[first]->dtype;
-    for (int32_t i = first; i < p->n_weights; i++) {
-        if (p->w[i]->dtype != type) continue;
-        set_seg(p, i, &a);
-        done[i] = true;
-    }
     a.x = l->scratch;
     if (type != TN_TYPE_BF16) a.row_scale = (const float *)(const void *)(l->scratch + s->scale);
     a.partial = (float *)(void *)(l->scratch + s->partial);
     return a;
+}
+
+// Whether the weights of a product have two types that share a launch.
+static bool has_pair(const tn_cuda_launch *l, const tn_product *p, tn_dtype *type, tn_dtype *other)
+{
+    if (p->glu || !tn_cuda_skinny_uses_stream(l->cuda, p)) return false;
+    *type = *other = p->w[0]->dtype;
+    for (int32_t i = 1; i < p->n_weights; i++) {
+        tn_dtype t = p->w[i]->dtype;
+        if (t == *type || t == *other) continue;
+        if (*type != *other) return false;
+        *other = t;
+    }
+    if (tn_cuda_skinny_stream_pair(*type, *other)) return true;
+    tn_dtype t = *type;
+    *type = *other, *other = t;
+    return tn_cuda_skinny_stream_pair(*type, *other);
 }
 
 tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const tn_product *p)
@@ -267,9 +270,17 @@ tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const tn_product 
     tn_status status = s.blocks ? tn_cuda_skinny_prepare_x(l, x, p) : tn_cuda_gemm_prepare_x(l, x, p);
     int32_t first_tile = 0;
     bool done[TN_PRODUCT_MAX_WEIGHTS] = {false};
+    tn_dtype type, other;
+    if (status == TN_OK && has_pair(l, p, &type, &other)) {
+        tn_cuda_skinny_args a = common_args(l, p, &s, type);
+        add_weights(p, type, done, &a);
+        int32_t others = add_weights(p, other, done, &a);
+        return tn_cuda_skinny_stream_run(l, &a, type, other, others);
+    }
     for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++) {
         if (done[i]) continue;
-        tn_cuda_skinny_args a = weights_of(l, p, &s, i, done);
+        tn_cuda_skinny_args a = common_args(l, p, &s, p->w[i]->dtype);
+        add_weights(p, p->w[i]->dtype, done, &a);
         a.arrived = x.zero + first_tile;
         int64_t n_row_tiles = s.blocks ? row_tiles(p) : 1;
         status = tn_cuda_skinny_run(l, p, &a, p->w[i]->dtype, n_row_tiles);

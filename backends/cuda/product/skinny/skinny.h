@@ -7,7 +7,7 @@
 #define TN_CUDA_SKINNY_H
 
 #include "backends/cuda/product/gemm/gemm.h"
-#include "backends/cuda/product/skinny/skinny_tiles_args.h"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
 
 // Types of skinny_blocks.cuh, which reads x as skinny_prepare.cu writes it.
 bool tn_cuda_skinny_block_type(tn_dtype type);
@@ -44,21 +44,24 @@ typedef struct tn_cuda_skinny_shape {
 // The shape that is estimated to be the fastest, with n_columns tiles of rows of x side by side, or the one
 // that tenon-check asks for. Sets the first tiles of the weights in `a`.
 tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_skinny_args *a, tn_dtype type,
-                                                 int64_t n_columns, bool wgmma);
+                                                 int64_t n_columns);
 // Dynamic shared memory of a block, bytes.
-uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma);
+uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type);
 // Sets the first tiles of weights, for tiles of so many rows of weights. Returns the number of tiles.
 int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool glu, int32_t rows);
 
-// --- tiles by tensor copies (skinny_tiles.c) ---------------------------------------------------------
+// --- warps that stream their own weights (skinny_stream.c) -------------------------------------------
 
-// Whether all weights of a product without experts are multiplied by skinny_tiles.cuh, so that x has its
+// Whether all weights of a product without experts are multiplied by skinny_stream.cuh, so that x has its
 // order.
-bool tn_cuda_skinny_uses_tiles(const tn_cuda *cuda, const tn_product *p);
+bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p);
 // Rows of x that a kernel for m rows computes.
-int32_t tn_cuda_skinny_tiles_columns(int64_t m);
-// Multiplies by the weights in `b`, which have one type.
-TN_MUST_USE tn_status tn_cuda_skinny_tiles_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b,
-                                               tn_dtype type, int32_t columns);
+int32_t tn_cuda_skinny_stream_columns(int64_t m);
+// Whether weights of two types can share a launch.
+bool tn_cuda_skinny_stream_pair(tn_dtype type, tn_dtype other);
+// Multiplies by the weights in `b`, of which the last `others` have the type `other`. others = 0: all of them
+// have one type, which is `type` and `other`.
+TN_MUST_USE tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b,
+                                                tn_dtype type, tn_dtype other, int32_t others);
 
 #endif

@@ -31,15 +31,6 @@ enum {
     TN_SKINNY_BLOCK_STAGE = TN_SKINNY_BLOCK_X + TN_SKINNY_BLOCK_COLUMNS * (TN_SKINNY_K / 16) * 4,
 };
 #define TN_SKINNY_PIECE(u, c) ((u) ^ ((u) >> 3 & 1) ^ ((u) >> 4 & 1) * 4 ^ ((c) & 1) * 7 ^ ((c) & 2))
-// For wgmma (skinny_wgmma.cuh) a stage of x is four matrices of 64 k instead, with rows of 128 bytes in the
-// 128-byte swizzle: the piece with the even (part 0) or odd (part 1) values of run r of 16, row c.
-#define TN_SKINNY_MATRIX_PIECE(r, part, c)                                                                   \
-    ((r) / 4 * TN_SKINNY_BLOCK_COLUMNS * 8 + (c) * 8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
-// A fifth matrix has the sums of the 8 runs of 32 in 16 of its 64 k: a pair of f16 of a 32nd of the sum,
-// what f16 holds of it and the rest. Lane q reads runs 2 q and 2 q + 1. This is the byte of the pair of run
-// r, row c.
-#define TN_SKINNY_MATRIX_SUM(r, c) (TN_SKINNY_BLOCK_X + (c) * 128 + ((r) % 2 ^ (c) % 8) * 16 + (r) / 2 * 4)
-#define TN_SKINNY_MATRIX_STAGE (TN_SKINNY_BLOCK_X + TN_SKINNY_BLOCK_COLUMNS * 128)
 // Bytes, and pieces of 16 bytes in shared memory, of a row of a stage, for a plane with `bytes` bytes of
 // each block of `elems` values. Planes whose blocks are multiples of 16 bytes lie there as they are; of
 // others all aligned pieces that the bytes may touch.
@@ -84,8 +75,6 @@ typedef struct tn_cuda_skinny_args {
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
-    // wgmma: stages whose weights are loaded before the predecessor has ended, at most TN_SKINNY_EARLY.
-    int32_t early;
 } tn_cuda_skinny_args;
 
 #endif

@@ -3,91 +3,190 @@
 //
 // Weights of block types as the register operand of wgmma, in the order in which they are stored: a step is
 // 16 consecutive values of k, of which lane q of a row has values 4 q to 4 q + 3, as pairs (0, 2) and (1, 3).
-// All types have this order, so products of different types read the same x. skinny_tiles.cuh multiplies.
+// All types have this order, so products of different types read the same x. skinny_stream.cuh multiplies.
 //
-// 256 values of a row lie in shared memory as the copy engine brings them: of each plane a matrix of 256
-// rows, rows of 128 bytes at most with the swizzle of that width. Steps are expanded in batches of 32 values:
-// batch b has steps 2 b and 2 b + 1. skinny_batch<type> has
+// Steps are expanded in batches of 32 values: batch b has steps 2 b and 2 b + 1. skinny_batch<type> has
+//     operands   the number of operands of a step, whose products are added
 //     exact      sums have to be multiplied by `factor` of the head; else operands are the weights, rounded
-//     small      what a row has of 256 values in planes of less than 16 bytes, loaded from global memory
+//     minimums   the head has minimums: `minimum` of runs 2 q and 2 q + 1 of 32 values, to be multiplied by
+//                the sums of x, and `offset`, which multiplies what comes out
 //     head       what a row needs of 256 values
 //     load       words of batch b, some of which later batches use too
 //     expand     step s of batch b
 // ops/quant/quant_*.c define the types, skinny_expand.cuh says how each keeps to those numbers.
 //
 // Instructions of a warp for two steps of Q8_0: 4 loads of words, 32 of expansion, 4 for scales. Nothing here
-// moves bytes; skinny_tiles.cuh says what bounds the kernel.
+// moves bytes; skinny_stream.cuh says what bounds the kernel.
 #ifndef TN_CUDA_SKINNY_BATCH_CUH
 #define TN_CUDA_SKINNY_BATCH_CUH
 
 #include "backends/cuda/product/skinny/skinny_expand.cuh"
-#include "backends/cuda/product/skinny/skinny_tiles_args.h"
 
-// --- a row of a stage ------------------------------------------------------------------------------------
-
-// Where planes lie in a stage of 256 x 256 weights. Planes that have less than 16 bytes of 256 values are not
-// there.
-template <int TYPE> struct skinny_stage_planes {
-    static constexpr __host__ __device__ int width(int p) // bytes of a row of a matrix
+// A row of 256 values in shared memory: planes one after another, in pieces of 16 bytes. Planes with a
+// multiple of 16 bytes lie there as they are, of others all aligned pieces that their bytes may touch.
+template <int TYPE> struct skinny_stream_layout {
+    static constexpr __host__ __device__ int bytes(int p) { return skinny_slot<TYPE>::bytes(p); }
+    static constexpr __host__ __device__ bool whole(int p) { return bytes(p) % 16 == 0; }
+    static constexpr __host__ __device__ int pieces(int p)
     {
-        int bytes = skinny_slot<TYPE>::bytes(p);
-        return bytes < 16 ? 0 : bytes < 128 ? bytes : 128;
+        return whole(p) ? bytes(p) / 16 : 16 % bytes(p) == 0 ? 1 : (bytes(p) + 30) / 16;
     }
-    static constexpr __host__ __device__ int matrices(int p)
-    {
-        return width(p) ? skinny_slot<TYPE>::bytes(p) / width(p) : 0;
-    }
-    static constexpr __host__ __device__ int start(int p)
+    static constexpr __host__ __device__ int first_piece(int p)
     {
         int n = 0;
-        for (int i = 0; i < p; i++) n += TN_SKINNY_STAGE_ROWS * width(i) * matrices(i);
+        for (int i = 0; i < p; i++) n += pieces(i);
         return n;
     }
-    static constexpr int size = start(TN_CUDA_MAX_PLANES);
+    static constexpr int row_bytes = TN_SKINNY_ROW_BYTES(first_piece(TN_CUDA_MAX_PLANES));
 };
 
-// A row of a stage: for each plane the byte of its first chunk, with the bits that the swizzle adds.
-template <int TYPE> struct skinny_stage_row {
-    const char *shared; // where the ring starts, a multiple of 1024
-    int at[TN_CUDA_MAX_PLANES];
+template <int TYPE> struct skinny_stream_row {
+    const char *at;
+    uint32_t
+        shift[TN_CUDA_MAX_PLANES]; // bytes before the row in its first piece, for planes that are not whole
 
-    __device__ __forceinline__ void set(const char *ring, int slot, int row)
+    template <int PLANE, typename T> __device__ __forceinline__ T load(int byte) const
     {
-        shared = ring;
-#pragma unroll
-        for (int p = 0; p < TN_CUDA_MAX_PLANES; p++) {
-            constexpr int most = 128;
-            int width = skinny_stage_planes<TYPE>::width(p), lines = width ? most / width : 1;
-            int bits = width < 32 ? 0 : row / lines % (width / 16);
-            at[p] = slot + skinny_stage_planes<TYPE>::start(p) + row * width + 16 * bits;
-        }
+        typedef skinny_stream_layout<TYPE> layout;
+        const char *from = at + 16 * layout::first_piece(PLANE) + (layout::whole(PLANE) ? 0u : shift[PLANE]);
+        return *reinterpret_cast<const T *>(from + byte);
     }
-    // `chunk` of 16 bytes, `byte` of it.
-    template <int PLANE, typename T> __device__ __forceinline__ T load(int chunk, int byte) const
-    {
-        constexpr int width = skinny_stage_planes<TYPE>::width(PLANE);
-        int matrix = chunk / (width / 16) * TN_SKINNY_STAGE_ROWS * width;
-        return *reinterpret_cast<const T *>(shared +
-                                            (((at[PLANE] | byte) ^ chunk % (width / 16) * 16) + matrix));
-    }
-};
-
-struct skinny_nothing_small {
 };
 
 // The defaults of a type.
 struct skinny_batch_base {
-    static constexpr bool exact = false;
-    typedef skinny_nothing_small small;
-    static __device__ __forceinline__ void load_small(small &, const tn_cuda_weight &, int64_t, int) {}
+    static constexpr int operands = 1;
+    static constexpr bool exact = false, minimums = false;
 };
 
 template <int TYPE> struct skinny_batch;
 
+// --- Q4_K, Q5_K, Q6_K ------------------------------------------------------------------------------------
+
+template <int TYPE> struct skinny_k4_k5_batch {
+    static constexpr bool five_bits = TYPE == TN_TYPE_Q5_K;
+    static constexpr bool exact = true, minimums = true;
+    static constexpr int operands = 1, scale_plane = five_bits ? 2 : 1;
+    struct head {
+        // Scales of groups 0 and 2, 4 and 6, and of those behind them; the latter are a sixteenth for Q4_K,
+        // whose nibbles are multiplied in place.
+        uint32_t even[2], odd[2], minimum[2];
+        float factor, offset;
+    };
+    struct raw {
+        uint32_t v[2], bits[2];
+    };
+    static __device__ __forceinline__ void load_head(head &h, const skinny_stream_row<TYPE> &row, int q)
+    {
+        uint4 all = row.template load<scale_plane, uint4>(0);
+        uint32_t four[2] = {all.y & 0x3f3f3f3fu, (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u)};
+#pragma unroll
+        for (int i = 0; i < 2; i++) { // 1024 + scale, less 1024
+            h.even[i] = skinny_add((four[i] & 0x00ff00ffu) | 0x64006400u, 0xe400e400u);
+            uint32_t odd = (four[i] >> 8 & 0x00ff00ffu) | 0x64006400u;
+            h.odd[i] = five_bits ? skinny_add(odd, 0xe400e400u) : skinny_fma(odd, 0x2c002c00u, 0xd400d400u);
+        }
+        uint32_t b = all.z >> 16 * (q & 1), c = all.w >> 16 * (q & 1),
+                 m = q < 2 ? b & 0x3f3fu : (c >> 4 & 0x0f0fu) | (b >> 2 & 0x3030u);
+        h.minimum[0] = skinny_byte(m, 0), h.minimum[1] = skinny_byte(m, 1);
+        h.factor = 16777216.0f * tn_half_bits(all.x & 0xffffu); // 2^24
+        h.offset = 32.0f * tn_half_bits(all.x >> 16);
+    }
+    static __device__ __forceinline__ void load(raw &r, const head &, const skinny_stream_row<TYPE> &row,
+                                                int b, int q)
+    {
+        if (b % 2 == 0)
+#pragma unroll
+            for (int i = 0; i < 2; i++) r.v[i] = row.template load<0, uint32_t>(16 * b + 16 * i + 4 * q);
+        if (five_bits && b == 0)
+#pragma unroll
+            for (int i = 0; i < 2; i++) r.bits[i] = row.template load<1, uint32_t>(16 * i + 4 * q);
+    }
+    static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t &first,
+                                                  uint32_t &second)
+    {
+        uint32_t w = r.v[s], by = skinny_broadcast_half(b % 2 ? h.odd[b / 4] : h.even[b / 4], b / 2 % 2);
+        if constexpr (five_bits) {
+            uint32_t high = b <= 4 ? r.bits[s] << (4 - b) : r.bits[s] >> (b - 4);
+            w = ((b % 2 ? w >> 4 : w) & 0x0f0f0f0fu) | (high & 0x10101010u);
+            first = skinny_mul(skinny_even(w), by);
+            second = skinny_mul(skinny_odd(w), by);
+        } else {
+            uint32_t mask = b % 2 ? 0x00f000f0u : 0x000f000fu;
+            first = skinny_mul(w & mask, by);
+            second = skinny_mul(w >> 8 & mask, by);
+        }
+    }
+};
+
+template <> struct skinny_batch<TN_TYPE_Q4_K> : skinny_k4_k5_batch<TN_TYPE_Q4_K> {
+};
+template <> struct skinny_batch<TN_TYPE_Q5_K> : skinny_k4_k5_batch<TN_TYPE_Q5_K> {
+};
+
+// Integers times scales need 12 bits: the lower four bits are one operand, the upper two, less 32 in all,
+// another.
+template <> struct skinny_batch<TN_TYPE_Q6_K> {
+    static constexpr bool exact = true, minimums = false;
+    static constexpr int operands = 2;
+    struct head {
+        uint4 s;
+        float factor;
+    };
+    struct raw {
+        uint32_t low[4], high[2];
+        uint32_t by[2], by_high[2], zero[2]; // of four runs: of 0 and 2, of 1 and 3
+    };
+    static __device__ __forceinline__ void load_head(head &h, const skinny_stream_row<TN_TYPE_Q6_K> &row, int)
+    {
+        h.s = row.template load<2, uint4>(0);
+        h.factor = 16777216.0f * tn_half_bits(row.template load<3, uint16_t>(0)); // 2^24
+    }
+    // Batch 4 p + j has runs 8 p + 2 j + s.
+    static __device__ __forceinline__ void load(raw &r, const head &h,
+                                                const skinny_stream_row<TN_TYPE_Q6_K> &row, int b, int q)
+    {
+        int p = b / 4, j = b % 4;
+        if (j < 2)
+#pragma unroll
+            for (int s = 0; s < 2; s++)
+                r.low[2 * j + s] = row.template load<0, uint32_t>(64 * p + 32 * j + 16 * s + 4 * q);
+        if (j == 0)
+#pragma unroll
+            for (int s = 0; s < 2; s++) r.high[s] = row.template load<1, uint32_t>(32 * p + 16 * s + 4 * q);
+        if (b % 2) return;
+        uint32_t four = skinny_word(h.s, b / 2) ^ 0x80808080u;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            uint32_t by = skinny_add(((i ? four >> 8 : four) & 0x00ff00ffu) | 0x64006400u,
+                                     0xe480e480u);   // 1152 + scale, less 1152
+            r.zero[i] = skinny_mul(by, 0x80208020u); // -32 steps of 2^-24
+            // Bits at 2 j of a byte, which count 16: times 16, 4, 1 and a quarter. Upper nibbles are
+            // multiplied in place.
+            r.by_high[i] = skinny_mul(by, j ? 0x34003c00u : 0x44004c00u);
+            r.by[i] = j ? skinny_mul(by, 0x2c002c00u) : by;
+        }
+    }
+    static __device__ __forceinline__ void expand(const raw &r, const head &, int b, int s,
+                                                  uint32_t (&first)[2], uint32_t (&second)[2])
+    {
+        int j = b % 4;
+        bool half = j % 2;
+        uint32_t low = r.low[j % 2 * 2 + s], high = r.high[s], by = skinny_broadcast_half(r.by[s], half),
+                 by_high = skinny_broadcast_half(r.by_high[s], half),
+                 zero = skinny_broadcast_half(r.zero[s], half);
+        uint32_t mask = j / 2 ? 0x00f000f0u : 0x000f000fu, mask_high = 0x00030003u << 2 * j;
+        first[0] = skinny_mul(low & mask, by);
+        second[0] = skinny_mul(low >> 8 & mask, by);
+        first[1] = skinny_fma(high & mask_high, by_high, zero);
+        second[1] = skinny_fma(high >> 8 & mask_high, by_high, zero);
+    }
+};
+
 // --- blocks of 32 with an f16 scale ----------------------------------------------------------------------
 
 template <> struct skinny_batch<TN_TYPE_Q8_0> : skinny_batch_base {
-    typedef skinny_stage_row<TN_TYPE_Q8_0> stage_row;
+    typedef skinny_stream_row<TN_TYPE_Q8_0> stage_row;
     struct head {
         uint4 d; // of all blocks
         float factor;
@@ -95,14 +194,14 @@ template <> struct skinny_batch<TN_TYPE_Q8_0> : skinny_batch_base {
     struct raw {
         uint32_t v[2];
     };
-    static __device__ __forceinline__ void load_head(head &h, const stage_row &row, const small &, int)
+    static __device__ __forceinline__ void load_head(head &h, const stage_row &row, int)
     {
-        h.d = row.load<1, uint4>(0, 0);
+        h.d = row.template load<1, uint4>(0);
     }
     static __device__ __forceinline__ void load(raw &r, const head &, const stage_row &row, int b, int q)
     {
 #pragma unroll
-        for (int s = 0; s < 2; s++) r.v[s] = row.load<0, uint32_t>(2 * b + s, 4 * q);
+        for (int s = 0; s < 2; s++) r.v[s] = row.template load<0, uint32_t>(32 * b + 16 * s + 4 * q);
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t &first,
                                                   uint32_t &second)
@@ -125,17 +224,16 @@ template <int TYPE> struct skinny_batch_nibbles : skinny_batch_base {
     struct raw {
         uint32_t v, bits;
     };
-    static __device__ __forceinline__ void load_head(head &h, const skinny_stage_row<TYPE> &row,
-                                                     const small &, int)
+    static __device__ __forceinline__ void load_head(head &h, const skinny_stream_row<TYPE> &row, int)
     {
 #pragma unroll
-        for (int i = 0; i < (offset ? 2 : 1); i++) h.d[i] = row.template load<scale_plane, uint4>(i, 0);
+        for (int i = 0; i < (offset ? 2 : 1); i++) h.d[i] = row.template load<scale_plane, uint4>(16 * i);
     }
-    static __device__ __forceinline__ void load(raw &r, const head &, const skinny_stage_row<TYPE> &row,
+    static __device__ __forceinline__ void load(raw &r, const head &, const skinny_stream_row<TYPE> &row,
                                                 int b, int q)
     {
-        r.v = row.template load<0, uint32_t>(b, 4 * q);
-        if constexpr (five_bits) r.bits = row.template load<1, uint32_t>(b / 4, b % 4 * 4) >> 4 * q;
+        r.v = row.template load<0, uint32_t>(16 * b + 4 * q);
+        if constexpr (five_bits) r.bits = row.template load<1, uint32_t>(4 * b) >> 4 * q;
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t &first,
                                                   uint32_t &second)
@@ -183,8 +281,7 @@ template <> struct skinny_batch<TN_TYPE_IQ4_NL> : skinny_batch_nibbles<TN_TYPE_I
 // block has 17 bits: two f16, their sum times the integers of the table rounded once, as the weight would be.
 template <> struct skinny_batch<TN_TYPE_IQ4_XS> : skinny_batch_base {
     static constexpr bool exact = true;
-    typedef skinny_stage_row<TN_TYPE_IQ4_XS> stage_row;
-    typedef uint2 small; // d, upper and lower bits of scales
+    typedef skinny_stream_row<TN_TYPE_IQ4_XS> stage_row;
     struct head {
         uint32_t by[4], rest[4]; // of blocks 2 i and 2 i + 1
         float factor;
@@ -192,13 +289,9 @@ template <> struct skinny_batch<TN_TYPE_IQ4_XS> : skinny_batch_base {
     struct raw {
         int v[2];
     };
-    static __device__ __forceinline__ void load_small(small &s, const tn_cuda_weight &w, int64_t row,
-                                                      int stage)
+    static __device__ __forceinline__ void load_head(head &h, const stage_row &row, int)
     {
-        s = __ldg((const uint2 *)(w.plane[1] + row * w.row_size[1]) + stage);
-    }
-    static __device__ __forceinline__ void load_head(head &h, const stage_row &, const small &s, int)
-    {
+        uint2 s = row.template load<1, uint2>(0); // d, upper and lower bits of scales
         float d = tn_half_bits(s.x & 0xffffu);
         uint32_t bits = __float_as_uint(d), power = bits & 0x7f800000u, high = s.x >> 16;
         bool normal = power != 0 && power != 0x7f800000u; // of f32, as all but 0, infinities and NaN are
@@ -218,7 +311,7 @@ template <> struct skinny_batch<TN_TYPE_IQ4_XS> : skinny_batch_base {
     }
     static __device__ __forceinline__ void load(raw &r, const head &, const stage_row &row, int b, int q)
     {
-        tn_lookup_iq4(row.load<0, uint32_t>(b, 4 * q), r.v[0], r.v[1]);
+        tn_lookup_iq4(row.template load<0, uint32_t>(16 * b + 4 * q), r.v[0], r.v[1]);
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t &first,
                                                   uint32_t &second)
@@ -235,8 +328,7 @@ template <> struct skinny_batch<TN_TYPE_IQ4_XS> : skinny_batch_base {
 
 // Doubled values of the table times half a power of two: as two factors, because one may be no f16.
 template <> struct skinny_batch<TN_TYPE_MXFP4> : skinny_batch_base {
-    typedef skinny_stage_row<TN_TYPE_MXFP4> stage_row;
-    typedef uint2 small; // the exponents of all blocks
+    typedef skinny_stream_row<TN_TYPE_MXFP4> stage_row;
     struct head {
         uint2 e;
         float factor;
@@ -245,18 +337,13 @@ template <> struct skinny_batch<TN_TYPE_MXFP4> : skinny_batch_base {
         int v[2];
         uint32_t by[2];
     };
-    static __device__ __forceinline__ void load_small(small &s, const tn_cuda_weight &w, int64_t row,
-                                                      int stage)
+    static __device__ __forceinline__ void load_head(head &h, const stage_row &row, int)
     {
-        s = __ldg((const uint2 *)(w.plane[1] + row * w.row_size[1]) + stage);
-    }
-    static __device__ __forceinline__ void load_head(head &h, const stage_row &, const small &s, int)
-    {
-        h.e = s;
+        h.e = row.template load<1, uint2>(0);
     }
     static __device__ __forceinline__ void load(raw &r, const head &h, const stage_row &row, int b, int q)
     {
-        tn_lookup_fp4(row.load<0, uint32_t>(b, 4 * q), r.v[0], r.v[1]);
+        tn_lookup_fp4(row.template load<0, uint32_t>(16 * b + 4 * q), r.v[0], r.v[1]);
         int e = (int)((b < 4 ? h.e.x : h.e.y) >> 8 * (b % 4) & 255u) - 128; // the power
         // The first factor is a normal f16, the other one may be as small as its smallest, or zero.
         int first = min(max(e, -14), 15), rest = min(e - first, 15);
@@ -276,11 +363,7 @@ template <> struct skinny_batch<TN_TYPE_MXFP4> : skinny_batch_base {
 
 template <> struct skinny_batch<TN_TYPE_Q3_K> : skinny_batch_base {
     static constexpr bool exact = true;
-    typedef skinny_stage_row<TN_TYPE_Q3_K> stage_row;
-    struct small {
-        uint32_t scales[3];
-        uint16_t d;
-    };
+    typedef skinny_stream_row<TN_TYPE_Q3_K> stage_row;
     struct head {
         uint32_t scales[4]; // bytes of runs 4 i to 4 i + 3, with 32 added
         float factor;
@@ -288,32 +371,27 @@ template <> struct skinny_batch<TN_TYPE_Q3_K> : skinny_batch_base {
     struct raw {
         uint32_t low[2], high[2];
     };
-    static __device__ __forceinline__ void load_small(small &s, const tn_cuda_weight &w, int64_t row,
-                                                      int stage)
-    {
-        const uint32_t *at = (const uint32_t *)(w.plane[2] + row * w.row_size[2]) + 3 * stage;
-#pragma unroll
-        for (int i = 0; i < 3; i++) s.scales[i] = __ldg(at + i);
-        s.d = __ldg((const uint16_t *)(w.plane[3] + row * w.row_size[3]) + stage);
-    }
     // Four bits of the scale of run r are in byte r % 8, two in byte 8 + r % 4 at 2 (r / 4).
-    static __device__ __forceinline__ void load_head(head &h, const stage_row &, const small &s, int)
+    static __device__ __forceinline__ void load_head(head &h, const stage_row &row, int)
     {
+        uint32_t scales[3];
+#pragma unroll
+        for (int i = 0; i < 3; i++) scales[i] = row.template load<2, uint32_t>(4 * i);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            h.scales[i] =
-                (s.scales[i % 2] >> 4 * (i / 2) & 0x0f0f0f0fu) | (s.scales[2] >> 2 * i & 0x03030303u) << 4;
-        h.factor = 16777216.0f * tn_half_bits(s.d); // 2^24
+            h.scales[i] = (scales[i % 2] >> 4 * (i / 2) & 0x0f0f0f0fu) | (scales[2] >> 2 * i & 0x03030303u)
+                                                                             << 4;
+        h.factor = 16777216.0f * tn_half_bits(row.template load<3, uint16_t>(0)); // 2^24
     }
     // Batch 4 p + j has runs 8 p + 2 j + s: bits 2 j of the bytes of half p, and a bit for each value.
     static __device__ __forceinline__ void load(raw &r, const head &, const stage_row &row, int b, int q)
     {
         if (b % 4 == 0)
 #pragma unroll
-            for (int s = 0; s < 2; s++) r.low[s] = row.load<0, uint32_t>(b / 2 + s, 4 * q);
+            for (int s = 0; s < 2; s++) r.low[s] = row.template load<0, uint32_t>(8 * b + 16 * s + 4 * q);
         if (b == 0)
 #pragma unroll
-            for (int s = 0; s < 2; s++) r.high[s] = row.load<1, uint32_t>(s, 4 * q);
+            for (int s = 0; s < 2; s++) r.high[s] = row.template load<1, uint32_t>(16 * s + 4 * q);
     }
     static __device__ __forceinline__ void expand(const raw &r, const head &h, int b, int s, uint32_t &first,
                                                   uint32_t &second)

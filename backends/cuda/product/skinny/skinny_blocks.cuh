@@ -20,8 +20,8 @@
 // time that memory takes. Half of the issue slots are used; the type hardly matters, so memory is not the
 // limit. Measured with 32 rows (H200, 2026-11-20), us for Q4_0, Q4_K, Q6_K, Q8_0: 4096 + 2 x 1024 columns, k
 // 4096: 27.7, 29.9, 33.0, 25.4; 4096 columns, k 14336: 48.9, 53.6, 60.9, 48.9; GLU 2 x 14336, k 4096: 76.8,
-// 86.2, 103.5, 77.0, which is 0.8 TB/s for Q4_K, 18 % of the read peak. On compute capability 9.0, Q4_K, Q5_K
-// and Q6_K use skinny_wgmma.cuh instead.
+// 86.2, 103.5, 77.0, which is 0.8 TB/s for Q4_K, 18 % of the read peak. On compute capability 9.0
+// most types use skinny_stream.cuh instead, but for experts.
 //
 // Reasons of design (H200, 2026-11-20, four products of a layer of Q4_K):
 // Expanding the weights to memory first took 433 us; this form takes 193.
@@ -67,7 +67,7 @@ static __device__ __forceinline__ skinny_block_rows skinny_block_rows_of(const t
 }
 
 // A position in the sequence of stages of all tiles; the stages of one tile follow each other.
-template <typename SHAPE, int STAGE = TN_SKINNY_BLOCK_STAGE> struct skinny_cursor {
+template <typename SHAPE> struct skinny_cursor {
     int tile, stage; // tile among all tiles; stage of the tile
     skinny_block_rows rows;
     const char *x;
@@ -77,7 +77,7 @@ template <typename SHAPE, int STAGE = TN_SKINNY_BLOCK_STAGE> struct skinny_curso
         int y = a.tile_group ? tile / a.n_tiles : blockIdx.y;
         int64_t expert_rows = a.tile_group ? a.tile_group[y] * a.group_rows : 0;
         rows = skinny_block_rows_of<SHAPE>(a, a.tile_group ? tile - y * a.n_tiles : tile, expert_rows);
-        x = (const char *)a.x + ((int64_t)y * per_tile + stage) * STAGE;
+        x = (const char *)a.x + ((int64_t)y * per_tile + stage) * TN_SKINNY_BLOCK_STAGE;
     }
     __device__ __forceinline__ void start(const tn_cuda_skinny_args &a, int per_tile, int at)
     {
@@ -86,7 +86,7 @@ template <typename SHAPE, int STAGE = TN_SKINNY_BLOCK_STAGE> struct skinny_curso
     }
     __device__ __forceinline__ void next(const tn_cuda_skinny_args &a, int per_tile, bool more)
     {
-        stage++, x += STAGE;
+        stage++, x += TN_SKINNY_BLOCK_STAGE;
         if (stage < per_tile || !more) return;
         tile++, stage = 0;
         enter(a, per_tile);
@@ -146,13 +146,13 @@ static __device__ __forceinline__ void skinny_copy_plane(const skinny_block_rows
     }
 }
 
-template <int TYPE, typename SHAPE, int STAGE = TN_SKINNY_BLOCK_STAGE>
-static __device__ __forceinline__ void skinny_copy_weights(const skinny_cursor<SHAPE, STAGE> &c, char *slot)
+template <int TYPE, typename SHAPE>
+static __device__ __forceinline__ void skinny_copy_weights(const skinny_cursor<SHAPE> &c, char *slot)
 {
-    skinny_copy_plane<TYPE, SHAPE, 0>(c.rows, c.stage, slot + STAGE);
-    skinny_copy_plane<TYPE, SHAPE, 1>(c.rows, c.stage, slot + STAGE);
-    skinny_copy_plane<TYPE, SHAPE, 2>(c.rows, c.stage, slot + STAGE);
-    skinny_copy_plane<TYPE, SHAPE, 3>(c.rows, c.stage, slot + STAGE);
+    skinny_copy_plane<TYPE, SHAPE, 0>(c.rows, c.stage, slot + TN_SKINNY_BLOCK_STAGE);
+    skinny_copy_plane<TYPE, SHAPE, 1>(c.rows, c.stage, slot + TN_SKINNY_BLOCK_STAGE);
+    skinny_copy_plane<TYPE, SHAPE, 2>(c.rows, c.stage, slot + TN_SKINNY_BLOCK_STAGE);
+    skinny_copy_plane<TYPE, SHAPE, 3>(c.rows, c.stage, slot + TN_SKINNY_BLOCK_STAGE);
 }
 
 template <int TYPE, typename SHAPE>
@@ -184,14 +184,14 @@ static __device__ __forceinline__ void skinny_wait(int pending)
 
 // This lane's row in a slot: row tile t, half h. `rows` is the position of the tile, which planes that are
 // copied in whole chunks of memory need.
-template <int TYPE, typename SHAPE, int STAGE = TN_SKINNY_BLOCK_STAGE>
+template <int TYPE, typename SHAPE>
 static __device__ __forceinline__ skinny_row<TYPE> skinny_row_of(const skinny_block_rows &rows,
                                                                  const char *slot, int stage, int t, int h)
 {
     typedef skinny_slot<TYPE> layout;
     int row = 8 * ((int)threadIdx.x / TN_WARP * SHAPE::tiles + t) + threadIdx.x % TN_WARP / 4;
     skinny_row<TYPE> w;
-    w.at = slot + STAGE + (row + h * SHAPE::half) * layout::row_bytes;
+    w.at = slot + TN_SKINNY_BLOCK_STAGE + (row + h * SHAPE::half) * layout::row_bytes;
     uint32_t source = (uint32_t)min(row, rows.last[h]);
 #pragma unroll
     for (int p = 0; p < TN_CUDA_MAX_PLANES; p++)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of block types as operands of f16 products, for skinny_blocks.cuh and skinny_wgmma.cuh. The order
+// Weights of block types as operands of f16 products, for skinny_blocks.cuh and skinny_stream.cuh. The order
 // of k inside a product is free, so of 256 values of a row each of four lanes q handles the 64 whose bytes
 // lie together, in two halves p of four groups c of eight values. skinny_expander<type> has
 //   load     what lane q needs of half p, from shared memory into registers

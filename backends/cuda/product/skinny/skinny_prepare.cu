@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of x for skinny_blocks.cuh, skinny_wgmma.cuh and skinny_tiles.cuh: each row as f16 times a power of
-// two, through an rms_norm if the product has one, in the layout of skinny_args.h, with zeros where there is
-// nothing.
+// Rows of x for skinny_blocks.cuh and skinny_stream.cuh: each row as f16 times a power of two, through an
+// rms_norm if the product has one, in the layout of skinny_args.h or skinny_stream_args.h, with zeros where
+// there is nothing.
 //
 // to[tile of 32 rows][stage of 256 k] from x [m, k] f32. One block makes a row, a thread 16 values of it: the
 // squares of a norm, the largest value, then what is written. Bytes for each value: 4 read and 2 written;
 // rows of more than 16384 values are read again, from the caches. The limit is latency. A launch of its own
 // pays off: blocks of the product that made their rows themselves were 7 us slower (8B, 32 sequences, H200:
 // 6.3 ms a step instead of 5.3), because their loads of x wait behind the weights that are requested ahead.
-#include "backends/cuda/product/skinny/skinny_tiles_args.h"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
 #include "backends/cuda/product/gemm/gemm_args.h"
 #include "backends/cuda/product/prepare.cuh"
 
-enum { FOR_BLOCKS, FOR_WGMMA, FOR_TILES }; // the layout of x
+enum { FOR_BLOCKS, FOR_STREAM }; // the layout of x
 
 static __device__ __forceinline__ uint32_t skinny_pair(float a, float b)
 {
@@ -61,15 +61,14 @@ static __device__ __forceinline__ void skinny_store16(char *stage, int columns, 
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < 16; i++) sum += __half2float(__float2half_rn(v[i]));
-    if (LAYOUT == FOR_WGMMA) sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    if (LAYOUT == FOR_STREAM) sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     if (!valid) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const float *p = v + 8 * h, *e = v + h;
-        int at = LAYOUT == FOR_WGMMA   ? TN_SKINNY_MATRIX_PIECE(k / 16, h, column)
-                 : LAYOUT == FOR_TILES ? TN_SKINNY_TILES_PIECE(k / 16, h, column, columns)
-                                       : column * (TN_SKINNY_K / 8) + TN_SKINNY_PIECE(k / 8 + h, column);
-        *(uint4 *)(stage + 16 * at) = LAYOUT != FOR_BLOCKS
+        int at = LAYOUT == FOR_STREAM ? TN_SKINNY_STREAM_PIECE(k / 16, h, column, columns)
+                                      : column * (TN_SKINNY_K / 8) + TN_SKINNY_PIECE(k / 8 + h, column);
+        *(uint4 *)(stage + 16 * at) = LAYOUT == FOR_STREAM
                                           ? make_uint4(skinny_pair(e[0], e[2]), skinny_pair(e[4], e[6]),
                                                        skinny_pair(e[8], e[10]), skinny_pair(e[12], e[14]))
                                           : make_uint4(skinny_pair(p[0], p[2]), skinny_pair(p[1], p[3]),
@@ -78,8 +77,8 @@ static __device__ __forceinline__ void skinny_store16(char *stage, int columns, 
     if (LAYOUT == FOR_BLOCKS)
         *(uint32_t *)(stage + TN_SKINNY_BLOCK_X + 4 * (column * (TN_SKINNY_K / 16) + k / 16)) =
             skinny_sum(0.0625f * sum);
-    else if (LAYOUT == FOR_WGMMA && k % 32 == 0)
-        *(uint32_t *)(stage + TN_SKINNY_MATRIX_SUM(k / 32, column)) = skinny_sum(0.03125f * sum);
+    else if (k % 32 == 0)
+        *(uint32_t *)(stage + TN_SKINNY_STREAM_SUM(k / 32, column, columns)) = skinny_sum(0.03125f * sum);
 }
 
 // The power of two for a row whose largest finite value is `largest`. If the row has values that are not
@@ -105,35 +104,38 @@ static __device__ __forceinline__ void skinny_update_largest(const float (&v)[16
     }
 }
 
-static __device__ __forceinline__ float skinny_norm_factor(const tn_cuda_gemm_x_args &a, float sum,
-                                                           float (&shared)[2][TN_WARP])
+// 1 / sqrt(sum / k + eps), rounded once: the approximation of f32 with one step of Newton's method in f64. A
+// division and a square root of f64 would take as long as the loads of a row.
+static __device__ __forceinline__ float skinny_norm_factor(const tn_cuda_gemm_x_args &a, double inverse_k,
+                                                           float sum, float (&shared)[2][TN_WARP])
 {
-    return (float)(1.0 / sqrt((double)tn_block_sum(sum, shared[0]) / a.k + (double)a.eps));
+    double v = (double)tn_block_sum(sum, shared[0]) * inverse_k + (double)a.eps;
+    if (!(v > 1e-30 && v < 1e30)) return (float)(1.0 / sqrt(v)); // f32 may not hold it, or its inverse
+    double r = (double)rsqrtf((float)v);
+    return (float)(r * (1.5 - 0.5 * v * r * r));
 }
 
 // Rows of a tile, and bytes of a stage of them.
 template <int LAYOUT> static __device__ __forceinline__ int skinny_columns(const tn_cuda_gemm_x_args &a)
 {
-    return LAYOUT == FOR_TILES ? a.tile_rows : TN_SKINNY_BLOCK_COLUMNS;
+    return LAYOUT == FOR_STREAM ? a.tile_rows : TN_SKINNY_BLOCK_COLUMNS;
 }
 
 template <int LAYOUT> static __device__ __forceinline__ int skinny_stage_size(int columns)
 {
-    return LAYOUT == FOR_WGMMA   ? TN_SKINNY_MATRIX_STAGE
-           : LAYOUT == FOR_TILES ? TN_SKINNY_TILES_STAGE(columns)
-                                 : TN_SKINNY_BLOCK_STAGE;
+    return LAYOUT == FOR_STREAM ? TN_SKINNY_STREAM_STAGE(columns) : (int)TN_SKINNY_BLOCK_STAGE;
 }
 
-// Makes row r from row `from` of x, or zeros; `norm_weight` is this thread's part of the norm's weight. Each
-// thread keeps its values in registers, so the row is read once.
+// Makes row r from a row of x, or zeros if there is none; `norm_weight` is this thread's part of the norm's
+// weight. Each thread keeps its values in registers, so the row is read once.
 template <int LAYOUT>
-static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int from,
-                                       const float (&norm_weight)[16], float (&shared)[2][TN_WARP])
+static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, const float *row,
+                                       double inverse_k, const float (&norm_weight)[16],
+                                       float (&shared)[2][TN_WARP])
 {
     int columns = skinny_columns<LAYOUT>(a), size = skinny_stage_size<LAYOUT>(columns),
         n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % columns, k = 16 * threadIdx.x;
     char *to = (char *)a.to + (int64_t)(r / columns) * n_stages * size;
-    const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     float power = 1.0f, v[16] = {};
     if (row) {
         skinny_load16(row, k, a.k, (uintptr_t)row % 16 == 0, v);
@@ -141,7 +143,7 @@ static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int 
             float sum = 0.0f;
 #pragma unroll
             for (int i = 0; i < 16; i++) sum += v[i] * v[i];
-            float factor = skinny_norm_factor(a, sum, shared);
+            float factor = skinny_norm_factor(a, inverse_k, sum, shared);
 #pragma unroll
             for (int i = 0; i < 16; i++) v[i] = v[i] * factor * norm_weight[i];
         }
@@ -157,13 +159,12 @@ static __device__ void skinny_make_row(const tn_cuda_gemm_x_args &a, int r, int 
 
 // The same for rows that are longer than the registers of the block: they are read again for each pass.
 template <int LAYOUT>
-static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r, int from,
-                                            float (&shared)[2][TN_WARP])
+static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r, const float *row,
+                                            double inverse_k, float (&shared)[2][TN_WARP])
 {
     int columns = skinny_columns<LAYOUT>(a), size = skinny_stage_size<LAYOUT>(columns),
         n_stages = (a.k + TN_SKINNY_K - 1) / TN_SKINNY_K, column = r % columns, step = 16 * blockDim.x;
     char *to = (char *)a.to + (int64_t)(r / columns) * n_stages * size;
-    const float *row = from < 0 ? nullptr : (const float *)tn_row(a.x, from);
     bool wide = (uintptr_t)row % 16 == 0;
     float factor = 1.0f, power = 1.0f, v[16];
     if (row && a.norm) {
@@ -174,7 +175,7 @@ static __device__ void skinny_make_long_row(const tn_cuda_gemm_x_args &a, int r,
 #pragma unroll
             for (int i = 0; i < 16; i++) sum += v[i] * v[i];
         }
-        factor = skinny_norm_factor(a, sum, shared);
+        factor = skinny_norm_factor(a, inverse_k, sum, shared);
     }
     if (row) {
         float largest = 0.0f, has_nonfinite = 0.0f;
@@ -206,6 +207,11 @@ template <int LAYOUT> static __device__ __forceinline__ void skinny_x(const tn_c
     float norm_weight[16] = {};
     if (once && a.norm)
         skinny_load16(a.norm, 16 * threadIdx.x, a.k, (uintptr_t)a.norm % 16 == 0, norm_weight);
+    // Most blocks make one row. Where it lies takes divisions of 64 bits, so that is computed before the
+    // wait.
+    const float *first = nullptr;
+    if (!a.row_from && (int)blockIdx.x < a.m) first = (const float *)tn_row(a.x, blockIdx.x);
+    double inverse_k = 1.0 / a.k;
     tn_pdl_trigger();
     tn_pdl_wait();
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < a.n_zero; i += gridDim.x * blockDim.x)
@@ -216,10 +222,13 @@ template <int LAYOUT> static __device__ __forceinline__ void skinny_x(const tn_c
         int from = r >= a.m ? -1 : a.row_from ? a.row_from[r] : r;
         // the product reads it, but its row goes nowhere
         if (from < 0 && threadIdx.x == 0) a.row_scale[r] = 1.0f;
+        const float *row = from < 0                        ? nullptr
+                           : first && r == (int)blockIdx.x ? first
+                                                           : (const float *)tn_row(a.x, from);
         if (once)
-            skinny_make_row<LAYOUT>(a, r, from, norm_weight, shared);
+            skinny_make_row<LAYOUT>(a, r, row, inverse_k, norm_weight, shared);
         else
-            skinny_make_long_row<LAYOUT>(a, r, from, shared);
+            skinny_make_long_row<LAYOUT>(a, r, row, inverse_k, shared);
     }
     for (int i = blockIdx.x; a.ids && i < a.n_ids; i += gridDim.x) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
@@ -232,14 +241,8 @@ TN_ENTRY __launch_bounds__(1024) tn_skinny_x(const __grid_constant__ tn_cuda_gem
     skinny_x<FOR_BLOCKS>(a);
 }
 
-// In the layout for wgmma.
-TN_ENTRY __launch_bounds__(1024) tn_skinny_x_matrices(const __grid_constant__ tn_cuda_gemm_x_args a)
+// In that of skinny_stream.cuh: all rows in one tile of a.tile_rows.
+TN_ENTRY __launch_bounds__(1024) tn_skinny_x_stream(const __grid_constant__ tn_cuda_gemm_x_args a)
 {
-    skinny_x<FOR_WGMMA>(a);
-}
-
-// In that of skinny_tiles.cuh: all rows in one tile of a.tile_rows.
-TN_ENTRY __launch_bounds__(1024) tn_skinny_x_tiles(const __grid_constant__ tn_cuda_gemm_x_args a)
-{
-    skinny_x<FOR_TILES>(a);
+    skinny_x<FOR_STREAM>(a);
 }

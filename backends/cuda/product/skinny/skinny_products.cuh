@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // wgmma with 64 rows of weights in registers and 16, 32 or 64 rows of x in shared memory, for
-// skinny_wgmma.cuh and skinny_tiles.cuh: one function for each number of columns, and the waits for their
+// skinny_stream.cuh: one function for each number of columns, and the waits for their
 // sums. Nothing here moves bytes; those files say what bounds their kernels.
 #ifndef TN_CUDA_SKINNY_PRODUCTS_CUH
 #define TN_CUDA_SKINNY_PRODUCTS_CUH

@@ -10,15 +10,9 @@
 #include "core/compiler.h"
 
 enum {
-    SWIZZLE = 1024,    // bytes that swizzled matrices are aligned to
-    SHARED_PLAIN = 64, // bytes of shared memory beside the stages
-    SHARED_WGMMA = 512 + SWIZZLE,
-    LEAST_SLOTS = 2,       // a stage is copied while another one is multiplied
-    LEAST_SLOTS_WGMMA = 3, // and wgmma may still read the stage before
-    SMALL_TILE = 64,       // rows of the smallest tile
-    // Blocks that share tiles may be this many times fewer than there can be at once, if that saves partial
-    // sums.
-    LONGEST_SHARE = 4,
+    SHARED_STATIC = 64, // bytes of shared memory beside the stages
+    LEAST_SLOTS = 2,    // a stage is copied while another one is multiplied
+    SMALL_TILE = 64,    // rows of the smallest tile
 };
 
 // Rates of an H200 in bytes per ns, for one multiprocessor.
@@ -36,19 +30,19 @@ bool tn_cuda_skinny_codebook_type(tn_dtype type)
     return false;
 }
 
-static int64_t slot_size(tn_dtype type, int64_t rows, bool wgmma)
+static int64_t slot_size(tn_dtype type, int64_t rows)
 {
     tn_cuda_pack_args planes;
     tn_cuda_layout_get(type, &planes);
     int32_t elems = (int32_t)tn_dtype_block_elems(type), pieces = 0; // of 16 bytes
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
         pieces += TN_SKINNY_PLANE_PIECES(planes.plane_bytes[p], elems);
-    return (wgmma ? TN_SKINNY_MATRIX_STAGE : TN_SKINNY_BLOCK_STAGE) + rows * TN_SKINNY_ROW_BYTES(pieces);
+    return TN_SKINNY_BLOCK_STAGE + rows * TN_SKINNY_ROW_BYTES(pieces);
 }
 
-uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma)
+uint32_t tn_cuda_skinny_shared_size(const tn_cuda_skinny_shape *s, tn_dtype type)
 {
-    return (uint32_t)(s->slots * slot_size(type, s->rows, wgmma) + (wgmma ? SWIZZLE : 0));
+    return (uint32_t)(s->slots * slot_size(type, s->rows));
 }
 
 int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool glu, int32_t rows)
@@ -65,72 +59,55 @@ int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool g
 // Estimated time of the longest block, and of the last block of a tile, with what the part of each block
 // takes, in nanoseconds on an H200. Memory gives a multiprocessor 32 bytes in one ns, the L2 42. 128 rows
 // were measured to take 1850 ns a stage (latency of eight warps), 256 rows with twice the instructions at a
-// time little more. The numbers for wgmma are estimates, and so is that the last block reads parts at the
-// rate of the L2.
-static int64_t time_of(const tn_cuda_skinny_shape *s, tn_dtype type, int64_t n_stages, bool wgmma)
+// time little more. What parts take is an estimate.
+static int64_t time_of(const tn_cuda_skinny_shape *s, tn_dtype type, int64_t n_stages)
 {
     int64_t bytes = s->rows * (int64_t)tn_dtype_row_size(type, TN_SKINNY_K), n = s->n_tiles * n_stages;
     int64_t longest = tn_div_up(n, s->blocks);
     bool even = n % s->blocks == 0 && TN_MAX(longest, n_stages) % TN_MIN(longest, n_stages) == 0;
     int64_t parts = !even ? tn_div_up(n_stages, longest) + 1 : longest < n_stages ? n_stages / longest : 0;
-    int64_t least = wgmma ? 500 + s->rows * 2 : 1200 + s->rows * 2;
+    int64_t least = 1200 + s->rows * 2;
     int64_t copies = TN_MAX(bytes / MEMORY_RATE, (bytes + TN_SKINNY_BLOCK_STAGE) / L2_RATE);
-    return longest * TN_MAX(copies, least) + parts * (wgmma ? 100 + 3 * s->rows : 50 + s->rows);
+    return longest * TN_MAX(copies, least) + parts * (50 + s->rows);
 }
 
-// The number of blocks with the least time, max_blocks at most. Fewer blocks have longer shares of tiles. Of
-// groups blocks run through whole tiles, because how many tiles there are is known on the device alone.
+// As many blocks as there can be, max_blocks at most. Of groups blocks run through whole tiles, because how
+// many tiles there are is known on the device alone.
 static tn_cuda_skinny_shape cut_tiles(tn_cuda_skinny_shape s, tn_dtype type, int64_t n_stages,
-                                      int64_t max_blocks, bool groups, bool wgmma)
+                                      int64_t max_blocks, bool groups)
 {
-    int64_t n = TN_MAX(1, s.n_tiles * n_stages), shortest = tn_div_up(n, TN_MIN(max_blocks, n));
-    int64_t longest = TN_MAX(shortest, wgmma ? TN_MIN(n_stages, LONGEST_SHARE * shortest) : 0);
-    s.time = INT64_MAX;
-    if (groups) {
-        s.blocks = s.n_tiles;
-        s.time = time_of(&s, type, n_stages, wgmma) * s.n_tiles;
-        return s;
-    }
-    for (int64_t share = shortest; share <= longest; share++) {
-        tn_cuda_skinny_shape next = s;
-        next.blocks = (int32_t)tn_div_up(n, share);
-        next.time = time_of(&next, type, n_stages, wgmma);
-        if (next.time < s.time) s = next;
-    }
+    int64_t n = TN_MAX(1, s.n_tiles * n_stages);
+    s.blocks = groups ? s.n_tiles : (int32_t)tn_div_up(n, tn_div_up(n, TN_MIN(max_blocks, n)));
+    s.time = time_of(&s, type, n_stages) * (groups ? s.n_tiles : 1);
     return s;
 }
 
 // Whether there is such a kernel, and its stages fit. Codebook types are limited by the instructions for each
 // weight, so their kernels have one tile for each warp. Tiles of 64 rows are for Q8_0 alone: two stages of
 // 128 rows of it do not fit into the 99 KiB of shared memory that devices of 8.6 and 8.9 have.
-static bool is_possible(const tn_cuda_skinny_shape *s, tn_dtype type, bool wgmma)
+static bool is_possible(const tn_cuda_skinny_shape *s, tn_dtype type)
 {
     if (tn_cuda_skinny_codebook_type(type) && s->tiles > 1) return false;
     if (s->rows == SMALL_TILE && type != TN_TYPE_Q8_0) return false;
-    return s->slots >= (wgmma ? LEAST_SLOTS_WGMMA : LEAST_SLOTS);
+    return s->slots >= LEAST_SLOTS;
 }
 
 tn_cuda_skinny_shape tn_cuda_skinny_shape_select(const tn_cuda *cuda, tn_cuda_skinny_args *a, tn_dtype type,
-                                                 int64_t n_columns, bool wgmma)
+                                                 int64_t n_columns)
 {
-    // Tiles of 16 rows of a warp, warps. With wgmma warps are as many as hide what each waits for, in groups
-    // of four.
     static const struct {
-        int32_t tiles, warps;
-    } plain[] = {{2, 8}, {1, 8}, {1, 4}}, of_wgmma[] = {{1, 16}, {1, 8}};
-    int32_t n = wgmma ? (int32_t)TN_COUNT(of_wgmma) : (int32_t)TN_COUNT(plain);
-    int32_t beside = wgmma ? SHARED_WGMMA : SHARED_PLAIN;
+        int32_t tiles, warps; // tiles of 16 rows of a warp, warps
+    } shapes[] = {{2, 8}, {1, 8}, {1, 4}};
     int64_t n_stages = tn_div_up(a->k, TN_SKINNY_K), max_blocks = TN_MAX(1, cuda->n_sms / n_columns);
     tn_cuda_skinny_shape best = {.time = INT64_MAX};
-    for (int32_t i = 0; i < n; i++) {
-        tn_cuda_skinny_shape s = {.tiles = wgmma ? of_wgmma[i].tiles : plain[i].tiles,
-                                  .warps = wgmma ? of_wgmma[i].warps : plain[i].warps};
+    for (int32_t i = 0; i < (int32_t)TN_COUNT(shapes); i++) {
+        tn_cuda_skinny_shape s = {.tiles = shapes[i].tiles, .warps = shapes[i].warps};
         s.rows = 16 * s.tiles * s.warps;
         s.slots = (int32_t)TN_MIN(TN_SKINNY_BLOCK_MAX_SLOTS,
-                                  (cuda->max_shared - beside) / slot_size(type, s.rows, wgmma));
-        if (!is_possible(&s, type, wgmma)) continue;
+                                  (cuda->max_shared - SHARED_STATIC) / slot_size(type, s.rows));
+        if (!is_possible(&s, type)) continue;
         s.n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, s.rows);
-        s = cut_tiles(s, type, n_stages, max_blocks, a->tile_group != NULL, wgmma);
+        s = cut_tiles(s, type, n_stages, max_blocks, a->tile_group != NULL);
         if (cuda->variant.skinny_shape == i + 1) s.time = 0;
         if (s.time < best.time) best = s;
     }

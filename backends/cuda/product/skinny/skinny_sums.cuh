@@ -3,13 +3,13 @@
 //
 // The sums of a tile of a skinny GEMM of block types: how blocks that share a tile (split-k) add their parts,
 // and how sums become results y = act(scale * sum + bias) + residual, or act(gate) * up. Used by
-// skinny_blocks.cuh and skinny_wgmma.cuh, whose lanes hold sums in the same layout.
+// skinny_blocks.cuh.
 //
 // A part of a tile goes through global memory as it lies in registers, 16 bytes a thread, so neighbouring
 // threads write neighbouring addresses. The last block to arrive at the counter of the tile adds all parts in
 // the order of the blocks, so results do not depend on which block was last. Bytes: 2 x 4 for each element
 // and block that shares the tile, through L2, and 4 for each result. Partial sums and results were 12 to 15 %
-// of the samples of a launch of skinny_wgmma.cuh (ncu, GLU of an 8B layer, H200, 2026-11-22).
+// of the samples of a launch of a kernel with wgmma (ncu, GLU of an 8B layer, H200, 2026-11-22).
 #ifndef TN_CUDA_SKINNY_SUMS_CUH
 #define TN_CUDA_SKINNY_SUMS_CUH
 

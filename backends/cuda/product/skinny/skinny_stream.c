@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launches of skinny_stream.cuh: how the rows of weights and the k of a launch are shared between warps and
+// blocks. The cut with the least estimated time is selected.
+#include "backends/cuda/product/skinny/skinny.h"
+#include "backends/cuda/runtime/layout.h"
+
+#include "core/compiler.h"
+#include "core/context.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SHARED_STATIC = 1024, // bytes of shared memory beside the rings
+    MAX_SPLITS = 4,
+};
+
+// The types of these kernels, with the modules that have them.
+static const struct stream_type {
+    tn_dtype type;
+    int32_t module;
+    int32_t percent; // time of an operand, of that of Q4_K
+    // Whether there is a kernel for 64 rows of x whose warps have two operands. Q6_K has two for each weight
+    // already; types that few files have do not pay for the code.
+    bool wide;
+} stream_types[] = {
+    {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100, true},
+    {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130, true},
+    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 175, false},
+    {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110, true},
+    {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110, false},
+    {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150, false},
+    {TN_TYPE_Q5_1, TN_CUDA_MODULE_skinny_stream_minimum, 150, false},
+    {TN_TYPE_Q8_0, TN_CUDA_MODULE_skinny_stream_legacy, 120, true},
+    {TN_TYPE_Q3_K, TN_CUDA_MODULE_skinny_stream_k, 170, false},
+    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_skinny_stream_table, 170, false},
+    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_skinny_stream_table, 190, true},
+    {TN_TYPE_MXFP4, TN_CUDA_MODULE_skinny_stream_table, 190, true},
+};
+
+// Pairs of types that share a launch, and the modules that have them.
+static const struct stream_pair {
+    tn_dtype type, other;
+    int32_t module;
+} stream_pairs[] = {
+    {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream_pair},
+};
+
+static const struct stream_pair *find_pair(tn_dtype type, tn_dtype other)
+{
+    for (size_t i = 0; i < TN_COUNT(stream_pairs); i++)
+        if (stream_pairs[i].type == type && stream_pairs[i].other == other) return &stream_pairs[i];
+    return NULL;
+}
+
+bool tn_cuda_skinny_stream_pair(tn_dtype type, tn_dtype other)
+{
+    return find_pair(type, other) != NULL;
+}
+
+// NULL: none of them.
+static const struct stream_type *find_type(tn_dtype type)
+{
+    for (size_t i = 0; i < TN_COUNT(stream_types); i++)
+        if (stream_types[i].type == type) return &stream_types[i];
+    return NULL;
+}
+
+static bool is_stream_type(tn_dtype type)
+{
+    return find_type(type) != NULL;
+}
+
+bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p)
+{
+    if (cuda->compute != 90 || cuda->variant.skinny_without_wgmma || p->k % TN_SKINNY_K != 0) return false;
+    return tn_cuda_weights_all(p, is_stream_type);
+}
+
+int32_t tn_cuda_skinny_stream_columns(int64_t m)
+{
+    return m <= 16 ? 16 : m <= 32 ? 32 : 64;
+}
+
+// --- how a launch is cut -----------------------------------------------------------------------------
+
+typedef struct cut {
+    int32_t tile_rows, row_warps, k_warps, splits, x_slots;
+    int32_t blocks; // of all clusters
+    int64_t shared; // bytes
+    int64_t time;   // estimated, ns
+} cut;
+
+static bool has_minimums(tn_dtype type) // that are a product of their own
+{
+    return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K;
+}
+
+// Bytes of a slot of 16 rows of weights, as skinny_stream_layout of skinny_batch.cuh has them.
+static int64_t slot_size(tn_dtype type)
+{
+    tn_cuda_pack_args planes;
+    tn_cuda_layout_get(type, &planes);
+    int32_t pieces = 0, elems = (int32_t)tn_dtype_block_elems(type);
+    for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++) {
+        int32_t bytes = TN_SKINNY_PLANE_BYTES(planes.plane_bytes[p], elems);
+        pieces += bytes % 16 == 0 ? bytes / 16 : 16 % bytes == 0 ? 1 : (bytes + 30) / 16;
+    }
+    return (int64_t)TN_SKINNY_ROW_BYTES(pieces) * TN_SKINNY_STREAM_ROWS;
+}
+
+// What a launch is, for the estimate.
+typedef struct work {
+    int32_t rows[3]; // of each weight
+    int32_t n_segs, columns, k_stages, n_sms;
+    bool glu, pair,
+        wide; // pair: of two types, each in whole warpgroups; wide: two operands for each warp fit
+    int64_t slot, x_stage, left; // bytes: of a slot of 16 rows, of a stage of x, of shared memory
+    int64_t percent;             // time of an operand, of that of Q4_K
+} work;
+
+// Clusters that the device holds at a time. An H200 has 132 multiprocessors in groups of which some hold one
+// cluster of four less.
+static int32_t max_clusters(int32_t n_sms, int32_t splits)
+{
+    int32_t n = n_sms / splits;
+    return splits <= 2 ? TN_MAX(n, 1) : TN_MAX(n - n / 8, 1);
+}
+
+static int64_t count_tiles(const work *w, int32_t tile_rows)
+{
+    int64_t n = 0, rows = (int64_t)(w->glu ? TN_SKINNY_STREAM_ROWS / 2 : TN_SKINNY_STREAM_ROWS) * tile_rows;
+    for (int32_t i = 0; i < (w->glu ? 1 : w->n_segs); i++) {
+        int64_t tiles = tn_div_up(w->rows[i], rows);
+        n += w->pair ? tn_div_up(tiles, TN_SKINNY_STREAM_WARPS) * TN_SKINNY_STREAM_WARPS : tiles;
+    }
+    return n;
+}
+
+// The slots and the estimated time of a cut; false if it does not fit.
+static bool estimate(const work *w, cut *c)
+{
+    enum { MEMORY_RATE = 30, L2_RATE = 42 }; // bytes per ns of a multiprocessor
+    enum { START = 3200, SHARE_K = 800, SHARE_CLUSTER = 900, SHARE_4 = 1000, COLUMN = 25 };
+    int64_t warps = c->row_warps * c->k_warps, slot = w->slot * c->tile_rows;
+    int64_t groups = tn_div_up(count_tiles(w, c->tile_rows), c->row_warps);
+    int64_t clusters = TN_MIN(groups, max_clusters(w->n_sms, c->splits)),
+            passes = tn_div_up(groups, clusters);
+    int64_t stages = tn_div_up(w->k_stages, c->splits), rounds = tn_div_up(stages, c->k_warps);
+    if (passes > 1 && (c->k_warps > 1 || c->splits > 1 || w->pair)) return false;
+    int64_t x_slots =
+        TN_MIN(TN_SKINNY_STREAM_MAX_X, (w->left - warps * TN_SKINNY_STREAM_SLOTS * slot) / w->x_stage);
+    x_slots = TN_MIN(x_slots, passes > 1 ? 2 * stages : stages);
+    if (x_slots < stages) x_slots = x_slots / c->k_warps * c->k_warps;
+    if (x_slots < TN_MIN(stages, c->k_warps * 2)) return false;
+    c->x_slots = (int32_t)x_slots;
+    c->blocks = (int32_t)(clusters * c->splits);
+    c->shared = x_slots * w->x_stage + warps * TN_SKINNY_STREAM_SLOTS * slot;
+    // H200, 2026-11-23, Q4_K: a stage of 16 warps takes 1.5 us with 16 columns and 1.7 with 32, of 8
+    // warps 1.2 with 32 and 1.7 with 64, and 2.9 there with two operands for each. The next stage of x may be
+    // late.
+    int64_t fix = w->columns == 16   ? 280
+                  : w->columns == 32 ? 700
+                                     : 1200,
+            each = w->columns == 16 ? 78 : 62, round = (fix + each * warps) * w->percent / 100;
+    if (c->tile_rows > 1) round += round * 7 / 10;
+    if (x_slots < stages && x_slots < 3 * c->k_warps) round += 150;
+    int64_t bytes = passes * stages * c->row_warps * slot;
+    int64_t copies =
+        TN_MAX(bytes / MEMORY_RATE, (bytes + passes * TN_MIN(stages, x_slots) * w->x_stage) / L2_RATE);
+    c->time = START + COLUMN * w->columns + TN_MAX(passes * rounds * round, copies) +
+              (c->k_warps > 1 ? SHARE_K : 0) + (c->splits > 1 ? SHARE_CLUSTER : 0) +
+              (c->splits > 2 ? SHARE_4 : 0);
+    return true;
+}
+
+static cut select_cut(const work *w)
+{
+    cut best = {.time = INT64_MAX};
+    for (int32_t tile_rows = 1; tile_rows <= (w->columns == 64 && w->wide ? 2 : 1); tile_rows++) {
+        int32_t most = TN_SKINNY_STREAM_MAX_WARPS(w->columns, tile_rows);
+        for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
+            for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
+                for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
+                    cut c = {.tile_rows = tile_rows, .row_warps = rows, .k_warps = ks, .splits = splits};
+                    if (estimate(w, &c) && c.time <= best.time) best = c;
+                }
+    }
+    return best;
+}
+
+// The sums that warps and blocks add take the place of the rings.
+static int64_t sums_size(const cut *c, int32_t columns)
+{
+    return (int64_t)c->row_warps * c->k_warps * c->tile_rows * columns * TN_SKINNY_STREAM_ROWS * 4;
+}
+
+// --- launch ------------------------------------------------------------------------------------------
+
+// Sets the first tiles of the weights. Weights of a second type, the last `others`, begin with a warpgroup.
+static void set_tiles(tn_cuda_skinny_stream_args *a, int32_t others, int32_t tile_rows)
+{
+    int32_t rows = TN_SKINNY_STREAM_ROWS * tile_rows;
+    a->n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, rows);
+    if (others == 0) return;
+    int32_t n = 0;
+    for (int32_t i = 0; i < a->n_segs; i++) {
+        if (i == a->n_segs - others) a->other_tile = n;
+        a->seg[i].first_tile = n;
+        n += (int32_t)(tn_div_up(a->seg[i].n, rows * TN_SKINNY_STREAM_WARPS) * TN_SKINNY_STREAM_WARPS);
+    }
+    a->n_tiles = n;
+}
+
+tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b, tn_dtype type,
+                                    tn_dtype other, int32_t others)
+{
+    tn_cuda_skinny_stream_args a;
+    memset(&a, 0, sizeof a);
+    memcpy(a.seg, b->seg, sizeof a.seg);
+    a.x = b->x, a.row_scale = b->row_scale, a.residual = b->residual, a.residual_ld = b->residual_ld;
+    a.m = b->m, a.n_segs = b->n_segs, a.k_stages = b->k / TN_SKINNY_K;
+    a.glu = b->glu, a.act = b->act, a.glu_limit = b->glu_limit, a.glu_alpha = b->glu_alpha;
+    int32_t columns = tn_cuda_skinny_stream_columns(a.m);
+    bool sums = has_minimums(type) || has_minimums(other);
+    work w = {.n_segs = a.n_segs,
+              .columns = columns,
+              .k_stages = a.k_stages,
+              .n_sms = l->cuda->n_sms,
+              .glu = b->glu,
+              .pair = others > 0,
+              .wide = others == 0 && find_type(type)->wide,
+              .percent = TN_MAX(find_type(type)->percent, find_type(other)->percent),
+              .slot = TN_MAX(slot_size(type), slot_size(other)),
+              .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
+              .left = l->cuda->max_shared - SHARED_STATIC};
+    for (int32_t i = 0; i < a.n_segs; i++) w.rows[i] = a.seg[i].n;
+    cut c = select_cut(&w);
+    set_tiles(&a, others, c.tile_rows);
+    if (a.n_tiles == 0) return TN_OK;
+    a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;
+    char name[64];
+    snprintf(name, sizeof name, "tn_skinny_stream_%s%s%s_%d_%d", tn_dtype_name(type), others ? "_" : "",
+             others ? tn_dtype_name(other) : "", columns, c.tile_rows);
+    int32_t module = others ? find_pair(type, other)->module : find_type(type)->module;
+    tn_cuda_grid grid = {.x = (uint32_t)c.blocks,
+                         .y = 1,
+                         .z = 1,
+                         .threads = 32 * (uint32_t)(c.row_warps * c.k_warps),
+                         .cluster = (uint32_t)c.splits,
+                         .shared = (uint32_t)TN_MAX(c.shared, sums_size(&c, columns)),
+                         .alone = l->cuda->variant.skinny_switch_dependent};
+    return tn_cuda_run(l, module, name, &grid, &a);
+}

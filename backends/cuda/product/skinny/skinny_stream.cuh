@@ -1,0 +1,666 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// y = x w^T for 9 to 64 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
+// streams its own weights, and waits for others only where the four of a warpgroup multiply together.
+//
+// Operands: w [n, k] in planes, k a multiple of 256; x in stages of 256 k as skinny_stream_args.h says; y [m,
+// n] f32.
+//
+// A warp has 16 or 32 rows of weights (half of them of gate and half of up for GLU) and every k_warps-th
+// stage of the k of its block. It copies their planes by cp.async into a ring of its own and expands them
+// into registers, the operand of 64 rows of its warpgroup (skinny_batch.cuh). Stages of x come by bulk copies
+// into a ring for the block, from which the tensor cores read them. Sums of the warps that share rows, and of
+// the blocks of a cluster that share a tile, are added at the end, in order, through shared memory.
+//
+// Bytes: weights once; x once for each block, from L2. Operations: 2 m n k.
+#ifndef TN_CUDA_SKINNY_STREAM_CUH
+#define TN_CUDA_SKINNY_STREAM_CUH
+
+#include "backends/cuda/mma.cuh"
+#include "backends/cuda/product/epilogue.cuh"
+#include "backends/cuda/product/skinny/skinny_batch.cuh"
+#include "backends/cuda/product/skinny/skinny_products.cuh"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
+
+// TILES x 16 rows of weights of a warp, N rows of x.
+template <int TILES, int N> using skinny_stream_sums = float[TILES][N / 8][4];
+
+#ifdef TN_HOPPER
+// --- which part of the work ------------------------------------------------------------------------------
+
+// The place of a warp: it has tile number first + i * step for each pass i, and of its k every k_warps-th
+// stage of the block's [begin, begin + n), from k_warp on.
+struct skinny_stream_work {
+    int warp, row_warp, k_warp, rank; // rank: of the block in its cluster
+    int begin, n, own;                // own: stages of this warp
+    int first, step, passes;
+
+    __device__ __forceinline__ skinny_stream_work(const tn_cuda_skinny_stream_args &a)
+    {
+        warp = __shfl_sync(0xffffffffu, threadIdx.x / TN_WARP, 0);
+        row_warp = warp % a.row_warps, k_warp = warp / a.row_warps;
+        rank = blockIdx.x % a.splits;
+        begin = a.k_stages * rank / a.splits, n = a.k_stages * (rank + 1) / a.splits - begin;
+        own = (n - k_warp + a.k_warps - 1) / a.k_warps;
+        int block = blockIdx.x / a.splits, blocks = gridDim.x / a.splits;
+        first = block * a.row_warps + row_warp, step = blocks * a.row_warps;
+        int groups = (a.n_tiles + a.row_warps - 1) / a.row_warps;
+        passes = (groups - block + blocks - 1) / blocks;
+    }
+};
+
+// The rows of a tile, in two halves of eight rows for each 16: with GLU gate and up.
+template <int TILES> struct skinny_stream_rows {
+    int seg[2], row[2], left[2]; // of the halves: weight, first row, rows from there to the end
+    int step;                    // rows from one 16 to the next
+
+    __device__ __forceinline__ void set(const tn_cuda_skinny_stream_args &a, int tile)
+    {
+        int s = 0;
+        tile = min(tile, a.n_tiles - 1);
+#pragma unroll
+        for (int i = 1; i < 3; i++)
+            if (!a.glu && i < a.n_segs && tile >= a.seg[i].first_tile) s = i;
+        step = a.glu ? 8 : 16;
+        int at = (tile - (a.glu ? 0 : a.seg[s].first_tile)) * TILES * step;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            seg[h] = a.glu ? h : s, row[h] = at + (a.glu ? 0 : 8 * h);
+            left[h] = a.seg[seg[h]].n - row[h];
+        }
+    }
+    // Row `i` of 16 rows t, where plane p of it starts. Rows behind the end are the last one, and what comes
+    // of them goes into no result.
+    __device__ __forceinline__ const char *at(const tn_cuda_skinny_stream_args &a, int p, int t, int i) const
+    {
+        int h = i / 8, own = h ? row[1] : row[0], most = (h ? left[1] : left[0]) - 1;
+        const tn_cuda_weight &w = a.seg[h ? seg[1] : seg[0]].w;
+        return w.plane[p] + (int64_t)(own + min(t * step + i % 8, most)) * w.row_size[p];
+    }
+};
+
+// --- weights ---------------------------------------------------------------------------------------------
+
+// Copies the weights of a warp ahead of its products, through slots that are its own.
+template <int TYPE, int TILES> struct skinny_stream_loader {
+    typedef skinny_stream_layout<TYPE> layout;
+    static constexpr int tile_size = TN_SKINNY_STREAM_ROWS * layout::row_bytes, slot_size = TILES * tile_size;
+    static constexpr int slots = TN_SKINNY_STREAM_SLOTS, ring_size = slots * slot_size;
+    static constexpr __host__ __device__ int copies(int p) // of all lanes, for plane p of 16 rows
+    {
+        return (16 * layout::pieces(p) + TN_WARP - 1) / TN_WARP;
+    }
+    static constexpr __host__ __device__ int first_copy(int p)
+    {
+        int n = 0;
+        for (int i = 0; i < p; i++) n += copies(i);
+        return n;
+    }
+    static constexpr int all_copies = first_copy(TN_CUDA_MAX_PLANES);
+    const char *from[TILES][all_copies];
+    int left, in_pass, pass, to; // stages to copy: of all passes, of this pass; byte of the slot
+
+    // Which piece of which row a lane copies, and whether there is one.
+    template <int P> static __device__ __forceinline__ int piece(int i)
+    {
+        return i * TN_WARP + threadIdx.x % TN_WARP;
+    }
+    template <int P>
+    __device__ __forceinline__ void enter_plane(const tn_cuda_skinny_stream_args &a,
+                                                const skinny_stream_rows<TILES> &rows, int stage)
+    {
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+#pragma unroll
+            for (int i = 0; i < copies(P); i++) {
+                constexpr int pieces = layout::pieces(P) > 0 ? layout::pieces(P) : 1;
+                int e = min(piece<P>(i), 16 * pieces - 1);
+                from[t][first_copy(P) + i] = rows.at(a, P, t, e / pieces) +
+                                             (int64_t)stage * layout::bytes(P) +
+                                             (layout::whole(P) ? e % pieces * 16 : 0);
+            }
+    }
+    __device__ __forceinline__ void enter(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work)
+    {
+        skinny_stream_rows<TILES> rows;
+        rows.set(a, work.first + pass * work.step);
+        in_pass = work.own;
+        int stage = work.begin + work.k_warp;
+        enter_plane<0>(a, rows, stage);
+        enter_plane<1>(a, rows, stage);
+        enter_plane<2>(a, rows, stage);
+        enter_plane<3>(a, rows, stage);
+    }
+    template <int P> __device__ __forceinline__ void copy_plane(char *slot, int k_warps)
+    {
+        constexpr int pieces = layout::pieces(P) > 0 ? layout::pieces(P) : 1;
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+#pragma unroll
+            for (int i = 0; i < copies(P); i++) {
+                int e = piece<P>(i);
+                const char *&row = from[t][first_copy(P) + i];
+                char *at = slot + t * tile_size + e / pieces * layout::row_bytes +
+                           16 * (layout::first_piece(P) + e % pieces);
+                if (16 * pieces % TN_WARP == 0 || e < 16 * pieces) {
+                    if constexpr (layout::whole(P)) {
+                        tn_copy16_line(at, row);
+                    } else {
+                        int shift = (int)((uintptr_t)row & 15), piece = e % pieces;
+                        tn_copy16_partial(at, row - shift + 16 * piece,
+                                          max(0, min(16, shift + layout::bytes(P) - 16 * piece)));
+                    }
+                }
+                row += k_warps * layout::bytes(P);
+            }
+    }
+    __device__ __forceinline__ void begin(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work)
+    {
+        pass = 0, to = 0, left = work.own * work.passes;
+        enter(a, work);
+    }
+    template <int SLOTS>
+    __device__ __forceinline__ void next(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
+                                         char *ring)
+    {
+        if (left > 0) {
+            char *slot = ring + to;
+            copy_plane<0>(slot, a.k_warps);
+            copy_plane<1>(slot, a.k_warps);
+            copy_plane<2>(slot, a.k_warps);
+            copy_plane<3>(slot, a.k_warps);
+            left--;
+            if (--in_pass == 0 && left > 0) {
+                pass++;
+                enter(a, work);
+            }
+        }
+        to = to == (SLOTS - 1) * slot_size ? 0 : to + slot_size;
+        tn_copy_commit();
+    }
+};
+
+// --- x ---------------------------------------------------------------------------------------------------
+
+// Bytes of a stage that are copied, with the sums that minimums are multiplied by, or without.
+template <int N, bool SUMS> static constexpr __host__ __device__ int skinny_stream_x_size()
+{
+    return SUMS ? (int)TN_SKINNY_STREAM_STAGE(N) : (int)TN_SKINNY_STREAM_X(N);
+}
+
+// mbarrier.arrive.expect_tx and cp.async.bulk of one lane. The others run along, because a branch would keep
+// the compiler from computing what is the same for a warp once.
+static __device__ __forceinline__ void skinny_stream_request(bool elected, void *to, const void *from,
+                                                             uint32_t bytes, uint64_t *bar)
+{
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\n"
+        "@p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%3], %2;\n"
+        "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n}\n" ::
+            "r"(tn_shared(to)),
+        "l"(from), "r"(bytes), "r"(tn_shared(bar)), "r"((int)elected)
+        : "memory");
+}
+
+// Copies the stages of x that the warps with the same k_warp read, in the order in which their passes need
+// them. One warp of theirs does this. A slot is filled again a stage after it was read, when nearly all of
+// the warps have read it.
+template <int N, bool SUMS> struct skinny_stream_x {
+    static constexpr int size = skinny_stream_x_size<N, SUMS>();
+    int left, stage; // to copy
+
+    __device__ __forceinline__ void load(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
+                                         char *ring, uint64_t *full, int slot)
+    {
+        skinny_stream_request(threadIdx.x % TN_WARP == 0, ring + slot * size,
+                              (const char *)a.x + (int64_t)(work.begin + stage) * TN_SKINNY_STREAM_STAGE(N),
+                              size, &full[slot]);
+        left--, stage += a.k_warps;
+        if (stage >= work.n) stage = work.k_warp;
+    }
+    __device__ __forceinline__ void begin(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
+                                          char *ring, uint64_t *full)
+    {
+        left = work.row_warp == 0 ? work.own * work.passes : 0, stage = work.k_warp;
+        for (int slot = work.k_warp; slot < a.x_slots && left > 0; slot += a.k_warps)
+            load(a, work, ring, full, slot);
+    }
+};
+
+// Descriptor of x, with the 128-byte swizzle (mma.cuh, tn_wgmma_tile).
+static __device__ __forceinline__ uint64_t skinny_x_tile(uint32_t at)
+{
+    return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
+           (uint64_t)1 << 62;
+}
+
+// --- products --------------------------------------------------------------------------------------------
+
+// Step s of batch b, as operands in the order of mma.m16n8k16.
+template <int TYPE>
+static __device__ __forceinline__ void
+skinny_stream_expand(const typename skinny_batch<TYPE>::raw (&raw)[2],
+                     const typename skinny_batch<TYPE>::head (&head)[2], int b, int s,
+                     uint32_t (&f)[skinny_batch<TYPE>::operands][4])
+{
+    constexpr int P = skinny_batch<TYPE>::operands;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if constexpr (P == 1) {
+            skinny_batch<TYPE>::expand(raw[h], head[h], b, s, f[0][h], f[0][2 + h]);
+        } else {
+            uint32_t first[P], second[P];
+            skinny_batch<TYPE>::expand(raw[h], head[h], b, s, first, second);
+#pragma unroll
+            for (int o = 0; o < P; o++) f[o][h] = first[o], f[o][2 + h] = second[o];
+        }
+}
+
+// Minimums times sums of x, for runs of 32: one product for all of a stage.
+template <int TYPE, int TILES, int N>
+static __device__ __forceinline__ void
+skinny_stream_start_minimums(const typename skinny_batch<TYPE>::head (&head)[TILES][2], uint64_t x,
+                             skinny_stream_sums<TILES, N> &min_sums)
+{
+    tn_wgmma_fence();
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        uint32_t m[4] = {head[t][0].minimum[0], head[t][1].minimum[0], head[t][0].minimum[1],
+                         head[t][1].minimum[1]};
+        skinny_wgmma(min_sums[t], m, x + TN_SKINNY_STREAM_X(N) / 16, 0);
+    }
+    tn_wgmma_commit();
+}
+
+template <int TYPE, int TILES, int N>
+static __device__ __forceinline__ void
+skinny_stream_add_minimums(const typename skinny_batch<TYPE>::head (&head)[TILES][2],
+                           skinny_stream_sums<TILES, N> &min_sums, skinny_stream_sums<TILES, N> &total)
+{
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        skinny_wgmma_wait<0>(min_sums[t]);
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            total[t][i / 4][i % 4] -= head[t][i % 4 / 2].offset * min_sums[t][i / 4][i % 4];
+    }
+}
+
+// Adds the products of a slot of weights and a stage of x, whose descriptor is given.
+template <int TYPE, int TILES, int N>
+static __device__ __forceinline__ void skinny_stream_stage(const skinny_stream_row<TYPE> (&row)[TILES][2],
+                                                           uint64_t x, skinny_stream_sums<TILES, N> &total)
+{
+    typedef skinny_batch<TYPE> batch;
+    constexpr int P = batch::operands;
+    int q = threadIdx.x % 4;
+    typename batch::head head[TILES][2];
+    typename batch::raw raw[TILES][2];
+    skinny_stream_sums<TILES, N> part, min_sums;
+    skinny_stream_sums<TILES, N> &d = batch::exact ? part : total;
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++) batch::load_head(head[i / 2][i % 2], row[i / 2][i % 2], q);
+    if constexpr (batch::minimums) skinny_stream_start_minimums<TYPE, TILES, N>(head, x, min_sums);
+    // Steps are multiplied in groups, whose operands fit the registers twice: this group's, and those that
+    // are being multiplied.
+    constexpr int G = P == 1 ? 2 : 1;
+    uint32_t f[2][TILES][G][P][4];
+#pragma unroll
+    for (int g = 0; g < 16 / G; g++) {
+        int b = g * G / 2;
+        if (g * G % 2 == 0)
+#pragma unroll
+            for (int i = 0; i < 2 * TILES; i++)
+                batch::load(raw[i / 2][i % 2], head[i / 2][i % 2], row[i / 2][i % 2], b, q);
+        if (g > 1) tn_wgmma_wait<1>();
+#pragma unroll
+        for (int s = 0; s < G; s++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+                skinny_stream_expand<TYPE>(raw[t], head[t], b, (g * G + s) % 2, f[g % 2][t][s]);
+        if constexpr (batch::minimums)
+            if (g == 0) skinny_stream_add_minimums<TYPE, TILES, N>(head, min_sums, total);
+        tn_wgmma_fence();
+#pragma unroll
+        for (int s = 0; s < G; s++)
+#pragma unroll
+            for (int o = 0; o < P; o++)
+#pragma unroll
+                for (int t = 0; t < TILES; t++)
+                    skinny_wgmma(d[t], f[g % 2][t][s][o], x + b / 2 * (N * 128 / 16) + (g * G + s) % 4 * 2,
+                                 !batch::exact || g > 0 || s > 0 || o > 0);
+        tn_wgmma_commit();
+    }
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        skinny_wgmma_wait<0>(d[t]);
+        if constexpr (batch::exact)
+#pragma unroll
+            for (int i = 0; i < N / 2; i++)
+                total[t][i / 4][i % 4] += head[t][i % 4 / 2].factor * part[t][i / 4][i % 4];
+    }
+}
+
+// --- sums of several warps and blocks --------------------------------------------------------------------
+
+// mapa and ld.shared::cluster: reads four floats at the same place in another block of the cluster.
+static __device__ __forceinline__ float4 skinny_stream_load_from(const float4 *at, int rank)
+{
+    float4 v;
+    asm volatile("{\n.reg .b32 at;\nmapa.shared::cluster.u32 at, %4, %5;\n"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at];\n}\n"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(tn_shared(at)), "r"(rank)
+                 : "memory");
+    return v;
+}
+
+// Which sums a warp finishes: of the warps that share rows, and the blocks of a cluster, each has every so
+// manieth 8 columns.
+struct skinny_stream_share {
+    int own, owners, turn;
+
+    __device__ __forceinline__ skinny_stream_share(const tn_cuda_skinny_stream_args &a,
+                                                   const skinny_stream_work &work)
+        : own(work.k_warp * a.splits + work.rank), owners(a.k_warps * a.splits), turn(0)
+    {
+    }
+    // Whether the next 8 columns are its own.
+    __device__ __forceinline__ bool next()
+    {
+        bool mine = turn == own;
+        if (++turn == owners) turn = 0;
+        return mine;
+    }
+};
+
+// Adds the sums of all warps and blocks that share rows, in order of k, to the part of them that this warp
+// finishes. All rings have been read by then, so their memory is used.
+template <int TILES, int COLUMNS>
+static __device__ __forceinline__ void skinny_stream_add(const tn_cuda_skinny_stream_args &a,
+                                                         const skinny_stream_work &work, char *shared,
+                                                         skinny_stream_sums<TILES, COLUMNS> &d)
+{
+    constexpr int C = COLUMNS / 8, N = TILES * C; // of float4
+    float4 *sums = (float4 *)shared + threadIdx.x % TN_WARP;
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const float(&v)[4] = d[e / C][e % C];
+        sums[(work.warp * N + e) * TN_WARP] = make_float4(v[0], v[1], v[2], v[3]);
+    }
+    if (a.splits > 1)
+        tn_cluster_sync();
+    else
+        __syncthreads();
+    skinny_stream_share share(a, work);
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        if (!share.next()) continue;
+        float(&to)[4] = d[e / C][e % C];
+        to[0] = to[1] = to[2] = to[3] = 0.0f;
+        for (int r = 0; r < a.splits; r++)
+#pragma unroll 4
+            for (int w = 0; w < a.k_warps; w++) {
+                const float4 *at = &sums[((w * a.row_warps + work.row_warp) * N + e) * TN_WARP];
+                float4 v = a.splits > 1 ? skinny_stream_load_from(at, r) : *at;
+                to[0] += v.x, to[1] += v.y, to[2] += v.z, to[3] += v.w;
+            }
+    }
+}
+
+// --- results ---------------------------------------------------------------------------------------------
+
+// Writes the results of 8 columns and 16 rows. Activations that few models have are not inlined into the
+// loops over all sums, because unrolled they would not fit the instruction cache.
+static __device__ __noinline__ void skinny_stream_write_any(const tn_cuda_skinny_stream_args &a,
+                                                            const int (&row)[2], const int (&left)[2],
+                                                            int seg, int column, float4 d)
+{
+    const tn_cuda_skinny_seg &s = a.seg[seg];
+    float v[4] = {d.x, d.y, d.z, d.w};
+    for (int i = 0; i < 2; i++) {
+        if (column + i >= a.m) return;
+        float scale = a.row_scale[column + i], *y = s.y + (column + i) * s.ld;
+        for (int h = 0; h < (a.glu ? 1 : 2); h++) {
+            if (left[h] <= 0) continue;
+            float z = v[2 * h + i] * scale + (s.bias ? s.bias[row[h]] : 0.0f);
+            z = a.glu ? gemm_glu(a.act, a.glu_limit, a.glu_alpha, v[i] * scale, v[2 + i] * scale)
+                      : gemm_act(a.act, z);
+            if (a.residual) z += a.residual[(column + i) * a.residual_ld + row[h]];
+            y[row[h]] = z;
+        }
+    }
+}
+
+// What results need besides sums: rows of weights, scales of columns, the residual.
+template <int TILES, int N> struct skinny_stream_target {
+    skinny_stream_rows<TILES> rows;
+    float scale[N / 8][2], bias[TILES][2], residual[TILES][N / 8][4];
+
+    __device__ __forceinline__ int row(int t, int h) const
+    {
+        return (h ? rows.row[1] : rows.row[0]) + t * rows.step + threadIdx.x % TN_WARP / 4;
+    }
+    __device__ __forceinline__ int left(int t, int h) const
+    {
+        return (h ? rows.left[1] : rows.left[0]) - t * rows.step - threadIdx.x % TN_WARP / 4;
+    }
+    // Loads all of it at once, before the sums of other warps are waited for.
+    __device__ __forceinline__ void load(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
+                                         int pass)
+    {
+        rows.set(a, work.first + pass * work.step);
+        skinny_stream_share share(a, work);
+        const float *b = a.seg[rows.seg[0]].bias;
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; i++)
+            bias[i / 2][i % 2] = !a.glu && b && left(i / 2, i % 2) > 0 ? b[row(i / 2, i % 2)] : 0.0f;
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            int column = i / 2 * 8 + 2 * (threadIdx.x % 4) + i % 2;
+            scale[i / 2][i % 2] = column < a.m ? a.row_scale[column] : 1.0f;
+        }
+#pragma unroll
+        for (int e = 0; e < TILES * N / 8; e++) {
+            int t = e / (N / 8), c = e % (N / 8);
+            bool mine = share.next() && a.residual;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                int column = 8 * c + 2 * (threadIdx.x % 4) + i % 2;
+                residual[t][c][i] = mine && column < a.m && left(t, i / 2) > 0
+                                        ? a.residual[column * a.residual_ld + row(t, i / 2)]
+                                        : 0.0f;
+            }
+        }
+    }
+};
+
+// Writes the results that this warp finishes.
+template <int TILES, int N>
+static __device__ __forceinline__ void
+skinny_stream_write(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work, int pass,
+                    const skinny_stream_target<TILES, N> &to, const skinny_stream_sums<TILES, N> &d)
+{
+    if (work.first + pass * work.step >= a.n_tiles) return;
+    const tn_cuda_skinny_seg &s = a.seg[a.glu ? 0 : to.rows.seg[0]];
+    bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f,
+         common = a.glu ? silu : a.act == TN_UNARY_NONE;
+    skinny_stream_share share(a, work);
+#pragma unroll
+    for (int e = 0; e < TILES * N / 8; e++) {
+        int t = e / (N / 8), c = e % (N / 8), column = 8 * c + 2 * (threadIdx.x % 4);
+        if (!share.next()) continue;
+        int row[2] = {to.row(t, 0), to.row(t, 1)}, left[2] = {to.left(t, 0), to.left(t, 1)};
+        const float(&v)[4] = d[t][c];
+        if (!common) {
+            skinny_stream_write_any(a, row, left, to.rows.seg[0], column,
+                                    make_float4(v[0], v[1], v[2], v[3]));
+            continue;
+        }
+        const float(&r)[4] = to.residual[t][c];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            if (column + i >= a.m) continue;
+            float *y = s.y + (column + i) * s.ld, v0 = v[i] * to.scale[c][i], v1 = v[2 + i] * to.scale[c][i];
+            if (a.glu) {
+                if (left[0] > 0) y[row[0]] = __fdividef(v0, 1.0f + __expf(-v0)) * v1;
+                continue;
+            }
+            if (left[0] > 0) y[row[0]] = v0 + to.bias[t][0] + r[i];
+            if (left[1] > 0) y[row[1]] = v1 + to.bias[t][1] + r[2 + i];
+        }
+    }
+}
+
+// --- the kernel ------------------------------------------------------------------------------------------
+
+// The rows of a lane in a slot: of 16 rows t, row lane / 4 of half h. Planes that are not whole start
+// somewhere in their first piece: `low` has the low bits of their addresses at stage 0.
+template <int TYPE, int TILES> struct skinny_stream_lane {
+    typedef skinny_stream_layout<TYPE> layout;
+    uint32_t low[TILES][2][TN_CUDA_MAX_PLANES];
+
+    __device__ __forceinline__ void set(const tn_cuda_skinny_stream_args &a,
+                                        const skinny_stream_rows<TILES> &rows)
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; i++)
+#pragma unroll
+            for (int p = 0; p < TN_CUDA_MAX_PLANES; p++)
+                low[i / 2][i % 2][p] =
+                    layout::whole(p)
+                        ? 0
+                        : (uint32_t)(uintptr_t)rows.at(a, p, i / 2, i % 2 * 8 + threadIdx.x % TN_WARP / 4);
+    }
+    __device__ __forceinline__ void rows(const char *slot, int stage,
+                                         skinny_stream_row<TYPE> (&row)[TILES][2]) const
+    {
+        const char *own = slot + threadIdx.x % TN_WARP / 4 * layout::row_bytes;
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; i++) {
+            row[i / 2][i % 2].at = own + 8 * i * layout::row_bytes;
+#pragma unroll
+            for (int p = 0; p < TN_CUDA_MAX_PLANES; p++)
+                row[i / 2][i % 2].shift[p] =
+                    layout::whole(p) ? 0 : (low[i / 2][i % 2][p] + (uint32_t)(stage * layout::bytes(p))) & 15;
+        }
+    }
+};
+
+// The stages of all passes of a warp. `total` has the sums of the last pass.
+template <int TYPE, int TILES, int N, bool SUMS>
+static __device__ __forceinline__ void
+skinny_stream_run(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work, char *x_ring,
+                  char *ring, uint64_t *full, uint64_t *empty, skinny_stream_sums<TILES, N> &total)
+{
+    typedef skinny_stream_loader<TYPE, TILES> loader_of;
+    constexpr int x_size = skinny_stream_x_size<N, SUMS>(), SLOTS = loader_of::slots;
+    bool elected = threadIdx.x % TN_WARP == 0, shares = a.k_warps > 1 || a.splits > 1;
+    skinny_stream_x<N, SUMS> x;
+    loader_of loader;
+    loader.begin(a, work);
+    // Weights never change, so the first ones are requested before the predecessor has ended.
+#pragma unroll
+    for (int i = 0; i + 1 < SLOTS; i++) loader.template next<SLOTS>(a, work, ring);
+    tn_pdl_wait();
+    x.begin(a, work, x_ring, full);
+    int slot = 0, x_slot = work.k_warp, last_slot = -1;
+    uint32_t parity = 0, last_parity = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < work.passes; pass++) {
+        skinny_stream_rows<TILES> rows;
+        skinny_stream_lane<TYPE, TILES> lane;
+        rows.set(a, work.first + pass * work.step);
+        lane.set(a, rows);
+#pragma unroll
+        for (int i = 0; i < TILES * N / 2; i++) total[i / (N / 2)][i / 4 % (N / 8)][i % 4] = 0.0f;
+#pragma unroll 1
+        for (int i = 0, stage = work.begin + work.k_warp; i < work.own; i++, stage += a.k_warps) {
+            tn_copy_wait<SLOTS - 2>();
+            __syncwarp(); // all lanes see the slot, and have read the one before
+            loader.template next<SLOTS>(a, work, ring);
+            skinny_stream_row<TYPE> row[TILES][2];
+            lane.rows(ring + slot, stage, row);
+            tn_mbar_wait(&full[x_slot], parity);
+            skinny_stream_stage<TYPE, TILES, N>(row, skinny_x_tile(tn_shared(x_ring) + x_slot * x_size),
+                                                total);
+            if (elected) tn_mbar_arrive(&empty[x_slot]);
+            if (x.left > 0 && last_slot >= 0) {
+                tn_mbar_wait(&empty[last_slot], last_parity);
+                x.load(a, work, x_ring, full, last_slot);
+            }
+            last_slot = x_slot, last_parity = parity;
+            slot = slot == (SLOTS - 1) * loader_of::slot_size ? 0 : slot + loader_of::slot_size;
+            x_slot += a.k_warps;
+            if (x_slot >= a.x_slots) x_slot -= a.x_slots, parity ^= 1;
+        }
+        // The next kernel may start only here: its early copies would delay those of blocks that still run.
+        if (pass + 1 == work.passes) tn_pdl_trigger();
+        if (!shares) {
+            skinny_stream_target<TILES, N> target;
+            target.load(a, work, pass);
+            skinny_stream_write<TILES, N>(a, work, pass, target, total);
+        }
+    }
+}
+#endif
+
+// OTHER: the type of the tiles from a.other_tile on, or TYPE.
+template <int TYPE, int OTHER, int TILES, int N>
+static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_stream_args &a)
+{
+#ifdef TN_HOPPER
+    constexpr bool sums = skinny_batch<TYPE>::minimums || skinny_batch<OTHER>::minimums;
+    constexpr int size = skinny_stream_loader<TYPE, TILES>::ring_size,
+                  other_size = skinny_stream_loader<OTHER, TILES>::ring_size,
+                  ring_size = size > other_size ? size : other_size;
+    extern __shared__ __align__(1024) char skinny_space[];
+    __shared__ uint64_t full[TN_SKINNY_STREAM_MAX_X];
+    __shared__ uint64_t empty[TN_SKINNY_STREAM_MAX_X];
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < a.x_slots; i++) tn_mbar_init(&full[i], 1), tn_mbar_init(&empty[i], a.row_warps);
+        tn_mbar_init_fence();
+    }
+    __syncthreads();
+    skinny_stream_work work(a);
+    skinny_stream_sums<TILES, N> total;
+    char *ring = skinny_space + a.x_slots * skinny_stream_x_size<N, sums>() + work.warp * ring_size;
+    if (TYPE == OTHER || work.first < a.other_tile)
+        skinny_stream_run<TYPE, TILES, N, sums>(a, work, skinny_space, ring, full, empty, total);
+    else
+        skinny_stream_run<OTHER, TILES, N, sums>(a, work, skinny_space, ring, full, empty, total);
+    if (a.k_warps == 1 && a.splits == 1) return;
+    skinny_stream_target<TILES, N> target;
+    target.load(a, work, 0);
+    skinny_stream_add<TILES, N>(a, work, skinny_space, total);
+    skinny_stream_write<TILES, N>(a, work, 0, target, total);
+    if (a.splits > 1) tn_cluster_sync(); // others read this block's sums until here
+#else
+    __trap();
+#endif
+}
+
+#define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N, TILES)                                                    \
+    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS(N, TILES), 1)                                 \
+        tn_skinny_stream_##NAME##_##N##_##TILES(const __grid_constant__ tn_cuda_skinny_stream_args a)        \
+    {                                                                                                        \
+        skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, TILES, N>(a);                                   \
+    }
+// The kernels of a type: rows of x, operands of 16 rows of a warp.
+#define SKINNY_STREAM(TYPE)                                                                                  \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 16, 1)                                                            \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 32, 1)                                                            \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64, 1)
+// Wide ones multiply 64 rows of x by twice as many weights for each warp.
+#define SKINNY_STREAM_WIDE(TYPE)                                                                             \
+    SKINNY_STREAM(TYPE)                                                                                      \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64, 2)
+// Those of weights of two types.
+#define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16, 1)                                                 \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 32, 1)                                                 \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64, 1)
+
+#endif

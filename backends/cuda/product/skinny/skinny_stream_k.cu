@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Skinny GEMM kernels of compute capability 9.0 for further types with scales of scales. skinny_stream.cuh
+// has the kernel.
+#include "backends/cuda/product/skinny/skinny_stream.cuh"
+
+SKINNY_STREAM(Q3_K)
+SKINNY_STREAM_WIDE(Q5_K)
