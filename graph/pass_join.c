@@ -36,6 +36,8 @@ static const struct {
     {"experts in their sum", TN_JOIN_FOLD, TN_OP_matmul_id, TN_OP_moe_combine},
     {"route in experts", TN_JOIN_DEFER, TN_OP_moe_route, TN_OP_matmul_id_glu},
     {"packed 16-bit rows", TN_JOIN_PACK, TN_OP_matmul_glu, ANY_PRODUCT},
+    {"packed 16-bit queries", TN_JOIN_PACK, TN_OP_rope_cache, TN_OP_attention},
+    {"packed 16-bit rows", TN_JOIN_PACK, TN_OP_attention, ANY_PRODUCT},
 };
 static const char staged_name[] = "staged activations";
 
@@ -153,6 +155,8 @@ static tn_status try_next(joiner *j, size_t p, int32_t i)
         reason = "another step comes between";
     else if (maker->join_previous & TN_JOIN_FOLD)
         reason = "it does the step before it already";
+    else if (reader->join_previous & TN_JOIN_FOLD)
+        reason = "the reader does that step already";
     else if (!deferred)
         reason = who_misses(j, maker, reader, i);
     if (!reason && !device_joins(j, m, i, patterns[p].kind)) reason = "the device has no kernels for it";

@@ -79,12 +79,32 @@ static bool can_defer_route(const couple *c)
            ids >= 0 && c->from[ids] == 0 && tn_cuda_matvec_runs_route(c->cuda, c->reader, c->maker);
 }
 
+// Queries in the attention that reads them, which rounds them to the type of its cache.
+static bool can_pack_queries(const couple *c)
+{
+    const tn_view *q = &c->reader->src[TN_SRC_attention_q], *y = &c->maker->dst[TN_DST_rope_cache_q];
+    return c->from[TN_SRC_attention_q] == TN_DST_rope_cache_q &&
+           c->from[TN_SRC_attention_k] == TN_DST_rope_cache_cache_k && tn_view_same_shape(q, y) &&
+           tn_cuda_rope_cache_packs(c->maker) && tn_cuda_attention_wgmma_packs(c->reader);
+}
+
+// The result of attention in a product that rounds x to bf16: the heads of a token are a row of x.
+static bool can_pack_heads(const couple *c)
+{
+    const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
+    return (c->reads->flags & TN_CUDA_ROUNDS_BF16) && c->from[0] == 0 && tn_view_contiguous(x) &&
+           x->ne[3] == y->ne[2] * y->ne[3] && tn_view_n_elems(x) == tn_view_n_elems(y) &&
+           !tn_product_get(c->reader).norm && tn_cuda_attention_wgmma_packs(c->maker);
+}
+
 // A gated pair in the product that reads it: both round to bf16, or both to e4m3.
 static bool can_pack(const couple *c)
 {
     const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
     if (!(c->makes->flags & TN_CUDA_WRITES_PACKED16) || !(c->reads->flags & TN_CUDA_READS_PACKED16))
         return false;
+    if (c->maker->op == TN_OP_rope_cache) return c->reader->op == TN_OP_attention && can_pack_queries(c);
+    if (c->maker->op == TN_OP_attention) return is_product(c->reader) && can_pack_heads(c);
     bool e4m3 = (c->makes->flags & TN_CUDA_ROUNDS_E4M3) != 0;
     if (e4m3 != ((c->reads->flags & TN_CUDA_ROUNDS_E4M3) != 0) ||
         (e4m3 && !tn_cuda_gemm_writes_e4m3(c->cuda, c->maker)))
@@ -125,6 +145,12 @@ bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
     if (is_product(step) && j->staged_y.ne[3] > 0)
         holds = holds && tn_cuda_matvec_writes_quantised(cuda, step);
     if (j->previous & TN_JOIN_DEFER) holds = holds && tn_cuda_matvec_runs_route(cuda, step, before);
-    if (j->previous & TN_JOIN_PACK) holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
+    bool packs = ((j->previous | j->next) & TN_JOIN_PACK) != 0;
+    if (packs && step->op == TN_OP_attention)
+        holds = holds && tn_cuda_attention_wgmma_packs(step);
+    else if (packs && step->op == TN_OP_rope_cache)
+        holds = holds && tn_cuda_rope_cache_packs(step);
+    else if (j->previous & TN_JOIN_PACK)
+        holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
     return holds;
 }

@@ -10,7 +10,8 @@
 //
 // PACK. Products of many rows round activations to 16 bits. A gated pair does that in place of its own result
 // where only such a product reads it (TN_CUDA_WRITES_PACKED16): a pass over the widest rows of a layer less,
-// and half the bytes.
+// and half the bytes. So does attention of many queries for a product in bf16, and rope_cache leaves the
+// queries of that attention in the type of the cache.
 //
 // FOLD. rope_cache is done by the attention of one token after it, the last product of experts by the sum of
 // its results: one launch less each.

@@ -33,8 +33,13 @@ TN_MUST_USE tn_status tn_cuda_attention_latent_launch(const tn_cuda_launch *l,
                                                       const tn_cuda_attention_args *a);
 // Whether it can do the rope_cache step right before it too, whose results are its q and its caches.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
+// Whether operands lie so that attention_wgmma.c runs, which can read queries in 16 bits and leave its result
+// in bf16; data of the step's views are bound.
+bool tn_cuda_attention_wgmma_packs(const tn_step *step);
 // rope/rope_cache.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
+// Whether it can leave q in the type of the cache; data of the step's views are bound.
+bool tn_cuda_rope_cache_packs(const tn_step *step);
 // Arguments from a step; splits and scratch stay 0.
 tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step);
 // The tensor map of a cache of 16-bit elements: all its rows, in boxes of 64 rows by 64 elements.

@@ -68,6 +68,7 @@ tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *s)
         .k = tn_cuda_view_of(&s->src[K]),
         .v = tn_cuda_view_of(&s->src[V]),
         .out = tn_cuda_view_of(&s->dst[TN_DST_rope_cache_q]),
+        .out_type = TN_TYPE_F32,
         .pos = s->src[POS].data,
         .pos_nb = s->src[POS].nb[3],
         .slots = s->src[SLOTS].data,
@@ -110,9 +111,20 @@ static bool whole_tokens(const tn_step *s, const tn_cuda_rope_cache_args *a)
     return fits;
 }
 
-// As many warps as have ROPE_ROWS rows for each lane.
-static tn_status launch_tokens(const tn_cuda_launch *l, const tn_cuda_rope_cache_args *a)
+bool tn_cuda_rope_cache_packs(const tn_step *step)
 {
+    tn_cuda_rope_cache_args a = tn_cuda_rope_cache_args_of(step);
+    return step->op == TN_OP_rope_cache && whole_tokens(step, &a) &&
+           tn_view_contiguous(&step->dst[TN_DST_rope_cache_q]);
+}
+
+// As many warps as have ROPE_ROWS rows for each lane.
+static tn_status launch_tokens(const tn_cuda_launch *l, tn_cuda_rope_cache_args *a)
+{
+    if (l->writes_packed16) {
+        a->out_type = l->step->src[CACHE_K].dtype;
+        a->out.nb[1] /= 2, a->out.nb[2] /= 2;
+    }
     int64_t rows = a->q.ne[2] + 2 * a->k.ne[2], per_warp = 32 / (a->q.ne[3] / 8);
     int64_t warps = tn_div_up(rows, TN_CUDA_ROPE_ROWS * per_warp), most = TN_CUDA_ROPE_TOKEN_THREADS / 32;
     tn_cuda_grid grid = {

@@ -126,18 +126,22 @@ static __device__ __forceinline__ void rope_write(const tn_cuda_rope_cache_args 
                                                   int item, const rope_eight &v, int first, int second)
 {
     int n_q = (int)a.q.ne[2], n_kv = (int)a.k.ne[2];
-    if (item < n_q) {
-        float *y = (float *)(a.out.data + token * a.out.nb[1] + item * a.out.nb[2]);
-        *(float4 *)(y + first) = v.a;
-        *(float4 *)(y + second) = v.b;
-        return;
+    char *out = a.out.data + token * a.out.nb[1] + item * a.out.nb[2];
+    int type = a.out_type;
+    if (item >= n_q) {
+        if (slot < 0 || slot >= a.n_slots) return;
+        int which = item >= n_q + n_kv, head = item - n_q - which * n_kv;
+        const int64_t *nb = a.cache_nb[which];
+        out = a.cache[which] + slot / a.block * nb[0] + head * nb[1] + slot % a.block * nb[2];
+        type = a.cache_type[which];
     }
-    if (slot < 0 || slot >= a.n_slots) return;
-    int which = item >= n_q + n_kv, head = item - n_q - which * n_kv;
-    const int64_t *nb = a.cache_nb[which];
-    char *out = a.cache[which] + slot / a.block * nb[0] + head * nb[1] + slot % a.block * nb[2];
-    *(uint2 *)(out + 2 * first) = rope_pack(a.cache_type[which], v.a);
-    *(uint2 *)(out + 2 * second) = rope_pack(a.cache_type[which], v.b);
+    if (type == TN_TYPE_F32) {
+        *(float4 *)(out + 4 * first) = v.a;
+        *(float4 *)(out + 4 * second) = v.b;
+    } else {
+        *(uint2 *)(out + 2 * first) = rope_pack(type, v.a);
+        *(uint2 *)(out + 2 * second) = rope_pack(type, v.b);
+    }
 }
 
 TN_ENTRY __launch_bounds__(TN_CUDA_ROPE_TOKEN_THREADS)

@@ -14,6 +14,7 @@ enum { TN_CUDA_ROPE_TOKEN_THREADS = 256, TN_CUDA_ROPE_ROWS = 3 };
 typedef struct tn_cuda_rope_cache_args {
     tn_cuda_view q, k, v; // [1, T, heads, D] f32
     tn_cuda_view out;     // rotated q
+    int32_t out_type;     // of its elements: TN_TYPE_F32, or F16 or BF16 (tn_rope_cache_token only)
     char *cache[2];       // of k, of v: [n_blocks, KV, B, D]
     int64_t cache_nb[2][3];
     int32_t cache_type[2], cache_row[2]; // elements of a row

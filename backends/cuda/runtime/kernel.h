@@ -65,8 +65,8 @@ enum {
     TN_CUDA_FINITE_ROWS = 0x80,       // a row of x with values that are not finite counts as a row of NaN
     TN_CUDA_WRITES_QUANTISED = 16,    // can write its result as quantised rows too (staged.h)
     TN_CUDA_READS_QUANTISED = 32,     // can read such rows instead of x
-    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as the rows that a product multiplies
-    TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product
+    TN_CUDA_WRITES_PACKED16 = 0x2000, // can leave its result as rows that its reader multiplies
+    TN_CUDA_READS_PACKED16 = 0x4000,  // is such a product, or such attention
     TN_CUDA_FUSES_ROPE = 64,          // can do the rope_cache step before it
     TN_CUDA_FUSES_PRODUCT = 0x400,    // can do the matmul_id step before it, if that has READS_QUANTISED
     TN_CUDA_DEFERS_ROUTE = 0x800,     // can leave routing to the matmul_id_glu step after it, likewise

@@ -58,16 +58,32 @@ bool tn_cuda_attention_wgmma_quants_accepts(const tn_cuda *cuda, const tn_step *
     return accepts(cuda, step) && narrow && tn_dtype_block_elems(type) > 1 && find_variant(type);
 }
 
+// Operands are aligned as the kernels need them.
+static bool is_aligned(const tn_step *step)
+{
+    const tn_view *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v],
+                  *y = &step->dst[0];
+    return ((uintptr_t)k->data | (uintptr_t)v->data) % 16 == 0 &&
+           ((uintptr_t)y->data | (uintptr_t)y->nb[1] | (uintptr_t)y->nb[2]) % 8 == 0;
+}
+
+bool tn_cuda_attention_wgmma_packs(const tn_step *step)
+{
+    const tn_view *q = &step->src[TN_SRC_attention_q], *y = &step->dst[0];
+    return is_aligned(step) && tn_view_contiguous(q) && tn_view_contiguous(y) &&
+           ((uintptr_t)q->data | (uintptr_t)y->data) % 16 == 0;
+}
+
 tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
     const tn_view *k = &step->src[TN_SRC_attention_k], *v = &step->src[TN_SRC_attention_v];
     tn_cuda_attention_mapped m = {.a = tn_cuda_attention_args_of(step)};
     if (m.a.n_seq == 0 || m.a.n_tokens == 0) return TN_OK;
-    bool pairs = ((uintptr_t)m.a.y | (uintptr_t)m.a.y_token | (uintptr_t)m.a.y_head) % 8 == 0;
     const struct variant *variant = find_variant(k->dtype);
-    if (((uintptr_t)k->data | (uintptr_t)v->data) % 16 != 0 || !pairs || !variant)
-        return tn_cuda_attention_launch(l);
+    if (!is_aligned(step) || !variant) return tn_cuda_attention_launch(l);
+    if (l->reads_packed16) m.a.q_token /= 2, m.a.q_head /= 2, m.a.q_elem = 2;
+    if (l->writes_packed16) m.a.y_token /= 2, m.a.y_head /= 2, m.a.y_packed = 1;
     bool blocks = variant->warpgroups > 3;
     tn_status status = blocks ? TN_OK : tn_cuda_attention_map(l, k, m.k);
     if (status == TN_OK && !blocks) status = tn_cuda_attention_map(l, v, m.v);

@@ -280,8 +280,13 @@ static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, sh
 #pragma unroll
             for (int r = 0; r < WARP_ROWS; r += 2) {
                 float4 x = *reinterpret_cast<const float4 *>(&m.result[warp][r + lane / 16][lane % 16 * 4]);
-                char *y = (char *)address_of_lane(mine, r + lane / 16) + c * 256 + lane % 16 * 16;
-                if (r + lane / 16 < rows) *reinterpret_cast<float4 *>(y) = x;
+                char *y = (char *)address_of_lane(mine, r + lane / 16);
+                int at = c * 16 + lane % 16; // in units of four elements
+                if (r + lane / 16 >= rows) continue;
+                if (a.y_packed)
+                    reinterpret_cast<uint2 *>(y)[at] =
+                        make_uint2(tn_pack16<true>(x.x, x.y), tn_pack16<true>(x.z, x.w));
+                else reinterpret_cast<float4 *>(y)[at] = x;
             }
         }
         return;
@@ -305,7 +310,7 @@ static __device__ __forceinline__ void store_zeros(const tn_cuda_attention_args 
     for (int h = 0; h < 2; h++) {
         int row = row_of(p, group) + 8 * h;
         char *y = result_row(a, p, row) + (int)threadIdx.x % 4 * 8;
-        for (int j = 0; j < D / 8 && row < p.n_rows; j++)
+        for (int j = 0; j < D / (a.y_packed ? 16 : 8) && row < p.n_rows; j++)
             *reinterpret_cast<float2 *>(y + j * 32) = make_float2(0.0f, 0.0f);
     }
 }
@@ -402,7 +407,9 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
         if (Q_STAGES == 1 && u.pending) finish<D, TYPE>(a, m, w, group, u);
         if (u.n == 0) {
             tn_barrier_wait(&m.tile_full[0], 0);
-            if (p.seq >= 0)
+            if (p.seq >= 0 && a.q_elem == 2)
+                copy_queries<D>(a, p, m.q[0], group * GROUP_ROWS, GROUP_ROWS, threadIdx.x % GROUP, GROUP);
+            else if (p.seq >= 0)
                 convert_queries<D, shape<D, TYPE>::BF16, 8>(a, p, m.q[0], group * GROUP_ROWS, GROUP_ROWS,
                                                             threadIdx.x / TN_WARP % 4, 4);
             tn_named_sync(QUERIES_BARRIER + group, GROUP);
