@@ -15,8 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const formats[] = {"hermes",  "deepseek", "kimi", "command-r",
-                                      "mistral", "granite",  "llama"};
+static const char *const formats[] = {"hermes",  "deepseek", "kimi",    "command-r", "mistral",
+                                      "granite", "llama",    "harmony", "lfm2",      "functionary"};
 
 static void put(tn_context *ctx, tn_strbuf *out, const tn_tool_event *const *events, int32_t n)
 {
@@ -138,6 +138,32 @@ static const char *const words[] = {
     "<|START_ACTION|>",
     "<|END_ACTION|>",
     "<|tool_call|>",
+    "<|channel|>commentary to=functions.",
+    "<|start|>assistant",
+    " to=functions.",
+    "<|channel|>",
+    "commentary",
+    "<|constrain|>json",
+    "<|message|>",
+    "<|call|>",
+    "<|end|>",
+    "<|tool_call_start|>",
+    "<|tool_call_end|>",
+    "add(",
+    "now()",
+    "a=",
+    "(",
+    ")",
+    "'",
+    "\"\"\"",
+    "'x'",
+    "True",
+    "None",
+    "-1.5",
+    "\\u00e9",
+    ">>>",
+    "all\n",
+    "add\n",
 };
 
 int main(int argc, char **argv)

@@ -177,6 +177,27 @@ def check_prompts(t, s):
     t.ok("exit code with a template", own.end() == 0, own.err)
 
 
+def check_formats(t):
+    """Templates in whose format the model is made to call: what it writes becomes calls again."""
+    g = cli.Gguf(t.model)
+    for name, sign, end in (("harmony", "<|call|>", "<|start|>assistant"),
+                            ("lfm2", "<|tool_list_start|>", "<assistant>"), ("functionary", ">>>all", ">>>")):
+        template = TEMPLATE.replace("<tool_call>", sign).replace("<assistant>", end)
+        g.set_text("tokenizer.chat_template", template)
+        own = Server(t, *EXACT, model=g.write(t.temp("format.gguf")))
+        status, _, got = own.chat(tools=[ADD], tool_choice="required", max_tokens=200,
+                                  parallel_tool_calls=False)
+        calls = got["choices"][0]["message"].get("tool_calls", [{}]) if status == 200 else []
+        t.ok(f"{name}: a forced call", len(calls) == 1 and fits(calls[0]), got)
+        status, _, got = own.ask("POST", "/apply-template", {"messages": history(), "tools": [ADD]})
+        # Templates of LFM2 print no calls of the history.
+        printed = ('<|tool_call_start|>[{"name": "add", "arguments": {"a": 1}}]<|tool_call_end|>'
+                   if name == "lfm2" else 'CALLadd{"a": 1}')
+        t.ok(f"{name}: calls of the history", status == 200 and printed in got["prompt"] and
+             ("CALL" in got["prompt"]) == (name != "lfm2"), got)
+        t.ok(f"{name}: exit code", own.end() == 0, own.err)
+
+
 def tool(**function):
     return {"type": "function", "function": function}
 
@@ -241,6 +262,7 @@ def main():
     _, _, text = s.ask("GET", "/metrics")
     t.ok("calls are counted", re.search(rb'finished_total\{reason="tool_calls"\} [1-9]', text), text[:300])
     t.ok("exit code of the server", s.end() == 0, s.err)
+    check_formats(t)
     sys.exit(t.done())
 
 

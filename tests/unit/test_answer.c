@@ -44,6 +44,21 @@ static const row rows[] = {
      "\n[now {}]\n[now {}]", false},
     {"llama", "\n\n", "{\"name\": \"add\", \"parameters\": {\"a\": [1, {}]}}", "\n[add {\"a\": [1, {}]}]",
      false},
+    {"harmony", "<|start|>assistant",
+     "<|channel|>analysis<|message|>I add.<|end|><|start|>assistant<|channel|>commentary<|message|>I will "
+     "add.<|end|><|start|>assistant<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
+     "{\"a\": 1}",
+     "{I add.}I will add.\n[add {\"a\": 1}]", false},
+    {"harmony", "<|start|>assistant", " to=functions.now<|channel|>commentary json<|message|>{}<|call|>",
+     "\n[now {}]", false},
+    {"harmony", "<|start|>assistant",
+     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.", "{Hm.}Yes.",
+     false},
+    {"lfm2", "<|im_start|>assistant\n",
+     "<think>\nI add.</think>\n<|tool_call_start|>[add(a='1'), now()]<|tool_call_end|>Wait.",
+     "{I add.}\n[add {\"a\":\"1\"}]\n[now {}]Wait.", false},
+    {"functionary", ">>>", "all\nI add.\n>>>add\n{\"a\": 1}", "I add.\n\n[add {\"a\": 1}]", false},
+    {"functionary", ">>>", "add\n{\"a\": 1}>>>now\n{}", "\n[add {\"a\": 1}]", true},
     {NULL, "<assistant>", "<think>a</think>\n<tool_call>{\"name\": \"now\"}</tool_call>",
      "{a}<tool_call>{\"name\": \"now\"}</tool_call>", false},
 };

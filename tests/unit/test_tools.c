@@ -71,6 +71,51 @@ static const row rows[] = {
      "<|END_ACTION|>",
      "\n[add 0 {\"a\": 1}]"},
     {"granite", "<|tool_call|>[{\"name\":\"now\",\"arguments\":{}}]", "\n[now - {}]"},
+    {"harmony", " to=functions.add<|channel|>commentary json<|message|>{\"a\": 1}<|call|>",
+     "\n[add - {\"a\": 1}]"},
+    {"harmony", "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": 1}",
+     "\n[add - {\"a\": 1}]"},
+    {"harmony", "<|channel|>analysis to=functions.now code<|message|> {}<|end|>", "\n[now - {}]"},
+    {"harmony",
+     "Wait.<|start|>assistant<|channel|>commentary to=functions.add "
+     "<|constrain|>json<|message|>{\"a\":2}<|call|>"
+     "<|start|>assistant to=functions.now<|channel|>commentary json<|message|>{}<|call|>",
+     "Wait.\n[add - {\"a\":2}]\n[now - {}]"},
+    {"harmony", "<|channel|>commentary to=functions.other json<|message|>{}",
+     "<|channel|>commentary to=functions.other json<|message|>{}"},
+    {"harmony", "<|channel|>commentary<|message|>I add to=functions.add",
+     "<|channel|>commentary<|message|>I add to=functions.add"},
+    {"harmony", "<|channel|>commentary to=functions.add<|start|><|message|>{}",
+     "<|channel|>commentary to=functions.add<|start|><|message|>{}"},
+    {"harmony", "I say to=functions.now <|constrain|>json<|message|>[1]",
+     "I say to=functions.now <|constrain|>json<|message|>[1]"},
+    {"harmony", "<|channel|>final<|message|>So.", "<|channel|>final<|message|>So."},
+    {"lfm2", "<|tool_call_start|>[add(a=1.5, note='it\\'s \"x\"\\n'), now()]<|tool_call_end|>Done.",
+     "\n[add - {\"a\":1.5,\"note\":\"it's \\\"x\\\"\\n\"}]\n[now - {}]Done."},
+    {"lfm2", "So: <|tool_call_start|>[add(2, \"two\",)]", "So: \n[add - {\"a\":2,\"note\":\"two\"}]"},
+    {"lfm2", "<|tool_call_start|>add(a=[1, -.5, (True, None)], b={'k': {}, \"l\": 1_0,},)<|tool_call_end|>",
+     "\n[add - {\"a\":[1,-0.5,[true,null]],\"b\":{\"k\":{},\"l\":10}}]"},
+    {"lfm2",
+     "<|tool_call_start|>[add(note='''a\n''b''', c=\"\", d='\\x41\\u00e9\\ud83d\\ude00\\q\\101', e='é')]",
+     "\n[add - {\"note\":\"a\\n''b\",\"c\":\"\",\"d\":\"Aé😀\\\\qA\",\"e\":\"é\"}]"},
+    {"lfm2", "<|tool_call_start|>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]<|tool_call_end|>",
+     "\n[add - {\"a\": 1}]"},
+    {"lfm2", "<|tool_call_start|>{\"name\": \"now\"}<|tool_call_end|>", "\n[now - {}]"},
+    {"lfm2", "<|tool_call_start|>[other(a=1)]<|tool_call_end|>",
+     "<|tool_call_start|>[other(a=1)]<|tool_call_end|>"},
+    {"lfm2", "<|tool_call_start|>[add(a=x)]", "<|tool_call_start|>[add(a=x)]"},
+    {"lfm2", "<|tool_call_start|>[add(a=012)]", "<|tool_call_start|>[add(a=012)]"},
+    {"lfm2", "<|tool_call_start|>[add(a=1", "<|tool_call_start|>[add(a=1"},
+    {"lfm2", "<|tool_call_start|>[]", "<|tool_call_start|>[]"},
+    {"lfm2", "<|tool_call_start|>[now(1)]", "<|tool_call_start|>[now(1)]"},
+    {"functionary", "all\nHello >> world", "Hello >> world"},
+    {"functionary", "add\n{\"a\": 1}", "\n[add - {\"a\": 1}]"},
+    {"functionary", "all\nOne.\n>>>add\n{\"a\":1}\n>>>now\n{}", "One.\n\n[add - {\"a\":1}]\n[now - {}]"},
+    {"functionary", "now\n{}>>>all\nThat is all", "\n[now - {}]That is all"},
+    {"functionary", "allow me\n", "allow me\n"},
+    {"functionary", "Hello\nworld >>> 1 + 1 >>>all", "Hello\nworld >>> 1 + 1 >>>all"},
+    {"functionary", "python\nprint(1)", "python\nprint(1)"},
+    {"functionary", "al", "al"},
 };
 
 typedef struct result {
@@ -232,6 +277,15 @@ static const row written[] = {
      "\n[add - {\"a\":1}]\n[now - {}]"},
     {"llama", "{\"name\": \"add\", \"parameters\": {\"a\":1}}; {\"name\": \"now\", \"parameters\": {}}",
      "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"harmony",
+     "<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\":1}<|call|><|start|>assistant"
+     "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"lfm2",
+     "<|tool_call_start|>[{\"name\": \"add\", \"arguments\": {\"a\":1}}, {\"name\": \"now\", "
+     "\"arguments\": {}}]<|tool_call_end|>",
+     "\n[add - {\"a\":1}]\n[now - {}]"},
+    {"functionary", "add\n{\"a\":1}>>>now\n{}", "\n[add - {\"a\":1}]\n[now - {}]"},
 };
 
 // What the grammar of the config makes of a text: 1 complete, 0 the beginning of one, -1 none.
@@ -264,14 +318,18 @@ static void check_written(tn_context *ctx, const tn_vocab_trie *trie, const row 
     if (!TEST_CHECK(match(ctx, trie, &c, w->text) == 1)) printf("    %s\n", w->text);
     TEST_CHECK(match(ctx, trie, &c, "Hello") == -1);
     c.text = 1;
-    TEST_CHECK(match(ctx, trie, &c, "Hello < <| [ <t</x> <<|tool") == 1);
+    // There a turn begins behind the marker of a call.
+    const char *plain = strcmp(w->format, "functionary") == 0 ? "all\n" : "", *marker = *plain ? ">>>" : "";
+    snprintf(text, sizeof text, "%sHello < <| [ <t</x> <<|tool >>", plain);
+    TEST_CHECK(match(ctx, trie, &c, text) == 1);
     if (!TEST_CHECK(match(ctx, trie, &c, w->text) == 1)) printf("    %s with text\n", w->text);
-    snprintf(text, sizeof text, "Well: <%s", w->text);
+    snprintf(text, sizeof text, "%sWell: <%s%s", plain, marker, w->text);
     if (strcmp(w->format, "llama") != 0) TEST_CHECK(match(ctx, trie, &c, text) == 1);
     c.text = 0;
     c.json_schema = "{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\"}}}";
     TEST_CHECK(match(ctx, trie, &c, w->text) == 1);
-    TEST_CHECK(match(ctx, trie, &c, "{\"x\":1}") == 1);
+    snprintf(text, sizeof text, "%s{\"x\":1}", plain);
+    TEST_CHECK(match(ctx, trie, &c, text) == 1);
     c.json_schema = NULL;
     c.single = 1;
     c.in_thought = 1;
@@ -302,6 +360,10 @@ static void test_other_markers(tn_context *ctx, const tn_vocab_trie *trie)
         {"llama", "Well <|python_tag|>"},
         {"llama", "<|python_tag|>{"},
         {"llama", " {\"name\": \"other"},
+        {"harmony", "<|channel|>commentary to=functions.other"},
+        {"harmony", "<|start|>assistant to=functions.add"},
+        {"functionary", "all\nWell >>>other"},
+        {"functionary", "Hello"},
     };
     tn_tool_grammar_config c;
     tn_tool_grammar_config_default(&c);
@@ -315,6 +377,10 @@ static void test_other_markers(tn_context *ctx, const tn_vocab_trie *trie)
     TEST_CHECK(match(ctx, trie, &c, "<｜tool▁call▁end｜> <｜tool▁call▁begin") == 1);
     c.format = "llama";
     TEST_CHECK(match(ctx, trie, &c, "<|python_tag and {") == 1);
+    c.format = "harmony"; // what a model thinks before it calls
+    const char *thinks = "<|channel|>analysis<|message|>I add.<|end|><|start|>assistant<|channel|>commentary "
+                         "to=functions.now <|constrain|>json<|message|>{}";
+    TEST_CHECK(match(ctx, trie, &c, thinks) == 1);
 }
 
 #define TOOL(fields)    "[{\"type\":\"function\",\"function\":{\"name\":\"f\"" fields "}}]"

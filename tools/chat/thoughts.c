@@ -168,6 +168,8 @@ static bool in_header(thoughts *t, bool last, bool *more)
     const char *channel = strstr(t->held, CHANNEL);
     bool final = !channel || begins(channel + strlen(CHANNEL), "final"),
          call = strstr(t->held, " to=") != NULL;
+    // What a model says before it calls a tool; where thoughts are kept apart, it is a part of the answer.
+    if (t->keep && channel && begins(channel + strlen(CHANNEL), "commentary")) final = true;
     t->held[n] = MESSAGE[0];
     t->state = call ? CALL : final ? ANSWER : THOUGHT;
     bool ok = release(t, n + strlen(MESSAGE), call);

@@ -26,7 +26,8 @@ TN_EXTERN_C_BEGIN
 typedef struct tn_tool_parser tn_tool_parser;
 
 // The format of calls that a chat template shows: "hermes", "llama", "mistral", "deepseek", "kimi",
-// "command-r", "granite"; NULL: none that is known. The text of the template, terminated; any thread.
+// "command-r", "granite", "harmony" (gpt-oss), "lfm2", "functionary"; NULL: none that is known. The text of
+// the template, terminated; any thread.
 TN_API const char *tn_tool_format(const char *chat_template);
 
 typedef struct tn_tool_config {

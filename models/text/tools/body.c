@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a call: a JSON object or a list of them, a name with arguments, or elements with parameters.
+// The body of a call: a JSON object or a list of them, a name with arguments, calls as in Python, or elements
+// with parameters.
 // It is read from left to right, and a verdict depends on what was read only, so more text never changes it.
 #include "models/text/tools/tools.h"
 
@@ -240,6 +241,28 @@ static tn_tool_verdict read_arguments(tn_tool_body *b, span *s, const char *name
     return v == TN_TOOL_DONE ? add_call(b, name, id, start.at, (size_t)(end - start.at)) : v;
 }
 
+// Passes what a header may have between the name and the separator: " <|constrain|>json".
+static tn_tool_verdict skip_header(span *s, const char *separator)
+{
+    enum { HEADER_MAX = 256 };
+    static const char *const parts[] = {"<|channel|>", "<|constrain|>"};
+    for (const char *from = s->at; s->at < s->end && s->at - from <= HEADER_MAX;) {
+        if (*s->at != '<') {
+            s->at++;
+            continue;
+        }
+        int starts = tn_tool_starts(s->at, (size_t)(s->end - s->at), separator);
+        if (starts > 0) return TN_TOOL_DONE;
+        bool passed = false, part = starts < 0;
+        for (size_t i = 0; i < TN_COUNT(parts) && !passed; i++) {
+            part |= tn_tool_starts(s->at, (size_t)(s->end - s->at), parts[i]) < 0;
+            passed = skip(s, parts[i]);
+        }
+        if (!passed) return part ? TN_TOOL_MORE : TN_TOOL_NO_CALL;
+    }
+    return s->at == s->end ? TN_TOOL_MORE : TN_TOOL_NO_CALL;
+}
+
 static tn_tool_verdict read_named(tn_tool_body *b, span *s)
 {
     const char *name = NULL, *id = NULL, *separator = b->format->separator;
@@ -251,6 +274,7 @@ static tn_tool_verdict read_named(tn_tool_body *b, span *s)
         v = read_name(b, s, &id);
     else if (v == TN_TOOL_NO_CALL)
         v = TN_TOOL_DONE;
+    if (v == TN_TOOL_DONE && b->format->header) v = skip_header(s, separator);
     if (v == TN_TOOL_DONE) v = expect(s, separator);
     if (v != TN_TOOL_DONE) return v;
     // "function", the separator, the name, and a fence
@@ -258,6 +282,100 @@ static tn_tool_verdict read_named(tn_tool_body *b, span *s)
     if (strcmp(name, "function") == 0 && *s->at != '{') v = read_name(b, s, &name);
     if (v == TN_TOOL_DONE) v = split_id(b, &name, &id);
     return v == TN_TOOL_DONE ? read_arguments(b, s, name, id) : v;
+}
+
+// --- calls of Python -----------------------------------------------------------------------------------
+
+// The name of parameter number i of a tool, for arguments without one; NULL: there is none.
+static const char *parameter_name(const tn_tool_body *b, const char *tool, int32_t i)
+{
+    const tn_json *function = find_tool(b, tool);
+    const tn_json *parameters = function ? tn_json_get(function, "parameters") : NULL;
+    const tn_json *properties = parameters ? tn_json_get(parameters, "properties") : NULL;
+    if (!properties || properties->kind != TN_JSON_OBJECT) return NULL;
+    const tn_json *p = properties->first;
+    for (; p && i > 0; i--) p = p->next;
+    return p ? p->key : NULL;
+}
+
+// "name=", if the argument has one; *name stays NULL otherwise.
+static tn_tool_verdict read_keyword(tn_tool_body *b, span *s, const char **name)
+{
+    const char *at = s->at;
+    span after = *s;
+    while (after.at < after.end && (is_name_byte(*after.at) && !strchr("-.:/", *after.at))) after.at++;
+    size_t n = (size_t)(after.at - at);
+    skip_blanks(&after);
+    if (after.at == after.end) return TN_TOOL_MORE;
+    if (n == 0 || *after.at != '=') return TN_TOOL_DONE;
+    s->at = after.at + 1;
+    return copy(b, at, n, name);
+}
+
+// From behind the opening parenthesis to behind the closing one.
+static tn_tool_verdict read_keywords(tn_tool_body *b, span *s, const char *tool, tn_strbuf *out)
+{
+    for (int32_t i = 0;; i++) {
+        const char *name = NULL;
+        skip_blanks(s);
+        if (s->at == s->end) return TN_TOOL_MORE;
+        if (skip(s, ")")) return TN_TOOL_DONE;
+        tn_tool_verdict v = read_keyword(b, s, &name);
+        if (v == TN_TOOL_DONE && !name) name = parameter_name(b, tool, i);
+        if (v == TN_TOOL_DONE && !name) v = TN_TOOL_NO_CALL;
+        if (v != TN_TOOL_DONE) return v;
+        tn_strbuf_puts(out, i > 0 ? ",\"" : "\"");
+        tn_strbuf_json(out, name, strlen(name));
+        tn_strbuf_puts(out, "\":");
+        v = tn_tool_python_read(&s->at, s->end, out);
+        if (v != TN_TOOL_DONE) return v;
+        skip_blanks(s);
+        if (s->at == s->end) return TN_TOOL_MORE;
+        if (!skip(s, ",") && *s->at != ')') return TN_TOOL_NO_CALL;
+    }
+}
+
+static tn_tool_verdict read_python_call(tn_tool_body *b, span *s)
+{
+    const char *name;
+    tn_strbuf out;
+    tn_tool_verdict v = read_name(b, s, &name);
+    if (v != TN_TOOL_DONE) return v;
+    skip_blanks(s);
+    v = expect(s, "(");
+    if (v != TN_TOOL_DONE) return v;
+    tn_strbuf_init(&out, b->arena->ctx);
+    tn_strbuf_puts(&out, "{");
+    v = read_keywords(b, s, name, &out);
+    tn_strbuf_puts(&out, "}");
+    if (out.status != TN_OK) v = TN_TOOL_NO_MEMORY;
+    if (v == TN_TOOL_DONE) v = add_call(b, name, NULL, out.data, out.size);
+    tn_strbuf_fini(&out);
+    return v;
+}
+
+// [add(a=1), now()], or one call without brackets.
+static tn_tool_verdict read_python(tn_tool_body *b, span *s)
+{
+    if (!skip(s, "[")) return read_python_call(b, s);
+    for (;;) {
+        tn_tool_verdict v = read_python_call(b, s);
+        if (v != TN_TOOL_DONE) return v;
+        skip_blanks(s);
+        if (s->at == s->end) return TN_TOOL_MORE;
+        if (skip(s, "]")) return TN_TOOL_DONE;
+        if (!skip(s, ",")) return TN_TOOL_NO_CALL;
+    }
+}
+
+// Whether a list has calls of Python, and none of JSON: 1, 0, -1: more decides.
+static int is_python(const tn_tool_body *b, span s)
+{
+    if (!b->format->python || *s.at == '{' || *s.at == '<') return 0;
+    if (*s.at != '[') return 1;
+    s.at++;
+    skip_blanks(&s);
+    return s.at == s.end ? -1 : *s.at != '{' && *s.at != ']';
 }
 
 // --- elements ------------------------------------------------------------------------------------------
@@ -358,9 +476,12 @@ tn_tool_verdict tn_tool_body_read(tn_tool_body *b, const char *text, size_t n)
     b->n_calls = 0;
     skip_blanks(&s);
     if (s.at == s.end) return TN_TOOL_MORE;
-    tn_tool_verdict v = *s.at == '{' || *s.at == '[' ? read_json(b, &s)
-                        : *s.at == '<'               ? read_element(b, &s)
-                                                     : read_named(b, &s);
+    int python = is_python(b, s);
+    tn_tool_verdict v = python < 0                     ? TN_TOOL_MORE
+                        : python > 0                   ? read_python(b, &s)
+                        : *s.at == '{' || *s.at == '[' ? read_json(b, &s)
+                        : *s.at == '<'                 ? read_element(b, &s)
+                                                       : read_named(b, &s);
     if (v == TN_TOOL_DONE) v = read_end(b, &s);
     b->size = (size_t)(s.at - text);
     return v == TN_TOOL_MORE && n > TN_TOOL_BODY_MAX ? TN_TOOL_NO_CALL : v;

@@ -11,23 +11,38 @@
 // clang-format off
 static const tn_tool_format_row formats[] = {
     {"hermes", "<tool_call>", {"<tool_call>", "<function="}, {"</tool_call>"}, {NULL}, NULL, false,
-     {"", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>", "\n", ""}},
+     .markup = {"", "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>", "\n", ""}},
     {"deepseek", "<｜tool▁call▁begin｜>", {"<｜tool▁call▁begin｜>"}, {"<｜tool▁call▁end｜>"},
      {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, "<｜tool▁sep｜>", false,
-     {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+     .markup = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
       "\n```<｜tool▁call▁end｜>", "\n", "<｜tool▁calls▁end｜>"}},
     {"kimi", "<|tool_call_begin|>", {"<|tool_call_begin|>"}, {"<|tool_call_end|>"},
      {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "<|tool_call_argument_begin|>", false,
-     {"<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.", ":0<|tool_call_argument_begin|>",
-      "<|tool_call_end|>", "", "<|tool_calls_section_end|>"}},
+     .markup = {"<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.",
+      ":0<|tool_call_argument_begin|>", "<|tool_call_end|>", "", "<|tool_calls_section_end|>"}},
     {"command-r", "<|START_ACTION|>", {"<|START_ACTION|>"}, {"<|END_ACTION|>"}, {NULL}, NULL, false,
-     {"<|START_ACTION|>[", "{\"tool_name\": \"", "\", \"parameters\": ", "}", ", ", "]<|END_ACTION|>"}},
+     .markup = {"<|START_ACTION|>[", "{\"tool_name\": \"", "\", \"parameters\": ", "}", ", ",
+      "]<|END_ACTION|>"}},
     {"mistral", "[TOOL_CALLS]", {"[TOOL_CALLS]"}, {NULL}, {NULL}, "[ARGS]", false,
-     {"[TOOL_CALLS][", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
+     .markup = {"[TOOL_CALLS][", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
     {"granite", "<|tool_call|>", {"<|tool_call|>"}, {NULL}, {NULL}, NULL, false,
-     {"<|tool_call|>[", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
+     .markup = {"<|tool_call|>[", "{\"name\": \"", "\", \"arguments\": ", "}", ", ", "]"}},
     {"llama", "<|python_tag|>", {"<|python_tag|>"}, {";", "<|eom_id|>", "<|eot_id|>"}, {NULL}, NULL, true,
-     {"", "{\"name\": \"", "\", \"parameters\": ", "}", "; ", ""}},
+     .markup = {"", "{\"name\": \"", "\", \"parameters\": ", "}", "; ", ""}},
+    // In the present turn, in a message behind another one, and with the recipient before the channel.
+    {"harmony", "<|call|>",
+     {"<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.",
+      "<|start|>assistant<|channel|>commentary to=functions.",
+      "<|start|>assistant<|channel|>analysis to=functions.", "<|start|>assistant to=functions.",
+      " to=functions."},
+     {"<|call|>", "<|end|>"}, {NULL}, "<|message|>", false,
+     .markup = {"", "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "",
+      "<|call|><|start|>assistant", ""}, .header = true},
+    {"lfm2", "<|tool_list_start|>", {"<|tool_call_start|>"}, {"<|tool_call_end|>"}, {NULL}, NULL, false,
+     .markup = {"<|tool_call_start|>[", "{\"name\": \"", "\", \"arguments\": ", "}", ", ",
+      "]<|tool_call_end|>"}, .python = true},
+    {"functionary", ">>>all", {">>>"}, {NULL}, {">>>all\n"}, "\n", false,
+     .markup = {"", "", "\n", "", ">>>", ""}, .plain = "all\n"},
 };
 // clang-format on
 
@@ -46,6 +61,7 @@ struct tn_tool_parser {
     bool marked;          // there is a marker among them
     bool in_body, open;   // a marker was found; its call is complete but for the end marker
     bool may_be_bare;     // nothing but blanks and calls came so far
+    bool at_first;        // of a turn that begins behind a marker, nothing came yet
     bool in_content;      // more than blanks came since the last call
     bool has_calls;
     tn_strbuf out; // texts of the events
@@ -81,6 +97,7 @@ static void start_turn(tn_tool_parser *p)
     p->in_body = p->open = p->has_calls = p->in_content = false;
     p->before = 0;
     p->may_be_bare = p->format->bare;
+    p->at_first = p->format->plain != NULL;
 }
 
 static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
@@ -241,19 +258,40 @@ static tn_status begin_body(tn_tool_parser *p, size_t at, size_t marker)
     return status;
 }
 
+// A turn that begins behind a marker: content, or a call. *more: as below.
+static tn_status scan_first(tn_tool_parser *p, bool at_end, bool *more)
+{
+    int plain = tn_tool_starts(p->text.data, p->text.size, p->format->plain);
+    *more = plain >= 0 || at_end;
+    if (!*more) return TN_OK;
+    p->at_first = false;
+    if (plain > 0) {
+        drop(p, strlen(p->format->plain));
+        return TN_OK;
+    }
+    tn_status status = begin_body(p, 0, 0);
+    p->marked = true;
+    return status;
+}
+
 // Gives out what is content for certain; finds the next marker. *more: there may be more to do.
 static tn_status scan(tn_tool_parser *p, bool at_end, bool *more)
 {
     size_t blanks = n_blanks(p);
     *more = true;
+    if (p->at_first) return scan_first(p, at_end, more);
     if (p->may_be_bare && blanks < p->text.size && p->text.data[blanks] == '{')
         return begin_body(p, blanks, 0);
     for (size_t at = 0; at < p->text.size; at++) {
-        bool part = false;
+        bool part = false, longer = false;
         const char *begin = marker_at(p, p->format->begins, at, &part);
-        const char *dropped = marker_at(p, p->format->drops, at, &part);
+        const char *dropped = marker_at(p, p->format->drops, at, &longer);
+        part = part || longer;
+        // A marker may begin with another one.
+        if (begin && (dropped || (longer && !at_end))) begin = NULL;
+        size_t n = begin ? strlen(begin) : 0;
         // The name of an element belongs to its body.
-        if (begin) return begin_body(p, at, strchr(begin, '=') ? 0 : strlen(begin));
+        if (begin) return begin_body(p, at, begin[n - 1] == '=' ? 0 : n);
         if (dropped) {
             bool alone = !p->in_content && blanks >= at;
             tn_status status = alone ? TN_OK : give_content(p, at);
@@ -303,11 +341,14 @@ static tn_status read_body(tn_tool_parser *p, bool at_end, bool *more)
     return status;
 }
 
-// A body is complete behind one of these bytes only; a long one is not read again for each piece.
-static bool may_be_complete(const char *text, size_t n)
+// A body is complete behind one of these bytes only; a long one is not read again for each piece. A short one
+// is, where text that is no call may look like the beginning of one.
+static bool may_be_complete(const tn_tool_parser *p, const char *text, size_t n)
 {
+    enum { SHORT = 2 * TN_TOOL_NAME_MAX };
+    if (p->format->plain && p->text.size < SHORT) return true;
     for (size_t i = 0; i < n; i++)
-        if (text[i] && strchr("}]>`", text[i])) return true;
+        if (text[i] && strchr(p->format->python ? "}]>`)" : "}]>`", text[i])) return true;
     return false;
 }
 
@@ -318,7 +359,7 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
     tn_strbuf_append(&p->out, "", 1); // so that no place is 0
     tn_strbuf_append(&p->text, text, n);
     tn_status status = p->text.status != TN_OK ? p->text.status : p->out.status;
-    bool more = !p->in_body || p->open || at_end || may_be_complete(text, n);
+    bool more = !p->in_body || p->open || at_end || may_be_complete(p, text, n);
     while (status == TN_OK && more && p->text.size > 0)
         status = p->in_body ? read_body(p, at_end, &more) : scan(p, at_end, &more);
     return status;

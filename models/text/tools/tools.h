@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of the parser of tool calls. parser.c separates content from what may be a call; body.c reads
-// what follows the marker of a call; write.c has the grammar of answers that are calls.
+// what follows the marker of a call, with python.c for arguments that are written in Python; write.c has the
+// grammar of answers that are calls.
 #ifndef TN_MODELS_TOOLS_H
 #define TN_MODELS_TOOLS_H
 
@@ -11,7 +12,7 @@
 
 #include <tenon/tools.h>
 
-enum { TN_TOOL_MARKERS = 4, TN_TOOL_NAME_MAX = 128, TN_TOOL_BODY_MAX = 4 << 20 };
+enum { TN_TOOL_MARKERS = 6, TN_TOOL_NAME_MAX = 128, TN_TOOL_BODY_MAX = 4 << 20 };
 
 // How calls are written where a grammar forces them: begin, then head NAME middle ARGUMENTS tail for each
 // call with `between` in between, then end. The parser reads all of it.
@@ -29,6 +30,9 @@ typedef struct tn_tool_format_row {
     const char *separator;               // between name and arguments, where a call is no JSON object
     bool bare;                           // a turn that begins with { may be a call
     tn_tool_markup markup;
+    bool header;       // more of a header may stand between the name and the separator
+    bool python;       // calls may be those of Python
+    const char *plain; // a turn begins behind a marker of calls; this makes it content
 } tn_tool_format_row;
 
 // The row of a name, NULL of the first one; NULL: there is none.
@@ -61,6 +65,9 @@ typedef enum tn_tool_verdict {
 } tn_tool_verdict;
 
 tn_tool_verdict tn_tool_body_read(tn_tool_body *b, const char *text, size_t n);
+
+// Passes a literal of Python, which is appended as JSON. MORE, too, where the text may go on behind it.
+tn_tool_verdict tn_tool_python_read(const char **at, const char *end, tn_strbuf *out);
 
 // Whether the text begins with the marker: 1; -1: it may, when more of it is there; 0: no.
 int tn_tool_starts(const char *text, size_t n, const char *marker);

@@ -254,6 +254,12 @@ static void put_text(writer *w, const text_rules *t)
         }
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
 // Answers that are text, or text and then calls. No other marker that the parser knows may begin a call.
 static void put_free_answer(writer *w, const char *first, bool single)
 {
@@ -261,19 +267,22 @@ static void put_free_answer(writer *w, const char *first, bool single)
     char marker[2 * MARKUP_MAX];
     text_rules t = {.name = "text", .may_end = true};
     snprintf(marker, sizeof marker, "%s", *f->markup.begin ? first : f->begins[0]);
-    size_t n = strcspn(marker, "]>"); // the last character of every marker
-    bool marked = strncmp(first, marker, n) == 0;
+    // What follows the marker in `begin` ends at a bracket.
+    size_t n = *f->markup.begin ? strcspn(marker, "]>") + 1 : strlen(marker);
+    bool marked = f->plain || strncmp(first, marker, n) == 0;
     if (marked) {
-        marker[n + 1] = 0;
+        marker[n] = 0;
         t.then = "calls";
         t.markers[t.n_markers++] = marker;
     }
     for (int32_t i = 0; i < TN_TOOL_MARKERS && f->begins[i]; i++)
-        if (!marked || strcmp(f->begins[i], marker) != 0) t.markers[t.n_markers++] = f->begins[i];
-    put_calls(w, first, marked ? n + 1 : 0, single);
+        if (!marked || !ends_with(f->begins[i], marker)) t.markers[t.n_markers++] = f->begins[i];
+    put_calls(w, first, marked && !f->plain ? n : 0, single);
     put_text(w, &t);
     if (marked) {
-        tn_strbuf_puts(&w->out, "answer ::= text0x0\n");
+        tn_strbuf_puts(&w->out, f->plain ? "answer ::= calls | " : "answer ::= ");
+        if (f->plain) put_literal(w, f->plain, strlen(f->plain));
+        tn_strbuf_puts(&w->out, "text0x0\n");
     } else { // calls are all of the answer, and nothing else begins like one
         tn_strbuf_puts(&w->out, "answer ::= [ \\t\\n]* (calls | words)?\nwords ::= ");
         put_state(w, &t, (text_state){0, 0}, " \\t\\n{");
@@ -291,7 +300,9 @@ static tn_status put_answer(writer *w, const tn_tool_grammar_config *c)
         put_free_answer(w, first, c->single != 0);
     } else {
         put_calls(w, first, 0, c->single != 0);
-        tn_strbuf_puts(&w->out, c->json_schema ? "answer ::= calls | otherroot\n" : "answer ::= calls\n");
+        tn_strbuf_puts(&w->out, c->json_schema ? "answer ::= calls | " : "answer ::= calls");
+        if (c->json_schema && w->format->plain) put_literal(w, w->format->plain, strlen(w->format->plain));
+        tn_strbuf_puts(&w->out, c->json_schema ? "otherroot\n" : "\n");
     }
     if (c->json_schema) {
         status = tn_schema_to_gbnf(w->ctx, c->json_schema, strlen(c->json_schema), &schema);

@@ -134,7 +134,7 @@ static bool check_calls(reader *r, const node *calls)
     return true;
 }
 
-// The calls as a part of the content, for templates without tools.
+// The calls as a part of the content, for templates that print no calls.
 static void put_calls_into_content(reader *r, const node *calls, tn_turn *turn)
 {
     for (const node *call = calls->first; call && !r->f->failed; call = call->next) {
@@ -142,8 +142,8 @@ static void put_calls_into_content(reader *r, const node *calls, tn_turn *turn)
         bool is_text = arguments && arguments->kind == NODE_TEXT;
         char *copy = is_text || !arguments ? NULL : node_copy(arguments);
         const char *text = copy ? copy : is_text && arguments->n_text > 0 ? arguments->text : "{}";
-        turn->content =
-            keep(r, tools_call_text(r->f->s, turn->content, node_get(function, "name")->text, text));
+        turn->content = keep(
+            r, tools_call_text(r->f->s, &r->m->tools, turn->content, node_get(function, "name")->text, text));
         free(copy);
     }
 }
@@ -154,7 +154,7 @@ static void read_calls(reader *r, const node *message, tn_turn *turn)
     size_t n;
     if (!calls || calls->n == 0 || !check_calls(r, calls)) return;
     r->m->tools.n_before += (int32_t)calls->n;
-    if (r->m->tools.generic) {
+    if (tools_are_content(&r->m->tools)) {
         put_calls_into_content(r, calls, turn);
         return;
     }

@@ -295,11 +295,20 @@ char *tools_describe(server *s, const tool_use *t, const char *before)
     return take_text(s);
 }
 
-char *tools_call_text(server *s, const char *before, const char *name, const char *arguments)
+bool tools_are_content(const tool_use *t)
+{
+    return t->generic || (t->format && strcmp(t->format, "lfm2") == 0);
+}
+
+char *tools_call_text(server *s, const tool_use *t, const char *before, const char *name,
+                      const char *arguments)
 {
     reply_json(s);
     if (before && *before) fprintf(s->out, "%s\n", before);
-    fprintf(s->out, "<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>", name, arguments);
+    fprintf(s->out,
+            t->generic ? "<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>"
+                       : "<|tool_call_start|>[{\"name\": \"%s\", \"arguments\": %s}]<|tool_call_end|>",
+            name, arguments);
     return take_text(s);
 }
 

@@ -26,10 +26,13 @@ bool tools_read(fields *f, tool_use *t);
 bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *ids, size_t n_ids);
 void tools_fini(server *s, tool_use *t);
 
-// Where the chat template has no tools: the text that describes them, a call of the history and a result as
-// text, from malloc; NULL: out of memory. `before`: text in front of it, or NULL.
+// Whether calls of the history are content: the chat template has no tools, or prints no calls.
+bool tools_are_content(const tool_use *t);
+// Then: the text that describes the tools, a call of the history and a result as text, from malloc; NULL: out
+// of memory. `before`: text in front of it, or NULL.
 char *tools_describe(server *s, const tool_use *t, const char *before);
-char *tools_call_text(server *s, const char *before, const char *name, const char *arguments);
+char *tools_call_text(server *s, const tool_use *t, const char *before, const char *name,
+                      const char *arguments);
 char *tools_result_text(server *s, const char *before, const char *result);
 
 #endif
