@@ -222,10 +222,30 @@ static int find_device(tool *t)
 static void report_ignored(const tool *t)
 {
     if (!(C_SESSION & (1 << t->opt->cmd))) return;
-    if (opt_is_set(t->opt, OPT_COMPAT))
+    if (opt_is_set(t->opt, OPT_COMPAT) || opt_is_set(t->opt, OPT_COMPAT_MORE))
         tool_info(t, "a flag of another tool was given that has no effect here");
+    const char *name;
+    for (int k = 0; (name = opt_item_name(t->opt, OPT_COMPAT_VALUE, k)) != NULL; k++)
+        tool_info(t, "%s has no effect here", name);
     if (opt_is_set(t->opt, OPT_FLASH))
         tool_info(t, "--flash-attn has no effect: attention is always computed in tiles");
+}
+
+// Flags that would change the answer: without a word the answer would be another one than was asked for.
+static int check_compat(const tool *t)
+{
+    const char *name = opt_item_name(t->opt, OPT_COMPAT_REFUSED, 0);
+    if (name)
+        return fail(EXIT_FAILED,
+                    "%s %s: adapters, pictures, sounds and remote devices are not supported; leave it away",
+                    name, opt_item_get(t->opt, OPT_COMPAT_REFUSED, 0));
+    for (int k = 0; (name = opt_item_name(t->opt, OPT_COMPAT_WARNED, k)) != NULL; k++) {
+        if (opt_flag(t->opt, OPT_STRICT))
+            return fail(EXIT_USAGE, "%s has no effect, the file decides this; leave it away, or --strict",
+                        name);
+        if (t->log_level >= TN_LOG_WARN) note("warning: %s has no effect: the file decides this", name);
+    }
+    return 0;
 }
 
 // The user's cache directory for this program (XDG Base Directory Specification); created only when something
@@ -283,6 +303,8 @@ int tool_open(tool *t, const options *o)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
     if (status != TN_OK) return tool_fail(t, status, "cannot start");
     report_ignored(t);
+    int code = check_compat(t);
+    if (code) return code;
     return find_device(t);
 }
 

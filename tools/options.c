@@ -219,7 +219,9 @@ static int set_value(const source *s, const char *text)
             code = fail(EXIT_USAGE, "%s: the name is empty; give a file", s->name);
         break;
     case KIND_LIST:
-        s->o->items[s->o->n_items++] = (opt_item){s->id, text};
+        snprintf(s->o->items[s->o->n_items].name, sizeof s->o->items->name, "%.31s", s->name);
+        s->o->items[s->o->n_items].id = s->id;
+        s->o->items[s->o->n_items++].text = text;
         break;
     }
     if (code) return code;
@@ -315,18 +317,54 @@ static int unknown_option(cmd_id cmd, const char *arg, size_t n)
                 cmd_names[cmd]);
 }
 
+// Scripts for other tools write --top_k for --top-k.
+static int find_dashed(cmd_id cmd, const char *arg, size_t n)
+{
+    char name[NAME_SIZE];
+    if (n >= sizeof name || strncmp(arg, "--", 2) != 0) return -1;
+    for (size_t i = 0; i < n; i++) name[i] = arg[i] == '_' ? '-' : arg[i];
+    return find_option(1 << cmd, name, n);
+}
+
+// A number directly behind a flag of one dash, as in "-t1" or "-n-1": the length of the flag, 0 if it is
+// none.
+static size_t attached_number(cmd_id cmd, const char *arg)
+{
+    size_t n = 1 + strspn(arg + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    const char *number = arg + n + (arg[n] == '-');
+    if (n < 2 || *number < '0' || *number > '9') return 0;
+    int id = find_option(1 << cmd, arg, n);
+    bool numeric = id >= 0 && (opt_rows[id].kind == KIND_INT || opt_rows[id].kind == KIND_FLOAT ||
+                               opt_rows[id].kind == KIND_NUMS);
+    return numeric ? n : 0;
+}
+
+// Two prompts are a mistake; of other options the last one counts.
+static int check_repeated(const options *o, opt_id id, const char *name)
+{
+    bool prompt = id == OPT_PROMPT || id == OPT_FILE || id == OPT_TOKENS;
+    if (!prompt || !o->values[id].set) return 0;
+    return fail(EXIT_USAGE, "%s is given twice; give one prompt", name);
+}
+
 // One flag at argv[0], its value behind '=' or in argv[1]. *used: arguments taken.
 static int parse_flag(options *o, int argc, char **argv, int *used)
 {
     const char *arg = argv[0];
-    size_t n = strcspn(arg, "=");
+    size_t n = strcspn(arg, "="), attached = 0;
     int id = find_option(1 << o->cmd, arg, n);
+    if (id < 0) id = find_dashed(o->cmd, arg, n);
+    if (id < 0 && (attached = attached_number(o->cmd, arg)) > 0)
+        id = find_option(1 << o->cmd, arg, n = attached);
     if (id < 0) return unknown_option(o->cmd, arg, n);
     char name[NAME_SIZE];
     snprintf(name, sizeof name, "%.*s", (int)n, arg);
     source s = {o, (opt_id)id, name};
     opt_kind kind = opt_rows[id].kind;
     *used = 1;
+    int code = check_repeated(o, s.id, name);
+    if (code) return code;
+    if (attached) return set_value(&s, arg + n);
     if (arg[n] == '=') return set_value(&s, arg + n + 1);
     if (kind == KIND_FLAG) return set_value(&s, "1");
     bool has_next = argc > 1;
@@ -422,9 +460,21 @@ int opt_nums(const options *o, opt_id id, int64_t *out, int max)
     return n;
 }
 
-const char *opt_item_get(const options *o, opt_id id, int k)
+static const opt_item *find_item(const options *o, opt_id id, int k)
 {
     for (int i = 0; i < o->n_items; i++)
-        if (o->items[i].id == id && k-- == 0) return o->items[i].text;
+        if (o->items[i].id == id && k-- == 0) return &o->items[i];
     return NULL;
+}
+
+const char *opt_item_get(const options *o, opt_id id, int k)
+{
+    const opt_item *item = find_item(o, id, k);
+    return item ? item->text : NULL;
+}
+
+const char *opt_item_name(const options *o, opt_id id, int k)
+{
+    const opt_item *item = find_item(o, id, k);
+    return item ? item->name : NULL;
 }

@@ -67,6 +67,7 @@ typedef struct opt_value {
 typedef struct opt_item {
     opt_id id;
     const char *text;
+    char name[32]; // as it was given: "-r"
 } opt_item;
 
 typedef struct options {
@@ -98,6 +99,8 @@ const char *opt_word(const options *o, opt_id id, char *buf, size_t size);
 int opt_nums(const options *o, opt_id id, int64_t *out, int max);
 // Item k (from 0) of a LIST option, NULL past the end.
 const char *opt_item_get(const options *o, opt_id id, int k);
+// The name by which that item was given, NULL past the end.
+const char *opt_item_name(const options *o, opt_id id, int k);
 // "--ctx-size": how messages name an option.
 const char *opt_name(opt_id id, char *buf, size_t size);
 

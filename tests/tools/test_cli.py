@@ -119,7 +119,7 @@ def check_prompts(t):
         f.write(STORY)
     tail = ["-n", 8, "--temp", 0]
     want = t.run("run", t.model, "-p", STORY, *tail).out
-    for name, args, stdin in (("-f", ["-f", path], b""), ("words", STORY.split(), b""),
+    for name, args, stdin in (("-f", ["-f", path], b""), ("words", [*STORY.split(), "--raw"], b""),
                               ("standard input", [], STORY.encode()),
                               ("-", ["-"], STORY.encode()), ("-f -", ["-f", "-"], STORY.encode()),
                               ("-e", ["-e", "-p", STORY], b"")):

@@ -22,7 +22,7 @@ typedef struct chat {
 
 int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 {
-    const char *system = opt_text(r->t.opt, OPT_SYSTEM);
+    const char *system = r->system;
     tn_turn turns[2] = {{.struct_size = sizeof *turns, .role = "system", .content = system},
                         {.struct_size = sizeof *turns, .role = "user", .content = text}};
     tn_status status =
@@ -308,11 +308,10 @@ static int chat_loop(chat *c)
     return code;
 }
 
-int run_chat(run_state *r)
+int run_chat(run_state *r, const char *first)
 {
     const options *given = r->t.opt;
     chat c = {.r = r, .opt = *given, .terminal = is_terminal(stdin) && is_terminal(stderr)};
-    const char *system = opt_text(given, OPT_SYSTEM);
     // Fails now rather than after the first line if the model has no template that can be used.
     int32_t *ids;
     size_t n;
@@ -321,10 +320,11 @@ int run_chat(run_state *r)
     tn_tokens_free(r->model, ids);
     r->t.opt = &c.opt;
     if (!line_open(&c.in, given, c.terminal)) code = fail(EXIT_MEMORY, "out of memory for the conversation");
-    if (!code && system) code = conversation_set_system(&c.c, system);
+    if (!code && r->system) code = conversation_set_system(&c.c, r->system);
     if (!code && c.terminal)
         fprintf(stderr, "%s, context %d tokens; /help lists the commands\n", r->path,
                 tn_session_n_ctx(r->session));
+    if (!code && first) code = say(&c, first);
     if (!code) code = chat_loop(&c);
     conversation_fini(&c.c);
     line_close(&c.in);

@@ -4,6 +4,7 @@
 // The inputs of a chat template besides the turns: its text, tools, variables, the time.
 #include "tools/chat/generate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +34,33 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+static int read_system(run_state *r)
+{
+    const options *o = r->t.opt;
+    size_t n;
+    r->system = opt_text(o, OPT_SYSTEM);
+    if (!opt_is_set(o, OPT_SYSTEM_FILE)) return 0;
+    if (r->system) return fail(EXIT_USAGE, "-sys and -sysf both give the system prompt; give one of them");
+    int code = read_input(opt_text(o, OPT_SYSTEM_FILE), &r->system_text, &n);
+    r->system = r->system_text;
+    return code;
+}
+
+// Puts {"enable_thinking": false} before the variables that are given, which win.
+static int refuse_thoughts(run_state *r)
+{
+    static const char no[] = "{\"enable_thinking\": false";
+    const char *given = r->chat.variables, *rest = given ? strchr(given, '{') : NULL;
+    if (given && !rest) return 0; // no JSON object: the template says so
+    bool empty = !rest || rest[1 + strspn(rest + 1, " \t\r\n")] == '}';
+    size_t n = sizeof no + (rest ? strlen(rest) : 0) + 2;
+    r->variables_text = malloc(n);
+    if (!r->variables_text) return fail(EXIT_MEMORY, "out of memory for the options");
+    snprintf(r->variables_text, n, "%s%s%s", no, empty ? "" : ",", rest ? rest + 1 : "}");
+    r->chat.variables = r->variables_text;
+    return 0;
+}
+
 int chat_options(run_state *r)
 {
     const options *o = r->t.opt;
@@ -47,6 +75,8 @@ int chat_options(run_state *r)
         code = read_input(path, &r->template_text, &n);
         r->chat.chat_template = r->template_text;
     }
+    if (!code) code = read_system(r);
+    if (!code && opt_int(o, OPT_REASONING_BUDGET) == 0) code = refuse_thoughts(r);
     if (!code && opt_text(o, OPT_TOOLS)) {
         code = read_input(opt_text(o, OPT_TOOLS), &r->tools_text, &n);
         r->chat.tools = r->tools_text;
@@ -58,4 +88,6 @@ void chat_fini(run_state *r)
 {
     free(r->template_text);
     free(r->tools_text);
+    free(r->variables_text);
+    free(r->system_text);
 }

@@ -20,7 +20,9 @@ typedef struct run_state {
     tn_session *draft;
     int32_t spec_ngram;               // of --spec, 0: off
     tn_chat_config chat;              // of --chat-template and the options around it
-    char *template_text, *tools_text; // the texts that `chat` points at
+    char *template_text, *tools_text, *variables_text; // the texts that `chat` points at
+    const char *system;                                // of -sys or -sysf, NULL: none
+    char *system_text;
     answer_form form;
     uint64_t seed;
     const char **stops;
@@ -81,8 +83,9 @@ int chat_options(run_state *r);
 int64_t chat_local_time(void);
 void chat_fini(run_state *r);
 
-// chat.c: turns from standard input until it ends; after one answer with --single-turn.
-int run_chat(run_state *r);
+// chat.c: turns from standard input until it ends; after one answer with --single-turn. `first`: a turn
+// before them, or NULL.
+int run_chat(run_state *r, const char *first);
 // Ids of one user turn behind the system turn of --system-prompt.
 int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n);
 

@@ -310,7 +310,7 @@ static size_t count_lines(const text_source *s)
 static int run_all(batch_state *b, const char *const *args, int n_args)
 {
     const options *o = b->r.t.opt;
-    b->r.templated = opt_flag(o, OPT_CHAT) || opt_is_set(o, OPT_SYSTEM);
+    b->r.templated = opt_flag(o, OPT_CHAT) || opt_is_set(o, OPT_SYSTEM) || opt_is_set(o, OPT_SYSTEM_FILE);
     if (b->r.templated && opt_flag(o, OPT_RAW))
         return fail(EXIT_USAGE, "--raw contradicts --chat and -sys; give one of them");
     int code = texts_open(&b->source, o, args, n_args);

@@ -6,18 +6,31 @@
 #include "tools/interrupt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { CTX_DEFAULT = 4096, ANSWER_RESERVE = 512 };
+enum { CTX_DEFAULT = 4096, ANSWER_RESERVE = 512, INPUT_WAIT_MS = 1000 };
+
+// What happens with standard input beside a prompt.
+typedef enum beside_prompt {
+    INPUT_IGNORED,
+    INPUT_IF_THERE, // -p, -f: scripts run commands with a pipe that never ends
+    INPUT_APPENDED, // words
+} beside_prompt;
 
 // Where the prompt comes from.
 typedef struct prompt_source {
     const char *const *args; // words after the model
     int n_args;
-    bool chat;  // in the chat template
-    bool loop;  // no prompt: turns from standard input
+    uint64_t start_ns;
+    bool chat;     // in the chat template
+    bool dash;     // a lone - beside -p or -f: standard input is appended
+    bool question; // words: in the chat template if the file has one
+    bool loop;     // turns from standard input; text is the first one
+    beside_prompt beside;
     char *text; // NULL with --tokens
     size_t n_text;
     int32_t *ids; // from malloc, or from the library if `library_ids`
@@ -48,44 +61,80 @@ static int copy_text(prompt_source *p, const char *text)
     return 0;
 }
 
-// Words joined by blanks; a last "-" stands for standard input, on a new line.
-static int read_words(prompt_source *p)
+// Standard input on a new line behind the text; nothing if it is empty.
+static int append_input(prompt_source *p)
 {
-    bool input = strcmp(p->args[p->n_args - 1], "-") == 0;
-    char *words = NULL, *rest = NULL;
+    char *rest = NULL;
     size_t n_rest = 0;
-    int code = join_args(p->args, p->n_args - input, &words);
-    if (code || !input) {
-        p->text = words;
-        p->n_text = words ? strlen(words) : 0;
-        return code;
+    int code = read_input("-", &rest, &n_rest);
+    if (!code && n_rest > 0) {
+        char *text = realloc(p->text, p->n_text + n_rest + 2);
+        if (text) {
+            p->text = text;
+            if (p->n_text > 0) text[p->n_text++] = '\n';
+            memcpy(text + p->n_text, rest, n_rest + 1);
+            p->n_text += n_rest;
+        } else {
+            code = fail(EXIT_MEMORY, "out of memory for the prompt");
+        }
     }
-    code = read_input("-", &rest, &n_rest);
-    size_t n = strlen(words);
-    p->text = code ? NULL : malloc(n + n_rest + 2);
-    if (p->text) {
-        p->n_text = (size_t)snprintf(p->text, n + 2, "%s%s", words, n ? "\n" : "");
-        memcpy(p->text + p->n_text, rest, n_rest);
-        p->n_text += n_rest;
-        p->text[p->n_text] = 0;
-    } else if (!code) {
-        code = fail(EXIT_MEMORY, "out of memory for the prompt");
-    }
-    free(words);
     free(rest);
     return code;
 }
 
+// Words joined by blanks; a last "-" stands for standard input.
+static int read_words(prompt_source *p)
+{
+    bool input = strcmp(p->args[p->n_args - 1], "-") == 0;
+    int code = join_args(p->args, p->n_args - input, &p->text);
+    if (code) return code;
+    p->n_text = strlen(p->text);
+    p->question = p->n_args > input;
+    p->beside = input ? INPUT_IGNORED : INPUT_APPENDED;
+    return input ? append_input(p) : 0;
+}
+
+// Whether an option takes all of standard input.
+static bool reads_input(const options *o)
+{
+    static const opt_id files[] = {OPT_FILE,         OPT_TOKENS,      OPT_SYSTEM_FILE,
+                                   OPT_GRAMMAR_FILE, OPT_SCHEMA_FILE, OPT_TOOLS};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (opt_is_set(o, files[i]) && strcmp(opt_text(o, files[i]), "-") == 0) return true;
+    return false;
+}
+
+// What is piped in belongs to the prompt. Words wait for it; for -p and -f a pipe that gives nothing within a
+// second is left out, with a message.
+static int read_beside(const options *o, prompt_source *p)
+{
+    struct stat st;
+    if (p->beside == INPUT_IGNORED || reads_input(o) || fstat(STDIN_FILENO, &st) != 0) return 0;
+    if (S_ISREG(st.st_mode)) return append_input(p);
+    if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)) return 0; // a terminal, /dev/null
+    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    uint64_t passed_ms = (now_ns() - p->start_ns) / 1000000;
+    int wait = passed_ms < INPUT_WAIT_MS ? (int)(INPUT_WAIT_MS - passed_ms) : 0;
+    if (poll(&fd, 1, wait) > 0) return append_input(p);
+    if (p->beside == INPUT_APPENDED) {
+        note("waiting for the end of standard input, which is appended to the prompt");
+        return append_input(p);
+    }
+    note("standard input gave nothing within a second and is left out; a last - waits for it");
+    return 0;
+}
+
 static int check_flags(const options *o, const prompt_source *p)
 {
-    int n = opt_is_set(o, OPT_PROMPT) + opt_is_set(o, OPT_FILE) + opt_is_set(o, OPT_TOKENS) + (p->n_args > 0);
+    int n = opt_is_set(o, OPT_PROMPT) + opt_is_set(o, OPT_FILE) + opt_is_set(o, OPT_TOKENS) +
+            (p->n_args > 0 && !p->dash);
     if (n > 1)
         return fail(EXIT_USAGE,
                     "more than one prompt: give words after the model, or one of -p, -f and --tokens");
     if (opt_flag(o, OPT_SESSION_RO) && !opt_is_set(o, OPT_SESSION))
         return fail(EXIT_USAGE, "--session-ro needs --session FILE");
     if (p->chat && opt_flag(o, OPT_RAW))
-        return fail(EXIT_USAGE, "--raw contradicts --chat, -sys and -st; give one of them");
+        return fail(EXIT_USAGE, "--raw contradicts --chat, -i, -sys and -st; give one of them");
     if (p->chat && opt_is_set(o, OPT_TOKENS))
         return fail(EXIT_USAGE, "--tokens is never put in a chat template; leave --chat away");
     if (opt_flag(o, OPT_JSON) + opt_flag(o, OPT_JSONL) + opt_flag(o, OPT_IDS) > 1)
@@ -96,19 +145,27 @@ static int check_flags(const options *o, const prompt_source *p)
 // Reads the prompt, but not ids, which need the model.
 static int find_prompt(const options *o, prompt_source *p)
 {
-    p->chat = opt_flag(o, OPT_CHAT) || opt_flag(o, OPT_SINGLE) || opt_is_set(o, OPT_SYSTEM);
+    bool interactive = opt_flag(o, OPT_INTERACTIVE), from_option = false;
+    p->chat = opt_flag(o, OPT_CHAT) || opt_flag(o, OPT_SINGLE) || opt_is_set(o, OPT_SYSTEM) ||
+              opt_is_set(o, OPT_SYSTEM_FILE) || interactive;
+    from_option = opt_is_set(o, OPT_PROMPT) || opt_is_set(o, OPT_FILE);
+    p->dash = from_option && p->n_args == 1 && strcmp(p->args[0], "-") == 0;
     int code = check_flags(o, p);
     if (code || opt_is_set(o, OPT_TOKENS)) return code;
-    if (opt_is_set(o, OPT_PROMPT)) {
-        code = copy_text(p, opt_text(o, OPT_PROMPT));
-    } else if (opt_is_set(o, OPT_FILE)) {
-        code = read_input(opt_text(o, OPT_FILE), &p->text, &p->n_text);
+    if (from_option) {
+        p->beside = p->dash ? INPUT_APPENDED : INPUT_IF_THERE;
+        code = opt_is_set(o, OPT_PROMPT) ? copy_text(p, opt_text(o, OPT_PROMPT))
+                                         : read_input(opt_text(o, OPT_FILE), &p->text, &p->n_text);
     } else if (p->n_args > 0) {
         code = read_words(p);
-    } else if (opt_flag(o, OPT_CHAT) || (is_terminal(stdin) && !opt_flag(o, OPT_RAW))) {
+    } else if (opt_flag(o, OPT_CHAT) || interactive || (is_terminal(stdin) && !opt_flag(o, OPT_RAW))) {
         p->chat = p->loop = true;
     } else {
         code = read_input("-", &p->text, &p->n_text);
+    }
+    if (interactive) {
+        p->loop = true;
+        p->beside = INPUT_IGNORED; // it holds the turns
     }
     if (!code && p->text && opt_flag(o, OPT_ESCAPE)) p->n_text = unescape(p->text, p->n_text);
     return code;
@@ -231,13 +288,15 @@ static int run_all(run_state *r, prompt_source *p)
 {
     const options *o = r->t.opt;
     int code = find_prompt(o, p);
-    r->templated = p->chat;
     if (!code) code = tool_open(&r->t, o);
     if (!code) code = open_model(r);
+    if (!code) code = read_beside(o, p);
+    if (p->question && !opt_flag(o, OPT_RAW) && tn_model_has_chat_template(r->model)) p->chat = true;
+    r->templated = p->chat;
     if (!code) code = tokenize_prompt(r, p);
     if (!code) code = open_session(r, p->n_ids);
     if (!code) {
-        code = p->loop ? run_chat(r) : run_prompt(r, p);
+        code = p->loop ? run_chat(r, p->text) : run_prompt(r, p);
         int saved = code == EXIT_DONE || code == EXIT_INTERRUPTED ? save_session(r) : 0;
         if (saved) code = saved;
     }
@@ -248,7 +307,7 @@ static int run_all(run_state *r, prompt_source *p)
 int cmd_run(const options *o)
 {
     run_state r = {.t.opt = o};
-    prompt_source p = {0};
+    prompt_source p = {.start_ns = now_ns()};
     r.form = opt_flag(o, OPT_JSON)    ? FORM_JSON
              : opt_flag(o, OPT_JSONL) ? FORM_JSONL
              : opt_flag(o, OPT_IDS)   ? FORM_IDS

@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+"""Prompts as people give them, and command lines for llama-cli as they were published: each one runs with
+only the program and the model exchanged (and fewer tokens), or says why not.
+
+    test_lines.py TENON
+"""
+import os
+import subprocess
+import sys
+import time
+
+from cli import arguments, as_json
+
+# Source, arguments without the model. README: tools/main/README.md of llama.cpp, December 2024 to 2025.
+LINES = [
+    ("README", ["-no-cnv", "--prompt", "Once upon a time"]),
+    ("README", ["--chat-template", "chatml"]),
+    ("README", ["--jinja"]),
+    ("README", ["--jinja", "--single-turn", "-sys", "You are a helpful assistant", "-p", "Hello"]),
+    ("README", ["--ignore-eos", "-n", "-1"]),
+    ("README", ["-r", "User:", "--in-prefix", " ", "--in-suffix", "Assistant:"]),
+    ("README, extended context", ["-p", "Hello", "--ctx-size", "512", "--rope-scale", "8"]),
+    ("README, keep prompt", ["-p", "Hello", "--keep", "-1", "--no-context-shift"]),
+    ("README, chat with bob", ["-n", "256", "--keep", "48", "--repeat_penalty", "1.0", "--color", "-i", "-r",
+                               "User:", "-f", "FILE"]),
+    ("README, infinite", ["--color", "--ignore-eos", "--temp", "0", "-p", "Hello"]),
+    ("chinese-llama-alpaca-2, chat.sh", ["--color", "-i", "-c", "4096", "-t", "8", "--temp", "0.5", "--top_k",
+                                         "40", "--top_p", "0.9", "--repeat_penalty", "1.1", "--in-prefix-bos",
+                                         "-ngl", "40", "--in-prefix", " [INST] ", "--in-suffix", " [/INST]",
+                                         "-p", "[INST] Hello [/INST]"]),
+    ("llama.cpp, pull request 13771", ["--reasoning-budget", "0", "-ngl", "99", "-fa", "-ctv", "q8_0", "-ctk",
+                                       "q8_0", "-p", "what is the capital of Poland?"]),
+    ("TheBloke's model cards", ["-t", "10", "-ngl", "32", "--color", "-c", "4096", "--temp", "0.7",
+                                "--repeat_penalty", "1.1", "-n", "-1", "-p", "Hello"]),
+    ("TheBloke's model cards, chat", ["-ngl", "35", "--color", "-c", "2048", "--temp", "0.7",
+                                      "--repeat_penalty", "1.1", "-n", "-1", "-i", "-ins"]),
+    ("Qwen's model cards", ["--jinja", "--color", "-ngl", "99", "-fa", "-sm", "row", "--temp", "0.6",
+                            "--top-k", "20", "--top-p", "0.95", "--min-p", "0", "--presence-penalty", "1.5",
+                            "-c", "2048", "-n", "32768", "--no-context-shift"]),
+    ("Qwen 1.5's model cards", ["-n", "512", "--color", "-i", "-cml", "-f", "FILE"]),
+    ("unsloth's guides", ["--threads", "2", "--ctx-size", "1024", "--n-gpu-layers", "99", "-ot",
+                          ".ffn_.*_exps.=CPU", "--prio", "3", "--temp", "0.6", "--min-p", "0.01", "--top-p",
+                          "0.95", "-no-cnv", "--prompt", "Hello"]),
+    ("Jetson guide", ["-p", "Hello", "-n", "50", "-ngl", "99"]),
+    ("multi-GPU discussions", ["-p", "Hello", "-ts", "1,1", "-sm", "layer", "-mg", "0", "-tb", "2", "-t1",
+                               "--perf", "--numa", "distribute", "--mlock", "--no-mmap"]),
+    ("long context discussions", ["-p", "Hello", "--rope-scaling", "yarn", "--rope-freq-base", "1000000",
+                                  "--yarn-orig-ctx", "512", "--override-kv", "llama.context_length=int:512"]),
+    ("prompt cache", ["--prompt-cache", "CACHE", "--prompt-cache-all", "-f", "FILE", "--no-display-prompt",
+                      "--log-disable", "-e", "-s", "42", "--simple-io"]),
+    ("system prompt from a file", ["-cnv", "-st", "-sysf", "FILE", "-p", "Hello", "--no-warmup"]),
+]
+REFUSED = [
+    ("llama.cpp, issue 18446", ["--lora", "./qwen-lora.gguf", "-p", "Hello"], "--lora"),
+    ("multimodal guide", ["--mmproj", "mmproj.gguf", "--image", "cat.png", "-p", "Hello"], "--mmproj"),
+    ("remote devices", ["--rpc", "192.168.88.10:50052", "-p", "Hello"], "--rpc"),
+]
+
+
+def check_lines(t):
+    with open(t.temp("prompt"), "w", encoding="utf-8") as f:
+        f.write("Once upon a time")
+    for i, (source, line) in enumerate(LINES):
+        args = [t.temp("prompt") if a == "FILE" else t.temp("cache") if a == "CACHE" else a for a in line]
+        typed = "-i" in args or not {"-p", "-f", "--prompt"} & set(args)
+        r = t.run("run", "-m", t.model, *args, "-n", 4, stdin=b"Hello!\n" if typed else b"")
+        t.ok(f"line {i + 1} ({source})", r.code == 0 and "error" not in r.err, f"{line} {r.code} {r.err}")
+    t.ok("twenty lines", len(LINES) >= 20, len(LINES))
+    for source, args, flag in REFUSED:
+        r = t.run("run", "-m", t.model, *args)
+        t.ok(f"refused ({source})", r.code == 1 and flag in r.err and len(r.err.splitlines()) == 1, r.err)
+    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--rope-freq-base", "1e6")
+    t.ok("flags that change the answer warn", r.code == 0 and "warning: --rope-freq-base" in r.err, r.err)
+    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--rope-freq-base", "1e6", "--strict")
+    t.ok("and fail with --strict", r.code == 2, r.err)
+
+
+def check_numbers(t):
+    """-t1 and the like."""
+    flags = ["run", t.model, "-p", "Hello", "--ids"]
+    want = t.run(*flags, "-n", 5, "-s", 3, "-c", 64)
+    got = t.run(*flags, "-n5", "-s3", "-c64", "-t1")
+    t.ok("attached numbers", want.code == 0 and got.out == want.out and want.out, got.err)
+    for bad in ("-t0x", "-x1", "-p1", "-n1.5"):
+        r = t.run("run", t.model, bad)
+        t.ok(f"no attached number: {bad}", r.code == 2 and r.err.count("\n") == 1, r.err)
+    r = t.run("run", t.model, "--predikt", "3")
+    t.ok("suggestion", r.code == 2 and "--predict" in r.err, r.err)
+
+
+def piped(t, writer, *args):
+    """The tool with the output of a shell command as its standard input."""
+    p = subprocess.run(["sh", "-c", f'{writer} | "$@"', "sh", t.tenon, *map(str, args)], env=t.env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=60, check=False)
+    return p.returncode, p.stdout, p.stderr.decode()
+
+
+def check_question(t):
+    """Words are a question, other prompts are continued; what is piped in is appended."""
+    cold = ["--temp", 0, "-n", 40]
+    ask = "Where does Mia live?"
+    want = t.run("run", t.model, "-st", "-p", ask, *cold).out
+    t.ok("the answer of the chat", b"blue house" in want, want)
+    r = t.run("run", t.model, *ask.split(), *cold)
+    t.ok("words are a question", r.out == want, r.out)
+    raw = t.run("run", t.model, "-p", ask, *cold).out
+    t.ok("-p is continued", raw != want and b"blue" not in raw, raw)
+    t.ok("--raw continues words", t.run("run", t.model, "--raw", ask, *cold).out == raw, raw)
+    r = t.run("run", t.model, "-p", ask, "-p", "x")
+    t.ok("two -p", r.code == 2 and "twice" in r.err, r.err)
+    both = t.run("run", t.model, "-st", "-p", ask + "\nWho are you?", *cold).out
+    for name, args in (("words", [ask]), ("-", [ask, "-"])):
+        got = t.run("run", t.model, *args, *cold, stdin=b"Who are you?")
+        t.ok(f"standard input behind {name}", got.out == both and both, got.out)
+    both = t.run("run", t.model, "-p", ask + "\nWho", *cold).out
+    for flags in ([], ["-"]):
+        got = t.run("run", t.model, "-p", ask, *flags, *cold, stdin=b"Who")
+        t.ok(f"standard input behind -p {flags}", got.out == both, got.out)
+    with open(t.temp("who"), "w", encoding="utf-8") as f:
+        f.write("Who")
+    with open(t.temp("who"), "rb") as f:
+        p = subprocess.run([t.tenon, "run", t.model, "-p", ask, *map(str, cold)], stdin=f, env=t.env,
+                           capture_output=True, timeout=60, check=False)
+    t.ok("a file behind -p", p.stdout == both, p.stdout)
+    # A pipe that never gives anything must not hold up a script.
+    start = time.monotonic()
+    code, out, err = piped(t, "sleep 20", "run", t.model, "-p", ask, "-n", 1, "--temp", 0)
+    # (the shell itself waits for sleep)
+    t.ok("a silent pipe behind -p", code == 0 and "left out" in err and out, err)
+    code, out, err = piped(t, "(sleep 2; echo Who are you?)", "run", t.model, ask, "--temp", 0)
+    t.ok("words wait for a slow pipe", code == 0 and "waiting" in err and out, f"{err} {out}")
+    t.ok("no longer than the pipe", time.monotonic() - start < 55, "")
+    with open(os.devnull, "rb") as nothing:
+        p = subprocess.run([t.tenon, "run", t.model, ask, *map(str, cold)], stdin=nothing, env=t.env,
+                           capture_output=True, timeout=60, check=False)
+    t.ok("no input", p.stdout == want and not p.stderr, p.stderr)
+    r = t.run("run", t.model, "-i", "-p", ask, "--temp", 0, stdin=b"Who are you?\n")
+    t.ok("-i goes on after the prompt", b"blue house" in r.out and b"tenon-tiny" in r.out, r.out)
+    d = as_json(t, "question as JSON", t.run("run", t.model, ask, *cold, "--json").out)
+    t.ok("question as JSON", "blue house" in d.get("text", ""), d)
+
+
+def check_reasoning(t):
+    """--reasoning-budget 0 reaches the template, and what is given beside it stays."""
+    template = "{{ enable_thinking }} {{ x }} {{ messages[0].content }}"
+    flags = ["run", t.model, "-st", "-p", "a", "-n", 0, "--json", "--chat-template", template]
+    plain = as_json(t, "variables", t.run(*flags).out).get("prompt_tokens")
+    for budget, variables in ((["--reasoning-budget", 0], []),
+                              (["--reasoning-budget", 0], ["--chat-template-kwargs", '{"x": "y"}']),
+                              (["--reasoning-budget", 0], ["--chat-template-kwargs", "{}"]),
+                              (["--reasoning-budget", 9], [])):
+        r = t.run(*flags, *budget, *variables)
+        n = as_json(t, "variables", r.out).get("prompt_tokens")
+        t.ok(f"{budget} {variables}", r.code == 0 and (n == plain if budget[1] else n > plain),
+             f"{n} {plain} {r.err}")
+
+
+def main():
+    t, _, _ = arguments()
+    check_lines(t)
+    check_numbers(t)
+    check_question(t)
+    check_reasoning(t)
+    return t.done()
+
+
+sys.exit(main())
