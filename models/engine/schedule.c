@@ -181,7 +181,9 @@ static bool should_measure(const tn_engine *e)
 }
 
 // Tokens of prompts that a pass may take besides the texts that continue: with these it takes up to three
-// times as long as without. A power of two, so that plans of a small number of shapes are made.
+// times as long as without. What a pass with prompts costs besides their tokens counts as theirs, so larger
+// pieces follow from smaller ones until that is reached. A small number of sizes occurs: steps that a device
+// fills up, or else powers of two.
 static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
 {
     // Devices fill a pass up to 16 tokens anyway; where sequences are not filled up, 4 tokens cost little.
@@ -189,14 +191,16 @@ static int32_t prompt_budget(const tn_engine *e, int32_t capacity)
     if (e->n_continued == 0) return capacity;
     if (e->cfg.prompt_tokens > 0) return TN_MIN(e->cfg.prompt_tokens, capacity);
     if (should_measure(e)) return 0;
-    int32_t budget = e->session->pads ? LEAST_PADDED : LEAST;
     // Before both were measured a pass stays as short as it can be.
     double most = e->prompt_token_ns > 0.0 ? 2.0 * e->continue_ns / e->prompt_token_ns : 0.0;
-    while (budget <= capacity / 2 && 2.0 * budget <= most) budget *= 2;
-    if (!e->session->pads) return TN_MIN(budget, capacity);
-    // As many as a step of this size has, so that it need not be filled up.
-    int32_t fits = tn_session_bucket_below(e->session, e->n_continued + TN_MIN(budget, capacity));
-    return fits > e->n_continued ? fits - e->n_continued : TN_MIN(budget, capacity);
+    if (!e->session->pads) {
+        int32_t budget = LEAST;
+        while (budget <= capacity / 2 && 2.0 * budget <= most) budget *= 2;
+        return TN_MIN(budget, capacity);
+    }
+    int32_t budget = TN_MIN(most < capacity ? TN_MAX((int32_t)most, LEAST_PADDED) : capacity, capacity),
+            fits = tn_session_bucket_below(e->session, e->n_continued + budget);
+    return fits > e->n_continued ? fits - e->n_continued : budget;
 }
 
 static void add_feed(tn_engine *e, tn_request *r, tn_feed f)

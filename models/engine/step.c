@@ -13,8 +13,14 @@ static void average(double *value, double now)
     *value = *value > 0.0 ? (1.0 - WEIGHT) * *value + WEIGHT * now : now;
 }
 
-static void measure(tn_engine *e, uint64_t ns)
+// ns: of the whole pass with the selection of tokens, which is what a text waits for. A pass that made its plan
+// says nothing about the next one.
+static void measure(tn_engine *e, uint64_t ns, bool made_plan)
 {
+    if (made_plan) {
+        if (e->n_continued > 0 && e->n_prompt_fed > 0) e->n_mixed++;
+        return;
+    }
     if (e->n_prompt_fed == 0) {
         bool similar = e->n_continued < 2 * e->n_measured && 2 * e->n_continued > e->n_measured;
         if (!similar) e->continue_ns = 0.0;
@@ -89,12 +95,11 @@ static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_st
 
 static tn_status run_pass(tn_engine *e)
 {
-    uint64_t start = tn_time_ns();
+    uint64_t start = tn_time_ns(), n_plans = e->session->n_plans;
     tn_status status = tn_session_eval(e->session, e->feeds, e->n_feeds);
     if (status != TN_OK) return status;
     e->stats.n_steps++;
     give_rows(e);
-    measure(e, tn_time_ns() - start);
     atomic_store_explicit(&e->next_feed, 0, memory_order_relaxed);
     tn_parallel(e->ctx, selecting_threads(e), select_tokens, e);
     // Those that may run passes of their own come last, because these replace the rows of the others.
@@ -107,6 +112,7 @@ static tn_status run_pass(tn_engine *e)
         }
         give_piece(e, e->fed[i], &e->pieces[i], e->statuses[i]);
     }
+    measure(e, tn_time_ns() - start, e->session->n_plans > n_plans);
     return TN_OK;
 }
 

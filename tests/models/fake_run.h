@@ -11,7 +11,14 @@
 #include "models/run/session.h"
 #include "tests/models/tiny_model.h"
 
-enum { FAKE_SESSIONS = 2, FAKE_SLOTS = 1 << 13, FAKE_STATES = 64, FAKE_OUTPUTS = 64, FAKE_TOKENS = 250 };
+enum {
+    FAKE_SESSIONS = 2,
+    FAKE_SLOTS = 1 << 13,
+    FAKE_STATES = 64,
+    FAKE_OUTPUTS = 64,
+    FAKE_TOKENS = 250,
+    FAKE_PLANS = 512
+};
 
 static struct {
     struct {
@@ -21,6 +28,9 @@ static struct {
     } of[FAKE_SESSIONS];
     long n_runs, fail_at;               // run number fail_at fails, counted from 1
     uint64_t now_ns, pass_ns, token_ns; // what a pass and each of its tokens cost
+    uint64_t plan_ns;                   // what the first pass of a size costs besides
+    tn_plan_key plans[FAKE_PLANS];
+    int n_plans;
 } fake;
 
 static inline uint64_t fake_mix(uint64_t h, uint64_t x)
@@ -76,6 +86,17 @@ static inline void fake_output(tn_session *s, int at, int32_t row, int32_t seq, 
     logits[fake_next(attention, state)] = 10.0f;
 }
 
+// The plan of a size is made when it comes for the first time.
+static inline void fake_plan(tn_session *s, const tn_plan_key *key)
+{
+    for (int i = 0; i < fake.n_plans; i++)
+        if (memcmp(&fake.plans[i], key, sizeof *key) == 0) return;
+    if (fake.n_plans == FAKE_PLANS) abort();
+    fake.plans[fake.n_plans++] = *key;
+    fake.now_ns += fake.plan_ns;
+    s->n_plans++;
+}
+
 tn_status __real_tn_session_run(tn_session *s, const tn_plan_key *key);
 tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key);
 tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
@@ -84,6 +105,7 @@ tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
     bool fails = ++fake.n_runs == fake.fail_at;
     if (s->cache.n_blocks * TN_CACHE_BLOCK > FAKE_SLOTS || s->cache.n_slots > FAKE_STATES) abort();
     if (key->n_outputs > FAKE_OUTPUTS) abort();
+    if (fake.plan_ns > 0) fake_plan(s, key);
     fake.now_ns += fake.pass_ns + fake.token_ns * (uint64_t)key->n_tokens;
     for (int32_t i = 0; i < key->n_seq; i++) {
         int32_t from = s->cache.n_slots > 0 ? s->state_slots[2 * i] : -1;
