@@ -36,6 +36,8 @@ bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope
 // Whether operands lie so that attention_wgmma.c runs, which can read queries in 16 bits and leave its result
 // in bf16; data of the step's views are bound.
 bool tn_cuda_attention_wgmma_packs(const tn_step *step);
+// Whether one of the wgmma kernels accepts a step.
+bool tn_cuda_attention_wgmma_any(const tn_cuda *cuda, const tn_step *step);
 // rope/rope_cache.c
 tn_cuda_rope_cache_args tn_cuda_rope_cache_args_of(const tn_step *step);
 // Whether it can leave q in the type of the cache; data of the step's views are bound.

@@ -70,13 +70,16 @@ bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
     int64_t n_seq = step->src[TN_SRC_attention_kv_len].ne[3];
     bool quantised = tn_dtype_block_elems(k->dtype) > 1;
     variant c = select_variant(step);
+    // With several sequences of which some have more queries, the queries of a prompt are most: a block for
+    // each sequence and KV head would read the keys of the prompt once for every few of its queries.
+    bool prompt = n_seq > 1 && q->ne[1] > n_seq && tn_cuda_attention_wgmma_any(cuda, step);
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
     bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim
                            : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 &&
                                  k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
-    return types && sizes && shared_size(&c) <= (uint32_t)cuda->max_shared && k->ne[2] % KEYS == 0 &&
-           q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+    return types && sizes && !prompt && shared_size(&c) <= (uint32_t)cuda->max_shared &&
+           k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
 }
 
 // The number of splits with the least time: that of the waves of one block for each multiprocessor.

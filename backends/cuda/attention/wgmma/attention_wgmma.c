@@ -58,6 +58,12 @@ bool tn_cuda_attention_wgmma_quants_accepts(const tn_cuda *cuda, const tn_step *
     return accepts(cuda, step) && narrow && tn_dtype_block_elems(type) > 1 && find_variant(type);
 }
 
+bool tn_cuda_attention_wgmma_any(const tn_cuda *cuda, const tn_step *step)
+{
+    return tn_cuda_attention_wgmma_accepts(cuda, step) || tn_cuda_attention_wgmma_bf16_accepts(cuda, step) ||
+           tn_cuda_attention_wgmma_quants_accepts(cuda, step);
+}
+
 // Operands are aligned as the kernels need them.
 static bool is_aligned(const tn_step *step)
 {
