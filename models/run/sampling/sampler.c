@@ -72,16 +72,14 @@ void tn_sampler_destroy(tn_sampler **sampler)
 
 // --- logits ------------------------------------------------------------------------------------------
 
-static double sum_exp(const float *x, int32_t n, float max)
+// Lanes, so that compilers vectorise the sum of integers.
+static uint64_t sum_exp(const float *x, int32_t n, float max)
 {
-    double lanes[LANES] = {0}, sum = 0;
+    uint64_t lanes[LANES] = {0}, sum = 0;
     int32_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        float e[LANES];
-        for (int32_t j = 0; j < LANES; j++) e[j] = tn_exp_negative(x[i + j] - max);
-        for (int32_t j = 0; j < LANES; j++) lanes[j] += (double)e[j];
-    }
-    for (; i < n; i++) sum += (double)tn_exp_negative(x[i] - max);
+    for (; i + LANES <= n; i += LANES)
+        for (int32_t j = 0; j < LANES; j++) lanes[j] += tn_weight_fixed(tn_exp_negative(x[i + j] - max));
+    for (; i < n; i++) sum += tn_weight_fixed(tn_exp_negative(x[i] - max));
     for (int32_t j = 0; j < LANES; j++) sum += lanes[j];
     return sum;
 }
@@ -90,7 +88,7 @@ static void apply_bias(tn_sampler *s)
 {
     for (int32_t i = 0; i < s->cfg.n_bias; i++) {
         float *v = &s->logits[s->bias[i].id];
-        if (*v > -INFINITY) *v = tn_logit_sum((double)*v + (double)s->bias[i].value);
+        *v = tn_logit_bias(*v, s->bias[i].value);
     }
 }
 
@@ -156,7 +154,7 @@ tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, 
     for (int32_t i = 0; i < s->n_vocab; i++) x[i] = tn_logit_tidy(logits[i]);
     float model_max = tn_logits_max(x, s->n_vocab);
     if (model_max == -INFINITY) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
-    double log_sum = log(sum_exp(x, s->n_vocab, model_max));
+    double log_sum = log(tn_weight_value(sum_exp(x, s->n_vocab, model_max)));
     find_logprobs(s, (double)model_max, log_sum);
     apply_bias(s);
     tn_status status = tn_limits_apply(s);

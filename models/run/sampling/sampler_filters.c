@@ -28,13 +28,6 @@ float tn_logits_max(const float *x, int32_t n)
 
 // --- candidates --------------------------------------------------------------------------------------
 
-// Sorts like the float: the sign bit flipped for positive, all bits for negative values.
-static inline uint32_t key_of(float v)
-{
-    uint32_t bits = tn_f32_bits(v);
-    return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
-}
-
 static void collect(tn_sampler *s)
 {
     const float *logits = s->logits;
@@ -42,7 +35,7 @@ static void collect(tn_sampler *s)
     int32_t n = 0, n_vocab = s->n_vocab;
     if (s->collected) return;
     for (int32_t i = 0; i < n_vocab; i++) {
-        kept[n] = (tn_choice){key_of(logits[i]), i, 1.0f};
+        kept[n] = (tn_choice){tn_logit_key(logits[i]), i, 1.0f};
         n += logits[i] > -INFINITY;
     }
     s->n_kept = n;
@@ -75,7 +68,7 @@ void tn_logits_close(tn_sampler *s)
     }
     for (int32_t i = 0; i < s->n_kept; i++) {
         int32_t id = s->kept[i].id;
-        if (s->logits[id] > -INFINITY) s->kept[n++] = (tn_choice){key_of(s->logits[id]), id, 1.0f};
+        if (s->logits[id] > -INFINITY) s->kept[n++] = (tn_choice){tn_logit_key(s->logits[id]), id, 1.0f};
     }
     s->n_kept = n;
     find_max(s);
@@ -83,12 +76,12 @@ void tn_logits_close(tn_sampler *s)
 
 // Keeps the candidates with the largest logits, up to and including the one with which the weights
 // together reach `target` > 0; among equal logits the lower id comes first.
-static void keep_largest(tn_sampler *s, double target)
+static void keep_largest(tn_sampler *s, uint64_t target)
 {
     static const int32_t shifts[] = {21, 10, 0};
     tn_choice *kept = s->kept;
     uint32_t prefix = 0, known = 0; // known bits of the smallest key that is kept
-    double above = 0;               // weight of all keys above that one
+    uint64_t above = 0;             // weight of all keys above that one
     int32_t n;
     for (size_t round = 0; round < TN_COUNT(shifts); round++) {
         int32_t shift = shifts[round];
@@ -96,7 +89,7 @@ static void keep_largest(tn_sampler *s, double target)
         memset(s->sums, 0, sizeof s->sums);
         for (int32_t i = 0; i < s->n_kept; i++)
             if ((kept[i].key & known) == prefix)
-                s->sums[kept[i].key >> shift & digit] += (double)kept[i].weight;
+                s->sums[kept[i].key >> shift & digit] += tn_weight_fixed(kept[i].weight);
         uint32_t bin = digit;
         for (; bin > 0 && above + s->sums[bin] < target; bin--) above += s->sums[bin];
         prefix |= bin << shift;
@@ -109,7 +102,7 @@ static void keep_largest(tn_sampler *s, double target)
     n = 0;
     for (int32_t i = 0; i < s->n_kept; i++) {
         if (kept[i].key == prefix && above >= target) continue;
-        if (kept[i].key == prefix) above += (double)kept[i].weight;
+        if (kept[i].key == prefix) above += tn_weight_fixed(kept[i].weight);
         kept[n++] = kept[i];
     }
     s->n_kept = n;
@@ -121,15 +114,15 @@ static inline float exponent_of(const tn_sampler *s, int32_t id)
     return (s->logits[id] - s->max) / s->temperature;
 }
 
-// Weights become probabilities relative to the largest. Returns their sum.
-static double weigh(tn_sampler *s)
+// Weights become probabilities relative to the largest. Returns their sum (tn_weight_fixed).
+static uint64_t weigh(tn_sampler *s)
 {
-    double sum = 0;
+    uint64_t sum = 0;
     collect(s);
     for (int32_t i = 0; i < s->n_kept; i++) {
         tn_choice *c = &s->kept[i];
         c->weight = tn_exp_negative(exponent_of(s, c->id));
-        sum += (double)c->weight;
+        sum += tn_weight_fixed(c->weight);
     }
     return sum;
 }
@@ -169,27 +162,27 @@ void tn_stage_top_k(tn_sampler *s)
     collect(s);
     if (s->cfg.top_k >= s->n_kept) return;
     for (int32_t i = 0; i < s->n_kept; i++) s->kept[i].weight = 1.0f;
-    keep_largest(s, s->cfg.top_k);
+    keep_largest(s, (uint64_t)s->cfg.top_k << TN_WEIGHT_BITS);
 }
 
 // Meister et al. 2022, "Locally Typical Sampling": the candidates whose surprise is nearest to the entropy.
 void tn_stage_typical(tn_sampler *s)
 {
-    double sum = weigh(s), log_sum = log(sum), h = entropy(s, sum);
+    uint64_t total = weigh(s);
+    double sum = tn_weight_value(total), log_sum = log(sum), h = entropy(s, sum);
     for (int32_t i = 0; i < s->n_kept; i++) {
         double surprise = log_sum - (double)exponent_of(s, s->kept[i].id);
         s->kept[i].key = 0xffffffffu - tn_f32_bits((float)fabs(surprise - h)); // the nearest first
     }
-    keep_largest(s, TN_MAX((double)s->cfg.typical_p * sum, DBL_MIN));
-    for (int32_t i = 0; i < s->n_kept; i++) s->kept[i].key = key_of(s->logits[s->kept[i].id]);
+    keep_largest(s, tn_weight_share(total, s->cfg.typical_p));
+    for (int32_t i = 0; i < s->n_kept; i++) s->kept[i].key = tn_logit_key(s->logits[s->kept[i].id]);
     find_max(s);
 }
 
 // Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
 void tn_stage_top_p(tn_sampler *s)
 {
-    double target = (double)s->cfg.top_p * weigh(s);
-    keep_largest(s, TN_MAX(target, DBL_MIN)); // the most likely token always stays
+    keep_largest(s, tn_weight_share(weigh(s), s->cfg.top_p)); // the most likely token always stays
 }
 
 // Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling".
@@ -207,7 +200,7 @@ void tn_stage_min_p(tn_sampler *s)
 void tn_stage_xtc(tn_sampler *s)
 {
     if (tn_rng_uniform(&s->rng) >= (double)s->cfg.xtc_probability) return;
-    double least = (double)s->cfg.xtc_threshold * weigh(s);
+    double least = (double)s->cfg.xtc_threshold * tn_weight_value(weigh(s));
     int32_t n_top = 0, last = -1, n = 0;
     for (int32_t i = 0; i < s->n_kept; i++) {
         if ((double)s->kept[i].weight < least) continue;
@@ -228,7 +221,7 @@ void tn_stage_temperature(tn_sampler *s)
     const tn_sampling *c = &s->cfg;
     double t = (double)c->temperature, range = (double)c->dynatemp_range;
     if (range > 0) {
-        double low = TN_MAX(t - range, 0), sum = weigh(s);
+        double low = TN_MAX(t - range, 0), sum = tn_weight_value(weigh(s));
         double share = s->n_kept > 1 ? entropy(s, sum) / log(s->n_kept) : 0;
         t = low + (t + range - low) * pow(TN_MIN(TN_MAX(share, 0), 1), (double)c->dynatemp_exponent);
     }
@@ -248,7 +241,7 @@ float tn_sampler_mu(const tn_sampler *s)
 // the drawn token updates mu.
 static void keep_expected(tn_sampler *s)
 {
-    double log_sum = log(weigh(s)), least = log_sum - (double)tn_sampler_mu(s) * log(2.0);
+    double log_sum = log(tn_weight_value(weigh(s))), least = log_sum - (double)tn_sampler_mu(s) * log(2.0);
     int32_t n = 0;
     for (int32_t i = 0; i < s->n_kept; i++)
         if ((double)exponent_of(s, s->kept[i].id) >= TN_MIN(least, 0)) s->kept[n++] = s->kept[i];
@@ -258,21 +251,20 @@ static void keep_expected(tn_sampler *s)
 int32_t tn_choice_draw(tn_sampler *s)
 {
     if (s->mu) keep_expected(s);
-    double total = weigh(s), left = tn_rng_uniform(&s->rng) * total, weight = total;
-    int32_t id = -1;
-    for (int32_t i = 0; i < s->n_kept; i++) {
-        if (s->kept[i].weight <= 0) continue;
-        id = s->kept[i].id; // the last one is drawn if rounding leaves a rest of the sum
-        weight = (double)s->kept[i].weight;
-        left -= weight;
-        if (left < 0) break;
+    uint64_t total = weigh(s), at = tn_random_below(tn_rng_next(&s->rng), total), weight = 0;
+    int32_t i = 0;
+    for (; i < s->n_kept - 1; i++) {
+        weight = tn_weight_fixed(s->kept[i].weight);
+        if (at < weight) break;
+        at -= weight;
     }
+    weight = tn_weight_fixed(s->kept[i].weight);
     if (s->mu) {
-        double surprise = log2(total / weight);
+        double surprise = log2((double)total / (double)weight);
         s->mu_chosen =
             tn_sampler_mu(s) - s->cfg.mirostat_eta * (float)(surprise - (double)s->cfg.mirostat_tau);
     }
-    return id;
+    return s->kept[i].id;
 }
 
 int32_t tn_choice_best(tn_sampler *s)

@@ -203,13 +203,6 @@ void tn_sampler_set_length(tn_sampler *s, int32_t n)
 
 // --- penalties ---------------------------------------------------------------------------------------
 
-// Repeat penalty: Keskar et al. 2019 (CTRL), section 4.1, with multiplication for negative logits.
-static float penalised(const tn_sampling *c, double v, int32_t n)
-{
-    v = v > 0 ? v / (double)c->repeat_penalty : v * (double)c->repeat_penalty;
-    return tn_logit_sum(v - ((double)c->presence_penalty + n * (double)c->frequency_penalty));
-}
-
 void tn_stage_penalties(tn_sampler *s)
 {
     int32_t first = TN_MAX(leaving(s, s->length), 0);
@@ -218,7 +211,8 @@ void tn_stage_penalties(tn_sampler *s)
     for (int32_t i = first; i < s->length; i++) {
         int32_t id = s->history[i];
         if (id < 0 || s->counts[id] < 0) continue;
-        s->logits[id] = penalised(&s->cfg, (double)s->logits[id], s->counts[id]);
+        s->logits[id] = tn_logit_penalise(s->logits[id], s->cfg.repeat_penalty, s->cfg.presence_penalty,
+                                          s->cfg.frequency_penalty, s->counts[id]);
         s->counts[id] = -s->counts[id];
     }
     for (int32_t i = first; i < s->length; i++) {

@@ -2,21 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of a sampler. sampler.c chooses, sampler_config.c reads parameters, sampler_filters.c holds the
-// stages that drop candidates or change the temperature, sampler_history.c those that read the tokens so far.
+// stages that drop candidates or change the temperature, sampler_history.c those that read the tokens so far,
+// sampler_device.c the parameters of a device that does the same (ops/sample.h).
 #ifndef TN_MODELS_SAMPLER_IMPL_H
 #define TN_MODELS_SAMPLER_IMPL_H
 
-#include "core/fp16.h"
 #include "models/run/sampling/rng.h"
 #include "models/run/sampling/sampler.h"
-
-#include <float.h>
-#include <math.h>
-
-// A compiler that contracts a * b + c by itself would change results from machine to machine.
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#endif
+#include "ops/sample.h"
 
 enum {
     TN_RADIX_BINS = 2048, // 11 bits: 32-bit keys in three rounds, 16 KiB of sums
@@ -75,7 +68,7 @@ struct tn_sampler {
     float max;         // the largest logit among them
     float temperature; // the divisor that was not applied to the logits yet
     bool greedy;       // the temperature came out as 0
-    double sums[TN_RADIX_BINS];
+    uint64_t sums[TN_RADIX_BINS];
 
     // The tokens so far.
     int32_t length, max_history;
@@ -147,38 +140,5 @@ void tn_logits_close(tn_sampler *s);
 int32_t tn_choice_draw(tn_sampler *s);
 int32_t tn_choice_best(tn_sampler *s);
 float tn_logits_max(const float *x, int32_t n);
-
-// NaN becomes -inf, +inf the largest float, -0 becomes 0: after this, order and differences are defined.
-static inline float tn_logit_tidy(float v)
-{
-    return (v <= FLT_MAX ? v : v > FLT_MAX ? FLT_MAX : -INFINITY) + 0.0f;
-}
-
-// A sum that overflows stays a number; only -inf stands for "never".
-static inline float tn_logit_sum(double v)
-{
-    if (!(v > -INFINITY)) return -INFINITY;
-    return tn_logit_tidy((float)TN_MIN(TN_MAX(v, -FLT_MAX), FLT_MAX));
-}
-
-// e^x for x <= 0, within 2 ulp; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial
-// for e^r, and n into the exponent. Comparing and selecting is done on integers, because compilers vectorise
-// that and do not vectorise it for floats: 152 thousand values take 0.23 ms instead of 0.7 (gcc 12, SSE2).
-static inline float tn_exp_negative(float x)
-{
-    int32_t limit = (int32_t)tn_f32_bits(87.0f), size = (int32_t)(tn_f32_bits(x) & 0x7fffffffu);
-    float c = -tn_f32_from_bits((uint32_t)TN_MIN(size, limit));
-    float shifted = c * 1.44269504088896341f + 0x1.8p23f; // its low bits are the nearest integer
-    float n = shifted - 0x1.8p23f;
-    float r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    float y = (p * (r * r) + r + 1.0f) * tn_f32_from_bits((tn_f32_bits(shifted) + 127) << 23);
-    return tn_f32_from_bits(tn_f32_bits(y) & (0u - (uint32_t)(size <= limit)));
-}
 
 #endif
