@@ -72,6 +72,12 @@ static void cases_argmax(check_run *run, int32_t op)
     }
 }
 
+static void cases_sample(check_run *run, int32_t op)
+{
+    TN_UNUSED(op);
+    check_cases_sample(run);
+}
+
 void check_cases_softmax(check_run *run, int32_t op)
 {
     static const check_cases_fn cases[TN_OP_COUNT] = {
@@ -79,6 +85,7 @@ void check_cases_softmax(check_run *run, int32_t op)
         [TN_OP_softmax] = cases_softmax,
         [TN_OP_argmax] = cases_argmax,
         [TN_OP_argmax_logprob] = cases_argmax,
+        [TN_OP_sample] = cases_sample,
     };
     if (cases[op]) cases[op](run, op);
 }

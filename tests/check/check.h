@@ -143,6 +143,8 @@ typedef void (*check_cases_fn)(check_run *run, int32_t op);
 #define TN_FAMILY(name, set) void check_cases_##name(check_run *run, int32_t op);
 #include "ops/families.def"
 
+void check_cases_sample(check_run *run); // of one op, which has a file of its own
+
 // Lengths of rows: around vector widths, blocks and unrolled loops, and widths of models.
 typedef struct check_size_list {
     const int64_t *n;

@@ -152,6 +152,16 @@ static inline float __fdiv_rn(float x, float y) { return x / y; }
 static inline float __fsqrt_rn(float x) { return sqrtf(x); }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __ddiv_rn(double x, double y) { return x / y; }
+static inline double __ull2double_rn(unsigned long long x) { return (double)x; }
+static inline unsigned long long __double2ull_rz(double x) { return (unsigned long long)x; }
+static inline unsigned long long __float2ull_rn(float x) { return (unsigned long long)rintf(x); }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
+{
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 // Within a few units in the last place of these (CUDA Programming Guide, intrinsic functions).
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)
