@@ -214,6 +214,8 @@ int32_t tn_plan_find_input(const tn_plan *plan, const char *name);  // -1 if abs
 int32_t tn_plan_find_output(const tn_plan *plan, const char *name); // -1 if absent
 TN_MUST_USE tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size_t size);
 TN_MUST_USE tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *data, size_t size);
+// Where the bytes of a result are after each run, for another runner on the same device.
+tn_runner_binding tn_runner_output_place(const tn_runner *r, int32_t output);
 // The result's bytes in host memory, valid until the next run; NULL if its device has memory of its own.
 const void *tn_runner_output_data(const tn_runner *r, int32_t output);
 // Bytes in host memory that a runner of the plan allocates besides arena, scratch and the objects of the

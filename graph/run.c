@@ -424,6 +424,13 @@ tn_status tn_runner_read_at(tn_runner *r, int32_t output, size_t offset, void *d
     return tn_buffer_read(root->buffer, root->offset + t->view.offset + offset, data, size);
 }
 
+tn_runner_binding tn_runner_output_place(const tn_runner *r, int32_t output)
+{
+    const tn_tensor *t = r->plan->graph->values[r->plan->outputs[output].value];
+    const location *root = output_root(r, t);
+    return (tn_runner_binding){root->buffer, root->offset + t->view.offset};
+}
+
 const void *tn_runner_output_data(const tn_runner *r, int32_t output)
 {
     const tn_tensor *t = r->plan->graph->values[r->plan->outputs[output].value];

@@ -59,9 +59,10 @@ static tn_status make_arrays(tn_engine *e)
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
     e->event_list = tn_calloc(e->ctx, 2 * n, sizeof *e->event_list);
     e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
+    e->masked = tn_calloc(e->ctx, 2 * n, sizeof *e->masked);
     e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
     bool all = e->running && e->feeds && e->fed && e->pending && e->events && e->event_list;
-    return all && e->pieces && e->statuses ? TN_OK : TN_ERR_MEMORY;
+    return all && e->pieces && e->statuses && e->masked ? TN_OK : TN_ERR_MEMORY;
 }
 
 tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
@@ -95,6 +96,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK) e->session->pads = pads;
     if (status == TN_OK) status = tn_cache_index_create(&e->session->cache);
     if (status == TN_OK) status = make_arrays(e);
+    if (status == TN_OK) status = tn_engine_use_device(e);
     if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;
     if (status != TN_OK)
         tn_engine_destroy(&e);
@@ -119,6 +121,7 @@ void tn_engine_destroy(tn_engine **engine)
     tn_free(e->ctx, e->pending);
     tn_free(e->ctx, e->events);
     tn_free(e->ctx, (void *)e->event_list);
+    tn_free(e->ctx, e->masked);
     tn_free(e->ctx, e->pieces);
     tn_free(e->ctx, e->statuses);
     tn_free(e->ctx, e);

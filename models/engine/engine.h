@@ -62,9 +62,12 @@ struct tn_engine {
     tn_request **fed;
     int32_t *pending; // tokens of requests that continue
     int32_t n_feeds, n_prompt_fed, n_continued;
+    int32_t *masked; // feeds whose grammars are asked for masks, and the rows of their outputs
+    int32_t n_masked;
+    bool samples;     // the device samples
     tn_piece *pieces; // what each selected, and whether that failed
     tn_status *statuses;
-    _Atomic int32_t next_feed;          // that a thread takes to select a token
+    _Atomic int32_t next_feed;          // that a thread takes to select a token, or to make a mask
     tn_engine_note *events;             // [2 * n_seq]
     const tn_engine_event **event_list; // the same, as they are returned
     int32_t n_events, max_events;
@@ -104,6 +107,8 @@ static inline bool tn_engine_note_ends(const tn_engine_note *note)
 // The first n notes as the host is given them.
 void tn_engine_list_events(tn_engine_note *notes, int32_t n, const tn_engine_event **list);
 
+// Sets up sampling on the device, if it can. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_engine_use_device(tn_engine *e);
 // One pass, whose events are then in e->events.
 TN_MUST_USE tn_status tn_engine_run_step(tn_engine *e);
 // Wakes the thread of the engine, if it has one.

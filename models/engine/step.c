@@ -52,6 +52,50 @@ static void give_rows(tn_engine *e)
     }
 }
 
+// --- what is done while the device makes the logits ---------------------------------------------------
+
+static void make_masks(void *arg, int32_t thread, int32_t team)
+{
+    tn_engine *e = arg;
+    TN_UNUSED(thread);
+    TN_UNUSED(team);
+    for (;;) {
+        // Relaxed, as in select_tokens.
+        int32_t i = atomic_fetch_add_explicit(&e->next_feed, 1, memory_order_relaxed);
+        if (i >= e->n_masked) return;
+        tn_generation_mask(e->fed[e->masked[2 * i]]->generation, e->masked[2 * i + 1]);
+    }
+}
+
+// How the device chooses from each output row. Grammars are asked here for the tokens that they allow.
+static void describe_rows(void *user)
+{
+    tn_engine *e = user;
+    int32_t row = 0;
+    e->n_masked = 0;
+    for (int32_t i = 0; i < e->n_feeds; i++) {
+        bool masked;
+        if (e->feeds[i].outputs == TN_OUTPUT_NONE) continue;
+        tn_generation_describe(e->fed[i]->generation, row, &masked);
+        if (masked) {
+            e->masked[2 * e->n_masked] = i;
+            e->masked[2 * e->n_masked++ + 1] = row;
+        }
+        row++;
+    }
+    atomic_store_explicit(&e->next_feed, 0, memory_order_relaxed);
+    if (e->n_masked > 0)
+        tn_parallel(e->ctx, TN_MIN(e->n_masked, tn_context_n_threads(e->ctx)), make_masks, e);
+}
+
+tn_status tn_engine_use_device(tn_engine *e)
+{
+    e->session->sampling.user = e;
+    return tn_session_samples(e->session, &e->samples);
+}
+
+// --- selecting -----------------------------------------------------------------------------------------
+
 // Each thread takes the next request that was fed, until none is left.
 static void select_tokens(void *arg, int32_t thread, int32_t team)
 {
@@ -71,19 +115,28 @@ static void select_tokens(void *arg, int32_t thread, int32_t team)
     }
 }
 
-// Logits are read here once; on the threads below they are only looked up.
+// Logits that are needed are read here; on the threads below they are only looked up. If a row cannot be
+// read, its request fails where it looks.
 static int32_t selecting_threads(tn_engine *e)
 {
-    int32_t n = 0;
+    int32_t n = 0, n_rows = tn_session_n_outputs(e->session);
     for (int32_t i = 0; i < e->n_feeds; i++)
         n += e->fed[i] && tn_generation_reads_logits(e->fed[i]->generation);
-    if (n < 2 || !tn_session_logits(e->session, 0)) return 1;
-    return TN_MIN(n, tn_context_n_threads(e->ctx));
+    if (n == n_rows)
+        return n < 2 || !tn_session_logits(e->session, 0) ? 1 : TN_MIN(n, tn_context_n_threads(e->ctx));
+    for (int32_t i = 0; i < e->n_feeds; i++) {
+        tn_request *r = e->fed[i];
+        if (!r || !tn_generation_reads_logits(r->generation)) continue;
+        if (tn_session_read_row(e->session, tn_generation_row(r->generation)) != TN_OK) return 1;
+    }
+    return TN_MIN(TN_MAX(n, 1), tn_context_n_threads(e->ctx));
 }
 
-static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status)
+static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status status, bool sampled)
 {
-    e->stats.n_generated += status == TN_OK && piece->token >= 0;
+    bool selected = status == TN_OK && piece->token >= 0;
+    e->stats.n_generated += selected;
+    e->stats.n_sampled += selected && sampled;
     if (status != TN_OK || piece->stop != TN_STOP_NONE) {
         tn_engine_end(e, r, piece, status);
         return;
@@ -96,7 +149,10 @@ static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_st
 static tn_status run_pass(tn_engine *e)
 {
     uint64_t start = tn_time_ns(), n_plans = e->session->n_plans;
+    // Passes that generations run themselves have other rows.
+    e->session->sampling.describe = e->samples ? describe_rows : NULL;
     tn_status status = tn_session_eval(e->session, e->feeds, e->n_feeds);
+    e->session->sampling.describe = NULL;
     if (status != TN_OK) return status;
     e->stats.n_steps++;
     give_rows(e);
@@ -105,12 +161,14 @@ static tn_status run_pass(tn_engine *e)
     // Those that may run passes of their own come last, because these replace the rows of the others.
     for (int32_t i = 0; i < e->n_feeds; i++) {
         if (!e->fed[i]) continue;
+        bool sampled = !tn_generation_reads_logits(e->fed[i]->generation);
         if (tn_generation_evaluates(e->fed[i]->generation)) {
+            sampled = false;
             e->pieces[i] =
                 (tn_piece){.struct_size = sizeof(tn_piece), .token = -1, .text = "", .stop = TN_STOP_NONE};
             e->statuses[i] = tn_generation_step(e->fed[i]->generation, &e->pieces[i]);
         }
-        give_piece(e, e->fed[i], &e->pieces[i], e->statuses[i]);
+        give_piece(e, e->fed[i], &e->pieces[i], e->statuses[i], sampled);
     }
     measure(e, tn_time_ns() - start, e->session->n_plans > n_plans);
     return TN_OK;
@@ -123,6 +181,7 @@ static void publish_stats(tn_engine *e)
     e->stats.n_free = tn_cache_n_available(c);
     e->stats.n_cached = tn_cache_n_idle(c);
     e->stats.n_plans = e->session->n_plans;
+    e->stats.wait_ns = e->session->wait_ns;
     e->stats.n_evicted = tn_cache_n_evicted(c);
     tn_engine_lock(e);
     e->published = e->stats;
@@ -131,10 +190,13 @@ static void publish_stats(tn_engine *e)
 
 tn_status tn_engine_run_step(tn_engine *e)
 {
+    uint64_t start = tn_time_ns();
     tn_engine_end_cancelled(e);
     tn_engine_admit(e);
     tn_status status = tn_engine_compose(e);
-    if (status == TN_OK && e->n_feeds > 0) status = run_pass(e);
+    bool runs = status == TN_OK && e->n_feeds > 0;
+    if (runs) status = run_pass(e);
+    if (runs) e->stats.step_ns += tn_time_ns() - start;
     publish_stats(e);
     return status;
 }

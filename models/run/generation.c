@@ -11,6 +11,7 @@
 #include "models/run/sampling/bans.h"
 #include "models/run/sampling/constraint.h"
 #include "models/run/sampling/sampler.h"
+#include "models/run/sample.h"
 #include "models/run/speculate.h"
 #include "models/run/stops.h"
 #include "models/text/tokenizer/tokenizer.h"
@@ -47,6 +48,7 @@ struct tn_generation {
     // guesses after that token in the session; 0 when one was wrong or all were right
     int32_t n_guesses;
     int32_t guessed_length; // length of the sequence with the guesses
+    bool fits_device;       // the sampler can choose on the device
     bool ready;             // between a prompt and the piece that stops
     bool drop_space;        // the next text loses its leading space
     int32_t pending;        // chosen but not evaluated, -1 none
@@ -148,6 +150,7 @@ static tn_status prepare(tn_generation *g)
     g->best_logprob = tn_arena_array(&g->arena, rows, sizeof *g->best_logprob);
     g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
     tn_sampler_set_matcher(g->sampler, g->constraint.matcher);
+    g->fits_device = !g->bans && !g->speculation && tn_sampler_fits_device(g->sampler);
     if (!g->logits || !g->best || !g->best_logprob || !g->batch) return TN_ERR_MEMORY;
     status = tn_stops_init(&g->stops, g->ctx, &g->arena, g->cfg.stops, g->cfg.n_stops);
     if (status == TN_OK) status = reserve_text(g);
@@ -418,8 +421,35 @@ bool tn_generation_evaluates(const tn_generation *g)
     return g->bans != NULL;
 }
 
+void tn_generation_describe(tn_generation *g, int32_t row, bool *masked)
+{
+    tn_session_sampling *p = tn_session_sampling_get(g->session);
+    *masked = false;
+    if (!g->fits_device || tn_sampler_is_greedy(g->sampler) || row >= p->n_rows) return;
+    if (!tn_sampler_describe(g->sampler, &p->rows[row], p->edits + p->n_edits, p->max_edits - p->n_edits))
+        return;
+    p->rows[row].first_edit = p->n_edits;
+    p->n_edits += p->rows[row].n_edits;
+    *masked = tn_sampler_masks(g->sampler);
+    if (*masked) p->rows[row].mask = p->n_masks++;
+}
+
+void tn_generation_mask(tn_generation *g, int32_t row)
+{
+    tn_session_sampling *p = tn_session_sampling_get(g->session);
+    uint32_t *words = p->masks + (size_t)p->rows[row].mask * (size_t)p->mask_words;
+    // Without a mask the host selects, and reports what was wrong.
+    if (tn_sampler_mask(g->sampler, words) != TN_OK) p->rows[row].kind = TN_SAMPLE_NONE;
+}
+
+int32_t tn_generation_row(const tn_generation *g)
+{
+    return g->session_row;
+}
+
 bool tn_generation_reads_logits(const tn_generation *g)
 {
+    if (tn_session_sampled(g->session, g->session_row)) return false;
     return !tn_sampler_is_greedy(g->sampler) || !tn_session_has_best(g->session);
 }
 
@@ -485,6 +515,12 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
     }
     if (!kept && tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session))
         return tn_session_best(g->session, g->session_row, &piece->token, &piece->logprob);
+    const tn_sample_result *sampled = kept ? NULL : tn_session_sampled(g->session, g->session_row);
+    if (sampled) {
+        tn_status status = tn_sampler_chosen(g->sampler, sampled, &piece->token, &piece->logprob);
+        if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
+        return status;
+    }
     const float *logits = kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab
                                : tn_session_logits(g->session, g->session_row);
     if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");

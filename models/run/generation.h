@@ -27,7 +27,14 @@ TN_MUST_USE tn_status tn_generation_evaluated(tn_generation *g, int32_t row);
 // Whether a step may run passes of its own (banned texts). Steps of other generations only read the session,
 // so they may run at the same time once its logits were read.
 bool tn_generation_evaluates(const tn_generation *g);
-// Whether a step needs logits, and not just the most probable token, which the device may have found.
+// While the pass that evaluates it runs: says how the device is to choose from row `row`, if it can. *masked:
+// tn_generation_mask has to follow, for which a place in the masks was taken.
+void tn_generation_describe(tn_generation *g, int32_t row, bool *masked);
+// Steps of several generations may be masked at the same time. A failure is left to the step on the host.
+void tn_generation_mask(tn_generation *g, int32_t row);
+// Whether a step needs logits, and not just the token that the device may have chosen.
 bool tn_generation_reads_logits(const tn_generation *g);
+// Row of the last pass that the next step selects from.
+int32_t tn_generation_row(const tn_generation *g);
 
 #endif

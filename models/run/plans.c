@@ -63,6 +63,7 @@ static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, t
 void tn_session_drop_slot(tn_session *s, tn_session_slot *slot)
 {
     if (s->logits_slot == slot) s->logits_slot = NULL;
+    for (int32_t i = 0; i < TN_SAMPLE_PLANS; i++) tn_sample_slot_drop(&slot->samples[i]);
     tn_runner_destroy(&slot->runner);
     tn_plan_unref(&slot->plan);
     *slot = (tn_session_slot){0};

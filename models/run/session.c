@@ -99,7 +99,8 @@ static tn_status make_host_arrays(tn_session *s)
     s->ints = tn_calloc(s->ctx, 5 * n + 4 * n_seq + 1 + table, sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     s->feeds = tn_calloc(s->ctx, n_seq, sizeof *s->feeds);
-    if (!s->ints || !s->q_scale || !s->feeds) return TN_ERR_MEMORY;
+    s->rows_read = tn_calloc(s->ctx, n_seq, sizeof *s->rows_read);
+    if (!s->ints || !s->q_scale || !s->feeds || !s->rows_read) return TN_ERR_MEMORY;
     if (s->model->config.mla.kv_rank > 0) {
         size_t n_heads = (size_t)s->model->config.layers[0].n_heads;
         s->head_ids = tn_calloc(s->ctx, n * n_heads, sizeof *s->head_ids);
@@ -291,6 +292,8 @@ void tn_session_destroy(tn_session **session)
     tn_free(s->ctx, s->feeds);
     tn_free(s->ctx, s->head_ids);
     tn_free(s->ctx, s->logits_copy);
+    tn_free(s->ctx, s->rows_read);
+    tn_session_sampling_fini(s);
     tn_free(s->ctx, s->best);
     tn_free(s->ctx, s->best_logprob);
     tn_free(s->ctx, s->step_ns);
@@ -461,6 +464,8 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
     s->n_outputs = 0;
     s->logits = NULL;
     s->logits_slot = NULL;
+    s->sampling.done = false;
+    memset(s->rows_read, 0, (size_t)s->cfg.n_seq * sizeof *s->rows_read);
     tn_plan_key key;
     const tn_feed *feeds = s->feeds;
     tn_status status = read_feeds(s, given, n_feeds);
@@ -515,10 +520,28 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
 
 // --- small ones ------------------------------------------------------------------------------------
 
+tn_status tn_session_read_row(tn_session *s, int32_t row)
+{
+    size_t size = (size_t)s->width * sizeof(float), at = (size_t)row * size;
+    if (row < 0 || row >= s->n_outputs)
+        return tn_fail(s->ctx, TN_ERR_STATE, "there is no output row %d", row);
+    if (s->logits || s->rows_read[row]) return TN_OK;
+    if (!s->logits_slot) return tn_fail(s->ctx, TN_ERR_STATE, "there are no logits");
+    // The copy has space for a row of each sequence.
+    if (row >= s->cfg.n_seq || at + size > s->logits_size) return read_logits(s, s->logits_slot);
+    tn_runner *runner = s->logits_slot->runner;
+    tn_status status = tn_runner_read_at(runner, s->logits_slot->out_logits, at, (char *)s->logits_copy + at,
+                                         size);
+    s->rows_read[row] = status == TN_OK;
+    return status;
+}
+
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
     if (!s) return NULL;
     if (i < 0 || i >= s->n_outputs) return NULL;
+    if (i < s->cfg.n_seq && s->rows_read[i] && !s->logits)
+        return s->logits_copy + (size_t)i * (size_t)s->width;
     if (!s->logits && (!s->logits_slot || read_logits(s, s->logits_slot) != TN_OK)) return NULL;
     return s->logits + (size_t)i * (size_t)s->width;
 }

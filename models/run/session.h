@@ -8,6 +8,7 @@
 #include "models/decoder.h"
 #include "models/model.h"
 #include "models/run/cache.h"
+#include "models/run/sample.h"
 
 #include <stdatomic.h>
 #include <tenon/session.h>
@@ -25,6 +26,7 @@ typedef struct tn_session_slot {
     uint64_t last_use;
     int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale,
         in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
+    tn_sample_slot samples[TN_SAMPLE_PLANS];
 } tn_session_slot;
 
 struct tn_session {
@@ -58,6 +60,8 @@ struct tn_session {
     int32_t *head_ids; // latent attention: of a full batch; never changes
     int32_t result, width; // of output rows
     const float *logits; // of the last eval: in the arena, or logits_copy
+    bool *rows_read; // [n_seq] while `logits` is NULL: rows that logits_copy has
+    tn_session_sampling sampling;
     float *logits_copy;
     size_t logits_size;
     // [n_batch] argmax tokens of the last eval, then their log-probabilities; NULL: the device does not
@@ -66,6 +70,7 @@ struct tn_session {
     float *best_logprob;
     tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
+    uint64_t wait_ns; // spent waiting for the devices since the session was created
     _Atomic int32_t cancel; // written by any thread, read between steps
     _Atomic int32_t *cancelled; // where that is read: `cancel`, or the mark of whoever owns the session
     bool profile;
@@ -86,6 +91,8 @@ static inline bool tn_feed_wants(const tn_feed *f, int32_t k)
            (f->outputs == TN_OUTPUT_FIRST && k == 0);
 }
 
+// Reads the logits of one row; tn_session_logits then returns them. For callers that need some of many rows.
+TN_MUST_USE tn_status tn_session_read_row(tn_session *s, int32_t row);
 // How many of these tokens, from the first on, the sequence begins with.
 int32_t tn_session_common_prefix(const tn_session *s, int32_t seq, const int32_t *tokens, int32_t n);
 

@@ -71,7 +71,13 @@ tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
     if (status != TN_OK) return status;
     tn_submit_options options = {.cancel = s->cancelled, .step_ns = s->profile ? s->step_ns : NULL};
     status = tn_runner_submit(slot->runner, &options);
-    if (status == TN_OK) status = tn_runner_wait(slot->runner);
+    tn_sample_slot *sampled = NULL;
+    if (status == TN_OK) status = tn_session_sample(s, slot, &sampled);
+    uint64_t start = tn_time_ns();
+    tn_status waited = tn_runner_wait(slot->runner); // also behind a failure: the device may still run
+    if (status == TN_OK) status = waited;
+    if (status == TN_OK && sampled) status = tn_session_read_sampled(s, slot, sampled);
+    s->wait_ns += tn_time_ns() - start;
     if (status == TN_OK) status = read_outputs(s, slot);
     return status;
 }

@@ -91,6 +91,9 @@ int main(void)
            (unsigned long long)last, calls, N_STEPS);
     TEST_CHECK(n_plans == last && last < MOST_PLANS);
     TEST_CHECK(calls == 0);
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    tn_engine_stats_get(e, &stats);
+    TEST_CHECK(stats.n_sampled > 0); // on the device, by plans of their own
     tn_engine_destroy(&e);
     tn_model_unref(&model);
     tn_context_destroy(&ctx);

@@ -7,6 +7,7 @@
 #define TN_TESTS_UNIT_SCRIPT_SESSION_H
 
 #include "models/model.h"
+#include "models/run/sample.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
 #include "tests/unit/tiny_vocab.h"
@@ -160,6 +161,20 @@ const float *tn_session_logits(tn_session *s, int32_t i)
 {
     TN_UNUSED(s);
     return i == 0 && !fake.no_logits ? fake.logits : NULL;
+}
+
+// Nothing is sampled on a device.
+tn_session_sampling *tn_session_sampling_get(tn_session *s)
+{
+    TN_UNUSED(s);
+    return NULL;
+}
+
+const tn_sample_result *tn_session_sampled(const tn_session *s, int32_t row)
+{
+    TN_UNUSED(s);
+    TN_UNUSED(row);
+    return NULL;
 }
 
 bool tn_session_has_best(const tn_session *s)

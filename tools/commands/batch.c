@@ -285,6 +285,13 @@ static int run_steps(batch_state *b)
     return code ? code : interrupted() ? EXIT_INTERRUPTED : 0;
 }
 
+static void report(batch_state *b)
+{
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    tn_engine_stats_get(b->engine, &stats);
+    batch_report(&b->figures, &stats);
+}
+
 static int open_model(batch_state *b)
 {
     run_state *r = &b->r;
@@ -320,7 +327,7 @@ static int run_all(batch_state *b, const char *const *args, int n_args)
     if (!code) code = open_engine(b);
     b->figures.start_ns = now_ns();
     if (!code) code = run_steps(b);
-    if (opt_flag(o, OPT_REPORT) && (code == 0 || code == EXIT_INTERRUPTED)) batch_report(&b->figures);
+    if (opt_flag(o, OPT_REPORT) && (code == 0 || code == EXIT_INTERRUPTED)) report(b);
     if (b->out && b->out != stdout && fclose(b->out) != 0 && !code)
         code = fail(EXIT_FAILED, "cannot write %s: %s", b->out_name, strerror(errno));
     return code;

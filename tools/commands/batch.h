@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tenon/engine.h>
 
 // Milliseconds, of which percentiles are wanted. When memory ends, no more are added.
 typedef struct batch_times {
@@ -27,8 +28,8 @@ typedef struct batch_figures {
 void batch_times_add(batch_times *t, uint64_t ns);
 // A line on a terminal, several times a second; `end` removes it.
 void batch_progress(batch_figures *f, bool end);
-// The figures as lines on standard error.
-void batch_report(batch_figures *f);
+// The figures, and those of the engine, as lines on standard error.
+void batch_report(batch_figures *f, const tn_engine_stats *engine);
 void batch_figures_fini(batch_figures *f);
 
 #endif

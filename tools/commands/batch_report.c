@@ -53,7 +53,18 @@ static void put_percentiles(const char *what, batch_times *t)
             (double)t->ms[t->n * 9 / 10], (double)t->ms[t->n * 99 / 100], (double)t->ms[t->n - 1]);
 }
 
-void batch_report(batch_figures *f)
+static void put_passes(const tn_engine_stats *e)
+{
+    if (e->n_steps == 0) return;
+    double ms = (double)e->step_ns * 1e-6, host = ms - (double)e->wait_ns * 1e-6, n = (double)e->n_steps;
+    fprintf(stderr,
+            "passes: %llu, %.2f ms each, of these %.2f ms of the processor; %.1f %% of the tokens were "
+            "selected on the device\n",
+            (unsigned long long)e->n_steps, ms / n, host / n,
+            e->n_generated ? 100.0 * (double)e->n_sampled / (double)e->n_generated : 0.0);
+}
+
+void batch_report(batch_figures *f, const tn_engine_stats *engine)
 {
     double s = seconds(f);
     uint64_t prompts = f->n_prompt + f->n_reused;
@@ -65,6 +76,7 @@ void batch_report(batch_figures *f)
             prompts ? 100.0 * (double)f->n_reused / (double)prompts : 0.0);
     put_percentiles("first token", &f->first);
     put_percentiles("gap between tokens", &f->gaps);
+    put_passes(engine);
 }
 
 void batch_figures_fini(batch_figures *f)

@@ -142,6 +142,10 @@ typedef struct tn_engine_stats {
     uint64_t n_hits, n_evicted;
     // Plans that were made, each for one size of passes. It stops growing when all sizes of a load were seen.
     uint64_t n_plans;
+    uint64_t n_sampled; // of n_generated: selected on the device; also the most probable tokens it found
+    // Time of the steps with a pass, in nanoseconds, and the part of it in which the host waited for the
+    // devices. What a device without a queue of its own computes counts as the host's.
+    uint64_t step_ns, wait_ns;
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
 TN_API tn_status tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);

@@ -13,6 +13,7 @@
 
 #include "core/context.h"
 #include "models/text/grammar/grammar.h"
+#include "ops/sample.h"
 
 #include <tenon/session.h>
 
@@ -67,6 +68,21 @@ void tn_sampler_exclude(tn_sampler *s, int32_t token);
 // Whether it always chooses the most probable token of the unchanged logits, and reports nothing else: then
 // the argmax of the device is enough, and logits are not needed.
 bool tn_sampler_is_greedy(const tn_sampler *s);
+
+// --- choices of a device (sampler_device.c) ---
+//     if (tn_sampler_fits_device(s)) ...             // once
+//     tn_sampler_describe(s, &row, edits, most);     // for each choice; draws a random number
+//     tn_sampler_mask(s, words);                     // if tn_sampler_masks(s)
+//     tn_sampler_chosen(s, &result, &token, &logprob); // in place of tn_sampler_choose
+// Whether the device can choose what tn_sampler_choose does.
+bool tn_sampler_fits_device(const tn_sampler *s);
+// The parameters at the present length. False: there are more than `most` edits, and nothing was drawn.
+bool tn_sampler_describe(tn_sampler *s, tn_sample_row *row, tn_sample_edit *edits, int32_t most);
+bool tn_sampler_masks(const tn_sampler *s);
+// The allowed tokens as bits. Fails as tn_sampler_choose does.
+TN_MUST_USE tn_status tn_sampler_mask(tn_sampler *s, uint32_t *words);
+TN_MUST_USE tn_status tn_sampler_chosen(tn_sampler *s, const tn_sample_result *y, int32_t *token,
+                                        float *logprob);
 
 // The list of tokens that penalties and DRY read mirrors the sequence. -1 stands for a token that is not
 // known; tokens beyond n_history are not kept.

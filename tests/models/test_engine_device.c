@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engines on a device with memory of its own, which samples: each request gets exactly the tokens and log
+// probabilities that the sampler of the host gives it alone, in batches of all kinds of samplers. Requests
+// whose samplers the device does not have are among them.
+#include "tests/models/engine_requests.h"
+#include "tests/models/far_device.h"
+
+enum { N_REQUESTS = 24, N_SEQ = 7, N_CTX = 256, TOP = 5, N_BIASES = 3 };
+
+typedef struct chat {
+    int32_t prompt[40], n_prompt;
+    tn_sampling sampling;
+    int32_t bias_tokens[N_BIASES];
+    float bias_values[N_BIASES];
+    tn_generation_config cfg;
+    int32_t tokens[2][MAX_TEXT], n[2], stops[2]; // alone, and in the engine
+    float logprobs[2][MAX_TEXT];
+    tn_logprob top[2][MAX_TEXT][TOP];
+    int32_t n_top[2][MAX_TEXT];
+    uint64_t id;
+} chat;
+
+static void describe_sampling(chat *c)
+{
+    static const char *const orders[] = {
+        NULL,          "temperature;top_k;top_p;min_p", "top_k;top_p", "penalties;min_p;temperature",
+        "temperature", "min_p;top_p;top_k;temperature"}; // the last one only the host has
+    tn_sampling *s = &c->sampling;
+    tn_sampling_default(s);
+    s->samplers = orders[below(TN_COUNT(orders))];
+    s->temperature = below(4) == 0 ? 0.0f : 0.2f * (float)(1 + below(12));
+    s->top_k = below(2) * below(50);
+    s->top_p = below(3) == 0 ? 1.0f : 0.1f * (float)below(10);
+    s->min_p = below(2) == 0 ? 0.0f : 0.02f * (float)below(10);
+    s->penalty_last_n = below(3) * 40 - 1;
+    s->repeat_penalty = below(3) == 0 ? 1.2f : 1.0f;
+    s->presence_penalty = below(3) == 0 ? 0.7f : 0.0f;
+    s->frequency_penalty = below(3) == 0 ? -0.3f : 0.0f;
+    s->typical_p = below(8) == 0 ? 0.8f : 1.0f; // the host's
+    s->n_logprobs = below(3) == 0 ? below(TOP + 1) : 0;
+    s->seed = (uint64_t)below(100000);
+    s->n_bias = below(3) == 0 ? N_BIASES : 0;
+    for (int32_t i = 0; i < N_BIASES; i++) {
+        c->bias_tokens[i] = 10 * i + below(10);
+        c->bias_values[i] = i == 0 ? -INFINITY : (float)below(9) - 4.0f;
+    }
+    s->bias_tokens = c->bias_tokens;
+    s->bias_values = c->bias_values;
+}
+
+static void make_chat(chat *c, bool text)
+{
+    static const char *const grammars[] = {NULL, NULL, "root ::= [a-z ]{8,40}",
+                                           "root ::= (\"a\" | \"b\")+ \"c\""};
+    *c = (chat){.n_prompt = 1 + below(39)};
+    for (int32_t i = 0; i < c->n_prompt; i++) c->prompt[i] = below(250);
+    describe_sampling(c);
+    tn_generation_config_default(&c->cfg);
+    c->cfg.sampling = &c->sampling;
+    c->cfg.max_tokens = 1 + below(60);
+    c->cfg.grammar = text ? grammars[below(TN_COUNT(grammars))] : NULL;
+}
+
+static void keep(chat *c, int32_t which, const tn_piece *piece)
+{
+    int32_t at = c->n[which];
+    c->stops[which] = piece->stop;
+    if (piece->token < 0 || !TEST_CHECK(at < MAX_TEXT && piece->n_logprobs <= TOP)) return;
+    c->tokens[which][at] = piece->token;
+    c->logprobs[which][at] = piece->logprob;
+    c->n_top[which][at] = piece->n_logprobs;
+    for (int32_t i = 0; i < piece->n_logprobs; i++) c->top[which][at][i] = piece->logprobs[i];
+    c->n[which]++;
+}
+
+static void run_by_itself(tn_model *model, chat *c)
+{
+    tn_session_config scfg = session_config(N_CTX, 1);
+    tn_session *s = NULL;
+    tn_generation *g = NULL;
+    TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_create(s, &c->cfg, &g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_start(g, c->prompt, (size_t)c->n_prompt), TN_OK);
+    for (tn_piece piece = {.struct_size = sizeof piece, .stop = TN_STOP_NONE}; piece.stop == TN_STOP_NONE;) {
+        if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
+        keep(c, 0, &piece);
+    }
+    tn_generation_destroy(&g);
+    tn_session_destroy(&s);
+}
+
+static void compare(const chat *c, int32_t i)
+{
+    bool same = c->n[0] == c->n[1] && c->stops[0] == c->stops[1];
+    for (int32_t k = 0; k < c->n[0] && same; k++) {
+        same = c->tokens[0][k] == c->tokens[1][k] && c->n_top[0][k] == c->n_top[1][k];
+        same = same && c->logprobs[0][k] == c->logprobs[1][k];
+        for (int32_t t = 0; t < c->n_top[0][k] && same; t++)
+            same = c->top[0][k][t].token == c->top[1][k][t].token &&
+                   c->top[0][k][t].logprob == c->top[1][k][t].logprob;
+    }
+    if (!TEST_CHECK(same)) printf("    request %d: %d tokens alone, %d in the engine\n", i, c->n[0], c->n[1]);
+}
+
+static void submit_chat(tn_engine *e, chat *c)
+{
+    tn_request_config r;
+    tn_request_config_default(&r);
+    r.tokens = c->prompt, r.n_tokens = c->n_prompt, r.generation = &c->cfg, r.user = c;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &c->id), TN_OK);
+}
+
+// Returns how many rows the device sampled.
+static int64_t run_all(tn_model *model, chat *chats)
+{
+    tn_session_config scfg = session_config(N_CTX * N_SEQ, N_SEQ);
+    scfg.n_ctx_seq = N_CTX;
+    tn_engine *e = make_engine(model, &scfg, 8);
+    for (int32_t step = 0; step < 4000 && (step < N_REQUESTS || tn_engine_pending(e) > 0); step++) {
+        const tn_engine_event *const *events;
+        int32_t n;
+        if (step < N_REQUESTS) submit_chat(e, &chats[step]);
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+        for (int32_t i = 0; i < n; i++) {
+            TEST_CHECK_STATUS(events[i]->status, TN_OK);
+            keep(events[i]->user, 1, events[i]->piece);
+        }
+    }
+    TEST_CHECK(tn_engine_pending(e) == 0);
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    tn_engine_stats_get(e, &stats);
+    tn_engine_destroy(&e);
+    return (int64_t)stats.n_sampled;
+}
+
+int main(void)
+{
+    int64_t n_sampled = 0, n_tokens = 0;
+    counting count;
+    tn_context *ctx = context(&count, 1);
+    tn_device *device = far_add(ctx, (size_t)1 << 28);
+    for (int32_t round = 0; round < 4; round++) {
+        chat *chats = calloc(N_REQUESTS, sizeof *chats);
+        if (!chats) abort();
+        tiny_shape shape = tiny_shapes[TINY_LLAMA];
+        shape.tokenizer = round % 2 == 0;
+        size_t size;
+        tn_model *model = NULL;
+        tn_model_config cfg;
+        tiny_file *f = malloc(sizeof *f);
+        if (!f) abort();
+        tn_model_config_default(&cfg);
+        cfg.device = device;
+        cfg.device_layers = shape.n_layers;
+        tiny_describe(&shape, f);
+        void *data = tiny_write(ctx, f, &size);
+        free(f);
+        tiny_must(tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model));
+        random_state = 77u + (uint32_t)round;
+        for (int32_t i = 0; i < N_REQUESTS; i++) make_chat(&chats[i], shape.tokenizer);
+        for (int32_t i = 0; i < N_REQUESTS; i++) run_by_itself(model, &chats[i]);
+        n_sampled += run_all(model, chats);
+        for (int32_t i = 0; i < N_REQUESTS; i++) compare(&chats[i], i);
+        for (int32_t i = 0; i < N_REQUESTS; i++) n_tokens += chats[i].n[1];
+        tn_model_unref(&model);
+        free(chats);
+    }
+    printf("%lld of %lld tokens were sampled on the device\n", (long long)n_sampled, (long long)n_tokens);
+    TEST_CHECK(n_sampled > n_tokens / 3 && n_sampled < n_tokens);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    return test_done();
+}
