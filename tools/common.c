@@ -3,6 +3,7 @@
 #include "tools/common.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ const char *shown(const char *text, char *buf, size_t size)
     return buf;
 }
 
-// The last error message, for outputs that contain it (--json). It belongs to the process, as stderr does.
-static char failure[TEXT_SIZE];
+// The last error message, for outputs that contain it (--json).
+static _Thread_local char failure[TEXT_SIZE];
 
 const char *failure_text(void)
 {
@@ -158,14 +159,21 @@ static void report_compiling(tool *t, bool done, const char *text)
     t->compiling = !done;
 }
 
-static void on_event(void *user, int32_t code, const char *text)
+static void report_event(tool *t, int32_t code, const char *text)
 {
-    tool *t = user;
     if (code == TN_EVENT_COMPILING || code == TN_EVENT_COMPILED) {
         report_compiling(t, code == TN_EVENT_COMPILED, text);
         return;
     }
     if (t->log_level >= TN_LOG_WARN && !printed_before(t, text)) note("warning: %s", text);
+}
+
+static void on_event(void *user, int32_t code, const char *text)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards what a tool has printed
+    pthread_mutex_lock(&lock);
+    report_event(user, code, text);
+    pthread_mutex_unlock(&lock);
 }
 
 // --- context, device -------------------------------------------------------------------------------------
@@ -333,6 +341,7 @@ int tool_model_path(const options *o, const char **path, const char *const **arg
 typedef struct load_bar {
     uint64_t start_ns, drawn_ns;
     bool terminal;
+    const volatile int *stop;
 } load_bar;
 
 enum { BAR_AFTER_MS = 500, BAR_EVERY_MS = 100 };
@@ -342,6 +351,7 @@ static int32_t on_load(void *user, uint64_t done, uint64_t total)
 {
     load_bar *bar = user;
     uint64_t now = now_ns();
+    if (bar->stop && *bar->stop) return 1;
     if (!bar->terminal || now - bar->start_ns < BAR_AFTER_MS * 1000000ull) return 0;
     if (now - bar->drawn_ns < BAR_EVERY_MS * 1000000ull) return 0;
     bar->drawn_ns = now;
@@ -380,7 +390,7 @@ static void report_loaded(const tool *t, const char *path, const tn_model *model
 
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
 {
-    load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr)};
+    load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr), .stop = t->stop};
     bool session = (C_SESSION & (1 << t->opt->cmd)) && what != LOAD_TOKENIZER;
     tn_session_config planned;
     tn_model_config cfg;

@@ -33,7 +33,7 @@ enum {
 // One line on standard error: "tenon: ...". Control characters are shown as ?. Returns code.
 int fail(int code, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
-// The text of the last failure, "" before the first one.
+// The text of the last failure of this thread, "" before the first one.
 const char *failure_text(void);
 
 // Bytes that a terminal must not see become '?', in place.
@@ -47,7 +47,8 @@ typedef struct tool {
     tn_device *device; // requested by --device or --backend; NULL: automatic
     int32_t log_level;
     uint64_t load_ns;
-    uint64_t printed_events[64]; // hashes
+    const volatile int *stop;    // loading ends when it is not 0; NULL: never
+    uint64_t printed_events[64]; // hashes; events come from any thread
     int n_printed;
     bool compiling; // a note that a driver compiles kernels was printed
     uint64_t compiling_ns;

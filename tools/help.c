@@ -42,11 +42,15 @@ static const char *const notes[CMD_COUNT] = {
                   "With -o FILE the same command\n"
                   "given again after an end in the middle makes only what is missing. Prompt number i has "
                   "the seed --seed plus i.\n",
-    [CMD_SERVE] = "Routes: /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, "
-                  "/detokenize, /health, /metrics,\n"
-                  "/api/chat and others of Ollama. Flags of sampling are the defaults of requests. SIGTERM "
-                  "lets what runs end, SIGHUP\n"
-                  "reads the file of keys anew. docs/serve.md has limits, keys, and examples.\n",
+    [CMD_SERVE] =
+        "Each MODEL is a file, or a folder of them. A single file is loaded at the start; several are "
+        "loaded when a request\n"
+        "names them, and unloaded when nobody uses them or another one needs their memory.\n"
+        "Routes: /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, "
+        "/detokenize, /health, /metrics,\n"
+        "/api/chat and others of Ollama. Flags of sampling are the defaults of requests. SIGTERM "
+        "lets what runs end, SIGHUP\n"
+        "reads the file of keys anew. docs/serve.md has limits, keys, and examples.\n",
     [CMD_RUN] =
         "The prompt is the words after MODEL, -p TEXT, -f FILE or --tokens IDS; - stands for standard input, "
         "which is\n"

@@ -3,7 +3,7 @@
 #include "tools/server/access.h"
 
 #include "tools/common.h"
-#include "tools/server/listen.h"
+#include "tools/server/http/listen.h"
 
 #include <stdlib.h>
 #include <string.h>

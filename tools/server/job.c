@@ -45,6 +45,7 @@ static void free_job(job *j)
     for (int32_t i = 0; i < j->n; i++) fini_choice(&j->choices[i]);
     free(j->choices);
     if (j->state) j->proto->free_state(j->state);
+    model_unuse(j->m);
     free(j);
 }
 
@@ -54,7 +55,7 @@ static void leave_job(job *j)
     if (j->x) j->x->user = NULL;
     j->x = NULL;
     for (int32_t i = 0; i < j->n; i++)
-        if (j->choices[i].open && j->s->engine) tn_engine_cancel(j->s->engine, j->choices[i].id);
+        if (j->choices[i].open) tn_engine_cancel(j->m->engine, j->choices[i].id);
     if (j->n_open == 0) free_job(j);
 }
 
@@ -66,8 +67,9 @@ static void forget(exchange *x)
 
 // --- starting --------------------------------------------------------------------------------------------
 
-static job *new_job(server *s, exchange *x, int32_t n)
+static job *new_job(model *m, exchange *x, int32_t n)
 {
+    server *s = m->s;
     job *j = calloc(1, sizeof *j);
     if (!j) return NULL;
     j->choices = calloc((size_t)n, sizeof *j->choices);
@@ -75,7 +77,9 @@ static job *new_job(server *s, exchange *x, int32_t n)
         free(j);
         return NULL;
     }
-    *j = (job){.s = s, .x = x, .choices = j->choices, .n = n, .start_ns = x->start_ns, .next = s->jobs};
+    model_use(m);
+    *j = (job){
+        .s = s, .m = m, .x = x, .choices = j->choices, .n = n, .start_ns = x->start_ns, .next = s->jobs};
     j->link = &s->jobs;
     if (j->next) j->next->link = &j->next;
     s->jobs = j;
@@ -85,16 +89,16 @@ static job *new_job(server *s, exchange *x, int32_t n)
 }
 
 // The end of the prompt decides whether the answer begins inside of a thought.
-static bool begin_thoughts(server *s, choice *c, const job_prompt *prompt)
+static bool begin_thoughts(const model *m, choice *c, const job_prompt *prompt)
 {
     char *end = NULL;
-    tn_status status = answer_prompt_end(&s->r, prompt->ids, prompt->n, &end);
+    tn_status status = answer_prompt_end(&m->r, prompt->ids, prompt->n, &end);
     if (status == TN_OK) answer_begin_thoughts(&c->answer, end);
-    tn_text_free(s->r.t.ctx, end);
+    tn_text_free(m->r.t.ctx, end);
     return status == TN_OK;
 }
 
-static tn_status begin_calls(server *s, choice *c, const tool_use *tools)
+static tn_status begin_calls(const model *m, choice *c, const tool_use *tools)
 {
     tn_tool_config config;
     tn_tool_config_default(&config);
@@ -104,19 +108,20 @@ static tn_status begin_calls(server *s, choice *c, const tool_use *tools)
     a->format = tools->format;
     a->single = tools->single;
     a->n_before = tools->n_before;
-    a->next_id = &s->next_id;
-    a->id_salt = s->id_salt;
-    return tn_tool_parser_create(s->r.t.ctx, &config, &a->parser);
+    a->next_id = &m->s->next_id;
+    a->id_salt = m->s->id_salt;
+    return tn_tool_parser_create(m->r.t.ctx, &config, &a->parser);
 }
 
-static void answer_refusal(server *s, exchange *x, tn_status status, const char *param,
+static void answer_refusal(const model *m, exchange *x, tn_status status, const char *param,
                            const request_params *p, const job_prompt *prompt)
 {
     char message[512] = "";
-    (void)tn_context_error(s->r.t.ctx, message, sizeof message);
+    server *s = m->s;
+    (void)tn_context_error(m->r.t.ctx, message, sizeof message);
     bool grammar = strncmp(message, "grammar", 7) == 0, schema = strncmp(message, "schema", 6) == 0;
     if (status == TN_ERR_CONTEXT_FULL)
-        reply_too_long(s, x, param, prompt->n);
+        reply_too_long(s, x, param, prompt->n, m->facts.n_ctx);
     else if (status == TN_ERR_BUSY)
         reply_error(s, x, ERROR_BUSY, NULL, "too many requests wait; try again later");
     else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
@@ -142,17 +147,18 @@ static tn_status submit(job *j, choice *c, request_params *p, const job_prompt *
     r.generation = &p->cfg;
     r.user = c;
     r.salt = p->salt;
-    tn_status status = tn_engine_submit(j->s->engine, &r, &c->id);
+    tn_status status = tn_engine_submit(j->m->engine, &r, &c->id);
     if (status != TN_OK) return status;
     c->open = true;
     j->n_open++;
     return TN_OK;
 }
 
-void job_start(server *s, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
+void job_start(model *m, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
                int32_t n_prompts, const char *id_prefix, const char *param)
 {
-    job *j = new_job(s, x, n_prompts * p->n);
+    server *s = m->s;
+    job *j = new_job(m, x, n_prompts * p->n);
     if (!j) {
         reply_error(s, x, ERROR_OWN, NULL, "out of memory");
         return;
@@ -167,7 +173,7 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
     j->special = p->cfg.print_special != 0;
     j->created = unix_seconds();
     reply_id(s, x, id_prefix, j->id, sizeof j->id);
-    snprintf(j->model, sizeof j->model, "%s", s->name);
+    snprintf(j->model, sizeof j->model, "%s", m->name);
     uint64_t seed = p->sampling.seed;
     for (int32_t i = 0; i < j->n; i++) {
         const job_prompt *prompt = &prompts[i / p->n];
@@ -175,16 +181,17 @@ void job_start(server *s, exchange *x, const protocol *proto, request_params *p,
         *c = (choice){.job = j, .index = i};
         if (i % p->n == 0) j->n_prompt += prompt->n;
         c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
-        bool ready = !proto->splits_thoughts || begin_thoughts(s, c, prompt);
+        bool ready = !proto->splits_thoughts || begin_thoughts(m, c, prompt);
         tn_status status = ready ? TN_OK : TN_ERR_MEMORY;
-        if (status == TN_OK && p->tools) status = begin_calls(s, c, p->tools);
+        if (status == TN_OK && p->tools) status = begin_calls(m, c, p->tools);
         if (status == TN_OK) status = submit(j, c, p, prompt, seed + (uint64_t)i);
         if (status == TN_OK) continue;
-        answer_refusal(s, x, status, param, p, prompt);
+        answer_refusal(m, x, status, param, p, prompt);
         leave_job(j);
         return;
     }
     s->figures.prompt_tokens += j->n_prompt;
+    m->counts.prompt_tokens += j->n_prompt;
     prefix_key_add(x, prompts[0].ids, prompts[0].n, p->salt);
 }
 
@@ -213,11 +220,14 @@ void job_send_event(job *j, bool sse)
 {
     size_t n;
     if (sse)
-        fputs("\n\n", j->s->out);
+        fputs("\n\n", j->s->out.f);
     else
-        fputc('\n', j->s->out);
+        fputc('\n', j->s->out.f);
     const char *text = reply_text(j->s, &n);
-    exchange_write(j->x, text, n);
+    if (n > 0)
+        exchange_write(j->x, text, n);
+    else // out of memory: a stream without a part of it must not look complete
+        exchange_abort(j->x);
     j->sent_ns = now_ns();
 }
 
@@ -250,6 +260,7 @@ static void end_job(job *j)
     j->end_ns = now_ns();
     metrics *m = &j->s->figures;
     m->cached_tokens += (uint64_t)j->n_cached;
+    j->m->counts.cached_tokens += (uint64_t)j->n_cached;
     if (j->first_ns > j->start_ns) {
         m->prompt_seconds += (double)(j->first_ns - j->start_ns) * 1e-9;
         m->generate_seconds += (double)(j->end_ns - j->first_ns) * 1e-9;
@@ -331,9 +342,9 @@ static size_t text_size(const job *j, const tn_piece *piece)
     char *end = NULL;
     size_t n_end = 0, n = piece->n_text;
     if (!j->special || piece->stop != TN_STOP_END || piece->token < 0) return n;
-    tn_status status = tn_detokenize(j->s->r.model, &piece->token, 1, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
+    tn_status status = tn_detokenize(j->m->r.model, &piece->token, 1, TN_TEXT_PRINT_SPECIAL, &end, &n_end);
     if (status == TN_OK && n_end <= n && memcmp(piece->text + n - n_end, end, n_end) == 0) n -= n_end;
-    tn_text_free(j->s->r.t.ctx, end);
+    tn_text_free(j->m->r.t.ctx, end);
     return n;
 }
 
@@ -349,7 +360,7 @@ static bool take_piece(job *j, choice *c, const tn_piece *piece)
     if (inside) drop_entries(c, 0);
     if (inside || c->thinks) c->n_thought += is_token;
     if (last && a->n_calls > 0) drop_entries(c, c->n_settled);
-    if (a->ended && !last) tn_engine_cancel(j->s->engine, c->id);
+    if (a->ended && !last) tn_engine_cancel(j->m->engine, c->id);
     return true;
 }
 
@@ -357,6 +368,7 @@ static void count_token(job *j, choice *c, uint64_t time_ns)
 {
     metrics *m = &j->s->figures;
     m->generated_tokens++;
+    j->m->counts.generated_tokens++;
     c->n_generated++;
     if (!j->first_ns) {
         j->first_ns = time_ns;
@@ -426,7 +438,7 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
 void job_tick(server *s)
 {
     static const char ping[] = ": ping\n\n";
-    uint64_t now = now_ns(), limit = (uint64_t)opt_int(s->r.t.opt, OPT_TIME_LIMIT) * second_ns;
+    uint64_t now = now_ns(), limit = (uint64_t)opt_int(s->opt, OPT_TIME_LIMIT) * second_ns;
     for (job *j = s->jobs, *next; j; j = next) {
         next = j->next;
         if (!j->x) continue;
@@ -443,12 +455,12 @@ void job_tick(server *s)
     }
 }
 
-void job_end_all(server *s, error_id id, const char *message, bool begun_too)
+void job_end_all(server *s, const model *m, error_id id, const char *message, bool begun_too)
 {
     for (job *j = s->jobs, *next; j; j = next) {
         next = j->next;
         bool begun = j->head_sent || j->first_ns;
-        if (j->x && (begun_too || !begun)) break_job(j, id, message);
+        if (j->x && (!m || j->m == m) && (begun_too || !begun)) break_job(j, id, message);
     }
 }
 

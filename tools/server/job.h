@@ -65,6 +65,7 @@ typedef struct protocol {
 
 struct job {
     server *s;
+    model *m;
     exchange *x; // NULL: the client is gone
     const protocol *proto;
     choice *choices;
@@ -89,14 +90,14 @@ typedef struct job_prompt {
 } job_prompt;
 
 // Submits p->n choices for each prompt. An error was answered if it fails. `param`: the field of the prompt.
-void job_start(server *s, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
+void job_start(model *m, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
                int32_t n_prompts, const char *id_prefix, const char *param);
 // What the engine gives.
 void job_event(server *s, const tn_engine_event *event, uint64_t time_ns);
 // Several times a second: pings, heads of slow requests, time limits.
 void job_tick(server *s);
-// Ends jobs with an error: those that have not begun, or all.
-void job_end_all(server *s, error_id id, const char *message, bool begun_too);
+// Ends jobs of a model, or of all (NULL), with an error: those that have not begun, or all.
+void job_end_all(server *s, const model *m, error_id id, const char *message, bool begun_too);
 // At the end, when the engine is gone.
 void job_close(server *s);
 // The JSON in s->j as one event of a stream: "data: ...\n\n" or a line.

@@ -106,13 +106,35 @@ static void put_finished(FILE *f, const metrics *m)
                 (unsigned long long)m->finished[i]);
 }
 
+// Of all engines, with the counts of those that are gone.
+static tn_engine_stats sum_engines(const server *s)
+{
+    tn_engine_stats sum = s->models.retired;
+    for (int i = 0; i < s->models.n; i++) {
+        const model *m = &s->models.all[i];
+        tn_engine_stats e = {.struct_size = sizeof e};
+        if (m->state != MODEL_READY || !m->engine) continue;
+        tn_engine_stats_get(m->engine, &e);
+        sum.n_running += e.n_running;
+        sum.n_waiting += e.n_waiting;
+        sum.n_blocks += e.n_blocks;
+        sum.n_free += e.n_free;
+        sum.n_cached += e.n_cached;
+        sum.n_hits += e.n_hits;
+        sum.n_evicted += e.n_evicted;
+        sum.n_steps += e.n_steps;
+        sum.n_preempted += e.n_preempted;
+    }
+    return sum;
+}
+
 static void put_engine(FILE *f, server *s)
 {
-    tn_engine_stats e = {.struct_size = sizeof e};
-    if (s->engine && s->state != SERVER_LOADING) tn_engine_stats_get(s->engine, &e);
+    const tn_engine_stats e = sum_engines(s);
     int32_t used = e.n_blocks - e.n_free;
     put(f, "tenon_requests_running", "gauge", "Generations that run, after the last pass.", e.n_running);
-    put(f, "tenon_requests_waiting", "gauge", "Generations that wait.", e.n_waiting);
+    put(f, "tenon_requests_waiting", "gauge", "Requests that wait.",
+        (double)e.n_waiting + (double)s->n_requests);
     put(f, "tenon_cache_usage_ratio", "gauge", "Share of the cache blocks that running requests use.",
         e.n_blocks > 0 ? (double)used / e.n_blocks : 0);
     head(f, "tenon_cache_blocks", "gauge", "Blocks of the cache, by state.");
@@ -149,11 +171,69 @@ static void put_process(FILE *f, server *s)
     put(f, "process_resident_memory_bytes", "gauge", "Memory in use.",
         (double)pages * (double)sysconf(_SC_PAGESIZE));
     put(f, "process_open_fds", "gauge", "Open file descriptors.", open_files());
-    put(f, "process_start_time_seconds", "gauge", "When the model was loaded.", (double)s->created);
-    head(f, "tenon_build_info", "gauge", "The version and the model.");
+    put(f, "process_start_time_seconds", "gauge", "When requests were accepted.", (double)s->created);
+    head(f, "tenon_build_info", "gauge", "The version and the first model.");
     fprintf(f, "tenon_build_info{version=\"%s\",model=\"", tn_version());
-    put_label(f, s->name);
+    put_label(f, s->models.all[0].name);
     fputs("\"} 1\n", f);
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+static double is_loaded(const model *m)
+{
+    return m->state == MODEL_READY;
+}
+
+static double memory_of(const model *m)
+{
+    return m->state == MODEL_READY ? (double)model_size(m) : 0;
+}
+
+static double users_of(const model *m)
+{
+    return m->n_users;
+}
+
+// clang-format off
+#define OF(name) static double name##_of(const model *m) { return (double)m->counts.name; }
+OF(requests)
+OF(prompt_tokens)
+OF(cached_tokens)
+OF(generated_tokens)
+OF(loads)
+OF(load_failures)
+OF(load_seconds)
+
+static const struct {
+    const char *name, *type, *help;
+    double (*value)(const model *m);
+} model_rows[] = {
+    {"loaded", "gauge", "Whether the model is loaded.", is_loaded},
+    {"memory_bytes", "gauge", "Its weights and cache, while it is loaded.", memory_of},
+    {"users", "gauge", "Its requests that have not ended.", users_of},
+    {"requests_total", "counter", "Requests that named it.", requests_of},
+    {"prompt_tokens_total", "counter", "Tokens of its prompts.", prompt_tokens_of},
+    {"prompt_tokens_cached_total", "counter", "Those of them that the cache held.", cached_tokens_of},
+    {"generated_tokens_total", "counter", "Tokens that it generated.", generated_tokens_of},
+    {"loads_total", "counter", "Times it was loaded.", loads_of},
+    {"load_failures_total", "counter", "Times it could not be loaded.", load_failures_of},
+    {"load_seconds_total", "counter", "Time of loading it.", load_seconds_of},
+};
+// clang-format on
+
+static void put_models(FILE *f, const server *s)
+{
+    char name[64];
+    for (size_t i = 0; i < COUNT(model_rows); i++) {
+        snprintf(name, sizeof name, "tenon_model_%s", model_rows[i].name);
+        head(f, name, model_rows[i].type, model_rows[i].help);
+        for (int k = 0; k < s->models.n; k++) {
+            fprintf(f, "%s{model=\"", name);
+            put_label(f, s->models.all[k].name);
+            fprintf(f, "\"} %.17g\n", model_rows[i].value(&s->models.all[k]));
+        }
+    }
 }
 
 void route_metrics(server *s, exchange *x)
@@ -161,7 +241,7 @@ void route_metrics(server *s, exchange *x)
     const metrics *m = &s->figures;
     size_t n;
     (void)reply_json(s);
-    FILE *f = s->out;
+    FILE *f = s->out.f;
     put(f, "tenon_prompt_tokens_total", "counter", "Tokens of prompts.", (double)m->prompt_tokens);
     put(f, "tenon_prompt_tokens_cached_total", "counter", "Those of them that the cache held.",
         (double)m->cached_tokens);
@@ -174,6 +254,7 @@ void route_metrics(server *s, exchange *x)
     put_requests(f, m);
     put_finished(f, m);
     put_engine(f, s);
+    put_models(f, s);
     put_histogram(f, "tenon_time_to_first_token_seconds", "From the request to its first token.",
                   &m->first_token, first_bounds, COUNT(first_bounds));
     put_histogram(f, "tenon_inter_token_seconds", "Between two tokens of an answer.", &m->inter_token,

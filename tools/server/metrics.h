@@ -24,6 +24,12 @@ typedef struct metrics {
     histogram first_token, inter_token, request;
 } metrics;
 
+// Of one model.
+typedef struct model_counts {
+    uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, loads, load_failures;
+    double load_seconds;
+} model_counts;
+
 void metrics_count_request(metrics *m, int index, int status, double seconds);
 void metrics_first_token(metrics *m, double seconds);
 void metrics_inter_token(metrics *m, double seconds);

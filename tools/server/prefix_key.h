@@ -7,7 +7,7 @@
 #ifndef TENON_TOOLS_SERVER_PREFIX_KEY_H
 #define TENON_TOOLS_SERVER_PREFIX_KEY_H
 
-#include "tools/server/transport.h"
+#include "tools/server/http/transport.h"
 
 // Adds the header to an answer that has not begun. A prompt that is shorter than a block gets none: nothing
 // of it can be found again, and its key would change with the next turn.

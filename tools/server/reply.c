@@ -37,6 +37,7 @@ static const error_row errors[ERROR_COUNT] = {
     [ERROR_LOADING] = {503, "unavailable_error", "loading"},
     [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down"},
     [ERROR_LOST] = {503, "unavailable_error", "device_lost"},
+    [ERROR_LOAD] = {500, "server_error", "model_load_failed"},
     [ERROR_TIME] = {503, "server_error", "timeout"},
     [ERROR_OWN] = {500, "server_error", NULL},
 };
@@ -46,18 +47,63 @@ int64_t unix_seconds(void)
     return (int64_t)time(NULL);
 }
 
+uint64_t mix_bits(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+// --- JSON ------------------------------------------------------------------------------------------------
+
+bool writer_open(writer *w)
+{
+    w->f = open_memstream(&w->text, &w->n);
+    return w->f != NULL;
+}
+
+void writer_close(writer *w)
+{
+    if (w->f) fclose(w->f);
+    free(w->text);
+    *w = (writer){.f = NULL};
+}
+
+json *writer_json(writer *w)
+{
+    clearerr(w->f); // memory may have run out before
+    (void)fseeko(w->f, 0, SEEK_SET);
+    json_init(&w->j, w->f);
+    w->j.compact = true;
+    return &w->j;
+}
+
+const char *writer_text(writer *w, size_t *n)
+{
+    *n = fflush(w->f) == 0 && !ferror(w->f) ? w->n : 0;
+    return w->text;
+}
+
+char *writer_copy(writer *w)
+{
+    size_t n;
+    const char *text = writer_text(w, &n);
+    char *out = n > 0 ? malloc(n + 1) : NULL;
+    if (!out) return NULL;
+    memcpy(out, text, n);
+    out[n] = 0;
+    return out;
+}
+
 json *reply_json(server *s)
 {
-    (void)fseeko(s->out, 0, SEEK_SET);
-    json_init(&s->j, s->out);
-    s->j.compact = true;
-    return &s->j;
+    return writer_json(&s->out);
 }
 
 const char *reply_text(server *s, size_t *n)
 {
-    *n = fflush(s->out) == 0 ? s->n_out_text : 0;
-    return s->out_text;
+    return writer_text(&s->out, n);
 }
 
 void reply_bytes(exchange *x, int status, const char *type, const char *text, size_t n)
@@ -70,8 +116,13 @@ void reply_bytes(exchange *x, int status, const char *type, const char *text, si
 void reply_send(server *s, exchange *x, int status)
 {
     size_t n;
+    static const char none[] = "{\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\","
+                               "\"param\":null,\"code\":null}}";
     const char *text = reply_text(s, &n);
-    reply_bytes(x, status, "application/json", text, n);
+    if (n > 0)
+        reply_bytes(x, status, "application/json", text, n);
+    else
+        reply_bytes(x, errors[ERROR_OWN].status, "application/json", none, sizeof none - 1);
 }
 
 int reply_error_status(error_id id)
@@ -100,7 +151,8 @@ static void add_error_headers(exchange *x, error_id id)
 {
     if (errors[id].status == 429 || errors[id].status == 503) exchange_header(x, "retry-after", "1");
     if (id == ERROR_KEY) exchange_header(x, "www-authenticate", "Bearer");
-    if (id == ERROR_TIME) exchange_header(x, "x-should-retry", "false");
+    // It would fail again.
+    if (id == ERROR_TIME || id == ERROR_LOAD) exchange_header(x, "x-should-retry", "false");
     // What follows such a request in the connection cannot be trusted, or is not wanted.
     if (id == ERROR_REQUEST || id == ERROR_LENGTH || id == ERROR_SIZE || id == ERROR_DRAINING)
         x->closes = true;
@@ -118,13 +170,13 @@ void reply_error(server *s, exchange *x, error_id id, const char *param, const c
     reply_send(s, x, errors[id].status);
 }
 
-void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt)
+void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt, int32_t n_ctx)
 {
     char message[MESSAGE_SIZE];
     snprintf(message, sizeof message,
              "the request exceeds the available context size: maximum context length is %d tokens, the %s "
              "%s %zu; reduce its length",
-             s->n_ctx, param, strcmp(param, "messages") == 0 ? "have" : "has", n_prompt);
+             n_ctx, param, strcmp(param, "messages") == 0 ? "have" : "has", n_prompt);
     if (x->route->flags & ROUTE_OLLAMA) {
         reply_error(s, x, ERROR_CONTEXT, param, "%s", message);
         return;
@@ -137,7 +189,7 @@ void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt)
     json_text(j, "param", param);
     json_text(j, "code", errors[ERROR_CONTEXT].code);
     json_size(j, "n_prompt_tokens", n_prompt);
-    json_int(j, "n_ctx", s->n_ctx);
+    json_int(j, "n_ctx", n_ctx);
     json_end_object(j);
     json_end_object(j);
     reply_send(s, x, errors[ERROR_CONTEXT].status);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a request to its handler: the table of routes, and what is checked before a handler runs.
-#include "tools/server/api/fields.h"
+#include "tools/server/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@ enum {
     OPEN = ROUTE_OPEN,
     UNREADY = ROUTE_UNREADY,
     TEXT = ROUTE_TEXT,
+    FACTS = ROUTE_FACTS,
     O = ROUTE_OLLAMA,
 };
 
@@ -43,7 +44,7 @@ static const route routes[] = {
     {"/api/version",                       O | UNREADY,                route_ollama_version, NULL, 11},
     {"/api/tags",                          O,                          route_ollama_tags, NULL, 12},
     {"/api/ps",                            O,                          route_ollama_ps, NULL, 13},
-    {"/api/show",                          O,                          NULL, route_ollama_show, 14},
+    {"/api/show",                          O | FACTS,                  NULL, route_ollama_show, 14},
     {"/api/chat",                          TEXT | O,                   NULL, route_ollama_chat, 15},
     {"/api/generate",                      TEXT | O,                   NULL, route_ollama_generate, 16},
     {"/api/embed",                         O,                          NULL, route_ollama_embed, 17},
@@ -177,7 +178,7 @@ static bool check_route(server *s, exchange *x)
 {
     const route *r = x->route;
     if (!r->get && !r->post) {
-        reply_error(s, x, ERROR_PATH, NULL, "there is no %.100s here; GET /v1/models lists the model",
+        reply_error(s, x, ERROR_PATH, NULL, "there is no %.100s here; GET /v1/models lists the models",
                     x->path);
         return false;
     }
@@ -204,15 +205,12 @@ static bool check_state(server *s, exchange *x)
     if (x->route->flags & ROUTE_UNREADY) return true;
     if (s->state == SERVER_LOADING) reply_error(s, x, ERROR_LOADING, NULL, "the model is being loaded");
     if (s->state == SERVER_DRAINING) reply_error(s, x, ERROR_DRAINING, NULL, "the server is shutting down");
-    if (s->state == SERVER_LOST)
-        reply_error(s, x, ERROR_LOST, NULL,
-                    "the device of the model has failed; the server must be restarted");
     return s->state == SERVER_READY;
 }
 
 static bool check_size(server *s, exchange *x)
 {
-    int64_t most = opt_int(s->r.t.opt, OPT_BODY_LIMIT) << 20;
+    int64_t most = opt_int(s->opt, OPT_BODY_LIMIT) << 20;
     if (x->announced <= most) return true;
     reply_error(s, x, ERROR_SIZE, NULL, "the body has %lld bytes, at most %lld are accepted",
                 (long long)x->announced, (long long)most);
@@ -246,62 +244,6 @@ void router_head(void *user, exchange *x)
 
 // --- requests --------------------------------------------------------------------------------------------
 
-// False: an error was answered.
-static bool read_body(server *s, exchange *x, body *b)
-{
-    *b = (body){0};
-    if (x->n_body == 0) {
-        reply_error(s, x, ERROR_JSON, NULL, "body is empty; a JSON object is expected");
-        return false;
-    }
-    if (!body_parse(b, x->body, x->n_body)) {
-        reply_error(s, x, ERROR_JSON, NULL, "the body is not valid JSON: byte %zu: %s", b->at, b->why);
-    } else if (b->root->kind != NODE_OBJECT) {
-        reply_error(s, x, ERROR_FIELD, NULL, "the body is %s; a JSON object is expected",
-                    node_kind_name(b->root));
-    } else {
-        return true;
-    }
-    body_fini(b);
-    return false;
-}
-
-// Whether the request names this model, or none.
-static bool check_model(server *s, exchange *x, const node *root)
-{
-    const node *v = node_get(root, "model");
-    if (!v || (v->kind == NODE_TEXT && v->n_text == 0)) return true;
-    if (v->kind != NODE_TEXT) {
-        reply_error(s, x, ERROR_FIELD, "model", "model is %s; a string is expected", node_kind_name(v));
-        return false;
-    }
-    size_t n = strlen(s->name);
-    if (strcmp(v->text, s->name) == 0 || opt_flag(s->r.t.opt, OPT_ANY_MODEL)) return true;
-    // Names of Ollama have a tag.
-    if ((x->route->flags & ROUTE_OLLAMA) && strncmp(v->text, s->name, n) == 0 && v->text[n] == ':')
-        return true;
-    reply_error(s, x, ERROR_MODEL, "model", "the model '%.100s' does not exist; this server has '%s'",
-                v->text, s->name);
-    return false;
-}
-
-static bool check_kind(server *s, exchange *x)
-{
-    if (s->engine || !(x->route->flags & ROUTE_TEXT)) return true;
-    reply_error(s, x, ERROR_KIND, "model",
-                "%s gives no text; /v1/embeddings and /v1/rerank are for models like this", s->name);
-    return false;
-}
-
-static void run_post(server *s, exchange *x)
-{
-    body b;
-    if (!check_kind(s, x) || !read_body(s, x, &b)) return;
-    fields f = {.s = s, .x = x, .object = b.root};
-    if (check_model(s, x, b.root)) x->route->post(&f);
-    body_fini(&b);
-}
-
 void router_request(void *user, exchange *x)
 {
     server *s = user;
@@ -309,5 +251,5 @@ void router_request(void *user, exchange *x)
     if (x->route->get)
         x->route->get(s, x);
     else
-        run_post(s, x);
+        request_begin(s, x);
 }

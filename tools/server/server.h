@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the routes of `tenon serve` share: the model, its limits, answers and errors.
+// What the routes of `tenon serve` share: the models, answers and errors.
 #ifndef TENON_TOOLS_SERVER_SERVER_H
 #define TENON_TOOLS_SERVER_SERVER_H
 
@@ -10,41 +10,42 @@
 #include "tools/server/access.h"
 #include "tools/server/body.h"
 #include "tools/server/metrics.h"
-#include "tools/server/transport.h"
+#include "tools/server/models/models.h"
+#include "tools/server/http/transport.h"
 #include "tools/server/worker.h"
 
-#include <tenon/engine.h>
+// SERVER_LOADING: until requests are accepted, which is when the only model is loaded, or at once with
+// several.
+typedef enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING } server_state;
 
-typedef enum server_state { SERVER_LOADING, SERVER_READY, SERVER_DRAINING, SERVER_LOST } server_state;
-enum { NAME_SIZE = 256 };
+// JSON that is being written. It belongs to one thread.
+typedef struct writer {
+    FILE *f;
+    char *text;
+    size_t n;
+    json j;
+} writer;
 
 typedef struct server {
-    run_state r; // the options, the model, the sampling that requests change
+    const options *opt;
+    tool tool; // the context of all models
     transport *t;
-    worker *w;
-    tn_engine *engine;     // on a thread of its own; NULL: the model gives embeddings
-    tn_embedder *embedder; // NULL: the model gives text
+    model_list models;
+    worker *texts;    // reads long requests
+    writer texts_out; // of its thread
     access_rules access;
     metrics figures;
     server_state state;
-    char name[NAME_SIZE]; // of the model
-    char fingerprint[64];
-    int32_t n_ctx, n_seq;
-    int64_t created; // seconds since 1970, when the model was there
+    int64_t created; // seconds since 1970, when requests were accepted
     uint64_t next_id, id_salt;
     struct job *jobs;
-    // of the engine, by ticks: its passes, the time of the last one, and the longest one
-    uint64_t n_steps, progress_ns, longest_ns;
-    bool busy_before;
-    int n_failures;    // passes that failed, one after the other
-    uint64_t drain_ns; // when what still runs is ended, 0: not draining
+    struct request *requests; // that have no job yet: they wait for their model, or are read
+    int64_t n_requests;
+    size_t n_waiting_bytes; // of their bodies
+    uint64_t drain_ns;      // when what still runs is ended, 0: not draining
     volatile int stop;
-    int code; // exit code
-    // the JSON that is being written
-    FILE *out;
-    char *out_text;
-    size_t n_out_text;
-    json j;
+    int code;   // exit code
+    writer out; // of the thread of HTTP
 } server;
 
 // --- answers (reply.c) -----------------------------------------------------------------------------------
@@ -70,14 +71,23 @@ typedef enum error_id {
     ERROR_LOADING,
     ERROR_DRAINING,
     ERROR_LOST,
+    ERROR_LOAD, // the model cannot be loaded
     ERROR_TIME,
     ERROR_OWN,
     ERROR_COUNT
 } error_id;
 
-// Begins JSON text; s->j is at the outermost level.
+bool writer_open(writer *w); // false: out of memory
+void writer_close(writer *w);
+// Begins JSON text at the outermost level.
+json *writer_json(writer *w);
+// What was written since: its bytes, valid until the next writer_json; *n = 0: out of memory.
+const char *writer_text(writer *w, size_t *n);
+// A copy of it, terminated, from malloc; NULL: out of memory.
+char *writer_copy(writer *w);
+
+// The same with the writer of the thread of HTTP.
 json *reply_json(server *s);
-// What was written since: its bytes, valid until the next reply_json.
 const char *reply_text(server *s, size_t *n);
 // A complete answer of that JSON.
 void reply_send(server *s, exchange *x, int status);
@@ -85,8 +95,8 @@ void reply_bytes(exchange *x, int status, const char *type, const char *text, si
 // An error in the form of the exchange's route. `param`: the path of the field, or NULL.
 void reply_error(server *s, exchange *x, error_id id, const char *param, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
-void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt);
-// The same as JSON text in s->j, for streams.
+void reply_too_long(server *s, exchange *x, const char *param, size_t n_prompt, int32_t n_ctx);
+// The same as JSON text in s->out, for streams.
 void reply_error_json(server *s, const exchange *x, error_id id, const char *param, const char *message);
 int reply_error_status(error_id id);
 // A new id "chatcmpl-...", also in the head of the answer.
@@ -100,11 +110,12 @@ enum {
     ROUTE_UNREADY = 4,     // also while the model loads or the server ends
     ROUTE_PREFIX = 8,      // the path is the beginning of what follows
     ROUTE_LOCAL_OPEN = 16, // without a key from this machine
-    ROUTE_TEXT = 32        // for models that give text
+    ROUTE_TEXT = 32,       // for models that give text
+    ROUTE_FACTS = 64       // what is known of a model that is not loaded is enough
 };
 struct fields; // of the JSON object of a request, see api/fields.h
-// A path takes one method besides OPTIONS: GET and HEAD, or POST with a JSON object that names this model or
-// none.
+// A path takes one method besides OPTIONS: GET and HEAD, or POST with a JSON object that names a model or
+// none. See request.h for the threads of `post`.
 typedef struct route {
     const char *path;
     int flags;
@@ -141,6 +152,10 @@ void route_ollama_chat(struct fields *f);
 void route_ollama_generate(struct fields *f);
 void route_ollama_embed(struct fields *f);
 
+void server_wake(void *server); // from any thread
+
 int64_t unix_seconds(void);
+// splitmix64 (Steele, Lea and Flood 2014): spreads a count over 64 bits.
+uint64_t mix_bits(uint64_t x);
 
 #endif

@@ -16,10 +16,8 @@ struct worker {
     pthread_t thread;
     pthread_mutex_t lock; // guards all below
     pthread_cond_t work;
-    bool stops, opened;
-    int code;
+    bool stops, joined;
     task_list waiting, ended;
-    int32_t n_tasks;
 };
 
 static void push(task_list *list, worker_task *task)
@@ -55,16 +53,9 @@ static void *run(void *user)
 {
     worker *w = user;
     worker_task *task;
-    int code = w->cfg.open(w->cfg.user);
-    pthread_mutex_lock(&w->lock);
-    w->code = code;
-    w->opened = true;
-    pthread_mutex_unlock(&w->lock);
-    w->cfg.wake(w->cfg.user);
-    while (!code && (task = wait_for_task(w)) != NULL) {
+    while ((task = wait_for_task(w)) != NULL) {
         task->run(task);
         pthread_mutex_lock(&w->lock);
-        w->n_tasks--;
         push(&w->ended, task);
         pthread_mutex_unlock(&w->lock);
         w->cfg.wake(w->cfg.user);
@@ -81,41 +72,40 @@ int worker_start(const worker_config *cfg, worker **out)
     pthread_cond_init(&w->work, NULL);
     if (pthread_create(&w->thread, NULL, run, w) != 0) {
         free(w);
-        return fail(EXIT_FAILED, "no thread can be started that loads the model");
+        return fail(EXIT_FAILED, "no further thread can be started");
     }
     *out = w;
     return 0;
 }
 
-void worker_stop(worker **out)
+void worker_stop(worker *w)
 {
-    worker *w = *out;
-    if (!w) return;
+    if (!w || w->joined) return;
     pthread_mutex_lock(&w->lock);
     w->stops = true;
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
+    w->joined = true;
+}
+
+void worker_destroy(worker **out)
+{
+    worker *w = *out;
+    worker_task *task;
+    if (!w) return;
+    worker_stop(w);
+    while ((task = pop(&w->ended)) != NULL || (task = pop(&w->waiting)) != NULL) task->done(task);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->work);
     free(w);
     *out = NULL;
 }
 
-int worker_opened(worker *w, int *code)
-{
-    pthread_mutex_lock(&w->lock);
-    bool opened = w->opened;
-    *code = w->code;
-    pthread_mutex_unlock(&w->lock);
-    return !opened ? 0 : *code ? -1 : 1;
-}
-
 void worker_add_task(worker *w, worker_task *task)
 {
     pthread_mutex_lock(&w->lock);
     push(&w->waiting, task);
-    w->n_tasks++;
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);
 }
@@ -129,12 +119,4 @@ void worker_end_tasks(worker *w)
         if (!task) return;
         task->done(task);
     }
-}
-
-int32_t worker_n_tasks(worker *w)
-{
-    pthread_mutex_lock(&w->lock);
-    int32_t n = w->n_tasks;
-    pthread_mutex_unlock(&w->lock);
-    return n;
 }

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // POST /v1/chat/completions.
-#include "tools/server/job.h"
-#include "tools/server/api/messages.h"
 #include "tools/server/api/openai.h"
 
 #include <tenon/graph.h>
@@ -11,7 +9,7 @@
 static json *begin_chunk(job *j)
 {
     json *out = reply_json(j->s);
-    fputs("data: ", j->s->out);
+    fputs("data: ", j->s->out.f);
     json_object(out, NULL);
     json_text(out, "id", j->id);
     json_text(out, "object", "chat.completion.chunk");
@@ -155,7 +153,7 @@ static void chat_whole(job *j)
     json_text(out, "object", "chat.completion");
     json_int(out, "created", j->created);
     json_text(out, "model", j->model);
-    json_text(out, "system_fingerprint", j->s->fingerprint);
+    json_text(out, "system_fingerprint", j->m->facts.fingerprint);
     json_array(out, "choices");
     for (int32_t i = 0; i < j->n; i++) put_message(j, out, &j->choices[i]);
     json_end_array(out);
@@ -179,23 +177,22 @@ static const protocol chat_protocol = {
 
 void route_chat(fields *f)
 {
-    request_params p = {0};
-    if (params_read(f, &p, true)) openai_start_chat(f, &chat_protocol, &p, "chatcmpl-", "messages");
-    params_fini(&p);
+    text_request *t = openai_request(f, &chat_protocol, "chatcmpl-", "messages");
+    if (t && params_read(f, &t->p, true)) openai_start_chat(f, t);
 }
 
 void route_input_tokens(fields *f)
 {
     messages m = {0};
     if (messages_read(f, &m)) {
-        json *j = reply_json(f->s);
+        json *j = writer_json(f->w);
         json_object(j, NULL);
         json_text(j, "object", "response.input_tokens");
         json_size(j, "input_tokens", m.n_ids);
         json_end_object(j);
-        reply_send(f->s, f->x, 200);
+        fields_send(f);
     }
-    messages_fini(f->s, &m);
+    messages_fini(f->m, &m);
 }
 
 void route_apply_template(fields *f)
@@ -204,12 +201,12 @@ void route_apply_template(fields *f)
     char *text = NULL;
     size_t n;
     if (messages_render(f, &m, &text, &n)) {
-        json *j = reply_json(f->s);
+        json *j = writer_json(f->w);
         json_object(j, NULL);
         json_bytes(j, "prompt", text, n);
         json_end_object(j);
-        reply_send(f->s, f->x, 200);
+        fields_send(f);
     }
-    tn_text_free(f->s->r.t.ctx, text);
-    messages_fini(f->s, &m);
+    tn_text_free(f->m->r.t.ctx, text);
+    messages_fini(f->m, &m);
 }

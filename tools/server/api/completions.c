@@ -8,22 +8,20 @@
 #include <string.h>
 #include <tenon/graph.h>
 
-enum { PROMPTS_MAX = 64 };
-
 // --- answers ---------------------------------------------------------------------------------------------
 
 // The form of this route: parallel lists.
 static void put_logprobs(job *j, json *out, choice *c)
 {
-    server *s = j->s;
+    const model *m = j->m;
     char *owned;
     size_t n, offset = c->text_offset;
     json_object(out, "logprobs");
     json_array(out, "tokens");
     for (size_t i = 0; i < c->n_entries; i++) {
-        const char *text = openai_token_text(s, c->entries[i].token, &n, &owned);
+        const char *text = openai_token_text(m, c->entries[i].token, &n, &owned);
         json_bytes(out, NULL, text, n);
-        tn_text_free(s->r.t.ctx, owned);
+        tn_text_free(m->r.t.ctx, owned);
     }
     json_end_array(out);
     json_array(out, "token_logprobs");
@@ -35,9 +33,9 @@ static void put_logprobs(job *j, json *out, choice *c)
         json_object(out, NULL);
         for (int32_t k = 0; k < e->n_top; k++) {
             const tn_logprob *top = &c->tops[e->first_top + k];
-            const char *text = openai_token_text(s, top->token, &n, &owned);
+            const char *text = openai_token_text(m, top->token, &n, &owned);
             json_number(out, text, openai_logprob(top->logprob));
-            tn_text_free(s->r.t.ctx, owned);
+            tn_text_free(m->r.t.ctx, owned);
         }
         json_end_object(out);
     }
@@ -45,8 +43,8 @@ static void put_logprobs(job *j, json *out, choice *c)
     json_array(out, "text_offset");
     for (size_t i = 0; i < c->n_entries; i++) {
         json_size(out, NULL, offset);
-        (void)openai_token_text(s, c->entries[i].token, &n, &owned);
-        tn_text_free(s->r.t.ctx, owned);
+        (void)openai_token_text(m, c->entries[i].token, &n, &owned);
+        tn_text_free(m->r.t.ctx, owned);
         offset += n;
     }
     json_end_array(out);
@@ -58,7 +56,7 @@ static void put_logprobs(job *j, json *out, choice *c)
 static json *begin_object(job *j)
 {
     json *out = reply_json(j->s);
-    if (j->stream) fputs("data: ", j->s->out);
+    if (j->stream) fputs("data: ", j->s->out.f);
     json_object(out, NULL);
     json_text(out, "id", j->id);
     json_text(out, "object", "text_completion");
@@ -124,7 +122,7 @@ static void text_end(job *j)
 static void text_whole(job *j)
 {
     json *out = begin_object(j);
-    json_text(out, "system_fingerprint", j->s->fingerprint);
+    json_text(out, "system_fingerprint", j->m->facts.fingerprint);
     json_array(out, "choices");
     for (int32_t i = 0; i < j->n; i++) {
         choice *c = &j->choices[i];
@@ -154,19 +152,11 @@ static const protocol text_protocol = {
 
 // --- prompts ---------------------------------------------------------------------------------------------
 
-typedef struct prompts {
-    job_prompt list[PROMPTS_MAX];
-    int32_t *ids[PROMPTS_MAX];
-    char *echoes[PROMPTS_MAX];
-    bool tokenized[PROMPTS_MAX]; // ids come from tn_tokenize, not from malloc
-    int32_t n;
-} prompts;
-
-static void add_text(fields *f, prompts *p, const node *v)
+static void add_text(fields *f, text_request *p, const node *v)
 {
     size_t n;
     int32_t flags = TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL, i = p->n;
-    if (tn_tokenize(f->s->r.model, v->text, v->n_text, flags, &p->ids[i], &n) != TN_OK) {
+    if (tn_tokenize(f->m->r.model, v->text, v->n_text, flags, &p->ids[i], &n) != TN_OK) {
         field_fail(f, ERROR_OWN, "prompt", "out of memory");
         return;
     }
@@ -175,7 +165,7 @@ static void add_text(fields *f, prompts *p, const node *v)
     p->n++;
 }
 
-static void add_ids(fields *f, prompts *p, const node *list)
+static void add_ids(fields *f, text_request *p, const node *list)
 {
     int32_t *ids = calloc(list->n + 1, sizeof *ids), i = p->n;
     size_t n = 0;
@@ -186,21 +176,21 @@ static void add_ids(fields *f, prompts *p, const node *list)
     p->ids[i] = ids;
     p->n++;
     for (const node *v = list->first; v; v = v->next) {
-        if (v->kind != NODE_NUMBER || !v->whole || v->integer < 0 || v->integer >= f->s->r.info.n_vocab) {
+        if (v->kind != NODE_NUMBER || !v->whole || v->integer < 0 || v->integer >= f->m->r.info.n_vocab) {
             field_fail(f, ERROR_FIELD, "prompt", "item %zu is no token id from 0 to %d", n,
-                       f->s->r.info.n_vocab - 1);
+                       f->m->r.info.n_vocab - 1);
             return;
         }
         ids[n++] = (int32_t)v->integer;
     }
     char *text = NULL;
     size_t n_text;
-    if (tn_detokenize(f->s->r.model, ids, n, 0, &text, &n_text) == TN_OK) p->echoes[i] = strdup(text);
-    tn_text_free(f->s->r.t.ctx, text);
+    if (tn_detokenize(f->m->r.model, ids, n, 0, &text, &n_text) == TN_OK) p->echoes[i] = strdup(text);
+    tn_text_free(f->m->r.t.ctx, text);
     p->list[i] = (job_prompt){ids, n, p->echoes[i]};
 }
 
-static void read_prompts(fields *f, prompts *p)
+static void read_prompts(fields *f, text_request *p)
 {
     const node *v = field(f, "prompt");
     bool list = v && v->kind == NODE_LIST && v->n > 0;
@@ -232,21 +222,11 @@ static void read_prompts(fields *f, prompts *p)
 
 void route_completions(fields *f)
 {
-    request_params p = {0};
-    prompts list = {.n = 0};
-    if (params_read(f, &p, false)) {
-        if (field(f, "suffix")) field_fail(f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
-        if (field_int(f, "best_of", 0, 20, p.n) != p.n)
-            field_fail(f, ERROR_VALUE, "best_of", "only the value of n is offered");
-        read_prompts(f, &list);
-        if (!f->failed) job_start(f->s, f->x, &text_protocol, &p, list.list, list.n, "cmpl-", "prompt");
-    }
-    for (int32_t i = 0; i < PROMPTS_MAX; i++) {
-        if (list.tokenized[i])
-            tn_tokens_free(f->s->r.model, list.ids[i]);
-        else
-            free(list.ids[i]);
-        free(list.echoes[i]);
-    }
-    params_fini(&p);
+    text_request *t = openai_request(f, &text_protocol, "cmpl-", "prompt");
+    if (!t || !params_read(f, &t->p, false)) return;
+    if (field(f, "suffix")) field_fail(f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
+    if (field_int(f, "best_of", 0, 20, t->p.n) != t->p.n)
+        field_fail(f, ERROR_VALUE, "best_of", "only the value of n is offered");
+    read_prompts(f, t);
+    if (!f->failed) openai_start(f);
 }

@@ -46,7 +46,7 @@ static void answer(vectors *e)
 {
     server *s = e->s;
     json *j = reply_json(s);
-    size_t width = (size_t)tn_embedder_width(s->embedder);
+    size_t width = (size_t)tn_embedder_width(e->m->embedder);
     json_object(j, NULL);
     if (!e->ollama) json_text(j, "object", "list");
     json_array(j, e->ollama ? "embeddings" : "data");
@@ -60,7 +60,7 @@ static void answer(vectors *e)
         if (!e->ollama) json_end_object(j);
     }
     json_end_array(j);
-    json_text(j, "model", s->name);
+    json_text(j, "model", e->m->name);
     if (e->ollama) {
         json_size(j, "total_duration", now_ns() - e->x->start_ns);
         json_size(j, "load_duration", 0);
@@ -85,7 +85,7 @@ static bool add_text(fields *f, vectors *v, const node *text)
         field_fail(f, ERROR_FIELD, "input", "each text must be a string that is not empty");
         return false;
     }
-    if (tn_tokenize(f->s->r.model, text->text, text->n_text, TN_TEXT_ADD_SPECIAL, &ids, &n) != TN_OK) {
+    if (tn_tokenize(f->m->r.model, text->text, text->n_text, TN_TEXT_ADD_SPECIAL, &ids, &n) != TN_OK) {
         field_fail(f, ERROR_OWN, "input", "out of memory");
         return false;
     }
@@ -126,15 +126,16 @@ static bool read_form(fields *f)
 
 static void embed(fields *f, bool ollama)
 {
-    server *s = f->s;
-    if (!s->embedder || tn_embedder_pooling(s->embedder) == TN_POOLING_RANK) {
-        reply_error(s, f->x, ERROR_KIND, "model", "%s gives no embeddings", s->name);
+    const model *m = f->m;
+    if (!m->embedder || tn_embedder_pooling(m->embedder) == TN_POOLING_RANK) {
+        field_fail(f, ERROR_KIND, "model", "%s gives no embeddings", m->name);
         return;
     }
     bool base64 = !ollama && read_form(f);
     vectors *v = read_texts(f, ollama);
-    if (v) v->base64 = base64;
-    if (v) vectors_start(v, f->x, answer);
+    if (!v) return;
+    v->base64 = base64;
+    vectors_start(f, v, answer);
 }
 
 void route_embeddings(fields *f)

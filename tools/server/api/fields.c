@@ -6,20 +6,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_TEXT = 128, MESSAGE_SIZE = 512 };
-
 void field_fail(fields *f, error_id id, const char *name, const char *fmt, ...)
 {
-    char path[PATH_TEXT], message[MESSAGE_SIZE];
+    outcome *o = f->o;
     va_list args;
     if (f->failed) return;
-    f->failed = true;
+    f->failed = o->failed = true;
+    o->id = id;
+    snprintf(o->param, sizeof o->param, "%s%s", f->prefix ? f->prefix : "", name);
+    if (f->rename) f->rename(f->user, o->param, sizeof o->param);
+    int n = snprintf(o->message, sizeof o->message, "%s: ", o->param);
     va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
+    vsnprintf(o->message + n, sizeof o->message - (size_t)n, fmt, args);
     va_end(args);
-    snprintf(path, sizeof path, "%s%s", f->prefix ? f->prefix : "", name);
-    if (f->rename) f->rename(f->user, path, sizeof path);
-    reply_error(f->s, f->x, id, path, "%s: %s", path, message);
+}
+
+void field_too_long(fields *f, const char *name, size_t n)
+{
+    if (f->failed) return;
+    field_fail(f, ERROR_CONTEXT, name, "too long");
+    f->o->n_prompt = n;
+}
+
+fields fields_inner(const fields *f, const node *object, const char *prefix)
+{
+    fields inner = *f;
+    inner.object = object;
+    inner.prefix = prefix;
+    return inner;
+}
+
+void fields_send(fields *f)
+{
+    free(f->o->text);
+    f->o->text = writer_copy(f->w);
+    f->o->n_text = f->o->text ? strlen(f->o->text) : 0;
 }
 
 const node *field(fields *f, const char *name)

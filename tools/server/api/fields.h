@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed fields of a request. The first one that is wrong is answered with an error; the calls after it return
-// their defaults, so that a handler asks once, at the end, whether all was well (`failed`). null counts as
-// absent.
+// Typed fields of a request. The first one that is wrong becomes the error of the outcome; the calls after it
+// return their defaults, so that a handler asks once, at the end, whether all was well (`failed`). null
+// counts as absent.
 #ifndef TENON_TOOLS_SERVER_API_FIELDS_H
 #define TENON_TOOLS_SERVER_API_FIELDS_H
 
-#include "tools/server/server.h"
+#include "tools/server/request.h"
 
 typedef struct fields {
-    server *s;
-    exchange *x;
+    server *s; // only what never changes
+    model *m;  // loaded, unless the route asks for facts only
+    writer *w;
+    outcome *o;
+    uint64_t salt; // a random number
     const node *object;
     const char *prefix; // of paths in messages: "options."
     bool failed;
@@ -29,6 +32,12 @@ double field_number(fields *f, const char *name, double least, double most, doub
 const char *field_text(fields *f, const char *name, const char *otherwise);
 // A field of that kind, NULL: absent or wrong.
 const node *field_of(fields *f, const char *name, node_kind kind);
+// The same request with another object.
+fields fields_inner(const fields *f, const node *object, const char *prefix);
+// The answer is what was written with f->w.
+void fields_send(fields *f);
+// The field has so many tokens that they do not fit into the context.
+void field_too_long(fields *f, const char *name, size_t n);
 
 // How a request wants its text generated. Memory that it points at lives as long as the body and `own`.
 typedef struct request_params {
@@ -47,7 +56,7 @@ typedef struct request_params {
 } request_params;
 
 // The fields of the OpenAI routes, on top of the options of the server. `chat`: the form of logprobs, and
-// the default of max_tokens. False: an error was answered.
+// the default of max_tokens. False: `failed`.
 bool params_read(fields *f, request_params *p, bool chat);
 // Those of Ollama's `options` object and `format`.
 bool params_read_ollama(fields *f, request_params *p);

@@ -300,8 +300,7 @@ static void rename_path(const void *user, char *path, size_t size)
 
 bool input_read(fields *f, chat_input *in, fields *chat)
 {
-    size_t n;
-    translator t = {.f = f, .in = in, .out = reply_json(f->s)};
+    translator t = {.f = f, .in = in, .out = writer_json(f->w)};
     check_offered(f);
     json_object(t.out, NULL);
     put_messages(&t);
@@ -311,19 +310,18 @@ bool input_read(fields *f, chat_input *in, fields *chat)
     json_end_object(t.out);
     free(t.thought.data);
     if (f->failed) return false;
-    const char *text = reply_text(f->s, &n);
-    in->text = malloc(n + 1);
-    if (in->text) memcpy(in->text, text, n);
+    in->text = writer_copy(f->w);
     if (!in->text) {
         field_fail(f, ERROR_OWN, "input", "out of memory");
         return false;
     }
-    in->text[n] = 0;
-    if (!body_parse(&in->b, in->text, n)) {
+    if (!body_parse(&in->b, in->text, strlen(in->text))) {
         field_fail(f, ERROR_FIELD, "input", "%s", in->b.why);
         return false;
     }
-    *chat = (fields){.s = f->s, .x = f->x, .object = in->b.root, .rename = rename_path, .user = in};
+    *chat = fields_inner(f, in->b.root, NULL);
+    chat->rename = rename_path;
+    chat->user = in;
     return true;
 }
 

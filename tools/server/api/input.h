@@ -15,8 +15,8 @@ typedef struct chat_input {
     size_t n_items, n_tools;
 } chat_input;
 
-// The fields of the chat form are in *chat; their errors name fields of the request. False: an error was
-// answered.
+// The fields of the chat form are in *chat; their errors name fields of the request. False:
+// `failed`.
 bool input_read(fields *f, chat_input *in, fields *chat);
 void input_fini(chat_input *in);
 

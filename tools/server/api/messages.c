@@ -143,7 +143,7 @@ static void put_calls_into_content(reader *r, const node *calls, tn_turn *turn)
         char *copy = is_text || !arguments ? NULL : node_copy(arguments);
         const char *text = copy ? copy : is_text && arguments->n_text > 0 ? arguments->text : "{}";
         turn->content = keep(
-            r, tools_call_text(r->f->s, &r->m->tools, turn->content, node_get(function, "name")->text, text));
+            r, tools_call_text(r->f->w, &r->m->tools, turn->content, node_get(function, "name")->text, text));
         free(copy);
     }
 }
@@ -151,24 +151,17 @@ static void put_calls_into_content(reader *r, const node *calls, tn_turn *turn)
 static void read_calls(reader *r, const node *message, tn_turn *turn)
 {
     const node *calls = node_get(message, "tool_calls");
-    size_t n;
     if (!calls || calls->n == 0 || !check_calls(r, calls)) return;
     r->m->tools.n_before += (int32_t)calls->n;
     if (tools_are_content(&r->m->tools)) {
         put_calls_into_content(r, calls, turn);
         return;
     }
-    json *j = reply_json(r->f->s);
+    json *j = writer_json(r->f->w);
     json_array(j, NULL);
     for (const node *call = calls->first; call; call = call->next) put_call(j, call);
     json_end_array(j);
-    const char *text = reply_text(r->f->s, &n);
-    char *out = malloc(n + 1);
-    if (out) {
-        memcpy(out, text, n);
-        out[n] = 0;
-    }
-    turn->tool_calls = keep(r, out);
+    turn->tool_calls = keep(r, writer_copy(r->f->w));
 }
 
 // --- turns -----------------------------------------------------------------------------------------------
@@ -234,7 +227,7 @@ static void write_tools(reader *r)
             const char *result = turn.content ? turn.content : "";
             turn = (tn_turn){.struct_size = sizeof(tn_turn),
                              .role = "user",
-                             .content = keep(r, tools_result_text(r->f->s, before, result))};
+                             .content = keep(r, tools_result_text(r->f->w, before, result))};
         }
         m->turns[joins ? n - 1 : n++] = turn;
         was_result = is_result;
@@ -245,7 +238,7 @@ static void write_tools(reader *r)
     const char *before = system ? m->turns[0].content : NULL;
     m->turns[0] = (tn_turn){.struct_size = sizeof(tn_turn),
                             .role = "system",
-                            .content = keep(r, tools_describe(r->f->s, &m->tools, before))};
+                            .content = keep(r, tools_describe(r->f->w, &m->tools, before))};
 }
 
 static bool read_turns(fields *f, messages *m)
@@ -283,7 +276,7 @@ static void set_chat(fields *f, messages *m, tn_chat_config *chat)
 {
     const node *variables = field_of(f, "chat_template_kwargs", NODE_OBJECT);
     const node *effort = field(f, "reasoning_effort"), *think = field(f, "think");
-    *chat = f->s->r.chat;
+    *chat = f->m->r.chat;
     chat->local_time = chat_local_time();
     if (m->tools.all && !m->tools.generic) chat->tools = m->tools.all;
     chat->no_generation_prompt = !field_bool(f, "add_generation_prompt", true);
@@ -302,7 +295,7 @@ static void set_chat(fields *f, messages *m, tn_chat_config *chat)
 static void refuse(fields *f, tn_status status)
 {
     char message[400] = "";
-    (void)tn_context_error(f->s->r.t.ctx, message, sizeof message);
+    (void)tn_context_error(f->m->r.t.ctx, message, sizeof message);
     field_fail(f, status == TN_ERR_MEMORY ? ERROR_OWN : ERROR_FIELD, "messages", "the chat template: %s",
                message[0] ? message : tn_status_text(status));
 }
@@ -313,7 +306,7 @@ bool messages_read(fields *f, messages *m)
     if (!check_offered(f) || !tools_read(f, &m->tools) || !read_turns(f, m)) return false;
     set_chat(f, m, &chat);
     if (f->failed) return false;
-    tn_status status = tn_chat_tokenize(f->s->r.model, m->turns, m->n, &chat, &m->ids, &m->n_ids);
+    tn_status status = tn_chat_tokenize(f->m->r.model, m->turns, m->n, &chat, &m->ids, &m->n_ids);
     if (status != TN_OK) refuse(f, status);
     return !f->failed;
 }
@@ -324,18 +317,18 @@ bool messages_render(fields *f, messages *m, char **text, size_t *n)
     if (!tools_read(f, &m->tools) || !read_turns(f, m)) return false;
     set_chat(f, m, &chat);
     if (f->failed) return false;
-    tn_status status = tn_chat_render(f->s->r.model, m->turns, m->n, &chat, text, n);
+    tn_status status = tn_chat_render(f->m->r.model, m->turns, m->n, &chat, text, n);
     if (status != TN_OK) refuse(f, status);
     return !f->failed;
 }
 
-void messages_fini(server *s, messages *m)
+void messages_fini(const model *of, messages *m)
 {
     for (size_t i = 0; i < m->n_texts; i++) free(m->texts[i]);
     free(m->texts);
     free(m->turns);
     free(m->variables);
-    tn_tokens_free(s->r.model, m->ids);
-    tools_fini(s, &m->tools);
+    tn_tokens_free(of->r.model, m->ids);
+    tools_fini(of, &m->tools);
     *m = (messages){0};
 }

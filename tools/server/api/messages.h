@@ -18,10 +18,11 @@ typedef struct messages {
     size_t n_ids;
 } messages;
 
-// The ids of field "messages" with the tools; false: an error was answered.
+// The ids of field "messages" with the tools; false: `failed`.
 bool messages_read(fields *f, messages *m);
 // The text of the prompt instead; from tn_chat_render.
 bool messages_render(fields *f, messages *m, char **text, size_t *n);
-void messages_fini(server *s, messages *m);
+// `of`: the model that made them.
+void messages_fini(const model *of, messages *m);
 
 #endif

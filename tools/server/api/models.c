@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GET /health and /v1/models.
-#include "tools/server/job.h"
+#include "tools/server/server.h"
 
 #include <string.h>
 
-// A pass may take long, but not that much longer than all before.
-static bool is_stuck(const server *s)
+static bool is_well(const server *s)
 {
-    enum { GRACE_SECONDS = 30, TIMES = 10 };
-    uint64_t limit = GRACE_SECONDS * (uint64_t)1000000000u + TIMES * s->longest_ns;
-    return s->busy_before && now_ns() > s->progress_ns + limit;
+    bool well = true;
+    for (int i = 0; i < s->models.n; i++)
+        well = well && s->models.all[i].state != MODEL_LOST && !model_is_stuck(&s->models.all[i]);
+    return well;
 }
 
 void route_health(server *s, exchange *x)
@@ -20,7 +20,7 @@ void route_health(server *s, exchange *x)
         reply_error(s, x, ERROR_LOADING, NULL, "the model is being loaded");
     else if (s->state == SERVER_DRAINING)
         reply_error(s, x, ERROR_DRAINING, NULL, "the server is shutting down");
-    else if (s->state == SERVER_LOST || is_stuck(s))
+    else if (!is_well(s))
         reply_error(s, x, ERROR_LOST, NULL, "the device of the model does not answer");
     else {
         json *j = reply_json(s);
@@ -31,24 +31,36 @@ void route_health(server *s, exchange *x)
     }
 }
 
-static void put_model(server *s, json *j)
+static void put_status(const model *m, json *j)
 {
-    const tn_model_info *info = &s->r.info;
-    json_object(j, NULL);
-    json_text(j, "id", s->name);
-    json_text(j, "object", "model");
-    json_int(j, "created", s->created);
-    json_text(j, "owned_by", "tenon");
-    json_text(j, "root", s->name);
-    json_int(j, "max_model_len", s->n_ctx);
-    json_object(j, "meta");
-    json_int(j, "n_vocab", info->n_vocab);
-    json_int(j, "n_ctx", s->n_ctx);
-    json_int(j, "n_ctx_train", info->n_ctx_train);
-    json_int(j, "n_embd", info->n_embd);
-    json_size(j, "n_params", info->n_params);
-    json_size(j, "size", info->weight_size);
+    const char *status = model_status(m);
+    json_object(j, "status");
+    json_text(j, "value", status);
+    if (strcmp(status, "failed") == 0) json_text(j, "message", m->failure);
     json_end_object(j);
+}
+
+static void put_model(const model *m, json *j)
+{
+    const model_facts *facts = &m->facts;
+    json_object(j, NULL);
+    json_text(j, "id", m->name);
+    json_text(j, "object", "model");
+    json_int(j, "created", m->modified);
+    json_text(j, "owned_by", "tenon");
+    json_text(j, "root", m->name);
+    if (m->surveyed && facts->n_params > 0) {
+        json_int(j, "max_model_len", facts->n_ctx);
+        json_object(j, "meta");
+        json_int(j, "n_vocab", facts->n_vocab);
+        json_int(j, "n_ctx", facts->n_ctx);
+        json_int(j, "n_ctx_train", facts->n_ctx_train);
+        json_int(j, "n_embd", facts->n_embd);
+        json_size(j, "n_params", facts->n_params);
+        json_size(j, "size", facts->weight_size);
+        json_end_object(j);
+    }
+    put_status(m, j);
     json_end_object(j);
 }
 
@@ -58,7 +70,7 @@ void route_models(server *s, exchange *x)
     json_object(j, NULL);
     json_text(j, "object", "list");
     json_array(j, "data");
-    put_model(s, j);
+    for (int i = 0; i < s->models.n; i++) put_model(&s->models.all[i], j);
     json_end_array(j);
     json_end_object(j);
     reply_send(s, x, 200);
@@ -67,11 +79,12 @@ void route_models(server *s, exchange *x)
 void route_model(server *s, exchange *x)
 {
     const char *name = x->path + strlen(x->route->path);
-    if (strcmp(name, s->name) != 0) {
-        reply_error(s, x, ERROR_MODEL, "model", "the model '%.100s' does not exist; this server has '%s'",
-                    name, s->name);
+    for (int i = 0; i < s->models.n; i++) {
+        if (strcmp(name, s->models.all[i].name) != 0) continue;
+        put_model(&s->models.all[i], reply_json(s));
+        reply_send(s, x, 200);
         return;
     }
-    put_model(s, reply_json(s));
-    reply_send(s, x, 200);
+    reply_error(s, x, ERROR_MODEL, "model",
+                "the model '%.100s' does not exist; GET /v1/models lists those here", name);
 }

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The routes of Ollama that chat clients use: one JSON object a line.
-#include "tools/server/job.h"
-#include "tools/server/api/messages.h"
 #include "tools/server/api/openai.h"
 
 #include <stdlib.h>
@@ -182,15 +180,14 @@ static const protocol generate_protocol = {
     .is_generate = true,
 };
 
-// A request without a prompt only asks for the model, which is there.
+// A request without a prompt only asks for the model to be loaded, which it is by now, or unloaded.
 static void answer_load(fields *f, bool generate)
 {
-    server *s = f->s;
-    const node *keep = node_get(f->object, "keep_alive");
-    bool unload = keep && keep->kind == NODE_NUMBER && keep->number == 0;
-    json *j = reply_json(s);
+    int64_t seconds = 1;
+    bool unload = request_keep_alive(f->object, &seconds) && seconds == 0;
+    json *j = writer_json(f->w);
     json_object(j, NULL);
-    json_text(j, "model", s->name);
+    json_text(j, "model", f->m->name);
     put_time(j, "created_at", unix_seconds());
     if (generate) {
         json_text(j, "response", "");
@@ -203,58 +200,61 @@ static void answer_load(fields *f, bool generate)
     json_bool(j, "done", true);
     json_text(j, "done_reason", unload ? "unload" : "load");
     json_end_object(j);
-    reply_send(s, f->x, 200);
+    fields_send(f);
 }
 
 // --- requests --------------------------------------------------------------------------------------------
 
 void route_ollama_chat(fields *f)
 {
-    request_params p = {0};
     const node *list = node_get(f->object, "messages");
-    if (!list || (list->kind == NODE_LIST && list->n == 0))
+    if (!list || (list->kind == NODE_LIST && list->n == 0)) {
         answer_load(f, false);
-    else if (params_read_ollama(f, &p))
-        openai_start_chat(f, &line_protocol, &p, "chat-", "messages");
-    params_fini(&p);
+        return;
+    }
+    text_request *t = openai_request(f, &line_protocol, "chat-", "messages");
+    if (t && params_read_ollama(f, &t->p)) openai_start_chat(f, t);
 }
 
 static tn_status generate_ids(fields *f, const char *prompt, const char *system, int32_t **ids, size_t *n)
 {
-    server *s = f->s;
+    const run_state *r = &f->m->r;
     if (field_bool(f, "raw", false))
-        return tn_tokenize(s->r.model, prompt, strlen(prompt), TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL,
-                           ids, n);
+        return tn_tokenize(r->model, prompt, strlen(prompt), TN_TEXT_ADD_SPECIAL | TN_TEXT_PARSE_SPECIAL, ids,
+                           n);
     tn_turn turns[2] = {{.struct_size = sizeof *turns, .role = "system", .content = system},
                         {.struct_size = sizeof *turns, .role = "user", .content = prompt}};
-    tn_chat_config chat = s->r.chat;
+    tn_chat_config chat = r->chat;
     chat.local_time = chat_local_time();
-    return tn_chat_tokenize(s->r.model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);
+    return tn_chat_tokenize(r->model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);
+}
+
+static void start_generate(fields *f, const char *prompt, const char *system)
+{
+    text_request *t = openai_request(f, &generate_protocol, "gen-", "prompt");
+    size_t n = 0;
+    if (!t || !params_read_ollama(f, &t->p)) return;
+    if (generate_ids(f, prompt, system && *system ? system : NULL, &t->ids[0], &n) != TN_OK) {
+        field_fail(f, ERROR_FIELD, "prompt", "the chat template refuses it");
+        return;
+    }
+    t->tokenized[0] = true;
+    t->list[t->n++] = (job_prompt){t->ids[0], n, NULL};
+    openai_start(f);
 }
 
 void route_ollama_generate(fields *f)
 {
-    server *s = f->s;
-    request_params p = {0};
-    int32_t *ids = NULL;
-    size_t n = 0;
     const char *prompt = field_text(f, "prompt", ""), *system = field_text(f, "system", NULL);
     const char *suffix = field_text(f, "suffix", "");
     const node *images = field_of(f, "images", NODE_LIST);
     if (*suffix) field_fail(f, ERROR_UNSUPPORTED, "suffix", "this is not offered");
     if (images && images->n > 0) field_fail(f, ERROR_VALUE, "images", "this model reads no images");
-    if (!f->failed && !*prompt) {
+    if (f->failed) return;
+    if (*prompt)
+        start_generate(f, prompt, system);
+    else
         answer_load(f, true);
-    } else if (params_read_ollama(f, &p)) {
-        tn_status status = generate_ids(f, prompt, system && *system ? system : NULL, &ids, &n);
-        job_prompt list = {ids, n, NULL};
-        if (status != TN_OK)
-            reply_error(s, f->x, ERROR_FIELD, "prompt", "the chat template refuses this prompt");
-        else
-            job_start(s, f->x, &generate_protocol, &p, &list, 1, "gen-", "prompt");
-    }
-    tn_tokens_free(s->r.model, ids);
-    params_fini(&p);
 }
 
 // --- models ----------------------------------------------------------------------------------------------
@@ -268,41 +268,41 @@ void route_ollama_version(server *s, exchange *x)
     reply_send(s, x, 200);
 }
 
-static void put_details(server *s, json *j)
+static void put_details(const model_facts *facts, json *j)
 {
     char size[32];
-    const tn_model_info *info = &s->r.info;
-    double n = (double)info->n_params;
+    double n = (double)facts->n_params;
     snprintf(size, sizeof size, n >= 1e9 ? "%.1fB" : "%.1fM", n >= 1e9 ? n * 1e-9 : n * 1e-6);
     json_object(j, "details");
     json_text(j, "parent_model", "");
     json_text(j, "format", "gguf");
-    json_text(j, "family", info->arch);
+    json_text(j, "family", facts->arch);
     json_array(j, "families");
-    json_text(j, NULL, info->arch);
+    json_text(j, NULL, facts->arch);
     json_end_array(j);
     json_text(j, "parameter_size", size);
     json_text(j, "quantization_level", "unknown");
     json_end_object(j);
 }
 
-static void put_model(server *s, json *j, bool running)
+static void put_model(const model *m, json *j, bool running)
 {
     char digest[72];
+    const model_facts *facts = &m->facts;
     // No hash of the file: reading all of it would take long. The figures of the model in its place.
-    snprintf(digest, sizeof digest, "%016llx%016llx%032d", (unsigned long long)s->r.info.file_size,
-             (unsigned long long)s->r.info.n_params, 0);
+    snprintf(digest, sizeof digest, "%016llx%016llx%032d", (unsigned long long)facts->file_size,
+             (unsigned long long)facts->n_params, 0);
     json_object(j, NULL);
-    json_text(j, "name", s->name);
-    json_text(j, "model", s->name);
-    if (!running) put_time(j, "modified_at", s->created);
-    json_size(j, "size", s->r.info.file_size);
+    json_text(j, "name", m->name);
+    json_text(j, "model", m->name);
+    if (!running) put_time(j, "modified_at", m->modified);
+    json_size(j, "size", running ? model_size(m) : facts->file_size);
     json_text(j, "digest", digest);
-    put_details(s, j);
+    put_details(facts, j);
     if (running) {
-        put_time(j, "expires_at", INT64_C(253402300799)); // the end of the year 9999
-        json_size(j, "size_vram", s->r.info.device_size);
-        json_int(j, "context_length", s->n_ctx);
+        put_time(j, "expires_at", model_expires(m));
+        json_size(j, "size_vram", facts->device_size);
+        json_int(j, "context_length", facts->n_ctx);
     }
     json_end_object(j);
 }
@@ -312,7 +312,10 @@ static void answer_models(server *s, exchange *x, bool running)
     json *j = reply_json(s);
     json_object(j, NULL);
     json_array(j, "models");
-    put_model(s, j, running);
+    for (int i = 0; i < s->models.n; i++) {
+        const model *m = &s->models.all[i];
+        if (running ? m->state == MODEL_READY : !m->failure[0]) put_model(m, j, running);
+    }
     json_end_array(j);
     json_end_object(j);
     reply_send(s, x, 200);
@@ -330,29 +333,28 @@ void route_ollama_ps(server *s, exchange *x)
 
 void route_ollama_show(fields *f)
 {
-    char key[64];
-    server *s = f->s;
-    const tn_model_info *info = &s->r.info;
-    json *j = reply_json(s);
+    char key[96];
+    const model_facts *facts = &f->m->facts;
+    json *j = writer_json(f->w);
     json_object(j, NULL);
     json_text(j, "modelfile", "");
     json_text(j, "parameters", "");
     json_text(j, "template", "");
-    put_details(s, j);
+    put_details(facts, j);
     json_object(j, "model_info");
-    json_text(j, "general.architecture", info->arch);
-    json_size(j, "general.parameter_count", info->n_params);
-    snprintf(key, sizeof key, "%s.context_length", info->arch);
-    json_int(j, key, s->n_ctx);
-    snprintf(key, sizeof key, "%s.embedding_length", info->arch);
-    json_int(j, key, info->n_embd);
-    snprintf(key, sizeof key, "%s.block_count", info->arch);
-    json_int(j, key, info->n_layers);
+    json_text(j, "general.architecture", facts->arch);
+    json_size(j, "general.parameter_count", facts->n_params);
+    snprintf(key, sizeof key, "%s.context_length", facts->arch);
+    json_int(j, key, facts->n_ctx);
+    snprintf(key, sizeof key, "%s.embedding_length", facts->arch);
+    json_int(j, key, facts->n_embd);
+    snprintf(key, sizeof key, "%s.block_count", facts->arch);
+    json_int(j, key, facts->n_layers);
     json_end_object(j);
     json_array(j, "capabilities");
-    json_text(j, NULL, s->engine ? "completion" : "embedding");
-    if (s->engine) json_text(j, NULL, "tools");
+    json_text(j, NULL, facts->gives_text ? "completion" : "embedding");
+    if (facts->gives_text) json_text(j, NULL, "tools");
     json_end_array(j);
     json_end_object(j);
-    reply_send(s, f->x, 200);
+    fields_send(f);
 }

@@ -4,22 +4,64 @@
 // What the OpenAI routes share: starting, usage, logprobs, ends of streams.
 #include "tools/server/api/openai.h"
 
-#include "tools/server/api/messages.h"
-
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/graph.h>
 
-void openai_start_chat(fields *f, const protocol *proto, request_params *p, const char *id_prefix,
-                       const char *param)
+// --- starting --------------------------------------------------------------------------------------------
+
+static void free_text_request(void *state)
 {
-    messages m = {0};
-    if (messages_read(f, &m) && tools_constrain(f, &m.tools, p, m.ids, m.n_ids)) {
-        job_prompt prompt = {m.ids, m.n_ids, NULL};
-        job_start(f->s, f->x, proto, p, &prompt, 1, id_prefix, param);
+    text_request *t = state;
+    for (int32_t i = 0; i < PROMPTS_MAX; i++) {
+        if (t->tokenized[i])
+            tn_tokens_free(t->m->r.model, t->ids[i]);
+        else
+            free(t->ids[i]);
+        free(t->echoes[i]);
     }
-    messages_fini(f->s, &m);
+    messages_fini(t->m, &t->turns);
+    if (t->p.state) t->proto->free_state(t->p.state);
+    params_fini(&t->p);
+    input_fini(&t->in);
+    free(t);
 }
+
+text_request *openai_request(fields *f, const protocol *proto, const char *id_prefix, const char *param)
+{
+    text_request *t = calloc(1, sizeof *t);
+    if (!t) {
+        field_fail(f, ERROR_OWN, param, "out of memory");
+        return NULL;
+    }
+    *t = (text_request){.m = f->m, .proto = proto, .id_prefix = id_prefix, .param = param};
+    f->o->state = t;
+    f->o->drop = free_text_request;
+    return t;
+}
+
+static void start(server *s, exchange *x, model *m, void **state)
+{
+    text_request *t = *state;
+    (void)s;
+    job_start(m, x, t->proto, &t->p, t->list, t->n, t->id_prefix, t->param);
+}
+
+void openai_start(fields *f)
+{
+    f->o->finish = start;
+}
+
+void openai_start_chat(fields *f, text_request *t)
+{
+    messages *m = &t->turns;
+    if (!messages_read(f, m) || !tools_constrain(f, &m->tools, &t->p, m->ids, m->n_ids)) return;
+    t->list[t->n++] = (job_prompt){m->ids, m->n_ids, NULL};
+    openai_start(f);
+}
+
+// --- usage -----------------------------------------------------------------------------------------------
 
 void openai_put_usage(const job *j, json *out)
 {
@@ -61,26 +103,26 @@ double openai_logprob(float value)
     return isfinite(value) && value > LEAST ? (double)value : LEAST;
 }
 
-const char *openai_token_text(server *s, int32_t token, size_t *n, char **owned)
+const char *openai_token_text(const model *m, int32_t token, size_t *n, char **owned)
 {
     *owned = NULL;
     *n = 0;
-    if (tn_detokenize(s->r.model, &token, 1, TN_TEXT_PRINT_SPECIAL, owned, n) == TN_OK) return *owned;
+    if (tn_detokenize(m->r.model, &token, 1, TN_TEXT_PRINT_SPECIAL, owned, n) == TN_OK) return *owned;
     *n = 0;
     return "";
 }
 
-static void put_token(server *s, json *out, int32_t token, float logprob)
+static void put_token(const model *m, json *out, int32_t token, float logprob)
 {
     char *owned;
     size_t n;
-    const char *text = openai_token_text(s, token, &n, &owned);
+    const char *text = openai_token_text(m, token, &n, &owned);
     json_bytes(out, "token", text, n);
     json_number(out, "logprob", openai_logprob(logprob));
     json_array(out, "bytes");
     for (size_t i = 0; i < n; i++) json_int(out, NULL, (unsigned char)text[i]);
     json_end_array(out);
-    tn_text_free(s->r.t.ctx, owned);
+    tn_text_free(m->r.t.ctx, owned);
 }
 
 void openai_put_logprobs(job *j, json *out, choice *c)
@@ -90,12 +132,12 @@ void openai_put_logprobs(job *j, json *out, choice *c)
     for (size_t i = 0; i < c->n_entries; i++) {
         const token_entry *e = &c->entries[i];
         json_object(out, NULL);
-        put_token(j->s, out, e->token, e->logprob);
+        put_token(j->m, out, e->token, e->logprob);
         json_array(out, "top_logprobs");
         for (int32_t k = 0; k < e->n_top; k++) {
             const tn_logprob *top = &c->tops[e->first_top + k];
             json_object(out, NULL);
-            put_token(j->s, out, top->token, top->logprob);
+            put_token(j->m, out, top->token, top->logprob);
             json_end_object(out);
         }
         json_end_array(out);

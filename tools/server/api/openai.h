@@ -6,17 +6,38 @@
 #define TENON_TOOLS_SERVER_API_OPENAI_H
 
 #include "tools/server/job.h"
+#include "tools/server/api/input.h"
+#include "tools/server/api/messages.h"
 
-// A job for the messages of a request and its tools. An error was answered if it fails.
-// `param`: the field of the messages.
-void openai_start_chat(fields *f, const protocol *proto, request_params *p, const char *id_prefix,
-                       const char *param);
+enum { PROMPTS_MAX = 64 };
+
+// A request that will be a job: what job_start takes, and the memory behind it.
+typedef struct text_request {
+    const model *m;
+    request_params p;
+    messages turns;
+    chat_input in;
+    job_prompt list[PROMPTS_MAX];
+    int32_t *ids[PROMPTS_MAX];
+    char *echoes[PROMPTS_MAX];
+    bool tokenized[PROMPTS_MAX]; // ids come from tn_tokenize, not from malloc
+    int32_t n;
+    const protocol *proto;
+    const char *id_prefix, *param;
+} text_request;
+
+// The state of the outcome; NULL: `failed`.
+text_request *openai_request(fields *f, const protocol *proto, const char *id_prefix, const char *param);
+// The outcome will be a job for its prompts, unless `failed`.
+void openai_start(fields *f);
+// The prompt is that of the messages and tools of the request, and the outcome a job for it.
+void openai_start_chat(fields *f, text_request *t);
 void openai_put_usage(const job *j, json *out);
 void openai_put_timings(const job *j, json *out);
 // The entries of the choice, which are then gone, in the form of chat.
 void openai_put_logprobs(job *j, json *out, choice *c);
 // The text of a token, valid until the next call; *n its bytes.
-const char *openai_token_text(server *s, int32_t token, size_t *n, char **owned);
+const char *openai_token_text(const model *m, int32_t token, size_t *n, char **owned);
 // JSON has no infinity: the logarithm of practically nothing.
 double openai_logprob(float value);
 void openai_done(job *j);

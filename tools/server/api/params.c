@@ -10,21 +10,12 @@
 
 enum { STOPS_MAX = 16, STOP_SIZE = 256, TOP_CHAT = 20, TOP_COMPLETION = 5, COMPLETION_TOKENS = 16 };
 
-// splitmix64 (Steele, Lea and Flood 2014): spreads a count over 64 bits.
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 // The defaults of the server's command line, with a new seed.
-static void set_defaults(server *s, request_params *p)
+static void set_defaults(const fields *f, request_params *p)
 {
     *p = (request_params){.n = 1};
-    answer_config(&s->r, 0, &p->sampling, &p->cfg);
-    p->sampling.seed = mix(now_ns() ^ s->id_salt ^ ++s->next_id);
+    answer_config(&f->m->r, 0, &p->sampling, &p->cfg);
+    p->sampling.seed = f->salt;
     p->sampling.n_logprobs = 0;
 }
 
@@ -92,9 +83,9 @@ static void read_bias(fields *f, request_params *p)
     for (const node *item = v->first; item; item = item->next, n++) {
         char *end;
         long long id = strtoll(item->key, &end, 10);
-        if (end == item->key || *end || id < 0 || id >= f->s->r.info.n_vocab) {
+        if (end == item->key || *end || id < 0 || id >= f->m->r.info.n_vocab) {
             field_fail(f, ERROR_FIELD, "logit_bias", "'%.40s' is no token id from 0 to %d", item->key,
-                       f->s->r.info.n_vocab - 1);
+                       f->m->r.info.n_vocab - 1);
             return;
         }
         if (item->kind != NODE_NUMBER || fabs(item->number) > 100) {
@@ -193,10 +184,10 @@ static uint64_t hash_of(const char *text)
 
 bool params_read(fields *f, request_params *p, bool chat)
 {
-    set_defaults(f->s, p);
+    set_defaults(f, p);
     p->stream = field_bool(f, "stream", false);
     const node *stream = field_of(f, "stream_options", NODE_OBJECT);
-    fields inner = {f->s, f->x, stream, "stream_options.", f->failed, f->rename, f->user};
+    fields inner = fields_inner(f, stream, "stream_options.");
     p->include_usage = stream && field_bool(&inner, "include_usage", false);
     f->failed = f->failed || inner.failed;
     read_limit(f, p, chat);
@@ -208,22 +199,22 @@ bool params_read(fields *f, request_params *p, bool chat)
     p->cfg.ignore_end = field_bool(f, "ignore_eos", false);
     const char *salt = field_text(f, "cache_salt", NULL);
     p->salt = salt ? hash_of(salt) : 0;
-    p->n = (int32_t)field_int(f, "n", 1, f->s->n_seq, 1);
+    p->n = (int32_t)field_int(f, "n", 1, f->m->facts.n_seq, 1);
     return !f->failed;
 }
 
 bool params_read_ollama(fields *f, request_params *p)
 {
-    set_defaults(f->s, p);
+    set_defaults(f, p);
     p->stream = field_bool(f, "stream", true);
     const node *inner = field_of(f, "options", NODE_OBJECT), *format = field(f, "format");
-    fields o = {f->s, f->x, inner, "options.", f->failed, f->rename, f->user};
+    fields o = fields_inner(f, inner, "options.");
     p->cfg.max_tokens = (int32_t)field_int(&o, "num_predict", -2, INT32_MAX, p->cfg.max_tokens);
     if (p->cfg.max_tokens < 0) p->cfg.max_tokens = -1;
     int64_t n_ctx = field_int(&o, "num_ctx", 1, INT32_MAX, 1);
-    if (n_ctx > f->s->n_ctx)
-        field_fail(&o, ERROR_FIELD, "num_ctx", "%lld was found, the server has %d", (long long)n_ctx,
-                   f->s->n_ctx);
+    if (n_ctx > f->m->facts.n_ctx)
+        field_fail(&o, ERROR_FIELD, "num_ctx", "%lld was found, the model has %d", (long long)n_ctx,
+                   f->m->facts.n_ctx);
     read_sampling(&o, p);
     read_stops(&o, p);
     f->failed = o.failed;

@@ -22,10 +22,10 @@ static int by_score(const void *a, const void *b)
 }
 
 // The class that means "relevant": the one that is called yes, else the first.
-static int32_t relevant_class(server *s, int32_t n)
+static int32_t relevant_class(const model *m, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        const char *label = tn_model_class_label(s->r.model, i);
+        const char *label = tn_model_class_label(m->r.model, i);
         if (label && strcmp(label, "yes") == 0) return i;
     }
     return 0;
@@ -57,7 +57,7 @@ static void put_result(json *j, const vectors *v, const ranked *r)
 static void answer(vectors *v)
 {
     server *s = v->s;
-    int32_t width = tn_embedder_width(s->embedder), k = relevant_class(s, width);
+    int32_t width = tn_embedder_width(v->m->embedder), k = relevant_class(v->m, width);
     ranked *list = calloc(v->n, sizeof *list);
     char id[48];
     if (!list) {
@@ -71,7 +71,7 @@ static void answer(vectors *v)
     if (!v->bare) {
         json_object(j, NULL);
         json_text(j, "id", id);
-        json_text(j, "model", s->name);
+        json_text(j, "model", v->m->name);
         json_text(j, "object", "list");
         json_object(j, "usage");
         json_size(j, "prompt_tokens", v->n_tokens);
@@ -96,7 +96,7 @@ static bool add_document(fields *f, vectors *v, const node *query, const node *d
         return false;
     }
     tn_status status =
-        tn_tokenize_pair(f->s->r.model, query->text, query->n_text, text->text, text->n_text, 0, &ids, &n);
+        tn_tokenize_pair(f->m->r.model, query->text, query->n_text, text->text, text->n_text, 0, &ids, &n);
     if (status != TN_OK) {
         field_fail(f, ERROR_KIND, name, "this model joins no query and document");
         return false;
@@ -131,11 +131,11 @@ static vectors *read_documents(fields *f)
 
 void route_rerank(fields *f)
 {
-    server *s = f->s;
-    if (!s->embedder || tn_embedder_pooling(s->embedder) != TN_POOLING_RANK) {
-        reply_error(s, f->x, ERROR_KIND, "model", "%s does not compare texts", s->name);
+    const model *m = f->m;
+    if (!m->embedder || tn_embedder_pooling(m->embedder) != TN_POOLING_RANK) {
+        field_fail(f, ERROR_KIND, "model", "%s does not compare texts", m->name);
         return;
     }
     vectors *v = read_documents(f);
-    if (v) vectors_start(v, f->x, answer);
+    if (v) vectors_start(f, v, answer);
 }

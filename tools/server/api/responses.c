@@ -3,7 +3,6 @@
 //
 // POST /v1/responses: an answer is a list of items (thought, message, calls), and a stream reports how each
 // of them begins, grows and ends. Nothing is kept behind the answer.
-#include "tools/server/api/input.h"
 #include "tools/server/api/openai.h"
 
 #include <stdlib.h>
@@ -169,7 +168,7 @@ static json *begin_event(job *j, const char *type)
 {
     response *r = j->state;
     json *out = reply_json(j->s);
-    fprintf(j->s->out, "event: %s\ndata: ", type);
+    fprintf(j->s->out.f, "event: %s\ndata: ", type);
     json_object(out, NULL);
     json_text(out, "type", type);
     json_int(out, "sequence_number", r->sequence++);
@@ -350,11 +349,10 @@ static void echo_member(fields *f, json *out, const char *name, const char *othe
 // What the answer repeats of the request, with the values in use where it left them out.
 static char *make_echo(fields *f, const request_params *p)
 {
-    size_t n;
     char temperature[32], top_p[32];
     snprintf(temperature, sizeof temperature, "%.7g", (double)p->sampling.temperature);
     snprintf(top_p, sizeof top_p, "%.7g", (double)p->sampling.top_p);
-    json *out = reply_json(f->s);
+    json *out = writer_json(f->w);
     json_object(out, NULL);
     echo_member(f, out, "instructions", "null");
     echo_member(f, out, "max_output_tokens", "null");
@@ -371,12 +369,7 @@ static char *make_echo(fields *f, const request_params *p)
     echo_member(f, out, "top_p", top_p);
     json_text(out, "truncation", "disabled");
     json_end_object(out);
-    const char *text = reply_text(f->s, &n);
-    char *copy = malloc(n + 1);
-    if (!copy) return NULL;
-    memcpy(copy, text, n);
-    copy[n] = 0;
-    return copy;
+    return writer_copy(f->w);
 }
 
 static bool make_state(fields *f, request_params *p)
@@ -391,14 +384,9 @@ static bool make_state(fields *f, request_params *p)
 
 void route_responses(fields *f)
 {
-    chat_input in = {.text = NULL};
-    request_params p = {0};
     fields chat;
-    if (input_read(f, &in, &chat) && params_read(&chat, &p, true)) {
-        p.schema_field = "text.format.schema";
-        if (make_state(f, &p)) openai_start_chat(&chat, &response_protocol, &p, "resp_", "input");
-    }
-    free_response(p.state);
-    params_fini(&p);
-    input_fini(&in);
+    text_request *t = openai_request(f, &response_protocol, "resp_", "input");
+    if (!t || !input_read(f, &t->in, &chat) || !params_read(&chat, &t->p, true)) return;
+    t->p.schema_field = "text.format.schema";
+    if (make_state(f, &t->p)) openai_start_chat(&chat, t);
 }

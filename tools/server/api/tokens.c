@@ -9,49 +9,48 @@
 #include <string.h>
 #include <tenon/graph.h>
 
-static void put_piece(server *s, json *j, int32_t id)
+static void put_piece(const model *m, json *j, int32_t id)
 {
     char *text = NULL;
     size_t n = 0;
-    if (tn_detokenize(s->r.model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) != TN_OK) n = 0;
+    if (tn_detokenize(m->r.model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) != TN_OK) n = 0;
     json_bytes(j, NULL, n ? text : "", n);
-    tn_text_free(s->r.t.ctx, text);
+    tn_text_free(m->r.t.ctx, text);
 }
 
-static void put_piece_object(server *s, json *j, int32_t id)
+static void put_piece_object(const model *m, json *j, int32_t id)
 {
     char *text = NULL;
     size_t n = 0;
-    if (tn_detokenize(s->r.model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) != TN_OK) n = 0;
+    if (tn_detokenize(m->r.model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) != TN_OK) n = 0;
     json_object(j, NULL);
     json_int(j, "id", id);
     json_bytes(j, "piece", n ? text : "", n);
     json_end_object(j);
-    tn_text_free(s->r.t.ctx, text);
+    tn_text_free(m->r.t.ctx, text);
 }
 
 static void answer_tokens(fields *f, const int32_t *ids, size_t n, bool pieces)
 {
-    server *s = f->s;
-    json *j = reply_json(s);
+    json *j = writer_json(f->w);
     json_object(j, NULL);
     json_array(j, "tokens");
     for (size_t i = 0; i < n; i++) {
         if (pieces)
-            put_piece_object(s, j, ids[i]);
+            put_piece_object(f->m, j, ids[i]);
         else
             json_int(j, NULL, ids[i]);
     }
     json_end_array(j);
     json_size(j, "count", n);
-    json_int(j, "max_model_len", s->n_ctx);
+    json_int(j, "max_model_len", f->m->facts.n_ctx);
     if (field_bool(f, "return_token_strs", false)) {
         json_array(j, "token_strs");
-        for (size_t i = 0; i < n; i++) put_piece(s, j, ids[i]);
+        for (size_t i = 0; i < n; i++) put_piece(f->m, j, ids[i]);
         json_end_array(j);
     }
     json_end_object(j);
-    reply_send(s, f->x, 200);
+    fields_send(f);
 }
 
 static void tokenize_text(fields *f)
@@ -66,12 +65,12 @@ static void tokenize_text(fields *f)
     if (field_bool(f, "parse_special", true)) flags |= TN_TEXT_PARSE_SPECIAL;
     bool pieces = field_bool(f, "with_pieces", false);
     if (f->failed) return;
-    if (tn_tokenize(f->s->r.model, text->text, text->n_text, flags, &ids, &n) != TN_OK) {
-        reply_error(f->s, f->x, ERROR_OWN, NULL, "out of memory");
+    if (tn_tokenize(f->m->r.model, text->text, text->n_text, flags, &ids, &n) != TN_OK) {
+        field_fail(f, ERROR_OWN, "content", "out of memory");
         return;
     }
     answer_tokens(f, ids, n, pieces);
-    tn_tokens_free(f->s->r.model, ids);
+    tn_tokens_free(f->m->r.model, ids);
 }
 
 void route_tokenize(fields *f)
@@ -81,12 +80,12 @@ void route_tokenize(fields *f)
         tokenize_text(f);
     else if (messages_read(f, &m))
         answer_tokens(f, m.ids, m.n_ids, field_bool(f, "with_pieces", false));
-    messages_fini(f->s, &m);
+    messages_fini(f->m, &m);
 }
 
 void route_detokenize(fields *f)
 {
-    server *s = f->s;
+    const run_state *r = &f->m->r;
     char *text = NULL;
     size_t n = 0, n_text;
     const node *list = field_of(f, "tokens", NODE_LIST);
@@ -94,22 +93,22 @@ void route_detokenize(fields *f)
     int32_t *ids = list ? calloc(list->n + 1, sizeof *ids) : NULL;
     if (list && !ids) field_fail(f, ERROR_OWN, "tokens", "out of memory");
     for (const node *v = list ? list->first : NULL; v && !f->failed; v = v->next) {
-        if (v->kind != NODE_NUMBER || !v->whole || v->integer < 0 || v->integer >= s->r.info.n_vocab)
+        if (v->kind != NODE_NUMBER || !v->whole || v->integer < 0 || v->integer >= r->info.n_vocab)
             field_fail(f, ERROR_FIELD, "tokens", "item %zu is no token id from 0 to %d", n,
-                       s->r.info.n_vocab - 1);
+                       r->info.n_vocab - 1);
         else
             ids[n++] = (int32_t)v->integer;
     }
-    if (!f->failed && tn_detokenize(s->r.model, ids, n, TN_TEXT_PRINT_SPECIAL, &text, &n_text) != TN_OK)
+    if (!f->failed && tn_detokenize(r->model, ids, n, TN_TEXT_PRINT_SPECIAL, &text, &n_text) != TN_OK)
         field_fail(f, ERROR_OWN, "tokens", "out of memory");
     if (!f->failed) {
-        json *j = reply_json(s);
+        json *j = writer_json(f->w);
         json_object(j, NULL);
         json_bytes(j, "content", text, n_text);
         json_bytes(j, "prompt", text, n_text);
         json_end_object(j);
-        reply_send(s, f->x, 200);
+        fields_send(f);
     }
-    tn_text_free(s->r.t.ctx, text);
+    tn_text_free(r->t.ctx, text);
     free(ids);
 }

@@ -159,36 +159,24 @@ static bool is_allowed(const selection *chosen, const char *name)
     return false;
 }
 
-// The text that was written since reply_json, from malloc.
-static char *take_text(server *s)
-{
-    size_t n;
-    const char *text = reply_text(s, &n);
-    char *out = malloc(n + 1);
-    if (!out) return NULL;
-    memcpy(out, text, n);
-    out[n] = 0;
-    return out;
-}
-
 static bool select_tools(fields *f, tool_use *t, const node *list, const selection *chosen)
 {
     const char *separator = "";
     int32_t i = 0;
     t->all = node_copy(list);
     t->places = calloc(list->n, sizeof *t->places);
-    reply_json(f->s);
-    fputc('[', f->s->out);
+    writer_json(f->w);
+    fputc('[', f->w->f);
     for (const node *item = list->first; item && t->places; item = item->next, i++) {
         const node *strict = node_get(node_get(item, "function"), "strict");
         if (!is_allowed(chosen, name_of(item))) continue;
         t->strict = t->strict || (strict && strict->truth);
         t->places[t->n_allowed++] = i;
-        fprintf(f->s->out, "%s%.*s", separator, (int)item->n_raw, item->raw);
+        fprintf(f->w->f, "%s%.*s", separator, (int)item->n_raw, item->raw);
         separator = ",";
     }
-    fputc(']', f->s->out);
-    t->allowed = take_text(f->s);
+    fputc(']', f->w->f);
+    t->allowed = writer_copy(f->w);
     if (!t->all || !t->places || !t->allowed) field_fail(f, ERROR_OWN, "tools", "out of memory");
     return !f->failed;
 }
@@ -205,31 +193,31 @@ bool tools_read(fields *f, tool_use *t)
         t->required = false;
         return !f->failed;
     }
-    t->format = tn_chat_tool_format(f->s->r.model, &f->s->r.chat);
+    t->format = tn_chat_tool_format(f->m->r.model, &f->m->r.chat);
     t->generic = !t->format;
     if (t->generic) t->format = "hermes";
     return select_tools(f, t, list, &chosen);
 }
 
-void tools_fini(server *s, tool_use *t)
+void tools_fini(const model *m, tool_use *t)
 {
     free(t->all);
     free(t->allowed);
     free(t->places);
-    tn_text_free(s->r.t.ctx, t->grammar);
+    tn_text_free(m->r.t.ctx, t->grammar);
     *t = (tool_use){0};
 }
 
 // --- constraints -----------------------------------------------------------------------------------------
 
-static bool ends_in_thought(server *s, const int32_t *ids, size_t n_ids, bool *inside)
+static bool ends_in_thought(const model *m, const int32_t *ids, size_t n_ids, bool *inside)
 {
     thoughts t = {0};
     char *end = NULL;
-    if (answer_prompt_end(&s->r, ids, n_ids, &end) != TN_OK) return false;
+    if (answer_prompt_end(&m->r, ids, n_ids, &end) != TN_OK) return false;
     thoughts_begin(&t, end, true);
     *inside = thoughts_inside(&t);
-    tn_text_free(s->r.t.ctx, end);
+    tn_text_free(m->r.t.ctx, end);
     return true;
 }
 
@@ -238,7 +226,7 @@ static bool ends_in_thought(server *s, const int32_t *ids, size_t n_ids, bool *i
 static void refuse(fields *f, const tool_use *t, tn_status status)
 {
     char message[400] = "", path[FIELD_PATH] = "tools";
-    (void)tn_context_error(f->s->r.t.ctx, message, sizeof message);
+    (void)tn_context_error(f->m->r.t.ctx, message, sizeof message);
     int i = 0;
     if (strncmp(message, "schema: ", 8) == 0)
         snprintf(path, sizeof path, "response_format.json_schema.schema");
@@ -258,7 +246,8 @@ bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *i
         return false;
     }
     if (!t->required && !t->strict && !p->cfg.json_schema) return true;
-    if (n_ids >= (size_t)f->s->n_ctx) return true; // job_start refuses it, without the time for a grammar
+    if (n_ids >= (size_t)f->m->facts.n_ctx)
+        return true; // job_start refuses it, without the time for a grammar
     tn_tool_grammar_config c;
     tn_tool_grammar_config_default(&c);
     bool inside = false;
@@ -267,12 +256,12 @@ bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *i
     c.single = t->single;
     c.json_schema = t->required ? NULL : p->cfg.json_schema;
     c.text = !t->required && !c.json_schema;
-    if (!c.text && !ends_in_thought(f->s, ids, n_ids, &inside)) {
+    if (!c.text && !ends_in_thought(f->m, ids, n_ids, &inside)) {
         field_fail(f, ERROR_OWN, "tools", "out of memory");
         return false;
     }
     c.in_thought = inside;
-    tn_status status = tn_tool_grammar(f->s->r.t.ctx, &c, &t->grammar);
+    tn_status status = tn_tool_grammar(f->m->r.t.ctx, &c, &t->grammar);
     if (status != TN_OK) refuse(f, t, status);
     p->cfg.grammar = t->grammar;
     p->cfg.json_schema = NULL;
@@ -281,18 +270,18 @@ bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *i
 
 // --- text for templates without tools --------------------------------------------------------------------
 
-char *tools_describe(server *s, const tool_use *t, const char *before)
+char *tools_describe(writer *w, const tool_use *t, const char *before)
 {
-    reply_json(s);
-    if (before && *before) fprintf(s->out, "%s\n\n", before);
+    writer_json(w);
+    if (before && *before) fprintf(w->f, "%s\n\n", before);
     fprintf(
-        s->out,
+        w->f,
         "You can call tools. This is the JSON list of them:\n<tools>\n%s\n</tools>\n"
         "To call one of them, write its name and its arguments as a JSON object inside of <tool_call> and "
         "</tool_call>:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": {}}\n</tool_call>\n"
         "The result comes inside of <tool_response> and </tool_response>.",
         t->all);
-    return take_text(s);
+    return writer_copy(w);
 }
 
 bool tools_are_content(const tool_use *t)
@@ -300,22 +289,22 @@ bool tools_are_content(const tool_use *t)
     return t->generic || (t->format && strcmp(t->format, "lfm2") == 0);
 }
 
-char *tools_call_text(server *s, const tool_use *t, const char *before, const char *name,
+char *tools_call_text(writer *w, const tool_use *t, const char *before, const char *name,
                       const char *arguments)
 {
-    reply_json(s);
-    if (before && *before) fprintf(s->out, "%s\n", before);
-    fprintf(s->out,
+    writer_json(w);
+    if (before && *before) fprintf(w->f, "%s\n", before);
+    fprintf(w->f,
             t->generic ? "<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>"
                        : "<|tool_call_start|>[{\"name\": \"%s\", \"arguments\": %s}]<|tool_call_end|>",
             name, arguments);
-    return take_text(s);
+    return writer_copy(w);
 }
 
-char *tools_result_text(server *s, const char *before, const char *result)
+char *tools_result_text(writer *w, const char *before, const char *result)
 {
-    reply_json(s);
-    if (before && *before) fprintf(s->out, "%s\n", before);
-    fprintf(s->out, "<tool_response>\n%s\n</tool_response>", result);
-    return take_text(s);
+    writer_json(w);
+    if (before && *before) fprintf(w->f, "%s\n", before);
+    fprintf(w->f, "<tool_response>\n%s\n</tool_response>", result);
+    return writer_copy(w);
 }

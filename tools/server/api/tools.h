@@ -20,19 +20,19 @@ typedef struct tool_use {
     char *grammar; // from tn_tool_grammar
 } tool_use;
 
-// False: an error was answered.
+// False: `failed`.
 bool tools_read(fields *f, tool_use *t);
 // The constraint under which calls are written, with that of the request. ids: the prompt.
 bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *ids, size_t n_ids);
-void tools_fini(server *s, tool_use *t);
+void tools_fini(const model *m, tool_use *t);
 
 // Whether calls of the history are content: the chat template has no tools, or prints no calls.
 bool tools_are_content(const tool_use *t);
 // Then: the text that describes the tools, a call of the history and a result as text, from malloc; NULL: out
 // of memory. `before`: text in front of it, or NULL.
-char *tools_describe(server *s, const tool_use *t, const char *before);
-char *tools_call_text(server *s, const tool_use *t, const char *before, const char *name,
+char *tools_describe(writer *w, const tool_use *t, const char *before);
+char *tools_call_text(writer *w, const tool_use *t, const char *before, const char *name,
                       const char *arguments);
-char *tools_result_text(server *s, const char *before, const char *result);
+char *tools_result_text(writer *w, const char *before, const char *result);
 
 #endif

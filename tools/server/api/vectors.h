@@ -12,6 +12,7 @@ enum { TEXTS_MAX = 2048 };
 typedef struct vectors {
     worker_task task; // first: the worker knows only this
     server *s;
+    model *m;
     exchange *x; // NULL: the client is gone
     void (*answer)(struct vectors *v);
     tn_text_ids *texts;
@@ -26,12 +27,12 @@ typedef struct vectors {
     char **documents;
 } vectors;
 
-// Memory for n texts; NULL: an error was answered.
+// Memory for n texts; NULL: `failed`.
 vectors *vectors_new(fields *f, size_t n);
-// Takes ids from the tokenizer. False: too long or empty, an error was answered.
+// Takes ids from the tokenizer. False: too long or empty, `failed`.
 bool vectors_add(fields *f, vectors *v, int32_t *ids, size_t n, const char *param);
-// Hands them to the worker; `answer` is called at the end if the client is still there.
-void vectors_start(vectors *v, exchange *x, void (*answer)(vectors *v));
+// The outcome: they go to the worker, and `answer` is called at the end if the client is still there.
+void vectors_start(fields *f, vectors *v, void (*answer)(vectors *v));
 void vectors_free(vectors *v);
 
 #endif

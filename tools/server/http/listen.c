@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/server/listen.h"
+#include "tools/server/http/listen.h"
 
 #include "tools/common.h"
 

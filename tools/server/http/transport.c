@@ -4,10 +4,10 @@
 // HTTP/1.1 by libwebsockets. The library parses requests, keeps connections alive, notices their ends and
 // writes when a socket can take more; the listening sockets are ours (listen.c), so that an address in use is
 // reported with its reason and the number of connections is bounded.
-#include "tools/server/transport.h"
+#include "tools/server/http/transport.h"
 
 #include "tools/common.h"
-#include "tools/server/listen.h"
+#include "tools/server/http/listen.h"
 
 #include <libwebsockets.h>
 #include <stdlib.h>
@@ -560,13 +560,16 @@ void transport_wake(transport *t)
     lws_cancel_service(t->context);
 }
 
-int transport_watch(transport *t, int fd)
+void *transport_watch(transport *t, int fd)
 {
     lws_sock_file_fd_type own = {.filefd = dup(fd)}; // the library closes what it is given
-    if (own.filefd >= 0 && lws_adopt_descriptor_vhost(t->vhost, LWS_ADOPT_RAW_FILE_DESC, own, "watch", NULL))
-        return 0;
-    return fail(EXIT_FAILED,
-                "the events of the engine cannot be waited for; too few descriptors (ulimit -n)?");
+    if (own.filefd < 0) return NULL;
+    return lws_adopt_descriptor_vhost(t->vhost, LWS_ADOPT_RAW_FILE_DESC, own, "watch", NULL);
+}
+
+void transport_unwatch(void *watch)
+{
+    lws_set_timeout(watch, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
 void transport_drain(transport *t)

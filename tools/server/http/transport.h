@@ -78,8 +78,10 @@ int transport_open(const transport_config *cfg, transport **out);
 void transport_close(transport **t);
 // Serves until `*stop` is not 0.
 void transport_run(transport *t, const volatile int *stop);
-// `wake` is also called when this descriptor is readable. 0 or an exit code after a message.
-int transport_watch(transport *t, int fd);
+// `wake` is also called when this descriptor is readable, until transport_unwatch; NULL: no descriptor is
+// free.
+void *transport_watch(transport *t, int fd);
+void transport_unwatch(void *watch);
 // From any thread.
 void transport_wake(transport *t);
 // No more connections are accepted, and idle ones are closed.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory of an exchange: the body as it comes, the answer as it waits.
-#include "tools/server/transport.h"
+#include "tools/server/http/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
