@@ -88,16 +88,30 @@ static bool can_pack_queries(const couple *c)
            tn_cuda_rope_cache_packs(c->maker) && tn_cuda_attention_wgmma_packs(c->reader);
 }
 
-// The result of attention in a product that rounds x to bf16: the heads of a token are a row of x.
+// The result of attention in a product that rounds x to bf16, or to f16: the heads of a token are a row of x.
+// Means of values of a cache in f16 are within its range, and no finer than its values are they needed.
 static bool can_pack_heads(const couple *c)
 {
     const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
-    return (c->reads->flags & TN_CUDA_ROUNDS_BF16) && c->from[0] == 0 && tn_view_contiguous(x) &&
+    bool f16 = (c->reads->flags & TN_CUDA_ROUNDS_F16) && tn_cuda_gemm_blocks_packs(c->cuda, c->reader) &&
+               c->maker->src[TN_SRC_attention_v].dtype == TN_TYPE_F16;
+    return (f16 || (c->reads->flags & TN_CUDA_ROUNDS_BF16)) && c->from[0] == 0 && tn_view_contiguous(x) &&
            x->ne[3] == y->ne[2] * y->ne[3] && tn_view_n_elems(x) == tn_view_n_elems(y) &&
            !tn_product_get(c->reader).norm && tn_cuda_attention_wgmma_packs(c->maker);
 }
 
-// A gated pair in the product that reads it: both round to bf16, or both to e4m3.
+// Both round to bf16, or to e4m3, or to f16 in kernels that leave such rows and read them.
+static bool round_alike(const couple *c)
+{
+    enum { ROUNDS = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_E4M3 };
+    int32_t rounds = c->makes->flags & ROUNDS;
+    if (rounds != (c->reads->flags & ROUNDS)) return false;
+    if (rounds == TN_CUDA_ROUNDS_E4M3) return tn_cuda_gemm_writes_e4m3(c->cuda, c->maker);
+    return rounds == TN_CUDA_ROUNDS_BF16 ||
+           (tn_cuda_gemm_blocks_packs(c->cuda, c->maker) && tn_cuda_gemm_blocks_packs(c->cuda, c->reader));
+}
+
+// A gated pair in the product that reads it.
 static bool can_pack(const couple *c)
 {
     const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
@@ -105,10 +119,7 @@ static bool can_pack(const couple *c)
         return false;
     if (c->maker->op == TN_OP_rope_cache) return c->reader->op == TN_OP_attention && can_pack_queries(c);
     if (c->maker->op == TN_OP_attention) return is_product(c->reader) && can_pack_heads(c);
-    bool e4m3 = (c->makes->flags & TN_CUDA_ROUNDS_E4M3) != 0;
-    if (e4m3 != ((c->reads->flags & TN_CUDA_ROUNDS_E4M3) != 0) ||
-        (e4m3 && !tn_cuda_gemm_writes_e4m3(c->cuda, c->maker)))
-        return false;
+    if (c->maker->op != TN_OP_matmul_glu || !round_alike(c)) return false;
     bool same = c->from[0] == 0 && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
                 tn_view_contiguous(x) && tn_view_contiguous(y);
     return same && !tn_product_get(c->reader).norm && x->ne[3] % 8 == 0 &&
@@ -152,5 +163,10 @@ bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
         holds = holds && tn_cuda_rope_cache_packs(step);
     else if (j->previous & TN_JOIN_PACK)
         holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
+    if (is_product(step) && (j->next & TN_JOIN_PACK)) {
+        tn_product p = tn_product_get(step);
+        bool f16 = tn_cuda_gemm_mode(cuda, &p, step->precision) == TN_GEMM_F16;
+        holds = holds && (!f16 || tn_cuda_gemm_blocks_packs(cuda, step));
+    }
     return holds;
 }

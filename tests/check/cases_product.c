@@ -425,6 +425,24 @@ static void cases_mixed(check_run *run, int32_t op)
     }
 }
 
+// Weights of block types and rows of x that fill tiles of 160 to 240 rows or not; k is counted in 256.
+static void cases_row_tiles(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K,   TN_TYPE_Q8_0, TN_TYPE_Q3_K,
+                                     TN_TYPE_Q5_1, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
+    static const shape sizes[] = {{131, 70, 2, 0},  {145, 130, 6, 0}, {191, 257, 3, 0},
+                                  {224, 33, 1, 0},  {330, 65, 2, 0},  {161, 300, 9, 0},
+                                  {144, 127, 3, 0}, {225, 64, 2, 0},  {208, 100, 4, 0}};
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = t; i < TN_COUNT(sizes); i += run->options.quick ? 3 : 1 + t / 2) {
+            check_case c;
+            shape s = sizes[i];
+            s.k *= 256 / tn_dtype_block_elems(types[t]);
+            build(&c, op, types[t], &s, (int32_t)(2 * i) % 3 * (has_glu(op) ? 4 : 1)); // gated by SiLU
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -469,4 +487,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_shared_blocks(run, op);
     if (op == TN_OP_linear || op == TN_OP_matmul_multi) cases_long_rows(run, op);
     if (op == TN_OP_matmul_multi) cases_mixed(run, op);
+    cases_row_tiles(run, op);
 }

@@ -35,6 +35,22 @@ static __device__ __forceinline__ float tn_power_of_two_for(float largest, int e
     return __uint_as_float((uint32_t)(127 + exponent - e) << 23);
 }
 
+// Exclusive prefix sum over the threads of a block; `shared` has an element for each warp.
+static __device__ __forceinline__ int tn_sum_before(int v, int *shared)
+{
+    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, x = v;
+#pragma unroll
+    for (int i = 1; i < TN_WARP; i *= 2) {
+        int y = __shfl_up_sync(0xffffffffu, x, i);
+        if (lane >= i) x += y;
+    }
+    if (lane == TN_WARP - 1) shared[warp] = x;
+    __syncthreads();
+    int before = 0;
+    for (int i = 0; i < warp; i++) before += shared[i];
+    return before + x - v;
+}
+
 static __device__ __forceinline__ float tn_max_finite(float largest, float v)
 {
     return fabsf(v) <= 3.4028235e38f ? fmaxf(largest, fabsf(v)) : largest;

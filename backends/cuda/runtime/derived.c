@@ -5,7 +5,7 @@
 #include "core/context.h"
 
 // The share of the device's memory that stays free: caches and sessions made later need it.
-enum { FREE_SHARE = 4 };
+enum { FREE_SHARE = 4, SMALL = 4096 }; // SMALL: bytes that are made all the same
 
 typedef struct derived {
     tn_view weight;   // its buffer may be gone when it is dropped: data alone says where it is
@@ -74,7 +74,8 @@ tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_
     if (!was_written(w) || tn_cuda_derived_find(c, w, form)) return TN_OK;
     tn_status status = add_capacity(c);
     if (status != TN_OK) return status;
-    if (tn_cuda_memory_free(c->device) < size + c->device->memory_total / FREE_SHARE) return decline(c, size);
+    bool fits = tn_cuda_memory_free(c->device) >= size + c->device->memory_total / FREE_SHARE;
+    if (!fits && size > SMALL) return decline(c, size);
     const tn_buffer *b = w->buffer;
     derived d = {.weight = *w,
                  .from = (const char *)w->data - (w->offset - b->weight_offset),

@@ -95,6 +95,7 @@ static tn_status launch_step(tn_cuda *c, const tn_executable *e, int32_t i)
     l.launch.cuda = c;
     l.launch.scratch = e->scratch;
     l.launch.alone = i == e->first_step || step->join.computed_weights;
+    l.launch.packs_f16 = l.launch.writes_packed16 && (e->kernels[i + 1]->flags & TN_CUDA_ROUNDS_F16);
     tn_status status = e->kernels[i]->launch(&l.launch);
     return status == TN_OK ? TN_OK : tn_fail_at(c->device->ctx, status, "%s", e->kernels[i]->name);
 }

@@ -4,6 +4,7 @@
 // attention for more than 8 queries per sequence on compute capability 9.0 (attention_wgmma.cuh): caches of
 // one type whose pages have a multiple of 64 rows.
 #include "backends/cuda/attention/attention.h"
+#include "backends/cuda/attention/wgmma/attention_wgmma_args.h"
 
 #include <stdio.h>
 
@@ -89,7 +90,10 @@ tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
     const struct variant *variant = find_variant(k->dtype);
     if (!is_aligned(step) || !variant) return tn_cuda_attention_launch(l);
     if (l->reads_packed16) m.a.q_token /= 2, m.a.q_head /= 2, m.a.q_elem = 2;
-    if (l->writes_packed16) m.a.y_token /= 2, m.a.y_head /= 2, m.a.y_packed = 1;
+    if (l->writes_packed16) {
+        m.a.y_token /= 2, m.a.y_head /= 2;
+        m.a.y_packed = l->packs_f16 ? TN_CUDA_PACKED_F16_EVEN_FIRST : TN_CUDA_PACKED_BF16;
+    }
     bool blocks = variant->warpgroups > 3;
     tn_status status = blocks ? TN_OK : tn_cuda_attention_map(l, k, m.k);
     if (status == TN_OK && !blocks) status = tn_cuda_attention_map(l, v, m.v);

@@ -28,6 +28,7 @@
 #ifndef TN_CUDA_ATTENTION_WGMMA_CUH
 #define TN_CUDA_ATTENTION_WGMMA_CUH
 
+#include "backends/cuda/attention/wgmma/attention_wgmma_args.h"
 #include "backends/cuda/attention/wgmma/attention_wgmma_produce.cuh"
 
 // Weights are scaled to at most 2^WEIGHT_SHIFT, so that small ones keep their bits in f16.
@@ -283,10 +284,16 @@ static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, sh
                 char *y = (char *)address_of_lane(mine, r + lane / 16);
                 int at = c * 16 + lane % 16; // in units of four elements
                 if (r + lane / 16 >= rows) continue;
-                if (a.y_packed)
+                if (a.y_packed == TN_CUDA_PACKED_BF16) {
                     reinterpret_cast<uint2 *>(y)[at] =
                         make_uint2(tn_pack16<true>(x.x, x.y), tn_pack16<true>(x.z, x.w));
-                else reinterpret_cast<float4 *>(y)[at] = x;
+                } else if (a.y_packed) {
+                    uint32_t *run = reinterpret_cast<uint32_t *>(y) + at / 4 * 8 + at % 4;
+                    run[0] = tn_pack16<false>(x.x, x.z);
+                    run[4] = tn_pack16<false>(x.y, x.w);
+                } else {
+                    reinterpret_cast<float4 *>(y)[at] = x;
+                }
             }
         }
         return;

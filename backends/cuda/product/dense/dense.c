@@ -20,6 +20,7 @@ enum {
     MAX_ROWS = 64,
     ALIGN = 256,        // of the parts of the scratch, bytes
     ALIGN_WEIGHTS = 16, // of weights that are copied as tensors, and of their rows
+    SWIZZLE_ROWS = 8,   // of a swizzled matrix that follow on each other
 };
 
 // --- how a product is cut ----------------------------------------------------------------------------
@@ -181,7 +182,8 @@ static tn_status make_maps(const tn_cuda_launch *l, const tn_product *p, const c
 {
     const void *x = l->reads_packed16 ? p->x->data : l->scratch;
     int64_t rows = c->splits_x ? 2 * TN_DENSE_SPLIT : p->m;
-    tn_status status = tn_cuda_gemm_map(l, &a->x_map, x, (int64_t[]){rows, p->k}, c->columns);
+    a->x_rows = (int32_t)tn_div_up(rows, SWIZZLE_ROWS) * SWIZZLE_ROWS;
+    tn_status status = tn_cuda_gemm_map(l, &a->x_map, x, (int64_t[]){rows, p->k}, a->x_rows);
     for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++)
         status = tn_cuda_gemm_map(l, &a->w_map[i], p->w[i]->data, (int64_t[]){p->w[i]->ne[2], p->k},
                                   tile_rows(p, c));

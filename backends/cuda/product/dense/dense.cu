@@ -136,7 +136,7 @@ static __device__ __forceinline__ void dense_fetch_x(const tn_cuda_dense_args &a
         char *to = ring.stages + at.slot * a.panels * a.panel_bytes + a.panel_bytes - SHAPE::x_bytes;
         uint64_t *full = &ring.full[at.slot];
         tn_mbar_wait(&ring.empty[at.slot], at.parity);
-        tn_mbar_expect(full, a.panels * SHAPE::x_bytes);
+        tn_mbar_expect(full, a.panels * a.x_rows * TN_DENSE_PANEL_ROW);
         for (int p = 0; p < a.panels; p++, to += a.panel_bytes)
             tn_tma_load(to, &a.x_map, (at.at * a.panels + p) * TN_DENSE_K, 0, full);
     }

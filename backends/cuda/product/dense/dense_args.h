@@ -47,6 +47,7 @@ typedef struct tn_cuda_dense_args {
     int32_t splits;      // blocks of a cluster, which share the stages of a tile
     int32_t shares_box;  // the warpgroups share the one box of a tile, not with GLU
     int32_t slots;       // stages in shared memory
+    int32_t x_rows;      // of x that are copied
     int32_t panel_bytes; // of weights and x
     int32_t splits_x;    // x has high and low parts
     int32_t glu;

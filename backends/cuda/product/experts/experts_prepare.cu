@@ -90,22 +90,6 @@ static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_ar
 
 // --- ids ---------------------------------------------------------------------------------------------
 
-// Exclusive prefix sum over the threads of the block.
-static __device__ int sum_before(int v, int *shared)
-{
-    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, x = v;
-#pragma unroll
-    for (int i = 1; i < TN_WARP; i *= 2) {
-        int y = __shfl_up_sync(0xffffffffu, x, i);
-        if (lane >= i) x += y;
-    }
-    if (lane == TN_WARP - 1) shared[warp] = x;
-    __syncthreads();
-    int before = 0;
-    for (int i = 0; i < warp; i++) before += shared[i];
-    return before + x - v;
-}
-
 enum { GROUPS_PER_THREAD = TN_GEMM_MAX_GROUPS / THREADS, BATCH = 8 };
 
 // Calls f(i, id) for every id that is an expert; the loads of a batch are under way at a time.
@@ -133,7 +117,7 @@ static __device__ void sort_ids(const tn_cuda_experts_prepare_args &a)
     __syncthreads();
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++)
         tiles += (count[g] + a.tile_rows - 1) / a.tile_rows;
-    int at = sum_before(tiles, shared);
+    int at = tn_sum_before(tiles, shared);
     if (threadIdx.x == THREADS - 1) *a.n_tiles = at + tiles;
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++) {
         int n = (count[g] + a.tile_rows - 1) / a.tile_rows;

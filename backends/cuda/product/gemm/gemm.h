@@ -58,8 +58,11 @@ TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_ge
 TN_MUST_USE tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step,
                                                   const tn_cuda_kernel *kernel);
 size_t tn_cuda_gemm_derived_size(const tn_step *step, const tn_cuda_kernel *kernel);
-// Rows of a weight that was made so, followed by their scales at tn_cuda_gemm_x_size; NULL: none.
+// What was made from a weight: rows followed by their scales at tn_cuda_gemm_x_size, or for TN_GEMM_NORM the
+// largest Euclidean norm of a row; NULL: nothing.
 void *tn_cuda_gemm_derived(const tn_cuda_launch *l, int32_t mode, const tn_view *w);
+// The largest Euclidean norm of a row of a weight, to memory of the device.
+TN_MUST_USE tn_status tn_cuda_gemm_measure(const tn_cuda_launch *l, const tn_view *w, float *norm);
 
 // --- gemm_tiles.c ------------------------------------------------------------------------------------
 
@@ -80,6 +83,8 @@ TN_MUST_USE tn_status tn_cuda_gemm_run(const tn_cuda_launch *l, tn_cuda_gemm_arg
 // Types, strides and k; accepts: and rows, without experts.
 bool tn_cuda_gemm_blocks_fits(const tn_cuda *cuda, const tn_product *p, int32_t mode);
 bool tn_cuda_gemm_blocks_accepts(const tn_cuda *cuda, const tn_product *p, int32_t mode);
+// Whether it can leave a gated pair as f16 rows for such a product, or multiply such rows; alignment apart.
+bool tn_cuda_gemm_blocks_packs(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p);
 TN_MUST_USE tn_status tn_cuda_gemm_blocks_launch(const tn_cuda_launch *l, const tn_product *p);
 // Of experts with so many rows of x on average: rows of x of a tile, and the launch for weights of one type.

@@ -19,10 +19,11 @@ enum {
     MAX_ROWS_SHORT = 1024,
     LONG_K = 4096,
     SWIZZLE = 1024,       // bytes that swizzled matrices are aligned to
+    SWIZZLE_ROWS = 8,     // rows of such
     STATIC_SHARED = 5120, // barriers, and scales and places of rows for each warpgroup
     MAX_RING = 8,         // slots or stages, GEMM_MAX_RING
     ALIGN = 256,          // of the parts of the scratch, bytes
-    SUMS = 128 * 256 * 4, // bytes of the sums of a tile, whatever its shape
+    SUMS = 128 << 10,     // bytes of sums of a tile that times were measured with
     ADD_THREADS = 256,    // of a block of the kernel that adds shared sums, four floats each
     // Threads of the kernel that makes rows of x: of a block, with one piece of 8 values each, of a
     // multiprocessor.
@@ -35,16 +36,19 @@ enum {
 // and how many rows of tiles are walked through together, so that their operands stay in L2.
 typedef struct shape {
     int32_t rows, columns, threads, group_m;
-    int32_t unit; // ns of TN_GEMM_BLOCK_K of k, H200, Q4_K
+    int32_t slice; // ns of a slice of a tile, TN_GEMM_BLOCK_K of k; H200, Q4_K
 } shape;
-static const shape shapes[] = {{128, 256, 384, 8, 2540}, {256, 128, 640, 16, 3500}};
+static const shape shapes[] = {
+    {128, 256, 384, 8, 2540}, {256, 128, 640, 16, 3500}, {128, 192, 384, 8, 1950}, {128, 160, 384, 8, 1700},
+    {128, 176, 384, 8, 1820}, {128, 208, 384, 8, 2100},  {128, 224, 384, 8, 2250}, {128, 240, 384, 8, 2400},
+};
 
-// How a product is divided. Either blocks take whole tiles, or each the same number of units of k, through
+// How a product is divided. Either blocks take whole tiles, or each the same number of slices, through
 // tiles that follow on each other.
 typedef struct cut {
     const shape *shape;
     int64_t tiles_m, tiles_n, blocks;
-    int64_t share; // units of a block; 0: whole tiles
+    int64_t share; // slices of a block; 0: whole tiles
     int64_t time;  // ns, estimated
 } cut;
 
@@ -60,19 +64,19 @@ static const struct {
     tn_dtype dtype;
     int32_t module, n_shapes;
 } types[] = {
-    {TN_TYPE_Q4_K, TN_CUDA_MODULE_gemm_blocks, 2},
-    {TN_TYPE_Q6_K, TN_CUDA_MODULE_gemm_blocks, 2},
-    {TN_TYPE_Q2_K, TN_CUDA_MODULE_gemm_blocks_k, 1},
-    {TN_TYPE_Q3_K, TN_CUDA_MODULE_gemm_blocks_k, 1},
-    {TN_TYPE_Q5_K, TN_CUDA_MODULE_gemm_blocks_k, 1},
-    {TN_TYPE_Q8_0, TN_CUDA_MODULE_gemm_blocks_k, 1},
-    {TN_TYPE_Q4_0, TN_CUDA_MODULE_gemm_blocks_legacy, 1},
-    {TN_TYPE_Q4_1, TN_CUDA_MODULE_gemm_blocks_legacy, 1},
-    {TN_TYPE_Q5_0, TN_CUDA_MODULE_gemm_blocks_legacy, 1},
-    {TN_TYPE_Q5_1, TN_CUDA_MODULE_gemm_blocks_legacy, 1},
-    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_gemm_blocks_table, 1},
-    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_gemm_blocks_table, 1},
-    {TN_TYPE_MXFP4, TN_CUDA_MODULE_gemm_blocks_table, 1},
+    {TN_TYPE_Q4_K, TN_CUDA_MODULE_gemm_blocks, 8},
+    {TN_TYPE_Q6_K, TN_CUDA_MODULE_gemm_blocks, 8},
+    {TN_TYPE_Q2_K, TN_CUDA_MODULE_gemm_blocks_k, 4},
+    {TN_TYPE_Q3_K, TN_CUDA_MODULE_gemm_blocks_k, 4},
+    {TN_TYPE_Q5_K, TN_CUDA_MODULE_gemm_blocks_k, 4},
+    {TN_TYPE_Q8_0, TN_CUDA_MODULE_gemm_blocks_k, 4},
+    {TN_TYPE_Q4_0, TN_CUDA_MODULE_gemm_blocks_legacy, 4},
+    {TN_TYPE_Q4_1, TN_CUDA_MODULE_gemm_blocks_legacy, 4},
+    {TN_TYPE_Q5_0, TN_CUDA_MODULE_gemm_blocks_legacy, 4},
+    {TN_TYPE_Q5_1, TN_CUDA_MODULE_gemm_blocks_legacy, 4},
+    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_gemm_blocks_table, 4},
+    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_gemm_blocks_table, 4},
+    {TN_TYPE_MXFP4, TN_CUDA_MODULE_gemm_blocks_table, 4},
 };
 
 // The row of a type; -1: there are no kernels for it.
@@ -105,6 +109,21 @@ static bool rows_aligned(const tn_view *w)
     return true;
 }
 
+static bool is_any(const tn_product *p)
+{
+    bool silu = p->glu && p->glu->act == TN_UNARY_SILU && p->glu->limit <= 0.0f && p->glu->alpha <= 0.0f;
+    return p->glu ? !silu : p->act != TN_UNARY_NONE;
+}
+
+// Whether threads of a block can hold a row of x; data may be NULL.
+static bool rows_held(const tn_product *p)
+{
+    int64_t stride = tn_cuda_row_stride(p->x);
+    const void *norm = p->norm ? p->norm->data : NULL;
+    return p->k / 8 <= 2 * X_MOST_THREADS && stride > 0 && stride % 16 == 0 &&
+           ((uintptr_t)p->x->data | (uintptr_t)norm) % 16 == 0;
+}
+
 bool tn_cuda_gemm_blocks_fits(const tn_cuda *cuda, const tn_product *p, int32_t mode)
 {
     if (cuda->compute != 90 || mode != TN_GEMM_F16 || p->k % TN_GEMM_BLOCK_K != 0) return false;
@@ -120,18 +139,23 @@ bool tn_cuda_gemm_blocks_accepts(const tn_cuda *cuda, const tn_product *p, int32
     return !p->ids && rows_fit && tn_cuda_gemm_blocks_fits(cuda, p, mode);
 }
 
+// Of a gated pair its x goes through the kernel that holds rows in registers, which makes the powers of two.
+bool tn_cuda_gemm_blocks_packs(const tn_cuda *cuda, const tn_step *step)
+{
+    enum { RUN = 16 }; // columns whose order changes
+    tn_product p = tn_product_get(step);
+    bool accepts = tn_cuda_gemm_operands_fit(cuda, &p) &&
+                   tn_cuda_gemm_blocks_accepts(cuda, &p, tn_cuda_gemm_mode(cuda, &p, step->precision));
+    if (!accepts || !p.glu) return accepts;
+    return !is_any(&p) && !p.bias[0] && !p.bias[1] && p.w[0]->ne[2] % RUN == 0 && rows_held(&p);
+}
+
 static size_t aligned(int64_t size)
 {
     return (size_t)(tn_div_up(size, ALIGN) * ALIGN);
 }
 
 // --- how a product is divided -----------------------------------------------------------------------
-
-static bool is_any(const tn_product *p)
-{
-    bool silu = p->glu && p->glu->act == TN_UNARY_SILU && p->glu->limit <= 0.0f && p->glu->alpha <= 0.0f;
-    return p->glu ? !silu : p->act != TN_UNARY_NONE;
-}
 
 // Whether no weight before has this type: weights of one type share a launch.
 static bool is_first(const tn_product *p, int32_t weight)
@@ -150,6 +174,12 @@ static extent extent_of(const tn_product *p, int32_t first)
     return e;
 }
 
+// Bytes of the sums of a tile.
+static int64_t sums_of(const shape *s)
+{
+    return (int64_t)s->rows * s->columns * (int64_t)sizeof(float);
+}
+
 static int64_t tiles_n_of(const extent *e, const shape *s)
 {
     int64_t n = 0;
@@ -157,14 +187,15 @@ static int64_t tiles_n_of(const extent *e, const shape *s)
     return e->glu ? tn_div_up(2 * e->n[0], s->rows) : n;
 }
 
-// Whole tiles: rounds of them, each with a start and an end (ns).
+// Whole tiles: rounds of them, each with a start and an end (ns; of 128 KB of sums).
 static cut whole(const tn_cuda *cuda, const extent *e, const shape *s)
 {
-    enum { ENDS = 9000 };
+    enum { START = 4000, END = 5000 };
     cut c = {.shape = s, .tiles_m = tn_div_up(e->m, s->columns), .tiles_n = tiles_n_of(e, s)};
     int64_t tiles = c.tiles_m * c.tiles_n;
     c.blocks = e->any ? tiles : TN_MIN(tiles, cuda->n_sms);
-    c.time = tn_div_up(tiles, cuda->n_sms) * (e->k / TN_GEMM_BLOCK_K * s->unit + ENDS);
+    c.time =
+        tn_div_up(tiles, cuda->n_sms) * (e->k / TN_GEMM_BLOCK_K * s->slice + START + END * sums_of(s) / SUMS);
     return c;
 }
 
@@ -174,11 +205,12 @@ static cut shared(const tn_cuda *cuda, const extent *e, const shape *s)
 {
     enum { ENDS = 4000, STORE = 2500, ADD = 85, ADD_LESS = 4500 };
     cut c = whole(cuda, e, s);
-    int64_t tiles = c.tiles_m * c.tiles_n, per_tile = e->k / TN_GEMM_BLOCK_K, units = tiles * per_tile;
-    c.share = tn_div_up(units, cuda->n_sms);
-    c.blocks = tn_div_up(units, c.share);
+    int64_t tiles = c.tiles_m * c.tiles_n, per_tile = e->k / TN_GEMM_BLOCK_K, slices = tiles * per_tile;
+    c.share = tn_div_up(slices, cuda->n_sms);
+    c.blocks = tn_div_up(slices, c.share);
     int64_t parts = tn_div_up(c.share - 1, per_tile) + 1; // of tiles that a block may have
-    c.time = c.share * s->unit + ENDS + parts * STORE + (c.blocks + tiles) * ADD - ADD_LESS;
+    c.time =
+        c.share * s->slice + ENDS - ADD_LESS + (parts * STORE + (c.blocks + tiles) * ADD) * sums_of(s) / SUMS;
     return c;
 }
 
@@ -186,6 +218,10 @@ static cut select_cut(const tn_cuda *cuda, const extent *e, tn_dtype type)
 {
     cut best = {.time = INT64_MAX};
     for (int32_t i = 0; i < types[row_of(type)].n_shapes; i++) {
+        // More rows of tiles than of the widest shape expand the weights more often: estimates are too good.
+        bool wide = shapes[i].rows == shapes[0].rows,
+             more = tn_div_up(e->m, shapes[i].columns) > tn_div_up(e->m, shapes[0].columns);
+        if (wide && more) continue;
         cut all[] = {whole(cuda, e, &shapes[i]), shared(cuda, e, &shapes[i])};
         for (int32_t j = 0; j < 2; j++)
             if (all[j].time < best.time) best = all[j];
@@ -195,16 +231,22 @@ static cut select_cut(const tn_cuda *cuda, const extent *e, tn_dtype type)
 
 // --- scratch -----------------------------------------------------------------------------------------
 
-// The scratch has rows of x, their scales, and the shared sums of the launches, one after another.
+// The scratch has rows of x, their scales, powers of two for rows of the result, two norms, and the shared
+// sums of the launches, one after another.
 static size_t sums_at(const tn_product *p)
 {
-    return aligned(p->m * p->k * 2) + aligned(p->m * 4);
+    return aligned(p->m * p->k * 2) + 2 * aligned(p->m * 4) + ALIGN;
+}
+
+static float *powers_at(const tn_cuda_launch *l, const tn_product *p)
+{
+    return (float *)(void *)(l->scratch + aligned(p->m * p->k * 2) + aligned(p->m * 4));
 }
 
 // The place of the sums of a part is the number of its block plus that of its tile (gemm_blocks_sums.cuh).
 static size_t sums_size(const cut *c)
 {
-    return c->share ? (size_t)(c->blocks + c->tiles_m * c->tiles_n) * SUMS : 0;
+    return c->share ? (size_t)((c->blocks + c->tiles_m * c->tiles_n) * sums_of(c->shape)) : 0;
 }
 
 size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p)
@@ -224,12 +266,12 @@ size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p)
 static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const shape *s,
                            tn_dtype type)
 {
-    tn_cuda_boxes x = {.data = l->scratch,
+    tn_cuda_boxes x = {.data = a->x,
                        .rows = a->m,
                        .row_bytes = 2 * (int64_t)a->k,
                        .row_stride = 2 * (int64_t)a->k,
                        .box_bytes = TN_GEMM_X_K * 2,
-                       .box_rows = s->columns,
+                       .box_rows = a->x_rows,
                        .l2_bytes = 256};
     tn_status status = tn_cuda_map_boxes(l, &x, &a->x_map);
     for (int32_t i = 0; i < a->n_segs; i++)
@@ -260,7 +302,7 @@ static void set_rings(const tn_cuda *cuda, const shape *s, tn_dtype type, tn_cud
     a->slots = most - 3 * slot >= 4 * stage ? 3 : 2;
     a->stages = TN_MIN(MAX_RING, (most - a->slots * slot) / stage);
     int32_t rings = a->slots * slot + a->stages * stage;
-    grid->shared = (uint32_t)(TN_MAX(rings, SUMS) + SWIZZLE);
+    grid->shared = (uint32_t)(TN_MAX(rings, (int32_t)sums_of(s)) + SWIZZLE);
 }
 
 // Adds the sums of tiles that blocks share.
@@ -268,7 +310,7 @@ static tn_status add_shares(const tn_cuda_launch *l, const tn_cuda_gemm_blocks_a
 {
     char name[48];
     snprintf(name, sizeof name, "tn_gemm_blocks_add_%d%s", c->shape->columns, a->any ? "_any" : "");
-    int64_t blocks = c->tiles_m * c->tiles_n * (SUMS / 16 / ADD_THREADS);
+    int64_t blocks = c->tiles_m * c->tiles_n * (sums_of(c->shape) / 16 / ADD_THREADS);
     tn_cuda_grid grid = {.x = (uint32_t)blocks, .y = 1, .z = 1, .threads = ADD_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_blocks, name, &grid, a);
 }
@@ -276,6 +318,8 @@ static tn_status add_shares(const tn_cuda_launch *l, const tn_cuda_gemm_blocks_a
 // `a` has operands and sizes; tiles, rings and maps are set here.
 static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dtype type, const cut *c)
 {
+    // Rows behind the last one cost more time than those that exist (gemm_wgmma.cuh).
+    a->x_rows = (int32_t)TN_MIN(tn_div_up(a->m, SWIZZLE_ROWS) * SWIZZLE_ROWS, c->shape->columns);
     tn_status status = make_maps(l, a, c->shape, type);
     if (status != TN_OK) return status;
     for (int32_t i = 0, n = 0; i < a->n_segs; i++) {
@@ -295,13 +339,11 @@ static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dt
 
 // --- experts -----------------------------------------------------------------------------------------
 
-// The shape for experts with so many rows of x on average: the narrowest one that holds them.
+// The shape for experts with so many rows of x on average: the narrower one of the first two that holds them.
 static const shape *shape_for(tn_dtype type, int64_t rows)
 {
-    const shape *best = &shapes[0];
-    for (int32_t i = 1; i < types[row_of(type)].n_shapes; i++)
-        if (rows <= shapes[i].columns) best = &shapes[i];
-    return best;
+    bool narrow = types[row_of(type)].n_shapes > 1 && rows <= shapes[1].columns;
+    return &shapes[narrow ? 1 : 0];
 }
 
 int32_t tn_cuda_gemm_blocks_tile_rows(tn_dtype type, int64_t rows)
@@ -316,6 +358,7 @@ tn_status tn_cuda_gemm_blocks_run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_a
     tn_dtype type = p->w[0]->dtype;
     extent e = extent_of(p, 0);
     e.m = a->m;
+    a->x = l->scratch;
     a->any = e.any;
     cut c = whole(l->cuda, &e, shape_for(type, tile_rows));
     return run(l, a, type, &c);
@@ -338,7 +381,15 @@ static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_pro
         a.residual = p->residual->data;
         a.residual_ld = tn_cuda_row_stride(p->residual) / (int64_t)sizeof(float);
     }
+    a.x = l->scratch;
     a.row_scale = (const float *)(const void *)(l->scratch + aligned(p->m * p->k * 2));
+    if (l->reads_packed16) { // attention leaves values as they are
+        const char *x = p->x->data;
+        bool scaled = tn_product_form_get(l->step[-1].op) != NULL;
+        a.x = x;
+        a.row_scale = scaled ? (const float *)(const void *)(x + 2 * p->m * p->k) : NULL;
+    }
+    if (l->writes_packed16) a.y_power = powers_at(l, p);
     for (int32_t i = first; i < p->n_weights; i++) {
         if (p->w[i]->dtype != p->w[first]->dtype) continue;
         const tn_view *y = p->y[p->glu ? 0 : i], *bias = p->bias[i];
@@ -352,14 +403,31 @@ static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_pro
     return a;
 }
 
+// For a gated pair that is left as f16 rows: norms of its weights, which are measured in each run if memory
+// did not suffice to keep them, or if steps make the weights.
+static tn_status set_packing(const tn_cuda_launch *l, const tn_product *p, tn_cuda_gemm_blocks_x_args *a,
+                             bool *measures)
+{
+    const float **norms[] = {&a->norm_gate, &a->norm_up};
+    a->y_power = powers_at(l, p);
+    a->y_scale = (float *)(void *)((char *)p->y[0]->data + 2 * tn_view_n_elems(p->y[0]));
+    float *measured = a->y_power + aligned(p->m * 4) / sizeof(float);
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < 2 && status == TN_OK; i++) {
+        *norms[i] = tn_cuda_gemm_derived(l, TN_GEMM_NORM, p->w[i]);
+        if (*norms[i]) continue;
+        *norms[i] = measured + i;
+        *measures = true;
+        status = tn_cuda_gemm_measure(l, p->w[i], measured + i);
+    }
+    return status;
+}
+
 // Rows of x into scratch: by threads that hold a row in registers if it is not too long, and aligned.
 static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p)
 {
     float *row_scale = (float *)(void *)(l->scratch + aligned(p->m * p->k * 2));
-    int64_t stride = tn_cuda_row_stride(p->x), pieces = p->k / 8;
-    const void *norm = p->norm ? p->norm->data : NULL;
-    bool fits = pieces <= 2 * X_MOST_THREADS && stride > 0 && stride % 16 == 0;
-    if (!fits || (uintptr_t)p->x->data % 16 != 0 || (uintptr_t)norm % 16 != 0) {
+    if (!rows_held(p)) {
         tn_cuda_gemm_x_args x = {.to = l->scratch,
                                  .row_scale = row_scale,
                                  .m = (int32_t)p->m,
@@ -368,16 +436,21 @@ static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p)
         return tn_cuda_gemm_prepare_x(l, x, p);
     }
     tn_cuda_gemm_blocks_x_args a = {.x = p->x->data,
-                                    .stride = stride,
+                                    .stride = tn_cuda_row_stride(p->x),
                                     .to = (uint16_t *)(void *)l->scratch,
                                     .row_scale = row_scale,
-                                    .norm = norm,
+                                    .norm = p->norm ? p->norm->data : NULL,
                                     .eps = p->eps,
                                     .m = (int32_t)p->m,
                                     .k = (int32_t)p->k};
+    bool measures = false;
+    tn_status status = l->writes_packed16 ? set_packing(l, p, &a, &measures) : TN_OK;
+    if (status != TN_OK) return status;
+    int64_t pieces = p->k / 8;
     int64_t each = pieces <= X_ONE_PIECE ? 1 : 2, threads = tn_div_up(tn_div_up(pieces, each), 32) * 32;
     int64_t resident = l->cuda->n_sms * (X_RESIDENT / threads);
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(p->m, resident), .y = 1, .z = 1, .threads = (uint32_t)threads};
+    grid.alone = measures; // norms are loaded before the predecessor has ended
     const char *name = each == 1 ? "tn_gemm_blocks_x_1" : "tn_gemm_blocks_x_2";
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_blocks_x, name, &grid, &a);
 }
@@ -385,7 +458,7 @@ static tn_status prepare_x(const tn_cuda_launch *l, const tn_product *p)
 // Shared sums are added after the products of all weights, so that a product does not wait for them.
 tn_status tn_cuda_gemm_blocks_launch(const tn_cuda_launch *l, const tn_product *p)
 {
-    tn_status status = prepare_x(l, p);
+    tn_status status = l->reads_packed16 ? TN_OK : prepare_x(l, p);
     tn_cuda_gemm_blocks_args a[TN_PRODUCT_MAX_WEIGHTS];
     cut c[TN_PRODUCT_MAX_WEIGHTS];
     int32_t n = 0;

@@ -9,21 +9,23 @@
 // operand in registers, expanded by the warps that multiply (gemm_expand.cuh) while the products before run;
 // N rows of x are the other one, in shared memory.
 //
-// A block computes tiles of 64 G weights times N rows of x, G = 2 with N = 256 or G = 4 with N = 128. One
-// thread fetches x, 64 of k at a time, and one warp the weights, 256 of k at a time, each into a ring of its
-// own. G warpgroups multiply 64 weights each: lanes hold one row of the first half of the tile and one of the
-// second half side by side, so with a gated pair (gate above, up below) both are in one thread. Blocks take
-// whole tiles one after another, or each the same number of units of 256 of k, through tiles that follow on
-// each other; gemm_blocks.c selects what takes less time. gemm_blocks_sums.cuh has what becomes of the sums.
+// A block computes tiles of 64 G weights times N rows of x, G = 2 with N = 160 to 256 or G = 4 with N = 128.
+// One thread fetches x, 64 of k at a time, as many rows as there are, and one warp the weights, 256 of k at a
+// time, each into a ring of its own. G warpgroups multiply 64 weights each: lanes hold one row of the first
+// half of the tile and one of the second half side by side, so with a gated pair (gate above, up below) both
+// are in one thread. Blocks take whole tiles one after another, or each the same number of slices (256 of k
+// of a tile), through tiles that follow on each other; gemm_blocks.c selects what takes less time.
+// gemm_blocks_sums.cuh has what becomes of the sums.
 //
 // Operations: 2 m n k. Bytes from L2 for a tile and 64 of k: 128 N of x and some 40 R of weights (Q4_K). The
-// limit is the rate of wgmma for N = 256 (2.5 us of 2.33 for a unit of Q4_K, H200, 2026-11-23), and how far
+// limit is the rate of wgmma for N = 256 (2.5 us of 2.33 for a slice of Q4_K, H200, 2026-11-23), and how far
 // expansion runs beside it for N = 128. docs/log/cuda-gemm.md has the measurements and what was tried.
 #ifndef TN_CUDA_GEMM_BLOCKS_CUH
 #define TN_CUDA_GEMM_BLOCKS_CUH
 
 #include "backends/cuda/mma.cuh"
 #include "backends/cuda/product/gemm/gemm_blocks_sums.cuh"
+#include "backends/cuda/product/gemm/gemm_blocks_wgmma.cuh"
 #include "backends/cuda/product/gemm/gemm_expand.cuh"
 
 enum { GEMM_MAX_RING = 8 };
@@ -64,7 +66,7 @@ static __device__ void gemm_fetch_x(const tn_cuda_gemm_blocks_args &a, gemm_bloc
         int row = gemm_blocks_tile_at(a, work, part.tile).m * S::n;
         for (int k = part.k_begin * per_slot; k < part.k_end * per_slot; k++) {
             tn_mbar_wait(&rings.x_empty[at.i], at.parity);
-            tn_mbar_expect(&rings.x_full[at.i], S::stage);
+            tn_mbar_expect(&rings.x_full[at.i], a.x_rows * TN_GEMM_X_K * 2);
             tn_tma_load(rings.x + at.i * S::stage, &a.x_map, k * TN_GEMM_X_K, row, &rings.x_full[at.i]);
             at.next(a.stages);
         }
@@ -294,10 +296,12 @@ static __device__ void gemm_multiply_blocks(const tn_cuda_gemm_blocks_args &a, g
         } else {
             tn_copy_wait<0>();
             tn_named_barrier(1 + thread / 128, 128);
-            if (a.glu)
-                gemm_write_sums<S, true>(a, tile, rows, d);
+            if (a.y_power)
+                gemm_write_sums<S, true, true>(a, tile, rows, d);
+            else if (a.glu)
+                gemm_write_sums<S, true, false>(a, tile, rows, d);
             else
-                gemm_write_sums<S, false>(a, tile, rows, d);
+                gemm_write_sums<S, false, false>(a, tile, rows, d);
         }
     }
 }
@@ -351,8 +355,11 @@ static __device__ __forceinline__ void gemm_blocks(const tn_cuda_gemm_blocks_arg
     {                                                                                                        \
         GEMM_BLOCKS_BODY(TYPE, G, N);                                                                        \
     }
-#define GEMM_BLOCKS_BOTH(TYPE)                                                                               \
+// The first four shapes of gemm_blocks.c.
+#define GEMM_BLOCKS_FOUR(TYPE)                                                                               \
     GEMM_BLOCKS(TYPE, 4, 128)                                                                                \
+    GEMM_BLOCKS(TYPE, 2, 160)                                                                                \
+    GEMM_BLOCKS(TYPE, 2, 192)                                                                                \
     GEMM_BLOCKS(TYPE, 2, 256)
 
 #ifdef TN_HOPPER

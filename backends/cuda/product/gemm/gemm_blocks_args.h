@@ -11,6 +11,9 @@ enum {
     // A mode of tn_gemm_x beside those of gemm_args.h: TN_GEMM_F16 with even values before odd ones within 16
     // of k.
     TN_GEMM_F16_EVEN_FIRST = 16,
+    // A mode of tn_gemm_w_*_any, which then writes no rows: row_scale becomes the largest Euclidean norm of a
+    // row of the weight, and is 0 before.
+    TN_GEMM_NORM,
     TN_GEMM_BLOCK_K = 256, // elements of k that weights are fetched for at a time
     TN_GEMM_X_K = 64,      // elements of k of a stage of x
 };
@@ -32,14 +35,19 @@ typedef struct tn_cuda_gemm_blocks_args {
     tn_cuda_gemm_blocks_seg seg[TN_GEMM_MAX_SEGS]; // of one type; gate and up for a gated pair
     const float *residual;                         // NULL: none
     int64_t residual_ld;                           // elements
-    const float *row_scale;                        // y row r is multiplied by it
+    const float *row_scale;                        // y row r is multiplied by it; NULL: by 1
+    const void *x;                                 // rows of f16
+    // A gated pair is left as f16 rows of the next product, in the order of TN_GEMM_F16_EVEN_FIRST, row r
+    // times y_power[r]; NULL: as f32. Without groups and without `any` only.
+    const float *y_power;
     // Rows in groups, each with a weight of its own (matmul_id), as in gemm_args.h; NULL if not.
     const int32_t *tile_group, *row_to, *n_tiles;
     int32_t group_rows; // rows of a weight
     int32_t m, k;
     int32_t n_segs, tiles_m, tiles_n, group_m;
     int32_t slots, stages; // of weights and of x in shared memory
-    // Units of TN_GEMM_BLOCK_K of k that a block multiplies, through tiles that follow on each other. The
+    int32_t x_rows;        // that are copied for a tile
+    // Slices of tiles, TN_GEMM_BLOCK_K of k each, that a block multiplies, one tile after another. The
     // sums of each tile go to `partial`, to be added by tn_gemm_blocks_add_*. 0: blocks multiply whole tiles.
     int32_t share;
     float *partial;
@@ -57,6 +65,11 @@ typedef struct tn_cuda_gemm_blocks_x_args {
     const float *norm; // weight of an rms_norm that rows go through first; NULL: none
     float eps;
     int32_t m, k; // k is a multiple of 8
+    // Of a gated pair that is left as f16 rows: the largest Euclidean norms of rows of gate and of up, and
+    // where the powers of two that bring the rows of the result into the range of f16 go, and their
+    // reciprocals; NULL: none.
+    const float *norm_gate, *norm_up;
+    float *y_power, *y_scale;
 } tn_cuda_gemm_blocks_x_args;
 
 #endif

@@ -4,7 +4,7 @@
 // Instances of gemm_blocks.cuh for further types; gemm_blocks.c says which file has which.
 #include "backends/cuda/product/gemm/gemm_blocks.cuh"
 
-GEMM_BLOCKS(Q5_K, 2, 256)
-GEMM_BLOCKS(Q8_0, 2, 256)
-GEMM_BLOCKS(Q2_K, 2, 256)
-GEMM_BLOCKS(Q3_K, 2, 256)
+GEMM_BLOCKS_FOUR(Q5_K)
+GEMM_BLOCKS_FOUR(Q8_0)
+GEMM_BLOCKS_FOUR(Q2_K)
+GEMM_BLOCKS_FOUR(Q3_K)

@@ -4,7 +4,7 @@
 // Instances of gemm_blocks.cuh for further types; gemm_blocks.c says which file has which.
 #include "backends/cuda/product/gemm/gemm_blocks.cuh"
 
-GEMM_BLOCKS(Q4_0, 2, 256)
-GEMM_BLOCKS(Q4_1, 2, 256)
-GEMM_BLOCKS(Q5_0, 2, 256)
-GEMM_BLOCKS(Q5_1, 2, 256)
+GEMM_BLOCKS_FOUR(Q4_0)
+GEMM_BLOCKS_FOUR(Q4_1)
+GEMM_BLOCKS_FOUR(Q5_0)
+GEMM_BLOCKS_FOUR(Q5_1)

@@ -22,13 +22,13 @@ struct gemm_blocks_tile {
     int m, n;
 };
 
-// What a block multiplies: units of TN_GEMM_BLOCK_K of k, counted through all tiles. Blocks take whole tiles,
-// gridDim.x tiles apart, or each a.share units that follow on each other.
+// What a block multiplies: slices of tiles, TN_GEMM_BLOCK_K of k each, counted through all tiles. Blocks take
+// whole tiles, gridDim.x tiles apart, or each a.share slices that follow on each other.
 struct gemm_blocks_work {
     int tiles_m, per_tile, at, end, step;
 };
 
-// The units of one tile among them.
+// The slices of one tile among them.
 struct gemm_blocks_part {
     int tile, k_begin, k_end;
 };
@@ -56,9 +56,9 @@ static __device__ __forceinline__ gemm_blocks_work gemm_blocks_work_of(const tn_
 {
     gemm_blocks_work w;
     w.tiles_m = a.n_tiles ? *a.n_tiles : a.tiles_m, w.per_tile = a.k / TN_GEMM_BLOCK_K;
-    int units = w.tiles_m * a.tiles_n * w.per_tile;
+    int slices = w.tiles_m * a.tiles_n * w.per_tile;
     w.at = blockIdx.x * (a.share ? a.share : w.per_tile);
-    w.end = a.share ? min(w.at + a.share, units) : units;
+    w.end = a.share ? min(w.at + a.share, slices) : slices;
     w.step = a.share ? 0 : gridDim.x * w.per_tile;
     return w;
 }
@@ -74,10 +74,18 @@ static __device__ __forceinline__ bool gemm_blocks_next(gemm_blocks_work &w, gem
 
 // --- results -----------------------------------------------------------------------------------------
 
+// Where the result of a gated pair goes in a row of f16 that starts at `row`: of 16 columns the even ones
+// come first.
+static __device__ __forceinline__ __half *gemm_packed_at(const float *row, int64_t column)
+{
+    return (__half *)row + (column & ~15) + (column & 15) / 2 + (column & 1) * 8;
+}
+
 // What a thread needs for four sums: columns c[0] and c[1] of the result, rows r and r + 1.
 // `thread` counts those that multiply.
 template <typename S> struct gemm_place {
     float *y[2];
+    __half *packed; // of a gated pair that is left as f16
     const float *residual[2];
     float bias[2];
     bool inside[2];
@@ -101,6 +109,7 @@ static __device__ __forceinline__ gemm_place<S> gemm_place_of(const tn_cuda_gemm
         p.residual[h] = a.residual ? a.residual + at : NULL;
         p.bias[h] = s.bias && p.inside[h] ? s.bias[at] : 0.0f;
     }
+    p.packed = gemm_packed_at(s.y, c);
     return p;
 }
 
@@ -111,9 +120,9 @@ static __device__ __forceinline__ float gemm_blocks_silu(float gate, float up)
 
 // Four sums of a thread become results: rows `row` and row + 1, columns of the place. `any`: any activation.
 template <typename S, bool any>
-static __device__ __forceinline__ void gemm_finish(const tn_cuda_gemm_blocks_args &a, const gemm_place<S> &p,
-                                                   int64_t ld, const float4 &v, const int (&to)[2],
-                                                   const float (&scale)[2], const float (&r)[4])
+static __device__ __forceinline__ void
+gemm_finish(const tn_cuda_gemm_blocks_args &a, const gemm_place<S> &p, int64_t ld, const float4 &v,
+            const int (&to)[2], const float (&scale)[2], const float (&power)[2], const float (&r)[4])
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -125,7 +134,10 @@ static __device__ __forceinline__ void gemm_finish(const tn_cuda_gemm_blocks_arg
             if (any) low = gemm_act(a.act, low), high = gemm_act(a.act, high);
             low += r[i], high += r[2 + i];
         }
-        if (to[i] >= 0 && p.inside[0]) p.y[0][to[i] * ld] = low;
+        if (to[i] >= 0 && p.inside[0] && a.y_power)
+            p.packed[to[i] * ld] = __float2half_rn(low * power[i]);
+        else if (to[i] >= 0 && p.inside[0])
+            p.y[0][to[i] * ld] = low;
         if (to[i] >= 0 && p.inside[1]) p.y[1][to[i] * ld] = high;
     }
 }
@@ -143,10 +155,14 @@ static __device__ __forceinline__ void gemm_load_residual(const tn_cuda_gemm_blo
     }
 }
 
-// Scales of the rows of x of a tile, and where they go in y, negative: nowhere. Each warpgroup has its own.
+// Scales of the rows of x of a tile, and where they go in y, negative: nowhere; or, of a gated pair that is
+// left as f16, whose rows stay in their order, the powers of two for it. Each warpgroup has its own.
 template <typename S> struct alignas(16) gemm_rows {
     float scale[S::n];
-    int to[S::n];
+    union {
+        int to[S::n];
+        float power[S::n];
+    };
 };
 
 template <typename S>
@@ -155,39 +171,65 @@ static __device__ __forceinline__ void gemm_fetch_rows(const tn_cuda_gemm_blocks
 {
     int i = 4 * (threadIdx.x % 128), n = max(min(a.m - first - i, 4), 0);
     if (i >= S::n) return;
-    const float *scale = a.row_scale + (n > 0 ? first + i : 0);
-    tn_copy16_partial(rows.scale + i, scale, 4 * n);
-    if (a.row_to)
-        tn_copy16_partial(rows.to + i, a.row_to + (n > 0 ? first + i : 0), 4 * n);
+    int from = n > 0 ? first + i : 0;
+    if (a.row_scale)
+        tn_copy16_partial(rows.scale + i, a.row_scale + from, 4 * n);
+    else
+        *(float4 *)(rows.scale + i) = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+    if (a.y_power)
+        tn_copy16_partial(rows.power + i, a.y_power + from, 4 * n);
+    else if (a.row_to)
+        tn_copy16_partial(rows.to + i, a.row_to + from, 4 * n);
     else
         *(int4 *)(rows.to + i) = make_int4(first + i, first + i + 1, first + i + 2, first + i + 3);
     tn_copy_commit();
 }
 
+// The residual of J pairs of rows of a tile, from `row` on, as far as they are among its `exist` rows.
+template <typename S, int J>
+static __device__ __forceinline__ void gemm_load_rest(const tn_cuda_gemm_blocks_args &a,
+                                                      const gemm_place<S> &p, const gemm_rows<S> &rows,
+                                                      int row, int exist, float (&r)[J][4])
+{
+#pragma unroll
+    for (int i = 0; i < 4 * J; i++) {
+        int at = row + 8 * (i / 4) + i % 2, to = at < exist ? rows.to[at] : -1, h = i / 2 % 2;
+        if (to >= 0 && p.inside[h]) r[i / 4][i % 4] = p.residual[h][to * a.residual_ld];
+    }
+}
+
 // Writes the sums of a thread from registers: SiLU of a gated pair, or no activation. Eight lanes write eight
-// columns of a row, a sector of 32 bytes. A few sums at a time are finished and the others move up: code for
-// all of them in a row would be fetched from L2 for each tile, which takes longer than to run it.
-template <typename S, bool glu>
+// columns of a row, a sector of 32 bytes; a gated pair may be left as f16. A few sums at a time are finished
+// and the others move up: code for all of them in a row would be fetched from L2 for each tile, which takes
+// longer than to run it.
+template <typename S, bool glu, bool packed>
 static __device__ __forceinline__ void gemm_write_sums(const tn_cuda_gemm_blocks_args &a,
                                                        gemm_blocks_tile tile, const gemm_rows<S> &rows,
                                                        float (&d)[S::n / 2])
 {
-    constexpr int J = 4; // pairs of rows that are written at a time
+    constexpr int J = S::n % 32 == 0 ? 4 : 2; // pairs of rows that are written at a time
+    // The residual of the next pairs is loaded while these are written; four warpgroups have no registers for
+    // it.
+    constexpr bool ahead = S::groups == 2;
     gemm_place<S> p = gemm_place_of<S>(a, tile, (int)threadIdx.x - S::producer);
     int ld = (int)a.seg[gemm_blocks_seg_of(a, tile.n)].ld, row = 2 * (int)(threadIdx.x % 4);
-    int exist = a.m - tile.m * S::n; // rows of the tile
+    int exist = min(a.m - tile.m * S::n, S::n); // rows of the tile
+    bool adds = !glu && a.residual;
+    float r[J][4] = {}, next[J][4] = {};
+    if (adds && ahead) gemm_load_rest<S, J>(a, p, rows, row, exist, next);
 #pragma unroll 1
     for (; row < S::n; row += 8 * J) {
-        float r[J][4] = {};
-        if (!glu && a.residual)
+        if (adds && ahead) {
 #pragma unroll
-            for (int i = 0; i < 4 * J; i++) {
-                int at = row + 8 * (i / 4) + i % 2, to = rows.to[at], h = i / 2 % 2;
-                if (at < exist && to >= 0 && p.inside[h]) r[i / 4][i % 4] = p.residual[h][to * a.residual_ld];
-            }
+            for (int i = 0; i < 4 * J; i++) r[i / 4][i % 4] = next[i / 4][i % 4];
+            gemm_load_rest<S, J>(a, p, rows, row + 8 * J, exist, next);
+        } else if (adds) {
+            gemm_load_rest<S, J>(a, p, rows, row, exist, r);
+        }
 #pragma unroll
         for (int i = 0; i < 2 * J; i++) {
-            int at = row + 8 * (i / 2) + i % 2, to = at < exist ? rows.to[at] : -1;
+            int at = row + 8 * (i / 2) + i % 2;
+            int to = at >= exist ? -1 : packed ? tile.m * S::n + at : rows.to[at];
             const float *v = &d[4 * (i / 2)], *rest = r[i / 2], scale = rows.scale[at];
             float low = v[i % 2] * scale, high = v[2 + i % 2] * scale;
             if (glu)
@@ -195,7 +237,8 @@ static __device__ __forceinline__ void gemm_write_sums(const tn_cuda_gemm_blocks
             else
                 low += p.bias[0] + rest[i % 2], high += p.bias[1] + rest[2 + i % 2];
             int64_t offset = (int64_t)to * ld;
-            if (to >= 0 && p.inside[0]) p.y[0][offset] = low;
+            if (packed && to >= 0 && p.inside[0]) p.packed[offset] = __float2half_rn(low * rows.power[at]);
+            if (!packed && to >= 0 && p.inside[0]) p.y[0][offset] = low;
             if (!glu && to >= 0 && p.inside[1]) p.y[1][offset] = high;
         }
 #pragma unroll
@@ -208,7 +251,7 @@ template <typename S> struct gemm_four {
     gemm_place<S> place;
     int64_t ld;
     int row, to[2];
-    float r[4], scale[2];
+    float r[4], scale[2], power[2];
 
     __device__ __forceinline__ void locate(const tn_cuda_gemm_blocks_args &a, gemm_blocks_tile tile, int e,
                                            int thread)
@@ -221,14 +264,15 @@ template <typename S> struct gemm_four {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             to[i] = row + i >= a.m ? -1 : a.row_to ? a.row_to[row + i] : row + i;
-            scale[i] = row + i < a.m ? a.row_scale[row + i] : 0.0f;
+            scale[i] = row + i >= a.m ? 0.0f : a.row_scale ? a.row_scale[row + i] : 1.0f;
+            power[i] = row + i < a.m && a.y_power ? a.y_power[row + i] : 1.0f;
         }
         gemm_load_residual(a, place, to, r);
     }
     template <bool any>
     __device__ __forceinline__ void write(const tn_cuda_gemm_blocks_args &a, const float4 &v) const
     {
-        gemm_finish<S, any>(a, place, ld, v, to, scale, r);
+        gemm_finish<S, any>(a, place, ld, v, to, scale, power, r);
     }
 };
 

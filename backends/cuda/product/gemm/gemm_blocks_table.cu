@@ -4,6 +4,6 @@
 // Instances of gemm_blocks.cuh for further types; gemm_blocks.c says which file has which.
 #include "backends/cuda/product/gemm/gemm_blocks.cuh"
 
-GEMM_BLOCKS(IQ4_NL, 2, 256)
-GEMM_BLOCKS(IQ4_XS, 2, 256)
-GEMM_BLOCKS(MXFP4, 2, 256)
+GEMM_BLOCKS_FOUR(IQ4_NL)
+GEMM_BLOCKS_FOUR(IQ4_XS)
+GEMM_BLOCKS_FOUR(MXFP4)

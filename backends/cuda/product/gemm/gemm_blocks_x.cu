@@ -5,6 +5,12 @@
 // Each row is scaled by the power of two that brings its largest value to 2^14, and of each 16 values the
 // even ones come first.
 //
+// Of a gated pair whose result is left as such rows too, the kernel also makes the power of two that brings
+// a row of the result into the range of f16. It has to be known before the first result is: |silu(g) u| <= |g
+// u|
+// <= |x|^2 |w_gate| |w_up| (Cauchy and Schwarz), with the largest norms of rows of the weights. That bound is
+// some 2^8 above the largest result, of the 2^29 between the largest and the smallest f16 of full precision.
+//
 // A block makes one row after another. A thread holds PIECES times 8 values of the row in registers, so the
 // row is read once; two reductions over the block (squares for the norm, then the largest value) lie between
 // the loads and the stores. 6 bytes for each value; with up to some 300 rows the limit is the latency of
@@ -29,10 +35,18 @@ static __device__ __forceinline__ float largest_of(float largest, float v)
     return fabsf(v) <= 3.4028235e38f ? fmaxf(largest, fabsf(v)) : largest;
 }
 
+// The power of two that brings values of at most `bound` to at most 2^14.
+static __device__ __forceinline__ float power_for_bound(double bound)
+{
+    if (!(bound > 0.0 && bound < 1e300)) return 1.0f;
+    int e = min(max(13 - ilogb(bound), -126), 126);
+    return __uint_as_float((uint32_t)(127 + e) << 23);
+}
+
 // Piece p of a thread is values 8 (threadIdx.x + p blockDim.x) and the seven behind.
 template <int PIECES> static __device__ __forceinline__ void make_rows(const tn_cuda_gemm_blocks_x_args &a)
 {
-    __shared__ float shared[2][TN_WARP];
+    __shared__ float shared[3][TN_WARP];
     float g[PIECES][8];
     tn_pdl_trigger();
 #pragma unroll
@@ -42,6 +56,7 @@ template <int PIECES> static __device__ __forceinline__ void make_rows(const tn_
         for (int i = 0; i < 8; i++) g[p][i] = 1.0f;
         if (a.norm && k < a.k) load8(a.norm + k, g[p]);
     }
+    double norms = a.y_power ? (double)*a.norm_gate * *a.norm_up : 0.0;
     tn_pdl_wait();
     for (int r = blockIdx.x; r < a.m; r += gridDim.x) {
         const float *row = (const float *)(a.x + r * a.stride);
@@ -64,6 +79,16 @@ template <int PIECES> static __device__ __forceinline__ void make_rows(const tn_
         for (int i = 0; i < 8 * PIECES; i++) largest = largest_of(largest, v[i / 8][i % 8]);
         float power = tn_power_of_two_for(tn_block_max(largest, shared[1]), 14);
         if (threadIdx.x == 0) a.row_scale[r] = 1.0f / power;
+        if (a.y_power) {
+            float squares = 0.0f;
+#pragma unroll
+            for (int i = 0; i < 8 * PIECES; i++) squares += v[i / 8][i % 8] * v[i / 8][i % 8];
+            squares = tn_block_sum(squares, shared[2]);
+            if (threadIdx.x == 0) {
+                float y_power = power_for_bound(squares * norms);
+                a.y_power[r] = y_power, a.y_scale[r] = 1.0f / y_power;
+            }
+        }
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
             int k = 8 * (threadIdx.x + p * blockDim.x);

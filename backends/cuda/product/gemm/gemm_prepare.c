@@ -193,11 +193,21 @@ tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a,
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, name, &grid, &a);
 }
 
-// --- weights in e4m3 ---------------------------------------------------------------------------------
+// --- what is derived from weights: rows in e4m3, and norms --------------------------------------------
+
+tn_status tn_cuda_gemm_measure(const tn_cuda_launch *l, const tn_view *w, float *norm)
+{
+    tn_cuda_gemm_x_args zero = {.zero = (int32_t *)(void *)norm, .n_zero = 1};
+    tn_cuda_grid grid = {.x = 1, .y = 1, .z = 1, .threads = PREPARE_THREADS};
+    tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, "tn_gemm_x", &grid, &zero);
+    tn_cuda_gemm_w_args a = {.row_scale = norm, .n_rows = w->ne[2], .mode = TN_GEMM_NORM};
+    return status == TN_OK ? tn_cuda_gemm_prepare_w(l, a, w, 1) : status;
+}
 
 static tn_status derive(tn_cuda *c, const tn_view *w, int32_t form, void *to)
 {
     tn_cuda_launch l = {.cuda = c};
+    if (form == TN_GEMM_NORM) return tn_cuda_gemm_measure(&l, w, to);
     tn_cuda_gemm_w_args a = {
         .to = to,
         .row_scale = (float *)(void *)((char *)to + tn_cuda_gemm_x_size(form, w->ne[2], w->ne[3])),
@@ -207,40 +217,47 @@ static tn_status derive(tn_cuda *c, const tn_view *w, int32_t form, void *to)
     return tn_cuda_gemm_prepare_w(&l, a, w, 1);
 }
 
-// Rows and their scales.
-static size_t derived_size(const tn_view *w)
+// A norm, or rows and their scales.
+static size_t derived_size(int32_t form, const tn_view *w)
 {
+    if (form == TN_GEMM_NORM) return sizeof(float);
     return tn_cuda_gemm_x_size(TN_GEMM_E4M3, w->ne[2], w->ne[3]) + (size_t)w->ne[2] * sizeof(float);
 }
 
-// The product of a step whose weights are made once by `kernel`; without weights if they are not.
-static tn_product derives(const tn_step *step, const tn_cuda_kernel *kernel)
+// The product of a step from whose weights something is made once for `kernel`, and what; without weights if
+// nothing is.
+static tn_product derives(const tn_step *step, const tn_cuda_kernel *kernel, int32_t *form)
 {
     tn_product p = tn_product_get(step);
-    if (!(kernel->flags & TN_CUDA_ROUNDS_E4M3) || step->join.computed_weights || p.ids) p.n_weights = 0;
+    bool e4m3 = (kernel->flags & TN_CUDA_ROUNDS_E4M3) != 0,
+         norms = p.glu && (kernel->flags & TN_CUDA_ROUNDS_F16) && (step->join.next & TN_JOIN_PACK);
+    *form = e4m3 ? TN_GEMM_E4M3 : TN_GEMM_NORM;
+    if (!(e4m3 || norms) || step->join.computed_weights || p.ids) p.n_weights = 0;
     return p;
 }
 
 size_t tn_cuda_gemm_derived_size(const tn_step *step, const tn_cuda_kernel *kernel)
 {
-    tn_product p = derives(step, kernel);
+    int32_t form;
+    tn_product p = derives(step, kernel, &form);
     size_t size = 0;
-    for (int32_t i = 0; i < p.n_weights; i++) size += derived_size(p.w[i]);
+    for (int32_t i = 0; i < p.n_weights; i++) size += derived_size(form, p.w[i]);
     return size;
 }
 
 tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step, const tn_cuda_kernel *kernel)
 {
-    tn_product p = derives(step, kernel);
+    int32_t form;
+    tn_product p = derives(step, kernel, &form);
     tn_status status = TN_OK;
     for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++)
-        status = tn_cuda_derived_make(cuda, p.w[i], TN_GEMM_E4M3, derived_size(p.w[i]), derive);
+        status = tn_cuda_derived_make(cuda, p.w[i], form, derived_size(form, p.w[i]), derive);
     return status;
 }
 
 void *tn_cuda_gemm_derived(const tn_cuda_launch *l, int32_t mode, const tn_view *w)
 {
-    if (mode != TN_GEMM_E4M3) return NULL;
+    if (mode != TN_GEMM_E4M3 && mode != TN_GEMM_NORM) return NULL;
     // A list of launches has them where they will be, if memory suffices.
     if (l->sink) return l->step->join.computed_weights ? NULL : (void *)(uintptr_t)TN_CUDA_NOWHERE;
     return tn_cuda_derived_find(l->cuda, w, mode);

@@ -287,22 +287,6 @@ TN_ENTRY __launch_bounds__(THREADS) tn_gemm_x(const __grid_constant__ tn_cuda_ge
 
 // --- groups ------------------------------------------------------------------------------------------
 
-// Exclusive prefix sum over the 1024 threads of the block.
-static __device__ int sum_before(int v, int *shared)
-{
-    int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, x = v;
-#pragma unroll
-    for (int i = 1; i < TN_WARP; i *= 2) {
-        int y = __shfl_up_sync(0xffffffffu, x, i);
-        if (lane >= i) x += y;
-    }
-    if (lane == TN_WARP - 1) shared[warp] = x;
-    __syncthreads();
-    int before = 0;
-    for (int i = 0; i < warp; i++) before += shared[i];
-    return before + x - v;
-}
-
 // Sorts rows by group, in one block. The order of rows inside a group depends on the order of atomics;
 // results do not depend on it, because each row is multiplied on its own.
 TN_ENTRY __launch_bounds__(TN_GEMM_MAX_GROUPS)
@@ -319,7 +303,7 @@ TN_ENTRY __launch_bounds__(TN_GEMM_MAX_GROUPS)
         if (id >= 0 && id < a.n_groups) atomicAdd(&count[id], 1);
     }
     __syncthreads();
-    int tiles = (count[g] + a.tile_rows - 1) / a.tile_rows, first = sum_before(tiles, shared);
+    int tiles = (count[g] + a.tile_rows - 1) / a.tile_rows, first = tn_sum_before(tiles, shared);
     next[g] = first * a.tile_rows;
     if (g < a.n_groups) a.counts[g] = count[g];
     if (g == TN_GEMM_MAX_GROUPS - 1) *a.n_tiles = first + tiles;
@@ -389,6 +373,24 @@ static __device__ __forceinline__ void weight_row_any_mode(const tn_cuda_gemm_w_
     }
 }
 
+// The Euclidean norm of a row, into the largest of all rows. Maxima do not depend on their order.
+template <int TYPE>
+static __device__ __forceinline__ void weight_row_norm(const tn_cuda_gemm_w_args &a, int64_t from,
+                                                       float *shared)
+{
+    constexpr int n = tn_is_plain(TYPE) ? 1 : 2;
+    float sum = 0.0f;
+    for (int64_t k = 8 * n * threadIdx.x; k < a.k; k += 8 * n * THREADS) {
+        float v[n][8];
+        if constexpr (n == 1) weight8<TYPE>(a, from, k, v[0]);
+        else weight16<TYPE>(a, from, k, v);
+#pragma unroll
+        for (int i = 0; i < 8 * n; i++) sum += v[i / 8][i % 8] * v[i / 8][i % 8];
+    }
+    sum = tn_block_sum(sum, shared);
+    if (threadIdx.x == 0) atomicMax((int *)a.row_scale, __float_as_int(sqrtf(sum))); // not negative
+}
+
 // A row of f16. Two neighbouring threads exchange halves, so that one store of the warp fills whole sectors
 // of 32 bytes.
 template <int TYPE>
@@ -435,6 +437,8 @@ static __device__ __forceinline__ void make_weights(const tn_cuda_gemm_w_args &a
         int64_t from = g * a.group_rows + a.first_row + r, to = g * a.n_rows + r;
         if constexpr (f16)
             weight_row_f16<TYPE>(a, from, to);
+        else if (a.mode == TN_GEMM_NORM)
+            weight_row_norm<TYPE>(a, from, shared);
         else
             weight_row_any_mode<TYPE>(a, from, to, shared);
     }

@@ -4,6 +4,7 @@
 // Which tiles a product on tensor cores is cut into, and its launch: wgmma where the device has it, mma.sync
 // elsewhere.
 #include "backends/cuda/product/gemm/gemm.h"
+#include "backends/cuda/product/gemm/gemm_tile_rows.h"
 #include "backends/cuda/runtime/tensor_map.h"
 
 #include "core/compiler.h"
@@ -115,9 +116,12 @@ tn_status tn_cuda_gemm_map(const tn_cuda_launch *l, tn_cuda_tensor_map *to, cons
     return tn_cuda_map_boxes(l, &b, to);
 }
 
-static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const shape *s, bool glu)
+static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_args *a, const shape *s, bool glu,
+                           int32_t mode)
 {
-    tn_status status = tn_cuda_gemm_map(l, &a->x_map, a->x, (int64_t[]){a->m, a->ld}, TN_GEMM_ROWS);
+    int32_t tile_rows = TN_GEMM_ROWS;
+    if (a->n_groups == 0 && mode != TN_GEMM_E4M3) tile_rows = TN_GEMM_TILE_ROWS(a->m, a->tiles_m);
+    tn_status status = tn_cuda_gemm_map(l, &a->x_map, a->x, (int64_t[]){a->m, a->ld}, tile_rows);
     for (int32_t i = 0; i < a->n_segs && status == TN_OK; i++) {
         int64_t rows = a->n_groups > 0 ? a->n_groups * a->group_rows : a->seg[i].n;
         status = tn_cuda_gemm_map(l, &a->w_map[i], a->seg[i].w, (int64_t[]){rows, a->ld},
@@ -143,10 +147,10 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
         glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
     cut c = select_cut(a, columns, mode, any, glu, l->cuda->n_sms);
     const shape *s = c.shape;
-    tn_status status = make_maps(l, a, s, glu);
-    if (status != TN_OK) return status;
     a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
     a->tiles_n = (int32_t)tn_div_up(columns, s->columns);
+    tn_status status = make_maps(l, a, s, glu, mode);
+    if (status != TN_OK) return status;
     a->group_m = GROUP_TILES;
     a->splits = c.splits;
     char name[48];

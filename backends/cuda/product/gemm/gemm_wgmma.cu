@@ -55,14 +55,15 @@ static __device__ __forceinline__ uint32_t gemm_arrive(uint32_t *counter, uint32
 
 // Leaves the sums of part t % splits of tile t / splits in memory. The block that arrives last adds up all
 // parts in their order, so that results do not depend on which one that is, and returns true.
-template <int BN>
+template <int type, int BN>
 static __device__ __forceinline__ bool gemm_add_parts(const tn_cuda_gemm_args &a, gemm_tile tile, int t,
                                                       float (&d)[BN / 2])
 {
     constexpr int SUMMING = THREADS - PRODUCER, QUADS = BN / 8, BATCH = 4;
     __shared__ uint32_t before;
     int thread = threadIdx.x - PRODUCER, size = QUADS * SUMMING;
-    bool exists = tile.m * TN_GEMM_ROWS + thread / TN_WARP * 16 < a.m; // rows of this warp
+    int row = thread / TN_WARP * 16, tile_rows = gemm_tile_rows<type>(a); // row: of this warp
+    bool exists = row < tile_rows && tile.m * tile_rows + row < a.m;
     float4 *first = (float4 *)a.partial + (int64_t)(t / a.splits) * a.splits * size + thread,
            *own = first + t % a.splits * size;
     if (exists)
@@ -122,7 +123,7 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
         tn_wgmma_wait<0>();
         if (first) tn_mbar_arrive(&s.empty[previous]);
         if constexpr (type == TN_BF16 || type == TN_F16)
-            if (a.splits > 1 && !gemm_add_parts<BN>(a, tile, t, d)) continue;
+            if (a.splits > 1 && !gemm_add_parts<type, BN>(a, tile, t, d)) continue;
         gemm_write<type, BN, form>(a, tile, 0, d, s.shared);
     }
 }

@@ -15,6 +15,7 @@
 #define TN_CUDA_GEMM_WGMMA_CUH
 
 #include "backends/cuda/product/gemm/gemm_epilogue.cuh"
+#include "backends/cuda/product/gemm/gemm_tile_rows.h"
 #include "backends/cuda/mma.cuh"
 
 enum { PRODUCER = 128, THREADS = 384, BK = 64, STAGE_X = TN_GEMM_ROWS * BK * 2 };
@@ -44,6 +45,15 @@ static __device__ __forceinline__ gemm_stages gemm_stages_of(const tn_cuda_gemm_
 {
     int n = (a.k + BK - 1) / BK;
     return {n * part / a.splits, n * (part + 1) / a.splits};
+}
+
+// Rows of x of a tile. Those of shared memory that nothing is copied to go into sums that nobody writes. The
+// number is computed where it is needed: threads that multiply have no register to keep it in.
+template <int type> static __device__ __forceinline__ int gemm_tile_rows(const tn_cuda_gemm_args &a)
+{
+    int m = a.m;
+    asm volatile("" : "+r"(m));
+    return type == TN_E4M3 || a.n_groups > 0 ? TN_GEMM_ROWS : TN_GEMM_TILE_ROWS(m, a.tiles_m);
 }
 
 // Two threads of a block copy, one weights and one x, so that neither waits for the other's requests. The
@@ -80,9 +90,11 @@ static __device__ void gemm_fetch_w(const tn_cuda_gemm_args &a, const gemm_share
     }
 }
 
-template <int BN> static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
+template <int type, int BN>
+static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
     constexpr int N = gemm_ring<BN>::n;
+    int tile_rows = gemm_tile_rows<type>(a);
     tn_pdl_wait();
     int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
     uint32_t stage = 0, parity = 1;
@@ -91,8 +103,8 @@ template <int BN> static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a
         gemm_stages own = gemm_stages_of(a, t % a.splits);
         for (int k = own.begin; k < own.end; k++) {
             tn_mbar_wait(&s.empty[stage], parity);
-            tn_mbar_expect(&s.full[stage], STAGE_X);
-            tn_tma_load(s.stages + stage * gemm_ring<BN>::stage, &a.x_map, k * BK, tile.m * TN_GEMM_ROWS,
+            tn_mbar_expect(&s.full[stage], tile_rows * BK * 2);
+            tn_tma_load(s.stages + stage * gemm_ring<BN>::stage, &a.x_map, k * BK, tile.m * tile_rows,
                         &s.full[stage]);
             if (++stage == N) stage = 0, parity ^= 1;
         }
@@ -128,8 +140,9 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
     constexpr bool glu = form == GLU_SILU || form == GENERAL_GLU;
     constexpr int columns = glu ? BN / 2 : BN, W = columns % 64 == 0 && form != GENERAL_GLU ? 64 : 32;
     int warp = (threadIdx.x - PRODUCER) / TN_WARP, lane = threadIdx.x % TN_WARP,
-        r = tile.m * TN_GEMM_ROWS + warp * 16;
+        tile_rows = gemm_tile_rows<type>(a), r = tile.m * tile_rows + warp * 16;
     float scale[2] = {1.0f, 1.0f};
+    if (warp * 16 >= tile_rows) return;
     if constexpr (type != TN_E4M3)
         scale[0] = gemm_row_scale(a, r + lane / 4), scale[1] = gemm_row_scale(a, r + lane / 4 + 8);
     shared += warp * 16 * 64;
@@ -186,7 +199,7 @@ static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
     if (threadIdx.x < PRODUCER) {
         tn_registers_less<40>();
         if (threadIdx.x == 0) gemm_fetch_w<BN, glu>(a, s);
-        if (threadIdx.x == TN_WARP) gemm_fetch_x<BN>(a, s);
+        if (threadIdx.x == TN_WARP) gemm_fetch_x<type, BN>(a, s);
     } else {
         tn_registers_more<232>();
         tn_pdl_wait();
