@@ -10,7 +10,7 @@
 #include "ops/operands.h"
 #include "ops/product.h"
 
-enum { MAX_ROWS = 64, PACKED_ALIGN = 16 };
+enum { MAX_ROWS = 128, PACKED_ALIGN = 16 };
 
 static bool is_product(const tn_step *step)
 {

@@ -296,28 +296,49 @@ static void cases_many(check_run *run, int32_t op)
 
 // More experts than a token uses, and rows of x for each of them that fill tiles of 16, 32 and 64 or not:
 // experts without rows, with one and with more than a tile. k is counted in 256.
+typedef struct experts_shape {
+    int64_t tokens, n, k, experts, slots;
+} experts_shape;
+
+static void case_of_experts(check_run *run, int32_t op, tn_dtype type, const experts_shape *e, int32_t i)
+{
+    int32_t variant = i * (has_glu(op) ? 4 : 1); // gated by SiLU
+    int64_t k = e->k * 256;
+    check_case c;
+    check_begin(&c, op);
+    c.type = type;
+    check_cube(&c, TN_TYPE_F32, e->tokens, i % 2 == 0 ? 1 : e->slots, k);
+    shape s = {e->tokens, e->n, k, 0};
+    for (int32_t w = 0; w < n_weights(op, variant); w++)
+        check_weight(&c, type, e->experts, s.n, k)->random_blocks = w == 1;
+    add_rest(&c, &s, e->experts, e->slots, variant);
+    check_emit(run, &c);
+}
+
 static void cases_experts(check_run *run, int32_t op)
 {
-    static const struct {
-        int64_t tokens, n, k, experts, slots;
-    } sizes[] = {{9, 257, 2, 40, 3},  {33, 65, 1, 7, 2},   {64, 300, 3, 5, 3},
-                 {127, 130, 1, 4, 1}, {10, 128, 9, 33, 8}, {63, 512, 2, 9, 2},
-                 {31, 127, 4, 2, 1},  {65, 70, 1, 1, 3},   {2100, 8, 1, 290, 8}};
+    static const experts_shape sizes[] = {{9, 257, 2, 40, 3},  {33, 65, 1, 7, 2},   {64, 300, 3, 5, 3},
+                                          {127, 130, 1, 4, 1}, {10, 128, 9, 33, 8}, {63, 512, 2, 9, 2},
+                                          {31, 127, 4, 2, 1},  {65, 70, 1, 1, 3},   {2100, 8, 1, 290, 8}};
     static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K};
     for (size_t t = 0; t < TN_COUNT(types); t++)
-        for (size_t i = 0; i < (run->options.quick ? 4 : TN_COUNT(sizes)); i++) {
-            int32_t variant = (int32_t)i * (has_glu(op) ? 4 : 1); // gated by SiLU
-            int64_t k = sizes[i].k * 256;
-            check_case c;
-            check_begin(&c, op);
-            c.type = types[t];
-            check_cube(&c, TN_TYPE_F32, sizes[i].tokens, i % 2 == 0 ? 1 : sizes[i].slots, k);
-            shape s = {sizes[i].tokens, sizes[i].n, k, 0};
-            for (int32_t w = 0; w < n_weights(op, variant); w++)
-                check_weight(&c, types[t], sizes[i].experts, s.n, k)->random_blocks = w == 1;
-            add_rest(&c, &s, sizes[i].experts, sizes[i].slots, variant);
-            check_emit(run, &c);
-        }
+        for (size_t i = 0; i < (run->options.quick ? 4 : TN_COUNT(sizes)); i++)
+            case_of_experts(run, op, types[t], &sizes[i], (int32_t)i);
+}
+
+// No more pairs of token and expert than experts, up to 16 tokens; and tiles of weights that blocks share:
+// more tiles than multiprocessors, of several steps of 256 of k.
+static void cases_pairs(check_run *run, int32_t op)
+{
+    static const experts_shape sizes[] = {{9, 160, 2, 30, 3},
+                                          {16, 48, 3, 33, 2},
+                                          {40, 1300, 3, 24, 4},
+                                          {17, 80, 1, 90, 5},
+                                          {300, 1100, 4, 6, 2}};
+    static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K};
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < (run->options.quick ? 3 : TN_COUNT(sizes)); i++)
+            case_of_experts(run, op, types[t], &sizes[i], (int32_t)i);
 }
 
 // Numbers of rows and sizes around the tiles of kernels for 16-bit weights, which want rows of whole pieces
@@ -477,6 +498,7 @@ void check_cases_product(check_run *run, int32_t op)
             cases_2_to_8_rows(run, op, type);
     if (with_experts(op)) {
         cases_experts(run, op);
+        cases_pairs(run, op);
         return;
     }
     cases_many(run, op);

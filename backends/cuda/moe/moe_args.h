@@ -10,7 +10,7 @@
 enum {
     TN_CUDA_MOE_WARPS = 4,
     TN_CUDA_MOE_THREADS = 256,
-    TN_CUDA_ROUTE_TOKENS = 8, // whose router is multiplied in the same kernel
+    TN_CUDA_ROUTE_TOKENS = 16, // whose router is multiplied in the same kernel
     TN_CUDA_ROUTE_THREADS = 256,
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moe_route: the experts of each token and their weights, from router logits [T, E], or for up to 8 tokens
+// moe_route: the experts of each token and their weights, from router logits [T, E], or for up to 16 tokens
 // from the rows [T, n] themselves, including the router's product and the norm before it.
 //
 // From logits, a warp per token holds the row of logits in registers. From rows, there is a block per expert

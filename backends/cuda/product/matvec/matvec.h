@@ -33,6 +33,8 @@ tn_cuda_matvec_args tn_cuda_matvec_launch_args(const tn_cuda_launch *l, const tn
 // has to hold of `a`. This one is for n_columns (1, 2, 4, 8) rows of x at a time.
 bool tn_cuda_matvec_plan(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                          int32_t n_columns, tn_cuda_grid *grid);
+// Whether there are kernels for tiles of these weights on tensor cores.
+bool tn_cuda_matvec_has_tiles(const tn_cuda *cuda, const tn_cuda_matvec_args *a, tn_dtype type);
 // For one row of x on tensor cores, in tiles of 16 rows of the weight; leaves `a` as it was if it returns
 // false.
 bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matmuls of experts for up to 8 tokens on tensor cores (matvec_experts.cu): gate and up, which can do the
+// Matmuls of experts for few tokens on tensor cores (matvec_experts.cu): gate and up, which can do the
 // routing of the step before, and the product back to the width of the model, which can do the sum after it.
 #include "backends/cuda/product/matvec/matvec.h"
 

@@ -220,7 +220,7 @@ static int32_t tile_size(tn_dtype type)
 }
 
 // Whether the weights consist of whole tiles, of a type that the kernels have.
-static bool has_tiles(const tn_cuda *cuda, const tn_cuda_matvec_args *a, tn_dtype type)
+bool tn_cuda_matvec_has_tiles(const tn_cuda *cuda, const tn_cuda_matvec_args *a, tn_dtype type)
 {
     bool known = type == TN_TYPE_Q4_0 || type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_K ||
                  type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
@@ -248,7 +248,7 @@ bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_
                                tn_cuda_grid *grid)
 {
     enum { SLOTS_OF_WARP = 3 }; // for which 16 warps are worth it, else 8 have more
-    if (!has_tiles(cuda, a, type)) return false;
+    if (!tn_cuda_matvec_has_tiles(cuda, a, type)) return false;
     tn_cuda_matvec_args t = *a;
     t.n_tiles = t.k / TN_MATVEC_MMA_K(type);
     if (t.ids) max_blocks = max_blocks / (int32_t)grid->y;
