@@ -23,6 +23,11 @@ enum {
     // Rows of x of an expert on average: measured up to 128, where the tiles of 128 rows of gemm_id.c, which
     // need sorted copies of x, take a quarter longer.
     MOST_AVERAGE = 160,
+    // Ids for each block that sorts them, such blocks, and values of a row of x for which the form of
+    // experts_prepare.cu with fewer registers has enough.
+    SORTED = 1024,
+    MOST_SORTERS = 16,
+    SHORT_ROW = 1024,
     MOST_SLOTS = 256, // experts of a token: times 2^23 ids, less than 2^32 (x_factor)
 };
 
@@ -130,6 +135,7 @@ static tn_status prepare(const tn_cuda_launch *l, const tn_product *p, const lay
         .n_ids = (int32_t)p->m,
         .n_groups = (int32_t)p->n_experts,
         .tile_rows = s->tile_rows,
+        .sorters = (int32_t)TN_MIN(tn_div_up(p->m, SORTED), MOST_SORTERS),
         .rows = (int32_t *)(void *)(l->scratch + s->rows),
         .tile_group = (int32_t *)(void *)(l->scratch + s->tile_group),
         .n_tiles = (int32_t *)(void *)(l->scratch + s->n_tiles),
@@ -137,8 +143,10 @@ static tn_status prepare(const tn_cuda_launch *l, const tn_product *p, const lay
         .y_n = p->w[0]->ne[2],
     };
     int64_t blocks = TN_MIN(tn_div_up(s->m, WARPS), PREPARE_BLOCKS * (int64_t)l->cuda->n_sms);
-    tn_cuda_grid grid = {.x = (uint32_t)(1 + blocks), .y = 1, .z = 1, .threads = TN_EXPERTS_PREPARE_THREADS};
-    return tn_cuda_run(l, TN_CUDA_MODULE_experts_prepare, "tn_experts_prepare", &grid, &a);
+    tn_cuda_grid grid = {
+        .x = (uint32_t)(a.sorters + blocks), .y = 1, .z = 1, .threads = TN_EXPERTS_PREPARE_THREADS};
+    const char *entry = p->k <= SHORT_ROW ? "tn_experts_prepare_4" : "tn_experts_prepare_8";
+    return tn_cuda_run(l, TN_CUDA_MODULE_experts_prepare, entry, &grid, &a);
 }
 
 // Bytes of a row that a plane has for TN_GEMM_BLOCK_K elements.

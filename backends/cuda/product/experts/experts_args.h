@@ -48,6 +48,7 @@ typedef struct tn_cuda_experts_prepare_args {
     int32_t finite_rows; // a row with values that are not finite gets a scale of NaN
     const int32_t *ids;
     int32_t n_ids, n_groups, tile_rows;
+    int32_t sorters; // blocks that sort
     int32_t *rows, *tile_group, *n_tiles;
     float *y; // its rows whose id is no expert are zeroed
     int64_t y_n;

@@ -4,16 +4,16 @@
 // What the products of experts read (experts.cuh): rows of x as f16 times a power of two, with sums of each
 // 32 values, and the ids sorted by expert.
 //
-// The first block sorts, the others make rows, so that both are done at the same time. A warp makes a row of
+// The first blocks sort, the others make rows, so that both are done at the same time. A warp makes a row of
 // x: its largest value, then what is written, 8 values of a lane at a time. Bytes for each value of x: 4 read
-// and 2.1 written. Rows of up to 2048 values stay in registers, longer ones are read again. The limit is
-// latency for few rows, memory for many. Rows are made once, however many experts read them.
+// and 2.1 written. Rows of up to 1024 or 2048 values stay in registers, longer ones are read again. The limit
+// is latency for few rows, memory for many. Rows are made once, however many experts read them.
 #include "backends/cuda/product/experts/experts_args.h"
 #include "backends/cuda/product/prepare.cuh"
 
 #include <cuda_fp16.h>
 
-enum { THREADS = TN_EXPERTS_PREPARE_THREADS, WARPS = THREADS / TN_WARP, RUN = 8 * TN_WARP, MOST_RUNS = 8 };
+enum { THREADS = TN_EXPERTS_PREPARE_THREADS, WARPS = THREADS / TN_WARP, RUN = 8 * TN_WARP };
 
 // --- rows of x ---------------------------------------------------------------------------------------
 
@@ -51,18 +51,20 @@ static __device__ __forceinline__ void largest_of(const float (&v)[8], float &la
     }
 }
 
+// Rows of up to RUNS times RUN values stay in registers.
+template <int RUNS>
 static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_args &a, int r)
 {
     int k0 = 8 * (threadIdx.x % TN_WARP);
     const float *row = (const float *)tn_row(a.x, r);
     char *to = a.to + r * TN_EXPERTS_ROW(a.k);
-    bool wide = (uintptr_t)row % 16 == 0, short_row = a.k <= RUN * MOST_RUNS, finite = true;
-    float v[MOST_RUNS][8], largest = 0.0f;
+    bool wide = (uintptr_t)row % 16 == 0, finite = true;
+    float v[RUNS][8], largest = 0.0f;
 #pragma unroll
-    for (int i = 0; i < MOST_RUNS; i++) tn_load8(row, k0 + i * RUN, a.k, wide, v[i]);
+    for (int i = 0; i < RUNS; i++) tn_load8(row, k0 + i * RUN, a.k, wide, v[i]);
 #pragma unroll
-    for (int i = 0; i < MOST_RUNS; i++) largest_of(v[i], largest, finite);
-    for (int k = k0 + RUN * MOST_RUNS; k < a.k; k += RUN) {
+    for (int i = 0; i < RUNS; i++) largest_of(v[i], largest, finite);
+    for (int k = k0 + RUN * RUNS; k < a.k; k += RUN) {
         float u[8];
         tn_load8(row, k, a.k, wide, u);
         largest_of(u, largest, finite);
@@ -72,14 +74,13 @@ static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_ar
     float power = poisoned ? 1.0f : tn_power_of_two_for(largest, 14);
     if (threadIdx.x % TN_WARP == 0) a.scale[r] = poisoned ? __uint_as_float(0x7fc00000u) : 1.0f / power;
 #pragma unroll
-    for (int i = 0; i < MOST_RUNS; i++) {
+    for (int i = 0; i < RUNS; i++) {
         if (i * RUN >= a.k) break;
 #pragma unroll
         for (int j = 0; j < 8; j++) v[i][j] *= power;
         store8(a, to, k0 + i * RUN, v[i]);
     }
-    if (short_row) return;
-    for (int first = RUN * MOST_RUNS; first < a.k; first += RUN) {
+    for (int first = RUN * RUNS; first < a.k; first += RUN) {
         float u[8];
         tn_load8(row, k0 + first, a.k, wide, u);
 #pragma unroll
@@ -92,56 +93,74 @@ static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_ar
 
 enum { GROUPS_PER_THREAD = TN_GEMM_MAX_GROUPS / THREADS, BATCH = 8 };
 
-// Calls f(i, id) for every id that is an expert; the loads of a batch are under way at a time.
-template <class F> static __device__ __forceinline__ void each_id(const tn_cuda_experts_prepare_args &a, F f)
+// Calls f(i, id) for those of ids `from` to `to` - 1 that are experts; the loads of a batch are under way at
+// a time.
+template <class F>
+static __device__ __forceinline__ void each_id(const tn_cuda_experts_prepare_args &a, int from, int to, F f)
 {
-    for (int i0 = threadIdx.x; i0 < a.n_ids; i0 += BATCH * THREADS) {
+    for (int i0 = from + threadIdx.x; i0 < to; i0 += BATCH * THREADS) {
         int id[BATCH];
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) id[b] = i0 + b * THREADS < a.n_ids ? a.ids[i0 + b * THREADS] : -1;
+        for (int b = 0; b < BATCH; b++) id[b] = i0 + b * THREADS < to ? a.ids[i0 + b * THREADS] : -1;
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
             if (id[b] >= 0 && id[b] < a.n_groups) f(i0 + b * THREADS, id[b]);
     }
 }
 
-// The order of the rows of an expert depends on the order of atomics. Results do not depend on it, because
-// each row is multiplied on its own.
-static __device__ void sort_ids(const tn_cuda_experts_prepare_args &a)
+// Each of a.sorters blocks counts all ids and places its share of them. The order of the rows of an expert
+// depends on the order of atomics. Results do not depend on it, because each row is multiplied on its own.
+static __device__ void sort_ids(const tn_cuda_experts_prepare_args &a, int sorter)
 {
-    __shared__ int count[TN_GEMM_MAX_GROUPS], next[TN_GEMM_MAX_GROUPS], shared[TN_WARP];
+    __shared__ int before[TN_GEMM_MAX_GROUPS], count[TN_GEMM_MAX_GROUPS], shared[TN_WARP];
     int first_group = GROUPS_PER_THREAD * threadIdx.x, tiles = 0;
-    for (int g = threadIdx.x; g < TN_GEMM_MAX_GROUPS; g += THREADS) count[g] = 0;
+    int share = (a.n_ids + a.sorters - 1) / a.sorters, from = min(sorter * share, a.n_ids),
+        to = min(from + share, a.n_ids);
+    for (int g = threadIdx.x; g < TN_GEMM_MAX_GROUPS; g += THREADS) before[g] = count[g] = 0;
     __syncthreads();
-    each_id(a, [&](int, int id) { atomicAdd(&count[id], 1); });
+    each_id(a, 0, from, [&](int, int id) { atomicAdd(&before[id], 1); });
+    each_id(a, from, a.n_ids, [&](int, int id) { atomicAdd(&count[id], 1); });
     __syncthreads();
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++)
-        tiles += (count[g] + a.tile_rows - 1) / a.tile_rows;
+        tiles += (before[g] + count[g] + a.tile_rows - 1) / a.tile_rows;
     int at = tn_sum_before(tiles, shared);
-    if (threadIdx.x == THREADS - 1) *a.n_tiles = at + tiles;
+    if (sorter == 0 && threadIdx.x == THREADS - 1) *a.n_tiles = at + tiles;
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++) {
-        int n = (count[g] + a.tile_rows - 1) / a.tile_rows;
-        next[g] = at * a.tile_rows;
-        for (int t = 0; t < n; t++) a.tile_group[at + t] = g;
-        for (int r = count[g]; r < n * a.tile_rows; r++) a.rows[at * a.tile_rows + r] = -1;
+        int rows = before[g] + count[g], n = (rows + a.tile_rows - 1) / a.tile_rows;
+        before[g] += at * a.tile_rows; // the place of the next row
+        if (sorter == 0) {
+            for (int t = 0; t < n; t++) a.tile_group[at + t] = g;
+            for (int r = rows; r < n * a.tile_rows; r++) a.rows[at * a.tile_rows + r] = -1;
+        }
         at += n;
     }
     __syncthreads();
-    each_id(a, [&](int i, int id) { a.rows[atomicAdd(&next[id], 1)] = i; });
+    each_id(a, from, to, [&](int i, int id) { a.rows[atomicAdd(&before[id], 1)] = i; });
 }
 
-TN_ENTRY __launch_bounds__(THREADS) tn_experts_prepare(const __grid_constant__ tn_cuda_experts_prepare_args a)
+template <int RUNS> static __device__ __forceinline__ void prepare(const tn_cuda_experts_prepare_args &a)
 {
     tn_pdl_trigger();
     tn_pdl_wait();
-    if (blockIdx.x == 0) {
-        sort_ids(a);
+    if ((int)blockIdx.x < a.sorters) {
+        sort_ids(a, blockIdx.x);
         return;
     }
-    int warp = (blockIdx.x - 1) * WARPS + threadIdx.x / TN_WARP, n_warps = (gridDim.x - 1) * WARPS;
-    for (int r = warp; r < a.m; r += n_warps) make_row(a, r);
+    int warp = (blockIdx.x - a.sorters) * WARPS + threadIdx.x / TN_WARP,
+        n_warps = (gridDim.x - a.sorters) * WARPS;
+    for (int r = warp; r < a.m; r += n_warps) make_row<RUNS>(a, r);
     for (int i = warp; i < a.n_ids; i += n_warps) {
         if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
         for (int64_t c = threadIdx.x % TN_WARP; c < a.y_n; c += TN_WARP) a.y[i * a.y_n + c] = 0.0f;
     }
 }
+
+#define EXPERTS_PREPARE(RUNS)                                                                                \
+    TN_ENTRY __launch_bounds__(THREADS)                                                                      \
+        tn_experts_prepare_##RUNS(const __grid_constant__ tn_cuda_experts_prepare_args a)                    \
+    {                                                                                                        \
+        prepare<RUNS>(a);                                                                                    \
+    }
+
+EXPERTS_PREPARE(4)
+EXPERTS_PREPARE(8)
