@@ -40,7 +40,7 @@ static __device__ __forceinline__ void me_copy(const tn_cuda_matvec_part &p, int
         from[i] = p.plane[i] + (row + lane / tile::chunks(i)) * p.row_size[i] + t * tile::bytes(i) +
                   lane % tile::chunks(i) * 16;
     }
-    mt_copy<TYPE>(lane, mt_copy_offsets<TYPE>(lane), from, row_size, slot);
+    mt_copy<TYPE, false>(lane, mt_copy_offsets<TYPE>(lane), from, row_size, slot);
 }
 
 // Adds the products of that tile with tile `x_tile` of x.

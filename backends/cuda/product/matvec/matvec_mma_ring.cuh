@@ -44,17 +44,42 @@ template <int TYPE> static __device__ __forceinline__ int2 mt_copy_offsets(int l
     return make_int2(mt_opaque((row * chunks + (lane % chunks ^ row % 2 * 4)) * 16), mt_opaque(lane * 16));
 }
 
+// The policy of weights in L2: they are evicted first, because each is read once, and kernels and activations
+// stay.
+static __device__ __forceinline__ uint64_t mt_weight_policy()
+{
+    uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    return policy;
+}
+
+// cp.async of 16 bytes of a line of 128 with an L2 policy. Compute capability 8.0.
+static __device__ __forceinline__ void mt_copy16(void *to, const void *from, uint64_t policy)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(tn_shared(to)),
+                 "l"(from), "l"(policy)
+                 : "memory");
+#else
+    __trap();
+#endif
+}
+
 // Starts the copies of a tile: `from` is the lane's first chunk of each plane, rows are row_size bytes apart.
 // Whole lines of 128 bytes are requested from L2, because the number of requests under way is what limits the
 // copies, and the small planes have only 2 to 64 bytes of a row in a tile. 8B Q4_K_M on an H200 (2026-11-22,
 // two builds): 527.3 tokens per second without, 536.8 with lines of the small planes, 533.3 with 256 bytes;
 // 555.0 with lines of all planes where only the small ones gave 550.0.
-template <int TYPE>
+// LAST_USE: the weights are evicted from L2 first. Experts' are not, as another token may use them.
+template <int TYPE, bool LAST_USE>
 static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to,
                                                const char *const (&from)[TN_CUDA_MAX_PLANES],
                                                const int (&row_size)[TN_CUDA_MAX_PLANES], char *slot)
 {
     typedef mt_tile<TYPE> tile;
+    uint64_t policy = LAST_USE ? mt_weight_policy() : 0;
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
         const int chunks = tile::chunks(i), rows = TN_WARP / chunks; // rows that one copy of the warp covers
@@ -64,8 +89,12 @@ static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to,
             at = (const char *)((uintptr_t)at & ~(uintptr_t)15);
 #pragma unroll
         for (int j = 0; j < MT_ROWS; j += rows)
-            if (rows <= MT_ROWS || lane < MT_ROWS)
-                tn_copy16_line(to + j * chunks * 16, at + (int64_t)row_size[i] * j);
+            if (rows <= MT_ROWS || lane < MT_ROWS) {
+                if constexpr (LAST_USE)
+                    mt_copy16(to + j * chunks * 16, at + (int64_t)row_size[i] * j, policy);
+                else
+                    tn_copy16_line(to + j * chunks * 16, at + (int64_t)row_size[i] * j);
+            }
     }
 }
 
@@ -119,7 +148,7 @@ static __device__ __forceinline__ void mt_loader_copy_next(const tn_cuda_matvec_
         const char *from[TN_CUDA_MAX_PLANES];
 #pragma unroll
         for (int i = 0; i < tile::planes; i++) from[i] = f.from[i] + (int64_t)f.t * tile::bytes(i);
-        mt_copy<TYPE>(w.lane, f.to, from, f.row_size, slot);
+        mt_copy<TYPE, true>(w.lane, f.to, from, f.row_size, slot);
         f.t += 1 << w.slice_shift;
         if (f.t >= a.n_tiles) {
             f.t = w.slice;
