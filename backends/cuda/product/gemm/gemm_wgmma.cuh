@@ -51,9 +51,10 @@ static __device__ __forceinline__ gemm_stages gemm_stages_of(const tn_cuda_gemm_
 // number is computed where it is needed: threads that multiply have no register to keep it in.
 template <int type> static __device__ __forceinline__ int gemm_tile_rows(const tn_cuda_gemm_args &a)
 {
+    if (type == TN_E4M3) return TN_GEMM_ROWS;
     int m = a.m;
     asm volatile("" : "+r"(m));
-    return type == TN_E4M3 || a.n_groups > 0 ? TN_GEMM_ROWS : TN_GEMM_TILE_ROWS(m, a.tiles_m);
+    return a.n_groups > 0 ? TN_GEMM_ROWS : TN_GEMM_TILE_ROWS(m, a.tiles_m);
 }
 
 // Two threads of a block copy, one weights and one x, so that neither waits for the other's requests. The
@@ -142,7 +143,7 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
     int warp = (threadIdx.x - PRODUCER) / TN_WARP, lane = threadIdx.x % TN_WARP,
         tile_rows = gemm_tile_rows<type>(a), r = tile.m * tile_rows + warp * 16;
     float scale[2] = {1.0f, 1.0f};
-    if (warp * 16 >= tile_rows) return;
+    if (type != TN_E4M3 && warp * 16 >= tile_rows) return;
     if constexpr (type != TN_E4M3)
         scale[0] = gemm_row_scale(a, r + lane / 4), scale[1] = gemm_row_scale(a, r + lane / 4 + 8);
     shared += warp * 16 * 64;
