@@ -454,6 +454,7 @@ int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_conf
     session->n_ctx_seq = (int32_t)each;
     tn_engine_config_default(cfg);
     cfg->session = session;
+    cfg->host_cache = (uint64_t)opt_int(o, OPT_CACHE_HOST) << 20;
     if (o->cmd != CMD_SERVE) return 0;
     cfg->n_waiting = (int32_t)opt_int(o, OPT_QUEUE);
     cfg->waiting_tokens = each * CONTEXTS_WAITING;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of an engine. engine.c: requests come; requests.c: they end; schedule.c: which of them run, and
-// on which sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine.
+// on which sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine;
+// cache_host.c: blocks in the memory of the host.
 //
 // When a request has ended, its blocks stay in the index of the cache until they are needed
 // (models/run/cache_index.c). A new request starts from the blocks there that hold the beginning of its

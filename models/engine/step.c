@@ -183,6 +183,10 @@ static void publish_stats(tn_engine *e)
     e->stats.n_plans = e->session->n_plans;
     e->stats.wait_ns = e->session->wait_ns;
     e->stats.n_evicted = tn_cache_n_evicted(c);
+    tn_cache_host_stats host = tn_cache_host_stats_of(c);
+    e->stats.n_host = host.n_blocks;
+    e->stats.n_host_saved = host.n_saved;
+    e->stats.n_host_loaded = host.n_loaded;
     tn_engine_lock(e);
     e->published = e->stats;
     tn_engine_unlock(e);

@@ -35,6 +35,7 @@ void tn_cache_fini(tn_cache *c)
     tn_free(c->ctx, c->used);
     tn_free(c->ctx, c->ids);
     tn_cache_index_fini(c);
+    tn_cache_host_fini(c);
     tn_cache_states_fini(c);
     *c = (tn_cache){0};
 }
@@ -185,8 +186,7 @@ int32_t tn_cache_blocks_of(int32_t length)
     return (length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
 }
 
-// There is an available one.
-static int32_t take_block(tn_cache *c)
+int32_t tn_cache_take_block(tn_cache *c)
 {
     int32_t id = c->n_free > 0 ? c->free_ids[--c->n_free] : tn_cache_index_evict(c);
     c->refs[id] = 1;
@@ -214,7 +214,7 @@ static tn_status own_last_block(tn_cache *c, tn_cache_seq *s)
         tn_cache_index_forget(c, *last); // it was full before the sequence was cut
         return TN_OK;
     }
-    int32_t id = take_block(c);
+    int32_t id = tn_cache_take_block(c);
     tn_status status = copy_block(c, *last, id);
     c->used[id] = true;
     tn_cache_release(c, status == TN_OK ? *last : id);
@@ -241,7 +241,7 @@ tn_status tn_cache_extend(tn_cache *c, int32_t seq, int32_t n)
         return tn_fail(c->ctx, TN_ERR_CONTEXT_FULL, "context is full: other sequences hold its blocks");
     tn_status status = own_last_block(c, s);
     int32_t got = have;
-    for (; got < want && status == TN_OK; got++) s->blocks[got] = take_block(c);
+    for (; got < want && status == TN_OK; got++) s->blocks[got] = tn_cache_take_block(c);
     if (status == TN_OK) status = clear_used(c, s->blocks + have, want - have);
     if (status != TN_OK) {
         while (got > have) tn_cache_release(c, s->blocks[--got]);

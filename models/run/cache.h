@@ -38,6 +38,7 @@ typedef struct tn_cache_seq {
 } tn_cache_seq;
 
 typedef struct tn_cache_index tn_cache_index;
+typedef struct tn_cache_host tn_cache_host;
 
 typedef struct tn_cache_snapshot {
     int32_t slot, position; // the state after `position` tokens
@@ -63,7 +64,8 @@ typedef struct tn_cache {
     int32_t *n_snapshots;         // per sequence
     int32_t *ids; // per slot of K and V: the token, as far as a sequence with the block reaches
     tn_cache_index
-        *index; // of full blocks, see cache_index.c; NULL: blocks are forgotten when they are freed
+        *index;          // of full blocks, see cache_index.c; NULL: blocks are forgotten when they are freed
+    tn_cache_host *host; // copies of blocks, see models/engine/cache_host.c; NULL: none
 } tn_cache;
 
 typedef struct tn_cache_config {
@@ -138,12 +140,35 @@ static inline void tn_cache_release(tn_cache *c, int32_t id)
 void tn_cache_index_forget(tn_cache *c, int32_t id); // its contents change
 int32_t tn_cache_index_evict(tn_cache *c);           // the block that is idle for longest; there is one
 bool tn_cache_index_has_state(const tn_cache *c, int32_t slot);
+// A free block, or the one that is idle for longest. There is one.
+int32_t tn_cache_take_block(tn_cache *c);
+uint64_t tn_cache_block_hash(uint64_t parent, int32_t depth, const int32_t *tokens); // of 64 tokens
 double tn_cache_index_state_loss(const tn_cache *c, int32_t slot);
 void tn_cache_index_drop_state(tn_cache *c, int32_t slot);
 TN_MUST_USE tn_status tn_cache_states_init(tn_cache *c);
 void tn_cache_states_fini(tn_cache *c);
 void tn_cache_states_truncate(tn_cache *c, int32_t seq, int32_t n);
 void tn_cache_states_branch(tn_cache *c, int32_t from, int32_t to, int32_t n);
+
+// --- copies of blocks in the memory of the host ---
+
+typedef struct tn_cache_host_stats {
+    int32_t n_blocks;           // copies now
+    uint64_t n_saved, n_loaded; // copied to the host, and back
+} tn_cache_host_stats;
+// From now on blocks are copied there before they are evicted, as many as `bytes` hold. For a cache with an
+// index. TN_ERR_ARG: not one; TN_ERR_UNSUPPORTED: the cache has recurrent states.
+TN_MUST_USE tn_status tn_cache_host_create(tn_cache *c, uint64_t bytes);
+void tn_cache_host_fini(tn_cache *c);
+tn_cache_host_stats tn_cache_host_stats_of(const tn_cache *c);
+// The serial of the block with these 64 tokens behind `parent`; 0: there is no copy of it.
+uint64_t tn_cache_host_find(const tn_cache *c, uint64_t parent, int32_t depth, const int32_t *tokens);
+// The copies that hold these tokens from block `depth` on are used now: they stay for longest.
+void tn_cache_host_use(tn_cache *c, uint64_t parent, int32_t depth, const int32_t *tokens, int32_t n);
+void tn_cache_host_save(tn_cache *c, int32_t id, uint64_t serial, uint64_t parent, int32_t depth);
+// Into a block that nobody reads; false: there is no copy, or the device has failed.
+bool tn_cache_host_load(tn_cache *c, int32_t id, uint64_t parent, int32_t depth, const int32_t *tokens);
+
 // Token at a position below the length.
 int32_t tn_cache_token(const tn_cache *c, int32_t seq, int32_t position);
 

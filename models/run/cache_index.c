@@ -69,14 +69,19 @@ void tn_cache_index_fini(tn_cache *c)
 
 // --- finding -------------------------------------------------------------------------------------------
 
-static int32_t *bucket_of(tn_cache_index *x, uint64_t parent, int32_t depth, const int32_t *tokens)
+uint64_t tn_cache_block_hash(uint64_t parent, int32_t depth, const int32_t *tokens)
 {
     tn_hash h;
     uint64_t where[2] = {parent, (uint64_t)depth};
     tn_hash_init(&h);
     tn_hash_add(&h, where, sizeof where);
     tn_hash_add(&h, tokens, TN_CACHE_BLOCK * sizeof *tokens);
-    return &x->buckets[tn_hash_value(&h) & (uint64_t)(x->n_buckets - 1)];
+    return tn_hash_value(&h);
+}
+
+static int32_t *bucket_of(tn_cache_index *x, uint64_t parent, int32_t depth, const int32_t *tokens)
+{
+    return &x->buckets[tn_cache_block_hash(parent, depth, tokens) & (uint64_t)(x->n_buckets - 1)];
 }
 
 static const int32_t *tokens_of(const tn_cache *c, int32_t id)
@@ -162,7 +167,9 @@ void tn_cache_index_forget(tn_cache *c, int32_t id)
 int32_t tn_cache_index_evict(tn_cache *c)
 {
     int32_t id = c->index->oldest;
+    const block_entry *b = &c->index->entries[id];
     unlink_idle(c->index, id);
+    tn_cache_host_save(c, id, b->serial, b->parent, b->depth);
     tn_cache_index_forget(c, id);
     c->index->n_evicted++;
     return id;
@@ -180,24 +187,12 @@ uint64_t tn_cache_n_evicted(const tn_cache *c)
 
 // --- sequences -----------------------------------------------------------------------------------------
 
-int32_t tn_cache_attach(tn_cache *c, int32_t seq, uint64_t salt, const int32_t *tokens, int32_t n)
-{
-    tn_cache_seq *s = &c->seqs[seq];
-    int32_t n_idle;
-    s->salt = salt;
-    s->n_listed = tn_cache_find(c, salt, tokens, n, s->blocks, &n_idle);
-    s->length = s->n_listed * TN_CACHE_BLOCK;
-    if (c->index) c->index->clock++;
-    for (int32_t i = 0; i < s->n_listed; i++) hold(c, s->blocks[i]);
-    if (c->n_slots > 0 && s->n_listed > 0)
-        tn_cache_state_share(c, seq, c->index->entries[s->blocks[s->n_listed - 1]].state, s->length);
-    return s->length;
-}
-
+// A block of which there is a copy has its serial still, so that the copies behind it are found.
 static void list_block(tn_cache *c, int32_t id, uint64_t parent, int32_t depth)
 {
+    uint64_t serial = tn_cache_host_find(c, parent, depth, tokens_of(c, id));
     int32_t *bucket = bucket_of(c->index, parent, depth, tokens_of(c, id));
-    c->index->entries[id] = (block_entry){.serial = ++c->index->last_serial,
+    c->index->entries[id] = (block_entry){.serial = serial ? serial : ++c->index->last_serial,
                                           .parent = parent,
                                           .depth = depth,
                                           .next = *bucket,
@@ -205,6 +200,43 @@ static void list_block(tn_cache *c, int32_t id, uint64_t parent, int32_t depth)
                                           .older = NONE,
                                           .state = NONE};
     *bucket = id;
+}
+
+// What the sequence begins with behind the blocks that were found comes back from the memory of the host, as
+// long as there are blocks for it.
+static void load_blocks(tn_cache *c, tn_cache_seq *s, const int32_t *tokens, int32_t n)
+{
+    if (!c->host) return;
+    int32_t depth = s->n_listed;
+    uint64_t parent = depth > 0 ? c->index->entries[s->blocks[depth - 1]].serial : s->salt;
+    tn_cache_host_use(c, parent, depth, tokens, n); // taking a block may copy another one in their place
+    for (; depth < n / TN_CACHE_BLOCK && tn_cache_n_available(c) > 0; depth++) {
+        const int32_t *part = tokens + (size_t)depth * TN_CACHE_BLOCK;
+        if (tn_cache_host_find(c, parent, depth, part) == 0) return;
+        int32_t id = tn_cache_take_block(c);
+        if (!tn_cache_host_load(c, id, parent, depth, part)) {
+            tn_cache_release(c, id);
+            return;
+        }
+        list_block(c, id, parent, depth);
+        parent = c->index->entries[id].serial;
+        s->blocks[s->n_listed++] = id;
+    }
+}
+
+int32_t tn_cache_attach(tn_cache *c, int32_t seq, uint64_t salt, const int32_t *tokens, int32_t n)
+{
+    tn_cache_seq *s = &c->seqs[seq];
+    int32_t n_idle;
+    s->salt = salt;
+    s->n_listed = tn_cache_find(c, salt, tokens, n, s->blocks, &n_idle);
+    if (c->index) c->index->clock++;
+    for (int32_t i = 0; i < s->n_listed; i++) hold(c, s->blocks[i]);
+    load_blocks(c, s, tokens, n);
+    s->length = s->n_listed * TN_CACHE_BLOCK;
+    if (c->n_slots > 0 && s->n_listed > 0)
+        tn_cache_state_share(c, seq, c->index->entries[s->blocks[s->n_listed - 1]].state, s->length);
+    return s->length;
 }
 
 void tn_cache_list(tn_cache *c, int32_t seq)

@@ -9,7 +9,7 @@
 
 enum { PER_ENGINE = 250, STEPS_FACTOR = 12 };
 
-static long n_steps_all, n_hits_all, n_preempted_all, n_failures_all, n_memory_all;
+static long n_steps_all, n_hits_all, n_preempted_all, n_failures_all, n_memory_all, n_loaded_all;
 
 // --- random schedules ----------------------------------------------------------------------------------
 
@@ -140,13 +140,21 @@ static void run_engine(tn_model *model, counting *c, uint32_t seed, int32_t n_sc
     fake.pass_ns = 1000000;
     fake.token_ns = (uint64_t)below(300000);
     TEST_CHECK_STATUS(tn_session_create(model, &one, &u.alone), TN_OK);
-    u.engine = make_engine(model, &scfg, below(2) * (1 + below(20)));
+    tn_engine_config ecfg;
+    tn_engine_config_default(&ecfg);
+    ecfg.session = &scfg;
+    ecfg.prompt_tokens = below(2) * (1 + below(20));
+    // From one block of the tiny model to some more than its cache has.
+    if (!u.has_states && below(2) != 0) ecfg.host_cache = 40000u * (unsigned)(1 + below(12));
+    TEST_CHECK_STATUS(tn_engine_create(model, &ecfg, &u.engine), TN_OK);
     u.engine->session->pads = below(2) != 0;
     for (int32_t i = 0; i < n_schedules; i++) run_schedule(&u, seed * PER_ENGINE + (uint32_t)i);
     tn_engine_stats stats = {.struct_size = sizeof stats};
     tn_engine_stats_get(u.engine, &stats);
     n_hits_all += (long)stats.n_hits;
     n_preempted_all += (long)stats.n_preempted;
+    n_loaded_all += (long)stats.n_host_loaded;
+    TEST_CHECK((uint64_t)stats.n_host * 16384 <= ecfg.host_cache); // bytes of K and V in a block
     tn_engine_destroy(&u.engine);
     tn_session_destroy(&u.alone);
 }
@@ -319,9 +327,12 @@ int main(int argc, char **argv)
     for (int32_t i = 0; i * PER_ENGINE < n_schedules; i++)
         run_engine(models[i % (int32_t)TN_COUNT(shapes)], &c, (uint32_t)i,
                    TN_MIN(PER_ENGINE, n_schedules - i * PER_ENGINE));
-    printf("%d schedules: %ld steps, %ld failed, %ld times no memory, %ld prefixes found, %ld preempted\n",
-           n_schedules, n_steps_all, n_failures_all, n_memory_all, n_hits_all, n_preempted_all);
+    printf("%d schedules: %ld steps, %ld failed, %ld times no memory, %ld prefixes found, %ld preempted, "
+           "%ld blocks from the host\n",
+           n_schedules, n_steps_all, n_failures_all, n_memory_all, n_hits_all, n_preempted_all, n_loaded_all);
     TEST_CHECK(n_failures_all > 0 && n_memory_all > 0 && n_hits_all > 0 && n_preempted_all > 0);
+    // Not in the smallest runs: every third or so of the engines has host memory.
+    TEST_CHECK(n_loaded_all > 0 || n_schedules < 4 * PER_ENGINE);
     test_starvation(models[0]);
     for (size_t i = 0; i < TN_COUNT(costs); i++)
         for (int32_t n = 1; n <= 4; n += 3)

@@ -141,6 +141,11 @@ static void put_engine(FILE *f, server *s)
     fprintf(f, "tenon_cache_blocks{state=\"used\"} %d\n", used);
     fprintf(f, "tenon_cache_blocks{state=\"cached\"} %d\n", e.n_cached);
     fprintf(f, "tenon_cache_blocks{state=\"free\"} %d\n", e.n_free - e.n_cached);
+    fprintf(f, "tenon_cache_blocks{state=\"host\"} %d\n", e.n_host);
+    put(f, "tenon_cache_saved_total", "counter", "Blocks that were copied to the memory of the host.",
+        (double)e.n_host_saved);
+    put(f, "tenon_cache_loaded_total", "counter", "Blocks that were copied back for a request.",
+        (double)e.n_host_loaded);
     put(f, "tenon_cache_hits_total", "counter", "Requests that found a part of their prompt in the cache.",
         (double)e.n_hits);
     put(f, "tenon_cache_evicted_total", "counter", "Cached blocks that were needed for something else.",

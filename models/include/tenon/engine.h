@@ -52,6 +52,10 @@ typedef struct tn_engine_config {
     // let the pass take up to three times as long as one without them, as measured
     int32_t prompt_tokens;
     int32_t reserved;
+    // bytes of host memory for blocks that the cache of prefixes has no place for any more; they are copied
+    // back when a prompt begins with them. 0 (default): none. TN_ERR_ARG: not enough for one block;
+    // TN_ERR_UNSUPPORTED: the model has recurrent layers
+    uint64_t host_cache;
 } tn_engine_config;
 TN_API void tn_engine_config_init(tn_engine_config *cfg, size_t struct_size);
 static inline void tn_engine_config_default(tn_engine_config *cfg)
@@ -146,6 +150,10 @@ typedef struct tn_engine_stats {
     // Time of the steps with a pass, in nanoseconds, and the part of it in which the host waited for the
     // devices. What a device without a queue of its own computes counts as the host's.
     uint64_t step_ns, wait_ns;
+    // Blocks in the memory of the host: now; copied there; copied back for a request
+    int32_t n_host;
+    int32_t reserved_host;
+    uint64_t n_host_saved, n_host_loaded;
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
 TN_API tn_status tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
