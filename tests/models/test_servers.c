@@ -5,7 +5,8 @@
 // conversations, and the rules by which tools/server/haproxy.cfg and others choose the server. Reported are
 // the share of prompt tokens found in the cache, how full the fullest server is, and the time to the first
 // token; docs/make_servers.py draws them.
-//     test_servers [SERVERS...]     a table of the rules; without numbers: a quick check
+//     test_servers [RULE...] [SERVERS...]     a table of these rules, or of all; without numbers: a quick
+//     check
 #include "tests/models/engine_requests.h"
 
 enum {
@@ -500,6 +501,17 @@ static void quick_check(tn_model *model)
     TEST_CHECK(faults.n_lost <= 2 * SEQUENCES);
 }
 
+// Whether the name is among the arguments, or no name is.
+static bool is_wanted(const char *name, int argc, char **argv)
+{
+    bool any = false, found = false;
+    for (int i = 1; i < argc; i++) {
+        any |= atoi(argv[i]) == 0;
+        found |= strcmp(argv[i], name) == 0;
+    }
+    return found || !any;
+}
+
 int main(int argc, char **argv)
 {
     tn_context *ctx = context(NULL, 1);
@@ -509,8 +521,10 @@ int main(int argc, char **argv)
     if (argc < 2) quick_check(model);
     for (int i = 1; i < argc; i++) {
         int32_t n = TN_MIN(TN_MAX(atoi(argv[i]), 1), MOST);
+        if (atoi(argv[i]) == 0) continue;
         for (size_t k = 0; k < 2 * TN_COUNT(rules); k++)
-            (void)run(model, &rules[k / 2], n, k % 2 != 0, false);
+            if (is_wanted(rules[k / 2].name, argc, argv))
+                (void)run(model, &rules[k / 2], n, k % 2 != 0, false);
         if (n >= 10) (void)run(model, &rules[BOUND_2], n, false, true);
     }
     tn_model_unref(&model);
