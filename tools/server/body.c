@@ -22,6 +22,12 @@ static bool broken(body *b, const char *why)
     return false;
 }
 
+static bool no_memory(body *b)
+{
+    b->no_memory = true;
+    return broken(b, "out of memory");
+}
+
 // --- UTF-8 -----------------------------------------------------------------------------------------------
 
 // RFC 3629, section 4: the range of the second byte, and the length, by the first byte.
@@ -60,7 +66,7 @@ static node *new_node(body *b)
     if (b->n_nodes % BLOCK_NODES == 0) {
         node_block *block = calloc(1, sizeof *block);
         if (!block) {
-            broken(b, "out of memory");
+            no_memory(b);
             return NULL;
         }
         block->next = b->blocks;
@@ -170,7 +176,7 @@ static bool has_double_key(body *b, const node *object)
     const char **keys = malloc(object->n * sizeof *keys);
     size_t n = 0;
     bool found = false;
-    if (!keys) return !broken(b, "out of memory");
+    if (!keys) return !no_memory(b);
     for (const node *v = object->first; v; v = v->next) keys[n++] = v->key;
     qsort(keys, n, sizeof *keys, by_key);
     for (size_t i = 1; i < n && !found; i++) found = strcmp(keys[i - 1], keys[i]) == 0;
@@ -274,7 +280,7 @@ bool body_parse(body *b, const char *text, size_t n)
     json_in in = {.p = text, .end = text + n};
     b->strings = malloc(n + 1); // decoded strings are shorter than their JSON text
     node *root = b->strings ? new_node(b) : NULL;
-    if (!root) return broken(b, "out of memory");
+    if (!root) return no_memory(b);
     bool ok = read_value(b, &in, root, 0);
     if (ok && (json_is(&in, 0) || in.p < in.end)) ok = broken(b, "more text behind the value");
     b->at = (size_t)(in.p - text);

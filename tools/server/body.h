@@ -38,6 +38,7 @@ typedef struct body {
     const node *root;
     const char *why; // of the failure, a sentence
     size_t at;       // byte of the failure
+    bool no_memory;  // the text may be fine
     // memory of the tree
     struct node_block *blocks;
     size_t n_nodes;

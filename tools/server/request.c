@@ -112,7 +112,9 @@ static void read_body(request *r)
     body *b = &r->body;
     if (r->n_text == 0) {
         refuse(r, ERROR_JSON, NULL, "body is empty; a JSON object is expected");
-    } else if (!body_parse(b, r->text, r->n_text)) {
+    } else if (!body_parse(b, r->text, r->n_text) && b->no_memory) {
+        refuse(r, ERROR_OWN, NULL, "out of memory for the body");
+    } else if (!b->root) {
         snprintf(message, sizeof message, "the body is not valid JSON: byte %zu: %s", b->at, b->why);
         refuse(r, ERROR_JSON, NULL, message);
     } else if (b->root->kind != NODE_OBJECT) {

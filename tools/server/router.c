@@ -98,7 +98,10 @@ static const char *methods_of(const route *r)
 static bool check_http(server *s, exchange *x)
 {
     const char *host = x->headers[HEADER_HOST];
-    if (x->announced == -2) {
+    if (x->no_memory) {
+        x->closes = true;
+        reply_error(s, x, ERROR_OWN, NULL, "out of memory for the headers");
+    } else if (x->announced == -2) {
         x->announced = -1;
         reply_error(s, x, ERROR_REQUEST, NULL,
                     "Content-Length is not one plain number, or comes with Transfer-Encoding");

@@ -316,7 +316,7 @@ bool input_read(fields *f, chat_input *in, fields *chat)
         return false;
     }
     if (!body_parse(&in->b, in->text, strlen(in->text))) {
-        field_fail(f, ERROR_FIELD, "input", "%s", in->b.why);
+        field_fail(f, in->b.no_memory ? ERROR_OWN : ERROR_FIELD, "input", "%s", in->b.why);
         return false;
     }
     *chat = fields_inner(f, in->b.root, NULL);

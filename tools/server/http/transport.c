@@ -214,11 +214,12 @@ static int write_some(exchange *x)
 
 // --- requests --------------------------------------------------------------------------------------------
 
-static char *copy_token(struct lws *wsi, enum lws_token_indexes token)
+static char *copy_token(exchange *x, struct lws *wsi, enum lws_token_indexes token)
 {
     int n = lws_hdr_total_length(wsi, token);
     if (n <= 0) return NULL;
     char *out = malloc((size_t)n + 2);
+    x->no_memory |= !out;
     if (out && lws_hdr_copy(wsi, out, n + 1, token) < 0) {
         free(out);
         out = NULL;
@@ -226,11 +227,12 @@ static char *copy_token(struct lws *wsi, enum lws_token_indexes token)
     return out;
 }
 
-static char *copy_named(struct lws *wsi, const char *name)
+static char *copy_named(exchange *x, struct lws *wsi, const char *name)
 {
     int size = (int)strlen(name), n = lws_hdr_custom_length(wsi, name, size);
     if (n <= 0) return NULL;
     char *out = calloc(1, (size_t)n + 2);
+    x->no_memory |= !out;
     if (out && lws_hdr_custom_copy(wsi, out, n + 1, name, size) < 0) {
         free(out);
         out = NULL;
@@ -254,10 +256,10 @@ static void read_headers(exchange *x, struct lws *wsi)
         {HEADER_REQUEST_HEADERS, WSI_TOKEN_HTTP_AC_REQUEST_HEADERS},
     };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-        x->headers[tokens[i].header] = copy_token(wsi, tokens[i].token);
-    x->headers[HEADER_API_KEY] = copy_named(wsi, "x-api-key:");
-    x->headers[HEADER_REQUEST_METHOD] = copy_named(wsi, "access-control-request-method:");
-    x->headers[HEADER_REQUEST_ID] = copy_named(wsi, "x-request-id:");
+        x->headers[tokens[i].header] = copy_token(x, wsi, tokens[i].token);
+    x->headers[HEADER_API_KEY] = copy_named(x, wsi, "x-api-key:");
+    x->headers[HEADER_REQUEST_METHOD] = copy_named(x, wsi, "access-control-request-method:");
+    x->headers[HEADER_REQUEST_ID] = copy_named(x, wsi, "x-request-id:");
 }
 
 static http_method read_method(struct lws *wsi)
@@ -281,8 +283,8 @@ static http_method read_method(struct lws *wsi)
 // False: the length is no plain number. The library itself reads what it can.
 static bool read_length(exchange *x, struct lws *wsi)
 {
-    char *text = copy_token(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH);
-    char *coding = copy_token(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING);
+    char *text = copy_token(x, wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH);
+    char *coding = copy_token(x, wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING);
     bool ok = true;
     x->is_chunked = coding != NULL;
     if (text) {
@@ -309,7 +311,7 @@ static void set_body_limit(exchange *x)
 static bool send_continue(exchange *x, struct lws *wsi)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    char *expect = copy_token(wsi, WSI_TOKEN_HTTP_EXPECT), buf[LWS_PRE + sizeof text];
+    char *expect = copy_token(x, wsi, WSI_TOKEN_HTTP_EXPECT), buf[LWS_PRE + sizeof text];
     bool wanted = expect && !x->http10 && !x->status;
     free(expect);
     if (!wanted) return true;
@@ -323,7 +325,7 @@ static int on_head(transport *t, struct lws *wsi, const char *path, size_t n)
     if (x) release(x);
     x = new_exchange(t, wsi);
     if (!x) return -1;
-    char *version = copy_token(wsi, WSI_TOKEN_HTTP);
+    char *version = copy_token(x, wsi, WSI_TOKEN_HTTP);
     x->http10 = version && strstr(version, "1.0");
     free(version);
     if (n < sizeof x->path) {

@@ -39,6 +39,7 @@ typedef struct exchange {
     size_t n_body;
     int64_t announced; // Content-Length, -1: none
     bool is_chunked;   // the body has no length
+    bool no_memory;    // for some header: what was read of them must not be used
     bool from_loopback;
     uint64_t start_ns;
     int status; // of the answer, 0: none yet
