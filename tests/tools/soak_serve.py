@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+"""A server with several models under load and faults for some minutes: memory, descriptors and threads must
+stay level. Then requests with secrets, of which none may reach another client.
+    soak_serve.py TENON [--minutes 3] [--clients 12] [--isolation 1000] [--seed 1]
+With a tool built with -Db_sanitize=address,undefined an error of memory ends it, and so does a leak."""
+import argparse
+import http.client
+import json
+import os
+import random
+import shutil
+import socket
+import struct
+import sys
+import threading
+import time
+
+import cli
+from serve import EXACT, Server, need_server
+
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+NAMES = ("one", "two", "three")
+COMMON = "Mia lives in the blue house by the river. " * 12  # more than a block of the cache of prefixes
+
+
+def resident(s):
+    with open(f"/proc/{s.p.pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def level(s):
+    pid = s.p.pid
+    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+
+class Client(threading.Thread):
+    """Requests and faults, one after the other, until the time is over."""
+
+    def __init__(self, s, seed, end):
+        super().__init__(daemon=True)
+        self.s, self.end, self.random = s, end, random.Random(seed)
+        self.n, self.n_faults, self.wrong = 0, 0, []
+
+    def body(self, **more):
+        words = self.random.choices("the a house tree river old blue lives Mia and".split(),
+                                    k=self.random.randint(1, 40))
+        turns = [{"role": "user", "content": " ".join(words)}]
+        return {"model": self.random.choice(NAMES), "messages": turns,
+                "max_tokens": self.random.randint(1, 24), **more}
+
+    def raw(self, data, seconds, how):
+        """Sends bytes and leaves, with a reset or without."""
+        self.n_faults += 1
+        with socket.create_connection(("127.0.0.1", self.s.port)) as sock:
+            sock.sendall(data)
+            time.sleep(seconds)
+            if how:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def ask(self, path, fields, want):
+        status, _, got = self.s.ask("POST", path, fields, timeout=120)
+        self.n += 1
+        if status not in want:
+            self.wrong.append((path, status, str(got)[:200]))
+        return got
+
+    def one(self):
+        r, kind = self.random, self.random.random()
+        data = json.dumps(self.body(stream=r.random() < .5, max_tokens=200)).encode()
+        request = HEAD % len(data) + data
+        if kind < .1:  # leaves in its request or in its answer
+            self.raw(request[:r.randint(1, len(request))], r.random() * .1, r.random() < .5)
+        elif kind < .2:
+            self.raw(request, r.random() * .5, r.random() < .5)
+        elif kind < .25:
+            self.ask("/v1/chat/completions", r.choice([b"{", b"", b"[" * 100, b'{"messages": 1}']), {400})
+        elif kind < .3:
+            self.ask("/v1/chat/completions", self.body(model="unreadable"), {500})
+        elif kind < .33:
+            turns = [{"role": "user", "content": "the house " * r.randint(2000, 40000)}]
+            self.ask("/v1/chat/completions", self.body(messages=turns), {400, 429})
+        elif kind < .36:
+            self.ask("/api/chat", {"model": r.choice(NAMES), "keep_alive": 0}, {200})
+        elif kind < .65:
+            got = self.ask("/v1/chat/completions", self.body(stream=True), {200, 429})
+            if isinstance(got, bytes) and not got.endswith(b"data: [DONE]\n\n"):
+                self.wrong.append(("stream", got[-200:]))
+        else:
+            self.ask("/v1/chat/completions", self.body(n=r.randint(1, 2), logprobs=r.random() < .3),
+                     {200, 429})
+
+    def run(self):
+        while time.monotonic() < self.end and self.s.p.poll() is None:
+            try:
+                self.one()
+            except (OSError, http.client.HTTPException) as error:
+                self.wrong.append(repr(error))
+
+
+def soak(t, s, args):
+    end = time.monotonic() + args.minutes * 60
+    clients = [Client(s, args.seed * 1000 + i, end) for i in range(args.clients)]
+    for client in clients:
+        client.start()
+    rows, start = [], time.monotonic()
+    while any(client.is_alive() for client in clients):
+        time.sleep(5)
+        if len(rows) * 30 <= time.monotonic() - start:
+            rows.append((resident(s), *level(s)))
+            print(f"{time.monotonic() - start:5.0f} s: {sum(c.n for c in clients)} requests, "
+                  f"{sum(c.n_faults for c in clients)} that left, {rows[-1][0] / 2**20:.1f} MiB, "
+                  f"{rows[-1][1]} descriptors, {rows[-1][2]} threads", flush=True)
+    wrong = [one for client in clients for one in client.wrong]
+    t.ok("every answer is the stated one", not wrong, wrong[:5])
+    t.ok("nothing runs or waits", s.wait_for("tenon_requests_running", 0) and
+         s.wait_for("tenon_requests_waiting", 0))
+    # Plans, caches and the allocator grow at first, and models come and go.
+    early, late = rows[len(rows) // 3:len(rows) // 3 + 3], rows[-3:]
+    if len(rows) >= 6:
+        grown = max(r[0] for r in late) / max(r[0] for r in early) - 1
+        print(f"memory grew by {100 * grown:.1f} % between a third of the time and its end")
+        t.ok("memory is level", grown < .05, rows)
+    return rows
+
+
+def isolation(t, s, args):
+    """Each prompt has a secret that its answer repeats; no answer may have the secret of another."""
+    todo, lock, wrong = [args.isolation], threading.Lock(), []
+
+    def client(k):
+        r = random.Random(args.seed * 77 + k)
+        c = s.connect()
+        while True:
+            with lock:
+                todo[0] -= 1
+                if todo[0] < 0:
+                    break
+            secret = f"{k:03d}x{r.getrandbits(48):012x}"
+            prompt = COMMON + f"The house has the number {secret} and Mia"
+            body = {"model": NAMES[k % 2], "prompt": prompt, "max_tokens": 2, "echo": True,
+                    "temperature": 0, "stream": r.random() < .5}
+            c.request("POST", "/v1/completions", json.dumps(body), {"X-Request-Id": secret})
+            answer = c.getresponse()
+            text = answer.read().decode()
+            known = answer.getheader("x-request-id")
+            others = text.replace(secret, "").count("x") and [w for w in text.split() if len(w) == 16 and
+                                                              w[3] == "x" and w != secret]
+            if answer.status != 200 or known != secret or secret not in text or others:
+                wrong.append((answer.status, known, secret, text[:300]))
+        c.close()
+
+    start = time.monotonic()
+    threads = [threading.Thread(target=client, args=(k,)) for k in range(args.clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"{args.isolation} requests with secrets in {time.monotonic() - start:.0f} s, {len(wrong)} wrong")
+    t.ok("no secret reaches another client", not wrong, wrong[:3])
+    hits = s.metric("tenon_cache_hits_total")
+    t.ok("prefixes were shared all the same", hits > args.isolation / 2, hits)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tenon")
+    parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--isolation", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    sys.argv[1:] = [args.tenon]
+    t, _, _ = cli.arguments()
+    need_server(t)
+    folder = t.temp("models")
+    os.mkdir(folder)
+    for name in NAMES:
+        shutil.copy(t.model, os.path.join(folder, name + ".gguf"))
+    with open(os.path.join(folder, "unreadable.gguf"), "wb") as f:
+        f.write(b"GGUF" + bytes(60))
+    options = os.environ.get("ASAN_OPTIONS", "detect_leaks=1") + ":quarantine_size_mb=16"
+    s = Server(t, *EXACT, "-np", "4", "-c", "512", "--keep-alive", "3", "--models-memory", "40", model=folder,
+               env={"ASAN_OPTIONS": options})
+    if t.ok("the server starts", s.port is not None, s.err):
+        soak(t, s, args)
+        isolation(t, s, args)
+        t.ok("exit code, without a word of a sanitizer", s.end() == 0 and b"ERROR" not in s.err and
+             b"runtime error" not in s.err, s.err[-3000:])
+    sys.exit(t.done())
+
+
+main()
