@@ -4,6 +4,9 @@
 // `tenon serve` and the official clients for JavaScript as they are, with every answer checked by its shape.
 //     node official.mjs TENON MODEL [EMBEDDER]
 // Exit code 77 where the packages (`npm ci` in tests/clients) are missing.
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { done, grows, metric, ok, serve, skip, step } from "./serve.mjs";
 
 const [tenon, model, embedder] = process.argv.slice(2);
@@ -232,6 +235,60 @@ async function checkAi(url, name) {
   ok("an object", ["house", "tree"].includes(made.output.where), made.output);
 }
 
+// The library stops reading: the server ends the request. One that is refused is tried again by itself.
+async function checkAiLimits(name) {
+  const { child, url } = await serve(tenon, model, "-np", "1", "--queue", "1");
+  const provider = compatible.createOpenAICompatible({ name: "tenon", baseURL: `${url}/v1`,
+    fetch: shapes.checkedFetch });
+  const long = { model: provider(name), prompt: "Tell me a story.", maxOutputTokens: 400, temperature: 1 };
+  const before = await metric(url, CANCELLED);
+  const stop = new AbortController();
+  const stream = ai.streamText({ ...long, abortSignal: stop.signal, onError: () => {} });
+  for await (const piece of stream.textStream) {
+    ok("a piece before the end", piece.length > 0);
+    stop.abort();
+    break;
+  }
+  ok("aborted", await grows(url, CANCELLED, before));
+  const others = new AbortController();
+  const busy = [1, 2].map(() => fetch(`${url}/v1/completions`, { method: "POST", signal: others.signal,
+    body: JSON.stringify({ prompt: "Mia", max_tokens: 400, ignore_eos: true }) }).then(() => 1, () => 0));
+  for (let i = 0; i < 100 && (await metric(url, "tenon_requests_waiting")) < 1; i++)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  const refused = () => shapes.seen.filter((one) => one.startsWith("429")).length;
+  const first = refused();
+  setTimeout(() => others.abort(), 700);
+  const got = await ai.generateText({ ...long, maxOutputTokens: 3, maxRetries: 5 });
+  ok("a retry after 429", refused() > first && got.usage.outputTokens > 0, refused());
+  await Promise.all(busy);
+  child.kill();
+}
+
+// Two models in one server, as clients see them.
+async function checkSeveral() {
+  const folder = mkdtempSync(join(tmpdir(), "tenon-clients-"));
+  for (const name of ["one", "two"]) copyFileSync(model, join(folder, `${name}.gguf`));
+  const { child, url } = await serve(tenon, folder);
+  const api = client(openai, url);
+  const ids = [];
+  for await (const one of api.models.list()) ids.push(`${one.id} ${one.status.value}`);
+  ok("both, not loaded", ids.join() === "one unloaded,two unloaded", ids);
+  const answer = await api.chat.completions.create({ model: "two", messages: HELLO, temperature: 0 });
+  ok("by name", answer.model === "two" && answer.choices[0].message.content === ANSWER, answer);
+  ok("loaded", (await api.models.retrieve("two")).status.value === "loaded");
+  const host = new ollama.Ollama({ host: url, fetch: shapes.checkedFetch });
+  const [running, ...more] = (await host.ps()).models;
+  const rest = (new Date(running.expires_at) - Date.now()) / 1000;
+  ok("ps", running.name === "two" && more.length === 0 && rest > 200 && rest < 302, running);
+  ok("tags", (await host.list()).models.length === 2);
+  await host.generate({ model: "two", prompt: "", keep_alive: 0 });
+  for (let i = 0; i < 100 && (await host.ps()).models.length > 0; i++)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  ok("unloaded", (await host.ps()).models.length === 0);
+  child.kill();
+  rmSync(folder, { recursive: true });
+}
+
 // --- vectors ---------------------------------------------------------------------------------------------
 
 async function checkVectors() {
@@ -264,6 +321,8 @@ for (const [label, library] of Object.entries({ openai, openai7 })) {
 }
 await step("ollama", () => checkOllama(url, name));
 await step("ai", () => checkAi(url, name));
+await step("ai: abort and retry", () => checkAiLimits(name));
+await step("several models", checkSeveral);
 if (embedder) await step("vectors", checkVectors);
 child.kill();
 done();

@@ -24,7 +24,8 @@ const piece = object({ index: count }, { id: text, type: { const: "function" },
 const head = (kind) => ({ id: { type: "string", pattern: "^[a-z]+-." }, object: { const: kind }, created: count,
   model: text });
 
-const model = object({ id: text, object: { const: "model" }, created: count, owned_by: text });
+const model = object({ id: text, object: { const: "model" }, created: count, owned_by: text, status: object({
+  value: { enum: ["unloaded", "loading", "loaded", "failed", "lost"] } }) }, { max_model_len: count });
 // --- responses ---
 
 const whole = { enum: ["completed", "incomplete"] };
@@ -68,7 +69,10 @@ const times = object({ done: { const: true }, done_reason: { enum: ["stop", "len
   eval_count: count, eval_duration: count });
 const named = object({ model: text, created_at: { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT.*Z$" },
   done: { type: "boolean" } });
-const line = (inner) => ({ allOf: [named, inner], if: { type: "object", properties: { done: { const: true } } }, then: times });
+// A request that only loads or unloads a model has no times.
+const ended = { type: "object", properties: { done: { const: true },
+  done_reason: { not: { enum: ["load", "unload"] } } } };
+const line = (inner) => ({ allOf: [named, inner], if: ended, then: times });
 const ollamaCall = object({ function: object({ name: text, arguments: { type: "object" } }) });
 
 const SHAPES = {
@@ -116,22 +120,24 @@ function checkOne(name, value) {
     : "no shape is known");
 }
 
-function checkBody(path, type, body) {
-  if (type.startsWith("text/event-stream")) {
-    for (const one of body.split("\n").filter((each) => each.startsWith("data: "))) {
-      if (one !== "data: [DONE]") checkOne(`${path} stream`, JSON.parse(one.slice(6)));
+// Takes the complete lines off the text of a stream, and returns what is left.
+function checkLines(path, type, body) {
+  const lines = body.split("\n");
+  const rest = lines.pop();
+  for (const one of lines) {
+    if (type.startsWith("text/event-stream")) {
+      if (one.startsWith("data: ") && one !== "data: [DONE]") checkOne(`${path} stream`, JSON.parse(one.slice(6)));
+    } else if (one) {
+      checkOne(path, JSON.parse(one));
     }
-  } else if (type.startsWith("application/x-ndjson")) {
-    for (const one of body.split("\n").filter(Boolean)) checkOne(path, JSON.parse(one));
-  } else {
-    checkOne(path, JSON.parse(body));
   }
+  return rest;
 }
 
 // The statuses and paths of answers that were seen.
 export const seen = [];
 
-// The body is checked at its end; one that the client leaves is not.
+// The events of a stream are checked as they come, also of one that the client leaves; other bodies at the end.
 export async function checkedFetch(address, options) {
   const response = await fetch(address, options);
   const { pathname } = new URL(address instanceof Request ? address.url : address);
@@ -139,14 +145,18 @@ export async function checkedFetch(address, options) {
   if (!response.body) return response;
   const type = response.headers.get("content-type") ?? "";
   const decoder = new TextDecoder();
+  const name = response.ok || pathname.startsWith("/api/") ? pathname : "error";
+  const streams = type.startsWith("text/event-stream") || type.startsWith("application/x-ndjson");
   let body = "";
   const watched = response.body.pipeThrough(new TransformStream({
     transform(bytes, controller) {
       body += decoder.decode(bytes, { stream: true });
+      if (streams) body = checkLines(name, type, body);
       controller.enqueue(bytes);
     },
     flush() {
-      checkBody(response.ok || pathname.startsWith("/api/") ? pathname : "error", type, body);
+      if (!streams) checkOne(name, JSON.parse(body));
+      else ok(`the stream of ${pathname} ends with a line`, body === "", body);
     },
   }));
   return new Response(watched, { status: response.status, headers: response.headers });
