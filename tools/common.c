@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common.h"
 
+#include "tools/terminal/progress.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -41,6 +43,7 @@ const char *failure_text(void)
 static void print_line(char *text)
 {
     clean_text(text);
+    progress_forget();
     fprintf(stderr, "tenon: %s\n", text);
 }
 
@@ -121,6 +124,17 @@ void tool_info(const tool *t, const char *fmt, ...)
     print_line(text);
 }
 
+void tool_debug(const tool *t, const char *fmt, ...)
+{
+    if (t->log_level < TN_LOG_DEBUG) return;
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    print_line(text);
+}
+
 static void on_log(void *user, int32_t level, const char *text)
 {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
@@ -145,7 +159,7 @@ static void report_compiling(tool *t, bool done, const char *text)
 {
     enum { EVERY_MS = 100 };
     if (t->log_level < TN_LOG_WARN) return;
-    if (!is_terminal(stderr)) {
+    if (!terminal_moves(stderr)) {
         if (!t->compiling) note("%s", text);
         t->compiling = true;
         return;
@@ -339,25 +353,20 @@ int tool_model_path(const options *o, const char **path, const char *const **arg
 }
 
 typedef struct load_bar {
-    uint64_t start_ns, drawn_ns;
-    bool terminal;
+    progress line;
     const volatile int *stop;
 } load_bar;
-
-enum { BAR_AFTER_MS = 500, BAR_EVERY_MS = 100 };
 
 // Non-zero ends loading.
 static int32_t on_load(void *user, uint64_t done, uint64_t total)
 {
     load_bar *bar = user;
-    uint64_t now = now_ns();
     if (bar->stop && *bar->stop) return 1;
-    if (!bar->terminal || now - bar->start_ns < BAR_AFTER_MS * 1000000ull) return 0;
-    if (now - bar->drawn_ns < BAR_EVERY_MS * 1000000ull) return 0;
-    bar->drawn_ns = now;
-    char a[32], b[32];
-    fprintf(stderr, "\rloading %s of %s, %.2f GB/s ", size_text(done, a, sizeof a),
-            size_text(total, b, sizeof b), (double)done / (double)(now - bar->start_ns));
+    char a[32], b[32], left[48];
+    double share = total ? (double)done / (double)total : 0;
+    progress_show(&bar->line, share, "loading %s of %s, %.2f GB/s%s", size_text(done, a, sizeof a),
+                  size_text(total, b, sizeof b), (double)done / (double)(now_ns() - bar->line.start_ns + 1),
+                  progress_left(&bar->line, share, left, sizeof left));
     return 0;
 }
 
@@ -390,7 +399,9 @@ static void report_loaded(const tool *t, const char *path, const tn_model *model
 
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
 {
-    load_bar bar = {.start_ns = now_ns(), .terminal = is_terminal(stderr), .stop = t->stop};
+    enum { BAR_AFTER_MS = 500 };
+    load_bar bar = {.stop = t->stop};
+    progress_begin(&bar.line, BAR_AFTER_MS);
     bool session = (C_SESSION & (1 << t->opt->cmd)) && what != LOAD_TOKENIZER;
     tn_session_config planned;
     tn_model_config cfg;
@@ -405,9 +416,11 @@ int tool_load(tool *t, const char *path, int32_t what, tn_model **out)
     if ((opt_rows[OPT_CHECK].commands & bit) && what == LOAD_WEIGHTS)
         cfg.check_tensors = opt_flag(t->opt, OPT_CHECK);
     tn_status status = tn_model_open(t->ctx, path, &cfg, out);
-    if (bar.drawn_ns) fprintf(stderr, "\r\033[K");
+    progress_clear(&bar.line);
     if (status != TN_OK) return tool_fail(t, status, "%s", path);
-    t->load_ns = now_ns() - bar.start_ns;
+    t->load_ns = now_ns() - bar.line.start_ns;
+    tool_debug(t, "%s: opened in %.1f ms%s", path, (double)t->load_ns * 1e-6,
+               what == LOAD_WEIGHTS ? "" : ", without weights");
     if (what == LOAD_WEIGHTS) report_loaded(t, path, *out);
     return 0;
 }

@@ -59,7 +59,8 @@ int tool_open(tool *t, const options *o);
 void tool_close(tool *t);
 // Prints "tenon: <what>: <message of the library>" with advice; returns the exit code of the status.
 int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
-// A message at TN_LOG_INFO.
+// A message at TN_LOG_INFO, at TN_LOG_DEBUG.
+void tool_debug(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 // The model that the command line names: --model, or the first argument, which is then removed from *args.

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <time.h>
@@ -18,7 +19,7 @@ static atomic_bool polled, seen;
 static atomic_int ended_by; // SIGTERM or SIGHUP
 static atomic_llong last_ms;
 static struct termios terminal; // as it was before an editor changed it
-static atomic_bool keeps_terminal;
+static atomic_bool keeps_terminal, keeps_paste, line_drawn;
 
 static long long now_ms(void)
 {
@@ -32,12 +33,23 @@ static void restore_terminal(void)
     static const char paste_off[] = "\033[?2004l";
     if (!atomic_load(&keeps_terminal)) return;
     tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+    if (!atomic_load(&keeps_paste)) return;
     if (write(STDERR_FILENO, paste_off, sizeof paste_off - 1) < 0) _exit(EXIT_INTERRUPTED);
+}
+
+// The shell's prompt begins a line of its own: behind "^C" of the terminal, or where progress stood.
+static void end_line(void)
+{
+    static const char clear[] = "\r\033[K";
+    bool drawn = atomic_load(&line_drawn);
+    if (!drawn && !isatty(STDERR_FILENO)) return;
+    if (write(STDERR_FILENO, drawn ? clear : "\n", drawn ? sizeof clear - 1 : 1) < 0) return;
 }
 
 static void leave(void)
 {
     restore_terminal();
+    end_line();
     _exit(EXIT_INTERRUPTED);
 }
 
@@ -89,6 +101,8 @@ void interrupt_install(void)
 
 void interrupt_keep_terminal(void)
 {
+    const char *term = getenv("TERM");
+    atomic_store(&keeps_paste, term && *term && strcmp(term, "dumb") != 0);
     if (tcgetattr(STDIN_FILENO, &terminal) == 0) atomic_store(&keeps_terminal, true);
 }
 
@@ -103,6 +117,16 @@ void interrupt_watch_embedder(tn_embedder *embedder)
 {
     atomic_store(&watched_embedder, embedder);
     if (embedder && atomic_load(&seen)) tn_embedder_cancel(embedder, 1);
+}
+
+void interrupt_line(bool drawn)
+{
+    atomic_store(&line_drawn, drawn);
+}
+
+bool interrupt_line_drawn(void)
+{
+    return atomic_load(&line_drawn);
 }
 
 void interrupt_poll(bool on)

@@ -18,6 +18,9 @@ void interrupt_keep_terminal(void);
 void interrupt_watch_embedder(tn_embedder *embedder);
 // on: the command polls interrupted() often enough. Otherwise, and without a session, Ctrl-C leaves at once.
 void interrupt_poll(bool on);
+// Whether a line of progress is on the terminal, which a Ctrl-C that leaves removes.
+void interrupt_line(bool drawn);
+bool interrupt_line_drawn(void);
 bool interrupted(void);
 // The exit code that a shell gives a command that was ended by that signal.
 int interrupt_code(int code);

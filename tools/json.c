@@ -5,8 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+// It belongs to the process, as stdout does.
+static bool began_stdout;
+
+bool json_on_stdout(void)
+{
+    return began_stdout;
+}
+
 void json_init(json *j, FILE *f)
 {
+    if (f == stdout) began_stdout = true;
     memset(j, 0, sizeof *j);
     j->f = f;
 }

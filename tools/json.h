@@ -20,6 +20,8 @@ typedef struct json {
 } json;
 
 void json_init(json *j, FILE *f);
+// Whether anything was begun on standard output.
+bool json_on_stdout(void);
 void json_object(json *j, const char *key);
 void json_array(json *j, const char *key);
 void json_end_object(json *j); // after the outermost: a newline

@@ -4,6 +4,7 @@
 // tenon COMMAND ...: finds the command and turns its result into an exit code.
 #include "tools/common.h"
 #include "tools/interrupt.h"
+#include "tools/json.h"
 #include "tools/output.h"
 
 #include <fcntl.h>
@@ -39,6 +40,29 @@ static int help(int argc, char **argv)
     return EXIT_DONE;
 }
 
+// With --json a failure is an object too, unless results were begun. A command line that asks for two forms
+// of output gets neither.
+static void put_failure(const options *o, int argc, char **argv, int code)
+{
+    static const char *const others[] = {"--jsonl", "--ids", "--dot", "--svg", "--csv"};
+    bool wanted = opt_rows[OPT_JSON].commands >> o->cmd & 1 && opt_flag(o, OPT_JSON);
+    for (int i = 0; i < argc; i++) {
+        wanted = wanted || (strcmp(argv[i], "--json") == 0 && (opt_rows[OPT_JSON].commands >> o->cmd & 1));
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            if (strcmp(argv[i], others[k]) == 0) return;
+    }
+    if (!wanted || code == EXIT_DONE || json_on_stdout()) return;
+    json j;
+    json_init(&j, stdout);
+    json_object(&j, NULL);
+    json_int(&j, "schema", 1);
+    json_object(&j, "error");
+    json_int(&j, "code", code);
+    json_text(&j, "message", code == EXIT_INTERRUPTED ? "interrupted" : failure_text());
+    json_end_object(&j);
+    json_end_object(&j);
+}
+
 static int run_command(cmd_id cmd, int argc, char **argv)
 {
     options o;
@@ -49,6 +73,7 @@ static int run_command(cmd_id cmd, int argc, char **argv)
         interrupt_install();
         code = interrupt_code(commands[cmd](&o));
     }
+    put_failure(&o, argc, argv, code);
     options_fini(&o);
     return code;
 }

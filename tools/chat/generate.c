@@ -122,7 +122,7 @@ static bool keep_text(char **text, size_t *n, size_t *capacity, const tn_piece *
     *text = data;
     if (!ok) return false;
     if (piece->n_text) memcpy(*text + *n, piece->text, piece->n_text);
-    (*text)[*n += piece->n_text] = 0;
+    (*text)[ *n += piece->n_text] = 0;
     return true;
 }
 
@@ -302,7 +302,9 @@ static void show_end(const run_state *r)
 {
     json j;
     bool open_line = r->n_text > 0 && r->text[r->n_text - 1] != '\n';
-    if (r->form == FORM_IDS || (r->form == FORM_TEXT && open_line && is_terminal(stdout))) out_write("\n", 1);
+    // Behind an interruption the terminal shows ^C.
+    bool end_line = open_line || r->stop == TN_STOP_CANCELLED;
+    if (r->form == FORM_IDS || (r->form == FORM_TEXT && end_line && is_terminal(stdout))) out_write("\n", 1);
     if (r->form == FORM_JSON) put_json(r);
     if (r->form == FORM_JSONL) {
         begin_event(&j, "stats");
@@ -375,7 +377,10 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     cfg.draft_max = (int32_t)opt_int(o, OPT_DRAFT_MAX);
     cfg.draft_min = (int32_t)opt_int(o, OPT_DRAFT_MIN);
     tn_status status = tn_generation_create(r->session, &cfg, out);
-    return status == TN_OK ? 0 : tool_fail(&r->t, status, "%s", r->path);
+    if (status == TN_OK) return 0;
+    int code = tool_fail(&r->t, status, "%s", r->path);
+    // Grammars and schemas are texts of the caller: with them no message is about the model file.
+    return code == EXIT_MODEL && (r->grammar || cfg.json_schema) ? EXIT_USAGE : code;
 }
 
 static int generate(run_state *r, tn_generation *g)
@@ -428,6 +433,8 @@ int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed
     else if (status != TN_OK)
         code = tool_fail(&r->t, status, "the prompt");
     if (!code) code = generate(r, g);
+    tool_debug(&r->t, "%zu tokens of prompt, %zu of answer, stop: %s", n, r->n_ids,
+               answer_stop_name(r->stop));
     r->stats.struct_size = sizeof r->stats;
     tn_generation_stats_get(g, &r->stats);
     tn_generation_destroy(&g);

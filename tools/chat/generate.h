@@ -56,7 +56,7 @@ typedef struct run_state {
 
 // Reads --seed, --stop and the options of sampling. 0 or an exit code.
 int answer_options(run_state *r);
-// sampling.c: the options of sampling; the memory that fill_sampling refers to belongs to r.
+// chat/sampling.c: the options of sampling; the memory that fill_sampling refers to belongs to r.
 int sampling_options(run_state *r);
 void sampling_fill(const run_state *r, uint64_t seed, tn_sampling *s);
 void sampling_fini(run_state *r);

@@ -4,6 +4,7 @@
 
 #include "tools/common.h"
 #include "tools/interrupt.h"
+#include "tools/terminal/progress.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -101,7 +102,8 @@ static bool strip_marks(char *text)
 static line_result read_pasted(line_input *in, const char *prompt, char **line)
 {
     size_t n = 0;
-    fputs(PASTE_ON, stderr);
+    bool marks = terminal_moves(stderr);
+    if (marks) fputs(PASTE_ON, stderr);
     fputs(prompt, stderr);
     for (bool open = true; open;) {
         char *part;
@@ -109,7 +111,7 @@ static line_result read_pasted(line_input *in, const char *prompt, char **line)
         size_t size = result == LINE_READ ? strlen(part) : 0;
         char *more = result == LINE_READ ? realloc(in->text, n + size + 2) : NULL;
         if (!more) {
-            fputs(PASTE_OFF, stderr);
+            if (marks) fputs(PASTE_OFF, stderr);
             return result == LINE_READ ? LINE_FAILED : result;
         }
         in->text = more;
@@ -128,7 +130,7 @@ static line_result read_pasted(line_input *in, const char *prompt, char **line)
         }
         n += strlen(more + n);
     }
-    fputs(PASTE_OFF, stderr);
+    if (marks) fputs(PASTE_OFF, stderr);
     *line = in->text;
     return LINE_READ;
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/batch.h"
 
+#include "tools/terminal/progress.h"
+
 #include "tools/common.h"
 
 #include <stdlib.h>
@@ -27,7 +29,7 @@ static double seconds(const batch_figures *f)
 
 void batch_progress(batch_figures *f, bool end)
 {
-    if (!is_terminal(stderr)) return;
+    if (!terminal_moves(stderr)) return;
     if (end) {
         fputs("\r\033[K", stderr);
         return;

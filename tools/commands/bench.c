@@ -4,6 +4,8 @@
 // tenon bench: speed of prefill (pp) and decoding (tg), and the share of the peak of the machine. Speed of an
 // embedder: bench_texts.c.
 #include "tools/commands/bench.h"
+
+#include "tools/terminal/progress.h"
 #include "tools/interrupt.h"
 
 #include <stdlib.h>
@@ -228,7 +230,7 @@ int bench_repeat(bench_state *s, const bench_result *test, bench_run *run)
     r->n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS);
     double speeds[BENCH_REPS], tokens = (double)r->n * (r->kind == BENCH_PREFILL ? 1 : r->n_seq);
     char name[64];
-    bool terminal = is_terminal(stderr);
+    bool terminal = terminal_moves(stderr);
     for (int32_t i = -1; i < r->n_reps; i++) { // -1: warms up
         uint64_t ns;
         if (i == 0) r->begin_ns = now_ns();

@@ -67,9 +67,12 @@ void bench_print_text(const bench_state *s)
     tn_device_info device = {.struct_size = sizeof device};
     tn_device *d = s->t.device ? s->t.device : tn_context_device_by_name(s->t.ctx, s->info.device);
     if (d) tn_device_info_get(d, &device);
-    printf("%s: %s, %.2f B parameters, %s; %s, %d threads\n", shown(s->name, name, sizeof name), s->info.arch,
+    char threads[32] = ""; // the description of the CPU has them
+    if (!device.description || !strstr(device.description, " threads"))
+        snprintf(threads, sizeof threads, ", %d threads", tn_context_n_threads(s->t.ctx));
+    printf("%s: %s, %.2f B parameters, %s; %s%s\n", shown(s->name, name, sizeof name), s->info.arch,
            (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, weights, sizeof weights),
-           device.description ? device.description : s->info.device, tn_context_n_threads(s->t.ctx));
+           device.description ? device.description : s->info.device, threads);
     if (s->has_peaks)
         printf("peaks measured now: read %.1f GB/s, f32 %.0f GFLOP/s (%s), int8 %.0f GOP/s (%s)\n",
                s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops,

@@ -8,6 +8,7 @@
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
+#include "tools/terminal/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -149,16 +150,21 @@ double ppl_value(const ppl_state *s, double *error)
 
 static int score_all(ppl_state *s)
 {
-    bool terminal = is_terminal(stderr);
+    progress bar;
+    progress_begin(&bar, 0);
+    progress_show(&bar, 0, "%d windows", s->n_chunks);
     for (int32_t i = 0; i < s->n_chunks; i++) {
         int code = score_window(s, i);
-        double error, ppl = code ? 0 : ppl_value(s, &error);
-        if (terminal) fprintf(stderr, "\r[%d/%d] %.4f \033[K", i + 1, s->n_chunks, ppl);
-        if (code || i + 1 == s->n_chunks) {
-            if (terminal) fputs("\r\033[K", stderr);
-            if (code) return code;
+        if (code) {
+            progress_clear(&bar);
+            return code;
         }
+        char left[48];
+        double error, share = (double)(i + 1) / s->n_chunks;
+        progress_show(&bar, share, "window %d of %d, perplexity %.4f%s", i + 1, s->n_chunks,
+                      ppl_value(s, &error), progress_left(&bar, share, left, sizeof left));
     }
+    progress_clear(&bar);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/common.h"
 #include "tools/interrupt.h"
 #include "tools/json.h"
+#include "tools/terminal/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ typedef struct tensor_line {
 typedef struct quantize_state {
     tool t;
     const char *in, *out, *type;
-    bool terminal;
+    progress bar;
+    bool warned; // that weights are rounded twice
     int64_t n_tensors, n_changed;
     double rmse, rmse_max;
     uint64_t start_ns;
@@ -32,6 +34,14 @@ static bool keep_line(quantize_state *s, const tensor_line *line, int64_t done, 
     if (!s->lines) s->lines = calloc((size_t)total, sizeof *s->lines);
     if (s->lines) s->lines[done - 1] = *line;
     return s->lines != NULL;
+}
+
+static bool is_quantised(const char *type)
+{
+    static const char *const plain[] = {"F32", "F16", "BF16", "F64"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(type, plain[i]) == 0) return false;
+    return true;
 }
 
 static int32_t on_tensor(void *user, const char *tensor, const char *from, const char *to, double rmse,
@@ -50,11 +60,21 @@ static int32_t on_tensor(void *user, const char *tensor, const char *from, const
     snprintf(line.to, sizeof line.to, "%s", to);
     bool as_json = opt_flag(s->t.opt, OPT_JSON);
     if (as_json && !keep_line(s, &line, done, total)) return 1;
-    if (s->terminal && !errors_only) fputs("\r\033[K", stderr);
+    progress_clear(&s->bar);
+    if (changed && !errors_only && !s->warned && is_quantised(from)) {
+        s->warned = true;
+        note("warning: %s has weights of %s already, which are rounded a second time; the original gives "
+             "better ones",
+             s->in, from);
+    }
     if (!errors_only && !as_json && (changed || s->t.log_level >= TN_LOG_INFO))
         fprintf(stderr, "[%*lld/%lld] %-40s %6s -> %-7s rmse %.6f\n", total > 99 ? 4 : 2, (long long)done,
                 (long long)total, name, from, to, rmse);
-    if (s->terminal && !errors_only) fprintf(stderr, "[%lld/%lld]", (long long)done, (long long)total);
+    char left[48];
+    double share = total ? (double)done / (double)total : 1;
+    if (!errors_only)
+        progress_show(&s->bar, share, "tensor %lld of %lld%s", (long long)done, (long long)total,
+                      progress_left(&s->bar, share, left, sizeof left));
     return interrupted();
 }
 
@@ -156,6 +176,7 @@ static tn_status convert(quantize_state *s, const char **rules, int32_t n_rules)
     };
     interrupt_poll(true);
     s->start_ns = now_ns();
+    progress_begin(&s->bar, 0);
     return tn_quantize(s->t.ctx, s->in, s->out, &cfg);
 }
 
@@ -167,7 +188,7 @@ static int quantize(quantize_state *s)
     if (!rules) return fail(EXIT_MEMORY, "out of memory for %d flags", n_rules);
     tn_status status = convert(s, rules, n_rules);
     free(rules);
-    if (s->terminal) fputs("\r\033[K", stderr);
+    progress_clear(&s->bar);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->in);
     print_result(s);
     return 0;
@@ -177,8 +198,7 @@ int cmd_quantize(const options *o)
 {
     if (o->n_args != 3)
         return fail(EXIT_USAGE, "tenon quantize takes IN OUT TYPE; types: %s", tn_quantize_types());
-    quantize_state s = {
-        .in = o->args[0], .out = o->args[1], .type = o->args[2], .terminal = is_terminal(stderr)};
+    quantize_state s = {.in = o->args[0], .out = o->args[1], .type = o->args[2]};
     int code = check_type(&s);
     if (!code) code = check_paths(&s);
     if (!code) code = tool_open(&s.t, o);

@@ -252,6 +252,9 @@ static int open_session(run_state *r, size_t n_prompt)
                     "give -c %zu or a shorter prompt",
                     n_prompt, cfg.n_ctx, r->info.n_ctx_train, n_prompt + ANSWER_RESERVE);
     tool_info(&r->t, "context of %d tokens", cfg.n_ctx);
+    tool_debug(&r->t, "cache of keys %s, of values %s; the prompt has %zu tokens%s",
+               tn_dtype_name(cfg.cache_type_k), tn_dtype_name(cfg.cache_type_v), n_prompt,
+               r->templated ? " in the chat template" : "");
     tn_status status = tn_session_create(r->model, &cfg, &r->session);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);
     int code = open_draft(r, cfg.n_ctx);
