@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common.h"
 
+#include "tools/store/store.h"
 #include "tools/terminal/progress.h"
 
 #include <errno.h>
@@ -291,7 +292,7 @@ static const char *only_backend(const options *o, char *buf, size_t size)
     opt_word(o, OPT_BACKEND, buf, size);
     if (device)
         snprintf(buf, size, "%.*s", (int)strcspn(device, ":"), device);
-    else if (strcmp(buf, "auto") == 0 && (((C_SESSION | C_DEVICES) >> o->cmd) & 1) != 0)
+    else if (strcmp(buf, "auto") == 0 && (((C_SESSION | C_DEVICES | C_DOCTOR) >> o->cmd) & 1) != 0)
         return NULL;
     return strcmp(buf, "auto") == 0 ? "cpu" : buf;
 }
@@ -316,7 +317,7 @@ int tool_open(tool *t, const options *o)
     char cache[CACHE_DIR_SIZE];
     char backend[32];
     cfg.backend = only_backend(o, backend, sizeof backend);
-    cfg.one_backend = ((C_DEVICES >> o->cmd) & 1) == 0; // 'devices' lists all
+    cfg.one_backend = (((C_DEVICES | C_DOCTOR) >> o->cmd) & 1) == 0; // 'devices' lists all
     cfg.tune = opt_flag(o, OPT_TUNE);
     // Some drivers compile kernels at their first use, and the result is stored as well.
     if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;
@@ -337,19 +338,29 @@ void tool_close(tool *t)
 
 // --- model -----------------------------------------------------------------------------------------------
 
+// A server takes all models of a folder, the other commands its only one.
+static int resolve(const options *o, const char *wanted, const char **path)
+{
+    struct stat st;
+    *path = wanted;
+    if (o->cmd == CMD_SERVE && stat(wanted, &st) == 0) return 0;
+    return store_resolve(wanted, false, path);
+}
+
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args)
 {
     *args = o->args;
     *n_args = o->n_args;
+    if (opt_is_set(o, OPT_HF_REPO)) return store_resolve(opt_text(o, OPT_HF_REPO), true, path);
     *path = opt_text(o, OPT_MODEL);
-    if (*path) return 0;
+    if (*path) return resolve(o, *path, path);
     if (o->n_args == 0 || !*o->args[0])
         return fail(EXIT_USAGE, "%s: no model given; 'tenon help %s' shows how", cmd_name(o->cmd),
                     cmd_name(o->cmd));
     *path = o->args[0];
     *args = o->args + 1;
     *n_args = o->n_args - 1;
-    return 0;
+    return resolve(o, *path, path);
 }
 
 typedef struct load_bar {

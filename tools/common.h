@@ -63,7 +63,8 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE
 void tool_debug(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-// The model that the command line names: --model, or the first argument, which is then removed from *args.
+// The path of the model that the command line names: --model, -hf, or the first argument, which is then
+// removed from *args; each may be a path, a folder with one model, or a name.
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
 enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out);

@@ -138,7 +138,7 @@ static void option_line(FILE *out, const opt_row *row)
 static void option_lines(FILE *out, cmd_id cmd, bool common)
 {
     for (int i = 0; i < OPT_COUNT; i++)
-        if ((opt_rows[i].commands & (1 << cmd)) && (opt_rows[i].commands == C_ALL) == common)
+        if ((opt_rows[i].commands & (1 << cmd)) && ((opt_rows[i].commands & C_ALL) == C_ALL) == common)
             option_line(out, &opt_rows[i]);
 }
 
@@ -150,8 +150,9 @@ void help_command(FILE *out, cmd_id cmd)
     option_lines(out, cmd, false);
     fprintf(out, "\nCommon flags:\n");
     option_lines(out, cmd, true);
-    fprintf(out, "\nEvery long flag but --model and --help can be set in the environment: TENON_SOME_FLAG "
-                 "for --some-flag. Flags win.\n");
+    fprintf(out, "\nEvery long flag but --model and --help can be set in the environment (TENON_SOME_FLAG "
+                 "for --some-flag), or in\n$XDG_CONFIG_HOME/tenon/config (some-flag = value). Flags win, "
+                 "then the environment.\n");
 }
 
 void help_all(FILE *out)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const opt_row opt_rows[OPT_COUNT] = {
 #define OPT(id, kind, names, value, min, max, def, commands, help)                                           \
@@ -245,7 +246,7 @@ static void set_defaults(options *o)
 }
 
 // "--ctx-size" -> "TENON_CTX_SIZE"
-static void environment_name(opt_id id, char *buf, size_t size)
+void opt_environment_name(opt_id id, char *buf, size_t size)
 {
     char name[NAME_SIZE];
     opt_name(id, name, sizeof name);
@@ -264,7 +265,7 @@ static int read_environment(options *o)
         if (!(opt_rows[i].commands & (1 << o->cmd)) || o->values[i].set) continue;
         if (i == OPT_HELP || i == OPT_MODEL) continue; // --model decides what the first argument means
         char name[NAME_SIZE + 8];
-        environment_name((opt_id)i, name, sizeof name);
+        opt_environment_name((opt_id)i, name, sizeof name);
         const char *text = getenv(name);
         if (!text || !*text) continue; // set to nothing is not set
         source s = {o, (opt_id)i, name};
@@ -305,7 +306,7 @@ static int unknown_option(cmd_id cmd, const char *arg, size_t n)
             memcpy(nearest, buf, sizeof nearest);
         }
     }
-    int other = find_option(C_ALL, arg, n);
+    int other = find_option(C_EVERY, arg, n);
     for (int c = 0; other >= 0 && c < CMD_COUNT; c++)
         if (opt_rows[other].commands & (1 << c))
             return fail(EXIT_USAGE, "%s is a flag of 'tenon %s', not of 'tenon %s'; see 'tenon help %s'",
@@ -377,12 +378,88 @@ static int parse_flag(options *o, int argc, char **argv, int *used)
     return set_value(&s, argv[1]);
 }
 
+// --- the configuration file --------------------------------------------------------------------------------
+
+bool options_config_path(char *path, size_t size)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = config && config[0] == '/' ? snprintf(path, size, "%s/tenon/config", config)
+            : home && home[0] == '/'   ? snprintf(path, size, "%s/.config/tenon/config", home)
+                                       : -1;
+    return n > 0 && (size_t)n < size;
+}
+
+// Cuts blanks at both ends, in place.
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t\r");
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r", text[n - 1])) text[--n] = 0;
+    return text;
+}
+
+// One line, "ctx-size = 8192": its key and value, NULL for a comment or an empty line.
+static char *split_line(char *line, char **value)
+{
+    char *key = trimmed(line), *equals = strchr(key, '=');
+    if (!*key || *key == '#') return NULL;
+    *value = equals ? equals + 1 : key + strlen(key);
+    if (equals) *equals = 0;
+    *value = trimmed(*value);
+    return trimmed(key);
+}
+
+static int take_line(options *o, const char *path, int number, char *line)
+{
+    char *value, name[NAME_SIZE + 2], where[NAME_SIZE + 16];
+    char *key = split_line(line, &value);
+    if (!key) return 0;
+    snprintf(name, sizeof name, "--%.*s", NAME_SIZE - 1, key);
+    if (find_option(C_EVERY, name, strlen(name)) < 0 || strcmp(name, "--help") == 0 ||
+        strcmp(name, "--model") == 0)
+        return fail(EXIT_USAGE, "%s, line %d: there is no flag --%.60s", path, number, key);
+    int id = find_option(1 << o->cmd, name, strlen(name));
+    if (id < 0 || o->values[id].set) return 0;
+    snprintf(where, sizeof where, "%.*s in the configuration file", NAME_SIZE - 20, key);
+    source s = {o, (opt_id)id, where};
+    return set_value(&s, value);
+}
+
+// Lines "key = value" with the long names of flags; those of other commands are skipped.
+static int read_config(options *o)
+{
+    char path[1024];
+    size_t n;
+    if (!options_config_path(path, sizeof path) || access(path, R_OK) != 0) return 0;
+    int code = read_input(path, &o->config, &n), number = 1;
+    for (char *line = o->config; !code && line; number++) {
+        char *end = strchr(line, '\n');
+        if (end) *end = 0;
+        code = take_line(o, path, number, line);
+        line = end ? end + 1 : NULL;
+    }
+    return code;
+}
+
+const char *opt_setting(const options *o, opt_id id, const char **origin)
+{
+    char name[NAME_SIZE + 8];
+    opt_environment_name(id, name, sizeof name);
+    const char *text = getenv(name);
+    *origin = "environment";
+    if (text && *text) return text;
+    *origin = "file";
+    if (o->values[id].set) return o->values[id].text;
+    *origin = "default";
+    return *opt_rows[id].text ? opt_rows[id].text : NULL;
+}
+
 int options_parse(options *o, cmd_id cmd, int argc, char **argv)
 {
     memset(o, 0, sizeof *o);
     o->cmd = cmd;
     o->args = calloc((size_t)argc + 1, sizeof *o->args);
-    o->items = calloc((size_t)argc + OPT_COUNT, sizeof *o->items);
+    o->items = calloc((size_t)argc + 2 * OPT_COUNT, sizeof *o->items);
     if (!o->args || !o->items) return fail(EXIT_MEMORY, "out of memory while reading the command line");
     set_defaults(o);
     int code = 0;
@@ -397,7 +474,8 @@ int options_parse(options *o, cmd_id cmd, int argc, char **argv)
             o->args[o->n_args++] = argv[i];
         i += used;
     }
-    return code ? code : read_environment(o); // it only sets options without a flag
+    if (!code) code = read_environment(o); // it only sets options without a flag
+    return code ? code : read_config(o);
 }
 
 int opt_by_name(cmd_id cmd, const char *name)
@@ -418,6 +496,8 @@ void options_fini(options *o)
 {
     free(o->args);
     free(o->items);
+    free(o->config);
+    o->config = NULL;
     o->args = NULL;
     o->items = NULL;
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command line: one table (options.def) from which parsing, range checks, TENON_* variables and help
-// come. Precedence: flag, then TENON_<LONG_NAME> in the environment, then the default of the table.
+// come. Precedence: flag, then TENON_<LONG_NAME> in the environment, then a line of the user's configuration
+// file, then the default of the table.
 #ifndef TENON_TOOLS_OPTIONS_H
 #define TENON_TOOLS_OPTIONS_H
 
@@ -20,8 +21,10 @@ typedef enum cmd_id {
 enum {
 #define CMD(id, name, args, help) C_##id = 1 << CMD_##id,
 #include "tools/commands.def"
-    C_ALL = (1 << CMD_COUNT) - 1,
-    C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES),
+    C_EVERY = (1 << CMD_COUNT) - 1,
+    C_STORE = C_LS | C_SHOW | C_RM | C_CONFIG, // they compute nothing
+    C_ALL = C_EVERY & ~C_STORE,
+    C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES | C_DOCTOR),
     C_SESSION = C_RUN | C_BATCH | C_SERVE | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN |
                 C_PERPLEXITY,
     C_GENERATE = C_RUN | C_BATCH, // text
@@ -77,11 +80,19 @@ typedef struct options {
     int n_args;
     opt_item *items; // values of LIST options, in order
     int n_items;
+    char *config; // text of the configuration file, at which values point
 } options;
 
 // Parses argv[0 .. argc). Returns 0, or 2 after a message.
 int options_parse(options *o, cmd_id cmd, int argc, char **argv);
 void options_fini(options *o);
+// Where a value comes from if no flag gives it: its text and "environment", "file" or "default"; the text is
+// NULL if there is none. `o` has the configuration file.
+const char *opt_setting(const options *o, opt_id id, const char **origin);
+// The path of the configuration file; false: neither XDG_CONFIG_HOME nor HOME is set.
+bool options_config_path(char *path, size_t size);
+// TENON_CTX_SIZE for --ctx-size.
+void opt_environment_name(opt_id id, char *buf, size_t size);
 // The option of a command with this name ("--temp"), -1 if there is none.
 int opt_by_name(cmd_id cmd, const char *name);
 // Changes a number or a word later on. Returns 0, or 2 after a message.

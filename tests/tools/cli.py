@@ -35,6 +35,11 @@ class Tests:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TENON_")}
         # No Vulkan driver: what the tests say of devices holds on every machine.
         self.env.update(VK_ICD_FILENAMES="/none", VK_DRIVER_FILES="/none")
+        # No configuration, history or models of the person who runs the tests.
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+            self.env[name] = os.path.join(self.folder.name, "home", name)
+        for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS"):
+            self.env.pop(name, None)
         # One thread unless a test asks for more: OpenMP's wait for each other in loops, long where the
         # machine is busy.
         self.env.update(OMP_THREAD_LIMIT="1")

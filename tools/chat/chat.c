@@ -227,12 +227,10 @@ static int command(chat *c, const char *line, bool *leave)
 
 // --- the loop --------------------------------------------------------------------------------------------
 
-// The editor does not count characters between two \1, and drops them where no other character follows: the
-// blank stands behind the end of the bold text, not before it.
+// Plain for the editor: it drops an escape sequence that no character follows, and so the end of bold text.
 static const char *prompt(const chat *c, bool more)
 {
-    if (!use_color(c->r->t.opt, stderr)) return more ? "... " : ">>> ";
-    if (c->in.editor) return more ? "\1\033[1m\1...\1\033[0m\1 " : "\1\033[1m\1>>>\1\033[0m\1 ";
+    if (c->in.editor || !use_color(c->r->t.opt, stderr)) return more ? "... " : ">>> ";
     return more ? "\033[1m... \033[0m" : "\033[1m>>> \033[0m";
 }
 
