@@ -13,8 +13,8 @@ static void average(double *value, double now)
     *value = *value > 0.0 ? (1.0 - WEIGHT) * *value + WEIGHT * now : now;
 }
 
-// ns: of the whole pass with the selection of tokens, which is what a text waits for. A pass that made its plan
-// says nothing about the next one.
+// ns: of the whole pass with the selection of tokens, which is what a text waits for. A pass that made its
+// plan says nothing about the next one.
 static void measure(tn_engine *e, uint64_t ns, bool made_plan)
 {
     if (made_plan) {

@@ -8,7 +8,8 @@ and `tenon batch`.
 
 The vocabulary is that of a small file (--tokens, the bundled model), filled up with tokens that no text is
 made of. Blocks have random bits with scales that keep products near 1, so they cost what real ones cost, and
-runs of rows come from random places of a pool of 16 MB, so some rows are equal. It needs Python 3.8 and nothing else.
+runs of rows come from random places of a pool of 16 MB, so some rows are equal. It needs Python 3.8 and
+nothing else.
 """
 import argparse
 import os

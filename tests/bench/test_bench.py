@@ -128,8 +128,8 @@ def check_random_models(t, tenon):
     for kind in random_model.FILES:
         path = os.path.join(t.folder, kind + ".gguf")
         random_model.main(["llama-1b", kind, path, "--layers", "1", "--vocab", "2100"])
-        got = subprocess.run([tenon, "run", path, "--ignore-eos", "-n", "4", "-c", "64", "-p", "a river", "--json"],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        got = subprocess.run([tenon, "run", path, "--ignore-eos", "-n", "4", "-c", "64", "-p", "a river",
+                              "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         t.ok(f"a model of random {kind}", got.returncode == 0 and got.stdout, got.stderr)
         # Random weights know nothing: the perplexity is near the number of tokens, and finite.
         got = subprocess.run([tenon, "perplexity", path, "-c", "64", "-f", "-"], input="river stone " * 90,

@@ -51,8 +51,8 @@ def check_forms(t):
     t.ok("words are one prompt", len(answers(got)) == 1, got.text)
     many = [f"Number {i}".encode() for i in range(300)]
     got = t.run("batch", t.model, *EXACT, "-n", "1", "-np", "256", "-c", "64", stdin=b"\n".join(many))
-    t.ok("more sequences than the default of prompts that wait", got.code == 0 and got.out.count(b"\n") == 300,
-         got.err)
+    t.ok("more sequences than the default of prompts that wait",
+         got.code == 0 and got.out.count(b"\n") == 300, got.err)
     got = t.run("batch", t.model, *EXACT, "--report", stdin=b"Hello!\nHello!\n")
     t.ok("report", got.code == 0 and "answers: 2 in" in got.err and "first token" in got.err, got.err)
     got = t.run("batch", t.model, *EXACT, "--json-schema", '{"type": "boolean"}', "-n", "40",

@@ -79,7 +79,8 @@ bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
                            : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 &&
                                  k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
     return types && sizes && !prompt && shared_size(&c) <= (uint32_t)cuda->max_shared &&
-           k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 && k->ne[1] < 65536;
+           k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 &&
+           k->ne[1] < 65536;
 }
 
 // The number of splits with the least time: that of the waves of one block for each multiprocessor.
