@@ -127,10 +127,10 @@ static __device__ __forceinline__ void gemm_stage(float (&d)[BN / 2], uint64_t x
     }
 }
 
-template <int type, int BN, int form>
+template <int type, int BN, int form, int G>
 static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
-    constexpr int N = gemm_ring<BN>::n;
+    constexpr int N = gemm_ring<BN, G>::n;
     constexpr bool glu = form == GLU_SILU || form == GENERAL_GLU;
     int thread = threadIdx.x - PRODUCER, group = thread / 128, lane = thread % TN_WARP;
     int tiles_m = gemm_tiles_m(a), n_tiles = tiles_m * a.tiles_n, n_k = (a.k + BK - 1) / BK;
@@ -144,11 +144,12 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
 #pragma unroll
         for (int i = 0; i < BN / 2; i++) d[i] = 0.0f;
         for (int k = 0; k < n_k; k++) {
-            char *x = s.stages + stage * gemm_ring<BN>::stage;
+            char *x = s.stages + stage * gemm_ring<BN, G>::stage;
             float2 scale = next;
             next = gemm_scales_at(a, row, min(k + 1, n_k - 1));
             tn_mbar_wait(&s.full[stage], parity);
-            uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2), columns = tn_wgmma_tile(x + STAGE_X);
+            uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2),
+                     columns = tn_wgmma_tile(x + gemm_ring<BN, G>::x);
             uint64_t *done = lane == 0 ? &s.empty[stage] : NULL;
             gemm_stage<BN>(d, rows, columns, scale, done);
             if (++stage == N) stage = 0, parity ^= 1;

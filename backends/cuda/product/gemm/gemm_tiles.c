@@ -13,28 +13,31 @@
 #include <stdio.h>
 
 enum {
-    BK = 64,                   // packed16 of k of a stage
-    THREADS = 384,             // of a block of gemm_wgmma.cuh: a warpgroup that copies and two that multiply
-    MMA_THREADS = 256,         // of a block of gemm_mma.cu
-    MMA_COLUMNS = 128,         // of its tile
-    ALIGN_TILES = 1024,        // bytes that swizzled tiles are aligned to
-    RESULTS = 8 * 16 * 64 * 4, // bytes through which eight warps write results of 16 rows by 64 columns
+    BK = 64,               // packed16 of k of a stage
+    PRODUCER = 128,        // threads that copy, of a block of gemm_wgmma.cuh
+    MMA_THREADS = 256,     // of a block of gemm_mma.cu
+    MMA_COLUMNS = 128,     // of its tile
+    ALIGN_TILES = 1024,    // bytes that swizzled tiles are aligned to
+    RESULTS = 64 * 64 * 4, // bytes through which the warps of 64 rows write results of 64 columns
     // Rows of tiles that are walked through together, so that their operands stay in L2.
     GROUP_TILES = 16,
     MAX_SPLITS = 8, // blocks that share the k of a tile
 };
 
-// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: columns of a tile, bytes of shared memory, and ns that a
-// multiprocessor of an H200 takes for a stage of k and for what a tile costs beside its stages.
+// A kernel of gemm_wgmma.cu or gemm_e4m3.cu: rows of x, which 64 at a time have a warpgroup, and columns of a
+// tile, bytes of shared memory, and ns that a multiprocessor of an H200 takes for a stage of k and for what a
+// tile costs beside its stages.
 typedef struct shape {
-    int32_t columns, shared, stage, tile;
+    int32_t rows, columns, shared, stage, tile;
 } shape;
 
-#define RING(columns, stages) ((TN_GEMM_ROWS + (columns)) * BK * 2 * (stages) + RESULTS + ALIGN_TILES)
+#define RING(rows, columns, stages)                                                                          \
+    (((rows) + (columns)) * BK * 2 * (stages) + (rows) / 64 * RESULTS + ALIGN_TILES)
 static const shape shapes[] = {
-    {256, RING(256, 4), 617, 7100},
-    {192, RING(192, 4), 458, 7100},
-    {128, RING(128, 6), 319, 4600},
+    {128, 256, RING(128, 256, 4), 617, 7100},
+    {128, 192, RING(128, 192, 4), 458, 7100},
+    {128, 128, RING(128, 128, 6), 319, 4600},
+    {192, 128, RING(192, 128, 4), 478, 5500}, // where it has all rows
 };
 
 // In the names of kernels.
@@ -65,12 +68,15 @@ static int64_t time_of(const tn_cuda_gemm_args *a, const cut *c, int64_t columns
            (c->splits - 1) * PART * c->shape->columns / 128;
 }
 
-// Whether there are kernels of a mode with this shape: a rarely needed activation (`any`) and tf32 have the
-// narrowest one alone. A gated pair in e4m3 has the widest alone, whose 128 columns share a scale where it
-// writes e4m3; other products in e4m3 have these two.
-static bool has_shape(const shape *s, int32_t mode, bool any, bool glu)
+// Whether there are kernels of a mode with this shape for m rows: a rarely needed activation (`any`) and tf32
+// have the narrowest one alone, and 192 rows are in one tile, but not with groups. A gated pair in e4m3 has
+// the widest alone, whose 128 columns share a scale where it writes e4m3; other products in e4m3 have these
+// two.
+static bool has_shape(const tn_cuda_gemm_args *a, const shape *s, int32_t mode, bool any, bool glu)
 {
-    bool widest = s->columns == 256, narrowest = s->columns == 128;
+    bool high = s->rows > TN_GEMM_ROWS, widest = s->columns == 256, narrowest = s->columns == 128;
+    if (high && (any || mode == TN_GEMM_TF32 || mode == TN_GEMM_E4M3 || a->n_groups > 0)) return false;
+    if (high) return a->m > TN_GEMM_ROWS && a->m <= s->rows;
     if (any || mode == TN_GEMM_TF32) return narrowest;
     if (mode == TN_GEMM_E4M3) return widest || (narrowest && !glu);
     return true;
@@ -83,8 +89,8 @@ static cut select_cut(const tn_cuda_gemm_args *a, int64_t columns, int32_t mode,
     int32_t most_splits = a->partial && !any && mode != TN_GEMM_TF32 && mode != TN_GEMM_E4M3 ? MAX_SPLITS : 1;
     cut best = {0};
     for (size_t i = 0; i < TN_COUNT(shapes); i++) {
-        if (!has_shape(&shapes[i], mode, any, glu)) continue;
-        cut c = {&shapes[i], 1, tn_div_up(a->m, TN_GEMM_ROWS) * tn_div_up(columns, shapes[i].columns)};
+        if (!has_shape(a, &shapes[i], mode, any, glu)) continue;
+        cut c = {&shapes[i], 1, tn_div_up(a->m, shapes[i].rows) * tn_div_up(columns, shapes[i].columns)};
         for (; c.splits <= most_splits; c.splits++) {
             bool fits = c.tiles * c.splits <= n_sms && c.tiles <= TN_GEMM_SPLIT_TILES &&
                         tn_div_up(a->k, BK) >= LEAST_STAGES * c.splits;
@@ -147,16 +153,17 @@ static tn_status run_wgmma(const tn_cuda_launch *l, tn_cuda_gemm_args *a, int32_
         glu ? a->act != TN_UNARY_SILU || a->glu_limit > 0.0f || a->glu_alpha > 0.0f : a->act != TN_UNARY_NONE;
     cut c = select_cut(a, columns, mode, any, glu, l->cuda->n_sms);
     const shape *s = c.shape;
-    a->tiles_m = (int32_t)tn_div_up(a->m, TN_GEMM_ROWS);
+    a->tiles_m = (int32_t)tn_div_up(a->m, s->rows);
     a->tiles_n = (int32_t)tn_div_up(columns, s->columns);
     tn_status status = make_maps(l, a, s, glu, mode);
     if (status != TN_OK) return status;
     a->group_m = GROUP_TILES;
     a->splits = c.splits;
     char name[48];
-    snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%d%s%s", types[mode], s->columns, any ? "_any" : "",
-             glu ? "_glu" : "");
-    tn_cuda_grid grid = {.y = 1, .z = 1, .threads = THREADS, .shared = (uint32_t)s->shared};
+    snprintf(name, sizeof name, "tn_gemm_wgmma_%s_%s%d%s%s", types[mode],
+             s->rows > TN_GEMM_ROWS ? "192x" : "", s->columns, any ? "_any" : "", glu ? "_glu" : "");
+    tn_cuda_grid grid = {.y = 1, .z = 1, .shared = (uint32_t)s->shared};
+    grid.threads = (uint32_t)(PRODUCER + 2 * s->rows); // a warpgroup that copies and those that multiply
     grid.x = (uint32_t)TN_MIN(c.tiles * c.splits, l->cuda->n_sms);
     int32_t module = mode == TN_GEMM_E4M3 ? TN_CUDA_MODULE_gemm_e4m3 : TN_CUDA_MODULE_gemm_wgmma;
     return tn_cuda_run(l, module, name, &grid, a);

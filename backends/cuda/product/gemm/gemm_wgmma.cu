@@ -9,10 +9,11 @@
 // whatever they mean: an instruction takes 16 of them, 32 bytes. w is a row of up to three weights, counted
 // in 64-column tiles (gemm_epilogue.cuh).
 //
-// A block computes tiles of 128 x BN. One thread fetches 128 x 64 of x and BN x 64 of w for each stage by
-// tensor copies into a ring with the 128-byte swizzle; two warpgroups multiply 64 rows each. Blocks stay and
-// take tile after tile, so that the ring fills while sums are written. With GLU the tile is BN/2 rows of gate
-// and the same rows of up, joined in registers.
+// A block computes tiles of 128 x BN, or of 192 x 128 where these are all rows. One thread fetches 64 of k of
+// the rows of x, and one BN x 64 of w, for each stage by tensor copies into a ring with the 128-byte swizzle;
+// two or three warpgroups multiply 64 rows each. Blocks stay and take tile after tile, so that the ring fills
+// while sums are written. With GLU the tile is BN/2 rows of gate and the same rows of up, joined in
+// registers.
 //
 // Operations: 2 m n k. Bytes from L2 for each tile and stage: 128 (128 + BN). The limit is the rate of wgmma,
 // for long prompts at the clock that the power limit allows. Measured with bf16 (H200, 2026-11-20, whole
@@ -55,11 +56,11 @@ static __device__ __forceinline__ uint32_t gemm_arrive(uint32_t *counter, uint32
 
 // Leaves the sums of part t % splits of tile t / splits in memory. The block that arrives last adds up all
 // parts in their order, so that results do not depend on which one that is, and returns true.
-template <int type, int BN>
+template <int type, int BN, int G>
 static __device__ __forceinline__ bool gemm_add_parts(const tn_cuda_gemm_args &a, gemm_tile tile, int t,
                                                       float (&d)[BN / 2])
 {
-    constexpr int SUMMING = THREADS - PRODUCER, QUADS = BN / 8, BATCH = 4;
+    constexpr int SUMMING = 128 * G, QUADS = BN / 8, BATCH = 4;
     __shared__ uint32_t before;
     int thread = threadIdx.x - PRODUCER, size = QUADS * SUMMING;
     int row = thread / TN_WARP * 16, tile_rows = gemm_tile_rows<type>(a); // row: of this warp
@@ -98,10 +99,10 @@ static __device__ __forceinline__ bool gemm_add_parts(const tn_cuda_gemm_args &a
     return true;
 }
 
-template <int type, int BN, int form>
+template <int type, int BN, int form, int G>
 static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
-    constexpr int N = gemm_ring<BN>::n;
+    constexpr int N = gemm_ring<BN, G>::n;
     int group = (threadIdx.x - PRODUCER) / 128;
     bool first = threadIdx.x % TN_WARP == 0;
     int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
@@ -112,9 +113,10 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
         gemm_stages own = gemm_stages_of(a, t % a.splits);
         uint32_t previous = 0;
         for (int k = own.begin; k < own.end; k++) {
-            char *x = s.stages + stage * gemm_ring<BN>::stage;
+            char *x = s.stages + stage * gemm_ring<BN, G>::stage;
             tn_mbar_wait(&s.full[stage], parity);
-            uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2), columns = tn_wgmma_tile(x + STAGE_X);
+            uint64_t rows = tn_wgmma_tile(x + group * 64 * BK * 2),
+                     columns = tn_wgmma_tile(x + gemm_ring<BN, G>::x);
             gemm_stage<type, BN>(d, rows, columns, k > own.begin);
             if (k > own.begin && first) tn_mbar_arrive(&s.empty[previous]);
             previous = stage;
@@ -123,7 +125,7 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
         tn_wgmma_wait<0>();
         if (first) tn_mbar_arrive(&s.empty[previous]);
         if constexpr (type == TN_BF16 || type == TN_F16)
-            if (a.splits > 1 && !gemm_add_parts<type, BN>(a, tile, t, d)) continue;
+            if (a.splits > 1 && !gemm_add_parts<type, BN, G>(a, tile, t, d)) continue;
         gemm_write<type, BN, form>(a, tile, 0, d, s.shared);
     }
 }
@@ -135,6 +137,8 @@ static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shar
     GEMM(name##_128, type, 128, PLAIN)                                                                       \
     GEMM(name##_256_glu, type, 256, GLU_SILU)                                                                \
     GEMM(name##_192_glu, type, 192, GLU_SILU)                                                                \
+    GEMM_OF(name##_192x128, type, 128, PLAIN, 3)                                                             \
+    GEMM_OF(name##_192x128_glu, type, 128, GLU_SILU, 3)                                                      \
     GEMM(name##_128_glu, type, 128, GLU_SILU)                                                                \
     GEMM(name##_128_any, type, 128, GENERAL)                                                                 \
     GEMM(name##_128_any_glu, type, 128, GENERAL_GLU)

@@ -18,15 +18,15 @@
 #include "backends/cuda/product/gemm/gemm_tile_rows.h"
 #include "backends/cuda/mma.cuh"
 
-enum { PRODUCER = 128, THREADS = 384, BK = 64, STAGE_X = TN_GEMM_ROWS * BK * 2 };
+enum { PRODUCER = 128, BK = 64 };
 
 // Forms of the epilogue. GENERAL applies any activation, with loops over shared memory.
 enum { PLAIN, GLU_SILU, GENERAL, GENERAL_GLU };
 
-template <int BN> struct gemm_ring {
-    static constexpr int stage = STAGE_X + BN * BK * 2;
-    static constexpr int n = BN == 128 ? 6 : 4;
-    static constexpr int shared = 8 * 16 * 64 * 4; // bytes in which 8 warps stage 16 rows of 64 sums
+// G warpgroups multiply 64 rows of x each.
+template <int BN, int G> struct gemm_ring {
+    static constexpr int x = G * 64 * BK * 2, stage = x + BN * BK * 2; // bytes of a stage
+    static constexpr int n = BN == 128 && G == 2 ? 6 : 4;
 };
 
 #ifdef TN_HOPPER
@@ -59,10 +59,10 @@ template <int type> static __device__ __forceinline__ int gemm_tile_rows(const t
 
 // Two threads of a block copy, one weights and one x, so that neither waits for the other's requests. The
 // ring continues from tile to tile.
-template <int BN, bool glu>
+template <int BN, int G, bool glu>
 static __device__ void gemm_fetch_w(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
-    constexpr int N = gemm_ring<BN>::n, box = glu ? BN / 2 : TN_GEMM_TILE64, boxes = BN / box;
+    constexpr int N = gemm_ring<BN, G>::n, box = glu ? BN / 2 : TN_GEMM_TILE64, boxes = BN / box;
     if (!a.w_early) tn_pdl_wait();
     int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
     uint32_t stage = 0, parity = 1;
@@ -82,7 +82,7 @@ static __device__ void gemm_fetch_w(const tn_cuda_gemm_args &a, const gemm_share
         for (int k = own.begin; k < own.end; k++) {
             tn_mbar_wait(&s.empty[stage], parity);
             tn_mbar_expect(&s.full[stage], BN * BK * 2);
-            char *to = s.stages + stage * gemm_ring<BN>::stage + STAGE_X;
+            char *to = s.stages + stage * gemm_ring<BN, G>::stage + gemm_ring<BN, G>::x;
 #pragma unroll
             for (int i = 0; i < boxes; i++)
                 tn_tma_load(to + i * box * BK * 2, map[i], k * BK, row[i], &s.full[stage]);
@@ -91,10 +91,10 @@ static __device__ void gemm_fetch_w(const tn_cuda_gemm_args &a, const gemm_share
     }
 }
 
-template <int type, int BN>
+template <int type, int BN, int G>
 static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s)
 {
-    constexpr int N = gemm_ring<BN>::n;
+    constexpr int N = gemm_ring<BN, G>::n;
     int tile_rows = gemm_tile_rows<type>(a);
     tn_pdl_wait();
     int tiles_m = gemm_tiles_m(a), n_parts = tiles_m * a.tiles_n * a.splits;
@@ -105,7 +105,7 @@ static __device__ void gemm_fetch_x(const tn_cuda_gemm_args &a, const gemm_share
         for (int k = own.begin; k < own.end; k++) {
             tn_mbar_wait(&s.empty[stage], parity);
             tn_mbar_expect(&s.full[stage], tile_rows * BK * 2);
-            tn_tma_load(s.stages + stage * gemm_ring<BN>::stage, &a.x_map, k * BK, tile.m * tile_rows,
+            tn_tma_load(s.stages + stage * gemm_ring<BN, G>::stage, &a.x_map, k * BK, tile.m * tile_rows,
                         &s.full[stage]);
             if (++stage == N) stage = 0, parity ^= 1;
         }
@@ -171,25 +171,25 @@ static __device__ __forceinline__ void gemm_write(const tn_cuda_gemm_args &a, ge
 }
 
 // Multiplies and writes the tiles of this block; each file that includes this defines it.
-template <int type, int BN, int form>
+template <int type, int BN, int form, int G>
 static __device__ void gemm_multiply(const tn_cuda_gemm_args &a, const gemm_shared<BN> &s);
 #endif
 
-template <int type, int BN, int form>
+template <int type, int BN, int form, int G>
 static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
 {
 #ifdef TN_HOPPER
-    constexpr int N = gemm_ring<BN>::n;
+    constexpr int N = gemm_ring<BN, G>::n;
     constexpr bool glu = form == GLU_SILU || form == GENERAL_GLU;
     extern __shared__ char shared[];
     __shared__ uint64_t bars[2 * N];
     // swizzled tiles start at multiples of 1024
     char *stages = shared + (1024 - tn_shared(shared) % 1024) % 1024;
-    gemm_shared<BN> s = {stages, (float *)(stages + N * gemm_ring<BN>::stage), bars, bars + N};
+    gemm_shared<BN> s = {stages, (float *)(stages + N * gemm_ring<BN, G>::stage), bars, bars + N};
     if (threadIdx.x == 0) {
         for (int i = 0; i < N; i++) {
             tn_mbar_init(&s.full[i], 2);  // for weights and for x
-            tn_mbar_init(&s.empty[i], 8); // the warps of two warpgroups
+            tn_mbar_init(&s.empty[i], 4 * G); // the warps that multiply
         }
         tn_mbar_init_fence();
         tn_tma_prefetch(&a.x_map);
@@ -199,22 +199,24 @@ static __device__ __forceinline__ void gemm_block(const tn_cuda_gemm_args &a)
     __syncthreads();
     if (threadIdx.x < PRODUCER) {
         tn_registers_less<40>();
-        if (threadIdx.x == 0) gemm_fetch_w<BN, glu>(a, s);
-        if (threadIdx.x == TN_WARP) gemm_fetch_x<type, BN>(a, s);
+        if (threadIdx.x == 0) gemm_fetch_w<BN, G, glu>(a, s);
+        if (threadIdx.x == TN_WARP) gemm_fetch_x<type, BN, G>(a, s);
     } else {
-        tn_registers_more<232>();
+        tn_registers_more<G == 2 ? 232 : 152>();
         tn_pdl_wait();
-        gemm_multiply<type, BN, form>(a, s);
+        gemm_multiply<type, BN, form, G>(a, s);
     }
 #else
     __trap();
 #endif
 }
 
-#define GEMM(name, type, BN, form)                                                                           \
-    TN_ENTRY __launch_bounds__(THREADS, 1) tn_gemm_wgmma_##name(const __grid_constant__ tn_cuda_gemm_args a) \
+#define GEMM_OF(name, type, BN, form, G)                                                                     \
+    TN_ENTRY __launch_bounds__(PRODUCER + 128 * G, 1)                                                        \
+        tn_gemm_wgmma_##name(const __grid_constant__ tn_cuda_gemm_args a)                                    \
     {                                                                                                        \
-        gemm_block<type, BN, form>(a);                                                                       \
+        gemm_block<type, BN, form, G>(a);                                                                    \
     }
+#define GEMM(name, type, BN, form) GEMM_OF(name, type, BN, form, 2)
 
 #endif
