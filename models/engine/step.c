@@ -90,7 +90,6 @@ static void describe_rows(void *user)
 
 tn_status tn_engine_use_device(tn_engine *e)
 {
-    e->session->sampling.user = e;
     return tn_session_samples(e->session, &e->samples);
 }
 
@@ -151,6 +150,7 @@ static tn_status run_pass(tn_engine *e)
     uint64_t start = tn_time_ns(), n_plans = e->session->n_plans;
     // Passes that generations run themselves have other rows.
     e->session->sampling.describe = e->samples ? describe_rows : NULL;
+    e->session->sampling.user = e;
     tn_status status = tn_session_eval(e->session, e->feeds, e->n_feeds);
     e->session->sampling.describe = NULL;
     if (status != TN_OK) return status;
@@ -181,7 +181,6 @@ static void publish_stats(tn_engine *e)
     e->stats.n_free = tn_cache_n_available(c);
     e->stats.n_cached = tn_cache_n_idle(c);
     e->stats.n_plans = e->session->n_plans;
-    e->stats.wait_ns = e->session->wait_ns;
     e->stats.n_evicted = tn_cache_n_evicted(c);
     tn_cache_host_stats host = tn_cache_host_stats_of(c);
     e->stats.n_host = host.n_blocks;
@@ -194,13 +193,17 @@ static void publish_stats(tn_engine *e)
 
 tn_status tn_engine_run_step(tn_engine *e)
 {
-    uint64_t start = tn_time_ns();
+    uint64_t start = tn_time_ns(), waited = e->session->wait_ns;
     tn_engine_end_cancelled(e);
     tn_engine_admit(e);
     tn_status status = tn_engine_compose(e);
     bool runs = status == TN_OK && e->n_feeds > 0;
     if (runs) status = run_pass(e);
-    if (runs) e->stats.step_ns += tn_time_ns() - start;
+    if (runs && e->session->n_plans == e->stats.n_plans) {
+        e->stats.n_timed++;
+        e->stats.step_ns += tn_time_ns() - start;
+        e->stats.wait_ns += e->session->wait_ns - waited;
+    }
     publish_stats(e);
     return status;
 }

@@ -48,7 +48,8 @@ struct tn_generation {
     // guesses after that token in the session; 0 when one was wrong or all were right
     int32_t n_guesses;
     int32_t guessed_length; // length of the sequence with the guesses
-    bool fits_device;       // the sampler can choose on the device
+    bool fits_device;       // the sampler can choose on a device
+    bool samples;           // and that of the session can
     bool ready;             // between a prompt and the piece that stops
     bool drop_space;        // the next text loses its leading space
     int32_t pending;        // chosen but not evaluated, -1 none
@@ -151,6 +152,9 @@ static tn_status prepare(tn_generation *g)
     g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
     tn_sampler_set_matcher(g->sampler, g->constraint.matcher);
     g->fits_device = !g->bans && !g->speculation && tn_sampler_fits_device(g->sampler);
+    if (g->fits_device && !tn_sampler_is_greedy(g->sampler))
+        status = tn_session_samples(g->session, &g->samples);
+    if (status != TN_OK) return status;
     if (!g->logits || !g->best || !g->best_logprob || !g->batch) return TN_ERR_MEMORY;
     status = tn_stops_init(&g->stops, g->ctx, &g->arena, g->cfg.stops, g->cfg.n_stops);
     if (status == TN_OK) status = reserve_text(g);
@@ -460,6 +464,25 @@ static bool at_limit(const tn_generation *g)
     return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
 }
 
+static void describe_own(void *user)
+{
+    tn_generation *g = user;
+    bool masked;
+    tn_sampler_set_length(g->sampler, held(g));
+    tn_generation_describe(g, 0, &masked);
+    if (masked) tn_generation_mask(g, 0);
+}
+
+// A pass of the pending token alone, from whose logits the device selects if it can.
+static tn_status feed_one(tn_generation *g)
+{
+    tn_session_sampling *p = g->samples ? tn_session_sampling_get(g->session) : NULL;
+    if (p) p->describe = describe_own, p->user = g;
+    tn_status status = tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    if (p) p->describe = NULL;
+    return status;
+}
+
 // As many guesses as can still become part of the text.
 static tn_status feed_pending(tn_generation *g)
 {
@@ -468,7 +491,7 @@ static tn_status feed_pending(tn_generation *g)
     tn_status status =
         g->speculation ? tn_speculation_guess(g->speculation, capacity, g->batch + 1, &n) : TN_OK;
     if (status != TN_OK) return tn_fail_at(g->ctx, status, "draft model");
-    if (n == 0) return tn_session_feed(g->session, g->cfg.seq, &g->pending, 1);
+    if (n == 0) return feed_one(g);
     g->batch[0] = g->pending;
     tn_feed feed = {.struct_size = sizeof feed,
                     .seq = g->cfg.seq,

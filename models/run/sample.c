@@ -118,16 +118,20 @@ static tn_status make_memory(tn_session *s, const tn_plan *plan)
 
 tn_status tn_session_samples(tn_session *s, bool *can)
 {
+    tn_session_sampling *p = &s->sampling;
     tn_plan *plan = NULL;
-    *can = false;
-    if (!s->setup.best) return TN_OK;
-    s->sampling.mask_words = (s->model->config.n_vocab + 31) / 32;
+    *can = p->rows != NULL;
+    if (!s->setup.best || p->known) return TN_OK;
+    p->mask_words = (s->model->config.n_vocab + 31) / 32;
     tn_status status = make_plan(s, s->cfg.n_seq, WITH_MASKS, &plan);
+    p->known = status == TN_OK || status == TN_ERR_UNSUPPORTED;
+    if (status == TN_ERR_UNSUPPORTED) return TN_OK; // a strict context
     // A device without a kernel leaves the step to the processor, whose samplers are faster.
     *can = status == TN_OK;
     for (int32_t i = 0; *can && i < plan->n_steps; i++)
         *can = plan->devices[plan->steps[i].device] == s->devices[0];
-    if (*can && !s->sampling.rows) status = make_memory(s, plan);
+    if (*can) status = make_memory(s, plan);
+    if (status != TN_OK) tn_session_sampling_fini(s);
     tn_plan_unref(&plan);
     return status;
 }

@@ -4,7 +4,7 @@
 // Sampling on the device of a session: a plan of the one op `sample` for each plan that makes logits, run
 // behind it. While the device makes the logits, the owner of the session says what becomes of each row:
 //
-//     tn_session_samples(s)                      // once: whether the device can, and memory for it
+//     tn_session_samples(s, &can)                // whether the device can; makes memory for it once
 //     s->sampling.describe = fill; ...           // called by each pass, see below
 //     tn_session_sampled(s, row)                 // after the pass; NULL: the row was left to the host
 #ifndef TN_MODELS_SAMPLE_H
@@ -29,6 +29,7 @@ typedef struct tn_session_sampling {
     tn_buffer *buffers;        // shared by all plans: arena, scratch and inputs of n_devices devices each
     int32_t n_devices;
     bool done;                 // the last pass sampled
+    bool known;                // it was asked whether the device can; if so, there is memory
 } tn_session_sampling;
 
 // What a plan of logits has for sampling, made when it is needed first: without edits and masks, with edits,

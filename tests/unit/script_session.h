@@ -170,6 +170,13 @@ tn_session_sampling *tn_session_sampling_get(tn_session *s)
     return NULL;
 }
 
+tn_status tn_session_samples(tn_session *s, bool *can)
+{
+    TN_UNUSED(s);
+    *can = false;
+    return TN_OK;
+}
+
 const tn_sample_result *tn_session_sampled(const tn_session *s, int32_t row)
 {
     TN_UNUSED(s);

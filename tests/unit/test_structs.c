@@ -349,7 +349,7 @@ static const row rows[] = {
     {SIZES(tn_turn, tool_calls), AFTER(tn_turn, content_parts), TN_OK, NULL, fill_turn, give_turn, NULL},
     {SIZES(tn_device_info, memory_free), HEAD, TN_OK, NULL, NULL, NULL, get_device_info},
     {SIZES(tn_plan_info, input_size), HEAD, TN_OK, NULL, NULL, NULL, get_plan_info},
-    {SIZES(tn_engine_stats, n_host_loaded), HEAD, TN_OK, NULL, NULL, NULL, get_engine_stats},
+    {SIZES(tn_engine_stats, n_timed), HEAD, TN_OK, NULL, NULL, NULL, get_engine_stats},
     {SIZES(tn_file_tensor, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_file_tensor},
     {SIZES(tn_model_info, device_size), HEAD, TN_OK, NULL, NULL, NULL, get_model_info},
     {SIZES(tn_session_memory, devices), HEAD, TN_OK, NULL, NULL, NULL, get_session_memory},

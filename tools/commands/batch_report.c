@@ -57,12 +57,12 @@ static void put_percentiles(const char *what, batch_times *t)
 
 static void put_passes(const tn_engine_stats *e)
 {
-    if (e->n_steps == 0) return;
-    double ms = (double)e->step_ns * 1e-6, host = ms - (double)e->wait_ns * 1e-6, n = (double)e->n_steps;
+    if (e->n_timed == 0) return;
+    double ms = (double)e->step_ns * 1e-6, host = ms - (double)e->wait_ns * 1e-6, n = (double)e->n_timed;
     fprintf(stderr,
-            "passes: %llu, %.2f ms each, of these %.2f ms of the processor; %.1f %% of the tokens were "
+            "passes: %llu without new plans, %.2f ms each, %.2f of the processor; %.1f %% of the tokens were "
             "selected on the device\n",
-            (unsigned long long)e->n_steps, ms / n, host / n,
+            (unsigned long long)e->n_timed, ms / n, host / n,
             e->n_generated ? 100.0 * (double)e->n_sampled / (double)e->n_generated : 0.0);
 }
 

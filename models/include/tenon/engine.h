@@ -147,13 +147,14 @@ typedef struct tn_engine_stats {
     // Plans that were made, each for one size of passes. It stops growing when all sizes of a load were seen.
     uint64_t n_plans;
     uint64_t n_sampled; // of n_generated: selected on the device; also the most probable tokens it found
-    // Time of the steps with a pass, in nanoseconds, and the part of it in which the host waited for the
-    // devices. What a device without a queue of its own computes counts as the host's.
+    // Time of the steps with a pass that made no plans, in nanoseconds, and the part of it in which the host
+    // waited for the devices. What a device without a queue of its own computes counts as the host's.
     uint64_t step_ns, wait_ns;
     // Blocks in the memory of the host: now; copied there; copied back for a request
     int32_t n_host;
     int32_t reserved_host;
     uint64_t n_host_saved, n_host_loaded;
+    uint64_t n_timed; // steps whose times are in step_ns
 } tn_engine_stats;
 // After the last pass. From any thread, also while a pass runs.
 TN_API tn_status tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
