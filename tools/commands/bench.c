@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CTX_MIN = 64, CACHE_TOKENS = 1024 }; // CACHE_TOKENS: a multiple of the blocks of a cache
+enum { CTX_MIN = 64, CACHE_TOKENS = 1024 }; // multiples of the blocks of a cache
 static const double int8_bits = 9;          // kernels multiply weights with at most this many bits as int8
 
 typedef struct sizes {
     int64_t pp[BENCH_NUMS], tg[BENCH_NUMS], depth[BENCH_NUMS];
     int n_pp, n_tg, n_depth;
     int64_t longest; // tokens that the largest test needs
+    int64_t each;    // that each of several sequences has: only decoding takes more than one
 } sizes;
 
 // One session serves all counts of sequences: weights and a deep cache are made once. It is made for the
@@ -29,16 +30,22 @@ static void read_sequences(bench_state *s)
         if (s->counts[i] > s->cfg.n_seq) s->cfg.n_seq = (int32_t)s->counts[i];
 }
 
+static int64_t largest(const int64_t *x, int n)
+{
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
 static int read_sizes(const options *o, sizes *z)
 {
     z->n_pp = opt_nums(o, OPT_PP, z->pp, BENCH_NUMS);
     z->n_tg = opt_nums(o, OPT_TG, z->tg, BENCH_NUMS);
     z->n_depth = opt_nums(o, OPT_DEPTH, z->depth, 8);
-    int64_t depth = 0, most = 0;
-    for (int i = 0; i < z->n_depth; i++) depth = z->depth[i] > depth ? z->depth[i] : depth;
-    for (int i = 0; i < z->n_pp; i++) most = z->pp[i] > most ? z->pp[i] : most;
-    for (int i = 0; i < z->n_tg; i++) most = z->tg[i] > most ? z->tg[i] : most;
+    int64_t depth = largest(z->depth, z->n_depth), decoded = largest(z->tg, z->n_tg),
+            prompt = largest(z->pp, z->n_pp), most = prompt > decoded ? prompt : decoded;
     z->longest = depth + most;
+    z->each = depth + decoded;
     int64_t ctx = opt_int(o, OPT_CTX);
     if (most == 0)
         return fail(EXIT_USAGE, "nothing to measure: -p and -n are both 0; give sizes, as in -p 512 -n 128");
@@ -77,16 +84,24 @@ static bool is_random(const options *o)
     return random;
 }
 
-static void make_config(bench_state *s, int64_t n_ctx)
+// Whole blocks of the cache.
+static int32_t blocks(int64_t tokens)
+{
+    return (int32_t)((tokens + CTX_MIN - 1) / CTX_MIN * CTX_MIN);
+}
+
+// One sequence of several has the longest prompt as well; room for that in all of them would leave less of a
+// device to the layers.
+static void make_config(bench_state *s, const sizes *z)
 {
     tool_session_config(&s->t, &s->cfg);
     read_sequences(s);
     if (s->cfg.n_ctx > 0) return;
-    s->cfg.n_ctx_seq = (int32_t)(n_ctx > CTX_MIN ? n_ctx : CTX_MIN);
-    s->cfg.n_ctx = s->cfg.n_ctx_seq * s->cfg.n_seq;
+    s->cfg.n_ctx_seq = blocks(z->longest);
+    s->cfg.n_ctx = (s->cfg.n_seq - 1) * blocks(z->each) + s->cfg.n_ctx_seq;
 }
 
-static int make_random(bench_state *s, int64_t n_ctx)
+static int make_random(bench_state *s, const sizes *z)
 {
     const options *o = s->t.opt;
     const char *name = opt_text(o, OPT_SHAPE);
@@ -103,10 +118,10 @@ static int make_random(bench_state *s, int64_t n_ctx)
     if (opt_is_set(o, OPT_TYPE) || !shape.type) shape.type = opt_text(o, OPT_TYPE);
     if (!name && shape.head_dim == 0 && shape.n_heads > 0) shape.head_dim = shape.n_embd / shape.n_heads;
     if (!name && shape.n_kv_heads == 0) shape.n_kv_heads = shape.n_heads;
-    if (shape.n_ctx < n_ctx) shape.n_ctx = (int32_t)n_ctx;
+    if (shape.n_ctx < z->longest) shape.n_ctx = (int32_t)z->longest;
     shape.seed = opt_int(o, OPT_SEED) >= 0 ? (uint32_t)opt_int(o, OPT_SEED) : 1;
     tn_model_config cfg;
-    make_config(s, n_ctx);
+    make_config(s, z);
     tool_model_config(&s->t, &s->cfg, &cfg);
     s->name = name ? name : "random";
     status = tn_model_create_random(s->t.ctx, &shape, &cfg, &s->model);
@@ -140,14 +155,14 @@ static tn_status find_cache_bytes(bench_state *s)
     return status;
 }
 
-static int make_session(bench_state *s, int64_t n_ctx)
+static int make_session(bench_state *s, const sizes *z)
 {
-    make_config(s, n_ctx);
+    make_config(s, z);
     tn_status status = find_cache_bytes(s);
     if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
     interrupt_watch(s->session);
-    return bench_make_tokens(s, n_ctx);
+    return bench_make_tokens(s, z->longest);
 }
 
 // --- measuring -------------------------------------------------------------------------------------------
@@ -281,7 +296,7 @@ static void measure_peaks(bench_state *s)
 
 static int measure(bench_state *s, const sizes *z)
 {
-    int code = make_session(s, z->longest);
+    int code = make_session(s, z);
     if (code) return code;
     measure_peaks(s);
     if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
@@ -323,7 +338,7 @@ static int bench(bench_state *s)
     if (!code && n_args > 0)
         code = fail(EXIT_USAGE, "unexpected argument '%s'; bench takes one model, or --shape", args[0]);
     if (!code) code = tool_open(&s->t, o);
-    if (!code) code = random ? make_random(s, z.longest) : tool_load(&s->t, s->name, LOAD_WEIGHTS, &s->model);
+    if (!code) code = random ? make_random(s, &z) : tool_load(&s->t, s->name, LOAD_WEIGHTS, &s->model);
     if (code) return code;
     get_info(s);
     bool texts = opt_is_set(o, OPT_TEXTS);
