@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Prompts as people give them, and command lines for llama-cli as they were published: each one runs with
-only the program and the model exchanged (and fewer tokens), or says why not.
+"""Prompts as people give them, and command lines for llama-cli as people write them: each one runs with only
+the program and the model exchanged (and fewer tokens), or says why not.
 
     test_lines.py TENON
 """
@@ -12,7 +12,8 @@ import time
 
 from cli import arguments, as_json
 
-# Source, arguments without the model. README: tools/main/README.md of llama.cpp, December 2024 to 2025.
+# In whose manner a line is, arguments without the model. README: flags of tools/main/README.md of llama.cpp,
+# December 2024 to 2025, some in combinations of our own; model cards and guides are typical, not quoted.
 LINES = [
     ("README", ["-no-cnv", "--prompt", "Once upon a time"]),
     ("README", ["--chat-template", "chatml"]),

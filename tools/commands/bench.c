@@ -90,8 +90,8 @@ static int32_t blocks(int64_t tokens)
     return (int32_t)((tokens + CTX_MIN - 1) / CTX_MIN * CTX_MIN);
 }
 
-// One sequence of several has the longest prompt as well; room for that in all of them would leave less of a
-// device to the layers.
+// One sequence of several has the longest prompt as well. A cache with blocks for it in all of them would
+// leave less of a device to the layers.
 static void make_config(bench_state *s, const sizes *z)
 {
     tool_session_config(&s->t, &s->cfg);
