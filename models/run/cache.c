@@ -186,13 +186,6 @@ int32_t tn_cache_blocks_of(int32_t length)
     return (length + TN_CACHE_BLOCK - 1) / TN_CACHE_BLOCK;
 }
 
-int32_t tn_cache_take_block(tn_cache *c)
-{
-    int32_t id = c->n_free > 0 ? c->free_ids[--c->n_free] : tn_cache_index_evict(c);
-    c->refs[id] = 1;
-    return id;
-}
-
 void tn_cache_truncate(tn_cache *c, int32_t seq, int32_t n)
 {
     tn_cache_seq *s = &c->seqs[seq];

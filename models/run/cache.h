@@ -16,6 +16,7 @@
 #define TN_MODELS_CACHE_H
 
 #include "core/device.h"
+#include "core/hash.h"
 
 // Tokens per block: long enough that a (block, head) tile streams well, short enough that a sequence wastes
 // little at its end.
@@ -141,8 +142,23 @@ void tn_cache_index_forget(tn_cache *c, int32_t id); // its contents change
 int32_t tn_cache_index_evict(tn_cache *c);           // the block that is idle for longest; there is one
 bool tn_cache_index_has_state(const tn_cache *c, int32_t slot);
 // A free block, or the one that is idle for longest. There is one.
-int32_t tn_cache_take_block(tn_cache *c);
-uint64_t tn_cache_block_hash(uint64_t parent, int32_t depth, const int32_t *tokens); // of 64 tokens
+static inline int32_t tn_cache_take_block(tn_cache *c)
+{
+    int32_t id = c->n_free > 0 ? c->free_ids[--c->n_free] : tn_cache_index_evict(c);
+    c->refs[id] = 1;
+    return id;
+}
+
+// Of a block of 64 tokens behind `parent`.
+static inline uint64_t tn_cache_block_hash(uint64_t parent, int32_t depth, const int32_t *tokens)
+{
+    tn_hash h;
+    uint64_t where[2] = {parent, (uint64_t)depth};
+    tn_hash_init(&h);
+    tn_hash_add(&h, where, sizeof where);
+    tn_hash_add(&h, tokens, TN_CACHE_BLOCK * sizeof *tokens);
+    return tn_hash_value(&h);
+}
 double tn_cache_index_state_loss(const tn_cache *c, int32_t slot);
 void tn_cache_index_drop_state(tn_cache *c, int32_t slot);
 TN_MUST_USE tn_status tn_cache_states_init(tn_cache *c);

@@ -11,7 +11,6 @@
 // the last one to the first, so the end of a text is lost before its beginning.
 #include "models/run/cache.h"
 
-#include "core/hash.h"
 
 #include <string.h>
 
@@ -68,16 +67,6 @@ void tn_cache_index_fini(tn_cache *c)
 }
 
 // --- finding -------------------------------------------------------------------------------------------
-
-uint64_t tn_cache_block_hash(uint64_t parent, int32_t depth, const int32_t *tokens)
-{
-    tn_hash h;
-    uint64_t where[2] = {parent, (uint64_t)depth};
-    tn_hash_init(&h);
-    tn_hash_add(&h, where, sizeof where);
-    tn_hash_add(&h, tokens, TN_CACHE_BLOCK * sizeof *tokens);
-    return tn_hash_value(&h);
-}
 
 static int32_t *bucket_of(tn_cache_index *x, uint64_t parent, int32_t depth, const int32_t *tokens)
 {
