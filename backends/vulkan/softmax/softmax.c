@@ -15,6 +15,12 @@ static int32_t launch_rows(const tn_step *step, int32_t shader, int64_t groups, 
     return 1;
 }
 
+// Of its family, softmax.comp does not have `sample`.
+bool tn_vk_accepts_softmax(const tn_step *step)
+{
+    return step->op != TN_OP_sample && tn_vk_accepts_indexable(step);
+}
+
 int32_t tn_vk_launch_softmax(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     TN_UNUSED(i);
