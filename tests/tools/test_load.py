@@ -181,7 +181,8 @@ def check_disturber(t):
 
 def check_failures(t):
     fake = Fake(refuse=[1, 2], end=[4])
-    got, text = run(t, fake.url, "--users", 1, "--requests", 8, "--answer", 3, "--sigma", 0)
+    got, text = run(t, fake.url, "--users", 1, "--requests", 8, "--answer", 3, "--sigma", 0, "--first-ms",
+                    5000, "--gap-ms", 5000)
     t.ok("failures", got["requests"] == 5 and sorted(got["failures"].values()) == [1, 2] and
          got["failures"]["status 429"] == 2 and got["failures_before_text"] == 2 and
          got["output_tokens"] == 15 and

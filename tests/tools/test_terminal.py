@@ -16,11 +16,13 @@ import time
 from cli import arguments, as_json
 
 ESCAPE = b"\x1b"
+AGAIN = 2  # seconds
 
 
 def on_terminal(t, args, until=None, send=b"", seconds=60, delay=0, **env):
     """Runs the tool on a pseudo-terminal. When `until` (a pattern) was seen, and after `delay` seconds,
-    `send` is typed. What was printed, and the exit code."""
+    `send` is typed. Ctrl-D is typed again: the terminal drops it if the line editor has printed its prompt
+    but does not read yet. What was printed, and the exit code."""
     pid, fd = pty.fork()
     if pid == 0:
         os.environ.update({**t.env, "TERM": "xterm", **env})
@@ -39,7 +41,10 @@ def on_terminal(t, args, until=None, send=b"", seconds=60, delay=0, **env):
                 break
             seen += data
         if not typed and time.monotonic() - start >= delay and re.search(until, seen):
-            typed = True
+            typed = time.monotonic()
+            os.write(fd, send)
+        if send == b"\x04" and typed and time.monotonic() - typed > AGAIN:
+            typed = time.monotonic()
             os.write(fd, send)
     else:
         os.kill(pid, 9)
