@@ -114,26 +114,27 @@ int tool_fail(const tool *t, tn_status status, const char *fmt, ...)
     return code;
 }
 
+static void print_text(const char *fmt, va_list args)
+{
+    char text[TEXT_SIZE];
+    vsnprintf(text, sizeof text, fmt, args);
+    print_line(text);
+}
+
 void tool_info(const tool *t, const char *fmt, ...)
 {
-    if (t->log_level < TN_LOG_INFO) return;
-    char text[TEXT_SIZE];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    if (t->log_level >= TN_LOG_INFO) print_text(fmt, args);
     va_end(args);
-    print_line(text);
 }
 
 void tool_debug(const tool *t, const char *fmt, ...)
 {
-    if (t->log_level < TN_LOG_DEBUG) return;
-    char text[TEXT_SIZE];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    if (t->log_level >= TN_LOG_DEBUG) print_text(fmt, args);
     va_end(args);
-    print_line(text);
 }
 
 static void on_log(void *user, int32_t level, const char *text)

@@ -284,6 +284,21 @@ static tn_tool_verdict read_named(tn_tool_body *b, span *s)
     return v == TN_TOOL_DONE ? read_arguments(b, s, name, id) : v;
 }
 
+// Reads the members of an object, which are written as JSON, and adds the call with them as its arguments.
+typedef tn_tool_verdict (*read_members)(tn_tool_body *b, span *s, const char *tool, tn_strbuf *out);
+static tn_tool_verdict add_members(tn_tool_body *b, span *s, const char *name, read_members read)
+{
+    tn_strbuf out;
+    tn_strbuf_init(&out, b->arena->ctx);
+    tn_strbuf_puts(&out, "{");
+    tn_tool_verdict v = read(b, s, name, &out);
+    tn_strbuf_puts(&out, "}");
+    if (out.status != TN_OK) v = TN_TOOL_NO_MEMORY;
+    if (v == TN_TOOL_DONE) v = add_call(b, name, NULL, out.data, out.size);
+    tn_strbuf_fini(&out);
+    return v;
+}
+
 // --- calls of Python -----------------------------------------------------------------------------------
 
 // The name of parameter number i of a tool, for arguments without one; NULL: there is none.
@@ -338,20 +353,12 @@ static tn_tool_verdict read_keywords(tn_tool_body *b, span *s, const char *tool,
 static tn_tool_verdict read_python_call(tn_tool_body *b, span *s)
 {
     const char *name;
-    tn_strbuf out;
     tn_tool_verdict v = read_name(b, s, &name);
     if (v != TN_TOOL_DONE) return v;
     skip_blanks(s);
     v = expect(s, "(");
     if (v != TN_TOOL_DONE) return v;
-    tn_strbuf_init(&out, b->arena->ctx);
-    tn_strbuf_puts(&out, "{");
-    v = read_keywords(b, s, name, &out);
-    tn_strbuf_puts(&out, "}");
-    if (out.status != TN_OK) v = TN_TOOL_NO_MEMORY;
-    if (v == TN_TOOL_DONE) v = add_call(b, name, NULL, out.data, out.size);
-    tn_strbuf_fini(&out);
-    return v;
+    return add_members(b, s, name, read_keywords);
 }
 
 // [add(a=1), now()], or one call without brackets.
@@ -440,19 +447,11 @@ static tn_tool_verdict read_parameters(tn_tool_body *b, span *s, const char *too
 static tn_tool_verdict read_element(tn_tool_body *b, span *s)
 {
     const char *name;
-    tn_strbuf out;
     tn_tool_verdict v = expect(s, "<function=");
     if (v == TN_TOOL_DONE) v = read_name(b, s, &name);
     if (v == TN_TOOL_DONE) v = expect(s, ">");
     if (v != TN_TOOL_DONE) return v;
-    tn_strbuf_init(&out, b->arena->ctx);
-    tn_strbuf_puts(&out, "{");
-    v = read_parameters(b, s, name, &out);
-    tn_strbuf_puts(&out, "}");
-    if (out.status != TN_OK) v = TN_TOOL_NO_MEMORY;
-    if (v == TN_TOOL_DONE) v = add_call(b, name, NULL, out.data, out.size);
-    tn_strbuf_fini(&out);
-    return v;
+    return add_members(b, s, name, read_parameters);
 }
 
 // --- all of it -----------------------------------------------------------------------------------------
