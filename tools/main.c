@@ -6,6 +6,7 @@
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
+#include "tools/pages/pages.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static int help(int argc, char **argv)
         help_all(stdout);
         return EXIT_DONE;
     }
+    if (strcmp(argv[0], "--format") == 0) return cmd_pages(argc - 1, argv + 1);
     cmd_id cmd = cmd_by_name(argv[0]);
     if (cmd == CMD_COUNT) return unknown_command(argv[0]);
     help_command(stdout, cmd);

@@ -124,7 +124,13 @@ const char *cmd_nearest(const char *name);
 // Number of single-character changes between two strings.
 int edit_distance(const char *a, const char *b);
 
-// help.c
+// pages/help.c
+// What a row allows and has without a value: "1 to 10; default 5"; "" if that is nothing.
+void opt_limits(const opt_row *row, char *buf, size_t size);
+const char *cmd_args(cmd_id cmd);
+const char *cmd_help(cmd_id cmd);
+// Further text about a command, in lines; "" if there is none.
+const char *cmd_notes(cmd_id cmd);
 void help_all(FILE *out);
 void help_command(FILE *out, cmd_id cmd);
 

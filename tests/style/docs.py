@@ -104,7 +104,7 @@ def check_commands(top, path, text, report):
     commands |= {"help", "version"}
     options = re.sub(r'"\s*\n\s*"', "", read(top, "tools/options.def"))  # strings over several lines
     rows = re.findall(r'^OPT\(\w+,\s*\w+,\s*"([^"]+)"', options, re.M)
-    flags = {flag for names in rows for flag in names.split(",")} | {"--version"}
+    flags = {flag for names in rows for flag in names.split(",")} | {"--version", "--format"}
     for block in FENCE.finditer(text):
         place = f"{path}:{line_of(text, block.start())}"
         for script in SCRIPT.findall(block.group(1)):

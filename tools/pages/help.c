@@ -3,6 +3,7 @@
 //
 // Help texts: the flags come from the table of options, all other text is here.
 #include "tools/options.h"
+#include "tools/pages/pages.h"
 
 #include <string.h>
 
@@ -113,26 +114,39 @@ static const char *const notes[CMD_COUNT] = {
                      "block get a smaller one. In --tensor-type, * is any characters and ? is one.\n",
 };
 
+void opt_limits(const opt_row *row, char *buf, size_t size)
+{
+    size_t n = 0;
+    buf[0] = 0;
+    if (row->kind == KIND_INT || row->kind == KIND_NUMS)
+        n = (size_t)snprintf(buf, size, "%lld to %lld", (long long)row->min_int, (long long)row->max_int);
+    else if (row->kind == KIND_FLOAT)
+        n = (size_t)snprintf(buf, size, "%g to %g", row->min, row->max);
+    if (*row->text && n < size) snprintf(buf + n, size - n, "%sdefault %s", n ? "; " : "", row->text);
+}
+
+// "  -f --file FILE", in lines of NAMES_MAX columns; returns the length of the last one.
+static size_t option_names(FILE *out, const opt_row *row)
+{
+    enum { NAMES_MAX = 104 };
+    char name[64];
+    size_t column = (size_t)fprintf(out, " ");
+    for (const char *p = row->names; (p = page_next_name(p, name, sizeof name)) != NULL;) {
+        if (column + strlen(name) >= NAMES_MAX) column = (size_t)fprintf(out, "\n ") - 1;
+        column += (size_t)fprintf(out, " %s", name);
+    }
+    return column + (size_t)fprintf(out, "%s%s", *row->value ? " " : "", row->value);
+}
+
 static void option_line(FILE *out, const opt_row *row)
 {
-    char left[96];
-    const char *value = row->value;
-    const char *gap = *value ? " " : "";
-    snprintf(left, sizeof left, "  %s%s%s", row->names, gap, value);
-    for (char *p = left; *p; p++)
-        if (*p == ',' && p[1] == '-') *p = ' ';
-    fprintf(out, strlen(left) < 34 ? "%-34s" : "%s\n                                  ", left);
-    fprintf(out, " %s", row->help);
-    const char *sep = " (";
-    if (row->kind == KIND_INT || row->kind == KIND_NUMS) {
-        fprintf(out, "%s%lld to %lld", sep, (long long)row->min_int, (long long)row->max_int);
-        sep = "; ";
-    } else if (row->kind == KIND_FLOAT) {
-        fprintf(out, "%s%g to %g", sep, row->min, row->max);
-        sep = "; ";
-    }
-    if (*row->text) fprintf(out, "%sdefault %s", sep, row->text);
-    fprintf(out, *sep == ';' || *row->text ? ")\n" : "\n");
+    enum { HELP_COLUMN = 34 };
+    char limits[160];
+    size_t column = option_names(out, row);
+    if (column >= HELP_COLUMN) fputc('\n', out);
+    fprintf(out, "%*s", (int)(column < HELP_COLUMN ? HELP_COLUMN - column : HELP_COLUMN), "");
+    opt_limits(row, limits, sizeof limits);
+    fprintf(out, *limits ? " %s (%s)\n" : " %s\n", row->help, limits);
 }
 
 static void option_lines(FILE *out, cmd_id cmd, bool common)
@@ -140,6 +154,21 @@ static void option_lines(FILE *out, cmd_id cmd, bool common)
     for (int i = 0; i < OPT_COUNT; i++)
         if ((opt_rows[i].commands & (1 << cmd)) && ((opt_rows[i].commands & C_ALL) == C_ALL) == common)
             option_line(out, &opt_rows[i]);
+}
+
+const char *cmd_args(cmd_id cmd)
+{
+    return cmd_rows[cmd].args;
+}
+
+const char *cmd_help(cmd_id cmd)
+{
+    return cmd_rows[cmd].help;
+}
+
+const char *cmd_notes(cmd_id cmd)
+{
+    return notes[cmd] ? notes[cmd] : "";
 }
 
 void help_command(FILE *out, cmd_id cmd)
@@ -163,7 +192,9 @@ void help_all(FILE *out)
         snprintf(left, sizeof left, "%s %s", cmd_rows[i].name, cmd_rows[i].args);
         fprintf(out, "  %-32s %s\n", left, cmd_rows[i].help);
     }
-    fprintf(out, "\nExit codes: 0 done, 1 failed, 2 bad usage, 3 bad model file, 4 out of memory, 5 device "
-                 "missing or failed,\n"
-                 "6 input does not fit the context, 130 interrupted.\n");
+    fprintf(out, "\nExit codes:\n");
+    for (const page_entry *exit = page_exits; exit->name; exit++)
+        fprintf(out, "  %-32s %s\n", exit->name, exit->text);
+    fprintf(out, "\ntenon help --format man|bash|zsh|fish|markdown prints manual pages, completions for a "
+                 "shell, or a reference.\n");
 }
