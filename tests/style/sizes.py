@@ -9,7 +9,7 @@ import sys
 from sources import Report, line_of, read, root, sources, strip_c, strip_directives
 
 FILE_MAX, FUNCTION_MAX, FUNCTION_WISH, PARAMETERS_WISH = 800, 100, 60, 6
-TABLE = re.compile(r"(\.def|_tables\.c|/corpus_[a-z_]+\.py)$")  # data, not code
+TABLE = re.compile(r"(\.def|_tables\.c|/corpus_[a-z_]+\.py|python/tenon/_abi\.py)$")  # data, not code
 
 # "name(parameters) {" at the start of a body.
 HEAD = re.compile(r"(\w+)\s*\(([^{};]*)\)\s*$", re.S)
