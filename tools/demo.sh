@@ -14,6 +14,7 @@ need ninja ninja-build
 need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
 want /usr/include/libwebsockets.h libwebsockets-dev
+want '/usr/include/*/curl/curl.h' libcurl4-openssl-dev
 install_needed
 
 # Device code only where it can run.

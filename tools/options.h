@@ -22,7 +22,7 @@ enum {
 #define CMD(id, name, args, help) C_##id = 1 << CMD_##id,
 #include "tools/commands.def"
     C_EVERY = (1 << CMD_COUNT) - 1,
-    C_STORE = C_LS | C_SHOW | C_RM | C_CONFIG, // they compute nothing
+    C_STORE = C_LS | C_SHOW | C_PULL | C_RM | C_CONFIG, // they compute nothing
     C_ALL = C_EVERY & ~C_STORE,
     C_MODEL = C_ALL & ~(C_QUANTIZE | C_DEVICES | C_DOCTOR),
     C_SESSION = C_RUN | C_BATCH | C_SERVE | C_BENCH | C_INSPECT | C_LOGITS | C_EMBED | C_CLASSIFY | C_PLAN |

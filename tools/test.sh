@@ -17,6 +17,7 @@ need ninja ninja-build
 need pkg-config pkg-config
 want /usr/include/histedit.h libedit-dev
 want /usr/include/libwebsockets.h libwebsockets-dev
+want '/usr/include/*/curl/curl.h' libcurl4-openssl-dev
 need python3 python3
 want /usr/bin/glslangValidator glslang-tools
 want /usr/include/vulkan/vulkan.h libvulkan-dev

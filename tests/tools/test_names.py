@@ -81,8 +81,8 @@ def check_run(t, env):
     path = as_json(t, "which type", t.run("run", "tiny", "-p", "x", "-n", 1, "--json", **env).out)["model"]
     t.ok("of several types the usual one", path.endswith("tiny-Q4_K_M.gguf"), path)
     for args, words in ((["tiny:Q2_K"], ["tiny", "tenon ls"]), (["tinny"], ["did you mean", "tiny"]),
-                        (["org/none"], ["hf download org/none"]),
-                        (["-hf", "org/none"], ["hf download org/none"]),
+                        (["org/none"], ["tenon pull org/none"]),
+                        (["-hf", "org/none:Q8_0"], ["tenon pull org/none:Q8_0"]),
                         ([t.temp("home/XDG_DATA_HOME/tenon/models/acme/tiny-GGUF")], ["folder", "2 models"]),
                         (["outside"], ["outside"]), (["short"], ["short"])):
         r = t.run("run", *args, "-p", "x", **env)

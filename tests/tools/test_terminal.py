@@ -7,52 +7,13 @@ end of bold text; and failures as JSON for programs.
 """
 import json
 import os
-import pty
 import re
-import select
 import sys
 import time
 
-from cli import arguments, as_json
+from cli import arguments, as_json, on_terminal
 
 ESCAPE = b"\x1b"
-AGAIN = 2  # seconds
-
-
-def on_terminal(t, args, until=None, send=b"", seconds=60, delay=0, **env):
-    """Runs the tool on a pseudo-terminal. When `until` (a pattern) was seen, and after `delay` seconds,
-    `send` is typed. Ctrl-D is typed again: the terminal drops it if the line editor has printed its prompt
-    but does not read yet. What was printed, and the exit code."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update({**t.env, "TERM": "xterm", **env})
-        os.chdir(t.folder.name)
-        os.execv(t.tenon, [t.tenon, *map(str, args)])
-    seen, end, typed = b"", time.monotonic() + seconds, not send
-    start = time.monotonic()
-    while time.monotonic() < end:
-        ready, _, _ = select.select([fd], [], [], 0.05)
-        if ready:
-            try:
-                data = os.read(fd, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            seen += data
-        if not typed and time.monotonic() - start >= delay and re.search(until, seen):
-            typed = time.monotonic()
-            os.write(fd, send)
-        if send == b"\x04" and typed and time.monotonic() - typed > AGAIN:
-            typed = time.monotonic()
-            os.write(fd, send)
-    else:
-        os.kill(pid, 9)
-    status = os.waitpid(pid, 0)[1]
-    os.close(fd)
-    return seen, os.waitstatus_to_exitcode(status)
-
-
 def is_clean(seen):
     """Whether the next line that a shell prints begins at the left edge of an empty line."""
     return seen.endswith((b"\n", b"\r\x1b[K"))

@@ -48,7 +48,8 @@ static void print_system(void)
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), cores = sysconf(_SC_NPROCESSORS_ONLN);
     printf("%-14s %ld cores, %s\n", "machine", cores,
            size_text(pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, size, sizeof size));
-    printf("%-14s line editing %s, server %s\n", "built with", yes(TN_HAVE_LIBEDIT), yes(TN_HAVE_SERVER));
+    printf("%-14s line editing %s, server %s, pull %s\n", "built with", yes(TN_HAVE_LIBEDIT),
+           yes(TN_HAVE_SERVER), yes(TN_HAVE_PULL));
     const char *term = getenv("TERM");
     printf("%-14s input %s, output %s, errors %s, TERM=%s\n", "terminal", yes(is_terminal(stdin)),
            yes(is_terminal(stdout)), yes(is_terminal(stderr)), term && strlen(term) < 40 ? term : "");

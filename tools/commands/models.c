@@ -75,8 +75,7 @@ int cmd_ls(const options *o)
         json_end_object(&j);
     }
     if (!code && n == 0 && !as_json)
-        note(
-            "no models; 'hf download ORG/NAME' gets one, and $TENON_MODELS names folders that have some");
+        note("no models; 'tenon pull ORG/NAME' gets one, and $TENON_MODELS names folders that have some");
     free(found);
     store_list_fini(&list);
     return code;

@@ -93,6 +93,16 @@ static const char *const notes[CMD_COUNT] = {
                   "--experts-used --expert-ffn --arch.\n",
     [CMD_INSPECT] = "FILE may be any GGUF file, also a vocabulary or a model of an unknown kind.\n"
                     "--check reads every tensor: 3 is returned for values that are not finite.\n",
+    [CMD_PULL] =
+        "ORG/NAME is a repository with GGUF files; of its types Q4_K_M is taken, then Q8_0, then the first. "
+        "All parts of a\n"
+        "split model come. What an earlier attempt left is used, the SHA-256 is checked, and the file "
+        "appears complete or not\n"
+        "at all in $XDG_DATA_HOME/tenon/models, where its name finds it. HF_TOKEN, or the login of 'hf', "
+        "reads private\n"
+        "repositories. Standard output has the path; --json: {schema, name, type, path, bytes, downloaded, "
+        "resumed, files\n"
+        "[{name, bytes, sha256}]}.\n",
     [CMD_TOKENIZE] = "Without TEXT and -f, standard input is read. One line per token: id and piece; --ids: "
                      "one line of ids.\n"
                      "Special tokens in the text are plain text unless --special is given.\n",

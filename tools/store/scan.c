@@ -65,11 +65,12 @@ static bool is_quant(const char *text, size_t n)
            strspn(text + at + 1, "0123456789_ABCDKLMNSXabcdklmnsx") >= n - at - 1;
 }
 
-// Length of "-00001-of-00003" at the end of a name without ".gguf", 0 if it is no part; *part is its number.
-static size_t part_suffix(const char *stem, size_t n, int *part)
+// Length of "-00001-of-00003" at the end of a name without ".gguf", 0 if it is no part; *part is its number,
+// *count how many there are.
+static size_t part_suffix(const char *stem, size_t n, int *part, int *count)
 {
-    int count, used = 0;
-    if (n < 15 || sscanf(stem + n - 15, "-%5d-of-%5d%n", part, &count, &used) != 2 || used != 15) return 0;
+    int used = 0;
+    if (n < 15 || sscanf(stem + n - 15, "-%5d-of-%5d%n", part, count, &used) != 2 || used != 15) return 0;
     return 15;
 }
 
@@ -98,31 +99,45 @@ static bool is_model_file(const char *file, size_t *stem)
     return strncasecmp(file, "mmproj", 6) != 0 && strncmp(file, "ggml-vocab", 10) != 0;
 }
 
+bool store_parse_file(const char *file, store_file_name *out)
+{
+    size_t n;
+    *out = (store_file_name){.part = 1, .n_parts = 1};
+    if (!is_model_file(file, &n)) return false;
+    int part, count;
+    size_t suffix = part_suffix(file, n, &part, &count);
+    if (suffix) {
+        out->part = part;
+        out->n_parts = count;
+    }
+    out->stem_with_quant = n - suffix;
+    out->stem = split_stem(file, n - suffix, out->quant);
+    return out->part >= 1 && out->part <= out->n_parts;
+}
+
 // One file of a folder. `owner`: "ORG/NAME" of the place, NULL: the file's own name.
 static void add_file(store_list *list, store_origin origin, const char *folder, const char *file,
                      const char *owner)
 {
-    char path[PATH_SIZE], quant[32], name[512];
+    char path[PATH_SIZE], name[512];
     struct stat st;
-    size_t n;
-    int part = 1, length = snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (!is_model_file(file, &n) || length < 0 || (size_t)length >= sizeof path || stat(path, &st) != 0 ||
-        !S_ISREG(st.st_mode))
+    store_file_name parsed;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, file);
+    if (!store_parse_file(file, &parsed) || length < 0 || (size_t)length >= sizeof path ||
+        stat(path, &st) != 0 || !S_ISREG(st.st_mode) || parsed.part != 1)
         return;
-    size_t suffix = part_suffix(file, n, &part);
     uint64_t size = (uint64_t)st.st_size;
-    if (part != 1) return;
-    for (int k = 2; suffix && k < 1000; k++) { // the other parts beside it
+    bool split = strlen(file) - 5 > parsed.stem_with_quant;
+    for (int k = 2; split && k < 1000; k++) { // the other parts beside it
         char number[8];
         snprintf(number, sizeof number, "%05d", k);
         memcpy(path + length - 5 - 14, number, 5);
         if (stat(path, &st) != 0) break;
         size += (uint64_t)st.st_size;
     }
-    if (suffix) memcpy(path + length - 5 - 14, "00001", 5);
-    size_t plain = split_stem(file, n - suffix, quant);
-    snprintf(name, sizeof name, "%.*s", (int)plain, file);
-    add(list, origin, owner ? owner : name, quant, path, size);
+    if (split) memcpy(path + length - 5 - 14, "00001", 5);
+    snprintf(name, sizeof name, "%.*s", (int)parsed.stem, file);
+    add(list, origin, owner ? owner : name, parsed.quant, path, size);
 }
 
 typedef struct place {

@@ -175,15 +175,16 @@ static int unknown_name(const store_list *list, const char *wanted)
                     "there is no file and no model '%s', did you mean '%s'? 'tenon ls' lists all", wanted,
                     near->name);
     if (strchr(wanted, '/'))
-        return fail(
-            EXIT_FAILED,
-            "there is no file %s (No such file) and no model of this name; 'hf download %.*s' gets it to "
-            "a place where names find it, 'tenon ls' lists what is here",
-            wanted, (int)strcspn(wanted, ":"), wanted);
-    return fail(EXIT_FAILED,
-                "there is no file and no model '%s' here; 'tenon ls' lists those that are, 'hf download' and "
-                "'ollama pull' get one",
-                wanted);
+        return fail(EXIT_FAILED,
+                    "there is no file %s (No such file) and no model of this name; 'tenon pull %s' gets it, "
+                    "'tenon ls' "
+                    "lists what is here",
+                    wanted, wanted);
+    return fail(
+        EXIT_FAILED,
+        "there is no file and no model '%s' here; 'tenon ls' lists those that are, 'tenon pull ORG/NAME' "
+        "gets one",
+        wanted);
 }
 
 static int resolve_name(const char *wanted, const char **path)

@@ -31,6 +31,13 @@ typedef struct store_list {
     bool failed; // out of memory: items are missing
 } store_list;
 
+// What the name of a file says of a model: "big-Q8_0-00001-of-00003.gguf".
+typedef struct store_file_name {
+    size_t stem, stem_with_quant; // bytes of "big", of "big-Q8_0"
+    char quant[32];               // "Q8_0", or ""
+    int part, n_parts;            // 1 and 1 for a model of one file
+} store_file_name;
+
 const char *store_origin_name(store_origin origin);
 // The folder of STORE_OWN without a slash at its end; false: neither XDG_DATA_HOME nor HOME is set.
 bool store_own_folder(char *path, size_t size);
@@ -42,6 +49,8 @@ size_t store_match(const store_list *list, const char *wanted, size_t *found, si
 // The path of a model that the command line names, by a path, a folder with one model, or a name. *path is
 // `wanted` itself, or a text that lives until the end of the program. 0 or an exit code after a message.
 int store_resolve(const char *wanted, bool must_be_name, const char **path);
+// False: no file of a model.
+bool store_parse_file(const char *file, store_file_name *out);
 
 // scan.c, for store.c: adds what lies below the folders of each program.
 void store_scan_all(store_list *list);
