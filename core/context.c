@@ -69,6 +69,13 @@ static tn_status read_config(const tn_context_config *cfg, tn_context_config *ou
     return TN_OK;
 }
 
+static void note_missing_backend(tn_context *ctx)
+{
+    const char *name = ctx->cfg.backend;
+    if (name && !tn_context_device_by_name(ctx, name))
+        snprintf(ctx->missing_backend, sizeof ctx->missing_backend, "%s", name);
+}
+
 tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
 {
     tn_context_config c;
@@ -85,6 +92,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     atomic_flag_clear(&ctx->error_lock);
     atomic_flag_clear(&ctx->files_lock);
     status = tn_devices_open(ctx);
+    if (status == TN_OK) note_missing_backend(ctx);
     ctx->cfg.backend = NULL; // the caller's
     if (status != TN_OK) {
         tn_context_destroy(&ctx);
@@ -105,29 +113,34 @@ void tn_context_destroy(tn_context **ctx)
 
 // --- memory ----------------------------------------------------------------------------------------
 
-static tn_status account(tn_context *ctx, size_t size)
+// Counts memory that is about to be requested, unless that exceeds the limit.
+static tn_status account(tn_context *ctx, size_t size, size_t *now)
 {
-    size_t now = atomic_fetch_add_explicit(&ctx->memory, size, memory_order_relaxed) + size;
-    if (ctx->cfg.memory_limit && now > ctx->cfg.memory_limit) {
-        atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
-        return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use",
-                       size, now - size, ctx->cfg.memory_limit);
-    }
+    *now = atomic_fetch_add_explicit(&ctx->memory, size, memory_order_relaxed) + size;
+    if (ctx->cfg.memory_limit == 0 || *now <= ctx->cfg.memory_limit) return TN_OK;
+    atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
+    return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use",
+                   size, *now - size, ctx->cfg.memory_limit);
+}
+
+// Only requests that succeeded raise the peak.
+static void raise_peak(tn_context *ctx, size_t now)
+{
     // A statistic only: relaxed, and a lost race is repaired by the loop.
     size_t peak = atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
     while (now > peak && !atomic_compare_exchange_weak_explicit(&ctx->memory_peak, &peak, now,
                                                                 memory_order_relaxed, memory_order_relaxed)) {
     }
-    return TN_OK;
 }
 
 void *tn_alloc(tn_context *ctx, size_t size)
 {
+    size_t now;
     if (size > SIZE_MAX - 2 * ALLOC_HEADER) {
         tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted", size);
         return NULL;
     }
-    if (account(ctx, size) != TN_OK) return NULL;
+    if (account(ctx, size, &now) != TN_OK) return NULL;
     char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, size + ALLOC_HEADER, ALLOC_ALIGN);
     if (!base) {
         atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
@@ -135,6 +148,7 @@ void *tn_alloc(tn_context *ctx, size_t size)
                 tn_context_memory(ctx));
         return NULL;
     }
+    raise_peak(ctx, now);
     atomic_fetch_add_explicit(&ctx->n_allocs, 1, memory_order_relaxed);
     memcpy(base, &size, sizeof size);
     return base + ALLOC_HEADER;
@@ -270,4 +284,20 @@ bool tn_context_strict(const tn_context *ctx)
 bool tn_context_deterministic(const tn_context *ctx)
 {
     return ctx->cfg.deterministic != 0;
+}
+
+const char *tn_context_missing_backend(const tn_context *ctx)
+{
+    return ctx->missing_backend[0] ? ctx->missing_backend : NULL;
+}
+
+void tn_context_cancel_loading(tn_context *ctx, int32_t on)
+{
+    // Lock-free on every supported machine, so safe in a signal handler. Relaxed: it carries no data.
+    atomic_store_explicit(&ctx->loading_cancelled, on, memory_order_relaxed);
+}
+
+bool tn_context_loading_cancelled(const tn_context *ctx)
+{
+    return atomic_load_explicit(&ctx->loading_cancelled, memory_order_relaxed) != 0;
 }

@@ -35,6 +35,12 @@ void tn_free(tn_context *ctx, void *ptr); // NULL is fine
 char *tn_strdup(tn_context *ctx, const char *text);
 char *tn_strndup(tn_context *ctx, const char *text, size_t n);
 
+// Whether models that are being opened shall end (tn_model_open_cancel).
+void tn_context_cancel_loading(tn_context *ctx, int32_t on);
+bool tn_context_loading_cancelled(const tn_context *ctx);
+// The backend that was asked for at creation if it has no device, else NULL.
+const char *tn_context_missing_backend(const tn_context *ctx);
+
 void tn_log(tn_context *ctx, int32_t level, const char *fmt, ...) TN_PRINTF(3, 4);
 // Raises an event; in strict mode it returns TN_ERR_UNSUPPORTED with the text as message, else TN_OK.
 tn_status tn_event(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINTF(3, 4);
@@ -54,6 +60,9 @@ bool tn_context_tunes(const tn_context *ctx);
 // while.
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
 void tn_wake_all(_Atomic uint32_t *word);
+// Keeps pages in physical memory; false: the system refuses, as by a limit of the user.
+bool tn_memory_lock(const void *bytes, size_t n);
+void tn_memory_unlock(const void *bytes, size_t n);
 // Monotonic time in nanoseconds.
 uint64_t tn_time_ns(void);
 

@@ -24,6 +24,8 @@ struct tn_context {
     char absent[512]; // one line per backend without a device: why
     atomic_flag files_lock;     // of the list
     struct tn_open_file *files; // that are mapped (file_map_posix.c)
+    _Atomic int32_t loading_cancelled;
+    char missing_backend[32]; // cfg.backend if it has no device, else ""
 };
 
 // A failure on another thread that does work for a call, for the thread that made the call. Zeros at first.

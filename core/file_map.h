@@ -1,20 +1,33 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read-only file mappings and atomic file writing.
+// Files that are read, mapped or not, and atomic file writing.
 #ifndef TN_CORE_FILE_MAP_H
 #define TN_CORE_FILE_MAP_H
 
 #include "core/context.h"
 
 typedef struct tn_file_map {
-    const uint8_t *data;
-    size_t size;
-    void *handle; // NULL when data is borrowed memory; else the system's side
+    const uint8_t *data; // NULL: the file is read only by tn_file_map_read
+    size_t size;         // bytes that the file had when it was opened
+    void *handle;        // NULL when data is borrowed memory; else the system's side
 } tn_file_map;
 
 // Maps a regular file; directories, devices and pipes are refused with a message.
 TN_MUST_USE tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out);
+// The same for a file that is already open, unless `descriptor` is negative. `name` is then only for
+// messages, the descriptor stays the caller's, and its position is not used. mapped = false: data stays NULL.
+TN_MUST_USE tn_status tn_file_map_open_as(tn_context *ctx, const char *name, int32_t descriptor, bool mapped,
+                                          tn_file_map *out);
+// A page of a mapping that the file no longer has, or that the disk cannot give, ends the process when it is
+// touched. These functions give TN_ERR_IO instead. Each bounds the range by the size at opening.
+// Copies n bytes from `at` on, however many reads that takes. Borrowed memory is copied.
+TN_MUST_USE tn_status tn_file_map_read(tn_context *ctx, const tn_file_map *map, size_t at, void *to,
+                                       size_t n);
+// Reads pages of a mapping into memory, and asks for those behind them, so that the disk stays busy.
+TN_MUST_USE tn_status tn_file_map_fetch(tn_context *ctx, const tn_file_map *map, size_t at, size_t n);
+// Whether the file still has the bytes that it had.
+TN_MUST_USE tn_status tn_file_map_check(tn_context *ctx, const tn_file_map *map);
 bool tn_file_exists(const char *path);
 // True if both exist and are one file, links followed: checked before one is written while the other is read.
 // A path whose status cannot be read is no file.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// mmap for reading; temporary file, fsync, rename, fsync of the folder for writing.
+// mmap and pread for reading; temporary file, fsync, rename, fsync of the folder for writing.
 #define _GNU_SOURCE
 #include "core/context_impl.h"
 #include "core/file_map.h"
@@ -19,12 +19,19 @@
 // A mapped file stays open, so that its bytes can also be read.
 typedef struct tn_open_file {
     struct tn_open_file *next;
-    uint8_t *base;
+    uint8_t *base; // NULL: not mapped, and not in the list
     size_t size;
     int fd;
+    char *name; // for messages
 } open_file;
 
 enum { READ_AHEAD = 64 << 20 }; // bytes: some 10 ms of a fast disk
+
+// Reads pages of a mapping like touching them, but a page that cannot be read gives EFAULT instead of a
+// signal. Linux 5.14; older headers lack the name.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 bool tn_file_exists(const char *path)
 {
@@ -59,39 +66,69 @@ static void unlock_files(tn_context *ctx)
     atomic_flag_clear_explicit(&ctx->files_lock, memory_order_release);
 }
 
-tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out)
+// O_NONBLOCK: opening a pipe must not wait for a writer.
+static int open_file_of(const char *name, int32_t descriptor)
 {
-    // O_NONBLOCK: opening a pipe must not wait for a writer.
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return io_error(ctx, path, "cannot open");
+    if (descriptor < 0) return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+}
+
+static tn_status check_file(tn_context *ctx, const char *name, int fd, size_t *size)
+{
     struct stat st;
-    tn_status status = TN_OK;
-    void *p = MAP_FAILED;
-    open_file *file = tn_calloc(ctx, 1, sizeof *file);
-    if (!file) {
-        status = TN_ERR_MEMORY;
-    } else if (fstat(fd, &st) != 0) {
-        status = io_error(ctx, path, "cannot read");
-    } else if (!S_ISREG(st.st_mode)) {
-        status = tn_fail(ctx, TN_ERR_IO, "%s: not a regular file", path);
-    } else if (st.st_size == 0) {
-        status = tn_fail(ctx, TN_ERR_FORMAT, "%s: the file is empty", path);
-    } else {
-        p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED) status = io_error(ctx, path, "cannot map");
-    }
-    if (status != TN_OK) {
-        close(fd);
-        tn_free(ctx, file);
-        return status;
-    }
-    *file = (open_file){NULL, p, (size_t)st.st_size, fd};
+    if (fstat(fd, &st) != 0) return io_error(ctx, name, "cannot read");
+    if (!S_ISREG(st.st_mode)) return tn_fail(ctx, TN_ERR_IO, "%s: not a regular file", name);
+    if (st.st_size == 0) return tn_fail(ctx, TN_ERR_FORMAT, "%s: the file is empty", name);
+    *size = (size_t)st.st_size;
+    return TN_OK;
+}
+
+static void list_file(tn_context *ctx, open_file *file)
+{
     lock_files(ctx);
     file->next = ctx->files;
     ctx->files = file;
     unlock_files(ctx);
-    *out = (tn_file_map){.data = p, .size = file->size, .handle = file};
+}
+
+tn_status tn_file_map_open_as(tn_context *ctx, const char *name, int32_t descriptor, bool mapped,
+                              tn_file_map *out)
+{
+    int fd = open_file_of(name, descriptor);
+    if (fd < 0) return io_error(ctx, name, "cannot open");
+    size_t size = 0;
+    void *p = NULL;
+    open_file *file = tn_calloc(ctx, 1, sizeof *file);
+    char *copy = file ? tn_strdup(ctx, name) : NULL;
+    tn_status status = copy ? check_file(ctx, name, fd, &size) : TN_ERR_MEMORY;
+    if (status == TN_OK && mapped) {
+        p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED) status = io_error(ctx, name, "cannot map");
+    }
+    if (status != TN_OK) {
+        close(fd);
+        tn_free(ctx, copy);
+        tn_free(ctx, file);
+        return status;
+    }
+    *file = (open_file){NULL, p, size, fd, copy};
+    if (mapped) list_file(ctx, file);
+    *out = (tn_file_map){.data = p, .size = size, .handle = file};
     return TN_OK;
+}
+
+tn_status tn_file_map_open(tn_context *ctx, const char *path, tn_file_map *out)
+{
+    return tn_file_map_open_as(ctx, path, -1, true, out);
+}
+
+static void unlist_file(tn_context *ctx, const open_file *file)
+{
+    lock_files(ctx);
+    open_file **link = &ctx->files;
+    while (*link != file) link = &(*link)->next;
+    *link = file->next;
+    unlock_files(ctx);
 }
 
 void tn_file_map_close(tn_context *ctx, tn_file_map *map)
@@ -99,13 +136,12 @@ void tn_file_map_close(tn_context *ctx, tn_file_map *map)
     open_file *file = map->handle;
     *map = (tn_file_map){0};
     if (!file) return;
-    lock_files(ctx);
-    open_file **link = &ctx->files;
-    while (*link != file) link = &(*link)->next;
-    *link = file->next;
-    unlock_files(ctx);
-    munmap(file->base, file->size);
+    if (file->base) {
+        unlist_file(ctx, file);
+        munmap(file->base, file->size);
+    }
     close(file->fd);
+    tn_free(ctx, file->name);
     tn_free(ctx, file);
 }
 
@@ -120,26 +156,84 @@ static const open_file *find_file(tn_context *ctx, const void *bytes)
     return f;
 }
 
-tn_status tn_file_map_copy(tn_context *ctx, void *to, const void *from, size_t n)
+static tn_status shorter(tn_context *ctx, const open_file *f)
 {
-    const open_file *f = find_file(ctx, from);
-    if (!f) {
-        if (n > 0) memcpy(to, from, n);
-        return TN_OK;
-    }
-    size_t at = (size_t)((const uint8_t *)from - f->base);
+    return tn_fail(ctx, TN_ERR_IO, "%s: the file has become shorter than the %zu bytes it had", f->name,
+                   f->size);
+}
+
+static tn_status read_file(tn_context *ctx, const open_file *f, size_t at, void *to, size_t n)
+{
     // Only a hint: bytes that could not be read ahead are read when they are needed.
     (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
     for (char *p = to; n > 0;) {
         ssize_t got = pread(f->fd, p, n, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_error(ctx, "a mapped file", "cannot read");
-        if (got == 0) return tn_fail(ctx, TN_ERR_IO, "a mapped file has become shorter");
+        if (got < 0) return io_error(ctx, f->name, "cannot read");
+        if (got == 0) return shorter(ctx, f);
         p += got;
         at += (size_t)got;
         n -= (size_t)got;
     }
     return TN_OK;
+}
+
+tn_status tn_file_map_copy(tn_context *ctx, void *to, const void *from, size_t n)
+{
+    const open_file *f = find_file(ctx, from);
+    if (f) return read_file(ctx, f, (size_t)((const uint8_t *)from - f->base), to, n);
+    if (n > 0) memcpy(to, from, n);
+    return TN_OK;
+}
+
+static tn_status check_range(tn_context *ctx, const tn_file_map *map, size_t at, size_t n)
+{
+    if (at <= map->size && n <= map->size - at) return TN_OK;
+    return tn_fail(ctx, TN_ERR_INTERNAL, "bytes %zu + %zu of a file of %zu", at, n, map->size);
+}
+
+tn_status tn_file_map_read(tn_context *ctx, const tn_file_map *map, size_t at, void *to, size_t n)
+{
+    tn_status status = check_range(ctx, map, at, n);
+    if (status != TN_OK || n == 0) return status;
+    if (map->handle) return read_file(ctx, map->handle, at, to, n);
+    memcpy(to, map->data + at, n);
+    return TN_OK;
+}
+
+tn_status tn_file_map_check(tn_context *ctx, const tn_file_map *map)
+{
+    const open_file *f = map->handle;
+    struct stat st;
+    if (!f) return TN_OK;
+    if (fstat(f->fd, &st) != 0) return io_error(ctx, f->name, "cannot read");
+    return (size_t)st.st_size < f->size ? shorter(ctx, f) : TN_OK;
+}
+
+// On systems without MADV_POPULATE_READ: the pages are in memory then, though not yet in the mapping.
+static tn_status read_through(tn_context *ctx, const open_file *f, size_t at, size_t n)
+{
+    char bytes[65536];
+    tn_status status = TN_OK;
+    for (size_t done = 0; done < n && status == TN_OK; done += sizeof bytes)
+        status = read_file(ctx, f, at + done, bytes, TN_MIN(n - done, sizeof bytes));
+    return status;
+}
+
+tn_status tn_file_map_fetch(tn_context *ctx, const tn_file_map *map, size_t at, size_t n)
+{
+    const open_file *f = map->handle;
+    tn_status status = check_range(ctx, map, at, n);
+    if (status != TN_OK || n == 0 || !f || !f->base) return status;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), first = at & ~(page - 1);
+    (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
+    int failed;
+    do failed = madvise(f->base + first, n + (at - first), MADV_POPULATE_READ);
+    while (failed && (errno == EINTR || errno == EAGAIN));
+    if (!failed) return TN_OK;
+    // Where the call is not known, and for the reason where a page could not be read.
+    status = read_through(ctx, f, at, n);
+    return status == TN_OK ? tn_file_map_check(ctx, map) : status;
 }
 
 // --- writing ---------------------------------------------------------------------------------------

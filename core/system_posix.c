@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -84,4 +85,14 @@ void tn_system_memory(uint64_t *total, uint64_t *available)
     text[n] = 0;
     *total = meminfo_field(text, "MemTotal:");
     *available = meminfo_field(text, "MemAvailable:");
+}
+
+bool tn_memory_lock(const void *bytes, size_t n)
+{
+    return n == 0 || mlock(bytes, n) == 0;
+}
+
+void tn_memory_unlock(const void *bytes, size_t n)
+{
+    if (n > 0) (void)munlock(bytes, n);
 }

@@ -48,6 +48,7 @@ struct tn_model {
     const char **labels; // names of the n_labels classes; NULL: the file has none
     int32_t n_labels;
     bool metadata_only, tokenizer_only;
+    bool reads_map; // some layers read weights in the mapped file
     size_t owned_size;
 };
 
@@ -75,6 +76,8 @@ size_t tn_weight_device_size(const tn_weight *w); // with what alignment adds on
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n);
 // Bytes of all weights that the device reads when the last n layers are there.
 uint64_t tn_weights_device_size(const tn_model *m, int32_t n);
+// Whether layers on the host read the weight.
+bool tn_weights_in_host_layers(const tn_model *m, const tn_weight *w);
 // Bytes that are read in host memory.
 uint64_t tn_weights_host_size(const tn_model *m);
 
@@ -87,10 +90,8 @@ int64_t tn_weights_derived_max(const tn_model *m);
 // --- weights/weights_load.c ---
 // Fills m->weights with the tensors of the file and those derived from them.
 TN_MUST_USE tn_status tn_weights_describe(tn_model *m);
-// Copies the weights of the layers on the device there.
-TN_MUST_USE tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg);
-TN_MUST_USE tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done,
-                                          uint64_t total);
+// Reads the weights of the layers on the host into memory and copies the others to the device, with progress.
+TN_MUST_USE tn_status tn_weights_load(tn_model *m, const tn_model_config *cfg);
 
 // --- run/fit.c ---
 // Decides how many of the last layers lie on the device, and how many tokens a session evaluates at once.

@@ -18,6 +18,12 @@ void tn_model_config_init(tn_model_config *cfg, size_t struct_size)
 static tn_status choose_device(tn_model *m, tn_device *wanted)
 {
     m->device = wanted;
+    const char *missing = tn_context_missing_backend(m->ctx);
+    tn_status status = TN_OK;
+    if (!wanted && missing)
+        status = tn_event(m->ctx, TN_EVENT_DEVICE_FALLBACK,
+                          "the context was created for the backend %s, which has no device", missing);
+    if (status != TN_OK) return status;
     // Without a requested device: the first one that computes and is no software driver.
     for (int32_t i = 0; !m->device && i < tn_context_n_devices(m->ctx); i++) {
         tn_device *d = tn_context_device_get(m->ctx, i);
@@ -88,16 +94,17 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
         status = tn_fail(m->ctx, TN_ERR_MODEL, "the file has no tensors: a vocabulary only");
     if (status == TN_OK) status = read_name(m);
     if (status == TN_OK) status = load_tokenizer(m, cfg->pre);
-    if (status == TN_OK && cfg->check_tensors) status = tn_gguf_check_data(m->gguf);
+    bool loads = tn_gguf_needs_load(m->gguf) && !m->metadata_only;
+    if (status == TN_OK && cfg->check_tensors && !loads) status = tn_gguf_check_data(m->gguf);
+    if (status == TN_OK && loads) status = tn_gguf_reserve(m->gguf);
     if (status == TN_OK) status = tn_weights_describe(m);
     // A plan for one token: every tensor the architecture needs is there and has the right shape.
     if (status == TN_OK) status = tn_decoder_check(m);
     if (status == TN_OK) status = tn_model_fit(m, cfg);
-    if (status == TN_OK) status = tn_weights_upload(m, cfg);
-    if (status == TN_OK) status = read_labels(m);
-    return status == TN_OK
-               ? tn_weights_progress(m, cfg, tn_gguf_file_size(m->gguf), tn_gguf_file_size(m->gguf))
-               : status;
+    if (status == TN_OK) status = tn_weights_load(m, cfg);
+    if (status == TN_OK && cfg->check_tensors && loads) status = tn_gguf_check_data(m->gguf);
+    m->reads_map = tn_gguf_is_mapped(m->gguf) && tn_weights_host_size(m) > 0;
+    return status == TN_OK ? read_labels(m) : status;
 }
 
 static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model **out, tn_model_config *cfg)
@@ -105,6 +112,8 @@ static tn_status create(tn_context *ctx, const tn_model_config *given, tn_model 
     tn_model_config_default(cfg);
     tn_status status = TN_STRUCT_READ(ctx, tn_model_config, given, cfg);
     if (status != TN_OK) return status;
+    if (cfg->load != TN_LOAD_MAP && cfg->load != TN_LOAD_READ)
+        return tn_fail(ctx, TN_ERR_ARG, "tn_model_config: load is %d", cfg->load);
     tn_model *m = tn_calloc(ctx, 1, sizeof *m);
     if (!m) return TN_ERR_MEMORY;
     m->ctx = ctx;
@@ -122,8 +131,9 @@ static tn_status finish(tn_model *m, tn_status status, const char *name, const t
 {
     if (status == TN_OK) {
         status = load(m, cfg);
-        if (status != TN_OK && status != TN_ERR_CANCELLED && status != TN_ERR_MEMORY)
-            status = tn_fail_at(m->ctx, status, "%s", name);
+        // Failures to read name the file already.
+        bool named = status == TN_ERR_CANCELLED || status == TN_ERR_MEMORY || status == TN_ERR_IO;
+        if (status != TN_OK && !named) status = tn_fail_at(m->ctx, status, "%s", name);
     }
     if (status != TN_OK) {
         tn_model_unref(&m);
@@ -134,18 +144,65 @@ static tn_status finish(tn_model *m, tn_status status, const char *name, const t
     return TN_OK;
 }
 
-tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *given, tn_model **out)
+static tn_status open_source(tn_context *ctx, const tn_gguf_source *source, const tn_model_config *given,
+                             tn_model **out)
 {
-    TN_NEED(NULL, ctx);
-    TN_NEED(ctx, path);
-    TN_NEED(ctx, out);
     tn_model_config cfg;
     tn_model *m;
     size_t before = tn_context_memory(ctx);
     tn_status status = create(ctx, given, &m, &cfg);
     if (status != TN_OK) return status;
-    status = tn_gguf_open(ctx, path, &m->gguf);
-    return finish(m, status, path, &cfg, before, out);
+    tn_gguf_source own = *source;
+    own.mapped = !own.data && !own.read && cfg.load == TN_LOAD_MAP;
+    status = tn_gguf_open_source(ctx, &own, &m->gguf);
+    return finish(m, status, source->name, &cfg, before, out);
+}
+
+tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *given, tn_model **out)
+{
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, path);
+    TN_NEED(ctx, out);
+    return open_source(ctx, &(tn_gguf_source){.name = path, .descriptor = -1}, given, out);
+}
+
+void tn_source_init(tn_source *source, size_t struct_size)
+{
+    TN_STRUCT_INIT(tn_source, source, struct_size, {.descriptor = -1});
+}
+
+tn_status tn_model_open_source(tn_context *ctx, const tn_source *source, const tn_model_config *given,
+                               tn_model **out)
+{
+    TN_NEED(NULL, ctx);
+    TN_NEED(ctx, source);
+    TN_NEED(ctx, out);
+    tn_source s;
+    tn_source_default(&s);
+    tn_status status = TN_STRUCT_READ(ctx, tn_source, source, &s);
+    if (status != TN_OK) return status;
+    int n = (s.path != NULL) + (s.data != NULL) + (s.read != NULL) + (s.descriptor >= 0);
+    if (n != 1)
+        return tn_fail(ctx, TN_ERR_ARG,
+                       "tn_source: %d of path, data, read and descriptor are given, must be 1", n);
+    if (s.size > SIZE_MAX)
+        return tn_fail(ctx, TN_ERR_ARG, "tn_source: a file of %llu bytes", (unsigned long long)s.size);
+    tn_gguf_source from = {.data = s.data,
+                           .size = (size_t)s.size,
+                           .read = s.read,
+                           .user = s.user,
+                           .descriptor = s.path ? -1 : s.descriptor};
+    from.name = s.path   ? s.path
+                : s.name ? s.name
+                : s.data ? "a model in memory"
+                : s.read ? "a model that is read by a function"
+                         : "a model of a descriptor";
+    return open_source(ctx, &from, given, out);
+}
+
+void tn_model_open_cancel(tn_context *ctx, int32_t on)
+{
+    if (ctx) tn_context_cancel_loading(ctx, on);
 }
 
 tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, const char *name,

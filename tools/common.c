@@ -389,6 +389,8 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
     cfg->no_fallback = t->device != NULL; // requested by --backend or --device
     cfg->session = session;
     if (!session) return;
+    cfg->load = opt_flag(t->opt, OPT_NO_MMAP) ? TN_LOAD_READ : TN_LOAD_MAP;
+    cfg->lock_memory = opt_flag(t->opt, OPT_MLOCK);
     const char *layers = opt_text(t->opt, OPT_GPU_LAYERS);
     cfg->device_layers =
         layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);

@@ -81,6 +81,18 @@ static void on_end(int signal_number)
     raise(signal_number); // delivered when this handler returns
 }
 
+// A mapped file was cut while it was read, or its disk failed. Nothing can go on without those bytes.
+static void on_lost_page(int signal_number)
+{
+    static const char text[] =
+        "tenon: a mapped file was cut or cannot be read any more; --no-mmap reads models "
+        "into memory\n";
+    (void)signal_number;
+    restore_terminal();
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(EXIT_FAILED);
+    _exit(EXIT_FAILED);
+}
+
 void interrupt_install(void)
 {
     struct sigaction action;
@@ -91,6 +103,9 @@ void interrupt_install(void)
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = on_end;
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_lost_page;
+    sigaction(SIGBUS, &action, NULL);
+    action.sa_handler = on_end;
     struct sigaction hangup;
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) // nohup
         sigaction(SIGHUP, &action, NULL);

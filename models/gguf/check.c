@@ -7,8 +7,11 @@
 
 #include <inttypes.h>
 
-static tn_status check_tensor(tn_context *ctx, const tn_gguf_tensor *t)
+static tn_status check_tensor(const tn_gguf *gguf, const tn_gguf_tensor *t)
 {
+    tn_context *ctx = tn_gguf_context(gguf);
+    tn_status status = tn_gguf_fetch(gguf, t, NULL, NULL);
+    if (status != TN_OK) return status;
     // The reader has checked that rows are whole blocks and that the rows fill the tensor.
     int64_t row_elems = t->ne[t->n_dims - 1];
     size_t row_size = tn_dtype_row_size(t->dtype, row_elems);
@@ -27,7 +30,7 @@ tn_status tn_gguf_check_data(const tn_gguf *gguf)
 {
     tn_context *ctx = tn_gguf_context(gguf);
     for (int64_t i = 0; i < tn_gguf_n_tensors(gguf); i++) {
-        tn_status status = check_tensor(ctx, tn_gguf_tensor_at(gguf, i));
+        tn_status status = check_tensor(gguf, tn_gguf_tensor_at(gguf, i));
         if (status != TN_OK) return tn_fail_at(ctx, status, "%s", tn_gguf_name(gguf));
     }
     return TN_OK;

@@ -13,6 +13,7 @@
 typedef struct tn_cursor {
     const uint8_t *data;
     size_t size, pos; // pos <= size always
+    size_t absent;    // bytes at the end that the file has, but that are not at `data`
 } tn_cursor;
 
 static inline uint64_t tn_load_le(const uint8_t *p, size_t n_bytes)
@@ -22,6 +23,7 @@ static inline uint64_t tn_load_le(const uint8_t *p, size_t n_bytes)
     return v;
 }
 
+// What the file has behind the position.
 static inline size_t tn_cursor_left(const tn_cursor *c)
 {
     return c->size - c->pos;
@@ -30,7 +32,7 @@ static inline size_t tn_cursor_left(const tn_cursor *c)
 // Returns the address of the next n bytes and moves behind them.
 static inline bool tn_cursor_bytes(tn_cursor *c, uint64_t n, const uint8_t **out)
 {
-    if (n > tn_cursor_left(c)) return false;
+    if (n > tn_cursor_left(c) - c->absent) return false;
     *out = c->data + c->pos;
     c->pos += (size_t)n;
     return true;

@@ -25,12 +25,21 @@ enum {
 #define TN_GGUF_ALIGNMENT_KEY "general.alignment"
 
 typedef struct tn_gguf_file {
-    tn_file_map map;
+    tn_gguf_source source; // its name lives as long as the file
+    tn_file_map map;       // of a path, a descriptor or memory; its data is NULL if the file is only read
+    size_t size;
+    const uint8_t *head; // the first head_size bytes: at least the records
+    size_t head_size;
+    uint8_t *owned_head; // NULL: memory of the caller
+    uint8_t *owned_data; // the bytes from data_start to data_end, if they are read into memory; else NULL
+    bool loaded;         // they have been read, and the file is closed
+    bool locked;         // some of owned_data is kept in physical memory
     uint32_t version;
     size_t n_kv, n_tensors;
     size_t info_pos;   // where tensor infos start
     size_t names_size; // bytes of all tensor names, terminators included
     size_t alignment, data_start;
+    size_t data_end; // of the last tensor, once they are loaded
 } tn_gguf_file;
 
 typedef struct tn_gguf_keys {
@@ -75,15 +84,23 @@ TN_MUST_USE tn_status tn_gguf_read_tensor(tn_context *ctx, tn_cursor *c, tn_gguf
 // Bytes of a tensor of valid rank; also checks dimensions and the block size of its rows.
 TN_MUST_USE tn_status tn_gguf_tensor_size(tn_context *ctx, const tn_gguf_tensor *t, size_t *out);
 
+// --- source.c ---
+// Opens the source and reads the head. tn_gguf_file_close also after failure.
+TN_MUST_USE tn_status tn_gguf_file_open(tn_context *ctx, const tn_gguf_source *source, tn_gguf_file *file);
+void tn_gguf_file_close(tn_context *ctx, tn_gguf_file *file);
+// Bytes of the file wherever it is; TN_ERR_IO if they cannot be read.
+TN_MUST_USE tn_status tn_gguf_file_read(tn_context *ctx, const tn_gguf_file *file, size_t at, void *to,
+                                        size_t n);
+
 // --- scan.c ---
-// Checks header and all records of file->map without allocating, and fills the rest of *file.
+// Checks header and all records of file->head without allocating, and fills the rest of *file.
 TN_MUST_USE tn_status tn_gguf_file_scan(tn_context *ctx, tn_gguf_file *file);
 // The keys of a scanned file; refuses duplicates. keys_fini also after failure.
 TN_MUST_USE tn_status tn_gguf_keys_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_keys *keys);
 const tn_gguf_kv *tn_gguf_keys_find(const tn_gguf_keys *keys, const char *key);
 void tn_gguf_keys_fini(tn_context *ctx, tn_gguf_keys *keys);
 // Tensors of a scanned file; names go to *names, which is moved behind them. Checks ranges and overlaps.
-TN_MUST_USE tn_status tn_gguf_tensors_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_tensor *tensors,
+TN_MUST_USE tn_status tn_gguf_tensors_load(tn_context *ctx, tn_gguf_file *file, tn_gguf_tensor *tensors,
                                            char **names);
 
 // --- reader.c ---
@@ -92,8 +109,8 @@ tn_name_list tn_gguf_tensor_list(const tn_gguf *gguf);
 
 // --- split.c ---
 // Opens and scans the other files of a split model, if it is one; the first file and its keys are there.
-// has_path: false if the first file is memory, so that the other files cannot be found.
-TN_MUST_USE tn_status tn_gguf_split_open(tn_gguf *gguf, bool has_path);
+// Without a path the other files cannot be found: TN_ERR_UNSUPPORTED.
+TN_MUST_USE tn_status tn_gguf_split_open(tn_gguf *gguf);
 
 // --- values.c ---
 // The integer of a scalar key.

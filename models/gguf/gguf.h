@@ -40,7 +40,7 @@ typedef struct tn_gguf_tensor {
     tn_dtype dtype;
     int32_t n_dims;            // >= 1
     int64_t ne[TN_MAX_DIMS];   // outermost first (reversed from the file), n_dims entries
-    const uint8_t *data;       // in the mapped file
+    const uint8_t *data;       // in the mapped file or in memory; NULL before tn_gguf_reserve
     size_t size;               // bytes
     uint64_t file_offset;      // from the start of its file
     int32_t file;              // index of the split file
@@ -48,12 +48,25 @@ typedef struct tn_gguf_tensor {
 
 // Opens a file, or all files of a split model through its first one. Every rule of the format is
 // checked; TN_ERR_IO: cannot be opened or read; TN_ERR_FORMAT: breaks a rule, the message says which
-// and where; TN_ERR_MEMORY.
+// and where; TN_ERR_MEMORY. Tensor data is mapped.
 TN_MUST_USE tn_status tn_gguf_open(tn_context *ctx, const char *path, tn_gguf **out);
 // The same for bytes in memory, aligned to 8, which must outlive the object. `name` is for messages. A split
 // model cannot be opened this way: TN_ERR_UNSUPPORTED.
 TN_MUST_USE tn_status tn_gguf_open_memory(tn_context *ctx, const void *data, size_t size, const char *name,
                                           tn_gguf **out);
+
+// Where a file is: bytes at `data`, or a function that gives them, or a descriptor, or else a path.
+typedef struct tn_gguf_source {
+    const char *name; // for messages; the path
+    const void *data; // size bytes, as for tn_gguf_open_memory
+    size_t size;      // of data, or of what read gives
+    // Copies up to n bytes from `offset` on to `to` and returns how many, 0 at the end, negative on failure.
+    int64_t (*read)(void *user, uint64_t offset, void *to, size_t n);
+    void *user;
+    int32_t descriptor; // negative: none
+    bool mapped;        // tensor data of a path or descriptor is mapped, not read into memory
+} tn_gguf_source;
+TN_MUST_USE tn_status tn_gguf_open_source(tn_context *ctx, const tn_gguf_source *source, tn_gguf **out);
 void tn_gguf_close(tn_gguf **gguf);
 
 tn_context *tn_gguf_context(const tn_gguf *gguf);
@@ -86,6 +99,31 @@ TN_MUST_USE tn_status tn_gguf_array_f64(const tn_gguf *gguf, const tn_gguf_kv *k
 // it.
 TN_MUST_USE tn_status tn_gguf_array_next_str(const tn_gguf *gguf, const tn_gguf_kv *kv, size_t *cursor,
                                              tn_gguf_str *out);
+
+// --- tensor data -----------------------------------------------------------------------------------
+// Touching mapped data that the file has lost ends the process; these functions give TN_ERR_IO.
+
+// Copies bytes of a tensor, wherever the file is.
+TN_MUST_USE tn_status tn_gguf_tensor_read(const tn_gguf *gguf, const tn_gguf_tensor *t, size_t at, void *to,
+                                          size_t n);
+bool tn_gguf_is_mapped(const tn_gguf *gguf);
+// Whether tensor data is neither mapped nor in memory of the caller, and how many bytes tn_gguf_load reads
+// then, else 0.
+bool tn_gguf_needs_load(const tn_gguf *gguf);
+size_t tn_gguf_load_size(const tn_gguf *gguf);
+// Allocates that much; `data` of all tensors is valid from then on, and filled by tn_gguf_load.
+TN_MUST_USE tn_status tn_gguf_reserve(tn_gguf *gguf);
+// Called after each piece of n bytes; a status other than TN_OK ends the work.
+typedef tn_status (*tn_gguf_step_fn)(void *user, size_t n);
+TN_MUST_USE tn_status tn_gguf_load(tn_gguf *gguf, tn_gguf_step_fn step, void *user);
+// Reads the pages of a mapped tensor into memory. Data that is in memory gives the steps alone. step may be
+// NULL.
+TN_MUST_USE tn_status tn_gguf_fetch(const tn_gguf *gguf, const tn_gguf_tensor *t, tn_gguf_step_fn step,
+                                    void *user);
+// Whether the mapped files still have the bytes that they had.
+TN_MUST_USE tn_status tn_gguf_check_size(const tn_gguf *gguf);
+// Keeps the tensor's data in physical memory until the file is closed; false: the system refuses.
+bool tn_gguf_lock(tn_gguf *gguf, const tn_gguf_tensor *t);
 
 // Checks values and block scales of every tensor (finite, valid exponents): reads the whole file.
 TN_MUST_USE tn_status tn_gguf_check_data(const tn_gguf *gguf);

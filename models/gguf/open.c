@@ -29,7 +29,7 @@ static tn_status load_tensors(tn_gguf *gguf)
     if (!gguf->tensors || !gguf->tensor_names) return TN_ERR_MEMORY;
     char *names = gguf->tensor_names;
     for (int32_t i = 0; i < gguf->n_files; i++) {
-        const tn_gguf_file *file = &gguf->files[i];
+        tn_gguf_file *file = &gguf->files[i];
         status = tn_gguf_tensors_load(gguf->ctx, file, gguf->tensors + first, &names);
         if (status != TN_OK && i > 0)
             status = tn_fail_at(gguf->ctx, status, "file %d of %d", i + 1, gguf->n_files);
@@ -43,12 +43,12 @@ static tn_status load_tensors(tn_gguf *gguf)
     return tn_fail(gguf->ctx, TN_ERR_FORMAT, "tensor \"%s\" occurs twice", gguf->tensors[twice].name);
 }
 
-// Everything after the first file was mapped.
-static tn_status load(tn_gguf *gguf, bool has_path)
+// Everything after the first file was opened.
+static tn_status load(tn_gguf *gguf)
 {
     tn_status status = tn_gguf_file_scan(gguf->ctx, &gguf->files[0]);
     if (status == TN_OK) status = tn_gguf_keys_load(gguf->ctx, &gguf->files[0], &gguf->keys);
-    if (status == TN_OK) status = tn_gguf_split_open(gguf, has_path);
+    if (status == TN_OK) status = tn_gguf_split_open(gguf);
     if (status == TN_OK) status = load_tensors(gguf);
     return status == TN_OK ? TN_OK : tn_fail_at(gguf->ctx, status, "%s", gguf->name);
 }
@@ -69,8 +69,18 @@ static tn_status create(tn_context *ctx, const char *name, tn_gguf **out)
     return TN_OK;
 }
 
-static tn_status finish(tn_gguf *gguf, tn_status status, tn_gguf **out)
+tn_status tn_gguf_open_source(tn_context *ctx, const tn_gguf_source *source, tn_gguf **out)
 {
+    tn_gguf *gguf;
+    if (source->data && (uintptr_t)source->data % TN_GGUF_ALIGNMENT_MIN != 0)
+        return tn_fail(ctx, TN_ERR_ARG, "%s: bytes in memory must be aligned to %d", source->name,
+                       TN_GGUF_ALIGNMENT_MIN);
+    tn_status status = create(ctx, source->name, &gguf);
+    if (status != TN_OK) return status;
+    tn_gguf_source own = *source;
+    own.name = gguf->name;
+    status = tn_gguf_file_open(ctx, &own, &gguf->files[0]);
+    if (status == TN_OK) status = load(gguf);
     if (status == TN_OK)
         *out = gguf;
     else
@@ -81,26 +91,18 @@ static tn_status finish(tn_gguf *gguf, tn_status status, tn_gguf **out)
 tn_status tn_gguf_open(tn_context *ctx, const char *path, tn_gguf **out)
 {
     if (!path) return tn_fail(ctx, TN_ERR_ARG, "tn_gguf_open: no path");
-    tn_gguf *gguf;
-    tn_status status = create(ctx, path, &gguf);
-    if (status != TN_OK) return status;
-    status = tn_file_map_open(ctx, path, &gguf->files[0].map);
-    if (status == TN_OK) status = load(gguf, true);
-    return finish(gguf, status, out);
+    const tn_gguf_source source = {.name = path, .descriptor = -1, .mapped = true};
+    return tn_gguf_open_source(ctx, &source, out);
 }
 
 tn_status tn_gguf_open_memory(tn_context *ctx, const void *data, size_t size, const char *name, tn_gguf **out)
 {
+    static const char nothing[TN_GGUF_ALIGNMENT_MIN];
     if (!name) name = "memory";
     if (!data && size > 0) return tn_fail(ctx, TN_ERR_ARG, "%s: no data", name);
-    if ((uintptr_t)data % TN_GGUF_ALIGNMENT_MIN != 0)
-        return tn_fail(ctx, TN_ERR_ARG, "%s: bytes in memory must be aligned to %d", name,
-                       TN_GGUF_ALIGNMENT_MIN);
-    tn_gguf *gguf;
-    tn_status status = create(ctx, name, &gguf);
-    if (status != TN_OK) return status;
-    gguf->files[0].map = (tn_file_map){.data = data, .size = size};
-    return finish(gguf, load(gguf, false), out);
+    const tn_gguf_source source = {
+        .name = name, .data = data ? data : nothing, .size = size, .descriptor = -1};
+    return tn_gguf_open_source(ctx, &source, out);
 }
 
 void tn_gguf_close(tn_gguf **gguf)
@@ -112,7 +114,7 @@ void tn_gguf_close(tn_gguf **gguf)
     tn_free(ctx, g->tensor_names);
     tn_free(ctx, g->tensors);
     tn_gguf_keys_fini(ctx, &g->keys);
-    for (int32_t i = 0; i < g->n_files; i++) tn_file_map_close(ctx, &g->files[i].map);
+    for (int32_t i = 0; i < g->n_files; i++) tn_gguf_file_close(ctx, &g->files[i]);
     tn_free(ctx, g->files);
     tn_free(ctx, g->name);
     tn_free(ctx, g);

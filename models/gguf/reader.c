@@ -34,8 +34,8 @@ uint32_t tn_gguf_version(const tn_gguf *gguf)
 
 size_t tn_gguf_file_size(const tn_gguf *gguf)
 {
-    size_t size = 0; // all of it is mapped at once, so the sum fits
-    for (int32_t i = 0; i < gguf->n_files; i++) size += gguf->files[i].map.size;
+    size_t size = 0; // far below 2^64 for files; one that a function gives has no other file beside it
+    for (int32_t i = 0; i < gguf->n_files; i++) size += gguf->files[i].size;
     return size;
 }
 

@@ -92,9 +92,15 @@ static tn_status scan_infos(tn_context *ctx, tn_cursor *c, tn_gguf_file *file)
     return TN_OK;
 }
 
+static tn_cursor cursor_at(const tn_gguf_file *file, size_t pos)
+{
+    return (tn_cursor){
+        .data = file->head, .size = file->size, .pos = pos, .absent = file->size - file->head_size};
+}
+
 tn_status tn_gguf_file_scan(tn_context *ctx, tn_gguf_file *file)
 {
-    tn_cursor c = {.data = file->map.data, .size = file->map.size};
+    tn_cursor c = cursor_at(file, 0);
     tn_status status = read_header(ctx, &c, file);
     if (status == TN_OK) status = scan_keys(ctx, &c, file);
     if (status == TN_OK) status = scan_infos(ctx, &c, file);
@@ -117,7 +123,7 @@ static tn_gguf_str key_name(const void *items, size_t i)
 
 tn_status tn_gguf_keys_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_keys *keys)
 {
-    tn_cursor c = {.data = file->map.data, .size = file->map.size, .pos = TN_GGUF_HEADER_SIZE};
+    tn_cursor c = cursor_at(file, TN_GGUF_HEADER_SIZE);
     *keys = (tn_gguf_keys){0};
     if (file->n_kv == 0) return TN_OK;
     keys->kv = tn_calloc(ctx, file->n_kv, sizeof *keys->kv);
@@ -153,7 +159,7 @@ void tn_gguf_keys_fini(tn_context *ctx, tn_gguf_keys *keys)
 
 // --- tensors ---------------------------------------------------------------------------------------
 
-static tn_status place_tensor(tn_context *ctx, const tn_gguf_file *file, tn_gguf_tensor *t)
+static tn_status place_tensor(tn_context *ctx, tn_gguf_file *file, tn_gguf_tensor *t)
 {
     uint64_t offset = t->file_offset; // from the start of the data section
     size_t start, end;
@@ -161,14 +167,15 @@ static tn_status place_tensor(tn_context *ctx, const tn_gguf_file *file, tn_gguf
         return tn_fail(ctx, TN_ERR_FORMAT, "tensor \"%s\": offset %" PRIu64 " is not a multiple of %zu",
                        t->name, offset, file->alignment);
     if (offset > SIZE_MAX || !tn_add_size(file->data_start, (size_t)offset, &start) ||
-        !tn_add_size(start, t->size, &end) || end > file->map.size)
+        !tn_add_size(start, t->size, &end) || end > file->size)
         return tn_fail(ctx, TN_ERR_FORMAT,
                        "tensor \"%s\": %zu bytes at offset %" PRIu64
                        " of the data (byte %zu) end after the file "
                        "of %zu bytes",
-                       t->name, t->size, offset, file->data_start, file->map.size);
+                       t->name, t->size, offset, file->data_start, file->size);
     t->file_offset = start;
-    t->data = file->map.data + start;
+    file->data_end = TN_MAX(file->data_end, end);
+    t->data = file->map.data ? file->map.data + start : NULL;
     return TN_OK;
 }
 
@@ -227,10 +234,9 @@ static tn_status check_overlap(tn_context *ctx, const tn_gguf_tensor *tensors, s
     return status;
 }
 
-tn_status tn_gguf_tensors_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_tensor *tensors,
-                               char **names)
+tn_status tn_gguf_tensors_load(tn_context *ctx, tn_gguf_file *file, tn_gguf_tensor *tensors, char **names)
 {
-    tn_cursor c = {.data = file->map.data, .size = file->map.size, .pos = file->info_pos};
+    tn_cursor c = cursor_at(file, file->info_pos);
     char *limit = *names + file->names_size;
     for (size_t i = 0; i < file->n_tensors; i++) {
         tn_gguf_str name;

@@ -67,10 +67,11 @@ static tn_status open_part(tn_gguf *gguf, const char *path, int64_t count, int64
     tn_status status = grow(gguf);
     if (status != TN_OK) return status;
     tn_gguf_file *file = &gguf->files[gguf->n_files];
-    *file = (tn_gguf_file){0};
-    status = tn_file_map_open(gguf->ctx, path, &file->map);
+    const tn_gguf_source source = {.name = path, .descriptor = -1, .mapped = gguf->files[0].source.mapped};
+    int64_t part = gguf->n_files++, no; // tn_gguf_close closes it
+    status = tn_gguf_file_open(gguf->ctx, &source, file);
+    file->source.name = gguf->name; // the path is that of the loop
     if (status != TN_OK) return status;
-    int64_t part = gguf->n_files++, no; // from now on tn_gguf_close closes it
     tn_gguf_keys keys = {0};
     status = tn_gguf_file_scan(gguf->ctx, file);
     if (status == TN_OK) status = tn_gguf_keys_load(gguf->ctx, file, &keys);
@@ -108,8 +109,10 @@ static tn_status open_parts(tn_gguf *gguf, int64_t count, int64_t n_tensors)
     return status;
 }
 
-tn_status tn_gguf_split_open(tn_gguf *gguf, bool has_path)
+tn_status tn_gguf_split_open(tn_gguf *gguf)
 {
+    const tn_gguf_source *source = &gguf->files[0].source;
+    bool has_path = !source->data && !source->read && source->descriptor < 0;
     int64_t count, no, n_tensors, found = 0;
     tn_status status = read_count(gguf, &count);
     if (status != TN_OK || count == 1) return status;
@@ -120,7 +123,7 @@ tn_status tn_gguf_split_open(tn_gguf *gguf, bool has_path)
                        "part %" PRId64 " of %" PRId64 " of a split model; open the first", no + 1, count);
     if (!has_path)
         return tn_fail(gguf->ctx, TN_ERR_UNSUPPORTED,
-                       "a model split into %" PRId64 " files cannot be opened from memory", count);
+                       "a model split into %" PRId64 " files can only be opened by its path", count);
     status = get_number(gguf->ctx, &gguf->keys, "split.tensors.count", INT64_MAX, &n_tensors);
     if (status == TN_OK) status = open_parts(gguf, count, n_tensors);
     if (status != TN_OK) return status;

@@ -97,7 +97,7 @@ static bool read_record(tn_cursor *c, entry *e)
 
 static tn_status open_records(tn_imatrix *im, const char *path)
 {
-    tn_cursor c = {im->map.data, im->map.size, 0};
+    tn_cursor c = {.data = im->map.data, .size = im->map.size};
     uint32_t n;
     if (!tn_cursor_u32(&c, &n) || n == 0 || n > tn_cursor_left(&c) / LEGACY_RECORD_MIN)
         return tn_fail(im->ctx, TN_ERR_FORMAT, "%s is no importance matrix", path);

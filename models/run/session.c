@@ -3,14 +3,15 @@
 //
 // Sessions: creation, the cache, the inputs of an eval. After the first token decoding reuses its plan: it
 // fills small buffers, submits, and reads the results; it records and allocates nothing.
+#include "core/cpu_features.h"
 #include "models/run/session.h"
-
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CONTEXT = 4096, MAX_BATCH = 65536, MAX_SEQUENCES = 256, MAX_CHECKPOINTS = 1024 };
+enum { MAX_CONTEXT = 1 << 24 }; // tokens; the lists of blocks alone would take 1 GiB at 16 times that
 
 void tn_session_config_init(tn_session_config *cfg, size_t struct_size)
 {
@@ -38,7 +39,9 @@ static tn_status read_config(tn_model *m, const tn_session_config *given, tn_ses
     tn_context *ctx = m->ctx;
     tn_status status = TN_STRUCT_READ(ctx, tn_session_config, given, c);
     if (status != TN_OK) return status;
-    if (c->n_ctx < 0) return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens", c->n_ctx);
+    if (c->n_ctx < 0 || c->n_ctx > MAX_CONTEXT)
+        return tn_fail(ctx, TN_ERR_ARG, "context of %d tokens, must be 1 to %d, or 0 for the default",
+                       c->n_ctx, MAX_CONTEXT);
     if (c->n_ctx == 0) c->n_ctx = TN_MIN(m->config.n_ctx_train, DEFAULT_CONTEXT);
     if (c->n_ctx_seq < 0 || c->n_ctx_seq > c->n_ctx)
         return tn_fail(ctx, TN_ERR_ARG, "sequences of %d tokens, must be 1 to %d, the context", c->n_ctx_seq,
@@ -264,6 +267,23 @@ static tn_status make_plans(tn_session *s)
     return status;
 }
 
+// Systems grant more host memory than they have, and end some process once it is used.
+static tn_status check_host_memory(const tn_session *s)
+{
+    tn_device *const *devices = s->slots_of_plans[0].plan->devices;
+    uint64_t need = 0, total, available;
+    for (int32_t d = 0; d < s->n_devices; d++)
+        if (devices[d]->host_memory) need += s->arena_size[d] + s->scratch_size[d] + s->input_size[d];
+    for (int32_t d = 0; d < TN_CACHE_DEVICES && d < s->n_targets; d++)
+        if (s->devices[d]->host_memory) need += s->cache.sizes[d];
+    tn_system_memory(&total, &available);
+    if (total == 0 || need <= available) return TN_OK;
+    return tn_fail(
+        s->ctx, TN_ERR_MEMORY,
+        "out of memory: a session with a context of %d tokens takes %llu MiB, %llu MiB are available",
+        s->cfg.n_ctx, (unsigned long long)(need >> 20), (unsigned long long)(available >> 20));
+}
+
 // First the plans, then all their memory at once, then their executables: from then on no step can run out of
 // memory.
 static tn_status reserve(tn_session *s)
@@ -271,7 +291,8 @@ static tn_status reserve(tn_session *s)
     tn_status status = make_plans(s);
     if (status == TN_OK) status = find_sizes(s);
     if (s->dry || status != TN_OK) return status;
-    status = tn_cache_reserve(&s->cache, s->devices);
+    status = check_host_memory(s);
+    if (status == TN_OK) status = tn_cache_reserve(&s->cache, s->devices);
     if (status == TN_OK) status = make_shared_buffers(s);
     for (int32_t i = 0; i < TN_SESSION_SLOTS && status == TN_OK; i++)
         if (s->slots_of_plans[i].plan) status = tn_session_prepare_slot(s, &s->slots_of_plans[i]);
@@ -470,6 +491,7 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
     const tn_feed *feeds = s->feeds;
     tn_status status = read_feeds(s, given, n_feeds);
     if (status == TN_OK) status = check_feeds(s, feeds, n_feeds);
+    if (status == TN_OK && s->model->reads_map) status = tn_gguf_check_size(s->model->gguf);
     for (int32_t i = 0; i < n_feeds && status == TN_OK; i++) status = tn_session_catch_up(s, feeds[i].seq);
     bool whole = s->model->config.whole_texts;
     if (status == TN_OK)

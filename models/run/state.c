@@ -26,22 +26,27 @@ static void hash_text(tn_hash *h, const char *text, size_t n)
     tn_hash_add(h, text, n);
 }
 
-static void hash_tensor(tn_hash *h, const tn_gguf_tensor *t)
+static tn_status hash_tensor(tn_hash *h, const tn_gguf *gguf, const tn_gguf_tensor *t)
 {
     enum { SAMPLE = 64 };
+    uint8_t bytes[SAMPLE] = {0};
     size_t n = TN_MIN(t->size, SAMPLE), middle = TN_MIN(t->size / 2, t->size - n);
     hash_text(h, t->name, strlen(t->name));
     hash_u64(h, (uint64_t)t->dtype);
     hash_u64(h, (uint64_t)t->n_dims);
     for (int32_t i = 0; i < t->n_dims; i++) hash_u64(h, (uint64_t)t->ne[i]);
-    if (!t->data) return;
-    tn_hash_add(h, t->data, n);
-    tn_hash_add(h, t->data + middle, n);
+    if (!t->data) return TN_OK;
+    tn_status status = tn_gguf_tensor_read(gguf, t, 0, bytes, n);
+    tn_hash_add(h, bytes, n);
+    if (status == TN_OK) status = tn_gguf_tensor_read(gguf, t, middle, bytes, n);
+    tn_hash_add(h, bytes, n);
+    return status;
 }
 
-uint64_t tn_model_hash(const tn_model *m)
+tn_status tn_model_hash(const tn_model *m, uint64_t *out)
 {
     tn_hash h;
+    tn_status status = TN_OK;
     tn_hash_init(&h);
     for (int64_t i = 0; i < tn_gguf_n_kv(m->gguf); i++) {
         const tn_gguf_kv *kv = tn_gguf_kv_at(m->gguf, i);
@@ -50,8 +55,10 @@ uint64_t tn_model_hash(const tn_model *m)
         hash_u64(&h, kv->count);
         hash_text(&h, (const char *)kv->data, kv->size);
     }
-    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) hash_tensor(&h, tn_gguf_tensor_at(m->gguf, i));
-    return tn_hash_value(&h);
+    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && status == TN_OK; i++)
+        status = hash_tensor(&h, m->gguf, tn_gguf_tensor_at(m->gguf, i));
+    if (status == TN_OK) *out = tn_hash_value(&h);
+    return status;
 }
 
 uint32_t tn_state_flags(const tn_session *s)
@@ -154,11 +161,14 @@ static tn_status plan_init(const tn_cache *c, plan *p)
 static tn_status make_head(const tn_session *s, const plan *p, tn_strbuf *b)
 {
     const tn_cache *c = &s->cache;
+    uint64_t model;
+    tn_status status = tn_model_hash(s->model, &model);
+    if (status != TN_OK) return status;
     tn_strbuf_append(b, TN_STATE_MAGIC, 8);
     put_number(b, TN_STATE_VERSION, 4);
     put_number(b, tn_state_flags(s), 4);
     put_number(b, p->size, 8);
-    put_number(b, tn_model_hash(s->model), 8);
+    put_number(b, model, 8);
     put_number(b, (uint32_t)tn_dtype_file_id(s->cfg.cache_type_k), 4);
     put_number(b, (uint32_t)tn_dtype_file_id(s->cfg.cache_type_v), 4);
     put_number(b, TN_CACHE_BLOCK, 4);

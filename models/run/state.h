@@ -32,7 +32,8 @@ enum {
     TN_STATE_LONG_ROPE = 1, // flag: keys were rotated with the rope factors of long contexts
 };
 
-uint64_t tn_model_hash(const tn_model *model);
+// TN_ERR_IO: the file of the model cannot be read any more.
+TN_MUST_USE tn_status tn_model_hash(const tn_model *model, uint64_t *out);
 // Flags of a session's files.
 uint32_t tn_state_flags(const tn_session *s);
 

@@ -77,7 +77,10 @@ static const char *type_name(uint32_t file_id)
 // The model and the types of the cache must be the same, or the bytes would have another meaning.
 static tn_status check_kind(const state *t, const tn_session *s)
 {
-    if (t->model != tn_model_hash(s->model))
+    uint64_t model;
+    tn_status status = tn_model_hash(s->model, &model);
+    if (status != TN_OK) return status;
+    if (t->model != model)
         return tn_fail(t->ctx, TN_ERR_MODEL,
                        "%s: the session was saved with another model, or another version of it", t->name);
     if (t->type_k != (uint32_t)tn_dtype_file_id(s->cfg.cache_type_k) ||
@@ -169,7 +172,7 @@ static bool next_seq(tn_cursor *c, state_seq *out)
 
 static tn_cursor seqs_cursor(const state *t)
 {
-    return (tn_cursor){t->seqs, t->seqs_size, 0};
+    return (tn_cursor){.data = t->seqs, .size = t->seqs_size};
 }
 
 // Snapshots belong to sequences that are there, and are not longer.
@@ -207,7 +210,7 @@ static tn_status check_tokens(const state *t, const tn_session *s)
 
 static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes, size_t n)
 {
-    tn_cursor c = {bytes, n, 0};
+    tn_cursor c = {.data = bytes, .size = n};
     tn_status status = read_head(t, &c);
     if (status == TN_OK) status = check_kind(t, s);
     if (status == TN_OK) status = read_parts(t, &c, &s->cache);

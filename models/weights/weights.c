@@ -114,14 +114,18 @@ uint64_t tn_weights_device_size(const tn_model *m, int32_t n)
     return size;
 }
 
+bool tn_weights_in_host_layers(const tn_model *m, const tn_weight *w)
+{
+    bool split = m->device != m->host && m->device_layers < m->config.n_layers;
+    return !tn_weights_on_device(m, w, m->device_layers) || (split && is_table(w));
+}
+
 uint64_t tn_weights_host_size(const tn_model *m)
 {
     uint64_t size = 0;
-    bool split = m->device != m->host && m->device_layers < m->config.n_layers;
     for (int64_t i = 0; i < m->n_weights; i++) {
         const tn_weight *w = &m->weights[i];
-        if (!w->unused && (!tn_weights_on_device(m, w, m->device_layers) || (split && is_table(w))))
-            size += tn_weight_size(w);
+        if (!w->unused && tn_weights_in_host_layers(m, w)) size += tn_weight_size(w);
     }
     return size;
 }

@@ -90,11 +90,19 @@ static tn_status split_kv_b(tn_model *m, int32_t layer, tn_weight *src)
     if (status != TN_OK) return status;
     src->unused = true;
     if (m->metadata_only) return TN_OK;
+    // A copy, as the tensor may not be in memory yet, and a mapped page may be lost.
+    tn_weight copy = *src;
+    size_t size = tn_weight_size(src);
     float *row = tn_alloc(m->ctx, (size_t)rank * sizeof *row);
-    if (!row) return TN_ERR_MEMORY;
-    fill(src, row, k, v);
+    copy.host.data = tn_alloc(m->ctx, size);
+    status = row && copy.host.data ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status =
+            tn_gguf_tensor_read(m->gguf, tn_gguf_find_tensor(m->gguf, src->name), 0, copy.host.data, size);
+    if (status == TN_OK) fill(&copy, row, k, v);
+    tn_free(m->ctx, copy.host.data);
     tn_free(m->ctx, row);
-    return TN_OK;
+    return status;
 }
 
 tn_status tn_weights_derive(tn_model *m)

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describing the weights of a file and copying them. In host memory the mapped file is used in place. A
-// device with memory of its own gets copies for its layers and the head; small tensors of the whole model are
-// copied too, and can be read on both sides.
+// Describing the weights of a file, reading and copying them. In host memory the mapped file, or the copy of
+// it in memory, is used in place. A device with memory of its own gets copies for its layers and the head;
+// small tensors of the whole model are copied too, and can be read on both sides.
+#include "core/cpu_features.h"
 #include "models/model.h"
-
 #include "ops/ops.h"
 #include "ops/quant.h"
 
@@ -13,18 +13,26 @@
 
 // --- description -----------------------------------------------------------------------------------
 
-// One-dimensional tensors of other float types as F32 in the arena.
+// One-dimensional tensors of other float types as F32 in the arena. They are read in pieces of whole blocks.
 static tn_status convert_vector(tn_model *m, const tn_gguf_tensor *t, const void **out)
 {
+    enum { ELEMS = 8192, PIECE_SIZE = ELEMS * 8 };
     tn_dequant_fn to_f32 = tn_quant_info_get(t->dtype)->to_f32;
     int64_t n = t->ne[t->n_dims - 1];
     if (!to_f32) return tn_fail(m->ctx, TN_ERR_MODEL, "%s: a vector of %s", t->name, tn_dtype_name(t->dtype));
     if (m->metadata_only) return TN_OK;
     float *values = tn_arena_array(&m->arena, (size_t)n, sizeof *values);
-    if (!values) return TN_ERR_MEMORY;
-    to_f32(t->data, values, n);
+    char *piece = values ? tn_alloc(m->ctx, PIECE_SIZE) : NULL;
+    tn_status status = piece ? TN_OK : TN_ERR_MEMORY;
+    for (int64_t first = 0; first < n && status == TN_OK; first += ELEMS) {
+        int64_t k = TN_MIN(n - first, ELEMS);
+        size_t at = tn_dtype_row_size(t->dtype, first), size = tn_dtype_row_size(t->dtype, k);
+        status = tn_gguf_tensor_read(m->gguf, t, at, piece, size);
+        if (status == TN_OK) to_f32(piece, values + first, k);
+    }
+    tn_free(m->ctx, piece);
     *out = values;
-    return TN_OK;
+    return status;
 }
 
 static bool is_integer_type(tn_dtype type)
@@ -66,14 +74,64 @@ tn_status tn_weights_describe(tn_model *m)
     return tn_weights_derive(m);
 }
 
-// --- upload ----------------------------------------------------------------------------------------
+// --- progress --------------------------------------------------------------------------------------
 
-tn_status tn_weights_progress(tn_model *m, const tn_model_config *cfg, uint64_t done, uint64_t total)
+typedef struct loading {
+    tn_model *m;
+    const tn_model_config *cfg;
+    uint64_t done, total; // bytes
+    bool read_ahead;
+} loading;
+
+static tn_status step(void *user, size_t n)
 {
-    if (cfg->progress && cfg->progress(cfg->progress_user, done, total))
-        return tn_fail(m->ctx, TN_ERR_CANCELLED, "cancelled");
+    loading *l = user;
+    l->done += n;
+    bool cancelled = tn_context_loading_cancelled(l->m->ctx);
+    if (!cancelled && l->cfg->progress)
+        cancelled = l->cfg->progress(l->cfg->progress_user, l->done, l->total) != 0;
+    return cancelled ? tn_fail(l->m->ctx, TN_ERR_CANCELLED, "cancelled") : TN_OK;
+}
+
+// --- host memory -----------------------------------------------------------------------------------
+
+// Mapped weights that are read ahead: those that layers on the host use.
+static bool is_fetched(const tn_model *m, const tn_weight *w)
+{
+    return !w->unused && tn_weights_in_host_layers(m, w);
+}
+
+static void count_bytes(const tn_model *m, loading *l)
+{
+    uint64_t total, available, host = tn_weights_host_size(m);
+    tn_system_memory(&total, &available);
+    l->read_ahead = tn_gguf_is_mapped(m->gguf) && !l->cfg->no_read_ahead && host <= available;
+    l->total = m->device_size + tn_gguf_load_size(m->gguf);
+    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && l->read_ahead; i++)
+        if (is_fetched(m, &m->weights[i])) l->total += tn_gguf_tensor_at(m->gguf, i)->size;
+}
+
+static tn_status read_host_weights(tn_model *m, loading *l)
+{
+    tn_status status = tn_gguf_load(m->gguf, step, l);
+    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && l->read_ahead && status == TN_OK; i++)
+        if (is_fetched(m, &m->weights[i]))
+            status = tn_gguf_fetch(m->gguf, tn_gguf_tensor_at(m->gguf, i), step, l);
+    return status;
+}
+
+static tn_status lock_host_weights(tn_model *m, const loading *l)
+{
+    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && l->cfg->lock_memory; i++)
+        if (is_fetched(m, &m->weights[i]) && !tn_gguf_lock(m->gguf, tn_gguf_tensor_at(m->gguf, i)))
+            return tn_event(m->ctx, TN_EVENT_MEMORY_NOT_LOCKED,
+                            "the system does not lock the weights in memory (tensor %s and those behind it); "
+                            "'ulimit -l' shows the limit",
+                            tn_gguf_tensor_at(m->gguf, i)->name);
     return TN_OK;
 }
+
+// --- upload ----------------------------------------------------------------------------------------
 
 // Copies lie one after the other in the smallest number of buffers that the device allows.
 typedef struct place {
@@ -112,13 +170,11 @@ static tn_status reserve(tn_model *m)
     return status;
 }
 
-tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg)
+static tn_status upload(tn_model *m, loading *l)
 {
-    if (m->metadata_only || m->device_size == 0) return TN_OK;
-    tn_status status = reserve(m);
+    tn_status status = TN_OK;
     place p = {0, 0};
-    uint64_t done = 0;
-    for (int64_t i = 0; i < m->n_weights && status == TN_OK; i++) {
+    for (int64_t i = 0; i < m->n_weights && status == TN_OK && m->device_size > 0; i++) {
         tn_weight *w = &m->weights[i];
         if (!tn_weights_on_device(m, w, m->device_layers)) continue;
         tn_view v = tn_weight_view(w);
@@ -127,8 +183,23 @@ tn_status tn_weights_upload(tn_model *m, const tn_model_config *cfg)
         status = tn_buffer_write_weight(&w->buffer, 0, &v, w->host.data, tn_weight_size(w));
         if (status != TN_OK) return tn_fail_at(m->ctx, status, "%s", w->name);
         p.at += tn_weight_device_size(w);
-        done += tn_weight_device_size(w);
-        status = tn_weights_progress(m, cfg, done, m->device_size);
+        status = step(l, tn_weight_device_size(w));
     }
+    return status;
+}
+
+tn_status tn_weights_load(tn_model *m, const tn_model_config *cfg)
+{
+    loading l = {.m = m, .cfg = cfg};
+    if (m->metadata_only) {
+        l.total = tn_gguf_file_size(m->gguf);
+        return step(&l, (size_t)l.total);
+    }
+    count_bytes(m, &l);
+    tn_status status = step(&l, 0);
+    if (status == TN_OK && m->device_size > 0) status = reserve(m);
+    if (status == TN_OK) status = read_host_weights(m, &l);
+    if (status == TN_OK) status = upload(m, &l);
+    if (status == TN_OK) status = lock_host_weights(m, &l);
     return status;
 }

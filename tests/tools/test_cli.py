@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -261,6 +262,25 @@ def interrupted(t, args, after_output, delay, stdin=os.devnull):
         p.kill()
         err = p.communicate()[1].decode()
     return p.returncode, time.monotonic() - start, err, running
+
+
+def check_cut_file(t):
+    """The model's file is cut while text is generated: one line, or nothing at all if it was read."""
+    for flags in ([], ["--no-mmap"]):
+        path = t.temp("cut.gguf")
+        shutil.copy(t.model, path)
+        p = subprocess.Popen([t.tenon, "run", path, "-p", STORY, "-n", "300", "--ignore-eos", *flags],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=t.env)
+        os.read(p.stdout.fileno(), 1)
+        os.truncate(path, 100000)
+        err = p.communicate(timeout=120)[1].decode()
+        name = "file cut while in use" + " ".join(["", *flags])
+        if flags:
+            t.ok(name, p.returncode == 0 and not err, f"{p.returncode} {err!r}")
+        else:
+            told = err.count("\n") == 1 and ("shorter" in err or "--no-mmap" in err)
+            t.ok(name, p.returncode == 1 and told, f"{p.returncode} {err!r}")
 
 
 def check_interrupt(t, quick):
@@ -681,7 +701,7 @@ def main():
     for part, args in ((check_general, ()), (check_greedy, (expected,)), (check_variants, ()),
                        (check_seed, ()), (check_forms, ()),
                        (check_prompts, ()), (check_session, ()), (check_guesses, ()), (check_ends, ()),
-                       (check_without_tokenizer, ()), (check_interrupt, (quick,)),
+                       (check_without_tokenizer, ()), (check_cut_file, ()), (check_interrupt, (quick,)),
                        (check_tokenize, ()), (check_logits, (expected,)), (check_golden, (golden, quick)),
                        (check_perplexity, (quick,)), (check_inspect, ()), (check_plan, ()),
                        (check_quantize, (quick,)),

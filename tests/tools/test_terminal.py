@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-from cli import arguments, as_json, on_terminal
+from cli import Gguf, arguments, as_json, on_terminal
 
 ESCAPE = b"\x1b"
 def is_clean(seen):
@@ -54,6 +54,10 @@ def check_interrupts(t, text):
     with open(big, "wb") as f:
         f.write(good)
         f.truncate(8 << 30)  # a hole, whose pages are read as zeros
+    gguf = Gguf(t.model)  # the same as a tensor, which is read ahead
+    gguf.add_f32("unused.weight", [1 << 28], [])
+    holes = gguf.write(t.temp("holes.gguf"))
+    os.truncate(holes, os.path.getsize(holes) + (4 << 28))
     long = t.temp("long.txt")
     with open(text, "rb") as f, open(long, "wb") as out:
         out.write(f.read()[:400000] * 4)
@@ -64,12 +68,14 @@ def check_interrupts(t, text):
         "prompt": (["run", t.model, "-f", long, "-c", 1000000, *slow], rb""),
         "perplexity": (["perplexity", t.model, "-f", long, "-c", 256, *slow], rb"window|%"),
         "quantize": (["quantize", t.model, t.temp("out.gguf"), "Q4_K_M", "-t", 1], rb"tensor \d|\[ ?\d"),
+        "read-ahead": (["run", holes, "-p", "x", "-n", 1], rb""),
+        "read": (["run", holes, "--no-mmap", "-p", "x", "-n", 1], rb""),
         "load": (["run", big, "--check", "-p", "x", "-n", 1], rb""),
     }
     for name, (args, until) in cases.items():
-        delay = 1 if name in ("prompt", "load") else 0.05
+        delay = 1 if name in ("prompt", "load") else 0.15 if name.startswith("read") else 0.05
         seen, code = on_terminal(t, args, until, b"\x03", seconds=90, delay=delay)
-        done = code == 0 and name in ("load", "quantize")  # it was faster
+        done = code == 0 and name in ("load", "quantize", "read", "read-ahead")  # it was faster
         t.ok(f"Ctrl-C: {name}", code == 130 or done, f"{code} {seen[-200:]}")
         t.ok(f"Ctrl-C: {name}: a clean line", is_clean(seen) or done, seen[-200:])
         at = seen.rfind(b"tenon: ")

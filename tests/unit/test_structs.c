@@ -89,6 +89,14 @@ static tn_status give_model_config(void *s)
     return status;
 }
 
+static tn_status give_source(void *s)
+{
+    tn_model *made = NULL;
+    tn_status status = tn_model_open_source(ctx, s, NULL, &made);
+    tn_model_unref(&made);
+    return status;
+}
+
 static tn_status give_model_shape(void *s)
 {
     tn_model *made = NULL;
@@ -170,6 +178,11 @@ static void fill_request_config(void *s)
 {
     tn_request_config *r = s;
     r->tokens = tokens, r->n_tokens = 3;
+}
+
+static void fill_source(void *s)
+{
+    ((tn_source *)s)->path = path;
 }
 
 static void fill_quantize_config(void *s)
@@ -310,6 +323,7 @@ INIT(embedder_config)
 INIT(engine_config)
 INIT(request_config)
 INIT(quantize_config)
+INIT(source)
 INIT(model_config)
 INIT(model_shape)
 INIT(session_config)
@@ -333,8 +347,9 @@ static const row rows[] = {
      fill_request_config, give_request_config, NULL},
     {SIZES(tn_quantize_config, rmse), AFTER(tn_quantize_config, report), TN_ERR_IO, init_quantize_config,
      fill_quantize_config, give_quantize_config, NULL},
-    {SIZES(tn_model_config, session), HEAD, TN_OK, init_model_config, fill_model_config,
+    {SIZES(tn_model_config, reserved), HEAD, TN_OK, init_model_config, fill_model_config,
      give_model_config, NULL},
+    {SIZES(tn_source, reserved), AFTER(tn_source, data), TN_OK, init_source, fill_source, give_source, NULL},
     {SIZES(tn_model_shape, n_classes), AFTER(tn_model_shape, seed), TN_OK, init_model_shape, fill_model_shape,
      give_model_shape, get_model_shape},
     {SIZES(tn_session_config, n_ctx_seq), HEAD, TN_OK, init_session_config, NULL, give_session_config, NULL},

@@ -49,10 +49,11 @@ enum {
     // No degradation, and no error in a strict context:
     // a driver compiles kernels that the cache does not have yet; the text gives the progress; repeated
     TN_EVENT_COMPILING,
-    TN_EVENT_COMPILED,  // it has done so
+    TN_EVENT_COMPILED, // it has done so
     // A degradation: memory is too short to keep weights as a precision multiplies them, so that they are
     // converted again in each run
     TN_EVENT_WEIGHTS_CONVERTED,
+    TN_EVENT_MEMORY_NOT_LOCKED, // a degradation: weights may be swapped out
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 

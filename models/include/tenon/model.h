@@ -18,8 +18,22 @@ TN_EXTERN_C_BEGIN
 
 typedef struct tn_model tn_model;
 
-// Called while a model loads, on the calling thread; non-zero return ends with TN_ERR_CANCELLED.
+// Called while a model loads, on the calling thread; non-zero return ends with TN_ERR_CANCELLED. The first
+// call has 0 bytes done, the last one all of them: those that are read from the file, and those that are
+// copied to a device. Between two calls lie 4 MiB, or a tensor that goes to a device.
 typedef int32_t (*tn_progress_fn)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+
+// How the weights that stay in host memory get there.
+enum {
+    // The file is mapped, and its pages are read ahead. They are shared with other processes, and the system
+    // may drop them. The file must stay as it is while the model is open; replace it by renaming another one
+    // over it. A file that was cut is found before each pass (TN_ERR_IO). What remains: a file that is cut
+    // during a pass, or a disk that fails when a page is read again, ends the process by SIGBUS.
+    TN_LOAD_MAP,
+    // All tensors are read into memory of the context, as much as the file is long. When the model is open,
+    // the file is no longer needed. Everything that goes wrong with it is TN_ERR_IO.
+    TN_LOAD_READ,
+};
 
 typedef struct tn_model_config {
     size_t struct_size;
@@ -42,6 +56,14 @@ typedef struct tn_model_config {
     uint64_t reserve_size;
     // the session for which a fit reserves memory; NULL: a default one
     const struct tn_session_config *session;
+    int32_t load; // TN_LOAD_*; default TN_LOAD_MAP
+    // non-zero: mapped weights are not read ahead, but when they are first used. So it is anyway if they take
+    // more memory than is available. Default 0
+    int32_t no_read_ahead;
+    // non-zero: weights in host memory are kept in physical memory. TN_EVENT_MEMORY_NOT_LOCKED if the system
+    // refuses. Default 0
+    int32_t lock_memory;
+    int32_t reserved;
 } tn_model_config;
 TN_API void tn_model_config_init(tn_model_config *cfg, size_t struct_size);
 static inline void tn_model_config_default(tn_model_config *cfg)
@@ -55,6 +77,37 @@ static inline void tn_model_config_default(tn_model_config *cfg)
 // TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU as fallback).
 TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg,
                                            tn_model **out);
+
+// Where a model is, if it is not just a path. Exactly one of path, data, read and descriptor is given. Split
+// models have a path only.
+typedef struct tn_source {
+    size_t struct_size;
+    const char *name; // for messages; NULL (default): the path, or what it is
+    const char *path;
+    const void *data; // the file in memory, aligned to 8 bytes. It outlives the model and does not change
+    uint64_t size;    // bytes at data, or of the file that `read` reads
+    // Copies up to n bytes from `offset` on to `to`; returns how many, 0 if the file ends there, or a
+    // negative number if it failed: TN_ERR_IO. Called on the thread that opens the model, and never after
+    // that. The tensors are read into memory (TN_LOAD_READ).
+    int64_t (*read)(void *user, uint64_t offset, void *to, size_t n);
+    void *user;
+    // of a regular file, -1 (default): none. It stays the caller's and may be closed after the call; its
+    // position is neither used nor changed
+    int32_t descriptor;
+    int32_t reserved;
+} tn_source;
+TN_API void tn_source_init(tn_source *source, size_t struct_size);
+static inline void tn_source_default(tn_source *source)
+{
+    tn_source_init(source, sizeof *source);
+}
+// Like tn_model_open.
+TN_API TN_MUST_USE tn_status tn_model_open_source(tn_context *ctx, const tn_source *source,
+                                                  const tn_model_config *cfg, tn_model **out);
+// on = 1: models that are being opened in the context end with TN_ERR_CANCELLED within some milliseconds, or
+// when a read that has begun ends; those opened later as well, until on = 0. Any thread, any signal handler.
+TN_API void tn_model_open_cancel(tn_context *ctx, int32_t on);
+
 TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
 
