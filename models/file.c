@@ -27,7 +27,7 @@ struct tn_file {
 };
 
 // Values converted at a time. A multiple of every block, so that pieces need not respect rows.
-enum { EXPORT_ELEMS = 16384 };
+enum { EXPORT_ELEMS = 16384, EXPORT_SIZE = EXPORT_ELEMS * 8 }; // a value has at most 8 bytes
 
 // --- text ------------------------------------------------------------------------------------------
 
@@ -318,9 +318,19 @@ static tn_status find_values(const tn_file *file, int64_t i, const tn_gguf_tenso
                    (*out)->name, tn_dtype_name((*out)->dtype));
 }
 
-static void read_values(const tn_gguf_tensor *t, int64_t first, int64_t n, float *out)
+// The bytes are copied before they are converted: touching pages that the file has lost would end the
+// process. bytes: space for EXPORT_ELEMS values.
+static tn_status read_values(const tn_file *file, const tn_gguf_tensor *t, int64_t first, int64_t n,
+                             uint8_t *bytes, float *out)
 {
-    tn_quant_info_get(t->dtype)->to_f32(t->data + tn_dtype_row_size(t->dtype, first), out, n);
+    tn_status status = TN_OK;
+    for (int64_t done = 0; done < n && status == TN_OK; done += EXPORT_ELEMS) {
+        int64_t k = TN_MIN(n - done, EXPORT_ELEMS);
+        status = tn_gguf_tensor_read(file->gguf, t, tn_dtype_row_size(t->dtype, first + done), bytes,
+                                     tn_dtype_row_size(t->dtype, k));
+        if (status == TN_OK) tn_quant_info_get(t->dtype)->to_f32(bytes, out + done, k);
+    }
+    return status;
 }
 
 tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int64_t n, float *out)
@@ -336,17 +346,21 @@ tn_status tn_file_read_tensor(const tn_file *file, int64_t i, int64_t first, int
                        "tensor \"%s\": %" PRId64 " values from %" PRId64 " on; it has %" PRId64
                        " in blocks of %" PRId64,
                        t->name, n, first, total, block);
-    if (n > 0) read_values(t, first, n, out);
-    return TN_OK;
+    uint8_t *bytes = tn_alloc(file->ctx, EXPORT_SIZE);
+    if (!bytes) return TN_ERR_MEMORY;
+    status = read_values(file, t, first, n, bytes, out);
+    tn_free(file->ctx, bytes);
+    return status;
 }
 
-static tn_status export_to(tn_file_writer *writer, const tn_gguf_tensor *t, float *values)
+static tn_status export_to(const tn_file *file, tn_file_writer *writer, const tn_gguf_tensor *t,
+                           uint8_t *bytes, float *values)
 {
     int64_t n = tn_gguf_tensor_elems(t);
     for (int64_t first = 0; first < n; first += EXPORT_ELEMS) {
         int64_t piece = TN_MIN(n - first, EXPORT_ELEMS);
-        read_values(t, first, piece, values);
-        tn_status status = tn_file_writer_write(writer, values, (size_t)piece * sizeof *values);
+        tn_status status = read_values(file, t, first, piece, bytes, values);
+        if (status == TN_OK) status = tn_file_writer_write(writer, values, (size_t)piece * sizeof *values);
         if (status != TN_OK) return status;
     }
     return TN_OK;
@@ -363,12 +377,15 @@ tn_status tn_file_export_tensor(const tn_file *file, int64_t i, const char *path
     if (!path) return tn_fail(ctx, TN_ERR_ARG, "no path to write a tensor to");
     tn_file_writer *writer = NULL;
     float *values = NULL;
+    uint8_t *bytes = NULL;
     status = tn_refuse_own_file(file->gguf, path);
     if (status == TN_OK && !(values = tn_alloc(ctx, EXPORT_ELEMS * sizeof *values))) status = TN_ERR_MEMORY;
+    if (status == TN_OK && !(bytes = tn_alloc(ctx, EXPORT_SIZE))) status = TN_ERR_MEMORY;
     if (status == TN_OK) status = tn_file_writer_open(ctx, path, &writer);
-    if (status == TN_OK) status = export_to(writer, t, values);
+    if (status == TN_OK) status = export_to(file, writer, t, bytes, values);
     if (status == TN_OK) status = tn_file_writer_commit(&writer);
     tn_file_writer_abort(&writer);
+    tn_free(ctx, bytes);
     tn_free(ctx, values);
     return status;
 }

@@ -245,6 +245,87 @@ tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n
     return give_tokens(status, &tokens, ids, n_ids);
 }
 
+// --- conversations that are too long ---------------------------------------------------------------------
+
+static bool is_system(const tn_turn *t)
+{
+    return t->role && (strcmp(t->role, "system") == 0 || strcmp(t->role, "developer") == 0);
+}
+
+static bool is_user(const tn_turn *t)
+{
+    return t->role && strcmp(t->role, "user") == 0;
+}
+
+typedef struct long_chat {
+    const tn_model *model;
+    const tn_turn *turns; // [n]
+    size_t n, n_system;   // all turns, system turns at the beginning
+    tn_turn *scratch;     // [n]
+    const tn_chat_config *cfg;
+} long_chat;
+
+// The tokens of the system turns and of the turns from `first` on.
+static tn_status tokenize_from(const long_chat *c, size_t first, tn_tokens *out)
+{
+    out->count = 0;
+    memcpy(c->scratch, c->turns, c->n_system * sizeof *c->turns);
+    memcpy(c->scratch + c->n_system, c->turns + first, (c->n - first) * sizeof *c->turns);
+    return apply(c->model, c->scratch, c->n_system + c->n - first, c->cfg, out, NULL);
+}
+
+// The next user turn behind `at`; n if there is none.
+static size_t next_exchange(const long_chat *c, size_t at)
+{
+    do at++;
+    while (at < c->n && !is_user(&c->turns[at]));
+    return at;
+}
+
+static tn_status drop_oldest(const long_chat *c, size_t max_tokens, size_t *n_dropped, tn_tokens *out)
+{
+    size_t first = c->n_system, next;
+    tn_status status = tokenize_from(c, first, out);
+    bool fits = status == TN_OK && out->count <= max_tokens;
+    while (status == TN_OK && !fits && (next = next_exchange(c, first)) < c->n) {
+        first = next;
+        status = tokenize_from(c, first, out);
+        // Space for more than one answer: dropping the oldest turns makes the rest be evaluated anew.
+        bool last = next_exchange(c, first) >= c->n;
+        fits = out->count <= (last ? max_tokens : max_tokens / 4 * 3);
+    }
+    *n_dropped = first - c->n_system;
+    if (status != TN_OK || fits) return status;
+    return tn_fail(tn_model_context(c->model), TN_ERR_CONTEXT_FULL,
+                   "chat: the last exchange has %zu tokens with the system turn, of which %zu fit",
+                   out->count, max_tokens);
+}
+
+tn_status tn_chat_tokenize_last(const tn_model *model, const tn_turn *turns, size_t n_turns,
+                                const tn_chat_config *cfg, size_t max_tokens, size_t *n_dropped,
+                                int32_t **ids, size_t *n_ids)
+{
+    TN_NEED(NULL, model);
+    tn_context *ctx = tn_model_context(model);
+    TN_NEED(ctx, n_dropped);
+    TN_NEED(ctx, ids);
+    TN_NEED(ctx, n_ids);
+    tn_tokens tokens;
+    tn_turn *own = tn_calloc(ctx, n_turns + 1, 2 * sizeof *own);
+    if (!own) return TN_ERR_MEMORY;
+    long_chat c = {.model = model, .turns = own, .n = n_turns, .scratch = own + n_turns, .cfg = cfg};
+    size_t dropped = 0;
+    for (size_t i = 0; i < n_turns; i++) own[i].struct_size = sizeof *own;
+    tn_status status = TN_STRUCT_READ_ARRAY(ctx, tn_turn, turns, n_turns, own);
+    while (c.n_system < n_turns && is_system(&own[c.n_system])) c.n_system++;
+    tn_tokens_init(&tokens, ctx);
+    if (status == TN_OK) status = drop_oldest(&c, max_tokens, &dropped, &tokens);
+    tn_free(ctx, own);
+    status = give_tokens(status, &tokens, ids, n_ids);
+    if (status == TN_OK) *n_dropped = dropped;
+    return status;
+}
+
 tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_turns,
                          const tn_chat_config *cfg, char **text, size_t *n)
 {

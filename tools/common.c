@@ -246,7 +246,8 @@ static int find_device(tool *t)
 static void report_ignored(const tool *t)
 {
     if (!(C_SESSION & (1 << t->opt->cmd))) return;
-    if (opt_is_set(t->opt, OPT_COMPAT) || opt_is_set(t->opt, OPT_COMPAT_MORE))
+    if (opt_is_set(t->opt, OPT_COMPAT) || opt_is_set(t->opt, OPT_COMPAT_MORE) ||
+        opt_is_set(t->opt, OPT_COMPAT_SHIFT) || opt_is_set(t->opt, OPT_COMPAT_KEEP))
         tool_info(t, "a flag of another tool was given that has no effect here");
     const char *name;
     for (int k = 0; (name = opt_item_name(t->opt, OPT_COMPAT_VALUE, k)) != NULL; k++)

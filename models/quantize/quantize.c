@@ -61,6 +61,7 @@ typedef struct quantizer {
     int64_t n_changed;  // their elements
     piece *pieces;      // of one chunk
     uint8_t *packed;    // one chunk of the largest result
+    uint8_t *source; // one chunk of the largest tensor: touching pages that the file has lost would end all
 } quantizer;
 
 // --- one chunk -------------------------------------------------------------------------------------
@@ -163,18 +164,22 @@ static tn_status write_tensor(quantizer *q, const tn_gguf_tensor *t, tn_dtype to
         if (status != TN_OK) return status;
     }
     for (int64_t first = 0; first < n; first += cut.chunk) {
+        int64_t n_chunk = TN_MIN(n - first, cut.chunk);
+        tn_status status = tn_gguf_tensor_read(q->in, t, tn_dtype_row_size(t->dtype, first), q->source,
+                                               tn_dtype_row_size(t->dtype, n_chunk));
+        if (status != TN_OK) return status;
         chunk c = {.from = t->dtype,
                    .to = to,
-                   .src = t->data + tn_dtype_row_size(t->dtype, first),
+                   .src = q->source,
                    .dst = copy ? NULL : q->packed,
                    .first = first,
-                   .n = TN_MIN(n - first, cut.chunk),
+                   .n = n_chunk,
                    .cut = cut,
                    .importance = cut.weighted ? q->importance : NULL,
                    .piece_max = q->piece_max,
                    .values = q->values,
                    .pieces = q->pieces};
-        tn_status status = run_chunk(q, &c, t, &error);
+        status = run_chunk(q, &c, t, &error);
         if (status != TN_OK) return status;
         status = tn_gguf_writer_data(q->out, copy ? c.src : q->packed, tn_dtype_row_size(to, c.n));
         if (status != TN_OK) return status;
@@ -244,7 +249,7 @@ static tn_status read_model(quantizer *q)
 // Memory for the largest tensor, chunk and row.
 static tn_status reserve(quantizer *q)
 {
-    size_t packed = 1;
+    size_t packed = 1, source = 1;
     int64_t n_pieces = 1, columns = 1;
     q->piece_max = PIECE_ELEMS;
     for (int64_t i = 0; i < tn_gguf_n_tensors(q->in); i++) {
@@ -253,6 +258,7 @@ static tn_status reserve(quantizer *q)
         int64_t n = TN_MIN(tn_gguf_tensor_elems(t), cut.chunk);
         q->piece_max = TN_MAX(q->piece_max, cut.piece);
         n_pieces = TN_MAX(n_pieces, (n + cut.piece - 1) / cut.piece);
+        source = TN_MAX(source, tn_dtype_row_size(t->dtype, n));
         if (cut.weighted) columns = TN_MAX(columns, cut.n_matrices * cut.cols);
         if (q->types[i] != t->dtype) packed = TN_MAX(packed, tn_dtype_row_size(q->types[i], n));
     }
@@ -261,7 +267,8 @@ static tn_status reserve(quantizer *q)
     q->values = tn_alloc(q->ctx, (size_t)q->n_threads * 2 * (size_t)q->piece_max * sizeof *q->values);
     q->importance = tn_alloc(q->ctx, (size_t)columns * sizeof *q->importance);
     q->packed = tn_alloc(q->ctx, packed);
-    return q->pieces && q->values && q->importance && q->packed ? TN_OK : TN_ERR_MEMORY;
+    q->source = tn_alloc(q->ctx, source);
+    return q->pieces && q->values && q->importance && q->packed && q->source ? TN_OK : TN_ERR_MEMORY;
 }
 
 static tn_status pick_types(quantizer *q)
@@ -371,6 +378,7 @@ tn_status tn_quantize(tn_context *ctx, const char *in, const char *out, const tn
     tn_gguf_writer_abort(&q.out);
     tn_imatrix_close(&q.imatrix);
     tn_free(ctx, q.packed);
+    tn_free(ctx, q.source);
     tn_free(ctx, q.importance);
     tn_free(ctx, q.values);
     tn_free(ctx, q.pieces);

@@ -12,8 +12,9 @@
 #include "models/run/sampling/constraint.h"
 #include "models/run/sampling/sampler.h"
 #include "models/run/sample.h"
+#include "models/run/shift.h"
 #include "models/run/speculate.h"
-#include "models/run/stops.h"
+#include "models/run/sampling/stops.h"
 #include "models/text/tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -53,6 +54,8 @@ struct tn_generation {
     bool ready;             // between a prompt and the piece that stops
     bool drop_space;        // the next text loses its leading space
     int32_t pending;        // chosen but not evaluated, -1 none
+    tn_shift shift;
+    int32_t n_dropped;      // tokens that were dropped since the last piece
     tn_strbuf text;         // bytes of the last piece, then bytes held back
     size_t n_released;
     tn_generation_stats stats;
@@ -69,6 +72,8 @@ static const tn_param_range generation_ranges[] = {
     {"spec_ngram", offsetof(tn_generation_config, spec_ngram), true,  0, 16},
     {"draft_max",  offsetof(tn_generation_config, draft_max),  true,  0, 64},
     {"draft_min",  offsetof(tn_generation_config, draft_min),  true,  0, 64},
+    {"context_full", offsetof(tn_generation_config, context_full), true,  0, TN_CONTEXT_SHIFT},
+    {"n_keep",     offsetof(tn_generation_config, n_keep),     true, -1, INT32_MAX},
 };
 // clang-format on
 
@@ -156,6 +161,14 @@ static tn_status prepare(tn_generation *g)
         status = tn_session_samples(g->session, &g->samples);
     if (status != TN_OK) return status;
     if (!g->logits || !g->best || !g->best_logprob || !g->batch) return TN_ERR_MEMORY;
+    if (g->cfg.context_full == TN_CONTEXT_SHIFT) {
+        if (g->constraint.matcher || g->n_ctx < 2)
+            return tn_fail(g->ctx, TN_ERR_UNSUPPORTED,
+                           "generation: a context is not shifted under a grammar, or with one token");
+        g->shift =
+            (tn_shift){tn_arena_array(&g->arena, (size_t)g->n_ctx, sizeof *g->shift.kept), g->n_ctx, 0};
+        if (!g->shift.kept) return TN_ERR_MEMORY;
+    }
     status = tn_stops_init(&g->stops, g->ctx, &g->arena, g->cfg.stops, g->cfg.n_stops);
     if (status == TN_OK) status = reserve_text(g);
     g->cfg.stops = NULL;
@@ -267,11 +280,17 @@ static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, in
                        "generation: the prompt is empty and the sequence holds nothing; "
                        "start with at least one token, such as the beginning-of-text token");
     size_t capacity = (size_t)TN_MAX(g->n_ctx - length, 0);
-    if (n > capacity)
+    if (n > capacity && !g->shift.kept)
         return tn_fail(g->ctx, TN_ERR_CONTEXT_FULL,
                        "generation: a prompt of %zu tokens, but of the context of "
                        "%d tokens %d are in use and %zu free",
                        n, (int)g->n_ctx, (int)length, capacity);
+    if (n > INT32_MAX / 2) return tn_fail(g->ctx, TN_ERR_ARG, "generation: a prompt of %zu tokens", n);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= g->n_vocab)
+            return tn_fail(g->ctx, TN_ERR_ARG,
+                           "generation: token %d of the prompt is outside the vocabulary of %d", (int)ids[i],
+                           (int)g->n_vocab);
     return TN_OK;
 }
 
@@ -346,6 +365,17 @@ static void reset(tn_generation *g, const int32_t *ids, size_t n, int32_t length
     g->n_returns = 0;
 }
 
+// Nothing is changed before everything that can be refused was checked.
+static tn_status check_space(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
+{
+    bool fits = n == 0 || tn_session_fits(g->session, g->cfg.seq, ids, (int32_t)n, reuse);
+    return fits ? TN_OK
+                : tn_fail(
+                      g->ctx, TN_ERR_CONTEXT_FULL,
+                      "generation: a prompt of %zu tokens, but other sequences hold the blocks of the cache",
+                      n);
+}
+
 // reuse: the ids are the whole contents of the sequence; else they are appended.
 static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
@@ -353,6 +383,10 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     int32_t length = held(g), n_reused = 0;
     tn_status status = drop_guesses(g);
     if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
+    if (status != TN_OK) return status;
+    g->shift.keep = g->cfg.n_keep >= 0 ? g->cfg.n_keep : (int32_t)n + (reuse ? 0 : length);
+    int32_t n_dropped = tn_shift_prompt(&g->shift, g->session, g->cfg.seq, &ids, &n, &reuse);
+    status = check_space(g, ids, n, reuse);
     if (status != TN_OK) return status;
     reset(g, ids, n, reuse ? 0 : length);
     if (reuse) {
@@ -362,6 +396,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
     if (status == TN_OK && n > 0) status = feed_prompt(g, ids + n_reused, n - (size_t)n_reused, length);
     if (n > 0) tn_sampler_mark_text(g->sampler, true);
     g->stats.n_reused = n_reused;
+    g->stats.n_dropped = n_dropped;
     if (status == TN_OK && g->pending < 0) status = keep_rows(g, 0, 1);
     g->stats.prompt_ns = tn_time_ns() - start;
     g->ready = status == TN_OK;
@@ -388,8 +423,9 @@ tn_status tn_generation_attach(tn_generation *g, const int32_t *ids, int32_t n)
 {
     tn_status status = check_prompt(g, ids, (size_t)n, 0);
     if (status == TN_OK && n < 1) status = tn_fail(g->ctx, TN_ERR_ARG, "generation: an empty prompt");
-    if (status == TN_OK && g->speculation)
-        status = tn_fail(g->ctx, TN_ERR_UNSUPPORTED, "generation: speculation in a pass of others");
+    if (status == TN_OK && (g->speculation || g->shift.kept))
+        status = tn_fail(g->ctx, TN_ERR_UNSUPPORTED,
+                         "generation: speculation or a shift of the context in a pass of others");
     if (status != TN_OK) return status;
     reset(g, ids, (size_t)n, 0);
     g->pending = -1;
@@ -509,6 +545,23 @@ static tn_status feed_pending(tn_generation *g)
     return TN_OK;
 }
 
+// Makes space in a full context for the pending token.
+static tn_status shift(tn_generation *g)
+{
+    int32_t length = held(g), n = 0;
+    tn_status status = drop_guesses(g);
+    if (status == TN_OK) status = tn_shift_sequence(&g->shift, g->session, g->cfg.seq, &n);
+    if (status != TN_OK) return status;
+    g->n_rows = 0;
+    tn_sampler_set_length(g->sampler, 0);
+    for (int32_t i = 0; i < n; i++) tn_sampler_push(g->sampler, g->shift.kept[i]);
+    tn_sampler_push(g->sampler, g->pending);
+    if (g->speculation) tn_speculation_reset(g->speculation);
+    g->n_dropped = length - n;
+    g->stats.n_dropped += length - n;
+    return TN_OK;
+}
+
 // Evaluates the token chosen last. Cancellation and a full cache set *stop.
 static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
 {
@@ -519,7 +572,8 @@ static tn_status evaluate_pending(tn_generation *g, int32_t *stop)
         g->pending = -1;
         return TN_OK;
     }
-    tn_status status = feed_pending(g);
+    tn_status status = g->shift.kept && held(g) >= g->n_ctx ? shift(g) : TN_OK;
+    if (status == TN_OK) status = feed_pending(g);
     if (status == TN_ERR_CANCELLED || status == TN_ERR_CONTEXT_FULL) {
         *stop = status == TN_ERR_CANCELLED ? TN_STOP_CANCELLED : TN_STOP_CONTEXT;
         return TN_OK;
@@ -595,7 +649,7 @@ static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string
     if (string_found) return TN_STOP_STRING;
     if (g->bans && tn_bans_held(g->bans) > 0) return TN_STOP_NONE;
     if (at_limit(g)) return TN_STOP_LIMIT;
-    return held(g) >= g->n_ctx ? TN_STOP_CONTEXT : TN_STOP_NONE;
+    return held(g) >= g->n_ctx && !g->shift.kept ? TN_STOP_CONTEXT : TN_STOP_NONE;
 }
 
 // Drops the bytes of the last piece.
@@ -718,6 +772,8 @@ tn_status tn_generation_step(tn_generation *g, tn_piece *out)
     uint64_t start = tn_time_ns();
     tn_piece piece = {.token = -1, .stop = TN_STOP_NONE};
     status = step(g, &piece);
+    piece.n_dropped = g->n_dropped;
+    g->n_dropped = 0;
     g->stats.generate_ns += tn_time_ns() - start;
     if (status != TN_OK) return status;
     if (g->stats.first_token_ns == 0 && piece.token >= 0)

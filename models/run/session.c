@@ -381,7 +381,16 @@ tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_se
     TN_NEED(tn_model_context(model), out);
     if (model->metadata_only)
         return tn_fail(model->ctx, TN_ERR_STATE, "the model was opened without its weights");
-    return tn_session_create_on(model, model->device, cfg, false, out);
+    tn_session_config own;
+    tn_status status = read_config(model, cfg, &own);
+    int32_t trained = model->config.n_ctx_train;
+    if (status == TN_OK && trained > 0 && own.n_ctx_seq > trained && !model->config.whole_texts)
+        status =
+            tn_event(model->ctx, TN_EVENT_CONTEXT_BEYOND_TRAINING,
+                     "a context of %d tokens is longer than the %d that the model was trained with: what "
+                     "it writes behind them may make no sense",
+                     own.n_ctx_seq, trained);
+    return status == TN_OK ? tn_session_create_on(model, model->device, cfg, false, out) : status;
 }
 
 // --- eval ------------------------------------------------------------------------------------------

@@ -317,7 +317,8 @@ tn_status tn_session_load(tn_session *s, const char *path)
     tn_file_map map;
     tn_status status = tn_file_map_open(s->ctx, path, &map);
     if (status != TN_OK) return status;
-    status = load(s, map.data, map.size, path);
+    status = tn_file_map_fetch(s->ctx, &map, 0, map.size); // a disk that fails is an error here
+    if (status == TN_OK) status = load(s, map.data, map.size, path);
     tn_file_map_close(s->ctx, &map);
     return status;
 }

@@ -223,6 +223,23 @@ def test_plain(folder):
     ok("no history of a plain terminal", not os.path.exists(os.path.join(folder, "no-state")))
 
 
+def test_long_talk():
+    """A chat that is many times longer than its context goes on, and tells once that it forgets."""
+    lines = [f"What comes after the number {i}?" for i in range(200)]
+    small = ["-c", "512", "-n", "24", "-sys", "You are kind."]
+    r = pipe("\n".join(lines).encode(), *small)
+    ok("200 turns", r.returncode == 0, f"{r.returncode} {r.stderr}")
+    ok("200 turns: answers", r.stdout.count(b"\n") >= 200, r.stdout.count(b"\n"))
+    ok("200 turns: told once", r.stderr.count(b"the context is full") == 1, r.stderr)
+    r = pipe("\n".join(lines[:60]).encode(), *small, "--context-full", "stop")
+    ok("a full context stops", r.returncode == 6 and b"/clear" in r.stderr, f"{r.returncode} {r.stderr}")
+    r = pipe("\n".join(lines[:60]).encode(), *small, "--context-shift", "--keep", "20")
+    ok("a shifted context", r.returncode == 0 and not r.stderr, f"{r.returncode} {r.stderr}")
+    r = pipe(b"word " * 2000, *small)
+    ok("a message that is too long", r.returncode == 6 and b"too long" in r.stderr,
+       f"{r.returncode} {r.stderr}")
+
+
 def test_interrupt(home):
     t = Terminal("--ignore-eos", "-n", "100000", "-c", "100000", **home)
     ok("prompt again", t.wait(b">>> "), t.seen)
@@ -271,6 +288,7 @@ def main():
         test_reasoning(folder)
         home = test_terminal(folder)
         test_plain(folder)
+        test_long_talk()
         test_interrupt(home)
         test_history(home)
     print(f"{passed} passed, {failed} failed")

@@ -80,7 +80,7 @@ def check_interrupts(t, text):
         t.ok(f"Ctrl-C: {name}: a clean line", is_clean(seen) or done, seen[-200:])
         at = seen.rfind(b"tenon: ")
         t.ok(f"Ctrl-C: {name}: the message at the left edge",
-             at < 0 or seen[:at].endswith((b"\n", b"\r\x1b[K")), seen[-200:])
+             at <= 0 or seen[:at].endswith((b"\n", b"\r\x1b[K")), seen[-200:])
     t.ok("Ctrl-C: no half file", not [f for f in os.listdir(t.folder.name) if "out.gguf" in f]
          or os.path.getsize(t.temp("out.gguf")) > 1000000, os.listdir(t.folder.name))
 

@@ -93,6 +93,12 @@ tn_status tn_session_feed(tn_session *s, int32_t seq, const int32_t *tokens, int
     return TN_OK;
 }
 
+bool tn_session_fits(const struct tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, bool reuse)
+{
+    (void)tokens;
+    return n <= tn_session_n_ctx_seq(s) - (reuse ? 0 : tn_session_length(s, seq));
+}
+
 tn_status tn_session_reuse(tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, int32_t *n_reused)
 {
     TN_UNUSED(s);

@@ -15,6 +15,7 @@ typedef struct chat {
     run_state *r;
     options opt; // those of r, with what /set changed
     conversation c;
+    size_t n_left_out;  // of the oldest turns behind the system turn: the context was full
     uint64_t n_answers; // answers made so far: each has its own seed
     line_input in;
     bool terminal;
@@ -32,15 +33,50 @@ int run_chat_prompt(run_state *r, const char *text, int32_t **ids, size_t *n)
 
 // --- answers ---------------------------------------------------------------------------------------------
 
+// Tokens of the context that a prompt leaves to its answer.
+static size_t answer_space(const run_state *r, size_t n_ctx)
+{
+    int64_t wanted = opt_int(r->t.opt, OPT_PREDICT);
+    size_t most = n_ctx / 4;
+    return wanted >= 0 && (size_t)wanted < most ? (size_t)wanted : most;
+}
+
+// The prompt of all turns but those that were left out before. With --context-full drop the oldest of them
+// are left out as well if they do not fit.
+static tn_status tokenize_turns(chat *c, int32_t **ids, size_t *n)
+{
+    run_state *r = c->r;
+    size_t n_system = conversation_has_system(&c->c) ? 1 : 0, n_turns = c->c.n - c->n_left_out, dropped = 0;
+    size_t n_ctx = (size_t)tn_session_n_ctx(r->session);
+    if (c->n_left_out == 0 && r->full != FULL_DROP)
+        return tn_chat_tokenize(r->model, c->c.turns, c->c.n, &r->chat, ids, n);
+    tn_turn *turns = calloc(n_turns, sizeof *turns);
+    if (!turns) return TN_ERR_MEMORY;
+    memcpy(turns, c->c.turns, n_system * sizeof *turns);
+    memcpy(turns + n_system, c->c.turns + n_system + c->n_left_out, (n_turns - n_system) * sizeof *turns);
+    tn_status status = tn_chat_tokenize_last(r->model, turns, n_turns, &r->chat,
+                                             n_ctx - answer_space(r, n_ctx), &dropped, ids, n);
+    free(turns);
+    if (status != TN_OK || dropped == 0) return status;
+    if (c->n_left_out == 0)
+        note("the context is full: from now on the oldest messages are left out; a larger -c holds more");
+    c->n_left_out += dropped;
+    tool_info(&r->t, "the oldest %zu messages are left out", c->n_left_out);
+    return TN_OK;
+}
+
 // The answer to the turns so far becomes one more turn. An interrupted answer is kept as far as it came.
 static int answer(chat *c)
 {
     run_state *r = c->r;
     int32_t *ids;
     size_t n;
-    tn_status status = tn_chat_tokenize(r->model, c->c.turns, c->c.n, &r->chat, &ids, &n);
+    tn_status status = tokenize_turns(c, &ids, &n);
+    if (status == TN_ERR_CONTEXT_FULL)
+        return tool_fail(&r->t, status, "the message is too long, the context holds %d tokens",
+                         tn_session_n_ctx(r->session));
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: chat template", r->path);
-    if (n > (size_t)tn_session_n_ctx(r->session)) {
+    if (n > (size_t)tn_session_n_ctx(r->session) && r->full != FULL_SHIFT) {
         tn_tokens_free(r->model, ids);
         return fail(
             EXIT_CONTEXT,
@@ -55,12 +91,20 @@ static int answer(chat *c)
     return conversation_add_answer(&c->c, r->whole ? r->whole : "");
 }
 
+// Keeps the first n turns.
+static void drop_turns(chat *c, size_t n)
+{
+    size_t n_system = conversation_has_system(&c->c) ? 1 : 0;
+    conversation_drop(&c->c, n);
+    if (c->n_left_out + n_system > n) c->n_left_out = n > n_system ? n - n_system : 0;
+}
+
 // Answers the last turn, which is that of the user. After a failure the conversation is as before; only
 // failures that would occur again end the chat.
 static int ask(chat *c, size_t before)
 {
     int code = answer(c);
-    if (code) conversation_drop(&c->c, before);
+    if (code) drop_turns(c, before);
     if (interrupted()) {
         interrupt_clear();
         tn_session_cancel(c->r->session, 0);
@@ -82,7 +126,7 @@ static int command_help(chat *c, const char *rest);
 static int command_clear(chat *c, const char *rest)
 {
     (void)rest;
-    conversation_drop(&c->c, conversation_has_system(&c->c) ? 1 : 0);
+    drop_turns(c, conversation_has_system(&c->c) ? 1 : 0);
     return 0;
 }
 
@@ -101,7 +145,7 @@ static int command_regen(chat *c, const char *rest)
         note("there is no answer yet that could be made again");
         return 0;
     }
-    conversation_drop(&c->c, n - 1);
+    drop_turns(c, n - 1);
     return ask(c, n - 2);
 }
 
@@ -128,6 +172,7 @@ static int command_load(chat *c, const char *rest)
         note("/load needs a file: /load talk.json");
     } else if (conversation_load(&c->c, &c->opt, rest) == 0) {
         take_settings(c);
+        c->n_left_out = 0;
         note("loaded %zu messages from %s", c->c.n, rest);
     }
     return 0;
@@ -311,6 +356,7 @@ int run_chat(run_state *r, const char *first)
 {
     const options *given = r->t.opt;
     chat c = {.r = r, .opt = *given, .terminal = is_terminal(stdin) && is_terminal(stderr)};
+    if (r->full == FULL_AUTO) r->full = FULL_DROP;
     // Fails now rather than after the first line if the model has no template that can be used.
     int32_t *ids;
     size_t n;

@@ -47,6 +47,17 @@ static int parse_spec(run_state *r)
     return 0;
 }
 
+static int parse_full(run_state *r)
+{
+    const options *o = r->t.opt;
+    bool shift = opt_flag(o, OPT_CONTEXT_SHIFT), stop = opt_flag(o, OPT_NO_CONTEXT_SHIFT);
+    if (shift + stop + opt_is_set(o, OPT_CONTEXT_FULL) > 1)
+        return fail(EXIT_USAGE, "--context-full, --context-shift and --no-context-shift exclude each other; "
+                                "give one of them");
+    r->full = shift ? FULL_SHIFT : stop ? FULL_STOP : (full_policy)opt_int(o, OPT_CONTEXT_FULL);
+    return 0;
+}
+
 int answer_options(run_state *r)
 {
     const options *o = r->t.opt;
@@ -67,6 +78,7 @@ int answer_options(run_state *r)
     for (int k = 0; (text = opt_item_get(o, OPT_BAN, k)) != NULL; k++) r->bans[r->n_bans++] = text;
     int code = sampling_options(r);
     if (!code) code = chat_options(r);
+    if (!code) code = parse_full(r);
     return code ? code : parse_spec(r);
 }
 
@@ -161,6 +173,7 @@ static void put_figures(const run_state *r, json *j)
     json_text(j, "stop", answer_stop_name(r->stop));
     json_size(j, "prompt_tokens", r->n_prompt);
     json_int(j, "reused_tokens", s->n_reused);
+    if (s->n_dropped > 0) json_int(j, "dropped_tokens", s->n_dropped);
     json_size(j, "seed", r->answer_seed);
     json_object(j, "timings");
     json_number(j, "load_ms", (double)r->t.load_ns * 1e-6);
@@ -376,6 +389,8 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     cfg.draft = r->draft;
     cfg.draft_max = (int32_t)opt_int(o, OPT_DRAFT_MAX);
     cfg.draft_min = (int32_t)opt_int(o, OPT_DRAFT_MIN);
+    cfg.context_full = r->full == FULL_SHIFT ? TN_CONTEXT_SHIFT : TN_CONTEXT_STOP;
+    cfg.n_keep = (int32_t)opt_int(o, OPT_KEEP);
     tn_status status = tn_generation_create(r->session, &cfg, out);
     if (status == TN_OK) return 0;
     int code = tool_fail(&r->t, status, "%s", r->path);
@@ -393,6 +408,9 @@ static int generate(run_state *r, tn_generation *g)
         if (status != TN_OK) return tool_fail(&r->t, status, "generating");
         if (!keep(r, &piece)) return fail(EXIT_MEMORY, "out of memory for the answer");
         r->stop = piece.stop;
+        if (piece.n_dropped > 0)
+            tool_info(&r->t, "the context was full: %d tokens behind the first ones were dropped",
+                      piece.n_dropped);
         if (!show_piece(r, &piece) && r->stop == TN_STOP_NONE) r->stop = TN_STOP_CANCELLED;
     }
     return 0;

@@ -10,6 +10,9 @@
 
 typedef enum answer_form { FORM_TEXT, FORM_IDS, FORM_JSON, FORM_JSONL } answer_form;
 
+// What happens when the context is full.
+typedef enum full_policy { FULL_AUTO, FULL_STOP, FULL_DROP, FULL_SHIFT } full_policy;
+
 typedef struct run_state {
     tool t;
     const char *path;
@@ -19,6 +22,7 @@ typedef struct run_state {
     tn_model *draft_model; // of --model-draft, NULL without
     tn_session *draft;
     int32_t spec_ngram;               // of --spec, 0: off
+    full_policy full;                 // of --context-full
     tn_chat_config chat;              // of --chat-template and the options around it
     char *template_text, *tools_text, *variables_text; // the texts that `chat` points at
     const char *system;                                // of -sys or -sysf, NULL: none

@@ -246,7 +246,7 @@ static int open_session(run_state *r, size_t n_prompt)
     tn_session_config cfg;
     tool_session_config(&r->t, &cfg);
     cfg.n_ctx = fit_context(r, n_prompt);
-    if (n_prompt > (size_t)cfg.n_ctx)
+    if (n_prompt > (size_t)cfg.n_ctx && r->full != FULL_SHIFT)
         return fail(EXIT_CONTEXT,
                     "the prompt has %zu tokens, the context holds %d (the model was trained with %d); "
                     "give -c %zu or a shorter prompt",

@@ -54,6 +54,8 @@ enum {
     // converted again in each run
     TN_EVENT_WEIGHTS_CONVERTED,
     TN_EVENT_MEMORY_NOT_LOCKED, // a degradation: weights may be swapped out
+    // a degradation: sequences may become longer than the texts that the model was trained with
+    TN_EVENT_CONTEXT_BEYOND_TRAINING,
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 

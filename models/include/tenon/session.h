@@ -88,7 +88,8 @@ typedef struct tn_session_memory {
 TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg,
                                                 tn_session_memory *out);
 
-// cfg may be NULL. All memory is reserved here: later calls never run out of it.
+// cfg may be NULL. All memory is reserved here: later calls never run out of it. Sequences that may become
+// longer than the model was trained for raise TN_EVENT_CONTEXT_BEYOND_TRAINING.
 // TN_ERR_ARG, TN_ERR_MEMORY, TN_ERR_STATE (metadata-only model), TN_ERR_UNSUPPORTED.
 TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg,
                                                tn_session **out);
@@ -224,9 +225,18 @@ enum {
     TN_STOP_END,       // end-of-generation token
     TN_STOP_STRING,    // a stop string
     TN_STOP_LIMIT,     // max_tokens
-    TN_STOP_CONTEXT,   // the context is full
+    TN_STOP_CONTEXT,   // the context is full, and the generation has TN_CONTEXT_STOP
     TN_STOP_CANCELLED, // tn_session_cancel
     TN_STOP_BLOCKED,   // grammar and banned strings leave no token: the text is not complete
+};
+
+// What a generation does when the context of its sequence is full.
+enum {
+    TN_CONTEXT_STOP, // the text ends with TN_STOP_CONTEXT, and a prompt that does not fit is refused
+    // The first n_keep tokens and the last half of the others stay and are evaluated anew; those between are
+    // dropped. tn_piece.n_dropped says so. Not with a grammar or a schema (TN_ERR_UNSUPPORTED), whose
+    // text would be cut, nor in engines. If that is cancelled, the sequence holds a part of what stays.
+    TN_CONTEXT_SHIFT,
 };
 
 typedef struct tn_generation_config {
@@ -261,6 +271,10 @@ typedef struct tn_generation_config {
     // a JSON schema that the text follows instead of a grammar; models/text/README.md lists the supported
     // keywords
     const char *json_schema;
+    int32_t context_full; // TN_CONTEXT_*; default TN_CONTEXT_STOP
+    // tokens at the beginning that a shift keeps, up to half of the context; -1: those of the prompt. The
+    // default is 0, but models need some: 4 are enough
+    int32_t n_keep;
 } tn_generation_config;
 TN_API void tn_generation_config_init(tn_generation_config *cfg, size_t struct_size);
 static inline void tn_generation_config_default(tn_generation_config *cfg)
@@ -274,7 +288,8 @@ typedef struct tn_generation tn_generation;
 TN_API TN_MUST_USE tn_status tn_generation_create(tn_session *session, const tn_generation_config *cfg,
                                                   tn_generation **out);
 TN_API void tn_generation_destroy(tn_generation **generation);
-// Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew. n > 0: a token
+// Feeds a prompt (appended to what the sequence holds) and starts counting max_tokens anew. A prompt that is
+// refused (TN_ERR_ARG, TN_ERR_CONTEXT_FULL) leaves the sequence as it was. n > 0: a token
 // that the last step selected and that was not evaluated yet is dropped (include it in the prompt to keep
 // it); n = 0: that token is evaluated and the text continues. Cancelled: TN_ERR_CANCELLED, complete batches
 // stay.
@@ -303,6 +318,8 @@ typedef struct tn_piece {
     const tn_logprob *logprobs;
     int32_t n_logprobs;         // tn_sampling.n_logprobs, or 0 if no token was selected
     float logprob;    // natural log of the token's probability under the model (before sampling filters)
+    int32_t n_dropped; // tokens that a full context dropped from the sequence before this one was chosen
+    int32_t reserved;
 } tn_piece;
 // Selects one token; it is evaluated at the next call. Cancellation and a full context are stop reasons, not
 // failures.
@@ -314,7 +331,7 @@ typedef struct tn_generation_stats {
     uint64_t prompt_ns, generate_ns, first_token_ns; // since the last prompt call
     int32_t n_reused; // tokens of the prompt that the session held already
     int32_t n_drafted, n_accepted; // tokens that were drafted, those of them that were accepted
-    int32_t reserved;
+    int32_t n_dropped;             // tokens that a full context dropped, those of the prompt included
 } tn_generation_stats;
 TN_API tn_status tn_generation_stats_get(const tn_generation *g, tn_generation_stats *out);
 

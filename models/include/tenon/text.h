@@ -79,7 +79,15 @@ static inline void tn_chat_config_default(tn_chat_config *cfg)
 // template fails or exceeds a limit. Messages name line and column of the template.
 TN_API TN_MUST_USE tn_status tn_chat_tokenize(const tn_model *model, const tn_turn *turns, size_t n_turns,
                                               const tn_chat_config *cfg, int32_t **ids, size_t *n_ids);
-// The same as text, special tokens by name; *text is terminated, freed by tn_text_free (graph.h).
+// The same for a conversation that may have become too long: if it has more than max_tokens tokens, the
+// oldest turns behind the system turns are left out, whole exchanges from one user turn to the next, until at
+// most three quarters of max_tokens are left or only the last exchange is, which has to fit. *n_dropped: how
+// many turns. TN_ERR_CONTEXT_FULL: even the last exchange does not fit.
+TN_API TN_MUST_USE tn_status tn_chat_tokenize_last(const tn_model *model, const tn_turn *turns,
+                                                   size_t n_turns, const tn_chat_config *cfg,
+                                                   size_t max_tokens, size_t *n_dropped, int32_t **ids,
+                                                   size_t *n_ids);
+// tn_chat_tokenize as text, special tokens by name; *text is terminated, freed by tn_text_free (graph.h).
 TN_API TN_MUST_USE tn_status tn_chat_render(const tn_model *model, const tn_turn *turns, size_t n_turns,
                                             const tn_chat_config *cfg, char **text, size_t *n);
 // "file" if the file has a chat template, else the name of the built-in one that is used; NULL: no tokenizer.

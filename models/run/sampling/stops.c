@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stop strings, see stops.h.
-#include "models/run/stops.h"
+#include "models/run/sampling/stops.h"
 
 #include "core/context.h"
 
