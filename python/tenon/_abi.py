@@ -74,6 +74,8 @@ TN_EVENT_KERNEL_REPLACED = 5
 TN_EVENT_COMPILING = 6
 TN_EVENT_COMPILED = 7
 TN_EVENT_WEIGHTS_CONVERTED = 8
+TN_EVENT_MEMORY_NOT_LOCKED = 9
+TN_EVENT_CONTEXT_BEYOND_TRAINING = 10
 TN_PRECISION_auto = 0
 TN_PRECISION_f32 = 1
 TN_PRECISION_tf32 = 2
@@ -160,6 +162,8 @@ TN_PLAN_TEXT = 0
 TN_PLAN_JSON = 1
 TN_PLAN_DOT = 2
 TN_PLAN_SVG = 3
+TN_LOAD_MAP = 0
+TN_LOAD_READ = 1
 TN_RESULT_LOGITS = 0
 TN_RESULT_HIDDEN = 1
 TN_RESULT_SCORES = 2
@@ -175,6 +179,8 @@ TN_STOP_LIMIT = 3
 TN_STOP_CONTEXT = 4
 TN_STOP_CANCELLED = 5
 TN_STOP_BLOCKED = 6
+TN_CONTEXT_STOP = 0
+TN_CONTEXT_SHIFT = 1
 TN_TEXT_ADD_SPECIAL = 1
 TN_TEXT_PARSE_SPECIAL = 2
 TN_TEXT_PRINT_SPECIAL = 4
@@ -437,7 +443,16 @@ class tn_model_config(ctypes.Structure):
         ("struct_size", c_size_t), ("device", c_void_p), ("pre", c_char_p), ("metadata_only", c_int32),
         ("tokenizer_only", c_int32), ("check_tensors", c_int32), ("progress", tn_progress_fn),
         ("progress_user", c_void_p), ("device_layers", c_int32), ("no_fallback", c_int32),
-        ("reserve_size", c_uint64), ("session", POINTER(None)),
+        ("reserve_size", c_uint64), ("session", POINTER(None)), ("load", c_int32), ("no_read_ahead", c_int32),
+        ("lock_memory", c_int32), ("reserved", c_int32),
+    ]
+
+
+class tn_source(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("name", c_char_p), ("path", c_char_p), ("data", c_void_p),
+        ("size", c_uint64), ("read", ctypes.CFUNCTYPE(c_int64, c_void_p, c_uint64, c_void_p, c_size_t)),
+        ("user", c_void_p), ("descriptor", c_int32), ("reserved", c_int32),
     ]
 
 
@@ -523,7 +538,7 @@ class tn_generation_config(ctypes.Structure):
         ("max_tokens", c_int32), ("stops", POINTER(c_char_p)), ("n_stops", c_int32), ("ignore_end", c_int32),
         ("print_special", c_int32), ("spec_ngram", c_int32), ("draft", c_void_p), ("draft_max", c_int32),
         ("draft_min", c_int32), ("grammar", c_char_p), ("bans", POINTER(c_char_p)), ("n_bans", c_int32),
-        ("reserved", c_int32), ("json_schema", c_char_p),
+        ("reserved", c_int32), ("json_schema", c_char_p), ("context_full", c_int32), ("n_keep", c_int32),
     ]
 
 
@@ -537,7 +552,7 @@ class tn_piece(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("token", c_int32), ("stop", c_int32), ("text", c_void_p),
         ("n_text", c_size_t), ("logprobs", POINTER(tn_logprob)), ("n_logprobs", c_int32),
-        ("logprob", c_float),
+        ("logprob", c_float), ("n_dropped", c_int32), ("reserved", c_int32),
     ]
 
 
@@ -545,7 +560,7 @@ class tn_generation_stats(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("n_prompt", c_int32), ("n_generated", c_int32), ("prompt_ns", c_uint64),
         ("generate_ns", c_uint64), ("first_token_ns", c_uint64), ("n_reused", c_int32),
-        ("n_drafted", c_int32), ("n_accepted", c_int32), ("reserved", c_int32),
+        ("n_drafted", c_int32), ("n_accepted", c_int32), ("n_dropped", c_int32),
     ]
 
 
@@ -737,6 +752,10 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_runner_run": (c_int32, [c_void_p]),
     "tn_model_config_init": (None, [POINTER(tn_model_config), c_size_t]),
     "tn_model_open": (c_int32, [c_void_p, c_char_p, POINTER(tn_model_config), POINTER(c_void_p)]),
+    "tn_source_init": (None, [POINTER(tn_source), c_size_t]),
+    "tn_model_open_source": (c_int32, [c_void_p, POINTER(tn_source), POINTER(tn_model_config),
+        POINTER(c_void_p)]),
+    "tn_model_open_cancel": (None, [c_void_p, c_int32]),
     "tn_model_ref": (c_void_p, [c_void_p]),
     "tn_model_unref": (None, [POINTER(c_void_p)]),
     "tn_model_info_get": (c_int32, [c_void_p, POINTER(tn_model_info)]),
@@ -791,6 +810,8 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_chat_config_init": (None, [POINTER(tn_chat_config), c_size_t]),
     "tn_chat_tokenize": (c_int32, [c_void_p, POINTER(tn_turn), c_size_t, POINTER(tn_chat_config),
         POINTER(POINTER(c_int32)), POINTER(c_size_t)]),
+    "tn_chat_tokenize_last": (c_int32, [c_void_p, POINTER(tn_turn), c_size_t, POINTER(tn_chat_config),
+        c_size_t, POINTER(c_size_t), POINTER(POINTER(c_int32)), POINTER(c_size_t)]),
     "tn_chat_render": (c_int32, [c_void_p, POINTER(tn_turn), c_size_t, POINTER(tn_chat_config),
         POINTER(c_void_p), POINTER(c_size_t)]),
     "tn_chat_template_name": (c_char_p, [c_void_p]),

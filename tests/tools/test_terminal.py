@@ -73,7 +73,7 @@ def check_interrupts(t, text):
         "load": (["run", big, "--check", "-p", "x", "-n", 1], rb""),
     }
     for name, (args, until) in cases.items():
-        delay = 1 if name in ("prompt", "load") else 0.15 if name.startswith("read") else 0.05
+        delay = 1 if name in ("prompt", "load", "read", "read-ahead") else 0.05
         seen, code = on_terminal(t, args, until, b"\x03", seconds=90, delay=delay)
         done = code == 0 and name in ("load", "quantize", "read", "read-ahead")  # it was faster
         t.ok(f"Ctrl-C: {name}", code == 130 or done, f"{code} {seen[-200:]}")
