@@ -18,10 +18,12 @@ enum {
     PLACES_PER_PRIORITY = 16,
 };
 
+static const double LEAST_GAP_LIMIT = 1.25, MOST_GAP_LIMIT = 1e6;
+
 void tn_engine_config_init(tn_engine_config *cfg, size_t struct_size)
 {
     TN_STRUCT_INIT(tn_engine_config, cfg, struct_size,
-                   {.n_waiting = DEFAULT_WAITING, .waiting_tokens = 1 << 24});
+                   {.n_waiting = DEFAULT_WAITING, .waiting_tokens = 1 << 24, .gap_limit = 3.0});
 }
 
 void tn_request_config_init(tn_request_config *cfg, size_t struct_size)
@@ -45,6 +47,9 @@ static tn_status read_config(tn_context *ctx, const tn_engine_config *given, tn_
     if (c->prompt_tokens < 0 || c->prompt_tokens > MAX_PROMPT_TOKENS)
         return tn_fail(ctx, TN_ERR_ARG, "engine: prompt_tokens is %d, must be 0 to %d", c->prompt_tokens,
                        MAX_PROMPT_TOKENS);
+    if (!(c->gap_limit >= LEAST_GAP_LIMIT && c->gap_limit <= MOST_GAP_LIMIT))
+        return tn_fail(ctx, TN_ERR_ARG, "engine: gap_limit is %g, must be %g to %g", c->gap_limit,
+                       LEAST_GAP_LIMIT, MOST_GAP_LIMIT);
     return TN_OK;
 }
 
@@ -55,13 +60,14 @@ static tn_status make_arrays(tn_engine *e)
     e->running = tn_calloc(e->ctx, n, sizeof *e->running);
     e->feeds = tn_calloc(e->ctx, n, sizeof *e->feeds);
     e->fed = tn_calloc(e->ctx, n, sizeof *e->fed);
+    e->prompts = tn_calloc(e->ctx, n, sizeof *e->prompts);
     e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
     e->event_list = tn_calloc(e->ctx, 2 * n, sizeof *e->event_list);
     e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
     e->masked = tn_calloc(e->ctx, 2 * n, sizeof *e->masked);
     e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
-    bool all = e->running && e->feeds && e->fed && e->pending && e->events && e->event_list;
+    bool all = e->running && e->feeds && e->fed && e->prompts && e->pending && e->events && e->event_list;
     return all && e->pieces && e->statuses && e->masked ? TN_OK : TN_ERR_MEMORY;
 }
 
@@ -120,6 +126,7 @@ void tn_engine_destroy(tn_engine **engine)
     tn_free(e->ctx, e->running);
     tn_free(e->ctx, e->feeds);
     tn_free(e->ctx, e->fed);
+    tn_free(e->ctx, e->prompts);
     tn_free(e->ctx, e->pending);
     tn_free(e->ctx, e->events);
     tn_free(e->ctx, (void *)e->event_list);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of an engine. engine.c: requests come; requests.c: they end; schedule.c: which of them run, and
-// on which sequences of the session; step.c: one pass; thread.c: passes on a thread of the engine;
+// on which sequences of the session;
+// compose.c: what a pass takes, by costs.c; step.c: one pass; thread.c: passes on a thread of the engine;
 // cache_host.c: blocks in the memory of the host.
 //
 // When a request has ended, its blocks stay in the index of the cache until they are needed
@@ -11,6 +12,7 @@
 #ifndef TN_MODELS_ENGINE_H
 #define TN_MODELS_ENGINE_H
 
+#include "models/engine/costs.h"
 #include "models/engine/os.h"
 #include "models/run/generation.h"
 #include "models/run/session.h"
@@ -39,6 +41,18 @@ typedef struct tn_engine_note {
     tn_generation_stats stats;
 } tn_engine_note;
 
+// A request whose prompt is not complete.
+typedef struct tn_prompt {
+    tn_request *request;
+    int32_t at;   // tokens of it that the sequence holds
+    int32_t most; // further ones that a pass may take
+    int32_t n;    // of these, the present pass
+} tn_prompt;
+
+// So many passes without prompts at most follow each other while a prompt waits for others that make its
+// tokens cheaper.
+enum { TN_ENGINE_MOST_HELD = 8 };
+
 typedef struct tn_event_bundle tn_event_bundle; // the events of a pass, see thread.c
 
 struct tn_engine {
@@ -62,8 +76,12 @@ struct tn_engine {
     tn_feed *feeds;
     tn_request **fed;
     int32_t *pending; // tokens of requests that continue
-    int32_t n_feeds, n_prompt_fed, n_continued;
-    int32_t *masked; // feeds whose grammars are asked for masks, and the rows of their outputs
+    int32_t n_feeds, n_continued;
+    tn_pass_size pass;
+    tn_prompt *prompts; // [n_seq]
+    int32_t n_prompts, oldest_prompt;
+    int64_t prompt_tokens; // that a pass could take of them
+    int32_t *masked;       // feeds whose grammars are asked for masks, and the rows of their outputs
     int32_t n_masked;
     bool samples;     // the device samples
     tn_piece *pieces; // what each selected, and whether that failed
@@ -72,10 +90,10 @@ struct tn_engine {
     tn_engine_note *events;             // [2 * n_seq]
     const tn_engine_event **event_list; // the same, as they are returned
     int32_t n_events, max_events;
-    // Measured: a pass without prompts, and what a token of a prompt adds; 0: unknown
-    double continue_ns, prompt_token_ns;
-    int32_t n_measured; // texts that continued in the pass that continue_ns was measured by
-    int32_t n_mixed;    // passes with prompts since
+    tn_pass_costs costs; // measured
+    double arrival;      // tokens of prompts that come for each pass, in the mean of the last ones
+    int64_t arrived;     // since the last pass
+    int32_t n_held;      // passes without prompts since a prompt waits
     tn_engine_stats stats;
     // A thread of the engine; NULL: the host calls tn_engine_step.
     tn_os_thread *thread;
@@ -131,6 +149,12 @@ void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status
 void tn_engine_end_cancelled(tn_engine *e);
 // Requests that wait get free sequences, as long as there are blocks for their prompts.
 void tn_engine_admit(tn_engine *e);
+int32_t tn_engine_n_running(const tn_engine *e);
+tn_request *tn_engine_newest(const tn_engine *e); // of those that run
+// The request waits again. TN_ERR_MEMORY: it still runs.
+TN_MUST_USE tn_status tn_engine_preempt(tn_engine *e, tn_request *r);
+// Where a pass over the prompt ends so that recurrent states exist behind its last full block.
+int32_t tn_engine_last_block_end(const tn_request *r);
 // Chooses the feeds of the next pass, and frees the blocks that they need.
 TN_MUST_USE tn_status tn_engine_compose(tn_engine *e);
 

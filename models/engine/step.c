@@ -5,33 +5,18 @@
 // token.
 #include "models/engine/engine.h"
 
-// The share of the latest measurement in the running averages.
-static const double WEIGHT = 0.2;
-
-static void average(double *value, double now)
-{
-    *value = *value > 0.0 ? (1.0 - WEIGHT) * *value + WEIGHT * now : now;
-}
-
 // ns: of the whole pass with the selection of tokens, which is what a text waits for. A pass that made its
 // plan says nothing about the next one.
 static void measure(tn_engine *e, uint64_t ns, bool made_plan)
 {
-    if (made_plan) {
-        if (e->n_continued > 0 && e->n_prompt_fed > 0) e->n_mixed++;
-        return;
-    }
-    if (e->n_prompt_fed == 0) {
-        bool similar = e->n_continued < 2 * e->n_measured && 2 * e->n_continued > e->n_measured;
-        if (!similar) e->continue_ns = 0.0;
-        average(&e->continue_ns, (double)ns);
-        e->n_measured = e->n_continued;
-        e->n_mixed = 0;
-        return;
-    }
-    if (e->n_continued > 0) e->n_mixed++;
-    double rest = (double)ns - (e->n_continued > 0 ? e->continue_ns : 0.0);
-    if (rest > 0.0) average(&e->prompt_token_ns, rest / e->n_prompt_fed);
+    static const double WEIGHT = 0.06; // of the last pass among those that prompts arrived in
+    e->arrival += WEIGHT * ((double)e->arrived - e->arrival);
+    e->arrived = 0;
+    e->n_held = e->n_prompts > 0 && e->pass.n_prompt == 0 ? e->n_held + 1 : 0;
+    if (made_plan)
+        tn_costs_skip(&e->costs, &e->pass);
+    else
+        tn_costs_add(&e->costs, &e->pass, (double)ns);
 }
 
 // What was evaluated; each request with an output row is given it. One whose row cannot be read ends.

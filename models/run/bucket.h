@@ -28,11 +28,4 @@ static inline int32_t tn_bucket(int32_t n, int32_t parts)
     return (n + step - 1) / step * step;
 }
 
-// The largest of them up to n.
-static inline int32_t tn_bucket_below(int32_t n, int32_t parts)
-{
-    int32_t step = tn_bucket_step(n, parts);
-    return n / step * step;
-}
-
 #endif

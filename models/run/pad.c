@@ -13,16 +13,17 @@
 
 #include <string.h>
 
-enum { TILE = 16, DECODE_PARTS = 4, TOKEN_PARTS = 2, SEQUENCE_PARTS = 1 };
+enum { TILE = 16, DECODE_PARTS = 4, TOKEN_PARTS = 2 };
 
 static int32_t bucket_tokens(const tn_session *s, int32_t n)
 {
     return TN_MIN(TILE * tn_bucket((n + TILE - 1) / TILE, TOKEN_PARTS), s->cfg.n_batch);
 }
 
-int32_t tn_session_bucket_below(const tn_session *s, int32_t n)
+// Each sequence that is added needs a row, so large numbers of them are followed more closely.
+static int32_t bucket_sequences(const tn_session *s, int32_t n)
 {
-    return n >= s->cfg.n_batch || n < TILE ? n : TILE * tn_bucket_below(n / TILE, TOKEN_PARTS);
+    return TN_MIN(tn_bucket(n, n > TILE ? 2 : 1), s->cfg.n_seq);
 }
 
 // One more sequence of n tokens that attends to itself in block 0, whatever that holds, and writes nothing.
@@ -43,15 +44,16 @@ static void add_sequence(tn_session *s, tn_plan_key *key, int32_t n)
 }
 
 // Steps with pieces of prompts. False: there is no such size, and the step stays as it is.
-static bool bucket_mixed(const tn_session *s, const tn_plan_key *key, int32_t *n_tokens, int32_t *n_seq)
+static bool bucket_mixed(const tn_session *s, int32_t *n_tokens, int32_t *n_seq)
 {
-    *n_tokens = bucket_tokens(s, key->n_tokens);
-    *n_seq = TN_MIN(tn_bucket(key->n_seq, SEQUENCE_PARTS), s->cfg.n_seq);
+    int32_t real_tokens = *n_tokens, real_seq = *n_seq;
+    *n_tokens = bucket_tokens(s, real_tokens);
+    *n_seq = bucket_sequences(s, real_seq);
     for (;;) {
-        int32_t tokens = *n_tokens - key->n_tokens, seqs = *n_seq - key->n_seq;
+        int32_t tokens = *n_tokens - real_tokens, seqs = *n_seq - real_seq;
         if (tokens > 0 && seqs == 0) { // tokens that are added need a sequence of their own
             if (*n_seq == s->cfg.n_seq) return false;
-            *n_seq = TN_MIN(tn_bucket(*n_seq + 1, SEQUENCE_PARTS), s->cfg.n_seq);
+            *n_seq = bucket_sequences(s, *n_seq + 1);
         } else if (tokens < seqs) { // and a sequence needs a token
             if (*n_tokens == s->cfg.n_batch) return false;
             *n_tokens = bucket_tokens(s, *n_tokens + 1);
@@ -61,13 +63,29 @@ static bool bucket_mixed(const tn_session *s, const tn_plan_key *key, int32_t *n
     }
 }
 
+bool tn_session_padded(const tn_session *s, int32_t *n_tokens, int32_t *n_seq)
+{
+    int32_t tokens = *n_tokens, seqs = *n_seq;
+    // Each sequence of a recurrent model would need a state of its own to write.
+    if (!s->pads || s->cache.n_slots > 0 || (seqs == 1 && tokens == 1)) return false;
+    if (tokens == seqs)
+        tokens = seqs = TN_MIN(tn_bucket(seqs, DECODE_PARTS), s->cfg.n_seq);
+    else if (!bucket_mixed(s, &tokens, &seqs))
+        return false;
+    *n_tokens = tokens;
+    *n_seq = seqs;
+    return true;
+}
+
+int32_t tn_session_size_above(const tn_session *s, int32_t n)
+{
+    return bucket_tokens(s, n + 1);
+}
+
 void tn_session_pad(tn_session *s, tn_plan_key *key)
 {
-    // Each sequence of a recurrent model would need a state of its own to write.
-    if (s->cache.n_slots > 0 || (key->n_seq == 1 && key->n_tokens == 1)) return;
-    bool decodes = key->n_tokens == key->n_seq;
-    int32_t n_seq = TN_MIN(tn_bucket(key->n_seq, DECODE_PARTS), s->cfg.n_seq), n_tokens = n_seq;
-    if (!decodes && !bucket_mixed(s, key, &n_tokens, &n_seq)) return;
+    int32_t n_tokens = key->n_tokens, n_seq = key->n_seq;
+    if (!tn_session_padded(s, &n_tokens, &n_seq)) return;
     while (key->n_seq < n_seq) {
         int32_t others = n_seq - key->n_seq - 1;
         add_sequence(s, key, n_tokens - key->n_tokens - others);

@@ -12,13 +12,7 @@
 #include "models/run/session.h"
 #include "tests/models/tiny_model.h"
 
-enum {
-    FAKE_SESSIONS = 2,
-    FAKE_STATES = 64,
-    FAKE_OUTPUTS = 64,
-    FAKE_TOKENS = 250,
-    FAKE_PLANS = 512
-};
+enum { FAKE_SESSIONS = 2, FAKE_STATES = 64, FAKE_OUTPUTS = 192, FAKE_TOKENS = 250, FAKE_PLANS = 512 };
 
 static struct {
     struct {
@@ -26,9 +20,10 @@ static struct {
         uint64_t states[FAKE_STATES];
         float logits[FAKE_OUTPUTS * TINY_MODEL_VOCAB];
     } of[FAKE_SESSIONS];
-    long n_runs, fail_at;               // run number fail_at fails, counted from 1
-    uint64_t now_ns, pass_ns, token_ns; // what a pass and each of its tokens cost
-    uint64_t plan_ns;                   // what the first pass of a size costs besides
+    long n_runs, fail_at;                                          // run number fail_at fails, counted from 1
+    uint64_t now_ns, pass_ns, token_ns;                            // what a pass and each of its tokens cost
+    uint64_t (*cost)(const tn_session *s, const tn_plan_key *key); // instead of these two; NULL: none
+    uint64_t plan_ns; // what the first pass of a size costs besides
     tn_plan_key plans[FAKE_PLANS];
     int n_plans;
 } fake;
@@ -115,7 +110,7 @@ tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
     if (s->cache.n_slots > FAKE_STATES) abort();
     if (key->n_outputs > FAKE_OUTPUTS) abort();
     if (fake.plan_ns > 0) fake_plan(s, key);
-    fake.now_ns += fake.pass_ns + fake.token_ns * (uint64_t)key->n_tokens;
+    fake.now_ns += fake.cost ? fake.cost(s, key) : fake.pass_ns + fake.token_ns * (uint64_t)key->n_tokens;
     for (int32_t i = 0; i < key->n_seq; i++) {
         int32_t from = s->cache.n_slots > 0 ? s->state_slots[2 * i] : -1;
         uint64_t state = from >= 0 ? fake.of[at].states[from] : 0;

@@ -306,8 +306,8 @@ static void test_pieces(tn_model *model)
         int32_t n;
         while (tn_engine_pending(e) < SEQUENCES) (void)submit_plain(e, PROMPT, ANSWER, 0, NULL);
         if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
-        if (e->n_continued < SEQUENCES / 4 || e->n_prompt_fed < 16) continue;
-        n_fed += e->n_prompt_fed;
+        if (e->n_continued < SEQUENCES / 4 || e->pass.n_prompt < 16) continue;
+        n_fed += e->pass.n_prompt;
         n_mixed++;
     }
     double mean = n_mixed > 0 ? (double)n_fed / (double)n_mixed : 0.0;

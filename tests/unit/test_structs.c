@@ -342,7 +342,7 @@ static const row rows[] = {
     {SIZES(tn_plan_config, precision), HEAD, TN_OK, init_plan_config, NULL, give_plan_config, NULL},
     {SIZES(tn_embedder_config, reserved), HEAD, TN_OK, init_embedder_config, NULL,
      give_embedder_config, NULL},
-    {SIZES(tn_engine_config, host_cache), HEAD, TN_OK, init_engine_config, NULL, give_engine_config, NULL},
+    {SIZES(tn_engine_config, gap_limit), HEAD, TN_OK, init_engine_config, NULL, give_engine_config, NULL},
     {SIZES(tn_request_config, salt), AFTER(tn_request_config, generation), TN_OK, init_request_config,
      fill_request_config, give_request_config, NULL},
     {SIZES(tn_quantize_config, rmse), AFTER(tn_quantize_config, report), TN_ERR_IO, init_quantize_config,

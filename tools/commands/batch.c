@@ -262,6 +262,7 @@ static int open_engine(batch_state *b)
     // run_steps submits no more than that, so the engine never refuses a prompt because others wait.
     cfg.n_waiting = session.n_seq * AHEAD;
     cfg.waiting_tokens = (int64_t)session.n_ctx_seq * cfg.n_waiting;
+    cfg.gap_limit = 1e6; // nobody reads along: what counts is the time of all answers
     tn_status status = tn_engine_create(b->r.model, &cfg, &b->engine);
     if (status == TN_OK) return 0;
     return tool_fail(&b->r.t, status, "%s: a cache of %d tokens", b->r.path, (int)session.n_ctx);

@@ -48,14 +48,17 @@ typedef struct tn_engine_config {
     const tn_session_config *session;
     int32_t n_waiting;      // requests that wait at most, 1..65536; default 256
     int64_t waiting_tokens; // prompt tokens of the requests that wait, at most; default 16777216
-    // prompt tokens of a pass in which other requests continue their texts, 1..65536; 0 (default): as many as
-    // let the pass take up to three times as long as one without them, as measured
+    // prompt tokens of a pass in which other requests continue their texts, 1..65536; 0 (default): the number
+    // with the lowest cost for each, as measured, within gap_limit
     int32_t prompt_tokens;
     int32_t reserved;
     // bytes of host memory for blocks that the cache of prefixes has no place for any more; they are copied
     // back when a prompt begins with them. 0 (default): none. TN_ERR_ARG: not enough for one block;
     // TN_ERR_UNSUPPORTED: the model has recurrent layers
     uint64_t host_cache;
+    // A text that continues waits for a pass with pieces of prompts at most so many times as long as for the
+    // median pass, as measured; 1.25..1000000, default 3. Large numbers give the most tokens a second.
+    double gap_limit;
 } tn_engine_config;
 TN_API void tn_engine_config_init(tn_engine_config *cfg, size_t struct_size);
 static inline void tn_engine_config_default(tn_engine_config *cfg)
