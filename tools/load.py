@@ -271,6 +271,18 @@ def spread(seconds):
             for name, share in marks.items()}
 
 
+def busy_rate(load, begin):
+    """Tokens a second from the warm-up until no further request begins. Behind that users fall silent one by
+    one, and the rate of the whole time is that of fewer users. An event may be several tokens: those of a
+    request are counted by the share of its events."""
+    users = [r for r in load.records if not r.disturbs]
+    until = max([r.begin for r in users], default=begin)
+    if until <= begin:
+        return None
+    tokens = sum(r.tokens * sum(begin <= t < until for t in r.times) / len(r.times) for r in users if r.times)
+    return round(tokens / (until - begin), 3)
+
+
 def summary(load):
     """The figures of the requests that began behind the warm-up."""
     args, begin = load.args, load.start + load.args.warm
@@ -292,6 +304,7 @@ def summary(load):
         "requests_per_second": per_second(len(good)),
         "output_tokens": sum(r.tokens for r in good),
         "output_tokens_per_second": per_second(sum(r.tokens for r in good)),
+        "busy_tokens_per_second": busy_rate(load, begin),
         "prompt_tokens": prompts, "prompt_tokens_per_second": per_second(prompts),
         "cached_share": round(sum(r.cached_tokens for r in good) / prompts, 4) if prompts else None,
         "first_token_ms": spread([r.first() for r in good]),
@@ -315,7 +328,9 @@ def show(result, args):
     failed = ", ".join(f"{n} x {why}" for why, n in sorted(result["failures"].items())) or "0"
     print(f"{'requests':22}{result['requests']} in {result['seconds']:.1f} s, "
           f"{result['requests_per_second']:.2f}/s; failed: {failed}")
-    print(f"{'output tokens/s':22}{result['output_tokens_per_second']:.1f}")
+    busy = result["busy_tokens_per_second"]
+    print(f"{'output tokens/s':22}{result['output_tokens_per_second']:.1f}"
+          + (f"; {busy:.1f} while requests began" if busy is not None else ""))
     cached = result["cached_share"]
     print(f"{'prompt tokens/s':22}{result['prompt_tokens_per_second']:.1f}"
           + (f", {100 * cached:.1f} % from the cache" if cached is not None else ""))

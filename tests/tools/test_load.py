@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/load.py against a server that answers at scripted times, and then against tenon serve."""
 import asyncio
+import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
 import threading
 import time
+import types
 
 import cli
 import serve
@@ -197,6 +200,19 @@ def check_failures(t):
     t.ok("no server", p.returncode == 1 and b"2 x Connection" in p.stdout, p.stdout)
 
 
+def check_busy(t):
+    """The last request begins 2 s behind the warm-up, and one goes on for 8 s more: they are not counted."""
+    path = os.path.join(t.root, "tools", "load.py")
+    loader = importlib.machinery.SourceFileLoader("load", path)
+    load = importlib.util.module_from_spec(importlib.util.spec_from_loader("load", loader))
+    loader.exec_module(load)
+    early, late, last = (load.Record(begin) for begin in (4.0, 6.0, 12.0))
+    early.tokens, early.times = 40, [5, 6, 7, 8, 9, 10, 10.5, 11]    # three of eight are counted
+    late.tokens, late.times = 100, [10.1 + 0.1 * i for i in range(100)]  # 19 of 100
+    got = load.busy_rate(types.SimpleNamespace(records=[early, late, last]), 10.0)
+    t.ok("busy rate", abs(got - (40 * 3 / 8 + 19) / 2) < 1e-6, got)
+
+
 def check_server(t):
     s = serve.Server(t, *serve.EXACT, "-np", "8")
     if not t.ok("the server starts", s.port is not None, s.err):
@@ -210,7 +226,8 @@ def check_server(t):
 
 def main():
     t, _, _ = cli.arguments()
-    for check in (check_closed, check_turns, check_keys, check_open, check_disturber, check_failures):
+    for check in (check_closed, check_turns, check_keys, check_open, check_disturber, check_failures,
+                  check_busy):
         check(t)
     serve.need_server(t)
     check_server(t)
