@@ -46,7 +46,8 @@ static void list_prompts(tn_engine *e)
 // Divides so many tokens among the prompts. *added: sequences that fill up the pass.
 static tn_pass_size divide(tn_engine *e, int32_t budget, int32_t *added)
 {
-    enum { OLDEST_PART = 4 }; // of the tokens one in four at least is the oldest prompt's
+    enum { OLDEST_PART = 4 };  // of the tokens one in four at least is the oldest prompt's
+    enum { QUERY_TILE = 128 }; // attention of fewer tokens takes about as long as of these
     tn_prompt *oldest = &e->prompts[e->oldest_prompt];
     int32_t kept = TN_MIN(TN_MAX(budget / OLDEST_PART, 1), oldest->most), left = budget - kept, n_seq = 0;
     tn_pass_size pass = {.n_continued = e->n_continued};
@@ -57,7 +58,7 @@ static tn_pass_size divide(tn_engine *e, int32_t budget, int32_t *added)
         left -= more;
         n_seq += p->n > 0;
         pass.n_prompt += p->n;
-        pass.pairs += (double)p->n * (p->at + 0.5 * p->n);
+        if (p->n > 0) pass.pairs += (double)TN_MAX(p->n, QUERY_TILE) * (p->at + 0.5 * p->n);
     }
     pass.rows = e->n_continued + pass.n_prompt;
     n_seq += e->n_continued;

@@ -132,6 +132,7 @@ static tn_engine *load_engine(tn_model *model, const load *l)
 {
     memset(&fake, 0, sizeof fake);
     fake.cost = cost_of_h200;
+    fake.any_text = true;
     tn_session_config scfg = session_config(0, TN_MAX(l->n_users + (l->disturb > 0), 2));
     scfg.n_ctx_seq = l->disturb > 0 ? 20480 : 4096;
     scfg.n_ctx = 65536 + l->n_users * 1024;
@@ -204,7 +205,7 @@ static void test_users(tn_model *model)
                   .answer = 60,
                   .sigma = 0.5,
                   .answer_sigma = 0.5,
-                  .seconds = 10,
+                  .seconds = 4,
                   .gap_limit = 3};
     load disturbed = many, long_prompts = many, odd = many, file = many;
     disturbed.disturb = 16000;
