@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L
+#include "pulse.h"
+
+#include <time.h>
+
+enum { EVERY_MS = 1, STARVED_US = 4000, SPANS = 1024 };
+
+typedef struct span {
+    gint64 from, to;
+} span;
+
+struct pulse {
+    guint source;
+    gint64 last, last_work;
+    pulse_result result;
+    GThread *thread;
+    gint end;
+    GMutex lock; // guards what follows: the last times at which the thread was late
+    span late[SPANS];
+    guint n_late;
+    gint64 starved_us;
+};
+
+static gpointer watch(gpointer user)
+{
+    pulse *p = user;
+    gint64 last = g_get_monotonic_time();
+    while (!g_atomic_int_get(&p->end)) {
+        g_usleep(EVERY_MS * 1000);
+        gint64 now = g_get_monotonic_time();
+        if (now - last > STARVED_US) {
+            g_mutex_lock(&p->lock);
+            p->late[p->n_late++ % SPANS] = (span){last, now};
+            p->starved_us = MAX(p->starved_us, now - last);
+            g_mutex_unlock(&p->lock);
+        }
+        last = now;
+    }
+    return NULL;
+}
+
+// Time in [from, to) in which the thread did not run either.
+static gint64 starved_in(pulse *p, gint64 from, gint64 to)
+{
+    gint64 sum = 0;
+    g_mutex_lock(&p->lock);
+    for (guint i = 0; i < MIN(p->n_late, SPANS); i++) {
+        gint64 a = MAX(from, p->late[i].from), b = MIN(to, p->late[i].to);
+        if (b > a) sum += b - a;
+    }
+    g_mutex_unlock(&p->lock);
+    return sum;
+}
+
+static gint64 work_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (gint64)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static gboolean beat(gpointer user)
+{
+    pulse *p = user;
+    gint64 now = g_get_monotonic_time(), gap = now - p->last;
+    p->result.longest_us = MAX(p->result.longest_us, gap);
+    p->result.n_late += gap > PULSE_LIMIT_US;
+    gint64 alone = gap > STARVED_US ? gap - starved_in(p, p->last, now) : gap;
+    p->result.longest_alone_us = MAX(p->result.longest_alone_us, alone);
+    p->result.n_late_alone += alone > PULSE_LIMIT_US;
+    gint64 work = work_us();
+    p->result.longest_work_us = MAX(p->result.longest_work_us, work - p->last_work);
+    p->result.n_late_work += work - p->last_work > PULSE_LIMIT_US;
+    p->last_work = work;
+    p->last = now;
+    return G_SOURCE_CONTINUE;
+}
+
+pulse *pulse_start(void)
+{
+    pulse *p = g_new0(pulse, 1);
+    g_mutex_init(&p->lock);
+    p->last = g_get_monotonic_time();
+    p->last_work = work_us();
+    p->thread = g_thread_new("pulse", watch, p);
+    p->source = g_timeout_add_full(G_PRIORITY_HIGH, EVERY_MS, beat, p, NULL);
+    return p;
+}
+
+pulse_result pulse_stop(pulse *p)
+{
+    g_source_remove(p->source);
+    g_atomic_int_set(&p->end, 1);
+    g_thread_join(p->thread);
+    pulse_result result = p->result;
+    result.starved_us = p->starved_us;
+    g_mutex_clear(&p->lock);
+    g_free(p);
+    return result;
+}
