@@ -14,7 +14,9 @@ tn_status tn_cuda_run(const tn_cuda_launch *l, int32_t module, const char *entry
     tn_status status = tn_cuda_function(c, module, entry, &f);
     // Above 48 KiB the limit of the kernel has to be raised once (CUDA C++ Programming Guide, shared memory).
     // Raising it again is cheap, and launches are captured once.
-    if (status == TN_OK && grid->shared > 48 * 1024)
+    // What a block has without asking, less the variables that kernels declare, which count too.
+    enum { GIVEN = (48 - 16) * 1024 };
+    if (status == TN_OK && grid->shared > GIVEN)
         status = tn_cuda_check(
             c, c->driver.function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid->shared),
             entry);
