@@ -469,6 +469,40 @@ static void cases_one_query(check_run *run)
             }
 }
 
+// Pieces of prompts beside single tokens of other sequences, as passes of a server have them, over so many
+// keys that kernels cut them; a piece alone; sequences of which only some are cut.
+static void cases_pieces(check_run *run)
+{
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    static const attention_shape rows[] = {
+        {.n_seqs = 4,
+         .q_len = {1, 40, 1, 3},
+         .kv_len = {1100, 1500, 63, 40},
+         .heads = 4,
+         .kv_heads = 2,
+         .k_dim = 128},
+        {.n_seqs = 1, .q_len = {70}, .kv_len = {2200}, .heads = 2, .kv_heads = 1, .k_dim = 64},
+        {.n_seqs = 2, .q_len = {9, 130}, .kv_len = {2049, 1290}, .heads = 3, .kv_heads = 1, .k_dim = 128},
+        {.n_seqs = 3, .q_len = {1, 0, 33}, .kv_len = {1030, 5, 700}, .heads = 2, .kv_heads = 2, .k_dim = 256},
+    };
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 0},
+                                                 {.causal = 1, .window = 1100},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if (run->options.quick && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                s.v_dim = s.k_dim;
+                s.block = 64;
+                s.k_type = s.v_type = types[t];
+                s.sinks = j == 1;
+                s.strided_q = j == 2;
+                attention_case(run, &s, &params[j]);
+            }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -485,4 +519,5 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_mixed(run);
     cases_many_keys(run);
     cases_one_query(run);
+    cases_pieces(run);
 }
