@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Programs that use an installed tenon: shared, static, C++, and as a Meson dependency. Each must answer a
-# question.
+# Programs that use an installed tenon: shared, static, C++, as a Meson dependency, and by CMake. Each must
+# answer a question. What is installed is complete, and was all built before.
 #     consumers.sh BUILD_FOLDER ROOT CC [CXX]
 set -u
 build=$1
@@ -36,11 +36,22 @@ result() {
     fi
 }
 
+# Without building: what an ordinary build leaves out is missing here, and fails.
 if ! DESTDIR=$temp/root meson install -C "$build" --no-rebuild --quiet >"$temp/log" 2>&1; then
     cat "$temp/log"
     echo "0 passed, 1 failed"
     exit 1
 fi
+# What belongs to an installation, beside the libraries that the consumers need.
+for wanted in bin/tenon include/tenon/session.h man1/tenon.1 man1/tenon-run.1 completions/tenon \
+    site-functions/_tenon vendor_completions.d/tenon.fish; do
+    if [ -n "$(find "$temp/root" -path "*/$wanted")" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "not installed: $wanted"
+    fi
+done
 pc=$(find "$temp/root" -name tenon.pc)
 export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$temp/root"
 lib=$(find "$temp/root" -name libtenon.a)
@@ -76,5 +87,44 @@ else
     failed=$((failed + 1))
     tail -n 15 log
 fi
+
+# By CMake: both libraries, with a version that fits; one that does not is not found.
+cmake_project() {
+    mkdir -p "cmake-$1"
+    cp "$root/tests/headers/embed.c" "cmake-$1"
+    cat >"cmake-$1/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.13)
+project(embed C)
+find_package(tenon $2 REQUIRED)
+add_executable(embed embed.c)
+target_link_libraries(embed PRIVATE tenon::$1)
+END
+    cmake -S "cmake-$1" -B "cmake-$1/build" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_PREFIX_PATH="$(find "$temp/root" -path '*/cmake/tenon' | sed 's,/lib.*,,')" >log 2>&1 &&
+        cmake --build "cmake-$1/build" >>log 2>&1
+}
+skipped=0
+if command -v cmake >/dev/null 2>&1; then
+    version=$(pkg-config --modversion tenon)
+    for kind in tenon static; do
+        if cmake_project $kind "$version"; then
+            LD_LIBRARY_PATH= result "CMake, tenon::$kind" "cmake-$kind/build/embed"
+        else
+            failed=$((failed + 1))
+            tail -n 15 log
+        fi
+    done
+    rm -r cmake-tenon
+    if cmake_project tenon "$((${version%%.*} + 1)).0"; then
+        failed=$((failed + 1))
+        echo "CMake found a version that does not fit"
+    else
+        passed=$((passed + 1))
+    fi
+else
+    skipped=1
+    echo "SKIP: cmake is not installed"
+fi
+[ $skipped -eq 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -47,7 +47,7 @@ def is_build(folder):
     return os.path.exists(os.path.join(folder, "meson-private")) or os.path.basename(folder) in GENERATED
 
 
-def sources(top, extensions, folders=LAYERS + (".ci", "docs", "python")):
+def sources(top, extensions, folders=LAYERS + (".ci", "docs", "dist", "python")):
     """Paths below `folders`, relative to top with forward slashes, whose name ends with one of
     `extensions`."""
     found = []
