@@ -26,6 +26,8 @@ class GenerateOptions(TypedDict, total=False):
     logit_bias: Mapping[int, float]  # token: what is added to its logit
     ignore_end: bool
     print_special: bool
+    context_full: int  # TN_CONTEXT_* of session.h: what happens when the cache is full
+    n_keep: int  # tokens at the beginning that stay then
     spec_ngram: int
     draft_max: int
     draft_min: int
