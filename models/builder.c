@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_SIZE = 96 };
-
-static const char *full_name(int32_t layer, const char *name, char text[NAME_SIZE])
+static const char *full_name(int32_t layer, const char *name, char text[TN_WEIGHT_NAME])
 {
     if (layer < 0)
-        snprintf(text, NAME_SIZE, "%s", name);
+        snprintf(text, TN_WEIGHT_NAME, "%s", name);
     else
-        snprintf(text, NAME_SIZE, "blk.%d.%s", layer, name);
+        snprintf(text, TN_WEIGHT_NAME, "blk.%d.%s", layer, name);
     return text;
 }
 
@@ -30,15 +28,20 @@ void tn_builder_refuse(tn_builder *b, tn_status status)
     tn_context_error(b->model->ctx, b->g->error, sizeof b->g->error);
 }
 
+int32_t tn_builder_index(const tn_builder *b, int32_t layer, const char *name)
+{
+    char text[TN_WEIGHT_NAME];
+    return tn_model_find_weight(b->model, full_name(layer, name, text));
+}
+
 bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name)
 {
-    char text[NAME_SIZE];
-    return tn_model_find_weight(b->model, full_name(layer, name, text)) >= 0;
+    return tn_builder_index(b, layer, name) >= 0;
 }
 
 int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims)
 {
-    char text[NAME_SIZE];
+    char text[TN_WEIGHT_NAME];
     int32_t i = tn_model_find_weight(b->model, full_name(layer, name, text));
     if (i < 0) return 0;
     const tn_weight *w = &b->model->weights[i];
@@ -49,7 +52,7 @@ int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, in
 tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int32_t flags, int32_t n_dims,
                              int64_t d0, int64_t d1, int64_t d2)
 {
-    char text[NAME_SIZE], have[64], want[64];
+    char text[TN_WEIGHT_NAME], have[64], want[64];
     full_name(layer, name, text);
     if (b->status != TN_OK) return NULL;
     tn_context *ctx = b->model->ctx;
@@ -90,10 +93,11 @@ tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, cons
     return tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n, 0, 0);
 }
 
-tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
-                             int64_t n_in)
+// The product itself, without what adapters add to it.
+static tn_tensor *product(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
+                          int64_t n_in)
 {
-    char text[NAME_SIZE];
+    char text[TN_WEIGHT_NAME];
     snprintf(text, sizeof text, "%s.weight", name);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n_out, n_in, 0);
     tn_tensor *y = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, layer, name, w, 1);
@@ -103,9 +107,30 @@ tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_
     return bias ? tn_op_add(b->g, y, bias) : y;
 }
 
+static tn_tensor *adapt(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, tn_tensor *y)
+{
+    char text[TN_WEIGHT_NAME];
+    if (b->key->adapters == 0) return y;
+    snprintf(text, sizeof text, "%s.weight", name);
+    return tn_builder_adapt(b, layer, text, &(tn_product_input){.x = x}, y);
+}
+
+tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
+                             int64_t n_in)
+{
+    return adapt(b, layer, name, x, product(b, layer, name, x, n_out, n_in));
+}
+
+void tn_builder_linears(tn_builder *b, int32_t layer, tn_tensor *x, int64_t n_in, int32_t n,
+                        const tn_linear_row *rows, tn_tensor **y)
+{
+    for (int32_t i = 0; i < n; i++) y[i] = product(b, layer, rows[i].name, x, rows[i].n_out, n_in);
+    for (int32_t i = 0; i < n; i++) y[i] = adapt(b, layer, rows[i].name, x, y[i]);
+}
+
 tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width)
 {
-    char text[NAME_SIZE];
+    char text[TN_WEIGHT_NAME];
     snprintf(text, sizeof text, "%s.weight", name);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 1, width, 0, 0);
     if (b->c->arch->norm == TN_ARCH_NORM_RMS) return tn_op_rms_norm(b->g, x, w, b->c->eps);

@@ -7,6 +7,8 @@
 
 #include "models/decoder.h"
 
+#include <tenon/adapter.h>
+
 typedef struct tn_builder {
     tn_graph *g;
     const tn_model *model;
@@ -20,6 +22,8 @@ typedef struct tn_builder {
     tn_tensor *head_ids; // latent attention: I32 [T, H], the number of each head
     tn_tensor *rope_factors; // or NULL
     tn_tensor **caches;      // K and V of each layer, with the rows of this step in them
+    // per adapter of the session that this plan uses: F32 [T, 1], and of the rows of tn_builder_out_rows
+    tn_tensor *adapter_scale[TN_SESSION_ADAPTERS], *adapter_scale_out[TN_SESSION_ADAPTERS];
 } tn_builder;
 
 // Weight "blk.<layer>.<name>" (layer < 0: "<name>") with that shape, outermost first; NULL if it is absent,
@@ -29,6 +33,8 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
                              int64_t d0, int64_t d1, int64_t d2);
 // Keeps the failure and its message, also in the graph: later calls that miss an operand do not replace it.
 void tn_builder_refuse(tn_builder *b, tn_status status);
+// Index of a weight of the model, -1 if it is absent.
+int32_t tn_builder_index(const tn_builder *b, int32_t layer, const char *name);
 bool tn_builder_has(const tn_builder *b, int32_t layer, const char *name);
 // Length of the rows of a weight and how many dimensions it has; 0 and unchanged if it is absent.
 int64_t tn_builder_find(const tn_builder *b, int32_t layer, const char *name, int32_t *n_dims);
@@ -40,6 +46,14 @@ tn_tensor *tn_builder_scale(tn_builder *b, int32_t layer, const char *name, cons
 // x w^T (+ bias): tensors "<name>.weight" [n_out, n_in] and, if present, "<name>.bias".
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
                              int64_t n_in);
+// The same for several matrices that multiply one x. What adapters add is recorded behind all of them, so
+// that the fusion pass finds the matmuls of one input side by side, with adapters and without.
+typedef struct tn_linear_row {
+    const char *name;
+    int64_t n_out;
+} tn_linear_row;
+void tn_builder_linears(tn_builder *b, int32_t layer, tn_tensor *x, int64_t n_in, int32_t n,
+                        const tn_linear_row *rows, tn_tensor **y);
 // The norm of the architecture with "<name>.weight" [width] and, if present, "<name>.bias".
 tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t width);
 // Nodes recorded from now on belong to this layer (n_layers: the head): they are requested for the device of
@@ -53,6 +67,19 @@ tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
 // Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may
 // be longer, because they consist of whole blocks of its type.
 tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype type, tn_tensor *x);
+
+// --- adapter/record.c ---
+// What a weight multiplies: rows of x, with the experts that they go to; or token ids, whose rows of the
+// weight are read and multiplied by `scale`.
+typedef struct tn_product_input {
+    tn_tensor *x, *ids; // ids NULL: no experts
+    float scale;
+} tn_product_input;
+// The scales of the adapters that the plan uses.
+void tn_builder_adapter_inputs(tn_builder *b);
+// y, the product with weight "blk.<layer>.<name>", plus what the adapters add to it.
+tn_tensor *tn_builder_adapt(tn_builder *b, int32_t layer, const char *name, const tn_product_input *in,
+                            tn_tensor *y);
 
 // Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows of tn_builder_out_rows.
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);

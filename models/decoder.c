@@ -24,6 +24,7 @@ static void make_inputs(tn_builder *b)
         b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});
     if (b->c->delta.dim > 0)
         b->state_slots = tn_graph_input(b->g, "state_slots", TN_TYPE_I32, 2, (int64_t[]){s, 2});
+    tn_builder_adapter_inputs(b);
     if (b->c->mla.kv_rank > 0)
         b->head_ids =
             tn_graph_input(b->g, "head_ids", TN_TYPE_I32, 2, (int64_t[]){t, b->c->layers[0].n_heads});
@@ -72,6 +73,8 @@ static tn_tensor *embed(tn_builder *b)
     const tn_config *c = b->c;
     tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
+    tn_product_input in = {.x = b->tokens, .scale = c->embed_scale};
+    x = tn_builder_adapt(b, -1, "token_embd.weight", &in, x);
     if (c->arch->encoder) x = add_segments(b, x);
     bool positions = c->arch->positions || tn_builder_has(b, -1, "position_embd.weight");
     if (positions) x = add_positions(b, x);
@@ -186,6 +189,7 @@ static void head(tn_builder *b, tn_tensor *x)
     if (!w && optional) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *logits = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, -1, "output", w, 1);
     if (scale) logits = tn_op_mul(b->g, logits, scale);
+    logits = tn_builder_adapt(b, -1, "output.weight", &(tn_product_input){.x = x}, logits);
     tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
     if (bias) logits = tn_op_add(b->g, logits, bias);
     if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);
@@ -249,13 +253,17 @@ static tn_status record(tn_builder *b)
         // Rows without a requested result end with the cache writes of the last layer.
         bool select = i + 1 == c->n_layers && b->key->n_outputs > 0;
         tn_builder_enter(b, i);
-        if (c->arch->encoder) x = encoder_block(b, i, x, select);
-        else x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
+        if (c->arch->encoder)
+            x = encoder_block(b, i, x, select);
+        else
+            x = is_parallel(b, i) ? parallel_block(b, i, x, select) : sequential_block(b, i, x, select);
         x = add_layer_input(b, i, x, inputs, select);
     }
     tn_builder_enter(b, c->n_layers);
-    if (b->setup->result == TN_RESULT_LOGITS) head(b, x);
-    else result(b, x);
+    if (b->setup->result == TN_RESULT_LOGITS)
+        head(b, x);
+    else
+        result(b, x);
     tn_status status = tn_graph_status(b->g);
     // A shape rule that fails here was broken by the file, so the failure is one of the model.
     if (status == TN_ERR_SHAPE || status == TN_ERR_TYPE || status == TN_ERR_ARG) status = TN_ERR_MODEL;
@@ -275,12 +283,14 @@ tn_status tn_decoder_record(const tn_model *model, const tn_decoder_setup *setup
     status = b.recorded && b.caches ? record(&b) : TN_ERR_MEMORY;
     tn_free(ctx, b.caches);
     tn_free(ctx, b.recorded);
-    if (status != TN_OK) tn_graph_destroy(&b.g);
-    else *out = b.g;
+    if (status != TN_OK)
+        tn_graph_destroy(&b.g);
+    else
+        *out = b.g;
     return status;
 }
 
-tn_status tn_decoder_check(const tn_model *model)
+tn_status tn_decoder_check(const tn_model *model, tn_adapter *adapter, bool *used)
 {
     tn_decoder_setup setup = {.n_blocks = 1,
                               .block_size = 16,
@@ -288,10 +298,13 @@ tn_status tn_decoder_check(const tn_model *model)
                               .n_ctx = 16,
                               .n_state_slots = 2,
                               .cache_type_k = TN_TYPE_F16,
-                              .cache_type_v = TN_TYPE_F16};
+                              .cache_type_v = TN_TYPE_F16,
+                              .adapters = &adapter,
+                              .n_adapters = adapter != NULL,
+                              .pairs_used = used};
     if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
     if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;
-    tn_plan_key key = {1, 1, 1, 0};
+    tn_plan_key key = {1, 1, 1, 0, adapter != NULL};
     tn_graph *g;
     tn_status status = tn_decoder_record(model, &setup, &key, &g);
     if (status != TN_OK) return status;

@@ -22,16 +22,20 @@ static tn_tensor *clamped(tn_builder *b, tn_tensor *x)
     return limit > 0.0f ? tn_op_unary(b->g, x, &(tn_unary_params){TN_UNARY_CLAMP, -limit, limit}) : x;
 }
 
-// In layers without a matrix for V, V is K before its norm.
-static tn_tensor *project_v(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *k)
+// Three matrices. In layers without one for V, V is K before its norm.
+static void project_each(tn_builder *b, int32_t layer, tn_tensor *h, int64_t n_q, qkv *r)
 {
     const tn_config *c = b->c;
+    const tn_layer_config *l = &c->layers[layer];
     bool own = !c->arch->v_norm || tn_builder_has(b, layer, "attn_v.weight");
-    return own ? clamped(b,
-                         tn_builder_linear(b, layer, "attn_v", h,
-                                           (int64_t)c->layers[layer].n_kv_heads * c->layers[layer].head_dim_v,
-                                           c->n_embd))
-               : k;
+    const tn_linear_row rows[3] = {{"attn_q", n_q},
+                                   {"attn_k", (int64_t)l->n_kv_heads * l->head_dim},
+                                   {"attn_v", (int64_t)l->n_kv_heads * l->head_dim_v}};
+    tn_tensor *y[3] = {NULL};
+    tn_builder_linears(b, layer, h, c->n_embd, own ? 3 : 2, rows, y);
+    r->q = clamped(b, y[0]);
+    r->k = clamped(b, y[1]);
+    r->v = own ? clamped(b, y[2]) : r->k;
 }
 
 // k and v are NULL in layers that read K and V of another layer.
@@ -54,9 +58,7 @@ static qkv project(tn_builder *b, int32_t layer, tn_tensor *h)
         r.k = tn_op_slice(b->g, all, 1, n_heads * d, n_kv * d);
         r.v = tn_op_slice(b->g, all, 1, (n_heads + n_kv) * d, n_kv * dv);
     } else {
-        r.q = clamped(b, tn_builder_linear(b, layer, "attn_q", h, n_heads * d * (gated ? 2 : 1), n_embd));
-        r.k = clamped(b, tn_builder_linear(b, layer, "attn_k", h, n_kv * d, n_embd));
-        r.v = project_v(b, layer, h, r.k);
+        project_each(b, layer, h, n_heads * d * (gated ? 2 : 1), &r);
     }
     r.q = heads(b, r.q, n_heads, gated ? 2 * d : d);
     if (gated) { // rows of each head: the query, then its gate

@@ -35,9 +35,10 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     if (n_up == 2 * n_ff || (c->arch->gated && n_up != n_ff)) {
         y = glu_of_halves(b, tn_builder_linear(b, layer, "ffn_up", h, 2 * n_ff, n_embd), 1, n_ff, &glu);
     } else if (c->arch->gated || has_gate) {
-        tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate", h, n_ff, n_embd);
-        tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
-        y = tn_op_glu(b->g, gate, up, &glu);
+        tn_tensor *pair[2] = {NULL};
+        tn_builder_linears(b, layer, h, n_embd, 2,
+                           (const tn_linear_row[]){{"ffn_gate", n_ff}, {"ffn_up", n_ff}}, pair);
+        y = tn_op_glu(b->g, pair[0], pair[1], &glu);
     } else {
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
         y = tn_op_unary(b->g, up, &(tn_unary_params){.kind = c->arch->act});
@@ -57,9 +58,15 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     snprintf(text, sizeof text, "%s.weight", name);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 3, n, n_out, n_in);
     tn_tensor *y = tn_op_matmul_id(b->g, x, w, ids), *scale = tn_builder_scale(b, layer, name, w, n);
+    // Factors of NVFP4 are a part of the weights, others belong to the model: what adapters add to the
+    // weights is multiplied by the latter only.
+    bool first = !w || tn_tensor_dtype(w) != TN_TYPE_NVFP4;
+    tn_product_input in = {.x = x, .ids = ids};
+    if (first) y = tn_builder_adapt(b, layer, text, &in, y);
     if (scale)
         y = tn_op_mul(b->g, y,
                       tn_op_get_rows(b->g, tn_op_reshape(b->g, scale, 2, (int64_t[]){n, 1}), ids, 1.0f));
+    if (!first) y = tn_builder_adapt(b, layer, text, &in, y);
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 2, n, n_out, 0);
     return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
@@ -81,9 +88,10 @@ static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
 {
     int64_t n_ff = b->c->n_ff_shared, n_embd = b->c->n_embd;
     tn_tensor *weight = shared_weight(b, layer, h);
-    tn_tensor *gate = tn_builder_linear(b, layer, "ffn_gate_shexp", h, n_ff, n_embd);
-    tn_tensor *up = tn_builder_linear(b, layer, "ffn_up_shexp", h, n_ff, n_embd);
-    tn_tensor *y = tn_op_glu(b->g, gate, up, &(tn_glu_params){.act = b->c->arch->act});
+    tn_tensor *pair[2] = {NULL};
+    tn_builder_linears(b, layer, h, n_embd, 2,
+                       (const tn_linear_row[]){{"ffn_gate_shexp", n_ff}, {"ffn_up_shexp", n_ff}}, pair);
+    tn_tensor *y = tn_op_glu(b->g, pair[0], pair[1], &(tn_glu_params){.act = b->c->arch->act});
     y = tn_builder_linear(b, layer, "ffn_down_shexp", y, n_embd, n_ff);
     return weight ? tn_op_mul(b->g, y, weight) : y;
 }

@@ -13,6 +13,8 @@
 
 #include <tenon/model.h>
 
+enum { TN_WEIGHT_NAME = 96 }; // bytes of the longest name that is looked up, with its end
+
 // A tensor as the graph sees it: type and shape of the file, but one-dimensional tensors are F32 always.
 typedef struct tn_weight {
     const char *name;
@@ -61,6 +63,8 @@ const tn_gguf *tn_model_gguf(const tn_model *m);
 const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
 const tn_config *tn_model_config_of(const tn_model *m);
 // --- weights/weights.c ---
+// The weight as a tensor of a file describes it, without its memory.
+tn_weight tn_weight_of(const tn_gguf_tensor *t);
 // Index of a weight by name, -1 if absent.
 int32_t tn_model_find_weight(const tn_model *m, const char *name);
 // A weight as the device reads it.

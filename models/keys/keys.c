@@ -118,16 +118,7 @@ static tn_status check_value(const tn_gguf *gguf, const char *key, const tn_gguf
 
 // --- the keys of the file and of the tokenizer -------------------------------------------------------
 
-static tn_status check_type(tn_context *ctx, const tn_gguf *gguf)
-{
-    tn_gguf_str type = {"model", 5};
-    tn_status status = tn_gguf_get_str(gguf, "general.type", &type);
-    if (status != TN_OK || (type.size == 5 && memcmp(type.data, "model", 5) == 0)) return status;
-    return tn_fail(ctx, TN_ERR_MODEL, "general.type is \"%.*s\": the file is no model",
-                   (int)TN_MIN(type.size, 32), type.data);
-}
-
-tn_status tn_keys_check(tn_context *ctx, const tn_gguf *gguf)
+static tn_status check_rows(const tn_gguf *gguf)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < TN_COUNT(rows) && status == TN_OK; i++) {
@@ -135,7 +126,30 @@ tn_status tn_keys_check(tn_context *ctx, const tn_gguf *gguf)
         const tn_gguf_kv *kv = tn_gguf_find(gguf, rows[i].name);
         if (kv) status = check_value(gguf, rows[i].name, kv, &rows[i]);
     }
-    return status == TN_OK ? check_type(ctx, gguf) : status;
+    return status;
+}
+
+// `type` is what a file without the key is taken for.
+static tn_status check_type(tn_context *ctx, const tn_gguf *gguf, const char *type, const char *wanted)
+{
+    tn_gguf_str found = {type, strlen(type)};
+    tn_status status = tn_gguf_get_str(gguf, "general.type", &found);
+    if (status != TN_OK || (found.size == strlen(wanted) && memcmp(found.data, wanted, found.size) == 0))
+        return status;
+    return tn_fail(ctx, TN_ERR_MODEL, "general.type is \"%.*s\": the file is no %s",
+                   (int)TN_MIN(found.size, 32), found.data, wanted);
+}
+
+tn_status tn_keys_check(tn_context *ctx, const tn_gguf *gguf)
+{
+    tn_status status = check_rows(gguf);
+    return status == TN_OK ? check_type(ctx, gguf, "model", "model") : status;
+}
+
+tn_status tn_keys_check_adapter(tn_context *ctx, const tn_gguf *gguf)
+{
+    tn_status status = check_rows(gguf);
+    return status == TN_OK ? check_type(ctx, gguf, "model", "adapter") : status;
 }
 
 // --- keys of the architecture ------------------------------------------------------------------------

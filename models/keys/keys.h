@@ -41,6 +41,9 @@ const tn_key_row *tn_key_row_at(size_t i);
 // of the file and of the tokenizer. Keys of the architecture are checked when they are read.
 TN_MUST_USE tn_status tn_keys_check(tn_context *ctx, const tn_gguf *gguf);
 
+// The same of an adapter; the key general.type must be there.
+TN_MUST_USE tn_status tn_keys_check_adapter(tn_context *ctx, const tn_gguf *gguf);
+
 const tn_gguf_kv *tn_keys_find(const tn_keys *k, const char *name);
 // `name` is that of a row without the leading dot. Absent and not required: *out is unchanged. A value that
 // does not fit the row: TN_ERR_FORMAT naming key and value. A name without a row: TN_ERR_INTERNAL.

@@ -4,6 +4,7 @@
 // Plans of a session: made per key, prepared with weights and cache, kept in a fixed number of slots.
 #include "models/run/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,10 @@ static tn_status bind(void *user, tn_device *device, const tn_plan_port *port, t
     tn_session *s = user;
     int32_t i = tn_session_cache_part(s, port->name);
     out->offset = 0;
+    const tn_adapter *adapter;
+    const char *tensor;
+    if (i < 0 && tn_session_find_adapter(s, port->name, &adapter, &tensor))
+        return tn_adapter_find(adapter, device, tensor, &out->buffer);
     if (i < 0) return tn_weights_find(s->model, device, port->name, &out->buffer);
     const tn_cache_part *part = &s->cache.parts[i];
     *out = (tn_runner_binding){&s->cache.buffers[part->device], part->offset};
@@ -96,6 +101,11 @@ tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
     slot->in_head_ids = tn_plan_find_input(p, "head_ids");
     slot->in_state_slots = tn_plan_find_input(p, "state_slots");
     slot->in_types = tn_plan_find_input(p, "token_types");
+    for (int32_t i = 0; i < s->n_adapters; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "adapter_scale.%d", i);
+        slot->in_adapters[i] = tn_plan_find_input(p, name);
+    }
     slot->out_logits = tn_plan_find_output(p, tn_result_name(s->result));
     slot->out_best = tn_plan_find_output(p, "best");
     slot->out_logprob = tn_plan_find_output(p, "best_logprob");
@@ -131,7 +141,7 @@ tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
     tn_status status = TN_OK;
     for (int32_t k = 2; k <= TN_MIN(n, MOST) && status == TN_OK; k++) {
         tn_session_slot *slot;
-        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k, 0}, &slot);
+        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k, 0, tn_session_adapters_of(s, 0)}, &slot);
     }
     return status;
 }

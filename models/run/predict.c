@@ -17,7 +17,9 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
                               .scratch = s->scratch_size[d],
                               .other = s->input_size[d]};
     if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
-    row->weights = (device->host_memory ? tn_weights_host_size(m) : m->device_size) + s->derived_size[d];
+    for (int32_t i = 0; i < s->n_adapters; i++)
+        row->weights += device->host_memory ? s->adapters[i]->host_size : s->adapters[i]->device_size;
+    row->weights += (device->host_memory ? tn_weights_host_size(m) : m->device_size) + s->derived_size[d];
     out->cache += row->cache;
     out->arena += row->arena;
     out->scratch += row->scratch;
@@ -91,7 +93,7 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
     tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
     if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
     if (status != TN_OK) return status;
-    tn_plan_key key = {n_tokens, 1, 1, 0};
+    tn_plan_key key = {n_tokens, 1, 1, 0, tn_session_adapters_of(s, 0)};
     tn_plan *plan = NULL;
     s->quiet = false;
     status = tn_session_plan(s, &key, &plan);

@@ -61,10 +61,11 @@ tn_status tn_session_catch_up(tn_session *s, int32_t seq)
                      .seq = seq,
                      .n_tokens = TN_MIN(length - at, s->cfg.n_batch),
                      .outputs = TN_OUTPUT_NONE};
-        tn_plan_key key = {f.n_tokens, 1, 0, 0};
+        tn_plan_key key = {f.n_tokens, 1, 0, 0, tn_session_adapters_of(s, seq)};
         tn_status status = tn_session_take_slots(s, &f, 1);
         if (status != TN_OK) return status;
         fill_again(s, seq, at, f.n_tokens);
+        tn_session_fill_adapter_rows(s, seq, 0, f.n_tokens);
         status = tn_session_run(s, &key);
         if (status != TN_OK) {
             tn_session_drop_slots(s, 1);

@@ -31,7 +31,8 @@ static int32_t find_prefix(const tn_session *s, int32_t seq, const int32_t *toke
     int32_t same = tn_session_common_prefix(s, seq, tokens, n);
     *from = seq;
     for (int32_t q = 0; q < s->cfg.n_seq; q++) {
-        int32_t also = q == seq ? 0 : tn_session_common_prefix(s, q, tokens, n);
+        bool other = q != seq && tn_session_same_adapters(s, q, seq);
+        int32_t also = !other ? 0 : tn_session_common_prefix(s, q, tokens, n);
         if (also > same) same = also, *from = q;
     }
     return same;

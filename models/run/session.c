@@ -180,12 +180,13 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
 {
     int32_t n = 0, n_seq = s->cfg.n_seq, n_batch = s->cfg.n_batch;
     bool whole = s->model->config.whole_texts;
-    keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq, 0};
+    uint32_t adapters = tn_session_adapters_of(s, 0); // all sequences begin with the same scales
+    keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq, 0, adapters};
     if (whole) return n;
     // Of a prompt longer than a batch.
-    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0, 0};
-    if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq, 0};
-    if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1, 0};
+    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0, 0, adapters};
+    if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq, 0, adapters};
+    if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1, 0, adapters};
     return n;
 }
 
@@ -318,6 +319,7 @@ void tn_session_destroy(tn_session **session)
     tn_free(s->ctx, s->best);
     tn_free(s->ctx, s->best_logprob);
     tn_free(s->ctx, s->step_ns);
+    tn_session_adapters_fini(s);
     tn_cache_fini(&s->cache);
     tn_model_unref(&s->model);
     tn_free(s->ctx, s);
@@ -349,6 +351,7 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     set_devices(s, device);
     s->host_states = tn_calloc(ctx, (size_t)model->config.n_layers, sizeof *s->host_states);
     status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
+    if (status == TN_OK) status = tn_session_adapters_init(s, &c);
     if (status == TN_OK) {
         s->setup = (tn_decoder_setup){
             .n_blocks = s->cache.n_blocks,
@@ -360,6 +363,8 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
             .cache_type_v = c.cache_type_v,
             .n_host_layers = s->setup.n_host_layers,
             .host_states = s->host_states,
+            .adapters = s->adapters,
+            .n_adapters = s->n_adapters,
             .result = c.result,
             .best = !device->host_memory && c.result == TN_RESULT_LOGITS,
         };
@@ -370,8 +375,10 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
         status = make_host_arrays(s);
     }
     if (status == TN_OK) status = reserve(s);
-    if (status != TN_OK) tn_session_destroy(&s);
-    else *out = s;
+    if (status != TN_OK)
+        tn_session_destroy(&s);
+    else
+        *out = s;
     return status;
 }
 
@@ -468,7 +475,7 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
         }
     }
     s->q_start[n_feeds] = t;
-    *key = (tn_plan_key){t, n_feeds, out, 0};
+    *key = (tn_plan_key){t, n_feeds, out, 0, 0};
     key->max_blocks = table_width(s, key);
     return TN_OK;
 }
@@ -507,6 +514,7 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
         status =
             whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
     if (status != TN_OK) return status;
+    tn_session_fill_adapters(s, feeds, n_feeds, &key);
     status = tn_session_take_slots(s, feeds, n_feeds);
     if (status == TN_OK) {
         int32_t n_outputs = key.n_outputs;
@@ -561,8 +569,8 @@ tn_status tn_session_read_row(tn_session *s, int32_t row)
     // The copy has space for a row of each sequence.
     if (row >= s->cfg.n_seq || at + size > s->logits_size) return read_logits(s, s->logits_slot);
     tn_runner *runner = s->logits_slot->runner;
-    tn_status status = tn_runner_read_at(runner, s->logits_slot->out_logits, at, (char *)s->logits_copy + at,
-                                         size);
+    tn_status status =
+        tn_runner_read_at(runner, s->logits_slot->out_logits, at, (char *)s->logits_copy + at, size);
     s->rows_read[row] = status == TN_OK;
     return status;
 }
@@ -690,6 +698,7 @@ tn_status tn_session_branch(tn_session *s, int32_t from, int32_t to, int32_t n)
     bool ok = from >= 0 && from < s->cfg.n_seq && to >= 0 && to < s->cfg.n_seq && from != to && n >= 0 &&
               n <= s->cache.seqs[from].length;
     if (!ok) return tn_fail(s->ctx, TN_ERR_ARG, "cannot branch %d tokens of sequence %d to %d", n, from, to);
+    tn_session_copy_adapters(s, from, to);
     return tn_cache_branch(&s->cache, from, to, n);
 }
 

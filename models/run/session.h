@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "models/run/cache.h"
 #include "models/run/sample.h"
+#include "models/adapter/adapter.h"
 
 #include <stdatomic.h>
 #include <tenon/session.h>
@@ -26,6 +27,7 @@ typedef struct tn_session_slot {
     uint64_t last_use;
     int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale,
         in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
+    int32_t in_adapters[TN_SESSION_ADAPTERS];
     tn_sample_slot samples[TN_SAMPLE_PLANS];
 } tn_session_slot;
 
@@ -54,6 +56,11 @@ struct tn_session {
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     int32_t *types; // token types of models with segments: all zero
+    // LoRA adapters. Scales of each sequence, [n_seq][n_adapters]; of each token of a step,
+    // [n_adapters][n_batch]
+    tn_adapter *adapters[TN_SESSION_ADAPTERS];
+    int32_t n_adapters;
+    float *adapter_scales, *row_scales;
     int32_t *state_slots; // per feed: of recurrent states, read and written
     tn_feed *feeds;       // [n_seq] of the present eval
     float *q_scale;
@@ -122,6 +129,23 @@ int32_t tn_session_size_above(const tn_session *s, int32_t n);
 int32_t tn_session_cache_part(const tn_session *s, const char *name);
 // Layer that a part of the cache belongs to.
 int32_t tn_session_part_layer(const tn_session *s, int32_t part);
+// --- adapter/session.c ---
+// Takes the adapters of a configuration; gives them back.
+TN_MUST_USE tn_status tn_session_adapters_init(tn_session *s, const tn_session_config *cfg);
+void tn_session_adapters_fini(tn_session *s);
+// Adapters that a sequence uses, as the key of a plan has them.
+uint32_t tn_session_adapters_of(const tn_session *s, int32_t seq);
+// The scales of the tokens of a step, and which adapters its plan has; of n tokens from token `at` on.
+void tn_session_fill_adapters(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key);
+void tn_session_fill_adapter_rows(tn_session *s, int32_t seq, int32_t at, int32_t n);
+TN_MUST_USE tn_status tn_session_write_adapters(tn_session *s, tn_session_slot *slot);
+// Whether keys and values of two sequences are computed alike.
+bool tn_session_same_adapters(const tn_session *s, int32_t a, int32_t b);
+void tn_session_copy_adapters(tn_session *s, int32_t from, int32_t to);
+// A matrix of an adapter by its name in the graph; false: it is something else.
+bool tn_session_find_adapter(const tn_session *s, const char *name, const tn_adapter **adapter,
+                             const char **tensor);
+
 // Runs the step whose inputs are in the host arrays.
 TN_MUST_USE tn_status tn_session_run(tn_session *s, const tn_plan_key *key);
 // Query temperature of token i of the step, if the model has one.

@@ -43,22 +43,53 @@ static tn_status hash_tensor(tn_hash *h, const tn_gguf *gguf, const tn_gguf_tens
     return status;
 }
 
-tn_status tn_model_hash(const tn_model *m, uint64_t *out)
+static tn_status hash_file(tn_hash *h, const tn_gguf *gguf)
+{
+    for (int64_t i = 0; i < tn_gguf_n_kv(gguf); i++) {
+        const tn_gguf_kv *kv = tn_gguf_kv_at(gguf, i);
+        hash_text(h, kv->key.data, kv->key.size);
+        hash_u64(h, (uint64_t)kv->type);
+        hash_u64(h, kv->count);
+        hash_text(h, (const char *)kv->data, kv->size);
+    }
+    tn_status status = TN_OK;
+    for (int64_t i = 0; i < tn_gguf_n_tensors(gguf) && status == TN_OK; i++)
+        status = hash_tensor(h, gguf, tn_gguf_tensor_at(gguf, i));
+    return status;
+}
+
+tn_status tn_state_model_hash(const tn_session *s, int32_t seq, uint64_t *out)
 {
     tn_hash h;
-    tn_status status = TN_OK;
     tn_hash_init(&h);
-    for (int64_t i = 0; i < tn_gguf_n_kv(m->gguf); i++) {
-        const tn_gguf_kv *kv = tn_gguf_kv_at(m->gguf, i);
-        hash_text(&h, kv->key.data, kv->key.size);
-        hash_u64(&h, (uint64_t)kv->type);
-        hash_u64(&h, kv->count);
-        hash_text(&h, (const char *)kv->data, kv->size);
+    tn_status status = hash_file(&h, s->model->gguf);
+    for (int32_t i = 0; i < s->n_adapters && status == TN_OK; i++) {
+        float scale = s->adapter_scales[(size_t)seq * (size_t)s->n_adapters + (size_t)i];
+        uint32_t bits;
+        memcpy(&bits, &scale, sizeof bits);
+        if (scale == 0.0f) continue; // the file of a session without the adapter is the same
+        status = hash_file(&h, s->adapters[i]->gguf);
+        hash_u64(&h, bits);
     }
-    for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf) && status == TN_OK; i++)
-        status = hash_tensor(&h, m->gguf, tn_gguf_tensor_at(m->gguf, i));
     if (status == TN_OK) *out = tn_hash_value(&h);
     return status;
+}
+
+// The sequence whose adapters a save records: all that hold tokens must have the same.
+static tn_status find_adapters(const tn_session *s, int32_t *seq)
+{
+    *seq = -1;
+    for (int32_t q = 0; q < s->cfg.n_seq; q++) {
+        if (s->cache.seqs[q].length == 0) continue;
+        if (*seq < 0) *seq = q;
+        if (!tn_session_same_adapters(s, q, *seq))
+            return tn_fail(s->ctx, TN_ERR_UNSUPPORTED,
+                           "sequences %d and %d use adapters with different scales: they cannot be saved "
+                           "together",
+                           *seq, q);
+    }
+    *seq = TN_MAX(*seq, 0);
+    return TN_OK;
 }
 
 uint32_t tn_state_flags(const tn_session *s)
@@ -161,8 +192,10 @@ static tn_status plan_init(const tn_cache *c, plan *p)
 static tn_status make_head(const tn_session *s, const plan *p, tn_strbuf *b)
 {
     const tn_cache *c = &s->cache;
-    uint64_t model;
-    tn_status status = tn_model_hash(s->model, &model);
+    int32_t alike;
+    uint64_t model = 0;
+    tn_status status = find_adapters(s, &alike);
+    if (status == TN_OK) status = tn_state_model_hash(s, alike, &model);
     if (status != TN_OK) return status;
     tn_strbuf_append(b, TN_STATE_MAGIC, 8);
     put_number(b, TN_STATE_VERSION, 4);

@@ -18,7 +18,8 @@
 //   checksum   u64 XXH64 of all bytes before
 //
 // The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its
-// start and in its middle: enough to distinguish fine-tuned versions without reading gigabytes.
+// start and in its middle: enough to distinguish fine-tuned versions without reading gigabytes. Where LoRA
+// adapters are used, theirs and their scales follow in the same hash.
 #ifndef TN_MODELS_STATE_H
 #define TN_MODELS_STATE_H
 
@@ -32,8 +33,9 @@ enum {
     TN_STATE_LONG_ROPE = 1, // flag: keys were rotated with the rope factors of long contexts
 };
 
-// TN_ERR_IO: the file of the model cannot be read any more.
-TN_MUST_USE tn_status tn_model_hash(const tn_model *model, uint64_t *out);
+// Of the model, and of the adapters that the sequence uses with their scales. TN_ERR_IO: a file cannot be read
+// any more.
+TN_MUST_USE tn_status tn_state_model_hash(const tn_session *s, int32_t seq, uint64_t *out);
 // Flags of a session's files.
 uint32_t tn_state_flags(const tn_session *s);
 

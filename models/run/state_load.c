@@ -78,11 +78,12 @@ static const char *type_name(uint32_t file_id)
 static tn_status check_kind(const state *t, const tn_session *s)
 {
     uint64_t model;
-    tn_status status = tn_model_hash(s->model, &model);
+    tn_status status = tn_state_model_hash(s, 0, &model);
     if (status != TN_OK) return status;
     if (t->model != model)
-        return tn_fail(t->ctx, TN_ERR_MODEL,
-                       "%s: the session was saved with another model, or another version of it", t->name);
+        return tn_fail(
+            t->ctx, TN_ERR_MODEL,
+            "%s: the session was saved with another model or version of it, or with other adapters", t->name);
     if (t->type_k != (uint32_t)tn_dtype_file_id(s->cfg.cache_type_k) ||
         t->type_v != (uint32_t)tn_dtype_file_id(s->cfg.cache_type_v))
         return tn_fail(
@@ -306,6 +307,7 @@ static tn_status load(tn_session *s, const uint8_t *bytes, size_t n, const char 
     tn_status status = read_state(&t, s, bytes, n);
     if (status != TN_OK) return status;
     for (int32_t q = 0; q < s->cfg.n_seq && status == TN_OK; q++) status = tn_session_truncate(s, q, 0);
+    for (int32_t q = 1; q < s->cfg.n_seq && status == TN_OK; q++) tn_session_copy_adapters(s, 0, q);
     return status == TN_OK ? take(&t, &s->cache) : status;
 }
 

@@ -43,7 +43,7 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         tn_status status = tn_runner_write_at(slot->runner, rows[i].input, rows[i].data, rows[i].size);
         if (status != TN_OK) return status;
     }
-    return TN_OK;
+    return tn_session_write_adapters(s, slot);
 }
 
 // From devices with memory of their own only the argmax tokens are read now; logits are read when the caller

@@ -41,7 +41,7 @@ static bool is_integer_type(tn_dtype type)
 }
 
 // A file may have outer dimensions of 1; the description of a weight has none.
-static tn_weight weight_of(const tn_gguf_tensor *t)
+tn_weight tn_weight_of(const tn_gguf_tensor *t)
 {
     int32_t first = 0;
     while (first < t->n_dims - 1 && t->ne[first] == 1) first++;
@@ -62,7 +62,7 @@ tn_status tn_weights_describe(tn_model *m)
     for (int64_t i = 0; i < n; i++) {
         const tn_gguf_tensor *t = tn_gguf_tensor_at(m->gguf, i);
         tn_weight *w = &m->weights[i];
-        *w = weight_of(t);
+        *w = tn_weight_of(t);
         const void *values = t->data;
         if (w->n_dims == 1 && t->dtype != TN_TYPE_F32 && !w->integers) {
             w->dtype = TN_TYPE_F32;

@@ -98,7 +98,8 @@ typedef struct tiny_file {
 static inline tiny_key *tiny_key_at(tiny_file *f, const char *name)
 {
     char full[64];
-    bool own = strncmp(name, "general.", 8) == 0 || strncmp(name, "tokenizer.", 10) == 0;
+    bool own = strncmp(name, "general.", 8) == 0 || strncmp(name, "tokenizer.", 10) == 0 ||
+               strncmp(name, "adapter.", 8) == 0;
     snprintf(full, sizeof full, "%s%s%s", own ? "" : f->shape.arch, own ? "" : ".", name);
     for (int32_t i = 0; i < f->n_keys; i++)
         if (strcmp(f->keys[i].name, full) == 0) return &f->keys[i];

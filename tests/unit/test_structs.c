@@ -4,11 +4,13 @@
 // The rule for structs that cross the public border (base.h), for all of them: programs that were compiled
 // with older headers give shorter ones, programs compiled with newer headers longer ones.
 //     test_structs FOLDER        with the bundled model
-#include "core/compiler.h"
+#include "core/context.h"
+#include "models/adapter/adapter.h"
 #include "tests/unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/adapter.h>
 #include <tenon/embed.h>
 #include <tenon/engine.h>
 #include <tenon/file.h>
@@ -23,6 +25,8 @@ static tn_plan *plan;
 static tn_session *session;
 static tn_engine *engine;
 static tn_file *file;
+static tn_adapter *adapter;
+static void *adapter_bytes;
 static char path[1024];
 static const int32_t tokens[] = {1, 2, 3};
 
@@ -111,6 +115,15 @@ static tn_status give_session_config(void *s)
     return tn_session_predict(model, s, &memory);
 }
 
+static tn_status give_adapter_use(void *s)
+{
+    tn_session_config cfg;
+    tn_session_config_default(&cfg);
+    cfg.adapters = s;
+    cfg.n_adapters = 1;
+    return give_session_config(&cfg);
+}
+
 static tn_status give_generation_config(void *s)
 {
     tn_generation *made = NULL;
@@ -190,6 +203,11 @@ static void fill_quantize_config(void *s)
     ((tn_quantize_config *)s)->type = "Q8_0";
 }
 
+static void fill_adapter_use(void *s)
+{
+    ((tn_adapter_use *)s)->adapter = adapter;
+}
+
 static void fill_model_config(void *s)
 {
     ((tn_model_config *)s)->metadata_only = 1;
@@ -244,6 +262,11 @@ static tn_status get_file_tensor(void *s)
 static tn_status get_model_info(void *s)
 {
     return tn_model_info_get(model, s);
+}
+
+static tn_status get_adapter_info(void *s)
+{
+    return tn_adapter_info_get(adapter, s);
 }
 
 static tn_status get_model_shape(void *s)
@@ -352,7 +375,7 @@ static const row rows[] = {
     {SIZES(tn_source, reserved), AFTER(tn_source, data), TN_OK, init_source, fill_source, give_source, NULL},
     {SIZES(tn_model_shape, n_classes), AFTER(tn_model_shape, seed), TN_OK, init_model_shape, fill_model_shape,
      give_model_shape, get_model_shape},
-    {SIZES(tn_session_config, n_ctx_seq), HEAD, TN_OK, init_session_config, NULL, give_session_config, NULL},
+    {SIZES(tn_session_config, adapters), HEAD, TN_OK, init_session_config, NULL, give_session_config, NULL},
     {SIZES(tn_generation_config, n_keep), HEAD, TN_OK, init_generation_config, NULL,
      give_generation_config, NULL},
     {SIZES(tn_sampling, n_logprobs), HEAD, TN_OK, init_sampling, NULL, give_sampling, NULL},
@@ -362,6 +385,9 @@ static const row rows[] = {
      init_tool_grammar_config, fill_tool_grammar_config, give_tool_grammar_config, NULL},
     {SIZES(tn_feed, reserved), AFTER(tn_feed, outputs), TN_OK, NULL, fill_feed, give_feed, NULL},
     {SIZES(tn_turn, tool_calls), AFTER(tn_turn, content_parts), TN_OK, NULL, fill_turn, give_turn, NULL},
+    {SIZES(tn_adapter_use, reserved), AFTER(tn_adapter_use, scale), TN_OK, NULL, fill_adapter_use,
+     give_adapter_use, NULL},
+    {SIZES(tn_adapter_info, device_size), HEAD, TN_OK, NULL, NULL, NULL, get_adapter_info},
     {SIZES(tn_device_info, memory_free), HEAD, TN_OK, NULL, NULL, NULL, get_device_info},
     {SIZES(tn_plan_info, input_size), HEAD, TN_OK, NULL, NULL, NULL, get_plan_info},
     {SIZES(tn_engine_stats, n_timed), HEAD, TN_OK, NULL, NULL, NULL, get_engine_stats},
@@ -540,6 +566,32 @@ static void test_missing_fields(void)
     TEST_CHECK(whole.total > 0 && whole.cache == cut.cache && whole.total == cut.total);
 }
 
+// An adapter of rank 1 for one matrix of the model, all zeros.
+static bool open_adapter(void)
+{
+    static const char matrix[] = "blk.0.attn_output.weight";
+    static float zeros[4096];
+    const tn_weight *w = &model->weights[tn_model_find_weight(model, matrix)];
+    const int64_t shapes[2][2] = {{1, w->ne[1]}, {w->ne[0], 1}};
+    size_t size = 0;
+    tn_gguf_writer *out = NULL;
+    bool ok = tn_gguf_writer_open_memory(ctx, &out) == TN_OK &&
+              tn_gguf_writer_put_str(out, "general.type", "adapter") == TN_OK &&
+              tn_gguf_writer_put_str(out, "general.architecture", model->config.arch->name) == TN_OK &&
+              tn_gguf_writer_put_str(out, "adapter.type", "lora") == TN_OK && w->ne[0] <= 4096 &&
+              w->ne[1] <= 4096;
+    for (int i = 0; i < 2 && ok; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.lora_%c", matrix, 'a' + i);
+        ok = tn_gguf_writer_add_tensor(out, name, TN_TYPE_F32, 2, shapes[i]) == TN_OK;
+    }
+    ok = ok && tn_gguf_writer_begin(out) == TN_OK;
+    for (int i = 0; i < 2 && ok; i++)
+        ok = tn_gguf_writer_data(out, zeros, (size_t)(shapes[i][0] * shapes[i][1]) * sizeof *zeros) == TN_OK;
+    return ok && tn_gguf_writer_commit(&out, &adapter_bytes, &size) == TN_OK &&
+           tn_adapter_open_memory(model, adapter_bytes, size, "adapter", &adapter) == TN_OK;
+}
+
 static bool open_all(const char *folder)
 {
     tn_session_config cfg;
@@ -550,7 +602,8 @@ static bool open_all(const char *folder)
     engine_cfg.session = &cfg;
     snprintf(path, sizeof path, "%s/tenon-tiny.gguf", folder);
     return tn_context_create(NULL, &ctx) == TN_OK && tn_model_open(ctx, path, NULL, &model) == TN_OK &&
-           tn_graph_create(ctx, &graph) == TN_OK && tn_session_create(model, &cfg, &session) == TN_OK &&
+           open_adapter() && tn_graph_create(ctx, &graph) == TN_OK &&
+           tn_session_create(model, &cfg, &session) == TN_OK &&
            tn_engine_create(model, &engine_cfg, &engine) == TN_OK && tn_file_open(ctx, path, &file) == TN_OK;
 }
 
@@ -568,6 +621,8 @@ int main(int argc, char **argv)
     tn_engine_destroy(&engine);
     tn_session_destroy(&session);
     tn_file_close(&file);
+    tn_adapter_unref(&adapter);
+    tn_free(ctx, adapter_bytes);
     tn_model_unref(&model);
     tn_context_destroy(&ctx);
     return test_done();

@@ -60,6 +60,10 @@ typedef struct tn_session_config {
     // tokens of one sequence at most, 1..n_ctx; 0 (default): n_ctx. Where many sequences share a cache, a
     // smaller value keeps tables short, and n_ctx may pass what the model was trained for
     int32_t n_ctx_seq;
+    // LoRA adapters of this model (adapter.h), 0..TN_SESSION_ADAPTERS; default none. The session takes
+    // references
+    int32_t n_adapters;
+    const struct tn_adapter_use *adapters;
 } tn_session_config;
 TN_API void tn_session_config_init(tn_session_config *cfg, size_t struct_size);
 static inline void tn_session_config_default(tn_session_config *cfg)
@@ -132,25 +136,28 @@ TN_API int32_t tn_session_length(const tn_session *session, int32_t seq);
 // longer available. With recurrent layers the next step starts from the nearest state that was kept, and
 // first evaluates the tokens from there to n again.
 TN_API TN_MUST_USE tn_status tn_session_truncate(tn_session *session, int32_t seq, int32_t n);
-// Makes sequence `to` a copy of the first n tokens of `from`. Full blocks are shared, not copied.
+// Makes sequence `to` a copy of the first n tokens of `from`, with its scales of adapters. Full blocks are
+// shared, not copied.
 TN_API TN_MUST_USE tn_status tn_session_branch(tn_session *session, int32_t from, int32_t to, int32_t n);
 // Copies up to n token ids of a sequence from position `first` on to `out`; returns how many there were.
 TN_API int32_t tn_session_tokens(const tn_session *session, int32_t seq, int32_t first, int32_t *out,
                                  int32_t n);
-// Makes `seq` hold exactly the longest prefix of these tokens that any sequence of the session holds. Whole
-// blocks are shared, not copied. *n_reused: its length, 0 to n; feed the rest. To get the logits of the last
-// token, call this with n one below the number of tokens, so that at least that token is fed.
+// Makes `seq` hold exactly the longest prefix of these tokens that any sequence of the session with the same
+// scales of adapters holds. Whole blocks are shared, not copied. *n_reused: its length, 0 to n; feed the
+// rest. To get the logits of the last token, call this with n one below the number of tokens, so that at
+// least that token is fed.
 TN_API TN_MUST_USE tn_status tn_session_reuse(tn_session *session, int32_t seq, const int32_t *tokens,
                                               int32_t n, int32_t *n_reused);
 // Writes the contents of all sequences (token ids, keys and values) to a file, complete or not at all. The
-// file can be loaded by sessions of the same model with the same types of the cache, on any device, if their
-// context is large enough. Samplers and logits are not saved. TN_ERR_IO, TN_ERR_MEMORY, TN_ERR_DEVICE.
+// file can be loaded by sessions of the same model with the same types of the cache and the same adapters and
+// scales, on any device, if their context is large enough. Samplers and logits are not saved. TN_ERR_IO,
+// TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_UNSUPPORTED (sequences differ in their scales of adapters).
 TN_API TN_MUST_USE tn_status tn_session_save(tn_session *session, const char *path);
 // Replaces the contents of all sequences by those of a saved session. On failure the session is unchanged, or
 // empty if the device failed while the state was written. TN_ERR_FORMAT: no session file, or damaged;
 // TN_ERR_UNSUPPORTED: of a newer version, or the sizes of the contexts lead to different rope factors;
-// TN_ERR_MODEL: of another model; TN_ERR_TYPE: other types of the cache; TN_ERR_CONTEXT_FULL: more tokens or
-// sequences than this session can hold; TN_ERR_IO, TN_ERR_DEVICE.
+// TN_ERR_MODEL: of another model or other adapters; TN_ERR_TYPE: other types of the cache;
+// TN_ERR_CONTEXT_FULL: more tokens or sequences than this session can hold; TN_ERR_IO, TN_ERR_DEVICE.
 TN_API TN_MUST_USE tn_status tn_session_load(tn_session *session, const char *path);
 // The same with bytes in memory, freed by tn_text_free (graph.h).
 TN_API TN_MUST_USE tn_status tn_session_save_memory(tn_session *session, char **bytes, size_t *n);
