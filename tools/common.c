@@ -262,7 +262,8 @@ static int check_compat(const tool *t)
     const char *name = opt_item_name(t->opt, OPT_COMPAT_REFUSED, 0);
     if (name)
         return fail(EXIT_FAILED,
-                    "%s %s: adapters, pictures, sounds and remote devices are not supported; leave it away",
+                    "%s %s: control vectors, pictures, sounds and remote devices are not supported; leave it "
+                    "away",
                     name, opt_item_get(t->opt, OPT_COMPAT_REFUSED, 0));
     for (int k = 0; (name = opt_item_name(t->opt, OPT_COMPAT_WARNED, k)) != NULL; k++) {
         if (opt_flag(t->opt, OPT_STRICT))
@@ -335,6 +336,7 @@ int tool_open(tool *t, const options *o)
 
 void tool_close(tool *t)
 {
+    tool_close_adapters(t);
     tn_context_destroy(&t->ctx);
 }
 
@@ -461,6 +463,8 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     cfg->fusion = opt_int(o, OPT_FUSION) == 0; // words: on, off
     char word[16];
     cfg->precision = tn_precision_by_name(opt_word(o, OPT_PRECISION, word, sizeof word));
+    cfg->adapters = t->adapters;
+    cfg->n_adapters = t->n_adapters;
 }
 
 int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_config *session,

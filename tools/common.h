@@ -8,8 +8,10 @@
 #include "tools/options.h"
 
 #include <stddef.h>
+#include <tenon/adapter.h>
 #include <tenon/embed.h>
 #include <tenon/engine.h>
+#include <tenon/file.h>
 #include <tenon/session.h>
 #include <tenon/text.h>
 
@@ -52,6 +54,8 @@ typedef struct tool {
     int n_printed;
     bool compiling; // a note that a driver compiles kernels was printed
     uint64_t compiling_ns;
+    tn_adapter_use adapters[TN_SESSION_ADAPTERS]; // of --lora, for the model of the command
+    int32_t n_adapters;
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
@@ -68,6 +72,18 @@ void tool_info(const tool *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int tool_model_path(const options *o, const char **path, const char *const **args, int *n_args);
 enum { LOAD_WEIGHTS, LOAD_METADATA, LOAD_TOKENIZER };
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
+// commands/adapters.c: opens what --lora and --lora-scaled name; sessions are made with them from then on. 0,
+// or an exit code after a message. tool_close closes them too.
+int tool_load_adapters(tool *t, tn_model *model);
+void tool_close_adapters(tool *t);
+// What a file says of itself if it is an adapter; texts are fit for a terminal.
+typedef struct adapter_facts {
+    char arch[64], kind[32], alpha[32];
+    int64_t n_weights, rank; // weights that it changes; the largest rank
+} adapter_facts;
+bool tool_adapter_facts(const tool *t, const tn_file *file, adapter_facts *out);
+// Whether the whole text is a number, as a scale in an argument of its own is.
+bool adapter_is_number(const char *text);
 // Device, number of layers on it, and whether missing kernels or memory are errors. Layers are fitted for
 // `session`, which must live until the model is open; NULL for commands without a session.
 void tool_model_config(const tool *t, const tn_session_config *session, tn_model_config *cfg);

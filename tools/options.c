@@ -375,7 +375,12 @@ static int parse_flag(options *o, int argc, char **argv, int *used)
     }
     if (!has_next) return fail(EXIT_USAGE, "%s needs a value (%s)", name, opt_rows[id].value);
     *used = 2;
-    return set_value(&s, argv[1]);
+    code = set_value(&s, argv[1]);
+    // The scale may be a word of its own: it becomes a second item.
+    bool scale = id == OPT_LORA_SCALED && !code && argc > 2 && !strrchr(argv[1], ':');
+    if (!scale || !adapter_is_number(argv[2])) return code;
+    *used = 3;
+    return set_value(&s, argv[2]);
 }
 
 // --- the configuration file --------------------------------------------------------------------------------

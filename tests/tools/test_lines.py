@@ -53,7 +53,7 @@ LINES = [
     ("system prompt from a file", ["-cnv", "-st", "-sysf", "FILE", "-p", "Hello", "--no-warmup"]),
 ]
 REFUSED = [
-    ("llama.cpp, issue 18446", ["--lora", "./qwen-lora.gguf", "-p", "Hello"], "--lora"),
+    ("llama.cpp, issue 18446", ["--lora", "./qwen-lora.gguf", "-p", "Hello"], "./qwen-lora.gguf"),
     ("multimodal guide", ["--mmproj", "mmproj.gguf", "--image", "cat.png", "-p", "Hello"], "--mmproj"),
     ("remote devices", ["--rpc", "192.168.88.10:50052", "-p", "Hello"], "--rpc"),
 ]

@@ -298,6 +298,7 @@ static int open_model(batch_state *b)
     run_state *r = &b->r;
     int code = tool_open(&r->t, r->t.opt);
     if (!code) code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
+    if (!code) code = tool_load_adapters(&r->t, r->model);
     if (code) return code;
     r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);

@@ -193,8 +193,12 @@ static int print_text(const inspect_state *s)
            tn_file_version(s->file), size_text(tn_file_size(s->file), size, sizeof size),
            tn_file_n_parts(s->file), tn_file_n_parts(s->file) == 1 ? "" : "s",
            (long long)tn_file_n_keys(s->file), (long long)tn_file_n_tensors(s->file));
+    adapter_facts a;
     if (s->model)
         print_model(s);
+    else if (tool_adapter_facts(&s->t, s->file, &a))
+        printf("adapter       %s of %lld weights of %s, rank %lld, alpha %s; --lora applies it to a model\n",
+               a.kind, (long long)a.n_weights, a.arch, (long long)a.rank, a.alpha);
     else
         printf("no model that can run here: %s\n", s->reason);
     printf("\nMetadata\n");
@@ -347,6 +351,16 @@ static int print_json(const inspect_state *s)
         json_memory(s, &j);
     } else {
         json_null(&j, "model");
+    }
+    adapter_facts a;
+    if (!s->model && tool_adapter_facts(&s->t, s->file, &a)) {
+        json_object(&j, "adapter");
+        json_text(&j, "type", a.kind);
+        json_text(&j, "architecture", a.arch);
+        json_text(&j, "alpha", a.alpha);
+        json_int(&j, "weights", a.n_weights);
+        json_int(&j, "rank", a.rank);
+        json_end_object(&j);
     }
     json_text(&j, "reason", *s->reason ? s->reason : NULL);
     json_end_object(&j);

@@ -123,6 +123,7 @@ static int open_all(logits_state *s)
     if (!opt_is_set(o, OPT_OUT)) return fail(EXIT_USAGE, "logits: no place for the result; give --out FILE");
     int code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
+    if (!code) code = tool_load_adapters(&s->t, s->model);
     if (code) return code;
     s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);

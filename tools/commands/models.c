@@ -114,7 +114,7 @@ static void show_keys(const tool *t, const tn_file *file, json *j)
 {
     static const char *const wanted[] = {"general.architecture", "general.name",    "general.size_label",
                                          "general.license",      ".context_length", ".block_count",
-                                         ".expert_count"};
+                                         ".expert_count",        "adapter.type",    "adapter.lora.alpha"};
     char text[256];
     for (int64_t i = 0; i < tn_file_n_keys(file); i++) {
         char *name;

@@ -206,6 +206,7 @@ static int perplexity(ppl_state *s)
     int code = check_flags(o);
     if (!code) code = tool_open(&s->t, o);
     if (!code) code = tool_load(&s->t, s->path, LOAD_WEIGHTS, &s->model);
+    if (!code) code = tool_load_adapters(&s->t, s->model);
     if (code) return code;
     s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);

@@ -64,6 +64,7 @@ int cmd_plan(const options *o)
         code = fail(EXIT_USAGE, "--json, --dot and --svg exclude each other; give one of them");
     if (!code) code = tool_open(&t, o);
     if (!code) code = tool_load(&t, path, LOAD_METADATA, &model);
+    if (!code) code = tool_load_adapters(&t, model);
     if (!code) code = make_plan(&t, model, path);
     tn_model_unref(&model);
     tool_close(&t);

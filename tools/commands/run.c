@@ -235,6 +235,7 @@ static int open_draft(run_state *r, int32_t n_ctx)
     tn_session_config cfg;
     tn_model_info info = {.struct_size = sizeof info};
     tool_session_config(&r->t, &cfg);
+    cfg.n_adapters = 0; // they are those of the other model
     tn_model_info_get(r->draft_model, &info);
     cfg.n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < n_ctx ? info.n_ctx_train : n_ctx;
     tn_status status = tn_session_create(r->draft_model, &cfg, &r->draft);
@@ -268,6 +269,7 @@ static int open_session(run_state *r, size_t n_prompt)
 static int open_model(run_state *r)
 {
     int code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
+    if (!code) code = tool_load_adapters(&r->t, r->model);
     if (code) return code;
     r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);

@@ -109,6 +109,7 @@ static int load(model *m, model_facts *f)
     run_state *r = &m->r;
     *r = (run_state){.t = m->s->tool, .path = m->path};
     int code = tool_load(&r->t, r->path, LOAD_WEIGHTS, &r->model);
+    if (!code) code = tool_load_adapters(&r->t, r->model);
     if (code) return code;
     r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);
@@ -125,6 +126,7 @@ void loader_free(model *m)
     tn_engine_destroy(&m->engine);
     tn_embedder_destroy(&m->embedder);
     answer_fini(&m->r);
+    tool_close_adapters(&m->r.t);
     tn_model_unref(&m->r.model);
     m->r = (run_state){.path = NULL};
 }
