@@ -26,6 +26,7 @@ struct tn_tensor {
     tn_node *producer; // of nodes only
     int32_t out;       // index among the producer's results
     const char *output; // name as a result of the graph, or NULL
+    int32_t home; // of weights: the device that is requested for the nodes that read it; -1: any
 };
 
 struct tn_node {
@@ -65,6 +66,9 @@ TN_MUST_USE tn_status tn_graph_record(tn_graph *g, int32_t op, int32_t n_src, tn
 // Requests a device for the nodes that are recorded from now on: an index into the devices of the plan, 0 at
 // first.
 void tn_graph_want(tn_graph *g, int32_t device);
+// Requests a device for all nodes recorded from now on that read the weight, whatever is requested for the
+// others. NULL is fine.
+void tn_graph_keep_weight(tn_tensor *weight, int32_t device);
 TN_MUST_USE tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out);
 // The node as a backend sees it, data NULL.
 void tn_node_step(const tn_node *node, tn_step *step);

@@ -36,6 +36,11 @@ void tn_graph_want(tn_graph *g, int32_t device)
     g->wanted = device;
 }
 
+void tn_graph_keep_weight(tn_tensor *weight, int32_t device)
+{
+    if (weight) weight->home = device;
+}
+
 tn_status tn_graph_status(const tn_graph *graph)
 {
     TN_NEED(NULL, graph);
@@ -71,7 +76,7 @@ static tn_tensor *add_value(tn_graph *g, int32_t kind, const tn_view *view)
     if (grow(g->ctx, &g->values, g->n_values, &g->values_capacity) != TN_OK) return NULL;
     tn_tensor *t = tn_arena_alloc(&g->arena, sizeof *t);
     if (!t) return NULL;
-    *t = (tn_tensor){.id = g->n_values, .kind = kind, .view = *view, .root = t};
+    *t = (tn_tensor){.id = g->n_values, .kind = kind, .view = *view, .root = t, .home = -1};
     g->values[g->n_values++] = t;
     return t;
 }
@@ -141,8 +146,10 @@ tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name)
     if (!g) return NULL;
     if (!value || !name || g->status != TN_OK) return value;
     const char *copy = tn_arena_strdup(&g->arena, name);
-    if (!copy) keep(g, TN_ERR_MEMORY);
-    else value->name = copy;
+    if (!copy)
+        keep(g, TN_ERR_MEMORY);
+    else
+        value->name = copy;
     return value;
 }
 
@@ -158,8 +165,10 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
     bool taken = false;
     for (int32_t i = 0; i < g->n_values; i++)
         taken |= g->values[i]->output && strcmp(g->values[i]->output, name) == 0;
-    if (taken) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: the name is taken", name);
-    else if (!value) status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
+    if (taken)
+        status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: the name is taken", name);
+    else if (!value)
+        status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
     else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
         status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
     else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE ||
@@ -168,7 +177,8 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
                          "output %s: must be a contiguous result of an op; copy it first", name);
     else if (value->output)
         status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: is already output %s", name, value->output);
-    else if (!(value->output = tn_arena_strdup(&g->arena, name))) status = TN_ERR_MEMORY;
+    else if (!(value->output = tn_arena_strdup(&g->arena, name)))
+        status = TN_ERR_MEMORY;
     keep(g, status);
 }
 
@@ -245,6 +255,20 @@ static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
     return TN_OK;
 }
 
+// Weights move a node to their device: of several devices the last in order of preference, to which a state
+// can follow. A node with a state does not move to an earlier one.
+static void take_sources(tn_node *node, int32_t n_src, tn_tensor *const *src)
+{
+    int32_t home = -1;
+    bool state = false;
+    for (int32_t i = 0; i < n_src; i++) {
+        node->src[i] = src[i];
+        if (src[i]) home = TN_MAX(home, src[i]->root->home);
+        state |= src[i] && src[i]->root->kind == TN_VALUE_STATE;
+    }
+    if (home >= 0 && !(state && home < node->wanted)) node->wanted = node->device = home;
+}
+
 static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const *src, const void *params,
                         tn_node **out)
 {
@@ -259,7 +283,7 @@ static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const
                       .n_dst = info->n_dst,
                       .wanted = g->wanted,
                       .device = g->wanted};
-    for (int32_t i = 0; i < n_src; i++) node->src[i] = src[i];
+    take_sources(node, n_src, src);
     if (info->params_size > 0) {
         node->params = tn_arena_alloc(&g->arena, info->params_size);
         if (!node->params) return TN_ERR_MEMORY;
@@ -309,6 +333,7 @@ static tn_status clone_value(const tn_tensor *t, tn_graph *g)
     tn_tensor *c = add_value(g, t->kind, &t->view);
     if (!c) return TN_ERR_MEMORY;
     c->root = g->values[t->root->id];
+    c->home = t->home;
     c->out = t->out;
     if (t->name && !(c->name = tn_arena_strdup(&g->arena, t->name))) return TN_ERR_MEMORY;
     if (t->output && !(c->output = tn_arena_strdup(&g->arena, t->output))) return TN_ERR_MEMORY;
@@ -343,7 +368,9 @@ tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out)
     for (int32_t i = 0; i < graph->n_values && status == TN_OK; i++)
         status = clone_value(graph->values[i], g);
     for (int32_t i = 0; i < graph->n_nodes && status == TN_OK; i++) status = clone_node(graph->nodes[i], g);
-    if (status != TN_OK) tn_graph_destroy(&g);
-    else *out = g;
+    if (status != TN_OK)
+        tn_graph_destroy(&g);
+    else
+        *out = g;
     return status;
 }

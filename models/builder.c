@@ -80,7 +80,10 @@ tn_tensor *tn_builder_weight(tn_builder *b, int32_t layer, const char *name, int
                                      shape_text(w->n_dims, w->ne, have), shape_text(n_dims, wanted, want)));
         return NULL;
     }
-    if (!b->recorded[i]) b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, n_dims, shape);
+    if (!b->recorded[i]) {
+        b->recorded[i] = tn_graph_weight(b->g, text, w->dtype, n_dims, shape);
+        tn_graph_keep_weight(b->recorded[i], tn_builder_home(b, i));
+    }
     return b->recorded[i];
 }
 
@@ -99,12 +102,15 @@ static tn_tensor *product(tn_builder *b, int32_t layer, const char *name, tn_ten
 {
     char text[TN_WEIGHT_NAME];
     snprintf(text, sizeof text, "%s.weight", name);
+    int32_t before = tn_builder_follow(b, layer, text);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 2, n_out, n_in, 0);
     tn_tensor *y = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, layer, name, w, 1);
     if (scale) y = tn_op_mul(b->g, y, scale);
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 1, n_out, 0, 0);
-    return bias ? tn_op_add(b->g, y, bias) : y;
+    if (bias) y = tn_op_add(b->g, y, bias);
+    tn_graph_want(b->g, before);
+    return y;
 }
 
 static tn_tensor *adapt(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, tn_tensor *y)
@@ -142,6 +148,19 @@ tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_te
 void tn_builder_enter(tn_builder *b, int32_t layer)
 {
     tn_graph_want(b->g, layer < b->setup->n_host_layers);
+}
+
+int32_t tn_builder_home(const tn_builder *b, int32_t weight)
+{
+    int8_t place = weight >= 0 ? b->model->weights[weight].place : TN_PLACE_LAYER;
+    return !b->setup->places || place == TN_PLACE_LAYER ? -1 : place == TN_PLACE_HOST;
+}
+
+int32_t tn_builder_follow(tn_builder *b, int32_t layer, const char *weight)
+{
+    int32_t before = b->g->wanted;
+    if (tn_builder_home(b, tn_builder_index(b, layer, weight)) == 1) tn_graph_want(b->g, 1);
+    return before;
 }
 
 void tn_builder_enter_cache(tn_builder *b, int32_t layer)

@@ -59,6 +59,12 @@ tn_tensor *tn_builder_norm(tn_builder *b, int32_t layer, const char *name, tn_te
 // Nodes recorded from now on belong to this layer (n_layers: the head): they are requested for the device of
 // the layer.
 void tn_builder_enter(tn_builder *b, int32_t layer);
+// Where a weight was given to the host, nodes recorded from now on belong there, as those that read the
+// weight do: what lies between two of them is not transferred back and forth. Returns what tn_graph_want
+// takes to end that.
+int32_t tn_builder_follow(tn_builder *b, int32_t layer, const char *weight);
+// The device of a weight that was given to one, -1: it lies where its layer is.
+int32_t tn_builder_home(const tn_builder *b, int32_t weight);
 // The same for the cache of the layer and the nodes that read or write it.
 void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 // The rows of x for which the caller requested results.

@@ -27,6 +27,7 @@ typedef struct tn_decoder_setup {
     // The first layers, with the embedding before them, are requested for device 1 of the plan, all else for
     // device 0.
     int32_t n_host_layers;
+    bool places; // there are two devices, and weights may be given to one of them (tn_weight.place)
     // per layer: cache and attention belong to device 1 too; NULL: to the device of the layer
     const bool *host_states;
     int32_t result; // TN_RESULT_* of session.h

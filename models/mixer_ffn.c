@@ -33,17 +33,24 @@ tn_tensor *tn_mixer_ffn(tn_builder *b, int32_t layer, tn_tensor *h)
     bool has_gate = tn_builder_has(b, layer, "ffn_gate.weight");
     int64_t n_up = has_gate ? n_ff : rows_of(b, layer, "ffn_up.weight");
     if (n_up == 2 * n_ff || (c->arch->gated && n_up != n_ff)) {
-        y = glu_of_halves(b, tn_builder_linear(b, layer, "ffn_up", h, 2 * n_ff, n_embd), 1, n_ff, &glu);
+        tn_tensor *both = tn_builder_linear(b, layer, "ffn_up", h, 2 * n_ff, n_embd);
+        int32_t before = tn_builder_follow(b, layer, "ffn_down.weight");
+        y = glu_of_halves(b, both, 1, n_ff, &glu);
+        tn_graph_want(b->g, before);
     } else if (c->arch->gated || has_gate) {
         tn_tensor *pair[2] = {NULL};
         tn_builder_linears(b, layer, h, n_embd, 2,
                            (const tn_linear_row[]){{"ffn_gate", n_ff}, {"ffn_up", n_ff}}, pair);
+        int32_t before = tn_builder_follow(b, layer, "ffn_down.weight");
         y = tn_op_glu(b->g, pair[0], pair[1], &glu);
+        tn_graph_want(b->g, before);
     } else {
         tn_tensor *up = tn_builder_linear(b, layer, "ffn_up", h, n_ff, n_embd);
+        int32_t before = tn_builder_follow(b, layer, "ffn_down.weight");
         y = tn_op_unary(b->g, up, &(tn_unary_params){.kind = c->arch->act});
         tn_tensor *scales = tn_builder_weight(b, layer, "ffn.act.scales", TN_WEIGHT_OPTIONAL, 1, n_ff, 0, 0);
         if (scales) y = tn_op_binary(b->g, TN_BINARY_DIV, y, scales);
+        tn_graph_want(b->g, before);
     }
     return tn_builder_linear(b, layer, "ffn_down", y, n_embd, n_ff);
 }
@@ -56,6 +63,7 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     char text[64];
     int64_t n = b->c->n_experts;
     snprintf(text, sizeof text, "%s.weight", name);
+    int32_t before = tn_builder_follow(b, layer, text);
     tn_tensor *w = tn_builder_weight(b, layer, text, 0, 3, n, n_out, n_in);
     tn_tensor *y = tn_op_matmul_id(b->g, x, w, ids), *scale = tn_builder_scale(b, layer, name, w, n);
     // Factors of NVFP4 are a part of the weights, others belong to the model: what adapters add to the
@@ -69,7 +77,9 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     if (!first) y = tn_builder_adapt(b, layer, text, &in, y);
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 2, n, n_out, 0);
-    return bias ? tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f)) : y;
+    if (bias) y = tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f));
+    tn_graph_want(b->g, before);
+    return y;
 }
 
 // The weight of the shared expert in each row, [T, 1]; NULL: 1.
@@ -91,7 +101,9 @@ static tn_tensor *shared_expert(tn_builder *b, int32_t layer, tn_tensor *h)
     tn_tensor *pair[2] = {NULL};
     tn_builder_linears(b, layer, h, n_embd, 2,
                        (const tn_linear_row[]){{"ffn_gate_shexp", n_ff}, {"ffn_up_shexp", n_ff}}, pair);
+    int32_t before = tn_builder_follow(b, layer, "ffn_down_shexp.weight");
     tn_tensor *y = tn_op_glu(b->g, pair[0], pair[1], &(tn_glu_params){.act = b->c->arch->act});
+    tn_graph_want(b->g, before);
     y = tn_builder_linear(b, layer, "ffn_down_shexp", y, n_embd, n_ff);
     return weight ? tn_op_mul(b->g, y, weight) : y;
 }
@@ -133,13 +145,14 @@ tn_tensor *tn_mixer_moe(tn_builder *b, int32_t layer, tn_tensor *h, tn_tensor *r
         x = tn_op_mul(g, tn_op_reshape(g, weights, 3, (int64_t[]){-1, c->n_experts_used, 1}), x);
         weights = tn_op_unary(g, weights, &(tn_unary_params){TN_UNARY_AFFINE, 0.0f, 1.0f});
     }
-    if (tn_builder_has(b, layer, "ffn_gate_up_exps.weight")) {
-        y = glu_of_halves(b, expert_linear(b, layer, "ffn_gate_up_exps", x, ids, 2 * n_ff, n_embd), 2, n_ff,
-                          &c->expert_glu);
-    } else {
-        tn_tensor *gate = expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
-        y = tn_op_glu(g, gate, expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd), &c->expert_glu);
-    }
+    bool fused = tn_builder_has(b, layer, "ffn_gate_up_exps.weight");
+    tn_tensor *gate = fused ? expert_linear(b, layer, "ffn_gate_up_exps", x, ids, 2 * n_ff, n_embd)
+                            : expert_linear(b, layer, "ffn_gate_exps", x, ids, n_ff, n_embd);
+    tn_tensor *up = fused ? NULL : expert_linear(b, layer, "ffn_up_exps", x, ids, n_ff, n_embd);
+    // The sum follows the experts, too: it is smaller than their results.
+    int32_t before = tn_builder_follow(b, layer, "ffn_down_exps.weight");
+    y = fused ? glu_of_halves(b, gate, 2, n_ff, &c->expert_glu) : tn_op_glu(g, gate, up, &c->expert_glu);
     y = tn_op_moe_sum(g, expert_linear(b, layer, "ffn_down_exps", y, ids, n_embd, n_ff), weights);
+    tn_graph_want(g, before);
     return c->n_ff_shared > 0 ? tn_op_add(g, y, shared_expert(b, layer, h)) : y;
 }

@@ -134,6 +134,7 @@ tn_status tn_model_info_get(const tn_model *m, tn_model_info *out)
         .device_layers = m->device_layers,
         .host_device = m->host->name,
         .device_size = m->device_size,
+        .placed_size = tn_weights_placed_size(m, m->device_layers),
     };
     bool tied = tn_model_find_weight(m, "output.weight") < 0;
     for (int64_t i = 0; i < tn_gguf_n_tensors(m->gguf); i++) {

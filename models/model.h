@@ -15,6 +15,10 @@
 
 enum { TN_WEIGHT_NAME = 96 }; // bytes of the longest name that is looked up, with its end
 
+// Where a weight lies: as its layer does, in host memory, or on the device of the model. Nodes that read it
+// run there.
+enum { TN_PLACE_LAYER, TN_PLACE_HOST, TN_PLACE_DEVICE };
+
 // A tensor as the graph sees it: type and shape of the file, but one-dimensional tensors are F32 always.
 typedef struct tn_weight {
     const char *name;
@@ -24,6 +28,7 @@ typedef struct tn_weight {
     tn_buffer host;          // the file, or converted; empty in metadata-only models
     tn_buffer buffer;        // the copy on a device with memory of its own; empty if it is not read there
     bool unused;             // never read: other weights were derived from it
+    int8_t place;            // TN_PLACE_*
     bool integers;           // stored as whole numbers, which nothing multiplies: refused where it is read
 } tn_weight;
 
@@ -78,6 +83,12 @@ TN_MUST_USE tn_status tn_weight_check_type(tn_context *ctx, const tn_weight *w);
 size_t tn_weight_device_size(const tn_weight *w); // with what alignment adds on a device
 // Whether the device reads the weight when the last n layers are there.
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n);
+// Reads the places that a configuration gives to weights.
+TN_MUST_USE tn_status tn_weights_place(tn_model *m, const tn_model_config *cfg);
+// Whether it is a matrix of experts that tokens are routed to.
+bool tn_weight_is_expert(const tn_weight *w);
+// Bytes of weights in host memory although the last n layers, theirs among them, are on the device.
+uint64_t tn_weights_placed_size(const tn_model *m, int32_t n);
 // Bytes of all weights that the device reads when the last n layers are there.
 uint64_t tn_weights_device_size(const tn_model *m, int32_t n);
 // Whether layers on the host read the weight.
@@ -100,6 +111,16 @@ TN_MUST_USE tn_status tn_weights_load(tn_model *m, const tn_model_config *cfg);
 // --- run/fit.c ---
 // Decides how many of the last layers lie on the device, and how many tokens a session evaluates at once.
 TN_MUST_USE tn_status tn_model_fit(tn_model *m, const tn_model_config *cfg);
+
+// What a fit found, and the words for it: how many of the layers are on the device and why not all.
+typedef struct tn_fit_facts {
+    const char *device, *host; // names
+    int32_t n_device, n_layers;
+    uint64_t one, all;        // bytes that the last layer takes with a session, and that all layers take
+    uint64_t free, margin;    // bytes that are free on the device, and that are never used
+    uint64_t without_experts; // bytes of all layers with all experts in host memory; 0: there are no experts
+} tn_fit_facts;
+void tn_fit_words(const tn_fit_facts *f, char *text, size_t size);
 
 // --- model.c ---
 // Name of the output of a TN_RESULT_*, and values per row; 0: the model has none of that kind.

@@ -98,6 +98,7 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
     if (status == TN_OK && cfg->check_tensors && !loads) status = tn_gguf_check_data(m->gguf);
     if (status == TN_OK && loads) status = tn_gguf_reserve(m->gguf);
     if (status == TN_OK) status = tn_weights_describe(m);
+    if (status == TN_OK) status = tn_weights_place(m, cfg);
     // A plan for one token: every tensor the architecture needs is there and has the right shape.
     if (status == TN_OK) status = tn_decoder_check(m, NULL, NULL);
     if (status == TN_OK) status = tn_model_fit(m, cfg);

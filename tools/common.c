@@ -330,13 +330,14 @@ int tool_open(tool *t, const options *o)
     if (status != TN_OK) return tool_fail(t, status, "cannot start");
     report_ignored(t);
     int code = check_compat(t);
-    if (code) return code;
-    return find_device(t);
+    if (!code) code = find_device(t);
+    return code ? code : tool_places_open(t);
 }
 
 void tool_close(tool *t)
 {
     tool_close_adapters(t);
+    tool_places_close(t);
     tn_context_destroy(&t->ctx);
 }
 
@@ -397,6 +398,7 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
     const char *layers = opt_text(t->opt, OPT_GPU_LAYERS);
     cfg->device_layers =
         layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
+    tool_places_config(t, cfg);
 }
 
 static void report_loaded(const tool *t, const char *path, const tn_model *model)
@@ -412,6 +414,7 @@ static void report_loaded(const tool *t, const char *path, const tn_model *model
                   info.n_layers - info.device_layers, info.host_device);
     else if ((C_SESSION & (1 << t->opt->cmd)) && opt_int(t->opt, OPT_GPU_LAYERS) > 0)
         tool_info(t, "--gpu-layers has no effect: %s has no memory of its own", info.device);
+    if (C_SESSION & (1 << t->opt->cmd)) tool_places_report(t, &info);
 }
 
 int tool_load(tool *t, const char *path, int32_t what, tn_model **out)

@@ -43,6 +43,7 @@ void clean_text(char *text);
 // The same into buf, cut to fit.
 const char *shown(const char *text, char *buf, size_t size);
 
+typedef struct tool_places tool_places;
 typedef struct tool {
     const options *opt;
     tn_context *ctx;
@@ -56,6 +57,7 @@ typedef struct tool {
     uint64_t compiling_ns;
     tn_adapter_use adapters[TN_SESSION_ADAPTERS]; // of --lora, for the model of the command
     int32_t n_adapters;
+    tool_places *places; // of --override-tensor; NULL: none
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
@@ -76,6 +78,12 @@ int tool_load(tool *t, const char *path, int32_t what, tn_model **out);
 // or an exit code after a message. tool_close closes them too.
 int tool_load_adapters(tool *t, tn_model *model);
 void tool_close_adapters(tool *t);
+// commands/places.c: reads --override-tensor (0, or an exit code after a message), puts it and --cpu-moe into
+// the configuration of a model, and reports what came of them. tool_close closes it too.
+int tool_places_open(tool *t);
+void tool_places_close(tool *t);
+void tool_places_config(const tool *t, tn_model_config *cfg);
+void tool_places_report(const tool *t, const tn_model_info *info);
 // What a file says of itself if it is an adapter; texts are fit for a terminal.
 typedef struct adapter_facts {
     char arch[64], kind[32], alpha[32];

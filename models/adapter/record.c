@@ -73,10 +73,13 @@ tn_tensor *tn_builder_adapt(tn_builder *b, int32_t layer, const char *name, cons
                             tn_tensor *y)
 {
     if (b->key->adapters == 0 || !y) return y;
-    int32_t weight = tn_builder_index(b, layer, name);
+    int32_t weight = tn_builder_index(b, layer, name), home = tn_builder_home(b, weight),
+            before = b->g->wanted;
+    if (home >= 0) tn_graph_want(b->g, home); // the small matrices lie where the large one does
     for (int32_t i = 0; i < b->setup->n_adapters && weight >= 0 && y; i++) {
         const tn_adapter_pair *p = tn_adapter_pair_get(b->setup->adapters[i], weight);
         if (p && (b->key->adapters >> i & 1)) y = add_one(b, i, p, in, y);
     }
+    tn_graph_want(b->g, before);
     return y;
 }

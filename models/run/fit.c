@@ -5,6 +5,8 @@
 // session.
 #include "models/run/session.h"
 
+#include <stdio.h>
+
 // Kept free on a device when layers are fitted: drivers need memory for code, captured work and page tables,
 // a desktop for what it shows, and the estimate misses some. At least 512 MiB; large devices lose more to
 // fragmentation, so there it is 5 %.
@@ -65,28 +67,66 @@ static int32_t most_layers(const tn_model *m, const fit *f)
     return n;
 }
 
-static uint64_t mib(uint64_t bytes)
+static unsigned long long mib(uint64_t bytes)
 {
-    return bytes >> 20;
+    return (unsigned long long)(bytes >> 20);
+}
+
+void tn_fit_words(const tn_fit_facts *f, char *text, size_t size)
+{
+    uint64_t kept = TN_MIN(f->margin, f->free);
+    char layers[64] = "no layer";
+    if (f->n_device > 0) snprintf(layers, sizeof layers, "%d of %d layers", f->n_device, f->n_layers);
+    int n = snprintf(text, size, "%s %s on %s, ", layers, f->n_device > 0 ? "are" : "is", f->device);
+    if (f->n_device > 0)
+        n += snprintf(text + n, size - (size_t)n, "the first %d on %s: ", f->n_layers - f->n_device, f->host);
+    else
+        n += snprintf(text + n, size - (size_t)n, "all %d on %s: ", f->n_layers, f->host);
+    if (f->margin >= f->free)
+        n += snprintf(
+            text + n, size - (size_t)n,
+            "only %llu MiB are free there, less than the %llu MiB that are left to the driver and to "
+            "other programs",
+            mib(f->free), mib(f->margin));
+    else
+        n += snprintf(
+            text + n, size - (size_t)n,
+            "%s with a session would take %llu MiB, and of %llu MiB that are free there %llu MiB can "
+            "be used",
+            f->n_device > 0 ? "all layers" : "one layer", mib(f->n_device > 0 ? f->all : f->one),
+            mib(f->free), mib(f->free - kept));
+    if (f->without_experts > 0 && f->without_experts <= f->free - kept)
+        snprintf(text + n, size - (size_t)n, "; with all experts on %s all layers would fit", f->host);
+}
+
+// What all layers would take if the experts of all of them were in host memory; 0: there are none.
+static uint64_t size_without_experts(const tn_model *m, const fit *f)
+{
+    int32_t n = m->config.n_layers;
+    uint64_t experts = 0;
+    for (int64_t i = 0; i < m->n_weights; i++)
+        if (tn_weight_is_expert(&m->weights[i]) && tn_weights_on_device(m, &m->weights[i], n))
+            experts += tn_weight_device_size(&m->weights[i]);
+    return experts > 0 ? needed(m, f, n) - experts : 0;
 }
 
 static tn_status report_fit(tn_model *m, const fit *f, int32_t n)
 {
+    char text[512];
     int32_t n_layers = m->config.n_layers;
-    uint64_t all = needed(m, f, n_layers);
     if (n == n_layers) return TN_OK;
-    const char *device = m->device->name;
-    if (n == 0 && m->no_fallback)
-        return tn_fail(m->ctx, TN_ERR_MEMORY,
-                       "no layer fits on %s: one takes %llu MiB with a session, %llu MiB are free, of which "
-                       "%llu MiB stay free",
-                       device, (unsigned long long)mib(needed(m, f, 1)), (unsigned long long)mib(f->free),
-                       (unsigned long long)mib(f->margin));
-    return tn_event(m->ctx, TN_EVENT_LAYERS_ON_HOST,
-                    "%d of %d layers are on %s, the first %d on %s: all would take %llu MiB with a session, "
-                    "%llu MiB are free, of which %llu MiB stay free",
-                    n, n_layers, device, n_layers - n, m->host->name, (unsigned long long)mib(all),
-                    (unsigned long long)mib(f->free), (unsigned long long)mib(f->margin));
+    tn_fit_facts facts = {.device = m->device->name,
+                          .host = m->host->name,
+                          .n_device = n,
+                          .n_layers = n_layers,
+                          .one = needed(m, f, 1),
+                          .all = needed(m, f, n_layers),
+                          .free = f->free,
+                          .margin = f->margin,
+                          .without_experts = size_without_experts(m, f)};
+    tn_fit_words(&facts, text, sizeof text);
+    if (n == 0 && m->no_fallback) return tn_fail(m->ctx, TN_ERR_MEMORY, "%s", text);
+    return tn_event(m->ctx, TN_EVENT_LAYERS_ON_HOST, "%s", text);
 }
 
 static tn_status check_requested(const tn_model *m, const tn_model_config *cfg, int32_t n)
@@ -141,8 +181,8 @@ tn_status tn_model_fit(tn_model *m, const tn_model_config *cfg)
     } else if (!m->device->host_memory) {
         status = fit_layers(m, cfg, &n);
     }
-    // Where layers are left to the host, it is what a prompt waits for, and memory is short.
-    if (n < n_layers || !fits) m->n_batch = batch_of(m->host);
+    // Where layers or experts are left to the host, it is what a prompt waits for, and memory is short.
+    if (n < n_layers || !fits || tn_weights_placed_size(m, n) > 0) m->n_batch = batch_of(m->host);
     if (n == 0) m->device = m->host; // a model of the host like any other
     m->device_layers = n > 0 ? n : n_layers;
     m->device_size = tn_weights_device_size(m, m->device_layers);

@@ -362,6 +362,7 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
             .cache_type_k = c.cache_type_k,
             .cache_type_v = c.cache_type_v,
             .n_host_layers = s->setup.n_host_layers,
+            .places = s->n_targets > 1,
             .host_states = s->host_states,
             .adapters = s->adapters,
             .n_adapters = s->n_adapters,

@@ -100,10 +100,47 @@ static bool is_tied(const tn_model *m)
 bool tn_weights_on_device(const tn_model *m, const tn_weight *w, int32_t n)
 {
     int32_t layer = layer_of(w->name);
-    if (n == 0 || m->device->host_memory || w->unused) return false;
+    if (n == 0 || m->device->host_memory || w->unused || w->place == TN_PLACE_HOST) return false;
+    if (w->place == TN_PLACE_DEVICE) return true;
     if (layer >= 0) return layer >= m->config.n_layers - n;
     if (n == m->config.n_layers || !is_table(w)) return true;
     return w->name[0] == 't' && is_tied(m);
+}
+
+bool tn_weight_is_expert(const tn_weight *w)
+{
+    return strstr(w->name, "_exps.") != NULL || strstr(w->name, "_chexps.") != NULL;
+}
+
+// What the host says of a weight goes before the layers whose experts lie in host memory.
+tn_status tn_weights_place(tn_model *m, const tn_model_config *cfg)
+{
+    if (cfg->host_experts < 0)
+        return tn_fail(m->ctx, TN_ERR_ARG, "experts of %d layers in host memory", cfg->host_experts);
+    for (int64_t i = 0; i < m->n_weights && m->device != m->host; i++) {
+        tn_weight *w = &m->weights[i];
+        tn_device *device = cfg->place ? cfg->place(cfg->place_user, w->name) : NULL;
+        if (device && device != m->device && device != m->host)
+            return tn_fail(m->ctx, TN_ERR_ARG, "tensor %s is wanted on %s, the model is on %s and %s",
+                           w->name, device->name, m->device->name, m->host->name);
+        bool expert = tn_weight_is_expert(w) && layer_of(w->name) < cfg->host_experts;
+        if (device)
+            w->place = device == m->host ? TN_PLACE_HOST : TN_PLACE_DEVICE;
+        else if (expert)
+            w->place = TN_PLACE_HOST;
+    }
+    return TN_OK;
+}
+
+uint64_t tn_weights_placed_size(const tn_model *m, int32_t n)
+{
+    uint64_t size = 0;
+    for (int64_t i = 0; i < m->n_weights && m->device != m->host; i++) {
+        const tn_weight *w = &m->weights[i];
+        if (w->place == TN_PLACE_HOST && !w->unused && layer_of(w->name) >= m->config.n_layers - n)
+            size += tn_weight_size(w);
+    }
+    return size;
 }
 
 uint64_t tn_weights_device_size(const tn_model *m, int32_t n)

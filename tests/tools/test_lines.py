@@ -90,6 +90,27 @@ def check_numbers(t):
     t.ok("suggestion", r.code == 2 and "--predict" in r.err, r.err)
 
 
+def check_places(t):
+    """Where weights lie: patterns as people write them, and messages."""
+    flags = ["run", t.model, "-p", "Hello", "-n", 1]
+    good = [r"\.(6|7|8|9|[0-9][0-9])\.ffn_(gate|up|down)_exps.=CPU", r"blk\.\d+\.ffn_.*=CPU,token_embd=cpu",
+            r"(?:ffn_up|ffn_down)\w*=CPU", "exps=CUDA_Host"]
+    for pattern in good:
+        r = t.run(*flags, "-ot", pattern, "-v")
+        t.ok(f"-ot {pattern}", r.code == 0 and "have no effect: all weights are on cpu" in r.err, r.err)
+    bad = [("exps", 2, "not PATTERN=DEVICE"), ("=CPU", 2, "not PATTERN=DEVICE"),
+           ("exps=", 2, "PATTERN=DEVICE"), ("exps=CPU,", 2, "PATTERN=DEVICE"), ("(exps=CPU", 2, "no regular expression"),
+           ("exps=CUDA7", 5, "no such device")]
+    for pattern, code, text in bad:
+        r = t.run(*flags, "-ot", pattern)
+        t.ok(f"-ot {pattern}", r.code == code and text in r.err and r.err.count("\n") == 1,
+             f"{r.code} {r.err}")
+    for more in (["-cmoe"], ["-ncmoe", "3"], ["--n-cpu-moe=3", "--override-tensor", "exps=CPU"]):
+        t.done_well(f"{more}", t.run(*flags, *more))
+    r = t.run(*flags, "-ncmoe", "-1")
+    t.ok("-ncmoe -1", r.code == 2, r.err)
+
+
 def piped(t, writer, *args):
     """The tool with the output of a shell command as its standard input."""
     p = subprocess.run(["sh", "-c", f'{writer} | "$@"', "sh", t.tenon, *map(str, args)], env=t.env,
@@ -162,6 +183,7 @@ def main():
     t, _, _ = arguments()
     check_lines(t)
     check_numbers(t)
+    check_places(t)
     check_question(t)
     check_reasoning(t)
     return t.done()

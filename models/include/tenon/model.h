@@ -63,7 +63,14 @@ typedef struct tn_model_config {
     // non-zero: weights in host memory are kept in physical memory. TN_EVENT_MEMORY_NOT_LOCKED if the system
     // refuses. Default 0
     int32_t lock_memory;
-    int32_t reserved;
+    // Mixtures of experts on devices with memory of their own: the experts of the first `host_experts` layers
+    // lie in host memory and are computed on the CPU, the rest of these layers where device_layers says.
+    // Default 0; more than the model has layers: all
+    int32_t host_experts;
+    // Called for each weight while the model opens, before host_experts counts: the device where it lies and
+    // is computed, the one of the model or the CPU; NULL: as its layer. Default NULL
+    tn_device *(*place)(void *user, const char *tensor);
+    void *place_user;
 } tn_model_config;
 TN_API void tn_model_config_init(tn_model_config *cfg, size_t struct_size);
 static inline void tn_model_config_default(tn_model_config *cfg)
@@ -131,6 +138,7 @@ typedef struct tn_model_info {
     int32_t pooling;          // TN_POOLING_* of embed.h, as the file says
     int32_t n_classes;        // of the classification head, 0: it has none
     uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
+    uint64_t placed_size;     // bytes of weights of these layers that were given to the CPU
 } tn_model_info;
 TN_API tn_status tn_model_info_get(const tn_model *model, tn_model_info *info);
 
