@@ -18,7 +18,7 @@ ROOT = HERE.parent
 OUT = HERE / "tenon" / "_abi.py"
 LAYERS = ("core", "ops", "graph", "models")
 HEADERS = ("version", "base", "context", "precision", "ops", "params", "graph", "model", "session", "text",
-           "embed", "engine", "tools", "file")
+           "embed", "engine", "tools", "file", "adapter")
 SCALARS = {"int32_t": "c_int32", "int64_t": "c_int64", "uint8_t": "c_uint8", "uint32_t": "c_uint32",
            "uint64_t": "c_uint64", "size_t": "c_size_t", "float": "c_float", "double": "c_double",
            "int": "c_int", "void": "None"}

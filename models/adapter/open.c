@@ -94,7 +94,7 @@ static tn_status add_tensor(tn_adapter *a, int32_t i)
     *w = tn_weight_of(t);
     status = tn_weight_check_type(a->ctx, w);
     if (status != TN_OK) return status;
-    w->host = tn_buffer_borrow(a->model->host, t->data, tn_weight_size(w));
+    if (t->data) w->host = tn_buffer_borrow(a->model->host, t->data, tn_weight_size(w));
     if (a->pair_of[weight] < 0) {
         a->pairs[a->n_pairs] = (tn_adapter_pair){.weight = weight, .a = -1, .b = -1};
         a->pair_of[weight] = a->n_pairs++;
@@ -247,12 +247,23 @@ static tn_status create(tn_model *model, tn_adapter **out)
     return TN_OK;
 }
 
+static tn_status next_piece(void *user, size_t n)
+{
+    TN_UNUSED(user);
+    TN_UNUSED(n);
+    return TN_OK;
+}
+
 static tn_status finish(tn_adapter *a, tn_status status, const char *name, tn_adapter **out)
 {
     if (status == TN_OK) {
         status = read_keys(a);
+        // Adapters are small: they are read into memory, so that a file may change or go away afterwards.
+        bool reads = !a->model->metadata_only && tn_gguf_needs_load(a->gguf);
+        if (status == TN_OK && reads) status = tn_gguf_reserve(a->gguf);
         if (status == TN_OK) status = read_tensors(a);
         if (status == TN_OK) status = check_use(a);
+        if (status == TN_OK && reads) status = tn_gguf_load(a->gguf, next_piece, NULL);
         if (status == TN_OK) status = upload(a);
         if (status != TN_OK && status != TN_ERR_MEMORY) status = tn_fail_at(a->ctx, status, "%s", name);
     }
@@ -270,7 +281,9 @@ tn_status tn_adapter_open(tn_model *model, const char *path, tn_adapter **out)
     TN_NEED(model->ctx, out);
     tn_adapter *a = NULL;
     tn_status status = create(model, &a);
-    return status == TN_OK ? finish(a, tn_gguf_open(model->ctx, path, &a->gguf), path, out) : status;
+    if (status != TN_OK) return status;
+    tn_gguf_source source = {.name = path, .descriptor = -1};
+    return finish(a, tn_gguf_open_source(model->ctx, &source, &a->gguf), path, out);
 }
 
 tn_status tn_adapter_open_memory(tn_model *model, const void *data, size_t size, const char *name,

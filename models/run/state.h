@@ -33,8 +33,8 @@ enum {
     TN_STATE_LONG_ROPE = 1, // flag: keys were rotated with the rope factors of long contexts
 };
 
-// Of the model, and of the adapters that the sequence uses with their scales. TN_ERR_IO: a file cannot be read
-// any more.
+// Of the model, and of the adapters that the sequence uses with their scales. TN_ERR_IO: a file cannot be
+// read any more.
 TN_MUST_USE tn_status tn_state_model_hash(const tn_session *s, int32_t seq, uint64_t *out);
 // Flags of a session's files.
 uint32_t tn_state_flags(const tn_session *s);

@@ -193,6 +193,7 @@ TN_POOLING_RANK = 4
 TN_POOLING_DEFAULT = -1
 TN_TOOL_CONTENT = 0
 TN_TOOL_CALL = 1
+TN_SESSION_ADAPTERS = 16
 
 
 class tn_allocator(ctypes.Structure):
@@ -444,7 +445,8 @@ class tn_model_config(ctypes.Structure):
         ("tokenizer_only", c_int32), ("check_tensors", c_int32), ("progress", tn_progress_fn),
         ("progress_user", c_void_p), ("device_layers", c_int32), ("no_fallback", c_int32),
         ("reserve_size", c_uint64), ("session", POINTER(None)), ("load", c_int32), ("no_read_ahead", c_int32),
-        ("lock_memory", c_int32), ("reserved", c_int32),
+        ("lock_memory", c_int32), ("host_experts", c_int32),
+        ("place", ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)), ("place_user", c_void_p),
     ]
 
 
@@ -465,7 +467,7 @@ class tn_model_info(ctypes.Structure):
         ("is_encoder", c_int32), ("n_params", c_uint64), ("n_active_params", c_uint64),
         ("weight_size", c_uint64), ("active_weight_size", c_uint64), ("file_size", c_uint64),
         ("owned_size", c_uint64), ("device_layers", c_int32), ("host_device", c_char_p), ("pooling", c_int32),
-        ("n_classes", c_int32), ("device_size", c_uint64),
+        ("n_classes", c_int32), ("device_size", c_uint64), ("placed_size", c_uint64),
     ]
 
 
@@ -484,7 +486,8 @@ class tn_session_config(ctypes.Structure):
         ("struct_size", c_size_t), ("n_ctx", c_int32), ("n_batch", c_int32), ("n_seq", c_int32),
         ("cache_type_k", c_int32), ("cache_type_v", c_int32), ("fusion", c_int32),
         ("progress", tn_progress_fn), ("progress_user", c_void_p), ("result", c_int32),
-        ("n_checkpoints", c_int32), ("precision", c_int32), ("n_ctx_seq", c_int32),
+        ("n_checkpoints", c_int32), ("precision", c_int32), ("n_ctx_seq", c_int32), ("n_adapters", c_int32),
+        ("adapters", POINTER(None)),
     ]
 
 
@@ -663,6 +666,19 @@ class tn_quantize_config(ctypes.Structure):
         c_char_p, c_char_p, c_char_p, c_double, c_int64, c_int64)), ("user", c_void_p), ("imatrix", c_char_p),
         ("tensor_types", POINTER(c_char_p)), ("n_tensor_types", c_int32), ("reserved", c_int32),
         ("output_type", c_char_p), ("embedding_type", c_char_p), ("rmse", POINTER(c_double)),
+    ]
+
+
+class tn_adapter_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("name", c_char_p), ("n_weights", c_int32), ("rank", c_int32),
+        ("alpha", c_float), ("reserved", c_int32), ("file_size", c_uint64), ("device_size", c_uint64),
+    ]
+
+
+class tn_adapter_use(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("adapter", c_void_p), ("scale", c_float), ("reserved", c_int32),
     ]
 
 
@@ -867,4 +883,9 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_quantize_config_init": (None, [POINTER(tn_quantize_config), c_size_t]),
     "tn_quantize_types": (c_char_p, []),
     "tn_quantize": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(tn_quantize_config)]),
+    "tn_adapter_open": (c_int32, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "tn_adapter_ref": (c_void_p, [c_void_p]),
+    "tn_adapter_unref": (None, [POINTER(c_void_p)]),
+    "tn_adapter_info_get": (c_int32, [c_void_p, POINTER(tn_adapter_info)]),
+    "tn_session_adapter_scale": (c_int32, [c_void_p, c_int32, c_int32, c_float]),
 }

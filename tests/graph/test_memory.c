@@ -24,7 +24,8 @@ static void check_model_plan(model_plans *m, tn_plan_key key)
 {
     tn_decoder_setup setup = {.n_blocks = 16,
                               .block_size = 64,
-                              .max_blocks = 8, .n_state_slots = 2,
+                              .max_blocks = 8,
+                              .n_state_slots = 2,
                               .n_ctx = 256,
                               .cache_type_k = TN_TYPE_F16,
                               .cache_type_v = TN_TYPE_F16};
@@ -48,8 +49,9 @@ static void check_model_plan(model_plans *m, tn_plan_key key)
 
 static int32_t test_model_plans(const char *folder)
 {
-    static const tn_plan_key keys[] = {{1, 1, 1, 0},   {7, 1, 1, 0}, {64, 1, 1, 0}, {64, 1, 64, 0},
-                                       {512, 1, 0, 0}, {4, 4, 4, 0}, {40, 4, 3, 0}};
+    static const tn_plan_key keys[] = {{1, 1, 1, 0, 0},   {7, 1, 1, 0, 0},   {64, 1, 1, 0, 0},
+                                       {64, 1, 64, 0, 0}, {512, 1, 0, 0, 0}, {4, 4, 4, 0, 0},
+                                       {40, 4, 3, 0, 0}};
     DIR *dir = folder ? opendir(folder) : NULL;
     int32_t n_models = 0, n_skipped = 0;
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {

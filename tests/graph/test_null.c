@@ -20,11 +20,12 @@ static tn_graph *record_model(tn_model *model)
 {
     tn_decoder_setup setup = {.n_blocks = 4,
                               .block_size = 64,
-                              .max_blocks = 4, .n_state_slots = 2,
+                              .max_blocks = 4,
+                              .n_state_slots = 2,
                               .n_ctx = 256,
                               .cache_type_k = TN_TYPE_F16,
                               .cache_type_v = TN_TYPE_F16};
-    tn_plan_key key = {N_TOKENS, 1, 1, 0};
+    tn_plan_key key = {N_TOKENS, 1, 1, 0, 0};
     tn_graph *g = NULL;
     TEST_CHECK_STATUS(tn_decoder_record(model, &setup, &key, &g), TN_OK);
     return g;

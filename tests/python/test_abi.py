@@ -41,7 +41,7 @@ def test_a_new_field_is_found(root, tmp_path):
 def test_sizes_and_offsets(root, tmp_path):
     """As the C compiler has them."""
     lines = [f"#include <tenon/{name}.h>" for name in
-             ("version", "embed", "engine", "file", "graph", "text", "tools")]
+             ("version", "adapter", "embed", "engine", "file", "graph", "text", "tools")]
     lines += ["#include <stdio.h>", "int main(void) {"]
     wanted = []
     for name, kind in STRUCTS.items():

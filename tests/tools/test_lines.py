@@ -99,7 +99,8 @@ def check_places(t):
         r = t.run(*flags, "-ot", pattern, "-v")
         t.ok(f"-ot {pattern}", r.code == 0 and "have no effect: all weights are on cpu" in r.err, r.err)
     bad = [("exps", 2, "not PATTERN=DEVICE"), ("=CPU", 2, "not PATTERN=DEVICE"),
-           ("exps=", 2, "PATTERN=DEVICE"), ("exps=CPU,", 2, "PATTERN=DEVICE"), ("(exps=CPU", 2, "no regular expression"),
+           ("exps=", 2, "PATTERN=DEVICE"), ("exps=CPU,", 2, "PATTERN=DEVICE"),
+           ("(exps=CPU", 2, "no regular expression"),
            ("exps=CUDA7", 5, "no such device")]
     for pattern, code, text in bad:
         r = t.run(*flags, "-ot", pattern)
