@@ -601,7 +601,7 @@ class tn_engine_config(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("session", POINTER(tn_session_config)), ("n_waiting", c_int32),
         ("waiting_tokens", c_int64), ("prompt_tokens", c_int32), ("reserved", c_int32),
-        ("host_cache", c_uint64),
+        ("host_cache", c_uint64), ("gap_limit", c_double),
     ]
 
 
