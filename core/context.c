@@ -66,6 +66,15 @@ static tn_status read_config(const tn_context_config *cfg, tn_context_config *ou
     if (out->n_threads < 0 || out->n_threads > MAX_THREADS)
         return tn_fail(NULL, TN_ERR_ARG, "context: n_threads is %d, must be 0 to %d", out->n_threads,
                        MAX_THREADS);
+    if (out->threads_by < TN_THREADS_OWN || out->threads_by > TN_THREADS_OPENMP)
+        return tn_fail(NULL, TN_ERR_ARG, "context: threads_by is %d, must be 0 or 1", out->threads_by);
+    if (out->thread_priority < TN_THREADS_NORMAL || out->thread_priority > TN_THREADS_BACKGROUND)
+        return tn_fail(NULL, TN_ERR_ARG, "context: thread_priority is %d, must be 0 or 1",
+                       out->thread_priority);
+#ifndef _OPENMP
+    if (out->threads_by == TN_THREADS_OPENMP)
+        return tn_fail(NULL, TN_ERR_UNSUPPORTED, "context: this build has no OpenMP");
+#endif
     return TN_OK;
 }
 
@@ -91,6 +100,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     if (ctx->cfg.n_threads == 0) ctx->cfg.n_threads = TN_MIN(tn_cpu_count(), MAX_THREADS);
     atomic_flag_clear(&ctx->error_lock);
     atomic_flag_clear(&ctx->files_lock);
+    tn_pool_init(ctx);
     status = tn_devices_open(ctx);
     if (status == TN_OK) note_missing_backend(ctx);
     ctx->cfg.backend = NULL; // the caller's
@@ -107,6 +117,7 @@ void tn_context_destroy(tn_context **ctx)
     if (!ctx || !*ctx) return;
     tn_context *c = *ctx;
     tn_devices_close(c);
+    tn_pool_fini(c);
     c->cfg.allocator.free(c->cfg.allocator.user, c);
     *ctx = NULL;
 }

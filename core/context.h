@@ -20,9 +20,9 @@ tn_status tn_fail(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PR
 tn_status tn_fail_at(tn_context *ctx, tn_status status, const char *fmt, ...) TN_PRINTF(3, 4);
 // The failure of a public function that was given NULL where it must not be.
 tn_status tn_fail_null(tn_context *ctx, const char *function, const char *arg);
-#define TN_NEED(ctx, arg)                                             \
-    do {                                                              \
-        if (!(arg)) return tn_fail_null((ctx), __func__, #arg);       \
+#define TN_NEED(ctx, arg)                                                                                    \
+    do {                                                                                                     \
+        if (!(arg)) return tn_fail_null((ctx), __func__, #arg);                                              \
     } while (0)
 
 // Memory from the context's allocator, 64-byte aligned; failure stores a message and gives NULL.
@@ -56,9 +56,9 @@ bool tn_context_deterministic(const tn_context *ctx);
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);
 
-// Sleeps while *word == value, until tn_wake_all(word); may return early. For loops that have polled for a
-// while.
+// Sleeps while *word == value, until it is woken; may return early. For loops that have polled for a while.
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
+void tn_wake(_Atomic uint32_t *word, int32_t n); // so many of those that sleep
 void tn_wake_all(_Atomic uint32_t *word);
 // Keeps pages in physical memory; false: the system refuses, as by a limit of the user.
 bool tn_memory_lock(const void *bytes, size_t n);
@@ -66,10 +66,11 @@ void tn_memory_unlock(const void *bytes, size_t n);
 // Monotonic time in nanoseconds.
 uint64_t tn_time_ns(void);
 
-// Runs task(arg, i, team) for each i in [0, team) at the same time. The team has n threads, or fewer if the
-// host allows only that many.
-typedef void (*tn_parallel_fn)(void *arg, int32_t i, int32_t team);
-void tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg);
+// Runs task(arg, i, n) once for each i in [0, n), on as many threads as are free: tasks must not wait for
+// each other. What the tasks wrote is seen by the caller, and so is the message of one that failed. A failure
+// of tn_parallel itself (no thread could be started) means that no task has run (core/threads/thread_pool.h).
+typedef void (*tn_parallel_fn)(void *arg, int32_t i, int32_t n);
+TN_MUST_USE tn_status tn_parallel(tn_context *ctx, int32_t n, tn_parallel_fn task, void *arg);
 
 // --- structs that cross the public border ----------------------------------------------------------------
 // The one rule for them stands in base.h. Every public function reads and writes structs of its caller

@@ -6,6 +6,7 @@
 #define TN_CORE_CONTEXT_IMPL_H
 
 #include "core/context.h"
+#include "core/threads/thread_pool.h"
 
 #include <stdatomic.h>
 
@@ -26,6 +27,7 @@ struct tn_context {
     struct tn_open_file *files; // that are mapped (file_map_posix.c)
     _Atomic int32_t loading_cancelled;
     char missing_backend[32]; // cfg.backend if it has no device, else ""
+    tn_pool pool;
 };
 
 // A failure on another thread that does work for a call, for the thread that made the call. Zeros at first.

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -32,9 +33,9 @@ void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-void tn_wake_all(_Atomic uint32_t *word)
+void tn_wake(_Atomic uint32_t *word, int32_t n)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 #else
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
@@ -44,21 +45,60 @@ void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
     sched_yield();
 }
 
-void tn_wake_all(_Atomic uint32_t *word)
+void tn_wake(_Atomic uint32_t *word, int32_t n)
 {
     TN_UNUSED(word);
+    TN_UNUSED(n);
 }
 #endif
+
+void tn_wake_all(_Atomic uint32_t *word)
+{
+    tn_wake(word, INT_MAX);
+}
+
+// Up to size - 1 bytes of a file of the system; false if there is none.
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t n = read(fd, text, size - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+// Cores' worth of time that the control group of this process may use, rounded up; INT32_MAX: no limit.
+// Inside a container its group is the root of what it sees; outside, /proc/self/cgroup says "0::/path"
+// (cgroups(7)).
+static int32_t group_cores(void)
+{
+    char group[512], path[600], text[64];
+    bool found = read_text("/sys/fs/cgroup/cpu.max", text, sizeof text);
+    if (!found && read_text("/proc/self/cgroup", group, sizeof group)) {
+        char *name = strstr(group, "0::/");
+        if (!name) return INT32_MAX;
+        name += 3;
+        name[strcspn(name, "\n")] = 0;
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", name);
+        found = read_text(path, text, sizeof text);
+    }
+    long long quota, period; // microseconds; "max 100000" where there is no limit
+    if (!found || sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return INT32_MAX;
+    return (int32_t)TN_MIN((quota + period - 1) / period, INT32_MAX);
+}
 
 int32_t tn_cpu_count(void)
 {
     cpu_set_t set;
+    int32_t limit = group_cores();
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         int n = CPU_COUNT(&set);
-        if (n > 0) return n;
+        if (n > 0) return TN_MIN(n, limit);
     }
     long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int32_t)n : 1;
+    return n > 0 ? TN_MIN((int32_t)n, limit) : 1;
 }
 
 // "MemAvailable:   123 kB" -> bytes
@@ -77,12 +117,7 @@ void tn_system_memory(uint64_t *total, uint64_t *available)
 {
     char text[2048];
     *total = *available = 0;
-    int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0) return;
-    text[n] = 0;
+    if (!read_text("/proc/meminfo", text, sizeof text)) return;
     *total = meminfo_field(text, "MemTotal:");
     *available = meminfo_field(text, "MemAvailable:");
 }

@@ -197,8 +197,7 @@ static const pool *get_pool(tn_context *ctx, pool **pools, tn_dtype type, int64_
     }
     p->next = *pools;
     *pools = p;
-    tn_parallel(ctx, tn_context_n_threads(ctx), fill_pool, p);
-    return p;
+    return tn_parallel(ctx, tn_context_n_threads(ctx), fill_pool, p) == TN_OK ? p : NULL;
 }
 
 static void free_pools(tn_context *ctx, pool *p)
@@ -282,7 +281,7 @@ static tn_status fill_tensors(builder *b)
                   .n_rows = n_rows,
                   .row_blocks = n_in / tn_dtype_block_elems(t->type),
                   .seed = stream(b->shape.seed, (uint64_t)i, 1)};
-        tn_parallel(b->ctx, (int32_t)TN_MIN(n_rows, tn_context_n_threads(b->ctx)), fill_rows, &f);
+        status = tn_parallel(b->ctx, (int32_t)TN_MIN(n_rows, tn_context_n_threads(b->ctx)), fill_rows, &f);
     }
     free_pools(b->ctx, pools);
     return status;

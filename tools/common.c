@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_SIZE = 1200, CACHE_DIR_SIZE = 1000 };
+enum { TEXT_SIZE = 1200, CACHE_DIR_SIZE = 1000, BACKGROUND_NICE = 10 };
 static const size_t input_max = (size_t)256 << 20; // bytes; far above any context, far below the memory
 
 // --- messages --------------------------------------------------------------------------------------------
@@ -300,6 +300,19 @@ static const char *only_backend(const options *o, char *buf, size_t size)
     return strcmp(buf, "auto") == 0 ? "cpu" : buf;
 }
 
+// Whose threads compute, and with which priority.
+static void set_threads(const options *o, tn_context_config *cfg)
+{
+    char word[32];
+    cfg->n_threads = (int32_t)opt_int(o, OPT_THREADS);
+    opt_word(o, OPT_THREADS_BY, word, sizeof word);
+    if (strcmp(word, "openmp") == 0) cfg->threads_by = TN_THREADS_OPENMP;
+    opt_word(o, OPT_PRIORITY, word, sizeof word);
+    if (strcmp(word, "background") != 0) return;
+    cfg->thread_priority = TN_THREADS_BACKGROUND;
+    (void)setpriority(PRIO_PROCESS, 0, BACKGROUND_NICE); // this thread computes too
+}
+
 int tool_open(tool *t, const options *o)
 {
     *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
@@ -312,7 +325,7 @@ int tool_open(tool *t, const options *o)
     cfg.event = on_event;
     cfg.user = t;
     cfg.log_level = t->log_level;
-    cfg.n_threads = (int32_t)opt_int(o, OPT_THREADS);
+    set_threads(o, &cfg);
     cfg.strict = opt_flag(o, OPT_STRICT);
     cfg.deterministic = opt_flag(o, OPT_DETERMINISTIC);
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
@@ -325,6 +338,8 @@ int tool_open(tool *t, const options *o)
     // Some drivers compile kernels at their first use, and the result is stored as well.
     if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;
     tn_status status = tn_context_create(&cfg, &t->ctx);
+    if (status == TN_ERR_UNSUPPORTED && cfg.threads_by == TN_THREADS_OPENMP)
+        return fail(EXIT_DEVICE, "--threads-by openmp: this build has no OpenMP");
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
     if (status != TN_OK) return tool_fail(t, status, "cannot start");

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU backend: one device, plain host memory, a step list that the thread team walks together with a
-// barrier after each step.
+// The CPU backend: one device, plain host memory, and step lists that run on the threads of the context
+// (run.c).
 #include "core/backend.h"
 
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/product.h"
-#include "backends/cpu/team.h"
+#include "backends/cpu/run.h"
 #include "core/cpu_features.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -37,10 +37,10 @@ static const char *const isa_names[TN_ISA_COUNT] = {
 #define AVX512VNNI TN_ISA_AVX512VNNI
 
 static const tn_cpu_kernel kernel_rows[] = {
-#define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, flags)                                        \
-    {set, level, #name "_" #suffix, accepts, scratch, tn_##name##_##suffix, flags},
-#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, flags)                                            \
-    TN_CPU_AT_##levels(TN_CPU_ROW, TN_SET_##set, name, accepts, scratch, flags)
+#define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, parts, flags)                                 \
+    {set, level, #name "_" #suffix, accepts, scratch, parts, tn_##name##_##suffix, flags},
+#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags)                                     \
+    TN_CPU_AT_##levels(TN_CPU_ROW, TN_SET_##set, name, accepts, scratch, parts, flags)
 #include "backends/cpu/kernels.def"
 };
 
@@ -62,10 +62,10 @@ static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
     return best;
 }
 
-// References are single-threaded: the first thread does the work.
+// References are single-threaded: one part.
 static void launch_reference(const tn_cpu_task *task)
 {
-    if (task->ith == 0) tn_op_info_get(task->step->op)->ref(task->step);
+    tn_op_info_get(task->step->op)->ref(task->step);
 }
 
 // --- device ----------------------------------------------------------------------------------------
@@ -115,7 +115,8 @@ static tn_status cpu_open(tn_context *ctx)
         tn_free(ctx, impl);
         return TN_ERR_MEMORY;
     }
-    *impl = (cpu_impl){.isa = isa, .has_bf16 = f.avx512bf16 && isa >= TN_ISA_AVX512VNNI,
+    *impl = (cpu_impl){.isa = isa,
+                       .has_bf16 = f.avx512bf16 && isa >= TN_ISA_AVX512VNNI,
                        .alike = tn_context_deterministic(ctx)};
     d->backend = &tn_backend_cpu;
     d->host_memory = true;
@@ -199,15 +200,10 @@ static int32_t cpu_rounding(const tn_device *device, const tn_step *step)
 
 // --- executables -----------------------------------------------------------------------------------
 
-typedef struct cpu_step {
-    tn_step step;
-    tn_cpu_launch_fn launch;
-} cpu_step;
-
 struct tn_executable {
     tn_device *device;
+    tn_cpu_step *steps;
     int32_t n_steps;
-    cpu_step *steps;
     const tn_buffer *scratch;
     tn_status status; // of the last submission, for wait
 };
@@ -249,71 +245,21 @@ static tn_status cpu_prepare(tn_device *device, const tn_program *program, const
         e->steps[i].step = program->steps[i];
         const tn_cpu_kernel *k = find_kernel(((cpu_impl *)device->impl)->isa, &program->steps[i]);
         e->steps[i].launch = k ? k->launch : launch_reference;
+        e->steps[i].parts = k ? k->parts : tn_cpu_parts_one;
     }
     *out = e;
     return TN_OK;
 }
 
-typedef struct team_work {
-    const tn_executable *e;
-    const tn_submit_options *options;
-    tn_cpu_barrier barrier;
-    // Index of the first step that does not run. Thread 0 lowers it to the step after its current one
-    // before the barrier that ends this one, so every thread sees it in time (the barrier orders it) and a
-    // slow thread that still checks the current step goes on.
-    _Atomic int32_t stop_at;
-    tn_cpu_stop stop;
-    bool has_bf16, alike;
-} team_work;
-
-static bool cancelled(const tn_submit_options *o)
-{
-    // Relaxed: the flag carries no data, and being one step late is fine.
-    return o && o->cancel && atomic_load_explicit(o->cancel, memory_order_relaxed) != 0;
-}
-
-static void run_team(void *arg, int32_t ith, int32_t team)
-{
-    team_work *w = arg;
-    uint64_t *step_ns = ith == 0 && w->options ? w->options->step_ns : NULL;
-    uint64_t start = step_ns ? tn_time_ns() : 0;
-    for (int32_t i = 0; i < atomic_load_explicit(&w->stop_at, memory_order_relaxed); i++) {
-        tn_cpu_task task = {
-            .step = &w->e->steps[i].step,
-            .ith = ith,
-            .nth = team,
-            .barrier = &w->barrier,
-            .scratch = w->e->scratch ? w->e->scratch->data : NULL,
-            .has_bf16 = w->has_bf16,
-            .alike = w->alike,
-            .stop = &w->stop,
-        };
-        w->e->steps[i].launch(&task);
-        bool last = i + 1 == w->e->n_steps;
-        if (ith == 0 && !last && cancelled(w->options))
-            atomic_store_explicit(&w->stop_at, i + 1, memory_order_relaxed);
-        tn_cpu_barrier_wait(&task);
-        if (step_ns) {
-            uint64_t now = tn_time_ns();
-            step_ns[i] += now - start;
-            start = now;
-        }
-    }
-}
-
 static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
 {
-    int32_t n = tn_context_n_threads(device->ctx);
-    team_work w = {.e = e,
-                   .options = options,
-                   .stop_at = cancelled(options) ? 0 : e->n_steps,
-                   .stop = {.cancel = options ? options->cancel : NULL},
-                   .has_bf16 = ((cpu_impl *)device->impl)->has_bf16,
-                   .alike = ((cpu_impl *)device->impl)->alike};
-    e->status = TN_OK;
-    if (w.stop_at > 0) tn_parallel(device->ctx, n, run_team, &w);
-    if (w.stop_at < e->n_steps || atomic_load_explicit(&w.stop.seen, memory_order_relaxed))
-        e->status = tn_fail(device->ctx, TN_ERR_CANCELLED, "cancelled");
+    const cpu_impl *impl = device->impl;
+    tn_cpu_program program = {.steps = e->steps,
+                              .n_steps = e->n_steps,
+                              .scratch = e->scratch ? e->scratch->data : NULL,
+                              .has_bf16 = impl->has_bf16,
+                              .alike = impl->alike};
+    e->status = tn_cpu_run(device->ctx, &program, options);
     return TN_OK;
 }
 

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a CPU kernel is: a launch function that every thread of the team calls for the same step, and the
-// row that says which steps it accepts. Kernels allocate nothing and take no locks.
+// What a CPU kernel is: a launch function that does a part of a step, and the row that says which steps it
+// accepts and into how many parts they are cut. Kernels allocate nothing, take no locks and wait for nobody.
 #ifndef TN_CPU_KERNEL_H
 #define TN_CPU_KERNEL_H
 
 #include "core/compiler.h"
 #include "ops/step.h"
+
+#include <stdatomic.h>
 
 // Levels in rising order; a level includes the ones before it.
 enum {
@@ -19,29 +21,41 @@ enum {
     TN_ISA_COUNT
 };
 
-typedef struct tn_cpu_barrier tn_cpu_barrier;
-
+// A step has one or more phases: all parts of one have ended before the next one begins. Parts run in any
+// order, some at the same time, on any thread; nothing may depend on that.
 typedef struct tn_cpu_task {
     const tn_step *step;
-    int32_t ith, nth;        // this thread, and how many there are
-    tn_cpu_barrier *barrier; // for tn_cpu_barrier_wait: all threads of the team, any number of times
-    void *scratch;           // shared by the team, 64-byte aligned, as many bytes as the row asked for
-    bool has_bf16;           // AVX512_BF16 may be used
-    bool alike;              // a row's bits must not depend on how many rows the call has
-    struct tn_cpu_stop *stop; // NULL: the work cannot be cancelled
+    int32_t phase;              // of the step, from 0
+    int32_t width;              // threads for which to cut the work, the same in all phases of the step
+    int32_t ith, nth;           // this part of the phase, and how many there are
+    int32_t thread, n_threads;  // whose scratch the part may use, below n_threads: the most that may run
+    _Atomic int64_t *next_item; // zero when the phase begins: tn_cpu_next_item
+    void *scratch;              // shared by the threads, 64-byte aligned, as many bytes as the row asked for
+    bool has_bf16;              // AVX512_BF16 may be used
+    bool alike;                 // a row's bits must not depend on how many rows the call has
+    struct tn_cpu_stop *stop;   // NULL: the work cannot be cancelled
 } tn_cpu_task;
 
-// For long steps: true when the work was cancelled, and then the rest of the step may be left out, but no
-// barrier.
+// For long steps: true when the work was cancelled, and then the rest of the step may be left out.
 bool tn_cpu_stopped(const tn_cpu_task *task);
 
-void tn_cpu_barrier_wait(const tn_cpu_task *task);
+// For phases whose parts divide a list of items among themselves: the number of an item that no part has yet.
+// A part goes on until the list ends, so one part alone would do all items.
+static inline int64_t tn_cpu_next_item(const tn_cpu_task *task)
+{
+    // Relaxed: it orders nothing but itself.
+    return atomic_fetch_add_explicit(task->next_item, 1, memory_order_relaxed);
+}
 
 // Whether the kernel can run the step (types, shapes, strides). data pointers may be NULL here.
 typedef bool (*tn_cpu_accepts_fn)(const tn_step *step);
 // Bytes of shared scratch the step needs with that many threads.
 typedef size_t (*tn_cpu_scratch_fn)(const tn_step *step, int32_t n_threads);
-// Does its part of the step. Returning means: this thread is done; a barrier between steps follows.
+// Into how many parts to cut task->phase for task->nth threads, at most TN_POOL_MAX_PARTS; 0: there is no
+// such phase. Called once for each phase, when the phase before has ended, so it may read what that one
+// wrote.
+typedef int32_t (*tn_cpu_parts_fn)(const tn_cpu_task *task);
+// Does part task->ith of the phase.
 typedef void (*tn_cpu_launch_fn)(const tn_cpu_task *task);
 
 enum {
@@ -54,6 +68,7 @@ typedef struct tn_cpu_kernel {
     const char *name;
     tn_cpu_accepts_fn accepts;
     tn_cpu_scratch_fn scratch; // NULL: none
+    tn_cpu_parts_fn parts;
     tn_cpu_launch_fn launch;
     int32_t flags;
 } tn_cpu_kernel;
@@ -61,7 +76,7 @@ typedef struct tn_cpu_kernel {
 // All kernels. A step runs on the highest level in use that has one which accepts it; of several the first.
 const tn_cpu_kernel *tn_cpu_kernels(int32_t *count);
 
-// Share of n items for thread ith of nth: contiguous, in multiples of `multiple`.
+// Share of n items for part ith of nth: contiguous, in multiples of `multiple`.
 static inline void tn_cpu_split(int64_t n, int64_t multiple, int32_t ith, int32_t nth, int64_t *first,
                                 int64_t *last)
 {

@@ -17,18 +17,24 @@
 #define TN_CPU_AT_INT(row, ...)                                                                              \
     TN_CPU_AT_C(row, __VA_ARGS__) row(AVX2, avx2, __VA_ARGS__) row(AVX512VNNI, avx512vnni, __VA_ARGS__)
 #else
-#define TN_CPU_AT_VEC   TN_CPU_AT_C
+#define TN_CPU_AT_VEC TN_CPU_AT_C
 #define TN_CPU_AT_INT TN_CPU_AT_C
 #endif
 
 /* clang-format off */
 #define TN_CPU_PROTOTYPE(level, suffix, name) void tn_##name##_##suffix(const tn_cpu_task *task);
-#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, flags) TN_CPU_AT_##levels(TN_CPU_PROTOTYPE, name)
+#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags)                                     \
+    TN_CPU_AT_##levels(TN_CPU_PROTOTYPE, name)
 /* clang-format on */
 #include "backends/cpu/kernels.def"
 
 // Which steps the kernels accept, the same at every level: c/accepts.c, and product.c for products.
-#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, flags) bool accepts(const tn_step *step);
+#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags) bool accepts(const tn_step *step);
+#include "backends/cpu/kernels.def"
+
+// Into how many parts they cut them: c/parts.c, c/attention_plan.c and product.c.
+#define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags)                                     \
+    int32_t parts(const tn_cpu_task *task);
 #include "backends/cpu/kernels.def"
 
 #endif

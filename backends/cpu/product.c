@@ -6,18 +6,19 @@
 //   x [.., m, k] f32, w [n, k] of any type -> y [.., m, n] f32, y = x w^T, then the op's epilogue
 //   id: x [T, U or 1, k], w [n_expert, n, k], ids [T, U] i32 -> y [T, U, n]; an id out of range gives zeros
 //
-// 1. All threads quantise or copy the rows of x into records, once per activation format. Thread 0 lists the
-//    work: groups (one weight, or gate and up of one product, or one expert with the rows routed to it),
-//    which are cut into items.
-// 2. A barrier.
-// 3. Threads fetch items from a counter until none is left. An item is a range of rows of w against a range
-//    of rows of x, so no result depends on which thread computes it.
+// 1. The parts of the first phase quantise or copy the rows of x into records, once per activation format.
+// The
+//    first one lists the work: groups (one weight, or gate and up of one product, or one expert with the rows
+//    routed to it), which are cut into items.
+// 2. The parts of the second phase fetch items from a counter until none is left. An item is a range of rows
+//    of w against a range of rows of x, so no result depends on which thread computes it.
 // job_init lays out the scratch. What is read, computed and reached per type: README.md.
 #include "backends/cpu/product.h"
+
+#include "backends/cpu/accepts.h"
 #include "ops/product.h"
 #include "ops/quant.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -25,6 +26,7 @@ enum {
     ROWS_CHUNK_SIZE = 256 << 10, // bytes of w per rows item: 96 and 512 KiB read 5 % slower with two threads
     ROWS_CHUNK_MAX = 512,        // rows
     QUANTISE_SEGMENT = 2048,     // elements of a row that one thread quantises at a time
+    PART_SIZE = 16 << 10,        // bytes of w that are worth a thread of their own: a microsecond or two
     ALIGN = 64,
 };
 
@@ -35,7 +37,6 @@ typedef struct group {
 } group;
 
 typedef struct shared_state {
-    _Atomic int64_t next; // next free item; orders nothing but itself
     int64_t n_items, n_groups;
 } shared_state;
 
@@ -214,7 +215,7 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
         at += (size_t)j->n_x * j->acts[a].layout.size;
         j->n_acts++;
     }
-    j->local = at + (size_t)task->ith * local_layout_get().size;
+    j->local = at + (size_t)task->thread * local_layout_get().size;
 }
 
 static void fill_records(const job *j, const activations *a)
@@ -245,7 +246,7 @@ static int64_t rows_chunk(const job *j, int32_t w)
 {
     const tn_view *v = j->in.w[w];
     int64_t row_size = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]) * (j->in.glu ? 2 : 1);
-    int64_t fit = ROWS_CHUNK_SIZE / TN_MAX(row_size, 1), share = v->ne[2] / (j->task->nth * 4);
+    int64_t fit = ROWS_CHUNK_SIZE / TN_MAX(row_size, 1), share = v->ne[2] / (j->task->width * 4);
     int64_t n = TN_MIN(TN_MIN(fit, share), ROWS_CHUNK_MAX) / 16 * 16;
     return j->rows_mode ? TN_MAX(n, 16) : TN_MATMUL_TILE_ROWS;
 }
@@ -256,7 +257,7 @@ static void groups_cut(const job *j)
     for (int64_t i = 0; i < j->shared->n_groups; i++) {
         group *g = &j->groups[i];
         int64_t chunk = rows_chunk(j, g->w), n = (j->in.w[g->w]->ne[2] + chunk - 1) / chunk;
-        int64_t most = j->task->nth * 4, blocks = (g->n_x + TILE_X - 1) / TILE_X;
+        int64_t most = j->task->width * 4, blocks = (g->n_x + TILE_X - 1) / TILE_X;
         if (j->rows_mode)
             blocks = TN_MIN(blocks, 1);
         else
@@ -266,7 +267,6 @@ static void groups_cut(const job *j)
         items += n * g->n_x_blocks;
     }
     j->shared->n_items = items;
-    atomic_store_explicit(&j->shared->next, 0, memory_order_relaxed);
 }
 
 static int64_t expert_of(const job *j, int64_t pair)
@@ -475,15 +475,41 @@ static void run_item(const job *j, int64_t item)
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa)
 {
     job j;
+    if (task->phase == 1) {
+        int64_t n_items = ((const shared_state *)task->scratch)->n_items, item = tn_cpu_next_item(task);
+        if (item >= n_items) return; // the other parts have done everything
+        job_init(&j, task, isa);
+        for (; item < n_items && !tn_cpu_stopped(task); item = tn_cpu_next_item(task)) run_item(&j, item);
+        return;
+    }
     job_init(&j, task, isa);
     if (task->ith == 0) groups_list(&j);
     for (int32_t i = 0; i < j.n_acts; i++) fill_records(&j, &j.acts[i]);
-    tn_cpu_barrier_wait(task);
-    for (;;) {
-        int64_t item = atomic_fetch_add_explicit(&j.shared->next, 1, memory_order_relaxed);
-        if (item >= j.shared->n_items || tn_cpu_stopped(task)) return;
-        run_item(&j, item);
+}
+
+// Bytes of w that the step reads, once for each tile of x.
+static int64_t weights_size(const tn_product *o)
+{
+    int64_t size = 0;
+    for (int32_t i = 0; i < o->n_weights; i++) {
+        const tn_view *w = o->w[i];
+        size += (int64_t)tn_dtype_row_size(w->dtype, w->ne[3]) * w->ne[2];
     }
+    return size * (o->ids ? TN_MIN(o->m, o->n_experts) : 1) * (1 + o->m / TN_MATMUL_ROWS_X);
+}
+
+int32_t tn_matmul_parts(const tn_cpu_task *task)
+{
+    if (task->phase > 1) return 0;
+    if (task->nth == 1) return 1;
+    tn_product o = tn_product_get(task->step);
+    if (task->phase == 0) {
+        int64_t n_x = tn_view_n_rows(o.x), k = o.x->ne[3];
+        return tn_cpu_parts(task, n_x * ((k + QUANTISE_SEGMENT - 1) / QUANTISE_SEGMENT),
+                            n_x * k * (int64_t)sizeof(float));
+    }
+    int64_t n = TN_MIN(weights_size(&o) / PART_SIZE, ((const shared_state *)task->scratch)->n_items);
+    return (int32_t)TN_MAX(TN_MIN(n, task->nth), 1);
 }
 
 // The launch functions of the other levels are beside their kernels. This one is here because this file needs

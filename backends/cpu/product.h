@@ -125,6 +125,7 @@ void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
 bool tn_matmul_accepts_plain(const tn_step *step);
 bool tn_matmul_accepts_quantising(const tn_step *step);
 size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads);
+int32_t tn_matmul_parts(const tn_cpu_task *task);
 void tn_matmul_generic(const tn_cpu_task *task);
 void tn_matmul_avx2(const tn_cpu_task *task);
 void tn_matmul_avx512(const tn_cpu_task *task);

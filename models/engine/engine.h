@@ -12,6 +12,7 @@
 #ifndef TN_MODELS_ENGINE_H
 #define TN_MODELS_ENGINE_H
 
+#include "core/threads/thread.h"
 #include "models/engine/costs.h"
 #include "models/engine/os.h"
 #include "models/run/generation.h"
@@ -96,7 +97,7 @@ struct tn_engine {
     int32_t n_held;      // passes without prompts since a prompt waits
     tn_engine_stats stats;
     // A thread of the engine; NULL: the host calls tn_engine_step.
-    tn_os_thread *thread;
+    tn_thread *thread;
     _Atomic bool threaded, stopping; // it exists; it shall end
     _Atomic uint32_t bell;           // rung when the thread may have something to do, see tn_engine_ring
     tn_os_signal signal;             // raised while bundles or a failure wait; -1: never started

@@ -1,20 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an engine with a thread of its own needs of the system: that thread, and a descriptor that a program
-// can wait for together with its sockets.
+// What an engine with a thread of its own needs of the system: a descriptor that a program can wait for
+// together with its sockets.
 #ifndef TN_MODELS_ENGINE_OS_H
 #define TN_MODELS_ENGINE_OS_H
 
 #include "core/context.h"
-
-typedef struct tn_os_thread tn_os_thread;
-
-// Signals are blocked there, so that the handlers of the program run on its own threads (glibc 2.32 or later;
-// elsewhere the thread has the mask of its creator). TN_ERR_MEMORY.
-TN_MUST_USE tn_status tn_os_thread_create(tn_context *ctx, void (*run)(void *arg), void *arg,
-                                          tn_os_thread **out);
-void tn_os_thread_join(tn_os_thread **thread); // waits for its end; clears *thread, NULL is fine
 
 // A descriptor that is readable from a raise until the next clear.
 typedef struct tn_os_signal {

@@ -39,11 +39,11 @@ static void give_rows(tn_engine *e)
 
 // --- what is done while the device makes the logits ---------------------------------------------------
 
-static void make_masks(void *arg, int32_t thread, int32_t team)
+static void make_masks(void *arg, int32_t task, int32_t n_tasks)
 {
     tn_engine *e = arg;
-    TN_UNUSED(thread);
-    TN_UNUSED(team);
+    TN_UNUSED(task);
+    TN_UNUSED(n_tasks);
     for (;;) {
         // Relaxed, as in select_tokens.
         int32_t i = atomic_fetch_add_explicit(&e->next_feed, 1, memory_order_relaxed);
@@ -69,8 +69,9 @@ static void describe_rows(void *user)
         row++;
     }
     atomic_store_explicit(&e->next_feed, 0, memory_order_relaxed);
-    if (e->n_masked > 0)
-        tn_parallel(e->ctx, TN_MIN(e->n_masked, tn_context_n_threads(e->ctx)), make_masks, e);
+    if (e->n_masked == 0) return;
+    tn_status status = tn_parallel(e->ctx, TN_MIN(e->n_masked, tn_context_n_threads(e->ctx)), make_masks, e);
+    if (status != TN_OK) make_masks(e, 0, 1); // without the threads that could not be started
 }
 
 tn_status tn_engine_use_device(tn_engine *e)
@@ -81,11 +82,11 @@ tn_status tn_engine_use_device(tn_engine *e)
 // --- selecting -----------------------------------------------------------------------------------------
 
 // Each thread takes the next request that was fed, until none is left.
-static void select_tokens(void *arg, int32_t thread, int32_t team)
+static void select_tokens(void *arg, int32_t task, int32_t n_tasks)
 {
     tn_engine *e = arg;
-    TN_UNUSED(thread);
-    TN_UNUSED(team);
+    TN_UNUSED(task);
+    TN_UNUSED(n_tasks);
     for (;;) {
         // Relaxed: a counter; the end of the parallel run orders what was written.
         int32_t i = atomic_fetch_add_explicit(&e->next_feed, 1, memory_order_relaxed);
@@ -142,7 +143,8 @@ static tn_status run_pass(tn_engine *e)
     e->stats.n_steps++;
     give_rows(e);
     atomic_store_explicit(&e->next_feed, 0, memory_order_relaxed);
-    tn_parallel(e->ctx, selecting_threads(e), select_tokens, e);
+    status = tn_parallel(e->ctx, selecting_threads(e), select_tokens, e);
+    if (status != TN_OK) return status;
     // Those that may run passes of their own come last, because these replace the rows of the others.
     for (int32_t i = 0; i < e->n_feeds; i++) {
         if (!e->fed[i]) continue;

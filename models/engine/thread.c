@@ -179,7 +179,7 @@ tn_status tn_engine_start(tn_engine *e)
     if (status != TN_OK) return status;
     atomic_store_explicit(&e->stopping, false, memory_order_relaxed);
     atomic_store_explicit(&e->threaded, true, memory_order_relaxed);
-    status = tn_os_thread_create(e->ctx, run, e, &e->thread);
+    status = tn_thread_create(e->ctx, "tenon-engine", run, e, &e->thread);
     if (status != TN_OK) atomic_store_explicit(&e->threaded, false, memory_order_relaxed);
     return status;
 }
@@ -190,7 +190,7 @@ void tn_engine_stop(tn_engine *e)
     if (!e->thread) return;
     atomic_store_explicit(&e->stopping, true, memory_order_release);
     tn_engine_ring(e);
-    tn_os_thread_join(&e->thread);
+    tn_thread_join(&e->thread);
     atomic_store_explicit(&e->threaded, false, memory_order_relaxed);
 }
 

@@ -113,11 +113,11 @@ static piece convert_piece(const chunk *c, int64_t first, float *before, float *
     return result;
 }
 
-static void convert_pieces(void *arg, int32_t thread, int32_t team)
+static void convert_pieces(void *arg, int32_t task, int32_t n_tasks)
 {
-    TN_UNUSED(team);
+    TN_UNUSED(n_tasks);
     chunk *c = arg;
-    float *values = c->values + (size_t)thread * 2 * (size_t)c->piece_max;
+    float *values = c->values + (size_t)task * 2 * (size_t)c->piece_max;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
         if (i >= (c->n + c->cut.piece - 1) / c->cut.piece) return;
@@ -129,7 +129,8 @@ static void convert_pieces(void *arg, int32_t thread, int32_t team)
 static tn_status run_chunk(quantizer *q, chunk *c, const tn_gguf_tensor *t, double *error)
 {
     int64_t n = (c->n + c->cut.piece - 1) / c->cut.piece;
-    tn_parallel(q->ctx, (int32_t)TN_MIN(n, q->n_threads), convert_pieces, c);
+    tn_status status = tn_parallel(q->ctx, (int32_t)TN_MIN(n, q->n_threads), convert_pieces, c);
+    if (status != TN_OK) return status;
     for (int64_t i = 0; i < n; i++) {
         if (c->pieces[i].state == PIECE_BAD_SOURCE)
             return tn_fail(q->ctx, TN_ERR_FORMAT,

@@ -62,6 +62,10 @@ TN_TYPE_NVFP4 = 32
 TN_TYPE_Q1_0 = 33
 TN_TYPE_Q2_0 = 34
 TN_TYPE_COUNT = 35
+TN_THREADS_OWN = 0
+TN_THREADS_OPENMP = 1
+TN_THREADS_NORMAL = 0
+TN_THREADS_BACKGROUND = 1
 TN_LOG_ERROR = 0
 TN_LOG_WARN = 1
 TN_LOG_INFO = 2
@@ -219,6 +223,7 @@ class tn_context_config(ctypes.Structure):
         ("event", tn_event_fn), ("user", c_void_p), ("log_level", c_int32), ("n_threads", c_int32),
         ("strict", c_int32), ("isa", c_char_p), ("memory_limit", c_size_t), ("cache_dir", c_char_p),
         ("tune", c_int32), ("backend", c_char_p), ("deterministic", c_int32), ("one_backend", c_int32),
+        ("threads_by", c_int32), ("thread_priority", c_int32),
     ]
 
 

@@ -91,7 +91,7 @@ static double fastest(const check_target *t, tn_parallel_fn task, work *w)
     double best = 0.0;
     for (int32_t i = 0; i < ROUNDS; i++) {
         uint64_t start = tn_time_ns();
-        tn_parallel(t->ctx, tn_context_n_threads(t->ctx), task, w);
+        if (tn_parallel(t->ctx, tn_context_n_threads(t->ctx), task, w) != TN_OK) return 1e9;
         double seconds = (double)(tn_time_ns() - start) * 1e-9;
         if (i == 0 || seconds < best) best = seconds;
     }

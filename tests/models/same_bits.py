@@ -184,8 +184,8 @@ class Build:
 
     def environment(self, device):
         # The user's own cache may hold choices of kernels (bench --tune), which would lead to other bits.
-        env = {**os.environ, "XDG_CACHE_HOME": self.scratch, "OMP_THREAD_LIMIT": str(self.threads),
-               "OMP_WAIT_POLICY": "passive", "VK_ICD_FILENAMES": "/none", "VK_DRIVER_FILES": "/none"}
+        env = {**os.environ, "XDG_CACHE_HOME": self.scratch,
+               "VK_ICD_FILENAMES": "/none", "VK_DRIVER_FILES": "/none"}
         env.update(device.env)
         if device.library:
             env["LD_LIBRARY_PATH"] = os.path.join(self.folder, os.path.dirname(device.library))

@@ -17,7 +17,7 @@ FOLDERS = ["cuda", "vulkan"]
 # Levels of the CPU for which each family has a file; the family of products has one more.
 LEVELS = ["avx2", "avx512"]
 # Files of the CPU that serve several families.
-SHARED = {"accepts", "convert", "rows", "vec"}
+SHARED = {"accepts", "convert", "parts", "rows", "vec"}
 
 
 def read(root, path):
@@ -35,7 +35,7 @@ def implemented(root, backend, macro, family_of, set_of):
     found = set()
     text = read(root, f"backends/{backend}/kernels.def")
     # Rows that each op of a family has.
-    found.update(re.findall(r"^#define TN_CPU_OF_(\w+)\(op\) +TN_CPU_KERNEL\(", text, re.M))
+    found.update(re.findall(r"^#define TN_CPU_OF_(\w+)\(op\)[ \\\n]+TN_CPU_KERNEL\(", text, re.M))
     for row in rows(text, macro):
         name = row[0]
         if name in family_of:

@@ -43,17 +43,11 @@ class Tests:
             self.env[name] = os.path.join(self.folder.name, "home", name)
         for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS"):
             self.env.pop(name, None)
-        # One thread unless a test asks for more: OpenMP's wait for each other in loops, long where the
-        # machine is busy.
-        self.env.update(OMP_THREAD_LIMIT="1")
 
     def temp(self, name):
         return os.path.join(self.folder.name, name)
 
     def run(self, *args, stdin=b"", stdout=subprocess.PIPE, timeout=300, **env):
-        if "-t" in args:
-            env.setdefault("OMP_THREAD_LIMIT", "16")
-            env.setdefault("OMP_WAIT_POLICY", "passive")
         start = time.monotonic()
         try:
             p = subprocess.run([self.tenon, *map(str, args)], input=stdin, stdout=stdout,

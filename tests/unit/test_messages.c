@@ -415,7 +415,7 @@ static void test_team(void)
     cfg.n_threads = 3;
     cfg.executor.run = lend;
     if (!TEST_CHECK_STATUS(tn_context_create(&cfg, &own), TN_OK)) return;
-    tn_parallel(own, 3, fail_third, own);
+    TEST_CHECK_STATUS(tn_parallel(own, 3, fail_third, own), TN_OK);
     TEST_CHECK(last_has("number 2 of a team"));
     tn_context_destroy(&own);
 }

@@ -196,6 +196,14 @@ static inline bool attention_iter_next(attention_iter *it, attention_item *item)
     return false;
 }
 
+// How the items of a step are made.
+typedef struct attention_cut {
+    int64_t tile_rows; // most rows of a tile
+    bool by_split;     // items are single splits, whose partial results are merged in a second phase
+    int64_t n_tiles;
+} attention_cut;
+attention_cut attention_cut_get(const tn_step *step, const attention_shape *shape, int32_t n_threads);
+
 // Work of an item in about multiply-adds per element of a head: products, plus converting keys and values
 // (measured: as much as 24 rows), plus a constant for setting up.
 static inline int64_t attention_cost(const attention_item *item)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention over a paged cache (the contract is at the head of ops/attention/attention.c), any mix of
-// prefill and decode. Work: items of attention_plan.h, given to threads by estimated cost; two phases if
+// prefill and decode. Work: items of attention_plan.h, which the parts divide among themselves; two phases if
 // items are single splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 34 KiB; no scores beyond 128 keys
 // by 48 rows exist. Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per
 // tile of 192 (query, head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in
@@ -17,7 +17,7 @@ static void work_init(attention_work *w, const tn_cpu_task *task)
     *w = (attention_work){
         .step = task->step, .p = task->step->params, .shape = attention_shape_get(task->step)};
     const attention_shape *s = &w->shape;
-    float *p = (float *)task->scratch + task->ith * attention_thread_floats(s);
+    float *p = (float *)task->scratch + task->thread * attention_thread_floats(s);
     w->q = p, p += ATTN_ROWS * s->d_pad;
     w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
     w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
@@ -203,7 +203,7 @@ static float *partial_row(const attention_work *w, const tn_cpu_task *task, cons
     const attention_shape *s = &w->shape;
     int64_t row = item->first_row + r, token = item->first_token + row / s->group;
     int64_t i = (token * s->n_heads + item->kv_head * s->group + row % s->group) * s->n_splits + split;
-    return (float *)task->scratch + task->nth * attention_thread_floats(s) + i * (ATTN_PAD + s->dv_pad);
+    return (float *)task->scratch + task->n_threads * attention_thread_floats(s) + i * (ATTN_PAD + s->dv_pad);
 }
 
 static void partial_store(const attention_work *w, const tn_cpu_task *task, const attention_item *item)
@@ -253,52 +253,23 @@ static void item_run(attention_work *w, const tn_cpu_task *task, const attention
     total_write(w, item);
 }
 
-// Runs this thread's items of a phase: those whose middle lies in its part of the summed cost.
-static void phase_run(attention_work *w, const tn_cpu_task *task, int64_t tile_rows, int32_t phase)
+// Runs items of a phase until no part has any left.
+static void phase_run(attention_work *w, const tn_cpu_task *task, const attention_cut *cut, int32_t phase)
 {
     attention_item item;
-    int64_t total = 0, before = 0;
-    attention_iter it = attention_iter_begin(task->step, &w->shape, tile_rows, phase == PHASE_SPLITS);
-    while (attention_iter_next(&it, &item)) total += attention_cost(&item);
-    it = attention_iter_begin(task->step, &w->shape, tile_rows, phase == PHASE_SPLITS);
-    while (attention_iter_next(&it, &item)) {
-        int64_t cost = attention_cost(&item);
-        if ((before + cost / 2) * task->nth / total == task->ith) item_run(w, task, &item, phase);
-        before += cost;
+    int64_t mine = tn_cpu_next_item(task), i = 0;
+    attention_iter it = attention_iter_begin(task->step, &w->shape, cut->tile_rows, phase == PHASE_SPLITS);
+    for (; attention_iter_next(&it, &item); i++) {
+        if (i < mine) continue;
+        item_run(w, task, &item, phase);
+        mine = tn_cpu_next_item(task);
     }
-}
-
-// Number of tiles; *most_splits: of the tile with the longest range of keys.
-static int64_t count_tiles(const attention_work *w, const tn_cpu_task *task, int64_t tile_rows,
-                           int64_t *most_splits)
-{
-    attention_item item;
-    int64_t n = 0;
-    *most_splits = 0;
-    attention_iter it = attention_iter_begin(task->step, &w->shape, tile_rows, false);
-    while (attention_iter_next(&it, &item)) {
-        n++;
-        *most_splits = TN_MAX(*most_splits, item.split_last - item.split_first);
-    }
-    return n;
 }
 
 void VEC_NAME(attention_f32)(const tn_cpu_task *task)
 {
     attention_work w;
     work_init(&w, task);
-    int64_t rows = ATTN_ROWS, most_splits, n_tiles = count_tiles(&w, task, rows, &most_splits);
-    if (task->nth > 1 && n_tiles < ATTN_LARGE_PER_THREAD * task->nth) {
-        rows = ATTN_ROWS_LESS;
-        n_tiles = count_tiles(&w, task, rows, &most_splits);
-    }
-    // Tiles alone keep the threads busy, or nothing can be split.
-    bool enough = task->nth == 1 || n_tiles >= ATTN_ITEMS_PER_THREAD * task->nth;
-    if (enough || !w.shape.partials || most_splits <= 1) {
-        phase_run(&w, task, rows, PHASE_WHOLE);
-        return;
-    }
-    phase_run(&w, task, rows, PHASE_SPLITS);
-    tn_cpu_barrier_wait(task); // partial rows of all threads are written
-    phase_run(&w, task, rows, PHASE_MERGE);
+    attention_cut cut = attention_cut_get(task->step, &w.shape, task->width);
+    phase_run(&w, task, &cut, !cut.by_split ? PHASE_WHOLE : task->phase == 0 ? PHASE_SPLITS : PHASE_MERGE);
 }

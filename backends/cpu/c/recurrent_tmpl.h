@@ -38,7 +38,7 @@ static recurrent_run recurrent_run_get(const tn_step *step, int32_t src, int64_t
 
 // --- short_conv ------------------------------------------------------------------------------------
 
-enum { CONV_CHANNELS = 128 };
+enum { CONV_CHANNELS = TN_CPU_CONV_CHANNELS };
 
 // Channels [first, first + n) of one sequence.
 typedef struct conv_item {
@@ -251,7 +251,7 @@ void VEC_NAME(delta_rule_f32)(const tn_cpu_task *task)
             last;
     int64_t key_heads = step->src[TN_SRC_delta_rule_q].ne[2];
     float *scratch =
-        (float *)task->scratch + task->ith * (int64_t)(tn_cpu_scratch_delta_rule(step, 1) / sizeof(float));
+        (float *)task->scratch + task->thread * (int64_t)(tn_cpu_scratch_delta_rule(step, 1) / sizeof(float));
     tn_cpu_split(step->src[TN_SRC_delta_rule_slots].ne[2] * heads * blocks, 1, task->ith, task->nth, &first,
                  &last);
     for (int64_t i = first; i < last && !tn_cpu_stopped(task); i++) {

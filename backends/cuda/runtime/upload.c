@@ -105,9 +105,9 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
         status = tn_cuda_check(c, c->driver.event_synchronize(u->done[k]), "copying weights");
         if (status != TN_OK) break;
         host_copy h = {buffer->device->ctx, u->host[k], (const char *)bytes + done, n, TN_OK};
-        tn_parallel(buffer->device->ctx, n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1,
-                    copy_part, &h);
-        status = (tn_status)atomic_load_explicit(&h.failed, memory_order_relaxed);
+        int32_t n_parts = n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1;
+        status = tn_parallel(buffer->device->ctx, n_parts, copy_part, &h);
+        if (status == TN_OK) status = (tn_status)atomic_load_explicit(&h.failed, memory_order_relaxed);
         if (status != TN_OK) break;
         CUdeviceptr to = sorted ? u->stage[k] : (CUdeviceptr)(uintptr_t)at.data + done;
         status = tn_cuda_check(c, c->driver.copy_to_device(to, u->host[k], n, c->stream), "copying weights");

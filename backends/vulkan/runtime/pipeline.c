@@ -129,13 +129,13 @@ static void make_some(void *arg, int32_t thread, int32_t team)
 static tn_status make_all(making *m)
 {
     tn_vk *v = m->v;
-    tn_status status = TN_OK;
     atomic_init(&m->next, 0);
-    tn_parallel(v->device->ctx, TN_MIN(m->n, tn_context_n_threads(v->device->ctx)), make_some, m);
+    int32_t n_tasks = TN_MIN(m->n, tn_context_n_threads(v->device->ctx));
+    tn_status started = tn_parallel(v->device->ctx, n_tasks, make_some, m), status = started;
     for (int32_t i = 0; i < m->n; i++) {
         tn_vk_pipeline *p = m->pipelines[i];
-        if (m->results[i] != VK_SUCCESS) {
-            status = tn_vk_check(v, m->results[i], "making a pipeline");
+        if (started != TN_OK || m->results[i] != VK_SUCCESS) {
+            if (started == TN_OK) status = tn_vk_check(v, m->results[i], "making a pipeline");
             tn_free(v->device->ctx, p);
             continue;
         }

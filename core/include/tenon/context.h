@@ -28,12 +28,22 @@ typedef struct tn_allocator {
     void (*free)(void *user, void *ptr);
 } tn_allocator;
 
-// Threads of the host program in place of OpenMP's. run() must call task(arg, i) once for each i in [0,
-// n_tasks), ALL OF THEM AT THE SAME TIME (tasks wait for each other), and return when all have returned.
+// Threads of the host program in place of those of the context. run() must call task(arg, i) once for each i
+// in [0, n_tasks) and return when all have returned. They may run at the same time or one after the other: no
+// task waits for another one to begin, and one that begins when all is done returns at once.
 typedef struct tn_executor {
     void *user;
     void (*run)(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg);
 } tn_executor;
+
+// Whose threads compute. A context's own ones start with its first work and end in tn_context_destroy; they
+// sleep when there is no work, and leave cores that other programs keep busy. OpenMP is for programs that use
+// it themselves and want one set of threads: they wait and sleep as its environment variables say, and never
+// end. TN_ERR_UNSUPPORTED where the library was built without it.
+enum { TN_THREADS_OWN, TN_THREADS_OPENMP };
+// Of a context's own threads: as the thread that created them, or only where no other program needs the core.
+// The thread that calls keeps its own priority.
+enum { TN_THREADS_NORMAL, TN_THREADS_BACKGROUND };
 
 enum { TN_LOG_ERROR, TN_LOG_WARN, TN_LOG_INFO, TN_LOG_DEBUG };
 // Called on the thread that logs; must not call back into the library.
@@ -62,12 +72,13 @@ typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 typedef struct tn_context_config {
     size_t struct_size;      // sizeof(tn_context_config), set by tn_context_config_default
     tn_allocator allocator;  // default: aligned system allocator
-    tn_executor executor;    // default (run = NULL): OpenMP threads
+    tn_executor executor;    // default (run = NULL): the threads of threads_by
     tn_log_fn log;           // default NULL: no log
     tn_event_fn event;       // default NULL
     void *user;              // passed to log and event
     int32_t log_level;       // highest level passed on, default TN_LOG_WARN
-    int32_t n_threads;       // 1..512; default 0 = one per core that this process may use
+    int32_t n_threads;       // 1..512; default 0 = one per core that this process may use. The most: a
+                             // context's own threads are used as far as there are free cores for them
     int32_t strict;          // non-zero: events of silent degradation become errors; default 0
     const char *isa;         // highest CPU level: "reference", "generic", "avx2", "avx512", "avx512vnni",
                              // NULL (default) = the best this machine has
@@ -87,6 +98,8 @@ typedef struct tn_context_config {
     // non-zero: once a backend has a device with memory of its own, less preferred backends are not started;
     // models that name no device use that one. Only read while creating. Default 0
     int32_t one_backend;
+    int32_t threads_by;      // TN_THREADS_OWN (default) or TN_THREADS_OPENMP
+    int32_t thread_priority; // TN_THREADS_NORMAL (default) or TN_THREADS_BACKGROUND
 } tn_context_config;
 
 TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);

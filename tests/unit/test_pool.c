@@ -1,0 +1,403 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pool of a context: every part runs once and phases follow each other, whoever takes part; it sleeps
+// when there is no work; it follows the free cores; it works in forked children; no thread that cannot be
+// started, no failing part and no caller beside another does harm. Arguments: rounds of each.
+#define _GNU_SOURCE
+#include "core/context_impl.h"
+#include "core/threads/thread.h"
+#include "tests/unit/counting.h"
+#include "tests/unit/lent.h"
+#include "tests/unit/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 4, PHASES = 40, MOST_PARTS = 24 };
+
+// --- threads that cannot be started ----------------------------------------------------------------------
+
+static int creations_left = -1; // -1: all succeed
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *arg)
+{
+    if (creations_left == 0) return EAGAIN;
+    if (creations_left > 0) creations_left--;
+    return __real_pthread_create(thread, attributes, run, arg);
+}
+
+// --- a work of many phases -------------------------------------------------------------------------------
+
+// Each phase adds 1 to the values of the phase before, in another order, so a part that is left out, runs
+// twice or comes too early shows.
+typedef struct chain {
+    tn_context *ctx;
+    int32_t phase, n;                // of the current phase
+    int64_t values[MOST_PARTS];      // plain memory: the pool orders it
+    _Atomic int32_t in_use[THREADS]; // slots
+    bool wrong;
+    uint64_t busy_ns; // of each part
+} chain;
+
+static int32_t chain_next(void *arg, int32_t width)
+{
+    chain *c = arg;
+    if (width < 1 || width > THREADS) c->wrong = true;
+    for (int32_t i = 0; i < MOST_PARTS && c->phase >= 0; i++) c->wrong = c->wrong || c->values[i] < c->phase;
+    if (++c->phase == PHASES) return 0;
+    for (int32_t i = 0; i < MOST_PARTS; i++) c->values[i] = c->phase;
+    return c->n = 1 + c->phase * 7 % MOST_PARTS;
+}
+
+static void work_for(uint64_t ns)
+{
+    uint64_t start = tn_time_ns();
+    while (tn_time_ns() - start < ns) continue;
+}
+
+static void chain_part(void *arg, int32_t part, int32_t slot)
+{
+    chain *c = arg;
+    if (atomic_fetch_add(&c->in_use[slot], 1) != 0) c->wrong = true;
+    if (c->busy_ns > 0) work_for(c->busy_ns);
+    for (int32_t i = part; i < MOST_PARTS; i += c->n) {
+        if (c->values[i] != c->phase) c->wrong = true;
+        c->values[i]++;
+    }
+    atomic_fetch_sub(&c->in_use[slot], 1);
+}
+
+static bool run_chain_of(tn_context *ctx, uint64_t busy_ns)
+{
+    chain c = {.ctx = ctx, .phase = -1, .busy_ns = busy_ns};
+    tn_work work = {&c, chain_next, chain_part};
+    return tn_pool_run(ctx, &work) == TN_OK && c.phase == PHASES && !c.wrong;
+}
+
+static bool run_chain(tn_context *ctx)
+{
+    return run_chain_of(ctx, 0);
+}
+
+// --- contexts --------------------------------------------------------------------------------------------
+
+static int n_lent;
+
+typedef enum { OWN, LENT, LENT_IN_TURN, OPENMP, KINDS } kind;
+static const char *const kind_names[KINDS] = {"own", "lent", "lent, one after the other", "openmp"};
+
+// A host that has no thread to spare: its tasks run one after the other, backwards.
+static void run_in_turn(void *user, int32_t n_tasks, void (*task)(void *arg, int32_t i), void *arg)
+{
+    *(int *)user += 1;
+    for (int32_t i = n_tasks - 1; i >= 0; i--) task(arg, i);
+}
+
+static tn_context *context(kind k, int32_t n_threads, bool fixed)
+{
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.n_threads = n_threads;
+    cfg.backend = "cpu";
+    if (k == LENT) cfg.executor = (tn_executor){&n_lent, lent_run};
+    if (k == LENT_IN_TURN) cfg.executor = (tn_executor){&n_lent, run_in_turn};
+    if (k == OPENMP) cfg.threads_by = TN_THREADS_OPENMP;
+    tn_context *ctx = NULL;
+    if (tn_context_create(&cfg, &ctx) != TN_OK) return NULL;
+    if (fixed) tn_pool_fix_width(ctx, n_threads);
+    return ctx;
+}
+
+static void test_phases(kind k, int rounds)
+{
+    tn_context *ctx = context(k, THREADS, true);
+    if (!ctx && k == OPENMP) return; // not in this build
+    if (!TEST_CHECK(ctx != NULL)) return;
+    bool right = true;
+    n_lent = 0;
+    for (int i = 0; i < rounds; i++) right = right && run_chain(ctx);
+    if (!TEST_CHECK(right)) printf("    threads: %s\n", kind_names[k]);
+    TEST_CHECK(n_lent == (k == LENT || k == LENT_IN_TURN ? rounds : 0));
+    tn_context_destroy(&ctx);
+}
+
+// --- callers ---------------------------------------------------------------------------------------------
+
+static int caller_rounds;
+
+static void *call_often(void *arg)
+{
+    bool right = true;
+    for (int i = 0; i < caller_rounds; i++) right = right && run_chain(arg);
+    return right ? arg : NULL;
+}
+
+static void test_callers(int rounds)
+{
+    enum { CALLERS = 3 };
+    tn_context *ctx = context(OWN, THREADS, true);
+    pthread_t callers[CALLERS];
+    caller_rounds = rounds;
+    for (int i = 0; i < CALLERS; i++) pthread_create(&callers[i], NULL, call_often, ctx);
+    for (int i = 0; i < CALLERS; i++) {
+        void *result;
+        pthread_join(callers[i], &result);
+        TEST_CHECK(result == ctx);
+    }
+    tn_context_destroy(&ctx);
+}
+
+typedef struct nested {
+    tn_context *ctx;
+    _Atomic int32_t n_right;
+} nested;
+
+static void count(void *arg, int32_t i, int32_t n)
+{
+    nested *o = arg;
+    if (i >= 0 && i < n) atomic_fetch_add(&o->n_right, 1);
+}
+
+static void nest(void *arg, int32_t i, int32_t n)
+{
+    nested *o = arg;
+    TN_UNUSED(i);
+    if (tn_parallel(o->ctx, n, count, o) == TN_OK && run_chain(o->ctx)) atomic_fetch_add(&o->n_right, 1);
+}
+
+static void test_nested(void)
+{
+    nested o = {.ctx = context(OWN, THREADS, true)};
+    TEST_CHECK_STATUS(tn_parallel(o.ctx, 5, nest, &o), TN_OK);
+    TEST_CHECK(o.n_right == 30);
+    tn_context_destroy(&o.ctx);
+}
+
+static void fail_one(void *arg, int32_t i, int32_t n)
+{
+    TN_UNUSED(n);
+    work_for(200000); // so that other threads do some
+    if (i == 5) (void)tn_fail(arg, TN_ERR_ARG, "part number %d", (int)i);
+}
+
+static void test_messages(void)
+{
+    char text[200];
+    tn_context *ctx = context(OWN, THREADS, true);
+    (void)tn_fail(NULL, TN_ERR_ARG, "before");
+    TEST_CHECK_STATUS(tn_parallel(ctx, 8, fail_one, ctx), TN_OK);
+    tn_last_error(text, sizeof text);
+    TEST_CHECK(strcmp(text, "part number 5") == 0);
+    tn_context_destroy(&ctx);
+}
+
+// --- threads ---------------------------------------------------------------------------------------------
+
+static void test_no_threads(void)
+{
+    char text[200];
+    for (int n = 0; n < THREADS - 1; n++) {
+        tn_context *ctx = context(OWN, THREADS, true);
+        size_t memory = tn_context_memory(ctx);
+        creations_left = n;
+        chain c = {.phase = -1};
+        TEST_CHECK_STATUS(tn_pool_run(ctx, &(tn_work){&c, chain_next, chain_part}), TN_ERR_MEMORY);
+        creations_left = -1;
+        tn_context_error(ctx, text, sizeof text);
+        TEST_CHECK(strstr(text, "cannot start a thread") != NULL && c.phase == -1);
+        TEST_CHECK(tn_context_memory(ctx) == memory);
+        TEST_CHECK(run_chain(ctx)); // it tries again
+        tn_context_destroy(&ctx);
+    }
+}
+
+static void test_no_memory(void)
+{
+    counting count;
+    tn_status status = TN_ERR_MEMORY;
+    int n_failed = 0;
+    for (int point = 0; point < 20 && status != TN_OK; point++) {
+        tn_context_config cfg;
+        tn_context_config_default(&cfg);
+        count = (counting){0};
+        cfg.n_threads = THREADS, cfg.backend = "cpu";
+        cfg.allocator = (tn_allocator){&count, counting_alloc, counting_free};
+        tn_context *ctx = NULL;
+        if (!TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_OK)) return;
+        tn_pool_fix_width(ctx, THREADS);
+        long live = count.live;
+        size_t memory = tn_context_memory(ctx);
+        count.fail_from = count.calls + point, count.fail_to = count.fail_from + 1;
+        chain c = {.phase = -1};
+        status = tn_pool_run(ctx, &(tn_work){&c, chain_next, chain_part});
+        if (status != TN_OK) {
+            n_failed++;
+            TEST_CHECK_STATUS(status, TN_ERR_MEMORY);
+            TEST_CHECK(c.phase == -1 && count.live == live && tn_context_memory(ctx) == memory);
+        }
+        TEST_CHECK(run_chain(ctx));
+        tn_context_destroy(&ctx);
+        TEST_CHECK(count.live == 0);
+    }
+    TEST_CHECK_STATUS(status, TN_OK);
+    TEST_CHECK(n_failed == THREADS); // the list of the threads, and each thread but the calling one
+}
+
+static void note_nice(void *arg, int32_t i, int32_t n)
+{
+    _Atomic int32_t *lowest = arg;
+    TN_UNUSED(i);
+    TN_UNUSED(n);
+    work_for(2000000); // long enough for the others to wake up
+    int32_t value = getpriority(PRIO_PROCESS, (id_t)gettid());
+    if (value > atomic_load(lowest)) atomic_store(lowest, value);
+}
+
+static void test_priority(void)
+{
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.n_threads = 2, cfg.backend = "cpu", cfg.thread_priority = TN_THREADS_BACKGROUND;
+    tn_context *ctx = NULL;
+    if (!TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_OK)) return;
+    tn_pool_fix_width(ctx, 2);
+    int32_t before = getpriority(PRIO_PROCESS, 0);
+    _Atomic int32_t lowest = -100;
+    // A thread in the background may come late where other programs keep the cores busy.
+    for (int i = 0; i < 200 && lowest <= before && before < 19; i++)
+        TEST_CHECK_STATUS(tn_parallel(ctx, 4, note_nice, &lowest), TN_OK);
+    TEST_CHECK(before >= 19 || lowest > before);
+    TEST_CHECK(getpriority(PRIO_PROCESS, 0) == before); // the caller's own
+    tn_context_destroy(&ctx);
+    cfg.thread_priority = 2;
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_ERR_ARG);
+    cfg.thread_priority = 0, cfg.threads_by = 2;
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_ERR_ARG);
+}
+
+// --- time ------------------------------------------------------------------------------------------------
+
+static double process_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+// A pool without work uses no time at all, and works that come now and then cost little more than what they
+// compute. Processor time, so other programs change it little.
+static void test_sleeps(void)
+{
+    tn_context *ctx = context(OWN, THREADS, true);
+    TEST_CHECK(run_chain(ctx));
+    pause_ms(20);
+    double start = process_ms();
+    pause_ms(300);
+    double paused = process_ms() - start;
+    if (!TEST_CHECK(paused < 0.5)) printf("    %.2f ms in a pause of 300\n", paused);
+    start = process_ms();
+    for (int i = 0; i < 10; i++) {
+        TEST_CHECK(run_chain(ctx));
+        pause_ms(30);
+    }
+    double spaced = process_ms() - start;
+    // 10 works, after each of which three threads poll for 50 us; sanitizers take longer for the parts.
+    if (!TEST_CHECK(spaced < 40.0)) printf("    %.2f ms for 10 works with pauses\n", spaced);
+    tn_context_destroy(&ctx);
+}
+
+// A thread that loses its core makes the pool smaller; when the core is free again, it grows.
+static void test_width(void)
+{
+    static tn_pool_width w;
+    tn_pool_width_init(&w, 1);
+    w.n_threads = THREADS;
+    atomic_store(&w.most, THREADS), atomic_store(&w.now, THREADS);
+    uint64_t now = tn_time_ns();
+    tn_pool_meter meter = {0};
+    tn_pool_meter_begin(&meter, now);
+    pause_ms(8); // off the processor, as if another program had it
+    work_for(200000);
+    tn_pool_meter_update(&meter, &w, tn_time_ns());
+    TEST_CHECK(atomic_load(&w.now) == THREADS - 1);
+    now = tn_time_ns();
+    atomic_store(&w.cores_ns, now); // not counted again: the cores of this machine do not matter here
+    TEST_CHECK(!tn_pool_width_update(&w, now) && atomic_load(&w.now) == THREADS - 1);
+    now += 30000000;
+    TEST_CHECK(tn_pool_width_update(&w, now) && atomic_load(&w.now) == THREADS);
+    uint64_t hold = atomic_load(&w.hold_ns);
+    pause_ms(8);
+    work_for(200000);
+    tn_pool_meter_update(&meter, &w, now + 20000000); // in vain: the next attempt comes later
+    TEST_CHECK(atomic_load(&w.now) == THREADS - 1 && atomic_load(&w.hold_ns) > hold);
+}
+
+// --- forked children -------------------------------------------------------------------------------------
+
+// ThreadSanitizer ends a forked child that starts threads.
+#if defined(__SANITIZE_THREAD__)
+enum { FORKS = 0 };
+#else
+enum { FORKS = 1 };
+#endif
+
+// Whether the child, which has no thread but its own, can use a context of its own, and that of its parent.
+static bool child_works(tn_context *inherited)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        tn_context *own = context(OWN, THREADS, true);
+        bool right = own && run_chain(own) && run_chain(inherited);
+        tn_context_destroy(&own);
+        tn_context_destroy(&inherited);
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void test_life(int rounds)
+{
+    bool right = true;
+    for (int i = 0; i < rounds && right; i++) {
+        tn_context *ctx = context(OWN, 2 + i % 3, true);
+        right = ctx != NULL && (i % 5 == 0 || run_chain(ctx)) && (!FORKS || child_works(ctx));
+        tn_context_destroy(&ctx);
+        right = right && ctx == NULL;
+    }
+    TEST_CHECK(right);
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 100;
+    for (kind k = 0; k < KINDS; k++)
+        if (k != OPENMP || argc < 3) test_phases(k, rounds);
+    test_callers(rounds);
+    test_nested();
+    test_messages();
+    test_no_threads();
+    test_no_memory();
+    test_priority();
+    test_sleeps();
+    test_width();
+    test_life(rounds);
+    return test_done();
+}
