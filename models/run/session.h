@@ -122,8 +122,8 @@ TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key
 void tn_session_pad(tn_session *s, tn_plan_key *key);
 // The counts of a step after that. False: it stays as it is.
 bool tn_session_padded(const tn_session *s, int32_t *n_tokens, int32_t *n_seq);
-// Where steps are filled up: the next number of tokens above n, with pieces of prompts, to which nothing needs
-// to be added, up to n_batch.
+// Where steps are filled up: the next number of tokens above n, with pieces of prompts, to which nothing
+// needs to be added, up to n_batch.
 int32_t tn_session_size_above(const tn_session *s, int32_t n);
 // Part of the cache by the name of its state, -1: it is a weight.
 int32_t tn_session_cache_part(const tn_session *s, const char *name);
