@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The context: allocator with accounting, last error, log, events, devices.
+// The context: configuration, log, events, devices.
 #include "core/context.h"
 
 #include "core/context_impl.h"
@@ -13,8 +13,6 @@
 #include <string.h>
 #include <tenon/version.h>
 
-// In front of every allocation: its size, so that memory in use is known. 64 bytes keep the alignment.
-enum { ALLOC_ALIGN = 64, ALLOC_HEADER = 64 };
 enum { MAX_THREADS = 512 };
 
 static void *default_alloc(void *user, size_t size, size_t align)
@@ -91,7 +89,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     TN_NEED(NULL, out);
     tn_status status = read_config(cfg, &c);
     if (status != TN_OK) return status;
-    tn_context *ctx = c.allocator.alloc(c.allocator.user, sizeof *ctx, ALLOC_ALIGN);
+    tn_context *ctx = c.allocator.alloc(c.allocator.user, sizeof *ctx, TN_ALLOC_ALIGN);
     if (!ctx) return tn_fail(NULL, TN_ERR_MEMORY, "out of memory for a context");
     memset(ctx, 0, sizeof *ctx);
     ctx->cfg = c;
@@ -120,115 +118,6 @@ void tn_context_destroy(tn_context **ctx)
     tn_pool_fini(c);
     c->cfg.allocator.free(c->cfg.allocator.user, c);
     *ctx = NULL;
-}
-
-// --- memory ----------------------------------------------------------------------------------------
-
-// Counts memory that is about to be requested, unless that exceeds the limit.
-static tn_status account(tn_context *ctx, size_t size, size_t *now)
-{
-    *now = atomic_fetch_add_explicit(&ctx->memory, size, memory_order_relaxed) + size;
-    if (ctx->cfg.memory_limit == 0 || *now <= ctx->cfg.memory_limit) return TN_OK;
-    atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
-    return tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu of the limit of %zu in use",
-                   size, *now - size, ctx->cfg.memory_limit);
-}
-
-// Only requests that succeeded raise the peak.
-static void raise_peak(tn_context *ctx, size_t now)
-{
-    // A statistic only: relaxed, and a lost race is repaired by the loop.
-    size_t peak = atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
-    while (now > peak && !atomic_compare_exchange_weak_explicit(&ctx->memory_peak, &peak, now,
-                                                                memory_order_relaxed, memory_order_relaxed)) {
-    }
-}
-
-void *tn_alloc(tn_context *ctx, size_t size)
-{
-    size_t now;
-    if (size > SIZE_MAX - 2 * ALLOC_HEADER) {
-        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted", size);
-        return NULL;
-    }
-    if (account(ctx, size, &now) != TN_OK) return NULL;
-    char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, size + ALLOC_HEADER, ALLOC_ALIGN);
-    if (!base) {
-        atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
-        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu in use", size,
-                tn_context_memory(ctx));
-        return NULL;
-    }
-    raise_peak(ctx, now);
-    atomic_fetch_add_explicit(&ctx->n_allocs, 1, memory_order_relaxed);
-    memcpy(base, &size, sizeof size);
-    return base + ALLOC_HEADER;
-}
-
-static size_t alloc_size(const void *ptr)
-{
-    size_t size;
-    memcpy(&size, (const char *)ptr - ALLOC_HEADER, sizeof size);
-    return size;
-}
-
-void *tn_calloc(tn_context *ctx, size_t count, size_t size)
-{
-    if (size != 0 && count > SIZE_MAX / size) {
-        tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu items of %zu bytes wanted", count, size);
-        return NULL;
-    }
-    void *p = tn_alloc(ctx, count * size);
-    if (p) memset(p, 0, count * size);
-    return p;
-}
-
-void *tn_realloc(tn_context *ctx, void *ptr, size_t old_size, size_t new_size)
-{
-    void *p = tn_alloc(ctx, new_size);
-    if (!p) return NULL;
-    if (ptr) memcpy(p, ptr, TN_MIN(old_size, new_size));
-    tn_free(ctx, ptr);
-    return p;
-}
-
-void tn_free(tn_context *ctx, void *ptr)
-{
-    if (!ptr) return;
-    atomic_fetch_sub_explicit(&ctx->memory, alloc_size(ptr), memory_order_relaxed);
-    ctx->cfg.allocator.free(ctx->cfg.allocator.user, (char *)ptr - ALLOC_HEADER);
-}
-
-char *tn_strndup(tn_context *ctx, const char *text, size_t n)
-{
-    char *p = n == SIZE_MAX ? NULL : tn_alloc(ctx, n + 1);
-    if (!p) return NULL;
-    if (n > 0) memcpy(p, text, n);
-    p[n] = 0;
-    return p;
-}
-
-char *tn_strdup(tn_context *ctx, const char *text)
-{
-    return tn_strndup(ctx, text, strlen(text));
-}
-
-size_t tn_context_memory(const tn_context *ctx)
-{
-    if (!ctx) return 0;
-    return atomic_load_explicit(&ctx->memory, memory_order_relaxed);
-}
-
-size_t tn_context_memory_peak(const tn_context *ctx)
-{
-    if (!ctx) return 0;
-    return atomic_load_explicit(&ctx->memory_peak, memory_order_relaxed);
-}
-
-uint64_t tn_context_n_allocs(const tn_context *ctx)
-{
-    if (!ctx) return 0;
-    return atomic_load_explicit(&ctx->n_allocs, memory_order_relaxed);
 }
 
 // --- log, events, settings -------------------------------------------------------------------------

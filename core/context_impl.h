@@ -10,6 +10,8 @@
 
 #include <stdatomic.h>
 
+enum { TN_ALLOC_ALIGN = 64 }; // bytes, of every allocation
+
 enum { TN_ERROR_SIZE = 1024, TN_MAX_DEVICES = 32 };
 
 struct tn_context {

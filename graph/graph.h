@@ -5,7 +5,7 @@
 #ifndef TN_GRAPH_GRAPH_H
 #define TN_GRAPH_GRAPH_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "core/device.h"
 #include "core/strbuf.h"
 #include "ops/ops.h"

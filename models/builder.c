@@ -10,7 +10,7 @@ static const char *full_name(int32_t layer, const char *name, char text[TN_WEIGH
     if (layer < 0)
         snprintf(text, TN_WEIGHT_NAME, "%s", name);
     else
-        snprintf(text, TN_WEIGHT_NAME, "blk.%d.%s", layer, name);
+        snprintf(text, TN_WEIGHT_NAME, "blk.%d.%.79s", layer, name); // longer names do not exist
     return text;
 }
 
@@ -118,7 +118,7 @@ static tn_tensor *adapt(tn_builder *b, int32_t layer, const char *name, tn_tenso
     char text[TN_WEIGHT_NAME];
     if (b->key->adapters == 0) return y;
     snprintf(text, sizeof text, "%s.weight", name);
-    return tn_builder_adapt(b, layer, text, &(tn_product_input){.x = x}, y);
+    return tn_builder_adapt(b, tn_builder_index(b, layer, text), &(tn_product_input){.x = x}, y);
 }
 
 tn_tensor *tn_builder_linear(tn_builder *b, int32_t layer, const char *name, tn_tensor *x, int64_t n_out,
@@ -150,12 +150,6 @@ void tn_builder_enter(tn_builder *b, int32_t layer)
     tn_graph_want(b->g, layer < b->setup->n_host_layers);
 }
 
-int32_t tn_builder_home(const tn_builder *b, int32_t weight)
-{
-    int8_t place = weight >= 0 ? b->model->weights[weight].place : TN_PLACE_LAYER;
-    return !b->setup->places || place == TN_PLACE_LAYER ? -1 : place == TN_PLACE_HOST;
-}
-
 int32_t tn_builder_follow(tn_builder *b, int32_t layer, const char *weight)
 {
     int32_t before = b->g->wanted;
@@ -167,9 +161,4 @@ void tn_builder_enter_cache(tn_builder *b, int32_t layer)
 {
     bool host = layer < b->setup->n_host_layers || (b->setup->host_states && b->setup->host_states[layer]);
     tn_graph_want(b->g, host);
-}
-
-tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x)
-{
-    return b->key->n_outputs < b->key->n_tokens ? tn_op_get_rows(b->g, x, b->out_rows, 1.0f) : x;
 }

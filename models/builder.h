@@ -64,11 +64,18 @@ void tn_builder_enter(tn_builder *b, int32_t layer);
 // takes to end that.
 int32_t tn_builder_follow(tn_builder *b, int32_t layer, const char *weight);
 // The device of a weight that was given to one, -1: it lies where its layer is.
-int32_t tn_builder_home(const tn_builder *b, int32_t weight);
+static inline int32_t tn_builder_home(const tn_builder *b, int32_t weight)
+{
+    int8_t place = weight >= 0 ? b->model->weights[weight].place : TN_PLACE_LAYER;
+    return !b->setup->places || place == TN_PLACE_LAYER ? -1 : place == TN_PLACE_HOST;
+}
 // The same for the cache of the layer and the nodes that read or write it.
 void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 // The rows of x for which the caller requested results.
-tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x);
+static inline tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x)
+{
+    return b->key->n_outputs < b->key->n_tokens ? tn_op_get_rows(b->g, x, b->out_rows, 1.0f) : x;
+}
 
 // Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may
 // be longer, because they consist of whole blocks of its type.
@@ -83,9 +90,8 @@ typedef struct tn_product_input {
 } tn_product_input;
 // The scales of the adapters that the plan uses.
 void tn_builder_adapter_inputs(tn_builder *b);
-// y, the product with weight "blk.<layer>.<name>", plus what the adapters add to it.
-tn_tensor *tn_builder_adapt(tn_builder *b, int32_t layer, const char *name, const tn_product_input *in,
-                            tn_tensor *y);
+// y, the product with a weight of the model, plus what the adapters add to it.
+tn_tensor *tn_builder_adapt(tn_builder *b, int32_t weight, const tn_product_input *in, tn_tensor *y);
 
 // Mixers: h [T, E] -> [T, E]. With `select` the result has only the rows of tn_builder_out_rows.
 tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool select);

@@ -74,7 +74,7 @@ static tn_tensor *embed(tn_builder *b)
     tn_tensor *table = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *x = tn_op_get_rows(b->g, table, b->tokens, c->embed_scale);
     tn_product_input in = {.x = b->tokens, .scale = c->embed_scale};
-    x = tn_builder_adapt(b, -1, "token_embd.weight", &in, x);
+    x = tn_builder_adapt(b, tn_builder_index(b, -1, "token_embd.weight"), &in, x);
     if (c->arch->encoder) x = add_segments(b, x);
     bool positions = c->arch->positions || tn_builder_has(b, -1, "position_embd.weight");
     if (positions) x = add_positions(b, x);
@@ -189,7 +189,8 @@ static void head(tn_builder *b, tn_tensor *x)
     if (!w && optional) w = tn_builder_weight(b, -1, "token_embd.weight", 0, 2, c->n_vocab, c->n_embd, 0);
     tn_tensor *logits = tn_op_matmul(b->g, x, w), *scale = tn_builder_scale(b, -1, "output", w, 1);
     if (scale) logits = tn_op_mul(b->g, logits, scale);
-    logits = tn_builder_adapt(b, -1, "output.weight", &(tn_product_input){.x = x}, logits);
+    logits =
+        tn_builder_adapt(b, tn_builder_index(b, -1, "output.weight"), &(tn_product_input){.x = x}, logits);
     tn_tensor *bias = tn_builder_weight(b, -1, "output.bias", TN_WEIGHT_OPTIONAL, 1, c->n_vocab, 0, 0);
     if (bias) logits = tn_op_add(b->g, logits, bias);
     if (c->logit_scale != 0.0f) logits = tn_op_scale(b->g, logits, c->logit_scale);

@@ -70,11 +70,11 @@ static tn_tensor *expert_linear(tn_builder *b, int32_t layer, const char *name, 
     // weights is multiplied by the latter only.
     bool first = !w || tn_tensor_dtype(w) != TN_TYPE_NVFP4;
     tn_product_input in = {.x = x, .ids = ids};
-    if (first) y = tn_builder_adapt(b, layer, text, &in, y);
+    if (first) y = tn_builder_adapt(b, tn_builder_index(b, layer, text), &in, y);
     if (scale)
         y = tn_op_mul(b->g, y,
                       tn_op_get_rows(b->g, tn_op_reshape(b->g, scale, 2, (int64_t[]){n, 1}), ids, 1.0f));
-    if (!first) y = tn_builder_adapt(b, layer, text, &in, y);
+    if (!first) y = tn_builder_adapt(b, tn_builder_index(b, layer, text), &in, y);
     snprintf(text, sizeof text, "%s.bias", name);
     tn_tensor *bias = tn_builder_weight(b, layer, text, TN_WEIGHT_OPTIONAL, 2, n, n_out, 0);
     if (bias) y = tn_op_add(b->g, y, tn_op_get_rows(b->g, bias, ids, 1.0f));

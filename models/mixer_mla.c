@@ -15,7 +15,8 @@ static tn_tensor *per_head(tn_builder *b, int32_t layer, const char *name, tn_te
 {
     tn_tensor *w = tn_builder_weight(b, layer, name, 0, 3, b->c->layers[layer].n_heads, n, k);
     tn_product_input in = {.x = x, .ids = b->head_ids};
-    return tn_builder_adapt(b, layer, name, &in, tn_op_matmul_id(b->g, x, w, b->head_ids));
+    return tn_builder_adapt(b, tn_builder_index(b, layer, name), &in,
+                            tn_op_matmul_id(b->g, x, w, b->head_ids));
 }
 
 static tn_tensor *queries(tn_builder *b, int32_t layer, tn_tensor *h)

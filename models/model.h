@@ -5,7 +5,7 @@
 #ifndef TN_MODELS_MODEL_H
 #define TN_MODELS_MODEL_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "core/device.h"
 #include "models/config.h"
 #include "models/text/tokenizer/tokenizer.h"

@@ -41,12 +41,21 @@ struct tn_adapter {
 TN_MUST_USE tn_status tn_adapter_open_memory(tn_model *model, const void *data, size_t size, const char *name,
                                              tn_adapter **out);
 // The pair of a weight of the model; NULL: the adapter does not change it.
-const tn_adapter_pair *tn_adapter_pair_get(const tn_adapter *a, int32_t weight);
+static inline const tn_adapter_pair *tn_adapter_pair_get(const tn_adapter *a, int32_t weight)
+{
+    return a->pair_of[weight] < 0 ? NULL : &a->pairs[a->pair_of[weight]];
+}
 // B (A x) is multiplied by the scale of the sequence and by alpha / rank. The first function is that of the
 // largest rank, which is part of the numbers that a session gives to a plan; the second one is the rest for
 // pairs of another rank.
-float tn_adapter_factor(const tn_adapter *a);
-float tn_adapter_rest(const tn_adapter *a, const tn_adapter_pair *pair);
+static inline float tn_adapter_factor(const tn_adapter *a)
+{
+    return a->alpha != 0.0f ? a->alpha / (float)a->rank : 1.0f;
+}
+static inline float tn_adapter_rest(const tn_adapter *a, const tn_adapter_pair *pair)
+{
+    return a->alpha != 0.0f ? (float)a->rank / (float)pair->rank : 1.0f;
+}
 // A matrix as the device reads it, by the name of its tensor.
 TN_MUST_USE tn_status tn_adapter_find(const tn_adapter *a, const tn_device *device, const char *name,
                                       const tn_buffer **out);

@@ -339,21 +339,6 @@ tn_status tn_adapter_info_get(const tn_adapter *a, tn_adapter_info *out)
 
 // --- for sessions ----------------------------------------------------------------------------------
 
-const tn_adapter_pair *tn_adapter_pair_get(const tn_adapter *a, int32_t weight)
-{
-    return a->pair_of[weight] < 0 ? NULL : &a->pairs[a->pair_of[weight]];
-}
-
-float tn_adapter_factor(const tn_adapter *a)
-{
-    return a->alpha != 0.0f ? a->alpha / (float)a->rank : 1.0f;
-}
-
-float tn_adapter_rest(const tn_adapter *a, const tn_adapter_pair *pair)
-{
-    return a->alpha != 0.0f ? (float)a->rank / (float)pair->rank : 1.0f;
-}
-
 tn_status tn_adapter_find(const tn_adapter *a, const tn_device *device, const char *name,
                           const tn_buffer **out)
 {

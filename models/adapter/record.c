@@ -69,12 +69,10 @@ static tn_tensor *add_one(tn_builder *b, int32_t i, const tn_adapter_pair *p, co
     return tn_op_add(b->g, y, d);
 }
 
-tn_tensor *tn_builder_adapt(tn_builder *b, int32_t layer, const char *name, const tn_product_input *in,
-                            tn_tensor *y)
+tn_tensor *tn_builder_adapt(tn_builder *b, int32_t weight, const tn_product_input *in, tn_tensor *y)
 {
     if (b->key->adapters == 0 || !y) return y;
-    int32_t weight = tn_builder_index(b, layer, name), home = tn_builder_home(b, weight),
-            before = b->g->wanted;
+    int32_t home = tn_builder_home(b, weight), before = b->g->wanted;
     if (home >= 0) tn_graph_want(b->g, home); // the small matrices lie where the large one does
     for (int32_t i = 0; i < b->setup->n_adapters && weight >= 0 && y; i++) {
         const tn_adapter_pair *p = tn_adapter_pair_get(b->setup->adapters[i], weight);

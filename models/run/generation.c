@@ -6,7 +6,7 @@
 // one costs nothing; the sequence is therefore one token shorter than the chosen tokens.
 #include "models/run/generation.h"
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "models/model.h"
 #include "models/run/sampling/bans.h"
 #include "models/run/sampling/constraint.h"

@@ -50,7 +50,7 @@ static inline void check_model_plans(const char *path, const char *name, tn_devi
 {
     enum { ONE, SMALL, PROMPT };
     static const tn_plan_key keys[] = {
-        [ONE] = {1, 1, 1, 0}, [SMALL] = {7, 1, 1, 0}, [PROMPT] = {64, 1, 1, 0}, {4, 4, 4, 0}};
+        [ONE] = {1, 1, 1, 0, 0}, [SMALL] = {7, 1, 1, 0, 0}, [PROMPT] = {64, 1, 1, 0, 0}, {4, 4, 4, 0, 0}};
     tn_model_config cfg;
     tn_model_config_default(&cfg);
     cfg.metadata_only = 1;

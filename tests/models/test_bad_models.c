@@ -525,6 +525,7 @@ int main(int argc, char **argv)
     long n_mutations = argc > 1 ? strtol(argv[1], NULL, 10) : 2000;
     uint32_t seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
     ctx = counting_context(&count);
+    counting_start_threads(ctx);
     f = malloc(sizeof *f);
     if (!f) abort();
     base_live = count.live;

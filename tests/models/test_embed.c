@@ -493,6 +493,7 @@ static void test_allocations(void)
     describe(&f, "nomic-bert", false);
     counting count;
     tn_context *own = counting_context(&count);
+    counting_start_threads(own);
     tn_model *model = open_file(own, &f, TN_OK);
     long live = count.live;
     bool done = false;

@@ -481,6 +481,7 @@ static void test_failing(int32_t n_layers, uint64_t refuses, bool for_good, long
     tiny_describe(&model_shape, f);
     void *bytes = tiny_write(ctx, f, &size);
     free(f);
+    counting_start_threads(ctx);
     memory = tn_context_memory(ctx);
     long live = count.live, start = count.calls, n_wrong = 0, n_failed = 0;
     TEST_CHECK_STATUS(live_once(ctx, bytes, size, n_layers), TN_OK);

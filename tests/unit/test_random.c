@@ -118,6 +118,7 @@ static void test_random_refused(void)
 int main(void)
 {
     ctx = counting_context(&count);
+    counting_start_threads(ctx);
     test_shapes();
     test_random();
     test_random_refused();

@@ -6,7 +6,7 @@
 #ifndef TN_MODELS_STOPS_H
 #define TN_MODELS_STOPS_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 // A stop string as an automaton (Knuth, Morris, Pratt 1977): each byte of the stream is read once, and
 // `matched` is the number of bytes at its end that could still become the string.

@@ -6,7 +6,7 @@
 #ifndef TN_MODELS_GRAMMAR_IMPL_H
 #define TN_MODELS_GRAMMAR_IMPL_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "models/text/grammar/grammar.h"
 
 typedef enum tn_gkind { TN_G_BYTES, TN_G_CLASS, TN_G_RULE, TN_G_SEQUENCE, TN_G_CHOICE, TN_G_REPEAT } tn_gkind;

@@ -6,7 +6,7 @@
 #ifndef TN_MODELS_JSON_READ_H
 #define TN_MODELS_JSON_READ_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 enum {
     TN_JSON_DEPTH_MAX = 64,

@@ -8,7 +8,7 @@
 #ifndef TN_MODELS_SCHEMA_H
 #define TN_MODELS_SCHEMA_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "core/strbuf.h"
 #include "models/text/grammar/json_read.h"
 

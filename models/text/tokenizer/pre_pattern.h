@@ -9,7 +9,7 @@
 #ifndef TN_MODELS_PRE_PATTERN_H
 #define TN_MODELS_PRE_PATTERN_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 // A code point with its general category in the upper byte: categories are looked up once per text.
 typedef uint32_t tn_cp;

@@ -5,7 +5,7 @@
 #ifndef TN_MODELS_PREFIX_H
 #define TN_MODELS_PREFIX_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "models/gguf/gguf.h"
 
 typedef struct tn_prefix_entry {

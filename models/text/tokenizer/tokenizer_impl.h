@@ -7,7 +7,7 @@
 #ifndef TN_MODELS_TOKENIZER_IMPL_H
 #define TN_MODELS_TOKENIZER_IMPL_H
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 #include "models/text/tokenizer/pre_pattern.h"
 #include "models/text/tokenizer/pre_table.h"
 #include "models/text/tokenizer/prefix.h"

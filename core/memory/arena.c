@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 #include "core/checked.h"
 
