@@ -253,6 +253,60 @@ static __device__ __forceinline__ char *result_row(const tn_cuda_attention_args 
            (int64_t)(p.kv_head * p.group + row % p.group) * a.y_head;
 }
 
+// Stores the results of this warp's rows of one part of the keys. The warp that arrives last of all parts has
+// those of all of them in w then, and true is returned. Every part is read from memory in the
+// order of the parts, so that results do not depend on which one arrives last.
+template <int D, int TYPE>
+static __device__ __forceinline__ bool merge_parts(const tn_cuda_attention_args &a, const work_tile &t,
+                                                   state<D, TYPE> &w)
+{
+    constexpr int QUADS = D / 8, BATCH = 8, STORED = QUADS + 1; // of four floats of a lane
+    int lane = threadIdx.x % TN_WARP, warp = threadIdx.x / TN_WARP;
+    if (t.t.row + warp * WARP_ROWS >= t.t.n_rows) return false;
+    float4 *const parts = reinterpret_cast<float4 *>(a.partial) +
+                          (int64_t)(t.slot * CONSUMER_WARPS + warp) * (STORED * TN_WARP) + lane;
+    const int64_t stride = (int64_t)t.stride * CONSUMER_WARPS * (STORED * TN_WARP);
+    float4 *mine = parts + t.part * stride;
+#pragma unroll
+    for (int j = 0; j < QUADS; j++)
+        mine[j * TN_WARP] = make_float4(w.o[4 * j], w.o[4 * j + 1], w.o[4 * j + 2], w.o[4 * j + 3]);
+    mine[QUADS * TN_WARP] = make_float4(w.max[0], w.max[1], w.sum[0], w.sum[1]);
+    __syncwarp();
+    uint32_t before = 0, last = (uint32_t)t.n_parts - 1;
+    if (lane == 0) before = tn_take_number(&arrived[t.slot][warp], last);
+    if (__shfl_sync(0xffffffffu, before, 0) != last) return false;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < D / 2; i++) w.o[i] = 0.0f;
+    w.max[0] = w.max[1] = -INFINITY, w.sum[0] = w.sum[1] = 0.0f;
+    for (int i = 0; i <= (int)last; i++) {
+        const float4 *from = parts + i * stride;
+        float4 end = __ldcg(from + QUADS * TN_WARP);
+        const float tops[2] = {end.x, end.y}, more[2] = {end.z, end.w};
+        float keep[2], add[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = fmaxf(w.max[h], tops[h]);
+            keep[h] = w.max[h] > -INFINITY ? tn_exp2(w.max[h] - top) : 0.0f;
+            add[h] = tops[h] > -INFINITY ? tn_exp2(tops[h] - top) : 0.0f;
+            w.max[h] = top, w.sum[h] = w.sum[h] * keep[h] + more[h] * add[h];
+        }
+#pragma unroll
+        for (int first = 0; first < QUADS; first += BATCH) {
+            float4 x[BATCH];
+#pragma unroll
+            for (int j = 0; j < BATCH; j++) x[j] = __ldcg(from + (first + j) * TN_WARP);
+#pragma unroll
+            for (int j = 0; j < BATCH; j++) {
+                float *o = &w.o[4 * (first + j)];
+                o[0] = o[0] * keep[0] + x[j].x * add[0], o[1] = o[1] * keep[0] + x[j].y * add[0];
+                o[2] = o[2] * keep[1] + x[j].z * add[1], o[3] = o[3] * keep[1] + x[j].w * add[1];
+            }
+        }
+    }
+    return true;
+}
+
 // Writes the results of a tile. Directly, a store instruction of a warp writes 32 bytes to each of eight
 // rows, through shared memory 256 bytes to each of two. Where all blocks end a tile at once, both take some
 // 3000 clocks for 64 rows of 128 (NVIDIA H200, 2026-11-23).
@@ -330,7 +384,7 @@ struct progress {
 };
 
 // Ends the row tile before the present one, without other work to overlap with.
-template <int D, int TYPE>
+template <int D, int TYPE, bool CUTS>
 static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, shared_storage<D, TYPE> &m,
                                               state<D, TYPE> &w, int group, progress &u)
 {
@@ -340,7 +394,10 @@ static __device__ __forceinline__ void finish(const tn_cuda_attention_args &a, s
     tn_wgmma_wait<0>();
     tn_wgmma_keep(w.o);
     if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&m.v_empty[stage]);
-    store<D, TYPE>(a, m, m.tile[slot].t, w, group, w.max, w.sum);
+    const work_tile &t = m.tile[slot];
+    bool whole = true;
+    if constexpr (CUTS) whole = t.n_parts == 1 || merge_parts<D, TYPE>(a, t, w);
+    if (whole) store<D, TYPE>(a, m, t.t, w, group, w.max, w.sum);
     __syncwarp();
     if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&m.tile_empty[slot]);
     u.pending = false;
@@ -400,7 +457,23 @@ static __device__ __forceinline__ void step(const tn_cuda_attention_args &a, sha
     u.pending = true, u.add = !first, u.at++;
 }
 
+// The same for a consumer that has no rows in the tile: it only gives its turns and the keys and values back.
 template <int D, int TYPE>
+static __device__ __forceinline__ void skip(shared_storage<D, TYPE> &m, int group, progress &u)
+{
+    int stage = u.at % STAGES, parity = u.at / STAGES % 2;
+    tn_named_sync(TURN_BARRIER + group, 2 * GROUP);
+    tn_named_arrive(TURN_BARRIER + 1 - group, 2 * GROUP);
+    tn_barrier_wait(&m.k_full[stage], parity);
+    if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&m.k_empty[stage]);
+    tn_barrier_wait(&m.v_full[stage], parity);
+    if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&m.v_empty[stage]);
+    u.at++;
+}
+
+// With CUTS, keys may be cut into parts, and a consumer without rows only gives its turns. Both slow down the
+// other tiles (NVIDIA H200, 2048 tokens of f16: 80 to 96 us), so prompts that fill the device go without.
+template <int D, int TYPE, bool CUTS>
 static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, shared_storage<D, TYPE> &m,
                                                int group)
 {
@@ -410,13 +483,20 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
     for (;; u.n++) {
         int slot = u.n % STAGES, stage = u.n % Q_STAGES;
         const tn_row_tile &p = m.tile[slot].t;
+        bool idle = false, finished = Q_STAGES == 1;
+        if constexpr (CUTS) {
+            tn_barrier_wait(&m.tile_full[slot], u.n / STAGES % 2);
+            idle = is_idle(p, group);
+            finished = finished || idle || p.seq < 0 || p.key >= p.end || m.tile[slot ^ 1].n_parts > 1;
+        }
         // With one stage of queries, those of the next tile arrive late.
-        if (Q_STAGES == 1 && u.pending) finish<D, TYPE>(a, m, w, group, u);
+        if (finished && u.pending) finish<D, TYPE, CUTS>(a, m, w, group, u);
         if (u.n == 0) {
             tn_barrier_wait(&m.tile_full[0], 0);
-            if (p.seq >= 0 && a.q_elem == 2)
+            bool any = p.seq >= 0 && !idle;
+            if (any && a.q_elem == 2)
                 copy_queries<D>(a, p, m.q[0], group * GROUP_ROWS, GROUP_ROWS, threadIdx.x % GROUP, GROUP);
-            else if (p.seq >= 0)
+            else if (any)
                 convert_queries<D, shape<D, TYPE>::BF16, 8>(a, p, m.q[0], group * GROUP_ROWS, GROUP_ROWS,
                                                             threadIdx.x / TN_WARP % 4, 4);
             tn_named_sync(QUERIES_BARRIER + group, GROUP);
@@ -425,15 +505,17 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
         }
         int start = p.key, end = p.end;
         bool none = p.seq < 0 || start >= end;
-        if (none && u.pending) finish<D, TYPE>(a, m, w, group, u);
+        if (!CUTS && none && u.pending) finish<D, TYPE, CUTS>(a, m, w, group, u);
         if (p.seq < 0) break;
-        if (none) {
-            store_zeros<D>(a, p, group);
+        if (none || idle) {
+            if (none) store_zeros<D>(a, p, group);
+            for (int key = start; CUTS && key < end; key += KEYS) skip<D, TYPE>(m, group, u);
             __syncwarp();
             if (threadIdx.x % TN_WARP == 0) {
                 tn_barrier_arrive(&m.q_empty[stage]);
                 tn_barrier_arrive(&m.tile_empty[slot]);
             }
+            if (CUTS) continue;
         }
         for (int key = start; key < end; key += KEYS)
             step<D, TYPE>(a, m, w, group, u, key, key == start, key + KEYS >= end);
@@ -458,8 +540,10 @@ template <int D, int TYPE> static __device__ __forceinline__ void init_barriers(
     tn_barrier_init_fence();
 }
 
-template <int D, int TYPE> static __device__ __forceinline__ void attend(const tn_cuda_attention_mapped &m)
+template <int D, int TYPE, bool CUTS>
+static __device__ __forceinline__ void attend(const tn_cuda_attention_wgmma_args &args)
 {
+    const tn_cuda_attention_mapped &m = args.mapped;
     typedef shape<D, TYPE> S;
     extern __shared__ __align__(1024) char shared_bytes[];
     shared_storage<D, TYPE> &s = *reinterpret_cast<shared_storage<D, TYPE> *>(shared_bytes);
@@ -470,43 +554,51 @@ template <int D, int TYPE> static __device__ __forceinline__ void attend(const t
         if (!S::QUANTS) tn_tensor_prefetch(m.k), tn_tensor_prefetch(m.v);
     }
     __syncthreads();
-    tn_pdl_wait();
+    if (!CUTS) tn_pdl_wait();
     if (role >= 2) {
         tn_registers_release<S::PRODUCER_REGISTERS>();
-        produced at = {0, 0};
+        produced at = {0, 0, 0, false};
         int page = 0;
         if (role == 3)
-            for_each_tile(s, [&](const tn_row_tile &p) {
-                if constexpr (S::QUANTS) expand<D, TYPE>(p, s, at, page);
+            for_each_tile(s, [&](const work_tile &w) {
+                if constexpr (S::QUANTS) expand<D, TYPE>(w.t, s, at, page);
             });
         else if (threadIdx.x / TN_WARP % 4 != 0)
-            produce_queries<D, TYPE>(m.a, s);
-        else
-            for_each_tile(s, [&](const tn_row_tile &p) {
+            produce_queries<D, TYPE, CUTS>(args, s);
+        else {
+            for_each_tile(s, [&](const work_tile &w) {
                 if constexpr (S::QUANTS)
-                    copy_pages<D, TYPE>(m, p, s, at);
+                    copy_pages<D, TYPE, CUTS>(m, w, s, at);
                 else
-                    copy_tile<D, TYPE>(m, p, s, at);
+                    copy_tile<D, TYPE, CUTS>(m, w, s, at);
             });
+            if (CUTS) close_tail<D, TYPE>(s, at);
+        }
         return;
     }
     tn_registers_acquire<S::CONSUMER_REGISTERS>();
+    if (CUTS) tn_pdl_wait();
     if (role == 1) tn_named_arrive(TURN_BARRIER, 2 * GROUP); // warpgroup 0 has the first turn
-    consume<D, TYPE>(m.a, s, __shfl_sync(0xffffffffu, role, 0));
+    consume<D, TYPE, CUTS>(m.a, s, __shfl_sync(0xffffffffu, role, 0));
 }
 #else
-template <int D, int TYPE> static __device__ __forceinline__ void attend(const tn_cuda_attention_mapped &)
+template <int D, int TYPE, bool CUTS>
+static __device__ __forceinline__ void attend(const tn_cuda_attention_wgmma_args &)
 {
     __trap();
 }
 #endif
 
 // The entry point for heads of `dim` elements in a cache of type `type`, which `name` names.
-#define TN_ATTENTION_WGMMA(dim, name, type)                                                                  \
+#define TN_ATTENTION_WGMMA_ENTRY(dim, name, type, cuts)                                                      \
     TN_ENTRY __launch_bounds__(shape<dim, type>::THREADS, 1)                                                 \
-        tn_attention_wgmma_##dim##_##name(const __grid_constant__ tn_cuda_attention_mapped m)                \
+        tn_attention_wgmma_##dim##_##name(const __grid_constant__ tn_cuda_attention_wgmma_args m)            \
     {                                                                                                        \
-        attend<dim, type>(m);                                                                                \
+        attend<dim, type, cuts>(m);                                                                          \
     }
+// Both, without and with CUTS.
+#define TN_ATTENTION_WGMMA(dim, name, type)                                                                  \
+    TN_ATTENTION_WGMMA_ENTRY(dim, name, type, false)                                                         \
+    TN_ATTENTION_WGMMA_ENTRY(dim, name##_cut, type, true)
 
 #endif

@@ -16,15 +16,11 @@
 #define TN_CUDA_ATTENTION_WGMMA_PRODUCE_CUH
 
 #include "backends/cuda/attention/attention_convert.cuh"
-#include "backends/cuda/attention/attention_rows.cuh"
 #include "backends/cuda/attention/mma_attention.cuh"
-#include "backends/cuda/attention/wgmma_attention.cuh"
+#include "backends/cuda/attention/wgmma/attention_wgmma_work.cuh"
 
 enum {
-    GROUP = 128,     // threads of a warpgroup
-    GROUP_ROWS = 64, // rows of a consumer
-    ROWS = 2 * GROUP_ROWS,
-    PAGE = 64, // rows of a tensor copy; blocks of the cache are multiples of it
+    GROUP = 128, // threads of a warpgroup
     CONSUMER_WARPS = 8,
     WARP_ROWS = 16,
     // Floats from row to row of staged results: 64 columns, and 16 bytes against bank conflicts.
@@ -56,12 +52,6 @@ template <int D, int TYPE> struct shape {
     static constexpr int CONSUMER_REGISTERS = 224, PRODUCER_REGISTERS = QUANTS ? 32 : 56;
 };
 
-// A row tile, and the keys [from, to) that all rows of each consumer see.
-struct work_tile {
-    tn_row_tile t;
-    int from[2], to[2];
-};
-
 template <int D, int TYPE> struct alignas(1024) shared_storage {
     typedef shape<D, TYPE> S;
     uint4 q[S::Q_STAGES][ROWS * D / 8], k[STAGES][S::KEYS * D / 8], v[STAGES][S::KEYS * D / 8];
@@ -73,33 +63,6 @@ template <int D, int TYPE> struct alignas(1024) shared_storage {
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-// --- work ----------------------------------------------------------------------------------------------
-
-// How many pairs of row tile and KV head the blocks of a launch have taken beyond their first ones. It is 0
-// between launches.
-static __device__ uint32_t taken;
-
-// Finds the n-th (row tile, KV head) pair of this block; seq is -1 if there are no more. The tiles of one
-// sequence get shorter in order, so that alternating direction gives blocks equal work. Those of several do
-// not, so a block takes the next one whenever it has started another. All blocks together take as many
-// numbers as there are pairs, with which the counter wraps to 0. Called by a whole warp.
-template <int KEYS>
-static __device__ __forceinline__ void find_work(const tn_cuda_attention_args &a, int n, int n_tiles,
-                                                 work_tile &p)
-{
-    int w = n * gridDim.x + (n % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x), total = n_tiles * a.n_kv;
-    if (a.n_seq > 1 && n > 0) {
-        if (threadIdx.x % TN_WARP == 0) w = gridDim.x + tn_take_number(&taken, total - 1);
-        w = __shfl_sync(0xffffffffu, w, 0);
-    }
-    bool any = w < total && tn_find_row_tile<ROWS, KEYS>(a, n_tiles - 1 - w / a.n_kv, w % a.n_kv, p.t);
-    if (!any) p.t.seq = -1;
-    for (int g = 0; any && g < 2; g++) {
-        p.from[g] = tn_row_info_get(a, p.t, p.t.row + g * GROUP_ROWS + GROUP_ROWS - 1).lo;
-        p.to[g] = tn_row_info_get(a, p.t, p.t.row + g * GROUP_ROWS).hi;
-    }
-}
 
 // The address of a row of the tile's queries. Rows behind the last one are taken for the last one.
 static __device__ __forceinline__ const char *query_row(const tn_cuda_attention_args &a, const tn_row_tile &p,
@@ -115,7 +78,7 @@ template <int D>
 static __device__ __forceinline__ void prefetch_queries(const tn_cuda_attention_args &a, const tn_row_tile &p,
                                                         int me, int threads)
 {
-    for (int r = me; r < ROWS; r += threads) {
+    for (int r = me; r < min((int)ROWS, p.n_rows - p.row); r += threads) {
         const char *row = query_row(a, p, r);
         for (int i = 0; i < D; i += 32) tn_prefetch(row + (int64_t)i * a.q_elem); // lines of 128 bytes
     }
@@ -224,70 +187,94 @@ struct page_rows {
     int first, row;
 };
 
-// The row of the page that key `key` is in. Pages behind the last one are taken for the last one. Called by a
-// whole warp with rising keys.
-static __device__ __forceinline__ int page_row(const tn_cuda_attention_args &a, const tn_row_tile &p,
+// Called by a whole warp.
+static __device__ __forceinline__ page_rows page_rows_get(const tn_cuda_attention_args &a,
+                                                          const tn_row_tile &p, int first)
+{
+    return {first, page_begin(a, p, first + (int)threadIdx.x % TN_WARP)};
+}
+
+// The row of the page that key `key` is in. Those of the first two pages are known already, so that nothing
+// waits for the table. Called by a whole warp with rising keys.
+template <bool CUTS>
+static __device__ __forceinline__ int page_row(const tn_cuda_attention_args &a, const work_tile &w,
                                                page_rows &r, int key)
 {
-    int page = min(key, p.end - 1) / PAGE;
-    if (key == p.key || page >= r.first + TN_WARP) {
-        r.first = page;
-        int j = min(page + (int)threadIdx.x % TN_WARP, (p.end - 1) / PAGE) * PAGE;
-        r.row = (a.table[(int64_t)p.seq * a.max_blocks + j / a.block] * a.n_kv + p.kv_head) * a.block +
-                j % a.block;
-    }
+    const tn_row_tile &p = w.t;
+    int page = min(key, p.end - 1) / PAGE, at = (key - p.key) / PAGE;
+    if (CUTS && at < 2) return w.rows[at];
+    if (page >= r.first + TN_WARP) r = page_rows_get(a, p, page);
     return __shfl_sync(0xffffffffu, r.row, page - r.first);
 }
 
 // How many tiles of keys the producer has copied in all of the block's work, and how many of these were the
-// incomplete last tile of a sequence.
+// incomplete last tile of a sequence. The values of the last of those are not complete yet if `open`: rows
+// from `from` on have to be cleared.
 struct produced {
-    int n, tails;
+    int n, tails, from;
+    bool open;
 };
 
-// Copies the keys and values of one row tile.
+// Completes the values of the tile of keys before. By then the keys of the next tile are on their way.
 template <int D, int TYPE>
-static __device__ __forceinline__ void copy_tile(const tn_cuda_attention_mapped &m, const tn_row_tile &p,
+static __device__ __forceinline__ void close_tail(shared_storage<D, TYPE> &s, produced &at)
+{
+    if (!at.open) return;
+    int stage = (at.n - 1) % STAGES;
+    tn_barrier_wait(&s.tail, at.tails++ % 2);
+    clear_rows<D, shape<D, TYPE>::KEYS>(s.v[stage], at.from);
+    if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&s.v_full[stage]);
+    at.open = false;
+}
+
+// Copies the keys and values of one row tile.
+template <int D, int TYPE, bool CUTS>
+static __device__ __forceinline__ void copy_tile(const tn_cuda_attention_mapped &m, const work_tile &w,
                                                  shared_storage<D, TYPE> &s, produced &at)
 {
     constexpr int KEYS = shape<D, TYPE>::KEYS, BYTES = KEYS * D * 2;
     int lane = threadIdx.x % TN_WARP;
-    page_rows r;
+    const tn_row_tile &p = w.t;
+    page_rows r = {0, 0};
+    if (p.key < p.end) r = page_rows_get(m.a, p, p.key / PAGE);
     for (int key = p.key; key < p.end; key += KEYS, at.n++) {
         int row[2], stage = at.n % STAGES;
 #pragma unroll
-        for (int h = 0; h < KEYS / PAGE; h++) row[h] = page_row(m.a, p, r, key + h * PAGE);
+        for (int h = 0; h < KEYS / PAGE; h++) row[h] = page_row<CUTS>(m.a, w, r, key + h * PAGE);
         bool tail = key + KEYS > p.kv_len;
+        if (CUTS && at.n == 0) tn_pdl_wait();
         tn_barrier_wait(&s.k_empty[stage], at.n / STAGES % 2 ^ 1);
         if (lane == 0) {
             tn_barrier_expect(&s.k_full[stage], BYTES);
             load_rows<D, KEYS>(s.k[stage], m.k, row, &s.k_full[stage]);
         }
+        if (CUTS) close_tail<D, TYPE>(s, at);
         tn_barrier_wait(&s.v_empty[stage], at.n / STAGES % 2 ^ 1);
         uint64_t *full = tail ? &s.tail : &s.v_full[stage];
         if (lane == 0) {
             tn_barrier_expect(full, BYTES);
             load_rows<D, KEYS>(s.v[stage], m.v, row, full);
         }
-        if (!tail) continue;
-        tn_barrier_wait(&s.tail, at.tails++ % 2);
-        clear_rows<D, KEYS>(s.v[stage], p.kv_len - key);
-        if (lane == 0) tn_barrier_arrive(&s.v_full[stage]);
+        at.open = tail, at.from = p.kv_len - key;
+        if (!CUTS && tail) at.n++, close_tail<D, TYPE>(s, at), at.n--;
     }
 }
 
 // Copies the pages of keys and values of one row tile as they are; at.n counts pages.
-template <int D, int TYPE>
-static __device__ __forceinline__ void copy_pages(const tn_cuda_attention_mapped &m, const tn_row_tile &p,
+template <int D, int TYPE, bool CUTS>
+static __device__ __forceinline__ void copy_pages(const tn_cuda_attention_mapped &m, const work_tile &w,
                                                   shared_storage<D, TYPE> &s, produced &at)
 {
     typedef shape<D, TYPE> S;
     constexpr int PARTS = S::KEYS / PAGE;
-    page_rows r;
+    const tn_row_tile &p = w.t;
+    page_rows r = {0, 0};
+    if (p.key < p.end) r = page_rows_get(m.a, p, p.key / PAGE);
     for (int key = p.key; key < p.end; key += S::KEYS) {
         int64_t row[PARTS];
 #pragma unroll
-        for (int h = 0; h < PARTS; h++) row[h] = page_row(m.a, p, r, key + h * PAGE);
+        for (int h = 0; h < PARTS; h++) row[h] = page_row<CUTS>(m.a, w, r, key + h * PAGE);
+        if (CUTS && at.n == 0) tn_pdl_wait();
 #pragma unroll
         for (int h = 0; h < 2 * PARTS; h++, at.n++) {
             int slot = at.n % S::PAGES;
@@ -309,31 +296,41 @@ static __device__ __forceinline__ void for_each_tile(shared_storage<D, TYPE> &s,
     for (int n = 0;; n++) {
         int slot = n % STAGES;
         tn_barrier_wait(&s.tile_full[slot], n / STAGES % 2);
-        tn_row_tile p = s.tile[slot].t;
+        work_tile w = s.tile[slot];
         __syncwarp();
         if (threadIdx.x % TN_WARP == 0) tn_barrier_arrive(&s.tile_empty[slot]);
-        if (p.seq < 0) return;
-        work(p);
+        if (w.t.seq < 0) return;
+        work(w);
     }
 }
 
 // Three warps convert the queries of all row tiles but the first, and the first of these warps finds the
 // tiles, for the others too. The queries of the first tile are converted by the consumers, which have nothing
 // else to do yet and are more threads.
-template <int D, int TYPE>
-static __device__ __forceinline__ void produce_queries(const tn_cuda_attention_args &a,
+template <int D, int TYPE, bool CUTS>
+static __device__ __forceinline__ void produce_queries(const tn_cuda_attention_wgmma_args &args,
                                                        shared_storage<D, TYPE> &s)
 {
+    const tn_cuda_attention_args &a = args.mapped.a;
     typedef shape<D, TYPE> S;
-    int warp = threadIdx.x % GROUP / TN_WARP, lane = threadIdx.x % TN_WARP,
-        n_tiles = warp == 1 ? tn_count_row_tiles<ROWS>(a) : 0;
+    int warp = threadIdx.x % GROUP / TN_WARP, lane = threadIdx.x % TN_WARP;
+    int n_tiles = 0;
+    work_list list = {0, 0, 0};
+    // In most programs no predecessor writes lengths and tables, so the first tile is found before the wait.
+    if (CUTS && (warp != 1 || !args.early)) tn_pdl_wait();
+    if (CUTS && warp == 1) list = list_work<S::KEYS>(a, args.part_cost);
+    if (!CUTS && warp == 1) n_tiles = tn_count_row_tiles<ROWS>(a);
     for (int n = 0;; n++) {
         int slot = n % STAGES, stage = n % S::Q_STAGES;
         if (warp == 1) {
             tn_barrier_wait(&s.tile_empty[slot], n / STAGES % 2 ^ 1);
             work_tile p;
-            find_work<S::KEYS>(a, n, n_tiles, p);
+            if (CUTS)
+                find_work<S::KEYS>(a, n, list, p);
+            else
+                find_whole<S::KEYS>(a, n, n_tiles, p);
             if (lane == 0) s.tile[slot] = p, tn_barrier_arrive(&s.tile_full[slot]);
+            if (CUTS && n == 0) tn_pdl_wait();
         }
         tn_named_sync(CONVERT_BARRIER, CONVERT_THREADS);
         const tn_row_tile &p = s.tile[slot].t;
@@ -342,9 +339,11 @@ static __device__ __forceinline__ void produce_queries(const tn_cuda_attention_a
         bool packed = a.q_elem == 2, wanted = n > 0 && !end;
         if (wanted && !packed) prefetch_queries<D>(a, p, me, CONVERT_THREADS);
         tn_barrier_wait(&s.q_empty[stage], n / S::Q_STAGES % 2 ^ 1);
-        if (wanted && packed) copy_queries<D>(a, p, s.q[stage], 0, ROWS, me, CONVERT_THREADS);
+        int rows = CUTS && is_idle(p, 1) ? GROUP_ROWS : ROWS;
+        if (wanted && packed)
+            copy_queries<D>(a, p, s.q[stage], 0, rows, me, CONVERT_THREADS);
         else if (wanted)
-            convert_queries<D, S::BF16, S::QUANTS ? 2 : 4>(a, p, s.q[stage], 0, ROWS, warp - 1,
+            convert_queries<D, S::BF16, S::QUANTS ? 2 : 4>(a, p, s.q[stage], 0, rows, warp - 1,
                                                            CONVERT_WARPS);
         __syncwarp();
         if (lane == 0) tn_barrier_arrive(&s.q_full[stage]);
