@@ -8,8 +8,9 @@
 // Steps are expanded in batches of 32 values: batch b has steps 2 b and 2 b + 1. skinny_batch<type> has
 //     operands   the number of operands of a step, whose products are added
 //     exact      sums have to be multiplied by `factor` of the head; else operands are the weights, rounded
-//     minimums   the head has minimums: `minimum` of runs 2 q and 2 q + 1 of 32 values, to be multiplied by
-//                the sums of x, and `offset`, which multiplies what comes out
+//     minimums   the head has minimums: `minimum` of runs q and q + 4 of 32 values, to be multiplied by the
+//                sums of x, and `offset`, which multiplies what comes out
+//     unit       what all sums have to be multiplied by at the end
 //     head       what a row needs of 256 values
 //     load       words of batch b, some of which later batches use too
 //     expand     step s of batch b
@@ -56,6 +57,7 @@ template <int TYPE> struct skinny_stream_row {
 // The defaults of a type.
 struct skinny_batch_base {
     static constexpr int operands = 1;
+    static constexpr float unit = 1.0f;
     static constexpr bool exact = false, minimums = false;
 };
 
@@ -66,6 +68,7 @@ template <int TYPE> struct skinny_batch;
 template <int TYPE> struct skinny_k4_k5_batch {
     static constexpr bool five_bits = TYPE == TN_TYPE_Q5_K;
     static constexpr bool exact = true, minimums = true;
+    static constexpr float unit = 0x1p24f;
     static constexpr int operands = 1, scale_plane = five_bits ? 2 : 1;
     struct head {
         // Scales of groups 0 and 2, 4 and 6, and of those behind them; the latter are a sixteenth for Q4_K,
@@ -79,17 +82,22 @@ template <int TYPE> struct skinny_k4_k5_batch {
     static __device__ __forceinline__ void load_head(head &h, const skinny_stream_row<TYPE> &row, int q)
     {
         uint4 all = row.template load<scale_plane, uint4>(0);
-        uint32_t four[2] = {all.y & 0x3f3f3f3fu, (all.w & 0x0f0f0f0fu) | (all.y >> 2 & 0x30303030u)};
+        // Scales of groups 0 and 2, or 4 and 6, at bits 0 and 16, and of the groups behind them.
+        uint32_t even[2] = {all.y & 0x003f003fu, (all.w & 0x000f000fu) | (all.y >> 2 & 0x00300030u)},
+                 odd[2] = {all.y >> 8 & 0x003f003fu,
+                           (all.w >> 8 & 0x000f000fu) | (all.y >> 10 & 0x00300030u)};
 #pragma unroll
         for (int i = 0; i < 2; i++) { // 1024 + scale, less 1024
-            h.even[i] = skinny_add((four[i] & 0x00ff00ffu) | 0x64006400u, 0xe400e400u);
-            uint32_t odd = (four[i] >> 8 & 0x00ff00ffu) | 0x64006400u;
-            h.odd[i] = five_bits ? skinny_add(odd, 0xe400e400u) : skinny_fma(odd, 0x2c002c00u, 0xd400d400u);
+            h.even[i] = skinny_add(even[i] | 0x64006400u, 0xe400e400u);
+            h.odd[i] = five_bits ? skinny_add(odd[i] | 0x64006400u, 0xe400e400u)
+                                 : skinny_fma(odd[i] | 0x64006400u, 0x2c002c00u, 0xd400d400u);
         }
-        uint32_t b = all.z >> 16 * (q & 1), c = all.w >> 16 * (q & 1),
-                 m = q < 2 ? b & 0x3f3fu : (c >> 4 & 0x0f0fu) | (b >> 2 & 0x3030u);
-        h.minimum[0] = skinny_byte(m, 0), h.minimum[1] = skinny_byte(m, 1);
-        h.factor = 16777216.0f * tn_half_bits(all.x & 0xffffu); // 2^24
+        // Minimums of groups q and q + 4, in steps of 2^-24, each twice.
+        uint32_t low = __byte_perm(all.z, 0, 0x4040u + 0x0101u * q),
+                 high = __byte_perm(all.w, 0, 0x4040u + 0x0101u * q);
+        h.minimum[0] = low & 0x003f003fu;
+        h.minimum[1] = (high >> 4 & 0x000f000fu) | (low >> 2 & 0x00300030u);
+        h.factor = tn_half_bits(all.x & 0xffffu);
         h.offset = 32.0f * tn_half_bits(all.x >> 16);
     }
     static __device__ __forceinline__ void load(raw &r, const head &, const skinny_stream_row<TYPE> &row,
@@ -128,6 +136,7 @@ template <> struct skinny_batch<TN_TYPE_Q5_K> : skinny_k4_k5_batch<TN_TYPE_Q5_K>
 // another.
 template <> struct skinny_batch<TN_TYPE_Q6_K> {
     static constexpr bool exact = true, minimums = false;
+    static constexpr float unit = 0x1p24f;
     static constexpr int operands = 2;
     struct head {
         uint4 s;
@@ -140,7 +149,7 @@ template <> struct skinny_batch<TN_TYPE_Q6_K> {
     static __device__ __forceinline__ void load_head(head &h, const skinny_stream_row<TN_TYPE_Q6_K> &row, int)
     {
         h.s = row.template load<2, uint4>(0);
-        h.factor = 16777216.0f * tn_half_bits(row.template load<3, uint16_t>(0)); // 2^24
+        h.factor = tn_half_bits(row.template load<3, uint16_t>(0));
     }
     // Batch 4 p + j has runs 8 p + 2 j + s.
     static __device__ __forceinline__ void load(raw &r, const head &h,
@@ -363,6 +372,7 @@ template <> struct skinny_batch<TN_TYPE_MXFP4> : skinny_batch_base {
 
 template <> struct skinny_batch<TN_TYPE_Q3_K> : skinny_batch_base {
     static constexpr bool exact = true;
+    static constexpr float unit = 0x1p24f;
     typedef skinny_stream_row<TN_TYPE_Q3_K> stage_row;
     struct head {
         uint32_t scales[4]; // bytes of runs 4 i to 4 i + 3, with 32 added
@@ -381,7 +391,7 @@ template <> struct skinny_batch<TN_TYPE_Q3_K> : skinny_batch_base {
         for (int i = 0; i < 4; i++)
             h.scales[i] = (scales[i % 2] >> 4 * (i / 2) & 0x0f0f0f0fu) | (scales[2] >> 2 * i & 0x03030303u)
                                                                              << 4;
-        h.factor = 16777216.0f * tn_half_bits(row.template load<3, uint16_t>(0)); // 2^24
+        h.factor = tn_half_bits(row.template load<3, uint16_t>(0));
     }
     // Batch 4 p + j has runs 8 p + 2 j + s: bits 2 j of the bytes of half p, and a bit for each value.
     static __device__ __forceinline__ void load(raw &r, const head &, const stage_row &row, int b, int q)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// wgmma with 64 rows of weights in registers and 16, 32 or 64 rows of x in shared memory, for
+// wgmma with 64 rows of weights in registers and 16 to 64 rows of x in shared memory, for
 // skinny_stream.cuh: one function for each number of columns, and the waits for their
 // sums. Nothing here moves bytes; those files say what bounds their kernels.
 #ifndef TN_CUDA_SKINNY_PRODUCTS_CUH
@@ -32,6 +32,15 @@ static __device__ __forceinline__ void skinny_wgmma(float (&d)[4][4], const uint
                  "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}\n"
                  : SKINNY_D16(0) : SKINNY_A);
 }
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[6][4], const uint32_t (&a)[4], uint64_t b,
+                                                    int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %29, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
+                 "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23}, "
+                 "{%24, %25, %26, %27}, %28, p, 1, 1, 0;\n}\n"
+                 : SKINNY_D16(0), SKINNY_D4(4), SKINNY_D4(5) : SKINNY_A);
+}
 static __device__ __forceinline__ void skinny_wgmma(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b,
                                                     int accumulate)
 {
@@ -52,6 +61,11 @@ template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[4][4])
 {
     asm volatile("wgmma.wait_group.sync.aligned %16;" : SKINNY_D16(0) : "n"(pending) : "memory");
+}
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[6][4])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %24;"
+                 : SKINNY_D16(0), SKINNY_D4(4), SKINNY_D4(5) : "n"(pending) : "memory");
 }
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[8][4])
 {

@@ -22,22 +22,19 @@ static const struct stream_type {
     tn_dtype type;
     int32_t module;
     int32_t percent; // time of an operand, of that of Q4_K
-    // Whether there is a kernel for 64 rows of x whose warps have two operands. Q6_K has two for each weight
-    // already; types that few files have do not pay for the code.
-    bool wide;
 } stream_types[] = {
-    {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100, true},
-    {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130, true},
-    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 175, false},
-    {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110, true},
-    {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110, false},
-    {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150, false},
-    {TN_TYPE_Q5_1, TN_CUDA_MODULE_skinny_stream_minimum, 150, false},
-    {TN_TYPE_Q8_0, TN_CUDA_MODULE_skinny_stream_legacy, 120, true},
-    {TN_TYPE_Q3_K, TN_CUDA_MODULE_skinny_stream_k, 170, false},
-    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_skinny_stream_table, 170, false},
-    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_skinny_stream_table, 190, true},
-    {TN_TYPE_MXFP4, TN_CUDA_MODULE_skinny_stream_table, 190, true},
+    {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100},
+    {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130},
+    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 175},
+    {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110},
+    {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110},
+    {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150},
+    {TN_TYPE_Q5_1, TN_CUDA_MODULE_skinny_stream_minimum, 150},
+    {TN_TYPE_Q8_0, TN_CUDA_MODULE_skinny_stream_legacy, 120},
+    {TN_TYPE_Q3_K, TN_CUDA_MODULE_skinny_stream_k, 170},
+    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_skinny_stream_table, 170},
+    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_skinny_stream_table, 190},
+    {TN_TYPE_MXFP4, TN_CUDA_MODULE_skinny_stream_table, 190},
 };
 
 // Pairs of types that share a launch, and the modules that have them.
@@ -81,13 +78,13 @@ bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p)
 
 int32_t tn_cuda_skinny_stream_columns(int64_t m)
 {
-    return m <= 16 ? 16 : m <= 32 ? 32 : 64;
+    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 48 ? 48 : 64;
 }
 
 // --- how a launch is cut -----------------------------------------------------------------------------
 
 typedef struct cut {
-    int32_t tile_rows, row_warps, k_warps, splits, x_slots;
+    int32_t row_warps, k_warps, splits, x_slots;
     int32_t blocks; // of all clusters
     int64_t shared; // bytes
     int64_t time;   // estimated, ns
@@ -114,9 +111,8 @@ static int64_t slot_size(tn_dtype type)
 // What a launch is, for the estimate.
 typedef struct work {
     int32_t rows[3]; // of each weight
-    int32_t n_segs, columns, k_stages, n_sms;
-    bool glu, pair,
-        wide; // pair: of two types, each in whole warpgroups; wide: two operands for each warp fit
+    int32_t n_segs, columns, k_stages, n_sms, most_warps;
+    bool glu, pair;              // pair: of two types, each in whole warpgroups
     int64_t slot, x_stage, left; // bytes: of a slot of 16 rows, of a stage of x, of shared memory
     int64_t percent;             // time of an operand, of that of Q4_K
 } work;
@@ -129,9 +125,9 @@ static int32_t max_clusters(int32_t n_sms, int32_t splits)
     return splits <= 2 ? TN_MAX(n, 1) : TN_MAX(n - n / 8, 1);
 }
 
-static int64_t count_tiles(const work *w, int32_t tile_rows)
+static int64_t count_tiles(const work *w)
 {
-    int64_t n = 0, rows = (int64_t)(w->glu ? TN_SKINNY_STREAM_ROWS / 2 : TN_SKINNY_STREAM_ROWS) * tile_rows;
+    int64_t n = 0, rows = w->glu ? TN_SKINNY_STREAM_ROWS / 2 : TN_SKINNY_STREAM_ROWS;
     for (int32_t i = 0; i < (w->glu ? 1 : w->n_segs); i++) {
         int64_t tiles = tn_div_up(w->rows[i], rows);
         n += w->pair ? tn_div_up(tiles, TN_SKINNY_STREAM_WARPS) * TN_SKINNY_STREAM_WARPS : tiles;
@@ -143,9 +139,9 @@ static int64_t count_tiles(const work *w, int32_t tile_rows)
 static bool estimate(const work *w, cut *c)
 {
     enum { MEMORY_RATE = 30, L2_RATE = 42 }; // bytes per ns of a multiprocessor
-    enum { START = 3200, SHARE_K = 800, SHARE_CLUSTER = 900, SHARE_4 = 1000, COLUMN = 25 };
-    int64_t warps = c->row_warps * c->k_warps, slot = w->slot * c->tile_rows;
-    int64_t groups = tn_div_up(count_tiles(w, c->tile_rows), c->row_warps);
+    enum { START = 3200, SHARE_K = 500, SHARE_CLUSTER = 900, SHARE_4 = 1000, COLUMN = 25 };
+    int64_t warps = c->row_warps * c->k_warps, slot = w->slot;
+    int64_t groups = tn_div_up(count_tiles(w), c->row_warps);
     int64_t clusters = TN_MIN(groups, max_clusters(w->n_sms, c->splits)),
             passes = tn_div_up(groups, clusters);
     int64_t stages = tn_div_up(w->k_stages, c->splits), rounds = tn_div_up(stages, c->k_warps);
@@ -159,13 +155,12 @@ static bool estimate(const work *w, cut *c)
     c->blocks = (int32_t)(clusters * c->splits);
     c->shared = x_slots * w->x_stage + warps * TN_SKINNY_STREAM_SLOTS * slot;
     // H200, 2026-11-23, Q4_K: a stage of 16 warps takes 1.5 us with 16 columns and 1.7 with 32, of 8
-    // warps 1.2 with 32 and 1.7 with 64, and 2.9 there with two operands for each. The next stage of x may be
-    // late.
+    // warps 1.2 with 32 and 1.7 with 64. The next stage of x may be late.
     int64_t fix = w->columns == 16   ? 280
                   : w->columns == 32 ? 700
+                  : w->columns == 48 ? 950
                                      : 1200,
             each = w->columns == 16 ? 78 : 62, round = (fix + each * warps) * w->percent / 100;
-    if (c->tile_rows > 1) round += round * 7 / 10;
     if (x_slots < stages && x_slots < 3 * c->k_warps) round += 150;
     int64_t bytes = passes * stages * c->row_warps * slot;
     int64_t copies =
@@ -179,30 +174,28 @@ static bool estimate(const work *w, cut *c)
 static cut select_cut(const work *w)
 {
     cut best = {.time = INT64_MAX};
-    for (int32_t tile_rows = 1; tile_rows <= (w->columns == 64 && w->wide ? 2 : 1); tile_rows++) {
-        int32_t most = TN_SKINNY_STREAM_MAX_WARPS(w->columns, tile_rows);
-        for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
-            for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
-                for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
-                    cut c = {.tile_rows = tile_rows, .row_warps = rows, .k_warps = ks, .splits = splits};
-                    if (estimate(w, &c) && c.time <= best.time) best = c;
-                }
-    }
+    const int32_t most = w->most_warps;
+    for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
+        for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
+            for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
+                cut c = {.row_warps = rows, .k_warps = ks, .splits = splits};
+                if (estimate(w, &c) && c.time <= best.time) best = c;
+            }
     return best;
 }
 
 // The sums that warps and blocks add take the place of the rings.
 static int64_t sums_size(const cut *c, int32_t columns)
 {
-    return (int64_t)c->row_warps * c->k_warps * c->tile_rows * columns * TN_SKINNY_STREAM_ROWS * 4;
+    return (int64_t)c->row_warps * c->k_warps * columns * TN_SKINNY_STREAM_ROWS * 4;
 }
 
 // --- launch ------------------------------------------------------------------------------------------
 
 // Sets the first tiles of the weights. Weights of a second type, the last `others`, begin with a warpgroup.
-static void set_tiles(tn_cuda_skinny_stream_args *a, int32_t others, int32_t tile_rows)
+static void set_tiles(tn_cuda_skinny_stream_args *a, int32_t others)
 {
-    int32_t rows = TN_SKINNY_STREAM_ROWS * tile_rows;
+    const int32_t rows = TN_SKINNY_STREAM_ROWS;
     a->n_tiles = tn_cuda_skinny_set_tiles(a->seg, a->n_segs, a->glu, rows);
     if (others == 0) return;
     int32_t n = 0;
@@ -229,21 +222,22 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
               .columns = columns,
               .k_stages = a.k_stages,
               .n_sms = l->cuda->n_sms,
+              .most_warps = TN_MIN(TN_SKINNY_STREAM_MAX_WARPS(type, columns),
+                                   TN_SKINNY_STREAM_MAX_WARPS(other, columns)),
               .glu = b->glu,
               .pair = others > 0,
-              .wide = others == 0 && find_type(type)->wide,
               .percent = TN_MAX(find_type(type)->percent, find_type(other)->percent),
               .slot = TN_MAX(slot_size(type), slot_size(other)),
               .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
               .left = l->cuda->max_shared - SHARED_STATIC};
     for (int32_t i = 0; i < a.n_segs; i++) w.rows[i] = a.seg[i].n;
     cut c = select_cut(&w);
-    set_tiles(&a, others, c.tile_rows);
+    set_tiles(&a, others);
     if (a.n_tiles == 0) return TN_OK;
     a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;
     char name[64];
-    snprintf(name, sizeof name, "tn_skinny_stream_%s%s%s_%d_%d", tn_dtype_name(type), others ? "_" : "",
-             others ? tn_dtype_name(other) : "", columns, c.tile_rows);
+    snprintf(name, sizeof name, "tn_skinny_stream_%s%s%s_%d", tn_dtype_name(type), others ? "_" : "",
+             others ? tn_dtype_name(other) : "", columns);
     int32_t module = others ? find_pair(type, other)->module : find_type(type)->module;
     tn_cuda_grid grid = {.x = (uint32_t)c.blocks,
                          .y = 1,

@@ -7,8 +7,8 @@
 // Operands: w [n, k] in planes, k a multiple of 256; x in stages of 256 k as skinny_stream_args.h says; y [m,
 // n] f32.
 //
-// A warp has 16 or 32 rows of weights (half of them of gate and half of up for GLU) and every k_warps-th
-// stage of the k of its block. It copies their planes by cp.async into a ring of its own and expands them
+// A warp has 16 rows of weights (8 of gate and 8 of up for GLU) and every k_warps-th stage of the k of its
+// block. It copies their planes by cp.async into a ring of its own and expands them
 // into registers, the operand of 64 rows of its warpgroup (skinny_batch.cuh). Stages of x come by bulk copies
 // into a ring for the block, from which the tensor cores read them. Sums of the warps that share rows, and of
 // the blocks of a cluster that share a tile, are added at the end, in order, through shared memory.
@@ -98,61 +98,60 @@ template <int TYPE, int TILES> struct skinny_stream_loader {
         return n;
     }
     static constexpr int all_copies = first_copy(TN_CUDA_MAX_PLANES);
-    const char *from[TILES][all_copies];
-    int left, in_pass, pass, to; // stages to copy: of all passes, of this pass; byte of the slot
+    const char *from[TILES][all_copies]; // of stage 0
+    int left, in_pass, stage, pass, to;  // stages to copy: of all passes, of this pass; byte of the slot
 
     // Which piece of which row a lane copies, and whether there is one.
-    template <int P> static __device__ __forceinline__ int piece(int i)
-    {
-        return i * TN_WARP + threadIdx.x % TN_WARP;
-    }
+    static __device__ __forceinline__ unsigned piece(int i) { return i * TN_WARP + threadIdx.x % TN_WARP; }
     template <int P>
     __device__ __forceinline__ void enter_plane(const tn_cuda_skinny_stream_args &a,
-                                                const skinny_stream_rows<TILES> &rows, int stage)
+                                                const skinny_stream_rows<TILES> &rows)
     {
 #pragma unroll
         for (int t = 0; t < TILES; t++)
 #pragma unroll
             for (int i = 0; i < copies(P); i++) {
                 constexpr int pieces = layout::pieces(P) > 0 ? layout::pieces(P) : 1;
-                int e = min(piece<P>(i), 16 * pieces - 1);
-                from[t][first_copy(P) + i] = rows.at(a, P, t, e / pieces) +
-                                             (int64_t)stage * layout::bytes(P) +
-                                             (layout::whole(P) ? e % pieces * 16 : 0);
+                int e = min((int)piece(i), 16 * pieces - 1);
+                from[t][first_copy(P) + i] =
+                    rows.at(a, P, t, e / pieces) + (layout::whole(P) ? e % pieces * 16 : 0);
             }
     }
     __device__ __forceinline__ void enter(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work)
     {
         skinny_stream_rows<TILES> rows;
         rows.set(a, work.first + pass * work.step);
-        in_pass = work.own;
-        int stage = work.begin + work.k_warp;
-        enter_plane<0>(a, rows, stage);
-        enter_plane<1>(a, rows, stage);
-        enter_plane<2>(a, rows, stage);
-        enter_plane<3>(a, rows, stage);
+        in_pass = work.own, stage = work.begin + work.k_warp;
+        enter_plane<0>(a, rows);
+        enter_plane<1>(a, rows);
+        enter_plane<2>(a, rows);
+        enter_plane<3>(a, rows);
     }
-    template <int P> __device__ __forceinline__ void copy_plane(char *slot, int k_warps)
+    // Pointers that stay where a row begins take less than those that advance, which have to be moved into
+    // pairs of registers for the copies.
+    template <int P> __device__ __forceinline__ void copy_plane(char *slot)
     {
         constexpr int pieces = layout::pieces(P) > 0 ? layout::pieces(P) : 1;
 #pragma unroll
         for (int t = 0; t < TILES; t++)
 #pragma unroll
             for (int i = 0; i < copies(P); i++) {
-                int e = piece<P>(i);
-                const char *&row = from[t][first_copy(P) + i];
-                char *at = slot + t * tile_size + e / pieces * layout::row_bytes +
-                           16 * (layout::first_piece(P) + e % pieces);
-                if (16 * pieces % TN_WARP == 0 || e < 16 * pieces) {
-                    if constexpr (layout::whole(P)) {
-                        tn_copy16_line(at, row);
-                    } else {
-                        int shift = (int)((uintptr_t)row & 15), piece = e % pieces;
-                        tn_copy16_partial(at, row - shift + 16 * piece,
-                                          max(0, min(16, shift + layout::bytes(P) - 16 * piece)));
-                    }
+                unsigned e = piece(i);
+                // where pieces divide the lanes, so that rows of copies are a constant apart
+                unsigned at = TN_WARP % pieces == 0
+                                  ? piece(0) / pieces * layout::row_bytes + piece(0) % pieces * 16 +
+                                        i * (TN_WARP / pieces) * layout::row_bytes
+                                  : e / pieces * layout::row_bytes + e % pieces * 16;
+                char *target = slot + at + t * tile_size + 16 * layout::first_piece(P);
+                const char *row = from[t][first_copy(P) + i] + (uint64_t)(unsigned)stage * layout::bytes(P);
+                if (16 * pieces % TN_WARP != 0 && e >= 16 * pieces) continue;
+                if constexpr (layout::whole(P)) {
+                    tn_copy16_line(target, row);
+                } else {
+                    int shift = (int)((uintptr_t)row & 15), piece = (int)(e % pieces);
+                    tn_copy16_partial(target, row - shift + 16 * piece,
+                                      max(0, min(16, shift + layout::bytes(P) - 16 * piece)));
                 }
-                row += k_warps * layout::bytes(P);
             }
     }
     __device__ __forceinline__ void begin(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work)
@@ -166,11 +165,11 @@ template <int TYPE, int TILES> struct skinny_stream_loader {
     {
         if (left > 0) {
             char *slot = ring + to;
-            copy_plane<0>(slot, a.k_warps);
-            copy_plane<1>(slot, a.k_warps);
-            copy_plane<2>(slot, a.k_warps);
-            copy_plane<3>(slot, a.k_warps);
-            left--;
+            copy_plane<0>(slot);
+            copy_plane<1>(slot);
+            copy_plane<2>(slot);
+            copy_plane<3>(slot);
+            left--, stage += a.k_warps;
             if (--in_pass == 0 && left > 0) {
                 pass++;
                 enter(a, work);
@@ -356,88 +355,57 @@ static __device__ __forceinline__ float4 skinny_stream_load_from(const float4 *a
     return v;
 }
 
-// Which sums a warp finishes: of the warps that share rows, and the blocks of a cluster, each has every so
-// manieth 8 columns.
-struct skinny_stream_share {
-    int own, owners, turn;
-
-    __device__ __forceinline__ skinny_stream_share(const tn_cuda_skinny_stream_args &a,
-                                                   const skinny_stream_work &work)
-        : own(work.k_warp * a.splits + work.rank), owners(a.k_warps * a.splits), turn(0)
-    {
-    }
-    // Whether the next 8 columns are its own.
-    __device__ __forceinline__ bool next()
-    {
-        bool mine = turn == own;
-        if (++turn == owners) turn = 0;
-        return mine;
-    }
-};
-
-// Adds the sums of all warps and blocks that share rows, in order of k, to the part of them that this warp
-// finishes. All rings have been read by then, so their memory is used.
-template <int TILES, int COLUMNS>
-static __device__ __forceinline__ void skinny_stream_add(const tn_cuda_skinny_stream_args &a,
-                                                         const skinny_stream_work &work, char *shared,
-                                                         skinny_stream_sums<TILES, COLUMNS> &d)
+// Puts the sums of a warp where the warps and blocks that share its rows add them. All rings have been read
+// by then, so their memory is used.
+template <int TILES, int N>
+static __device__ __forceinline__ void skinny_stream_put(const tn_cuda_skinny_stream_args &a,
+                                                         const skinny_stream_work &work, float4 *sums,
+                                                         const skinny_stream_sums<TILES, N> &d)
 {
-    constexpr int C = COLUMNS / 8, N = TILES * C; // of float4
-    float4 *sums = (float4 *)shared + threadIdx.x % TN_WARP;
+    constexpr int C = N / 8;
     __syncthreads();
 #pragma unroll
-    for (int e = 0; e < N; e++) {
+    for (int e = 0; e < TILES * C; e++) {
         const float(&v)[4] = d[e / C][e % C];
-        sums[(work.warp * N + e) * TN_WARP] = make_float4(v[0], v[1], v[2], v[3]);
+        sums[(work.warp * TILES * C + e) * TN_WARP + threadIdx.x % TN_WARP] =
+            make_float4(v[0], v[1], v[2], v[3]);
     }
     if (a.splits > 1)
         tn_cluster_sync();
     else
         __syncthreads();
-    skinny_stream_share share(a, work);
-#pragma unroll
-    for (int e = 0; e < N; e++) {
-        if (!share.next()) continue;
-        float(&to)[4] = d[e / C][e % C];
-        to[0] = to[1] = to[2] = to[3] = 0.0f;
-        for (int r = 0; r < a.splits; r++)
+}
+
+// Adds sum number e of all warps and blocks that share the rows of a warp, of n each, in order of k.
+static __device__ __forceinline__ void skinny_stream_add(const tn_cuda_skinny_stream_args &a,
+                                                         const skinny_stream_work &work, const float4 *sums,
+                                                         int e, int n, float (&to)[4])
+{
+    to[0] = to[1] = to[2] = to[3] = 0.0f;
+#pragma unroll 1
+    for (int r = 0; r < a.splits; r++)
 #pragma unroll 4
-            for (int w = 0; w < a.k_warps; w++) {
-                const float4 *at = &sums[((w * a.row_warps + work.row_warp) * N + e) * TN_WARP];
-                float4 v = a.splits > 1 ? skinny_stream_load_from(at, r) : *at;
-                to[0] += v.x, to[1] += v.y, to[2] += v.z, to[3] += v.w;
-            }
-    }
+        for (int w = 0; w < a.k_warps; w++) {
+            const float4 *at =
+                &sums[((w * a.row_warps + work.row_warp) * n + e) * TN_WARP + threadIdx.x % TN_WARP];
+            float4 v = a.splits > 1 ? skinny_stream_load_from(at, r) : *at;
+            to[0] += v.x, to[1] += v.y, to[2] += v.z, to[3] += v.w;
+        }
 }
 
 // --- results ---------------------------------------------------------------------------------------------
 
-// Writes the results of 8 columns and 16 rows. Activations that few models have are not inlined into the
+// Results of activations that few models have: of one sum, or of gate and up. They are not inlined into the
 // loops over all sums, because unrolled they would not fit the instruction cache.
-static __device__ __noinline__ void skinny_stream_write_any(const tn_cuda_skinny_stream_args &a,
-                                                            const int (&row)[2], const int (&left)[2],
-                                                            int seg, int column, float4 d)
+static __device__ __noinline__ float skinny_stream_act(const tn_cuda_skinny_stream_args &a, float v, float up)
 {
-    const tn_cuda_skinny_seg &s = a.seg[seg];
-    float v[4] = {d.x, d.y, d.z, d.w};
-    for (int i = 0; i < 2; i++) {
-        if (column + i >= a.m) return;
-        float scale = a.row_scale[column + i], *y = s.y + (column + i) * s.ld;
-        for (int h = 0; h < (a.glu ? 1 : 2); h++) {
-            if (left[h] <= 0) continue;
-            float z = v[2 * h + i] * scale + (s.bias ? s.bias[row[h]] : 0.0f);
-            z = a.glu ? gemm_glu(a.act, a.glu_limit, a.glu_alpha, v[i] * scale, v[2 + i] * scale)
-                      : gemm_act(a.act, z);
-            if (a.residual) z += a.residual[(column + i) * a.residual_ld + row[h]];
-            y[row[h]] = z;
-        }
-    }
+    return a.glu ? gemm_glu(a.act, a.glu_limit, a.glu_alpha, v, up) : gemm_act(a.act, v);
 }
 
-// What results need besides sums: rows of weights, scales of columns, the residual.
-template <int TILES, int N> struct skinny_stream_target {
+// What results need besides sums: rows of weights, and of 8 rows of x scales and the residual.
+template <int TILES> struct skinny_stream_target {
     skinny_stream_rows<TILES> rows;
-    float scale[N / 8][2], bias[TILES][2], residual[TILES][N / 8][4];
+    float scale[2], bias[TILES][2], residual[TILES][4];
 
     __device__ __forceinline__ int row(int t, int h) const
     {
@@ -447,70 +415,102 @@ template <int TILES, int N> struct skinny_stream_target {
     {
         return (h ? rows.left[1] : rows.left[0]) - t * rows.step - threadIdx.x % TN_WARP / 4;
     }
-    // Loads all of it at once, before the sums of other warps are waited for.
-    __device__ __forceinline__ void load(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
-                                         int pass)
+    __device__ __forceinline__ void set(const tn_cuda_skinny_stream_args &a, int tile)
     {
-        rows.set(a, work.first + pass * work.step);
-        skinny_stream_share share(a, work);
+        rows.set(a, tile);
         const float *b = a.seg[rows.seg[0]].bias;
 #pragma unroll
         for (int i = 0; i < 2 * TILES; i++)
             bias[i / 2][i % 2] = !a.glu && b && left(i / 2, i % 2) > 0 ? b[row(i / 2, i % 2)] : 0.0f;
+    }
+    __device__ __forceinline__ void load(const tn_cuda_skinny_stream_args &a, int column)
+    {
 #pragma unroll
-        for (int i = 0; i < N / 4; i++) {
-            int column = i / 2 * 8 + 2 * (threadIdx.x % 4) + i % 2;
-            scale[i / 2][i % 2] = column < a.m ? a.row_scale[column] : 1.0f;
-        }
+        for (int i = 0; i < 2; i++) scale[i] = column + i < a.m ? a.row_scale[column + i] : 1.0f;
 #pragma unroll
-        for (int e = 0; e < TILES * N / 8; e++) {
-            int t = e / (N / 8), c = e % (N / 8);
-            bool mine = share.next() && a.residual;
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int column = 8 * c + 2 * (threadIdx.x % 4) + i % 2;
-                residual[t][c][i] = mine && column < a.m && left(t, i / 2) > 0
-                                        ? a.residual[column * a.residual_ld + row(t, i / 2)]
-                                        : 0.0f;
-            }
+        for (int e = 0; e < 4 * TILES; e++) {
+            int t = e / 4, h = e / 2 % 2, i = e % 2;
+            residual[t][2 * h + i] = a.residual && column + i < a.m && left(t, h) > 0
+                                         ? a.residual[(column + i) * a.residual_ld + row(t, h)]
+                                         : 0.0f;
         }
     }
 };
 
-// Writes the results that this warp finishes.
-template <int TILES, int N>
-static __device__ __forceinline__ void
-skinny_stream_write(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work, int pass,
-                    const skinny_stream_target<TILES, N> &to, const skinny_stream_sums<TILES, N> &d)
+// The results of a row of weights in each half, and of two rows of x: [half][row of x].
+template <int TILES>
+static __device__ __forceinline__ void skinny_stream_results(const tn_cuda_skinny_stream_args &a,
+                                                             const skinny_stream_target<TILES> &to, int t,
+                                                             const float (&d)[4], float (&z)[2][2])
 {
-    if (work.first + pass * work.step >= a.n_tiles) return;
-    const tn_cuda_skinny_seg &s = a.seg[a.glu ? 0 : to.rows.seg[0]];
     bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f,
          common = a.glu ? silu : a.act == TN_UNARY_NONE;
-    skinny_stream_share share(a, work);
 #pragma unroll
-    for (int e = 0; e < TILES * N / 8; e++) {
-        int t = e / (N / 8), c = e % (N / 8), column = 8 * c + 2 * (threadIdx.x % 4);
-        if (!share.next()) continue;
-        int row[2] = {to.row(t, 0), to.row(t, 1)}, left[2] = {to.left(t, 0), to.left(t, 1)};
-        const float(&v)[4] = d[t][c];
-        if (!common) {
-            skinny_stream_write_any(a, row, left, to.rows.seg[0], column,
-                                    make_float4(v[0], v[1], v[2], v[3]));
-            continue;
+    for (int i = 0; i < 2; i++) {
+        float v0 = d[i] * to.scale[i], v1 = d[2 + i] * to.scale[i];
+        if (!a.glu) v0 += to.bias[t][0], v1 += to.bias[t][1];
+        if (!common)
+            v0 = skinny_stream_act(a, v0, v1), v1 = skinny_stream_act(a, v1, 0.0f);
+        else if (a.glu)
+            v0 = __fdividef(v0, 1.0f + __expf(-v0)) * v1;
+        z[0][i] = v0 + to.residual[t][i], z[1][i] = v1 + to.residual[t][2 + i];
+    }
+}
+
+// Writes the results of 8 rows of x, from the one that `column` is of this lane on.
+template <int TILES>
+static __device__ __forceinline__ void skinny_stream_write(const tn_cuda_skinny_stream_args &a,
+                                                           const skinny_stream_target<TILES> &to, int column,
+                                                           const float (&d)[TILES][4])
+{
+    const tn_cuda_skinny_seg &s = a.seg[a.glu ? 0 : to.rows.seg[0]];
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        float z[2][2];
+        skinny_stream_results<TILES>(a, to, t, d[t], z);
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int row = to.row(t, h);
+            if (h && a.glu) break;
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (column + i < a.m && to.left(t, h) > 0) s.y[(column + i) * s.ld + row] = z[h][i];
         }
-        const float(&r)[4] = to.residual[t][c];
+    }
+}
+
+// The end of a tile. Of the warps that share rows, and the blocks of a cluster, each finishes every so
+// manieth 8 rows of x. The loop is not unrolled: its code runs once, and would come from L2 as it runs. Sums
+// that nobody shares move up in their registers.
+template <int TILES, int N>
+static __device__ __forceinline__ void skinny_stream_finish(const tn_cuda_skinny_stream_args &a,
+                                                            const skinny_stream_work &work, int tile,
+                                                            float4 *sums, skinny_stream_sums<TILES, N> &d)
+{
+    constexpr int C = N / 8;
+    int own = work.k_warp * a.splits + work.rank, owners = a.k_warps * a.splits,
+        lane_column = 2 * (threadIdx.x % 4);
+    skinny_stream_target<TILES> to;
+    to.set(a, tile);
+    if (own < C) to.load(a, 8 * own + lane_column); // before the sums of other warps are waited for
+    if (owners > 1) skinny_stream_put<TILES, N>(a, work, sums, d);
+    if (tile >= a.n_tiles) return;
+#pragma unroll 1
+    for (int c = own; c < C; c += owners) {
+        float v[TILES][4];
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            if (column + i >= a.m) continue;
-            float *y = s.y + (column + i) * s.ld, v0 = v[i] * to.scale[c][i], v1 = v[2 + i] * to.scale[c][i];
-            if (a.glu) {
-                if (left[0] > 0) y[row[0]] = __fdividef(v0, 1.0f + __expf(-v0)) * v1;
-                continue;
+        for (int t = 0; t < TILES; t++) {
+            if (owners > 1) {
+                skinny_stream_add(a, work, sums, t * C + c, TILES * C, v[t]);
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++) v[t][i] = d[t][0][i];
+#pragma unroll
+                for (int i = 0; i < 4 * (C - 1); i++) d[t][i / 4][i % 4] = d[t][i / 4 + 1][i % 4];
             }
-            if (left[0] > 0) y[row[0]] = v0 + to.bias[t][0] + r[i];
-            if (left[1] > 0) y[row[1]] = v1 + to.bias[t][1] + r[2 + i];
         }
+        skinny_stream_write<TILES>(a, to, 8 * c + lane_column, v);
+        if (c + owners < C) to.load(a, 8 * (c + owners) + lane_column);
     }
 }
 
@@ -549,15 +549,15 @@ template <int TYPE, int TILES> struct skinny_stream_lane {
     }
 };
 
-// The stages of all passes of a warp. `total` has the sums of the last pass.
+// The stages and results of all passes of a warp.
 template <int TYPE, int TILES, int N, bool SUMS>
-static __device__ __forceinline__ void
-skinny_stream_run(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work, char *x_ring,
-                  char *ring, uint64_t *full, uint64_t *empty, skinny_stream_sums<TILES, N> &total)
+static __device__ __forceinline__ void skinny_stream_run(const tn_cuda_skinny_stream_args &a,
+                                                         const skinny_stream_work &work, char *x_ring,
+                                                         char *ring, uint64_t *full, uint64_t *empty)
 {
     typedef skinny_stream_loader<TYPE, TILES> loader_of;
     constexpr int x_size = skinny_stream_x_size<N, SUMS>(), SLOTS = loader_of::slots;
-    bool elected = threadIdx.x % TN_WARP == 0, shares = a.k_warps > 1 || a.splits > 1;
+    bool elected = threadIdx.x % TN_WARP == 0;
     skinny_stream_x<N, SUMS> x;
     loader_of loader;
     loader.begin(a, work);
@@ -574,6 +574,7 @@ skinny_stream_run(const tn_cuda_skinny_stream_args &a, const skinny_stream_work 
         skinny_stream_lane<TYPE, TILES> lane;
         rows.set(a, work.first + pass * work.step);
         lane.set(a, rows);
+        skinny_stream_sums<TILES, N> total;
 #pragma unroll
         for (int i = 0; i < TILES * N / 2; i++) total[i / (N / 2)][i / 4 % (N / 8)][i % 4] = 0.0f;
 #pragma unroll 1
@@ -596,13 +597,12 @@ skinny_stream_run(const tn_cuda_skinny_stream_args &a, const skinny_stream_work 
             x_slot += a.k_warps;
             if (x_slot >= a.x_slots) x_slot -= a.x_slots, parity ^= 1;
         }
+#pragma unroll
+        for (int i = 0; i < TILES * N / 2; i++)
+            total[i / (N / 2)][i / 4 % (N / 8)][i % 4] *= skinny_batch<TYPE>::unit;
         // The next kernel may start only here: its early copies would delay those of blocks that still run.
         if (pass + 1 == work.passes) tn_pdl_trigger();
-        if (!shares) {
-            skinny_stream_target<TILES, N> target;
-            target.load(a, work, pass);
-            skinny_stream_write<TILES, N>(a, work, pass, target, total);
-        }
+        skinny_stream_finish<TILES, N>(a, work, work.first + pass * work.step, (float4 *)x_ring, total);
     }
 }
 #endif
@@ -625,42 +625,42 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     }
     __syncthreads();
     skinny_stream_work work(a);
-    skinny_stream_sums<TILES, N> total;
     char *ring = skinny_space + a.x_slots * skinny_stream_x_size<N, sums>() + work.warp * ring_size;
     if (TYPE == OTHER || work.first < a.other_tile)
-        skinny_stream_run<TYPE, TILES, N, sums>(a, work, skinny_space, ring, full, empty, total);
+        skinny_stream_run<TYPE, TILES, N, sums>(a, work, skinny_space, ring, full, empty);
     else
-        skinny_stream_run<OTHER, TILES, N, sums>(a, work, skinny_space, ring, full, empty, total);
-    if (a.k_warps == 1 && a.splits == 1) return;
-    skinny_stream_target<TILES, N> target;
-    target.load(a, work, 0);
-    skinny_stream_add<TILES, N>(a, work, skinny_space, total);
-    skinny_stream_write<TILES, N>(a, work, 0, target, total);
+        skinny_stream_run<OTHER, TILES, N, sums>(a, work, skinny_space, ring, full, empty);
     if (a.splits > 1) tn_cluster_sync(); // others read this block's sums until here
 #else
     __trap();
 #endif
 }
 
-#define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N, TILES)                                                    \
-    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS(N, TILES), 1)                                 \
-        tn_skinny_stream_##NAME##_##N##_##TILES(const __grid_constant__ tn_cuda_skinny_stream_args a)        \
+// Warps of a block at most with weights of both types.
+static constexpr __host__ __device__ int skinny_stream_warps(int type, int other, int n)
+{
+    return TN_SKINNY_STREAM_MAX_WARPS(type, n) < TN_SKINNY_STREAM_MAX_WARPS(other, n)
+               ? TN_SKINNY_STREAM_MAX_WARPS(type, n)
+               : TN_SKINNY_STREAM_MAX_WARPS(other, n);
+}
+
+#define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N)                                                           \
+    TN_ENTRY __launch_bounds__(32 * skinny_stream_warps(TN_TYPE_##TYPE, TN_TYPE_##OTHER, N), 1)              \
+        tn_skinny_stream_##NAME##_##N(const __grid_constant__ tn_cuda_skinny_stream_args a)                  \
     {                                                                                                        \
-        skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, TILES, N>(a);                                   \
+        skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, 1, N>(a);                                       \
     }
-// The kernels of a type: rows of x, operands of 16 rows of a warp.
+// The kernels of a type: rows of x.
 #define SKINNY_STREAM(TYPE)                                                                                  \
-    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 16, 1)                                                            \
-    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 32, 1)                                                            \
-    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64, 1)
-// Wide ones multiply 64 rows of x by twice as many weights for each warp.
-#define SKINNY_STREAM_WIDE(TYPE)                                                                             \
-    SKINNY_STREAM(TYPE)                                                                                      \
-    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64, 2)
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 16)                                                               \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 32)                                                               \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 48)                                                               \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64)
 // Those of weights of two types.
 #define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16, 1)                                                 \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 32, 1)                                                 \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64, 1)
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 32)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 48)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)
 
 #endif

@@ -9,7 +9,7 @@
 #include "backends/cuda/product/skinny/skinny_args.h"
 
 enum {
-    TN_SKINNY_STREAM_ROWS = 16,  // rows of weights of a warp, or twice as many
+    TN_SKINNY_STREAM_ROWS = 16,  // rows of weights of a warp
     TN_SKINNY_STREAM_MAX_X = 24, // stages of x in shared memory at most
     TN_SKINNY_STREAM_WARPS = 4,  // a warpgroup, which has the same stages of x
 };
@@ -21,14 +21,14 @@ enum {
     ((r) / 4 * (columns)*8 + (c)*8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
 #define TN_SKINNY_STREAM_X(columns) ((columns)*TN_SKINNY_K * 2)
 // A fifth matrix, which types without minimums do not read, has the sums of the 8 runs of 32 in 16 of its 64
-// k: a pair of f16 of a 32nd of the sum, what f16 holds of it and the rest. Lane q reads runs 2 q and 2 q +
-// 1. This is the byte of the pair of run r, row c.
+// k: a pair of f16 of a 32nd of the sum, what f16 holds of it and the rest. Lane q reads runs q and q + 4.
+// This is the byte of the pair of run r, row c.
 #define TN_SKINNY_STREAM_SUM(r, c, columns)                                                                  \
-    (TN_SKINNY_STREAM_X(columns) + (c)*128 + ((r) % 2 ^ (c) % 8) * 16 + (r) / 2 * 4)
+    (TN_SKINNY_STREAM_X(columns) + (c)*128 + ((r) / 4 ^ (c) % 8) * 16 + (r) % 4 * 4)
 #define TN_SKINNY_STREAM_STAGE(columns) (TN_SKINNY_STREAM_X(columns) + (columns)*128)
 
-// Warps of a block at most, as registers allow, of kernels with `tiles` operands of 16 rows for each warp.
-#define TN_SKINNY_STREAM_MAX_WARPS(columns, tiles) ((columns) < 64 ? 16 : (tiles) == 1 ? 12 : 8)
+// Warps of a block at most, as registers allow: a weight of Q6_K is two operands, which need more of them.
+#define TN_SKINNY_STREAM_MAX_WARPS(type, columns) ((type) == TN_TYPE_Q6_K && (columns) == 64 ? 12 : 16)
 enum { TN_SKINNY_STREAM_SLOTS = 2 }; // of weights of a warp; three leave less shared memory for x
 
 typedef struct tn_cuda_skinny_stream_args {

@@ -5,6 +5,6 @@
 // has the kernel.
 #include "backends/cuda/product/skinny/skinny_stream.cuh"
 
-SKINNY_STREAM_WIDE(Q8_0)
-SKINNY_STREAM_WIDE(Q4_0)
+SKINNY_STREAM(Q8_0)
+SKINNY_STREAM(Q4_0)
 SKINNY_STREAM(Q5_0)

@@ -6,5 +6,5 @@
 #include "backends/cuda/product/skinny/skinny_stream.cuh"
 
 SKINNY_STREAM(IQ4_NL)
-SKINNY_STREAM_WIDE(IQ4_XS)
-SKINNY_STREAM_WIDE(MXFP4)
+SKINNY_STREAM(IQ4_XS)
+SKINNY_STREAM(MXFP4)
