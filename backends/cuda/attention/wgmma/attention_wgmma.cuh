@@ -487,7 +487,9 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
         if constexpr (CUTS) {
             tn_barrier_wait(&m.tile_full[slot], u.n / STAGES % 2);
             idle = is_idle(p, group);
-            finished = finished || idle || p.seq < 0 || p.key >= p.end || m.tile[slot ^ 1].n_parts > 1;
+            finished = finished || idle || p.seq < 0 || p.key >= p.end;
+            // The tile before is still described only while its result is pending.
+            if (u.pending) finished = finished || m.tile[slot ^ 1].n_parts > 1;
         }
         // With one stage of queries, those of the next tile arrive late.
         if (finished && u.pending) finish<D, TYPE, CUTS>(a, m, w, group, u);
