@@ -8,7 +8,7 @@
 
 int32_t tn_session_tokens(const tn_session *s, int32_t seq, int32_t first, int32_t *out, int32_t n)
 {
-    if (!s) return 0;
+    if (!s || !out) return 0;
     int32_t length = tn_session_length(s, seq);
     if (first < 0 || first >= length) return 0;
     n = TN_MIN(n, length - first);
