@@ -3,7 +3,7 @@
 //
 // A desktop program: a chat with a model, in GTK 4, over the public headers of the library.
 //
-//     tenon-desktop [--dark] [--script SECONDS] [MODEL]
+//     tenon-desktop [--dark] [--script SECONDS [--lose FILE]] [MODEL]
 #include "script.h"
 
 #include <stdlib.h>
@@ -14,6 +14,7 @@ typedef struct program {
     script *script;
     gboolean dark;
     int seconds, code;
+    char *lose;
     char **files;
 } program;
 
@@ -30,7 +31,7 @@ static void on_activate(GtkApplication *app, gpointer user)
     if (p->w) return;
     p->w = window_new(app, p->dark);
     if (p->seconds > 0 && path)
-        p->script = script_start(p->w, path, p->seconds, on_done, p);
+        p->script = script_start(p->w, path, p->lose, p->seconds, on_done, p);
     else if (path)
         window_open(p->w, path, NULL);
 }
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
     const GOptionEntry entries[] = {
         {"dark", 0, 0, G_OPTION_ARG_NONE, &p.dark, "dark colours", NULL},
         {"script", 0, 0, G_OPTION_ARG_INT, &p.seconds, "run by itself and measure the main loop", "SECONDS"},
+        {"lose", 0, 0, G_OPTION_ARG_FILENAME, &p.lose, "for a driver that loses its device with it", "FILE"},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &p.files, NULL, "[MODEL]"},
         {0}};
     GOptionContext *options = g_option_context_new(NULL);
@@ -60,5 +62,6 @@ int main(int argc, char **argv)
     window_free(p.w);
     g_object_unref(p.app);
     g_strfreev(p.files);
+    g_free(p.lose);
     return p.code;
 }

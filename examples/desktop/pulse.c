@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "pulse.h"
 
+#include <string.h>
 #include <time.h>
 
 enum { EVERY_MS = 1, STARVED_US = 4000, SPANS = 1024 };
@@ -21,7 +22,16 @@ struct pulse {
     span late[SPANS];
     guint n_late;
     gint64 starved_us;
+    guint control[PULSE_CLASSES]; // of the thread alone
 };
+
+// The class of a gap: 0 for up to 1 ms, each next one for twice as long.
+static guint class_of(gint64 gap_us)
+{
+    guint i = 0;
+    while (i < PULSE_CLASSES - 1 && gap_us > (G_GINT64_CONSTANT(1000) << i)) i++;
+    return i;
+}
 
 static gpointer watch(gpointer user)
 {
@@ -30,6 +40,7 @@ static gpointer watch(gpointer user)
     while (!g_atomic_int_get(&p->end)) {
         g_usleep(EVERY_MS * 1000);
         gint64 now = g_get_monotonic_time();
+        p->control[class_of(now - last)]++;
         if (now - last > STARVED_US) {
             g_mutex_lock(&p->lock);
             p->late[p->n_late++ % SPANS] = (span){last, now};
@@ -65,6 +76,7 @@ static gboolean beat(gpointer user)
 {
     pulse *p = user;
     gint64 now = g_get_monotonic_time(), gap = now - p->last;
+    p->result.loop[class_of(gap)]++;
     p->result.longest_us = MAX(p->result.longest_us, gap);
     p->result.n_late += gap > PULSE_LIMIT_US;
     gint64 alone = gap > STARVED_US ? gap - starved_in(p, p->last, now) : gap;
@@ -96,6 +108,7 @@ pulse_result pulse_stop(pulse *p)
     g_thread_join(p->thread);
     pulse_result result = p->result;
     result.starved_us = p->starved_us;
+    memcpy(result.control, p->control, sizeof result.control);
     g_mutex_clear(&p->lock);
     g_free(p);
     return result;

@@ -9,7 +9,7 @@
 
 #include <glib.h>
 
-enum { PULSE_LIMIT_US = 16000 };
+enum { PULSE_LIMIT_US = 16000, PULSE_CLASSES = 9 };
 
 typedef struct pulse pulse;
 
@@ -19,6 +19,8 @@ typedef struct pulse_result {
     gint64 longest_work_us;                  // processor time of the main loop between two turns
     gint64 starved_us;                       // longest gap of the thread
     guint n_late, n_late_alone, n_late_work; // gaps above the limit
+    // gaps of up to 1, 2, 4 ... 128 ms, and longer: of the main loop, and of the thread
+    guint loop[PULSE_CLASSES], control[PULSE_CLASSES];
 } pulse_result;
 
 pulse *pulse_start(void);

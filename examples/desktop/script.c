@@ -4,10 +4,11 @@
 
 #include "pulse.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BEGIN_MS = 1500, STOP_MS = 300, STEP_MAX_S = 60, TOKENS = 120 };
+enum { BEGIN_MS = 1500, STOP_MS = 300, STEP_MAX_S = 60, TOKENS = 120, TOKENS_LONG = 1600 };
 
 typedef enum step {
     STEP_OPEN,
@@ -18,20 +19,23 @@ typedef enum step {
     STEP_REOPEN,
     STEP_NO_MEMORY,
     STEP_AFTER_MEMORY,
+    STEP_OPEN_LOSING, // on the device that is to be lost, where there is one
     STEP_LOST,
     STEP_OTHER_DEVICE, // opens anew, as after the loss of a device
     STEP_LAST,
     STEP_COUNT,
 } step;
 
+// clang-format off
 static const char *const names[STEP_COUNT] = {
-    "open",        "first answer",    "second answer",   "stopped answer", "stopped opening",
-    "open again",  "memory runs out", "answer after it", "lost device",    "open on a named device",
+    "open", "first answer", "second answer", "stopped answer", "stopped opening", "open again",
+    "memory runs out", "answer after it", "open to lose", "lost device", "open on a named device",
     "third answer"};
+// clang-format on
 
 struct script {
     window *w;
-    char *path;
+    char *path, *lose;
     void (*done)(void *user);
     void *user;
     pulse *pulse;
@@ -76,13 +80,16 @@ static void begin_step(script *s)
     switch (s->at) {
     case STEP_OPEN:
     case STEP_REOPEN:
+        window_open(s->w, s->path, s->lose ? "cpu" : NULL);
+        break;
+    case STEP_OPEN_LOSING:
         window_open(s->w, s->path, NULL);
         break;
     case STEP_OTHER_DEVICE:
         window_open(s->w, s->path, "cpu");
         break;
     case STEP_CANCEL_LOAD:
-        window_open(s->w, s->path, NULL);
+        window_open(s->w, s->path, s->lose ? "cpu" : NULL);
         talk_stop(t);
         break;
     case STEP_NO_MEMORY:
@@ -93,8 +100,8 @@ static void begin_step(script *s)
         window_ask(s->w, story, 10 * TOKENS);
         break;
     case STEP_LOST:
-        window_ask(s->w, story, TOKENS);
-        talk_lose_device(t);
+        window_ask(s->w, story, s->lose ? TOKENS_LONG : TOKENS);
+        if (!s->lose) talk_lose_device(t);
         break;
     default:
         window_ask(s->w, s->at == STEP_ASK ? question : story, TOKENS);
@@ -110,6 +117,7 @@ static gboolean is_end(script *s, const talk_report *r, gboolean *good)
     switch (s->at) {
     case STEP_OPEN:
     case STEP_REOPEN:
+    case STEP_OPEN_LOSING:
     case STEP_OTHER_DEVICE:
         *good = opened;
         break;
@@ -139,6 +147,8 @@ static void on_report(void *user, const talk_report *r)
     s->pieces += r->what == TALK_PIECE;
     if (s->at == STEP_STOP && r->what == TALK_PIECE && s->pieces == 1)
         s->timer = g_timeout_add(STOP_MS, on_stop, s);
+    if (s->at == STEP_LOST && s->lose && r->what == TALK_ASKED) // while the answer is made
+        s->failed = !g_file_set_contents(s->lose, "", 0, NULL);
     if (!is_end(s, r, &good)) return;
     if (s->timer) g_source_remove(s->timer);
     s->timer = 0;
@@ -147,6 +157,7 @@ static void on_report(void *user, const talk_report *r)
         printf("step '%s' ended otherwise: %s\n", names[s->at], r->text ? r->text : "");
         s->failed = TRUE;
     }
+    if (s->lose && s->at == STEP_OTHER_DEVICE) g_remove(s->lose); // what was on the lost device is gone
     s->n_done++;
     s->at = (s->at + 1) % STEP_COUNT;
     s->rounds += s->at == 0;
@@ -179,16 +190,24 @@ static gboolean on_drawn(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-script *script_start(window *w, const char *path, int seconds, void (*done)(void *user), void *user)
+script *script_start(window *w, const char *path, const char *lose, int seconds, void (*done)(void *user),
+                     void *user)
 {
     script *s = g_new0(script, 1);
-    *s = (script){.w = w, .path = g_strdup(path), .done = done, .user = user};
+    *s = (script){.w = w, .path = g_strdup(path), .lose = g_strdup(lose), .done = done, .user = user};
     s->end_us = seconds * G_USEC_PER_SEC;
     s->begun_us = g_get_monotonic_time();
     window_watch(w, on_report, s);
     s->timer = g_timeout_add(BEGIN_MS, on_drawn, s);
     g_timeout_add_seconds(1, on_watchdog, s);
     return s;
+}
+
+static void print_classes(const char *name, const guint *n)
+{
+    printf(", \"%s\": [", name);
+    for (int i = 0; i < PULSE_CLASSES; i++) printf("%s%u", i ? ", " : "", n[i]);
+    printf("]");
 }
 
 int script_end(script *s)
@@ -198,12 +217,16 @@ int script_end(script *s)
         pulse_result r = pulse_stop(s->pulse);
         printf("{\"steps\": %u, \"rounds\": %u, \"failed\": %s, \"longest_ms\": %.1f, \"late\": %u, "
                "\"longest_with_a_free_core_ms\": %.1f, \"late_with_a_free_core\": %u, "
-               "\"longest_work_ms\": %.1f, \"late_by_work\": %u, \"machine_stalled_ms\": %.1f}\n",
+               "\"longest_work_ms\": %.1f, \"late_by_work\": %u, \"machine_stalled_ms\": %.1f",
                s->n_done, s->rounds, s->failed ? "true" : "false", (double)r.longest_us / 1e3, r.n_late,
                (double)r.longest_alone_us / 1e3, r.n_late_alone, (double)r.longest_work_us / 1e3,
                r.n_late_work, (double)r.starved_us / 1e3);
+        print_classes("loop_up_to_1_2_4_ms", r.loop);
+        print_classes("control_up_to_1_2_4_ms", r.control);
+        printf("}\n");
     }
     g_free(s->path);
+    g_free(s->lose);
     g_free(s);
     return code;
 }

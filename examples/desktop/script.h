@@ -10,8 +10,10 @@
 
 typedef struct script script;
 
-// `done` is called at the end.
-script *script_start(window *w, const char *path, int seconds, void (*done)(void *user), void *user);
+// `done` is called at the end. lose: the file that makes a driver for tests lose its device, which is then the
+// first one that computes; NULL: the loss is only played, and all is on that device.
+script *script_start(window *w, const char *path, const char *lose, int seconds, void (*done)(void *user),
+                     void *user);
 // Prints the result; 0 if each step ended as it should, else 1. Frees it.
 int script_end(script *s);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -23,10 +24,24 @@ EXPORT fake_state *fake_get(void)
     return &state;
 }
 
+// In programs that do not know of this library: the device is lost while the file that TN_FAKE_LOST names
+// exists, and a new one is there when it is gone.
+static void look_for_loss(void)
+{
+    static CUresult given = CUDA_SUCCESS;
+    const char *file = getenv("TN_FAKE_LOST");
+    if (!file) return;
+    if (access(file, F_OK) == 0)
+        state.lost = given = CUDA_ERROR_LAUNCH_FAILED;
+    else if (given != CUDA_SUCCESS)
+        state.lost = given = CUDA_SUCCESS;
+}
+
 // Counts the call; the error that it has been told to give, or CUDA_SUCCESS.
 static CUresult call(const char *name)
 {
     state.n_calls++;
+    look_for_loss();
     if (state.lost != CUDA_SUCCESS) return state.lost;
     if (state.fail_at == 0 || state.n_calls != state.fail_at) return CUDA_SUCCESS;
     snprintf(state.failed, sizeof state.failed, "%s", name);
