@@ -3,8 +3,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "pulse.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { EVERY_MS = 1, STARVED_US = 4000, SPANS = 1024 };
 
@@ -14,7 +16,8 @@ typedef struct span {
 
 struct pulse {
     guint source;
-    gint64 last, last_work;
+    gint64 last, last_work, last_delay;
+    int schedstat; // of the main loop's thread, -1: this system has none
     pulse_result result;
     GThread *thread;
     gint end;
@@ -72,6 +75,15 @@ static gint64 work_us(void)
     return (gint64)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+// Time for which the thread could run and got no core.
+static gint64 delay_us(const pulse *p)
+{
+    char text[96] = "";
+    if (p->schedstat < 0 || pread(p->schedstat, text, sizeof text - 1, 0) <= 0) return 0;
+    const char *second = strchr(text, ' ');
+    return second ? g_ascii_strtoll(second, NULL, 10) / 1000 : 0;
+}
+
 static gboolean beat(gpointer user)
 {
     pulse *p = user;
@@ -82,6 +94,10 @@ static gboolean beat(gpointer user)
     gint64 alone = gap > STARVED_US ? gap - starved_in(p, p->last, now) : gap;
     p->result.longest_alone_us = MAX(p->result.longest_alone_us, alone);
     p->result.n_late_alone += alone > PULSE_LIMIT_US;
+    gint64 delay = delay_us(p), own = gap - (delay - p->last_delay);
+    p->result.longest_own_us = MAX(p->result.longest_own_us, own);
+    p->result.n_late_own += own > PULSE_LIMIT_US;
+    p->last_delay = delay;
     gint64 work = work_us();
     p->result.longest_work_us = MAX(p->result.longest_work_us, work - p->last_work);
     p->result.n_late_work += work - p->last_work > PULSE_LIMIT_US;
@@ -96,6 +112,8 @@ pulse *pulse_start(void)
     g_mutex_init(&p->lock);
     p->last = g_get_monotonic_time();
     p->last_work = work_us();
+    p->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    p->last_delay = delay_us(p);
     p->thread = g_thread_new("pulse", watch, p);
     p->source = g_timeout_add_full(G_PRIORITY_HIGH, EVERY_MS, beat, p, NULL);
     return p;
@@ -106,6 +124,7 @@ pulse_result pulse_stop(pulse *p)
     g_source_remove(p->source);
     g_atomic_int_set(&p->end, 1);
     g_thread_join(p->thread);
+    if (p->schedstat >= 0) close(p->schedstat);
     pulse_result result = p->result;
     result.starved_us = p->starved_us;
     memcpy(result.control, p->control, sizeof result.control);

@@ -217,10 +217,11 @@ int script_end(script *s)
         pulse_result r = pulse_stop(s->pulse);
         printf("{\"steps\": %u, \"rounds\": %u, \"failed\": %s, \"longest_ms\": %.1f, \"late\": %u, "
                "\"longest_with_a_free_core_ms\": %.1f, \"late_with_a_free_core\": %u, "
-               "\"longest_work_ms\": %.1f, \"late_by_work\": %u, \"machine_stalled_ms\": %.1f",
+               "\"longest_work_ms\": %.1f, \"late_by_work\": %u, \"machine_stalled_ms\": %.1f, "
+               "\"longest_own_ms\": %.1f, \"late_own\": %u",
                s->n_done, s->rounds, s->failed ? "true" : "false", (double)r.longest_us / 1e3, r.n_late,
                (double)r.longest_alone_us / 1e3, r.n_late_alone, (double)r.longest_work_us / 1e3,
-               r.n_late_work, (double)r.starved_us / 1e3);
+               r.n_late_work, (double)r.starved_us / 1e3, (double)r.longest_own_us / 1e3, r.n_late_own);
         print_classes("loop_up_to_1_2_4_ms", r.loop);
         print_classes("control_up_to_1_2_4_ms", r.control);
         printf("}\n");
