@@ -10,8 +10,8 @@
 
 typedef struct script script;
 
-// `done` is called at the end. lose: the file that makes a driver for tests lose its device, which is then the
-// first one that computes; NULL: the loss is only played, and all is on that device.
+// `done` is called at the end. lose: the file that makes a driver for tests lose its device, which then is
+// the first one that computes; NULL: the loss is only played, and everything is on that device.
 script *script_start(window *w, const char *path, const char *lose, int seconds, void (*done)(void *user),
                      void *user);
 // Prints the result; 0 if each step ended as it should, else 1. Frees it.
