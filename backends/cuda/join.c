@@ -5,6 +5,7 @@
 #include "backends/cuda/attention/attention.h"
 #include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/product/matvec/matvec.h"
+#include "backends/cuda/product/skinny/skinny.h"
 #include "backends/cuda/runtime/select.h"
 #include "backends/cuda/runtime/staged.h"
 #include "ops/operands.h"
@@ -15,6 +16,18 @@ enum { MAX_ROWS = 128, PACKED_ALIGN = 16 };
 static bool is_product(const tn_step *step)
 {
     return tn_product_form_get(step->op) != NULL;
+}
+
+// Whether the kernel reads staged activations as x of the skinny products, in f16, and not in int8; and
+// whether the step stages its result so.
+static bool reads_f16(const tn_cuda_kernel *kernel)
+{
+    return (kernel->flags & TN_CUDA_ROUNDS_F16) != 0;
+}
+
+static bool writes_f16(const tn_cuda *cuda, const tn_step *step)
+{
+    return step->op == TN_OP_attention && tn_cuda_attention_decode_writes_stages(cuda, step);
 }
 
 // Whether the kernel can stage the result of the step.
@@ -46,11 +59,15 @@ static bool can_stage(const couple *c)
 {
     int32_t d = tn_cuda_staged_result(c->maker);
     const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[d];
-    if (!is_product(c->reader) || !(c->reads->flags & TN_CUDA_READS_QUANTISED) || c->from[0] != d)
+    bool f16 = writes_f16(c->cuda, c->maker);
+    if (!is_product(c->reader) || !(c->reads->flags & TN_CUDA_READS_QUANTISED) || c->from[0] != d ||
+        f16 != reads_f16(c->reads))
         return false;
+    bool reads =
+        f16 ? tn_cuda_skinny_reads_staged(c->cuda, c->reader) : tn_cuda_matvec_reads_quantised(c->reader);
     bool same = y->dtype == x->dtype && tn_view_n_elems(y) == tn_view_n_elems(x) &&
                 tn_cuda_staged_elems(c->maker) == x->ne[3];
-    return same && tn_cuda_matvec_reads_quantised(c->reader) && stages(c->cuda, c->maker, c->makes);
+    return same && reads && stages(c->cuda, c->maker, c->makes);
 }
 
 // rope_cache in the attention of one token.
@@ -69,14 +86,15 @@ static bool can_fold_rope(const couple *c)
 static bool can_fold_experts(const couple *c)
 {
     return (c->reads->flags & TN_CUDA_FUSES_PRODUCT) && (c->makes->flags & TN_CUDA_READS_QUANTISED) &&
-           c->from[0] == 0 && tn_cuda_matvec_fuses_sum(c->cuda, c->maker, c->reader);
+           !reads_f16(c->makes) && c->from[0] == 0 && tn_cuda_matvec_fuses_sum(c->cuda, c->maker, c->reader);
 }
 
 static bool can_defer_route(const couple *c)
 {
     int32_t ids = tn_product_sources_get(c->reader->op, c->reader->params).ids;
     return (c->makes->flags & TN_CUDA_DEFERS_ROUTE) && (c->reads->flags & TN_CUDA_READS_QUANTISED) &&
-           ids >= 0 && c->from[ids] == 0 && tn_cuda_matvec_runs_route(c->cuda, c->reader, c->maker);
+           !reads_f16(c->reads) && ids >= 0 && c->from[ids] == 0 &&
+           tn_cuda_matvec_runs_route(c->cuda, c->reader, c->maker);
 }
 
 // Queries in the attention that reads them, which rounds them to the type of its cache.
@@ -140,6 +158,13 @@ uint32_t tn_cuda_joins(const tn_device *device, const tn_step_pair *pair)
     return (can_stage(&c) ? TN_JOIN_STAGE : 0u) |
            (can_fold_rope(&c) || can_fold_experts(&c) ? TN_JOIN_FOLD : 0u) |
            (can_defer_route(&c) ? TN_JOIN_DEFER : 0u) | (can_pack(&c) ? TN_JOIN_PACK : 0u);
+}
+
+size_t tn_cuda_join_staged_size(const tn_device *device, const tn_step *step)
+{
+    bool f16 = writes_f16(tn_cuda_of(device), step);
+    return f16 ? tn_cuda_skinny_staged_size(step->dst[0].ne[1], tn_cuda_staged_elems(step))
+               : tn_cuda_staged_size(device, step);
 }
 
 // --- what was decided --------------------------------------------------------------------------------------

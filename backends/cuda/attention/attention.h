@@ -21,6 +21,10 @@ const char *tn_cuda_attention_cache_name(tn_dtype type);
 // Whether the caches lie so that the decode kernels run, which can stage their results as int8; data of the
 // step's views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
+// Whether they stage them as x of the products of 9 to 64 rows instead (skinny_stream_args.h).
+bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *step);
+// What the kernels write so, from what the launch says.
+void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a);
 // attention_token.c: one token of each sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);

@@ -5,6 +5,10 @@
 // into how many splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
+#include "backends/cuda/product/matvec/matvec_args.h"
+#include "backends/cuda/product/skinny/skinny.h"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
+
 #include <stdio.h>
 
 enum {
@@ -119,6 +123,23 @@ bool tn_cuda_attention_decode_writes_quantised(const tn_step *step)
     return aligned(&step->src[TN_SRC_attention_k]) && aligned(&step->src[TN_SRC_attention_v]);
 }
 
+bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *step)
+{
+    enum { RUN = 32 }; // elements whose sum lanes of one head add up
+    const tn_view *v = &step->src[TN_SRC_attention_v], *y = &step->dst[0];
+    bool rows = y->ne[1] > TN_MATVEC_MAX_COLUMNS && y->ne[1] <= TN_SKINNY_MAX_ROWS;
+    return rows && cuda->compute == 90 && !cuda->variant.skinny_without_wgmma && v->dtype == TN_TYPE_F16 &&
+           y->ne[3] % RUN == 0 && y->ne[2] * y->ne[3] % TN_SKINNY_K == 0;
+}
+
+void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a)
+{
+    if (!l->quantised_y) return;
+    a->quantised_y = *l->quantised_y;
+    if (tn_cuda_attention_decode_writes_stages(l->cuda, l->step))
+        a->quantised_y.row_size = -tn_cuda_skinny_stream_columns(a->n_tokens);
+}
+
 tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
@@ -131,7 +152,7 @@ tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
     if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_launch(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
-    if (l->quantised_y) a->quantised_y = *l->quantised_y;
+    tn_cuda_attention_set_staged(l, a);
     d.early = l->early;
     char entry[64];
     snprintf(entry, sizeof entry, "tn_attention_decode_%s_%d_%d", c.type, c.dim, c.n_tiles);

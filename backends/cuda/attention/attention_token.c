@@ -141,7 +141,7 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
     d.a.n_splits = c.splits;
     d.a.partial = (float *)l->scratch;
-    if (l->quantised_y) d.a.quantised_y = *l->quantised_y;
+    tn_cuda_attention_set_staged(l, &d.a);
     d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
     d.alone = c.cluster > 1 ? INT32_MAX : MIN_TILES;
     for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;

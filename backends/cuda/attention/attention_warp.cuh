@@ -13,6 +13,7 @@
 #define TN_CUDA_ATTENTION_WARP_CUH
 
 #include "backends/cuda/attention/attention_tile.cuh"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
 #include "backends/cuda/quantise.cuh"
 
 enum { KEYS = 16 }; // of a tile
@@ -287,6 +288,30 @@ template <int WARPS> static __device__ __forceinline__ int64_t page_of(const cur
     return __shfl_sync(0xffffffffu, at.pages, (at.tile - at.base) / WARPS);
 }
 
+// Stores elements k .. k + 3 of the result of a token as x of the product that reads it, in the stages of
+// skinny_stream_args.h for -row_size columns. Means of values of a cache in f16 are within the range of f16,
+// and no finer than its values are they needed, so the power of two of all rows is 1. Eight lanes have a run
+// of 32 elements.
+static __device__ __forceinline__ void store_stages(const tn_cuda_quantised &r, int token, int k,
+                                                    const float4 &o)
+{
+    int columns = -(int)r.row_size, in_stage = k % TN_SKINNY_K;
+    char *stage = r.rows + (int64_t)(k / TN_SKINNY_K) * TN_SKINNY_STREAM_STAGE(columns);
+    int at = 16 * TN_SKINNY_STREAM_PIECE(in_stage / 16, 0, token, columns) + k % 16;
+    __half2 even = __floats2half2_rn(o.x, o.z), odd = __floats2half2_rn(o.y, o.w);
+    *(__half2 *)(stage + at) = even;
+    *(__half2 *)(stage + (at ^ 16)) = odd; // the other part of the same run
+    float2 a = __half22float2(even), b = __half22float2(odd);
+    float sum = a.x + a.y + (b.x + b.y);
+#pragma unroll
+    for (int i = 1; i < 8; i *= 2) sum += __shfl_xor_sync(0xffu << (threadIdx.x & 24), sum, i);
+    if (k == 0) *(float *)(r.rows + TN_SKINNY_STAGED_SCALE(columns, r.k) + 4 * token) = 1.0f;
+    if (k % 32 != 0) return;
+    float mean = 0.03125f * sum, high = __half2float(__float2half_rn(mean));
+    *(__half2 *)(stage + TN_SKINNY_STREAM_SUM(in_stage / 32, token, columns)) =
+        __floats2half2_rn(high, mean - high);
+}
+
 // Stores elements d .. d + 3 of a head of a token, from the maximum of its scores, the sum of its weights and
 // the weighted sum o of its values.
 static __device__ __forceinline__ void store_result(const tn_cuda_attention_args &a, int token, int head,
@@ -304,7 +329,9 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
     y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
     // Adjacent lanes have adjacent elements of a row, so four lanes have a group of 16 that is quantised
     // together.
-    if (a.quantised_y.rows)
+    if (a.quantised_y.rows && a.quantised_y.row_size < 0)
+        store_stages(a.quantised_y, token, head * a.v.dim + d, o);
+    else if (a.quantised_y.rows)
         tn_quantised_store4(a.quantised_y, token, head * a.v.dim + d, o, 0xfu << (threadIdx.x & 28));
 }
 

@@ -12,7 +12,7 @@
 int32_t tn_cuda_staged_result(const tn_step *step);
 // Elements of its rows as a product reads them: tokens and, of attention, all heads in one.
 int64_t tn_cuda_staged_elems(const tn_step *step);
-// core/backend.h, staged_size.
+// Bytes of the result of a step as int8.
 size_t tn_cuda_staged_size(const tn_device *device, const tn_step *step);
 // What a step reads and writes as quantised activations; rows NULL: nothing.
 tn_cuda_quantised tn_cuda_quantised_x(const tn_step *step);

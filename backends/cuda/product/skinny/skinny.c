@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    MAX_ROWS = 64,
     ALIGN = 256, // of the parts of the scratch, bytes
     THREADS = 256,
     BLOCKS_PER_SM = 2,
@@ -23,7 +22,7 @@ enum {
 bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p)
 {
     // Copies to shared memory, and more of it than 64 KiB: compute capability 8.0.
-    if (cuda->compute < 80 || !tn_cuda_gemm_fits(cuda, p) || p->m > MAX_ROWS) return false;
+    if (cuda->compute < 80 || !tn_cuda_gemm_fits(cuda, p) || p->m > TN_SKINNY_MAX_ROWS) return false;
     return !p->glu || p->w[0]->dtype == p->w[1]->dtype;
 }
 
@@ -267,7 +266,9 @@ tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const tn_product 
 {
     layout s = layout_of(l->cuda, p);
     tn_cuda_gemm_x_args x = x_args(l, p, &s);
-    tn_status status = s.blocks ? tn_cuda_skinny_prepare_x(l, x, p) : tn_cuda_gemm_prepare_x(l, x, p);
+    tn_status status = l->quantised_x ? TN_OK
+                       : s.blocks     ? tn_cuda_skinny_prepare_x(l, x, p)
+                                      : tn_cuda_gemm_prepare_x(l, x, p);
     int32_t first_tile = 0;
     bool done[TN_PRODUCT_MAX_WEIGHTS] = {false};
     tn_dtype type, other;

@@ -16,6 +16,7 @@ bool tn_cuda_skinny_exact_type(tn_dtype type);
 // Types of skinny_codebook.cu.
 bool tn_cuda_skinny_codebook_type(tn_dtype type);
 
+enum { TN_SKINNY_MAX_ROWS = 64 }; // rows of x at most
 // Whether the skinny kernels can run a product without experts, as to everything but types of weights.
 bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p);
 size_t tn_cuda_skinny_dense_scratch(const tn_cuda *cuda, const tn_product *p);
@@ -57,6 +58,9 @@ int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool g
 bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p);
 // Rows of x that a kernel for m rows computes.
 int32_t tn_cuda_skinny_stream_columns(int64_t m);
+// Whether a step reads stages of x that the step before it leaves, and the bytes of those of m rows.
+bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step);
+size_t tn_cuda_skinny_staged_size(int64_t m, int64_t k);
 // Whether weights of two types can share a launch.
 bool tn_cuda_skinny_stream_pair(tn_dtype type, tn_dtype other);
 // Multiplies by the weights in `b`, of which the last `others` have the type `other`. others = 0: all of them

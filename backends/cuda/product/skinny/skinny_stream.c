@@ -81,6 +81,18 @@ int32_t tn_cuda_skinny_stream_columns(int64_t m)
     return m <= 16 ? 16 : m <= 32 ? 32 : m <= 48 ? 48 : 64;
 }
 
+bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step)
+{
+    tn_product p = tn_product_get(step);
+    return !p.ids && !p.norm && p.x->dtype == TN_TYPE_F32 && tn_view_contiguous(p.x) &&
+           tn_cuda_skinny_fits(cuda, &p) && tn_cuda_skinny_uses_stream(cuda, &p);
+}
+
+size_t tn_cuda_skinny_staged_size(int64_t m, int64_t k)
+{
+    return (size_t)TN_SKINNY_STAGED_SIZE(tn_cuda_skinny_stream_columns(m), k);
+}
+
 // --- how a launch is cut -----------------------------------------------------------------------------
 
 typedef struct cut {
@@ -217,6 +229,10 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
     a.m = b->m, a.n_segs = b->n_segs, a.k_stages = b->k / TN_SKINNY_K;
     a.glu = b->glu, a.act = b->act, a.glu_limit = b->glu_limit, a.glu_alpha = b->glu_alpha;
     int32_t columns = tn_cuda_skinny_stream_columns(a.m);
+    if (l->quantised_x) {
+        char *x = l->quantised_x->rows;
+        a.x = x, a.row_scale = (const float *)(const void *)(x + TN_SKINNY_STAGED_SCALE(columns, b->k));
+    }
     bool sums = has_minimums(type) || has_minimums(other);
     work w = {.n_segs = a.n_segs,
               .columns = columns,

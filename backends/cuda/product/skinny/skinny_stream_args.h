@@ -31,6 +31,11 @@ enum {
 #define TN_SKINNY_STREAM_MAX_WARPS(type, columns) ((type) == TN_TYPE_Q6_K && (columns) == 64 ? 12 : 16)
 enum { TN_SKINNY_STREAM_SLOTS = 2 }; // of weights of a warp; three leave less shared memory for x
 
+// Where the step before leaves the stages of x (TN_CUDA_READS_QUANTISED of runtime/kernel.h): the factors of
+// the results of its rows stand behind them.
+#define TN_SKINNY_STAGED_SCALE(columns, k) ((int64_t)(k) / TN_SKINNY_K * TN_SKINNY_STREAM_STAGE(columns))
+#define TN_SKINNY_STAGED_SIZE(columns, k)  (TN_SKINNY_STAGED_SCALE(columns, k) + 4 * (columns))
+
 typedef struct tn_cuda_skinny_stream_args {
     tn_cuda_skinny_seg seg[3]; // weights of one type or two; with GLU gate and up
     const void *x;             // stages
