@@ -30,7 +30,7 @@ template <int TILES, int N> using skinny_stream_sums = float[TILES][N / 8][4];
 // --- which part of the work ------------------------------------------------------------------------------
 
 // The place of a warp: it has tile number first + i * step for each pass i, and of its k every k_warps-th
-// stage of the block's [begin, begin + n), from k_warp on.
+// stage of the block's [begin, begin + n), from k_warp on. Tiles behind the last one have no results.
 struct skinny_stream_work {
     int warp, row_warp, k_warp, rank; // rank: of the block in its cluster
     int begin, n, own;                // own: stages of this warp
@@ -43,10 +43,11 @@ struct skinny_stream_work {
         rank = blockIdx.x % a.splits;
         begin = a.k_stages * rank / a.splits, n = a.k_stages * (rank + 1) / a.splits - begin;
         own = (n - k_warp + a.k_warps - 1) / a.k_warps;
-        int block = blockIdx.x / a.splits, blocks = gridDim.x / a.splits;
-        first = block * a.row_warps + row_warp, step = blocks * a.row_warps;
-        int groups = (a.n_tiles + a.row_warps - 1) / a.row_warps;
-        passes = (groups - block + blocks - 1) / blocks;
+        // Warpgroups of a block have tiles far apart, so that those of a slower second type, which are the
+        // last ones, share blocks with others.
+        int block = blockIdx.x / a.splits, blocks = gridDim.x / a.splits, group = TN_SKINNY_STREAM_WARPS;
+        first = (row_warp / group * blocks + block) * group + row_warp % group, step = blocks * a.row_warps;
+        passes = (a.n_tiles - block * group + step - 1) / step;
     }
 };
 
