@@ -195,6 +195,9 @@ typedef void (*check_round_fn)(const float *x, float *y, int64_t k);
 check_round_fn check_rounding(const tn_device *device, const tn_step *step);
 // The same for rows of weights, of kernels that expand them to fewer bits than f32.
 check_round_fn check_weight_rounding(const tn_device *device, const tn_step *step);
+// Whether the kernel rounds weights of Q6_K; does so with a row of k of them, from the blocks of the file.
+bool check_rounds_q6_k(const tn_device *device, const tn_step *step);
+void check_round_q6_k(const uint8_t *blocks, float *row, int64_t k);
 
 // NMSE of products on the same rounded operands, of kernels that do not sum in f32; 0: of those that do.
 double check_sums_nmse(const tn_device *device, const tn_step *step);

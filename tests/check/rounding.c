@@ -230,6 +230,31 @@ check_round_fn check_weight_rounding(const tn_device *device, const tn_step *ste
     return NULL;
 }
 
+bool check_rounds_q6_k(const tn_device *device, const tn_step *step)
+{
+#if TN_HAVE_CUDA
+    if (strcmp(device->backend->name, "cuda") == 0)
+        return cuda_flags(step, device->backend->kernel_name(device, step)) & TN_CUDA_ROUNDS_Q6_K;
+#endif
+    TN_UNUSED(device);
+    TN_UNUSED(step);
+    return false;
+}
+
+// A weight is d times an integer of 13 bits, sign included, of which f16 has one less: 2049 becomes 2048.
+void check_round_q6_k(const uint8_t *blocks, float *row, int64_t k)
+{
+    int64_t elems = tn_dtype_block_elems(TN_TYPE_Q6_K);
+    size_t size = tn_dtype_row_size(TN_TYPE_Q6_K, elems);
+    for (int64_t i = 0; i < k; i++) {
+        uint16_t bits; // d, the last of the block
+        memcpy(&bits, blocks + (size_t)(i / elems + 1) * size - sizeof bits, sizeof bits);
+        float d = tn_f16_to_f32(bits);
+        if (d == 0.0f || !(fabsf(d) <= FLT_MAX)) continue;
+        row[i] = d * tn_f16_to_f32(tn_f32_to_f16(rintf(row[i] / d)));
+    }
+}
+
 static bool rounds_weights_bf16(const tn_device *device, const tn_step *step)
 {
 #if TN_HAVE_CUDA

@@ -104,8 +104,9 @@ static void norm_row(float *x, const float *w, double eps, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] * scale * (double)w[i]);
 }
 
-// Source i as floats, each row rounded.
-static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, check_round_fn round)
+// Source i as floats, each row rounded: weights of Q6_K if the kernel does so, then by `round`, unless NULL.
+static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, bool rounds_q6_k,
+                               check_round_fn round)
 {
     check_operand *o = &c->src[i];
     int64_t k = o->parent[3], rows = o->parent[0] * o->parent[1] * o->parent[2];
@@ -113,7 +114,9 @@ static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, c
     float *to = allocate((size_t)(rows * k) * sizeof *to), *row = allocate((size_t)k * sizeof *row);
     for (int64_t r = 0; r < rows; r++) {
         tn_quant_info_get(o->dtype)->to_f32(bytes + (size_t)r * row_size, row, k);
-        round(row, to + r * k, k);
+        if (rounds_q6_k && o->dtype == TN_TYPE_Q6_K) check_round_q6_k(bytes + (size_t)r * row_size, row, k);
+        if (round) round(row, to + r * k, k);
+        else memcpy(to + r * k, row, (size_t)k * sizeof *row);
     }
     free(row);
     o->dtype = TN_TYPE_F32;
@@ -129,9 +132,10 @@ static void reference_rounded(const check_case *c, const tn_step *shape, host_da
     check_case *plain = &h->rounded_case;
     *plain = *c;
     bool caches = c->op == TN_OP_attention; // keys and values take the place of weights
-    int32_t n_weights = !round_weight ? 0 : caches ? 2 : tn_product_get(shape).n_weights;
+    bool q6_k = check_rounds_q6_k(t->device, shape);
+    int32_t n_weights = !round_weight && !q6_k ? 0 : caches ? 2 : tn_product_get(shape).n_weights;
     for (int32_t i = 1; i <= n_weights; i++)
-        src[i] = h->rounded[i] = expand_rounded(plain, i, src[i], round_weight);
+        src[i] = h->rounded[i] = expand_rounded(plain, i, src[i], q6_k, round_weight);
     h->rounded_step = *shape;
     double eps = tn_product_get(shape).eps;
     const float *norm_weight = remove_norm(plain, &h->rounded_step, h);

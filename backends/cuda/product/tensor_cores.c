@@ -39,6 +39,15 @@ bool tn_cuda_skinny_exact_accepts(const tn_cuda *cuda, const tn_step *step)
     return accepts_blocks(cuda, step, tn_cuda_skinny_exact_type);
 }
 
+// Products with weights of Q6_K, which skinny_stream.cuh rounds.
+bool tn_cuda_skinny_q6_k_accepts(const tn_cuda *cuda, const tn_step *step)
+{
+    tn_product p = tn_product_get(step);
+    bool any = false;
+    for (int32_t i = 0; i < p.n_weights; i++) any = any || p.w[i]->dtype == TN_TYPE_Q6_K;
+    return any && tn_cuda_skinny_uses_stream(cuda, &p) && tn_cuda_skinny_exact_accepts(cuda, step);
+}
+
 size_t tn_cuda_skinny_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     tn_product p = tn_product_get(step);

@@ -62,6 +62,7 @@ enum {
     TN_CUDA_ROUNDS_BF16 = 2,          // x and expanded weights
     TN_CUDA_ROUNDS_F16 = 4,           // x, each row scaled by a power of two
     TN_CUDA_ROUNDS_WEIGHTS_F16 = 8,   // and the weights, once expanded
+    TN_CUDA_ROUNDS_Q6_K = 0x8000,     // of Q6_K an integer times its scale, of 12 bits, to 11
     TN_CUDA_ROUNDS_TF32 = 0x100,      // x and weights
     TN_CUDA_ROUNDS_E4M3 = 0x200,      // x in runs of 128 and rows of weights, scaled by powers of two
     TN_CUDA_FINITE_ROWS = 0x80,       // a row of x with values that are not finite counts as a row of NaN

@@ -11,7 +11,7 @@
 
 // Types of skinny_blocks.cuh, which reads x as skinny_prepare.cu writes it.
 bool tn_cuda_skinny_block_type(tn_dtype type);
-// Those of them whose weights are multiplied without being rounded.
+// Those of them whose weights are multiplied without being rounded, but those of Q6_K by skinny_stream.cuh.
 bool tn_cuda_skinny_exact_type(tn_dtype type);
 // Types of skinny_codebook.cu.
 bool tn_cuda_skinny_codebook_type(tn_dtype type);

@@ -25,7 +25,7 @@ static const struct stream_type {
 } stream_types[] = {
     {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100},
     {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130},
-    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 175},
+    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 120},
     {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110},
     {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110},
     {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150},
@@ -123,7 +123,7 @@ static int64_t slot_size(tn_dtype type)
 // What a launch is, for the estimate.
 typedef struct work {
     int32_t rows[3]; // of each weight
-    int32_t n_segs, columns, k_stages, n_sms, most_warps;
+    int32_t n_segs, columns, k_stages, n_sms;
     bool glu, pair;              // pair: of two types, each in whole warpgroups
     int64_t slot, x_stage, left; // bytes: of a slot of 16 rows, of a stage of x, of shared memory
     int64_t percent;             // time of an operand, of that of Q4_K
@@ -186,7 +186,7 @@ static bool estimate(const work *w, cut *c)
 static cut select_cut(const work *w)
 {
     cut best = {.time = INT64_MAX};
-    const int32_t most = w->most_warps;
+    const int32_t most = TN_SKINNY_STREAM_MAX_WARPS;
     for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
         for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
             for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
@@ -238,8 +238,6 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
               .columns = columns,
               .k_stages = a.k_stages,
               .n_sms = l->cuda->n_sms,
-              .most_warps = TN_MIN(TN_SKINNY_STREAM_MAX_WARPS(type, columns),
-                                   TN_SKINNY_STREAM_MAX_WARPS(other, columns)),
               .glu = b->glu,
               .pair = others > 0,
               .percent = TN_MAX(find_type(type)->percent, find_type(other)->percent),

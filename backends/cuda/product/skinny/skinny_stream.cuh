@@ -237,24 +237,14 @@ static __device__ __forceinline__ uint64_t skinny_x_tile(uint32_t at)
 
 // --- products --------------------------------------------------------------------------------------------
 
-// Step s of batch b, as operands in the order of mma.m16n8k16.
+// Step s of batch b, as an operand in the order of mma.m16n8k16.
 template <int TYPE>
 static __device__ __forceinline__ void
 skinny_stream_expand(const typename skinny_batch<TYPE>::raw (&raw)[2],
-                     const typename skinny_batch<TYPE>::head (&head)[2], int b, int s,
-                     uint32_t (&f)[skinny_batch<TYPE>::operands][4])
+                     const typename skinny_batch<TYPE>::head (&head)[2], int b, int s, uint32_t (&f)[4])
 {
-    constexpr int P = skinny_batch<TYPE>::operands;
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        if constexpr (P == 1) {
-            skinny_batch<TYPE>::expand(raw[h], head[h], b, s, f[0][h], f[0][2 + h]);
-        } else {
-            uint32_t first[P], second[P];
-            skinny_batch<TYPE>::expand(raw[h], head[h], b, s, first, second);
-#pragma unroll
-            for (int o = 0; o < P; o++) f[o][h] = first[o], f[o][2 + h] = second[o];
-        }
+    for (int h = 0; h < 2; h++) skinny_batch<TYPE>::expand(raw[h], head[h], b, s, f[h], f[2 + h]);
 }
 
 // Minimums times sums of x, for runs of 32: one product for all of a stage.
@@ -293,7 +283,6 @@ static __device__ __forceinline__ void skinny_stream_stage(const skinny_stream_r
                                                            uint64_t x, skinny_stream_sums<TILES, N> &total)
 {
     typedef skinny_batch<TYPE> batch;
-    constexpr int P = batch::operands;
     int q = threadIdx.x % 4;
     typename batch::head head[TILES][2];
     typename batch::raw raw[TILES][2];
@@ -302,34 +291,28 @@ static __device__ __forceinline__ void skinny_stream_stage(const skinny_stream_r
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++) batch::load_head(head[i / 2][i % 2], row[i / 2][i % 2], q);
     if constexpr (batch::minimums) skinny_stream_start_minimums<TYPE, TILES, N>(head, x, min_sums);
-    // Steps are multiplied in groups, whose operands fit the registers twice: this group's, and those that
-    // are being multiplied.
-    constexpr int G = P == 1 ? 2 : 1;
-    uint32_t f[2][TILES][G][P][4];
+    // The operands of a batch fit the registers twice: this batch's, and those that are being multiplied.
+    uint32_t f[2][TILES][2][4];
 #pragma unroll
-    for (int g = 0; g < 16 / G; g++) {
-        int b = g * G / 2;
-        if (g * G % 2 == 0)
+    for (int b = 0; b < 8; b++) {
 #pragma unroll
-            for (int i = 0; i < 2 * TILES; i++)
-                batch::load(raw[i / 2][i % 2], head[i / 2][i % 2], row[i / 2][i % 2], b, q);
-        if (g > 1) tn_wgmma_wait<1>();
+        for (int i = 0; i < 2 * TILES; i++)
+            batch::load(raw[i / 2][i % 2], head[i / 2][i % 2], row[i / 2][i % 2], b, q);
+        if (b > 1) tn_wgmma_wait<1>();
 #pragma unroll
-        for (int s = 0; s < G; s++)
+        for (int s = 0; s < 2; s++)
 #pragma unroll
             for (int t = 0; t < TILES; t++)
-                skinny_stream_expand<TYPE>(raw[t], head[t], b, (g * G + s) % 2, f[g % 2][t][s]);
+                skinny_stream_expand<TYPE>(raw[t], head[t], b, s, f[b % 2][t][s]);
         if constexpr (batch::minimums)
-            if (g == 0) skinny_stream_add_minimums<TYPE, TILES, N>(head, min_sums, total);
+            if (b == 0) skinny_stream_add_minimums<TYPE, TILES, N>(head, min_sums, total);
         tn_wgmma_fence();
 #pragma unroll
-        for (int s = 0; s < G; s++)
+        for (int s = 0; s < 2; s++)
 #pragma unroll
-            for (int o = 0; o < P; o++)
-#pragma unroll
-                for (int t = 0; t < TILES; t++)
-                    skinny_wgmma(d[t], f[g % 2][t][s][o], x + b / 2 * (N * 128 / 16) + (g * G + s) % 4 * 2,
-                                 !batch::exact || g > 0 || s > 0 || o > 0);
+            for (int t = 0; t < TILES; t++)
+                skinny_wgmma(d[t], f[b % 2][t][s], x + b / 2 * (N * 128 / 16) + (2 * b + s) % 4 * 2,
+                             !batch::exact || b > 0 || s > 0);
         tn_wgmma_commit();
     }
 #pragma unroll
@@ -637,16 +620,8 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
 #endif
 }
 
-// Warps of a block at most with weights of both types.
-static constexpr __host__ __device__ int skinny_stream_warps(int type, int other, int n)
-{
-    return TN_SKINNY_STREAM_MAX_WARPS(type, n) < TN_SKINNY_STREAM_MAX_WARPS(other, n)
-               ? TN_SKINNY_STREAM_MAX_WARPS(type, n)
-               : TN_SKINNY_STREAM_MAX_WARPS(other, n);
-}
-
 #define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N)                                                           \
-    TN_ENTRY __launch_bounds__(32 * skinny_stream_warps(TN_TYPE_##TYPE, TN_TYPE_##OTHER, N), 1)              \
+    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS, 1)                                           \
         tn_skinny_stream_##NAME##_##N(const __grid_constant__ tn_cuda_skinny_stream_args a)                  \
     {                                                                                                        \
         skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, 1, N>(a);                                       \

@@ -27,9 +27,10 @@ enum {
     (TN_SKINNY_STREAM_X(columns) + (c)*128 + ((r) / 4 ^ (c) % 8) * 16 + (r) % 4 * 4)
 #define TN_SKINNY_STREAM_STAGE(columns) (TN_SKINNY_STREAM_X(columns) + (columns)*128)
 
-// Warps of a block at most, as registers allow: a weight of Q6_K is two operands, which need more of them.
-#define TN_SKINNY_STREAM_MAX_WARPS(type, columns) ((type) == TN_TYPE_Q6_K && (columns) == 64 ? 12 : 16)
-enum { TN_SKINNY_STREAM_SLOTS = 2 }; // of weights of a warp; three leave less shared memory for x
+enum {
+    TN_SKINNY_STREAM_MAX_WARPS = 16, // of a block, as registers allow
+    TN_SKINNY_STREAM_SLOTS = 2,      // of weights of a warp; three leave less shared memory for x
+};
 
 // Where the step before leaves the stages of x (TN_CUDA_READS_QUANTISED of runtime/kernel.h): the factors of
 // the results of its rows stand behind them.
