@@ -32,6 +32,15 @@ static __device__ __forceinline__ void skinny_wgmma(float (&d)[4][4], const uint
                  "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}\n"
                  : SKINNY_D16(0) : SKINNY_A);
 }
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[5][4], const uint32_t (&a)[4], uint64_t b,
+                                                    int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %25, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n40k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
+                 "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19}, "
+                 "{%20, %21, %22, %23}, %24, p, 1, 1, 0;\n}\n"
+                 : SKINNY_D16(0), SKINNY_D4(4) : SKINNY_A);
+}
 static __device__ __forceinline__ void skinny_wgmma(float (&d)[6][4], const uint32_t (&a)[4], uint64_t b,
                                                     int accumulate)
 {
@@ -61,6 +70,11 @@ template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[4][4])
 {
     asm volatile("wgmma.wait_group.sync.aligned %16;" : SKINNY_D16(0) : "n"(pending) : "memory");
+}
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[5][4])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %20;"
+                 : SKINNY_D16(0), SKINNY_D4(4) : "n"(pending) : "memory");
 }
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[6][4])
 {

@@ -78,7 +78,7 @@ bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p)
 
 int32_t tn_cuda_skinny_stream_columns(int64_t m)
 {
-    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 48 ? 48 : 64;
+    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 40 ? 40 : m <= 48 ? 48 : 64;
 }
 
 bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step)
@@ -170,6 +170,7 @@ static bool estimate(const work *w, cut *c)
     // warps 1.2 with 32 and 1.7 with 64. The next stage of x may be late.
     int64_t fix = w->columns == 16   ? 280
                   : w->columns == 32 ? 700
+                  : w->columns == 40 ? 825
                   : w->columns == 48 ? 950
                                      : 1200,
             each = w->columns == 16 ? 78 : 62, round = (fix + each * warps) * w->percent / 100;

@@ -630,12 +630,14 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
 #define SKINNY_STREAM(TYPE)                                                                                  \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 16)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 32)                                                               \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 40)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 48)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64)
 // Those of weights of two types.
 #define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 32)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 40)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 48)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)
 
