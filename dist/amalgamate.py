@@ -366,6 +366,7 @@ def main():
 START = """// gcc -std=c17 -O3 -c tenon.c; programs link it with -lm -pthread.
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wunused-function" // of headers
 #endif
 #define _GNU_SOURCE
 #define TENON_BUILDING

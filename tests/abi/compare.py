@@ -67,7 +67,7 @@ class Stub:
         self.headers.add(one)
         if len(self.headers.functions) > before:
             self.names.add(list(self.headers.functions)[-1])
-            self.definitions.append(one + " { __builtin_unreachable(); }")
+            self.definitions.append(one + " { __builtin_trap(); }")
 
     def build(self, folder, name):
         source, out, symbols = (folder / (name + end) for end in (".c", ".so", ".map"))
