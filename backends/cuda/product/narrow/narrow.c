@@ -21,14 +21,16 @@ static int64_t count_tiles(const tn_product *p)
     return tn_div_up(p->w[0]->ne[2], TN_NARROW_COLUMNS) * tn_div_up(p->m, TN_NARROW_ROWS);
 }
 
-// Blocks that share k: as many as there are multiprocessors for, with two steps of k for each warp at least.
-// H200, k 2048, 128 columns, 1, 2, 4 and 8 blocks: 32 rows 19.0, 11.8, 7.4 and 5.6 us, 512 rows 21.8, 16.8,
-// 17.5 and 20.1, 2048 rows 29.6, 34.9, 48.1 and 66.8.
+// Blocks that share k: two if there are multiprocessors for them, more while half of those suffice, because
+// clusters of 4 and 8 do not find place on all; with two steps of k for each warp at least. H200, k 2048, 128
+// columns, 1, 2, 4 and 8 blocks, us: 32 rows 12.8, 8.9, 6.2 and 5.2, 128 rows 12.8, 9.0, 6.7 and 10.5, 256
+// rows 12.9, 9.2, 12.8 and 16.1, 512 rows 13.3, 10.1, 19.5 and 27.1, 2048 rows 27.9, 38.3, 60.2 and 96.7.
 static int32_t splits_of(const tn_cuda *cuda, int64_t steps, int64_t tiles)
 {
     int32_t splits = 1;
     if (cuda->compute != 90) return splits;
-    while (splits < TN_NARROW_MAX_SPLITS && steps >= 4 * splits && 2 * splits * tiles <= cuda->n_sms)
+    while (splits < TN_NARROW_MAX_SPLITS && steps >= 4 * splits &&
+           2 * splits * tiles <= (splits == 1 ? cuda->n_sms : cuda->n_sms / 2))
         splits *= 2;
     return splits;
 }
@@ -59,5 +61,6 @@ tn_status tn_cuda_narrow_launch(const tn_cuda_launch *l)
                          .z = 1,
                          .threads = WARP * TN_NARROW_WARPS,
                          .cluster = (uint32_t)a.splits};
-    return tn_cuda_run(l, TN_CUDA_MODULE_narrow, "tn_narrow", &grid, &a);
+    bool whole = a.aligned && p.k % (TN_NARROW_K * TN_NARROW_WARPS) == 0;
+    return tn_cuda_run(l, TN_CUDA_MODULE_narrow, whole ? "tn_narrow_whole" : "tn_narrow_any", &grid, &a);
 }

@@ -9,9 +9,10 @@
 // the sum of three: high * high + high * low + low * high, an error of some 2^-16. Sums of the warps are
 // added in shared memory in the order of the warps, then those of the cluster in the order of the blocks.
 //
-// Bytes from L2 for a block: 256 k, less where blocks share k. Operations: 6 m n k. The limit is latency: 5.6
-// us for 32 rows, 128 columns and k 2048 where the bytes take 0.3 (H200, 2026-11-23), 30 us for 2048 rows
-// where they take 4.
+// Bytes from L2 for a block: 256 k, less where blocks share k. Operations: 6 m n k. The limit is latency: 5.2
+// us for 32 rows, 128 columns and k 2048 where the bytes take 0.3 (H200, 2026-11-24), 10.1 for 512 rows, and
+// 28 for 2048 rows where they take 4. tn_narrow_whole is for k of whole steps in aligned rows, whose loads
+// need no branches and are two steps ahead. With branches and one step ahead these were 5.7, 16.7 and 30 us.
 #include "backends/cuda/product/narrow/narrow_args.h"
 #include "backends/cuda/mma.cuh"
 #include "backends/cuda/rows.cuh"
@@ -76,12 +77,29 @@ static __device__ __forceinline__ narrow_rows rows_of(const tn_cuda_narrow_args 
     return r;
 }
 
-// Elements k to k + 3 of a row, or zeros.
-static __device__ __forceinline__ float4 load(const tn_cuda_narrow_args &a, const char *row, int k,
-                                              bool wanted)
-{
-    return wanted ? tn_load_floats(row, 4, k, a.k, a.aligned) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-}
+// What a warp multiplies in a step: four elements of each of its rows. WHOLE: there are four, at a multiple
+// of 16 bytes, so loads have no branches.
+struct narrow_step {
+    float4 x[2 * MT], w[NT];
+
+    template <bool WHOLE>
+    static __device__ __forceinline__ float4 four(const tn_cuda_narrow_args &a, const char *row, int k)
+    {
+        return WHOLE ? *(const float4 *)(row + 4 * (int64_t)k) : tn_load_floats(row, 4, k, a.k, a.aligned);
+    }
+    template <bool WHOLE>
+    __device__ __forceinline__ void load_w(const tn_cuda_narrow_args &a, const narrow_rows &rows, int k)
+    {
+#pragma unroll
+        for (int j = 0; j < NT; j++) w[j] = four<WHOLE>(a, rows.w[j], k);
+    }
+    template <bool WHOLE>
+    __device__ __forceinline__ void load_x(const tn_cuda_narrow_args &a, const narrow_rows &rows, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < 2 * MT; i++) x[i] = four<WHOLE>(a, rows.x[i], k);
+    }
+};
 
 static __device__ __forceinline__ void multiply(const float4 (&x)[2 * MT], const float4 (&w)[NT],
                                                 float (&d)[MT][NT][4])
@@ -154,39 +172,49 @@ static __device__ __forceinline__ void write_sums(const tn_cuda_narrow_args &a, 
 #endif
 }
 
-TN_ENTRY __launch_bounds__(WARPS *TN_WARP) tn_narrow(const __grid_constant__ tn_cuda_narrow_args a)
+template <bool WHOLE> static __device__ __forceinline__ void narrow(const tn_cuda_narrow_args &a)
 {
-#if __CUDA_ARCH__ >= 800
+    constexpr int ahead = WHOLE ? 2 : 1; // steps whose loads are under way while one is multiplied
     __shared__ float shared[WARPS * ROWS * COLUMNS];
     int rank = blockIdx.x % a.splits, column = blockIdx.x / a.splits * COLUMNS;
     int n = (a.k + STEP - 1) / STEP, first = n * rank / a.splits, last = n * (rank + 1) / a.splits;
-    int k = first * STEP + (int)threadIdx.x / TN_WARP * TN_NARROW_K + 4 * (threadIdx.x % 4);
+    int k = (int)threadIdx.x / TN_WARP * TN_NARROW_K + 4 * (threadIdx.x % 4);
     narrow_rows rows = rows_of(a, column);
     float d[MT][NT][4] = {};
-    float4 x[2 * MT], w[NT];
+    narrow_step step[ahead + 1];
     // Weights do not change, so the first ones are read before the predecessor has ended.
 #pragma unroll
-    for (int j = 0; j < NT; j++) w[j] = load(a, rows.w[j], k, first < last);
+    for (int i = 0; i < ahead; i++)
+        step[i].template load_w<WHOLE>(a, rows, k + min(first + i, last - 1) * STEP);
     tn_pdl_trigger();
     tn_pdl_wait();
 #pragma unroll
-    for (int i = 0; i < 2 * MT; i++) x[i] = load(a, rows.x[i], k, first < last);
+    for (int i = 0; i < ahead; i++)
+        step[i].template load_x<WHOLE>(a, rows, k + min(first + i, last - 1) * STEP);
 #pragma unroll 1
-    for (int s = first; s < last; s++) {
-        float4 next_x[2 * MT], next_w[NT];
-        k += STEP;
+    for (int s0 = first; s0 < last; s0 += ahead + 1)
 #pragma unroll
-        for (int i = 0; i < 2 * MT; i++) next_x[i] = load(a, rows.x[i], k, s + 1 < last);
-#pragma unroll
-        for (int j = 0; j < NT; j++) next_w[j] = load(a, rows.w[j], k, s + 1 < last);
-        multiply(x, w, d);
-#pragma unroll
-        for (int i = 0; i < 2 * MT; i++) x[i] = next_x[i];
-#pragma unroll
-        for (int j = 0; j < NT; j++) w[j] = next_w[j];
-    }
+        for (int i = 0; i <= ahead; i++) {
+            if (s0 + i >= last) break;
+            int next = k + min(s0 + i + ahead, last - 1) * STEP; // behind the last one it is read again
+            step[(i + ahead) % (ahead + 1)].template load_x<WHOLE>(a, rows, next);
+            step[(i + ahead) % (ahead + 1)].template load_w<WHOLE>(a, rows, next);
+            multiply(step[i].x, step[i].w, d);
+        }
     write_sums(a, column, rank, d, shared);
-#else
-    __trap();
-#endif
 }
+
+#if __CUDA_ARCH__ >= 800
+#define NARROW_BODY(WHOLE) narrow<WHOLE>(a)
+#else
+#define NARROW_BODY(WHOLE) __trap()
+#endif
+#define NARROW(NAME, WHOLE)                                                                                  \
+    TN_ENTRY __launch_bounds__(WARPS *TN_WARP)                                                               \
+        tn_narrow_##NAME(const __grid_constant__ tn_cuda_narrow_args a)                                      \
+    {                                                                                                        \
+        NARROW_BODY(WHOLE);                                                                                  \
+    }
+
+NARROW(whole, true)
+NARROW(any, false)
