@@ -67,15 +67,15 @@ tn_status tn_cuda_moe_sum_launch(const tn_cuda_launch *l)
                           .y = tn_cuda_view_of(y),
                           .n_tokens = (uint32_t)y->ne[2],
                           .n_chunks = (uint32_t)tn_div_up(y->ne[3], THREAD_ELEMS * TN_CUDA_MOE_THREADS)};
-    a.aligned = tn_cuda_aligned(&a.x, 4) && tn_cuda_aligned(&a.y, 4);
+    bool aligned = y->ne[3] % 4 == 0 && tn_cuda_aligned(&a.x, 4) && tn_cuda_aligned(&a.y, 4);
     for (size_t i = 0; i < TN_COUNT(at.added); i++) {
         const tn_view *added = tn_step_source(l->step, at.added[i]);
         if (!added) continue;
         a.added[i] = tn_cuda_view_of(added);
-        a.aligned = a.aligned && tn_cuda_aligned(&a.added[i], 4);
+        aligned = aligned && tn_cuda_aligned(&a.added[i], 4);
     }
     if (factor) a.factor = tn_cuda_view_of(factor);
     if (l->quantised_y) a.quantised_y = *l->quantised_y;
     tn_cuda_grid grid = {.x = a.n_tokens * a.n_chunks, .y = 1, .z = 1, .threads = TN_CUDA_MOE_THREADS};
-    return tn_cuda_run(l, TN_CUDA_MODULE_moe, "tn_moe_sum", &grid, &a);
+    return tn_cuda_run(l, TN_CUDA_MODULE_moe, aligned ? "tn_moe_sum_aligned" : "tn_moe_sum_any", &grid, &a);
 }

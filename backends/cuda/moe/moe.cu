@@ -69,7 +69,23 @@ TN_ENTRY __launch_bounds__(TN_CUDA_MOE_WARPS *TN_WARP)
     for (int u = lane; u < n_used; u += TN_WARP) y[u] = weight(a.gating, row.selected(u), max, sum) * scale;
 }
 
-TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum(const __grid_constant__ tn_cuda_moe_args a)
+enum { SUM_BATCH = 8 }; // experts of a token whose rows are read at a time
+
+// Elements j to j + 3 of a row. ALIGNED: there are four, at a multiple of 16 bytes; loads have no branches
+// then.
+template <bool ALIGNED>
+static __device__ __forceinline__ float4 sum_load(const char *row, int64_t nb, int64_t j, int64_t n)
+{
+    return ALIGNED ? *(const float4 *)(row + 4 * j) : tn_load_floats(row, nb, j, n, false);
+}
+
+static __device__ __forceinline__ void sum_add(float4 &sum, float f, float4 v)
+{
+    sum.x = fmaf(f, v.x, sum.x), sum.y = fmaf(f, v.y, sum.y);
+    sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
+}
+
+template <bool ALIGNED> static __device__ __forceinline__ void moe_sum(const tn_cuda_moe_args &a)
 {
     tn_pdl_trigger();
     tn_pdl_wait();
@@ -78,23 +94,44 @@ TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum(const __grid_constant
             n = a.y.ne[3];
     if (j >= n) return;
     const char *x = a.x.data + t * a.x.nb[1], *w = a.w.data + t * a.w.nb[2];
+    int n_used = (int)a.x.ne[2];
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 4
-    for (int u = 0; u < (int)a.x.ne[2]; u++) {
-        float f = *(const float *)(w + u * a.w.nb[3]);
-        float4 v = tn_load_floats(x + u * a.x.nb[2], a.x.nb[3], j, n, a.aligned);
-        sum.x = fmaf(f, v.x, sum.x), sum.y = fmaf(f, v.y, sum.y);
-        sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
+    float4 added[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (a.added[i].data)
+            added[i] = sum_load<ALIGNED>(a.added[i].data + t * a.added[i].nb[2], a.added[i].nb[3], j, n);
+#pragma unroll 1
+    for (int u0 = 0; u0 < n_used; u0 += SUM_BATCH) {
+        float4 v[SUM_BATCH];
+        float f[SUM_BATCH];
+#pragma unroll
+        for (int i = 0; i < SUM_BATCH; i++) {
+            if (u0 + i >= n_used) continue;
+            v[i] = sum_load<ALIGNED>(x + (u0 + i) * a.x.nb[2], a.x.nb[3], j, n);
+            f[i] = *(const float *)(w + (u0 + i) * a.w.nb[3]);
+        }
+#pragma unroll
+        for (int i = 0; i < SUM_BATCH; i++)
+            if (u0 + i < n_used) sum_add(sum, f[i], v[i]);
     }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         if (!a.added[i].data) break;
         float f = i == 0 && a.factor.data ? *(const float *)(a.factor.data + t * a.factor.nb[2]) : 1.0f;
-        float4 v = tn_load_floats(a.added[i].data + t * a.added[i].nb[2], a.added[i].nb[3], j, n, a.aligned);
-        sum.x = fmaf(f, v.x, sum.x), sum.y = fmaf(f, v.y, sum.y);
-        sum.z = fmaf(f, v.z, sum.z), sum.w = fmaf(f, v.w, sum.w);
+        sum_add(sum, f, added[i]);
     }
-    tn_store_floats(a.y.data + t * a.y.nb[2], j, n, a.aligned, sum);
+    tn_store_floats(a.y.data + t * a.y.nb[2], j, n, ALIGNED, sum);
     // Rows that are quantised are multiples of 16 elements, so the four lanes of a group are all here.
     if (a.quantised_y.rows) tn_quantised_store4(a.quantised_y, t, (int)j, sum, 15u << (threadIdx.x & 28));
+}
+
+TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum_aligned(const __grid_constant__ tn_cuda_moe_args a)
+{
+    moe_sum<true>(a);
+}
+
+TN_ENTRY __launch_bounds__(TN_CUDA_MOE_THREADS) tn_moe_sum_any(const __grid_constant__ tn_cuda_moe_args a)
+{
+    moe_sum<false>(a);
 }

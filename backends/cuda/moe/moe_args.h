@@ -17,7 +17,7 @@ enum {
 typedef struct tn_cuda_moe_args {
     tn_cuda_view x, ids, w, y; // moe_weights: x [T, E], ids [T, U]; moe_sum: x [T, U, n], w [T, U]
     uint32_t n_tokens, n_chunks;
-    int32_t gating, normalise, aligned;
+    int32_t gating, normalise;
     float scale;
     tn_cuda_view added[2], factor; // moe_combine: [T, n], [T, 1]; without data: none
     tn_cuda_quantised quantised_y;
@@ -39,7 +39,7 @@ typedef struct tn_cuda_route_args {
     const float *w, *norm, *bias; // w [E, n]; each but w may be NULL
     float *logits; // [T, E], scratch of rows
     uint32_t n_tokens;
-    int32_t aligned, defers_route;
+    int32_t defers_route;
     float eps;
     tn_cuda_expert_route choice;
     tn_cuda_quantised quantised_y; // of normed

@@ -71,7 +71,8 @@ static const float *data_of(const tn_step *step, int32_t i)
     return v ? v->data : NULL;
 }
 
-static tn_cuda_route_args args_of(const tn_step *step)
+// *aligned: all rows are of whole pieces of 16 bytes.
+static tn_cuda_route_args args_of(const tn_step *step, bool *aligned)
 {
     const tn_moe_route_params *p = step->params;
     tn_moe_route_sources at = tn_moe_route_sources_get(p);
@@ -84,8 +85,8 @@ static tn_cuda_route_args args_of(const tn_step *step)
                             .eps = p->eps,
                             .choice = tn_cuda_expert_route_of(step)};
     if (a.norm) a.normed = tn_cuda_view_of(&step->dst[TN_DST_moe_route_normed]);
-    a.aligned = a.x.ne[3] % 4 == 0 && tn_cuda_aligned(&a.x, 4) && tn_cuda_pointer_aligned(a.w) &&
-                tn_cuda_pointer_aligned(a.norm) && (!a.normed.data || tn_cuda_aligned(&a.normed, 4));
+    *aligned = a.x.ne[3] % 4 == 0 && tn_cuda_aligned(&a.x, 4) && tn_cuda_pointer_aligned(a.w) &&
+               tn_cuda_pointer_aligned(a.norm) && (!a.normed.data || tn_cuda_aligned(&a.normed, 4));
     return a;
 }
 
@@ -104,7 +105,8 @@ static tn_status route_logits(const tn_cuda_launch *l, const tn_cuda_route_args 
 
 tn_status tn_cuda_moe_route_launch(const tn_cuda_launch *l)
 {
-    tn_cuda_route_args a = args_of(l->step);
+    bool aligned = false;
+    tn_cuda_route_args a = args_of(l->step, &aligned);
     if (!a.w) return route_logits(l, &a);
     a.logits = (float *)(void *)l->scratch;
     a.defers_route = l->defers_route;
@@ -116,6 +118,7 @@ tn_status tn_cuda_moe_route_launch(const tn_cuda_launch *l)
              : runs <= 4 ? 4
                          : MOST_RUNS,
              a.choice.n_experts <= 4 * WARP ? 4 : 16);
+    if (!aligned) snprintf(entry, sizeof entry, "tn_moe_route_rows_any");
     tn_cuda_grid grid = {
         .x = (uint32_t)a.choice.n_experts, .y = a.n_tokens, .z = 1, .threads = TN_CUDA_ROUTE_THREADS};
     return tn_cuda_run(l, TN_CUDA_MODULE_moe_route, entry, &grid, &a);

@@ -44,28 +44,36 @@ static __device__ __forceinline__ float dot(float4 u, float4 v)
     return fmaf(u.x, v.x, u.y * v.y) + fmaf(u.z, v.z, u.w * v.w);
 }
 
+// Elements j to j + 3 of a row; zeros behind its end. ALIGNED: n is a multiple of 4 and rows start at
+// multiples of 16 bytes, so there is no branch.
+template <bool ALIGNED> static __device__ __forceinline__ float4 four(const void *row, int64_t j, int64_t n)
+{
+    if (!ALIGNED) return tn_load_floats((const char *)row, 4, j, n, false);
+    return j < n ? *(const float4 *)((const float *)row + j) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
 // A thread has V times four elements of a row; a lane has R of the E logits.
-template <int V, int R> static __device__ __forceinline__ void from_rows(const tn_cuda_route_args &a)
+template <int V, int R, bool ALIGNED>
+static __device__ __forceinline__ void from_rows(const tn_cuda_route_args &a)
 {
     __shared__ float sums[2][WARPS];
     __shared__ tn_group_scratch shared;
     __shared__ bool last;
     uint32_t e = blockIdx.x, t = blockIdx.y, thread = threadIdx.x;
     int64_t n = a.x.ne[3];
-    const char *row = (const char *)(a.w + e * n);
     float4 w[V], x[V];
 #pragma unroll
     for (int i = 0; i < V; i++) {
         int64_t j = (int64_t)(thread + i * THREADS) * 4;
-        w[i] = tn_load_floats(row, 4, j, n, a.aligned);
-        if (a.norm) w[i] = mul(w[i], tn_load_floats((const char *)a.norm, 4, j, n, a.aligned));
+        w[i] = four<ALIGNED>(a.w + e * n, j, n);
+        if (a.norm) w[i] = mul(w[i], four<ALIGNED>(a.norm, j, n));
     }
     tn_pdl_trigger();
     tn_pdl_wait();
     float product = 0.0f, squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < V; i++)
-        x[i] = tn_load_floats(a.x.data + t * a.x.nb[2], 4, (int64_t)(thread + i * THREADS) * 4, n, a.aligned);
+        x[i] = four<ALIGNED>(a.x.data + t * a.x.nb[2], (int64_t)(thread + i * THREADS) * 4, n);
 #pragma unroll
     for (int i = 0; i < V; i++) product += dot(w[i], x[i]), squares += dot(x[i], x[i]);
     product = tn_warp_sum(product);
@@ -82,10 +90,10 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
             uint32_t quad = thread + i * THREADS; // four elements
             // Blocks take turns by 16 elements, which are quantised together.
             if (quad / 4 % gridDim.x != e || (int64_t)quad * 4 >= n) continue;
-            float4 g = tn_load_floats((const char *)a.norm, 4, (int64_t)quad * 4, n, a.aligned);
+            float4 g = four<ALIGNED>(a.norm, (int64_t)quad * 4, n);
             float4 v = make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
             v = mul(v, g);
-            tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)quad * 4, n, a.aligned, v);
+            tn_store_floats(a.normed.data + t * a.normed.nb[2], (int64_t)quad * 4, n, ALIGNED, v);
             if (a.quantised_y.rows)
                 tn_quantised_store4(a.quantised_y, t, (int)quad * 4, v, 15u << (thread & 28));
         }
@@ -109,19 +117,20 @@ template <int V, int R> static __device__ __forceinline__ void from_rows(const t
     {                                                                                                        \
         from_logits<R>(a);                                                                                   \
     }
-#define TN_ROUTE_ROWS(V, R)                                                                                  \
+#define TN_ROUTE_ROWS(NAME, V, R, ALIGNED)                                                                   \
     TN_ENTRY __launch_bounds__(THREADS)                                                                      \
-        tn_moe_route_rows_##V##_##R(const __grid_constant__ tn_cuda_route_args a)                            \
+        tn_moe_route_rows_##NAME(const __grid_constant__ tn_cuda_route_args a)                               \
     {                                                                                                        \
-        from_rows<V, R>(a);                                                                                  \
+        from_rows<V, R, ALIGNED>(a);                                                                         \
     }
 
 TN_ROUTE(4)
 TN_ROUTE(8)
 TN_ROUTE(32)
-TN_ROUTE_ROWS(2, 4)
-TN_ROUTE_ROWS(2, 16)
-TN_ROUTE_ROWS(4, 4)
-TN_ROUTE_ROWS(4, 16)
-TN_ROUTE_ROWS(8, 4)
-TN_ROUTE_ROWS(8, 16)
+TN_ROUTE_ROWS(2_4, 2, 4, true)
+TN_ROUTE_ROWS(2_16, 2, 16, true)
+TN_ROUTE_ROWS(4_4, 4, 4, true)
+TN_ROUTE_ROWS(4_16, 4, 16, true)
+TN_ROUTE_ROWS(8_4, 8, 4, true)
+TN_ROUTE_ROWS(8_16, 8, 16, true)
+TN_ROUTE_ROWS(any, 8, 16, false)
