@@ -47,8 +47,8 @@ bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_m
 bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows);
 // Lays the rings of a plan of tiles out anew, with slots for all tiles of a warp where shared memory has
 // them: then all copies may be under way at once, and what remains of shared memory is for the next kernel.
-// rows: of tiles of a block. Returns the slots to fill first.
-int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
+// shared: bytes that a block may have; rows: of tiles of a block. Returns the slots to fill first.
+int32_t tn_cuda_matvec_fit_rings(int32_t shared, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
                                  tn_cuda_grid *grid);
 
 // --- quantised rows (runtime/staged.h); data of the views are bound ---------------------------------------

@@ -375,13 +375,13 @@ bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_m
     return true;
 }
 
-int32_t tn_cuda_matvec_fit_rings(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
+int32_t tn_cuda_matvec_fit_rings(int32_t shared, tn_cuda_matvec_args *a, tn_dtype type, int32_t rows,
                                  tn_cuda_grid *grid)
 {
     int32_t warps = (int32_t)grid->threads / 32, size = tile_size(type), x = TN_MATVEC_MMA_X(a->k);
     int32_t sums = align_up((int64_t)rows * TN_MATVEC_MMA_ROWS * a->sums_stride * 4);
     int64_t tiles = tn_div_up(rows, warps / a->n_slices) * tn_div_up(a->n_tiles, a->n_slices);
-    int64_t fit = TN_MIN((cuda->max_shared - STATIC_SIZE - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);
+    int64_t fit = TN_MIN((shared - STATIC_SIZE - x - sums) / size / warps, TN_MATVEC_MOST_SLOTS);
     a->n_slots = (int32_t)(tiles <= fit ? tiles : TN_MAX(a->n_slots, TN_MIN(fit, tiles)));
     a->ring_size = a->n_slots * size, a->sums_at = warps * a->ring_size, a->x_at = a->sums_at + sums;
     grid->shared = (uint32_t)(a->x_at + x);
