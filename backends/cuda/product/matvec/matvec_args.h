@@ -138,7 +138,6 @@ typedef struct tn_cuda_matvec_glu_args {
     const float *logits;   // of the router [T, E], to be routed here; NULL: experts are in of.ids
     tn_cuda_expert_route choice; // without groups and bias
     int32_t filled; // slots filled before the first is read: all that the warp needs, or all but one
-    int32_t last_use; // no other block reads the same weights, so they are evicted from L2 first
 } tn_cuda_matvec_glu_args;
 
 typedef struct tn_cuda_matvec_sum_args {
@@ -146,7 +145,7 @@ typedef struct tn_cuda_matvec_sum_args {
     const float *factors;   // of the sum
     int64_t factors_stride[2]; // floats: tokens, slots
     int32_t k, n_tiles;     // of one expert
-    int32_t filled, last_use; // as above
+    int32_t filled;         // as above
 } tn_cuda_matvec_sum_args;
 
 // --- one row, tensor cores: matvec_tiles -------------------------------------------------------------

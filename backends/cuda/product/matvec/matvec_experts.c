@@ -15,10 +15,6 @@ enum {
     SMALL_THREADS = 256, // of small blocks
     MOST_SMALL = 2,      // of them on a multiprocessor at a time
     BLOCK_SHARED = 1024, // bytes of shared memory that the driver takes of each block
-    // Tokens up to which weights are evicted from L2 first; with more of them another block often reads the
-    // same ones. 30B-A3B with 12 layers, H200, tok/s without and with: 1 token 1769 and 1850, 2 2860 and
-    // 2982, 4 4875 and 5049, 6 6464 and 6580, 8 7346 and 7265, 9 7543 and 7163, 16 10238 and 9320.
-    LAST_USE_TOKENS = 6,
 };
 
 // Whether a view is what a step before has written to `y`, in the same order.
@@ -65,7 +61,6 @@ static bool plan_glu(const tn_cuda *cuda, tn_cuda_matvec_glu_args *s, tn_dtype t
     a->is_glu = 1;
     int32_t shared = small ? cuda->max_shared / MOST_SMALL - BLOCK_SHARED : cuda->max_shared;
     if (fits) s->filled = tn_cuda_matvec_fit_rings(shared, a, type, rows, grid);
-    s->last_use = (int64_t)grid->y <= LAST_USE_TOKENS * (int64_t)a->n_used;
     return fits;
 }
 
@@ -146,7 +141,6 @@ static bool plan_sum(const tn_cuda *cuda, const tn_step *product, const tn_step 
     if (!tn_cuda_matvec_plan_tiles(cuda, cuda->n_sms, a, type, grid)) return false;
     int32_t rows = a->block_rows / TN_MATVEC_MMA_ROWS + (a->more_rows > 0);
     s->filled = tn_cuda_matvec_fit_rings(cuda->max_shared, a, type, rows, grid);
-    s->last_use = p.ids->ne[2] <= LAST_USE_TOKENS;
     return true;
 }
 

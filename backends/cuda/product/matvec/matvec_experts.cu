@@ -32,7 +32,7 @@
 // slot.
 template <int TYPE>
 static __device__ __forceinline__ void me_copy(const tn_cuda_matvec_part &p, int64_t row, int t, int lane,
-                                               char *slot, bool last_use)
+                                               char *slot)
 {
     typedef mt_tile<TYPE> tile;
     const char *from[TN_CUDA_MAX_PLANES];
@@ -43,11 +43,7 @@ static __device__ __forceinline__ void me_copy(const tn_cuda_matvec_part &p, int
         from[i] = p.plane[i] + (row + lane / tile::chunks(i)) * p.row_size[i] + t * tile::bytes(i) +
                   lane % tile::chunks(i) * 16;
     }
-    // A copy with a policy takes more instructions, so those without are other instructions.
-    if (last_use)
-        mt_copy<TYPE, true>(lane, mt_copy_offsets<TYPE>(lane), from, row_size, slot);
-    else
-        mt_copy<TYPE, false>(lane, mt_copy_offsets<TYPE>(lane), from, row_size, slot);
+    mt_copy<TYPE, false>(lane, mt_copy_offsets<TYPE>(lane), from, row_size, slot);
 }
 
 // Adds the products of that tile with tile `x_tile` of x.
@@ -112,9 +108,9 @@ struct mg_tile {
 
 template <int TYPE>
 static __device__ __forceinline__ void mg_loader_copy_next(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                           int n, mg_tile &f, char *slot, bool last_use)
+                                                           int n, mg_tile &f, char *slot)
 {
-    if (f.v < n) me_copy<TYPE>(a.part[f.v % 2], w.expert + w.first + f.row(), f.t, w.lane, slot, last_use);
+    if (f.v < n) me_copy<TYPE>(a.part[f.v % 2], w.expert + w.first + f.row(), f.t, w.lane, slot);
     f.next(a, w);
     tn_copy_commit();
 }
@@ -134,8 +130,7 @@ static __device__ __forceinline__ void mg_products(const tn_cuda_matvec_glu_args
     while (now.v < n) {
         mv_wait_oldest(s.filled + 1);
         __syncwarp(); // all lanes have read the slot before, and see this one
-        mg_loader_copy_next<TYPE>(a, w, n, loader, slot == w.ring ? end - tile::size : slot - tile::size,
-                                  s.last_use);
+        mg_loader_copy_next<TYPE>(a, w, n, loader, slot == w.ring ? end - tile::size : slot - tile::size);
         me_dot<TYPE>(a.part[now.v % 2], w.expert + w.first + now.row(), now.t, slot, x, now.t, w.lane, total);
         mg_tile was = now;
         now.next(a, w);
@@ -164,7 +159,7 @@ template <int TYPE> static __device__ __forceinline__ void mg_run(const tn_cuda_
     mg_tile loader = {w.group, w.slice};
 #pragma unroll 1
     for (int i = 0; i < s.filled; i++)
-        mg_loader_copy_next<TYPE>(a, w, n, loader, w.ring + i * mt_tile<TYPE>::size, s.last_use);
+        mg_loader_copy_next<TYPE>(a, w, n, loader, w.ring + i * mt_tile<TYPE>::size);
     if ((int)threadIdx.x < runs) mt_store_pair<TYPE>(first, 1.0f, x, a.k, threadIdx.x);
     for (int i = threadIdx.x + blockDim.x; i < runs; i += blockDim.x)
         mt_store_pair<TYPE>(mt_load_pair(row, a.k, i, true), 1.0f, x, a.k, i);
@@ -222,8 +217,7 @@ static __device__ __forceinline__ void ms_loader_copy_next(const tn_cuda_matvec_
     const tn_cuda_matvec_args &a = s.of;
     int u = f.tile / s.n_tiles, e = experts.of(u);
     if (f.row < w.end && e >= 0)
-        me_copy<TYPE>(a.part[0], (int64_t)e * a.part[0].n + f.row, f.tile - u * s.n_tiles, w.lane, slot,
-                      s.last_use);
+        me_copy<TYPE>(a.part[0], (int64_t)e * a.part[0].n + f.row, f.tile - u * s.n_tiles, w.lane, slot);
     f.tile += a.n_slices;
     if (f.tile >= a.n_tiles) f.tile = w.slice, f.row += MT_ROWS << w.group_shift;
     tn_copy_commit();

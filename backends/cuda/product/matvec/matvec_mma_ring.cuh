@@ -72,7 +72,7 @@ static __device__ __forceinline__ void mt_copy16(void *to, const void *from, uin
 // copies, and the small planes have only 2 to 64 bytes of a row in a tile. 8B Q4_K_M on an H200 (2026-11-22,
 // two builds): 527.3 tokens per second without, 536.8 with lines of the small planes, 533.3 with 256 bytes;
 // 555.0 with lines of all planes where only the small ones gave 550.0.
-// LAST_USE: the weights are evicted from L2 first.
+// LAST_USE: the weights are evicted from L2 first. Experts' are not, as another token may use them.
 template <int TYPE, bool LAST_USE>
 static __device__ __forceinline__ void mt_copy(int lane, int2 slot_to,
                                                const char *const (&from)[TN_CUDA_MAX_PLANES],
