@@ -464,6 +464,23 @@ static void cases_row_tiles(check_run *run, int32_t op)
         }
 }
 
+// Rows of x that fill tiles of 96 rows or not, and types that have such tiles; k is counted in 256.
+static void cases_96_rows(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_Q6_K};
+    static const shape sizes[] = {{65, 300, 9, 0}, {96, 127, 3, 0}, {73, 1030, 2, 0},
+                                  {89, 64, 5, 0},  {97, 66, 4, 0},  {80, 513, 6, 0}};
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = run->options.quick ? t % 2 : 0; i < TN_COUNT(sizes);
+             i += run->options.quick ? 4 : 1) {
+            check_case c;
+            shape s = sizes[i];
+            s.k *= 256 / TN_MAX(tn_dtype_block_elems(types[t]), 32);
+            build(&c, op, types[t], &s, (int32_t)(2 * i) % 3 * (has_glu(op) ? 4 : 1)); // gated by SiLU
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -510,4 +527,5 @@ void check_cases_product(check_run *run, int32_t op)
     if (op == TN_OP_linear || op == TN_OP_matmul_multi) cases_long_rows(run, op);
     if (op == TN_OP_matmul_multi) cases_mixed(run, op);
     cases_row_tiles(run, op);
+    cases_96_rows(run, op);
 }
