@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 
@@ -101,16 +102,21 @@ def as_json(t, name, text):
 TYPED_AGAIN = 2  # seconds
 
 
+def reads_lines(fd):
+    """Whether the terminal collects lines itself, as before a line editor reads and without one."""
+    return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
+
+
 def on_terminal(t, args, until=None, send=b"", seconds=60, delay=0, **env):
     """Runs the tool on a pseudo-terminal. When `until` (a pattern) was seen, and after `delay` seconds,
-    `send` is typed. Ctrl-D is typed again: the terminal drops it if the line editor has printed its prompt
-    but does not read yet. What was printed, and the exit code."""
+    `send` is typed. Ctrl-D waits up to two seconds for a line editor that has printed its prompt but does not
+    read yet, because the terminal would keep it, and is typed again. What was printed, and the exit code."""
     pid, fd = pty.fork()
     if pid == 0:
         os.environ.update({**t.env, "TERM": "xterm", **env})
         os.chdir(t.folder.name)
         os.execv(t.tenon, [t.tenon, *map(str, args)])
-    seen, end, typed = b"", time.monotonic() + seconds, not send
+    seen, end, typed, found = b"", time.monotonic() + seconds, not send, None
     start = time.monotonic()
     while time.monotonic() < end:
         ready, _, _ = select.select([fd], [], [], 0.05)
@@ -123,6 +129,9 @@ def on_terminal(t, args, until=None, send=b"", seconds=60, delay=0, **env):
                 break
             seen += data
         if not typed and time.monotonic() - start >= delay and re.search(until, seen):
+            found = found or time.monotonic()
+            if send == b"\x04" and reads_lines(fd) and time.monotonic() - found < 2:
+                continue
             typed = time.monotonic()
             os.write(fd, send)
         if send == b"\x04" and typed and time.monotonic() - typed > TYPED_AGAIN:
