@@ -481,6 +481,20 @@ static void cases_96_rows(check_run *run, int32_t op)
         }
 }
 
+// Weights of 4096 x 4096 and more, which have kernels of their own with 65 to 96 rows. Seconds each on a
+// processor, so not with --quick.
+static void cases_large_weights(check_run *run, int32_t op)
+{
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
+    static const shape sizes[] = {{65, 4096, 128, 0}, {96, 4160, 128, 0}}; // k is counted in 32
+    for (size_t t = 0; t < TN_COUNT(types) && !run->options.quick && !with_experts(op); t++)
+        for (size_t i = 0; i < TN_COUNT(sizes); i++) {
+            check_case c;
+            build(&c, op, types[t], &sizes[i], 0);
+            check_emit(run, &c);
+        }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -528,4 +542,5 @@ void check_cases_product(check_run *run, int32_t op)
     if (op == TN_OP_matmul_multi) cases_mixed(run, op);
     cases_row_tiles(run, op);
     cases_96_rows(run, op);
+    cases_large_weights(run, op);
 }
