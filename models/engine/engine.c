@@ -104,7 +104,6 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK && e->cfg.host_cache > 0)
         status = tn_cache_host_create(&e->session->cache, e->cfg.host_cache);
     if (status == TN_OK) status = make_arrays(e);
-    if (status == TN_OK) status = tn_engine_use_device(e);
     if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;
     if (status != TN_OK)
         tn_engine_destroy(&e);

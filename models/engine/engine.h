@@ -84,7 +84,6 @@ struct tn_engine {
     int64_t prompt_tokens; // that a pass could take of them
     int32_t *masked;       // feeds whose grammars are asked for masks, and the rows of their outputs
     int32_t n_masked;
-    bool samples;     // the device samples
     tn_piece *pieces; // what each selected, and whether that failed
     tn_status *statuses;
     _Atomic int32_t next_feed;          // that a thread takes to select a token, or to make a mask
@@ -127,8 +126,6 @@ static inline bool tn_engine_note_ends(const tn_engine_note *note)
 // The first n notes as the host is given them.
 void tn_engine_list_events(tn_engine_note *notes, int32_t n, const tn_engine_event **list);
 
-// Sets up sampling on the device, if it can. TN_ERR_MEMORY.
-TN_MUST_USE tn_status tn_engine_use_device(tn_engine *e);
 // One pass, whose events are then in e->events.
 TN_MUST_USE tn_status tn_engine_run_step(tn_engine *e);
 // Wakes the thread of the engine, if it has one.

@@ -74,11 +74,6 @@ static void describe_rows(void *user)
     if (status != TN_OK) make_masks(e, 0, 1); // without the threads that could not be started
 }
 
-tn_status tn_engine_use_device(tn_engine *e)
-{
-    return tn_session_samples(e->session, &e->samples);
-}
-
 // --- selecting -----------------------------------------------------------------------------------------
 
 // Each thread takes the next request that was fed, until none is left.
@@ -135,7 +130,7 @@ static tn_status run_pass(tn_engine *e)
 {
     uint64_t start = tn_time_ns(), n_plans = e->session->n_plans;
     // Passes that generations run themselves have other rows.
-    e->session->sampling.describe = e->samples ? describe_rows : NULL;
+    e->session->sampling.describe = tn_session_samples(e->session) ? describe_rows : NULL;
     e->session->sampling.user = e;
     tn_status status = tn_session_eval(e->session, e->feeds, e->n_feeds);
     e->session->sampling.describe = NULL;

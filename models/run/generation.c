@@ -55,8 +55,8 @@ struct tn_generation {
     bool drop_space;        // the next text loses its leading space
     int32_t pending;        // chosen but not evaluated, -1 none
     tn_shift shift;
-    int32_t n_dropped;      // tokens that were dropped since the last piece
-    tn_strbuf text;         // bytes of the last piece, then bytes held back
+    int32_t n_dropped; // tokens that were dropped since the last piece
+    tn_strbuf text;    // bytes of the last piece, then bytes held back
     size_t n_released;
     tn_generation_stats stats;
 };
@@ -157,9 +157,7 @@ static tn_status prepare(tn_generation *g)
     g->batch = tn_arena_array(&g->arena, rows, sizeof *g->batch);
     tn_sampler_set_matcher(g->sampler, g->constraint.matcher);
     g->fits_device = !g->bans && !g->speculation && tn_sampler_fits_device(g->sampler);
-    if (g->fits_device && !tn_sampler_is_greedy(g->sampler))
-        status = tn_session_samples(g->session, &g->samples);
-    if (status != TN_OK) return status;
+    if (g->fits_device && !tn_sampler_is_greedy(g->sampler)) g->samples = tn_session_samples(g->session);
     if (!g->logits || !g->best || !g->best_logprob || !g->batch) return TN_ERR_MEMORY;
     if (g->cfg.context_full == TN_CONTEXT_SHIFT) {
         if (g->constraint.matcher || g->n_ctx < 2)

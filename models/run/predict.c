@@ -17,6 +17,12 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
                               .scratch = s->scratch_size[d],
                               .other = s->input_size[d]};
     if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
+    if (d == 0) {
+        const size_t *sampling = s->sampling.sizes;
+        row->arena += sampling[0];
+        row->scratch += sampling[1];
+        row->other += sampling[2];
+    }
     for (int32_t i = 0; i < s->n_adapters; i++)
         row->weights += device->host_memory ? s->adapters[i]->host_size : s->adapters[i]->device_size;
     row->weights += (device->host_memory ? tn_weights_host_size(m) : m->device_size) + s->derived_size[d];
@@ -67,6 +73,7 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
     tn_status status = tn_session_create_on(model, model->device, cfg, true, &s);
     if (status != TN_OK) return status;
     uint64_t size = s->arena_size[0] + s->scratch_size[0] + s->input_size[0];
+    for (int32_t i = 0; i < TN_SAMPLE_BUFFERS; i++) size += s->sampling.sizes[i];
     int32_t n_layers = model->config.n_layers;
     for (int32_t n = 1; n <= n_layers; n++) {
         int32_t layer = n_layers - n;

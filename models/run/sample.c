@@ -88,57 +88,55 @@ void tn_sample_slot_drop(tn_sample_slot *slot)
 
 // --- memory --------------------------------------------------------------------------------------------
 
-static tn_status make_buffers(tn_session *s, const tn_plan *p)
+// For the most rows, edits and masks: other plans need less. Their inputs may not be those of the passes,
+// which are read while these are written, and their results may not lie where logits are.
+static tn_status make_memory(tn_session *s, const tn_plan *p)
 {
-    size_t n = (size_t)p->n_devices;
-    tn_buffer *buffers = s->sampling.buffers = tn_calloc(s->ctx, 3 * n, sizeof *buffers);
-    if (!buffers) return TN_ERR_MEMORY;
-    s->sampling.n_devices = p->n_devices;
+    tn_session_sampling *m = &s->sampling;
+    const size_t sizes[TN_SAMPLE_BUFFERS] = {p->arena_size[0], p->scratch_size[0], p->input_size[0]};
+    size_t n = (size_t)s->cfg.n_seq, n_devices = (size_t)p->n_devices;
+    m->max_rows = s->cfg.n_seq;
+    m->n_devices = p->n_devices;
+    m->rows = tn_calloc(s->ctx, n, sizeof *m->rows);
+    m->edits = tn_calloc(s->ctx, n * TN_SAMPLE_EDITS_PER_ROW, sizeof *m->edits);
+    m->masks = tn_calloc(s->ctx, n * (size_t)m->mask_words, sizeof *m->masks);
+    m->results = tn_calloc(s->ctx, n, sizeof *m->results);
+    m->buffers = tn_calloc(s->ctx, TN_SAMPLE_BUFFERS * n_devices, sizeof *m->buffers);
+    if (!m->rows || !m->edits || !m->masks || !m->results || !m->buffers) return TN_ERR_MEMORY;
     tn_status status = TN_OK;
-    for (size_t i = 0; i < 3 * n && status == TN_OK; i++) {
-        const size_t *sizes = i < n ? p->arena_size : i < 2 * n ? p->scratch_size : p->input_size;
-        tn_device *d = p->devices[i % n];
-        if (sizes[i % n] > 0 && !d->host_memory) status = tn_buffer_create(d, sizes[i % n], &buffers[i]);
+    for (size_t i = 0; i < TN_SAMPLE_BUFFERS && status == TN_OK; i++) {
+        m->sizes[i] = sizes[i];
+        if (sizes[i] > 0 && !s->dry)
+            status = tn_buffer_create(s->devices[0], sizes[i], &m->buffers[i * n_devices]);
     }
     return status;
 }
 
-// The plan of the most rows has the largest sizes.
-static tn_status make_memory(tn_session *s, const tn_plan *plan)
+tn_status tn_session_sampling_init(tn_session *s)
 {
-    tn_session_sampling *p = &s->sampling;
-    size_t n = (size_t)s->cfg.n_seq;
-    p->max_rows = s->cfg.n_seq;
-    p->rows = tn_calloc(s->ctx, n, sizeof *p->rows);
-    p->edits = tn_calloc(s->ctx, n * TN_SAMPLE_EDITS_PER_ROW, sizeof *p->edits);
-    p->masks = tn_calloc(s->ctx, n * (size_t)p->mask_words, sizeof *p->masks);
-    p->results = tn_calloc(s->ctx, n, sizeof *p->results);
-    return p->rows && p->edits && p->masks && p->results ? make_buffers(s, plan) : TN_ERR_MEMORY;
-}
-
-tn_status tn_session_samples(tn_session *s, bool *can)
-{
-    tn_session_sampling *p = &s->sampling;
     tn_plan *plan = NULL;
-    *can = p->rows != NULL;
-    if (!s->setup.best || p->known) return TN_OK;
-    p->mask_words = (s->model->config.n_vocab + 31) / 32;
+    if (!s->setup.best) return TN_OK;
+    s->sampling.mask_words = (s->model->config.n_vocab + 31) / 32;
     tn_status status = make_plan(s, s->cfg.n_seq, WITH_MASKS, &plan);
-    p->known = status == TN_OK || status == TN_ERR_UNSUPPORTED;
     if (status == TN_ERR_UNSUPPORTED) return TN_OK; // a strict context
     // A device without a kernel leaves the step to the processor, whose samplers are faster.
-    *can = status == TN_OK;
-    for (int32_t i = 0; *can && i < plan->n_steps; i++)
-        *can = plan->devices[plan->steps[i].device] == s->devices[0];
-    if (*can) status = make_memory(s, plan);
+    bool can = status == TN_OK;
+    for (int32_t i = 0; can && i < plan->n_steps; i++)
+        can = plan->devices[plan->steps[i].device] == s->devices[0];
+    if (can) status = make_memory(s, plan);
     if (status != TN_OK) tn_session_sampling_fini(s);
     tn_plan_unref(&plan);
     return status;
 }
 
+bool tn_session_samples(const tn_session *s)
+{
+    return s->sampling.rows != NULL;
+}
+
 void tn_session_sampling_fini(tn_session *s)
 {
-    for (int32_t i = 0; s->sampling.buffers && i < 3 * s->sampling.n_devices; i++)
+    for (int32_t i = 0; s->sampling.buffers && i < TN_SAMPLE_BUFFERS * s->sampling.n_devices; i++)
         tn_buffer_destroy(&s->sampling.buffers[i]);
     tn_free(s->ctx, s->sampling.buffers);
     tn_free(s->ctx, s->sampling.rows);

@@ -4,7 +4,7 @@
 // Sampling on the device of a session: a plan of the one op `sample` for each plan that makes logits, run
 // behind it. While the device makes the logits, the owner of the session says what becomes of each row:
 //
-//     tn_session_samples(s, &can)                // whether the device can; makes memory for it once
+//     tn_session_samples(s)                      // whether the device can
 //     s->sampling.describe = fill; ...           // called by each pass, see below
 //     tn_session_sampled(s, row)                 // after the pass; NULL: the row was left to the host
 #ifndef TN_MODELS_SAMPLE_H
@@ -13,6 +13,7 @@
 #include "core/context.h"
 #include "ops/sample.h"
 
+enum { TN_SAMPLE_BUFFERS = 3 };
 enum { TN_SAMPLE_EDITS_PER_ROW = 256 }; // on average: a row may have more while others have fewer
 
 typedef struct tn_session_sampling {
@@ -28,8 +29,8 @@ typedef struct tn_session_sampling {
     tn_sample_result *results; // [max_rows]
     tn_buffer *buffers;        // shared by all plans: arena, scratch and inputs of n_devices devices each
     int32_t n_devices;
-    bool done;                 // the last pass sampled
-    bool known;                // it was asked whether the device can; if so, there is memory
+    size_t sizes[TN_SAMPLE_BUFFERS]; // of those on the device of the logits; the others are empty
+    bool done;                       // the last pass sampled
 } tn_session_sampling;
 
 // What a plan of logits has for sampling, made when it is needed first: without edits and masks, with edits,
@@ -43,8 +44,9 @@ typedef struct tn_sample_slot {
 
 struct tn_session;
 struct tn_session_slot;
-// Whether the device of the logits can sample. Allocates what it needs. TN_ERR_MEMORY.
-TN_MUST_USE tn_status tn_session_samples(struct tn_session *s, bool *can);
+// If the device of the logits can sample: makes the memory for it; of a dry session the sizes. TN_ERR_MEMORY.
+TN_MUST_USE tn_status tn_session_sampling_init(struct tn_session *s);
+bool tn_session_samples(const struct tn_session *s);
 void tn_session_sampling_fini(struct tn_session *s);
 tn_session_sampling *tn_session_sampling_get(struct tn_session *s);
 // Asks for the rows of the running pass, and submits their sampling; *out is NULL if there is none. Then

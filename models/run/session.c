@@ -291,6 +291,7 @@ static tn_status reserve(tn_session *s)
 {
     tn_status status = make_plans(s);
     if (status == TN_OK) status = find_sizes(s);
+    if (status == TN_OK) status = tn_session_sampling_init(s);
     if (s->dry || status != TN_OK) return status;
     status = check_host_memory(s);
     if (status == TN_OK) status = tn_cache_reserve(&s->cache, s->devices);

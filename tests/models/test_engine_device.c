@@ -79,7 +79,7 @@ static void keep(chat *c, int32_t which, const tn_piece *piece)
     c->n[which]++;
 }
 
-// Returns whether the session samples on its device.
+// Returns whether the device of the session sampled.
 static bool run_by_itself(tn_model *model, chat *c, int32_t which)
 {
     tn_session_config scfg = session_config(N_CTX, 1);
@@ -92,7 +92,7 @@ static bool run_by_itself(tn_model *model, chat *c, int32_t which)
         if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
         keep(c, which, &piece);
     }
-    bool samples = s->sampling.rows != NULL;
+    bool samples = s->sampling.n_rows > 0;
     tn_generation_destroy(&g);
     tn_session_destroy(&s);
     return samples;
@@ -122,6 +122,18 @@ static void submit_chat(tn_engine *e, chat *c)
     TEST_CHECK_STATUS(tn_engine_submit(e, &r, &c->id), TN_OK);
 }
 
+// What a session takes of the device was predicted, with what its sampling takes.
+static void check_memory(tn_model *model, const tn_session_config *cfg, size_t used)
+{
+    tn_session_config padded = *cfg; // an engine has one sequence more on such a device
+    tn_session_memory m = {.struct_size = sizeof m};
+    padded.n_seq++;
+    TEST_CHECK_STATUS(tn_session_predict(model, &padded, &m), TN_OK);
+    const tn_device_memory *row = &m.devices[0];
+    if (!TEST_CHECK(strcmp(row->device, "far") == 0 && row->total == used))
+        printf("    %zu bytes used, %llu predicted\n", used, (unsigned long long)row->total);
+}
+
 // Returns how many rows the device sampled.
 static int64_t run_all(tn_model *model, chat *chats)
 {
@@ -139,6 +151,7 @@ static int64_t run_all(tn_model *model, chat *chats)
         }
     }
     TEST_CHECK(tn_engine_pending(e) == 0);
+    check_memory(model, &scfg, far.used);
     tn_engine_stats stats = {.struct_size = sizeof stats};
     tn_engine_stats_get(e, &stats);
     tn_engine_destroy(&e);

@@ -176,11 +176,10 @@ tn_session_sampling *tn_session_sampling_get(tn_session *s)
     return NULL;
 }
 
-tn_status tn_session_samples(tn_session *s, bool *can)
+bool tn_session_samples(const tn_session *s)
 {
     TN_UNUSED(s);
-    *can = false;
-    return TN_OK;
+    return false;
 }
 
 const tn_sample_result *tn_session_sampled(const tn_session *s, int32_t row)
