@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""tenon serve: requests of megabytes are read beside the streams, and a bounded number of them waits."""
+"""tenon serve: requests of megabytes are read beside the streams, schemas are compiled there, and a bounded
+number of them waits."""
 import json
 import socket
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 
 import cli
-from serve import EXACT, Server, need_server, open_stream
+from serve import EXACT, HELLO, Server, need_server, open_stream
 
 WORDS = "the house by the river and a garden of old trees "
 
@@ -48,8 +49,17 @@ def chat_of(n_bytes):
     return json.dumps({"messages": turns})
 
 
+def chat_of_schema():
+    """A short request with a schema that takes long, compiled for each of its choices."""
+    schema = {"oneOf": [{"const": i} for i in range(350)]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    body = json.dumps({"messages": HELLO, "max_tokens": 1, "n": 31, "response_format": form})
+    assert len(body) < 16 << 10
+    return body
+
+
 def check_gaps(t):
-    s = Server(t, *EXACT, "-np", "2", "-c", "2048")
+    s = Server(t, *EXACT, "-np", "32", "-c", "2048")
     if not t.ok("the server starts", s.port is not None, s.err):
         return
     ids = s.ask("POST", "/tokenize", {"content": WORDS * 2000})[2]["tokens"]
@@ -60,7 +70,8 @@ def check_gaps(t):
               ("/detokenize", json.dumps({"tokens": ids * 10}), 200),
               ("/api/chat", chat_of(3 << 20), 400),
               ("/api/generate", json.dumps({"prompt": WORDS * 60000}), 400),
-              ("/v1/chat/completions", "{" + "[" * 3000000, 400)]
+              ("/v1/chat/completions", "{" + "[" * 3000000, 400),
+              ("/v1/chat/completions", chat_of_schema(), 200)]
     gaps = Gaps(s)
     time.sleep(1)
     quiet, n = gaps.take()

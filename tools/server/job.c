@@ -54,6 +54,8 @@ static void leave_job(job *j)
 {
     if (j->x) j->x->user = NULL;
     j->x = NULL;
+    atomic_store(&j->left, true);
+    if (j->submitting) return; // job_submitted calls this again
     for (int32_t i = 0; i < j->n; i++)
         if (j->choices[i].open) tn_engine_cancel(j->m->engine, j->choices[i].id);
     if (j->n_open == 0) free_job(j);
@@ -111,88 +113,6 @@ static tn_status begin_calls(const model *m, choice *c, const tool_use *tools)
     a->next_id = &m->s->next_id;
     a->id_salt = m->s->id_salt;
     return tn_tool_parser_create(m->r.t.ctx, &config, &a->parser);
-}
-
-static void answer_refusal(const model *m, exchange *x, tn_status status, const char *param,
-                           const request_params *p, const job_prompt *prompt)
-{
-    char message[512] = "";
-    server *s = m->s;
-    (void)tn_context_error(m->r.t.ctx, message, sizeof message);
-    bool grammar = strncmp(message, "grammar", 7) == 0, schema = strncmp(message, "schema", 6) == 0;
-    if (status == TN_ERR_CONTEXT_FULL)
-        reply_too_long(s, x, param, prompt->n, m->facts.n_ctx);
-    else if (status == TN_ERR_BUSY)
-        reply_error(s, x, ERROR_BUSY, NULL, "too many requests wait; try again later");
-    else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
-        reply_error(s, x, ERROR_SCHEMA,
-                    p->tools         ? "tools"
-                    : p->cfg.grammar ? "grammar"
-                                     : p->schema_field,
-                    "%s", message);
-    else if (status == TN_ERR_ARG || status == TN_ERR_UNSUPPORTED)
-        reply_error(s, x, ERROR_FIELD, param, "%s", message);
-    else
-        reply_error(s, x, ERROR_OWN, NULL, "%s", message[0] ? message : tn_status_text(status));
-}
-
-static tn_status submit(job *j, choice *c, request_params *p, const job_prompt *prompt, uint64_t seed)
-{
-    tn_request_config r;
-    tn_request_config_default(&r);
-    p->sampling.seed = seed;
-    p->cfg.sampling = &p->sampling;
-    r.tokens = prompt->ids;
-    r.n_tokens = prompt->n < INT32_MAX ? (int32_t)prompt->n : INT32_MAX;
-    r.generation = &p->cfg;
-    r.user = c;
-    r.salt = p->salt;
-    tn_status status = tn_engine_submit(j->m->engine, &r, &c->id);
-    if (status != TN_OK) return status;
-    c->open = true;
-    j->n_open++;
-    return TN_OK;
-}
-
-void job_start(model *m, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
-               int32_t n_prompts, const char *id_prefix, const char *param)
-{
-    server *s = m->s;
-    job *j = new_job(m, x, n_prompts * p->n);
-    if (!j) {
-        reply_error(s, x, ERROR_OWN, NULL, "out of memory");
-        return;
-    }
-    j->proto = proto;
-    j->state = p->state;
-    p->state = NULL;
-    j->is_generate = proto->is_generate;
-    j->stream = p->stream;
-    j->include_usage = p->include_usage;
-    j->logprobs = p->logprobs;
-    j->special = p->cfg.print_special != 0;
-    j->created = unix_seconds();
-    reply_id(s, x, id_prefix, j->id, sizeof j->id);
-    snprintf(j->model, sizeof j->model, "%s", m->name);
-    uint64_t seed = p->sampling.seed;
-    for (int32_t i = 0; i < j->n; i++) {
-        const job_prompt *prompt = &prompts[i / p->n];
-        choice *c = &j->choices[i];
-        *c = (choice){.job = j, .index = i};
-        if (i % p->n == 0) j->n_prompt += prompt->n;
-        c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
-        bool ready = !proto->splits_thoughts || begin_thoughts(m, c, prompt);
-        tn_status status = ready ? TN_OK : TN_ERR_MEMORY;
-        if (status == TN_OK && p->tools) status = begin_calls(m, c, p->tools);
-        if (status == TN_OK) status = submit(j, c, p, prompt, seed + (uint64_t)i);
-        if (status == TN_OK) continue;
-        answer_refusal(m, x, status, param, p, prompt);
-        leave_job(j);
-        return;
-    }
-    s->figures.prompt_tokens += j->n_prompt;
-    m->counts.prompt_tokens += j->n_prompt;
-    prefix_key_add(x, prompts[0].ids, prompts[0].n, p->salt);
 }
 
 // --- answers ---------------------------------------------------------------------------------------------
@@ -274,6 +194,121 @@ static void end_job(job *j)
     leave_job(j);
 }
 
+// --- submitting ------------------------------------------------------------------------------------------
+
+static void answer_refusal(const job *j)
+{
+    const job_start *start = &j->start;
+    const request_params *p = start->params;
+    const model *m = j->m;
+    server *s = m->s;
+    size_t n_prompt = start->prompts[j->n_submitted / p->n].n;
+    bool grammar = strncmp(j->message, "grammar", 7) == 0, schema = strncmp(j->message, "schema", 6) == 0;
+    if (j->status == TN_ERR_CONTEXT_FULL)
+        reply_too_long(s, j->x, start->param, n_prompt, m->facts.n_ctx);
+    else if (j->status == TN_ERR_BUSY)
+        reply_error(s, j->x, ERROR_BUSY, NULL, "too many requests wait; try again later");
+    else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
+        reply_error(s, j->x, ERROR_SCHEMA,
+                    p->tools         ? "tools"
+                    : p->cfg.grammar ? "grammar"
+                                     : p->schema_field,
+                    "%s", j->message);
+    else if (j->status == TN_ERR_ARG || j->status == TN_ERR_UNSUPPORTED)
+        reply_error(s, j->x, ERROR_FIELD, start->param, "%s", j->message);
+    else
+        reply_error(s, j->x, ERROR_OWN, NULL, "%s", j->message[0] ? j->message : tn_status_text(j->status));
+}
+
+static tn_status begin_choice(job *j, int32_t i)
+{
+    const request_params *p = j->start.params;
+    const job_prompt *prompt = &j->start.prompts[i / p->n];
+    choice *c = &j->choices[i];
+    *c = (choice){.job = j, .index = i};
+    if (i % p->n == 0) j->n_prompt += prompt->n;
+    c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
+    if (j->proto->splits_thoughts && !begin_thoughts(j->m, c, prompt)) return TN_ERR_MEMORY;
+    return p->tools ? begin_calls(j->m, c, p->tools) : TN_OK;
+}
+
+job *job_begin(model *m, exchange *x, const job_start *start)
+{
+    server *s = m->s;
+    request_params *p = start->params;
+    job *j = new_job(m, x, start->n_prompts * p->n);
+    if (!j) {
+        reply_error(s, x, ERROR_OWN, NULL, "out of memory");
+        return NULL;
+    }
+    j->start = *start;
+    j->proto = start->proto;
+    j->state = p->state;
+    p->state = NULL;
+    j->is_generate = j->proto->is_generate;
+    j->stream = p->stream;
+    j->include_usage = p->include_usage;
+    j->logprobs = p->logprobs;
+    j->special = p->cfg.print_special != 0;
+    j->created = unix_seconds();
+    reply_id(s, x, start->id_prefix, j->id, sizeof j->id);
+    snprintf(j->model, sizeof j->model, "%s", m->name);
+    for (int32_t i = 0; i < j->n && j->status == TN_OK; i++) j->status = begin_choice(j, i);
+    if (j->status != TN_OK) {
+        (void)tn_context_error(m->r.t.ctx, j->message, sizeof j->message);
+        answer_refusal(j);
+        leave_job(j);
+        return NULL;
+    }
+    // An event of the first choice may come before the last one is submitted.
+    for (int32_t i = 0; i < j->n; i++) j->choices[i].open = true;
+    j->n_open = j->n;
+    j->submitting = true;
+    prefix_key_add(x, start->prompts[0].ids, start->prompts[0].n, p->salt);
+    return j;
+}
+
+void job_submit(job *j)
+{
+    request_params *p = j->start.params;
+    uint64_t seed = p->sampling.seed;
+    p->cfg.sampling = &p->sampling;
+    for (int32_t i = 0; i < j->n && !atomic_load(&j->left); i++) {
+        const job_prompt *prompt = &j->start.prompts[i / p->n];
+        tn_request_config r;
+        tn_request_config_default(&r);
+        p->sampling.seed = seed + (uint64_t)i;
+        r.tokens = prompt->ids;
+        r.n_tokens = prompt->n < INT32_MAX ? (int32_t)prompt->n : INT32_MAX;
+        r.generation = &p->cfg;
+        r.user = &j->choices[i];
+        r.salt = p->salt;
+        j->status = tn_engine_submit(j->m->engine, &r, &j->choices[i].id);
+        if (j->status != TN_OK) break;
+        j->n_submitted++;
+    }
+    // The message belongs to this thread.
+    if (j->status != TN_OK) (void)tn_context_error(j->m->r.t.ctx, j->message, sizeof j->message);
+}
+
+void job_submitted(job *j)
+{
+    j->submitting = false;
+    for (int32_t i = j->n_submitted; i < j->n; i++) j->choices[i].open = false;
+    j->n_open -= j->n - j->n_submitted;
+    if (j->status == TN_OK && j->n_submitted == j->n) {
+        j->s->figures.prompt_tokens += j->n_prompt;
+        j->m->counts.prompt_tokens += j->n_prompt;
+    }
+    if (j->x && j->status == TN_OK) return;
+    if (j->x && j->head_sent) {
+        break_job(j, ERROR_BUSY, j->message);
+        return;
+    }
+    if (j->x) answer_refusal(j);
+    leave_job(j);
+}
+
 // --- events ----------------------------------------------------------------------------------------------
 
 static bool grow(void **data, size_t *capacity, size_t wanted, size_t item)
@@ -348,8 +383,9 @@ static size_t text_size(const job *j, const tn_piece *piece)
     return n;
 }
 
-static bool take_piece(job *j, choice *c, const tn_piece *piece)
+static bool take_piece(job *j, choice *c, const tn_engine_event *event)
 {
+    const tn_piece *piece = event->piece;
     bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END, last = piece->stop != TN_STOP_NONE;
     answer *a = &c->answer;
     const answer_sink sink = {c, show_text, show_call};
@@ -360,7 +396,7 @@ static bool take_piece(job *j, choice *c, const tn_piece *piece)
     if (inside) drop_entries(c, 0);
     if (inside || c->thinks) c->n_thought += is_token;
     if (last && a->n_calls > 0) drop_entries(c, c->n_settled);
-    if (a->ended && !last) tn_engine_cancel(j->m->engine, c->id);
+    if (a->ended && !last) tn_engine_cancel(j->m->engine, event->id);
     return true;
 }
 
@@ -419,7 +455,7 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
     }
     if (!j->x) { // the client is gone
         if (last) s->figures.finished[FINISH_CANCELLED]++;
-        if (j->n_open == 0) free_job(j);
+        if (j->n_open == 0 && !j->submitting) free_job(j);
         return;
     }
     if (event->piece->token >= 0 && !c->answer.ended) count_token(j, c, time_ns);
@@ -427,7 +463,7 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
     send_head(j);
     if (!c->begun && j->stream) j->proto->begin(j, c);
     c->begun = true;
-    bool ok = c->answer.ended || take_piece(j, c, event->piece);
+    bool ok = c->answer.ended || take_piece(j, c, event);
     if (ok && last) ok = end_choice(j, c, event);
     if (!ok)
         break_job(j, ERROR_OWN, "out of memory for the answer");

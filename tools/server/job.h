@@ -8,6 +8,8 @@
 #include "tools/server/answer.h"
 #include "tools/server/api/tools.h"
 
+#include <stdatomic.h>
+
 typedef struct text_buf {
     char *data; // terminated once it has something
     size_t n, capacity;
@@ -63,6 +65,22 @@ typedef struct protocol {
     void (*free_state)(void *state);
 } protocol;
 
+// A prompt of a job; `echo` is copied.
+typedef struct job_prompt {
+    const int32_t *ids;
+    size_t n;
+    const char *echo; // NULL: none
+} job_prompt;
+
+typedef struct job_start {
+    const protocol *proto;
+    request_params *params;
+    const job_prompt *prompts;
+    int32_t n_prompts;
+    const char *id_prefix;
+    const char *param; // the field of the prompt
+} job_start;
+
 struct job {
     server *s;
     model *m;
@@ -79,19 +97,25 @@ struct job {
     int32_t n_cached;
     uint64_t start_ns, first_ns, end_ns, sent_ns;
     void *state; // of the protocol
+    // Until job_submitted; see there.
+    job_start start;
+    bool submitting;
+    atomic_bool left;    // nobody waits any more
+    int32_t n_submitted; // choices
+    tn_status status;
+    char message[512];
     job *next, **link;
 };
 
-// A prompt of a job; `ids` are copied.
-typedef struct job_prompt {
-    const int32_t *ids;
-    size_t n;
-    const char *echo; // copied; NULL: none
-} job_prompt;
-
-// Submits p->n choices for each prompt. An error was answered if it fails. `param`: the field of the prompt.
-void job_start(model *m, exchange *x, const protocol *proto, request_params *p, const job_prompt *prompts,
-               int32_t n_prompts, const char *id_prefix, const char *param);
+// A new job with params->n choices for each prompt; NULL: an error was answered. What `start` points at must
+// live until job_submitted.
+job *job_begin(model *m, exchange *x, const job_start *start);
+// Submits its choices, on any thread, because compiling a grammar takes up to 0.1 s each. Meanwhile the job
+// takes part in all the other calls, but is not freed, nor are its choices cancelled.
+void job_submit(job *j);
+// On the thread of HTTP, behind job_submit, or in place of it where the server ends: answers an error, and
+// ends what was left meanwhile.
+void job_submitted(job *j);
 // What the engine gives.
 void job_event(server *s, const tn_engine_event *event, uint64_t time_ns);
 // Several times a second: pings, heads of slow requests, time limits.

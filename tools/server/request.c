@@ -76,6 +76,26 @@ static void fail_with(request *r, error_id id, const char *param, const char *me
     free_request(r);
 }
 
+static void to_thread(request *r, void (*run)(worker_task *task), void (*done)(worker_task *task))
+{
+    r->task = (worker_task){.run = run, .done = done};
+    r->on_thread = true;
+    worker_add_task(r->s->texts, &r->task);
+}
+
+static void run_work(worker_task *task)
+{
+    request *r = (request *)(void *)task;
+    r->outcome.work(r->outcome.state);
+}
+
+static void has_worked(worker_task *task)
+{
+    request *r = (request *)(void *)task;
+    r->outcome.worked(r->outcome.state);
+    free_request(r);
+}
+
 static void finish(request *r)
 {
     outcome *o = &r->outcome;
@@ -92,7 +112,14 @@ static void finish(request *r)
         reply_bytes(x, 200, "application/json", o->text, o->n_text);
     else
         reply_error(r->s, x, ERROR_OWN, NULL, "out of memory for the answer");
-    free_request(r);
+    if (o->failed || !o->work) {
+        free_request(r);
+    } else if (o->slow) {
+        to_thread(r, run_work, has_worked);
+    } else {
+        run_work(&r->task);
+        has_worked(&r->task);
+    }
 }
 
 // --- steps -----------------------------------------------------------------------------------------------
@@ -171,13 +198,6 @@ static void was_handled(worker_task *task)
     if (back_from_thread(r)) finish(r);
 }
 
-static void to_thread(request *r, void (*run)(worker_task *task), void (*done)(worker_task *task))
-{
-    r->task = (worker_task){.run = run, .done = done};
-    r->on_thread = true;
-    worker_add_task(r->s->texts, &r->task);
-}
-
 // --- the model -------------------------------------------------------------------------------------------
 
 bool request_needs_facts(const request *r)
@@ -219,6 +239,12 @@ static void answer_failure(request *r)
     fail_with(r, ERROR_LOAD, "model", message);
 }
 
+// Ids are made of its texts for long, or a grammar for its tools.
+static bool takes_long(const request *r)
+{
+    return r->is_long || node_get(r->body.root, "tools");
+}
+
 // The model is ready, or it is as ready as the request needs it.
 static void use_model(request *r)
 {
@@ -228,7 +254,7 @@ static void use_model(request *r)
         snprintf(message, sizeof message,
                  "%s gives no text; /v1/embeddings and /v1/rerank are for models like this", m->name);
         fail_with(r, ERROR_KIND, "model", message);
-    } else if (r->is_long) {
+    } else if (takes_long(r)) {
         to_thread(r, run_handle, was_handled);
     } else {
         handle(r, &r->s->out);

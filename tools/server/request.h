@@ -5,9 +5,9 @@
 // the handler of the route reads the fields and makes token ids of texts, and at last something answers.
 //
 // Long requests are read on a thread of their own, because making ids of megabytes takes a second in which
-// streams would get no tokens. So a handler knows neither the exchange nor anything of the server that
-// changes: it leaves its result in an `outcome`, and what touches the exchange is done afterwards by the
-// thread of HTTP.
+// streams would get no tokens. Grammars and schemas are compiled there, too: a hostile one takes 0.1 s. So a
+// handler knows neither the exchange nor anything of the server that changes: it leaves its result in an
+// `outcome`, and what touches the exchange is done afterwards by the thread of HTTP.
 #ifndef TENON_TOOLS_SERVER_REQUEST_H
 #define TENON_TOOLS_SERVER_REQUEST_H
 
@@ -28,6 +28,11 @@ typedef struct outcome {
     void (*finish)(server *s, exchange *x, model *m, void **state);
     void *state;
     void (*drop)(void *state);
+    // What follows `finish`, where it takes long: `work` on the thread of long requests, or at once unless
+    // `slow`; then `worked`, always, on the thread of HTTP. The request and its state live until then.
+    void (*work)(void *state);
+    void (*worked)(void *state);
+    bool slow;
 } outcome;
 
 typedef struct request {

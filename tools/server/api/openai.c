@@ -45,12 +45,34 @@ static void start(server *s, exchange *x, model *m, void **state)
 {
     text_request *t = *state;
     (void)s;
-    job_start(m, x, t->proto, &t->p, t->list, t->n, t->id_prefix, t->param);
+    job_start start = {.proto = t->proto,
+                       .params = &t->p,
+                       .prompts = t->list,
+                       .n_prompts = t->n,
+                       .id_prefix = t->id_prefix,
+                       .param = t->param};
+    t->job = job_begin(m, x, &start);
+}
+
+static void submit(void *state)
+{
+    text_request *t = state;
+    if (t->job) job_submit(t->job);
+}
+
+static void submitted(void *state)
+{
+    text_request *t = state;
+    if (t->job) job_submitted(t->job);
 }
 
 void openai_start(fields *f)
 {
+    const text_request *t = f->o->state;
     f->o->finish = start;
+    f->o->work = submit;
+    f->o->worked = submitted;
+    f->o->slow = t->p.cfg.grammar || t->p.cfg.json_schema;
 }
 
 void openai_start_chat(fields *f, text_request *t)

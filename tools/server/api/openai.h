@@ -24,6 +24,7 @@ typedef struct text_request {
     int32_t n;
     const protocol *proto;
     const char *id_prefix, *param;
+    job *job; // NULL: not begun
 } text_request;
 
 // The state of the outcome; NULL: `failed`.
