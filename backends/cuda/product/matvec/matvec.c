@@ -185,6 +185,19 @@ static void skip_columns(tn_cuda_matvec_args *a)
     for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
 }
 
+// The kernel of 2 to 8 columns: its module, and its name up to the type. The types that most models have get
+// kernels for 2 and for up to 4, which multiply several groups of k at a time in the columns that are left.
+static int32_t rows_module(tn_dtype type, int32_t n_columns, const char **name)
+{
+    static const tn_dtype of_few[] = {TN_TYPE_Q4_0, TN_TYPE_Q8_0,   TN_TYPE_Q4_K, TN_TYPE_Q5_K,
+                                      TN_TYPE_Q6_K, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
+    bool few = false;
+    for (int32_t i = 0; i < (int32_t)TN_COUNT(of_few); i++) few |= of_few[i] == type;
+    if (few && n_columns <= 2) return *name = "tn_matvec_2_rows_", TN_CUDA_MODULE_matvec_2_rows;
+    if (few && n_columns <= 4) return *name = "tn_matvec_4_rows_", TN_CUDA_MODULE_matvec_4_rows;
+    return *name = "tn_matvec_rows_", entries[entry_of(type)].rows;
+}
+
 // The first columns of those left, as many as one launch on tensor cores can do. False: none, and nothing was
 // launched.
 static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid,
@@ -197,8 +210,11 @@ static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dty
         planned = tn_cuda_matvec_plan_rows(l->cuda, l->cuda->n_sms, a, type, grid);
         if (!planned) a->n_columns /= 2;
     }
-    snprintf(name, sizeof name, "tn_matvec_rows_%s", tn_dtype_name(type));
-    if (!planned) {
+    if (planned) {
+        const char *kernel;
+        module = rows_module(type, a->n_columns, &kernel);
+        snprintf(name, sizeof name, "%s%s", kernel, tn_dtype_name(type));
+    } else {
         planned = rest == 1 && tn_cuda_matvec_plan_tiles(l->cuda, l->cuda->n_sms, a, type, grid);
         module = TN_CUDA_MODULE_matvec_mma;
         snprintf(name, sizeof name, "tn_matvec_tiles_%s", tn_dtype_name(type));
@@ -238,13 +254,13 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
 
 static const struct {
     tn_dtype dtype[2];
-    const char *entry[3]; // by pair_form
+    const char *entry[2]; // PAIR_VECTORS, PAIR_TILES
 } pairs[] = {
 #define PAIR(a, b)                                                                                           \
     {                                                                                                        \
         {TN_TYPE_##a, TN_TYPE_##b},                                                                          \
         {                                                                                                    \
-            "tn_matvec_" #a "_" #b, "tn_matvec_tiles_" #a "_" #b, "tn_matvec_rows_" #a "_" #b                \
+            "tn_matvec_" #a "_" #b, "tn_matvec_tiles_" #a "_" #b                                             \
         }                                                                                                    \
     }
     PAIR(Q4_K, Q6_K),
@@ -254,8 +270,7 @@ static const struct {
 
 // One row of x with dot products of vectors, or on tensor cores; more rows on tensor cores.
 typedef enum pair_form { PAIR_VECTORS, PAIR_TILES, PAIR_ROWS } pair_form;
-static const int32_t pair_module[] = {TN_CUDA_MODULE_matvec_pairs, TN_CUDA_MODULE_matvec_mma,
-                                      TN_CUDA_MODULE_matvec_rows};
+static const int32_t pair_module[] = {TN_CUDA_MODULE_matvec_pairs, TN_CUDA_MODULE_matvec_mma};
 
 // The row of `pairs` that has exactly the types of the weights; -1: none.
 static int32_t pair_of(const tn_product *p)
@@ -327,8 +342,18 @@ static bool launch_pair(const tn_cuda_launch *l, const tn_product *p, int32_t pa
     pair_form form = one_row ? PAIR_TILES : PAIR_ROWS;
     bool planned = plan_pair(l, p, pair, form, &a, &grid);
     if (!planned && one_row) planned = plan_pair(l, p, pair, form = PAIR_VECTORS, &a, &grid);
-    if (planned) *status = tn_cuda_run(l, pair_module[form], pairs[pair].entry[form], &grid, &a);
-    return planned;
+    if (!planned) return false;
+    if (form != PAIR_ROWS) {
+        *status = tn_cuda_run(l, pair_module[form], pairs[pair].entry[form], &grid, &a);
+    } else {
+        char name[48];
+        const char *kernel;
+        const tn_dtype *types = pairs[pair].dtype;
+        int32_t module = rows_module(types[0], a.of[0].n_columns, &kernel);
+        snprintf(name, sizeof name, "%s%s_%s", kernel, tn_dtype_name(types[0]), tn_dtype_name(types[1]));
+        *status = tn_cuda_run(l, module, name, &grid, &a);
+    }
+    return true;
 }
 
 // --- launch ------------------------------------------------------------------------------------------

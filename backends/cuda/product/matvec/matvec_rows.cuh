@@ -32,25 +32,32 @@
 
 // The lane's addresses: of x in its first chunk, and of codes in a slot at 0.
 struct mr_lane {
-    const char *q; // of ldmatrix
-    const float4 *d;
+    const char *q;       // of ldmatrix
+    int q_step;          // bytes to the next tile, 0 where the lane leads to zeros
+    const float *d;      // the scales of columns 2 c and 2 c + 1 (modulo the width) lie two floats apart
     const float2 *min_d; // for the minimums
     const int *sums;
     char *expanded; // of the warp
     int code, bits; // chunk 0 or 1 of planes 0 and 1
 };
 
-template <int TYPE>
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ mr_lane mr_lane_of(const tn_cuda_matvec_args &a, const mr_layout &x,
-                                                     char *shared, int lane)
+                                                     char *shared, const char *zeros, int lane)
 {
     typedef mr_tile<TYPE> tile;
     constexpr int slots = mr_kind<TYPE>::expands ? 8 : tile::slots(0), slots1 = tile::slots(1);
     int matrix = lane / 8, row = lane % 8 + matrix % 2 * 8, chunk = matrix / 2;
-    int column = lane % 8 < a.n_columns ? lane % 8 : 0, own = lane % 4 * MR_COLUMNS + lane / 4;
+    constexpr int width = MR_COLUMNS / GROUPS;
+    int column = lane % width < a.n_columns ? lane % width : 0, c = lane % 4;
+    int own = c * MR_COLUMNS + (lane / 4 < a.n_columns ? lane / 4 : 0);
+    // Of each GROUPS groups the columns of one stand in every `width` columns of B, with zeros elsewhere.
+    bool has_group = lane % 8 / width == matrix % GROUPS;
     int warp = threadIdx.x / TN_WARP, n_warps = blockDim.x / TN_WARP;
-    return {x.q + column * x.q_stride + matrix * 16,
-            (const float4 *)x.d + lane % 4,
+    int pair = 2 * c / width; // the lane's group of GROUPS, whose scale is one of two of 32 elements
+    return {has_group ? x.q + column * x.q_stride + matrix * 16 : zeros,
+            mt_opaque(has_group ? tile::k : 0),
+            (const float *)(x.d + pair / 2 * MR_COLUMNS + 2 * c % width) + pair % 2,
             x.d + own,
             x.sums + own,
             shared + n_warps * a.ring_size + warp * TN_MATVEC_ROWS_EXPANDED(TYPE),
@@ -83,10 +90,31 @@ static __device__ __forceinline__ void mr_mma(float (&d)[4], uint32_t a0, uint32
 #endif
 }
 
+// mma.m16n8k32: s32 = (u8 or s8) x s8 + c. Compute capability 8.0.
+template <bool SIGNED>
+static __device__ __forceinline__ void mr_mma32(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                                uint32_t a3, uint32_t b0, uint32_t b1)
+{
+#if __CUDA_ARCH__ >= 800
+    if constexpr (SIGNED)
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                     "{%0,%1,%2,%3};"
+                     : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                     "{%0,%1,%2,%3};"
+                     : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#else
+    __trap();
+#endif
+}
+
 // The products of groups 2 P and 2 P + 1 of half H, in which x has scales xs of columns 2 c and 2 c + 1.
 template <int TYPE, int H, int P>
 static __device__ __forceinline__ void mr_pair(const mr_codes<TYPE> &codes, uint32_t b0, uint32_t b1,
-                                               const float4 &xs, const mr_scales<TYPE> (&scales)[2],
+                                               const float4 &xs, const mr_scales<TYPE, 1> (&scales)[2],
                                                float (&sum)[4])
 {
     constexpr bool is_signed = mr_kind<TYPE>::is_signed;
@@ -105,6 +133,26 @@ static __device__ __forceinline__ void mr_pair(const mr_codes<TYPE> &codes, uint
     }
 }
 
+// The products of GROUPS groups of half H from group G on, side by side: the lane has sums of one of them,
+// for columns 2 c and 2 c + 1 modulo the width, in which x has scales d[0] and d[2].
+template <int TYPE, int GROUPS, int H, int G>
+static __device__ __forceinline__ void mr_groups(const mr_codes<TYPE> &codes, const uint32_t *b,
+                                                 const float *d, const mr_scales<TYPE, GROUPS> (&scales)[2],
+                                                 float (&sum)[4])
+{
+    constexpr bool is_signed = mr_kind<TYPE>::is_signed;
+    constexpr int i_scale = GROUPS == 4 ? G / 4 : G / 2;
+    int v[4] = {MV_FLOAT_BIAS, MV_FLOAT_BIAS, MV_FLOAT_BIAS, MV_FLOAT_BIAS};
+    mr_mma32<is_signed>(v, codes.template word<H, G>(0), codes.template word<H, G>(1),
+                        codes.template word<H, G + 1>(0), codes.template word<H, G + 1>(1), b[0], b[1]);
+    if constexpr (GROUPS == 4)
+        mr_mma32<is_signed>(v, codes.template word<H, G + 2>(0), codes.template word<H, G + 2>(1),
+                            codes.template word<H, G + 3>(0), codes.template word<H, G + 3>(1), b[2], b[3]);
+    const float x0 = d[0], x1 = d[2];
+#pragma unroll
+    for (int i = 0; i < 4; i++) sum[i] += scales[i / 2].w[i_scale] * (mv_unbias(v[i]) * (i % 2 ? x1 : x0));
+}
+
 // What the warp multiplies.
 template <int TYPE> struct mr_operands {
     const char *slot;
@@ -113,34 +161,48 @@ template <int TYPE> struct mr_operands {
     int lane, t; // tile of the chunk of x
 };
 
-template <int TYPE, int H>
+template <int TYPE, int GROUPS, int H>
 static __device__ __forceinline__ void mr_half(const mr_operands<TYPE> &o, mr_codes<TYPE> &codes,
-                                               mr_scales<TYPE> (&scales)[2], float (&sum)[4])
+                                               mr_scales<TYPE, GROUPS> (&scales)[2], float (&sum)[4])
 {
     const mr_lane &x = o.x;
-    const char *q = x.q + o.t * mr_tile<TYPE>::k + H * MR_HALF, *code = o.slot;
-    const float4 *d = x.d + o.t * (mr_tile<TYPE>::k / 8) + H * (MR_HALF / 8);
+    const char *q = x.q + o.t * x.q_step + H * MR_HALF, *code = o.slot;
+    const float *d = x.d + o.t * (mr_tile<TYPE>::k / 2) + H * (MR_HALF / 2);
     if constexpr (mr_kind<TYPE>::expands) {
         mr_expand<TYPE>(o.slot, o.origin, x.expanded, o.lane, H);
         code = x.expanded;
     }
     codes.load(o.slot, code + x.code, o.slot + x.bits, H);
 #pragma unroll
-    for (int i = 0; i < 2; i++) scales[i].unpack(o.slot, o.origin, x.expanded, o.lane / 4 + 8 * i, H);
+    for (int i = 0; i < 2; i++)
+        scales[i].unpack(o.slot, o.origin, x.expanded, o.lane / 4 + 8 * i, o.lane % 4, H);
     uint32_t b[4];
     tn_ldmatrix4(b, q);
-    mr_pair<TYPE, H, 0>(codes, b[0], b[1], d[0], scales, sum);
-    mr_pair<TYPE, H, 1>(codes, b[2], b[3], d[4], scales, sum);
-    tn_ldmatrix4(b, q + 64);
-    mr_pair<TYPE, H, 2>(codes, b[0], b[1], d[8], scales, sum);
-    mr_pair<TYPE, H, 3>(codes, b[2], b[3], d[12], scales, sum);
+    if constexpr (GROUPS == 1) {
+        mr_pair<TYPE, H, 0>(codes, b[0], b[1], *(const float4 *)d, scales, sum);
+        mr_pair<TYPE, H, 1>(codes, b[2], b[3], *(const float4 *)(d + 16), scales, sum);
+        tn_ldmatrix4(b, q + 64);
+        mr_pair<TYPE, H, 2>(codes, b[0], b[1], *(const float4 *)(d + 32), scales, sum);
+        mr_pair<TYPE, H, 3>(codes, b[2], b[3], *(const float4 *)(d + 48), scales, sum);
+    } else if constexpr (GROUPS == 2) {
+        mr_groups<TYPE, GROUPS, H, 0>(codes, b, d, scales, sum);
+        mr_groups<TYPE, GROUPS, H, 2>(codes, b + 2, d + 16, scales, sum);
+        tn_ldmatrix4(b, q + 64);
+        mr_groups<TYPE, GROUPS, H, 4>(codes, b, d + 32, scales, sum);
+        mr_groups<TYPE, GROUPS, H, 6>(codes, b + 2, d + 48, scales, sum);
+    } else {
+        mr_groups<TYPE, GROUPS, H, 0>(codes, b, d, scales, sum);
+        tn_ldmatrix4(b, q + 64);
+        mr_groups<TYPE, GROUPS, H, 4>(codes, b, d + 32, scales, sum);
+    }
 }
 
 // Subtracts the minimums times the sums of x: the lane has those of groups c and 4 + c (of 32 elements, or of
 // 16 of Q2_K, then also 8 + c and 12 + c) of column r.
-template <int TYPE>
-static __device__ __forceinline__ void
-mr_subtract_minimums(const mr_operands<TYPE> &o, const mr_scales<TYPE> (&scales)[2], float (&total)[4])
+template <int TYPE, int GROUPS>
+static __device__ __forceinline__ void mr_subtract_minimums(const mr_operands<TYPE> &o,
+                                                            const mr_scales<TYPE, GROUPS> (&scales)[2],
+                                                            float (&total)[4])
 {
     constexpr bool of16 = mr_kind<TYPE>::of16;
     const float2 *d = o.x.min_d + o.t * (8 * MR_COLUMNS);
@@ -170,39 +232,67 @@ mr_subtract_minimums(const mr_operands<TYPE> &o, const mr_scales<TYPE> (&scales)
         tn_mma_tf32(v, a, low[0], low[1]);
         tn_mma_tf32(v, a, high[0], high[1]);
     }
+    // Columns behind the first MR_COLUMNS / GROUPS are no columns of x here.
+    if (GROUPS > 1 && o.lane % 4 >= 4 / GROUPS) return;
 #pragma unroll
     for (int i = 0; i < 4; i++) total[i] -= scales[i / 2].dm * v[i];
 }
 
 // Adds the products of a tile to the lane's sums: rows lane / 4 and lane / 4 + 8, each of columns 2 c and 2 c
 // + 1.
-template <int TYPE>
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ void mr_dot(const mr_operands<TYPE> &o, float (&total)[4])
 {
-    mr_scales<TYPE> scales[2];
+    mr_scales<TYPE, GROUPS> scales[2];
     mr_codes<TYPE> codes;
     codes.lane = o.lane;
     float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < 2; i++) scales[i].load(o.slot, o.origin, o.lane / 4 + 8 * i, o.lane % 4);
-    mr_half<TYPE, 0>(o, codes, scales, sum);
-    if constexpr (mr_tile<TYPE>::k > MR_HALF) mr_half<TYPE, 1>(o, codes, scales, sum);
+    mr_half<TYPE, GROUPS, 0>(o, codes, scales, sum);
+    if constexpr (mr_tile<TYPE>::k > MR_HALF) mr_half<TYPE, GROUPS, 1>(o, codes, scales, sum);
 #pragma unroll
     for (int i = 0; i < 4; i++) total[i] += scales[i / 2].d * sum[i];
-    if constexpr (mr_kind<TYPE>::has_min) mr_subtract_minimums(o, scales, total);
+    if constexpr (mr_kind<TYPE>::has_min) mr_subtract_minimums<TYPE, GROUPS>(o, scales, total);
+}
+
+// Sums of GROUPS groups over the lanes that have them: 4 / GROUPS remain of four, which are those of the row
+// and column of mr_place.
+template <int GROUPS> static __device__ __forceinline__ void mr_reduce(float (&total)[4], int lane)
+{
+    if constexpr (GROUPS > 1) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float sent = lane & 2 ? total[i] : total[2 + i], kept = lane & 2 ? total[2 + i] : total[i];
+            total[i] = kept + __shfl_xor_sync(0xffffffffu, sent, 2);
+        }
+    }
+    if constexpr (GROUPS > 2) {
+        float sent = lane & 1 ? total[0] : total[1], kept = lane & 1 ? total[1] : total[0];
+        total[0] = kept + __shfl_xor_sync(0xffffffffu, sent, 1);
+    }
+}
+
+// Row of the tile (x) and column (y) of the lane's first sum. Two sums have columns in sequence, four also
+// those of 8 rows further on.
+template <int GROUPS> static __device__ __forceinline__ int2 mr_place(int lane)
+{
+    int c = lane % 4, row = lane / 4 + (GROUPS > 1 ? c / 2 * 8 : 0);
+    return make_int2(row, GROUPS == 1 ? 2 * c : GROUPS == 2 ? c % 2 * 2 : c % 2);
 }
 
 // --- the share of a warp --------------------------------------------------------------------------------
 
 // A chunk of tiles of all parts, with x in shared memory. Sums lie as [row of the block][slice][column].
 // Returns the tiles of the warp.
-template <int TYPE>
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                    const mr_lane &x, float *sums, int chunk,
                                                    mr_loader &loader, int &at)
 {
     typedef mr_tile<TYPE> tile;
-    sums += w.slice * MR_COLUMNS + w.lane / 4 * a.sums_stride + w.lane % 4 * 2;
+    const int2 place = mr_place<GROUPS>(w.lane);
+    sums += w.slice * MR_COLUMNS + place.x * a.sums_stride + place.y;
     const int sums_step = (MR_ROWS << w.group_shift) * a.sums_stride;
     const int first = chunk * a.slice_tiles, n = min(a.slice_tiles, a.n_tiles - first);
     int count = 0, rows_before = 0;
@@ -233,14 +323,15 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
                     o.origin.address[i] = tile_address[i] + (uint32_t)begin * o.origin.row_size[i] +
                                           (uint32_t)(t * tile::bytes(i));
                 o.slot = w.ring + at, o.t = t;
-                mr_dot<TYPE>(o, total);
+                mr_dot<TYPE, GROUPS>(o, total);
                 at += tile::size;
                 if (at == a.ring_size) at = 0;
             }
+            mr_reduce<GROUPS>(total, w.lane);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 4 / GROUPS; i++) {
                 float *own = to + (i / 2 * 8 - before) * a.sums_stride + i % 2;
-                if (w.lane / 4 + i / 2 * 8 >= before)
+                if (place.x + i / 2 * 8 >= before)
                     *own = (chunk > 0 ? *own : 0.0f) + mr_kind<TYPE>::inverse * total[i];
             }
             row += MR_ROWS << w.group_shift;
@@ -252,10 +343,10 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
 
 // All chunks; the thread's copies of the first have arrived. Chunks of stored rows are copied while the one
 // before is multiplied.
-template <int TYPE>
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ void mr_run_chunks(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                     char *shared, float (*squares)[TN_WARP],
-                                                     mr_loader &loader)
+                                                     char *shared, const char *zeros,
+                                                     float (*squares)[TN_WARP], mr_loader &loader)
 {
     int at = 0; // offset of the slot in the ring
     bool stored = a.quantised_x.rows != nullptr;
@@ -269,8 +360,8 @@ static __device__ __forceinline__ void mr_run_chunks(const tn_cuda_matvec_args &
         __syncthreads();
         // part of the group of the next tile of weights
         if (stored && more) mr_copy_x<TYPE>(a, shared, chunk + 1);
-        mr_lane x = mr_lane_of<TYPE>(a, mr_layout_of<TYPE>(a, shared, chunk), shared, w.lane);
-        int count = mr_run_parts<TYPE>(a, w, x, (float *)(shared + a.sums_at), chunk, loader, at);
+        mr_lane x = mr_lane_of<TYPE, GROUPS>(a, mr_layout_of<TYPE>(a, shared, chunk), shared, zeros, w.lane);
+        int count = mr_run_parts<TYPE, GROUPS>(a, w, x, (float *)(shared + a.sums_at), chunk, loader, at);
         if (!more) return;
         if (count < 2)
             tn_copy_commit(), tn_copy_wait<0>();
@@ -344,11 +435,15 @@ static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, c
 // --- the block --------------------------------------------------------------------------------------------
 
 // One block: number `block` of those that share the rows of `a`.
-template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int block)
+template <int TYPE, int GROUPS>
+static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int block)
 {
     extern __shared__ __align__(128) char shared[];
     // Sums of squares of rows of x; complete at the barrier after the products.
     __shared__ float squares[MR_COLUMNS][TN_WARP], rms[MR_COLUMNS];
+    // What lanes without a group read in place of half a tile and more of x.
+    __shared__ uint4 zeros[GROUPS > 1 ? 2 * MR_HALF / 16 : 1];
+    if (GROUPS > 1 && threadIdx.x < 2 * MR_HALF / 16) zeros[threadIdx.x] = make_uint4(0, 0, 0, 0);
     mv_warp w = mv_warp_of(a, block, shared);
     w.end = min(w.end, a.n_virtual);
     if (!a.late) tn_pdl_trigger();
@@ -377,7 +472,7 @@ template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_
     if ((int)threadIdx.x < (w.end - w.first) * a.n_columns)
         prefetched = mv_prefetch_result(a, mv_result_of<MR_COLUMNS>(a, w, threadIdx.x), 0);
     tn_copy_wait<1>();
-    mr_run_chunks<TYPE>(a, w, shared, squares, loader);
+    mr_run_chunks<TYPE, GROUPS>(a, w, shared, (const char *)zeros, squares, loader);
     if (a.late) tn_pdl_trigger();
     __syncthreads();
     mr_finish_norm(a, squares, rms);
@@ -385,22 +480,32 @@ template <int TYPE> static __device__ __forceinline__ void mr_run(const tn_cuda_
     mr_finish(a, w, (const float *)(shared + a.sums_at), rms, prefetched);
 }
 
-#define TN_MATVEC_ROWS(TYPE)                                                                                 \
+// Kernels for up to 8 / GROUPS columns.
+#define TN_MATVEC_ROWS_OF(NAME, TYPE, GROUPS)                                                                \
     TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS *TN_WARP, 1)                                                  \
-        tn_matvec_rows_##TYPE(const __grid_constant__ tn_cuda_matvec_args a)                                 \
+        NAME(const __grid_constant__ tn_cuda_matvec_args a)                                                  \
     {                                                                                                        \
-        mr_run<TN_TYPE_##TYPE>(a, blockIdx.x);                                                               \
+        mr_run<TYPE, GROUPS>(a, blockIdx.x);                                                                 \
     }
+#define TN_MATVEC_ROWS(TYPE)   TN_MATVEC_ROWS_OF(tn_matvec_rows_##TYPE, TN_TYPE_##TYPE, 1)
+#define TN_MATVEC_2_ROWS(TYPE) TN_MATVEC_ROWS_OF(tn_matvec_2_rows_##TYPE, TN_TYPE_##TYPE, 4)
+#define TN_MATVEC_4_ROWS(TYPE) TN_MATVEC_ROWS_OF(tn_matvec_4_rows_##TYPE, TN_TYPE_##TYPE, 2)
 // Weights of two types: the first blocks compute those of the first type.
-#define TN_MATVEC_ROWS_PAIR(FIRST, SECOND)                                                                   \
+#define TN_MATVEC_ROWS_PAIR_OF(NAME, FIRST, SECOND, GROUPS)                                                  \
     TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS *TN_WARP, 1)                                                  \
-        tn_matvec_rows_##FIRST##_##SECOND(const __grid_constant__ tn_cuda_matvec_pair a)                     \
+        NAME(const __grid_constant__ tn_cuda_matvec_pair a)                                                  \
     {                                                                                                        \
         int n = a.first_blocks, block = blockIdx.x;                                                          \
         if (block < n)                                                                                       \
-            mr_run<TN_TYPE_##FIRST>(a.of[0], block);                                                         \
+            mr_run<FIRST, GROUPS>(a.of[0], block);                                                           \
         else                                                                                                 \
-            mr_run<TN_TYPE_##SECOND>(a.of[1], block - n);                                                    \
+            mr_run<SECOND, GROUPS>(a.of[1], block - n);                                                      \
     }
+#define TN_MATVEC_ROWS_PAIR(A, B)                                                                            \
+    TN_MATVEC_ROWS_PAIR_OF(tn_matvec_rows_##A##_##B, TN_TYPE_##A, TN_TYPE_##B, 1)
+#define TN_MATVEC_2_ROWS_PAIR(A, B)                                                                          \
+    TN_MATVEC_ROWS_PAIR_OF(tn_matvec_2_rows_##A##_##B, TN_TYPE_##A, TN_TYPE_##B, 4)
+#define TN_MATVEC_4_ROWS_PAIR(A, B)                                                                          \
+    TN_MATVEC_ROWS_PAIR_OF(tn_matvec_4_rows_##A##_##B, TN_TYPE_##A, TN_TYPE_##B, 2)
 
 #endif

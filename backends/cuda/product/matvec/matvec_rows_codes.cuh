@@ -199,13 +199,26 @@ static __device__ __forceinline__ void mr_expand(const char *slot, const mr_orig
 // --- scales ---------------------------------------------------------------------------------------------
 
 // Scales of a row of a tile. `w` are those of a half tile, of groups of 32 or of 16 elements; all are
-// multiplied by d. m: minimums of groups c and 4 + c (of 32; Q2_K also 8 + c and 12 + c, of 16), multiplied
-// by dm.
-template <int TYPE> struct mr_scales {
+// multiplied by d. Where an mma multiplies GROUPS groups of 16 side by side (matvec_rows.cuh), the lane has
+// the scales of its group of each GROUPS. m: minimums of groups c and 4 + c (of 32; Q2_K also 8 + c and 12 +
+// c, of 16), multiplied by dm.
+template <int TYPE, int GROUPS> struct mr_scales {
     typedef mr_kind<TYPE> kind;
     typedef mr_tile<TYPE> tile;
-    float d, dm, w[kind::of16 ? 8 : 4], m[TYPE == TN_TYPE_Q2_K ? 4 : 2];
+    static constexpr int count = kind::of16 ? 8 / GROUPS : GROUPS == 4 ? 2 : 4; // of a half tile
+    float d, dm, w[count], m[TYPE == TN_TYPE_Q2_K ? 4 : 2];
     uint32_t packed[4];
+
+    // The scale of the half that w[i] is, in lane c of a row.
+    static __device__ __forceinline__ int index(int i, int c)
+    {
+        if constexpr (GROUPS == 1)
+            return i;
+        else if constexpr (GROUPS == 2)
+            return kind::of16 ? 2 * i + c / 2 : i;
+        else
+            return kind::of16 ? 4 * i + c : 2 * i + c / 2;
+    }
 
     __device__ __forceinline__ void set(uint4 v)
     {
@@ -278,32 +291,38 @@ template <int TYPE> struct mr_scales {
             set(*(const uint4 *)at);
         }
     }
-    // Scales of half h. `at`: of this row, where they are not in registers.
+    // Scales of half h for lane c of the row.
     __device__ __forceinline__ void unpack(const char *slot, const mr_origin &o, const char *expanded,
-                                           int row, int h)
+                                           int row, int c, int h)
     {
 #pragma unroll
-        for (int i = 0; i < (kind::of16 ? 8 : 4); i++) {
+        for (int i = 0; i < count; i++) {
+            // g / 4 (of16) and g / 2 (of 32) are known to the compiler unless GROUPS says that lanes differ
+            const int g = index(i, c), word = i * (kind::of16 ? GROUPS : count == 2 ? 2 : 1);
             if constexpr (kind::expands) {
-                w[i] = ((const float *)(expanded + MR_ROWS * MR_HALF))[row * 8 + i];
+                w[i] = ((const float *)(expanded + MR_ROWS * MR_HALF))[row * 8 + g];
             } else if constexpr (TYPE == TN_TYPE_Q4_K) {
                 // Products of the upper nibbles are 16 times too large, and their scales a sixteenth: the
                 // byte is put under the exponent of 2^19.
-                w[i] = i % 2 ? __uint_as_float(__byte_perm(packed[h], 0x49000000u, 0x7650 + i)) - 524288.0f
-                             : mr_byte(packed[h], i);
+                const bool high = g % 2 != 0;
+                w[i] = __uint_as_float(__byte_perm(packed[h], high ? 0x49000000u : 0x4b000000u, 0x7650 + g)) -
+                       (high ? 524288.0f : 8388608.0f);
             } else if constexpr (TYPE == TN_TYPE_Q5_K) {
-                w[i] = mr_byte(packed[h], i);
+                w[i] = mr_byte(packed[h], g);
             } else if constexpr (kind::of16) {
-                w[i] = mr_byte(packed[2 * h + i / 4], i % 4, kind::k6 ? 128 : TYPE == TN_TYPE_Q3_K ? 32 : 0);
+                w[i] = mr_byte(packed[2 * h + word / 4], g % 4,
+                               kind::k6               ? 128
+                               : TYPE == TN_TYPE_Q3_K ? 32
+                                                      : 0);
             } else if constexpr (TYPE == TN_TYPE_IQ4_XS) {
-                w[i] = mr_byte(packed[i % 2], 2 * h + i / 2, 32);
+                w[i] = mr_byte(g % 2 ? packed[1] : packed[0], 2 * h + word / 2, 32);
             } else if constexpr (TYPE == TN_TYPE_MXFP4) {
-                w[i] = tn_half_e8m0(packed[h] >> 8 * i & 255u);
+                w[i] = tn_half_e8m0(packed[h] >> 8 * g & 255u);
             } else if constexpr (TYPE == TN_TYPE_Q4_1 || TYPE == TN_TYPE_Q5_1) {
                 const char *at = mr_row<TYPE>(slot, o, tile::planes - 1, row);
-                w[i] = tn_half_bits(((const uint16_t *)at)[2 * (4 * h + i)]);
+                w[i] = tn_half_bits(((const uint16_t *)at)[2 * (4 * h + g)]);
             } else {
-                w[i] = tn_half_bits(packed[2 * h + i / 2] >> 16 * (i % 2) & 0xffffu);
+                w[i] = tn_half_bits(packed[2 * h + word / 2] >> 16 * (g % 2) & 0xffffu);
             }
         }
     }
