@@ -15,15 +15,20 @@
 // more bits than tf32, and the sums of x are split into two parts, so nothing is lost. Columns that are not
 // there are multiplied as copies of column 0, and their results are dropped.
 //
+// With up to 8 / GROUPS rows of x (GROUPS 2 or 4), GROUPS groups of 16 stand side by side in the columns of
+// B, each with zeros in the rows of the others, so that mma.m16n8k32 multiplies them at once: the sums of a
+// lane are of one group, and lanes add them at the end.
+//
 // matvec_rows_x.cuh has the layout of x in shared memory, matvec_rows_codes.cuh how weights are unpacked, and
 // matvec_rows_ring.cuh how they come. Groups of warps have the rows of tiles of a block in turns, the slices
 // of a group the tiles of such a row. Sums of slices meet in shared memory.
 //
-// Bytes: weights + 1.4 k (4 k for f32 rows) for each column and block + 4 n for each column. Operations: 2 n
-// k for each column. Instructions of a warp for a tile of Q4_K: 420, whatever the number of columns; 160 of
-// them are for scales. They are the limit together with the latency at the start of a kernel: decode of 8B
-// Q4_K_M with 8 rows takes 2.84 ms a step, without the products of tiles 2.28 ms, and without weights and x
-// 1.36 ms, where the weights take 1.05 ms at the read peak (H200, 2026-11-23; docs/log/cuda-gemv.md).
+// Bytes: weights + 1.4 k (4 k for f32 rows) for each column and block + 4 n for each column. Operations: 2
+// n k for each column. Instructions of a warp for a tile of Q4_K: 420, of which 160 are for scales,
+// whatever the number of columns; with GROUPS 2 some 340, with 4 some 290. They are the limit together with
+// the latency at the start of a kernel: decode of 8B Q4_K_M with 8 rows takes 2.84 ms a step, without the
+// products of tiles 2.28 ms, and without weights and x 1.36 ms, where the weights take 1.05 ms at the read
+// peak (H200, 2026-11-23; docs/log/cuda-gemv.md).
 #ifndef TN_CUDA_MATVEC_ROWS_CUH
 #define TN_CUDA_MATVEC_ROWS_CUH
 
