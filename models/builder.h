@@ -18,6 +18,7 @@ typedef struct tn_builder {
     tn_status status;     // first missing or misshapen tensor
     tn_tensor **recorded; // per weight of the model, NULL until used
     tn_tensor *tokens, *positions, *slots, *q_start, *kv_len, *block_table, *out_rows, *q_scale;
+    tn_tensor *window_slots, *window_table; // instead of slots and block_table, of layers with their own
     tn_tensor *state_slots; // recurrent layers: I32 [S, 2]
     tn_tensor *head_ids; // latent attention: I32 [T, H], the number of each head
     tn_tensor *rope_factors; // or NULL
@@ -75,6 +76,12 @@ void tn_builder_enter_cache(tn_builder *b, int32_t layer);
 static inline tn_tensor *tn_builder_out_rows(tn_builder *b, tn_tensor *x)
 {
     return b->key->n_outputs < b->key->n_tokens ? tn_op_get_rows(b->g, x, b->out_rows, 1.0f) : x;
+}
+
+// Whether the cache of the layer has the blocks of windows.
+static inline bool tn_builder_windowed(const tn_builder *b, int32_t layer)
+{
+    return b->setup->n_window_blocks > 0 && b->setup->windowed[layer];
 }
 
 // Writes the rows x [T, KV, dim] of this step to the cache of the layer ('k' or 'v'). Rows of the cache may

@@ -19,6 +19,10 @@ static void make_inputs(tn_builder *b)
     b->q_start = tn_graph_input(b->g, "q_start", TN_TYPE_I32, 1, &s1);
     b->kv_len = tn_graph_input(b->g, "kv_len", TN_TYPE_I32, 1, &s);
     b->block_table = tn_graph_input(b->g, "block_table", TN_TYPE_I32, 2, table);
+    if (b->setup->n_window_blocks > 0) {
+        b->window_slots = tn_graph_input(b->g, "window_slots", TN_TYPE_I32, 1, &t);
+        b->window_table = tn_graph_input(b->g, "window_table", TN_TYPE_I32, 2, table);
+    }
     if (out > 0 && out < t) b->out_rows = tn_graph_input(b->g, "out_rows", TN_TYPE_I32, 1, &out);
     if (b->c->temperature_scale != 0.0f)
         b->q_scale = tn_graph_input(b->g, "q_scale", TN_TYPE_F32, 3, (int64_t[]){t, 1, 1});

@@ -20,6 +20,8 @@ typedef struct tn_plan_key {
 // The parameters that all plans of a session share.
 typedef struct tn_decoder_setup {
     int32_t n_blocks, block_size;  // of the cache
+    int32_t n_window_blocks;       // of layers with a window; 0: they have the blocks of the others
+    const bool *windowed;          // per layer: it has those blocks; NULL: none
     int32_t max_blocks;            // block ids per sequence in the table
     int32_t n_state_slots;         // of recurrent states
     int32_t n_ctx;                 // decides between long and short rope factors
@@ -45,12 +47,16 @@ typedef struct tn_decoder_setup {
 // token, so the block table counts tokens (block_size 1, max_blocks the longest text), and slots are absent.
 // Models with segments have an input token_types [T].
 //
+// Layers that keep no more than their window have blocks of their own, and inputs window_slots and
+// window_table for them.
+//
 // Inputs: tokens [T], positions [T], slots [T], q_start [S+1], kv_len [S], block_table [S, max_blocks],
 // out_rows [n_outputs] (I32); for each adapter in use adapter_scale.I [T, 1] (F32); models with a query
 // temperature: q_scale [T, 1, 1] (F32); with latent attention: head_ids [T, H] (I32), in each row 0 .. H-1;
 // with recurrent layers: state_slots [S, 2] (I32), the slots that are read and written (negative: the
 // beginning of a sequence). Weights have their names of the file. States are "cache_k.N" and "cache_v.N"
-// [n_blocks, KV, block, D]; latent attention has no "cache_v.N", because its values are a part of its keys.
+// [n_blocks or n_window_blocks, KV, block, D]; latent attention has no "cache_v.N", because its values are a
+// part of its keys.
 // Recurrent layers have "state_conv.N" [slots, C - 1, channels] and "state_delta.N" [slots, heads, S, S]
 // (F32) instead of both. Outputs, if there are any rows: logits [n_outputs, n_vocab]; with `best`: best I32
 // [n_outputs, 1] and the natural logarithm of its probability, best_logprob F32 [n_outputs, 1]. Other results

@@ -113,9 +113,11 @@ tn_tensor *tn_builder_cache(tn_builder *b, int32_t layer, char which, tn_dtype t
     // Rows are padded to whole quantisation blocks.
     int64_t block = tn_dtype_block_elems(type), dim = tn_tensor_dim(x, 2),
             row = (dim + block - 1) / block * block;
-    int64_t shape[4] = {b->setup->n_blocks, b->c->layers[layer].n_kv_heads, b->setup->block_size, row};
+    bool windowed = tn_builder_windowed(b, layer);
+    int64_t n_blocks = windowed ? b->setup->n_window_blocks : b->setup->n_blocks;
+    int64_t shape[4] = {n_blocks, b->c->layers[layer].n_kv_heads, b->setup->block_size, row};
     tn_tensor *state = tn_graph_state(b->g, name, type, 4, shape);
-    return tn_op_cache_write(b->g, state, x, b->slots);
+    return tn_op_cache_write(b->g, state, x, windowed ? b->window_slots : b->slots);
 }
 
 // K or V of the pass itself as blocks of one token. Rows that are parts of a fused matmul are not contiguous,
@@ -150,7 +152,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .v = caches[1],
         .q_start = b->q_start,
         .kv_len = b->kv_len,
-        .block_table = b->block_table,
+        .block_table = tn_builder_windowed(b, l->kv_layer) ? b->window_table : b->block_table,
         .one_query = b->key->n_tokens == b->key->n_seq, // a step has no sequence without tokens
     };
     if (c->arch->sinks) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);

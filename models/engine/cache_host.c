@@ -9,7 +9,7 @@
 // The number of copies is bounded. The one that was not used for longest gives up its place; all of a text
 // are used when its beginning is. A copy stays when its block is on the device again: the next eviction of
 // that block copies nothing.
-#include "models/run/cache.h"
+#include "models/run/cache/cache.h"
 
 #include "core/checked.h"
 
@@ -56,6 +56,9 @@ tn_status tn_cache_host_create(tn_cache *c, uint64_t bytes)
     if (c->n_states > 0)
         return tn_fail(c->ctx, TN_ERR_UNSUPPORTED,
                        "cache: blocks of models with recurrent layers are not kept in host memory");
+    if (tn_cache_has_window(c))
+        return tn_fail(c->ctx, TN_ERR_UNSUPPORTED,
+                       "cache: blocks are not kept in host memory where layers keep their window only");
     for (int32_t i = 0; i < c->n_parts; i++) block += c->parts[i].block_size;
     uint64_t each = block + TN_CACHE_BLOCK * sizeof(int32_t) + sizeof(block_copy) + 2 * sizeof(int32_t);
     if (bytes < each)
@@ -212,7 +215,7 @@ bool tn_cache_host_load(tn_cache *c, int32_t id, uint64_t parent, int32_t depth,
     tn_cache_host *h = c->host;
     int32_t k = find(h, parent, depth, tokens);
     if (k == NONE) return false;
-    c->used[id] = true;
+    c->all.used[id] = true;
     if (copy_parts(c, id, h->data + (size_t)k * h->block_size, false) != TN_OK) return false;
     memcpy(c->ids + (size_t)id * TN_CACHE_BLOCK, tokens, TN_CACHE_BLOCK * sizeof *tokens);
     h->stats.n_loaded++;

@@ -91,6 +91,8 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     tn_status status = read_config(ctx, cfg, &e->cfg);
     if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_session_config, e->cfg.session, &session);
     e->cfg.session = NULL;
+    if (status == TN_OK && session.free_windows != 0)
+        status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: free_windows is for sessions without an engine");
     e->n_seq = session.n_seq;
     // Where a new plan costs more than some rows: on devices that capture their steps. The sequence that
     // fills steps up needs a place besides all others.
@@ -104,7 +106,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK && e->cfg.host_cache > 0)
         status = tn_cache_host_create(&e->session->cache, e->cfg.host_cache);
     if (status == TN_OK) status = make_arrays(e);
-    if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.n_blocks;
+    if (status == TN_OK) e->published.n_free = e->published.n_blocks = e->session->cache.all.n_blocks;
     if (status != TN_OK)
         tn_engine_destroy(&e);
     else

@@ -7,7 +7,7 @@
 // cache_host.c: blocks in the memory of the host.
 //
 // When a request has ended, its blocks stay in the index of the cache until they are needed
-// (models/run/cache_index.c). A new request starts from the blocks there that hold the beginning of its
+// (models/run/cache/cache_index.c). A new request starts from the blocks there that hold the beginning of its
 // prompt.
 #ifndef TN_MODELS_ENGINE_H
 #define TN_MODELS_ENGINE_H

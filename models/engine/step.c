@@ -159,7 +159,7 @@ static tn_status run_pass(tn_engine *e)
 static void publish_stats(tn_engine *e)
 {
     const tn_cache *c = &e->session->cache;
-    e->stats.n_blocks = c->n_blocks;
+    e->stats.n_blocks = c->all.n_blocks;
     e->stats.n_free = tn_cache_n_available(c);
     e->stats.n_cached = tn_cache_n_idle(c);
     e->stats.n_plans = e->session->n_plans;

@@ -33,11 +33,15 @@ static void add_sequence(tn_session *s, tn_plan_key *key, int32_t n)
     s->kv_len[i] = n;
     memset(s->table + (size_t)i * (size_t)s->cache.max_blocks, 0,
            (size_t)s->cache.max_blocks * sizeof *s->table);
+    if (s->window_table)
+        memset(s->window_table + (size_t)i * (size_t)s->cache.max_blocks, 0,
+               (size_t)s->cache.max_blocks * sizeof *s->table);
     for (int32_t k = 0; k < n; k++) {
         int32_t t = key->n_tokens++;
         s->tokens[t] = 0;
         s->positions[t] = k;
         s->slots[t] = -1;
+        if (s->window_slots) s->window_slots[t] = -1;
         tn_session_fill_scale(s, t, k);
     }
     s->q_start[key->n_seq] = key->n_tokens;

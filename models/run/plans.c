@@ -96,6 +96,8 @@ tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
     slot->in_q_start = tn_plan_find_input(p, "q_start");
     slot->in_kv_len = tn_plan_find_input(p, "kv_len");
     slot->in_table = tn_plan_find_input(p, "block_table");
+    slot->in_window_slots = tn_plan_find_input(p, "window_slots");
+    slot->in_window_table = tn_plan_find_input(p, "window_table");
     slot->in_out_rows = tn_plan_find_input(p, "out_rows");
     slot->in_q_scale = tn_plan_find_input(p, "q_scale");
     slot->in_head_ids = tn_plan_find_input(p, "head_ids");

@@ -79,7 +79,9 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
         int32_t layer = n_layers - n;
         for (int32_t part = 0; part < s->cache.n_parts + s->cache.n_states; part++) {
             bool mine = tn_session_part_layer(s, part) == layer && s->cache.parts[part].device == 0;
-            int32_t count = part < s->cache.n_parts ? s->cache.n_blocks : s->cache.n_slots;
+            int32_t n_blocks =
+                s->cache.parts[part].slides ? s->cache.sliding.n_blocks : s->cache.all.n_blocks;
+            int32_t count = part < s->cache.n_parts ? n_blocks : s->cache.n_slots;
             if (mine) size += s->cache.parts[part].block_size * (size_t)count;
         }
         sessions[n] = size;

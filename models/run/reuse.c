@@ -43,7 +43,7 @@ static int32_t own_blocks(const tn_cache *c, int32_t seq, int32_t n)
 {
     int32_t own = 0;
     for (int32_t i = n; i < tn_cache_blocks_of(c->seqs[seq].length); i++)
-        own += c->refs[c->seqs[seq].blocks[i]] == 1;
+        own += c->all.refs[c->seqs[seq].blocks[i]] == 1;
     return own;
 }
 
@@ -55,7 +55,8 @@ bool tn_session_fits(const tn_session *s, int32_t seq, const int32_t *tokens, in
                tn_cache_blocks_for(c, seq, n) <= tn_cache_n_available(c);
     int32_t from, same = find_prefix(s, seq, tokens, n - 1, &from), shared = tn_cache_blocks_of(same);
     // A last block that is only partly reused is copied, if another sequence has it as well.
-    bool copied = same % TN_CACHE_BLOCK != 0 && (from != seq || c->refs[c->seqs[seq].blocks[shared - 1]] > 1);
+    bool copied =
+        same % TN_CACHE_BLOCK != 0 && (from != seq || c->all.refs[c->seqs[seq].blocks[shared - 1]] > 1);
     int32_t freed = own_blocks(c, seq, from == seq ? shared : 0);
     return n <= c->n_ctx_seq && tn_cache_blocks_of(n) - shared + copied <= tn_cache_n_available(c) + freed;
 }

@@ -99,7 +99,8 @@ static tn_status make_host_arrays(tn_session *s)
 {
     size_t n = (size_t)s->cfg.n_batch, n_seq = (size_t)s->cfg.n_seq;
     size_t table = n_seq * (size_t)s->setup.max_blocks;
-    s->ints = tn_calloc(s->ctx, 5 * n + 4 * n_seq + 1 + table, sizeof *s->ints);
+    bool window = tn_cache_has_window(&s->cache);
+    s->ints = tn_calloc(s->ctx, 5 * n + 4 * n_seq + 1 + table + (window ? n + table : 0), sizeof *s->ints);
     s->q_scale = tn_calloc(s->ctx, n, sizeof *s->q_scale);
     s->feeds = tn_calloc(s->ctx, n_seq, sizeof *s->feeds);
     s->rows_read = tn_calloc(s->ctx, n_seq, sizeof *s->rows_read);
@@ -127,6 +128,7 @@ static tn_status make_host_arrays(tn_session *s)
     s->kv_len = s->q_start + n_seq + 1;
     s->state_slots = s->kv_len + n_seq;
     s->table = s->state_slots + 2 * n_seq;
+    if (window) s->window_table = s->table + table, s->window_slots = s->window_table + table;
     return TN_OK;
 }
 
@@ -207,6 +209,17 @@ static tn_status state_sizes(const tn_session *s, size_t **out)
     return TN_OK;
 }
 
+// Layers whose K and V are read by layers with a window only.
+static void find_windows(tn_session *s)
+{
+    const tn_config *c = &s->model->config;
+    bool *layers = s->windowed + 2 * (size_t)c->n_layers;
+    for (int32_t i = 0; i < c->n_layers; i++) layers[i] = c->layers[i].sliding;
+    for (int32_t i = 0; i < c->n_layers; i++)
+        if (!c->layers[i].sliding) layers[c->layers[i].kv_layer] = false;
+    for (int32_t i = 0; i < 2 * c->n_layers; i++) s->windowed[i] = layers[i / 2];
+}
+
 static tn_status init_cache(tn_session *s)
 {
     const tn_config *c = &s->model->config;
@@ -223,7 +236,14 @@ static tn_status init_cache(tn_session *s)
                            .n_seq = s->cfg.n_seq,
                            .n_parts = n_parts,
                            .row_sizes = rows,
-                           .devices = devices};
+                           .devices = devices,
+                           .n_batch = s->cfg.n_batch,
+                           .slides = s->windowed};
+    if (!c->whole_texts && s->cfg.free_windows != 0) cfg.window = c->chunk > 0 ? c->chunk : c->window;
+    find_windows(s);
+    bool any = false;
+    for (int32_t i = 0; i < n_parts; i++) any |= s->windowed[i];
+    if (!any) cfg.window = 0;
     if (c->delta.dim > 0) {
         cfg.n_states = n_parts;
         cfg.n_slots = 2 * s->cfg.n_seq + s->cfg.n_checkpoints;
@@ -310,6 +330,7 @@ void tn_session_destroy(tn_session **session)
     tn_free(s->ctx, s->arena);
     tn_free(s->ctx, s->arena_size);
     tn_free(s->ctx, s->host_states);
+    tn_free(s->ctx, s->windowed);
     tn_free(s->ctx, s->ints);
     tn_free(s->ctx, s->q_scale);
     tn_free(s->ctx, s->feeds);
@@ -351,11 +372,14 @@ tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_sess
     s->cancelled = &s->cancel;
     set_devices(s, device);
     s->host_states = tn_calloc(ctx, (size_t)model->config.n_layers, sizeof *s->host_states);
-    status = s->host_states ? init_cache(s) : TN_ERR_MEMORY;
+    s->windowed = tn_calloc(ctx, 3 * (size_t)model->config.n_layers, sizeof *s->windowed);
+    status = s->host_states && s->windowed ? init_cache(s) : TN_ERR_MEMORY;
     if (status == TN_OK) status = tn_session_adapters_init(s, &c);
     if (status == TN_OK) {
         s->setup = (tn_decoder_setup){
-            .n_blocks = s->cache.n_blocks,
+            .n_blocks = s->cache.all.n_blocks,
+            .n_window_blocks = s->cache.sliding.n_blocks,
+            .windowed = s->windowed + 2 * (size_t)model->config.n_layers,
             .block_size = TN_CACHE_BLOCK,
             .max_blocks = s->cache.max_blocks,
             .n_state_slots = s->cache.n_slots,
@@ -467,11 +491,14 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
         s->kv_len[i] = first + f->n_tokens;
         int32_t *row = s->table + (size_t)i * (size_t)s->cache.max_blocks;
         memcpy(row, s->cache.seqs[f->seq].blocks, (size_t)s->cache.max_blocks * sizeof *row);
+        if (s->window_table)
+            tn_cache_window_row(&s->cache, f->seq, s->window_table + (row - s->table));
         for (int32_t k = 0; k < f->n_tokens; k++, t++) {
             s->tokens[t] = f->tokens[k];
             s->positions[t] = first + k;
             s->slots[t] = tn_cache_slot(&s->cache, f->seq, first + k);
             s->cache.ids[s->slots[t]] = f->tokens[k];
+            if (s->window_slots) s->window_slots[t] = tn_cache_window_slot(&s->cache, f->seq, first + k);
             tn_session_fill_scale(s, t, first + k);
             if (tn_feed_wants(f, k)) s->out_rows[out++] = t;
         }
@@ -527,7 +554,10 @@ tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
     }
     if (status == TN_OK) {
         tn_session_keep_slots(s, feeds, n_feeds);
-        for (int32_t i = 0; i < n_feeds && !whole; i++) tn_cache_list(&s->cache, feeds[i].seq);
+        for (int32_t i = 0; i < n_feeds && !whole; i++) {
+            tn_cache_window_settle(&s->cache, feeds[i].seq);
+            tn_cache_list(&s->cache, feeds[i].seq);
+        }
         return TN_OK;
     }
     s->n_outputs = 0;

@@ -7,7 +7,7 @@
 
 #include "models/decoder.h"
 #include "models/model.h"
-#include "models/run/cache.h"
+#include "models/run/cache/cache.h"
 #include "models/run/sample.h"
 #include "models/adapter/adapter.h"
 
@@ -25,8 +25,9 @@ typedef struct tn_session_slot {
     tn_plan *plan;
     tn_runner *runner; // NULL: the slot is empty
     uint64_t last_use;
-    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_out_rows, in_q_scale,
-        in_head_ids, in_state_slots, in_types, out_logits, out_best, out_logprob;
+    int32_t in_tokens, in_positions, in_slots, in_q_start, in_kv_len, in_table, in_window_slots,
+        in_window_table, in_out_rows, in_q_scale, in_head_ids, in_state_slots, in_types, out_logits, out_best,
+        out_logprob;
     int32_t in_adapters[TN_SESSION_ADAPTERS];
     tn_sample_slot samples[TN_SAMPLE_PLANS];
 } tn_session_slot;
@@ -36,7 +37,7 @@ struct tn_session {
     tn_model *model;
     // the targets of plans: the device of the last layers, then that of the first layers
     tn_device *devices[TN_CACHE_DEVICES];
-    int32_t n_targets;                    // how many of them there are
+    int32_t n_targets; // how many of them there are
     tn_session_config cfg;
     bool dry;   // plans only: no cache, no activations
     bool quiet; // no events from plans
@@ -46,16 +47,18 @@ struct tn_session {
     tn_decoder_setup setup;
     tn_cache cache;
     bool *host_states; // per layer, see tn_decoder_setup
+    bool *windowed;    // [2 * layers] parts of the cache that need no more than a window, then per layer
     int32_t n_devices; // of plans
     // per device: the maximum over the plans made at creation
     size_t *arena_size, *scratch_size, *input_size, *derived_size;
-    tn_buffer *arena, *scratch, *inputs;            // per device, shared by all plans
+    tn_buffer *arena, *scratch, *inputs; // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
-    uint64_t clock; // of slot uses
+    uint64_t clock;   // of slot uses
     uint64_t n_plans; // plans made since the session was created
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
-    int32_t *types; // token types of models with segments: all zero
+    int32_t *window_slots, *window_table; // of layers with blocks of their own; NULL: there are none
+    int32_t *types;                       // token types of models with segments: all zero
     // LoRA adapters. Scales of each sequence, [n_seq][n_adapters]; of each token of a step,
     // [n_adapters][n_batch]
     tn_adapter *adapters[TN_SESSION_ADAPTERS];
@@ -64,10 +67,10 @@ struct tn_session {
     int32_t *state_slots; // per feed: of recurrent states, read and written
     tn_feed *feeds;       // [n_seq] of the present eval
     float *q_scale;
-    int32_t *head_ids; // latent attention: of a full batch; never changes
+    int32_t *head_ids;     // latent attention: of a full batch; never changes
     int32_t result, width; // of output rows
-    const float *logits; // of the last eval: in the arena, or logits_copy
-    bool *rows_read; // [n_seq] while `logits` is NULL: rows that logits_copy has
+    const float *logits;   // of the last eval: in the arena, or logits_copy
+    bool *rows_read;       // [n_seq] while `logits` is NULL: rows that logits_copy has
     tn_session_sampling sampling;
     float *logits_copy;
     size_t logits_size;
@@ -77,8 +80,8 @@ struct tn_session {
     float *best_logprob;
     tn_session_slot *logits_slot; // has logits that were not read yet
     int32_t n_outputs;
-    uint64_t wait_ns; // spent waiting for the devices since the session was created
-    _Atomic int32_t cancel; // written by any thread, read between steps
+    uint64_t wait_ns;           // spent waiting for the devices since the session was created
+    _Atomic int32_t cancel;     // written by any thread, read between steps
     _Atomic int32_t *cancelled; // where that is read: `cancel`, or the mark of whoever owns the session
     bool profile;
     uint64_t *step_ns;
@@ -154,7 +157,7 @@ void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position);
 TN_MUST_USE tn_status tn_session_take_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds);
 void tn_session_drop_slots(tn_session *s, int32_t n_feeds);
 void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds);
-// Makes the last snapshot of a sequence that of its length; uses the host arrays.
+// Makes the last snapshot of a sequence that of its length, and its window complete; uses the host arrays.
 TN_MUST_USE tn_status tn_session_catch_up(tn_session *s, int32_t seq);
 void tn_session_drop_slot(tn_session *s, tn_session_slot *slot);
 TN_MUST_USE tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot);

@@ -129,6 +129,7 @@ typedef struct plan {
     int32_t *number;  // per block of the cache: its number in the file, -1: not in use
     int32_t *blocks;  // in the file: its id in the cache
     int32_t *reached; // in the file: tokens that a sequence reaches
+    int32_t *windows; // in the file: id of the block of the window, -1: no sequence sees it
     int32_t n_blocks, n_seqs, n_snapshots;
     size_t size;
 } plan;
@@ -163,11 +164,12 @@ static int32_t snapshot_of(const tn_cache *c, int32_t seq, int32_t *slot)
 
 static tn_status plan_init(const tn_cache *c, plan *p)
 {
-    size_t n = (size_t)c->n_blocks;
-    *p = (plan){.number = tn_alloc(c->ctx, 3 * n * sizeof *p->number)};
+    size_t n = (size_t)c->all.n_blocks;
+    *p = (plan){.number = tn_alloc(c->ctx, 4 * n * sizeof *p->number)};
     if (!p->number) return TN_ERR_MEMORY;
     p->blocks = p->number + n;
     p->reached = p->blocks + n;
+    p->windows = p->reached + n;
     for (size_t i = 0; i < n; i++) p->number[i] = -1;
     for (int32_t q = 0; q < c->n_seq; q++) {
         const tn_cache_seq *s = &c->seqs[q];
@@ -179,9 +181,13 @@ static tn_status plan_init(const tn_cache *c, plan *p)
             if (p->number[id] < 0) {
                 p->number[id] = p->n_blocks;
                 p->blocks[p->n_blocks] = id;
+                p->windows[p->n_blocks] = -1;
                 p->reached[p->n_blocks++] = 0;
             }
-            int32_t *reached = &p->reached[p->number[id]];
+            int32_t *reached = &p->reached[p->number[id]], *window = &p->windows[p->number[id]];
+            // The block of the window that holds the most of its tokens.
+            bool seen = tn_cache_has_window(c) && i >= tn_cache_window_start(c, s->length);
+            if (seen && (*window < 0 || used > *reached)) *window = s->window_blocks[i];
             *reached = TN_MAX(*reached, used);
         }
     }
@@ -253,7 +259,12 @@ static tn_status put_block(const tn_session *s, const plan *p, int32_t i, char *
     for (int32_t k = 0; k < c->n_parts; k++) {
         const tn_cache_part *part = &c->parts[k];
         if (part->block_size == 0) continue; // values that are a part of the keys, layers of the other kind
-        tn_status status = read_part(c, part, p->blocks[i], piece);
+        int32_t id = part->slides ? p->windows[i] : p->blocks[i];
+        tn_status status = TN_OK;
+        if (id >= 0)
+            status = read_part(c, part, id, piece);
+        else
+            memset(piece, 0, part->block_size);
         if (status != TN_OK) return status;
         int32_t layer = tn_session_part_layer(s, k);
         clear_rest(piece, part->block_size, s->model->config.layers[layer].n_kv_heads, p->reached[i]);
@@ -311,14 +322,24 @@ static tn_status put_all(const tn_session *s, const plan *p, sink *out)
     return status;
 }
 
+// A file has the windows of all sequences.
+static tn_status catch_up(tn_session *s)
+{
+    tn_status status = TN_OK;
+    for (int32_t q = 0; tn_cache_has_window(&s->cache) && q < s->cfg.n_seq && status == TN_OK; q++)
+        status = tn_session_catch_up(s, q);
+    return status;
+}
+
 tn_status tn_session_save(tn_session *s, const char *path)
 {
     TN_NEED(NULL, s);
     TN_NEED(s->ctx, path);
     if (!path) return tn_fail(s->ctx, TN_ERR_ARG, "no path to save the session to");
-    plan p;
+    plan p = {0};
     sink out = {0};
-    tn_status status = plan_init(&s->cache, &p);
+    tn_status status = catch_up(s);
+    if (status == TN_OK) status = plan_init(&s->cache, &p);
     if (status == TN_OK) status = tn_file_writer_open(s->ctx, path, &out.file);
     if (status == TN_OK) status = put_all(s, &p, &out);
     if (status == TN_OK) status = tn_file_writer_commit(&out.file);
@@ -332,9 +353,10 @@ tn_status tn_session_save_memory(tn_session *s, char **bytes, size_t *n)
     TN_NEED(NULL, s);
     TN_NEED(s->ctx, bytes);
     TN_NEED(s->ctx, n);
-    plan p;
+    plan p = {0};
     sink out = {0};
-    tn_status status = plan_init(&s->cache, &p);
+    tn_status status = catch_up(s);
+    if (status == TN_OK) status = plan_init(&s->cache, &p);
     if (status == TN_OK) {
         out.memory = tn_alloc(s->ctx, p.size);
         status = out.memory ? put_all(s, &p, &out) : TN_ERR_MEMORY;

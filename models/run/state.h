@@ -15,6 +15,7 @@
 //   tokens tokens     i32 for each slot of each block; 0 where no sequence reaches data       for each block
 //   all its parts, as they lie in the cache, zeros in the rows that no sequence reaches (files
 //              written before 2026-11-22: old contents), then for each snapshot all states
+//   Parts of layers with a window are zero in blocks that no token behind any sequence sees.
 //   checksum   u64 XXH64 of all bytes before
 //
 // The hash of the model covers all metadata, the table of tensors, and from every tensor 64 bytes at its

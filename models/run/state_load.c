@@ -218,9 +218,9 @@ static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes,
     if (status == TN_OK) status = read_seqs(t, &c, &s->cache);
     if (status == TN_OK) status = read_snapshots(t, &c);
     if (status != TN_OK) return status;
-    if (t->n_blocks > (uint32_t)s->cache.n_blocks)
+    if (t->n_blocks > (uint32_t)s->cache.all.n_blocks)
         return tn_fail(t->ctx, TN_ERR_CONTEXT_FULL, "%s: it holds %u blocks of %d tokens, this session %d",
-                       t->name, (unsigned)t->n_blocks, (int)TN_CACHE_BLOCK, s->cache.n_blocks);
+                       t->name, (unsigned)t->n_blocks, (int)TN_CACHE_BLOCK, s->cache.all.n_blocks);
     // There are no more blocks and snapshots than the cache in memory has, so nothing overflows.
     bool ok = tn_cursor_bytes(&c, (uint64_t)t->n_blocks * TN_CACHE_BLOCK * 4, &t->ids);
     ok = ok && tn_cursor_bytes(&c, t->n_blocks * t->block_size, &t->data);
@@ -232,15 +232,17 @@ static tn_status read_state(state *t, const tn_session *s, const uint8_t *bytes,
 
 // --- taking over ---------------------------------------------------------------------------------------
 
-// Block or slot `id` of n parts.
-static tn_status write_parts(tn_cache *c, const tn_cache_part *parts, int32_t n, int32_t id,
+// Block or slot `id` of n parts; of those that slide block `window`, -1: they are left out.
+static tn_status write_parts(tn_cache *c, const tn_cache_part *parts, int32_t n, int32_t id, int32_t window,
                              const uint8_t *data)
 {
     for (int32_t i = 0; i < n; i++) {
         const tn_cache_part *p = &parts[i];
         if (p->block_size == 0) continue;
-        size_t at = p->offset + (size_t)id * p->block_size;
-        tn_status status = tn_buffer_write(&c->buffers[p->device], at, data, p->block_size);
+        size_t at = p->offset + (size_t)(p->slides ? window : id) * p->block_size;
+        tn_status status = TN_OK;
+        if (!p->slides || window >= 0)
+            status = tn_buffer_write(&c->buffers[p->device], at, data, p->block_size);
         if (status != TN_OK) return status;
         data += p->block_size;
     }
@@ -256,7 +258,7 @@ static tn_status write_snapshots(const state *t, tn_cache *c)
             return tn_fail(t->ctx, TN_ERR_INTERNAL, "%s: no free slot for the state of sequence %d", t->name,
                            (int)seq);
         tn_status status =
-            write_parts(c, c->parts + c->n_parts, c->n_states, slot, t->states + i * t->snapshot_size);
+            write_parts(c, c->parts + c->n_parts, c->n_states, slot, -1, t->states + i * t->snapshot_size);
         if (status != TN_OK) {
             tn_cache_state_drop(c, slot);
             return status;
@@ -266,39 +268,89 @@ static tn_status write_snapshots(const state *t, tn_cache *c)
     return TN_OK;
 }
 
-// Block i gets the i-th free id from the top. The cache is empty here, and stays so if the device fails.
-static tn_status take(const state *t, tn_cache *c)
+// windows[i]: the block of the window for block i of the file, -1: no sequence sees it. The cache is empty,
+// and has a block for each that one sees.
+static tn_status find_windows(const state *t, tn_cache *c, int32_t *windows)
 {
-    for (uint32_t i = 0; i < t->n_blocks; i++) {
-        int32_t id = c->free_ids[c->n_free - 1 - (int32_t)i];
-        c->used[id] = true;
-        tn_status status = write_parts(c, c->parts, c->n_parts, id, t->data + i * t->block_size);
-        if (status != TN_OK) return status;
-        for (size_t k = 0; k < TN_CACHE_BLOCK; k++)
-            c->ids[(size_t)id * TN_CACHE_BLOCK + k] = (int32_t)u32_at(t->ids, (size_t)i * TN_CACHE_BLOCK + k);
-    }
-    tn_status status = write_snapshots(t, c);
-    if (status != TN_OK) {
-        for (int32_t seq = 0; seq < c->n_seq; seq++) tn_cache_states_truncate(c, seq, 0);
-        return status;
-    }
     tn_cursor seqs = seqs_cursor(t);
     state_seq q;
-    int32_t top = c->n_free - 1;
+    for (uint32_t i = 0; i < t->n_blocks; i++) windows[i] = -1;
+    while (tn_cache_has_window(c) && next_seq(&seqs, &q))
+        for (int32_t k = tn_cache_window_start(c, (int32_t)q.length);
+             k < tn_cache_blocks_of((int32_t)q.length); k++) {
+            int32_t *id = &windows[u32_at(q.blocks, (size_t)k)];
+            if (*id < 0) *id = tn_cache_window_take(c);
+            if (*id < 0) return tn_fail(t->ctx, TN_ERR_INTERNAL, "%s: no block for a window", t->name);
+            c->sliding.used[*id] = true;
+            c->sliding.refs[*id] = 0;
+        }
+    return TN_OK;
+}
+
+// The sequence sees the blocks of its window.
+static void take_window(tn_cache *c, int32_t seq, const state_seq *q, const int32_t *windows)
+{
+    tn_cache_seq *s = &c->seqs[seq];
+    if (!tn_cache_has_window(c)) return;
+    s->window_length = s->length;
+    s->window_first = tn_cache_window_start(c, s->length);
+    tn_cache_window_settle(c, seq);
+    for (int32_t k = s->window_first; k < tn_cache_blocks_of(s->length); k++) {
+        s->window_blocks[k] = windows[u32_at(q->blocks, (size_t)k)];
+        c->sliding.refs[s->window_blocks[k]]++;
+    }
+}
+
+static void drop_windows(const state *t, tn_cache *c, const int32_t *windows)
+{
+    for (uint32_t i = 0; i < t->n_blocks; i++)
+        if (windows[i] >= 0) c->sliding.free_ids[c->sliding.n_free++] = windows[i];
+}
+
+static void take_sequences(const state *t, tn_cache *c, const int32_t *windows)
+{
+    tn_cache_pool *p = &c->all;
+    tn_cursor seqs = seqs_cursor(t);
+    state_seq q;
+    int32_t top = p->n_free - 1;
     while (next_seq(&seqs, &q)) {
         tn_cache_seq *s = &c->seqs[q.index];
         s->length = (int32_t)q.length;
         for (int32_t k = 0; k < tn_cache_blocks_of(s->length); k++) {
-            s->blocks[k] = c->free_ids[top - (int32_t)u32_at(q.blocks, (size_t)k)];
-            c->refs[s->blocks[k]]++;
+            s->blocks[k] = p->free_ids[top - (int32_t)u32_at(q.blocks, (size_t)k)];
+            p->refs[s->blocks[k]]++;
         }
+        take_window(c, (int32_t)q.index, &q, windows);
     }
     // Blocks that belong to no sequence stay free.
     int32_t n_free = 0;
-    for (int32_t i = 0; i < c->n_free; i++)
-        if (c->refs[c->free_ids[i]] == 0) c->free_ids[n_free++] = c->free_ids[i];
-    c->n_free = n_free;
-    return TN_OK;
+    for (int32_t i = 0; i < p->n_free; i++)
+        if (p->refs[p->free_ids[i]] == 0) p->free_ids[n_free++] = p->free_ids[i];
+    p->n_free = n_free;
+}
+
+// Block i gets the i-th free id from the top. The cache is empty here, and stays so if the device fails.
+static tn_status take(const state *t, tn_cache *c)
+{
+    int32_t *windows = tn_alloc(c->ctx, (size_t)t->n_blocks * sizeof *windows);
+    if (!windows) return TN_ERR_MEMORY;
+    tn_status status = find_windows(t, c, windows);
+    for (uint32_t i = 0; i < t->n_blocks && status == TN_OK; i++) {
+        int32_t id = c->all.free_ids[c->all.n_free - 1 - (int32_t)i];
+        c->all.used[id] = true;
+        status = write_parts(c, c->parts, c->n_parts, id, windows[i], t->data + i * t->block_size);
+        for (size_t k = 0; k < TN_CACHE_BLOCK; k++)
+            c->ids[(size_t)id * TN_CACHE_BLOCK + k] = (int32_t)u32_at(t->ids, (size_t)i * TN_CACHE_BLOCK + k);
+    }
+    if (status == TN_OK) status = write_snapshots(t, c);
+    if (status == TN_OK) {
+        take_sequences(t, c, windows);
+    } else {
+        for (int32_t seq = 0; seq < c->n_seq; seq++) tn_cache_states_truncate(c, seq, 0);
+        drop_windows(t, c, windows);
+    }
+    tn_free(c->ctx, windows);
+    return status;
 }
 
 static tn_status load(tn_session *s, const uint8_t *bytes, size_t n, const char *name)

@@ -32,6 +32,8 @@ static tn_status write_inputs(tn_session *s, tn_session_slot *slot)
         {slot->in_q_start, s->q_start, (n_seq + 1) * 4},
         {slot->in_kv_len, s->kv_len, n_seq * 4},
         {slot->in_table, s->table, n_seq * blocks * 4},
+        {slot->in_window_slots, s->window_slots, t * 4},
+        {slot->in_window_table, s->window_table, n_seq * blocks * 4},
         {slot->in_out_rows, s->out_rows, (size_t)k->n_outputs * 4},
         {slot->in_q_scale, s->q_scale, t * 4},
         {slot->in_state_slots, s->state_slots, 2 * n_seq * 4},

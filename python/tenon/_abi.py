@@ -492,7 +492,7 @@ class tn_session_config(ctypes.Structure):
         ("cache_type_k", c_int32), ("cache_type_v", c_int32), ("fusion", c_int32),
         ("progress", tn_progress_fn), ("progress_user", c_void_p), ("result", c_int32),
         ("n_checkpoints", c_int32), ("precision", c_int32), ("n_ctx_seq", c_int32), ("n_adapters", c_int32),
-        ("adapters", POINTER(None)),
+        ("adapters", POINTER(None)), ("free_windows", c_int32), ("reserved_windows", c_int32),
     ]
 
 

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_status status = tn_session_load_memory(s, copy, size);
     must(tn_context_memory(fixture.ctx) == before);
     if (status == TN_OK) {
-        int32_t token, next = 7, n_free = s->cache.n_free;
+        int32_t token, next = 7, n_free = s->cache.all.n_free;
         for (int32_t q = 0; q < SEQ; q++)
             for (int32_t i = 0; i < tn_session_length(s, q); i++)
                 must(tn_session_tokens(s, q, i, &token, 1) == 1 && token >= 0);

@@ -48,11 +48,11 @@ static bool counts_are_right(const shadow *m)
     const tn_cache *c = &m->cache;
     for (int32_t q = 0; q < SEQ; q++)
         for (int32_t i = 0; i < tn_cache_blocks_of(c->seqs[q].length); i++) refs[c->seqs[q].blocks[i]]++;
-    for (int32_t i = 0; i < c->n_blocks; i++) {
-        if (refs[i] != c->refs[i]) return false;
+    for (int32_t i = 0; i < c->all.n_blocks; i++) {
+        if (refs[i] != c->all.refs[i]) return false;
         held += refs[i] > 0;
     }
-    return held + tn_cache_n_available(c) == c->n_blocks;
+    return held + tn_cache_n_available(c) == c->all.n_blocks;
 }
 
 // Texts of a small tree: tokens differ at a small number of places only.
@@ -105,7 +105,7 @@ static void test_index(tn_context *ctx, uint32_t seed, long *n_found)
     shadow *m = calloc(1, sizeof *m);
     tn_cache_config cfg = {.n_ctx = (BLOCKS - SEQ + 1) * TN_CACHE_BLOCK, .n_seq = SEQ, .n_ctx_seq = LONGEST};
     if (!m || tn_cache_init(&m->cache, ctx, &cfg) != TN_OK) abort();
-    TEST_CHECK(m->cache.n_blocks == BLOCKS);
+    TEST_CHECK(m->cache.all.n_blocks == BLOCKS);
     TEST_CHECK_STATUS(tn_cache_index_create(&m->cache), TN_OK);
     random_state = seed;
     for (int32_t step = 0; step < 3000; step++) {

@@ -273,18 +273,18 @@ static void test_blocks(tn_model *model)
     saved state = save(a);
     for (int32_t i = 0; i < 3; i++)
         TEST_CHECK_STATUS(tn_session_load_memory(b, state.bytes, state.size), TN_OK);
-    TEST_CHECK(b->cache.n_free == a->cache.n_free);
-    TEST_CHECK_STATUS(tn_session_feed(b, 2, tokens, b->cache.n_free * TN_CACHE_BLOCK), TN_OK);
-    TEST_CHECK(b->cache.n_free == 0);
+    TEST_CHECK(b->cache.all.n_free == a->cache.all.n_free);
+    TEST_CHECK_STATUS(tn_session_feed(b, 2, tokens, b->cache.all.n_free * TN_CACHE_BLOCK), TN_OK);
+    TEST_CHECK(b->cache.all.n_free == 0);
     for (int32_t q = 0; q < SEQ; q++) TEST_CHECK_STATUS(tn_session_truncate(b, q, 0), TN_OK);
-    TEST_CHECK(b->cache.n_free == b->cache.n_blocks);
+    TEST_CHECK(b->cache.all.n_free == b->cache.all.n_blocks);
     TEST_CHECK_STATUS(tn_session_feed(b, 2, tokens, N_CTX), TN_OK);
     drop(a->ctx, &state);
     state = save(b);
     TEST_CHECK_STATUS(tn_session_truncate(b, 2, 0), TN_OK);
     saved empty = save(b);
     TEST_CHECK_STATUS(tn_session_load_memory(a, empty.bytes, empty.size), TN_OK);
-    TEST_CHECK(tn_session_length(a, 0) == 0 && a->cache.n_free == a->cache.n_blocks);
+    TEST_CHECK(tn_session_length(a, 0) == 0 && a->cache.all.n_free == a->cache.all.n_blocks);
     drop(a->ctx, &state);
     drop(a->ctx, &empty);
     tn_session_destroy(&a);

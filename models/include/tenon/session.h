@@ -64,6 +64,11 @@ typedef struct tn_session_config {
     // references
     int32_t n_adapters;
     const struct tn_adapter_use *adapters;
+    // 1: layers with a sliding window keep K and V of the window and of one step, where that is less memory;
+    // a sequence that is cut further back evaluates its tokens again, together with the next ones. Not for
+    // engines (TN_ERR_UNSUPPORTED). Default 0: they keep the whole context
+    int32_t free_windows;
+    int32_t reserved_windows;
 } tn_session_config;
 TN_API void tn_session_config_init(tn_session_config *cfg, size_t struct_size);
 static inline void tn_session_config_default(tn_session_config *cfg)

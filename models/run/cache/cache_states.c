@@ -3,7 +3,7 @@
 //
 // Recurrent states of sequences: which slots of the store hold the state after how many tokens of which
 // sequence.
-#include "models/run/cache.h"
+#include "models/run/cache/cache.h"
 
 static tn_cache_snapshot *list_of(const tn_cache *c, int32_t seq)
 {

@@ -9,7 +9,11 @@
 // A listed block that no sequence holds any more is idle: its tokens can be found until the block is needed.
 // Idle blocks are used again in the order in which they became idle. A sequence gives its blocks back from
 // the last one to the first, so the end of a text is lost before its beginning.
-#include "models/run/cache.h"
+//
+// Where layers have windows (cache_window.c), the block of the window that belongs to a listed block can be
+// idle too, and is lost before the listed block is. A beginning of a text is found as far as the window
+// behind it is complete.
+#include "models/run/cache/cache.h"
 
 
 #include <string.h>
@@ -21,20 +25,38 @@ typedef struct block_entry {
     uint64_t parent;      // serial of the block before it; of a first block the salt
     int32_t depth;        // blocks before it
     int32_t next;         // in its bucket
-    int32_t newer, older; // idle blocks around it
+    int32_t window;       // block of the window with the same tokens; NONE: it is lost
     int32_t state;        // slot of the recurrent states after this block
     uint64_t idle_since;  // by the clock of the index
 } block_entry;
+
+// Blocks that no sequence holds, by the time since when.
+typedef struct idle_link {
+    int32_t newer, older;
+} idle_link;
+
+typedef struct idle_list {
+    idle_link *links; // per block of the pool
+    int32_t newest, oldest, n;
+} idle_list;
 
 struct tn_cache_index {
     block_entry *entries; // [n_blocks]
     int32_t *buckets;     // [n_buckets], a power of two
     int32_t n_buckets;
-    int32_t newest, oldest, n_idle;
+    idle_list idle, idle_windows;
+    int32_t *block_of_window; // per block of the window: the listed block it belongs to; NONE
     int32_t *block_of_state; // [n_slots]
     uint64_t clock;          // prefixes that were taken from the index
     uint64_t last_serial, n_evicted;
 };
+
+static bool idle_init(tn_context *ctx, idle_list *l, int32_t n)
+{
+    *l = (idle_list){.newest = NONE, .oldest = NONE};
+    l->links = tn_alloc(ctx, (size_t)n * sizeof *l->links);
+    return l->links != NULL;
+}
 
 tn_status tn_cache_index_create(tn_cache *c)
 {
@@ -42,17 +64,20 @@ tn_status tn_cache_index_create(tn_cache *c)
     if (!x) return TN_ERR_MEMORY;
     c->index = x;
     x->n_buckets = 1;
-    x->newest = x->oldest = NONE;
-    while (x->n_buckets < c->n_blocks) x->n_buckets *= 2;
-    x->entries = tn_calloc(c->ctx, (size_t)c->n_blocks, sizeof *x->entries);
+    while (x->n_buckets < c->all.n_blocks) x->n_buckets *= 2;
+    x->entries = tn_calloc(c->ctx, (size_t)c->all.n_blocks, sizeof *x->entries);
     x->buckets = tn_alloc(c->ctx, (size_t)x->n_buckets * sizeof *x->buckets);
     x->block_of_state = tn_alloc(c->ctx, (size_t)c->n_slots * sizeof *x->block_of_state);
-    if (!x->entries || !x->buckets || !x->block_of_state) {
+    x->block_of_window = tn_alloc(c->ctx, (size_t)c->sliding.n_blocks * sizeof *x->block_of_window);
+    bool lists = idle_init(c->ctx, &x->idle, c->all.n_blocks);
+    lists = idle_init(c->ctx, &x->idle_windows, c->sliding.n_blocks) && lists;
+    if (!x->entries || !x->buckets || !x->block_of_state || !x->block_of_window || !lists) {
         tn_cache_index_fini(c);
         return TN_ERR_MEMORY;
     }
     for (int32_t i = 0; i < x->n_buckets; i++) x->buckets[i] = NONE;
     for (int32_t i = 0; i < c->n_slots; i++) x->block_of_state[i] = NONE;
+    for (int32_t i = 0; i < c->sliding.n_blocks; i++) x->block_of_window[i] = NONE;
     return TN_OK;
 }
 
@@ -62,6 +87,9 @@ void tn_cache_index_fini(tn_cache *c)
     tn_free(c->ctx, c->index->entries);
     tn_free(c->ctx, c->index->buckets);
     tn_free(c->ctx, c->index->block_of_state);
+    tn_free(c->ctx, c->index->block_of_window);
+    tn_free(c->ctx, c->index->idle.links);
+    tn_free(c->ctx, c->index->idle_windows.links);
     tn_free(c->ctx, c->index);
     c->index = NULL;
 }
@@ -94,17 +122,20 @@ static int32_t find_block(const tn_cache *c, uint64_t parent, int32_t depth, con
 int32_t tn_cache_find(const tn_cache *c, uint64_t salt, const int32_t *tokens, int32_t n, int32_t *blocks,
                       int32_t *n_idle)
 {
-    int32_t found = 0, useful = 0, idle = 0;
+    int32_t found = 0, useful = 0, idle = 0, windows = 0;
     uint64_t parent = salt;
     *n_idle = 0;
     for (; c->index && found < n / TN_CACHE_BLOCK; found++) {
         int32_t id = find_block(c, parent, found, tokens + (size_t)found * TN_CACHE_BLOCK);
         if (id == NONE) break;
         parent = c->index->entries[id].serial;
-        idle += c->refs[id] == 0;
+        idle += c->all.refs[id] == 0;
         if (blocks) blocks[found] = id;
         // Behind the last state that was kept, recurrent layers have to evaluate everything again.
         if (c->n_slots > 0 && c->index->entries[id].state == NONE) continue;
+        windows = c->index->entries[id].window == NONE ? 0 : windows + 1;
+        int32_t length = (found + 1) * TN_CACHE_BLOCK;
+        if (tn_cache_has_window(c) && found + 1 - windows > tn_cache_window_start(c, length)) continue;
         useful = found + 1;
         *n_idle = idle;
     }
@@ -113,12 +144,20 @@ int32_t tn_cache_find(const tn_cache *c, uint64_t salt, const int32_t *tokens, i
 
 // --- idle blocks ---------------------------------------------------------------------------------------
 
-static void unlink_idle(tn_cache_index *x, int32_t id)
+static void unlink_idle(idle_list *l, int32_t id)
 {
-    const block_entry *b = &x->entries[id];
-    *(b->newer == NONE ? &x->newest : &x->entries[b->newer].older) = b->older;
-    *(b->older == NONE ? &x->oldest : &x->entries[b->older].newer) = b->newer;
-    x->n_idle--;
+    idle_link b = l->links[id];
+    *(b.newer == NONE ? &l->newest : &l->links[b.newer].older) = b.older;
+    *(b.older == NONE ? &l->oldest : &l->links[b.older].newer) = b.newer;
+    l->n--;
+}
+
+static void push_idle(idle_list *l, int32_t id)
+{
+    l->links[id] = (idle_link){.newer = NONE, .older = l->newest};
+    *(l->newest == NONE ? &l->oldest : &l->links[l->newest].newer) = id;
+    l->newest = id;
+    l->n++;
 }
 
 bool tn_cache_index_keep(tn_cache *c, int32_t id)
@@ -126,17 +165,13 @@ bool tn_cache_index_keep(tn_cache *c, int32_t id)
     tn_cache_index *x = c->index;
     if (!x || x->entries[id].serial == 0) return false;
     x->entries[id].idle_since = x->clock;
-    x->entries[id].newer = NONE;
-    x->entries[id].older = x->newest;
-    *(x->newest == NONE ? &x->oldest : &x->entries[x->newest].newer) = id;
-    x->newest = id;
-    x->n_idle++;
+    push_idle(&x->idle, id);
     return true;
 }
 
 static void hold(tn_cache *c, int32_t id)
 {
-    if (c->refs[id]++ == 0) unlink_idle(c->index, id);
+    if (c->all.refs[id]++ == 0) unlink_idle(&c->index->idle, id);
 }
 
 void tn_cache_index_forget(tn_cache *c, int32_t id)
@@ -147,6 +182,13 @@ void tn_cache_index_forget(tn_cache *c, int32_t id)
     while (*at != id) at = &c->index->entries[*at].next;
     *at = b->next;
     b->serial = 0;
+    if (b->window != NONE) {
+        int32_t window = b->window;
+        bool idle = c->sliding.refs[window] == 0;
+        tn_cache_index_forget_window(c, window);
+        if (idle) unlink_idle(&c->index->idle_windows, window);
+        if (idle) c->sliding.free_ids[c->sliding.n_free++] = window;
+    }
     if (b->state == NONE) return;
     c->slot_refs[b->state]--;
     c->index->block_of_state[b->state] = NONE;
@@ -155,9 +197,9 @@ void tn_cache_index_forget(tn_cache *c, int32_t id)
 
 int32_t tn_cache_index_evict(tn_cache *c)
 {
-    int32_t id = c->index->oldest;
+    int32_t id = c->index->idle.oldest;
     const block_entry *b = &c->index->entries[id];
-    unlink_idle(c->index, id);
+    unlink_idle(&c->index->idle, id);
     tn_cache_host_save(c, id, b->serial, b->parent, b->depth);
     tn_cache_index_forget(c, id);
     c->index->n_evicted++;
@@ -166,12 +208,59 @@ int32_t tn_cache_index_evict(tn_cache *c)
 
 int32_t tn_cache_n_idle(const tn_cache *c)
 {
-    return c->index ? c->index->n_idle : 0;
+    return c->index ? c->index->idle.n : 0;
 }
 
 uint64_t tn_cache_n_evicted(const tn_cache *c)
 {
     return c->index ? c->index->n_evicted : 0;
+}
+
+// --- windows -------------------------------------------------------------------------------------------
+
+bool tn_cache_index_keep_window(tn_cache *c, int32_t id)
+{
+    if (!c->index || c->index->block_of_window[id] == NONE) return false;
+    push_idle(&c->index->idle_windows, id);
+    return true;
+}
+
+void tn_cache_index_forget_window(tn_cache *c, int32_t id)
+{
+    if (!c->index || c->index->block_of_window[id] == NONE) return;
+    c->index->entries[c->index->block_of_window[id]].window = NONE;
+    c->index->block_of_window[id] = NONE;
+}
+
+int32_t tn_cache_index_evict_window(tn_cache *c)
+{
+    int32_t id = c->index ? c->index->idle_windows.oldest : NONE;
+    if (id == NONE) return NONE;
+    unlink_idle(&c->index->idle_windows, id);
+    tn_cache_index_forget_window(c, id);
+    return id;
+}
+
+// A listed block of the sequence: the next text that begins like this one finds its window too.
+static void list_window(tn_cache *c, const tn_cache_seq *s, int32_t i)
+{
+    tn_cache_index *x = c->index;
+    block_entry *b = &x->entries[s->blocks[i]];
+    if (!tn_cache_has_window(c) || i < s->window_first || b->window != NONE) return;
+    if (x->block_of_window[s->window_blocks[i]] != NONE) return;
+    b->window = s->window_blocks[i];
+    x->block_of_window[b->window] = s->blocks[i];
+}
+
+static void attach_windows(tn_cache *c, tn_cache_seq *s)
+{
+    if (!tn_cache_has_window(c)) return;
+    s->window_length = s->length;
+    s->window_first = s->window_keep = tn_cache_window_start(c, s->length);
+    for (int32_t i = s->window_first; i < s->n_listed; i++) {
+        int32_t id = s->window_blocks[i] = c->index->entries[s->blocks[i]].window;
+        if (c->sliding.refs[id]++ == 0) unlink_idle(&c->index->idle_windows, id);
+    }
 }
 
 // --- sequences -----------------------------------------------------------------------------------------
@@ -185,8 +274,7 @@ static void list_block(tn_cache *c, int32_t id, uint64_t parent, int32_t depth)
                                           .parent = parent,
                                           .depth = depth,
                                           .next = *bucket,
-                                          .newer = NONE,
-                                          .older = NONE,
+                                          .window = NONE,
                                           .state = NONE};
     *bucket = id;
 }
@@ -223,6 +311,7 @@ int32_t tn_cache_attach(tn_cache *c, int32_t seq, uint64_t salt, const int32_t *
     for (int32_t i = 0; i < s->n_listed; i++) hold(c, s->blocks[i]);
     load_blocks(c, s, tokens, n);
     s->length = s->n_listed * TN_CACHE_BLOCK;
+    attach_windows(c, s);
     if (c->n_slots > 0 && s->n_listed > 0)
         tn_cache_state_share(c, seq, c->index->entries[s->blocks[s->n_listed - 1]].state, s->length);
     return s->length;
@@ -243,6 +332,7 @@ void tn_cache_list(tn_cache *c, int32_t seq)
             s->blocks[i] = same;
             tn_cache_release(c, id);
         }
+        list_window(c, s, i);
     }
     if (c->n_slots == 0 || s->length == 0 || s->length % TN_CACHE_BLOCK != 0) return;
     block_entry *last = &c->index->entries[s->blocks[s->n_listed - 1]];
@@ -266,7 +356,7 @@ double tn_cache_index_state_loss(const tn_cache *c, int32_t slot)
     if (!tn_cache_index_has_state(c, slot)) return 0.0;
     int32_t id = c->index->block_of_state[slot];
     const block_entry *b = &c->index->entries[id];
-    double age = c->refs[id] > 0 ? 0.0 : (double)(c->index->clock - b->idle_since);
+    double age = c->all.refs[id] > 0 ? 0.0 : (double)(c->index->clock - b->idle_since);
     return (b->depth + 1.0) * TN_CACHE_BLOCK / (1.0 + age);
 }
 
