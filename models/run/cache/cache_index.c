@@ -15,7 +15,6 @@
 // behind it is complete.
 #include "models/run/cache/cache.h"
 
-
 #include <string.h>
 
 enum { NONE = -1 };

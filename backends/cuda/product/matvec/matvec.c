@@ -25,45 +25,48 @@ static const struct {
     int32_t module[2];    // one column, more
     int32_t rows;         // module of the kernel for 2 to 8 columns on tensor cores; 0: none
     const char *entry[4]; // 1, 2, 4, 8 columns; NULL: the one for 4 runs them
+    // On tensor cores there are also kernels for 2 and for 3 and 4 columns, which multiply several groups of k
+    // at a time in the columns that are left.
+    bool narrow;
 } entries[] = {
 #define ENTRY(type, n) "tn_matvec_" #type "_" #n
 #define PLAIN(type)                                                                                          \
     {TN_TYPE_##type,                                                                                         \
      {TN_CUDA_MODULE_matvec_common, TN_CUDA_MODULE_matvec_common_rows}, 0,                                   \
-     {ENTRY(type, 1), ENTRY(type, 2), ENTRY(type, 4), ENTRY(type, 8)}}
+     {ENTRY(type, 1), ENTRY(type, 2), ENTRY(type, 4), ENTRY(type, 8)}, false}
 // Kernels for 4 columns serve what those on tensor cores do not: compute capability 7.5, and weights that are
 // not whole tiles.
-#define BLOCKS(type, one, four, rows)                                                                        \
+#define BLOCKS(type, one, four, rows, narrow)                                                                   \
     {TN_TYPE_##type,                                                                                         \
      {TN_CUDA_MODULE_##one, TN_CUDA_MODULE_##four}, TN_CUDA_MODULE_##rows,                                   \
-     {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}}
+     {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}, narrow}
     PLAIN(F16), PLAIN(BF16),
     {TN_TYPE_F32, {TN_CUDA_MODULE_matvec_blocks, TN_CUDA_MODULE_matvec_blocks}, 0,
-     {ENTRY(F32, 1), NULL, ENTRY(F32, 4), NULL}},
-    BLOCKS(Q4_0, matvec_common, matvec_common_rows, matvec_rows),
-    BLOCKS(Q8_0, matvec_common, matvec_common_rows, matvec_rows),
-    BLOCKS(Q4_K, matvec_common, matvec_common_rows, matvec_rows),
-    BLOCKS(Q6_K, matvec_common, matvec_common_rows, matvec_rows),
-    BLOCKS(Q5_K, matvec_blocks, matvec_blocks, matvec_rows),
-    BLOCKS(Q4_1, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(Q5_0, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(Q5_1, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(Q2_K, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(Q3_K, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(IQ4_NL, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(IQ4_XS, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(MXFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(NVFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks),
-    BLOCKS(IQ2_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ2_XS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ2_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ3_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ3_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ1_S, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(IQ1_M, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(TQ2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(Q1_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
-    BLOCKS(Q2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook),
+     {ENTRY(F32, 1), NULL, ENTRY(F32, 4), NULL}, false},
+    BLOCKS(Q4_0, matvec_common, matvec_common_rows, matvec_rows, true),
+    BLOCKS(Q8_0, matvec_common, matvec_common_rows, matvec_rows, true),
+    BLOCKS(Q4_K, matvec_common, matvec_common_rows, matvec_rows, true),
+    BLOCKS(Q6_K, matvec_common, matvec_common_rows, matvec_rows, true),
+    BLOCKS(Q5_K, matvec_blocks, matvec_blocks, matvec_rows, true),
+    BLOCKS(Q4_1, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(Q5_0, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(Q5_1, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(Q2_K, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(Q3_K, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(IQ4_NL, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(IQ4_XS, matvec_blocks, matvec_blocks, matvec_rows_blocks, true),
+    BLOCKS(MXFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks, true),
+    BLOCKS(NVFP4, matvec_blocks, matvec_blocks, matvec_rows_blocks, false),
+    BLOCKS(IQ2_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ2_XS, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ2_S, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ3_XXS, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ3_S, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ1_S, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(IQ1_M, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(TQ2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(Q1_0, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
+    BLOCKS(Q2_0, matvec_codebook, matvec_codebook, matvec_rows_codebook, false),
 };
 #undef ENTRY
 #undef PLAIN
@@ -185,17 +188,15 @@ static void skip_columns(tn_cuda_matvec_args *a)
     for (int32_t i = 0; i < a->n_parts; i++) a->part[i].y += a->n_columns * a->part[i].y_stride;
 }
 
-// The kernel of 2 to 8 columns: its module, and its name up to the type. The types that most models have get
-// kernels for 2 and for up to 4, which multiply several groups of k at a time in the columns that are left.
+// The kernel of 2 to 8 columns: its module, and its name up to the type.
 static int32_t rows_module(tn_dtype type, int32_t n_columns, const char **name)
 {
-    static const tn_dtype of_few[] = {TN_TYPE_Q4_0, TN_TYPE_Q8_0,   TN_TYPE_Q4_K, TN_TYPE_Q5_K,
-                                      TN_TYPE_Q6_K, TN_TYPE_IQ4_XS, TN_TYPE_MXFP4};
-    bool few = false;
-    for (int32_t i = 0; i < (int32_t)TN_COUNT(of_few); i++) few |= of_few[i] == type;
-    if (few && n_columns <= 2) return *name = "tn_matvec_2_rows_", TN_CUDA_MODULE_matvec_2_rows;
-    if (few && n_columns <= 4) return *name = "tn_matvec_4_rows_", TN_CUDA_MODULE_matvec_4_rows;
-    return *name = "tn_matvec_rows_", entries[entry_of(type)].rows;
+    int32_t entry = entry_of(type);
+    if (entries[entry].narrow && n_columns <= 2)
+        return *name = "tn_matvec_2_rows_", TN_CUDA_MODULE_matvec_2_rows;
+    if (entries[entry].narrow && n_columns <= 4)
+        return *name = "tn_matvec_4_rows_", TN_CUDA_MODULE_matvec_4_rows;
+    return *name = "tn_matvec_rows_", entries[entry].rows;
 }
 
 // The first columns of those left, as many as one launch on tensor cores can do. False: none, and nothing was
