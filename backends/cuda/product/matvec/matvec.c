@@ -25,8 +25,8 @@ static const struct {
     int32_t module[2];    // one column, more
     int32_t rows;         // module of the kernel for 2 to 8 columns on tensor cores; 0: none
     const char *entry[4]; // 1, 2, 4, 8 columns; NULL: the one for 4 runs them
-    // On tensor cores there are also kernels for 2 and for 3 and 4 columns, which multiply several groups of k
-    // at a time in the columns that are left.
+    // Whether there are also kernels on tensor cores for 2 and for 3 and 4 columns, which multiply several
+    // groups of k at a time in the columns that are left.
     bool narrow;
 } entries[] = {
 #define ENTRY(type, n) "tn_matvec_" #type "_" #n
@@ -36,7 +36,7 @@ static const struct {
      {ENTRY(type, 1), ENTRY(type, 2), ENTRY(type, 4), ENTRY(type, 8)}, false}
 // Kernels for 4 columns serve what those on tensor cores do not: compute capability 7.5, and weights that are
 // not whole tiles.
-#define BLOCKS(type, one, four, rows, narrow)                                                                   \
+#define BLOCKS(type, one, four, rows, narrow)                                                                \
     {TN_TYPE_##type,                                                                                         \
      {TN_CUDA_MODULE_##one, TN_CUDA_MODULE_##four}, TN_CUDA_MODULE_##rows,                                   \
      {ENTRY(type, 1), NULL, ENTRY(type, 4), NULL}, narrow}
