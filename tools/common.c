@@ -360,6 +360,7 @@ void tool_session_config(const tool *t, tn_session_config *cfg)
     cfg->cache_type_v = cache_type(o, OPT_CACHE_V);
     cfg->n_checkpoints = (int32_t)opt_int(o, OPT_CHECKPOINTS);
     cfg->fusion = opt_int(o, OPT_FUSION) == 0; // words: on, off
+    cfg->free_windows = opt_int(o, OPT_FREE_WINDOWS) == 0;
     char word[16];
     cfg->precision = tn_precision_by_name(opt_word(o, OPT_PRECISION, word, sizeof word));
     cfg->adapters = t->adapters;

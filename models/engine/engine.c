@@ -91,8 +91,6 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     tn_status status = read_config(ctx, cfg, &e->cfg);
     if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_session_config, e->cfg.session, &session);
     e->cfg.session = NULL;
-    if (status == TN_OK && session.free_windows != 0)
-        status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: free_windows is for sessions without an engine");
     e->n_seq = session.n_seq;
     // Where a new plan costs more than some rows: on devices that capture their steps. The sequence that
     // fills steps up needs a place besides all others.

@@ -7,8 +7,34 @@
 
 #include <pthread.h>
 
-// Runs one schedule until all have ended; returns how often a request lost its blocks.
-static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
+// Every block of the window is held as often as is counted, or is free or idle. Idle ones are what is left,
+// so all of them have to come back when they are asked for: see below.
+static bool window_counts_are_right(const tn_cache *c)
+{
+    enum { MOST = 64 };
+    int32_t refs[MOST] = {0};
+    if (!TEST_CHECK(c->sliding.n_blocks <= MOST)) return false;
+    for (int32_t q = 0; q < c->n_seq; q++) {
+        const tn_cache_seq *s = &c->seqs[q];
+        for (int32_t i = s->window_first; i < tn_cache_blocks_of(s->window_length); i++)
+            refs[s->window_blocks[i]]++;
+    }
+    for (int32_t i = 0; i < c->sliding.n_blocks; i++)
+        if (refs[i] != c->sliding.refs[i]) return false;
+    return true;
+}
+
+// When nothing runs, each block of the window can be had once.
+static bool window_blocks_are_back(tn_cache *c)
+{
+    int32_t n = 0;
+    while (tn_cache_window_take(c) >= 0) n++;
+    return n == c->sliding.n_blocks;
+}
+
+// Runs one schedule until all have ended; returns how often a request lost its blocks. windows: layers with a
+// sliding window keep the blocks of the window, and requests lose all their blocks now and then.
+static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text, bool windows)
 {
     enum { MOST_STEPS = 8000 };
     plan plans[MAX_REQUESTS];
@@ -18,7 +44,10 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
     scfg.n_batch = scfg.n_seq + below(40);
     scfg.n_ctx_seq = n_ctx;
     scfg.n_ctx += below(2) * below(300); // longer than one sequence may be
+    scfg.free_windows = windows;
+    if (windows) scfg.n_ctx += 5 * TN_CACHE_BLOCK * scfg.n_seq; // else the window has no blocks of its own
     tn_engine *e = make_engine(model, &scfg, below(2) * (1 + below(20)));
+    TEST_CHECK(tn_cache_has_window(&e->session->cache) == windows);
     e->session->pads = below(2) != 0; // as on devices that capture their steps
     for (int32_t i = 0; i < n; i++) make_plan(&plans[i], n_ctx, text);
     for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);
@@ -31,16 +60,20 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text)
             if (plans[i].leaves == step) tn_engine_cancel(e, plans[i].id);
             if (plans[i].leaves == step && plans[i].id == 0) plans[i].leaves = -1;
         }
+        if (windows && step < 500 && tn_engine_n_running(e) > 0 && below(16) == 0)
+            TEST_CHECK_STATUS(tn_engine_preempt(e, tn_engine_newest(e)), TN_OK);
         TEST_CHECK_STATUS(tn_engine_step(e, &events, &n_events), TN_OK);
         for (int32_t i = 0; i < n_events; i++) take_event(plans, n, events[i]);
         left = 0;
         for (int32_t i = 0; i < n; i++) left += !plans[i].ended;
+        if (windows) TEST_CHECK(window_counts_are_right(&e->session->cache));
     }
     TEST_CHECK(tn_engine_pending(e) == 0);
     for (int32_t i = 0; i < n; i++) check_plan(&plans[i], i, seed);
     tn_engine_stats stats = {.struct_size = sizeof stats};
     tn_engine_stats_get(e, &stats);
     TEST_CHECK(stats.n_free == stats.n_blocks && stats.n_running == 0 && stats.n_waiting == 0);
+    if (windows) TEST_CHECK(window_blocks_are_back(&e->session->cache));
     tn_engine_destroy(&e);
     return stats.n_preempted;
 }
@@ -192,7 +225,7 @@ static void test_selecting_threads(void)
 {
     tn_context *ctx = context(NULL, 3);
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
-    for (uint32_t k = 0; k < 2; k++) (void)run_schedule(model, 1000 + k, false);
+    for (uint32_t k = 0; k < 2; k++) (void)run_schedule(model, 1000 + k, false, false);
     TEST_CHECK(n_lent_runs > 0);
     tn_model_unref(&model);
     tn_context_destroy(&ctx);
@@ -203,6 +236,7 @@ int main(int argc, char **argv)
     counting c;
     tn_context *ctx = context(&c, 1);
     static const int32_t shapes[] = {TINY_LLAMA, TINY_GEMMA3, TINY_DEEPSEEK2, TINY_QWEN35, TINY_GPT_OSS};
+    static const int32_t windowed[] = {TINY_GEMMA3, TINY_GPT_OSS, TINY_GEMMA4};
     int32_t n_schedules = argc > 1 ? atoi(argv[1]) : 12;
     uint64_t n_preempted = 0;
     for (size_t i = 0; i < TN_COUNT(shapes); i++) {
@@ -210,11 +244,19 @@ int main(int argc, char **argv)
         shape.tokenizer = i == 0;
         tn_model *model = tiny_model_open(ctx, &shape);
         for (int32_t k = 0; k < n_schedules; k++)
-            n_preempted += run_schedule(model, (uint32_t)(k + 100 * (int32_t)i), shape.tokenizer);
+            n_preempted += run_schedule(model, (uint32_t)(k + 100 * (int32_t)i), shape.tokenizer, false);
         if (i == 0) {
             test_refusals(model);
             test_allocations(model, &c);
         }
+        tn_model_unref(&model);
+    }
+    for (size_t i = 0; i < TN_COUNT(windowed); i++) {
+        tiny_shape shape = tiny_shapes[windowed[i]];
+        shape.tokenizer = true; // for banned texts, which cut sequences
+        tn_model *model = tiny_model_open(ctx, &shape);
+        for (int32_t k = 0; k < n_schedules; k++)
+            (void)run_schedule(model, (uint32_t)(2000 + k + 100 * (int32_t)i), true, true);
         tn_model_unref(&model);
     }
     test_threads();

@@ -141,14 +141,56 @@ static void test_long(tn_model *model)
     cfg.free_windows = 1;
     TEST_CHECK_STATUS(tn_session_predict(model, &cfg, &predicted), TN_OK);
     TEST_CHECK(predicted.cache == c->sizes[0]);
-    tn_engine_config ecfg;
-    tn_engine *e = NULL;
-    tn_engine_config_default(&ecfg);
-    ecfg.session = &cfg;
-    TEST_CHECK_STATUS(tn_engine_create(model, &ecfg, &e), TN_ERR_UNSUPPORTED);
-    TEST_CHECK(e == NULL);
     tn_session_destroy(&whole);
     tn_session_destroy(&window);
+}
+
+// --- what engines find again ----------------------------------------------------------------------------
+
+enum { PREFIX = 256, PROMPT = PREFIX + 20, TEXTS = 12 };
+
+// The prompt `which` of text `text`: all of a text share the prefix.
+static uint64_t run_prompt(tn_engine *e, int32_t text, int32_t which)
+{
+    int32_t tokens[PROMPT];
+    uint64_t id;
+    tn_request_config r;
+    tn_generation_config g;
+    tn_engine_stats stats = {.struct_size = sizeof stats};
+    tn_generation_config_default(&g);
+    tn_request_config_default(&r);
+    for (int32_t i = 0; i < PROMPT; i++) tokens[i] = (i * 7 + text * 31 + (i < PREFIX ? 0 : which)) % 250;
+    g.max_tokens = 4;
+    r.tokens = tokens, r.n_tokens = PROMPT, r.generation = &g;
+    TEST_CHECK_STATUS(tn_engine_submit(e, &r, &id), TN_OK);
+    while (tn_engine_pending(e) > 0) {
+        const tn_engine_event *const *events;
+        int32_t n;
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+    }
+    tn_engine_stats_get(e, &stats);
+    return stats.n_reused;
+}
+
+// A prefix is found as long as the window behind it is there. It is lost before the rest of the text is.
+static void test_engine_prefixes(tn_model *model)
+{
+    tn_session_config cfg = session_config(8192, 4);
+    cfg.n_batch = 64;
+    cfg.free_windows = 1;
+    tn_engine *e = make_engine(model, &cfg, 0);
+    const tn_cache *c = &e->session->cache;
+    TEST_CHECK(tn_cache_has_window(c) && c->sliding.n_blocks < c->all.n_blocks / 4);
+    uint64_t reused = run_prompt(e, 0, 0);
+    TEST_CHECK(reused == 0);
+    reused = run_prompt(e, 0, 1); // what it has in common with the text before
+    TEST_CHECK(reused == PREFIX);
+    for (int32_t text = 1; text < TEXTS; text++) TEST_CHECK(run_prompt(e, text, 0) == reused);
+    TEST_CHECK(run_prompt(e, TEXTS - 1, 1) == reused + PREFIX);
+    TEST_CHECK(tn_cache_n_evicted(c) == 0); // the keys and values of other layers are there still
+    TEST_CHECK(run_prompt(e, 0, 2) == reused + PREFIX);
+    TEST_CHECK(run_prompt(e, 0, 3) == reused + 2 * PREFIX);
+    tn_engine_destroy(&e);
 }
 
 int main(void)
@@ -158,6 +200,7 @@ int main(void)
     for (size_t i = 0; i < TN_COUNT(shapes); i++) {
         tn_model *model = tiny_model_open(ctx, &tiny_shapes[shapes[i]]);
         test_long(model);
+        test_engine_prefixes(model);
         for (uint32_t seed = 1; seed <= 4; seed++) test_random(model, seed);
         tn_model_unref(&model);
     }

@@ -65,8 +65,8 @@ typedef struct tn_session_config {
     int32_t n_adapters;
     const struct tn_adapter_use *adapters;
     // 1: layers with a sliding window keep K and V of the window and of one step, where that is less memory;
-    // a sequence that is cut further back evaluates its tokens again, together with the next ones. Not for
-    // engines (TN_ERR_UNSUPPORTED). Default 0: they keep the whole context
+    // a sequence that is cut further back evaluates its tokens again, together with the next ones, and an
+    // engine keeps the prefixes of half as many ended texts as it has sequences. Default 0: the whole context
     int32_t free_windows;
     int32_t reserved_windows;
 } tn_session_config;
