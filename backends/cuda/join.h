@@ -6,8 +6,9 @@
 // STAGE. Matrix products of quantised weights with up to 8 rows read activations as int8. Where the kernel
 // that makes the activations can write them so too (TN_CUDA_WRITES_QUANTISED of kernels.def), it does, next
 // to the plain result: else every block of the product would read and round all of them before it can begin
-// (2 to 3 of the 6 microseconds of a product on an H200). Products of 9 to 64 rows by skinny_stream.cuh read
-// f16; attention over a cache in f16 writes its result so for them, and no launch has to make it.
+// (2 to 3 of the 6 microseconds of a product on an H200). Products of 9 to 64 rows
+// (product/skinny/skinny_stream.cuh) read f16; attention over a cache in f16 writes its result so for them,
+// and no launch has to make it.
 //
 // PACK. Products of many rows round activations to 16 bits. A gated pair does that in place of its own result
 // where only such a product reads it (TN_CUDA_WRITES_PACKED16): a pass over the widest rows of a layer less,

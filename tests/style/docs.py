@@ -21,9 +21,6 @@ PATH = re.compile(rf"`([\w.-]+(?:/[\w.-]+)+\.(?:{CODE}|py|sh|json|txt|gguf|f32))
 NAMED = re.compile(rf"(?<![\w./<>*$:-])((?:[\w.-]+/)+[\w-][\w.-]*\.(?:{CODE}|py|sh|json|txt|gguf|build)|"
                    rf"[\w-]+\.(?:{CODE}))(?![\w/*>-]|\.\w)")
 PLACEHOLDER = re.compile(r"(?:^|/)[A-Z_]+(?:/|\.\w+$)")  # MODEL.gguf, DIR/heldout.txt: lines that show a call
-# Files of this folder are about to move beside each other, which mends most of what is found there:
-# until then it is printed, not counted. TODO when they have moved: remove.
-MOVING = ("backends/cuda/",)
 COMMENTED = (".c", ".h", ".def", ".cu", ".cuh", ".comp", ".glsl", ".py", ".sh", "meson.build")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 SCRIPT = re.compile(r"\b(?:sh|bash|python3)\s+([\w./-]+\.(?:sh|py)|\.ci/run)\b")
@@ -54,10 +51,7 @@ def check_form(top, path, text, report):
         report.ok(path, n <= LINES_MAX, f"{n} lines, a screen has {LINES_MAX}")
     wide = [i for i, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS_MAX and line[:1] != "|"]
     found = f"lines of more than {COLUMNS_MAX} columns: {', '.join(map(str, wide))}"
-    if wide and path.startswith(MOVING):
-        print(f"note: {path}: {found}")
-    else:
-        report.ok(path, not wide, found)
+    report.ok(path, not wide, found)
 
 
 def check_paths(top, path, text, report):
@@ -67,10 +61,7 @@ def check_paths(top, path, text, report):
         places = [name, os.path.join(here, name)] + [f"{layer}/include/{name}" for layer in LAYERS]
         exists = any(os.path.exists(os.path.join(top, p)) for p in places)
         place = f"{path}:{line_of(text, match.start())}"
-        if not exists and path.startswith(MOVING):
-            print(f"note: {place}: {name} does not exist")
-        else:
-            report.ok(place, exists, f"{name} does not exist")
+        report.ok(place, exists, f"{name} does not exist")
 
 
 PER_BACKEND = ("kernels.def",)  # each backend has one; ops speaks of all of them
@@ -92,10 +83,7 @@ def check_comments(top, path, report):
             name = match.group(1)
             place = f"{path}:{line_of(text, offset + match.start())}"
             good = is_there(top, os.path.dirname(path), name) or bool(PLACEHOLDER.search(name))
-            if not good and path.startswith(MOVING):
-                print(f"note: {place}: comment names {name}, which does not exist")
-            else:
-                report.ok(place, good, f"comment names {name}, which does not exist")
+            report.ok(place, good, f"comment names {name}, which does not exist")
 
 
 def check_commands(top, path, text, report):

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 
-from cli import arguments, as_json
+from cli import Gguf, arguments, as_json
 
 ASK = ["Where does Mia live?", "--temp", "0"]
 
@@ -69,6 +69,24 @@ def check_ls(t, env):
     t.ok("ls NAME", r.code == 0 and len(r.text.splitlines()) == 2, r.text)
     r = t.run("ls")
     t.ok("ls without TENON_MODELS", r.code == 0 and "spare" not in r.text and "Ollama" in r.text, r.text)
+
+
+def check_kinds(t):
+    """Files that are no models are marked, and do not hide those that are."""
+    adapter = Gguf(t.model)
+    adapter.set_text("general.type", "adapter")
+    with open(t.model, "rb") as f:
+        put(t, "kinds", "cut-Q8_0.gguf", data=f.read(3000))
+    put(t, "kinds", "tiny-Q8_0.gguf")
+    adapter.write(t.temp(os.path.join("kinds", "style-F16.gguf")))
+    env = {"TENON_MODELS": t.temp("kinds"), "HOME": t.temp("nowhere"), "XDG_DATA_HOME": t.temp("nowhere"),
+           "XDG_CACHE_HOME": t.temp("nowhere")}
+    kinds = {m["name"]: m["kind"] for m in as_json(t, "kinds", t.run("ls", "--json", **env).out)["models"]}
+    t.ok("ls: kinds", kinds == {"cut": "unreadable", "tiny": "model", "style": "adapter"}, kinds)
+    lines = t.run("ls", **env).text.splitlines()
+    t.ok("ls marks what is no model", len(lines) == 3 and all(
+        line.endswith(", adapter" if "style" in line else ", unreadable" if "cut" in line else "MODELS")
+        for line in lines), lines)
 
 
 def check_run(t, env):
@@ -165,6 +183,7 @@ def main():
     t, _, _ = arguments()
     env = make_stores(t)
     check_ls(t, env)
+    check_kinds(t)
     check_run(t, env)
     check_show_and_rm(t, env)
     check_config(t)

@@ -161,7 +161,6 @@ static int make_session(bench_state *s, const sizes *z)
     tn_status status = find_cache_bytes(s);
     if (status == TN_OK) status = tn_session_create(s->model, &s->cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->name, s->cfg.n_ctx);
-    interrupt_watch(s->session);
     return bench_make_tokens(s, z->longest);
 }
 
@@ -299,6 +298,7 @@ static int measure(bench_state *s, const sizes *z)
     int code = make_session(s, z);
     if (code) return code;
     measure_peaks(s);
+    interrupt_watch(s->session); // until here a signal ends the program at once
     if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
     for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);
     return code;

@@ -16,9 +16,30 @@
 
 enum { FOUND_MAX = 256, NAME_SIZE = 512, PATH_SIZE = 4096 };
 
-static void put_model(json *j, const store_model *m)
+// "model", "adapter", or another value of the file's key general.type; "unreadable" where it is no file of
+// ours. It is read from the beginning of the file; no weights are.
+static const char *kind_of(tn_context *ctx, const store_model *m, char *buf, size_t size)
+{
+    tn_file *file = NULL;
+    char *name;
+    const char *type, *value;
+    snprintf(buf, size, "unreadable");
+    if (tn_file_open(ctx, m->path, &file) != TN_OK) return buf;
+    snprintf(buf, size, "model");
+    for (int64_t i = 0; i < tn_file_n_keys(file); i++) {
+        if (tn_file_key(file, i, 80, &name, &type, &value) != TN_OK) continue;
+        if (strcmp(name, "general.type") == 0) snprintf(buf, size, "%s", value);
+        tn_text_free(ctx, name);
+    }
+    tn_file_close(&file);
+    clean_text(buf);
+    return buf;
+}
+
+static void put_model(json *j, const store_model *m, const char *kind)
 {
     json_object(j, NULL);
+    json_text(j, "kind", kind);
     json_text(j, "name", m->name);
     json_text(j, "type", m->quant);
     json_text(j, "origin", store_origin_name(m->origin));
@@ -45,15 +66,29 @@ static int select_models(const options *o, const store_list *list, size_t **foun
     return 0;
 }
 
+// For reading keys of files.
+static int open_context(tool *t)
+{
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.backend = "cpu";
+    cfg.one_backend = 1;
+    cfg.n_threads = 1;
+    tn_status status = tn_context_create(&cfg, &t->ctx);
+    return status == TN_OK ? 0 : tool_fail(t, status, "%s", cmd_name(t->opt->cmd));
+}
+
 int cmd_ls(const options *o)
 {
     store_list list;
     size_t *found = NULL, n = 0;
-    char name[NAME_SIZE], size[32];
+    tool t = {.opt = o};
+    char name[NAME_SIZE], size[32], kind[32];
     if (o->n_args > 1) return fail(EXIT_USAGE, "unexpected argument '%s'; ls takes one name", o->args[1]);
     int code = store_list_all(&list);
     if (code) return code;
-    code = select_models(o, &list, &found, &n);
+    code = open_context(&t);
+    if (!code) code = select_models(o, &list, &found, &n);
     json j;
     bool as_json = opt_flag(o, OPT_JSON);
     if (!code && as_json) {
@@ -64,11 +99,13 @@ int cmd_ls(const options *o)
     }
     for (size_t i = 0; i < n && !code; i++) {
         const store_model *m = &list.items[found[i]];
+        bool is_model = strcmp(kind_of(t.ctx, m, kind, sizeof kind), "model") == 0;
         if (as_json)
-            put_model(&j, m);
+            put_model(&j, m, kind);
         else
-            printf("%-50s %12s  %s\n", full_name(m, name, sizeof name), size_text(m->size, size, sizeof size),
-                   store_origin_name(m->origin));
+            printf("%-50s %12s  %s%s%s\n", full_name(m, name, sizeof name),
+                   size_text(m->size, size, sizeof size), store_origin_name(m->origin), is_model ? "" : ", ",
+                   is_model ? "" : kind);
     }
     if (!code && as_json) {
         json_end_array(&j);
@@ -77,6 +114,7 @@ int cmd_ls(const options *o)
     if (!code && n == 0 && !as_json)
         note("no models; 'tenon pull ORG/NAME' gets one, and $TENON_MODELS names folders that have some");
     free(found);
+    tool_close(&t);
     store_list_fini(&list);
     return code;
 }
@@ -100,13 +138,9 @@ static int find_one(const options *o, store_list *list, const store_model **out)
 
 static int open_file(tool *t, const char *path, tn_file **file)
 {
-    tn_context_config cfg;
-    tn_context_config_default(&cfg);
-    cfg.backend = "cpu";
-    cfg.one_backend = 1;
-    cfg.n_threads = 1;
-    tn_status status = tn_context_create(&cfg, &t->ctx);
-    if (status == TN_OK) status = tn_file_open(t->ctx, path, file);
+    int code = open_context(t);
+    if (code) return code;
+    tn_status status = tn_file_open(t->ctx, path, file);
     return status == TN_OK ? 0 : tool_fail(t, status, "%s", path);
 }
 

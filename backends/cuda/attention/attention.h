@@ -21,7 +21,7 @@ const char *tn_cuda_attention_cache_name(tn_dtype type);
 // Whether the caches lie so that the decode kernels run, which can stage their results as int8; data of the
 // step's views are bound.
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step);
-// Whether they stage them as x of the products of 9 to 64 rows instead (skinny_stream_args.h).
+// Whether they stage them as x of the products of 9 to 64 rows instead (product/skinny/skinny_stream_args.h).
 bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *step);
 // What the kernels write so, from what the launch says.
 void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a);
@@ -37,8 +37,8 @@ TN_MUST_USE tn_status tn_cuda_attention_latent_launch(const tn_cuda_launch *l,
                                                       const tn_cuda_attention_args *a);
 // Whether it can do the rope_cache step right before it too, whose results are its q and its caches.
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope);
-// Whether operands lie so that attention_wgmma.c runs, which can read queries in 16 bits and leave its result
-// in bf16; data of the step's views are bound.
+// Whether operands lie so that wgmma/attention_wgmma.c runs, which can read queries in 16 bits and leave its
+// result in bf16; data of the step's views are bound.
 bool tn_cuda_attention_wgmma_packs(const tn_step *step);
 // Whether one of the wgmma kernels accepts a step.
 bool tn_cuda_attention_wgmma_any(const tn_cuda *cuda, const tn_step *step);

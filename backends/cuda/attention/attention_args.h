@@ -34,7 +34,7 @@ typedef struct tn_cuda_attention_args {
     int64_t q_token, q_head, q_elem; // bytes
     char *y;
     int64_t y_token, y_head; // bytes; elements of y are adjacent
-    int32_t y_packed;        // 0: y is f32; else 16 bits (attention_wgmma.cuh), as q where q_elem is 2
+    int32_t y_packed;        // 0: y is f32; else 16 bits (wgmma/attention_wgmma.cuh), as q where q_elem is 2
     tn_cuda_cache k, v;
     const int32_t *q_start; // [n_seq + 1]
     const int32_t *kv_len;  // [n_seq]

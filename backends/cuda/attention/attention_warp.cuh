@@ -289,9 +289,9 @@ template <int WARPS> static __device__ __forceinline__ int64_t page_of(const cur
 }
 
 // Stores elements k .. k + 3 of the result of a token as x of the product that reads it, in the stages of
-// skinny_stream_args.h for -row_size columns. Means of values of a cache in f16 are within the range of f16,
-// and no finer than its values are they needed, so the power of two of all rows is 1. Eight lanes have a run
-// of 32 elements.
+// product/skinny/skinny_stream_args.h for -row_size columns. Means of values of a cache in f16 are within the
+// range of f16, and they are needed no finer than its values are, so the power of two of all rows is 1. Eight
+// lanes have a run of 32 elements.
 static __device__ __forceinline__ void store_stages(const tn_cuda_quantised &r, int token, int k,
                                                     const float4 &o)
 {

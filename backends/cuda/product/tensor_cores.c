@@ -39,7 +39,7 @@ bool tn_cuda_skinny_exact_accepts(const tn_cuda *cuda, const tn_step *step)
     return accepts_blocks(cuda, step, tn_cuda_skinny_exact_type);
 }
 
-// Products with weights of Q6_K, which skinny_stream.cuh rounds.
+// Products with weights of Q6_K, which skinny/skinny_stream.cuh rounds.
 bool tn_cuda_skinny_q6_k_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     tn_product p = tn_product_get(step);

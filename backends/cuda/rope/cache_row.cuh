@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One warp writes one row of a cache: F32, F16, BF16, or blocks of Q8_0 and Q4_0 with the same bits as the
-// encoders of ops/quant_legacy.c write. For that, multiplications and additions are kept apart as they are
-// there.
+// encoders of ops/quant/quant_legacy.c write. For that, multiplications and additions are kept apart as they
+// are there.
 #ifndef TN_CUDA_CACHE_ROW_CUH
 #define TN_CUDA_CACHE_ROW_CUH
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of x in 16 bits (dense_prepare.cu), for dense.c and for the products of more rows in gemm.c.
+// Rows of x in 16 bits (dense_prepare.cu), for dense.c and for the products of more rows in gemm/gemm.c.
 #include "backends/cuda/product/dense/dense.h"
 
 #include "core/compiler.h"

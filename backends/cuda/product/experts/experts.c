@@ -20,8 +20,8 @@ enum {
     STATIC_SHARED = 1024,
     WARP = 32,
     PREPARE_BLOCKS = 4, // for each multiprocessor at most
-    // Rows of x of an expert on average: measured up to 128, where the tiles of 128 rows of gemm_id.c, which
-    // need sorted copies of x, take a quarter longer.
+    // Rows of x of an expert on average: measured up to 128, where the tiles of 128 rows of gemm/gemm_id.c,
+    // which need sorted copies of x, take a quarter longer.
     MOST_AVERAGE = 160,
     // Ids for each block that sorts them, such blocks, and values of a row of x for which the form of
     // experts_prepare.cu with fewer registers has enough.

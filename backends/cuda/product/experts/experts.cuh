@@ -16,7 +16,7 @@
 //
 // Bytes: the weights of the experts in use, once for N rows of x; from L2 also 2 k for each row of x and tile
 // of weights. Operations: 2 k n for each row of y. Instructions of a warp for 16 x 16 weights: some 20 for
-// Q4_K, 45 for other types (gemm_expand.cuh). The limit are the warps that multiply: gate and up of 128
+// Q4_K, 45 for other types (gemm/gemm_expand.cuh). The limit are the warps that multiply: gate and up of 128
 // experts of 768 x 2048, Q4_K, take 73 us for 32 tokens (119 experts in use), where the bytes take 48;
 // without copies they took 67 of then 76, without products 55 (H200, 2026-11-23).
 #ifndef TN_CUDA_EXPERTS_CUH

@@ -53,8 +53,8 @@ size_t tn_cuda_gemm_x_size(int32_t mode, int64_t rows, int64_t k);
 TN_MUST_USE tn_status tn_cuda_gemm_prepare_w(const tn_cuda_launch *l, tn_cuda_gemm_w_args a, const tn_view *w,
                                              int64_t n_groups);
 
-// Makes the weights of a product in e4m3 once (derived.h), if `kernel` multiplies those; the bytes that
-// takes.
+// Makes the weights of a product in e4m3 once (runtime/derived.h), if `kernel` multiplies those; the bytes
+// that takes.
 TN_MUST_USE tn_status tn_cuda_gemm_derive_weights(tn_cuda *cuda, const tn_step *step,
                                                   const tn_cuda_kernel *kernel);
 size_t tn_cuda_gemm_derived_size(const tn_step *step, const tn_cuda_kernel *kernel);

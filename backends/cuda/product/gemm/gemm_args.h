@@ -105,7 +105,7 @@ typedef struct tn_cuda_gemm_x_args {
     int32_t m, k;
     int64_t ld; // packed16 of a row of `to`; what lies behind k is zeroed
     int32_t mode;
-    int32_t finite_rows; // skinny_prepare.cu: a row with values that are not finite gets a scale of NaN
+    int32_t finite_rows; // skinny/skinny_prepare.cu: a row with a value that is not finite has a scale of NaN
 } tn_cuda_gemm_x_args;
 
 // gemm_prepare.cu: rows of a weight -> rows of packed16.
