@@ -102,7 +102,9 @@ void tn_thread_set_background(void)
     // Both are of a thread on Linux. SCHED_BATCH: it does not preempt others when it wakes up.
     struct sched_param none = {0};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BACKGROUND_NICE);
+    id_t self = (id_t)syscall(SYS_gettid);
+    // A thread begins with the value of its creator; the system keeps what is above the highest one there.
+    (void)setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + BACKGROUND_NICE);
 #endif
 }
 

@@ -94,6 +94,10 @@ def check_run(t, env):
                  "good", "good:1b", "studio", t.temp("extra")):
         r = t.run("run", name, *ASK, **env)
         t.ok(f"run {name}", r.code == 0 and b"blue house" in r.out, r.err)
+    for draft, good in (("tiny:Q8_0", True), ("tinny", False)):
+        r = t.run("run", "spare", *ASK, "-md", draft, **env)
+        t.ok(f"a draft model by name: {draft}", (r.code == 0 and b"blue house" in r.out) if good
+             else (r.code != 0 and "did you mean" in r.err), r.err)
     r = t.run("run", "-hf", "org/hubby-GGUF:IQ2_XXS", "-st", "-p", *ASK, **env)
     t.ok("run -hf", r.code == 0 and b"blue house" in r.out, r.err)
     path = as_json(t, "which type", t.run("run", "tiny", "-p", "x", "-n", 1, "--json", **env).out)["model"]

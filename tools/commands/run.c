@@ -4,6 +4,7 @@
 // tenon run: reads the prompt, selects a context size for it, and generates its continuation.
 #include "tools/chat/generate.h"
 #include "tools/interrupt.h"
+#include "tools/store/store.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -229,7 +230,8 @@ static int open_draft(run_state *r, int32_t n_ctx)
     const char *path = opt_text(r->t.opt, OPT_MODEL_DRAFT);
     if (!path) return 0;
     uint64_t load_ns = r->t.load_ns;
-    int code = tool_load(&r->t, path, LOAD_WEIGHTS, &r->draft_model);
+    int code = store_resolve(path, false, &path);
+    if (!code) code = tool_load(&r->t, path, LOAD_WEIGHTS, &r->draft_model);
     r->t.load_ns += load_ns;
     if (code) return code;
     tn_session_config cfg;
