@@ -103,7 +103,7 @@ void tn_thread_set_background(void)
     struct sched_param none = {0};
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
     id_t self = (id_t)syscall(SYS_gettid);
-    // A thread begins with the value of its creator; the system keeps what is above the highest one there.
+    // A thread begins with the nice value of its creator. The system cuts values above the highest one to it.
     (void)setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + BACKGROUND_NICE);
 #endif
 }

@@ -109,6 +109,25 @@ static inline void run_alone(tn_model *model, plan *p, int32_t n_ctx)
     tn_session_destroy(&s);
 }
 
+// Every block of the window is counted as often as sequences hold it. *held: blocks that one holds.
+static inline bool window_refs_are_right(const tn_cache *c, int32_t *held)
+{
+    enum { MOST = 64 };
+    int32_t refs[MOST] = {0};
+    *held = 0;
+    if (!TEST_CHECK(c->sliding.n_blocks <= MOST)) return false;
+    for (int32_t q = 0; q < c->n_seq; q++) {
+        const tn_cache_seq *s = &c->seqs[q];
+        for (int32_t i = s->window_first; i < tn_cache_blocks_of(s->window_length); i++)
+            refs[s->window_blocks[i]]++;
+    }
+    for (int32_t i = 0; i < c->sliding.n_blocks; i++) {
+        if (refs[i] != c->sliding.refs[i]) return false;
+        *held += refs[i] > 0;
+    }
+    return true;
+}
+
 static inline void take_event(plan *plans, int32_t n, const tn_engine_event *event)
 {
     plan *p = event->user;

@@ -7,23 +7,6 @@
 
 #include <pthread.h>
 
-// Every block of the window is held as often as is counted, or is free or idle. Idle ones are what is left,
-// so all of them have to come back when they are asked for: see below.
-static bool window_counts_are_right(const tn_cache *c)
-{
-    enum { MOST = 64 };
-    int32_t refs[MOST] = {0};
-    if (!TEST_CHECK(c->sliding.n_blocks <= MOST)) return false;
-    for (int32_t q = 0; q < c->n_seq; q++) {
-        const tn_cache_seq *s = &c->seqs[q];
-        for (int32_t i = s->window_first; i < tn_cache_blocks_of(s->window_length); i++)
-            refs[s->window_blocks[i]]++;
-    }
-    for (int32_t i = 0; i < c->sliding.n_blocks; i++)
-        if (refs[i] != c->sliding.refs[i]) return false;
-    return true;
-}
-
 // When nothing runs, each block of the window can be had once.
 static bool window_blocks_are_back(tn_cache *c)
 {
@@ -51,7 +34,7 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text, bool win
     e->session->pads = below(2) != 0; // as on devices that capture their steps
     for (int32_t i = 0; i < n; i++) make_plan(&plans[i], n_ctx, text);
     for (int32_t i = 0; i < n; i++) run_alone(model, &plans[i], n_ctx);
-    int32_t step = 0, left = n;
+    int32_t step = 0, left = n, held;
     for (; step < MOST_STEPS && left > 0; step++) {
         const tn_engine_event *const *events;
         int32_t n_events;
@@ -66,7 +49,7 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text, bool win
         for (int32_t i = 0; i < n_events; i++) take_event(plans, n, events[i]);
         left = 0;
         for (int32_t i = 0; i < n; i++) left += !plans[i].ended;
-        if (windows) TEST_CHECK(window_counts_are_right(&e->session->cache));
+        if (windows) TEST_CHECK(window_refs_are_right(&e->session->cache, &held));
     }
     TEST_CHECK(tn_engine_pending(e) == 0);
     for (int32_t i = 0; i < n; i++) check_plan(&plans[i], i, seed);

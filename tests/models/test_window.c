@@ -75,17 +75,8 @@ static void save(pair *p, tn_model *model, bool swap)
 // Every block of the window is free or held, as often as is counted.
 static bool counts_are_right(const tn_cache *c)
 {
-    int32_t refs[N_CTX] = {0}, held = 0;
-    for (int32_t q = 0; q < c->n_seq; q++) {
-        const tn_cache_seq *s = &c->seqs[q];
-        for (int32_t i = s->window_first; i < tn_cache_blocks_of(s->window_length); i++)
-            refs[s->window_blocks[i]]++;
-    }
-    for (int32_t i = 0; i < c->sliding.n_blocks; i++) {
-        if (refs[i] != c->sliding.refs[i]) return false;
-        held += refs[i] > 0;
-    }
-    return held + c->sliding.n_free == c->sliding.n_blocks;
+    int32_t held;
+    return window_refs_are_right(c, &held) && held + c->sliding.n_free == c->sliding.n_blocks;
 }
 
 static void test_random(tn_model *model, uint32_t seed)
