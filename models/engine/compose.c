@@ -206,7 +206,10 @@ static void feed_continued(tn_engine *e)
     for (int32_t q = 0; q < e->n_seq; q++) {
         tn_request *r = e->running[q];
         if (!r || tokens_left(e, r) > 0) continue;
-        e->pending[q] = tn_generation_pending(r->generation);
+        int32_t token = tn_generation_pending(r->generation);
+        if (token < 0 && !tn_generation_peek(r->generation, &token)) continue;
+        if (token < 0) continue; // the text ends here
+        e->pending[q] = token;
         add_feed(e, r, (tn_feed){sizeof(tn_feed), q, 1, &e->pending[q], TN_OUTPUT_LAST, 0});
     }
     e->n_continued = e->n_feeds;
@@ -234,13 +237,18 @@ static int32_t blocks_needed(const tn_engine *e)
     return n;
 }
 
+bool tn_engine_compose_ahead(tn_engine *e)
+{
+    feed_continued(e);
+    feed_prompts(e);
+    return blocks_needed(e) <= tn_cache_n_available(&e->session->cache);
+}
+
 tn_status tn_engine_compose(tn_engine *e)
 {
     static const tn_piece full = {.token = -1, .text = "", .stop = TN_STOP_CONTEXT};
     for (;;) {
-        feed_continued(e);
-        feed_prompts(e);
-        if (blocks_needed(e) <= tn_cache_n_available(&e->session->cache)) return TN_OK;
+        if (tn_engine_compose_ahead(e)) return TN_OK;
         tn_request *r = tn_engine_newest(e);
         if (tn_engine_n_running(e) == 1) {
             tn_engine_end(e, r, &full, TN_OK);

@@ -64,11 +64,12 @@ static tn_status make_arrays(tn_engine *e)
     e->pending = tn_calloc(e->ctx, n, sizeof *e->pending);
     e->events = tn_calloc(e->ctx, 2 * n, sizeof *e->events);
     e->event_list = tn_calloc(e->ctx, 2 * n, sizeof *e->event_list);
+    e->selecting = tn_calloc(e->ctx, n, sizeof *e->selecting);
     e->pieces = tn_calloc(e->ctx, n, sizeof *e->pieces);
     e->masked = tn_calloc(e->ctx, 2 * n, sizeof *e->masked);
     e->statuses = tn_calloc(e->ctx, n, sizeof *e->statuses);
     bool all = e->running && e->feeds && e->fed && e->prompts && e->pending && e->events && e->event_list;
-    return all && e->pieces && e->statuses && e->masked ? TN_OK : TN_ERR_MEMORY;
+    return all && e->selecting && e->pieces && e->statuses && e->masked ? TN_OK : TN_ERR_MEMORY;
 }
 
 tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
@@ -80,7 +81,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (!e) return TN_ERR_MEMORY;
     e->ctx = ctx;
     atomic_flag_clear(&e->lock);
-    atomic_init(&e->next_feed, 0);
+    atomic_init(&e->next_row, 0);
     atomic_init(&e->threaded, false);
     atomic_init(&e->stopping, false);
     atomic_init(&e->bell, 0);
@@ -99,7 +100,7 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     if (status == TN_OK) status = tn_session_create(model, &session, &e->session);
     if (status == TN_OK && tn_session_result(e->session) != TN_RESULT_LOGITS)
         status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: the model or session gives no logits");
-    if (status == TN_OK) e->session->pads = pads;
+    if (status == TN_OK) e->session->pads = e->overlaps = pads;
     if (status == TN_OK) status = tn_cache_index_create(&e->session->cache);
     if (status == TN_OK && e->cfg.host_cache > 0)
         status = tn_cache_host_create(&e->session->cache, e->cfg.host_cache);
@@ -117,6 +118,8 @@ void tn_engine_destroy(tn_engine **engine)
     if (!engine || !*engine) return;
     tn_engine *e = *engine;
     tn_engine_thread_fini(e);
+    tn_status status = e->launched ? tn_session_collect(e->session) : TN_OK; // of nobody now
+    TN_UNUSED(status);
     for (int32_t i = 0; e->running && i < e->n_seq; i++)
         if (e->running[i]) e->running[i]->next = NULL, tn_engine_destroy_requests(e->ctx, &e->running[i]);
     tn_engine_destroy_requests(e->ctx, &e->waiting);
@@ -130,6 +133,7 @@ void tn_engine_destroy(tn_engine **engine)
     tn_free(e->ctx, e->events);
     tn_free(e->ctx, (void *)e->event_list);
     tn_free(e->ctx, e->masked);
+    tn_free(e->ctx, e->selecting);
     tn_free(e->ctx, e->pieces);
     tn_free(e->ctx, e->statuses);
     tn_free(e->ctx, e);

@@ -75,7 +75,7 @@ struct tn_engine {
     uint64_t *last_use;        // [n_seq] step in which the sequence was used last
     // Of the present pass: [n_seq]
     tn_feed *feeds;
-    tn_request **fed;
+    tn_request **fed; // NULL: the request has ended since
     int32_t *pending; // tokens of requests that continue
     int32_t n_feeds, n_continued;
     tn_pass_size pass;
@@ -84,9 +84,15 @@ struct tn_engine {
     int64_t prompt_tokens; // that a pass could take of them
     int32_t *masked;       // feeds whose grammars are asked for masks, and the rows of their outputs
     int32_t n_masked;
+    // Passes of a device run while the texts of the pass before are made, see step.c.
+    bool overlaps;
+    bool launched;               // the feeds are on the device
+    uint64_t launch_ns, n_plans; // since it was launched, within steps; of the session before that
+    tn_request **selecting;      // [n_seq] they have a row of the last pass to select a token from
+    int32_t n_selecting;
     tn_piece *pieces; // what each selected, and whether that failed
     tn_status *statuses;
-    _Atomic int32_t next_feed;          // that a thread takes to select a token, or to make a mask
+    _Atomic int32_t next_row;           // that a thread takes to select a token, or to make a mask
     tn_engine_note *events;             // [2 * n_seq]
     const tn_engine_event **event_list; // the same, as they are returned
     int32_t n_events, max_events;
@@ -155,5 +161,8 @@ TN_MUST_USE tn_status tn_engine_preempt(tn_engine *e, tn_request *r);
 int32_t tn_engine_last_block_end(const tn_request *r);
 // Chooses the feeds of the next pass, and frees the blocks that they need.
 TN_MUST_USE tn_status tn_engine_compose(tn_engine *e);
+// The same before the tokens are selected that a device has chosen; none is preempted. False: there are not
+// enough blocks, and tn_engine_compose has to follow.
+TN_MUST_USE bool tn_engine_compose_ahead(tn_engine *e);
 
 #endif

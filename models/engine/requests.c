@@ -45,6 +45,10 @@ void tn_engine_end(tn_engine *e, tn_request *r, const tn_piece *piece, tn_status
         if (!r->message[0]) (void)tn_context_error(e->ctx, r->message, sizeof r->message);
         note->event.message = r->message;
     }
+    for (int32_t i = 0; i < e->n_feeds; i++)
+        if (e->fed[i] == r) e->fed[i] = NULL;
+    for (int32_t i = 0; i < e->n_selecting; i++)
+        if (e->selecting[i] == r) e->selecting[i] = NULL;
     if (r->seq >= 0) tn_cache_truncate(&e->session->cache, r->seq, 0);
     tn_engine_lock(e);
     if (r->seq >= 0) e->running[r->seq] = NULL;

@@ -491,8 +491,7 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
         s->kv_len[i] = first + f->n_tokens;
         int32_t *row = s->table + (size_t)i * (size_t)s->cache.max_blocks;
         memcpy(row, s->cache.seqs[f->seq].blocks, (size_t)s->cache.max_blocks * sizeof *row);
-        if (s->window_table)
-            tn_cache_window_row(&s->cache, f->seq, s->window_table + (row - s->table));
+        if (s->window_table) tn_cache_window_row(&s->cache, f->seq, s->window_table + (row - s->table));
         for (int32_t k = 0; k < f->n_tokens; k++, t++) {
             s->tokens[t] = f->tokens[k];
             s->positions[t] = first + k;
@@ -507,6 +506,15 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
     *key = (tn_plan_key){t, n_feeds, out, 0, 0};
     key->max_blocks = table_width(s, key);
     return TN_OK;
+}
+
+// The sequences are what they were before the pass. Those that were cut to nothing stay so.
+static void take_back(tn_session *s, int32_t n_feeds)
+{
+    for (int32_t i = 0; i < n_feeds && !s->model->config.whole_texts; i++) {
+        const tn_feed *f = &s->feeds[i];
+        tn_cache_truncate(&s->cache, f->seq, TN_MAX(s->cache.seqs[f->seq].length - f->n_tokens, 0));
+    }
 }
 
 static tn_status read_logits(tn_session *s, tn_session_slot *slot)
@@ -524,45 +532,82 @@ static tn_status read_logits(tn_session *s, tn_session_slot *slot)
     return status;
 }
 
-tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
+// Everything before the pass: sequences become longer, its inputs are in the host arrays.
+static tn_status begin_eval(tn_session *s, const tn_feed *given, int32_t n_feeds, tn_plan_key *key)
 {
-    TN_NEED(NULL, s);
-    s->n_outputs = 0;
+    bool whole = s->model->config.whole_texts;
+    const tn_feed *feeds = s->feeds;
     s->logits = NULL;
     s->logits_slot = NULL;
-    s->sampling.done = false;
-    memset(s->rows_read, 0, (size_t)s->cfg.n_seq * sizeof *s->rows_read);
-    tn_plan_key key;
-    const tn_feed *feeds = s->feeds;
+    if (s->launched) return tn_fail(s->ctx, TN_ERR_STATE, "a pass of the session is in flight");
     tn_status status = read_feeds(s, given, n_feeds);
     if (status == TN_OK) status = check_feeds(s, feeds, n_feeds);
     if (status == TN_OK && s->model->reads_map) status = tn_gguf_check_size(s->model->gguf);
     for (int32_t i = 0; i < n_feeds && status == TN_OK; i++) status = tn_session_catch_up(s, feeds[i].seq);
-    bool whole = s->model->config.whole_texts;
     if (status == TN_OK)
-        status =
-            whole ? tn_session_fill_texts(s, feeds, n_feeds, &key) : fill_inputs(s, feeds, n_feeds, &key);
+        status = whole ? tn_session_fill_texts(s, feeds, n_feeds, key) : fill_inputs(s, feeds, n_feeds, key);
     if (status != TN_OK) return status;
-    tn_session_fill_adapters(s, feeds, n_feeds, &key);
+    tn_session_fill_adapters(s, feeds, n_feeds, key);
     status = tn_session_take_slots(s, feeds, n_feeds);
-    if (status == TN_OK) {
-        int32_t n_outputs = key.n_outputs;
-        if (s->pads) tn_session_pad(s, &key);
-        status = tn_session_run(s, &key);
-        s->n_outputs = TN_MIN(s->n_outputs, n_outputs);
-        if (status != TN_OK) tn_session_drop_slots(s, n_feeds);
+    if (status != TN_OK) take_back(s, n_feeds);
+    s->n_launched = n_feeds;
+    s->n_launched_outputs = key->n_outputs;
+    if (status == TN_OK && s->pads) tn_session_pad(s, key);
+    return status;
+}
+
+// Everything behind the pass, which ended with this status. A sequence may have been cut to nothing since.
+static tn_status end_eval(tn_session *s, tn_status status)
+{
+    bool whole = s->model->config.whole_texts;
+    int32_t n_feeds = s->n_launched;
+    if (status != TN_OK) {
+        tn_session_drop_slots(s, n_feeds);
+        take_back(s, n_feeds);
+        return status;
     }
-    if (status == TN_OK) {
-        tn_session_keep_slots(s, feeds, n_feeds);
-        for (int32_t i = 0; i < n_feeds && !whole; i++) {
-            tn_cache_window_settle(&s->cache, feeds[i].seq);
-            tn_cache_list(&s->cache, feeds[i].seq);
-        }
-        return TN_OK;
+    s->n_outputs = TN_MIN(s->n_outputs, s->n_launched_outputs);
+    tn_session_keep_slots(s, s->feeds, n_feeds);
+    for (int32_t i = 0; i < n_feeds && !whole; i++) {
+        tn_cache_window_settle(&s->cache, s->feeds[i].seq);
+        tn_cache_list(&s->cache, s->feeds[i].seq);
     }
+    return TN_OK;
+}
+
+tn_status tn_session_eval(tn_session *s, const tn_feed *given, int32_t n_feeds)
+{
+    TN_NEED(NULL, s);
     s->n_outputs = 0;
-    for (int32_t i = 0; i < n_feeds && !whole; i++)
-        tn_cache_truncate(&s->cache, feeds[i].seq, s->cache.seqs[feeds[i].seq].length - feeds[i].n_tokens);
+    s->sampling.done = false;
+    tn_plan_key key;
+    tn_status status = begin_eval(s, given, n_feeds, &key);
+    if (status == TN_OK) status = end_eval(s, tn_session_run(s, &key));
+    if (status != TN_OK) s->n_outputs = 0;
+    return status;
+}
+
+tn_status tn_session_launch(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
+{
+    tn_plan_key key;
+    tn_status status = begin_eval(s, feeds, n_feeds, &key);
+    if (status != TN_OK) return status;
+    status = tn_session_submit(s, &key);
+    if (status != TN_OK) return end_eval(s, tn_session_finish(s, status));
+    s->launched = true;
+    return TN_OK;
+}
+
+void tn_session_sample_launched(tn_session *s)
+{
+    s->launch_status = tn_session_choose(s);
+}
+
+tn_status tn_session_collect(tn_session *s)
+{
+    tn_status status = end_eval(s, tn_session_finish(s, s->launch_status));
+    s->launched = false;
+    if (status != TN_OK) s->n_outputs = 0;
     return status;
 }
 

@@ -32,6 +32,12 @@ typedef struct tn_session_slot {
     tn_sample_slot samples[TN_SAMPLE_PLANS];
 } tn_session_slot;
 
+// A pass that was submitted and not waited for.
+typedef struct tn_session_flight {
+    tn_session_slot *slot;   // NULL: there is none
+    tn_sample_slot *sampled; // submitted behind it; NULL: the device does not sample
+} tn_session_flight;
+
 struct tn_session {
     tn_context *ctx;
     tn_model *model;
@@ -79,6 +85,10 @@ struct tn_session {
     int32_t *best;
     float *best_logprob;
     tn_session_slot *logits_slot; // has logits that were not read yet
+    tn_session_flight flight;
+    bool launched; // by tn_session_launch, with these feeds and outputs, and what became of its samples
+    int32_t n_launched, n_launched_outputs;
+    tn_status launch_status;
     int32_t n_outputs;
     uint64_t wait_ns;           // spent waiting for the devices since the session was created
     _Atomic int32_t cancel;     // written by any thread, read between steps
@@ -149,8 +159,24 @@ void tn_session_copy_adapters(tn_session *s, int32_t from, int32_t to);
 bool tn_session_find_adapter(const tn_session *s, const char *name, const tn_adapter **adapter,
                              const char **tensor);
 
-// Runs the step whose inputs are in the host arrays.
+// --- a pass in parts (step.c), whose inputs are in the host arrays ---
+// The same as submit, choose and finish.
 TN_MUST_USE tn_status tn_session_run(tn_session *s, const tn_plan_key *key);
+// Tokens that the pass before has selected can still be read; its logits can not.
+TN_MUST_USE tn_status tn_session_submit(tn_session *s, const tn_plan_key *key);
+// Samples from the logits of the pass, if somebody describes how (sample.h).
+TN_MUST_USE tn_status tn_session_choose(tn_session *s);
+// Waits for the pass, also behind a failure of one of the two before, which it returns then.
+TN_MUST_USE tn_status tn_session_finish(tn_session *s, tn_status status);
+
+// --- tn_session_eval in parts ---
+// Between launch and collect, tokens that the pass before has selected (tn_session_best, tn_session_sampled)
+// can be read until tn_session_sample_launched is called, which has to be called. Sequences may be cut to
+// nothing; no other call evaluates anything. Where the cache has recurrent states or windows, the launch
+// loses these results. If it fails, no pass was launched.
+TN_MUST_USE tn_status tn_session_launch(tn_session *s, const tn_feed *feeds, int32_t n_feeds);
+void tn_session_sample_launched(tn_session *s);
+TN_MUST_USE tn_status tn_session_collect(tn_session *s);
 // Query temperature of token i of the step, if the model has one.
 void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position);
 // Recurrent states. Slots for the feeds of a step, then what becomes of them.

@@ -6,6 +6,7 @@
 #include "models/run/session.h"
 
 #include <math.h>
+#include <string.h>
 
 // The temperature of queries grows with the position.
 void tn_session_fill_scale(tn_session *s, int32_t i, int32_t position)
@@ -64,22 +65,44 @@ static tn_status read_outputs(tn_session *s, tn_session_slot *slot)
                : status;
 }
 
-tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
+tn_status tn_session_submit(tn_session *s, const tn_plan_key *key)
 {
     tn_session_slot *slot;
+    s->flight = (tn_session_flight){0};
     tn_status status = tn_session_find_slot(s, key, &slot);
     if (status == TN_OK) status = tn_session_profile_reserve(s, slot);
     if (status == TN_OK) status = write_inputs(s, slot);
     if (status != TN_OK) return status;
     tn_submit_options options = {.cancel = s->cancelled, .step_ns = s->profile ? s->step_ns : NULL};
-    status = tn_runner_submit(slot->runner, &options);
-    tn_sample_slot *sampled = NULL;
-    if (status == TN_OK) status = tn_session_sample(s, slot, &sampled);
+    s->flight.slot = slot;
+    return tn_runner_submit(slot->runner, &options);
+}
+
+tn_status tn_session_choose(tn_session *s)
+{
+    s->n_outputs = 0;
+    s->sampling.done = false;
+    memset(s->rows_read, 0, (size_t)s->cfg.n_seq * sizeof *s->rows_read);
+    return tn_session_sample(s, s->flight.slot, &s->flight.sampled);
+}
+
+tn_status tn_session_finish(tn_session *s, tn_status status)
+{
+    tn_session_slot *slot = s->flight.slot;
+    const tn_sample_slot *sampled = s->flight.sampled;
     uint64_t start = tn_time_ns();
+    if (!slot) return status;
+    s->flight = (tn_session_flight){0};
     tn_status waited = tn_runner_wait(slot->runner); // also behind a failure: the device may still run
     if (status == TN_OK) status = waited;
     if (status == TN_OK && sampled) status = tn_session_read_sampled(s, slot, sampled);
     s->wait_ns += tn_time_ns() - start;
-    if (status == TN_OK) status = read_outputs(s, slot);
-    return status;
+    return status == TN_OK ? read_outputs(s, slot) : status;
+}
+
+tn_status tn_session_run(tn_session *s, const tn_plan_key *key)
+{
+    tn_status status = tn_session_submit(s, key);
+    if (status == TN_OK) status = tn_session_choose(s);
+    return tn_session_finish(s, status);
 }

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device for schedulers: it takes the place of tn_session_run by the linker (--wrap), and its logits depend
-// on every token that the sequence reaches through its block table, on their positions, and on the recurrent
-// state that it was given. It writes a key for each token into the first part of the cache that has memory.
-// So a block that is shared wrongly, written late or used again too early changes the text. Its clock goes on
-// by what a pass should cost, and its calls fail on request.
+// A device for schedulers: it takes the place of tn_session_run and of its parts by the linker (--wrap). Its
+// logits depend on every token that the sequence reaches through its block table, on their positions, and on
+// the recurrent state that it was given. It writes a key for each token into the first part of the cache that
+// has memory. So a block that is shared wrongly, written late or used again too early changes the text. Its
+// clock goes on by what a pass should cost, and its calls fail on request.
 #ifndef TN_TESTS_MODELS_FAKE_RUN_H
 #define TN_TESTS_MODELS_FAKE_RUN_H
 
@@ -19,9 +19,12 @@ static struct {
         const tn_session *session;
         uint64_t states[FAKE_STATES];
         float logits[FAKE_OUTPUTS * TINY_MODEL_VOCAB];
+        int32_t n_outputs; // of the pass that was submitted last
+        tn_status status;  // of it, when it is waited for
     } of[FAKE_SESSIONS];
-    long n_runs, fail_at;                                          // run number fail_at fails, counted from 1
-    uint64_t now_ns, pass_ns, token_ns;                            // what a pass and each of its tokens cost
+    long n_late;                        // failures that are still to be returned, by the call that waits
+    long n_runs, fail_at;               // run number fail_at fails, counted from 1
+    uint64_t now_ns, pass_ns, token_ns; // what a pass and each of its tokens cost
     uint64_t (*cost)(const tn_session *s, const tn_plan_key *key); // instead of these two; NULL: none
     bool any_text;    // the text depends on the position only, which takes less time
     uint64_t plan_ns; // what the first pass of a size costs besides
@@ -102,16 +105,15 @@ static inline void fake_plan(tn_session *s, const tn_plan_key *key)
     s->n_plans++;
 }
 
-tn_status __real_tn_session_run(tn_session *s, const tn_plan_key *key);
-tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key);
-tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
+// Everything that a pass does, at once. Its logits lie where those of the pass before were.
+static inline tn_status fake_compute(tn_session *s, const tn_plan_key *key, bool fails)
 {
     int at = fake_index(s);
-    bool fails = ++fake.n_runs == fake.fail_at;
     if (s->cache.n_slots > FAKE_STATES) abort();
     if (key->n_outputs > FAKE_OUTPUTS) abort();
     if (fake.plan_ns > 0) fake_plan(s, key);
     fake.now_ns += fake.cost ? fake.cost(s, key) : fake.pass_ns + fake.token_ns * (uint64_t)key->n_tokens;
+    fake.of[at].n_outputs = key->n_outputs;
     for (int32_t i = 0; i < key->n_seq; i++) {
         int32_t from = s->cache.n_slots > 0 ? s->state_slots[2 * i] : -1;
         uint64_t state = from >= 0 ? fake.of[at].states[from] : 0;
@@ -125,10 +127,57 @@ tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
         }
         if (s->cache.n_slots > 0) fake.of[at].states[s->state_slots[2 * i + 1]] = state;
     }
-    if (fails) return tn_fail(s->ctx, TN_ERR_DEVICE, "fake: as requested");
-    s->n_outputs = key->n_outputs;
+    return fails ? tn_fail(s->ctx, TN_ERR_DEVICE, "fake: as requested") : TN_OK;
+}
+
+// What a session gets of its pass. One with space for the most probable tokens has a device that finds them.
+static inline void fake_read(tn_session *s)
+{
+    int at = fake_index(s);
+    s->n_outputs = fake.of[at].n_outputs;
     s->logits = fake.of[at].logits;
+    for (int32_t i = 0; s->best && i < s->n_outputs; i++) {
+        const float *x = s->logits + (size_t)i * TINY_MODEL_VOCAB;
+        s->best[i] = 0;
+        for (int32_t k = 1; k < TINY_MODEL_VOCAB; k++)
+            if (x[k] > x[s->best[i]]) s->best[i] = k;
+        s->best_logprob[i] = -0.5f;
+    }
+}
+
+tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key);
+tn_status __wrap_tn_session_run(tn_session *s, const tn_plan_key *key)
+{
+    tn_status status = fake_compute(s, key, ++fake.n_runs == fake.fail_at);
+    if (status == TN_OK) fake_read(s);
+    return status;
+}
+
+// Every second pass that fails does so only when it is waited for.
+tn_status __wrap_tn_session_submit(tn_session *s, const tn_plan_key *key);
+tn_status __wrap_tn_session_submit(tn_session *s, const tn_plan_key *key)
+{
+    tn_status *later = &fake.of[fake_index(s)].status,
+              status = fake_compute(s, key, ++fake.n_runs == fake.fail_at);
+    bool late = status != TN_OK && fake.n_runs % 2 != 0;
+    *later = late ? status : TN_OK;
+    fake.n_late += late;
+    return late ? TN_OK : status;
+}
+
+tn_status __wrap_tn_session_choose(tn_session *s);
+tn_status __wrap_tn_session_choose(tn_session *s)
+{
+    s->n_outputs = 0;
     return TN_OK;
+}
+
+tn_status __wrap_tn_session_finish(tn_session *s, tn_status status);
+tn_status __wrap_tn_session_finish(tn_session *s, tn_status status)
+{
+    if (status == TN_OK) status = fake.of[fake_index(s)].status;
+    if (status == TN_OK) fake_read(s);
+    return status;
 }
 
 uint64_t __wrap_tn_time_ns(void);

@@ -58,12 +58,14 @@ static void make_chat(chat *c, bool text)
 {
     static const char *const grammars[] = {NULL, NULL, "root ::= [a-z ]{8,40}",
                                            "root ::= (\"a\" | \"b\")+ \"c\""};
+    static const char *const stops[] = {"e", "th", "s "}; // found behind the launch of the next pass
     *c = (chat){.n_prompt = 1 + below(39)};
     for (int32_t i = 0; i < c->n_prompt; i++) c->prompt[i] = below(250);
     describe_sampling(c);
     tn_generation_config_default(&c->cfg);
     c->cfg.sampling = &c->sampling;
     c->cfg.max_tokens = 1 + below(60);
+    if (text && below(2) == 0) c->cfg.stops = stops, c->cfg.n_stops = TN_COUNT(stops);
     c->cfg.grammar = text ? grammars[below(TN_COUNT(grammars))] : NULL;
 }
 
@@ -178,7 +180,7 @@ static tn_model *open_on(tn_context *ctx, tn_device *device, const tiny_shape *s
 int main(void)
 {
     int64_t n_sampled = 0, n_tokens = 0;
-    int32_t n_alone = 0;
+    int32_t n_alone = 0, n_strings = 0;
     counting count;
     tn_context *ctx = context(&count, 1);
     tn_device *device = far_add(ctx, (size_t)1 << 28), *host = tn_device_of_role(ctx, TN_BACKEND_HOST);
@@ -199,6 +201,7 @@ int main(void)
             compare(&chats[i], ALONE, i);
             compare(&chats[i], IN_ENGINE, i);
             n_tokens += chats[i].n[IN_ENGINE];
+            n_strings += chats[i].stops[IN_ENGINE] == TN_STOP_STRING;
         }
         tn_model_unref(&by_host);
         tn_model_unref(&model);
@@ -207,6 +210,7 @@ int main(void)
     printf("%lld of %lld tokens were sampled on the device, and by %d of %d texts alone\n",
            (long long)n_sampled, (long long)n_tokens, n_alone, 4 * N_REQUESTS);
     TEST_CHECK(n_sampled > n_tokens / 3 && n_sampled < n_tokens);
+    TEST_CHECK(n_strings > 0);
     TEST_CHECK(n_alone > N_REQUESTS && n_alone < 4 * N_REQUESTS);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);

@@ -6,7 +6,7 @@
 #include "tests/models/engine_requests.h"
 #include "tests/models/far_device.h"
 
-enum { N_SEQ = 6, N_BATCH = 96, N_STEPS = 1000, SAME = 1500, PENDING = 2 * N_SEQ };
+enum { N_SEQ = 6, N_BATCH = 96, N_STEPS = 1000, SAME = 4000, PENDING = 2 * N_SEQ };
 // One to 6 sequences; 16, 32, 48, 64 and 96 tokens with 1, 2, 4 and 7 sequences, with and without output
 // rows.
 enum { MOST_PLANS = 6 + 5 * 4 * 2 };

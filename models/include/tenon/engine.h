@@ -112,7 +112,9 @@ typedef struct tn_engine_event {
     const tn_generation_stats *stats; // so far; n_reused: tokens of the prompt that were in the cache already
 } tn_engine_event;
 // One pass: at most one event for each request. The n events are valid until the next call with this engine
-// from the stepping thread. With nothing to do it returns at once with *n = 0. TN_ERR_MEMORY and
+// from the stepping thread. With nothing to do it returns at once with *n = 0. On a device with memory of its
+// own it returns while its pass runs, and the events are those of the pass before, for which it waited: the
+// first step of a request has none, and the step behind a pass returns its failure. TN_ERR_MEMORY and
 // TN_ERR_DEVICE concern all requests: the pass may be tried again, and the device may be lost. TN_ERR_STATE:
 // the engine runs on a thread of its own.
 TN_API TN_MUST_USE tn_status tn_engine_step(tn_engine *engine, const tn_engine_event *const **events,
