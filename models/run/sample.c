@@ -131,7 +131,7 @@ tn_status tn_session_sampling_init(tn_session *s)
 
 bool tn_session_samples(const tn_session *s)
 {
-    return s->sampling.rows != NULL;
+    return s->sampling.rows != NULL && !s->sampling.refused;
 }
 
 void tn_session_sampling_fini(tn_session *s)
@@ -161,12 +161,22 @@ static tn_status write_sample_inputs(const tn_session *s, const tn_session_slot 
     return status;
 }
 
+// The driver of the device compiles the kernel wrongly, so that it is not used. If the device is lost, the
+// pass fails by itself.
+static tn_status leave_to_host(tn_session *s, tn_sample_slot **out)
+{
+    tn_log(s->ctx, TN_LOG_WARN, "%s does not select tokens: the processor does", s->devices[0]->name);
+    s->sampling.refused = true;
+    *out = NULL;
+    return TN_OK;
+}
+
 tn_status tn_session_sample(tn_session *s, tn_session_slot *slot, tn_sample_slot **out)
 {
     tn_session_sampling *p = &s->sampling;
     int32_t n = slot->key.n_outputs, chosen = 0;
     *out = NULL;
-    if (!p->describe || n < 1 || n > p->max_rows) return TN_OK;
+    if (!p->describe || p->refused || n < 1 || n > p->max_rows) return TN_OK;
     if (tn_runner_output_place(slot->runner, slot->out_logits).buffer->device != s->devices[0]) return TN_OK;
     memset(p->rows, 0, (size_t)n * sizeof *p->rows);
     p->n_rows = n;
@@ -177,6 +187,7 @@ tn_status tn_session_sample(tn_session *s, tn_session_slot *slot, tn_sample_slot
     if (chosen == 0) return TN_OK;
     int32_t variant = p->n_masks > 0 ? WITH_MASKS : p->n_edits > 0 ? WITH_EDITS : 0;
     tn_status status = find_plan(s, slot, variant, out);
+    if (status == TN_ERR_DEVICE) return leave_to_host(s, out);
     if (status == TN_OK) status = write_sample_inputs(s, slot, *out);
     if (status == TN_OK)
         status = tn_runner_submit((*out)->runner, &(tn_submit_options){.cancel = s->cancelled});

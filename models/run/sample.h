@@ -31,6 +31,7 @@ typedef struct tn_session_sampling {
     int32_t n_devices;
     size_t sizes[TN_SAMPLE_BUFFERS]; // of those on the device of the logits; the others are empty
     bool done;                       // the last pass sampled
+    bool refused;                    // the device could not make the kernel: the host samples
 } tn_session_sampling;
 
 // What a plan of logits has for sampling, made when it is needed first: without edits and masks, with edits,

@@ -23,8 +23,9 @@ enum { FAR_BUFFERS = 64, FAR_PAGE = 1 << 16 }; // no system has larger pages
 static struct {
     tn_backend backend;
     size_t total, used;
-    uint64_t refuses;  // bit per op
-    long n_foreign;    // operands in memory that is not the device's
+    uint64_t refuses; // bit per op
+    uint64_t fails;   // bit per op that it accepts, but cannot prepare
+    long n_foreign;   // operands in memory that is not the device's
     long n_buffers;
     long n_submits, cancel_at; // `cancel` is set after submission cancel_at, counted from 1; 0: never
     tn_session *cancel;
@@ -113,6 +114,8 @@ static inline tn_status far_prepare(tn_device *device, const tn_program *program
 {
     for (int32_t i = 0; i < program->n_steps; i++) {
         const tn_step *s = &program->steps[i];
+        if (far.fails >> s->op & 1)
+            return tn_fail(device->ctx, TN_ERR_DEVICE, "no kernel of %s is right", tn_op_name(s->op));
         for (int32_t k = 0; k < s->n_src; k++)
             far.n_foreign += s->src[k].data && s->src[k].buffer->device != device;
         for (int32_t k = 0; k < s->n_dst; k++)

@@ -24,6 +24,7 @@ typedef struct tn_vk_view {
 enum { TN_VK_N_MOVE_AXIS }; // of concat, among four dimensions
 enum { TN_VK_N_GET_ROWS_OP };
 enum { TN_VK_N_ARGMAX_PARTS }; // of each row
+enum { TN_VK_N_SAMPLE_PARTS }; // of each row with edits
 enum {
     TN_VK_N_ROPE_X,       // source
     TN_VK_N_ROPE_POS,     // source

@@ -10,6 +10,7 @@
 #include "ops/operands.h"
 #include "ops/product.h"
 #include "ops/quant.h"
+#include "ops/sample.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,7 +26,8 @@ enum {
     CAP_ROUTED = 24,
     CAP_QUERIES = 66, // more than a tile of attention
     CAP_SLOTS = 2,
-    MAX_KEYS = 100 // and of keys
+    CAP_WORDS = CAP_COMMON / 32, // of a mask
+    MAX_KEYS = 100               // and of keys
 };
 // Code that was compiled wrongly is off by orders of magnitude. The bounds leave space for kernels that
 // convert operands to 16 bits, and for results that are stored in 4 bits.
@@ -88,7 +90,8 @@ static int64_t extent(char letter, int64_t n)
         int16_t cap;
     } caps[] = {{'t', CAP_TOKENS},  {'n', CAP_COLUMNS}, {'k', CAP_COMMON}, {'a', CAP_OUTER},
                 {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'m', CAP_ROUTED}, {'r', CAP_ROWS},
-                {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2}};
+                {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2},
+                {'w', CAP_WORDS}};
     for (size_t i = 0; i < TN_COUNT(caps); i++)
         if (caps[i].letter == letter) return TN_MIN(n, caps[i].cap);
     return n;
@@ -208,12 +211,53 @@ static void fill_factors(const tn_view *v, uint64_t *state)
         tn_view_set_row(v, 0, j, (double)((draw(state) >> 24) + 1u) / 64.0);
 }
 
+// The first row has every filter, edits and a mask, the second one has edits, the third one draws among all.
+static void fill_sample_rows(const tn_view *v, uint64_t *state)
+{
+    for (int64_t r = 0; r < v->ne[2]; r++) {
+        tn_sample_row p = {.kind = TN_SAMPLE_DRAW,
+                           .filter_temperature = 0.7f,
+                           .temperature = 0.8f,
+                           .top_k = r == 0 ? 300 : 0,
+                           .top_p = r == 2 ? 1.0f : 0.9f,
+                           .min_p = r == 0 ? 0.05f : 0.0f,
+                           .repeat_penalty = 1.1f,
+                           .presence_penalty = 0.3f,
+                           .frequency_penalty = 0.1f,
+                           .n_edits = r == 2 ? 0 : CAP_ROWS,
+                           .mask = r == 0 ? 0 : -1,
+                           .random_low = draw(state),
+                           .random_high = draw(state),
+                           .n_top = TN_SAMPLE_TOP};
+        memcpy((int32_t *)v->data + r * TN_SAMPLE_ROW_WORDS, &p, sizeof p);
+    }
+}
+
+static void fill_sample_edits(const tn_view *v)
+{
+    for (int32_t i = 0; i < (int32_t)v->ne[2]; i++) {
+        tn_sample_edit e = {.token = 3 * i + 1, .count = i % 3, .bias = (float)(i % 5) - 2.0f};
+        memcpy((int32_t *)v->data + (size_t)i * TN_SAMPLE_EDIT_WORDS, &e, sizeof e);
+    }
+}
+
+static void fill_bits(const tn_view *v, uint64_t *state)
+{
+    for (int64_t i = 0; i < v->ne[2] * v->ne[3]; i++) ((uint32_t *)v->data)[i] = draw(state) | 1u;
+}
+
 static void fill(const tn_step *step, const tn_view *v, char kind, uint64_t *state)
 {
     if (kind == 'f')
         fill_numbers(v, state);
     else if (kind == 'F')
         fill_factors(v, state);
+    else if (kind == 'O')
+        fill_sample_rows(v, state);
+    else if (kind == 'D')
+        fill_sample_edits(v);
+    else if (kind == 'M')
+        fill_bits(v, state);
     else
         for (int64_t i = 0; i < v->ne[3] * v->ne[2] * v->ne[1] * v->ne[0]; i++)
             ((int32_t *)v->data)[i] = (int32_t)integer(step, kind, i);

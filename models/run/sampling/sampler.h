@@ -71,9 +71,9 @@ bool tn_sampler_is_greedy(const tn_sampler *s);
 
 // --- choices of a device (sampler_device.c) ---
 //     if (tn_sampler_fits_device(s)) ...             // once
-//     tn_sampler_describe(s, &row, edits, most);     // for each choice; draws a random number
+//     tn_sampler_describe(s, &row, edits, most);     // for each choice; draws its random number
 //     tn_sampler_mask(s, words);                     // if tn_sampler_masks(s)
-//     tn_sampler_chosen(s, &result, &token, &logprob); // in place of tn_sampler_choose
+//     tn_sampler_chosen(s, &result, &token, &logprob); // or tn_sampler_choose, with the same random number
 // Whether the device can choose what tn_sampler_choose does.
 bool tn_sampler_fits_device(const tn_sampler *s);
 // The parameters at the present length. False: there are more than `most` edits, and nothing was drawn.

@@ -108,9 +108,10 @@ bool tn_sampler_describe(tn_sampler *s, tn_sample_row *row, tn_sample_edit *edit
     if (place_of(s, TN_STAGE_PENALTIES) < 0)
         for (int32_t i = 0; i < n; i++) edits[i].count = 0;
     if (row->kind == TN_SAMPLE_DRAW) {
-        uint64_t random = tn_rng_next(&s->rng);
-        row->random_low = (uint32_t)random;
-        row->random_high = (uint32_t)(random >> 32);
+        if (!s->has_drawn) s->drawn = tn_rng_next(&s->rng);
+        s->has_drawn = true;
+        row->random_low = (uint32_t)s->drawn;
+        row->random_high = (uint32_t)(s->drawn >> 32);
     }
     return true;
 }
@@ -145,6 +146,7 @@ tn_status tn_sampler_chosen(tn_sampler *s, const tn_sample_result *y, int32_t *t
     s->n_logprobs = TN_MIN(TN_MIN(y->n_top, TN_SAMPLE_TOP), s->cfg.n_logprobs);
     for (int32_t i = 0; i < s->n_logprobs; i++)
         s->logprobs[i] = (tn_logprob){y->top[i].token, (float)((double)y->top[i].logit - max - log_sum)};
+    s->has_drawn = false;
     s->chosen = *token = y->token;
     *logprob = y->token < 0 ? 0.0f : (float)((double)y->logit - max - log_sum);
     return TN_OK;

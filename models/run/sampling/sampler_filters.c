@@ -251,8 +251,10 @@ static void keep_expected(tn_sampler *s)
 int32_t tn_choice_draw(tn_sampler *s)
 {
     if (s->mu) keep_expected(s);
-    uint64_t total = weigh(s), at = tn_random_below(tn_rng_next(&s->rng), total), weight = 0;
+    uint64_t random = s->has_drawn ? s->drawn : tn_rng_next(&s->rng), total = weigh(s),
+             at = tn_random_below(random, total), weight = 0;
     int32_t i = 0;
+    s->has_drawn = false;
     for (; i < s->n_kept - 1; i++) {
         weight = tn_weight_fixed(s->kept[i].weight);
         if (at < weight) break;

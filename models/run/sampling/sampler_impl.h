@@ -58,6 +58,8 @@ struct tn_sampler {
     int32_t n_order;
     int32_t n_vocab;
     tn_rng rng;
+    uint64_t drawn;     // the random number of the choice at hand
+    bool has_drawn;     // it was drawn for a device; if that does not choose, the host does with the same one
     float *logits;      // [n_vocab] after bias, penalties, DRY
     tn_bias_pair *bias; // [cfg.n_bias]
 
