@@ -197,6 +197,9 @@ TN_POOLING_RANK = 4
 TN_POOLING_DEFAULT = -1
 TN_TOOL_CONTENT = 0
 TN_TOOL_CALL = 1
+TN_TOOL_BEGIN = 2
+TN_TOOL_ARGUMENTS = 3
+TN_TOOL_BROKEN = 4
 TN_SESSION_ADAPTERS = 16
 
 
@@ -639,7 +642,8 @@ class tn_engine_stats(ctypes.Structure):
 
 class tn_tool_config(ctypes.Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("format", c_char_p), ("tools", c_char_p),
+        ("struct_size", c_size_t), ("format", c_char_p), ("tools", c_char_p), ("stream_arguments", c_int32),
+        ("reserved", c_int32),
     ]
 
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls of tools in any bytes: the same content and calls as a whole, in pieces, and byte by byte; arguments
-// are JSON objects; nothing leaks.
+// are JSON objects, and the same in pieces; nothing leaks.
 //     clang: -fsanitize=fuzzer; otherwise fuzz_tools SECONDS [SEED] makes inputs of words of all formats
 #include "core/strbuf.h"
 #include "models/text/grammar/json_read.h"
@@ -18,24 +18,53 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const formats[] = {"hermes",  "deepseek", "kimi",    "command-r", "mistral",
                                       "granite", "llama",    "harmony", "lfm2",      "functionary"};
 
-static void put(tn_context *ctx, tn_strbuf *out, const tn_tool_event *const *events, int32_t n)
+// What came out of a text.
+typedef struct result {
+    tn_strbuf text;   // content and calls
+    tn_strbuf pieces; // of the arguments of the call that has begun
+    bool open;
+    int32_t n_calls, n_broken;
+} result;
+
+static void check_arguments(tn_context *ctx, const tn_tool_event *e)
+{
+    tn_arena arena;
+    const tn_json *value;
+    tn_arena_init(&arena, ctx);
+    if (tn_json_read(&arena, "arguments", e->text, e->n_text, &value) != TN_OK) abort();
+    if (value->kind != TN_JSON_OBJECT) abort();
+    tn_arena_fini(&arena);
+}
+
+// A beginning, pieces, and the end with all of them or none.
+static void check_stream(result *r, const tn_tool_event *e)
+{
+    bool piece = e->kind == TN_TOOL_ARGUMENTS, call = e->kind == TN_TOOL_CALL;
+    if (r->open ? !piece && !call && e->kind != TN_TOOL_BROKEN : piece || call) abort();
+    if (piece) tn_strbuf_append(&r->pieces, e->text, e->n_text);
+    if (call && (r->pieces.size != e->n_text || memcmp(r->pieces.data, e->text, e->n_text) != 0)) abort();
+    r->open = piece || e->kind == TN_TOOL_BEGIN;
+    if (!r->open) tn_strbuf_clear(&r->pieces);
+}
+
+static void put(tn_context *ctx, result *r, bool streams, const tn_tool_event *const *events, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
         const tn_tool_event *e = events[i];
+        if (streams) check_stream(r, e);
+        r->n_calls += e->kind == TN_TOOL_CALL;
+        r->n_broken += e->kind == TN_TOOL_BROKEN;
+        if (e->kind == TN_TOOL_BEGIN || e->kind == TN_TOOL_ARGUMENTS) continue;
         if (e->kind == TN_TOOL_CALL) {
-            tn_arena arena;
-            const tn_json *value;
-            tn_arena_init(&arena, ctx);
-            if (tn_json_read(&arena, "arguments", e->text, e->n_text, &value) != TN_OK) abort();
-            if (value->kind != TN_JSON_OBJECT) abort();
-            tn_arena_fini(&arena);
-            tn_strbuf_printf(out, "\n[%s %s ", e->name, e->id ? e->id : "-");
+            check_arguments(ctx, e);
+            tn_strbuf_printf(&r->text, "\n[%s %s ", e->name, e->id ? e->id : "-");
         }
-        tn_strbuf_append(out, e->text, e->n_text);
+        tn_strbuf_append(&r->text, e->text, e->n_text);
     }
 }
 
-static void run(tn_context *ctx, const char *format, const char *text, size_t n, size_t each, tn_strbuf *out)
+static void run(tn_context *ctx, const char *format, bool streams, const char *text, size_t n, size_t each,
+                result *r)
 {
     tn_tool_config c;
     tn_tool_parser *p;
@@ -43,6 +72,7 @@ static void run(tn_context *ctx, const char *format, const char *text, size_t n,
     int32_t n_events;
     tn_tool_config_default(&c);
     c.format = format;
+    c.stream_arguments = streams;
     c.tools =
         "[{\"function\":{\"name\":\"add\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"string\"}}}}},"
         "{\"function\":{\"name\":\"now\"}}]";
@@ -50,11 +80,18 @@ static void run(tn_context *ctx, const char *format, const char *text, size_t n,
     for (size_t at = 0; at < n; at += each) {
         if (tn_tool_parser_feed(p, text + at, n - at < each ? n - at : each, &events, &n_events) != TN_OK)
             abort();
-        put(ctx, out, events, n_events);
+        put(ctx, r, streams, events, n_events);
     }
     if (tn_tool_parser_end(p, &events, &n_events) != TN_OK) abort();
-    put(ctx, out, events, n_events);
+    put(ctx, r, streams, events, n_events);
+    if (r->open) abort();
     tn_tool_parser_destroy(&p);
+}
+
+static bool is_same(const result *a, const result *b)
+{
+    return a->text.size == b->text.size &&
+           (a->text.size == 0 || memcmp(a->text.data, b->text.data, a->text.size) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -64,15 +101,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2) return 0;
     size_t before = tn_context_memory(ctx), each[] = {size, 1, 1 + data[1] % 13u};
     const char *format = formats[data[0] % (sizeof formats / sizeof *formats)];
-    tn_strbuf out[3];
-    for (int i = 0; i < 3; i++) {
-        tn_strbuf_init(&out[i], ctx);
-        run(ctx, format, (const char *)data + 2, size - 2, each[i], &out[i]);
-        if (out[i].size != out[0].size ||
-            (out[0].size > 0 && memcmp(out[i].data, out[0].data, out[0].size) != 0))
-            abort();
+    result out[6] = {{.open = false}};
+    for (int i = 0; i < 6; i++) {
+        tn_strbuf_init(&out[i].text, ctx);
+        tn_strbuf_init(&out[i].pieces, ctx);
+        run(ctx, format, i >= 3, (const char *)data + 2, size - 2, each[i % 3], &out[i]);
+        if (!is_same(&out[i], &out[i < 3 ? 0 : 3])) abort();
     }
-    for (int i = 0; i < 3; i++) tn_strbuf_fini(&out[i]);
+    // With arguments as they come the same calls are found, and more of them only in a list that is none.
+    if (out[3].n_calls < out[0].n_calls) abort();
+    if (out[3].n_calls == out[0].n_calls && !is_same(&out[0], &out[3])) abort();
+    for (int i = 0; i < 6; i++) {
+        tn_strbuf_fini(&out[i].text);
+        tn_strbuf_fini(&out[i].pieces);
+    }
     if (tn_context_memory(ctx) != before) abort(); // a leak
     return 0;
 }
@@ -108,6 +150,10 @@ static const char *const words[] = {
     ":",
     "\"name\"",
     "\"arguments\"",
+    "{\"name\":\"add\",\"parameters\":{\"a\":",
+    "\"id\":\"x\",",
+    "}}",
+    "]}",
     "\"now\"",
     " ",
     "\n",

@@ -116,9 +116,11 @@ def check_stream(t, s):
     lines, chunks = events(data)
     want = [c["function"] for c in whole["choices"][0]["message"].get("tool_calls", [])]
     got = joined(chunks)
-    t.ok("the calls of a stream", want and [c["function"] for c in got] == want and
+    # The limit of tokens cuts a call off: it is content of the whole answer, in the stream a call without an end.
+    content = whole["choices"][0]["message"]["content"] or ""
+    t.ok("the calls of a stream", want and [c["function"] for c in got[:len(want)]] == want and
          len({c["id"] for c in got}) == len(got), lines)
-    t.ok("its text", streamed(chunks) == (whole["choices"][0]["message"]["content"] or ""), lines)
+    t.ok("its text", streamed(chunks) == "" and len(got) - len(want) == ('"name"' in content), lines)
     reasons = [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]]
     t.ok("its end", reasons[-1] == whole["choices"][0]["finish_reason"] and set(reasons[:-1]) == {None} and
          chunks[-2]["choices"][0]["delta"] == {} and lines[-1] == "[DONE]", lines)
@@ -128,6 +130,31 @@ def check_stream(t, s):
     for i in range(2):
         calls = joined(chunks, i)
         t.ok(f"stream of choice {i}", len(calls) == 1 and fits(calls[0]), chunks)
+    _, _, data = s.chat(stream=True, tools=[ADD], tool_choice=NAMED, parallel_tool_calls=False)
+    _, chunks = events(data)
+    cut = [d["function"]["arguments"] for c in chunks for d in c["choices"][0]["delta"].get("tool_calls", [])]
+    t.ok("its pieces", cut[0] == "" and len(cut) > 4 and "" not in cut[1:] and fits(joined(chunks)[0]), cut)
+
+
+def check_cut(t, s):
+    """A call that the limit of tokens ends: its beginning as far as it goes, and no content."""
+    fields = {"tools": [ADD], "tool_choice": NAMED, "stream": True, "parallel_tool_calls": False}
+    _, _, data = s.chat(max_tokens=200, stream_options={"include_usage": True}, **fields)
+    _, chunks = events(data)
+    whole = joined(chunks)[0]["function"]["arguments"]
+    used = chunks[-1]["usage"]["completion_tokens"]
+    ends = set()
+    for n in [*range(1, used, 7), used + 1]:
+        _, _, data = s.chat(max_tokens=n, **fields)
+        lines, chunks = events(data)
+        calls = joined(chunks)
+        reason = chunks[-1]["choices"][0]["finish_reason"]
+        ends.add((len(calls), reason))
+        if n > used:
+            break
+        t.ok(f"cut behind {n} tokens", lines[-1] == "[DONE]" and (not calls or (
+            not streamed(chunks) and whole.startswith(calls[0]["function"]["arguments"]))), lines)
+    t.ok("cuts", ends == {(0, "length"), (1, "length"), (1, "tool_calls")}, ends)
 
 
 def check_ollama(t, s):
@@ -257,7 +284,7 @@ def main():
     s = Server(t, *EXACT, "-np", "16", "-c", "1024")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_at_once, check_auto, check_stream, check_ollama, check_prompts, check_wrong):
+    for check in (check_at_once, check_auto, check_stream, check_cut, check_ollama, check_prompts, check_wrong):
         check(t, s)
     _, _, text = s.ask("GET", "/metrics")
     t.ok("calls are counted", re.search(rb'finished_total\{reason="tool_calls"\} [1-9]', text), text[:300])

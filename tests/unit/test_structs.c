@@ -381,7 +381,7 @@ static const row rows[] = {
      give_generation_config, NULL},
     {SIZES(tn_sampling, n_logprobs), HEAD, TN_OK, init_sampling, NULL, give_sampling, NULL},
     {SIZES(tn_chat_config, max_output), HEAD, TN_OK, init_chat_config, NULL, give_chat_config, NULL},
-    {SIZES(tn_tool_config, tools), HEAD, TN_OK, init_tool_config, NULL, give_tool_config, NULL},
+    {SIZES(tn_tool_config, reserved), HEAD, TN_OK, init_tool_config, NULL, give_tool_config, NULL},
     {SIZES(tn_tool_grammar_config, reserved), AFTER(tn_tool_grammar_config, json_schema), TN_OK,
      init_tool_grammar_config, fill_tool_grammar_config, give_tool_grammar_config, NULL},
     {SIZES(tn_feed, reserved), AFTER(tn_feed, outputs), TN_OK, NULL, fill_feed, give_feed, NULL},

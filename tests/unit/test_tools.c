@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of tools in texts of every format: the same content and the same calls however the text is cut. The
-// grammar of each format allows such calls only, and the parser finds them.
+// Calls of tools in texts of every format: the same content and the same calls however the text is cut, and
+// also when their arguments are given as they come. The grammar of each format allows such calls only, and
+// the parser finds them.
 #include "models/text/grammar/grammar.h"
 #include "tests/unit/counting.h"
 #include "tests/unit/test.h"
@@ -118,9 +119,52 @@ static const row rows[] = {
     {"functionary", "al", "al"},
 };
 
+// Texts byte by byte, with arguments as they come. What comes out: content, "<" and ">" around what is
+// broken, and for each call "(NAME ID", then "|" and a piece of the arguments each time, "=ID" where the end
+// has an id, and ")". A piece is as long as what is given at once.
+static const row streamed[] = {
+    {"hermes", "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>",
+     "(add -|{|\"|a|\"|:| |1|})"},
+    {"hermes", "<tool_call>{\"arguments\":{\"a\":[]},\"name\":\"add\"}", "(add -|{\"a\":[]})"},
+    {"hermes", "<tool_call>{\"name\":\"now\"}", "(now -|{})"},
+    {"hermes", "<tool_call>{\"parameters\":{},\"arguments\":{\"a\":1},\"name\":\"now\"}", "(now -|{})"},
+    {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":\"{\\\"a\\\":2}\"}", "(add -|{\"a\":2})"},
+    {"hermes", "<function=add>\n<parameter=a>1</parameter></function>Yes", "(add -|{\"a\":1})Yes"},
+    {"hermes", "I <tool_call>{\"name\":\"add\",\"arguments\":{\"a",
+     "I (add -|{|\"|a<<tool_call>{\"name\":\"add\",\"arguments\":{\"a>"},
+    {"hermes", "<tool_call>{\"name\":\"now\",}</tool_call> No.",
+     "(now -<<tool_call>{\"name\":\"now\",}></tool_call> No."},
+    {"hermes", "<tool_call>{\"name\":\"now\",<tool_call>{\"name\":\"now\"}</tool_call>",
+     "(now -<<tool_call>{\"name\":\"now\",>(now -|{})"},
+    {"hermes", "<tool_call>{\"name\":\"no\",\"arguments\":{}}",
+     "<tool_call>{\"name\":\"no\",\"arguments\":{}}"},
+    {"mistral", "[TOOL_CALLS][{\"name\":\"now\",\"arguments\":{},\"id\":\"abc\"}, {\"name\":\"add\"}]",
+     "(now -|{|}=abc)(add -|{})"},
+    {"mistral", "[TOOL_CALLS][{\"id\":\"abc\",\"name\":\"now\",\"arguments\":{}} {\"name\":\"now\"}]",
+     "(now abc|{|}=abc)< >{\"name\":\"now\"}]"},
+    {"mistral", "[TOOL_CALLS][{\"name\":\"now\"}, {\"name\":\"ad", "(now -|{})<, {\"name\":\"ad>"},
+    {"mistral", "[TOOL_CALLS]now[CALL_ID]x1[ARGS]{}", "(now x1|{|}=x1)"},
+    {"kimi", "<|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}",
+     "(now functions.now:0|{|}=functions.now:0)"},
+    {"deepseek", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```", "(now -|{|})"},
+    {"harmony", "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}", "(now -|{|})"},
+    {"llama", "{\"name\": \"now\", \"parameters\": {}}", "(now -|{|})"},
+    {"functionary", "now\n{}>>>now\nwhat", "(now -|{|})>>>now\nwhat"},
+    {"functionary", "now\n{]", "(now -|{|]<now\n{]>"},
+    {"lfm2", "<|tool_call_start|>[add(a=1), now()]", "(add -|{\"a\":1})(now -|{})"},
+};
+
 typedef struct result {
     char text[4096];
     size_t n;
+    bool streams;      // with stream_arguments
+    bool detail;       // then: as in `streamed`
+    bool open, broken; // a call has begun; the last text is that of a broken one
+    char id[64];       // of the call, where it began
+    char name[64];
+    char pieces[1024]; // of its arguments
+    size_t n_pieces;   // bytes
+    int32_t n_calls, n_broken;
 } result;
 
 static void put(result *r, const char *text, size_t n)
@@ -130,12 +174,65 @@ static void put(result *r, const char *text, size_t n)
     r->text[r->n += n] = 0;
 }
 
+static void put_word(result *r, const char *text)
+{
+    put(r, text, strlen(text));
+}
+
+// An event with stream_arguments: the order is right, and pieces are together the arguments of the call.
+static void check_order(result *r, const tn_tool_event *e)
+{
+    bool piece = e->kind == TN_TOOL_ARGUMENTS, call = e->kind == TN_TOOL_CALL;
+    TEST_CHECK(r->open == (piece || call) || (r->open && e->kind == TN_TOOL_BROKEN));
+    if (e->kind == TN_TOOL_BEGIN) {
+        TEST_CHECK(e->n_text == 0 && e->name);
+        snprintf(r->name, sizeof r->name, "%s", e->name);
+        snprintf(r->id, sizeof r->id, "%s", e->id ? e->id : "");
+        r->n_pieces = 0;
+    } else if (piece) {
+        if (r->n_pieces + e->n_text > sizeof r->pieces) abort();
+        TEST_CHECK(e->n_text > 0 && !e->name);
+        memcpy(r->pieces + r->n_pieces, e->text, e->n_text);
+        r->n_pieces += e->n_text;
+    } else if (call) {
+        TEST_CHECK(strcmp(r->name, e->name) == 0 && (!r->id[0] || (e->id && strcmp(r->id, e->id) == 0)));
+        TEST_CHECK(r->n_pieces == e->n_text && memcmp(r->pieces, e->text, e->n_text) == 0);
+    }
+    r->open = e->kind == TN_TOOL_BEGIN || piece;
+}
+
+static void put_detail(result *r, const tn_tool_event *e)
+{
+    bool broken = e->kind == TN_TOOL_BROKEN;
+    if (broken != r->broken) put_word(r, broken ? "<" : ">");
+    r->broken = broken;
+    if (e->kind == TN_TOOL_BEGIN) {
+        put_word(r, "(");
+        put_word(r, e->name);
+        put_word(r, " ");
+        put_word(r, e->id ? e->id : "-");
+    } else if (e->kind == TN_TOOL_CALL) {
+        put_word(r, e->id ? "=" : "");
+        put_word(r, e->id ? e->id : "");
+        put_word(r, ")");
+    } else {
+        put_word(r, e->kind == TN_TOOL_ARGUMENTS ? "|" : "");
+        put(r, e->text, e->n_text);
+    }
+}
+
 static void put_events(result *r, const tn_tool_event *const *events, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
         const tn_tool_event *e = events[i];
-        if (!TEST_CHECK(strlen(e->text) == e->n_text && (e->kind == TN_TOOL_CALL) == (e->name != NULL)))
+        bool named = e->kind == TN_TOOL_CALL || e->kind == TN_TOOL_BEGIN;
+        if (!TEST_CHECK(strlen(e->text) == e->n_text && named == (e->name != NULL)))
             printf("    kind %d, %zu bytes of %s\n", e->kind, e->n_text, e->text);
+        r->n_calls += e->kind == TN_TOOL_CALL;
+        r->n_broken += e->kind == TN_TOOL_BROKEN;
+        if (r->streams) check_order(r, e);
+        if (r->detail) put_detail(r, e);
+        if (r->detail || e->kind == TN_TOOL_BEGIN || e->kind == TN_TOOL_ARGUMENTS) continue;
         if (e->kind == TN_TOOL_CALL) {
             put(r, "\n[", 2);
             put(r, e->name, strlen(e->name));
@@ -153,8 +250,7 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, size_t cut, 
 {
     const tn_tool_event *const *events;
     int32_t n_events;
-    r->n = 0;
-    r->text[0] = 0;
+    *r = (result){.streams = r->streams, .detail = r->detail};
     for (size_t at = 0; at < n;) {
         size_t k = at == 0 && cut > 0 ? cut : each;
         if (k > n - at) k = n - at;
@@ -165,52 +261,82 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, size_t cut, 
     }
     tn_status status = tn_tool_parser_end(p, &events, &n_events);
     if (status == TN_OK) put_events(r, events, n_events);
+    if (status == TN_OK && r->broken) put_word(r, ">");
+    TEST_CHECK(status != TN_OK || !r->open);
     return status;
 }
 
-static tn_tool_parser *parser(tn_context *ctx, const char *format)
+static tn_tool_parser *parser(tn_context *ctx, const char *format, bool streams)
 {
     tn_tool_config c;
     tn_tool_parser *p = NULL;
     tn_tool_config_default(&c);
     c.format = format;
     c.tools = tools;
+    c.stream_arguments = streams;
     if (!TEST_CHECK_STATUS(tn_tool_parser_create(ctx, &c, &p), TN_OK)) abort();
     return p;
+}
+
+// The text in two pieces at every byte, byte by byte, and every beginning of it. `plain`: a parser of calls
+// that come whole, which gives the same but for calls of a list that is cut off.
+static void check_cuts(tn_tool_parser *p, tn_tool_parser *plain, const row *w, const result *want)
+{
+    size_t n = strlen(w->text);
+    result cut = {.streams = want->streams}, bytes = cut, whole = {.n = 0};
+    for (size_t i = 1; i < n; i++) {
+        TEST_CHECK_STATUS(run(p, w->text, n, i, n, &cut), TN_OK);
+        if (!TEST_CHECK(strcmp(cut.text, want->text) == 0)) printf("    cut at %zu: %s\n", i, cut.text);
+        TEST_CHECK_STATUS(run(p, w->text, i, 0, n, &cut), TN_OK); // its beginning alone
+        TEST_CHECK_STATUS(run(p, w->text, i, 0, 1, &bytes), TN_OK);
+        if (!TEST_CHECK(strcmp(cut.text, bytes.text) == 0)) printf("    ended at %zu: %s\n", i, cut.text);
+        TEST_CHECK_STATUS(run(plain, w->text, i, 0, n, &whole), TN_OK);
+        bool same = strcmp(cut.text, whole.text) == 0;
+        if (!TEST_CHECK(same || cut.n_calls > whole.n_calls))
+            printf("    ended at %zu: %s, whole %s\n", i, cut.text, whole.text);
+    }
+    TEST_CHECK_STATUS(run(p, w->text, n, 0, 1, &cut), TN_OK);
+    if (!TEST_CHECK(strcmp(cut.text, want->text) == 0)) printf("    byte by byte: %s\n", cut.text);
 }
 
 static void check_row(tn_context *ctx, const row *w)
 {
     size_t n = strlen(w->text);
-    tn_tool_parser *p = parser(ctx, w->format);
-    result r, cut;
-    TEST_CHECK_STATUS(run(p, w->text, n, 0, n, &r), TN_OK);
+    tn_tool_parser *plain = parser(ctx, w->format, false);
+    for (int streams = 0; streams < 2; streams++) {
+        tn_tool_parser *p = parser(ctx, w->format, streams);
+        result r = {.streams = streams};
+        TEST_CHECK_STATUS(run(p, w->text, n, 0, n, &r), TN_OK);
+        if (!TEST_CHECK(strcmp(r.text, w->want) == 0))
+            printf("    %s\n    gave %s\n    not %s\n", w->text, r.text, w->want);
+        check_cuts(p, plain, w, &r);
+        tn_tool_parser_destroy(&p);
+    }
+    tn_tool_parser_destroy(&plain);
+}
+
+static void check_stream(tn_context *ctx, const row *w)
+{
+    result r = {.streams = true, .detail = true};
+    tn_tool_parser *p = parser(ctx, w->format, true);
+    TEST_CHECK_STATUS(run(p, w->text, strlen(w->text), 0, 1, &r), TN_OK);
     if (!TEST_CHECK(strcmp(r.text, w->want) == 0))
         printf("    %s\n    gave %s\n    not %s\n", w->text, r.text, w->want);
-    for (size_t i = 1; i < n; i++) {
-        TEST_CHECK_STATUS(run(p, w->text, n, i, n, &cut), TN_OK);
-        if (!TEST_CHECK(strcmp(cut.text, r.text) == 0)) printf("    cut at %zu: %s\n", i, cut.text);
-        TEST_CHECK_STATUS(run(p, w->text, i, 0, n, &cut), TN_OK); // its beginning alone
-        result bytes;
-        TEST_CHECK_STATUS(run(p, w->text, i, 0, 1, &bytes), TN_OK);
-        if (!TEST_CHECK(strcmp(cut.text, bytes.text) == 0)) printf("    ended at %zu: %s\n", i, cut.text);
-    }
-    TEST_CHECK_STATUS(run(p, w->text, n, 0, 1, &cut), TN_OK);
-    if (!TEST_CHECK(strcmp(cut.text, r.text) == 0)) printf("    byte by byte: %s\n", cut.text);
     tn_tool_parser_destroy(&p);
 }
 
 // Every allocation of a parser fails once.
-static void check_memory(tn_context *ctx, counting *c, const row *w)
+static void check_memory(tn_context *ctx, counting *c, const row *w, bool streams)
 {
     long live = c->live;
     for (long k = 0;; k++) {
         tn_tool_config config;
         tn_tool_parser *p = NULL;
-        result r = {.n = 0};
+        result r = {.streams = streams};
         tn_tool_config_default(&config);
         config.format = w->format;
         config.tools = tools;
+        config.stream_arguments = streams;
         c->fail_from = c->calls + k, c->fail_to = c->fail_from + 1;
         tn_status status = tn_tool_parser_create(ctx, &config, &p);
         if (status == TN_OK) status = run(p, w->text, strlen(w->text), 0, 7, &r);
@@ -236,7 +362,7 @@ static void test_refusals(tn_context *ctx)
     TEST_CHECK_STATUS(tn_tool_parser_create(ctx, &c, &p), TN_ERR_FORMAT);
     TEST_CHECK(!p);
     TEST_CHECK_STATUS(tn_tool_parser_create(ctx, NULL, &p), TN_OK); // all names
-    result r;
+    result r = {.n = 0};
     TEST_CHECK_STATUS(run(p, "<tool_call>{\"name\":\"x\"}", 23, 0, 23, &r), TN_OK);
     TEST_CHECK(strcmp(r.text, "\n[x - {}]") == 0);
     tn_tool_parser_destroy(&p);
@@ -338,8 +464,8 @@ static void check_written(tn_context *ctx, const tn_vocab_trie *trie, const row 
     TEST_CHECK(match(ctx, trie, &c, text) == -1); // two calls
     c.single = 0;
     TEST_CHECK(match(ctx, trie, &c, text) == 1);
-    tn_tool_parser *p = parser(ctx, w->format);
-    result r;
+    tn_tool_parser *p = parser(ctx, w->format, false);
+    result r = {.n = 0};
     TEST_CHECK_STATUS(run(p, w->text, strlen(w->text), 0, 1, &r), TN_OK);
     if (!TEST_CHECK(strcmp(r.text, w->want) == 0)) printf("    %s\n    gave %s\n", w->text, r.text);
     tn_tool_parser_destroy(&p);
@@ -492,7 +618,12 @@ int main(void)
     test_grammars(ctx, &c);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(ctx, &rows[i]);
-        check_memory(ctx, &c, &rows[i]);
+        check_memory(ctx, &c, &rows[i], false);
+        check_memory(ctx, &c, &rows[i], true);
+    }
+    for (size_t i = 0; i < sizeof streamed / sizeof *streamed; i++) {
+        check_stream(ctx, &streamed[i]);
+        check_memory(ctx, &c, &streamed[i], true);
     }
     test_refusals(ctx);
     tn_context_destroy(&ctx);

@@ -75,15 +75,13 @@ static char *copy(const char *text, size_t n)
     return out;
 }
 
-static bool add_call(answer *a, const tn_tool_event *e, const answer_sink *sink)
+static bool begin_call(answer *a, const tn_tool_event *e, const answer_sink *sink)
 {
     tool_call *more = realloc(a->calls, ((size_t)a->n_calls + 1) * sizeof *more);
     if (!more) return false;
     a->calls = more;
     tool_call *c = &more[a->n_calls];
-    *c = (tool_call){.name = copy(e->name, strlen(e->name)),
-                     .arguments = copy(e->text, e->n_text),
-                     .n_arguments = e->n_text};
+    *c = (tool_call){.name = copy(e->name, strlen(e->name)), .arguments = copy("", 0), .capacity = 1};
     if (!c->name || !c->arguments) {
         free(c->name);
         free(c->arguments);
@@ -91,20 +89,61 @@ static bool add_call(answer *a, const tn_tool_event *e, const answer_sink *sink)
     }
     choose_id(a, e, c->id);
     a->n_calls++;
-    a->ended = a->single;
-    return sink->call(sink->user, c);
+    a->in_call = true;
+    return sink->call_begin(sink->user, c);
+}
+
+static bool add_arguments(answer *a, const tn_tool_event *e, const answer_sink *sink)
+{
+    tool_call *c = &a->calls[a->n_calls - 1];
+    size_t n = c->n_arguments + e->n_text + 1;
+    if (n > c->capacity) {
+        char *more = realloc(c->arguments, 2 * n);
+        if (!more) return false;
+        c->arguments = more;
+        c->capacity = 2 * n;
+    }
+    memcpy(c->arguments + c->n_arguments, e->text, e->n_text + 1);
+    c->n_arguments = n - 1;
+    return sink->call_arguments(sink->user, c, e->text, e->n_text);
+}
+
+static bool end_call(answer *a, bool complete, const answer_sink *sink)
+{
+    tool_call *c = &a->calls[a->n_calls - 1];
+    a->in_call = false;
+    c->complete = complete;
+    a->n_complete += complete;
+    a->ended = complete && a->single;
+    return sink->call_end(sink->user, c);
+}
+
+static bool give_event(answer *a, const tn_tool_event *e, const answer_sink *sink)
+{
+    switch (e->kind) {
+    case TN_TOOL_CONTENT:
+        return sink->text(sink->user, e->text, e->n_text, false);
+    case TN_TOOL_BEGIN:
+        return begin_call(a, e, sink);
+    case TN_TOOL_ARGUMENTS:
+        return add_arguments(a, e, sink);
+    // Its text was given as a call already.
+    case TN_TOOL_BROKEN:
+        return !a->in_call || end_call(a, false, sink);
+    default:
+        break;
+    }
+    bool whole = !a->in_call;
+    if (whole && (!begin_call(a, e, sink) || !add_arguments(a, e, sink))) return false;
+    return end_call(a, true, sink);
 }
 
 static bool give_events(answer *a, tn_status status, const tn_tool_event *const *events, int32_t n,
                         const answer_sink *sink)
 {
     if (status != TN_OK) return false;
-    for (int32_t i = 0; i < n && !a->ended; i++) {
-        const tn_tool_event *e = events[i];
-        bool ok = e->kind == TN_TOOL_CALL ? add_call(a, e, sink)
-                                          : sink->text(sink->user, e->text, e->n_text, false);
-        if (!ok) return false;
-    }
+    for (int32_t i = 0; i < n && !a->ended; i++)
+        if (!give_event(a, events[i], sink)) return false;
     return true;
 }
 

@@ -13,15 +13,19 @@
 enum { CALL_ID_SIZE = 41 };
 typedef struct tool_call {
     char id[CALL_ID_SIZE];
-    char *name, *arguments; // terminated; the arguments are a JSON object
-    size_t n_arguments;
+    char *name, *arguments; // terminated; of a complete call the arguments are a JSON object
+    size_t n_arguments, capacity;
+    bool complete; // false at the end: the call was cut off, or is none
 } tool_call;
 
 // What a feed gives; the functions return false if memory ran out.
 typedef struct answer_sink {
     void *user;
     bool (*text)(void *user, const char *text, size_t n, bool is_thought);
-    bool (*call)(void *user, const tool_call *call); // it is also in answer.calls
+    // A call, which is also in answer.calls: it begins, its arguments come in pieces, it ends.
+    bool (*call_begin)(void *user, const tool_call *call);
+    bool (*call_arguments)(void *user, const tool_call *call, const char *text, size_t n);
+    bool (*call_end)(void *user, const tool_call *call);
 } answer_sink;
 
 // All zero: the text is content.
@@ -35,7 +39,8 @@ typedef struct answer {
     int32_t n_before;       // calls in the conversation before
     uint64_t *next_id, id_salt;
     tool_call *calls;
-    int32_t n_calls;
+    int32_t n_calls, n_complete;
+    bool in_call; // the last one has begun
 } answer;
 
 // prompt_end: the last characters of the prompt, which may begin a thought.

@@ -102,10 +102,12 @@ static bool begin_thoughts(const model *m, choice *c, const job_prompt *prompt)
 
 static tn_status begin_calls(const model *m, choice *c, const tool_use *tools)
 {
+    const job *j = c->job;
     tn_tool_config config;
     tn_tool_config_default(&config);
     config.format = tools->format;
     config.tools = tools->allowed;
+    config.stream_arguments = j->stream && j->proto->call_arguments;
     answer *a = &c->answer;
     a->format = tools->format;
     a->single = tools->single;
@@ -363,12 +365,32 @@ static bool show_text(void *user, const char *text, size_t n, bool is_thought)
     return ok;
 }
 
-static bool show_call(void *user, const tool_call *call)
+// Whether the protocol gets calls as they come.
+static bool shows_calls(choice *c)
+{
+    drop_entries(c, c->n_settled); // of markup
+    return c->job->stream || c->job->proto->collects;
+}
+
+static bool show_begin(void *user, const tool_call *call)
 {
     choice *c = user;
-    drop_entries(c, c->n_settled);
     const protocol *p = c->job->proto;
-    return (!c->job->stream && !p->collects) || p->call(c->job, c, call);
+    return !shows_calls(c) || !p->call_begin || p->call_begin(c->job, c, call);
+}
+
+static bool show_arguments(void *user, const tool_call *call, const char *text, size_t n)
+{
+    choice *c = user;
+    const protocol *p = c->job->proto;
+    return !shows_calls(c) || !p->call_arguments || p->call_arguments(c->job, c, call, text, n);
+}
+
+static bool show_end(void *user, const tool_call *call)
+{
+    choice *c = user;
+    const protocol *p = c->job->proto;
+    return !shows_calls(c) || !p->call_end || p->call_end(c->job, c, call);
 }
 
 // Bytes of the piece without the text of the token that ended it.
@@ -388,7 +410,7 @@ static bool take_piece(job *j, choice *c, const tn_engine_event *event)
     const tn_piece *piece = event->piece;
     bool is_token = piece->token >= 0 && piece->stop != TN_STOP_END, last = piece->stop != TN_STOP_NONE;
     answer *a = &c->answer;
-    const answer_sink sink = {c, show_text, show_call};
+    const answer_sink sink = {c, show_text, show_begin, show_arguments, show_end};
     if (j->logprobs && is_token && !keep_entry(c, piece)) return false;
     c->thinks = false;
     if (!answer_feed(a, piece->text, text_size(j, piece), last, &sink)) return false;
@@ -418,7 +440,7 @@ static void count_token(job *j, choice *c, uint64_t time_ns)
 static int finish_of(const choice *c, int32_t stop)
 {
     if (stop == TN_STOP_LIMIT || stop == TN_STOP_CONTEXT) return FINISH_LENGTH;
-    if (c->answer.n_calls > 0) return FINISH_TOOL_CALLS;
+    if (c->answer.n_complete > 0) return FINISH_TOOL_CALLS;
     return stop == TN_STOP_CANCELLED ? FINISH_CANCELLED : FINISH_STOP;
 }
 

@@ -53,8 +53,11 @@ typedef struct protocol {
     // `text` of the answer, or of the thought before it
     // False, also of those below: out of memory.
     bool (*piece)(job *j, choice *c, const char *text, size_t n, bool is_thought);
-    // A call of a tool; NULL in protocols whose requests have no tools.
-    bool (*call)(job *j, choice *c, const tool_call *call);
+    // A call of a tool: it begins, a piece of its arguments, it ends. NULL: nothing is written then; where
+    // there is none for pieces, calls are whole.
+    bool (*call_begin)(job *j, choice *c, const tool_call *call);
+    bool (*call_arguments)(job *j, choice *c, const tool_call *call, const char *text, size_t n);
+    bool (*call_end)(job *j, choice *c, const tool_call *call);
     bool (*end_choice)(job *j, choice *c);
     void (*end)(job *j);
     void (*whole)(job *j);

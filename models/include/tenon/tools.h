@@ -36,6 +36,10 @@ typedef struct tn_tool_config {
     // JSON list of {"type": "function", "function": {"name": ..., "parameters": schema}}. Only these names
     // are calls; whatever else looks like one is content. NULL (default): all names
     const char *tools;
+    // Non-zero: arguments are given while the model writes them, see TN_TOOL_BEGIN; default 0: calls are
+    // whole
+    int32_t stream_arguments;
+    int32_t reserved;
 } tn_tool_config;
 TN_API void tn_tool_config_init(tn_tool_config *cfg, size_t struct_size);
 static inline void tn_tool_config_default(tn_tool_config *cfg)
@@ -48,9 +52,26 @@ TN_API TN_MUST_USE tn_status tn_tool_parser_create(tn_context *ctx, const tn_too
                                                    tn_tool_parser **out);
 TN_API void tn_tool_parser_destroy(tn_tool_parser **parser); // clears *parser; NULL is fine
 
+// With stream_arguments each call is BEGIN, then one or more ARGUMENTS, then CALL with the whole of them,
+// which is the pieces one behind the other, byte for byte. One call ends before the next one begins. BEGIN
+// comes as soon as the name is certain; if that is behind the arguments, all of these follow at once.
+// Arguments that the model does not write as a JSON object (elements with parameters, calls of Python, a
+// string) come in one piece when the call is complete.
+//
+// A call that began and is cut off, or turns out to be none, ends with BROKEN in place of CALL: its pieces
+// are no valid JSON then, or belong to no valid call. The text of this event, and of further ones of this
+// kind, is what the model wrote of the call, which would be content without stream_arguments; calls in it are
+// found.
+//
+// In a list each call ends for itself. If the list is cut off or not valid behind it, what was read of the
+// rest is BROKEN, while without stream_arguments all of the list is content.
 enum {
     TN_TOOL_CONTENT, // text for the user
-    TN_TOOL_CALL,
+    TN_TOOL_CALL,    // a call that is complete
+    // With stream_arguments only:
+    TN_TOOL_BEGIN,     // a call begins; the text is empty
+    TN_TOOL_ARGUMENTS, // a piece of its arguments
+    TN_TOOL_BROKEN,    // what began is no call
 };
 typedef struct tn_tool_event {
     size_t struct_size; // of the library: fields behind it are not there
@@ -58,16 +79,17 @@ typedef struct tn_tool_event {
     int32_t reserved;
     const char *text; // content; of a call its arguments, always a valid JSON object. Terminated
     size_t n_text;
-    const char *name; // of a call, else NULL
-    const char *id;   // that the model gave the call; NULL: none
+    const char *name; // of a call and where one begins, else NULL
+    const char *id;   // that the model gave the call; NULL: none, or where a call begins, none so far
 } tn_tool_event;
 // The events that are certain after this piece of text, valid until the next call. Content that may be the
 // beginning of a call is held back. Blanks around calls are dropped if nothing else is there. How the text is
-// cut into pieces changes nothing but where content is cut. TN_ERR_MEMORY: the parser can only be destroyed.
+// cut into pieces changes nothing but where content and arguments are cut. TN_ERR_MEMORY: the parser can only
+// be destroyed.
 TN_API TN_MUST_USE tn_status tn_tool_parser_feed(tn_tool_parser *parser, const char *text, size_t n,
                                                  const tn_tool_event *const **events, int32_t *n_events);
-// The turn is over: what was held back. A call that is not complete is content. The parser is then ready for
-// the next turn.
+// The turn is over: what was held back. A call that is not complete is content, or BROKEN. The parser is then
+// ready for the next turn.
 TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn_tool_event *const **events,
                                                 int32_t *n_events);
 

@@ -41,32 +41,39 @@ static tn_tool_verdict expect(span *s, const char *word)
 
 // --- JSON ----------------------------------------------------------------------------------------------
 
-// Passes a JSON value by its brackets and quotes; whether it is valid is checked later.
-static tn_tool_verdict skip_value(span *s)
+bool tn_tool_value_pass(tn_tool_value *v, const char **at, const char *end)
 {
-    int64_t depth = 0;
-    bool quoted = false;
-    for (; s->at < s->end; s->at++) {
-        char c = *s->at;
-        if (quoted) {
-            if (c == '\\' && ++s->at == s->end) return TN_TOOL_MORE;
-            quoted = c != '"';
-        } else if (c == '"') {
-            quoted = true;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if (c == '}' || c == ']') {
-            if (depth == 0) return TN_TOOL_DONE; // of what contains the value
-            depth--;
-        } else if ((c == ',' || strchr(" \t\r\n:", c)) && depth == 0) {
-            return TN_TOOL_DONE;
+    for (; *at < end; ++*at) {
+        char c = **at;
+        if (v->escaped) {
+            v->escaped = false;
+            continue;
         }
-        if (depth == 0 && !quoted && (c == '"' || c == '}' || c == ']')) {
-            s->at++;
-            return TN_TOOL_DONE;
+        if (v->quoted) {
+            v->escaped = c == '\\';
+            v->quoted = c != '"';
+        } else if (c == '"') {
+            v->quoted = true;
+        } else if (c == '{' || c == '[') {
+            v->depth++;
+        } else if (c == '}' || c == ']') {
+            if (v->depth == 0) return true; // of what contains the value
+            v->depth--;
+        } else if ((c == ',' || strchr(" \t\r\n:", c)) && v->depth == 0) {
+            return true;
+        }
+        if (v->depth == 0 && !v->quoted && (c == '"' || c == '}' || c == ']')) {
+            ++*at;
+            return true;
         }
     }
-    return TN_TOOL_MORE;
+    return false;
+}
+
+static tn_tool_verdict skip_value(span *s)
+{
+    tn_tool_value v = {0};
+    return tn_tool_value_pass(&v, &s->at, s->end) ? TN_TOOL_DONE : TN_TOOL_MORE;
 }
 
 static void skip_any(span *s, const char *bytes)
@@ -74,17 +81,32 @@ static void skip_any(span *s, const char *bytes)
     while (s->at < s->end && *s->at && strchr(bytes, *s->at)) s->at++;
 }
 
-// The value of a key of an object that was found valid.
-static bool find_member(span o, const char *key, span *value)
+tn_tool_key tn_tool_key_of(const char *key, size_t n)
 {
-    size_t size = strlen(key);
+    static const struct {
+        const char *text;
+        tn_tool_key key;
+    } keys[] = {{"name", TN_TOOL_KEY_NAME},
+                {"tool_name", TN_TOOL_KEY_NAME},
+                {"id", TN_TOOL_KEY_ID},
+                {"tool_call_id", TN_TOOL_KEY_ID},
+                {"arguments", TN_TOOL_KEY_ARGUMENTS},
+                {"parameters", TN_TOOL_KEY_ARGUMENTS}};
+    for (size_t i = 0; i < TN_COUNT(keys); i++)
+        if (n == strlen(keys[i].text) + 2 && memcmp(key + 1, keys[i].text, n - 2) == 0) return keys[i].key;
+    return TN_TOOL_KEY_OTHER;
+}
+
+// The first value with such a key in an object that was found valid.
+static bool find_member(span o, tn_tool_key key, span *value)
+{
     o.at++;
     for (;;) {
         skip_any(&o, " \t\r\n,");
         if (o.at >= o.end || *o.at == '}') return false;
         const char *k = o.at;
         (void)skip_value(&o);
-        bool is = (size_t)(o.at - k) == size + 2 && memcmp(k + 1, key, size) == 0;
+        bool is = tn_tool_key_of(k, (size_t)(o.at - k)) == key;
         skip_any(&o, " \t\r\n:");
         value->at = o.at;
         (void)skip_value(&o);
@@ -102,6 +124,11 @@ static const tn_json *find_tool(const tn_tool_body *b, const char *name)
         if (is && tn_json_is(is, name)) return function;
     }
     return NULL;
+}
+
+bool tn_tool_is_known(const tn_tool_body *b, const char *name)
+{
+    return !b->tools || find_tool(b, name);
 }
 
 static tn_tool_verdict verdict_of(tn_status status)
@@ -124,7 +151,7 @@ static tn_tool_verdict add_call(tn_tool_body *b, const char *name, const char *i
                                 size_t n)
 {
     const tn_json *value;
-    if (b->n_calls == TN_TOOL_CALLS_MAX || (b->tools && !find_tool(b, name))) return TN_TOOL_NO_CALL;
+    if (b->n_calls == TN_TOOL_CALLS_MAX || !tn_tool_is_known(b, name)) return TN_TOOL_NO_CALL;
     tn_tool_verdict v = verdict_of(tn_json_read(b->arena, "arguments", arguments, n, &value));
     if (v != TN_TOOL_DONE) return v;
     if (value->kind == TN_JSON_STRING) {
@@ -143,32 +170,64 @@ static tn_tool_verdict add_call(tn_tool_body *b, const char *name, const char *i
     return copy(b, arguments, n, &call->arguments);
 }
 
+tn_tool_verdict tn_tool_string_read(tn_tool_body *b, const char *json, size_t n, const char **out)
+{
+    const tn_json *value;
+    tn_tool_verdict v = verdict_of(tn_json_read(b->arena, "call", json, n, &value));
+    if (v != TN_TOOL_DONE) return v;
+    if (value->kind != TN_JSON_STRING || value->size == 0 || strlen(value->text) != value->size)
+        return TN_TOOL_NO_CALL;
+    *out = value->text;
+    return TN_TOOL_DONE;
+}
+
 static tn_tool_verdict add_object(tn_tool_body *b, span object)
 {
-    static const char *const keys[] = {"arguments", "parameters"};
-    const tn_json *o, *name, *id;
+    const tn_json *o;
+    const char *name, *id = NULL;
+    span value;
     tn_tool_verdict v =
         verdict_of(tn_json_read(b->arena, "call", object.at, (size_t)(object.end - object.at), &o));
     if (v != TN_TOOL_DONE) return v;
-    if (o->kind != TN_JSON_OBJECT) return TN_TOOL_NO_CALL;
-    name = tn_json_get(o, "name");
-    if (!name) name = tn_json_get(o, "tool_name");
-    id = tn_json_get(o, "id");
-    if (!id) id = tn_json_get(o, "tool_call_id");
-    if (!name || name->kind != TN_JSON_STRING || name->size == 0 || strlen(name->text) != name->size)
-        return TN_TOOL_NO_CALL;
-    if (id && (id->kind != TN_JSON_STRING || strlen(id->text) != id->size)) id = NULL;
-    for (size_t i = 0; i < TN_COUNT(keys); i++) {
-        span value;
-        if (find_member(object, keys[i], &value))
-            return add_call(b, name->text, id ? id->text : NULL, value.at, (size_t)(value.end - value.at));
+    if (o->kind != TN_JSON_OBJECT || !find_member(object, TN_TOOL_KEY_NAME, &value)) return TN_TOOL_NO_CALL;
+    v = tn_tool_string_read(b, value.at, (size_t)(value.end - value.at), &name);
+    if (v != TN_TOOL_DONE) return v;
+    if (find_member(object, TN_TOOL_KEY_ID, &value))
+        v = tn_tool_string_read(b, value.at, (size_t)(value.end - value.at), &id);
+    if (v == TN_TOOL_NO_MEMORY) return v;
+    if (find_member(object, TN_TOOL_KEY_ARGUMENTS, &value))
+        return add_call(b, name, id, value.at, (size_t)(value.end - value.at));
+    return add_call(b, name, id, "{}", 2);
+}
+
+// The next call of a list, or the end of the list.
+static tn_tool_verdict read_listed(tn_tool_body *b, span *s)
+{
+    skip_blanks(s);
+    if (s->at == s->end) return TN_TOOL_MORE;
+    if (b->n_listed > 0 && skip(s, "]")) {
+        b->in_list = false;
+        return TN_TOOL_DONE;
     }
-    return add_call(b, name->text, id ? id->text : NULL, "{}", 2);
+    if (b->n_listed > 0) {
+        if (b->n_listed == TN_TOOL_CALLS_MAX || !skip(s, ",")) return TN_TOOL_NO_CALL;
+        skip_blanks(s);
+        if (s->at == s->end) return TN_TOOL_MORE;
+    }
+    if (*s->at != '{') return TN_TOOL_NO_CALL;
+    span one = *s;
+    tn_tool_verdict v = skip_value(s);
+    one.end = s->at;
+    return v == TN_TOOL_DONE ? add_object(b, one) : v;
 }
 
 static tn_tool_verdict read_json(tn_tool_body *b, span *s)
 {
     span all = *s;
+    if (b->single && skip(s, "[")) {
+        b->in_list = true;
+        return read_listed(b, s);
+    }
     tn_tool_verdict v = skip_value(s);
     if (v != TN_TOOL_DONE) return v;
     all.end = s->at;
@@ -216,29 +275,22 @@ static tn_tool_verdict split_id(tn_tool_body *b, const char **name, const char *
     return colon > first ? copy(b, first, (size_t)(colon - first), name) : TN_TOOL_NO_CALL;
 }
 
-static tn_tool_verdict read_arguments(tn_tool_body *b, span *s, const char *name, const char *id)
+static const char fence[] = "```";
+
+// Passes what stands before the { of arguments.
+static tn_tool_verdict open_arguments(span *s, bool *fenced)
 {
-    static const char fence[] = "```";
     skip_blanks(s);
-    span start = *s;
     tn_tool_verdict v = expect(s, fence);
-    bool fenced = v == TN_TOOL_DONE;
+    *fenced = v == TN_TOOL_DONE;
     if (v == TN_TOOL_MORE) return v;
-    if (fenced) {
+    if (*fenced) {
         v = expect(s, "json");
         if (v == TN_TOOL_MORE) return v;
         skip_blanks(s);
     }
-    start = *s;
     if (s->at == s->end) return TN_TOOL_MORE;
-    if (*s->at != '{') return TN_TOOL_NO_CALL;
-    v = skip_value(s);
-    const char *end = s->at;
-    if (v == TN_TOOL_DONE && fenced) {
-        skip_blanks(s);
-        v = expect(s, fence);
-    }
-    return v == TN_TOOL_DONE ? add_call(b, name, id, start.at, (size_t)(end - start.at)) : v;
+    return *s->at == '{' ? TN_TOOL_DONE : TN_TOOL_NO_CALL;
 }
 
 // Passes what a header may have between the name and the separator: " <|constrain|>json".
@@ -263,15 +315,16 @@ static tn_tool_verdict skip_header(span *s, const char *separator)
     return s->at == s->end ? TN_TOOL_MORE : TN_TOOL_NO_CALL;
 }
 
-static tn_tool_verdict read_named(tn_tool_body *b, span *s)
+// The name of a call and what follows it up to the { of its arguments.
+static tn_tool_verdict read_head(tn_tool_body *b, span *s, const char **name, const char **id, bool *fenced)
 {
-    const char *name = NULL, *id = NULL, *separator = b->format->separator;
+    const char *separator = b->format->separator;
     if (!separator) return TN_TOOL_NO_CALL;
-    tn_tool_verdict v = read_name(b, s, &name);
+    tn_tool_verdict v = read_name(b, s, name);
     if (v != TN_TOOL_DONE) return v;
     v = expect(s, "[CALL_ID]");
     if (v == TN_TOOL_DONE)
-        v = read_name(b, s, &id);
+        v = read_name(b, s, id);
     else if (v == TN_TOOL_NO_CALL)
         v = TN_TOOL_DONE;
     if (v == TN_TOOL_DONE && b->format->header) v = skip_header(s, separator);
@@ -279,9 +332,26 @@ static tn_tool_verdict read_named(tn_tool_body *b, span *s)
     if (v != TN_TOOL_DONE) return v;
     // "function", the separator, the name, and a fence
     if (s->at == s->end) return TN_TOOL_MORE;
-    if (strcmp(name, "function") == 0 && *s->at != '{') v = read_name(b, s, &name);
-    if (v == TN_TOOL_DONE) v = split_id(b, &name, &id);
-    return v == TN_TOOL_DONE ? read_arguments(b, s, name, id) : v;
+    if (strcmp(*name, "function") == 0 && *s->at != '{') v = read_name(b, s, name);
+    if (v == TN_TOOL_DONE) v = split_id(b, name, id);
+    return v == TN_TOOL_DONE ? open_arguments(s, fenced) : v;
+}
+
+static tn_tool_verdict read_named(tn_tool_body *b, span *s)
+{
+    const char *name = NULL, *id = NULL;
+    bool fenced;
+    tn_tool_verdict v = read_head(b, s, &name, &id, &fenced);
+    if (v != TN_TOOL_DONE) return v;
+    span arguments = *s;
+    v = skip_value(s);
+    arguments.end = s->at;
+    if (v == TN_TOOL_DONE && fenced) {
+        skip_blanks(s);
+        v = expect(s, fence);
+    }
+    return v == TN_TOOL_DONE ? add_call(b, name, id, arguments.at, (size_t)(arguments.end - arguments.at))
+                             : v;
 }
 
 // Reads the members of an object, which are written as JSON, and adds the call with them as its arguments.
@@ -444,14 +514,18 @@ static tn_tool_verdict read_parameters(tn_tool_body *b, span *s, const char *too
     }
 }
 
+static tn_tool_verdict read_function(tn_tool_body *b, span *s, const char **name)
+{
+    tn_tool_verdict v = expect(s, "<function=");
+    if (v == TN_TOOL_DONE) v = read_name(b, s, name);
+    return v == TN_TOOL_DONE ? expect(s, ">") : v;
+}
+
 static tn_tool_verdict read_element(tn_tool_body *b, span *s)
 {
     const char *name;
-    tn_tool_verdict v = expect(s, "<function=");
-    if (v == TN_TOOL_DONE) v = read_name(b, s, &name);
-    if (v == TN_TOOL_DONE) v = expect(s, ">");
-    if (v != TN_TOOL_DONE) return v;
-    return add_members(b, s, name, read_parameters);
+    tn_tool_verdict v = read_function(b, s, &name);
+    return v == TN_TOOL_DONE ? add_members(b, s, name, read_parameters) : v;
 }
 
 // --- all of it -----------------------------------------------------------------------------------------
@@ -475,13 +549,43 @@ tn_tool_verdict tn_tool_body_read(tn_tool_body *b, const char *text, size_t n)
     b->n_calls = 0;
     skip_blanks(&s);
     if (s.at == s.end) return TN_TOOL_MORE;
-    int python = is_python(b, s);
-    tn_tool_verdict v = python < 0                     ? TN_TOOL_MORE
+    int python = b->in_list ? 0 : is_python(b, s);
+    tn_tool_verdict v = b->in_list                     ? read_listed(b, &s)
+                        : python < 0                   ? TN_TOOL_MORE
                         : python > 0                   ? read_python(b, &s)
                         : *s.at == '{' || *s.at == '[' ? read_json(b, &s)
                         : *s.at == '<'                 ? read_element(b, &s)
                                                        : read_named(b, &s);
-    if (v == TN_TOOL_DONE) v = read_end(b, &s);
+    if (v == TN_TOOL_DONE && !b->in_list) v = read_end(b, &s);
     b->size = (size_t)(s.at - text);
     return v == TN_TOOL_MORE && n > TN_TOOL_BODY_MAX ? TN_TOOL_NO_CALL : v;
+}
+
+// Where the text is in a list, from the comma or the bracket on.
+static tn_tool_verdict open_listed(const tn_tool_body *b, span *s)
+{
+    if (!skip(s, b->n_listed > 0 ? "," : "[")) return TN_TOOL_NO_CALL;
+    skip_blanks(s);
+    return s->at == s->end ? TN_TOOL_MORE : *s->at == '{' ? TN_TOOL_DONE : TN_TOOL_NO_CALL;
+}
+
+tn_tool_verdict tn_tool_head_read(tn_tool_body *b, const char *text, size_t n, tn_tool_head *head)
+{
+    span s = {text, text + n};
+    bool fenced;
+    *head = (tn_tool_head){.name = NULL};
+    skip_blanks(&s);
+    if (s.at == s.end) return TN_TOOL_MORE;
+    int python = b->in_list ? 0 : is_python(b, s);
+    if (python != 0) return python < 0 ? TN_TOOL_MORE : TN_TOOL_NO_CALL;
+    head->elements = *s.at == '<' && !b->in_list;
+    tn_tool_verdict v = TN_TOOL_DONE;
+    if (b->in_list || *s.at == '[')
+        v = open_listed(b, &s);
+    else if (head->elements)
+        v = read_function(b, &s, &head->name);
+    else if (*s.at != '{')
+        v = read_head(b, &s, &head->name, &head->id, &fenced);
+    head->size = (size_t)(s.at - text);
+    return v == TN_TOOL_DONE && head->name && !tn_tool_is_known(b, head->name) ? TN_TOOL_NO_CALL : v;
 }

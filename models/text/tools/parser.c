@@ -64,7 +64,14 @@ struct tn_tool_parser {
     bool at_first;        // of a turn that begins behind a marker, nothing came yet
     bool in_content;      // more than blanks came since the last call
     bool has_calls;
-    tn_strbuf out; // texts of the events
+    bool streams;          // arguments are given as they come. Then, of the body:
+    tn_tool_stream stream; // what is known of its call
+    bool begun;            // the beginning of the call was given, and
+    size_t n_given;        // bytes of its arguments
+    bool in_list;          // it is in a list, of which
+    int32_t n_listed;      // so many calls were given
+    size_t n_broken;       // bytes at the beginning of `text` that are no call, but looked like one
+    tn_strbuf out;         // texts of the events
     held_event *held;
     tn_tool_event *events;
     const tn_tool_event **list; // pointers to them, as they are returned
@@ -95,7 +102,7 @@ static void start_turn(tn_tool_parser *p)
 {
     tn_strbuf_clear(&p->text);
     p->in_body = p->open = p->has_calls = p->in_content = false;
-    p->before = 0;
+    p->before = p->n_broken = 0;
     p->may_be_bare = p->format->bare;
     p->at_first = p->format->plain != NULL;
 }
@@ -108,6 +115,7 @@ static tn_status read_config(tn_tool_parser *p, const tn_tool_config *given)
     if (status != TN_OK) return status;
     p->format = tn_tool_format_find(c.format);
     if (!p->format) return tn_fail(p->ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
+    p->streams = c.stream_arguments != 0;
     if (!c.tools) return TN_OK;
     status = tn_json_read(&p->arena, "tools", c.tools, strlen(c.tools), &p->tools);
     if (status == TN_OK && p->tools->kind != TN_JSON_ARRAY)
@@ -186,42 +194,105 @@ static held_event *add_event(tn_tool_parser *p)
 
 static void drop(tn_tool_parser *p, size_t n)
 {
+    p->n_broken -= TN_MIN(n, p->n_broken);
     p->text.size -= n;
     memmove(p->text.data, p->text.data + n, p->text.size);
     p->text.data[p->text.size] = 0;
 }
 
-// The first n bytes are content.
-static tn_status give_content(tn_tool_parser *p, size_t n)
+static tn_status give_text(tn_tool_parser *p, int32_t kind, const char *text, size_t n)
 {
-    if (n == 0) return TN_OK;
     held_event *e = add_event(p);
     if (!e) return TN_ERR_MEMORY;
-    e->kind = TN_TOOL_CONTENT;
-    e->text = put_text(p, p->text.data, n);
+    e->kind = kind;
+    e->text = put_text(p, text, n);
     e->n_text = n;
+    return p->out.status;
+}
+
+// The first n bytes are content, or were a call that is none.
+static tn_status give_content(tn_tool_parser *p, size_t n)
+{
+    size_t n_broken = TN_MIN(n, p->n_broken);
+    tn_status status = TN_OK;
+    if (n == 0) return TN_OK;
+    if (n_broken > 0) status = give_text(p, TN_TOOL_BROKEN, p->text.data, n_broken);
+    if (status == TN_OK && n > n_broken)
+        status = give_text(p, TN_TOOL_CONTENT, p->text.data + n_broken, n - n_broken);
     drop(p, n);
     p->may_be_bare = false;
     p->in_content = true;
+    return status;
+}
+
+static tn_status give_call(tn_tool_parser *p, int32_t kind, const tn_tool_call *c)
+{
+    bool begins = kind == TN_TOOL_BEGIN;
+    tn_status status = give_text(p, kind, begins ? "" : c->arguments, begins ? 0 : c->n_arguments);
+    if (status != TN_OK) return status;
+    held_event *e = &p->held[p->n_events - 1];
+    e->name = put_text(p, c->name, strlen(c->name));
+    if (c->id) e->id = put_text(p, c->id, strlen(c->id));
     return p->out.status;
+}
+
+// What is certain of the call with which the body begins.
+static tn_status give_stream(tn_tool_parser *p)
+{
+    if (!p->streams) return TN_OK;
+    tn_arena arena;
+    tn_tool_call call;
+    const char *text = p->text.data + p->before;
+    tn_tool_stream *s = &p->stream;
+    tn_arena_init(&arena, p->ctx);
+    tn_tool_body b = {.arena = &arena,
+                      .tools = p->tools,
+                      .format = p->format,
+                      .in_list = p->in_list,
+                      .n_listed = p->n_listed};
+    tn_tool_verdict v = tn_tool_stream_read(s, &b, text, p->text.size - p->before, &call);
+    tn_status status = v == TN_TOOL_NO_MEMORY ? TN_ERR_MEMORY : TN_OK;
+    if (status == TN_OK && call.name) {
+        status = give_call(p, TN_TOOL_BEGIN, &call);
+        p->begun = true;
+    }
+    size_t n = s->to - s->from - p->n_given;
+    if (status == TN_OK && p->begun && n > 0) {
+        status = give_text(p, TN_TOOL_ARGUMENTS, text + s->from + p->n_given, n);
+        p->n_given += n;
+    }
+    tn_arena_fini(&arena);
+    return status;
+}
+
+// What follows in the text is a body.
+static void start_body(tn_tool_parser *p)
+{
+    p->stream = (tn_tool_stream){.at = 0};
+    p->begun = false;
+    p->n_given = 0;
 }
 
 static tn_status give_calls(tn_tool_parser *p, const tn_tool_body *b)
 {
-    for (int32_t i = 0; i < b->n_calls; i++) {
+    tn_status status = TN_OK;
+    for (int32_t i = 0; i < b->n_calls && status == TN_OK; i++) {
         const tn_tool_call *c = &b->calls[i];
-        held_event *e = add_event(p);
-        if (!e) return TN_ERR_MEMORY;
-        e->kind = TN_TOOL_CALL;
-        e->text = put_text(p, c->arguments, c->n_arguments);
-        e->n_text = c->n_arguments;
-        e->name = put_text(p, c->name, strlen(c->name));
-        if (c->id) e->id = put_text(p, c->id, strlen(c->id));
+        if (p->streams && !p->begun) status = give_call(p, TN_TOOL_BEGIN, c);
+        if (status == TN_OK && p->streams && p->n_given == 0)
+            status = give_text(p, TN_TOOL_ARGUMENTS, c->arguments, c->n_arguments);
+        if (status == TN_OK) status = give_call(p, TN_TOOL_CALL, c);
+        start_body(p);
     }
     drop(p, p->before + b->size);
     p->has_calls = true;
     p->in_content = false;
-    return p->out.status;
+    // What follows in a list is a body without a marker.
+    p->in_body = p->in_list = b->in_list;
+    p->n_listed += b->n_calls;
+    p->before = 0;
+    p->marked = false;
+    return status;
 }
 
 // --- content and calls ---------------------------------------------------------------------------------
@@ -254,7 +325,9 @@ static tn_status begin_body(tn_tool_parser *p, size_t at, size_t marker)
     p->before = marker + (alone ? at : 0);
     p->marked = marker > 0;
     p->in_body = true;
-    p->open = false;
+    p->open = p->in_list = false;
+    p->n_listed = 0;
+    start_body(p);
     return status;
 }
 
@@ -309,12 +382,15 @@ static tn_status scan(tn_tool_parser *p, bool at_end, bool *more)
     return nothing ? TN_OK : give_content(p, p->text.size);
 }
 
-// What looked like a call is content.
-static tn_status reject(tn_tool_parser *p)
+// What looked like a call is content. size: bytes of the body that were read.
+static tn_status reject(tn_tool_parser *p, size_t size)
 {
+    size_t n = p->before + !p->marked, end = TN_MAX(n, TN_MIN(p->before + size, p->text.size));
+    bool broken = p->begun || p->n_listed > 0;
     p->in_body = false;
     p->may_be_bare = false;
-    return give_content(p, p->before + !p->marked);
+    if (broken) p->n_broken = TN_MAX(p->n_broken, end);
+    return broken && n == 0 ? give_text(p, TN_TOOL_BROKEN, "", 0) : give_content(p, n);
 }
 
 static tn_status read_body(tn_tool_parser *p, bool at_end, bool *more)
@@ -322,20 +398,24 @@ static tn_status read_body(tn_tool_parser *p, bool at_end, bool *more)
     tn_arena arena;
     tn_arena_init(&arena, p->ctx);
     tn_tool_body *b = tn_arena_array(&arena, 1, sizeof *b);
-    tn_status status = b ? TN_OK : TN_ERR_MEMORY;
+    tn_status status = b ? give_stream(p) : TN_ERR_MEMORY;
     *more = false;
-    if (b) {
-        *b = (tn_tool_body){.arena = &arena, .tools = p->tools, .format = p->format, .at_end = at_end};
+    if (status == TN_OK) {
+        *b = (tn_tool_body){.arena = &arena,
+                            .tools = p->tools,
+                            .format = p->format,
+                            .at_end = at_end,
+                            .single = p->streams,
+                            .in_list = p->in_list,
+                            .n_listed = p->n_listed};
         tn_tool_verdict v = tn_tool_body_read(b, p->text.data + p->before, p->text.size - p->before);
         if (v == TN_TOOL_NO_MEMORY) status = TN_ERR_MEMORY;
         p->open = v == TN_TOOL_OPEN;
         *more = v == TN_TOOL_DONE || v == TN_TOOL_NO_CALL || (v == TN_TOOL_MORE && at_end);
-        if (v == TN_TOOL_DONE) {
+        if (v == TN_TOOL_DONE)
             status = give_calls(p, b);
-            p->in_body = false;
-        } else if (*more) {
-            status = reject(p);
-        }
+        else if (*more)
+            status = reject(p, v == TN_TOOL_MORE ? p->text.size : b->size);
     }
     tn_arena_fini(&arena);
     return status;
@@ -360,6 +440,7 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
     tn_strbuf_append(&p->text, text, n);
     tn_status status = p->text.status != TN_OK ? p->text.status : p->out.status;
     bool more = !p->in_body || p->open || at_end || may_be_complete(p, text, n);
+    if (status == TN_OK && !more) status = give_stream(p);
     while (status == TN_OK && more && p->text.size > 0)
         status = p->in_body ? read_body(p, at_end, &more) : scan(p, at_end, &more);
     return status;

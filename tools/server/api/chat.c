@@ -65,7 +65,8 @@ static void begin_call(json *out, const tool_call *call)
     json_text(out, "name", call->name);
 }
 
-static void put_delta(job *j, choice *c, const tool_call *call, bool first)
+// A delta of a call; its first one has no arguments yet, and clients add those of the others up.
+static bool put_delta(job *j, choice *c, const tool_call *call, bool first, const char *text, size_t n)
 {
     json *out = begin_choice(j, c);
     json_array(out, "tool_calls");
@@ -75,19 +76,22 @@ static void put_delta(job *j, choice *c, const tool_call *call, bool first)
         begin_call(out, call);
     else
         json_object(out, "function");
-    json_bytes(out, "arguments", call->arguments, first ? 0 : call->n_arguments);
+    json_bytes(out, "arguments", text, n);
     json_end_object(out);
     json_end_object(out);
     json_end_array(out);
     end_chunk(j, out, NULL, NULL);
+    return true;
 }
 
-// Clients add the arguments of a call up; its first delta has none.
-static bool chat_call(job *j, choice *c, const tool_call *call)
+static bool chat_call_begin(job *j, choice *c, const tool_call *call)
 {
-    put_delta(j, c, call, true);
-    put_delta(j, c, call, false);
-    return true;
+    return put_delta(j, c, call, true, "", 0);
+}
+
+static bool chat_call_arguments(job *j, choice *c, const tool_call *call, const char *text, size_t n)
+{
+    return put_delta(j, c, call, false, text, n);
 }
 
 static bool chat_end_choice(job *j, choice *c)
@@ -167,7 +171,8 @@ static const protocol chat_protocol = {
     .stream_type = "text/event-stream",
     .begin = chat_begin,
     .piece = chat_piece,
-    .call = chat_call,
+    .call_begin = chat_call_begin,
+    .call_arguments = chat_call_arguments,
     .end_choice = chat_end_choice,
     .end = chat_end,
     .whole = chat_whole,

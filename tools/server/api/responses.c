@@ -119,6 +119,13 @@ static void put_usage(const job *j, json *out)
     json_end_object(out);
 }
 
+// False: a call that was cut off, or is none.
+static bool is_whole(const job *j, int32_t i)
+{
+    const output_item *item = &((const response *)j->state)->items[i];
+    return item->kind != ITEM_CALL || j->choices[0].answer.calls[item->call].complete;
+}
+
 // `failure`: the message of a failed one, or NULL.
 static void put_response(const job *j, json *out, const char *key, const char *status, const char *failure)
 {
@@ -146,8 +153,10 @@ static void put_response(const job *j, json *out, const char *key, const char *s
         json_null(out, "incomplete_details");
     }
     json_array(out, "output");
-    for (int32_t i = 0; i < r->n_items && !begun; i++)
-        put_item(j, out, NULL, i, (cut || failure) && i + 1 == r->n_items ? "incomplete" : "completed");
+    for (int32_t i = 0; i < r->n_items && !begun; i++) {
+        bool ended = !(cut || failure) || i + 1 < r->n_items;
+        put_item(j, out, NULL, i, ended && is_whole(j, i) ? "completed" : "incomplete");
+    }
     json_end_array(out);
     json_members(out, r->echo);
     if (begun)
@@ -272,12 +281,24 @@ static bool response_piece(job *j, choice *c, const char *text, size_t n, bool i
     return text_add(&r->items[r->n_items - 1].text, text, n);
 }
 
-static bool response_call(job *j, choice *c, const tool_call *call)
+static bool response_call_begin(job *j, choice *c, const tool_call *call)
 {
     end_item(j, "completed");
-    if (!add_item(j, ITEM_CALL, (int32_t)(call - c->answer.calls))) return false;
-    if (j->stream) send_text(j, kinds[ITEM_CALL].delta, "delta", call->arguments, call->n_arguments);
-    end_item(j, "completed");
+    return add_item(j, ITEM_CALL, (int32_t)(call - c->answer.calls));
+}
+
+static bool response_call_arguments(job *j, choice *c, const tool_call *call, const char *text, size_t n)
+{
+    (void)c;
+    (void)call;
+    if (j->stream) send_text(j, kinds[ITEM_CALL].delta, "delta", text, n);
+    return true;
+}
+
+static bool response_call_end(job *j, choice *c, const tool_call *call)
+{
+    (void)c;
+    end_item(j, call->complete ? "completed" : "incomplete");
     return true;
 }
 
@@ -322,7 +343,9 @@ static const protocol response_protocol = {
     .stream_type = "text/event-stream",
     .begin = response_begin,
     .piece = response_piece,
-    .call = response_call,
+    .call_begin = response_call_begin,
+    .call_arguments = response_call_arguments,
+    .call_end = response_call_end,
     .end_choice = response_end_choice,
     .end = response_end,
     .whole = response_whole,
