@@ -116,7 +116,8 @@ def check_stream(t, s):
     lines, chunks = events(data)
     want = [c["function"] for c in whole["choices"][0]["message"].get("tool_calls", [])]
     got = joined(chunks)
-    # The limit of tokens cuts a call off: it is content of the whole answer, in the stream a call without an end.
+    # The limit of tokens cuts a call off: it is content of the whole answer, in the stream a call without an
+    # end.
     content = whole["choices"][0]["message"]["content"] or ""
     t.ok("the calls of a stream", want and [c["function"] for c in got[:len(want)]] == want and
          len({c["id"] for c in got}) == len(got), lines)
@@ -284,7 +285,8 @@ def main():
     s = Server(t, *EXACT, "-np", "16", "-c", "1024")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_at_once, check_auto, check_stream, check_cut, check_ollama, check_prompts, check_wrong):
+    for check in (check_at_once, check_auto, check_stream, check_cut, check_ollama, check_prompts,
+                  check_wrong):
         check(t, s)
     _, _, text = s.ask("GET", "/metrics")
     t.ok("calls are counted", re.search(rb'finished_total\{reason="tool_calls"\} [1-9]', text), text[:300])
