@@ -118,7 +118,8 @@ def check_calls(t, s):
     events = stream_of(s, **fields, max_output_tokens=used - 18)
     item = events[-1]["response"]["output"][0]
     t.ok("one that is cut off", events[-1]["type"] == "response.incomplete" and
-         item["type"] == "function_call" and item["status"] == events[-2]["item"]["status"] == "incomplete" and
+         item["type"] == "function_call" and
+         item["status"] == events[-2]["item"]["status"] == "incomplete" and
          call["arguments"].startswith(item["arguments"]), events)
     named = {"type": "function", "name": "add"}
     _, _, got = ask(s, **{**fields, "tool_choice": named})
