@@ -309,7 +309,7 @@ tn_status tn_decoder_check(const tn_model *model, tn_adapter *adapter, bool *use
                               .pairs_used = used};
     if (model->config.whole_texts) setup.result = TN_RESULT_HIDDEN;
     if (model->config.pooling == TN_POOLING_RANK) setup.result = TN_RESULT_SCORES;
-    tn_plan_key key = {1, 1, 1, 0, adapter != NULL};
+    tn_plan_key key = {.n_tokens = 1, .n_seq = 1, .n_outputs = 1, .adapters = adapter != NULL};
     tn_graph *g;
     tn_status status = tn_decoder_record(model, &setup, &key, &g);
     if (status != TN_OK) return status;

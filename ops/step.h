@@ -58,6 +58,7 @@ typedef struct tn_step_join {
     // Of attention: each sequence has exactly one query, so q_start is 0, 1, 2, ... This is not decided by
     // the plan, but promised by who recorded the step.
     bool one_query;
+    bool uneven; // with one_query: some sequences are much longer than the mean (tn_attention_args)
 } tn_step_join;
 
 typedef struct tn_step {

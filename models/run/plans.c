@@ -8,6 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Kernels of attention are selected by the width of the block table, because lengths are known on the device
+// only. While a single sequence is short, its token is evaluated by a plan with a short table: with the
+// table of a long context 8B Q4_K_M gave 540 tokens/s for 550 at 500 tokens (NVIDIA H200).
+static int32_t table_width(const tn_session *s, const tn_plan_key *key)
+{
+    enum { SHORT_BLOCKS = 2048 / TN_CACHE_BLOCK };
+    bool one = key->n_tokens == 1 && key->n_seq == 1, device = s->setup.best,
+         fits = s->kv_len[0] <= SHORT_BLOCKS * TN_CACHE_BLOCK && s->cache.max_blocks > SHORT_BLOCKS;
+    return one && device && fits ? SHORT_BLOCKS : 0;
+}
+
+// Whether kernels of attention should divide long sequences: not the plan but the host knows lengths. It
+// costs 1 us a layer where nothing is divided; 32 sequences of exponentially distributed lengths with a mean
+// of 1000 keys take 61 us instead of 89 (NVIDIA H200).
+static uint32_t find_uneven(const tn_session *s, const tn_plan_key *key)
+{
+    enum { LEAST_SEQS = 8, LEAST_KEYS = 256 };
+    if (key->n_tokens != key->n_seq || key->n_seq < LEAST_SEQS || !s->setup.best) return 0;
+    int64_t sum = 0;
+    int32_t longest = 0;
+    for (int32_t i = 0; i < key->n_seq; i++) {
+        sum += s->kv_len[i];
+        longest = TN_MAX(longest, s->kv_len[i]);
+    }
+    return longest > LEAST_KEYS && (int64_t)longest * key->n_seq > 2 * sum;
+}
+
+void tn_session_complete_key(const tn_session *s, tn_plan_key *key)
+{
+    key->max_blocks = table_width(s, key);
+    key->uneven = find_uneven(s, key);
+}
+
 tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
 {
     tn_graph *g;
@@ -143,7 +176,11 @@ tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
     tn_status status = TN_OK;
     for (int32_t k = 2; k <= TN_MIN(n, MOST) && status == TN_OK; k++) {
         tn_session_slot *slot;
-        status = tn_session_find_slot(s, &(tn_plan_key){k, 1, k, 0, tn_session_adapters_of(s, 0)}, &slot);
+        status = tn_session_find_slot(
+            s,
+            &(tn_plan_key){
+                .n_tokens = k, .n_seq = 1, .n_outputs = k, .adapters = tn_session_adapters_of(s, 0)},
+            &slot);
     }
     return status;
 }

@@ -102,7 +102,8 @@ tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int3
     tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
     if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
     if (status != TN_OK) return status;
-    tn_plan_key key = {n_tokens, 1, 1, 0, tn_session_adapters_of(s, 0)};
+    tn_plan_key key = {
+        .n_tokens = n_tokens, .n_seq = 1, .n_outputs = 1, .adapters = tn_session_adapters_of(s, 0)};
     tn_plan *plan = NULL;
     s->quiet = false;
     status = tn_session_plan(s, &key, &plan);

@@ -73,7 +73,7 @@ tn_status tn_session_catch_up(tn_session *s, int32_t seq)
                      .seq = seq,
                      .n_tokens = TN_MIN(length - at, s->cfg.n_batch),
                      .outputs = TN_OUTPUT_NONE};
-        tn_plan_key key = {f.n_tokens, 1, 0, 0, tn_session_adapters_of(s, seq)};
+        tn_plan_key key = {.n_tokens = f.n_tokens, .n_seq = 1, .adapters = tn_session_adapters_of(s, seq)};
         tn_status status = tn_session_take_slots(s, &f, 1);
         if (status == TN_OK) status = tn_cache_window_extend(&s->cache, seq, f.n_tokens);
         if (status != TN_OK) return status;

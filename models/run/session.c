@@ -183,12 +183,17 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS])
     int32_t n = 0, n_seq = s->cfg.n_seq, n_batch = s->cfg.n_batch;
     bool whole = s->model->config.whole_texts;
     uint32_t adapters = tn_session_adapters_of(s, 0); // all sequences begin with the same scales
-    keys[n++] = (tn_plan_key){n_batch, n_seq, whole ? n_batch : n_seq, 0, adapters};
+    keys[n++] = (tn_plan_key){
+        .n_tokens = n_batch, .n_seq = n_seq, .n_outputs = whole ? n_batch : n_seq, .adapters = adapters};
     if (whole) return n;
     // Of a prompt longer than a batch.
-    if (s->cfg.n_ctx_seq > n_batch) keys[n++] = (tn_plan_key){n_batch, 1, 0, 0, adapters};
-    if (n_seq > 1 && n_batch > n_seq) keys[n++] = (tn_plan_key){n_seq, n_seq, n_seq, 0, adapters};
-    if (n_batch > 1) keys[n++] = (tn_plan_key){1, 1, 1, 0, adapters};
+    if (s->cfg.n_ctx_seq > n_batch)
+        keys[n++] = (tn_plan_key){.n_tokens = n_batch, .n_seq = 1, .adapters = adapters};
+    if (n_seq > 1 && n_batch > n_seq)
+        keys[n++] =
+            (tn_plan_key){.n_tokens = n_seq, .n_seq = n_seq, .n_outputs = n_seq, .adapters = adapters};
+    if (n_batch > 1)
+        keys[n++] = (tn_plan_key){.n_tokens = 1, .n_seq = 1, .n_outputs = 1, .adapters = adapters};
     return n;
 }
 
@@ -462,17 +467,6 @@ static tn_status check_feeds(tn_session *s, const tn_feed *feeds, int32_t n_feed
     return TN_OK;
 }
 
-// Kernels of attention are selected by the width of the block table, because lengths are known on the device
-// only. While a single sequence is short, its token is evaluated by a plan with a short table: with the
-// table of a long context 8B Q4_K_M gave 540 tokens/s for 550 at 500 tokens (NVIDIA H200).
-static int32_t table_width(const tn_session *s, const tn_plan_key *key)
-{
-    enum { SHORT_BLOCKS = 2048 / TN_CACHE_BLOCK };
-    bool one = key->n_tokens == 1 && key->n_seq == 1, device = s->setup.best,
-         fits = s->kv_len[0] <= SHORT_BLOCKS * TN_CACHE_BLOCK && s->cache.max_blocks > SHORT_BLOCKS;
-    return one && device && fits ? SHORT_BLOCKS : 0;
-}
-
 // Lengthens the sequences and writes the step's inputs to the host arrays.
 static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feeds, tn_plan_key *key)
 {
@@ -503,8 +497,8 @@ static tn_status fill_inputs(tn_session *s, const tn_feed *feeds, int32_t n_feed
         }
     }
     s->q_start[n_feeds] = t;
-    *key = (tn_plan_key){t, n_feeds, out, 0, 0};
-    key->max_blocks = table_width(s, key);
+    *key = (tn_plan_key){.n_tokens = t, .n_seq = n_feeds, .n_outputs = out};
+    tn_session_complete_key(s, key);
     return TN_OK;
 }
 

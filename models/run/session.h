@@ -124,6 +124,8 @@ int32_t tn_session_keys(const tn_session *s, tn_plan_key keys[TN_SESSION_KEYS]);
 TN_MUST_USE tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uint64_t *sessions);
 TN_MUST_USE tn_status tn_session_create_on(tn_model *model, tn_device *device, const tn_session_config *cfg,
                                            bool dry, tn_session **out);
+// Adds to a key what follows from the lengths of the sequences, which stand in s->kv_len.
+void tn_session_complete_key(const tn_session *s, tn_plan_key *key);
 TN_MUST_USE tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out);
 // Plans a key into an empty slot; prepares what was planned.
 TN_MUST_USE tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot);

@@ -32,6 +32,6 @@ tn_status tn_session_fill_texts(tn_session *s, const tn_feed *feeds, int32_t n_f
     }
     if (out == 0) return tn_fail(s->ctx, TN_ERR_ARG, "no rows are wanted, and this model keeps nothing");
     s->q_start[n_feeds] = t;
-    *key = (tn_plan_key){t, n_feeds, out, 0, 0};
+    *key = (tn_plan_key){.n_tokens = t, .n_seq = n_feeds, .n_outputs = out};
     return TN_OK;
 }

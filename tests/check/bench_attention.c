@@ -5,6 +5,7 @@
 #include "ops/operands.h"
 #include "tests/check/bench.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct heads {
@@ -75,39 +76,74 @@ static void sweep_attention(bench_run *r, tn_dtype type)
             time_named(r, type, &usual, n_seqs[i], 1, n_keys[j], "sweep ");
 }
 
+enum { MOST_SEQS = 256 };
+
+// n sequences of lengths[i] keys with a query each, but the last one has `last` queries; `note` says what
+// they are.
+static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *lengths, int32_t last,
+                         const char *note)
+{
+    const heads *h = &usual;
+    bench_case b;
+    bench_begin(&b, TN_OP_attention, type);
+    int32_t block = 64, longest = 0, start = n + 1, pages = 0, all = n - 1 + last;
+    for (int32_t i = 0; i < n; i++) longest = TN_MAX(longest, lengths[i]);
+    while (n * (longest / block + 3) + n + 2 > CHECK_POOL) block *= 2;
+    int32_t n_blocks = (longest + block - 1) / block;
+    double keys = 0.0, row = 2.0 * (double)tn_dtype_row_size(type, h->dim);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t queries = i < n - 1 ? 1 : last;
+        b.c.ints[i + 1] = b.c.ints[i] + queries;
+        b.c.ints[start + i] = lengths[i];
+        for (int32_t j = 0; j < n_blocks; j++)
+            b.c.ints[start + n + i * n_blocks + j] = j * block < lengths[i] ? pages++ : 0;
+        keys += lengths[i];
+        b.flops += 4.0 * h->n * h->dim * queries * (lengths[i] - 0.5 * (queries - 1));
+    }
+    b.bytes = row * h->kv * keys + 8.0 * all * h->n * h->dim;
+    b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
+    b.c.one_query = b.c.uneven = last == 1;
+    check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
+    for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
+    check_vec(&b.c, TN_TYPE_I32, n + 1)->fill = CHECK_DATA;
+    check_vec(&b.c, TN_TYPE_I32, n)->fill = CHECK_DATA;
+    check_mat(&b.c, TN_TYPE_I32, n, n_blocks)->fill = CHECK_DATA;
+    b.c.src[TN_SRC_attention_kv_len].ints_off = start;
+    b.c.src[TN_SRC_attention_block_table].ints_off = start + n;
+    snprintf(b.c.note, sizeof b.c.note, "%s, %d/%d heads of %d", note, h->n, h->kv, h->dim);
+    check_bench_case(r, &b);
+}
+
 // A pass of a server: n sequences continue, with 200 to 2000 keys, and a piece of a prompt is evaluated whose
 // queries see `depth` keys before their own.
 static void time_mixed(bench_run *r, tn_dtype type, int32_t n, int32_t piece, int32_t depth)
 {
     enum { LEAST = 200, MOST = 2000 };
-    const heads *h = &usual;
-    bench_case b;
-    bench_begin(&b, TN_OP_attention, type);
-    int32_t block = 64, longest = TN_MAX(MOST, depth + piece), start = n + 2, pages = 0;
-    while ((n + 1) * (longest / block + 3) + n + 2 > CHECK_POOL) block *= 2;
-    int32_t n_blocks = (longest + block - 1) / block;
-    double keys = 0.0, row = 2.0 * (double)tn_dtype_row_size(type, h->dim);
-    for (int32_t i = 0; i <= n; i++) {
-        int32_t length = i < n ? LEAST + (MOST - LEAST) * i / TN_MAX(n - 1, 1) : depth + piece;
-        b.c.ints[i + 1] = i < n ? i + 1 : n + piece;
-        b.c.ints[start + i] = length;
-        for (int32_t j = 0; j < n_blocks; j++)
-            b.c.ints[start + n + 1 + i * n_blocks + j] = j * block < length ? pages++ : 0;
-        keys += length;
-        b.flops += 4.0 * h->n * h->dim * (i < n ? length : piece * (depth + 0.5 * (piece + 1)));
-    }
-    b.bytes = row * h->kv * keys + 8.0 * (n + piece) * h->n * h->dim;
-    b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
-    check_cube(&b.c, TN_TYPE_F32, n + piece, h->n, h->dim);
-    for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
-    check_vec(&b.c, TN_TYPE_I32, n + 2)->fill = CHECK_DATA;
-    check_vec(&b.c, TN_TYPE_I32, n + 1)->fill = CHECK_DATA;
-    check_mat(&b.c, TN_TYPE_I32, n + 1, n_blocks)->fill = CHECK_DATA;
-    b.c.src[TN_SRC_attention_kv_len].ints_off = start;
-    b.c.src[TN_SRC_attention_block_table].ints_off = start + n + 1;
-    snprintf(b.c.note, sizeof b.c.note, "mixed %d + %d queries at %d, %d/%d heads of %d", n, piece, depth,
-             h->n, h->kv, h->dim);
-    check_bench_case(r, &b);
+    int32_t lengths[MOST_SEQS + 1];
+    char note[80];
+    for (int32_t i = 0; i < n; i++) lengths[i] = LEAST + (MOST - LEAST) * i / TN_MAX(n - 1, 1);
+    lengths[n] = depth + piece;
+    snprintf(note, sizeof note, "mixed %d + %d queries at %d", n, piece, depth);
+    time_lengths(r, type, n + 1, lengths, piece, note);
+}
+
+// Sequences whose lengths are the quantiles of an exponential distribution, in an order that is no order of
+// length.
+static void time_uneven(bench_run *r, tn_dtype type, int32_t n, int32_t mean)
+{
+    int32_t lengths[MOST_SEQS];
+    char note[80];
+    for (int32_t i = 0; i < n; i++) lengths[i * 13 % n] = 1 + (int32_t)(-mean * log(1.0 - (i + 0.5) / n));
+    snprintf(note, sizeof note, "uneven %d queries, %d keys in the mean", n, mean);
+    time_lengths(r, type, n, lengths, 1, note);
+}
+
+// On demand (--shape uneven).
+static void uneven_attention(bench_run *r, tn_dtype type)
+{
+    static const int32_t n_seqs[] = {8, 12, 16, 32, 48, 64, 128, 256}, means[] = {60, 250, 1000};
+    for (size_t i = 0; i < TN_COUNT(n_seqs); i++)
+        for (size_t j = 0; j < TN_COUNT(means); j++) time_uneven(r, type, n_seqs[i], means[j]);
 }
 
 // On demand (--shape mixed), because there are many.
@@ -163,6 +199,7 @@ void check_bench_attention(bench_run *r)
         if (shape && strncmp(shape, "sweep", 5) == 0 && type != TN_TYPE_F32) sweep_attention(r, type);
         if (shape && strncmp(shape, "mixed", 5) == 0 && bench_is_device(r) && type != TN_TYPE_F32)
             mixed_attention(r, type);
+        if (shape && strncmp(shape, "uneven", 6) == 0 && type != TN_TYPE_F32) uneven_attention(r, type);
         if (bench_is_device(r) && (type == TN_TYPE_F16 || type == TN_TYPE_BF16)) device_shapes(r, type);
     }
 }

@@ -8,16 +8,16 @@
 
 // --- attention -------------------------------------------------------------------------------------
 
-enum { MAX_SEQS = 4 };
+enum { MAX_SEQS = 24 };
 
 typedef struct attention_shape {
     int32_t n_seqs, q_len[MAX_SEQS], kv_len[MAX_SEQS];
     int32_t heads, kv_heads, k_dim, v_dim, block;
     tn_dtype k_type, v_type;
     bool sinks, strided_q;
-    int32_t v_longer; // elements that the rows of v are a part of, more than v_dim
-    bool v_in_k;      // those rows are the ones of k
-    bool one_query;   // promised, see tn_step_join
+    int32_t v_longer;        // elements that the rows of v are a part of, more than v_dim
+    bool v_in_k;             // those rows are the ones of k
+    bool one_query, uneven;  // said of the sequences, see tn_step_join
     double q_scale, v_scale; // 0: normal
 } attention_shape;
 
@@ -58,7 +58,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
     check_case c;
     check_begin(&c, TN_OP_attention);
     c.type = s->k_type;
-    c.one_query = s->one_query;
+    c.one_query = s->one_query, c.uneven = s->uneven;
     c.params.attention = *p;
     if (p->scale == 0.0f) c.params.attention.scale = (float)(1.0 / sqrt((double)s->k_dim));
     check_operand *q = check_cube(&c, TN_TYPE_F32, n_tokens, s->heads, s->k_dim);
@@ -184,7 +184,7 @@ static void cases_batches(check_run *run)
         for (int32_t causal = 0; causal < 2; causal++) {
             attention_shape s = base;
             s.n_seqs = rows[i].n_seqs;
-            for (int32_t q = 0; q < MAX_SEQS; q++)
+            for (int32_t q = 0; q < s.n_seqs; q++)
                 s.q_len[q] = rows[i].q_len[q], s.kv_len[q] = rows[i].kv_len[q];
             s.v_type = causal ? TN_TYPE_Q4_0 : TN_TYPE_F32;
             attention_case(run, &s, &(tn_attention_params){.causal = causal});
@@ -447,12 +447,29 @@ static void cases_one_query(check_run *run)
         {.n_seqs = 4, .kv_len = {1000, 16, 1, 64}, .heads = 6, .kv_heads = 3, .k_dim = 64, .v_dim = 64},
         {.n_seqs = 3, .kv_len = {65, 2300, 1}, .heads = 33, .kv_heads = 3, .k_dim = 96, .v_dim = 64},
         {.n_seqs = 2, .kv_len = {63, 300}, .heads = 5, .kv_heads = 5, .k_dim = 256, .v_dim = 256},
+        // More pairs of sequence and KV head than a large device has multiprocessors, with a few sequences
+        // that are much longer than the others.
+        {.n_seqs = 24,
+         .kv_len = {9, 1,  1500, 40, 17, 64, 3,   33, 700, 5, 48, 16,
+                    2, 20, 31,   7,  65, 12, 900, 4,  50,  8, 25, 11},
+         .heads = 16,
+         .kv_heads = 8,
+         .k_dim = 64,
+         .v_dim = 64,
+         .uneven = true},
+        {.n_seqs = 18,
+         .kv_len = {2100, 3, 9, 90, 1, 16, 33, 5, 7, 12, 64, 2, 18, 40, 8, 6, 1, 500},
+         .heads = 16,
+         .kv_heads = 8,
+         .k_dim = 128,
+         .v_dim = 128,
+         .uneven = true},
     };
-    static const tn_attention_params params[] = {
-        {.causal = 1},
-        {.causal = 1, .window = 70},
-        {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
-        {.causal = 0, .chunk = 48}};
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 1, .window = 70},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
+                                                 {.causal = 0, .chunk = 48},
+                                                 {.causal = 1, .window = 700}};
     for (size_t i = 0; i < TN_COUNT(rows); i++)
         for (size_t t = 0; t < TN_COUNT(types); t++)
             for (size_t j = 0; j < TN_COUNT(params); j++) {

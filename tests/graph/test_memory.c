@@ -49,9 +49,13 @@ static void check_model_plan(model_plans *m, tn_plan_key key)
 
 static int32_t test_model_plans(const char *folder)
 {
-    static const tn_plan_key keys[] = {{1, 1, 1, 0, 0},   {7, 1, 1, 0, 0},   {64, 1, 1, 0, 0},
-                                       {64, 1, 64, 0, 0}, {512, 1, 0, 0, 0}, {4, 4, 4, 0, 0},
-                                       {40, 4, 3, 0, 0}};
+    static const tn_plan_key keys[] = {{.n_tokens = 1, .n_seq = 1, .n_outputs = 1},
+                                       {.n_tokens = 7, .n_seq = 1, .n_outputs = 1},
+                                       {.n_tokens = 64, .n_seq = 1, .n_outputs = 1},
+                                       {.n_tokens = 64, .n_seq = 1, .n_outputs = 64},
+                                       {.n_tokens = 512, .n_seq = 1},
+                                       {.n_tokens = 4, .n_seq = 4, .n_outputs = 4},
+                                       {.n_tokens = 40, .n_seq = 4, .n_outputs = 3}};
     DIR *dir = folder ? opendir(folder) : NULL;
     int32_t n_models = 0, n_skipped = 0;
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {

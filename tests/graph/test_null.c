@@ -25,7 +25,7 @@ static tn_graph *record_model(tn_model *model)
                               .n_ctx = 256,
                               .cache_type_k = TN_TYPE_F16,
                               .cache_type_v = TN_TYPE_F16};
-    tn_plan_key key = {N_TOKENS, 1, 1, 0, 0};
+    tn_plan_key key = {.n_tokens = N_TOKENS, .n_seq = 1, .n_outputs = 1};
     tn_graph *g = NULL;
     TEST_CHECK_STATUS(tn_decoder_record(model, &setup, &key, &g), TN_OK);
     return g;

@@ -63,6 +63,7 @@ typedef struct tn_cuda_attention_token_args {
     int32_t block_shift, block_mask; // of rows of a block, a power of two
     int32_t group, parts; // query heads of a KV head; parts of them, of up to 8
     int32_t alone;   // tiles of keys up to which one cluster does it all
+    int32_t n_extra; // sequences' worth of blocks for parts of long sequences (attention_token_share.cuh)
     // No step of the program writes lengths, tables, positions, slots and earlier rows of the caches.
     int32_t early;
     tn_cuda_rope_cache_args rope; // slots NULL: only q is there, as it is

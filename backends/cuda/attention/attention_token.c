@@ -11,8 +11,12 @@ enum {
     KEYS = 16, // as in the kernel
     MIN_TILES = 4,
     MAX_ROWS = 8,
-    MAX_HEADS = 4096,
+    MAX_HEADS = 16384,
     MAX_SPLITS = 64,
+    // Where some sequences are much longer than others, which have one block: splits of a sequence at most,
+    // for which there is scratch, and the sequences for each of which there is an extra block.
+    MAX_LONG_SPLITS = 8,
+    SEQS_PER_EXTRA = 4,
     MAX_CLUSTER = 8,
     // Tiles of keys of a sequence up to which one cluster is faster than all multiprocessors, which merge
     // their results through memory (H200, us with a cluster and without: 500 keys 7.8 and 9.7, 4000 keys 16.6
@@ -22,9 +26,9 @@ enum {
 
 // Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
 // keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers); blocks
-// that share a multiprocessor.
+// that share a multiprocessor; sequences' worth of blocks for parts of long sequences.
 typedef struct variant {
-    int32_t dim, warps, parts, cluster, splits, stages, sharing;
+    int32_t dim, warps, parts, cluster, splits, stages, sharing, extra;
 } variant;
 
 // Entries of the kernel, with the warps of a block that has a multiprocessor for itself: with tiles in
@@ -75,6 +79,10 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     // One wave of one block a multiprocessor.
     int64_t splits = TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
     c.splits = (int32_t)TN_MAX(TN_MIN(splits, (int64_t)MAX_SPLITS), (int64_t)1);
+    if (step->join.uneven && c.splits == 1 && has_clusters(cuda) && entries[e].ring_stages > 0) {
+        int64_t idle = (c.sharing * cuda->n_sms - pairs) / (k->ne[1] * c.parts);
+        c.extra = (int32_t)TN_MAX(n_seq / SEQS_PER_EXTRA, idle);
+    }
     return c;
 }
 
@@ -103,14 +111,23 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
         ((uintptr_t)step->src[TN_SRC_attention_k].data | (uintptr_t)step->src[TN_SRC_attention_v].data) %
             16 ==
         0;
-    if (has_clusters(cuda) && c->cluster == 1 && fits && aligned) *c = ring;
+    if (has_clusters(cuda) && c->cluster == 1 && fits && aligned)
+        *c = ring;
+    else
+        c->extra = 0;
+}
+
+// Splits of the keys of a sequence at most.
+static int32_t most_splits(const variant *c)
+{
+    return c->extra > 0 ? MAX_LONG_SPLITS : c->splits;
 }
 
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     variant c = select_variant(cuda, step);
     const tn_view *q = &step->src[TN_SRC_attention_q];
-    int32_t clusters = c.splits / c.cluster;
+    int32_t clusters = most_splits(&c) / c.cluster;
     return clusters == 1
                ? 0
                : (size_t)clusters * (size_t)(q->ne[1] * q->ne[2]) * (size_t)(c.dim + 2) * sizeof(float);
@@ -139,7 +156,7 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     variant c = select_variant(l->cuda, step);
     select_ring(l->cuda, step, &c);
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
-    d.a.n_splits = c.splits;
+    d.a.n_splits = most_splits(&c), d.n_extra = c.extra;
     d.a.partial = (float *)l->scratch;
     tn_cuda_attention_set_staged(l, &d.a);
     d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
@@ -150,11 +167,14 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     d.early = l->early;
     char entry[64];
     bool one = d.a.n_seq == 1 && c.sharing == 1;
-    snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d", one ? "one" : "many",
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d",
+             one           ? "one"
+             : c.extra > 0 ? "uneven"
+                           : "many",
              tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);
     tn_cuda_grid grid = {.x = (uint32_t)c.splits,
                          .y = (uint32_t)(d.a.n_kv * c.parts),
-                         .z = (uint32_t)d.a.n_seq,
+                         .z = (uint32_t)(d.a.n_seq + c.extra),
                          .threads = (uint32_t)c.warps * 32,
                          .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
                          .cluster = (uint32_t)c.cluster};

@@ -19,7 +19,8 @@
 // fit. Others on compute capability 9.0 and 10.0 (STAGES > 0) take clusters of one block, whose warps copy
 // their tiles through rings in shared memory. Where there are more pairs of sequence and KV head than
 // multiprocessors, blocks have a half or a quarter of the warps, so that two or four of them share a
-// multiprocessor.
+// multiprocessor. Each pair has one block then; where the host says that lengths differ much, more blocks
+// take parts of long sequences (attention_token_share.cuh).
 //
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches once. Operations: 2
 // (2 D + Dv) per visible (head, key), because Q has two parts. Limit: latency of the stages below; memory
@@ -41,6 +42,7 @@
 //   takes some 5 us even for a few keys.
 #include "backends/cuda/attention/attention_token_merge.cuh"
 #include "backends/cuda/attention/attention_token_row.cuh"
+#include "backends/cuda/attention/attention_token_share.cuh"
 #include "backends/cuda/attention/wgmma_attention.cuh"
 
 // Tiles of a split where there are several clusters: merging a shorter one costs more than it saves.
@@ -48,10 +50,10 @@ enum { MIN_TILES = 4 };
 
 // --- what a block works on -------------------------------------------------------------------------------
 
-// The pages of the block's sequence.
-static __device__ __forceinline__ const int32_t *table_of(const tn_cuda_attention_token_args &d)
+// The pages of a sequence.
+static __device__ __forceinline__ const int32_t *table_of(const tn_cuda_attention_token_args &d, int seq)
 {
-    return d.a.table + (int64_t)blockIdx.z * d.a.max_blocks;
+    return d.a.table + (int64_t)seq * d.a.max_blocks;
 }
 
 static __device__ __forceinline__ int warps_of_block()
@@ -62,17 +64,17 @@ static __device__ __forceinline__ int warps_of_block()
 // Finds the tiles of this block; returns false if it has none. INTERLEAVED is for clusters of one block:
 // there the splits take turns, tile by tile, so that all are equally long and read adjacent memory. Neither
 // that case nor the case of one cluster for all keys divides, because a division takes as long as a read of
-// shared memory and the loads of keys wait for it.
-template <bool INTERLEAVED>
-static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_args &d, part &p,
-                                                 cluster_work &u)
+// shared memory and the loads of keys wait for it. EXTRA: there may be blocks for parts of long sequences.
+template <bool INTERLEAVED, bool EXTRA>
+static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_args &d, const share &s,
+                                                 part &p, cluster_work &u)
 {
     const tn_cuda_attention_args &a = d.a;
-    p.seq = p.first_token = blockIdx.z;
+    p.seq = p.first_token = s.seq;
     int n = a.q_start[p.seq + 1] - a.q_start[p.seq], lo, hi, row = 0;
     p.kv_len = a.kv_len[p.seq];
-    p.first_pages = table_of(d)[min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
-    p.split = blockIdx.x, p.kv_head = blockIdx.y, p.group = d.group;
+    p.first_pages = table_of(d, p.seq)[min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
+    p.split = s.split, p.kv_head = blockIdx.y, p.group = d.group;
     if (d.parts > 1) p.kv_head = blockIdx.y / d.parts, row = blockIdx.y % d.parts * MAX_ROWS;
     p.n_rows = min((int)MAX_ROWS, d.group - row);
     u.head = p.kv_head * d.group + row;
@@ -81,7 +83,10 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
     tn_attention_range(a, p.kv_len - 1, p.kv_len, &lo, &hi);
     u.first = lo / KEYS, u.n_tiles = max(0, (hi + KEYS - 1) / KEYS - u.first);
     if (INTERLEAVED) {
-        u.n_clusters = p.n_splits = min(a.n_splits, max(1, u.n_tiles / MIN_TILES));
+        int most = s.n_splits;
+        if (EXTRA && s.split == 0 && u.n_tiles > least_limit())
+            most = splits_within(a, u.n_tiles, find_limit(d));
+        u.n_clusters = p.n_splits = min(most, max(1, u.n_tiles / MIN_TILES));
         p.tile = u.first + p.split, p.end = u.first + u.n_tiles;
         return n > 0 && p.split < p.n_splits;
     }
@@ -178,7 +183,7 @@ static __device__ __forceinline__ void find_tile_pages(const tn_cuda_attention_t
 {
     int tile = at.tile + warps_of_block() * ((int)threadIdx.x % TN_WARP);
     at.index = 0;
-    at.pages = table_of(d)[min(tile, p.end - 1) * KEYS >> d.block_shift];
+    at.pages = table_of(d, p.seq)[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
 static __device__ __forceinline__ void find_columns(const tn_cuda_attention_args &a, const part &p, int head,
@@ -220,7 +225,7 @@ static __device__ __forceinline__ int pages_from(const tn_cuda_attention_token_a
                                                  int tile)
 {
     tile += warps_of_block() * p.n_splits * ((int)threadIdx.x % TN_WARP);
-    return table_of(d)[min(tile, p.end - 1) * KEYS >> d.block_shift];
+    return table_of(d, p.seq)[min(tile, p.end - 1) * KEYS >> d.block_shift];
 }
 
 // Returns the page of the warp's next tile, which exists, and moves on to the tile after it.
@@ -328,18 +333,19 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
 
 // The pages of this warp's tiles in a ring, one in each lane, in the usual case in which all splits have
 // tiles and start at the first key. They are read together with the lengths.
-static __device__ __forceinline__ int usual_pages(const tn_cuda_attention_token_args &d)
+static __device__ __forceinline__ int usual_pages(const tn_cuda_attention_token_args &d, const share &s)
 {
     int warp = threadIdx.x / TN_WARP;
-    int tile = (int)blockIdx.x + d.a.n_splits * (warp + warps_of_block() * ((int)threadIdx.x % TN_WARP));
-    return table_of(d)[min(tile * KEYS >> d.block_shift, d.a.max_blocks - 1)];
+    int tile = s.split + s.n_splits * (warp + warps_of_block() * ((int)threadIdx.x % TN_WARP));
+    return table_of(d, s.seq)[min(tile * KEYS >> d.block_shift, d.a.max_blocks - 1)];
 }
 
-// Starts the copies of a warp's first tiles. Pages that the caller read are right if all splits start at the
-// first key.
+// Starts the copies of a warp's first tiles. Pages that the caller read are right if there are as many splits
+// as it expected, and all start at the first key.
 template <int TYPE, int DK, int STAGES>
 static __device__ __forceinline__ void start_ring(const tn_cuda_attention_token_args &d, const part &p,
-                                                  const cluster_work &u, tile_cursor &now, tile_cursor &ahead,
+                                                  const cluster_work &u, int expected_splits,
+                                                  tile_cursor &now, tile_cursor &ahead,
                                                   tile_ring<DK, STAGES> &ring,
                                                   tile_barriers<STAGES> &barriers)
 {
@@ -347,7 +353,7 @@ static __device__ __forceinline__ void start_ring(const tn_cuda_attention_token_
         for (int i = 0; i < STAGES; i++) tn_barrier_init(&barriers.full[i], 1);
         tn_barrier_init_fence();
     }
-    if (u.first > 0 || p.n_splits < d.a.n_splits) now.pages = pages_from(d, p, now.tile);
+    if (u.first > 0 || p.n_splits != expected_splits) now.pages = pages_from(d, p, now.tile);
     ahead = now;
     for (int i = 0; i < STAGES; i++) copy_next_tile<TYPE>(d, p, ahead, i, ring, barriers);
 }
@@ -436,7 +442,8 @@ place_results(const tn_cuda_attention_token_args &d, RING *rings, int rows)
 
 // What a block does. With STAGES 0, tiles are loaded straight into registers. WARPS > 0: there is one
 // sequence, and blocks have so many warps. That saves instructions on the way to the result of one token.
-template <int TYPE, int DK, int STAGES, int WARPS>
+// EXTRA: there are blocks for parts of long sequences.
+template <int TYPE, int DK, int STAGES, int WARPS, bool EXTRA>
 static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
@@ -446,13 +453,15 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     int warp = threadIdx.x / TN_WARP, slot = -1, position = 0, page = 0;
     part p;
     cluster_work u;
+    share s = {(int)blockIdx.z, (int)blockIdx.x, a.n_splits};
     // With d.early no predecessor writes lengths, tables, and, with rope_cache in this launch, earlier rows.
     if (!d.early) tn_pdl_wait();
+    if (EXTRA && !find_share(d, s)) return;
     cluster_arrive();
-    if (r.pos) position = *(const int32_t *)(r.pos + (int)blockIdx.z * r.pos_nb);
-    if (r.slots) slot = *(const int32_t *)(r.slots + (int)blockIdx.z * r.slots_nb);
-    int pages = STAGES > 0 ? usual_pages(d) : 0;
-    bool any = find_work<(STAGES > 0)>(d, p, u);
+    if (r.pos) position = *(const int32_t *)(r.pos + s.seq * r.pos_nb);
+    if (r.slots) slot = *(const int32_t *)(r.slots + s.seq * r.slots_nb);
+    int pages = STAGES > 0 ? usual_pages(d, s) : 0;
+    bool any = find_work<(STAGES > 0), EXTRA>(d, s, p, u);
     warp_state<TYPE, DK, DK, 1> w;
     tile_cursor at = {p.tile + (STAGES > 0 ? warp * p.n_splits : warp), 0, pages}, ahead;
     bool works = any && at.tile < p.end;
@@ -462,7 +471,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     tile_barriers<(STAGES > 0 ? STAGES : 1)> *barriers = nullptr;
     if constexpr (STAGES > 0) {
         barriers = (tile_barriers<STAGES> *)(rings + warps_of_block()) + warp;
-        if (works) start_ring<TYPE>(d, p, u, at, ahead, rings[warp], *barriers);
+        if (works) start_ring<TYPE>(d, p, u, s.n_splits, at, ahead, rings[warp], *barriers);
     } else if (works) {
         page = load_first_tile<TYPE, DK>(d, p, at, w);
     }
@@ -512,16 +521,25 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
             const __grid_constant__ tn_cuda_attention_token_args a)                                          \
     {                                                                                                        \
         ASSUME(blockDim.x == warps * TN_WARP && blockIdx.z == 0);                                            \
-        attend_token<type, d, stages, warps>(a);                                                             \
+        attend_token<type, d, stages, warps, false>(a);                                                      \
     }                                                                                                        \
     TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
         tn_attention_token_many_##name##_##d##_##stages(                                                     \
             const __grid_constant__ tn_cuda_attention_token_args a)                                          \
     {                                                                                                        \
-        attend_token<type, d, stages, 0>(a);                                                                 \
+        attend_token<type, d, stages, 0, false>(a);                                                          \
+    }
+// The same where some sequences are much longer than others.
+#define RING_ENTRY(name, type, d, warps, stages)                                                             \
+    ENTRY(name, type, d, warps, stages)                                                                      \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
+        tn_attention_token_uneven_##name##_##d##_##stages(                                                   \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    {                                                                                                        \
+        attend_token<type, d, stages, 0, true>(a);                                                           \
     }
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
-#define RING_ENTRIES(name, type) ENTRY(name, type, 64, 8, 6) ENTRY(name, type, 128, 8, 3)
+#define RING_ENTRIES(name, type) RING_ENTRY(name, type, 64, 8, 6) RING_ENTRY(name, type, 128, 8, 3)
 #else
 #define RING_ENTRIES(name, type)
 #endif

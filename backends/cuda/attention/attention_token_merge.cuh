@@ -13,7 +13,7 @@
 
 enum {
     MAX_ROWS = 8, // query heads of a KV head that a block has: the columns of mma
-    MAX_HEADS = 4096 // of all sequences, where there are several clusters
+    MAX_HEADS = 16384 // of all sequences, where there are several clusters
 };
 
 // Clusters that have arrived at the merge, for each head of each sequence.

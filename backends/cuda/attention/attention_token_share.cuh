@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sequences of different lengths in attention for one token of each (attention_token.cu). Where each pair of
+// sequence and KV head has one block, the block of the longest sequence would run on while the others have
+// ended. So the grid has blocks for n_extra sequences more, and these come first (blockIdx.z below n_extra):
+// they take splits of sequences that are longer than a limit, whose own blocks keep the first split. All
+// blocks compute the same limit from the lengths: twice the mean, or that doubled until the extra blocks
+// suffice. If no sequence exceeds the limit, the extra blocks end at once.
+//
+// NVIDIA H200, 2026-11-26, f16, 32 heads over 8 of 128, lengths of an exponential distribution, us without
+// and with it (docs/log/cuda-attention.md): 32 sequences of 1000 keys in the mean 89 and 61, 48 183 and 96,
+// 128 292 and 188; 128 of 250 84 and 63.
+#ifndef TN_CUDA_ATTENTION_TOKEN_SHARE_CUH
+#define TN_CUDA_ATTENTION_TOKEN_SHARE_CUH
+
+#include "backends/cuda/attention/attention_warp.cuh"
+
+#include <limits.h>
+
+// Tiles of a warp up to which splitting costs more, by the merge through memory, than it saves.
+enum { LEAST_TILES = 6 };
+
+// Which part of which sequence a block has.
+struct share {
+    int seq, split, n_splits;
+};
+
+// Tiles of keys that the token of sequence `seq` sees; 0 for a sequence that does not exist.
+static __device__ __forceinline__ int count_tiles(const tn_cuda_attention_args &a, int seq)
+{
+    if (seq >= a.n_seq) return 0;
+    int n = a.kv_len[seq], lo, hi;
+    tn_attention_range(a, n - 1, n, &lo, &hi);
+    return max(0, (hi + KEYS - 1) / KEYS - lo / KEYS);
+}
+
+static __device__ __forceinline__ int splits_within(const tn_cuda_attention_args &a, int tiles, int limit)
+{
+    return limit == INT_MAX ? 1 : min(a.n_splits, max(1, (tiles + limit - 1) / limit));
+}
+
+static __device__ __forceinline__ int sum_of_lanes(int x)
+{
+#pragma unroll
+    for (int i = 1; i < TN_WARP; i *= 2) x += __shfl_xor_sync(0xffffffffu, x, i);
+    return x;
+}
+
+// The least number of tiles of a split.
+static __device__ __forceinline__ int least_limit()
+{
+    return LEAST_TILES * ((int)blockDim.x / TN_WARP);
+}
+
+// Tiles of a split at most; INT_MAX if no sequence is longer than that.
+static __device__ __forceinline__ int find_limit(const tn_cuda_attention_token_args &d)
+{
+    const tn_cuda_attention_args &a = d.a;
+    int lane = threadIdx.x % TN_WARP, sum = 0, longest = 0;
+    for (int i = lane; i < a.n_seq; i += TN_WARP) {
+        int tiles = count_tiles(a, i);
+        sum += tiles, longest = max(longest, tiles);
+    }
+    int limit = max(least_limit(), 2 * sum_of_lanes(sum) / a.n_seq);
+    for (; __ballot_sync(0xffffffffu, longest > limit) != 0; limit *= 2) {
+        int more = 0;
+        for (int i = lane; i < a.n_seq; i += TN_WARP) more += splits_within(a, count_tiles(a, i), limit) - 1;
+        if (sum_of_lanes(more) <= d.n_extra) return limit;
+    }
+    return INT_MAX;
+}
+
+// Finds what the block has; returns false if it has nothing to do. The block of the first split of a sequence
+// is told that it is the only one, so that its loads do not wait for the lengths; find_work() corrects that.
+static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_args &d, share &s)
+{
+    const tn_cuda_attention_args &a = d.a;
+    s = {(int)blockIdx.z - d.n_extra, 0, 1};
+    if (s.seq >= 0) return true;
+    int lane = threadIdx.x % TN_WARP, limit = find_limit(d), number = blockIdx.z;
+    if (limit == INT_MAX) return false;
+    for (int first = 0; first < a.n_seq; first += TN_WARP) {
+        int n = splits_within(a, count_tiles(a, first + lane), limit), upto = n - 1;
+        for (int i = 1; i < TN_WARP; i *= 2) {
+            int x = __shfl_up_sync(0xffffffffu, upto, i);
+            if (lane >= i) upto += x;
+        }
+        uint32_t holds = __ballot_sync(0xffffffffu, number < upto);
+        if (holds) {
+            int which = __ffs((int)holds) - 1;
+            s.seq = first + which, s.n_splits = __shfl_sync(0xffffffffu, n, which);
+            s.split = 1 + number - __shfl_sync(0xffffffffu, upto - (n - 1), which);
+            return true;
+        }
+        number -= __shfl_sync(0xffffffffu, upto, TN_WARP - 1);
+    }
+    return false;
+}
+
+#endif
