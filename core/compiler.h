@@ -5,8 +5,16 @@
 #ifndef TN_CORE_COMPILER_H
 #define TN_CORE_COMPILER_H
 
+// On Windows with gcc, `printf` is the format of msvcrt, which lacks %zu. The functions called are those of
+// mingw-w64 (__USE_MINGW_ANSI_STDIO, meson.build).
+#if defined(__MINGW32__) && !defined(__clang__)
+#define TN_PRINTF_STYLE gnu_printf
+#else
+#define TN_PRINTF_STYLE printf
+#endif
+
 #if defined(__GNUC__)
-#define TN_PRINTF(fmt_arg, first_arg) __attribute__((format(printf, fmt_arg, first_arg)))
+#define TN_PRINTF(fmt_arg, first_arg) __attribute__((format(TN_PRINTF_STYLE, fmt_arg, first_arg)))
 #define TN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TN_PREFETCH(p) __builtin_prefetch(p)

@@ -18,13 +18,13 @@ enum { MAX_THREADS = 512 };
 static void *default_alloc(void *user, size_t size, size_t align)
 {
     TN_UNUSED(user);
-    return aligned_alloc(align, (size + align - 1) & ~(align - 1));
+    return tn_system_alloc(size, align);
 }
 
 static void default_free(void *user, void *ptr)
 {
     TN_UNUSED(user);
-    free(ptr);
+    tn_system_free(ptr);
 }
 
 const char *tn_version(void)

@@ -63,6 +63,10 @@ void tn_wake_all(_Atomic uint32_t *word);
 // Keeps pages in physical memory; false: the system refuses, as by a limit of the user.
 bool tn_memory_lock(const void *bytes, size_t n);
 void tn_memory_unlock(const void *bytes, size_t n);
+// Memory at a multiple of `align`, a power of two; NULL: there is none. What an allocator of the host may
+// replace.
+void *tn_system_alloc(size_t size, size_t align);
+void tn_system_free(void *memory);
 // Monotonic time in nanoseconds.
 uint64_t tn_time_ns(void);
 

@@ -26,7 +26,7 @@ struct tn_context {
     char cache_dir[1024]; // copy of cfg.cache_dir, "": none
     char absent[512]; // one line per backend without a device: why
     atomic_flag files_lock;     // of the list
-    struct tn_open_file *files; // that are mapped (file_map_posix.c)
+    struct tn_open_file *files; // that are mapped (file_map.c)
     _Atomic int32_t loading_cancelled;
     char missing_backend[32]; // cfg.backend if it has no device, else ""
     tn_pool pool;

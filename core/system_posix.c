@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -120,6 +121,16 @@ void tn_system_memory(uint64_t *total, uint64_t *available)
     if (!read_text("/proc/meminfo", text, sizeof text)) return;
     *total = meminfo_field(text, "MemTotal:");
     *available = meminfo_field(text, "MemAvailable:");
+}
+
+void *tn_system_alloc(size_t size, size_t align)
+{
+    return aligned_alloc(align, (size + align - 1) & ~(align - 1));
+}
+
+void tn_system_free(void *memory)
+{
+    free(memory);
 }
 
 bool tn_memory_lock(const void *bytes, size_t n)

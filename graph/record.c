@@ -363,7 +363,7 @@ static tn_status clone_node(const tn_node *n, tn_graph *g)
 
 tn_status tn_graph_clone(const tn_graph *graph, tn_graph **out)
 {
-    tn_graph *g;
+    tn_graph *g = NULL;
     tn_status status = tn_graph_create(graph->ctx, &g);
     if (status != TN_OK) return status;
     for (int32_t i = 0; i < graph->n_values && status == TN_OK; i++)

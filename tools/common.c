@@ -5,16 +5,10 @@
 #include "tools/store/store.h"
 #include "tools/terminal/progress.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { CACHE_DIR_SIZE = 1000, BACKGROUND_NICE = 10 };
+enum { CACHE_DIR_SIZE = 1000 };
 
 // --- messages of the library -----------------------------------------------------------------------------
 
@@ -67,10 +61,9 @@ static void report_event(tool *t, int32_t code, const char *text)
 
 static void on_event(void *user, int32_t code, const char *text)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards what a tool has printed
-    pthread_mutex_lock(&lock);
+    sys_lock();
     report_event(user, code, text);
-    pthread_mutex_unlock(&lock);
+    sys_unlock();
 }
 
 // --- context, device -------------------------------------------------------------------------------------
@@ -155,18 +148,14 @@ static int check_compat(const tool *t)
     return 0;
 }
 
-// The user's cache directory for this program (XDG Base Directory Specification); created only when something
-// is stored.
+// The user's cache directory for this program; created only when something is stored.
 static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
 {
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = base && base[0] == '/'   ? snprintf(dir, CACHE_DIR_SIZE, "%s", base)
-            : home && home[0] == '/' ? snprintf(dir, CACHE_DIR_SIZE, "%s/.cache", home)
-                                     : -1;
-    if (n < 0 || n + 8 > CACHE_DIR_SIZE) return false;
-    if (make) mkdir(dir, 0700);
-    memcpy(dir + n, "/tenon", 7);
-    return !make || mkdir(dir, 0700) == 0 || errno == EEXIST;
+    static const char own[] = "/tenon";
+    if (!sys_place_get(SYS_CACHE, dir, CACHE_DIR_SIZE - sizeof own)) return false;
+    if (make) sys_make_folder(dir, false);
+    memcpy(dir + strlen(dir), own, sizeof own);
+    return !make || sys_make_folder(dir, false);
 }
 
 // The only backend that may be used, NULL: any. Drivers need time to start, and not every command needs one.
@@ -191,7 +180,7 @@ static void set_threads(const options *o, tn_context_config *cfg)
     opt_word(o, OPT_PRIORITY, word, sizeof word);
     if (strcmp(word, "background") != 0) return;
     cfg->thread_priority = TN_THREADS_BACKGROUND;
-    (void)setpriority(PRIO_PROCESS, 0, BACKGROUND_NICE); // this thread computes too
+    sys_lower_priority(); // this thread computes too
 }
 
 int tool_open(tool *t, const options *o)
@@ -242,9 +231,9 @@ void tool_close(tool *t)
 // A server takes all models of a folder, the other commands its only one.
 static int resolve(const options *o, const char *wanted, const char **path)
 {
-    struct stat st;
+    sys_status st;
     *path = wanted;
-    if (o->cmd == CMD_SERVE && stat(wanted, &st) == 0) return 0;
+    if (o->cmd == CMD_SERVE && sys_file_status(wanted, &st)) return 0;
     return store_resolve(wanted, false, path);
 }
 
@@ -406,26 +395,7 @@ void tool_embedder_config(const tool *t, tn_embedder_config *cfg)
     cfg->precision = session.precision;
 }
 
-// --- system ----------------------------------------------------------------------------------------------
-
-uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t peak_rss(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    return (uint64_t)usage.ru_maxrss * 1024; // Linux counts KiB
-}
-
-bool is_terminal(FILE *f)
-{
-    return isatty(fileno(f)) == 1;
-}
+// --- output ----------------------------------------------------------------------------------------------
 
 bool use_color(const options *o, FILE *f)
 {
@@ -433,7 +403,7 @@ bool use_color(const options *o, FILE *f)
     opt_word(o, OPT_COLOR, word, sizeof word);
     if (strcmp(word, "always") == 0 || strcmp(word, "on") == 0) return true;
     if (strcmp(word, "never") == 0 || strcmp(word, "off") == 0) return false;
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *no_color = sys_env("NO_COLOR"), *term = sys_env("TERM");
     if ((no_color && *no_color) || (term && strcmp(term, "dumb") == 0)) return false;
     return is_terminal(f);
 }

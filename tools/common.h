@@ -6,6 +6,7 @@
 #define TENON_TOOLS_COMMON_H
 
 #include "tools/options.h"
+#include "tools/system/system.h"
 
 #include <stddef.h>
 #include <tenon/adapter.h>
@@ -26,7 +27,9 @@ enum {
     EXIT_INTERRUPTED = 130,
 };
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__) // its own printf, which knows %zu (meson.build)
+#define PRINTF_LIKE(text, first) __attribute__((format(gnu_printf, text, first)))
+#elif defined(__GNUC__)
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #else
 #define PRINTF_LIKE(text, first)
@@ -112,9 +115,6 @@ int parse_ids(const char *text, size_t size, int32_t n_vocab, int32_t **ids, siz
 // Arguments joined by blanks; freed by free().
 int join_args(const char *const *args, int n, char **text);
 
-uint64_t now_ns(void);
-uint64_t peak_rss(void); // bytes
-bool is_terminal(FILE *f);
 bool use_color(const options *o, FILE *f);
 // "3.2 GiB" in buf.
 const char *size_text(uint64_t bytes, char *buf, size_t size);

@@ -8,10 +8,8 @@
 #include "tools/output.h"
 #include "tools/pages/pages.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <tenon/version.h>
-#include <unistd.h>
 
 typedef int (*cmd_fn)(const options *o);
 
@@ -97,18 +95,8 @@ static int dispatch(int argc, char **argv)
     return cmd == CMD_COUNT ? unknown_command(name) : run_command(cmd, argc - 2, argv + 2);
 }
 
-// If the caller closed a standard stream, the next opened file would get its number, and messages would be
-// written into that file. So a closed stream is replaced by one that fails in the same way: it cannot be
-// read, or written.
-static void hold_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            return;
-}
-
 int main(int argc, char **argv)
 {
-    hold_streams();
+    sys_start(&argc, &argv);
     return out_close(dispatch(argc, argv));
 }

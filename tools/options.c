@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const opt_row opt_rows[OPT_COUNT] = {
 #define OPT(id, kind, names, value, min, max, def, commands, help)                                           \
@@ -266,7 +265,7 @@ static int read_environment(options *o)
         if (i == OPT_HELP || i == OPT_MODEL) continue; // --model decides what the first argument means
         char name[NAME_SIZE + 8];
         opt_environment_name((opt_id)i, name, sizeof name);
-        const char *text = getenv(name);
+        const char *text = sys_env(name);
         if (!text || !*text) continue; // set to nothing is not set
         source s = {o, (opt_id)i, name};
         int code = set_value(&s, text);
@@ -387,11 +386,10 @@ static int parse_flag(options *o, int argc, char **argv, int *used)
 
 bool options_config_path(char *path, size_t size)
 {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int n = config && config[0] == '/' ? snprintf(path, size, "%s/tenon/config", config)
-            : home && home[0] == '/'   ? snprintf(path, size, "%s/.config/tenon/config", home)
-                                       : -1;
-    return n > 0 && (size_t)n < size;
+    static const char own[] = "/tenon/config";
+    if (size < sizeof own || !sys_place_get(SYS_CONFIG, path, size - sizeof own)) return false;
+    memcpy(path + strlen(path), own, sizeof own);
+    return true;
 }
 
 // Cuts blanks at both ends, in place.
@@ -435,7 +433,7 @@ static int read_config(options *o)
 {
     char path[1024];
     size_t n;
-    if (!options_config_path(path, sizeof path) || access(path, R_OK) != 0) return 0;
+    if (!options_config_path(path, sizeof path) || !sys_is_readable(path)) return 0;
     int code = read_input(path, &o->config, &n), number = 1;
     for (char *line = o->config; !code && line; number++) {
         char *end = strchr(line, '\n');
@@ -450,7 +448,7 @@ const char *opt_setting(const options *o, opt_id id, const char **origin)
 {
     char name[NAME_SIZE + 8];
     opt_environment_name(id, name, sizeof name);
-    const char *text = getenv(name);
+    const char *text = sys_env(name);
     *origin = "environment";
     if (text && *text) return text;
     *origin = "file";

@@ -1,16 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#define _XOPEN_SOURCE 700 // realpath
 #include "tools/output.h"
 
 #include "tools/common.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // The first failure of standard output. It belongs to the process, as stdout does.
 static int stdout_errno;
@@ -19,9 +15,8 @@ static int stdout_errno;
 static bool keep_error(void)
 {
     if (stdout_errno) return false;
-    struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
     int error = errno;
-    if (!error) error = poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) ? EPIPE : EIO;
+    if (!error) error = sys_output_is_lost() ? EPIPE : EIO;
     stdout_errno = error;
     return false;
 }
@@ -64,8 +59,8 @@ static int out_fail(out_file *out, const char *what, const char *path)
 
 bool out_is_special(const char *path)
 {
-    struct stat st;
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    sys_status st;
+    return sys_file_status(path, &st) && st.kind != SYS_FILE && st.kind != SYS_FOLDER;
 }
 
 int out_file_open(out_file *out, const char *path)
@@ -75,39 +70,27 @@ int out_file_open(out_file *out, const char *path)
         out->f = stdout;
         return 0;
     }
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    sys_status st;
+    if (sys_file_status(path, &st) && st.kind == SYS_FOLDER)
         return fail(EXIT_FAILED, "cannot write %s: it is a directory", path);
-    char *real = realpath(path, NULL); // a link keeps pointing at the file that changes
+    char *real = sys_real_path(path); // a link keeps pointing at the file that changes
     const char *target = real ? real : path;
     bool special = out_is_special(target);
     size_t n = strlen(target) + 16;
     out->path = malloc(n);
-    out->temp = special ? NULL : malloc(n);
+    char *start = special ? NULL : malloc(n);
     if (out->path) snprintf(out->path, n, "%s", target);
-    if (out->temp) snprintf(out->temp, n, "%s.tmp-XXXXXX", target);
+    if (start) snprintf(start, n, "%s.tmp-", target);
     free(real);
-    if (!out->path || (!special && !out->temp)) {
+    if (!out->path || (!special && !start)) {
+        free(start);
         out_file_abort(out);
         return fail(EXIT_MEMORY, "out of memory while opening %s", path);
     }
-    if (special) {
-        out->f = fopen(out->path, "wb");
-        return out->f ? 0 : out_fail(out, "open", path);
-    }
-    int fd = mkstemp(out->temp);
-    if (fd < 0) {
-        free(out->temp);
-        out->temp = NULL;
-        return out_fail(out, "create", path);
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(fd, 0666 & ~mask) != 0) mask = 0; // the file stays private, which is no failure
-    out->f = fdopen(fd, "wb");
-    if (out->f) return 0;
-    close(fd);
-    return out_fail(out, "open", path);
+    errno = 0;
+    out->f = special ? sys_open(out->path, "wb") : sys_open_new(start, &out->temp);
+    free(start);
+    return out->f ? 0 : out_fail(out, special ? "open" : "create", path);
 }
 
 bool out_file_floats(out_file *out, const float *values, size_t n)
@@ -135,11 +118,11 @@ int out_file_commit(out_file *out)
     }
     errno = 0;
     if (fflush(out->f) != 0 || ferror(out->f)) return out_fail(out, "write", out->path);
-    if (out->temp && fsync(fileno(out->f)) != 0) return out_fail(out, "write", out->path);
+    if (out->temp && !sys_sync(out->f)) return out_fail(out, "write", out->path);
     int closed = fclose(out->f);
     out->f = NULL;
     if (closed != 0) return out_fail(out, "write", out->path);
-    if (out->temp && rename(out->temp, out->path) != 0) return out_fail(out, "replace", out->path);
+    if (out->temp && !sys_rename(out->temp, out->path)) return out_fail(out, "replace", out->path);
     free(out->temp);
     out->temp = NULL;
     out_file_abort(out);
@@ -149,7 +132,7 @@ int out_file_commit(out_file *out)
 void out_file_abort(out_file *out)
 {
     if (out->f && out->f != stdout) fclose(out->f);
-    if (out->temp) unlink(out->temp);
+    if (out->temp) sys_remove(out->temp);
     free(out->temp);
     free(out->path);
     *out = (out_file){0};

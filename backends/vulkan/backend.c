@@ -21,21 +21,8 @@ static void destroy(tn_vk *v)
 {
     tn_context *ctx = v->device->ctx;
     tn_vk_logical_destroy(v);
-    mtx_destroy(&v->lock);
-    mtx_destroy(&v->staging_lock);
-    mtx_destroy(&v->blocks_lock);
     tn_vk_instance_unref(ctx, v->instance);
     tn_free(ctx, v);
-}
-
-static bool make_locks(tn_vk *v)
-{
-    mtx_t *locks[] = {&v->lock, &v->staging_lock, &v->blocks_lock};
-    size_t n = 0;
-    while (n < TN_COUNT(locks) && mtx_init(locks[n], mtx_plain) == thrd_success) n++;
-    if (n == TN_COUNT(locks)) return true;
-    while (n > 0) mtx_destroy(locks[--n]);
-    return false;
 }
 
 // *lacks: what the device has not, or NULL; then it was not added.
@@ -44,7 +31,7 @@ static tn_status open_device(tn_context *ctx, tn_vk_instance *instance, VkPhysic
 {
     tn_device *d = tn_calloc(ctx, 1, sizeof *d);
     tn_vk *v = tn_calloc(ctx, 1, sizeof *v);
-    if (!d || !v || !make_locks(v)) {
+    if (!d || !v) {
         tn_free(ctx, v);
         tn_free(ctx, d);
         return TN_ERR_MEMORY;

@@ -26,8 +26,4 @@ uint64_t tn_thread_cpu_ns(void);
 // A number of this process; a forked child has another one.
 uint64_t tn_process_id(void);
 
-// Where a shared library has threads of its own that outlive its users: keeps it loaded until the process
-// ends. `function` is one of that library.
-void tn_library_keep(void (*function)(void));
-
 #endif

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "core/threads/thread.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -118,18 +117,4 @@ uint64_t tn_thread_cpu_ns(void)
 uint64_t tn_process_id(void)
 {
     return (uint64_t)getpid();
-}
-
-void tn_library_keep(void (*function)(void))
-{
-#if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
-    Dl_info info;
-    void *address;
-    memcpy(&address, &function, sizeof address);
-    if (dladdr(address, &info) == 0 || !info.dli_fname) return;
-    void *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    if (library) dlclose(library);
-#else
-    TN_UNUSED(function);
-#endif
 }

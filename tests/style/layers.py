@@ -34,6 +34,9 @@ SPECIAL = {
 }
 # Made by the build, in the same place below its folder.
 GENERATED = ("backends/vulkan/constants.glsl",)
+# Macros of systems, and what may ask for them: how a compiler exports functions and checks formats.
+SYSTEM = re.compile(r"\b(?:_WIN32|_WIN64|__MINGW32__|__linux__|__APPLE__)\b")
+SYSTEM_ALLOWED = ("core/include/tenon/base.h", "core/compiler.h", "tools/common.h")
 OS_FILE = re.compile(r"_(posix|win32)\.c$")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
@@ -83,6 +86,8 @@ def check_system(path, name):
     layer = layer_of(path)
     if "/include/tenon/" in path and name not in ("stddef.h", "stdint.h"):
         return f"a public header includes <{name}>; only stddef.h and stdint.h are allowed"
+    if name == "windows.h" and not path.endswith("_win32.c"):
+        return "<windows.h> renames functions and constants of others; only *_win32.c may include it"
     if name in C_HEADERS or OS_FILE.search(path) or layer in ("tools", "tests"):
         return None
     places = SPECIAL.get(name)
@@ -116,6 +121,14 @@ def check_includes(top, path, text, headers, report):
         report.ok(f"{path}:{line_of(text, match.start())}", problem is None, problem)
 
 
+def check_systems(path, text, report):
+    """Which system it is: asked only in pairs of files, and where compilers differ."""
+    found = SYSTEM.search(strip_c(text))
+    report.ok(path, not found or bool(OS_FILE.search(path)) or path in SYSTEM_ALLOWED,
+              found and f"line {line_of(text, found.start())}: asks for {found.group(0)}; calls of the "
+                        "system belong into pairs of *_posix.c and *_win32.c")
+
+
 def check_names(path, text, report):
     """Code and strings; comments may cite where an idea comes from."""
     layer, text = layer_of(path), strip_c(text, keep_strings=True)
@@ -140,6 +153,7 @@ def main():
     for path in sources(top, (".c", ".h", ".def", ".cu", ".cuh", ".comp", ".glsl"), LAYERS):
         text = read(top, path)
         check_includes(top, path, text, headers, report)
+        check_systems(path, text, report)
         check_names(path, text, report)
     return report.done()
 

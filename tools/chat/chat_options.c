@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 // Days from 1970-01-01 to a date; years begin with March, so that the leap day is the last.
 static int64_t days_to(int64_t year, int month, int day)
@@ -21,17 +19,16 @@ static int64_t days_to(int64_t year, int month, int day)
 
 int64_t chat_local_time(void)
 {
-    time_t now = time(NULL);
     struct tm t;
-    if (now == (time_t)-1 || !localtime_r(&now, &t)) return TN_CHAT_NO_TIME;
+    if (!sys_local_time(&t)) return TN_CHAT_NO_TIME;
     int64_t days = days_to(t.tm_year + 1900, t.tm_mon + 1, t.tm_mday);
     return days * 86400 + t.tm_hour * 3600 + t.tm_min * 60 + t.tm_sec;
 }
 
 static bool is_file(const char *path)
 {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    sys_status st;
+    return sys_file_status(path, &st) && st.kind == SYS_FILE;
 }
 
 static int read_system(run_state *r)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/graph.h>
-#include <unistd.h>
 
 enum { NGRAM_DEFAULT = 4, NGRAM_MAX = 16, PROMPT_END = 16 };
 enum { SCHEMA = 1 }; // of --json and --jsonl; incremented when a key changes its meaning
@@ -63,7 +62,7 @@ int answer_options(run_state *r)
     const options *o = r->t.opt;
     int64_t seed = opt_int(o, OPT_SEED);
     r->seed = seed >= 0 ? (uint64_t)seed
-                        : mix(now_ns() ^ ((uint64_t)getpid() << 40)) >> 32; // short enough to type again
+                        : mix(now_ns() ^ (sys_process_id() << 40)) >> 32; // short enough to type again
     size_t n = (size_t)o->n_items + 1;
     r->stops = calloc(n, sizeof *r->stops);
     if (!r->stops) return fail(EXIT_MEMORY, "out of memory for the options");

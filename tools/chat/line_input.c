@@ -6,11 +6,8 @@
 #include "tools/interrupt.h"
 #include "tools/terminal/progress.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { READ_SIZE = 65536 };
 
@@ -34,7 +31,7 @@ void line_close(line_input *in)
     *in = (line_input){0};
 }
 
-// More bytes into the buffer. read() instead of stdio, so that Ctrl-C ends the wait.
+// More bytes into the buffer. Not by stdio, so that Ctrl-C ends the wait.
 static line_result read_more(line_input *in)
 {
     if (in->capacity - in->used < READ_SIZE) {
@@ -44,10 +41,9 @@ static line_result read_more(line_input *in)
         in->data = more;
         in->capacity = in->capacity * 2 + READ_SIZE;
     }
-    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
-    if (interrupted() || (poll(&fd, 1, -1) < 0 && errno == EINTR)) return LINE_INTERRUPTED;
-    ssize_t n = read(STDIN_FILENO, in->data + in->used, in->capacity - in->used - 1);
-    if (n < 0) return errno == EINTR ? LINE_INTERRUPTED : LINE_FAILED;
+    if (interrupted() || sys_input_wait(-1) == SYS_INTERRUPTED) return LINE_INTERRUPTED;
+    long n = sys_input_read(in->data + in->used, in->capacity - in->used - 1);
+    if (n < 0) return n == SYS_INTERRUPTED ? LINE_INTERRUPTED : LINE_FAILED;
     in->used += (size_t)n;
     return n == 0 ? LINE_END : LINE_READ;
 }

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/engine.h>
-#include <unistd.h>
 
 enum { AHEAD = 2 };
 
@@ -84,7 +83,8 @@ static int read_answers(batch_state *b, const char *path)
 {
     char *text;
     size_t n, at = 0;
-    if (access(path, F_OK) != 0 && errno == ENOENT) return 0;
+    sys_status st;
+    if (!sys_file_status(path, &st) && errno == ENOENT) return 0;
     int code = read_input(path, &text, &n);
     if (code) return code;
     for (char *end; !code && at < n && (end = memchr(text + at, '\n', n - at));
@@ -97,7 +97,7 @@ static int read_answers(batch_state *b, const char *path)
             code = fail(EXIT_MEMORY, "%s: out of memory for its answers", path);
     }
     free(text);
-    if (!code && at < n && truncate(path, (off_t)at) != 0)
+    if (!code && at < n && !sys_truncate(path, at))
         code = fail(EXIT_FAILED, "%s: cannot cut off the incomplete line at byte %zu: %s", path, at,
                     strerror(errno));
     return code;
@@ -112,7 +112,7 @@ static int open_out(batch_state *b)
     b->out_name = path;
     int code = out_is_special(path) ? 0 : read_answers(b, path);
     if (code) return code;
-    b->out = fopen(path, "ab");
+    b->out = sys_open(path, "ab");
     return b->out ? 0 : fail(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
 }
 

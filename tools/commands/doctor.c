@@ -3,19 +3,13 @@
 //
 // tenon doctor: one page about the program, the machine and what it finds. It has no names of users, no
 // values of variables and no paths below the home folder, so that it can be shown to anybody.
-#define _GNU_SOURCE
 #include "tools/common.h"
 #include "tools/store/store.h"
 #include "tools/terminal/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <sys/utsname.h>
 #include <tenon/version.h>
-#include <unistd.h>
-
-extern char **environ;
 
 static const char *yes(bool there)
 {
@@ -28,7 +22,7 @@ static const char *hide_home(const char *path, char *buf, size_t size)
     static const char *const folders[] = {"XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME"};
     snprintf(buf, size, "(elsewhere)");
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *folder = getenv(folders[i]);
+        const char *folder = i == 2 ? sys_home() : sys_env(folders[i]);
         size_t n = folder ? strlen(folder) : 0;
         if (n < 2 || strncmp(path, folder, n) != 0 || path[n] != '/') continue;
         if (snprintf(buf, size, "%s%s%s", i == 2 ? "" : "$", i == 2 ? "~" : folders[i], path + n) < (int)size)
@@ -40,17 +34,15 @@ static const char *hide_home(const char *path, char *buf, size_t size)
 
 static void print_system(void)
 {
-    struct utsname system;
+    sys_machine machine;
     char size[32];
     printf("tenon %s\n", tn_version());
-    if (uname(&system) == 0)
-        printf("%-14s %s %s, %s\n", "system", system.sysname, system.release, system.machine);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), cores = sysconf(_SC_NPROCESSORS_ONLN);
-    printf("%-14s %ld cores, %s\n", "machine", cores,
-           size_text(pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, size, sizeof size));
+    sys_machine_get(&machine);
+    if (*machine.system) printf("%-14s %s\n", "system", machine.system);
+    printf("%-14s %ld cores, %s\n", "machine", machine.n_cores, size_text(machine.memory, size, sizeof size));
     printf("%-14s line editing %s, server %s, pull %s\n", "built with", yes(TN_HAVE_LIBEDIT),
            yes(TN_HAVE_SERVER), yes(TN_HAVE_PULL));
-    const char *term = getenv("TERM");
+    const char *term = sys_env("TERM");
     printf("%-14s input %s, output %s, errors %s, TERM=%s\n", "terminal", yes(is_terminal(stdin)),
            yes(is_terminal(stdout)), yes(is_terminal(stderr)), term && strlen(term) < 40 ? term : "");
 }
@@ -78,7 +70,7 @@ static int print_models(void)
 {
     store_list list;
     char path[4096], text[4096], size[32];
-    struct statvfs fs;
+    uint64_t free_bytes;
     int code = store_list_all(&list);
     if (code) return code;
     for (int origin = 0; origin <= STORE_LM_STUDIO; origin++) {
@@ -95,15 +87,15 @@ static int print_models(void)
     store_list_fini(&list);
     if (store_own_folder(path, sizeof path)) {
         printf("%-14s %s", "own folder", hide_home(path, text, sizeof text));
-        for (char *slash; statvfs(path, &fs) != 0 && (slash = strrchr(path, '/')) != NULL && slash > path;)
+        for (char *slash;
+             !sys_free_space(path, &free_bytes) && (slash = strrchr(path, '/')) != NULL && slash > path;)
             *slash = 0;
-        if (statvfs(path, &fs) == 0)
-            printf(", free %s", size_text((uint64_t)fs.f_bavail * fs.f_frsize, size, sizeof size));
+        if (sys_free_space(path, &free_bytes)) printf(", free %s", size_text(free_bytes, size, sizeof size));
         printf("\n");
     }
     if (options_config_path(path, sizeof path))
         printf("%-14s %s%s\n", "configuration", hide_home(path, text, sizeof text),
-               access(path, R_OK) == 0 ? "" : " (not there)");
+               sys_is_readable(path) ? "" : " (not there)");
     return 0;
 }
 
@@ -112,11 +104,10 @@ static void print_variables(void)
 {
     static const char *const starts[] = {"TENON_", "CUDA_", "VK_", "NO_COLOR", "HF_", "OLLAMA_"};
     printf("%-14s", "variables");
-    for (char **e = environ; *e; e++)
+    char name[64];
+    for (size_t k = 0; sys_env_name(k, name, sizeof name); k++)
         for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-            if (strncmp(*e, starts[i], strlen(starts[i])) == 0) {
-                char name[64];
-                snprintf(name, sizeof name, "%.*s", (int)strcspn(*e, "="), *e);
+            if (strncmp(name, starts[i], strlen(starts[i])) == 0) {
                 clean_text(name);
                 printf(" %s", name);
             }

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char magic[8] = {'T', 'E', 'N', 'O', 'N', 'K', 'L', '1'};
 
@@ -51,11 +50,11 @@ static int base_fail(const char *path, const char *reason)
 // The size that follows from the head must be the size of the file.
 static bool size_fits(FILE *f, const uint32_t head[3])
 {
-    struct stat st;
-    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0) return false;
+    sys_status st;
+    if (!sys_stream_status(f, &st) || st.kind != SYS_FILE) return false;
     double rows = (double)head[2] * (double)rows_per_window((int32_t)head[0]);
     double size = 20.0 + 4.0 * (double)head[2] * (double)head[0] + 4.0 * rows * (double)head[1];
-    return size == (double)st.st_size; // exact: far below 2^53 for every file there is
+    return size == (double)st.size; // exact: far below 2^53 for every file there is
 }
 
 static int read_base_tokens(ppl_state *s, const char *path)
@@ -82,7 +81,7 @@ int kl_open_base(ppl_state *s)
     const char *path = opt_text(s->t.opt, OPT_KL);
     unsigned char head[20];
     if (!path) return 0;
-    s->base = fopen(path, "rb");
+    s->base = sys_open(path, "rb");
     if (!s->base) return fail(EXIT_FAILED, "cannot open %s: %s", path, strerror(errno));
     if (fread(head, 1, sizeof head, s->base) != sizeof head || memcmp(head, magic, sizeof magic) != 0)
         return base_fail(path, "not a file of log-probabilities");

@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <tenon/file.h>
 #include <tenon/graph.h>
-#include <unistd.h>
 
 enum { FOUND_MAX = 256, NAME_SIZE = 512, PATH_SIZE = 4096 };
 
@@ -231,7 +229,7 @@ static int remove_files(const store_model *m)
             snprintf(number, sizeof number, "%05d", k);
             memcpy(path + n - 19, number, 5);
         }
-        if (unlink(path) != 0) {
+        if (!sys_remove(path)) {
             if (k > 1 && errno == ENOENT) break;
             return fail(EXIT_FAILED, "cannot remove %s: %s", path, strerror(errno));
         }
@@ -240,7 +238,7 @@ static int remove_files(const store_model *m)
     if (!store_own_folder(own, sizeof own)) return 0;
     for (char *slash; (slash = strrchr(path, '/')) != NULL;) {
         *slash = 0;
-        if (strcmp(path, own) == 0 || strncmp(path, own, strlen(own)) != 0 || rmdir(path) != 0) break;
+        if (strcmp(path, own) == 0 || strncmp(path, own, strlen(own)) != 0 || !sys_remove_folder(path)) break;
     }
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "tools/common.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -148,10 +148,10 @@ static chain_row best_int8(void)
 // --- threads ---------------------------------------------------------------------------------------------
 
 // Shared by the threads of one measurement.
+// Threads wait at the first barrier until all of them exist, or until it is known that one could not be made.
 typedef struct gate {
-    pthread_mutex_t lock; // held until all threads exist; guards `go`
-    bool go;              // false: a thread could not be made, leave
-    pthread_barrier_t start;
+    atomic_int go; // 0: wait, 1: begin, -1: a thread could not be made, leave
+    sys_barrier *start;
 } gate;
 
 typedef struct job {
@@ -197,7 +197,7 @@ static uint64_t sum_words(const uint64_t *p, size_t n)
 static void run_read(job *j)
 {
     for (int pass = 0; pass < READ_PASSES; pass++) {
-        pthread_barrier_wait(&j->gate->start); // all read at the same time in every pass
+        sys_barrier_wait(j->gate->start); // all read at the same time in every pass
         uint64_t start = now_ns();
         uint64_t sum = sum_words(j->words, j->n_words);
         double rate = (double)(j->n_words * 8) * 1e9 / (double)(now_ns() - start);
@@ -206,34 +206,30 @@ static void run_read(job *j)
     }
 }
 
-static void *run_job(void *arg)
+static void run_job(void *arg)
 {
     job *j = arg;
-    pthread_mutex_lock(&j->gate->lock);
-    bool go = j->gate->go;
-    pthread_mutex_unlock(&j->gate->lock);
-    if (!go) return NULL;
+    int go;
+    while ((go = atomic_load(&j->gate->go)) == 0) continue; // for the microseconds that starting takes
+    if (go < 0) return;
     // Touched first by the thread that reads it: pages lie on its memory node, and are no zero page.
     for (size_t i = 0; i < j->n_words; i++) j->words[i] = i;
-    pthread_barrier_wait(&j->gate->start);
+    sys_barrier_wait(j->gate->start);
     if (j->chain.run)
         run_chain(j);
     else
         run_read(j);
-    return NULL;
 }
 
 // Starts the threads and waits for them; the sum of their rates, 0 on failure.
-static double run_threads(int32_t n, gate *g, job *jobs, pthread_t *threads)
+static double run_threads(int32_t n, gate *g, job *jobs, sys_thread **threads)
 {
     double rate = 0;
     int32_t made = 0;
-    pthread_mutex_lock(&g->lock);
-    while (made < n && pthread_create(&threads[made], NULL, run_job, &jobs[made]) == 0) made++;
-    g->go = made == n;
-    pthread_mutex_unlock(&g->lock);
+    while (made < n && (threads[made] = sys_thread_start(run_job, &jobs[made])) != NULL) made++;
+    atomic_store(&g->go, made == n ? 1 : -1);
     for (int32_t i = 0; i < made; i++) {
-        pthread_join(threads[i], NULL);
+        sys_thread_join(threads[i]);
         rate += jobs[i].rate;
     }
     return made == n ? rate : 0;
@@ -242,12 +238,11 @@ static double run_threads(int32_t n, gate *g, job *jobs, pthread_t *threads)
 // words: NULL, or what the threads read, in equal parts.
 static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_words)
 {
-    gate g = {.go = false};
+    gate g = {.start = sys_barrier_create(n)};
     job *jobs = calloc((size_t)n, sizeof *jobs);
-    pthread_t *threads = calloc((size_t)n, sizeof *threads);
+    sys_thread **threads = calloc((size_t)n, sizeof *threads);
     double rate = 0;
-    if (jobs && threads && pthread_barrier_init(&g.start, NULL, (unsigned)n) == 0) {
-        pthread_mutex_init(&g.lock, NULL);
+    if (jobs && threads && g.start) {
         for (int32_t i = 0; i < n; i++) {
             size_t part = n_words / (size_t)n;
             jobs[i] = (job){.gate = &g, .chain = chain};
@@ -255,9 +250,8 @@ static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_wor
             if (words) jobs[i].n_words = part;
         }
         rate = run_threads(n, &g, jobs, threads);
-        pthread_mutex_destroy(&g.lock);
-        pthread_barrier_destroy(&g.start);
     }
+    sys_barrier_destroy(g.start);
     free(jobs);
     free(threads);
     return rate;

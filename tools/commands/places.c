@@ -7,13 +7,12 @@
 // elsewhere.
 #include "tools/common.h"
 
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct place_rule {
     char *pattern; // as given
-    regex_t regex;
+    sys_pattern *regex;
     tn_device *device;
     long n_matched;
 } place_rule;
@@ -78,13 +77,12 @@ static int add_rule(const tool *t, tool_places *p, char *text)
         return fail(EXIT_MEMORY, "out of memory for --override-tensor");
     }
     translate(text, posix);
-    int error = regcomp(&r->regex, posix, REG_EXTENDED | REG_NOSUB);
+    r->regex = sys_pattern_create(posix, reason, sizeof reason);
     free(posix);
-    if (!error) {
+    if (r->regex) {
         p->n++;
         return 0;
     }
-    regerror(error, &r->regex, reason, sizeof reason);
     free(r->pattern);
     return fail(EXIT_USAGE, "--override-tensor: the pattern '%s' is no regular expression: %s", text, reason);
 }
@@ -113,7 +111,7 @@ static tn_device *place(void *user, const char *tensor)
 {
     tool_places *p = user;
     for (int i = 0; i < p->n; i++)
-        if (regexec(&p->rules[i].regex, tensor, 0, NULL, 0) == 0) {
+        if (sys_pattern_matches(p->rules[i].regex, tensor)) {
             p->rules[i].n_matched++;
             return p->rules[i].device;
         }
@@ -135,7 +133,7 @@ int tool_places_open(tool *t)
 void tool_places_close(tool *t)
 {
     for (int i = 0; t->places && i < t->places->n; i++) {
-        regfree(&t->places->rules[i].regex);
+        sys_pattern_destroy(t->places->rules[i].regex);
         free(t->places->rules[i].pattern);
     }
     if (t->places) free(t->places->rules);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <tenon/file.h>
 
 typedef struct tensor_line {
@@ -94,25 +93,25 @@ static int check_type(const quantize_state *s)
 
 static int check_paths(const quantize_state *s)
 {
-    struct stat in, out;
+    sys_status in, out;
     if (!*s->in || !*s->out)
         return fail(EXIT_USAGE, "the name of %s is empty; give a file", *s->in ? "OUT" : "IN");
     if (strcmp(s->out, "-") == 0)
         return fail(EXIT_USAGE,
                     "OUT is -, but a model cannot go to standard output; give the name of a file");
-    if (stat(s->in, &in) != 0) return fail(EXIT_FAILED, "cannot open %s: %s", s->in, strerror(errno));
-    if (stat(s->out, &out) != 0) return 0;
-    if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+    if (!sys_file_status(s->in, &in)) return fail(EXIT_FAILED, "cannot open %s: %s", s->in, strerror(errno));
+    if (!sys_file_status(s->out, &out)) return 0;
+    if (sys_same_file(s->in, s->out))
         return fail(EXIT_USAGE, "IN and OUT are the same file (%s); give another name for OUT", s->out);
-    if (!S_ISREG(out.st_mode))
+    if (out.kind != SYS_FILE)
         return fail(EXIT_USAGE, "%s exists and is no regular file; give another name for OUT", s->out);
     return 0;
 }
 
 static uint64_t file_size(const char *path)
 {
-    struct stat st;
-    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    sys_status st;
+    return sys_file_status(path, &st) ? st.size : 0;
 }
 
 static void print_lines(const quantize_state *s, json *j)

@@ -7,11 +7,8 @@
 #include "tools/store/store.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CTX_DEFAULT = 4096, ANSWER_RESERVE = 512, INPUT_WAIT_MS = 1000 };
 
@@ -109,14 +106,13 @@ static bool reads_input(const options *o)
 // second is left out, with a message.
 static int read_beside(const options *o, prompt_source *p)
 {
-    struct stat st;
-    if (p->beside == INPUT_IGNORED || reads_input(o) || fstat(STDIN_FILENO, &st) != 0) return 0;
-    if (S_ISREG(st.st_mode)) return append_input(p);
-    if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)) return 0; // a terminal, /dev/null
-    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    sys_status st;
+    if (p->beside == INPUT_IGNORED || reads_input(o) || !sys_stream_status(stdin, &st)) return 0;
+    if (st.kind == SYS_FILE) return append_input(p);
+    if (st.kind != SYS_PIPE) return 0; // a terminal, /dev/null
     uint64_t passed_ms = (now_ns() - p->start_ns) / 1000000;
     int wait = passed_ms < INPUT_WAIT_MS ? (int)(INPUT_WAIT_MS - passed_ms) : 0;
-    if (poll(&fd, 1, wait) > 0) return append_input(p);
+    if (sys_input_wait(wait) > 0) return append_input(p);
     if (p->beside == INPUT_APPENDED) {
         note("waiting for the end of standard input, which is appended to the prompt");
         return append_input(p);
@@ -207,8 +203,8 @@ static int32_t fit_context(const run_state *r, size_t n_prompt)
 static int load_session(run_state *r)
 {
     const char *path = opt_text(r->t.opt, OPT_SESSION);
-    struct stat st;
-    if (!path || (stat(path, &st) != 0 && errno == ENOENT)) return 0;
+    sys_status st;
+    if (!path || (!sys_file_status(path, &st) && errno == ENOENT)) return 0;
     tn_status status = tn_session_load(r->session, path);
     if (status != TN_OK) return tool_fail(&r->t, status, "%s", path);
     tool_info(&r->t, "%s: %d tokens", path, tn_session_length(r->session, 0));

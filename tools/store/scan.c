@@ -8,11 +8,9 @@
 #include "tools/common.h"
 #include "tools/json_read.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum { PATH_SIZE = 4096, DEPTH_MAX = 6, ITEMS_MAX = 100000, MANIFEST_MAX = 1 << 20 };
 
@@ -120,20 +118,20 @@ static void add_file(store_list *list, store_origin origin, const char *folder, 
                      const char *owner)
 {
     char path[PATH_SIZE], name[512];
-    struct stat st;
+    sys_status st;
     store_file_name parsed;
     int length = snprintf(path, sizeof path, "%s/%s", folder, file);
     if (!store_parse_file(file, &parsed) || length < 0 || (size_t)length >= sizeof path ||
-        stat(path, &st) != 0 || !S_ISREG(st.st_mode) || parsed.part != 1)
+        !sys_file_status(path, &st) || st.kind != SYS_FILE || parsed.part != 1)
         return;
-    uint64_t size = (uint64_t)st.st_size;
+    uint64_t size = st.size;
     bool split = strlen(file) - 5 > parsed.stem_with_quant;
     for (int k = 2; split && k < 1000; k++) { // the other parts beside it
         char number[8];
         snprintf(number, sizeof number, "%05d", k);
         memcpy(path + length - 5 - 14, number, 5);
-        if (stat(path, &st) != 0) break;
-        size += (uint64_t)st.st_size;
+        if (!sys_file_status(path, &st)) break;
+        size += st.size;
     }
     if (split) memcpy(path + length - 5 - 14, "00001", 5);
     snprintf(name, sizeof name, "%.*s", (int)parsed.stem, file);
@@ -149,22 +147,22 @@ typedef struct place {
 // Two folders above a file are its owner: ROOT/ORG/NAME/file.gguf.
 static void scan(const place *p, const char *folder, int depth)
 {
-    DIR *dir = opendir(folder);
+    sys_folder *dir = sys_folder_open(folder);
     if (!dir) return;
     const char *below = folder + strlen(p->root);
     char owner[512];
     snprintf(owner, sizeof owner, "%s", *below == '/' ? below + 1 : below);
     bool owned = strchr(owner, '/') != NULL && strchr(strchr(owner, '/') + 1, '/') == NULL;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const char *entry; (entry = sys_folder_next(dir)) != NULL;) {
         char path[PATH_SIZE];
-        struct stat st;
-        if (e->d_name[0] == '.') continue;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || lstat(path, &st) != 0) continue;
-        if (S_ISDIR(st.st_mode) && depth > 0) scan(p, path, depth - 1);
-        if (!S_ISDIR(st.st_mode)) add_file(p->list, p->origin, folder, e->d_name, owned ? owner : NULL);
+        sys_status st;
+        if (entry[0] == '.') continue;
+        int n = snprintf(path, sizeof path, "%s/%s", folder, entry);
+        if (n < 0 || (size_t)n >= sizeof path || !sys_link_status(path, &st)) continue;
+        if (st.kind == SYS_FOLDER && depth > 0) scan(p, path, depth - 1);
+        if (st.kind != SYS_FOLDER) add_file(p->list, p->origin, folder, entry, owned ? owner : NULL);
     }
-    closedir(dir);
+    sys_folder_close(dir);
 }
 
 void store_scan_folder(store_list *list, store_origin origin, const char *folder, int depth)
@@ -177,38 +175,38 @@ void store_scan_folder(store_list *list, store_origin origin, const char *folder
 
 static void scan_snapshot(store_list *list, const char *folder, const char *owner, int depth)
 {
-    DIR *dir = opendir(folder);
+    sys_folder *dir = sys_folder_open(folder);
     if (!dir) return;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const char *entry; (entry = sys_folder_next(dir)) != NULL;) {
         char path[PATH_SIZE];
-        struct stat st;
-        if (e->d_name[0] == '.') continue;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || stat(path, &st) != 0) continue;
-        if (S_ISDIR(st.st_mode) && depth > 0) scan_snapshot(list, path, owner, depth - 1);
-        if (S_ISREG(st.st_mode)) add_file(list, STORE_HUGGING_FACE, folder, e->d_name, owner);
+        sys_status st;
+        if (entry[0] == '.') continue;
+        int n = snprintf(path, sizeof path, "%s/%s", folder, entry);
+        if (n < 0 || (size_t)n >= sizeof path || !sys_file_status(path, &st)) continue;
+        if (st.kind == SYS_FOLDER && depth > 0) scan_snapshot(list, path, owner, depth - 1);
+        if (st.kind == SYS_FILE) add_file(list, STORE_HUGGING_FACE, folder, entry, owner);
     }
-    closedir(dir);
+    sys_folder_close(dir);
 }
 
 // hub/models--ORG--NAME/snapshots/REVISION/file.gguf
 static void scan_hub(store_list *list, const char *hub)
 {
-    DIR *dir = opendir(hub);
+    sys_folder *dir = sys_folder_open(hub);
     if (!dir) return;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const char *entry; (entry = sys_folder_next(dir)) != NULL;) {
         char path[PATH_SIZE], owner[300];
-        if (strncmp(e->d_name, "models--", 8) != 0) continue;
-        snprintf(owner, sizeof owner, "%s", e->d_name + 8);
+        if (strncmp(entry, "models--", 8) != 0) continue;
+        snprintf(owner, sizeof owner, "%s", entry + 8);
         char *dashes = strstr(owner, "--");
         if (dashes) {
             *dashes = '/';
             memmove(dashes + 1, dashes + 2, strlen(dashes + 2) + 1);
         }
-        int n = snprintf(path, sizeof path, "%s/%s/snapshots", hub, e->d_name);
+        int n = snprintf(path, sizeof path, "%s/%s/snapshots", hub, entry);
         if (n > 0 && (size_t)n < sizeof path) scan_snapshot(list, path, owner, 3);
     }
-    closedir(dir);
+    sys_folder_close(dir);
 }
 
 // --- Ollama ----------------------------------------------------------------------------------------------
@@ -261,8 +259,8 @@ static void add_manifest(store_list *list, const char *root, const char *path, c
                          const char *tag)
 {
     char digest[72], blob[PATH_SIZE];
-    struct stat st;
-    FILE *f = fopen(path, "rb");
+    sys_status st;
+    FILE *f = sys_open(path, "rb");
     char *text = f ? malloc(MANIFEST_MAX) : NULL;
     size_t n = text ? fread(text, 1, MANIFEST_MAX, f) : 0;
     if (f) fclose(f);
@@ -270,30 +268,31 @@ static void add_manifest(store_list *list, const char *root, const char *path, c
     free(text);
     if (!found) return;
     int length = snprintf(blob, sizeof blob, "%s/blobs/sha256-%s", root, digest + 7);
-    if (length < 0 || (size_t)length >= sizeof blob || stat(blob, &st) != 0 || !S_ISREG(st.st_mode)) return;
-    add(list, STORE_OLLAMA, name, tag, blob, (uint64_t)st.st_size);
+    if (length < 0 || (size_t)length >= sizeof blob || !sys_file_status(blob, &st) || st.kind != SYS_FILE)
+        return;
+    add(list, STORE_OLLAMA, name, tag, blob, st.size);
 }
 
 // manifests/HOST/SPACE/NAME/TAG; the space "library" is left out of names, as Ollama does.
 static void scan_manifests(store_list *list, const char *root, const char *folder, int level)
 {
-    DIR *dir = opendir(folder);
+    sys_folder *dir = sys_folder_open(folder);
     if (!dir) return;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const char *entry; (entry = sys_folder_next(dir)) != NULL;) {
         char path[PATH_SIZE], name[300];
-        struct stat st;
-        if (e->d_name[0] == '.') continue;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || stat(path, &st) != 0) continue;
-        if (S_ISDIR(st.st_mode) && level < 3) scan_manifests(list, root, path, level + 1);
-        if (!S_ISREG(st.st_mode) || level != 3) continue;
+        sys_status st;
+        if (entry[0] == '.') continue;
+        int n = snprintf(path, sizeof path, "%s/%s", folder, entry);
+        if (n < 0 || (size_t)n >= sizeof path || !sys_file_status(path, &st)) continue;
+        if (st.kind == SYS_FOLDER && level < 3) scan_manifests(list, root, path, level + 1);
+        if (st.kind != SYS_FILE || level != 3) continue;
         const char *slash = strrchr(folder, '/'), *space = slash;
         while (space > folder && space[-1] != '/') space--;
         if (strncmp(space, "library/", 8) == 0) space = slash + 1;
         snprintf(name, sizeof name, "%s", space);
-        add_manifest(list, root, path, name, e->d_name);
+        add_manifest(list, root, path, name, entry);
     }
-    closedir(dir);
+    sys_folder_close(dir);
 }
 
 // --- all -------------------------------------------------------------------------------------------------
@@ -301,8 +300,8 @@ static void scan_manifests(store_list *list, const char *root, const char *folde
 // "$VARIABLE/rest", and "~" for HOME where variable is NULL; false if it is not set.
 static bool below(char *path, size_t size, const char *variable, const char *rest)
 {
-    const char *base = getenv(variable ? variable : "HOME");
-    int n = base && base[0] == '/' ? snprintf(path, size, "%s%s", base, rest) : -1;
+    const char *base = variable ? sys_env(variable) : sys_home();
+    int n = base && sys_is_absolute(base) ? snprintf(path, size, "%s%s", base, rest) : -1;
     return n > 0 && (size_t)n < size;
 }
 
@@ -341,14 +340,14 @@ static void scan_ollama(store_list *list)
 void store_scan_all(store_list *list)
 {
     char path[PATH_SIZE];
-    const char *folders = getenv("TENON_MODELS");
+    const char *folders = sys_env("TENON_MODELS"), between[] = {sys_list_separator(), 0};
     while (folders && *folders) {
-        size_t n = strcspn(folders, ":");
+        size_t n = strcspn(folders, between);
         snprintf(path, sizeof path, "%.*s", (int)(n < sizeof path ? n : 0), folders);
         while (n > 1 && n < sizeof path && path[n - 1] == '/') path[--n] = 0;
         if (path[0]) store_scan_folder(list, STORE_ENVIRONMENT, path, 4);
-        folders += strcspn(folders, ":");
-        folders += *folders == ':';
+        folders += strcspn(folders, between);
+        folders += *folders == between[0];
     }
     if (store_own_folder(path, sizeof path)) store_scan_folder(list, STORE_OWN, path, 4);
     scan_hugging_face(list);

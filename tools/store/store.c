@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum { PATH_SIZE = 4096, SHOWN_MAX = 8, NAME_SIZE = 512 };
 
@@ -19,11 +18,10 @@ const char *store_origin_name(store_origin origin)
 
 bool store_own_folder(char *path, size_t size)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    int n = data && data[0] == '/'   ? snprintf(path, size, "%s/tenon/models", data)
-            : home && home[0] == '/' ? snprintf(path, size, "%s/.local/share/tenon/models", home)
-                                     : -1;
-    return n > 0 && (size_t)n < size;
+    static const char own[] = "/tenon/models";
+    if (size < sizeof own || !sys_place_get(SYS_DATA, path, size - sizeof own)) return false;
+    memcpy(path + strlen(path), own, sizeof own);
+    return true;
 }
 
 static int by_name(const void *a, const void *b)
@@ -149,8 +147,7 @@ static int resolve_folder(const char *folder, const char **path)
 static bool looks_like_path(const char *text)
 {
     size_t n = strlen(text);
-    return text[0] == '/' || text[0] == '.' || text[0] == '~' ||
-           (n > 5 && strcasecmp(text + n - 5, ".gguf") == 0);
+    return sys_looks_like_path(text) || (n > 5 && strcasecmp(text + n - 5, ".gguf") == 0);
 }
 
 // What can be done about a name that nothing has.
@@ -210,10 +207,10 @@ static int resolve_name(const char *wanted, const char **path)
 
 int store_resolve(const char *wanted, bool must_be_name, const char **path)
 {
-    struct stat st;
+    sys_status st;
     *path = wanted;
-    if (!must_be_name && stat(wanted, &st) == 0)
-        return S_ISDIR(st.st_mode) ? resolve_folder(wanted, path) : 0;
+    if (!must_be_name && sys_file_status(wanted, &st))
+        return st.kind == SYS_FOLDER ? resolve_folder(wanted, path) : 0;
     if (!must_be_name && looks_like_path(wanted)) return 0; // opening it says what is wrong
     return resolve_name(wanted, path);
 }

@@ -41,7 +41,7 @@ static int read_stream(FILE *f, const char *path, char **text, size_t *n)
 int read_input(const char *path, char **text, size_t *n)
 {
     bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
+    FILE *f = standard ? stdin : sys_open(path, "rb");
     if (!f) return fail(EXIT_FAILED, "cannot open %s: %s", path, strerror(errno));
     int code = read_stream(f, standard ? "standard input" : path, text, n);
     if (!standard) fclose(f);

@@ -13,8 +13,7 @@ enum { EVERY_MS = 100, CELLS = 20, LINE_SIZE = 256 };
 
 bool terminal_moves(FILE *f)
 {
-    const char *term = getenv("TERM");
-    return is_terminal(f) && term && *term && strcmp(term, "dumb") != 0;
+    return is_terminal(f) && sys_terminal_moves();
 }
 
 void progress_begin(progress *p, uint32_t after_ms)

@@ -7,19 +7,9 @@
 #define TN_CUDA_DRIVER_H
 
 #include "core/context.h"
+#include "core/library.h"
 
 #include <cuda.h>
-
-// A function of a library, and where its address goes in a table.
-typedef struct tn_cuda_symbol {
-    const char *symbol;
-    size_t offset;
-} tn_cuda_symbol;
-
-// Opens a library by its name and fills the table. NULL: it is not there, or lacks the function whose name
-// *missing then is.
-void *tn_cuda_library_open(const char *name, const tn_cuda_symbol *symbols, size_t n, void *table,
-                           const char **missing);
 
 typedef struct tn_cuda_driver {
     void *library;

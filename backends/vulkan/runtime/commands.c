@@ -11,7 +11,7 @@
 
 tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands, uint64_t *value)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     uint64_t next = v->n_submitted + 1;
     VkTimelineSemaphoreSubmitInfo signal = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                             .signalSemaphoreValueCount = 1,
@@ -24,7 +24,7 @@ tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *comm
                          .pSignalSemaphores = &v->timeline};
     tn_status status = tn_vk_check(v, v->f.QueueSubmit(v->queue, 1, &info, VK_NULL_HANDLE), "submitting");
     if (status == TN_OK) *value = v->n_submitted = next;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }
 
@@ -55,9 +55,9 @@ tn_status tn_vk_wait_for(tn_vk *v, uint64_t value)
 
 tn_status tn_vk_drain(tn_vk *v)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     uint64_t value = v->n_submitted;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return tn_vk_wait_for(v, value);
 }
 
@@ -122,14 +122,14 @@ tn_status tn_vk_record(tn_vk *v, const tn_executable *e, int32_t first, int32_t 
     // The same work may be submitted again before the last run has ended.
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     tn_status status = tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, out), "making commands");
     if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(*out, &begin), "recording");
     if (status == TN_OK) {
         record_runs(v, e, first, end, *out, timed);
         status = tn_vk_check(v, v->f.EndCommandBuffer(*out), "recording");
     }
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }
 

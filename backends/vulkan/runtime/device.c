@@ -28,8 +28,8 @@ tn_status tn_vk_enter(tn_vk *v)
         return tn_fail(v->device->ctx, TN_ERR_DEVICE,
                        "%s: the device was lost; sessions on it have to be made anew in a new context",
                        v->device->name);
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     tn_status status = v->handle ? TN_OK : v->create_logical(v);
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }

@@ -7,8 +7,7 @@
 
 #include "backends/vulkan/runtime/loader.h"
 #include "core/backend.h"
-
-#include <threads.h>
+#include "core/threads/mutex.h"
 
 enum {
 #define TN_VK_SHADER(module, source, macro) TN_VK_SHADER_##module,
@@ -89,9 +88,9 @@ typedef struct tn_vk {
     VkPhysicalDevice physical;
     VkDevice handle; // made at first use, with all that follows
     tn_vk_functions f;
-    mtx_t lock; // the queue, the pool, the pipelines, the list of host memory: sessions of several threads
-                // share them
-    mtx_t staging_lock, blocks_lock; // locked before `lock`, and after it
+    tn_mutex lock; // the queue, the pool, the pipelines, the list of host memory: sessions of several threads
+                   // share them
+    tn_mutex staging_lock, blocks_lock; // locked before `lock`, and after it
     VkQueue queue;
     uint32_t family;
     VkCommandPool pool;

@@ -24,11 +24,11 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     tn_vk *v = tn_vk_of(device);
     tn_status status = tn_vk_drain(v);
     TN_UNUSED(status);
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (int32_t i = 0; i < e->n_parts; i++)
         if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);
     if (e->timed) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->timed);
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     if (e->queries) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
     tn_vk_memory_destroy(v, &e->args);
     tn_free(device->ctx, e->parts);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/runtime/loader.h"
 
+#include "core/library.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -45,14 +47,17 @@ bool tn_vk_functions_get(const tn_vk_instance *v, VkDevice device, tn_vk_functio
 
 static bool make_instance(tn_vk_instance *v, char *why, size_t why_size)
 {
-    v->library = tn_vk_library_open();
-    if (!v->library) {
-        snprintf(why, why_size, "no Vulkan loader on this machine (libvulkan.so.1 cannot be opened)");
+    static const tn_library_names names = {"libvulkan.so.1", "vulkan-1.dll"};
+    static const tn_library_symbol first = {"vkGetInstanceProcAddr", offsetof(tn_vk_instance, get_proc)};
+    const char *missing = NULL;
+    v->library = tn_library_open(&names, &first, 1, v, &missing);
+    if (!v->library && !missing) {
+        snprintf(why, why_size, "no Vulkan loader on this machine (%s cannot be opened)",
+                 tn_library_name(&names));
         return false;
     }
     uint32_t version = 0;
-    v->get_proc = tn_vk_library_entry(v->library);
-    if (!v->get_proc || !get_instance_functions(v, globals, TN_COUNT(globals)) ||
+    if (!v->library || !get_instance_functions(v, globals, TN_COUNT(globals)) ||
         v->EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_2) {
         snprintf(why, why_size, "the Vulkan loader is too old; version 1.2 or newer is needed");
         return false;
@@ -89,6 +94,6 @@ void tn_vk_instance_unref(tn_context *ctx, tn_vk_instance *v)
 {
     if (!v || --v->refs > 0) return;
     if (v->handle && v->DestroyInstance) v->DestroyInstance(v->handle, NULL);
-    if (v->library) tn_vk_library_close(v->library);
+    if (v->library) tn_library_close(v->library);
     tn_free(ctx, v);
 }

@@ -27,11 +27,6 @@ typedef struct tn_vk_functions {
 #include "backends/vulkan/runtime/loader.def"
 } tn_vk_functions;
 
-// The library itself (loader_posix.c): NULL if there is none.
-void *tn_vk_library_open(void);
-PFN_vkGetInstanceProcAddr tn_vk_library_entry(void *library);
-void tn_vk_library_close(void *library);
-
 // Makes an instance with one reference. On failure *out is NULL and `why` says what is missing; TN_ERR_MEMORY
 // only if this process has none.
 TN_MUST_USE tn_status tn_vk_instance_create(tn_context *ctx, tn_vk_instance **out, char *why,

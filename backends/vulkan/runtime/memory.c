@@ -99,7 +99,7 @@ static tn_status make_block(tn_vk *v, bool host, tn_vk_block **out)
 static tn_status reserve_small(tn_vk *v, size_t size, bool host, tn_vk_memory *out)
 {
     size_t reserved = (TN_MAX(size, 4) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    mtx_lock(&v->blocks_lock);
+    tn_mutex_lock(&v->blocks_lock);
     tn_vk_block *b = v->blocks;
     while (b && (b->host != host || BLOCK - b->used < reserved)) b = b->next;
     tn_status status = b ? TN_OK : make_block(v, host, &b);
@@ -114,7 +114,7 @@ static tn_status reserve_small(tn_vk *v, size_t size, bool host, tn_vk_memory *o
         b->used += reserved;
         b->n++;
     }
-    mtx_unlock(&v->blocks_lock);
+    tn_mutex_unlock(&v->blocks_lock);
     return status;
 }
 
@@ -144,9 +144,9 @@ void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
         destroy_own(v, m);
         return;
     }
-    mtx_lock(&v->blocks_lock);
+    tn_mutex_lock(&v->blocks_lock);
     if (--m->block->n == 0) m->block->used = 0;
-    mtx_unlock(&v->blocks_lock);
+    tn_mutex_unlock(&v->blocks_lock);
     *m = (tn_vk_memory){0};
 }
 
@@ -203,7 +203,7 @@ static tn_status run_transfer(tn_vk *v, const transfer *t)
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
     VkCommandBuffer commands = NULL;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     tn_status status =
         tn_vk_check(v, v->f.AllocateCommandBuffers(v->handle, &info, &commands), "making commands");
     if (status == TN_OK) status = tn_vk_check(v, v->f.BeginCommandBuffer(commands, &begin), "recording");
@@ -211,13 +211,13 @@ static tn_status run_transfer(tn_vk *v, const transfer *t)
         record(v, commands, t);
         status = tn_vk_check(v, v->f.EndCommandBuffer(commands), "recording");
     }
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     uint64_t value = 0;
     if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &commands, &value);
     if (status == TN_OK) status = tn_vk_wait_for(v, value);
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     if (commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &commands);
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }
 
@@ -235,7 +235,7 @@ static tn_status make_staging(tn_vk *v, size_t n)
 // at a time uses.
 static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *bytes, size_t n, bool write)
 {
-    mtx_lock(&v->staging_lock);
+    tn_mutex_lock(&v->staging_lock);
     tn_status status = make_staging(v, n);
     for (size_t at = 0; at < n && status == TN_OK; at += v->staging.size) {
         size_t part = TN_MIN(n - at, v->staging.size), there = m->at + offset + at;
@@ -246,7 +246,7 @@ static tn_status stage(tn_vk *v, const tn_vk_memory *m, size_t offset, char *byt
         status = run_transfer(v, &t);
         if (status == TN_OK && !write) memcpy(bytes + at, v->staging.mapped, part);
     }
-    mtx_unlock(&v->staging_lock);
+    tn_mutex_unlock(&v->staging_lock);
     return status;
 }
 
@@ -320,10 +320,10 @@ tn_status tn_vk_host_create(tn_device *device, size_t size, void **out)
         tn_free(device->ctx, m);
         return status;
     }
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     m->next = v->hosts;
     v->hosts = m;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     *out = m->mapped;
     return TN_OK;
 }
@@ -334,10 +334,10 @@ void tn_vk_host_destroy(tn_device *device, void *host)
     tn_status status = tn_vk_drain(v);
     TN_UNUSED(status);
     tn_vk_memory *gone = NULL;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (tn_vk_memory **m = &v->hosts; *m && !gone; m = *m ? &(*m)->next : m)
         if ((*m)->mapped == host) gone = *m, *m = gone->next;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     if (!gone) return;
     tn_vk_memory_destroy(v, gone);
     tn_free(device->ctx, gone);
@@ -346,11 +346,11 @@ void tn_vk_host_destroy(tn_device *device, void *host)
 uint64_t tn_vk_host_address(tn_vk *v, const void *host)
 {
     uint64_t address = 0;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (const tn_vk_memory *m = v->hosts; m; m = m->next) {
         uintptr_t at = (uintptr_t)host, from = (uintptr_t)m->mapped;
         if (at >= from && at - from < m->size) address = m->address + (at - from);
     }
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return address;
 }

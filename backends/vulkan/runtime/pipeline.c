@@ -184,7 +184,7 @@ void tn_vk_pipeline_request_add(tn_vk_pipeline_requests *requests, int32_t shade
 static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *requests)
 {
     int32_t n = 0;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (int32_t i = 0; i < requests->n; i++) {
         const tn_vk_pipeline_request *w = &requests->of[i];
         if (find(v, w->shader, w->constants)) continue;
@@ -193,7 +193,7 @@ static int32_t count_first(tn_vk *v, const tn_vk_pipeline_requests *requests)
         recall(v, &p);
         n += p.verdict == TN_VK_UNKNOWN;
     }
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return n;
 }
 
@@ -209,20 +209,20 @@ tn_status tn_vk_pipelines_make(tn_vk *v, const tn_vk_pipeline_requests *requests
             tn_notice(v->device->ctx, TN_EVENT_COMPILING,
                       "%s: compiling kernels for the first time: %d of %d are there", v->device->name, done,
                       first);
-        mtx_lock(&v->lock);
+        tn_mutex_lock(&v->lock);
         status = gather(v, requests, threads, &at,
                         &m); // one for each thread, so that progress can be reported in between
         if (status == TN_OK) status = make_all(&m);
-        mtx_unlock(&v->lock);
+        tn_mutex_unlock(&v->lock);
     }
     return status;
 }
 
 int32_t tn_vk_n_compiled(tn_vk *v)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     int32_t n = v->n_compiled;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return n;
 }
 
@@ -233,33 +233,33 @@ tn_status tn_vk_pipeline_get(tn_vk *v, int32_t shader, const int32_t constants[T
     memcpy(one.of[0].constants, constants, sizeof one.of[0].constants);
     making m;
     int32_t at = 0;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     tn_status status = gather(v, &one, 1, &at, &m);
     if (status == TN_OK && m.n > 0) status = make_all(&m);
     if (status == TN_OK) *out = find(v, shader, constants);
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }
 
 tn_vk_verdict tn_vk_verdict_get(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n)
 {
     tn_vk_verdict worst = TN_VK_GOOD;
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (int32_t i = 0; i < n; i++)
         if (pipelines[i]->verdict == TN_VK_BAD || worst == TN_VK_GOOD) worst = pipelines[i]->verdict;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return worst;
 }
 
 void tn_vk_verdict_set(tn_vk *v, tn_vk_pipeline *const *pipelines, int32_t n, tn_vk_verdict verdict)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     for (int32_t i = 0; i < n; i++) {
         if (pipelines[i]->verdict != TN_VK_UNKNOWN) continue;
         pipelines[i]->verdict = verdict;
         v->n_new++;
     }
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
 }
 
 void tn_vk_pipelines_free(tn_vk *v)

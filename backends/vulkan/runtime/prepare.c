@@ -208,9 +208,9 @@ static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *pr
 // How many pipelines this process has compiled or judged so far.
 static int32_t n_first(tn_vk *v)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     int32_t n = v->n_compiled + v->n_new;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return n;
 }
 

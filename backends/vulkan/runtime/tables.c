@@ -42,7 +42,7 @@ static tn_status make(tn_vk *v, const tn_rope_params *p, struct tn_vk_rope_angle
 
 tn_status tn_vk_rope_angles_get(tn_vk *v, const tn_rope_params *p, uint64_t *address)
 {
-    mtx_lock(&v->lock);
+    tn_mutex_lock(&v->lock);
     struct tn_vk_rope_angles *a = v->angles;
     while (a && memcmp(&a->params, p, sizeof *p) != 0) a = a->next;
     tn_status status = TN_OK;
@@ -52,7 +52,7 @@ tn_status tn_vk_rope_angles_get(tn_vk *v, const tn_rope_params *p, uint64_t *add
         if (status != TN_OK) tn_free(v->device->ctx, a);
     }
     if (status == TN_OK) *address = a->memory.address;
-    mtx_unlock(&v->lock);
+    tn_mutex_unlock(&v->lock);
     return status;
 }
 

@@ -129,7 +129,9 @@ TN_API TN_MUST_USE tn_status tn_engine_start(tn_engine *engine);
 // stepped by the host. Events that wait can still be taken.
 TN_API void tn_engine_stop(tn_engine *engine);
 // A descriptor that is readable while events wait to be taken, from the first start until the engine is
-// destroyed. Only wait for it: poll, epoll, select; -1: never started.
+// destroyed. Only wait for it: poll, epoll, select; -1: never started. On Windows it is the value of a
+// HANDLE, of an event that is set then: WaitForMultipleObjects((HANDLE)(intptr_t)tn_engine_descriptor(e),
+// ...).
 TN_API int32_t tn_engine_descriptor(const tn_engine *engine);
 // The events of one pass, oldest first, valid until the next call; *n = 0: none wait. Does not block. The
 // thread pauses while 256 passes wait to be taken. A failure of a pass is returned behind the events before

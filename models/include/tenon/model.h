@@ -41,10 +41,10 @@ typedef struct tn_model_config {
     tn_device *device;
     // overrides the pre-tokenizer named in the file; NULL (default): as the file says
     const char *pre;
-    int32_t metadata_only;    // non-zero: no weights; the model can be inspected, planned and tokenized with
-    int32_t tokenizer_only;   // non-zero: any architecture, also files without tensors; only text.h works
-    int32_t check_tensors;    // non-zero: read and check every value first; default 0
-    tn_progress_fn progress;  // default NULL
+    int32_t metadata_only;   // non-zero: no weights; the model can be inspected, planned and tokenized with
+    int32_t tokenizer_only;  // non-zero: any architecture, also files without tensors; only text.h works
+    int32_t check_tensors;   // non-zero: read and check every value first; default 0
+    tn_progress_fn progress; // default NULL
     void *progress_user;
     // On devices with memory of their own, the last `device_layers` layers and the head run there, the layers
     // before them and the embedding on the CPU. -1 (default): as many as fit, with TN_EVENT_LAYERS_ON_HOST if
@@ -99,7 +99,8 @@ typedef struct tn_source {
     int64_t (*read)(void *user, uint64_t offset, void *to, size_t n);
     void *user;
     // of a regular file, -1 (default): none. It stays the caller's and may be closed after the call; its
-    // position is neither used nor changed
+    // position is neither used nor changed. On Windows it is the value of a HANDLE: the descriptors of a C
+    // runtime are numbers of that runtime only, and a DLL has its own
     int32_t descriptor;
     int32_t reserved;
 } tn_source;
@@ -119,26 +120,26 @@ TN_API tn_model *tn_model_ref(tn_model *model);
 TN_API void tn_model_unref(tn_model **model); // clears *model; NULL is fine
 
 typedef struct tn_model_info {
-    size_t struct_size;       // set by the caller
-    const char *arch;         // "llama"; strings are valid as long as the model
-    const char *name;         // general.name, "" if absent
-    const char *device;       // name of the device of the last layers
+    size_t struct_size; // set by the caller
+    const char *arch;   // "llama"; strings are valid as long as the model
+    const char *name;   // general.name, "" if absent
+    const char *device; // name of the device of the last layers
     int32_t n_layers, n_embd, n_vocab, n_ctx_train, n_heads, n_kv_heads, head_dim, n_ff;
     int32_t n_experts, n_experts_used; // 0: dense
     int32_t has_tokenizer;
-    int32_t is_encoder;       // its results are embeddings, not text
+    int32_t is_encoder; // its results are embeddings, not text
     uint64_t n_params;
     uint64_t n_active_params;    // parameters that one decoded token uses
-    uint64_t weight_size;     // bytes of all tensors
+    uint64_t weight_size;        // bytes of all tensors
     uint64_t active_weight_size; // bytes that one decoded token reads
     uint64_t file_size;
-    uint64_t owned_size;      // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
-    int32_t device_layers;    // layers on `device`
-    const char *host_device;  // name of the device of the layers before them
-    int32_t pooling;          // TN_POOLING_* of embed.h, as the file says
-    int32_t n_classes;        // of the classification head, 0: it has none
-    uint64_t device_size;     // bytes of weights in the memory of `device`, 0 if that is host memory
-    uint64_t placed_size;     // bytes of weights of these layers that were given to the CPU
+    uint64_t owned_size;     // bytes in memory beyond the mapped file (tokenizer, tables, converted vectors)
+    int32_t device_layers;   // layers on `device`
+    const char *host_device; // name of the device of the layers before them
+    int32_t pooling;         // TN_POOLING_* of embed.h, as the file says
+    int32_t n_classes;       // of the classification head, 0: it has none
+    uint64_t device_size;    // bytes of weights in the memory of `device`, 0 if that is host memory
+    uint64_t placed_size;    // bytes of weights of these layers that were given to the CPU
 } tn_model_info;
 TN_API tn_status tn_model_info_get(const tn_model *model, tn_model_info *info);
 
@@ -146,11 +147,11 @@ TN_API tn_status tn_model_info_get(const tn_model *model, tn_model_info *info);
 
 typedef struct tn_model_shape {
     size_t struct_size;
-    const char *arch;  // "llama" (default), "qwen2", "qwen3", "qwen3moe", ...
+    const char *arch; // "llama" (default), "qwen2", "qwen3", "qwen3moe", ...
     int32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab, n_ctx;
     int32_t n_experts, n_experts_used, n_ff_expert; // 0: dense
-    int32_t tied;      // non-zero: the head is the embedding table
-    const char *type;  // a tensor type ("Q8_0") or a mix ("Q4_K_M")
+    int32_t tied;                                   // non-zero: the head is the embedding table
+    const char *type;                               // a tensor type ("Q8_0") or a mix ("Q4_K_M")
     uint32_t seed;
     int32_t n_classes; // of a classification head; 0: none
 } tn_model_shape;

@@ -26,7 +26,7 @@ typedef struct blas_api {
 #include "backends/cuda/product/gemm/cublas.def"
 } blas_api;
 
-static const tn_cuda_symbol symbols[] = {
+static const tn_library_symbol symbols[] = {
 #define TN_CUDA_BLAS_FN(result, member, symbol, params) {symbol, offsetof(blas_api, member)},
 #include "backends/cuda/product/gemm/cublas.def"
 };
@@ -89,20 +89,23 @@ void tn_cuda_cublas_free(tn_cuda *c)
 static void open_library(const tn_cuda *c, struct tn_cuda_blas *b)
 {
     int driver = 0;
-    char name[32];
+    static const struct {
+        int major;
+        tn_library_names names;
+    } versions[] = {{13, {"libcublasLt.so.13", "cublasLt64_13.dll"}},
+                    {12, {"libcublasLt.so.12", "cublasLt64_12.dll"}},
+                    {11, {"libcublasLt.so.11", "cublasLt64_11.dll"}}};
     const char *missing = NULL;
     void *library = NULL;
     b->state = ABSENT;
     c->driver.driver_version(&driver);
-    for (int major = 13; major >= 11 && !library; major--) {
-        snprintf(name, sizeof name, "libcublasLt.so.%d", major);
-        if (major <= driver / 1000)
-            library = tn_cuda_library_open(name, symbols, TN_COUNT(symbols), &b->api, &missing);
-    }
+    for (size_t i = 0; i < TN_COUNT(versions) && !library; i++)
+        if (versions[i].major <= driver / 1000)
+            library = tn_library_open(&versions[i].names, symbols, TN_COUNT(symbols), &b->api, &missing);
     if (!library) {
-        tn_log(c->device->ctx, TN_LOG_INFO,
-               "%s: no cuBLASLt: libcublasLt.so.13, 12 or 11, not newer than the driver, %s%s",
-               c->device->name, missing ? "lacks " : "cannot be opened", missing ? missing : "");
+        tn_log(c->device->ctx, TN_LOG_INFO, "%s: no cuBLASLt: %s, 12 or 11, not newer than the driver, %s%s",
+               c->device->name, tn_library_name(&versions[0].names), missing ? "lacks " : "cannot be opened",
+               missing ? missing : "");
         return;
     }
     size_t v = b->api.version();

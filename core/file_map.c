@@ -1,59 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// mmap and pread for reading; temporary file, fsync, rename, fsync of the folder for writing.
-#define _GNU_SOURCE
-#include "core/context_impl.h"
+// The list of the mapped files of a context, and the buffer of files that are written; file_os.h does the
+// rest.
 #include "core/file_map.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "core/context_impl.h"
+#include "core/file_os.h"
+
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // A mapped file stays open, so that its bytes can also be read.
 typedef struct tn_open_file {
     struct tn_open_file *next;
     uint8_t *base; // NULL: not mapped, and not in the list
     size_t size;
-    int fd;
+    tn_os_file file;
     char *name; // for messages
 } open_file;
 
 enum { READ_AHEAD = 64 << 20 }; // bytes: some 10 ms of a fast disk
-
-// Reads pages of a mapping like touching them, but a page that cannot be read gives EFAULT instead of a
-// signal. Linux 5.14; older headers lack the name.
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
-bool tn_file_exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-// A file is its device and inode, whatever it is called.
-bool tn_same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    if (stat(a, &sa) != 0 || stat(b, &sb) != 0) return false;
-    return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
-static tn_status io_error(tn_context *ctx, const char *path, const char *what)
-{
-    char text[128];
-    // The GNU form returns the text and may ignore the buffer.
-    const char *why = strerror_r(errno, text, sizeof text);
-    return tn_fail(ctx, errno == ENOMEM ? TN_ERR_MEMORY : TN_ERR_IO, "%s: %s: %s", path, what, why);
-}
 
 // Held for a handful of instructions only, so waiting threads spin.
 static void lock_files(tn_context *ctx)
@@ -64,23 +30,6 @@ static void lock_files(tn_context *ctx)
 static void unlock_files(tn_context *ctx)
 {
     atomic_flag_clear_explicit(&ctx->files_lock, memory_order_release);
-}
-
-// O_NONBLOCK: opening a pipe must not wait for a writer.
-static int open_file_of(const char *name, int32_t descriptor)
-{
-    if (descriptor < 0) return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-}
-
-static tn_status check_file(tn_context *ctx, const char *name, int fd, size_t *size)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0) return io_error(ctx, name, "cannot read");
-    if (!S_ISREG(st.st_mode)) return tn_fail(ctx, TN_ERR_IO, "%s: not a regular file", name);
-    if (st.st_size == 0) return tn_fail(ctx, TN_ERR_FORMAT, "%s: the file is empty", name);
-    *size = (size_t)st.st_size;
-    return TN_OK;
 }
 
 static void list_file(tn_context *ctx, open_file *file)
@@ -94,24 +43,20 @@ static void list_file(tn_context *ctx, open_file *file)
 tn_status tn_file_map_open_as(tn_context *ctx, const char *name, int32_t descriptor, bool mapped,
                               tn_file_map *out)
 {
-    int fd = open_file_of(name, descriptor);
-    if (fd < 0) return io_error(ctx, name, "cannot open");
+    tn_os_file os_file = TN_OS_FILE_NONE;
     size_t size = 0;
     void *p = NULL;
     open_file *file = tn_calloc(ctx, 1, sizeof *file);
     char *copy = file ? tn_strdup(ctx, name) : NULL;
-    tn_status status = copy ? check_file(ctx, name, fd, &size) : TN_ERR_MEMORY;
-    if (status == TN_OK && mapped) {
-        p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED) status = io_error(ctx, name, "cannot map");
-    }
+    tn_status status = copy ? tn_os_file_open(ctx, name, descriptor, &os_file, &size) : TN_ERR_MEMORY;
+    if (status == TN_OK && mapped) status = tn_os_file_map(ctx, name, os_file, size, &p);
     if (status != TN_OK) {
-        close(fd);
+        tn_os_file_close(os_file);
         tn_free(ctx, copy);
         tn_free(ctx, file);
         return status;
     }
-    *file = (open_file){NULL, p, size, fd, copy};
+    *file = (open_file){NULL, p, size, os_file, copy};
     if (mapped) list_file(ctx, file);
     *out = (tn_file_map){.data = p, .size = size, .handle = file};
     return TN_OK;
@@ -138,9 +83,9 @@ void tn_file_map_close(tn_context *ctx, tn_file_map *map)
     if (!file) return;
     if (file->base) {
         unlist_file(ctx, file);
-        munmap(file->base, file->size);
+        tn_os_file_unmap(file->base, file->size);
     }
-    close(file->fd);
+    tn_os_file_close(file->file);
     tn_free(ctx, file->name);
     tn_free(ctx, file);
 }
@@ -164,16 +109,16 @@ static tn_status shorter(tn_context *ctx, const open_file *f)
 
 static tn_status read_file(tn_context *ctx, const open_file *f, size_t at, void *to, size_t n)
 {
-    // Only a hint: bytes that could not be read ahead are read when they are needed.
-    (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
+    // Bytes that could not be read ahead are read when they are needed.
+    tn_os_file_ahead(f->file, at + READ_AHEAD, n);
     for (char *p = to; n > 0;) {
-        ssize_t got = pread(f->fd, p, n, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_error(ctx, f->name, "cannot read");
+        size_t got = 0;
+        tn_status status = tn_os_file_read(ctx, f->name, f->file, at, p, n, &got);
+        if (status != TN_OK) return status;
         if (got == 0) return shorter(ctx, f);
         p += got;
-        at += (size_t)got;
-        n -= (size_t)got;
+        at += got;
+        n -= got;
     }
     return TN_OK;
 }
@@ -204,13 +149,14 @@ tn_status tn_file_map_read(tn_context *ctx, const tn_file_map *map, size_t at, v
 tn_status tn_file_map_check(tn_context *ctx, const tn_file_map *map)
 {
     const open_file *f = map->handle;
-    struct stat st;
+    size_t size = 0;
     if (!f) return TN_OK;
-    if (fstat(f->fd, &st) != 0) return io_error(ctx, f->name, "cannot read");
-    return (size_t)st.st_size < f->size ? shorter(ctx, f) : TN_OK;
+    tn_status status = tn_os_file_size(ctx, f->name, f->file, &size);
+    if (status != TN_OK) return status;
+    return size < f->size ? shorter(ctx, f) : TN_OK;
 }
 
-// On systems without MADV_POPULATE_READ: the pages are in memory then, though not yet in the mapping.
+// Where pages cannot be read into a mapping: they are in memory then, though not yet in the mapping.
 static tn_status read_through(tn_context *ctx, const open_file *f, size_t at, size_t n)
 {
     char bytes[65536];
@@ -225,13 +171,8 @@ tn_status tn_file_map_fetch(tn_context *ctx, const tn_file_map *map, size_t at, 
     const open_file *f = map->handle;
     tn_status status = check_range(ctx, map, at, n);
     if (status != TN_OK || n == 0 || !f || !f->base) return status;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), first = at & ~(page - 1);
-    (void)posix_fadvise(f->fd, (off_t)(at + READ_AHEAD), (off_t)n, POSIX_FADV_WILLNEED);
-    int failed;
-    do failed = madvise(f->base + first, n + (at - first), MADV_POPULATE_READ);
-    while (failed && (errno == EINTR || errno == EAGAIN));
-    if (!failed) return TN_OK;
-    // Where the call is not known, and for the reason where a page could not be read.
+    tn_os_file_ahead(f->file, at + READ_AHEAD, n);
+    if (tn_os_file_populate(f->base, at, n)) return TN_OK;
     status = read_through(ctx, f, at, n);
     return status == TN_OK ? tn_file_map_check(ctx, map) : status;
 }
@@ -242,47 +183,30 @@ enum { WRITE_BUFFER = 1 << 20 };
 
 struct tn_file_writer {
     tn_context *ctx;
-    char *path, *temp;
-    int fd;
+    char *target, *temp; // temp is given the name of target at the end
+    tn_os_file file;
     size_t used;
     char *buffer;
 };
 
 static void writer_free(tn_file_writer *w)
 {
-    if (w->fd >= 0) close(w->fd);
+    tn_os_file_close(w->file);
     tn_free(w->ctx, w->buffer);
     tn_free(w->ctx, w->temp);
-    tn_free(w->ctx, w->path);
+    tn_free(w->ctx, w->target);
     tn_free(w->ctx, w);
 }
 
 tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer **out)
 {
-    char real[PATH_MAX];
-    struct stat st;
-    // A link stays, and the file that it names is replaced: /dev/stdout is a link to what a shell redirects.
-    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real)) path = real;
     tn_file_writer *w = tn_calloc(ctx, 1, sizeof *w);
     if (!w) return TN_ERR_MEMORY;
-    w->ctx = ctx;
-    w->fd = -1;
-    size_t n = strlen(path) + 32;
-    w->path = tn_strdup(ctx, path);
-    w->temp = tn_alloc(ctx, n);
+    *w = (tn_file_writer){.ctx = ctx, .file = TN_OS_FILE_NONE};
     w->buffer = tn_alloc(ctx, WRITE_BUFFER);
-    if (!w->path || !w->temp || !w->buffer) {
-        writer_free(w);
-        return TN_ERR_MEMORY;
-    }
-    snprintf(w->temp, n, "%s.tmp-%ld", path, (long)getpid());
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        writer_free(w);
-        return tn_fail(ctx, TN_ERR_IO, "%s: exists and is not a regular file", path);
-    }
-    w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (w->fd < 0) {
-        tn_status status = io_error(ctx, w->temp, "cannot create");
+    tn_status status =
+        w->buffer ? tn_os_file_create(ctx, path, &w->target, &w->temp, &w->file) : TN_ERR_MEMORY;
+    if (status != TN_OK) {
         writer_free(w);
         return status;
     }
@@ -290,16 +214,9 @@ tn_status tn_file_writer_open(tn_context *ctx, const char *path, tn_file_writer 
     return TN_OK;
 }
 
-static tn_status write_all(tn_file_writer *w, const char *p, size_t n)
+static tn_status write_all(tn_file_writer *w, const void *bytes, size_t n)
 {
-    while (n > 0) {
-        ssize_t k = write(w->fd, p, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return io_error(w->ctx, w->path, "cannot write");
-        p += k;
-        n -= (size_t)k;
-    }
-    return TN_OK;
+    return tn_os_file_write(w->ctx, w->target, w->file, bytes, n);
 }
 
 static tn_status writer_flush(tn_file_writer *w)
@@ -321,44 +238,30 @@ tn_status tn_file_writer_write(tn_file_writer *w, const void *bytes, size_t n)
     return TN_OK;
 }
 
-// The rename is durable only when the folder is synced too. Folders that cannot be opened for that
-// (permissions, odd file systems) keep the rename, which already happened.
-static void sync_folder(const char *path, char *scratch)
-{
-    strcpy(scratch, path);
-    char *slash = strrchr(scratch, '/');
-    if (slash == scratch) slash[1] = 0;
-    else if (slash) *slash = 0;
-    else strcpy(scratch, ".");
-    int fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
-}
-
 tn_status tn_file_writer_commit(tn_file_writer **writer)
 {
     tn_file_writer *w = *writer;
     tn_status status = writer_flush(w);
-    if (status == TN_OK && fsync(w->fd) != 0 && errno != EINVAL && errno != EROFS)
-        status = io_error(w->ctx, w->path, "cannot write");
-    int closed = close(w->fd);
-    w->fd = -1;
-    if (status == TN_OK && closed != 0) status = io_error(w->ctx, w->path, "cannot write");
-    if (status == TN_OK && rename(w->temp, w->path) != 0)
-        status = io_error(w->ctx, w->path, "cannot rename to");
-    if (status == TN_OK) sync_folder(w->path, w->temp);
-    else unlink(w->temp);
+    if (status == TN_OK) {
+        status = tn_os_file_replace(w->ctx, w->file, w->temp, w->target);
+        w->file = TN_OS_FILE_NONE;
+    }
+    if (status != TN_OK) {
+        tn_file_writer_abort(writer);
+        return status;
+    }
     writer_free(w);
     *writer = NULL;
-    return status;
+    return TN_OK;
 }
 
 void tn_file_writer_abort(tn_file_writer **writer)
 {
     if (!writer || !*writer) return;
     tn_file_writer *w = *writer;
-    unlink(w->temp);
+    tn_os_file_close(w->file); // some systems do not remove files that are open
+    w->file = TN_OS_FILE_NONE;
+    tn_os_file_remove(w->temp);
     writer_free(w);
     *writer = NULL;
 }

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared libraries that are opened at run time (library_posix.c, library_win32.c).
+#ifndef TN_CORE_LIBRARY_H
+#define TN_CORE_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What one library is called on each system.
+typedef struct tn_library_names {
+    const char *shared_object; // "libx.so.1"
+    const char *dll;           // "x.dll"; the folders of the program and of the system, and those that the
+                               // program added (AddDllDirectory), are searched
+} tn_library_names;
+
+// A function of a library, and where its address goes in a table.
+typedef struct tn_library_symbol {
+    const char *symbol;
+    size_t offset;
+} tn_library_symbol;
+
+// Opens a library and fills the table. NULL: it is not there, or lacks the function whose name *missing then
+// is.
+void *tn_library_open(const tn_library_names *names, const tn_library_symbol *symbols, size_t n, void *table,
+                      const char **missing);
+void tn_library_close(void *library);
+const char *tn_library_name(const tn_library_names *names); // of this system, for messages
+
+// Where a shared library has threads of its own that outlive its users: keeps it loaded until the process
+// ends. `function` is one of that library.
+void tn_library_keep(void (*function)(void));
+
+#endif
