@@ -475,33 +475,50 @@ static int32_t tiles_list(const job *j, const group *g, int32_t w, int64_t r, in
     return n_tiles;
 }
 
+// Fetches what pack reads of w from k0 on: pieces of rows, too short for the core to look ahead by itself.
+static void tile_prefetch(const tn_matmul_tile *t, const tn_matmul_layout *l, int64_t k0, int64_t n)
+{
+    if (k0 >= l->k) return;
+    size_t from = tn_dtype_row_size(t->type, k0), size = tn_dtype_row_size(t->type, TN_MIN(n, l->k - k0));
+    for (int64_t r = 0; r < t->n_rows; r++)
+        for (size_t i = 0; i < size; i += ALIGN) TN_PREFETCH_L2(t->w + r * t->w_stride + from + i);
+}
+
+// Sums of all rows of x with the tiles of `a`.
+static void tiles_multiply(const tn_matmul_kernel *kernel, tn_matmul_tile *tiles, tn_matmul_tile_args *a)
+{
+    const tn_matmul_layout *l = a->layout;
+    for (int32_t i = 0; i < a->n_tiles; i++) tile_prefetch(&tiles[i], l, 0, kernel->tile_k);
+    for (int64_t k = 0; k < l->k_pad; k += kernel->tile_k) {
+        for (int32_t i = 0; i < a->n_tiles; i++) {
+            tile_prefetch(&tiles[i], l, k + kernel->tile_k, kernel->tile_k);
+            tiles[i].k0 = k;
+            tiles[i].n_k = TN_MIN(l->k_pad - k, kernel->tile_k);
+            kernel->pack(&tiles[i], l);
+        }
+        a->first = k == 0;
+        kernel->tile(a);
+    }
+    if (l->k_pad == 0) memset(a->acc, 0, (size_t)(a->n_tiles * a->acc_size) * sizeof(float));
+}
+
 // acc [tile rows / kernel's tile_rows][n_x, see acc_size][kernel's tile_rows]
 static void tile_product(const job *j, const group *g, int32_t w, const range *at, float *acc)
 {
     const tn_matmul_kernel *kernel = j->kernel[w];
-    const tn_matmul_layout *layout = &j->acts[j->act[w]].layout;
     const uint8_t **records = (const uint8_t **)(void *)(j->local + j->at.x);
-    int64_t size = acc_size(at, kernel->tile_rows), at_once = kernel->tile_rows * TN_MAX(kernel->n_tiles, 1);
+    int64_t at_once = kernel->tile_rows * TN_MAX(kernel->n_tiles, 1);
+    tn_matmul_tile tiles[TN_MATMUL_TILES];
+    tn_matmul_tile_args a = {.tile = tiles,
+                             .layout = &j->acts[j->act[w]].layout,
+                             .x = records,
+                             .n_x = at->n_x,
+                             .acc_size = acc_size(at, kernel->tile_rows)};
     records_list(j, g, w, at->x0, at->n_x, records);
     for (int64_t r = 0; r < at->n; r += at_once) {
-        tn_matmul_tile tiles[TN_MATMUL_TILES];
-        tn_matmul_tile_args a = {.tile = tiles,
-                                 .layout = layout,
-                                 .x = records,
-                                 .n_x = at->n_x,
-                                 .acc = acc + r / kernel->tile_rows * size,
-                                 .acc_size = size};
+        a.acc = acc + r / kernel->tile_rows * a.acc_size;
         a.n_tiles = tiles_list(j, g, w, at->r0 + r, TN_MIN(at->n - r, at_once), tiles);
-        for (int64_t k = 0; k < layout->k_pad; k += kernel->tile_k) {
-            for (int32_t i = 0; i < a.n_tiles; i++) {
-                tiles[i].k0 = k;
-                tiles[i].n_k = TN_MIN(layout->k_pad - k, kernel->tile_k);
-                kernel->pack(&tiles[i], layout);
-            }
-            a.first = k == 0;
-            kernel->tile(&a);
-        }
-        if (layout->k_pad == 0) memset(a.acc, 0, (size_t)(a.n_tiles * size) * sizeof(float));
+        tiles_multiply(kernel, tiles, &a);
     }
 }
 
