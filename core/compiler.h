@@ -18,6 +18,7 @@
 #define TN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TN_PREFETCH(p) __builtin_prefetch(p)
+#define TN_PREFETCH_L2(p) __builtin_prefetch(p, 0, 2)
 #define TN_ALIGNED(n) __attribute__((aligned(n)))
 #define TN_NOINLINE __attribute__((noinline))
 #define TN_INLINE static inline __attribute__((always_inline))
@@ -26,6 +27,7 @@
 #define TN_LIKELY(x) (x)
 #define TN_UNLIKELY(x) (x)
 #define TN_PREFETCH(p) ((void)(p))
+#define TN_PREFETCH_L2(p) ((void)(p))
 #define TN_ALIGNED(n)
 #define TN_NOINLINE
 #define TN_INLINE static inline

@@ -43,13 +43,17 @@ void tn_cpu_features_get(tn_cpu_features *f)
     bool osxsave = (c >> 27 & 1u) != 0, fma = (c >> 12 & 1u) != 0, f16c = (c >> 29 & 1u) != 0;
     if (!osxsave) return;
     uint64_t saved = xcr0();
-    bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6;
+    bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6, tiles = (saved & 0x60000) == 0x60000;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
     f->avx2 = ymm && fma && f16c && (b & (1u << 5));
     bool f512 = (b & (1u << 16)) && (b & (1u << 17)) && (b & (1u << 30)) && (b & (1u << 31));
     f->avx512 = f->avx2 && zmm && f512;
     f->avx512vnni = f->avx512 && (c & (1u << 11));
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) f->avx512bf16 = f->avx512 && (a & (1u << 5));
+    bool amx = f->avx512vnni && tiles && (d & (1u << 24)) && (d & (1u << 25)) && (d & (1u << 22));
+    if (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return; // a: the last part of leaf 7
+    f->avxvnni = f->avx2 && (a & (1u << 4));
+    f->avx512bf16 = f->avx512 && (a & (1u << 5));
+    f->amx = amx && f->avx512bf16;
 }
 #else
 void tn_cpu_features_get(tn_cpu_features *f)

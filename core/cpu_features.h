@@ -14,10 +14,14 @@ typedef struct tn_cpu_features {
     bool avx512;     // F, BW, DQ, VL
     bool avx512vnni; // + VNNI
     bool avx512bf16;
+    bool avxvnni; // dot products of bytes without AVX-512
+    bool amx;     // tiles of int8 and bf16, and avx512bf16; only after tn_cpu_tiles_permit
     char name[64]; // brand text, trimmed
 } tn_cpu_features;
 
 void tn_cpu_features_get(tn_cpu_features *f);
+// Asks the system to let all threads of this process use tile registers. 0, or the number of the error.
+int tn_cpu_tiles_permit(void);
 // Cores that this process may run on, at least 1.
 int32_t tn_cpu_count(void);
 // Physical memory in bytes, total and available now; 0 if unknown.

@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/cpu_features.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -26,6 +27,20 @@ uint64_t tn_time_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+#if defined(__linux__) && defined(SYS_arch_prctl)
+// Documentation/arch/x86/xstate.rst of Linux: without permission the first use of a tile ends the process.
+int tn_cpu_tiles_permit(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 ? 0 : errno;
+}
+#else
+int tn_cpu_tiles_permit(void)
+{
+    return ENOSYS;
+}
+#endif
 
 #if defined(__linux__)
 // futex(2): the kernel compares *word with value and sleeps in one step, so no wake-up is lost.

@@ -36,5 +36,5 @@ void __wrap_tn_cpu_features_get(tn_cpu_features *f)
     }
     f->avx2 = f->avx2 && level >= 1;
     f->avx512 = f->avx512 && level >= 2;
-    f->avx512vnni = f->avx512bf16 = false;
+    f->avx512vnni = f->avx512bf16 = f->avxvnni = f->amx = false;
 }

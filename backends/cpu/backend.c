@@ -25,8 +25,13 @@ typedef struct cpu_impl {
 } cpu_impl;
 
 static const char *const isa_names[TN_ISA_COUNT] = {
-    [TN_ISA_REFERENCE] = "reference", [TN_ISA_GENERIC] = "generic",       [TN_ISA_AVX2] = "avx2",
-    [TN_ISA_AVX512] = "avx512",       [TN_ISA_AVX512VNNI] = "avx512vnni",
+    [TN_ISA_REFERENCE] = "reference",
+    [TN_ISA_GENERIC] = "generic",
+    [TN_ISA_AVX2] = "avx2",
+    [TN_ISA_AVXVNNI] = "avxvnni",
+    [TN_ISA_AVX512] = "avx512",
+    [TN_ISA_AVX512VNNI] = "avx512vnni",
+    [TN_ISA_AMX] = "amx",
 };
 
 // --- kernels ---------------------------------------------------------------------------------------
@@ -34,7 +39,9 @@ static const char *const isa_names[TN_ISA_COUNT] = {
 #define GENERIC    TN_ISA_GENERIC
 #define AVX2       TN_ISA_AVX2
 #define AVX512     TN_ISA_AVX512
+#define AVXVNNI    TN_ISA_AVXVNNI
 #define AVX512VNNI TN_ISA_AVX512VNNI
+#define AMX        TN_ISA_AMX
 
 static const tn_cpu_kernel kernel_rows[] = {
 #define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, parts, flags)                                 \
@@ -56,7 +63,8 @@ static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
     const tn_cpu_kernel *best = NULL;
     for (size_t i = 0; i < TN_COUNT(kernel_rows); i++) {
         const tn_cpu_kernel *k = &kernel_rows[i];
-        bool higher = k->isa <= isa && (!best || k->isa > best->isa);
+        bool has = k->isa <= isa && (k->isa != TN_ISA_AVXVNNI || k->isa == isa);
+        bool higher = has && (!best || k->isa > best->isa);
         if (higher && tn_op_set_has(k->set, step->op) && k->accepts(step)) best = k;
     }
     return best;
@@ -70,35 +78,58 @@ static void launch_reference(const tn_cpu_task *task)
 
 // --- device ----------------------------------------------------------------------------------------
 
-static int32_t best_isa(const tn_cpu_features *f)
+static bool has_level(const tn_cpu_features *f, int32_t isa)
 {
+    switch (isa) {
 #if defined(__x86_64__)
-    return f->avx512vnni ? TN_ISA_AVX512VNNI
-           : f->avx512   ? TN_ISA_AVX512
-           : f->avx2     ? TN_ISA_AVX2
-                         : TN_ISA_GENERIC;
-#else
-    TN_UNUSED(f);
-    return TN_ISA_GENERIC;
+    case TN_ISA_AVX2:
+        return f->avx2;
+    case TN_ISA_AVXVNNI:
+        return f->avxvnni;
+    case TN_ISA_AVX512:
+        return f->avx512;
+    case TN_ISA_AVX512VNNI:
+        return f->avx512vnni;
+    case TN_ISA_AMX:
+        return f->amx;
 #endif
+    default:
+        TN_UNUSED(f);
+        return isa <= TN_ISA_GENERIC;
+    }
 }
 
 static tn_status choose_isa(tn_context *ctx, const tn_cpu_features *f, int32_t *out)
 {
-    int32_t best = best_isa(f);
+    int32_t best = TN_ISA_COUNT - 1, i = 0;
+    while (!has_level(f, best)) best--;
     *out = best;
     const char *cap = tn_context_isa(ctx);
     if (!cap) return TN_OK;
-    for (int32_t i = 0; i < TN_ISA_COUNT; i++) {
-        if (strcmp(cap, isa_names[i]) != 0) continue;
-        if (i > best)
-            return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap,
-                           isa_names[best]);
-        *out = i;
-        return TN_OK;
-    }
-    return tn_fail(ctx, TN_ERR_ARG,
-                   "cpu: unknown level \"%s\"; known: reference generic avx2 avx512 avx512vnni", cap);
+    while (i < TN_ISA_COUNT && strcmp(cap, isa_names[i]) != 0) i++;
+    if (i == TN_ISA_COUNT)
+        return tn_fail(
+            ctx, TN_ERR_ARG,
+            "cpu: unknown level \"%s\"; known: reference generic avx2 avxvnni avx512 avx512vnni amx", cap);
+    if (!has_level(f, i))
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap,
+                       isa_names[best]);
+    *out = i;
+    return TN_OK;
+}
+
+// Level AMX becomes the one below it where nothing would use it, or where the system refuses: *refusal is the
+// number of its error, else 0.
+static tn_status permit_amx(tn_context *ctx, int32_t *isa, int *refusal)
+{
+    *refusal = 0;
+    if (*isa != TN_ISA_AMX) return TN_OK;
+    // Its kernels compute many rows only, and these would differ from the same rows computed one by one.
+    if (!tn_context_deterministic(ctx)) *refusal = tn_cpu_tiles_permit();
+    if (*refusal != 0 && tn_context_isa(ctx))
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: the system refused amx: %s", strerror(*refusal));
+    if (*refusal != 0 || tn_context_deterministic(ctx)) *isa = TN_ISA_AVX512VNNI;
+    return TN_OK;
 }
 
 static tn_status cpu_open(tn_context *ctx)
@@ -106,7 +137,9 @@ static tn_status cpu_open(tn_context *ctx)
     tn_cpu_features f;
     tn_cpu_features_get(&f);
     int32_t isa;
+    int refusal = 0;
     tn_status status = choose_isa(ctx, &f, &isa);
+    if (status == TN_OK) status = permit_amx(ctx, &isa, &refusal);
     if (status != TN_OK) return status;
     tn_device *d = tn_calloc(ctx, 1, sizeof *d);
     cpu_impl *impl = tn_calloc(ctx, 1, sizeof *impl);
@@ -124,8 +157,11 @@ static tn_status cpu_open(tn_context *ctx)
     uint64_t available;
     tn_system_memory(&d->memory_total, &available);
     snprintf(d->name, sizeof d->name, "cpu");
-    snprintf(d->description, sizeof d->description, "%s, %s%s, %d threads", f.name, isa_names[isa],
-             impl->has_bf16 ? "+bf16" : "", tn_context_n_threads(ctx));
+    int at = snprintf(d->description, sizeof d->description, "%s, %s%s, %d threads", f.name, isa_names[isa],
+                      impl->has_bf16 ? "+bf16" : "", tn_context_n_threads(ctx));
+    if (refusal != 0)
+        snprintf(d->description + at, sizeof d->description - (size_t)at, ", no amx: the system refused: %s",
+                 strerror(refusal));
     status = tn_device_add(ctx, d);
     if (status != TN_OK) {
         tn_free(ctx, impl);
@@ -188,13 +224,15 @@ static const char *cpu_kernel_name(const tn_device *device, const tn_step *step)
 
 static uint32_t cpu_precisions(const tn_device *device)
 {
-    TN_UNUSED(device);
-    return 1u << TN_PRECISION_f32 | 1u << TN_PRECISION_int8;
+    const cpu_impl *impl = device->impl;
+    uint32_t bf16 = impl->isa >= TN_ISA_AMX ? 1u << TN_PRECISION_bf16 : 0;
+    return 1u << TN_PRECISION_f32 | 1u << TN_PRECISION_int8 | bf16;
 }
 
 static int32_t cpu_rounding(const tn_device *device, const tn_step *step)
 {
     const tn_cpu_kernel *k = find_kernel(((const cpu_impl *)device->impl)->isa, step);
+    if (k && (k->flags & TN_CPU_ROUNDS_BF16)) return TN_PRECISION_bf16;
     return k && (k->flags & TN_CPU_QUANTISES) ? TN_PRECISION_int8 : TN_PRECISION_f32;
 }
 

@@ -11,13 +11,15 @@
 
 #include <stdatomic.h>
 
-// Levels in rising order; a level includes the ones before it.
+// Levels in rising order; a level includes the ones before it, but for AVX-VNNI: that is AVX2 and itself.
 enum {
     TN_ISA_REFERENCE,  // ops/<op>.c
     TN_ISA_GENERIC,    // portable C
     TN_ISA_AVX2,       // AVX2 + FMA + F16C
+    TN_ISA_AVXVNNI,    // AVX2 + dot products of bytes
     TN_ISA_AVX512,     // AVX-512 F, BW, DQ, VL
     TN_ISA_AVX512VNNI, // + VNNI (BF16 is asked for apart)
+    TN_ISA_AMX,        // + BF16 and AMX tiles
     TN_ISA_COUNT
 };
 
@@ -60,6 +62,7 @@ typedef void (*tn_cpu_launch_fn)(const tn_cpu_task *task);
 
 enum {
     TN_CPU_QUANTISES = 1, // quantises activations: judged against the reference on the same quantised input
+    TN_CPU_ROUNDS_BF16 = 2, // rounds activations and weights to bf16: judged with both rounded
 };
 
 typedef struct tn_cpu_kernel {

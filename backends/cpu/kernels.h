@@ -15,10 +15,13 @@
 #define TN_CPU_AT_VEC(row, ...)                                                                              \
     TN_CPU_AT_C(row, __VA_ARGS__) row(AVX2, avx2, __VA_ARGS__) row(AVX512, avx512, __VA_ARGS__)
 #define TN_CPU_AT_INT(row, ...)                                                                              \
-    TN_CPU_AT_C(row, __VA_ARGS__) row(AVX2, avx2, __VA_ARGS__) row(AVX512VNNI, avx512vnni, __VA_ARGS__)
+    TN_CPU_AT_C(row, __VA_ARGS__)                                                                            \
+    row(AVX2, avx2, __VA_ARGS__) row(AVXVNNI, avxvnni, __VA_ARGS__) row(AVX512VNNI, avx512vnni, __VA_ARGS__)
+#define TN_CPU_AT_TILES(row, ...) row(AMX, amx, __VA_ARGS__)
 #else
 #define TN_CPU_AT_VEC TN_CPU_AT_C
 #define TN_CPU_AT_INT TN_CPU_AT_C
+#define TN_CPU_AT_TILES(row, ...)
 #endif
 
 /* clang-format off */

@@ -26,6 +26,7 @@ enum {
     ROWS_CHUNK_SIZE = 256 << 10, // bytes of w per rows item: 96 and 512 KiB read 5 % slower with two threads
     ROWS_CHUNK_MAX = 512,        // rows
     QUANTISE_SEGMENT = 2048,     // elements of a row that one thread quantises at a time
+    ITEMS_TILES = 2,             // for each thread, where items of several tiles are made smaller for that
     PART_SIZE = 16 << 10,        // bytes of w that are worth a thread of their own: a microsecond or two
     ALIGN = 64,
 };
@@ -46,6 +47,11 @@ typedef struct activations {
     uint8_t *records;
 } activations;
 
+// The scratch of one thread.
+typedef struct local_layout {
+    size_t q, spare, scale, min, acc, x, size;
+} local_layout;
+
 typedef struct job {
     const tn_cpu_task *task;
     const tn_matmul_isa *isa;
@@ -59,14 +65,11 @@ typedef struct job {
     int64_t n_x, n_pairs, n_experts;
     shared_state *shared;
     group *groups;
-    int32_t *order; // id: pairs by expert
-    uint8_t *local; // this thread's part of scratch
+    int32_t *order;  // id: pairs by expert
+    int32_t n_tiles; // most tiles of an item
+    uint8_t *local;  // this thread's part of scratch
+    local_layout at; // in it
 } job;
-
-// The scratch of one thread.
-typedef struct local_layout {
-    size_t q, scale, min, acc, x, size;
-} local_layout;
 
 // tn_view_row without its divisions where one stride leads through all rows.
 static void *row_at(const tn_view *v, int64_t r)
@@ -80,43 +83,58 @@ static size_t align_up(size_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static local_layout local_layout_get(void)
+static local_layout local_layout_get(int32_t n_tiles)
 {
     local_layout l = {0};
     size_t subs = (size_t)TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS * sizeof(float);
-    l.scale = l.q + TN_MATMUL_TILE_SIZE;
+    l.spare = l.q + (size_t)n_tiles * TN_MATMUL_TILE_SIZE;
+    l.scale = l.spare + (n_tiles > 1 ? TN_MATMUL_TILE_SIZE : 0);
     l.min = l.scale + subs;
     l.acc = l.min + subs;
-    l.x = l.acc + (size_t)2 * TILE_X * TN_MATMUL_TILE_ROWS * sizeof(float);
+    l.x = l.acc + (size_t)n_tiles * 2 * TILE_X * TN_MATMUL_TILE_ROWS * sizeof(float);
     l.size = l.x + TILE_X * sizeof(uint8_t *);
     return l;
 }
 
+// Whether a kernel may round activations to that format.
+static bool may_round(int32_t precision, const tn_matmul_format *f)
+{
+    bool bf16 = precision == TN_PRECISION_bf16 && f && f->is_bf16;
+    return !f || bf16 || precision == TN_PRECISION_auto || precision == TN_PRECISION_int8;
+}
+
 // A kernel that leaves activations as they are where the step asks for it.
-static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type, bool exact)
+static const tn_matmul_kernel *kernel_get(const tn_matmul_isa *isa, tn_dtype type, int32_t precision)
 {
     for (const tn_matmul_isa *i = isa; i; i = i->below)
-        if (i->kernels[type] && !(exact && i->kernels[type]->tile_format)) return i->kernels[type];
+        if (i->kernels[type] && may_round(precision, i->kernels[type]->tile_format)) return i->kernels[type];
     while (!isa->any) isa = isa->below;
     return isa->any;
 }
 
 bool tn_matmul_quantises(tn_dtype weight_type)
 {
-    return kernel_get(&tn_matmul_isa_generic, weight_type, false)->tile_format != NULL;
-}
-
-static bool is_exact(const tn_step *step)
-{
-    return step->precision == TN_PRECISION_f32;
+    return kernel_get(&tn_matmul_isa_generic, weight_type, TN_PRECISION_auto)->tile_format != NULL;
 }
 
 static bool step_quantises(const tn_step *step, tn_dtype weight_type)
 {
-    return !is_exact(step) && tn_matmul_quantises(weight_type);
+    return kernel_get(&tn_matmul_isa_generic, weight_type, step->precision)->tile_format != NULL;
 }
 
-static bool accepts(const tn_step *step, bool quantises)
+static bool step_leaves(const tn_step *step, tn_dtype weight_type)
+{
+    return !step_quantises(step, weight_type);
+}
+
+static bool has_tiles(const tn_step *step, tn_dtype weight_type)
+{
+    static const tn_matmul_format bf16 = {.is_bf16 = true};
+    return may_round(step->precision, &bf16) &&
+           (weight_type == TN_TYPE_BF16 || tn_matmul_quantises(weight_type));
+}
+
+static bool accepts(const tn_step *step, bool (*accepts_type)(const tn_step *, tn_dtype))
 {
     tn_product o = tn_product_get(step);
     // A step of its own for the norm costs one more pass over x, which does not matter beside the weights.
@@ -127,8 +145,7 @@ static bool accepts(const tn_step *step, bool quantises)
         const tn_view *w = o.w[i], *y = o.y[i];
         ok = ok && tn_quant_info_get(w->dtype)->to_f32 != NULL && tn_view_rows_contiguous(w) && w->ne[0] == 1;
         ok = ok && (o.ids != NULL || w->ne[1] == 1) && w->ne[3] == x->ne[3] && w->ne[2] == y->ne[3];
-        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) &&
-             step_quantises(step, w->dtype) == quantises;
+        ok = ok && y->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(y) && accepts_type(step, w->dtype);
         if (o.bias[i]) ok = ok && o.bias[i]->dtype == TN_TYPE_F32 && tn_view_contiguous(o.bias[i]);
     }
     if (o.residual) ok = ok && o.residual->dtype == TN_TYPE_F32 && tn_view_rows_contiguous(o.residual);
@@ -138,17 +155,35 @@ static bool accepts(const tn_step *step, bool quantises)
 
 bool tn_matmul_accepts_plain(const tn_step *step)
 {
-    return accepts(step, false);
+    return accepts(step, step_leaves);
 }
 
 bool tn_matmul_accepts_quantising(const tn_step *step)
 {
-    return accepts(step, true);
+    return accepts(step, step_quantises);
+}
+
+// Rows of x for each expert, on average.
+static int64_t mean_rows(const tn_product *o)
+{
+    return (o->m + o->n_experts - 1) / TN_MAX(o->n_experts, 1);
+}
+
+bool tn_matmul_accepts_tiles(const tn_step *step)
+{
+    if (!accepts(step, has_tiles)) return false;
+    tn_product o = tn_product_get(step);
+    return mean_rows(&o) > TN_MATMUL_ROWS_ALIKE;
 }
 
 static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
 {
     tn_matmul_layout l = {.k = k};
+    if (f && f->is_bf16) {
+        l.k_pad = (k + TN_MATMUL_GROUP - 1) / TN_MATMUL_GROUP * TN_MATMUL_GROUP;
+        l.size = (size_t)l.k_pad * 2;
+        return l;
+    }
     if (!f) { // one cache line more than the row: rows of 2^n floats would share few cache sets
         l.k_pad = (k + 15) / 16 * 16;
         l.size = (size_t)l.k_pad * sizeof(float) + ALIGN;
@@ -161,6 +196,21 @@ static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
     l.init_off = align_up(l.sum_off + subs);
     l.size = align_up(l.init_off + (f->lanes ? n / (size_t)f->chain : subs));
     return l;
+}
+
+// Of n_x records. Tile registers read 16 rows from any record on, so that much follows the last block.
+static size_t records_size(const tn_matmul_format *f, const tn_matmul_layout *l, int64_t n_x)
+{
+    if (!f || !f->is_bf16) return (size_t)n_x * l->size;
+    int64_t n = (n_x + TN_MATMUL_BLOCK_X - 1) / TN_MATMUL_BLOCK_X * TN_MATMUL_BLOCK_X;
+    return (size_t)n * l->size + (size_t)TN_MATMUL_BLOCK_X * ALIGN;
+}
+
+static uint8_t *record_get(const activations *a, int64_t r)
+{
+    if (!a->format || !a->format->is_bf16) return a->records + (size_t)r * a->layout.size;
+    size_t in_block = (size_t)(r % TN_MATMUL_BLOCK_X);
+    return a->records + ((size_t)r - in_block) * a->layout.size + in_block * ALIGN;
 }
 
 static size_t scratch_head(const tn_product *o, int64_t n_pairs)
@@ -179,12 +229,21 @@ size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads)
     size_t n_acts = 1;
     for (int32_t i = 1; i < o.n_weights; i++) n_acts += o.w[i]->dtype != o.w[0]->dtype;
     return scratch_head(&o, o.m) + n_acts * (size_t)tn_view_n_rows(o.x) * record +
-           (size_t)n_threads * local_layout_get().size;
+           (size_t)n_threads * local_layout_get(1).size;
+}
+
+size_t tn_matmul_scratch_tiles(const tn_step *step, int32_t n_threads)
+{
+    static const tn_matmul_format bf16 = {.is_bf16 = true};
+    tn_product o = tn_product_get(step);
+    tn_matmul_layout l = record_layout(&bf16, o.x->ne[3]);
+    return scratch_head(&o, o.m) + records_size(&bf16, &l, tn_view_n_rows(o.x)) +
+           (size_t)n_threads * local_layout_get(TN_MATMUL_TILES).size;
 }
 
 static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
 {
-    *j = (job){.task = task, .isa = isa, .in = tn_product_get(task->step), .n_slots = 1};
+    *j = (job){.task = task, .isa = isa, .in = tn_product_get(task->step), .n_slots = 1, .n_tiles = 1};
     const tn_product *o = &j->in;
     j->n_x = tn_view_n_rows(o->x);
     j->n_pairs = o->m;
@@ -193,13 +252,15 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
         j->n_slots = (int32_t)o->ids->ne[3];
         j->x_per_slot = o->x->ne[2] != 1 || j->n_slots == 1;
     }
-    int64_t mean = (j->n_pairs + j->n_experts - 1) / (j->n_experts > 0 ? j->n_experts : 1);
+    int64_t mean = mean_rows(o);
     j->rows_mode = true;
     for (int32_t i = 0; i < o->n_weights; i++) {
-        j->kernel[i] = kernel_get(isa, o->w[i]->dtype, is_exact(task->step));
+        j->kernel[i] = kernel_get(isa, o->w[i]->dtype, task->step->precision);
         j->rows_mode =
             j->rows_mode && j->kernel[i]->rows != NULL && (task->alike || mean <= j->kernel[i]->rows_x_max);
+        j->n_tiles = TN_MAX(j->n_tiles, j->kernel[i]->n_tiles);
     }
+    j->at = local_layout_get(j->n_tiles);
     uint8_t *at = task->scratch;
     j->shared = (shared_state *)(void *)at;
     j->groups = (group *)(void *)(at + align_up(sizeof(shared_state)));
@@ -212,10 +273,10 @@ static void job_init(job *j, const tn_cpu_task *task, const tn_matmul_isa *isa)
         j->act[i] = a;
         if (a < j->n_acts) continue;
         j->acts[a] = (activations){.format = f, .layout = record_layout(f, o->x->ne[3]), .records = at};
-        at += (size_t)j->n_x * j->acts[a].layout.size;
+        at += records_size(f, &j->acts[a].layout, j->n_x);
         j->n_acts++;
     }
-    j->local = at + (size_t)task->thread * local_layout_get().size;
+    j->local = at + (size_t)task->thread * j->at.size;
 }
 
 static void fill_records(const job *j, const activations *a)
@@ -229,7 +290,7 @@ static void fill_records(const job *j, const activations *a)
         int64_t r = i / n_seg, k0 = i % n_seg * QUANTISE_SEGMENT,
                 k1 = TN_MIN(k0 + QUANTISE_SEGMENT, l->k_pad);
         const float *x = tn_view_row(j->in.x, r);
-        uint8_t *rec = a->records + (size_t)r * l->size;
+        uint8_t *rec = record_get(a, r);
         if (a->format) {
             isa->quantise(a->format, l, x, rec, k0, k1);
             continue;
@@ -248,7 +309,11 @@ static int64_t rows_chunk(const job *j, int32_t w)
     int64_t row_size = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]) * (j->in.glu ? 2 : 1);
     int64_t fit = ROWS_CHUNK_SIZE / TN_MAX(row_size, 1), share = v->ne[2] / (j->task->width * 4);
     int64_t n = TN_MIN(TN_MIN(fit, share), ROWS_CHUNK_MAX) / 16 * 16;
-    return j->rows_mode ? TN_MAX(n, 16) : TN_MATMUL_TILE_ROWS;
+    if (j->rows_mode) return TN_MAX(n, 16);
+    int64_t rows = (int64_t)j->n_tiles * TN_MATMUL_TILE_ROWS;
+    while (rows > TN_MATMUL_TILE_ROWS && v->ne[2] * j->shared->n_groups < rows * ITEMS_TILES * j->task->width)
+        rows /= 2;
+    return rows;
 }
 
 static void groups_cut(const job *j)
@@ -257,7 +322,8 @@ static void groups_cut(const job *j)
     for (int64_t i = 0; i < j->shared->n_groups; i++) {
         group *g = &j->groups[i];
         int64_t chunk = rows_chunk(j, g->w), n = (j->in.w[g->w]->ne[2] + chunk - 1) / chunk;
-        int64_t most = j->task->width * 4, blocks = (g->n_x + TILE_X - 1) / TILE_X;
+        int64_t most = j->task->width * (j->n_tiles > 1 ? ITEMS_TILES : 4),
+                blocks = (g->n_x + TILE_X - 1) / TILE_X;
         if (j->rows_mode)
             blocks = TN_MIN(blocks, 1);
         else
@@ -319,7 +385,7 @@ static void records_list(const job *j, const group *g, int32_t w, int64_t x0, in
     const activations *a = &j->acts[j->act[w]];
     for (int64_t i = 0; i < n; i++) {
         int64_t p = pair_of(j, g, x0 + i), r = j->x_per_slot ? p : p / j->n_slots;
-        list[i] = a->records + (size_t)r * a->layout.size;
+        list[i] = record_get(a, r);
     }
 }
 
@@ -359,9 +425,8 @@ static void finish(const job *j, int32_t w, int64_t pair, const range *r, float 
 
 static void rows_item(const job *j, const group *g, const range *r)
 {
-    local_layout at = local_layout_get();
     float *out[2];
-    out[0] = (float *)(void *)(j->local + at.acc);
+    out[0] = (float *)(void *)(j->local + j->at.acc);
     out[1] = out[0] + TN_MATMUL_ROWS_X * ROWS_CHUNK_MAX;
     int64_t step = j->kernel[g->w]->rows_x;
     if (j->in.glu) step = TN_MIN(step, j->kernel[g->w + 1]->rows_x);
@@ -387,40 +452,82 @@ static void rows_item(const job *j, const group *g, const range *r)
     }
 }
 
-// acc [tile rows / kernel's tile_rows][n_x][kernel's tile_rows]
+// Floats of the sums of one tile of a kernel.
+static int64_t acc_size(const range *r, int64_t tile_rows)
+{
+    return (r->n_x + TN_MATMUL_BLOCK_X - 1) / TN_MATMUL_BLOCK_X * TN_MATMUL_BLOCK_X * tile_rows;
+}
+
+// The tiles of n rows of w from r on; returns how many.
+static int32_t tiles_list(const job *j, const group *g, int32_t w, int64_t r, int64_t n,
+                          tn_matmul_tile *tiles)
+{
+    int32_t n_tiles = 0;
+    for (int64_t i = 0; i < n; i += j->kernel[w]->tile_rows, n_tiles++)
+        tiles[n_tiles] = (tn_matmul_tile){.w = weight_row(j, g, w, r + i),
+                                          .w_stride = j->in.w[w]->nb[2],
+                                          .n_rows = TN_MIN(n - i, j->kernel[w]->tile_rows),
+                                          .type = j->in.w[w]->dtype,
+                                          .q = j->local + j->at.q + n_tiles * TN_MATMUL_TILE_SIZE,
+                                          .scale = (float *)(void *)(j->local + j->at.scale),
+                                          .min = (float *)(void *)(j->local + j->at.min),
+                                          .spare = j->local + j->at.spare};
+    return n_tiles;
+}
+
+// Fetches what pack reads of w from k0 on: pieces of rows, too short for the core to look ahead by itself.
+static void tile_prefetch(const tn_matmul_tile *t, const tn_matmul_layout *l, int64_t k0, int64_t n)
+{
+    if (k0 >= l->k) return;
+    size_t from = tn_dtype_row_size(t->type, k0), size = tn_dtype_row_size(t->type, TN_MIN(n, l->k - k0));
+    for (int64_t r = 0; r < t->n_rows; r++)
+        for (size_t i = 0; i < size; i += ALIGN) TN_PREFETCH_L2(t->w + r * t->w_stride + from + i);
+}
+
+// Sums of all rows of x with the tiles of `a`.
+static void tiles_multiply(const tn_matmul_kernel *kernel, tn_matmul_tile *tiles, tn_matmul_tile_args *a)
+{
+    const tn_matmul_layout *l = a->layout;
+    for (int32_t i = 0; i < a->n_tiles; i++) tile_prefetch(&tiles[i], l, 0, kernel->tile_k);
+    for (int64_t k = 0; k < l->k_pad; k += kernel->tile_k) {
+        for (int32_t i = 0; i < a->n_tiles; i++) {
+            tile_prefetch(&tiles[i], l, k + kernel->tile_k, kernel->tile_k);
+            tiles[i].k0 = k;
+            tiles[i].n_k = TN_MIN(l->k_pad - k, kernel->tile_k);
+            kernel->pack(&tiles[i], l);
+        }
+        a->first = k == 0;
+        kernel->tile(a);
+    }
+    if (l->k_pad == 0) memset(a->acc, 0, (size_t)(a->n_tiles * a->acc_size) * sizeof(float));
+}
+
+// acc [tile rows / kernel's tile_rows][n_x, see acc_size][kernel's tile_rows]
 static void tile_product(const job *j, const group *g, int32_t w, const range *at, float *acc)
 {
-    local_layout local = local_layout_get();
     const tn_matmul_kernel *kernel = j->kernel[w];
-    const tn_matmul_layout *layout = &j->acts[j->act[w]].layout;
-    const uint8_t **records = (const uint8_t **)(void *)(j->local + local.x);
+    const uint8_t **records = (const uint8_t **)(void *)(j->local + j->at.x);
+    int64_t at_once = kernel->tile_rows * TN_MAX(kernel->n_tiles, 1);
+    tn_matmul_tile tiles[TN_MATMUL_TILES];
+    tn_matmul_tile_args a = {.tile = tiles,
+                             .layout = &j->acts[j->act[w]].layout,
+                             .x = records,
+                             .n_x = at->n_x,
+                             .acc_size = acc_size(at, kernel->tile_rows)};
     records_list(j, g, w, at->x0, at->n_x, records);
-    for (int64_t r = 0; r < at->n; r += kernel->tile_rows) {
-        tn_matmul_tile tile = {.w = weight_row(j, g, w, at->r0 + r),
-                               .w_stride = j->in.w[w]->nb[2],
-                               .n_rows = TN_MIN(at->n - r, kernel->tile_rows),
-                               .type = j->in.w[w]->dtype,
-                               .q = j->local + local.q,
-                               .scale = (float *)(void *)(j->local + local.scale),
-                               .min = (float *)(void *)(j->local + local.min)};
-        tn_matmul_tile_args a = {
-            .tile = &tile, .layout = layout, .x = records, .n_x = at->n_x, .acc = acc + r * at->n_x};
-        for (int64_t k = 0; k < layout->k_pad; k += kernel->tile_k) {
-            tile.k0 = k;
-            tile.n_k = TN_MIN(layout->k_pad - k, kernel->tile_k);
-            a.first = k == 0;
-            kernel->pack(&tile, layout);
-            kernel->tile(&a);
-        }
-        if (layout->k_pad == 0) memset(a.acc, 0, (size_t)(at->n_x * kernel->tile_rows) * sizeof(float));
+    for (int64_t r = 0; r < at->n; r += at_once) {
+        a.acc = acc + r / kernel->tile_rows * a.acc_size;
+        a.n_tiles = tiles_list(j, g, w, at->r0 + r, TN_MIN(at->n - r, at_once), tiles);
+        tiles_multiply(kernel, tiles, &a);
     }
 }
 
-// The sums of row t of x, as one run.
-static void tile_values(const float *acc, int64_t tile_rows, const range *r, int64_t t, float *v)
+// The sums of row t of x, as one run of n.
+static void tile_values(const float *acc, int64_t tile_rows, const range *r, int64_t t, int64_t n, float *v)
 {
-    for (int64_t i = 0; i < r->n; i += tile_rows)
-        memcpy(v + i, acc + i * r->n_x + t * tile_rows, (size_t)tile_rows * sizeof(float));
+    for (int64_t i = 0; i < n; i += tile_rows)
+        memcpy(v + i, acc + i / tile_rows * acc_size(r, tile_rows) + t * tile_rows,
+               (size_t)TN_MIN(n - i, tile_rows) * sizeof(float));
 }
 
 // Without an epilogue sums go straight to y.
@@ -431,22 +538,23 @@ static bool is_plain(const job *j, int32_t w)
 
 static void tile_item(const job *j, const group *g, const range *r)
 {
-    local_layout at = local_layout_get();
-    float *acc[2], v[2][TN_MATMUL_TILE_ROWS] TN_ALIGNED(64) = {{0}};
+    float *acc[2], v[2][TN_MATMUL_TILES * TN_MATMUL_TILE_ROWS] TN_ALIGNED(64) = {{0}};
     int32_t n_acc = j->in.glu ? 2 : 1;
+    int64_t n16 = (r->n + 15) / 16 * 16;
     for (int32_t i = 0; i < n_acc; i++) {
-        acc[i] = (float *)(void *)(j->local + at.acc) + i * TILE_X * TN_MATMUL_TILE_ROWS;
+        acc[i] = (float *)(void *)(j->local + j->at.acc) + i * j->n_tiles * TILE_X * TN_MATMUL_TILE_ROWS;
         tile_product(j, g, g->w + i, r, acc[i]);
     }
-    bool direct = is_plain(j, g->w) && r->n == j->kernel[g->w]->tile_rows;
+    bool direct = is_plain(j, g->w);
     for (int64_t t = 0; t < r->n_x; t++) {
         int64_t pair = pair_of(j, g, r->x0 + t);
         if (direct) {
             float *y = (float *)row_at(j->in.y[g->w], pair) + r->r0;
-            memcpy(y, acc[0] + t * r->n, (size_t)r->n * sizeof(float));
+            tile_values(acc[0], j->kernel[g->w]->tile_rows, r, t, r->n, y);
             continue;
         }
-        for (int32_t i = 0; i < n_acc; i++) tile_values(acc[i], j->kernel[g->w + i]->tile_rows, r, t, v[i]);
+        for (int32_t i = 0; i < n_acc; i++)
+            tile_values(acc[i], j->kernel[g->w + i]->tile_rows, r, t, n16, v[i]);
         finish(j, g->w, pair, r, v[0], v[1]);
     }
 }
@@ -463,9 +571,12 @@ static void run_item(const job *j, int64_t item)
     }
     const group *g = &j->groups[lo];
     int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, block = at % g->n_x_blocks;
-    range r = {.r0 = at / g->n_x_blocks * chunk, .x0 = g->n_x * block / g->n_x_blocks};
+    range r = {.r0 = at / g->n_x_blocks * chunk};
     r.n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r.r0);
-    r.n_x = g->n_x * (block + 1) / g->n_x_blocks - r.x0;
+    int64_t end;
+    tn_cpu_split(g->n_x, j->rows_mode ? 1 : 2 * TN_MATMUL_BLOCK_X, (int32_t)block, (int32_t)g->n_x_blocks,
+                 &r.x0, &end);
+    r.n_x = end - r.x0;
     if (j->rows_mode)
         rows_item(j, g, &r);
     else

@@ -20,6 +20,8 @@ enum {
     TN_MATMUL_TILE_ROWS = 32,    // most rows of w in a tile
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
     TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile
+    TN_MATMUL_TILES = 4,         // most tiles that one call multiplies with x
+    TN_MATMUL_BLOCK_X = 16,      // sums have space for a multiple of as many rows of x
 };
 
 // How a row of activations is quantised for quantised weights. Per 32 elements: d = amax / 127,
@@ -31,6 +33,7 @@ typedef struct tn_matmul_format {
     int32_t bias;      // added to the weights by the unpackers; init subtracts it again
     int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
     int32_t chain;     // of which `chain` in turn feed one accumulator
+    bool is_bf16;      // nothing of all this: records as matrix units read them, see below
     const uint8_t
         *subs; // [16] NULL: d has one value per sub-block, else 16 of each 256: lane l that of subs[l]
 } tn_matmul_format;
@@ -42,7 +45,8 @@ typedef struct tn_matmul_format {
 
 // Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] (or / 16: `subs`) f32, sum [k_pad / sub]
 // f32 (d times the sum of q), init int32 (minus bias times sums of q). Without a format a record is k_pad
-// floats.
+// floats. With is_bf16 16 records share a block [k_pad / 32][16 records][32] of bf16: x points to the first 64
+// bytes of a record, the others follow 1024 bytes apart, and size is a sixteenth of the block.
 typedef struct tn_matmul_layout {
     int64_t k, k_pad;
     size_t d_off, sum_off, init_off, size;
@@ -77,15 +81,19 @@ typedef struct tn_matmul_tile {
     tn_dtype type;
     uint8_t *q;         // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes
     float *scale, *min; // 64-byte aligned, TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS floats
+    uint8_t *spare;     // as q, for kernels with n_tiles; what pack leaves there is lost
 } tn_matmul_tile;
 
-// acc[t * tile_rows + r] (+)= tile row r . x[t] over the k of the tile; `first` starts from 0
+// acc[t * tile_rows + r] (+)= tile row r . x[t] over the k of the tile; `first` starts from 0. The sums of
+// further tiles follow acc_size floats apart.
 typedef struct tn_matmul_tile_args {
-    const tn_matmul_tile *tile;
+    const tn_matmul_tile *tile; // n_tiles of them, 1 unless the kernel takes more
+    int32_t n_tiles;
     const tn_matmul_layout *layout;
     const uint8_t *const *x; // n_x records
     int64_t n_x;
-    float *acc; // 64-byte aligned
+    float *acc;       // 64-byte aligned, with space for n_x rounded up to TN_MATMUL_BLOCK_X
+    int64_t acc_size; // floats
     bool first;
 } tn_matmul_tile_args;
 
@@ -96,6 +104,7 @@ typedef struct tn_matmul_kernel {
     void (*tile)(const tn_matmul_tile_args *args);
     int32_t tile_rows;  // multiple of 16
     int32_t tile_k;     // multiple of 256
+    int32_t n_tiles;    // more than 1: tile takes up to so many at once, which are packed one after the other
     int32_t rows_x;     // most rows of x of a call of `rows`
     int32_t rows_x_max; // up to this many rows of x the rows kernel is faster
 } tn_matmul_kernel;
@@ -121,15 +130,19 @@ extern const tn_matmul_isa tn_matmul_isa_avx2, tn_matmul_isa_avx512, tn_matmul_i
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
 
 // For kernels.def, all six ops. plain: the activations stay f32; quantising: they become int8 for all
-// weights.
+// weights; tiles: more rows than `rows` kernels take, and they and the weights become bf16.
 bool tn_matmul_accepts_plain(const tn_step *step);
 bool tn_matmul_accepts_quantising(const tn_step *step);
+bool tn_matmul_accepts_tiles(const tn_step *step);
 size_t tn_matmul_scratch(const tn_step *step, int32_t n_threads);
+size_t tn_matmul_scratch_tiles(const tn_step *step, int32_t n_threads);
 int32_t tn_matmul_parts(const tn_cpu_task *task);
 void tn_matmul_generic(const tn_cpu_task *task);
 void tn_matmul_avx2(const tn_cpu_task *task);
+void tn_matmul_avxvnni(const tn_cpu_task *task);
 void tn_matmul_avx512(const tn_cpu_task *task);
 void tn_matmul_avx512vnni(const tn_cpu_task *task);
+void tn_matmul_amx(const tn_cpu_task *task);
 
 // Whether products with weights of this type quantise their activations, and what x becomes then: the row as
 // floats after quantisation, the same at every ISA. For tests that judge a kernel on the same quantised

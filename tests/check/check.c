@@ -17,7 +17,8 @@
 static const char usage[] =
     "usage: tenon-check [options]\n"
     "  --backend NAME   device to check (default cpu)\n"
-    "  --isa LEVEL      reference, generic, avx2, avx512, avx512vnni (default: all this machine has)\n"
+    "  --isa LEVEL      reference, generic, avx2, avxvnni, avx512, avx512vnni, amx (default: all that\n"
+    "                   this machine has)\n"
     "  --op NAME        only this op\n"
     "  --type NAME      only cases about this type (of weights or cache)\n"
     "  --precision NAME only cases of this precision of matrix products\n"
@@ -178,7 +179,7 @@ static tn_status target_add(check_run *run, const char *isa)
     return status;
 }
 
-static const char *const levels[] = {"generic", "avx2", "avx512", "avx512vnni"};
+static const char *const levels[] = {"generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx"};
 
 // The CPU once per level, any other device as it is. A level that this machine lacks is left out.
 static tn_status targets_open(check_run *run)
@@ -187,7 +188,7 @@ static tn_status targets_open(check_run *run)
     if (run->options.isa) return target_add(run, run->options.isa);
     for (size_t i = 0; i < TN_COUNT(levels); i++) {
         tn_status status = target_add(run, levels[i]);
-        if (status == TN_ERR_UNSUPPORTED && run->n_targets > 0) break;
+        if (status == TN_ERR_UNSUPPORTED && run->n_targets > 0) continue;
         if (status != TN_OK) return status;
     }
     return TN_OK;

@@ -17,16 +17,16 @@
 #include <string.h>
 
 // Several rows may share a launch function: the one that accepts the step says.
-static check_round_fn cpu_rounding(const tn_step *step, const char *name)
+static int32_t cpu_flags(const tn_step *step, const char *name)
 {
-    int32_t n;
+    int32_t n, flags = 0;
     const tn_cpu_kernel *kernels = tn_cpu_kernels(&n);
     for (int32_t i = 0; i < n; i++) {
         const tn_cpu_kernel *k = &kernels[i];
         bool runs = tn_op_set_has(k->set, step->op) && strcmp(k->name, name) == 0 && k->accepts(step);
-        if (runs && (k->flags & TN_CPU_QUANTISES)) return tn_matmul_quantise_row;
+        if (runs) flags |= k->flags;
     }
-    return NULL;
+    return flags;
 }
 
 // The power of two that brings the largest finite value to 2^top .. 2^(top + 1).
@@ -66,6 +66,18 @@ static void round_half_runs(const float *x, float *y, int64_t k)
 static void round_bf16(const float *x, float *y, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) y[i] = tn_bf16_to_f32(tn_f32_to_bf16(x[i]));
+}
+
+static check_round_fn cpu_rounding(const tn_step *step, const char *name)
+{
+    int32_t flags = cpu_flags(step, name);
+    if (flags & TN_CPU_QUANTISES) return tn_matmul_quantise_row;
+    return flags & TN_CPU_ROUNDS_BF16 ? round_bf16 : NULL;
+}
+
+static check_round_fn cpu_weight_rounding(const tn_step *step, const char *name)
+{
+    return cpu_flags(step, name) & TN_CPU_ROUNDS_BF16 ? round_bf16 : NULL;
 }
 
 static void round_to_f16(const float *x, float *y, int64_t k)
@@ -207,7 +219,7 @@ static const struct {
     check_round_fn (*rounding)(const tn_step *step, const char *kernel),
         (*weight)(const tn_step *step, const char *kernel);
 } rows[] = {
-    {"cpu", cpu_rounding, NULL},
+    {"cpu", cpu_rounding, cpu_weight_rounding},
 #if TN_HAVE_CUDA
     {"cuda", cuda_rounding, cuda_weight_rounding},
 #endif

@@ -28,6 +28,7 @@ typedef struct host_data {
     uint8_t *src[TN_MAX_SRC]; // as given
     uint8_t *want[TN_MAX_DST], *want_rounded[TN_MAX_DST];
     bool has_rounded;
+    check_round_fn rounding, weight_rounding; // of what is rounded
     // The case with rounded operands, if a target rounds: those that differ from the given ones are owned.
     check_case rounded_case;
     tn_step rounded_step;
@@ -123,10 +124,28 @@ static uint8_t *expand_rounded(check_case *c, int32_t i, const uint8_t *bytes, b
     return (uint8_t *)to;
 }
 
+// Levels of one device may round in different ways.
+static void forget_rounded(host_data *h)
+{
+    for (int32_t i = 0; i < TN_MAX_SRC; i++) {
+        free(h->rounded[i]);
+        h->rounded[i] = NULL;
+    }
+    for (int32_t i = 0; i < TN_MAX_DST; i++) {
+        free(h->want_rounded[i]);
+        h->want_rounded[i] = NULL;
+    }
+    h->has_rounded = false;
+}
+
 static void reference_rounded(const check_case *c, const tn_step *shape, host_data *h, const check_target *t)
 {
     check_round_fn round = check_rounding(t->device, shape),
                    round_weight = check_weight_rounding(t->device, shape);
+    if (h->has_rounded && (h->rounding != round || h->weight_rounding != round_weight)) forget_rounded(h);
+    if (h->has_rounded) return;
+    h->rounding = round;
+    h->weight_rounding = round_weight;
     uint8_t *src[TN_MAX_SRC];
     memcpy(src, h->src, sizeof src);
     check_case *plain = &h->rounded_case;
@@ -477,7 +496,7 @@ static void verdict_get(const check_target *t, const check_case *c, const tn_ste
                         verdict *v)
 {
     check_round_fn round = check_rounding(t->device, step);
-    if (round && !h->has_rounded) reference_rounded(c, step, h, t);
+    if (round) reference_rounded(c, step, h, t);
     execution runs[3];
     for (int32_t i = 0; i < 3; i++)
         runs[i] = (execution){
@@ -614,9 +633,7 @@ void check_emit(check_run *run, check_case *c)
         reference(c, &bound, h.src, h.want);
     }
     for (int32_t i = 0; i < run->n_targets; i++) run_on(run, i, c, &step, &h);
-    for (int32_t i = 0; i < TN_MAX_SRC; i++) free(h.src[i]), free(h.rounded[i]);
-    for (int32_t i = 0; i < TN_MAX_DST; i++) {
-        free(h.want[i]);
-        free(h.want_rounded[i]);
-    }
+    for (int32_t i = 0; i < TN_MAX_SRC; i++) free(h.src[i]);
+    for (int32_t i = 0; i < TN_MAX_DST; i++) free(h.want[i]);
+    forget_rounded(&h);
 }

@@ -42,7 +42,7 @@ fi
 # All levels of processors are in it.
 case $(uname -m) in
 x86_64)
-    for level in generic avx2 avx512 avx512vnni; do
+    for level in generic avx2 avxvnni avx512 avx512vnni amx; do
         if nm tenon.o | grep -q "T tn_[a-z_0-9]*_$level\$"; then
             passed=$((passed + 1))
         else

@@ -1,16 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of the AVX2 kernels of matrix products that all weight types share.
+// Pieces of the AVX2 kernels of matrix products that all weight types share. AVX-VNNI compiles the same
+// sources with dot_avxvnni.h in place of dot_avx2.h: LEVEL is the end of their names.
 #ifndef TN_CPU_X86_PRODUCT_AVX2_H
 #define TN_CPU_X86_PRODUCT_AVX2_H
 
 #include "backends/cpu/product.h"
+#include "backends/cpu/x86/product/dot_avx2.h" // unless the other one came before
 #include "backends/cpu/x86/product/product_loops.h"
 #include "core/fp16.h"
 
 #include <immintrin.h>
 #include <string.h>
+
+#define AT_LEVEL_2(name, level) name##_##level
+#define AT_LEVEL_1(name, level) AT_LEVEL_2(name, level)
+#define AT_LEVEL(name)          AT_LEVEL_1(name, LEVEL)
 
 enum {
     AVX2_TILE_ROWS = 16,
@@ -28,11 +34,6 @@ enum {
     {                                                                                                        \
         0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15                                                 \
     }
-
-TN_INLINE __m256i load_i8(const void *p)
-{
-    return _mm256_loadu_si256(p);
-}
 
 TN_INLINE __m256 load_subs(const uint8_t *p)
 {
@@ -121,22 +122,24 @@ TN_INLINE void transpose_8(const __m256 *r, __m256 *v)
     }
 }
 
+void AT_LEVEL(tn_matmul)(const tn_cpu_task *task);
+
 // Tile products by elements per scale and by how many maddubs results are summed as int16: with weights
 // up to 15: 8, 31: 4, 63: 2 (127 * 63 * 2 * 2 = 32004); signed: bytes from -128 to 127, x negated where w is.
 
-void tn_matmul_tile_16_steps_4_min_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_16_steps_4_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_16_steps_2_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_32_steps_8_min_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_32_steps_8_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_32_steps_4_min_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_32_steps_4_avx2(const tn_matmul_tile_args *a);
-void tn_matmul_tile_32_signed_avx2(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_16_steps_4_min)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_16_steps_4)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_16_steps_2)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_steps_8_min)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_steps_8)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_steps_4_min)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_steps_4)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_signed)(const tn_matmul_tile_args *a);
 
-extern const tn_matmul_kernel tn_matmul_q4_0_avx2, tn_matmul_q4_1_avx2, tn_matmul_q5_0_avx2,
-    tn_matmul_q5_1_avx2, tn_matmul_q8_0_avx2, tn_matmul_q2_k_avx2, tn_matmul_q3_k_avx2, tn_matmul_q4_k_avx2,
-    tn_matmul_q5_k_avx2, tn_matmul_q6_k_avx2, tn_matmul_iq4_nl_avx2, tn_matmul_iq4_xs_avx2,
-    tn_matmul_mxfp4_avx2;
+extern const tn_matmul_kernel AT_LEVEL(tn_matmul_q4_0), AT_LEVEL(tn_matmul_q4_1), AT_LEVEL(tn_matmul_q5_0),
+    AT_LEVEL(tn_matmul_q5_1), AT_LEVEL(tn_matmul_q8_0), AT_LEVEL(tn_matmul_q2_k), AT_LEVEL(tn_matmul_q3_k),
+    AT_LEVEL(tn_matmul_q4_k), AT_LEVEL(tn_matmul_q5_k), AT_LEVEL(tn_matmul_q6_k), AT_LEVEL(tn_matmul_iq4_nl),
+    AT_LEVEL(tn_matmul_iq4_xs), AT_LEVEL(tn_matmul_mxfp4);
 extern const tn_matmul_kernel tn_matmul_f32_avx2, tn_matmul_f16_avx2, tn_matmul_bf16_avx2, tn_matmul_any_avx2;
 
 #endif

@@ -69,7 +69,7 @@ TN_INLINE void q2_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  84
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_16_steps_4_min_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_16_steps_4_min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -99,7 +99,7 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  110
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_16_steps_4_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_16_steps_4)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -145,7 +145,7 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_1
 #define GROUP_SIZE  144
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_32_steps_8_min_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_8_min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -166,7 +166,7 @@ TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 #define LANES       lanes_of_1
 #define GROUP_SIZE  176
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_32_steps_4_min_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_4_min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -200,7 +200,7 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  210
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_16_steps_2_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_16_steps_2)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -234,6 +234,6 @@ TN_INLINE void iq4_xs_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  136
 #define BLOCK_ELEMS 256
-#define TILE        tn_matmul_tile_32_signed_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_signed)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"

@@ -59,7 +59,7 @@ TN_INLINE void q4_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  144
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_steps_8_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_8)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -84,7 +84,7 @@ TN_INLINE void q4_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  160
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_steps_8_min_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_8_min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -110,7 +110,7 @@ TN_INLINE void q5_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  176
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_steps_4_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_4)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -136,7 +136,7 @@ TN_INLINE void q5_1_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  192
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_steps_4_min_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_4_min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -162,7 +162,7 @@ TN_INLINE void q8_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_1
 #define GROUP_SIZE  272
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_signed_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_signed)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -185,7 +185,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 #define LANES         lanes_of_2
 #define GROUP_SIZE    144
 #define BLOCK_ELEMS   32
-#define TILE          tn_matmul_tile_32_signed_avx2
+#define TILE          AT_LEVEL(tn_matmul_tile_32_signed)
 #define ROWS_X_MAX    8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
@@ -220,6 +220,6 @@ TN_INLINE void mxfp4_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define LANES       lanes_of_2
 #define GROUP_SIZE  136
 #define BLOCK_ELEMS 32
-#define TILE        tn_matmul_tile_32_steps_4_avx2
+#define TILE        AT_LEVEL(tn_matmul_tile_32_steps_4)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"

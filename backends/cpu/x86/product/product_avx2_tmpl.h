@@ -17,27 +17,18 @@
 // and two functions for a group of 256 weights:
 //   TYPE_unpack(w, u)           u[8]: bytes in that order
 //   TYPE_scales(w, scale, min)  8 (SUB 32) or 16 values in natural order; min only with HAS_MIN
-//
-// vpmaddubsw adds two products in int16: 2 * 63 * 127 fits twice; signed bytes go in as |w| and x with the
-// sign of w, 2 * 128 * 127 = 32512 fits once.
+// Dot products are those of dot_avx2.h or dot_avxvnni.h.
 #define CAT2(a, b) a##_##b
 #define CAT(a, b)  CAT2(a, b)
 #define NAME(what) CAT(TYPE, what)
 
-TN_INLINE __m256i NAME(dot)(const __m256i *u, const uint8_t *q, const uint8_t *init)
+#define USED_BIAS (SIGNED ? SIGNED_BIAS : BIAS)
+
+// The bytes of a group, as dot_rows and dot_tile want them.
+TN_INLINE void NAME(bytes)(const uint8_t *w, __m256i *u)
 {
-    const __m256i ones = _mm256_set1_epi16(1);
-    if (SIGNED) {
-        __m256i p = _mm256_maddubs_epi16(_mm256_abs_epi8(u[0]), _mm256_sign_epi8(load_i8(q), u[0]));
-        __m256i dot = _mm256_madd_epi16(p, ones);
-        if (CHAIN == 1) return dot;
-        p = _mm256_maddubs_epi16(_mm256_abs_epi8(u[1]), _mm256_sign_epi8(load_i8(q + 32), u[1]));
-        return _mm256_add_epi32(dot, _mm256_madd_epi16(p, ones));
-    }
-    __m256i p = _mm256_maddubs_epi16(u[0], load_i8(q));
-    if (CHAIN == 2) p = _mm256_add_epi16(p, _mm256_maddubs_epi16(u[1], load_i8(q + 32)));
-    __m256i dot = _mm256_madd_epi16(p, ones);
-    return BIAS ? _mm256_add_epi32(dot, load_i8(init)) : dot;
+    NAME(unpack)(w, u);
+    if (SIGNED) prepare_signed(u);
 }
 
 TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const tn_matmul_layout *l,
@@ -49,7 +40,7 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
     __m256i u[8];
     __m256 scale[N_SUB / 8], min[N_SUB / 8];
     NAME(scales)(w, scale, min);
-    NAME(unpack)(w, u);
+    NAME(bytes)(w, u);
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
         __m256 s[N_SUB / 8];
@@ -62,7 +53,8 @@ TN_INLINE void NAME(rows_group)(const uint8_t *w, const uint8_t *const *x, const
         }
         TN_MATMUL_UNROLL
         for (int c = 0; c < 8 / CHAIN; c++) {
-            __m256i dot = NAME(dot)(u + c * CHAIN, x[t] + q_at + c * CHAIN * 32, x[t] + init_at + c * 32);
+            const uint8_t *init = USED_BIAS ? x[t] + init_at + c * 32 : NULL;
+            __m256i dot = dot_rows(u + c * CHAIN, x[t] + q_at + c * CHAIN * 32, init, CHAIN, SIGNED);
             acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), LANES(s, c), acc[t]);
         }
     }
@@ -121,7 +113,7 @@ TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scal
             _mm256_store_ps(scales[r] + 8 * i, s[i]);
             if (HAS_MIN) _mm256_store_ps(mins[r] + 8 * i, m[i]);
         }
-        NAME(unpack)(w[r], u);
+        NAME(bytes)(w[r], u);
         for (int z = 0; z < 8; z++) bytes[z][r] = u[z];
     }
     static const uint8_t order[16] = ORDER;
@@ -161,11 +153,11 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
 }
 
 static const tn_matmul_format NAME(rows_format) = {
-    .order = ORDER, .chunk = 16, .sub = SUB, .bias = BIAS, .lanes = 8, .chain = CHAIN};
+    .order = ORDER, .chunk = 16, .sub = SUB, .bias = USED_BIAS, .lanes = 8, .chain = CHAIN};
 static const tn_matmul_format NAME(tile_format) = {
-    .order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = SUB, .bias = BIAS};
+    .order = TN_MATMUL_ORDER_NATURAL, .chunk = 16, .sub = SUB, .bias = USED_BIAS};
 
-const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
+const tn_matmul_kernel AT_LEVEL(CAT(tn_matmul, TYPE)) = {
     .rows_format = &NAME(rows_format),
     .tile_format = &NAME(tile_format),
     .rows = NAME(rows),
@@ -189,6 +181,7 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx2)) = {
 #undef BLOCK_ELEMS
 #undef TILE
 #undef ROWS_X_MAX
+#undef USED_BIAS
 #undef NAME
 #undef CAT
 #undef CAT2

@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// AVX-VNNI: unpackers of the weight types with blocks of 32, the source of AVX2 with other dot products.
+#include "backends/cpu/x86/product/dot_avxvnni.h"
+// after the dot products
+#include "backends/cpu/x86/product/product_avx2_legacy.c"
