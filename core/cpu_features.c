@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// CPUID (Intel SDM vol. 2A, "CPUID"): leaf 1 and 7 for the features, XCR0 for what the system saves.
+// x86: CPUID (Intel SDM vol. 2A, "CPUID"): leaf 1 and 7 for the features, XCR0 for what the system saves.
+// aarch64 has no instruction that a program may ask; the system knows (system_posix.c).
 #include "core/cpu_features.h"
 
 #include <string.h>
@@ -54,6 +55,12 @@ void tn_cpu_features_get(tn_cpu_features *f)
     f->avxvnni = f->avx2 && (a & (1u << 4));
     f->avx512bf16 = f->avx512 && (a & (1u << 5));
     f->amx = amx && f->avx512bf16;
+}
+#elif defined(__aarch64__)
+void tn_cpu_features_get(tn_cpu_features *f)
+{
+    *f = (tn_cpu_features){.name = "aarch64"};
+    tn_cpu_features_arm(f);
 }
 #else
 void tn_cpu_features_get(tn_cpu_features *f)

@@ -18,7 +18,10 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <linux/futex.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 uint64_t tn_time_ns(void)
@@ -116,6 +119,42 @@ int32_t tn_cpu_count(void)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? TN_MIN((int32_t)n, limit) : 1;
 }
+
+// What the system says of an aarch64 processor. Linux: the auxiliary vector; the bits are those of
+// Documentation/arch/arm64/elf_hwcaps.rst, because headers of old systems lack some. macOS: names that Apple
+// documents as "Determining instruction set characteristics"; that branch was never compiled or run.
+#if defined(__aarch64__) && defined(__linux__)
+enum {
+    HWCAP_BIT_FP16 = 1 << 10,
+    HWCAP_BIT_DOTPROD = 1 << 20,
+    HWCAP2_BIT_I8MM = 1 << 13,
+};
+
+void tn_cpu_features_arm(tn_cpu_features *f)
+{
+    unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
+    f->dotprod = (caps & HWCAP_BIT_FP16) && (caps & HWCAP_BIT_DOTPROD);
+    f->i8mm = f->dotprod && (caps2 & HWCAP2_BIT_I8MM);
+}
+#elif defined(__aarch64__) && defined(__APPLE__)
+static bool has_feature(const char *name)
+{
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value != 0;
+}
+
+void tn_cpu_features_arm(tn_cpu_features *f)
+{
+    f->dotprod = has_feature("hw.optional.arm.FEAT_FP16") && has_feature("hw.optional.arm.FEAT_DotProd");
+    f->i8mm = f->dotprod && has_feature("hw.optional.arm.FEAT_I8MM");
+}
+#else
+void tn_cpu_features_arm(tn_cpu_features *f)
+{
+    TN_UNUSED(f);
+}
+#endif
 
 // "MemAvailable:   123 kB" -> bytes
 static uint64_t meminfo_field(const char *text, const char *key)

@@ -52,7 +52,8 @@ def sources(build):
         path = pathlib.Path(command["file"])
         path = (build / path).resolve() if not path.is_absolute() else path
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(("backends/cuda/", "backends/vulkan/")):
+        # Of aarch64 the one file has portable C (TN_AMALGAMATED).
+        if name.startswith(("backends/cuda/", "backends/vulkan/", "backends/cpu/arm/")):
             continue
         flags = [f[2:] for f in shlex.split(command["command"]) if re.fullmatch(r"-m[a-z0-9=-]+", f)]
         found[name] = flags
@@ -333,7 +334,8 @@ def main():
 
     includes_of = [f"-I{ROOT}", *(f"-I{ROOT / layer / 'include'}" for layer in LAYERS)]
     command = [*compiler, "-std=c17", "-E", *includes_of,
-               "-D_GNU_SOURCE", "-DTENON_BUILDING", "-DTN_HAVE_CUDA=0", "-DTN_HAVE_VULKAN=0"]
+               "-D_GNU_SOURCE", "-DTENON_BUILDING", "-DTN_AMALGAMATED",
+               "-DTN_HAVE_CUDA=0", "-DTN_HAVE_VULKAN=0"]
     own = {name: own_names(command, name, flags, writer.shared) for name, flags in files.items()}
     often = {}
     for names, _ in own.values():
@@ -370,6 +372,7 @@ START = """// gcc -std=c17 -O3 -c tenon.c; programs link it with -lm -pthread.
 #endif
 #define _GNU_SOURCE
 #define TENON_BUILDING
+#define TN_AMALGAMATED
 #define TN_HAVE_CUDA 0
 #define TN_HAVE_VULKAN 0
 #include "tenon.h"

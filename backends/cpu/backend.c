@@ -32,6 +32,9 @@ static const char *const isa_names[TN_ISA_COUNT] = {
     [TN_ISA_AVX512] = "avx512",
     [TN_ISA_AVX512VNNI] = "avx512vnni",
     [TN_ISA_AMX] = "amx",
+    [TN_ISA_NEON] = "neon",
+    [TN_ISA_DOTPROD] = "dotprod",
+    [TN_ISA_I8MM] = "i8mm",
 };
 
 // --- kernels ---------------------------------------------------------------------------------------
@@ -42,6 +45,9 @@ static const char *const isa_names[TN_ISA_COUNT] = {
 #define AVXVNNI    TN_ISA_AVXVNNI
 #define AVX512VNNI TN_ISA_AVX512VNNI
 #define AMX        TN_ISA_AMX
+#define NEON       TN_ISA_NEON
+#define DOTPROD    TN_ISA_DOTPROD
+#define I8MM       TN_ISA_I8MM
 
 static const tn_cpu_kernel kernel_rows[] = {
 #define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, parts, flags)                                 \
@@ -92,6 +98,13 @@ static bool has_level(const tn_cpu_features *f, int32_t isa)
         return f->avx512vnni;
     case TN_ISA_AMX:
         return f->amx;
+#elif defined(TN_CPU_ARM)
+    case TN_ISA_NEON:
+        return true;
+    case TN_ISA_DOTPROD:
+        return f->dotprod;
+    case TN_ISA_I8MM:
+        return f->i8mm;
 #endif
     default:
         TN_UNUSED(f);
@@ -110,7 +123,9 @@ static tn_status choose_isa(tn_context *ctx, const tn_cpu_features *f, int32_t *
     if (i == TN_ISA_COUNT)
         return tn_fail(
             ctx, TN_ERR_ARG,
-            "cpu: unknown level \"%s\"; known: reference generic avx2 avxvnni avx512 avx512vnni amx", cap);
+            "cpu: unknown level \"%s\"; known: reference generic avx2 avxvnni avx512 avx512vnni amx; for "
+            "aarch64 neon dotprod i8mm",
+            cap);
     if (!has_level(f, i))
         return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap,
                        isa_names[best]);

@@ -11,7 +11,8 @@
 
 #include <stdatomic.h>
 
-// Levels in rising order; a level includes the ones before it, but for AVX-VNNI: that is AVX2 and itself.
+// Levels in rising order for each kind of processor; a level includes those of its processor before it, but
+// for AVX-VNNI: that is AVX2 and itself.
 enum {
     TN_ISA_REFERENCE,  // ops/<op>.c
     TN_ISA_GENERIC,    // portable C
@@ -20,8 +21,16 @@ enum {
     TN_ISA_AVX512,     // AVX-512 F, BW, DQ, VL
     TN_ISA_AVX512VNNI, // + VNNI (BF16 is asked for apart)
     TN_ISA_AMX,        // + BF16 and AMX tiles
+    TN_ISA_NEON,       // aarch64, all of them
+    TN_ISA_DOTPROD,    // + dot products of bytes (SDOT)
+    TN_ISA_I8MM,       // + products of 2 x 8 by 8 x 2 bytes (SMMLA)
     TN_ISA_COUNT
 };
+
+// Kernels of a processor; those of aarch64 are not in the library in one file (dist/).
+#if defined(__aarch64__) && !defined(TN_AMALGAMATED)
+#define TN_CPU_ARM
+#endif
 
 // A step has one or more phases: all parts of one have ended before the next one begins. Parts run in any
 // order, some at the same time, on any thread; nothing may depend on that.

@@ -125,6 +125,9 @@ typedef struct tn_matmul_isa {
 extern const tn_matmul_isa tn_matmul_isa_generic;
 #if defined(__x86_64__)
 extern const tn_matmul_isa tn_matmul_isa_avx2, tn_matmul_isa_avx512, tn_matmul_isa_avx512vnni;
+#elif defined(TN_CPU_ARM)
+extern const tn_matmul_isa tn_matmul_isa_neon_float, tn_matmul_isa_neon, tn_matmul_isa_dotprod,
+    tn_matmul_isa_i8mm;
 #endif
 // The driver: runs the step of the task with the kernels of an ISA.
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
@@ -143,6 +146,9 @@ void tn_matmul_avxvnni(const tn_cpu_task *task);
 void tn_matmul_avx512(const tn_cpu_task *task);
 void tn_matmul_avx512vnni(const tn_cpu_task *task);
 void tn_matmul_amx(const tn_cpu_task *task);
+void tn_matmul_neon(const tn_cpu_task *task);
+void tn_matmul_dotprod(const tn_cpu_task *task);
+void tn_matmul_i8mm(const tn_cpu_task *task);
 
 // Whether products with weights of this type quantise their activations, and what x becomes then: the row as
 // floats after quantisation, the same at every ISA. For tests that judge a kernel on the same quantised

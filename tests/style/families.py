@@ -4,7 +4,8 @@
 #
 # Families of ops name files. From ops.def and each backend's kernels.def this test derives which families a
 # backend implements, and looks for them under their names:
-#     backends/cpu/c/<family>.c and backends/cpu/x86/<family>_<level>.c, and no file of another stem
+#     backends/cpu/c/<family>.c, backends/cpu/x86/<family>_<level>.c and backends/cpu/arm/<family>_<level>.c,
+#     and no file of another stem
 #     backends/<backend>/<family>/ for the backends in FOLDERS
 #     tests/check/cases_<family>.c and bench_<family>.c
 # Usage: families.py ROOT
@@ -15,7 +16,7 @@ import sys
 # Backends that keep a folder for each family.
 FOLDERS = ["cuda", "vulkan"]
 # Levels of the CPU for which each family has a file; the family of products has one more.
-LEVELS = ["avx2", "avx512"]
+LEVELS = {"avx2": "x86", "avx512": "x86", "neon": "arm"}
 # Files of the CPU that serve several families.
 SHARED = {"accepts", "convert", "parts", "rows", "vec"}
 
@@ -64,11 +65,13 @@ def main():
             problems.append(f"ops.def: {op} has the family {family}, which families.def does not list")
     for family in implemented(root, "cpu", "TN_CPU_KERNEL", family_of, set_of):
         need(f"backends/cpu/c/{family}.c")
-        for level in LEVELS:
-            need(f"backends/cpu/x86/{family}_{level}.c")
-    for folder in ("c", "x86"):
+        for level, folder in LEVELS.items():
+            need(f"backends/cpu/{folder}/{family}_{level}.c")
+    for folder in ("c", "x86", "arm"):
         for name in sorted(os.listdir(os.path.join(root, "backends/cpu", folder))):
             stem = re.split(r"[_.]", name)[0]
+            if name == "README.md":
+                continue
             checked += 1
             if stem not in families and stem not in SHARED:
                 problems.append(f"backends/cpu/{folder}/{name}: {stem} is no family")

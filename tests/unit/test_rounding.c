@@ -121,6 +121,9 @@ int main(void)
     levels[0] = &tn_matmul_isa_avx2;
     levels[1] = &tn_matmul_isa_avx512;
     n = features.avx512 ? 2 : features.avx2 ? 1 : 0;
+#elif defined(TN_CPU_ARM)
+    levels[0] = &tn_matmul_isa_neon_float;
+    n = 1;
 #endif
     test_levels(levels, n);
     if (n == 2) test_units(levels[1]);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vectors of f32 in portable C: four lanes, written out so that compilers keep them in registers.
-// x86/vec_avx2.h and x86/vec_avx512.h have the same functions; a kernel file includes exactly one of the
-// three and then the templates of its family.
+// x86/vec_avx2.h, x86/vec_avx512.h and arm/vec_neon.h have the same functions; a kernel file includes exactly
+// one of the four and then the templates of its family.
 //
 //   vf       VEC_N lanes of f32; vm one truth value per lane; vd one double per lane, for sums
 //   min, max return the second operand if one is NaN, as the x86 instructions do

@@ -5,16 +5,11 @@
 #ifndef TN_CPU_X86_PRODUCT_LOOPS_H
 #define TN_CPU_X86_PRODUCT_LOOPS_H
 
+#include "core/compiler.h"
+
 #include <immintrin.h>
 
-// Full unrolling of the short loop that follows: accumulators in arrays then live in registers at -O2.
-#if defined(__clang__)
-#define TN_MATMUL_UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define TN_MATMUL_UNROLL _Pragma("GCC unroll 16")
-#else
-#define TN_MATMUL_UNROLL
-#endif
+#define TN_MATMUL_UNROLL TN_UNROLL
 
 // Fetches the lines of `size` bytes that the rows kernels read next: far ahead into L2, near into L1. They
 // run too many instructions per line for the core to look far enough ahead by itself. Measured with m = 1 and
