@@ -180,6 +180,20 @@ static void json_launches(const tn_plan *p, const tn_plan_step *s, tn_strbuf *ou
     }
 }
 
+// With no keys in the cache but those of the pass itself.
+static void json_cost(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
+{
+    tn_plan_step_info c = {.struct_size = sizeof c};
+    tn_plan_cost(p, (int32_t)(s - p->steps), 0, &c);
+    tn_strbuf_printf(out,
+                     ",\n     \"bytes\": {\"weights_read\": %llu, \"cache_read\": %llu, "
+                     "\"cache_written\": %llu, \"read\": %llu, \"written\": %llu}, "
+                     "\"operations\": {\"f32\": %.0f, \"product\": %.0f, \"product_precision\": \"%s\"}",
+                     (unsigned long long)c.weights_read, (unsigned long long)c.cache_read,
+                     (unsigned long long)c.cache_written, (unsigned long long)c.read,
+                     (unsigned long long)c.written, c.ops, c.product_ops, tn_precision_name(c.precision));
+}
+
 static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
 {
     tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
@@ -187,6 +201,7 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     put_json_string(out, s->step.name);
     if (s->rounding != TN_PRECISION_auto)
         tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
+    json_cost(p, s, out);
     json_launches(p, s, out);
     tn_strbuf_puts(out, ",\n     \"sources\": [");
     for (int32_t k = 0; k < s->step.n_src; k++) {

@@ -188,6 +188,9 @@ typedef struct tn_plan_copies {
 } tn_plan_copies;
 tn_plan_copies tn_plan_copies_get(const tn_plan *plan, int32_t device);
 
+// What step i costs (ops/cost.h): fills all fields but struct_size; bytes are added to those of *out.
+void tn_plan_cost(const tn_plan *plan, int32_t i, int64_t depth, tn_plan_step_info *out);
+
 // Text form of a graph, for plans.
 void tn_graph_print(const tn_graph *graph, tn_strbuf *out);
 
