@@ -6,7 +6,7 @@
 #define TENON_TOOLS_BENCH_H
 
 #include "tools/common.h"
-#include "tools/commands/peak.h"
+#include "tools/costs/peak.h"
 
 enum { BENCH_NUMS = 32, BENCH_TESTS = 8192, BENCH_REPS = 1000, BENCH_SEQUENCES = 256, BENCH_TEXTS = 4096 };
 

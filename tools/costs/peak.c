@@ -5,7 +5,7 @@
 // far above any cache here. Computing: chains of multiply-add that live in registers; 12 independent chains
 // hide 4-cycle latency on machines with up to three multipliers. The variants are built with target
 // attributes and chosen at run time, so that the file needs no flags of its own.
-#include "tools/commands/peak.h"
+#include "tools/costs/peak.h"
 
 #include "tools/common.h"
 
