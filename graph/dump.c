@@ -110,7 +110,7 @@ static void put_copies(const tn_plan *p, tn_strbuf *out)
     }
 }
 
-static void dump_text(const tn_plan *p, tn_strbuf *out)
+static void put_text(const tn_plan *p, tn_strbuf *out)
 {
     tn_strbuf_puts(out, "recorded:\n");
     tn_strbuf_puts(out, p->recorded);
@@ -137,6 +137,16 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
     }
     put_copies(p, out);
     put_summary(p, out);
+}
+
+static void dump_text(const tn_plan *p, tn_strbuf *out)
+{
+    tn_strbuf all;
+    tn_strbuf_init(&all, p->ctx);
+    put_text(p, &all);
+    out->status = all.status;
+    if (all.status == TN_OK && all.data) tn_dump_collapse(p->ctx, all.data, out);
+    tn_strbuf_fini(&all);
 }
 
 static void put_json_string(tn_strbuf *out, const char *text)
@@ -265,38 +275,6 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
     tn_strbuf_puts(out, " ]}\n");
 }
 
-// Edges go from the step that last wrote a root to the steps that read it.
-static void dump_dot(const tn_plan *p, tn_strbuf *out)
-{
-    tn_strbuf_puts(out,
-                   "digraph plan {\n  rankdir=TB; node [shape=box, fontname=\"monospace\", fontsize=10];\n");
-    int32_t *writer = tn_calloc(p->ctx, (size_t)p->graph->n_values + 1, sizeof *writer);
-    if (!writer) {
-        out->status = TN_ERR_MEMORY;
-        return;
-    }
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const tn_plan_step *s = &p->steps[i];
-        tn_strbuf_printf(out, "  s%d [label=\"%s\\n", i, tn_op_name(s->step.op));
-        put_view(out, &s->step.dst[0]);
-        tn_strbuf_puts(out, "\\n");
-        tn_strbuf_json(out, s->step.name, strlen(s->step.name));
-        for (int32_t k = 0; k < s->n_launches; k++) {
-            tn_strbuf_puts(out, "\\n> ");
-            tn_strbuf_json(out, tn_plan_launch_name(p, s, k), strlen(tn_plan_launch_name(p, s, k)));
-        }
-        bool folded = (s->step.join.next & TN_JOIN_FOLD) != 0; // the next step launches it
-        tn_strbuf_printf(out, "\", style=\"%s\", fillcolor=\"%s\"];\n", folded ? "filled,dashed" : "filled",
-                         s->device == 0 ? "#dbe9f6" : "#fbe3c8");
-        for (int32_t k = 0; k < s->step.n_src; k++)
-            if (s->src[k].root >= 0 && writer[s->src[k].root] > 0)
-                tn_strbuf_printf(out, "  s%d -> s%d;\n", writer[s->src[k].root] - 1, i);
-        for (int32_t k = 0; k < s->step.n_dst; k++) writer[s->dst[k].root] = i + 1;
-    }
-    tn_free(p->ctx, writer);
-    tn_strbuf_puts(out, "}\n");
-}
-
 tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
 {
     TN_NEED(NULL, plan);
@@ -304,7 +282,7 @@ tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
     static void (*const dumps[])(const tn_plan *, tn_strbuf *) = {
         [TN_PLAN_TEXT] = dump_text,
         [TN_PLAN_JSON] = dump_json,
-        [TN_PLAN_DOT] = dump_dot,
+        [TN_PLAN_DOT] = tn_plan_dump_dot,
         [TN_PLAN_SVG] = tn_plan_dump_svg,
     };
     if (format < 0 || format >= (int32_t)TN_COUNT(dumps))
