@@ -66,6 +66,8 @@ typedef struct tool {
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
 int tool_open(tool *t, const options *o);
 void tool_close(tool *t);
+// The user's directory for what is kept between runs; made if `make`. False: there is none.
+bool tool_cache_dir(char *dir, size_t size, bool make);
 // Prints "tenon: <what>: <message of the library>" with advice; returns the exit code of the status.
 int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 // A message at TN_LOG_INFO, at TN_LOG_DEBUG.
