@@ -12,7 +12,7 @@ void tn_plan_dump_svg(const tn_plan *plan, tn_strbuf *out);
 typedef struct tn_dump_run {
     int32_t first, length, times;
 } tn_dump_run;
-// All steps of the plan as runs; room for n_steps of them. Returns how many there are.
+// All steps of the plan as runs; at most n_steps of them. Returns how many there are.
 int32_t tn_dump_runs(const tn_plan *plan, tn_dump_run *runs);
 // The patterns of fusion that made one step of several ops, separated by semicolons.
 void tn_dump_reason(const tn_plan *plan, int32_t step, tn_strbuf *out);

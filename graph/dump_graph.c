@@ -135,14 +135,25 @@ static void dot_runs(const tn_plan *p, const tn_dump_run *runs, int32_t n_runs, 
     }
 }
 
+// The op that is drawn for one: that of the same place among the ops of its step.
+static int32_t drawn_op(const tn_plan *p, const int32_t *drawn, int32_t op)
+{
+    int32_t step = p->ops[op].step, place = 0;
+    if (step < 0 || drawn[step] == step) return step < 0 ? -1 : op;
+    for (int32_t i = 0; i < op; i++) place += p->ops[i].step == step;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i].step == drawn[step] && place-- == 0) return i;
+    return -1;
+}
+
 static void dot_recorded_edges(const tn_plan *p, const int32_t *drawn, tn_strbuf *out)
 {
     for (int32_t i = 0; i < p->n_ops; i++) {
         const tn_recorded *op = &p->ops[i];
         if (op->step < 0 || drawn[op->step] != op->step) continue;
         for (int32_t k = 0; k < op->n_src; k++) {
-            int32_t from = op->src[k];
-            if (from < 0 || p->ops[from].step < 0 || drawn[p->ops[from].step] != p->ops[from].step) continue;
+            int32_t from = op->src[k] >= 0 ? drawn_op(p, drawn, op->src[k]) : -1;
+            if (from < 0) continue;
             tn_strbuf_printf(out, "    r%d -> r%d;\n", from, i);
         }
     }

@@ -110,14 +110,14 @@ static void put_box(tn_strbuf *out, double x, double y, double w, double h, cons
 
 static const char *bytes_text(double bytes, char *buf, size_t size)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const suffixes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     size_t i = 0;
-    while (bytes >= 1024 && i + 1 < TN_COUNT(units)) bytes /= 1024, i++;
+    while (bytes >= 1024 && i + 1 < TN_COUNT(suffixes)) bytes /= 1024, i++;
     bool fine = bytes < 10 && i > 0;
     char number[24];
     snprintf(number, sizeof number, "%.*f", fine, bytes);
     if (fine) tn_number_point(number);
-    snprintf(buf, size, "%s %s", number, units[i]);
+    snprintf(buf, size, "%s %s", number, suffixes[i]);
     return buf;
 }
 

@@ -186,6 +186,7 @@ static void set_threads(const options *o, tn_context_config *cfg)
 int tool_open(tool *t, const options *o)
 {
     *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
+    tool_trace_open(t);
     if (opt_flag(o, OPT_VERBOSE) && t->log_level < TN_LOG_INFO) t->log_level = TN_LOG_INFO;
     char isa[32];
     opt_word(o, OPT_ISA, isa, sizeof isa);
@@ -224,6 +225,7 @@ void tool_close(tool *t)
 {
     tool_close_adapters(t);
     tool_places_close(t);
+    tool_trace_close(t);
     tn_context_destroy(&t->ctx);
 }
 

@@ -60,7 +60,8 @@ def check_numbers(t):
     t.ok("peaks", d["peaks"]["read_bytes_per_second"] > 1e8 and d["peaks"]["f32"] > 1e8
          and re.fullmatch(r"\d{4}-\d\d-\d\d", d["peaks"]["date"]), d["peaks"])
     kept = glob.glob(t.env["XDG_CACHE_HOME"] + "/tenon/tuning-peaks-*.txt")
-    t.ok("peaks are kept", len(kept) == 1 and d["peaks"]["date"] in open(kept[0], encoding="utf-8").read(), kept)
+    text = "".join(open(path, encoding="utf-8").read() for path in kept)
+    t.ok("peaks are kept", len(kept) == 1 and d["peaks"]["date"] in text, kept)
     for p in d["phases"]:
         total = p["steps_seconds"] + p["around_seconds"] + p["other_seconds"]
         t.ok(f"{p['phase']}: the rows add up", abs(total - p["seconds"]) < 1e-6, p)
@@ -77,14 +78,16 @@ def check_numbers(t):
     read = sum(s["bytes"]["weights_read"] for s in d["phases"][1]["steps"])
     t.ok("decode reads the weights", weights and weights < read < 1.01 * weights, f"{weights} {read}")
     cache = sum(s["bytes"]["cache_read"] for s in d["phases"][1]["steps"])
-    t.ok("decode reads the cache", cache == 8 * 101 * 2 * 2 * 64 * 2, cache)  # layers, keys, k and v, heads, f16
+    # layers, keys, k and v, heads, width, bytes of f16
+    t.ok("decode reads the cache", cache == 8 * 101 * 2 * 2 * 64 * 2, cache)
 
 
 def check_forms(t):
     flags = ["roofline", t.model, "--tokens", 32, "-r", 2]
     text = t.run(*flags)
     t.ok("roofline as text", text.code == 0 and all(w in text.text for w in (
-        "peaks: read", "prefill of 32 tokens", "decode of 1 token", "% of limit", "around the steps")), text.err)
+        "peaks: read", "prefill of 32 tokens", "decode of 1 token", "% of limit",
+        "around the steps")), text.err)
     t.ok("peaks are not measured again", "measuring" not in text.err, text.err)
     rows = list(csv.reader(io.StringIO(t.run(*flags, "--csv").text)))
     t.ok("roofline --csv", len(rows) > 20 and len({len(r) for r in rows}) == 1, rows[:2])
@@ -130,12 +133,49 @@ def check_plan(t):
          {n for e in edges for n in e} - nodes)
 
 
+def check_trace(t):
+    """The Trace Event Format, as Perfetto's importer and Chrome want it: see "Trace Event Format", 2016."""
+    path, n = t.temp("trace.json"), 24
+    plain = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos")
+    r = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos", "--profile",
+              path)
+    t.ok("--profile changes no text", r.code == 0 and r.out == plain.out, r.err)
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    need = {"X": {"name", "ts", "dur", "pid", "tid", "args"}, "C": {"name", "ts", "pid", "args"},
+            "M": {"name", "pid", "tid", "args"}}
+    t.ok("trace: fields", all(need[e["ph"]] <= set(e) for e in events), "")
+    t.ok("trace: times", all(e["ts"] >= 0 and e.get("dur", 0) >= 0 for e in events if e["ph"] != "M"), "")
+    t.ok("trace: counters are numbers", all(isinstance(v, (int, float)) for e in events if e["ph"] == "C"
+                                             for v in e["args"].values()), "")
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    t.ok("trace: tracks", sorted(tracks.values()) == ["load", "prompt", "steps on cpu", "tokens"], tracks)
+    spans = {name: [e for e in events if e["ph"] == "X" and tracks[e["tid"]] == name]
+             for name in tracks.values()}
+    t.ok("trace: one span for each token", len(spans["tokens"]) == n and len(spans["load"]) == 1
+         and len(spans["prompt"]) == 1, {k: len(v) for k, v in spans.items()})
+    for name, track in spans.items():
+        track.sort(key=lambda e: e["ts"])
+        t.ok(f"trace: spans of {name} do not overlap",
+             all(a["ts"] + a["dur"] <= b["ts"] + 1e-2 for a, b in zip(track, track[1:])), "")
+    steps = spans["steps on cpu"]
+    t.ok("trace: steps of some passes", 91 * 3 <= len(steps) < 91 * n / 2
+         and all({"kernel", "operands", "timed", "bytes", "operations"} <= set(e["args"]) for e in steps),
+         len(steps))
+    inside = [any(s["ts"] <= e["ts"] + 1 and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1
+                  for s in spans["tokens"] + spans["prompt"]) for e in steps]
+    t.ok("trace: steps lie within the pass that they belong to", all(inside), inside.count(False))
+    counters = {e["name"] for e in events if e["ph"] == "C"}
+    t.ok("trace: counters", counters == {"tokens per second", "tokens in the cache", "peak RAM"}, counters)
+
+
 def main():
     t, _, _ = arguments()
     os.makedirs(t.env["XDG_CACHE_HOME"])
     check_numbers(t)
     check_forms(t)
     check_plan(t)
+    check_trace(t)
     return t.done()
 
 

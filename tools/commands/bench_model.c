@@ -136,7 +136,7 @@ static void get_info(bench_state *s)
     if (m->weight_size == 0) return;
     s->active_params = (double)m->n_active_params;
     bool int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
-    s->precision = int8 ? TN_PRECISION_int8 : TN_PRECISION_f32; // until a plan tells
+    s->precision = int8 ? TN_PRECISION_int8 : TN_PRECISION_f32; // until a plan says
 }
 
 int bench_open(bench_state *s)

@@ -21,14 +21,14 @@ typedef struct peaks {
 // Of the processor, with all threads of the context and with one. Needs some seconds. False if there was no
 // memory or thread for it.
 bool peaks_measure(int32_t n_threads, peaks *out);
-// Of another device: what its fastest kernels reach on long rows and large products. False if nothing ran.
+// Of another device: what its fastest kernels reach on long rows and large matmuls. False if nothing ran.
 bool peaks_measure_device(const tool *t, tn_device *device, peaks *out);
 // Those that an earlier call kept beside the tuning files of this machine, for this description of the device
 // (with its driver) and number of threads. False: there are none.
 bool peaks_load(const tool *t, const tn_device *device, peaks *out);
 // Measures them; `keep`: for peaks_load.
 bool peaks_make(const tool *t, tn_device *device, bool keep, peaks *out);
-// The roof of a precision: its own, else that of the next one whose products are not slower; 0: none at all.
+// The roof of a precision: its own, else that of the next one that is not slower; 0: none at all.
 double peaks_rate(const peaks *p, int32_t precision);
 
 #endif

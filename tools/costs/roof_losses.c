@@ -121,7 +121,7 @@ const char *roof_rest_name(const roof_phase *p, int row)
                                   : "saved where steps need not be timed: they overlap, or start as one";
 }
 
-const char *roof_rate(double rate, const char *unit, char *buf, size_t size)
+const char *roof_rate(double rate, const char *suffix, char *buf, size_t size)
 {
     static const char prefixes[] = " kMGTP";
     int i = 0;
@@ -130,6 +130,6 @@ const char *roof_rate(double rate, const char *unit, char *buf, size_t size)
              rate < 9.995   ? 2
              : rate < 99.95 ? 1
                             : 0,
-             rate, i > 0, prefixes + i, unit);
+             rate, i > 0, prefixes + i, suffix);
     return buf;
 }

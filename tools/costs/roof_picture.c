@@ -143,9 +143,9 @@ static void draw_axes(const picture *p)
     for (double d = p->y0; d <= p->y1; d++) {
         double y = py(p, pow(10, d));
         svg_line(p->f, LEFT, y, RIGHT, y, "grid");
-        static const char *const units[] = {"", "k", "M", "G", "T", "P"};
-        int unit = (int)fmax(0, fmin(5, floor(d / 3)));
-        snprintf(text, sizeof text, "%g %s", pow(10, d - 3 * unit), units[unit]);
+        static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+        int prefix = (int)fmax(0, fmin(5, floor(d / 3)));
+        snprintf(text, sizeof text, "%g %s", pow(10, d - 3 * prefix), prefixes[prefix]);
         svg_text(p->f, LEFT - 8, y + 4, "end", "dim", "%s", text);
     }
     svg_line(p->f, LEFT, BOTTOM, RIGHT, BOTTOM, "sfg");
@@ -239,14 +239,15 @@ static void draw_roofs(picture *p)
         char rate[32], text[64];
         double y = py(p, k->rate[best]), x = px(p, k->rate[best] / k->read);
         svg_line(p->f, fmax(x, LEFT), y, RIGHT, y, "roof");
-        const char *unit = best == TN_PRECISION_int8 ? "OP/s" : "FLOP/s";
+        const char *suffix = best == TN_PRECISION_int8 ? "OP/s" : "FLOP/s";
         snprintf(text, sizeof text, "%s %s", tn_precision_name(best),
-                 roof_rate(k->rate[best], unit, rate, sizeof rate));
+                 roof_rate(k->rate[best], suffix, rate, sizeof rate));
         label_roof(p, y, fmax(x, LEFT), text);
     }
 }
 
-// The number of a point: inside if there is room and nothing else, or beside it, with a line if it is far.
+// The number of a point: inside if it is large enough and nothing else is there, or beside it, with a line if
+// it is far.
 static void draw_number(picture *p, int i)
 {
     const point *q = &p->points[i];

@@ -29,7 +29,7 @@ static double intensity(const cost_sum *c)
     return cost_bytes(c) > 0 ? cost_ops(c) / cost_bytes(c) : 0;
 }
 
-static const char *ops_unit(const cost_sum *c)
+static const char *ops_suffix(const cost_sum *c)
 {
     return cost_precision(c) == TN_PRECISION_int8 ? "OP/s" : "FLOP/s";
 }
@@ -77,7 +77,7 @@ static void print_row(const roofline *r, const roof_row *row)
         "| %.3f | %.3f | %.0f | %s | %.2f | %s | %s | %d | %s | %s | %s |\n",
         (row->seconds - row->limit) * 1e3, row->seconds * 1e3, share(row->limit, row->seconds),
         bound(r, &row->cost), intensity(&row->cost),
-        roof_rate(row->seconds > 0 ? cost_ops(&row->cost) / row->seconds : 0, ops_unit(&row->cost), rate,
+        roof_rate(row->seconds > 0 ? cost_ops(&row->cost) / row->seconds : 0, ops_suffix(&row->cost), rate,
                   sizeof rate),
         roof_rate(row->seconds > 0 ? cost_bytes(&row->cost) / row->seconds : 0, "B/s", bytes, sizeof bytes),
         row->n, row->op, row->kernel, row->shapes);
@@ -284,23 +284,23 @@ static void page_phase(const roofline *r, const roof_phase *p, FILE *f)
 }
 
 void roof_page(const roofline *r, FILE *f)
-    {
-        char text[512];
-        fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-        svg_escaped(f, r->model);
-        fputs("</title><style>:root{color-scheme:light dark}body{font-family:sans-serif;max-width:1000px;"
-              "margin:1em auto;padding:0 1em}svg{max-width:100%;height:auto}table{border-collapse:collapse;"
-              "font-size:12px}td,th{padding:2px 8px;border-bottom:1px solid #8884;text-align:left}"
-              "td:nth-child(-n+3){text-align:right}</style></head><body>\n<h1>",
-              f);
-        svg_escaped(f, r->model);
-        fputs("</h1>\n<p>", f);
-        svg_escaped(f, r->device);
-        fputs("<br>peaks: ", f);
-        peaks_line(&r->peaks, text, sizeof text);
-        svg_escaped(f, text);
-        fputs("</p>\n", f);
-        roof_picture(r, f);
-        for (int i = 0; i < ROOF_PHASES; i++) page_phase(r, &r->phases[i], f);
-        fputs("</body></html>\n", f);
-    }
+{
+    char text[512];
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
+    svg_escaped(f, r->model);
+    fputs("</title><style>:root{color-scheme:light dark}body{font-family:sans-serif;max-width:1000px;"
+          "margin:1em auto;padding:0 1em}svg{max-width:100%;height:auto}table{border-collapse:collapse;"
+          "font-size:12px}td,th{padding:2px 8px;border-bottom:1px solid #8884;text-align:left}"
+          "td:nth-child(-n+3){text-align:right}</style></head><body>\n<h1>",
+          f);
+    svg_escaped(f, r->model);
+    fputs("</h1>\n<p>", f);
+    svg_escaped(f, r->device);
+    fputs("<br>peaks: ", f);
+    peaks_line(&r->peaks, text, sizeof text);
+    svg_escaped(f, text);
+    fputs("</p>\n", f);
+    roof_picture(r, f);
+    for (int i = 0; i < ROOF_PHASES; i++) page_phase(r, &r->phases[i], f);
+    fputs("</body></html>\n", f);
+}

@@ -47,7 +47,7 @@ const char *roof_rest_name(const roof_phase *p, int row);
 // One sentence about a loss: the lever that would make it smaller.
 void roof_lever(const roofline *r, const roof_phase *p, const roof_row *row, char *buf, size_t size);
 // "12.3 GFLOP/s"; operations of int8 are no FLOP.
-const char *roof_rate(double rate, const char *unit, char *buf, size_t size);
+const char *roof_rate(double rate, const char *suffix, char *buf, size_t size);
 
 void roof_print_text(const roofline *r);
 void roof_print_csv(const roofline *r);

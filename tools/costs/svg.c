@@ -4,8 +4,8 @@
 
 #include <stdarg.h>
 
-// The colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind tell apart; the last
-// ones fill up.
+// The colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind can distinguish;
+// the last ones fill up.
 static const char style[] =
     "<style>svg{font-family:sans-serif;font-size:12px}.bg{fill:#fff}.fg{fill:#1a1a1a}.dim{fill:#666}"
     ".b{font-weight:bold}.h{font-size:16px}"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writing SVG: pictures that are readable on paper and on a dark screen. Colours are classes of one style
-// sheet: fg (text and frames), dim (grids), bg, and c0 to c9 for things that are told apart.
+// sheet: fg (text and frames), dim (grids), bg, and c0 to c9 for things that differ.
 #ifndef TENON_TOOLS_SVG_H
 #define TENON_TOOLS_SVG_H
 
