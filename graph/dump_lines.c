@@ -20,8 +20,8 @@ typedef struct line {
     uint64_t hash; // of the text without such numbers
 } line;
 
-// A number that follows one of these distinguishes one layer or value from another: blk.3, rms_norm_16, @9216.
-// So does the number of a step, at the beginning of its line.
+// A number that follows one of these distinguishes one layer or value from another: blk.3, rms_norm_16,
+// @9216. So does the number of a step, at the beginning of its line.
 static bool is_counter(const char *begin, const char *at)
 {
     if (at == begin) return true;
