@@ -68,7 +68,7 @@ def check_numbers(t):
         seen = sum(s["seconds"] for s in p["steps"])
         t.ok(f"{p['phase']}: steps", abs(seen - p["steps_seconds"]) < 1e-6 and seen > 0, seen)
         t.ok(f"{p['phase']}: within a pass little is around the steps",
-             p["around_seconds"] < 0.05 * p["steps_seconds"] + 2e-4, p["around_seconds"])
+             p["around_seconds"] < 0.05 * p["steps_seconds"] + 1e-3, p["around_seconds"])
         t.ok(f"{p['phase']}: levers", len(p["levers"]) == 3 and all(x.endswith(".") for x in p["levers"]),
              p["levers"])
     # every weight of the model is read once in a step, but of the embedding table the row of the token, and

@@ -208,19 +208,21 @@ static void draw_slope(picture *p)
     label_slope(p, from, to, text);
 }
 
-// Beside a level roof: the first place from the right, above the line or below it, where nothing is.
+// Beside a level roof: the first place from the right where nothing is, above the line or below it, in the
+// first row or in the second.
 static void label_roof(picture *p, double y, double from, const char *text)
 {
-    enum { LETTER = 7, H = 13 };
+    enum { LETTER = 7, H = 13, STEP = 20 };
+    static const double rows[] = {-15, 3, -30, 18};
     double w = LETTER * (double)strlen(text);
-    svg_box box = {RIGHT - 4 - w, y - 4 - H + 2, w, H};
-    for (double x = box.x; x > from; x -= 20) {
-        svg_box above = {x, y - 15, w, H}, below = {x, y + 3, w, H};
-        bool up = is_free(p, &above, -1), down = !up && is_free(p, &below, -1);
-        if (!up && !down) continue;
-        box = up ? above : below;
-        break;
-    }
+    svg_box box = {RIGHT - 4 - w, y - 15, w, H};
+    bool found = false;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows && !found; k++)
+        for (double x = RIGHT - 4 - w; x > from && !found; x -= STEP) {
+            svg_box place = {x, y + rows[k], w, H};
+            found = is_free(p, &place, -1);
+            if (found) box = place;
+        }
     svg_text(p->f, box.x + w, box.y + H - 2, "end", "fg", "%s", text);
     p->labels[p->n_labels++] = box;
 }
