@@ -110,7 +110,7 @@ static void put_copies(const tn_plan *p, tn_strbuf *out)
     }
 }
 
-static void dump_text(const tn_plan *p, tn_strbuf *out)
+static void put_text(const tn_plan *p, tn_strbuf *out)
 {
     tn_strbuf_puts(out, "recorded:\n");
     tn_strbuf_puts(out, p->recorded);
@@ -137,6 +137,16 @@ static void dump_text(const tn_plan *p, tn_strbuf *out)
     }
     put_copies(p, out);
     put_summary(p, out);
+}
+
+static void dump_text(const tn_plan *p, tn_strbuf *out)
+{
+    tn_strbuf all;
+    tn_strbuf_init(&all, p->ctx);
+    put_text(p, &all);
+    out->status = all.status;
+    if (all.status == TN_OK && all.data) tn_dump_collapse(p->ctx, all.data, out);
+    tn_strbuf_fini(&all);
 }
 
 static void put_json_string(tn_strbuf *out, const char *text)
@@ -180,6 +190,20 @@ static void json_launches(const tn_plan *p, const tn_plan_step *s, tn_strbuf *ou
     }
 }
 
+// With no keys in the cache but those of the pass itself.
+static void json_cost(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
+{
+    tn_plan_step_info c = {.struct_size = sizeof c};
+    tn_plan_cost(p, (int32_t)(s - p->steps), 0, &c);
+    tn_strbuf_printf(out,
+                     ",\n     \"bytes\": {\"weights_read\": %llu, \"cache_read\": %llu, "
+                     "\"cache_written\": %llu, \"read\": %llu, \"written\": %llu}, "
+                     "\"operations\": {\"f32\": %.0f, \"product\": %.0f, \"product_precision\": \"%s\"}",
+                     (unsigned long long)c.weights_read, (unsigned long long)c.cache_read,
+                     (unsigned long long)c.cache_written, (unsigned long long)c.read,
+                     (unsigned long long)c.written, c.ops, c.product_ops, tn_precision_name(c.precision));
+}
+
 static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
 {
     tn_strbuf_printf(out, "    {\"op\": \"%s\", \"device\": \"%s\", \"kernel\": \"%s\", \"name\": ",
@@ -187,6 +211,7 @@ static void json_step(const tn_plan *p, const tn_plan_step *s, tn_strbuf *out)
     put_json_string(out, s->step.name);
     if (s->rounding != TN_PRECISION_auto)
         tn_strbuf_printf(out, ", \"precision\": \"%s\"", tn_precision_name(s->rounding));
+    json_cost(p, s, out);
     json_launches(p, s, out);
     tn_strbuf_puts(out, ",\n     \"sources\": [");
     for (int32_t k = 0; k < s->step.n_src; k++) {
@@ -250,38 +275,6 @@ static void dump_json(const tn_plan *p, tn_strbuf *out)
     tn_strbuf_puts(out, " ]}\n");
 }
 
-// Edges go from the step that last wrote a root to the steps that read it.
-static void dump_dot(const tn_plan *p, tn_strbuf *out)
-{
-    tn_strbuf_puts(out,
-                   "digraph plan {\n  rankdir=TB; node [shape=box, fontname=\"monospace\", fontsize=10];\n");
-    int32_t *writer = tn_calloc(p->ctx, (size_t)p->graph->n_values + 1, sizeof *writer);
-    if (!writer) {
-        out->status = TN_ERR_MEMORY;
-        return;
-    }
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const tn_plan_step *s = &p->steps[i];
-        tn_strbuf_printf(out, "  s%d [label=\"%s\\n", i, tn_op_name(s->step.op));
-        put_view(out, &s->step.dst[0]);
-        tn_strbuf_puts(out, "\\n");
-        tn_strbuf_json(out, s->step.name, strlen(s->step.name));
-        for (int32_t k = 0; k < s->n_launches; k++) {
-            tn_strbuf_puts(out, "\\n> ");
-            tn_strbuf_json(out, tn_plan_launch_name(p, s, k), strlen(tn_plan_launch_name(p, s, k)));
-        }
-        bool folded = (s->step.join.next & TN_JOIN_FOLD) != 0; // the next step launches it
-        tn_strbuf_printf(out, "\", style=\"%s\", fillcolor=\"%s\"];\n", folded ? "filled,dashed" : "filled",
-                         s->device == 0 ? "#dbe9f6" : "#fbe3c8");
-        for (int32_t k = 0; k < s->step.n_src; k++)
-            if (s->src[k].root >= 0 && writer[s->src[k].root] > 0)
-                tn_strbuf_printf(out, "  s%d -> s%d;\n", writer[s->src[k].root] - 1, i);
-        for (int32_t k = 0; k < s->step.n_dst; k++) writer[s->dst[k].root] = i + 1;
-    }
-    tn_free(p->ctx, writer);
-    tn_strbuf_puts(out, "}\n");
-}
-
 tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
 {
     TN_NEED(NULL, plan);
@@ -289,7 +282,7 @@ tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out)
     static void (*const dumps[])(const tn_plan *, tn_strbuf *) = {
         [TN_PLAN_TEXT] = dump_text,
         [TN_PLAN_JSON] = dump_json,
-        [TN_PLAN_DOT] = dump_dot,
+        [TN_PLAN_DOT] = tn_plan_dump_dot,
         [TN_PLAN_SVG] = tn_plan_dump_svg,
     };
     if (format < 0 || format >= (int32_t)TN_COUNT(dumps))

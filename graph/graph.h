@@ -148,6 +148,14 @@ typedef struct tn_plan_step {
     const char *kernel;
 } tn_plan_step;
 
+// An op as it was recorded, for pictures of what the passes made of it.
+typedef struct tn_recorded {
+    const tn_tensor *value; // its first result
+    int32_t op;
+    int32_t step; // that does its work; -1: none needs it
+    int32_t n_src, src[TN_MAX_SRC]; // the ops whose results it reads, views left out; -1: from outside
+} tn_recorded;
+
 struct tn_plan {
     _Atomic int32_t refs;
     tn_context *ctx;
@@ -165,6 +173,8 @@ struct tn_plan {
     size_t *derived_size; // per device: of weights that it keeps in another form, at most
     size_t inputs_size; // of the buffer that inputs lie in, the same on every device
     const char *recorded; // text of the graph before the passes
+    tn_recorded *ops;     // the same as a list, without views
+    int32_t n_ops;
     tn_fusion_note *notes;
     // Entry points of the steps whose backends list them; uploads and downloads are not among them.
     const char **launches;
@@ -187,6 +197,9 @@ typedef struct tn_plan_copies {
     bool uploads, downloads; // one launch each
 } tn_plan_copies;
 tn_plan_copies tn_plan_copies_get(const tn_plan *plan, int32_t device);
+
+// What step i costs (ops/cost.h): fills all fields but struct_size; bytes are added to those of *out.
+void tn_plan_cost(const tn_plan *plan, int32_t i, int64_t depth, tn_plan_step_info *out);
 
 // Text form of a graph, for plans.
 void tn_graph_print(const tn_graph *graph, tn_strbuf *out);

@@ -30,6 +30,7 @@ void tn_plan_unref(tn_plan **plan)
     if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
     tn_context *ctx = p->ctx;
     tn_free(ctx, p->steps);
+    tn_free(ctx, p->ops);
     tn_free(ctx, (void *)p->launches);
     tn_free(ctx, p->inputs);
     tn_free(ctx, p->outputs);
@@ -113,6 +114,56 @@ static tn_status record_text(tn_plan *p)
     }
     tn_strbuf_fini(&text);
     return status;
+}
+
+// The ops of the graph before the passes.
+static tn_status record_ops(tn_plan *p)
+{
+    const tn_graph *g = p->graph;
+    p->ops = tn_calloc(p->ctx, (size_t)g->n_nodes + 1, sizeof *p->ops);
+    int32_t *index = tn_calloc(p->ctx, (size_t)g->n_values + 1, sizeof *index); // of the op of a value, + 1
+    if (!p->ops || !index) {
+        tn_free(p->ctx, index);
+        return TN_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const tn_node *n = g->nodes[i];
+        tn_recorded *r = &p->ops[p->n_ops];
+        bool view = tn_node_is_view(n);
+        for (int32_t k = 0; k < n->n_dst; k++)
+            index[n->dst[k]->id] = view ? index[n->src[0]->id] : p->n_ops + 1;
+        if (view) continue;
+        *r = (tn_recorded){.value = n->dst[0], .op = n->op, .step = -1, .n_src = n->n_src};
+        for (int32_t k = 0; k < n->n_src; k++) r->src[k] = n->src[k] ? index[n->src[k]->id] - 1 : -1;
+        p->n_ops++;
+    }
+    tn_free(p->ctx, index);
+    return TN_OK;
+}
+
+// Which step does the work of each recorded op: that which makes its result, else that of one which reads it.
+static tn_status find_steps_of_ops(tn_plan *p)
+{
+    const tn_graph *g = p->graph;
+    int32_t *step = tn_calloc(p->ctx, (size_t)g->n_values + 1, sizeof *step); // that makes a value, + 1
+    if (!step) return TN_ERR_MEMORY;
+    for (int32_t i = 0, s = 0; i < g->n_nodes; i++) {
+        if (tn_node_is_view(g->nodes[i])) continue;
+        s++;
+        for (int32_t k = 0; k < g->nodes[i]->n_dst; k++) step[g->nodes[i]->dst[k]->id] = s;
+    }
+    for (int32_t i = p->n_ops - 1; i >= 0; i--) {
+        int32_t id = p->ops[i].value->id;
+        bool kept = id < g->n_values && g->values[id] == p->ops[i].value;
+        if (kept && step[id] > 0) p->ops[i].step = step[id] - 1;
+        if (p->ops[i].step < 0) continue;
+        for (int32_t k = 0; k < p->ops[i].n_src; k++) { // results that are gone were made here
+            int32_t from = p->ops[i].src[k];
+            if (from >= 0 && p->ops[from].step < 0) p->ops[from].step = p->ops[i].step;
+        }
+    }
+    tn_free(p->ctx, step);
+    return TN_OK;
 }
 
 static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
@@ -339,8 +390,10 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     if (status == TN_OK) status = set_precision(p, c.precision);
     for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
     if (status == TN_OK) status = record_text(p);
+    if (status == TN_OK) status = record_ops(p);
     if (status == TN_OK) status = run_passes(p, &c);
     if (status == TN_OK) status = make_steps(p);
+    if (status == TN_OK) status = find_steps_of_ops(p);
     if (status == TN_OK) status = make_ports(p);
     if (status == TN_OK) status = find_scratch(p);
     if (status == TN_OK) status = list_launches(p);

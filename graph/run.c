@@ -4,6 +4,7 @@
 // Running a plan: operands are bound once, the steps of each device become executables, and every run
 // submits the same executables again. Nothing is allocated after creation.
 #include "graph/graph.h"
+#include "ops/cost.h"
 
 #include <string.h>
 
@@ -37,6 +38,8 @@ struct tn_runner {
     tn_buffer *host_buffers; // of tn_runner_create: the caller's memory as buffers, or copies of it
     int32_t n_host_buffers;
     tn_status status; // first failure of the submitted work, for wait
+    uint64_t *step_ns; // NULL: never profiled
+    bool profile;
 };
 
 enum { NOT_FETCHED = -1, FETCH_ALIGN = 64 };
@@ -68,6 +71,7 @@ void tn_runner_destroy(tn_runner **runner)
     free_host(r, r->host_inputs);
     free_host(r, r->host_outputs);
     tn_free(r->ctx, r->fetched);
+    tn_free(r->ctx, r->step_ns);
     tn_free(r->ctx, r->roots);
     tn_free(r->ctx, r->transfers);
     tn_free(r->ctx, r->segments);
@@ -543,6 +547,23 @@ tn_status tn_runner_wait(tn_runner *r)
 tn_status tn_runner_run(tn_runner *r)
 {
     TN_NEED(NULL, r);
-    tn_status status = tn_runner_submit(r, NULL);
+    tn_submit_options options = {.step_ns = r->profile ? r->step_ns : NULL};
+    tn_status status = tn_runner_submit(r, &options);
     return status == TN_OK ? tn_runner_wait(r) : status;
+}
+
+tn_status tn_runner_profile(tn_runner *r, int32_t on)
+{
+    TN_NEED(NULL, r);
+    size_t n = (size_t)r->plan->n_steps + 1;
+    if (on && !r->step_ns) r->step_ns = tn_calloc(r->ctx, n, sizeof *r->step_ns);
+    if (on && !r->step_ns) return TN_ERR_MEMORY;
+    r->profile = on != 0;
+    if (r->step_ns) memset(r->step_ns, 0, n * sizeof *r->step_ns);
+    return TN_OK;
+}
+
+uint64_t tn_runner_step_ns(const tn_runner *r, int32_t i)
+{
+    return r && r->step_ns && i >= 0 && i < r->plan->n_steps ? r->step_ns[i] : 0;
 }

@@ -4,7 +4,6 @@
 // The op table, and what is known of an op from its row. Helpers of the ops themselves are in step.c.
 #include "ops/ops.h"
 
-#include "ops/operands.h"
 #include "ops/product.h"
 
 #define PARAMS_P(name) sizeof(tn_##name##_params)
@@ -54,17 +53,4 @@ bool tn_op_set_has(int32_t set, int32_t op)
     if (!f) return false;
     if (set == TN_SET_PRODUCT_ID) return f->has_ids;
     return !f->has_ids && (set == TN_SET_PRODUCT_DENSE || f->glu_off == TN_PRODUCT_NO_PARAM);
-}
-
-double tn_step_work(const tn_step *step)
-{
-    double n = 0.0, each = 1.0;
-    for (int32_t i = 0; i < step->n_dst; i++)
-        if (!tn_op_aliases(tn_op_info_get(step->op)->flags, i)) n += (double)tn_view_n_elems(&step->dst[i]);
-    if (step->op == TN_OP_attention) // all keys that there may be, half of them by causality
-        each = (double)step->src[TN_SRC_attention_block_table].ne[3] *
-               (double)step->src[TN_SRC_attention_k].ne[2];
-    else if (tn_op_takes_weights(step->op) && step->n_src > 1)
-        each = (double)step->src[0].ne[3]; // matmuls; too much for others, which are small
-    return n * each;
 }

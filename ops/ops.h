@@ -85,9 +85,6 @@ static inline bool tn_step_has_src(const tn_step *step, int32_t i)
     return i < step->n_src && step->src[i].ne[3] > 0;
 }
 
-// Multiplications of a step, roughly: enough to find what takes long.
-double tn_step_work(const tn_step *step);
-
 // Common checks of shape rules; each returns TN_OK or fails with a message that names the op.
 tn_status tn_need_dtype(tn_context *ctx, const tn_step *step, int32_t src, tn_dtype dtype);
 tn_status tn_need_float_rows(tn_context *ctx, const tn_step *step, int32_t src); // F32, last dim contiguous

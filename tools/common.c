@@ -148,11 +148,11 @@ static int check_compat(const tool *t)
     return 0;
 }
 
-// The user's cache directory for this program; created only when something is stored.
-static bool cache_dir(char dir[CACHE_DIR_SIZE], bool make)
+// Created only when something is stored.
+bool tool_cache_dir(char *dir, size_t size, bool make)
 {
     static const char own[] = "/tenon";
-    if (!sys_place_get(SYS_CACHE, dir, CACHE_DIR_SIZE - sizeof own)) return false;
+    if (size < sizeof own || !sys_place_get(SYS_CACHE, dir, size - sizeof own)) return false;
     if (make) sys_make_folder(dir, false);
     memcpy(dir + strlen(dir), own, sizeof own);
     return !make || sys_make_folder(dir, false);
@@ -186,6 +186,7 @@ static void set_threads(const options *o, tn_context_config *cfg)
 int tool_open(tool *t, const options *o)
 {
     *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
+    tool_trace_open(t);
     if (opt_flag(o, OPT_VERBOSE) && t->log_level < TN_LOG_INFO) t->log_level = TN_LOG_INFO;
     char isa[32];
     opt_word(o, OPT_ISA, isa, sizeof isa);
@@ -206,7 +207,8 @@ int tool_open(tool *t, const options *o)
     cfg.one_backend = (((C_DEVICES | C_DOCTOR) >> o->cmd) & 1) == 0; // 'devices' lists all
     cfg.tune = opt_flag(o, OPT_TUNE);
     // Some drivers compile kernels at their first use, and the result is stored as well.
-    if (cache_dir(cache, cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0))) cfg.cache_dir = cache;
+    bool stores = cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0);
+    if (tool_cache_dir(cache, sizeof cache, stores)) cfg.cache_dir = cache;
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED && cfg.threads_by == TN_THREADS_OPENMP)
         return fail(EXIT_DEVICE, "--threads-by openmp: this build has no OpenMP");
@@ -223,6 +225,7 @@ void tool_close(tool *t)
 {
     tool_close_adapters(t);
     tool_places_close(t);
+    tool_trace_close(t);
     tn_context_destroy(&t->ctx);
 }
 

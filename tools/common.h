@@ -47,6 +47,7 @@ void clean_text(char *text);
 const char *shown(const char *text, char *buf, size_t size);
 
 typedef struct tool_places tool_places;
+typedef struct tool_trace tool_trace;
 typedef struct tool {
     const options *opt;
     tn_context *ctx;
@@ -61,11 +62,14 @@ typedef struct tool {
     tn_adapter_use adapters[TN_SESSION_ADAPTERS]; // of --lora, for the model of the command
     int32_t n_adapters;
     tool_places *places; // of --override-tensor; NULL: none
+    tool_trace *trace;   // of --profile; NULL: not wanted
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
 int tool_open(tool *t, const options *o);
 void tool_close(tool *t);
+// The user's directory for what is kept between runs; made if `make`. False: there is none.
+bool tool_cache_dir(char *dir, size_t size, bool make);
 // Prints "tenon: <what>: <message of the library>" with advice; returns the exit code of the status.
 int tool_fail(const tool *t, tn_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 // A message at TN_LOG_INFO, at TN_LOG_DEBUG.
@@ -104,7 +108,16 @@ void tool_session_config(const tool *t, tn_session_config *cfg);
 int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_config *session,
                        tn_engine_config *cfg);
 void tool_embedder_config(const tool *t, tn_embedder_config *cfg);
-// Writes the profile if --profile is given; 0 or an exit code. Nothing happens without the flag.
+// costs/profile.c: what --profile records. Nothing of it happens without the flag. tool_open and tool_close
+// call the first two; tool_trace_load ends loading, and has the prompt timed.
+void tool_trace_open(tool *t);
+void tool_trace_close(tool *t);
+void tool_trace_load(tool *t, tn_session *session);
+void tool_trace_prompt(tool *t, tn_session *session, uint64_t begin, size_t n_tokens);
+// Around a step of a generation, some of which are timed; `text`: what it generated.
+void tool_trace_token_begin(tool *t, tn_session *session);
+void tool_trace_token_end(tool *t, const tn_session *session, uint64_t begin, const char *text);
+// Writes the profile; 0 or an exit code. Without events of the functions above: the steps of the last pass.
 int tool_profile(const tool *t, const tn_session *session);
 
 // Whole file ("-": standard input), terminated, freed by free(). At most 256 MiB.

@@ -30,7 +30,7 @@
 // The grids of the codebook types, compiled from the source of ops/ into tables of the device.
 #define TN_OPS_QUANT_TABLES_H
 #define const static __device__ const
-#include "ops/quant_iq_tables.c"
+#include "ops/quant/quant_iq_tables.c"
 #undef const
 
 struct tn_run16 {

@@ -206,6 +206,11 @@ void tn_session_profile(tn_session *s, int32_t on)
     if (s->step_ns) memset(s->step_ns, 0, (size_t)s->step_ns_count * sizeof *s->step_ns);
 }
 
+const tn_plan *tn_session_plan_get(const tn_session *s)
+{
+    return s && s->profiled ? s->profiled->plan : NULL;
+}
+
 int32_t tn_session_step_time(const tn_session *s, int32_t i, tn_step_time *out)
 {
     if (!s) return 0;

@@ -90,26 +90,42 @@ tn_status tn_session_estimate(tn_model *model, const tn_session_config *cfg, uin
     return TN_OK;
 }
 
+tn_status tn_model_plan_create(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t n_seq,
+                               tn_plan **out)
+{
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
+    if (n_tokens < 1) return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens", n_tokens);
+    if (n_seq < 1 || n_seq > n_tokens)
+        return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens of %d sequences", n_tokens, n_seq);
+    tn_session *s;
+    tn_session_config c;
+    tn_session_config_default(&c);
+    tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
+    if (status == TN_OK && n_seq > c.n_seq)
+        status = tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d sequences, the session has %d", n_seq,
+                         c.n_seq);
+    if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
+    if (status != TN_OK) return status;
+    tn_plan_key key = {.n_tokens = n_tokens,
+                       .n_seq = n_seq,
+                       .n_outputs = n_seq,
+                       .adapters = tn_session_adapters_of(s, 0)};
+    s->quiet = false;
+    status = tn_session_plan(s, &key, out);
+    tn_session_destroy(&s);
+    return status;
+}
+
 tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg, int32_t n_tokens, int32_t format,
                              char **out)
 {
     TN_NEED(NULL, model);
     TN_NEED(tn_model_context(model), out);
-    if (n_tokens < 1) return tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d tokens", n_tokens);
-    tn_session *s;
-    tn_session_config c;
-    tn_session_config_default(&c);
-    tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
-    if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
-    if (status != TN_OK) return status;
-    tn_plan_key key = {
-        .n_tokens = n_tokens, .n_seq = 1, .n_outputs = 1, .adapters = tn_session_adapters_of(s, 0)};
     tn_plan *plan = NULL;
-    s->quiet = false;
-    status = tn_session_plan(s, &key, &plan);
+    tn_status status = tn_model_plan_create(model, cfg, n_tokens, 1, &plan);
     if (status == TN_OK) status = tn_plan_dump(plan, format, out);
     tn_plan_unref(&plan);
-    tn_session_destroy(&s);
     return status;
 }
 

@@ -439,6 +439,16 @@ class tn_plan_info(ctypes.Structure):
     ]
 
 
+class tn_plan_step_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("op", c_char_p), ("family", c_char_p), ("kernel", c_char_p),
+        ("name", c_char_p), ("device", c_char_p), ("n_launches", c_int32), ("done_by_next", c_int32),
+        ("weights_read", c_uint64), ("cache_read", c_uint64), ("cache_written", c_uint64), ("read", c_uint64),
+        ("written", c_uint64), ("ops", c_double), ("product_ops", c_double), ("precision", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
 class tn_binding(ctypes.Structure):
     _fields_ = [
         ("name", c_char_p), ("data", c_void_p), ("size", c_size_t),
@@ -768,6 +778,8 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_plan_ref": (c_void_p, [c_void_p]),
     "tn_plan_unref": (None, [POINTER(c_void_p)]),
     "tn_plan_info_get": (c_int32, [c_void_p, POINTER(tn_plan_info)]),
+    "tn_plan_step_get": (c_int32, [c_void_p, c_int32, c_int64, POINTER(tn_plan_step_info)]),
+    "tn_plan_step_shapes": (c_size_t, [c_void_p, c_int32, c_void_p, c_size_t]),
     "tn_plan_dump": (c_int32, [c_void_p, c_int32, POINTER(c_void_p)]),
     "tn_text_free": (None, [c_void_p, c_void_p]),
     "tn_runner_create": (c_int32, [c_void_p, POINTER(tn_binding), c_int32, POINTER(c_void_p)]),
@@ -775,6 +787,8 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_runner_write": (c_int32, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "tn_runner_read": (c_int32, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "tn_runner_run": (c_int32, [c_void_p]),
+    "tn_runner_profile": (c_int32, [c_void_p, c_int32]),
+    "tn_runner_step_ns": (c_uint64, [c_void_p, c_int32]),
     "tn_model_config_init": (None, [POINTER(tn_model_config), c_size_t]),
     "tn_model_open": (c_int32, [c_void_p, c_char_p, POINTER(tn_model_config), POINTER(c_void_p)]),
     "tn_source_init": (None, [POINTER(tn_source), c_size_t]),
@@ -814,6 +828,9 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_session_cancel": (None, [c_void_p, c_int32]),
     "tn_session_profile": (None, [c_void_p, c_int32]),
     "tn_session_step_time": (c_int32, [c_void_p, c_int32, POINTER(tn_step_time)]),
+    "tn_session_plan_get": (c_void_p, [c_void_p]),
+    "tn_model_plan_create": (c_int32, [c_void_p, POINTER(tn_session_config), c_int32, c_int32,
+        POINTER(c_void_p)]),
     "tn_model_plan_dump": (c_int32, [c_void_p, POINTER(tn_session_config), c_int32, c_int32,
         POINTER(c_void_p)]),
     "tn_model_host_overhead": (c_int32, [c_void_p, POINTER(tn_session_config), POINTER(c_double)]),

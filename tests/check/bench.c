@@ -6,6 +6,8 @@
 // submissions, and its share of what memory and arithmetic of this device allow (roofline: the larger of
 // bytes / peak and operations / peak). What is timed: bench_shapes.c.
 #include "tests/check/bench.h"
+
+#include "ops/operands.h"
 #if TN_HAVE_VULKAN
 #include "backends/vulkan/runtime/device.h"
 #endif
@@ -119,7 +121,7 @@ static tn_status copies_create(tn_device *device, const bench_case *b, const tn_
     for (int32_t j = 0; j < b->c.n_src; j++) size += check_operand_size(&b->c.src[j]);
     for (int32_t j = 0; j < shape->n_dst; j++) size += result_size(&shape->dst[j]);
     double most = strcmp(device->backend->name, "cpu") == 0 ? MAX_FLOPS : MAX_FLOPS_DEVICE;
-    double n = TN_MIN((double)WORKING_SET / (double)size + 1.0, most / (b->flops + 1.0));
+    double n = TN_MIN((double)WORKING_SET / (double)size + 1.0, most / (b->cost.ops + 1.0));
     s->n = n < 1.0 ? 1 : n > MAX_COPIES ? MAX_COPIES : (int32_t)n;
     s->src = calloc((size_t)s->n, sizeof *s->src);
     s->dst = calloc((size_t)s->n, sizeof *s->dst);
@@ -182,12 +184,13 @@ static void print_result(const bench_run *r, const bench_case *b, const char *ke
                          const timing *t)
 {
     double peak = rounds && r->peaks.dot > 0.0 ? r->peaks.dot : r->peaks.fma;
-    double memory = r->peaks.read > 0.0 ? b->bytes / r->peaks.read : 0.0,
-           arithmetic = peak > 0.0 ? b->flops / peak : 0.0;
+    double bytes = tn_cost_bytes(&b->cost), product = b->cost.product_ops, ops = b->cost.ops;
+    double memory = r->peaks.read > 0.0 ? bytes / r->peaks.read : 0.0,
+           arithmetic = peak > 0.0 ? product / peak + (ops - product) / r->peaks.fma : 0.0;
     const char *limit = memory >= arithmetic ? "read" : peak == r->peaks.dot ? "int8" : "f32";
     double share = 100.0 * TN_MAX(memory, arithmetic) / t->median;
     const char *op = tn_op_name(b->c.op), *type = tn_dtype_name(b->c.type);
-    double us = t->median * 1e6, gb = b->bytes / t->median * 1e-9, gf = b->flops / t->median * 1e-9;
+    double us = t->median * 1e6, gb = bytes / t->median * 1e-9, gf = ops / t->median * 1e-9;
     if (r->run->options.json) {
         printf("{\"op\": \"%s\", \"type\": \"%s\", \"shape\": \"%s\", \"kernel\": \"%s\", \"us\": %.2f, "
                "\"spread\": %.3f, "
@@ -213,6 +216,17 @@ static void set_variant(tn_device *device, int32_t variant)
     TN_UNUSED(variant);
 }
 
+// The lengths of attention are among the integers of the case.
+static tn_cost cost_of(const bench_case *b, const tn_step *shape)
+{
+    tn_cost_lengths lengths = {0};
+    if (b->c.op == TN_OP_attention) {
+        lengths.q_start = b->c.ints + b->c.src[TN_SRC_attention_q_start].ints_off;
+        lengths.kv_len = b->c.ints + b->c.src[TN_SRC_attention_kv_len].ints_off;
+    }
+    return tn_step_cost(shape, &lengths);
+}
+
 void check_bench_case(bench_run *r, bench_case *b)
 {
     const check_options *o = &r->run->options;
@@ -227,6 +241,7 @@ void check_bench_case(bench_run *r, bench_case *b)
         return;
     }
     if (!t->device->backend->accepts(t->device, &shape)) return;
+    b->cost = cost_of(b, &shape);
     copies s = {0};
     timing time;
     tn_status status = copies_create(t->device, b, &shape, &s);

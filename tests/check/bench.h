@@ -5,12 +5,12 @@
 #ifndef TN_TESTS_CHECK_BENCH_H
 #define TN_TESTS_CHECK_BENCH_H
 
+#include "ops/cost.h"
 #include "tests/check/check.h"
 
 typedef struct bench_case {
     check_case c; // c.note names the shape
-    double bytes; // that have to be read or written at least once
-    double flops; // multiplications and additions; 0: not counted
+    tn_cost cost; // filled when it is timed
 } bench_case;
 
 typedef struct bench_run {
@@ -49,8 +49,6 @@ int64_t bench_rows_of(const bench_run *r, int32_t i);
 void bench_begin(bench_case *b, int32_t op, tn_dtype type);
 check_case bench_named(int32_t op, const char *note);
 check_operand *bench_weight(bench_case *b, tn_dtype type, int64_t experts, int64_t n, int64_t k);
-// Bytes of all sources.
-double bench_operand_bytes(const bench_case *b);
 // Times an op whose sources are n_sources of [m, n], followed by n_vectors vectors [n]; shape: m and n.
 void bench_rows(bench_run *r, const check_case *like, int32_t n_sources, int32_t n_vectors,
                 const int64_t *shape);

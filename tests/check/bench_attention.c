@@ -44,11 +44,6 @@ static void time_named(bench_run *r, tn_dtype type, const heads *h, int32_t n_se
     b.c.src[TN_SRC_attention_block_table].ints_off = start + n_seqs;
     for (int32_t i = 0; i < n_seqs; i++) b.c.ints[i + 1] = (i + 1) * n_tokens, b.c.ints[start + i] = kv_len;
     for (int32_t i = 0; i < n_seqs * n_blocks; i++) b.c.ints[start + n_seqs + i] = i % pages;
-    double row = (double)tn_dtype_row_size(type, h->dim);
-    if (h->v_dim == h->dim) row *= 2.0;
-    b.bytes = row * h->kv * n_seqs * kv_len + 4.0 * all * h->n * (h->dim + h->v_dim);
-    b.flops = 2.0 * all * h->n * (h->dim + h->v_dim) *
-              (kv_len - 0.5 * (n_tokens - 1)); // half of the last square is masked
     snprintf(b.c.note, sizeof b.c.note, "%s%d x %d queries, %d keys, %d/%d heads of %d", what, n_seqs,
              n_tokens, kv_len, h->n, h->kv, h->dim);
     check_bench_case(r, &b);
@@ -90,17 +85,12 @@ static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *
     for (int32_t i = 0; i < n; i++) longest = TN_MAX(longest, lengths[i]);
     while (n * (longest / block + 3) + n + 2 > CHECK_POOL) block *= 2;
     int32_t n_blocks = (longest + block - 1) / block;
-    double keys = 0.0, row = 2.0 * (double)tn_dtype_row_size(type, h->dim);
     for (int32_t i = 0; i < n; i++) {
-        int32_t queries = i < n - 1 ? 1 : last;
-        b.c.ints[i + 1] = b.c.ints[i] + queries;
+        b.c.ints[i + 1] = b.c.ints[i] + (i < n - 1 ? 1 : last);
         b.c.ints[start + i] = lengths[i];
         for (int32_t j = 0; j < n_blocks; j++)
             b.c.ints[start + n + i * n_blocks + j] = j * block < lengths[i] ? pages++ : 0;
-        keys += lengths[i];
-        b.flops += 4.0 * h->n * h->dim * queries * (lengths[i] - 0.5 * (queries - 1));
     }
-    b.bytes = row * h->kv * keys + 8.0 * all * h->n * h->dim;
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
     b.c.one_query = b.c.uneven = last == 1;
     check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);

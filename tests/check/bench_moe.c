@@ -12,13 +12,11 @@ static void time_router(bench_run *r, int64_t n_tokens)
     check_mat(&b.c, TN_TYPE_F32, n_tokens, 128);
     check_range(check_mat(&b.c, TN_TYPE_I32, n_tokens, 8), CHECK_INT, 0, 127);
     b.c.params.moe_weights = (tn_moe_weights_params){TN_GATING_SOFTMAX, 1, 0.0f};
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)n_tokens * 8;
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 of 128 experts", (long long)n_tokens);
     check_bench_case(r, &b);
     bench_begin(&b, TN_OP_moe_sum, TN_TYPE_F32);
     check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 2048);
     check_mat(&b.c, TN_TYPE_F32, n_tokens, 8);
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)n_tokens * 2048;
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 experts, n 2048", (long long)n_tokens);
     check_bench_case(r, &b);
 }
@@ -36,7 +34,6 @@ static void time_route(bench_run *r, int64_t n_tokens, int64_t n_experts, int64_
     check_mat(&b.c, TN_TYPE_F32, n_tokens, k > 0 ? k : n_experts);
     if (k > 0) bench_weight(&b, TN_TYPE_F32, 0, n_experts, k);
     if (k > 0) check_vec(&b.c, TN_TYPE_F32, k);
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)n_tokens * (double)(k + 16);
     if (k > 0)
         snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 of %lld experts, from rows of %lld",
                  (long long)n_tokens, (long long)n_experts, (long long)k);
@@ -54,7 +51,6 @@ static void time_combine(bench_run *r, int64_t n_tokens)
     check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 2048);
     check_mat(&b.c, TN_TYPE_F32, n_tokens, 8);
     check_mat(&b.c, TN_TYPE_F32, n_tokens, 2048);
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)n_tokens * 2048;
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 experts and a residual, n 2048", (long long)n_tokens);
     check_bench_case(r, &b);
 }

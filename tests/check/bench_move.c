@@ -13,7 +13,6 @@ static void time_cache_write(bench_run *r, tn_dtype type, int64_t n_tokens)
     check_cube(&b.c, TN_TYPE_F32, n_tokens, 8, 128);
     check_vec(&b.c, TN_TYPE_I32, n_tokens)->fill = CHECK_DATA;
     for (int32_t i = 0; i < n_tokens; i++) b.c.ints[i] = 100 + i;
-    b.bytes = (double)n_tokens * 8 * (4 * 128 + (double)tn_dtype_row_size(type, 128));
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 8 heads of 128", (long long)n_tokens);
     check_bench_case(r, &b);
 }
@@ -24,7 +23,6 @@ static void time_get_rows(bench_run *r, tn_dtype type, int64_t n_rows)
     bench_begin(&b, TN_OP_get_rows, type);
     bench_weight(&b, type, 0, 32000, BENCH_D_MODEL);
     check_range(check_vec(&b.c, TN_TYPE_I32, n_rows), CHECK_INT, 0, 31999);
-    b.bytes = (double)n_rows * ((double)tn_dtype_row_size(type, BENCH_D_MODEL) + 4.0 * BENCH_D_MODEL);
     snprintf(b.c.note, sizeof b.c.note, "%lld of [32000, %d]", (long long)n_rows, BENCH_D_MODEL);
     check_bench_case(r, &b);
 }
@@ -43,7 +41,6 @@ void check_bench_move(bench_run *r)
         b.c.params.copy.dtype = form == 0 ? TN_TYPE_F16 : TN_TYPE_F32;
         check_operand *x = check_cube(&b.c, TN_TYPE_F32, 32, 512, 128);
         if (form > 0) check_permuted(x, form, form == 1 ? 2 : 3);
-        b.bytes = bench_operand_bytes(&b) * (form == 0 ? 1.5 : 2.0);
         snprintf(b.c.note, sizeof b.c.note, "%s [32, 512, 128]",
                  form == 0   ? "to F16"
                  : form == 1 ? "heads swapped"
@@ -54,7 +51,6 @@ void check_bench_move(bench_run *r)
     bench_begin(&b, TN_OP_concat, TN_TYPE_F32);
     b.c.params.concat.axis = 1;
     for (int32_t i = 0; i < 2; i++) check_mat(&b.c, TN_TYPE_F32, 512, 2048);
-    b.bytes = 2.0 * bench_operand_bytes(&b);
     snprintf(b.c.note, sizeof b.c.note, "2 x [512, 2048]");
     check_bench_case(r, &b);
 }

@@ -5,7 +5,6 @@
 #include "ops/quant.h"
 #include "tests/check/bench.h"
 
-#include <math.h>
 #include <string.h>
 
 static void time_matmul(bench_run *r, tn_dtype type, int64_t m, int64_t n, int64_t k)
@@ -14,8 +13,6 @@ static void time_matmul(bench_run *r, tn_dtype type, int64_t m, int64_t n, int64
     bench_begin(&b, TN_OP_matmul, type);
     check_mat(&b.c, TN_TYPE_F32, m, k);
     bench_weight(&b, type, 0, n, k);
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)(m * n);
-    b.flops = 2.0 * (double)(m * n * k);
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n %lld, k %lld", (long long)m, (long long)n, (long long)k);
     check_bench_case(r, &b);
 }
@@ -37,8 +34,6 @@ static void time_fused(bench_run *r, tn_dtype type, int64_t m)
     bench_weight(&b, type, 0, BENCH_D_MODEL, BENCH_D_FF);
     check_mat(&b.c, TN_TYPE_F32, m, BENCH_D_MODEL);
     b.c.params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_residual = 1};
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * BENCH_D_MODEL;
-    b.flops = 2.0 * (double)m * BENCH_D_MODEL * BENCH_D_FF;
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d, k %d, residual", (long long)m, BENCH_D_MODEL,
              BENCH_D_FF);
     check_bench_case(r, &b);
@@ -49,8 +44,6 @@ static void time_fused(bench_run *r, tn_dtype type, int64_t m)
     bench_weight(&b, type, 0, BENCH_D_KV, BENCH_D_MODEL);
     bench_weight(&b, type, 0, BENCH_D_KV, BENCH_D_MODEL);
     b.c.params.matmul_multi.n_weights = 3;
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * (BENCH_D_MODEL + 2 * BENCH_D_KV);
-    b.flops = 2.0 * (double)m * BENCH_D_MODEL * (BENCH_D_MODEL + 2 * BENCH_D_KV);
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d + 2 x %d, k %d", (long long)m, BENCH_D_MODEL,
              BENCH_D_KV, BENCH_D_MODEL);
     check_bench_case(r, &b);
@@ -59,8 +52,6 @@ static void time_fused(bench_run *r, tn_dtype type, int64_t m)
     check_mat(&b.c, TN_TYPE_F32, m, BENCH_D_MODEL);
     for (int32_t i = 0; i < 2; i++) bench_weight(&b, type, 0, BENCH_D_FF, BENCH_D_MODEL);
     b.c.params.matmul_glu.glu.act = TN_UNARY_SILU;
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * BENCH_D_FF;
-    b.flops = 4.0 * (double)m * BENCH_D_MODEL * BENCH_D_FF;
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n 2 x %d, k %d", (long long)m, BENCH_D_FF, BENCH_D_MODEL);
     check_bench_case(r, &b);
 }
@@ -75,8 +66,6 @@ static void time_layer(bench_run *r, tn_dtype type, int64_t m)
     bench_weight(&b, type, 0, WIDTH, WIDTH);
     for (int32_t i = 0; i < 2; i++) bench_weight(&b, type, 0, KV, WIDTH);
     b.c.params.matmul_multi.n_weights = 3;
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * (WIDTH + 2 * KV);
-    b.flops = 2.0 * (double)m * WIDTH * (WIDTH + 2 * KV);
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d + 2 x %d, k %d", (long long)m, WIDTH, KV, WIDTH);
     check_bench_case(r, &b);
 
@@ -87,8 +76,6 @@ static void time_layer(bench_run *r, tn_dtype type, int64_t m)
         bench_weight(&b, type, 0, WIDTH, k);
         check_mat(&b.c, TN_TYPE_F32, m, WIDTH);
         b.c.params.linear = (tn_linear_params){.act = TN_UNARY_NONE, .has_residual = 1};
-        b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * WIDTH;
-        b.flops = 2.0 * (double)m * WIDTH * (double)k;
         snprintf(b.c.note, sizeof b.c.note, "m %lld, n %d, k %lld, residual", (long long)m, WIDTH,
                  (long long)k);
         check_bench_case(r, &b);
@@ -98,8 +85,6 @@ static void time_layer(bench_run *r, tn_dtype type, int64_t m)
     check_mat(&b.c, TN_TYPE_F32, m, WIDTH);
     for (int32_t i = 0; i < 2; i++) bench_weight(&b, type, 0, INNER, WIDTH);
     b.c.params.matmul_glu.glu.act = TN_UNARY_SILU;
-    b.bytes = bench_operand_bytes(&b) + 4.0 * (double)m * INNER;
-    b.flops = 4.0 * (double)m * WIDTH * INNER;
     snprintf(b.c.note, sizeof b.c.note, "m %lld, n 2 x %d, k %d", (long long)m, INNER, WIDTH);
     check_bench_case(r, &b);
 }
@@ -116,10 +101,6 @@ static void time_experts(bench_run *r, int32_t op, tn_dtype type, int64_t m)
     ids->fill = CHECK_DATA;
     for (int32_t i = 0; i < m * BENCH_N_USED; i++) b.c.ints[i] = i * 7 % BENCH_N_EXPERTS;
     b.c.params.matmul_id_glu.glu = (tn_glu_params){.act = TN_UNARY_SILU};
-    double used = fmin((double)(m * BENCH_N_USED), BENCH_N_EXPERTS);
-    b.bytes = n_weights * used * BENCH_D_EXPERT * (double)tn_dtype_row_size(type, K) +
-              4.0 * (double)m * (K + BENCH_N_USED * BENCH_D_EXPERT);
-    b.flops = 2.0 * n_weights * (double)m * BENCH_N_USED * K * BENCH_D_EXPERT;
     snprintf(b.c.note, sizeof b.c.note, "m %lld, %d of %d experts, n %d, k %d", (long long)m, BENCH_N_USED,
              BENCH_N_EXPERTS, BENCH_D_EXPERT, K);
     check_bench_case(r, &b);
@@ -137,10 +118,6 @@ static void time_many_experts(bench_run *r, tn_dtype type, int64_t m)
         for (int32_t i = 0; i < 2 - form; i++) bench_weight(&b, type, EXPERTS, n, k);
         check_range(check_mat(&b.c, TN_TYPE_I32, m, USED), CHECK_INT, 0, EXPERTS - 1);
         b.c.params.matmul_id_glu.glu = (tn_glu_params){.act = TN_UNARY_SILU};
-        double used = fmin((double)(m * USED), EXPERTS);
-        b.bytes = (2 - form) * used * (double)n * (double)tn_dtype_row_size(type, k) +
-                  4.0 * (double)m * (double)(k + USED * n);
-        b.flops = 2.0 * (2 - form) * (double)m * USED * (double)k * (double)n;
         snprintf(b.c.note, sizeof b.c.note, "m %lld, %d of %d experts, n %lld, k %lld", (long long)m, USED,
                  EXPERTS, (long long)n, (long long)k);
         check_bench_case(r, &b);

@@ -16,7 +16,6 @@ static void time_rope(bench_run *r, int32_t op, int64_t n_tokens)
         b.c.params.norm_rope = (tn_norm_rope_params){1e-6f, p};
     else
         b.c.params.rope = p;
-    b.bytes = 2.0 * bench_operand_bytes(&b);
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 32 heads of 128", (long long)n_tokens);
     check_bench_case(r, &b);
 }
@@ -34,7 +33,6 @@ static void time_rope_cache(bench_run *r, int64_t n_tokens)
     for (int32_t i = 0; i < n_tokens; i++) b.c.ints[i] = i;
     check_absent(&b.c);
     check_absent(&b.c);
-    b.bytes = (double)n_tokens * 128 * (4.0 * (2 * 32 + 2 * 8) + 2.0 * 2 * 8);
     snprintf(b.c.note, sizeof b.c.note, "%lld tokens, 32 and 8 heads of 128", (long long)n_tokens);
     check_bench_case(r, &b);
 }

@@ -5,14 +5,6 @@
 // billion weights.
 #include "tests/check/bench.h"
 
-double bench_operand_bytes(const bench_case *b)
-{
-    double sum = 0.0;
-    for (int32_t i = 0; i < b->c.n_src; i++)
-        sum += b->c.src[i].shared ? 0.0 : (double)check_operand_size(&b->c.src[i]);
-    return sum;
-}
-
 void bench_begin(bench_case *b, int32_t op, tn_dtype type)
 {
     *b = (bench_case){0};
@@ -35,10 +27,6 @@ void bench_rows(bench_run *r, const check_case *like, int32_t n_sources, int32_t
     int64_t m = shape[0], n = shape[1];
     for (int32_t i = 0; i < n_sources; i++) check_mat(&b.c, TN_TYPE_F32, m, n);
     for (int32_t i = 0; i < n_vectors; i++) check_vec(&b.c, TN_TYPE_F32, n);
-    tn_step step;
-    b.bytes = bench_operand_bytes(&b);
-    if (check_step(r->target->ctx, &b.c, &step) == TN_OK)
-        for (int32_t i = 0; i < step.n_dst; i++) b.bytes += 4.0 * (double)tn_view_n_elems(&step.dst[i]);
     snprintf(b.c.note, sizeof b.c.note, "%.40s%s[%lld, %lld]", like->note, like->note[0] ? " " : "",
              (long long)m, (long long)n);
     check_bench_case(r, &b);

@@ -13,7 +13,6 @@ static void bench_sample(bench_run *r, const char *name, const tn_sample_row *p,
     for (size_t i = 0; i < TN_COUNT(counts) && bench_is_device(r); i++) {
         bench_case b = {.c = bench_named(TN_OP_sample, "")};
         check_range(check_mat(&b.c, TN_TYPE_F32, counts[i], BENCH_VOCAB), CHECK_NORMAL, 0, spread);
-        b.bytes = bench_operand_bytes(&b);
         int64_t words = counts[i] * TN_SAMPLE_ROW_WORDS;
         int32_t *rows = check_ints(&b.c, check_mat(&b.c, TN_TYPE_I32, counts[i], TN_SAMPLE_ROW_WORDS), words);
         for (int64_t k = 0; k < counts[i]; k++) {

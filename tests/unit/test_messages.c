@@ -85,6 +85,9 @@ static void test_null_objects(void)
     REFUSED("graph", tn_plan_create(NULL, NULL, &plan));
     REFUSED("plan", tn_plan_info_get(NULL, &(tn_plan_info){.struct_size = sizeof(tn_plan_info)}));
     REFUSED("plan", tn_plan_dump(NULL, TN_PLAN_TEXT, &text));
+    TEST_CHECK(tn_plan_step_get(NULL, 0, 0, NULL) == 0 && tn_plan_step_shapes(NULL, 0, NULL, 0) == 0);
+    REFUSED("runner", tn_runner_profile(NULL, 1));
+    TEST_CHECK(tn_runner_step_ns(NULL, 0) == 0 && !tn_session_plan_get(NULL));
     REFUSED("plan", tn_runner_create(NULL, NULL, 0, &runner));
     REFUSED("r is", tn_runner_write(NULL, "x", &x, sizeof x));
     REFUSED("r is", tn_runner_read(NULL, "y", &x, sizeof x));
@@ -145,6 +148,7 @@ static void test_null_objects_of_models(void)
     REFUSED("s is", tn_session_load(NULL, "x"));
     REFUSED("s is", tn_session_save_memory(NULL, &text, &size));
     REFUSED("s is", tn_session_load_memory(NULL, "x", 1));
+    REFUSED("model", tn_model_plan_create(NULL, NULL, 1, 1, &plan));
     REFUSED("model", tn_model_plan_dump(NULL, NULL, 1, TN_PLAN_TEXT, &text));
     REFUSED("model", tn_model_host_overhead(NULL, NULL, &ns));
     REFUSED("session", tn_generation_create(NULL, NULL, &generation));
@@ -231,6 +235,7 @@ static void test_null_arguments_of_models(void)
     REFUSED("bytes", tn_session_save_memory(session, NULL, &size));
     REFUSED("n is", tn_session_save_memory(session, &text, NULL));
     REFUSED("bytes", tn_session_load_memory(session, NULL, 1));
+    REFUSED("out", tn_model_plan_create(model, NULL, 1, 1, NULL));
     REFUSED("out", tn_model_plan_dump(model, NULL, 1, TN_PLAN_TEXT, NULL));
     REFUSED("ns_per_step", tn_model_host_overhead(model, NULL, NULL));
     REFUSED("out", tn_generation_create(session, NULL, NULL));

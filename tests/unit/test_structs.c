@@ -249,6 +249,12 @@ static tn_status get_plan_info(void *s)
     return tn_plan_info_get(plan, s);
 }
 
+static tn_status get_plan_step_info(void *s)
+{
+    int32_t found = tn_plan_step_get(plan, 0, 0, s);
+    return found == 1 ? TN_OK : found;
+}
+
 static tn_status get_engine_stats(void *s)
 {
     return tn_engine_stats_get(engine, s);
@@ -391,6 +397,7 @@ static const row rows[] = {
     {SIZES(tn_adapter_info, device_size), HEAD, TN_OK, NULL, NULL, NULL, get_adapter_info},
     {SIZES(tn_device_info, memory_free), HEAD, TN_OK, NULL, NULL, NULL, get_device_info},
     {SIZES(tn_plan_info, input_size), HEAD, TN_OK, NULL, NULL, NULL, get_plan_info},
+    {SIZES(tn_plan_step_info, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_plan_step_info},
     {SIZES(tn_engine_stats, n_timed), HEAD, TN_OK, NULL, NULL, NULL, get_engine_stats},
     {SIZES(tn_file_tensor, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_file_tensor},
     {SIZES(tn_model_info, placed_size), HEAD, TN_OK, NULL, NULL, NULL, get_model_info},

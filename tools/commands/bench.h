@@ -6,7 +6,7 @@
 #define TENON_TOOLS_BENCH_H
 
 #include "tools/common.h"
-#include "tools/commands/peak.h"
+#include "tools/costs/costs.h"
 
 enum { BENCH_NUMS = 32, BENCH_TESTS = 8192, BENCH_REPS = 1000, BENCH_SEQUENCES = 256, BENCH_TEXTS = 4096 };
 
@@ -32,8 +32,11 @@ typedef struct bench_state {
     tn_embedder *embedder; // instead of a session, with --texts
     tn_session_config cfg;
     double cache_bytes;   // per position
-    double active_params; // multiplied per token
-    bool int8;            // the int8 peak is the limit, because weights have so little bits
+    double active_params; // multiplied per token of texts, of which there is no plan to ask
+    int32_t precision;    // TN_PRECISION_*: the roof of prefill, in which most is multiplied
+    int64_t longest;      // tokens that the largest test needs
+    int32_t pass_tokens;  // > 0: that one pass must take, unless the command line says less
+    int64_t each;         // that each of several sequences has: only decoding takes more than one
     peaks peaks;
     bool has_peaks;
     double host_ns; // per decode step, 0: unknown
@@ -49,6 +52,15 @@ void bench_print_text(const bench_state *s);
 void bench_print_csv(const bench_state *s);
 void bench_print_json(const bench_state *s);
 
+// Opens the context and the model that the command line names; the session and the ids of s->longest tokens.
+// 0, or an exit code after a message; bench_close then still works, and frees the state.
+int bench_open(bench_state *s);
+int bench_make_session(bench_state *s);
+void bench_close(bench_state *s);
+// The device of the last layers.
+tn_device *bench_device(const bench_state *s);
+// Cuts all sequences to n tokens.
+tn_status bench_truncate(bench_state *s, int64_t n);
 // Runs a test once; *ns is the time of what is measured.
 typedef tn_status bench_run(bench_state *s, const bench_result *r, uint64_t *ns);
 // Repeats a test as the options say and appends its result. 0, or an exit code after a message.

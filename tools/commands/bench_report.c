@@ -35,7 +35,7 @@ static void print_tokens(const bench_state *s)
 {
     char name[64];
     printf("\n| test | t/s | ± | GB/s | %% of read peak | GFLOP/s | %% of %s peak |\n",
-           s->int8 ? "int8" : "f32");
+           tn_precision_name(s->precision));
     printf("| :--- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < s->n_results; i++) {
         const bench_result *r = &s->results[i];
@@ -50,7 +50,7 @@ static void print_tokens(const bench_state *s)
 static void print_texts(const bench_state *s)
 {
     char name[64];
-    printf("\n| test | texts/s | ± | t/s | GFLOP/s | %% of %s peak |\n", s->int8 ? "int8" : "f32");
+    printf("\n| test | texts/s | ± | t/s | GFLOP/s | %% of %s peak |\n", tn_precision_name(s->precision));
     printf("| :--- | ---: | ---: | ---: | ---: | ---: |\n");
     for (int i = 0; i < s->n_results; i++) {
         const bench_result *r = &s->results[i];
@@ -61,11 +61,24 @@ static void print_texts(const bench_state *s)
     }
 }
 
+static void put_peaks(const peaks *p)
+{
+    printf("peaks measured %s: read %.1f GB/s", p->date, p->read * 1e-9);
+    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++) {
+        const char *isa = i == TN_PRECISION_f32 ? p->f32_isa : i == TN_PRECISION_int8 ? p->int8_isa : "";
+        if (p->rate[i] == 0) continue;
+        printf(", %s %.0f %s/s", tn_precision_name(i), p->rate[i] * 1e-9,
+               i == TN_PRECISION_int8 ? "GOP" : "GFLOP");
+        if (*isa) printf(" (%s)", isa);
+    }
+    printf("\n");
+}
+
 void bench_print_text(const bench_state *s)
 {
     char weights[32], name[160];
     tn_device_info device = {.struct_size = sizeof device};
-    tn_device *d = s->t.device ? s->t.device : tn_context_device_by_name(s->t.ctx, s->info.device);
+    tn_device *d = bench_device(s);
     if (d) tn_device_info_get(d, &device);
     char threads[32] = ""; // the description of the CPU has them
     if (!device.description || !strstr(device.description, " threads"))
@@ -73,10 +86,7 @@ void bench_print_text(const bench_state *s)
     printf("%s: %s, %.2f B parameters, %s; %s%s\n", shown(s->name, name, sizeof name), s->info.arch,
            (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, weights, sizeof weights),
            device.description ? device.description : s->info.device, threads);
-    if (s->has_peaks)
-        printf("peaks measured now: read %.1f GB/s, f32 %.0f GFLOP/s (%s), int8 %.0f GOP/s (%s)\n",
-               s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.f32_isa, s->peaks.int8_gops,
-               s->peaks.int8_isa);
+    if (s->has_peaks) put_peaks(&s->peaks);
     if (s->host_ns > 0) printf("host overhead: %.1f us per decode step\n", s->host_ns * 1e-3);
     if (s->embedder)
         print_texts(s);
@@ -113,8 +123,8 @@ void bench_print_csv(const bench_state *s)
             printf("%.3f,%.2f,,,", r->rate, r->share);
         else
             printf(",,%.3f,%.2f,", r->rate, r->share);
-        printf("%.2f,%.1f,%.1f,%.0f,%d,", s->peaks.read_gbps, s->peaks.f32_gflops, s->peaks.int8_gops,
-               s->host_ns, r->n_seq);
+        printf("%.2f,%.1f,%.1f,%.0f,%d,", s->peaks.read * 1e-9, s->peaks.rate[TN_PRECISION_f32] * 1e-9,
+               s->peaks.rate[TN_PRECISION_int8] * 1e-9, s->host_ns, r->n_seq);
         if (r->kind == BENCH_EMBED) printf("%.4f", texts_rate(r, r->median));
         printf("\n");
     }
@@ -161,12 +171,12 @@ void bench_print_json(const bench_state *s)
     json_number(&j, "cache_bytes_per_token", s->cache_bytes);
     if (s->has_peaks) {
         json_object(&j, "peaks");
-        json_number(&j, "read_gb_per_second", s->peaks.read_gbps);
-        json_number(&j, "f32_gflop_per_second", s->peaks.f32_gflops);
+        json_number(&j, "read_gb_per_second", s->peaks.read * 1e-9);
+        json_number(&j, "f32_gflop_per_second", s->peaks.rate[TN_PRECISION_f32] * 1e-9);
         json_text(&j, "f32_isa", s->peaks.f32_isa);
-        json_number(&j, "int8_gop_per_second", s->peaks.int8_gops);
+        json_number(&j, "int8_gop_per_second", s->peaks.rate[TN_PRECISION_int8] * 1e-9);
         json_text(&j, "int8_isa", s->peaks.int8_isa);
-        json_text(&j, "prefill_peak", s->int8 ? "int8" : "f32");
+        json_text(&j, "prefill_peak", tn_precision_name(s->precision));
         json_end_object(&j);
     } else {
         json_null(&j, "peaks");

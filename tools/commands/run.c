@@ -258,7 +258,7 @@ static int open_session(run_state *r, size_t n_prompt)
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);
     int code = open_draft(r, cfg.n_ctx);
     if (code) return code;
-    if (opt_is_set(r->t.opt, OPT_PROFILE)) tn_session_profile(r->session, 1);
+    tool_trace_load(&r->t, r->session);
     interrupt_watch(r->session);
     answer_load_event(r);
     return load_session(r);

@@ -5,7 +5,7 @@
 // their end.
 #include "backends/vulkan/runtime/executable.h"
 #include "core/device.h"
-#include "ops/ops.h"
+#include "ops/cost.h"
 
 // --- submission ------------------------------------------------------------------------------------------
 

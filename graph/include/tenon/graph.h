@@ -185,6 +185,27 @@ typedef struct tn_plan_info {
 } tn_plan_info;
 TN_API tn_status tn_plan_info_get(const tn_plan *plan, tn_plan_info *info);
 
+// Step i of a plan and what it costs. Bytes are those that have to be read and written at least once,
+// whatever kernel runs; weights and caches (states) apart from what steps give to each other. Operations are
+// multiplications and additions.
+typedef struct tn_plan_step_info {
+    size_t struct_size; // set by the caller
+    const char *op, *family, *kernel, *name, *device; // valid as long as the plan
+    int32_t n_launches;
+    int32_t done_by_next; // not 0: the launch of the next step does this one's work as well
+    uint64_t weights_read, cache_read, cache_written, read, written;
+    double ops;         // in f32
+    double product_ops; // of matrix products and attention, in `precision`
+    int32_t precision;  // TN_PRECISION_*, to which operands of the product are rounded
+    int32_t reserved;
+} tn_plan_step_info;
+// `depth`: how many keys each sequence has in the cache before the tokens of this pass, which decides what
+// attention costs; 0 if there is no cache. Returns 1, 0 past the end, or a negative status.
+TN_API int32_t tn_plan_step_get(const tn_plan *plan, int32_t i, int64_t depth, tn_plan_step_info *out);
+// Its operands, as "F32 [1, 4096], Q4_K [4096, 4096] -> F32 [1, 4096]", cut at size - 1 bytes and terminated.
+// Returns the length of the whole text; 0 past the end.
+TN_API size_t tn_plan_step_shapes(const tn_plan *plan, int32_t i, char *buf, size_t size);
+
 enum { TN_PLAN_TEXT, TN_PLAN_JSON, TN_PLAN_DOT, TN_PLAN_SVG };
 // The plan as text for people or programs; *out is freed by tn_text_free.
 TN_API TN_MUST_USE tn_status tn_plan_dump(const tn_plan *plan, int32_t format, char **out);
@@ -208,6 +229,11 @@ TN_API TN_MUST_USE tn_status tn_runner_write(tn_runner *runner, const char *inpu
 TN_API TN_MUST_USE tn_status tn_runner_read(tn_runner *runner, const char *output, void *data, size_t size);
 // Runs all steps and waits. Allocates nothing.
 TN_API TN_MUST_USE tn_status tn_runner_run(tn_runner *runner);
+// Whether the following runs are timed step by step. Devices with memory of their own then run their steps
+// one by one instead of as one executable. Sets the times to 0.
+TN_API TN_MUST_USE tn_status tn_runner_profile(tn_runner *runner, int32_t on);
+// Nanoseconds of step i, summed over the runs since tn_runner_profile; 0 past the end.
+TN_API uint64_t tn_runner_step_ns(const tn_runner *runner, int32_t i);
 
 TN_EXTERN_C_END
 #endif

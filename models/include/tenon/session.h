@@ -22,6 +22,7 @@
 #ifndef TENON_SESSION_H
 #define TENON_SESSION_H
 
+#include <tenon/graph.h>
 #include <tenon/model.h>
 #include <tenon/precision.h>
 
@@ -181,6 +182,13 @@ typedef struct tn_step_time {
     uint64_t ns;
 } tn_step_time;
 TN_API int32_t tn_session_step_time(const tn_session *session, int32_t i, tn_step_time *out);
+// The plan that tn_session_step_time gives the times of, for tn_plan_step_get; NULL if nothing was timed. It
+// is borrowed until the next eval.
+TN_API const tn_plan *tn_session_plan_get(const tn_session *session);
+// The plan of a pass with n tokens of n_seq sequences, of each of which one result is wanted. It works on
+// metadata-only models and reads no weights. cfg may be NULL; n_seq at most that of cfg.
+TN_API TN_MUST_USE tn_status tn_model_plan_create(tn_model *model, const tn_session_config *cfg,
+                                                  int32_t n_tokens, int32_t n_seq, tn_plan **out);
 // The plan for n tokens of one sequence as text (format: TN_PLAN_* of graph.h); works on metadata-only
 // models, reads no weights. cfg may be NULL; freed by tn_text_free.
 TN_API TN_MUST_USE tn_status tn_model_plan_dump(tn_model *model, const tn_session_config *cfg,

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Peaks of the machine (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB,
-// far above any cache here. Computing: chains of multiply-add that live in registers; 12 independent chains
-// hide 4-cycle latency on machines with up to three multipliers. The variants are built with target
-// attributes and chosen at run time, so that the file needs no flags of its own.
-#include "tools/commands/peak.h"
+// Peaks of the processor (the roofs of a roofline model). Reading: every thread sums its own part of 640 MB,
+// far above any cache here. Copying: every thread copies one half of its part to the other. Computing: chains
+// of multiply-add that live in registers; 12 independent chains hide 4-cycle latency on machines with up to
+// three multipliers. The variants are built with target attributes and chosen at run time, so that the file
+// needs no flags of its own.
+#include "tools/costs/peak.h"
 
 #include "tools/common.h"
 
@@ -120,6 +121,30 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static float cha
 #undef COLLECT
     return (float)_mm_cvtsi128_si32(_mm512_castsi512_si128(sum));
 }
+
+#if __GNUC__ >= 10
+#define HAS_BF16 1
+__attribute__((target("avx512f,avx512bw,avx512bf16"))) static float chain_bf16_avx512(float seed)
+{
+    __m512 add = _mm512_set1_ps(seed);
+    __m512bh x = _mm512_cvtne2ps_pbh(add, add);
+#define BEGIN(k)   __m512 a##k = _mm512_set1_ps(seed + k);
+#define ROUND(k)   a##k = _mm512_dpbf16_ps(a##k, x, x);
+#define COLLECT(k) add = _mm512_add_ps(add, a##k);
+    EACH_CHAIN(BEGIN)
+    for (int i = 0; i < ROUNDS; i++) {
+        EACH_CHAIN(ROUND)
+    }
+    EACH_CHAIN(COLLECT)
+#undef BEGIN
+#undef ROUND
+#undef COLLECT
+    return _mm512_cvtss_f32(add);
+}
+#endif
+#endif
+#ifndef HAS_BF16
+#define HAS_BF16 0
 #endif
 
 static chain_row best_f32(void)
@@ -145,6 +170,16 @@ static chain_row best_int8(void)
     return (chain_row){"generic", 2.0 * 4 * CHAINS * ROUNDS, chain_plain};
 }
 
+// run is NULL: the processor has none.
+static chain_row best_bf16(void)
+{
+#if HAS_BF16
+    if (__builtin_cpu_supports("avx512bf16"))
+        return (chain_row){"avx512bf16", 2.0 * 32 * CHAINS * ROUNDS, chain_bf16_avx512};
+#endif
+    return (chain_row){"", 0, NULL};
+}
+
 // --- threads ---------------------------------------------------------------------------------------------
 
 // Shared by the threads of one measurement.
@@ -156,7 +191,8 @@ typedef struct gate {
 
 typedef struct job {
     gate *gate;
-    chain_row chain; // run == NULL: read instead
+    chain_row chain; // run == NULL: read instead, or copy
+    bool copy;
     uint64_t *words;
     size_t n_words;
     double rate;          // out: operations or bytes per second
@@ -194,12 +230,18 @@ static uint64_t sum_words(const uint64_t *p, size_t n)
     return s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
-static void run_read(job *j)
+static uint64_t copy_words(uint64_t *p, size_t n)
+{
+    memcpy(p + n / 2, p, n / 2 * sizeof *p);
+    return p[n - 1];
+}
+
+static void run_memory(job *j)
 {
     for (int pass = 0; pass < READ_PASSES; pass++) {
         sys_barrier_wait(j->gate->start); // all read at the same time in every pass
         uint64_t start = now_ns();
-        uint64_t sum = sum_words(j->words, j->n_words);
+        uint64_t sum = j->copy ? copy_words(j->words, j->n_words) : sum_words(j->words, j->n_words);
         double rate = (double)(j->n_words * 8) * 1e9 / (double)(now_ns() - start);
         if (rate > j->rate) j->rate = rate;
         j->sink = (double)sum;
@@ -218,7 +260,7 @@ static void run_job(void *arg)
     if (j->chain.run)
         run_chain(j);
     else
-        run_read(j);
+        run_memory(j);
 }
 
 // Starts the threads and waits for them; the sum of their rates, 0 on failure.
@@ -235,8 +277,8 @@ static double run_threads(int32_t n, gate *g, job *jobs, sys_thread **threads)
     return made == n ? rate : 0;
 }
 
-// words: NULL, or what the threads read, in equal parts.
-static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_words)
+// words: NULL, or what the threads read or copy, in equal parts.
+static double run_jobs(int32_t n, const job *like, uint64_t *words, size_t n_words)
 {
     gate g = {.start = sys_barrier_create(n)};
     job *jobs = calloc((size_t)n, sizeof *jobs);
@@ -245,7 +287,7 @@ static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_wor
     if (jobs && threads && g.start) {
         for (int32_t i = 0; i < n; i++) {
             size_t part = n_words / (size_t)n;
-            jobs[i] = (job){.gate = &g, .chain = chain};
+            jobs[i] = (job){.gate = &g, .chain = like->chain, .copy = like->copy};
             if (words) jobs[i].words = words + (size_t)i * part;
             if (words) jobs[i].n_words = part;
         }
@@ -257,16 +299,27 @@ static double run_jobs(int32_t n, chain_row chain, uint64_t *words, size_t n_wor
     return rate;
 }
 
+static double run_chains(int32_t n, chain_row chain)
+{
+    return chain.run ? run_jobs(n, &(job){.chain = chain}, NULL, 0) : 0;
+}
+
 bool peaks_measure(int32_t n_threads, peaks *out)
 {
-    *out = (peaks){.f32_isa = best_f32().isa, .int8_isa = best_int8().isa};
+    *out = (peaks){.read = 0};
+    snprintf(out->f32_isa, sizeof out->f32_isa, "%s", best_f32().isa);
+    snprintf(out->int8_isa, sizeof out->int8_isa, "%s", best_int8().isa);
     if (n_threads < 1 || n_threads > THREADS_MAX) return false;
     size_t n_words = (size_t)READ_MB * 1000000 / 8;
     uint64_t *words = malloc(n_words * 8);
     if (!words) return false;
-    out->read_gbps = run_jobs(n_threads, (chain_row){0}, words, n_words) * 1e-9;
+    out->read = run_jobs(n_threads, &(job){.copy = false}, words, n_words);
+    out->copy = run_jobs(n_threads, &(job){.copy = true}, words, n_words);
+    out->core_read = n_threads > 1 ? run_jobs(1, &(job){.copy = false}, words, n_words) : out->read;
     free(words);
-    out->f32_gflops = run_jobs(n_threads, best_f32(), NULL, 0) * 1e-9;
-    out->int8_gops = run_jobs(n_threads, best_int8(), NULL, 0) * 1e-9;
-    return out->read_gbps > 0 && out->f32_gflops > 0 && out->int8_gops > 0;
+    out->rate[TN_PRECISION_f32] = run_chains(n_threads, best_f32());
+    out->rate[TN_PRECISION_int8] = run_chains(n_threads, best_int8());
+    out->rate[TN_PRECISION_bf16] = run_chains(n_threads, best_bf16());
+    out->core_f32 = n_threads > 1 ? run_chains(1, best_f32()) : out->rate[TN_PRECISION_f32];
+    return out->read > 0 && out->rate[TN_PRECISION_f32] > 0 && out->rate[TN_PRECISION_int8] > 0;
 }

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The tenon authors
+# SPDX-License-Identifier: Apache-2.0
+"""tenon roofline and the pictures of tenon plan.
+
+    test_roofline.py TENON
+"""
+import csv
+import glob
+import io
+import json
+import os
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+from cli import arguments
+
+SVG = "{http://www.w3.org/2000/svg}"
+LETTER, HEIGHT = 0.55, 0.8  # of the size of a font, on average; capitals
+
+
+def texts(svg):
+    """The boxes of all level texts, a little smaller than they are: name, x, y, width, height."""
+    boxes = []
+    for e in svg.iter(SVG + "text"):
+        if e.get("transform"):
+            continue
+        size = 16 if "h" in e.get("class").split() else 11
+        width = LETTER * size * len(e.text or "")
+        x = float(e.get("x")) - {"start": 0, "middle": width / 2, "end": width}[e.get("text-anchor")]
+        boxes.append((e.text, x, float(e.get("y")) - HEIGHT * size, width, HEIGHT * size))
+    return boxes
+
+
+def overlaps(boxes):
+    return [(a[0], b[0]) for i, a in enumerate(boxes) for b in boxes[:i]
+            if a[1] < b[1] + b[3] and b[1] < a[1] + a[3] and a[2] < b[2] + b[4] and b[2] < a[2] + a[4]]
+
+
+def check_picture(t, name, text):
+    try:
+        svg = xml.fromstring(text)
+    except xml.ParseError as e:
+        t.ok(name, False, e)
+        return None
+    width, height = (float(svg.get(k)) for k in ("width", "height"))
+    boxes = texts(svg)
+    t.ok(f"{name}: labels", len(boxes) > 10 and not overlaps(boxes), overlaps(boxes)[:5])
+    out = [b for b in boxes if b[1] < 0 or b[2] < 0 or b[1] + b[3] > width or b[2] + b[4] > height]
+    t.ok(f"{name}: nothing beyond the edge", width == 1000 and not out, out[:5])
+    t.ok(f"{name}: a dark scheme", "prefers-color-scheme:dark" in text, "")
+    return svg
+
+
+def check_numbers(t):
+    r = t.run("roofline", t.model, "--tokens", 64, "--depth", 100, "-r", 3, "--json")
+    d = json.loads(r.out)
+    t.ok("roofline --json", r.code == 0 and [p["phase"] for p in d["phases"]] == ["prefill", "decode"], r.err)
+    t.ok("peaks", d["peaks"]["read_bytes_per_second"] > 1e8 and d["peaks"]["f32"] > 1e8
+         and re.fullmatch(r"\d{4}-\d\d-\d\d", d["peaks"]["date"]), d["peaks"])
+    kept = glob.glob(t.env["XDG_CACHE_HOME"] + "/tenon/tuning-peaks-*.txt")
+    text = "".join(open(path, encoding="utf-8").read() for path in kept)
+    t.ok("peaks are kept", len(kept) == 1 and d["peaks"]["date"] in text, kept)
+    for p in d["phases"]:
+        total = p["steps_seconds"] + p["around_seconds"] + p["other_seconds"]
+        t.ok(f"{p['phase']}: the rows add up", abs(total - p["seconds"]) < 1e-6, p)
+        seen = sum(s["seconds"] for s in p["steps"])
+        t.ok(f"{p['phase']}: steps", abs(seen - p["steps_seconds"]) < 1e-6 and seen > 0, seen)
+        t.ok(f"{p['phase']}: within a pass little is around the steps",
+             p["around_seconds"] < 0.05 * p["steps_seconds"] + 1e-3, p["around_seconds"])
+        t.ok(f"{p['phase']}: levers", len(p["levers"]) == 3 and all(x.endswith(".") for x in p["levers"]),
+             p["levers"])
+    # every weight of the model is read once in a step, but of the embedding table the row of the token, and
+    # that the head reads as a whole
+    info = json.loads(t.run("inspect", t.model, "--json").out)
+    weights = sum(x["bytes"] for x in info["tensors"]) if "tensors" in info else 0
+    read = sum(s["bytes"]["weights_read"] for s in d["phases"][1]["steps"])
+    t.ok("decode reads the weights", weights and weights < read < 1.01 * weights, f"{weights} {read}")
+    cache = sum(s["bytes"]["cache_read"] for s in d["phases"][1]["steps"])
+    # layers, keys, k and v, heads, width, bytes of f16
+    t.ok("decode reads the cache", cache == 8 * 101 * 2 * 2 * 64 * 2, cache)
+
+
+def check_forms(t):
+    flags = ["roofline", t.model, "--tokens", 32, "-r", 2]
+    text = t.run(*flags)
+    t.ok("roofline as text", text.code == 0 and all(w in text.text for w in (
+        "peaks: read", "prefill of 32 tokens", "decode of 1 token", "% of limit",
+        "around the steps")), text.err)
+    t.ok("peaks are not measured again", "measuring" not in text.err, text.err)
+    rows = list(csv.reader(io.StringIO(t.run(*flags, "--csv").text)))
+    t.ok("roofline --csv", len(rows) > 20 and len({len(r) for r in rows}) == 1, rows[:2])
+    r = t.run(*flags, "--sequences", 3, "--svg", t.temp("r.svg"), "--html", t.temp("r.html"))
+    t.ok("roofline of 3 sequences", r.code == 0 and "3 tokens of 3 sequences" in r.text, r.err)
+    with open(t.temp("r.svg"), encoding="utf-8") as f:
+        svg = check_picture(t, "roofline --svg", f.read())
+    words = " ".join(e.text or "" for e in svg.iter(SVG + "text"))
+    t.ok("axes have units", "operations per byte" in words and "operations per second" in words
+         and "GB/s" in words and "FLOP/s" in words, words)
+    t.ok("circles", len(list(svg.iter(SVG + "circle"))) > 10, "")
+    with open(t.temp("r.html"), encoding="utf-8") as f:
+        page = f.read()
+    t.ok("roofline --html", page.count("<table>") == 2 and "<svg" in page and "<script" not in page
+         and "http" not in page.replace("http://www.w3.org/2000/svg", ""), page[:200])
+    for bad, what in ((["--json", "--csv"], "exclude"), (["-c", 16], "do not fit")):
+        r = t.run(*flags, *bad)
+        t.ok(f"roofline {bad}", r.code in (2, 6) and what in r.err, r.err)
+
+
+def check_plan(t):
+    shape = ["roofline", "--shape", "llama-1b", "--layers", 2]
+    t.ok("roofline of a shape is a command of its own", t.run(*shape, "--help").code == 0, "")
+    text = t.run("plan", t.model)
+    t.ok("plan as text: equal layers once", "x 7, apart only in their numbers:" in text.text
+         and len(text.text.splitlines()) < 150, len(text.text.splitlines()))
+    steps = re.findall(r"^[ |]*\d+ cpu ", text.text, re.M)
+    d = json.loads(t.run("plan", t.model, "--json").out)
+    t.ok("plan as text: fewer steps than there are", 10 < len(steps) < len(d["steps"]) / 2, len(steps))
+    t.ok("plan --json: costs", all({"bytes", "operations"} <= set(s) for s in d["steps"]), d["steps"][0])
+    svg = check_picture(t, "plan --svg", t.run("plan", t.model, "--svg").text)
+    words = " ".join(e.text or "" for e in svg.iter(SVG + "text"))
+    t.ok("plan --svg: what it shows", all(w in words for w in (
+        "steps, in the order", "bytes of the arena", "lower bound", "reached at step", "as recorded", "x 8",
+        "glu of two matmuls")), words[:500])
+    t.ok("plan --svg: names on hover", any("bytes at" in (e.text or "") for e in svg.iter(SVG + "title")), "")
+    dot = t.run("plan", t.model, "--dot").text
+    t.ok("plan --dot", "cluster_recorded" in dot and "cluster_plan" in dot and 'label="x 8"' in dot
+         and "residual add + rms_norm" in dot and dot.count("[label=") < 100, dot[:300])
+    edges = re.findall(r"([rs]\d+) -> ([rs]\d+)", dot)
+    nodes = set(re.findall(r"([rs]\d+) \[label", dot))
+    t.ok("plan --dot: edges between nodes", edges and {n for e in edges for n in e} <= nodes,
+         {n for e in edges for n in e} - nodes)
+
+
+def check_trace(t):
+    """The Trace Event Format, as Perfetto's importer and Chrome want it: see "Trace Event Format", 2016."""
+    path, n = t.temp("trace.json"), 24
+    plain = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos")
+    r = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos", "--profile",
+              path)
+    t.ok("--profile changes no text", r.code == 0 and r.out == plain.out, r.err)
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    need = {"X": {"name", "ts", "dur", "pid", "tid", "args"}, "C": {"name", "ts", "pid", "args"},
+            "M": {"name", "pid", "tid", "args"}}
+    t.ok("trace: fields", all(need[e["ph"]] <= set(e) for e in events), "")
+    t.ok("trace: times", all(e["ts"] >= 0 and e.get("dur", 0) >= 0 for e in events if e["ph"] != "M"), "")
+    t.ok("trace: counters are numbers", all(isinstance(v, (int, float)) for e in events if e["ph"] == "C"
+                                             for v in e["args"].values()), "")
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    t.ok("trace: tracks", sorted(tracks.values()) == ["load", "prompt", "steps on cpu", "tokens"], tracks)
+    spans = {name: [e for e in events if e["ph"] == "X" and tracks[e["tid"]] == name]
+             for name in tracks.values()}
+    t.ok("trace: one span for each token", len(spans["tokens"]) == n and len(spans["load"]) == 1
+         and len(spans["prompt"]) == 1, {k: len(v) for k, v in spans.items()})
+    for name, track in spans.items():
+        track.sort(key=lambda e: e["ts"])
+        t.ok(f"trace: spans of {name} do not overlap",
+             all(a["ts"] + a["dur"] <= b["ts"] + 1e-2 for a, b in zip(track, track[1:])), "")
+    steps = spans["steps on cpu"]
+    t.ok("trace: steps of some passes", 91 * 3 <= len(steps) < 91 * n / 2
+         and all({"kernel", "operands", "timed", "bytes", "operations"} <= set(e["args"]) for e in steps),
+         len(steps))
+    inside = [any(s["ts"] <= e["ts"] + 1 and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1
+                  for s in spans["tokens"] + spans["prompt"]) for e in steps]
+    t.ok("trace: steps lie within the pass that they belong to", all(inside), inside.count(False))
+    counters = {e["name"] for e in events if e["ph"] == "C"}
+    t.ok("trace: counters", counters == {"tokens per second", "tokens in the cache", "peak RAM"}, counters)
+
+
+def main():
+    t, _, _ = arguments()
+    os.makedirs(t.env["XDG_CACHE_HOME"])
+    check_numbers(t)
+    check_forms(t)
+    check_plan(t)
+    check_trace(t)
+    return t.done()
+
+
+sys.exit(main())

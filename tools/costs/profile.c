@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --profile: a run in the Trace Event Format, which Chrome and Perfetto open. One track each for loading, the
+// prompt, the tokens and the steps of the device; counters for memory, speed and the cache. Timing every step
+// of every pass would slow the run down, and keep devices from running all steps as one executable: of the
+// passes that make tokens some are timed, and are marked so.
+#include "tools/common.h"
+#include "tools/costs/costs.h"
+#include "tools/json.h"
+#include "tools/output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST = 4, EVERY = 16, PASSES = 64, NAME = 96, SHAPES = 320 }; // passes that are timed
+enum { TRACK_LOAD = 1, TRACK_PROMPT, TRACK_TOKENS, TRACK_STEPS, TRACKS };
+
+typedef struct event {
+    int32_t track; // 0: a counter
+    char name[NAME], kernel[NAME], value[NAME], shapes[SHAPES];
+    uint64_t begin, end; // of a counter: when, and not used
+    double number;       // of a counter
+    bool has_cost;
+    cost_sum cost;
+    double percent; // of the limit, 0: no peaks
+} event;
+
+struct tool_trace {
+    event *events;
+    size_t n, capacity;
+    int32_t n_passes, n_tokens;
+    bool has_peaks, lost; // lost: an event found no memory
+    peaks peaks;
+    char device[64];
+    uint64_t begin;
+};
+
+static event *add(tool_trace *t)
+{
+    if (t->n == t->capacity) {
+        size_t more = t->capacity ? 2 * t->capacity : 256;
+        event *grown = realloc(t->events, more * sizeof *grown);
+        if (!grown) {
+            t->lost = true;
+            return NULL;
+        }
+        t->events = grown;
+        t->capacity = more;
+    }
+    event *e = &t->events[t->n++];
+    memset(e, 0, sizeof *e);
+    return e;
+}
+
+void tool_trace_open(tool *t)
+{
+    if (!opt_text(t->opt, OPT_PROFILE)) return;
+    t->trace = calloc(1, sizeof *t->trace);
+    if (t->trace) t->trace->begin = now_ns();
+}
+
+void tool_trace_close(tool *t)
+{
+    if (t->trace) free(t->trace->events);
+    free(t->trace);
+    t->trace = NULL;
+}
+
+static void add_span(tool_trace *t, int32_t track, const char *name, uint64_t begin, uint64_t end)
+{
+    event *e = add(t);
+    if (!e) return;
+    e->track = track;
+    snprintf(e->name, sizeof e->name, "%s", name);
+    e->begin = begin;
+    e->end = end;
+}
+
+static void add_counter(tool_trace *t, const char *name, uint64_t at, double number)
+{
+    event *e = add(t);
+    if (!e) return;
+    snprintf(e->name, sizeof e->name, "%s", name);
+    e->begin = at;
+    e->number = number;
+}
+
+// The steps of the pass that was timed last, one behind the other. depth: keys before the tokens of the pass.
+static void add_steps(tool_trace *t, const tn_session *session, uint64_t begin, int64_t depth)
+{
+    const tn_plan *plan = tn_session_plan_get(session);
+    tn_step_time step = {.struct_size = sizeof step};
+    uint64_t total = 0;
+    for (int32_t i = 0; tn_session_step_time(session, i, &step) == 1; i++) total += step.ns;
+    if (total == 0 || !plan) return; // nothing was evaluated
+    t->n_passes++;
+    for (int32_t i = 0; tn_session_step_time(session, i, &step) == 1; i++) {
+        tn_plan_step_info info = {.struct_size = sizeof info};
+        event *e = add(t);
+        if (!e || tn_plan_step_get(plan, i, depth < 0 ? 0 : depth, &info) != 1) return;
+        e->track = TRACK_STEPS;
+        snprintf(e->name, sizeof e->name, "%s", step.op);
+        snprintf(e->kernel, sizeof e->kernel, "%s", step.kernel);
+        snprintf(e->value, sizeof e->value, "%s", step.name);
+        tn_plan_step_shapes(plan, i, e->shapes, sizeof e->shapes);
+        snprintf(t->device, sizeof t->device, "%s", info.device);
+        e->begin = begin;
+        e->end = begin += step.ns;
+        e->has_cost = depth >= 0;
+        cost_add(&e->cost, &info);
+        if (t->has_peaks && step.ns > 0)
+            e->percent = 1e11 * cost_limit(&e->cost, &t->peaks) / (double)step.ns;
+    }
+}
+
+void tool_trace_load(tool *t, tn_session *session)
+{
+    if (!t->trace) return;
+    tn_device *device = t->device ? t->device : tn_context_device_get(t->ctx, 0);
+    t->trace->has_peaks = device && peaks_load(t, device, &t->trace->peaks);
+    add_span(t->trace, TRACK_LOAD, "load", t->trace->begin, now_ns());
+    tn_session_profile(session, 1); // the prompt is timed
+}
+
+void tool_trace_prompt(tool *t, tn_session *session, uint64_t begin, size_t n_tokens)
+{
+    enum { BATCH = 512 }; // longer prompts are evaluated in pieces; what is timed then is the last one
+    if (!t->trace) return;
+    char name[NAME];
+    uint64_t end = now_ns();
+    snprintf(name, sizeof name, "prompt of %zu tokens", n_tokens);
+    add_span(t->trace, TRACK_PROMPT, name, begin, end);
+    int64_t depth = n_tokens <= BATCH ? tn_session_length(session, 0) - (int64_t)n_tokens : -1;
+    tn_step_time step = {.struct_size = sizeof step};
+    uint64_t total = 0;
+    for (int32_t i = 0; tn_session_step_time(session, i, &step) == 1; i++) total += step.ns;
+    add_steps(t->trace, session, end > total ? end - total : begin, depth);
+    t->trace->n_passes = 0;
+}
+
+void tool_trace_token_begin(tool *t, tn_session *session)
+{
+    if (!t->trace) return;
+    int32_t i = t->trace->n_tokens++;
+    bool timed = t->trace->n_passes < PASSES && (i < FIRST || i % EVERY == 0);
+    tn_session_profile(session, timed);
+}
+
+void tool_trace_token_end(tool *t, const tn_session *session, uint64_t begin, const char *text)
+{
+    if (!t->trace) return;
+    uint64_t end = now_ns();
+    add_span(t->trace, TRACK_TOKENS, text, begin, end);
+    if (end > begin) add_counter(t->trace, "tokens per second", end, 1e9 / (double)(end - begin));
+    add_counter(t->trace, "tokens in the cache", end, tn_session_length(session, 0));
+    add_counter(t->trace, "peak RAM", end, (double)peak_rss());
+    add_steps(t->trace, session, begin, tn_session_length(session, 0) - 1);
+}
+
+// --- writing
+// -------------------------------------------------------------------------------------------------
+
+static void put_name(json *j, const char *what, int32_t tid, const char *name)
+{
+    json_object(j, NULL);
+    json_text(j, "name", what);
+    json_text(j, "ph", "M");
+    json_int(j, "pid", 1);
+    json_int(j, "tid", tid);
+    json_object(j, "args");
+    json_text(j, "name", name);
+    json_end_object(j);
+    json_end_object(j);
+}
+
+static void put_step_args(json *j, const event *e)
+{
+    json_text(j, "kernel", e->kernel);
+    json_text(j, "value", e->value);
+    json_text(j, "operands", e->shapes);
+    json_text(j, "timed", "step by step");
+    if (!e->has_cost) return;
+    json_number(j, "bytes", cost_bytes(&e->cost));
+    json_number(j, "weight_bytes", e->cost.weights);
+    json_number(j, "cache_bytes", e->cost.cache_read + e->cost.cache_written);
+    json_number(j, "operations", cost_ops(&e->cost));
+    if (e->percent > 0) json_number(j, "percent_of_limit", e->percent);
+}
+
+static void put_event(json *j, const tool_trace *t, const event *e)
+{
+    json_object(j, NULL);
+    json_text(j, "name", e->name);
+    if (e->track > 0) json_text(j, "cat", e->track == TRACK_STEPS ? "step" : "run");
+    json_text(j, "ph", e->track > 0 ? "X" : "C");
+    json_number(j, "ts", (double)(e->begin - t->begin) * 1e-3);
+    if (e->track > 0) json_number(j, "dur", (double)(e->end - e->begin) * 1e-3);
+    json_int(j, "pid", 1);
+    json_int(j, "tid", e->track);
+    json_object(j, "args");
+    if (e->track == 0) json_number(j, e->name, e->number);
+    if (e->track == TRACK_STEPS) put_step_args(j, e);
+    json_end_object(j);
+    json_end_object(j);
+}
+
+static void put_trace(const tool_trace *t, FILE *f)
+{
+    static const char *const tracks[TRACKS] = {
+        [TRACK_LOAD] = "load", [TRACK_PROMPT] = "prompt", [TRACK_TOKENS] = "tokens"};
+    json j;
+    char steps[NAME];
+    json_init(&j, f);
+    json_object(&j, NULL);
+    json_text(&j, "displayTimeUnit", "ns");
+    json_array(&j, "traceEvents");
+    put_name(&j, "process_name", 0, "tenon");
+    snprintf(steps, sizeof steps, "steps on %s", t->device);
+    for (int32_t i = 1; i < TRACKS; i++) put_name(&j, "thread_name", i, tracks[i] ? tracks[i] : steps);
+    for (size_t i = 0; i < t->n; i++) {
+        fputc('\n', f);
+        put_event(&j, t, &t->events[i]);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+}
+
+int tool_profile(const tool *t, const tn_session *session)
+{
+    const char *path = opt_text(t->opt, OPT_PROFILE);
+    if (!path) return 0;
+    if (!t->trace) return fail(EXIT_MEMORY, "out of memory for --profile");
+    if (t->trace->n == 0) { // commands that evaluate one kind of pass: the last one
+        add_steps(t->trace, session, t->trace->begin, -1);
+        add_counter(t->trace, "peak RAM", now_ns(), (double)peak_rss());
+    }
+    if (t->trace->lost) return fail(EXIT_MEMORY, "out of memory for --profile");
+    out_file out;
+    int code = out_file_open(&out, path);
+    if (code) return code;
+    put_trace(t->trace, out.f);
+    return out_file_commit(&out);
+}

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The tenon authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `tenon roofline` measured, and the functions that show it.
+#ifndef TENON_TOOLS_ROOFLINE_H
+#define TENON_TOOLS_ROOFLINE_H
+
+#include "tools/commands/bench.h"
+
+// Steps of a pass that are alike: the same op, kernel and shapes.
+typedef struct roof_row {
+    char op[96], kernel[96], shapes[320];
+    const char *family;
+    int32_t n;
+    double seconds; // of all n: the median of each
+    cost_sum cost;
+    double limit; // seconds that they need at least
+} roof_row;
+
+typedef struct roof_phase {
+    const char *name; // "prefill", "decode"
+    int32_t n_tokens, n_seq;
+    int64_t depth;
+    double wall;   // seconds of a pass that is not profiled: the median
+    double steps;  // of its steps, from passes that are: the sum of their medians
+    double around; // of such a pass what is no step: the median
+    double limit;
+    cost_sum cost;
+    roof_row *rows; // the largest loss first
+    int32_t n_rows;
+} roof_phase;
+
+enum { ROOF_PHASES = 2, ROOF_LOSSES = 3 };
+
+typedef struct roofline {
+    bench_state *bench;
+    peaks peaks;
+    char device[200], model[200];
+    roof_phase phases[ROOF_PHASES];
+} roofline;
+
+// What of a pass is no step: seconds, and in words what they are. Row 0 was seen around the steps; row 1 is
+// the difference between passes that are timed step by step and passes that are not.
+enum { ROOF_RESTS = 2 };
+double roof_rest(const roof_phase *p, int row);
+const char *roof_rest_name(const roof_phase *p, int row);
+// One sentence about a loss: the lever that would make it smaller.
+void roof_lever(const roofline *r, const roof_phase *p, const roof_row *row, char *buf, size_t size);
+// "12.3 GFLOP/s"; operations of int8 are no FLOP.
+const char *roof_rate(double rate, const char *suffix, char *buf, size_t size);
+
+void roof_print_text(const roofline *r);
+void roof_print_csv(const roofline *r);
+void roof_print_json(const roofline *r);
+void roof_picture(const roofline *r, FILE *f);
+void roof_page(const roofline *r, FILE *f);
+
+#endif
