@@ -169,6 +169,8 @@ def check_start(t):
 def main():
     t, _, _ = arguments()
     t.env["HOME"] = os.environ.get("HOME", "/")
+    # Else each run would start the server of wine anew.
+    subprocess.run(["wineserver", "-p30"], capture_output=True, check=False)
     if subprocess.run([t.tenon, "--version"], capture_output=True, check=False).returncode != 0:
         print("SKIP: wine cannot start the program")
         return 77
