@@ -11,7 +11,6 @@ out=$1
 shift
 build=$root/build-windows-zip
 [ -f "$build/build.ninja" ] || meson setup "$build" "$root" \
-    --cross-file "$root/tools/cross/windows-x86_64.ini" --prefix / --libdir lib -Dpkgconfig.relocatable=true \
-    -Dtests=false "$@"
+    --cross-file "$root/tools/cross/windows-x86_64.ini" --libdir lib -Dtests=false "$@"
 ninja -C "$build"
 python3 -B "$root/dist/windows_zip.py" "$build" "$out"

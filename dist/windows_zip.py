@@ -47,6 +47,15 @@ def import_library(tree, dll):
     definition.unlink()
 
 
+def make_relocatable(tree):
+    """pkg-config finds the rest from where its file lies, wherever the zip was unpacked."""
+    path = tree / "lib/pkgconfig/tenon.pc"
+    text, n = re.subn(r"^prefix=.*$", "prefix=${pcfiledir}/../..", path.read_text(), flags=re.M)
+    if n != 1:
+        sys.exit(f"{path}: no prefix")
+    path.write_text(text)
+
+
 def main():
     build, out = sys.argv[1:]
     with tempfile.TemporaryDirectory() as temp:
@@ -56,6 +65,7 @@ def main():
         files = {p.relative_to(tree).as_posix(): p for p in tree.rglob("*") if p.is_file()}
         files = {name: p for name, p in files.items() if WANTED.fullmatch(name)}
         import_library(tree, dll)
+        make_relocatable(tree)
         files["lib/tenon.lib"] = tree / "lib/tenon.lib"
         for name in DOCUMENTS:
             files[name if name == "LICENSE" else "doc/" + os.path.basename(name)] = ROOT / name

@@ -220,8 +220,9 @@ static void test_copy(void)
     TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data, 10), TN_OK);
     TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, bytes + 3, 100), TN_OK);
     TEST_CHECK(memcmp(got, bytes + 3, 100) == 0);
-    if (truncate(path, 1000) != 0) abort();
-    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
+    bool cut = truncate(path, 1000) == 0;
+    TEST_CHECK(cut || errno == EACCES || errno == EINVAL); // Windows refuses it while the file is mapped
+    if (cut) TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
     tn_file_map_close(ctx, &other);
 }
 
