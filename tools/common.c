@@ -45,6 +45,7 @@ static void report_compiling(tool *t, bool done, const char *text)
     if (done && t->compiling) fprintf(stderr, "\r\033[K");
     if (!done && now - t->compiling_ns >= EVERY_MS * 1000000ull) {
         fprintf(stderr, "\r%s\033[K", text);
+        fflush(stderr);
         t->compiling_ns = now;
     }
     t->compiling = !done;

@@ -24,6 +24,7 @@ static bool keep_error(void)
 bool out_flush(void)
 {
     if (stdout_errno) return false;
+    fflush(stderr); // in the order in which they were written
     errno = 0;
     return (fflush(stdout) == 0 && !ferror(stdout)) || keep_error();
 }

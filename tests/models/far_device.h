@@ -57,7 +57,7 @@ static inline tn_status far_create(tn_device *device, size_t size, tn_buffer *ou
     int i = 0;
     while (i < FAR_BUFFERS && far.buffers[i].data) i++;
     size_t whole_pages = (size + FAR_PAGE) / FAR_PAGE * FAR_PAGE;
-    out->data = aligned_alloc(FAR_PAGE, whole_pages);
+    out->data = tn_system_alloc(whole_pages, FAR_PAGE);
     if (i == FAR_BUFFERS || !out->data) abort();
     far.buffers[i].data = out->data;
     far.buffers[i].size = whole_pages;
@@ -73,7 +73,7 @@ static inline void far_destroy(tn_buffer *buffer)
     while (i < FAR_BUFFERS && far.buffers[i].data != buffer->data) i++;
     if (i == FAR_BUFFERS) abort();
     if (mprotect(buffer->data, far.buffers[i].size, PROT_READ | PROT_WRITE) != 0) abort();
-    free(buffer->data);
+    tn_system_free(buffer->data);
     far.buffers[i].data = NULL;
     far.used -= buffer->size;
     far.n_buffers--;

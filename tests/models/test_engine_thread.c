@@ -26,7 +26,7 @@ static void *thread_alloc(void *user, size_t size, size_t align)
 {
     TN_UNUSED(user);
     if (atomic_load(&out_of_memory)) return NULL;
-    void *p = aligned_alloc(align, (size + align - 1) & ~(align - 1));
+    void *p = tn_system_alloc(size, align);
     if (p) atomic_fetch_add(&n_live, 1);
     return p;
 }
@@ -35,7 +35,7 @@ static void thread_free(void *user, void *ptr)
 {
     TN_UNUSED(user);
     if (ptr) atomic_fetch_sub(&n_live, 1);
-    free(ptr);
+    tn_system_free(ptr);
 }
 
 // --- random submitting and cancelling ------------------------------------------------------------------

@@ -20,7 +20,7 @@ static inline void *counting_alloc(void *user, size_t size, size_t align)
     long call = c->calls++;
     if (call >= c->fail_from && call < c->fail_to) return NULL;
     if (size > SIZE_MAX / 4) return NULL; // a sanitizer would end the process
-    void *p = aligned_alloc(align, (size + align - 1) & ~(align - 1));
+    void *p = tn_system_alloc(size, align);
     if (p) c->live++;
     return p;
 }
@@ -29,7 +29,7 @@ static inline void counting_free(void *user, void *ptr)
 {
     counting *c = user;
     if (ptr) c->live--;
-    free(ptr);
+    tn_system_free(ptr);
 }
 
 static inline tn_context *counting_context(counting *c)

@@ -5,6 +5,7 @@
 #include "core/file_map.h"
 #include "tests/unit/model_files.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <tenon/file.h>
@@ -146,11 +147,14 @@ static void test_tensors(void)
         TEST_CHECK(read_is_right(file, i, path_of("x.f32")));
     }
     // A link stays, and what it names is replaced.
-    TEST_CHECK(symlink("x.f32", path_of("link")) == 0);
-    TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path_of("link")), TN_OK);
-    TEST_CHECK(lstat(path_of("link"), &st) == 0 && S_ISLNK(st.st_mode));
-    TEST_CHECK(export_is_right(path_of("x.f32"), &dense[0], 1));
-    unlink(path_of("link"));
+    bool linked = symlink("x.f32", path_of("link")) == 0;
+    TEST_CHECK(linked || errno == ENOSYS);
+    if (linked) {
+        TEST_CHECK_STATUS(tn_file_export_tensor(file, 0, path_of("link")), TN_OK);
+        TEST_CHECK(lstat(path_of("link"), &st) == 0 && S_ISLNK(st.st_mode));
+        TEST_CHECK(export_is_right(path_of("x.f32"), &dense[0], 1));
+        unlink(path_of("link"));
+    }
     unlink(path_of("x.f32"));
     tn_file_tensor none = {.struct_size = sizeof none, .n_dims = 7};
     TEST_CHECK_STATUS(tn_file_tensor_get(file, N_DENSE, &none), TN_ERR_ARG);
@@ -216,8 +220,9 @@ static void test_copy(void)
     TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data, 10), TN_OK);
     TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, bytes + 3, 100), TN_OK);
     TEST_CHECK(memcmp(got, bytes + 3, 100) == 0);
-    if (truncate(path, 1000) != 0) abort();
-    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
+    bool cut = truncate(path, 1000) == 0;
+    TEST_CHECK(cut || errno == EACCES || errno == EINVAL); // Windows refuses it while the file is mapped
+    if (cut) TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
     tn_file_map_close(ctx, &other);
 }
 

@@ -165,9 +165,11 @@ int bench_repeat(bench_state *s, const bench_result *test, bench_run *run)
     for (int32_t i = -1; i < r->n_reps; i++) { // -1: warms up
         uint64_t ns;
         if (i == 0) r->begin_ns = now_ns();
-        if (terminal)
+        if (terminal) {
             fprintf(stderr, "\r%s: %d of %d\033[K", bench_test_name(s, r, name, sizeof name), i + 1,
                     r->n_reps);
+            fflush(stderr);
+        }
         tn_status status = i < 0 && opt_flag(s->t.opt, OPT_NO_WARMUP) ? TN_OK : run(s, r, &ns);
         if (status != TN_OK && terminal) fputs(clear, stderr);
         if (status != TN_OK) return eval_fail(s, status);

@@ -66,9 +66,11 @@ static int32_t on_tensor(void *user, const char *tensor, const char *from, const
              "better ones",
              s->in, from);
     }
-    if (!errors_only && !as_json && (changed || s->t.log_level >= TN_LOG_INFO))
+    if (!errors_only && !as_json && (changed || s->t.log_level >= TN_LOG_INFO)) {
         fprintf(stderr, "[%*lld/%lld] %-40s %6s -> %-7s rmse %.6f\n", total > 99 ? 4 : 2, (long long)done,
                 (long long)total, name, from, to, rmse);
+        fflush(stderr);
+    }
     char left[48];
     double share = total ? (double)done / (double)total : 1;
     if (!errors_only)

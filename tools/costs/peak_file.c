@@ -71,7 +71,7 @@ bool peaks_load(const tool *t, const tn_device *device, peaks *out)
     char title[LINE], path[PATH], line[LINE];
     make_title(t, device, title, sizeof title);
     if (!make_path(title, false, path)) return false;
-    FILE *f = fopen(path, "r");
+    FILE *f = sys_open(path, "r");
     if (!f) return false;
     peaks p = {.read = 0};
     bool ok = fgets(line, sizeof line, f) && strncmp(line, title, strlen(title)) == 0;

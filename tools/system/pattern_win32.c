@@ -144,7 +144,8 @@ static bool in_brackets(const char *p, const char *end, unsigned char c)
             found = found || (c >= (unsigned char)p[0] && c <= (unsigned char)p[2]);
             p += 3;
         } else {
-            found = found || c == (unsigned char)*p++;
+            found = found || c == (unsigned char)*p;
+            p++;
         }
     }
     return found != negated;

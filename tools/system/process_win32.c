@@ -12,6 +12,8 @@
 
 #include <psapi.h> // needs the one above
 
+enum { STDOUT_BUFFER = 65536, STDERR_BUFFER = 4096 };
+
 // --- texts -------------------------------------------------------------------------------------------------
 
 wchar_t *wide_of(const char *text)
@@ -120,6 +122,9 @@ void sys_start(int *argc, char ***argv)
         if (_get_osfhandle(fd) < 0 && _wopen(L"NUL", fd == 0 ? _O_WRONLY : _O_RDONLY) != fd) break;
     _fmode = _O_BINARY;
     for (int fd = 0; fd <= 2; fd++) _setmode(fd, _O_BINARY);
+    // The functions of mingw-w64 print byte by byte, each of which would else be a call of the system.
+    setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER);
+    setvbuf(stderr, NULL, _IOFBF, STDERR_BUFFER);
     take_arguments(argc, argv);
     set_up_consoles();
     add_cuda_folders();
@@ -217,24 +222,24 @@ bool sys_local_time(struct tm *out)
     return true;
 }
 
-// From the registry: functions that give the version lie to programs whose manifest does not name it.
-static DWORD version_number(const wchar_t *name)
+// GetVersionEx lies to programs whose manifest does not name the version.
+static void put_version(char *text, size_t size)
 {
-    static const wchar_t key[] = L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion";
-    DWORD number = 0, size = sizeof number;
-    wchar_t text[16] = L"";
-    if (RegGetValueW(HKEY_LOCAL_MACHINE, key, name, RRF_RT_REG_DWORD, NULL, &number, &size) == ERROR_SUCCESS)
-        return number;
-    size = sizeof text;
-    RegGetValueW(HKEY_LOCAL_MACHINE, key, name, RRF_RT_REG_SZ, NULL, text, &size);
-    return wcstoul(text, NULL, 10);
+    typedef LONG(WINAPI * get_version)(OSVERSIONINFOW *);
+    OSVERSIONINFOW version = {.dwOSVersionInfoSize = sizeof version};
+    HMODULE ntdll = GetModuleHandleW(L"ntdll");
+    FARPROC address = ntdll ? GetProcAddress(ntdll, "RtlGetVersion") : NULL;
+    get_version get;
+    memcpy(&get, &address, sizeof get);
+    if (get && get(&version) == 0)
+        snprintf(text, size, "Windows %lu.%lu build %lu, x86-64", version.dwMajorVersion,
+                 version.dwMinorVersion, version.dwBuildNumber);
 }
 
 void sys_machine_get(sys_machine *out)
 {
     MEMORYSTATUSEX memory = {.dwLength = sizeof memory};
     *out = (sys_machine){.n_cores = (long)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)};
-    snprintf(out->system, sizeof out->system, "Windows %lu build %lu, x86-64",
-             version_number(L"CurrentMajorVersionNumber"), version_number(L"CurrentBuildNumber"));
+    put_version(out->system, sizeof out->system);
     if (GlobalMemoryStatusEx(&memory)) out->memory = memory.ullTotalPhys;
 }

@@ -33,6 +33,7 @@ bool sys_terminal_moves(void)
 int sys_input_wait(int wait_ms)
 {
     HANDLE h = GetStdHandle(STD_INPUT_HANDLE);
+    fflush(stderr); // what asks for the input
     if (wait_ms < 0 || GetFileType(h) != FILE_TYPE_PIPE) return 1;
     uint64_t end = now_ns() + (uint64_t)wait_ms * 1000000u;
     for (;;) {

@@ -37,6 +37,7 @@ static void print_line(char *text)
     clean_text(text);
     progress_forget();
     fprintf(stderr, "tenon: %s\n", text);
+    fflush(stderr); // buffered on some systems
 }
 
 int fail(int code, const char *fmt, ...)

@@ -18,13 +18,17 @@ else
     sed "1s|^[^:]*:|$out:|" "$dependencies.nvcc" >"$dependencies"
 fi
 cat >"$out.S" <<END
+#ifdef _WIN32
+    .section .rdata,"dr"
+#else
+    .section .note.GNU-stack,"",%progbits
+    .hidden $symbol
     .section .rodata
+#endif
     .balign 64
     .globl $symbol
-    .hidden $symbol
 $symbol:
     .incbin "$out.fatbin"
-    .section .note.GNU-stack,"",%progbits
 END
 # shellcheck disable=SC2086
 $cc -c -o "$out" "$out.S"

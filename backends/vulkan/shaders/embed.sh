@@ -22,16 +22,20 @@ esac
 # The dependency file has to name the object, not the module.
 sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"
 cat >"$out.S" <<END
+#ifdef _WIN32
+    .section .rdata,"dr"
+#else
+    .section .note.GNU-stack,"",%progbits
+    .hidden tn_vk_code_$stem
+    .hidden tn_vk_code_end_$stem
     .section .rodata
+#endif
     .balign 64
     .globl tn_vk_code_$stem
-    .hidden tn_vk_code_$stem
     .globl tn_vk_code_end_$stem
-    .hidden tn_vk_code_end_$stem
 tn_vk_code_$stem:
     .incbin "$out.spv"
 tn_vk_code_end_$stem:
-    .section .note.GNU-stack,"",%progbits
 END
 # shellcheck disable=SC2086
 $cc -c -o "$out" "$out.S"
