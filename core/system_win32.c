@@ -39,10 +39,8 @@ void tn_wake_all(_Atomic uint32_t *word)
     tn_wake(word, INT_MAX);
 }
 
-// Processors come in groups of up to 64. The mask is that of the group in which the process runs, whose
-// threads stay there unless they are moved; 0: it already runs in several, as the host arranged.
-// Windows tells of SDOT by number 43, which old headers lack; i8mm is not asked for. Never compiled or run on
-// aarch64.
+// Windows reports SDOT under number 43, which old headers lack; i8mm is not asked for. Never compiled or run
+// on aarch64.
 void tn_cpu_features_arm(tn_cpu_features *f)
 {
 #if defined(__aarch64__)
@@ -52,6 +50,8 @@ void tn_cpu_features_arm(tn_cpu_features *f)
 #endif
 }
 
+// Processors come in groups of up to 64. The mask is that of the group in which the process runs, whose
+// threads stay there unless they are moved; 0: it already runs in several, as the host arranged.
 int32_t tn_cpu_count(void)
 {
     DWORD_PTR process = 0, machine = 0;
