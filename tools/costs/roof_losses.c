@@ -43,6 +43,11 @@ static bool reads_badly(const facts *f)
     return f->share < near_limit && (f->row->cost.weights + f->row->cost.cache_read) * 2 > f->bytes;
 }
 
+static bool is_slow(const facts *f)
+{
+    return f->share < near_limit;
+}
+
 static bool reads_weights(const facts *f)
 {
     return f->row->cost.weights * 2 > f->bytes;
@@ -75,6 +80,8 @@ static const lever levers[] = {
      "help"},
     {"tiling", reads_badly,
      "reads slower than the memory can: a kernel that keeps more loads under way would come nearer"},
+    {"tiling", is_slow,
+     "takes much longer than its bytes and operations need: a kernel for this shape would come nearer"},
     {"batching", reads_weights,
      "reads its weights about as fast as the memory allows: more tokens in a pass (--sequences) share that "
      "reading, and weights of fewer bits shorten it"},

@@ -20,7 +20,7 @@ enum {
     BOTTOM = 580,
     LEGEND = 664,
     POINTS = 32,
-    LABELS = 80
+    LABELS = 160
 };
 
 typedef struct point {
@@ -98,7 +98,7 @@ static void find_ranges(picture *p)
     double least_x = 0.5, most_x = 2, least_y = k->read, most_y = 0;
     for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
         if (k->rate[i] > most_y) most_y = k->rate[i];
-    if (most_y / k->read > most_x) most_x = most_y / k->read;
+    most_x = fmax(most_x, 4 * most_y / k->read); // the level roofs have some length
     for (int i = 0; i < p->n; i++) {
         double x = intensity_of(&p->points[i]), y = rate_of(&p->points[i]);
         if (x <= 0 || y <= 0) continue;
@@ -179,7 +179,7 @@ static void label_slope(picture *p, const double from[2], const double to[2], co
         bool ok = at + w < length;
         for (int i = 0; i <= PARTS && ok; i++) { // small boxes along the text
             double t = at + w * i / PARTS, middle = away - 4;
-            svg_box box = {from[0] + dx * t - dy * middle - 8, from[1] + dy * t + dx * middle - 8, 16, 16};
+            svg_box box = {from[0] + dx * t - dy * middle - 5, from[1] + dy * t + dx * middle - 5, 10, 10};
             ok = is_free(p, &box, -1);
         }
         if (!ok) continue;
@@ -191,21 +191,8 @@ static void label_slope(picture *p, const double from[2], const double to[2], co
     for (int i = 0; i <= PARTS && p->n_labels < LABELS; i++) {
         double t = best + w * i / PARTS, middle = side - 4;
         p->labels[p->n_labels++] =
-            (svg_box){from[0] + dx * t - dy * middle - 8, from[1] + dy * t + dx * middle - 8, 16, 16};
+            (svg_box){from[0] + dx * t - dy * middle - 5, from[1] + dy * t + dx * middle - 5, 10, 10};
     }
-}
-
-static void draw_slope(picture *p)
-{
-    const peaks *k = &p->r->peaks;
-    double top = 0;
-    char rate[32], text[64];
-    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++) top = fmax(top, k->rate[i]);
-    double least = fmax(pow(10, p->x0), pow(10, p->y0) / k->read), most = top / k->read;
-    double from[2] = {px(p, least), py(p, least * k->read)}, to[2] = {px(p, most), py(p, top)};
-    svg_line(p->f, from[0], from[1], to[0], to[1], "roof");
-    snprintf(text, sizeof text, "read %s", roof_rate(k->read, "B/s", rate, sizeof rate));
-    label_slope(p, from, to, text);
 }
 
 // Beside a level roof: the first place from the right where nothing is, above the line or below it, in the
@@ -218,7 +205,7 @@ static void label_roof(picture *p, double y, double from, const char *text)
     svg_box box = {RIGHT - 4 - w, y - 15, w, H};
     bool found = false;
     for (size_t k = 0; k < sizeof rows / sizeof *rows && !found; k++)
-        for (double x = RIGHT - 4 - w; x > from && !found; x -= STEP) {
+        for (double x = RIGHT - 4 - w; x > from - w && !found; x -= STEP) {
             svg_box place = {x, y + rows[k], w, H};
             found = is_free(p, &place, -1);
             if (found) box = place;
@@ -227,25 +214,64 @@ static void label_roof(picture *p, double y, double from, const char *text)
     p->labels[p->n_labels++] = box;
 }
 
-// The level roofs, the highest first.
+// A line, and boxes along it that labels keep away from.
+static void draw_roof(picture *p, const double from[2], const double to[2], int parts)
+{
+    svg_line(p->f, from[0], from[1], to[0], to[1], "roof");
+    for (int i = 0; i < parts && p->n_labels < LABELS; i++) {
+        double x1 = from[0] + (to[0] - from[0]) * i / parts,
+               x2 = from[0] + (to[0] - from[0]) * (i + 1) / parts,
+               y1 = from[1] + (to[1] - from[1]) * i / parts,
+               y2 = from[1] + (to[1] - from[1]) * (i + 1) / parts;
+        p->labels[p->n_labels++] = (svg_box){x1, fmin(y1, y2) - 1, x2 - x1, fabs(y2 - y1) + 2};
+    }
+}
+
+// Peaks that are as good as equal have one roof.
+#define EQUAL 0.97
+typedef struct roof {
+    double rate;
+    char names[48];
+} roof;
+
+// The highest roof below a rate; `rate` 0: there is none.
+static roof next_roof(const peaks *k, double below)
+{
+    roof r = {.rate = 0};
+    size_t n = 0;
+    for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
+        if (k->rate[i] > r.rate && k->rate[i] < below) r.rate = k->rate[i];
+    for (int32_t i = 0; i < TN_PRECISION_COUNT && r.rate > 0; i++)
+        if (k->rate[i] < below && k->rate[i] <= r.rate && k->rate[i] >= EQUAL * r.rate && n < sizeof r.names)
+            n += (size_t)snprintf(r.names + n, sizeof r.names - n, "%s%s", n > 0 ? ", " : "",
+                                  tn_precision_name(i));
+    return r;
+}
+
 static void draw_roofs(picture *p)
 {
+    enum { PARTS = 48 };
     const peaks *k = &p->r->peaks;
-    bool done[TN_PRECISION_COUNT] = {false};
-    for (;;) {
-        int32_t best = -1;
-        for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
-            if (!done[i] && k->rate[i] > 0 && (best < 0 || k->rate[i] > k->rate[best])) best = i;
-        if (best < 0) break;
-        done[best] = true;
-        char rate[32], text[64];
-        double y = py(p, k->rate[best]), x = px(p, k->rate[best] / k->read);
-        svg_line(p->f, fmax(x, LEFT), y, RIGHT, y, "roof");
-        const char *suffix = best == TN_PRECISION_int8 ? "OP/s" : "FLOP/s";
-        snprintf(text, sizeof text, "%s %s", tn_precision_name(best),
-                 roof_rate(k->rate[best], suffix, rate, sizeof rate));
-        label_roof(p, y, fmax(x, LEFT), text);
+    roof roofs[TN_PRECISION_COUNT];
+    char rate[32], text[128];
+    int n = 0;
+    for (roof r = next_roof(k, 1e300); r.rate > 0 && n < TN_PRECISION_COUNT; r = next_roof(k, EQUAL * r.rate))
+        roofs[n++] = r;
+    double top = n > 0 ? roofs[0].rate : k->read, least = fmax(pow(10, p->x0), pow(10, p->y0) / k->read),
+           from[2] = {px(p, least), py(p, least * k->read)}, to[2] = {px(p, top / k->read), py(p, top)};
+    draw_roof(p, from, to, PARTS);
+    for (int i = 0; i < n; i++) {
+        double y = py(p, roofs[i].rate), x = fmax(px(p, roofs[i].rate / k->read), LEFT);
+        draw_roof(p, (double[]){x, y}, (double[]){RIGHT, y}, 1);
     }
+    for (int i = 0; i < n; i++) {
+        const char *suffix = strcmp(roofs[i].names, "int8") == 0 ? "OP/s" : "FLOP/s";
+        snprintf(text, sizeof text, "%s %s", roofs[i].names,
+                 roof_rate(roofs[i].rate, suffix, rate, sizeof rate));
+        label_roof(p, py(p, roofs[i].rate), fmax(px(p, roofs[i].rate / k->read), LEFT), text);
+    }
+    snprintf(text, sizeof text, "read %s", roof_rate(k->read, "B/s", rate, sizeof rate));
+    label_slope(p, from, to, text);
 }
 
 // The number of a point: inside if it is large enough and nothing else is there, or beside it, with a line if
@@ -337,7 +363,6 @@ void roof_picture(const roofline *r, FILE *f)
     svg_text(f, 16, 48, "start", "dim", "%s; peaks measured %s", r->device, r->peaks.date);
     draw_axes(&p);
     draw_roofs(&p);
-    draw_slope(&p);
     draw_points(&p);
     draw_legend(&p);
     svg_end(f);
