@@ -158,11 +158,12 @@ static void sums_get(const tn_cpu_task *task, const tn_product *p, const item *i
     }
     tn_matmul_decode_fn decode = decoder_get(task->level, w->dtype);
     matrix block = {decoded, W_LD};
-    for (int64_t k = 0; k < p->k; k += K_BLOCK, x.data += K_BLOCK) {
+    for (int64_t k = 0; k < p->k; k += K_BLOCK) {
         int64_t n_k = TN_MIN(p->k - k, K_BLOCK);
+        matrix x_block = {x.data + k, x.ld};
         for (int64_t r = 0; r < it->n; r++)
             decode(row + r * w->nb[2] + tn_dtype_row_size(w->dtype, k), decoded + r * W_LD, n_k);
-        multiply(task->openblas, it, &x, &block, n_k, k > 0 ? 1.0f : 0.0f, sums);
+        multiply(task->openblas, it, &x_block, &block, n_k, k > 0 ? 1.0f : 0.0f, sums);
     }
 }
 
