@@ -81,6 +81,9 @@ struct tn_backend {
     tn_status (*open)(tn_context *ctx);
     void (*close)(tn_device *device);
     uint64_t (*memory_free)(const tn_device *device);
+    // Lines for people about libraries that the device may use, and what was measured with them; may open
+    // them. Returns the length of the whole text. NULL: nothing to say.
+    size_t (*details)(tn_device *device, char *buf, size_t size);
 
     // Buffers start undefined. write and read are synchronous.
     tn_status (*buffer_create)(tn_device *device, size_t size, tn_buffer *out);

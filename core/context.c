@@ -101,7 +101,7 @@ tn_status tn_context_create(const tn_context_config *cfg, tn_context **out)
     tn_pool_init(ctx);
     status = tn_devices_open(ctx);
     if (status == TN_OK) note_missing_backend(ctx);
-    ctx->cfg.backend = NULL; // the caller's
+    ctx->cfg.backend = ctx->cfg.blas = NULL; // the caller's
     if (status != TN_OK) {
         tn_context_destroy(&ctx);
         return status;
@@ -164,6 +164,11 @@ int32_t tn_context_n_threads(const tn_context *ctx)
 const char *tn_context_isa(const tn_context *ctx)
 {
     return ctx->cfg.isa;
+}
+
+const char *tn_context_blas(const tn_context *ctx)
+{
+    return ctx->cfg.blas;
 }
 
 const char *tn_context_cache_dir(const tn_context *ctx)

@@ -49,6 +49,8 @@ void tn_notice(tn_context *ctx, int32_t code, const char *fmt, ...) TN_PRINTF(3,
 
 // CPU level cap given at creation ("avx2"), NULL if none.
 const char *tn_context_isa(const tn_context *ctx);
+// The BLAS library that was asked for at creation, NULL if none; only valid until the context is created.
+const char *tn_context_blas(const tn_context *ctx);
 bool tn_context_strict(const tn_context *ctx);
 // Rows of a result must not depend on how many others the call has.
 bool tn_context_deterministic(const tn_context *ctx);

@@ -138,6 +138,13 @@ tn_status tn_device_info_get(const tn_device *device, tn_device_info *info)
     return TN_STRUCT_WRITE(device->ctx, tn_device_info, info, &now);
 }
 
+size_t tn_device_details(tn_device *device, char *buf, size_t size)
+{
+    if (buf && size > 0) buf[0] = 0;
+    if (!device || !device->backend->details) return 0;
+    return device->backend->details(device, buf, buf ? size : 0);
+}
+
 size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size)
 {
     if (!ctx) return 0;

@@ -201,6 +201,8 @@ int tool_open(tool *t, const options *o)
     cfg.strict = opt_flag(o, OPT_STRICT);
     cfg.deterministic = opt_flag(o, OPT_DETERMINISTIC);
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
+    const char *blas = opt_text(o, OPT_BLAS);
+    cfg.blas = blas && strcmp(blas, "auto") == 0 ? NULL : blas;
     cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
     char cache[CACHE_DIR_SIZE];
     char backend[32];
@@ -215,6 +217,7 @@ int tool_open(tool *t, const options *o)
         return fail(EXIT_DEVICE, "--threads-by openmp: this build has no OpenMP");
     if (status == TN_ERR_UNSUPPORTED)
         return fail(EXIT_DEVICE, "--isa %s: this CPU does not have it; 'tenon devices' shows its level", isa);
+    if (status == TN_ERR_DEVICE && cfg.blas) return tool_fail(t, status, "--blas %s", cfg.blas);
     if (status != TN_OK) return tool_fail(t, status, "cannot start");
     report_ignored(t);
     int code = check_compat(t);

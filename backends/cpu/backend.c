@@ -8,6 +8,7 @@
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/openblas/openblas.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/run.h"
 #include "core/cpu_features.h"
@@ -22,6 +23,7 @@ extern const tn_backend tn_backend_cpu;
 typedef struct cpu_impl {
     int32_t isa; // highest level in use
     bool has_bf16, alike;
+    tn_openblas *openblas; // NULL: not used
 } cpu_impl;
 
 static const char *const isa_names[TN_ISA_COUNT] = {
@@ -69,11 +71,25 @@ static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
     const tn_cpu_kernel *best = NULL;
     for (size_t i = 0; i < TN_COUNT(kernel_rows); i++) {
         const tn_cpu_kernel *k = &kernel_rows[i];
-        bool has = k->isa <= isa && (k->isa != TN_ISA_AVXVNNI || k->isa == isa);
+        bool has = k->isa <= isa && !(k->flags & TN_CPU_OPENBLAS) && (k->isa != TN_ISA_AVXVNNI || k->isa == isa);
         bool higher = has && (!best || k->isa > best->isa);
         if (higher && tn_op_set_has(k->set, step->op) && k->accepts(step)) best = k;
     }
     return best;
+}
+
+// The row that OpenBLAS runs.
+static const tn_cpu_kernel *openblas_kernel(void)
+{
+    size_t i = 0;
+    while (!(kernel_rows[i].flags & TN_CPU_OPENBLAS)) i++;
+    return &kernel_rows[i];
+}
+
+// The kernel that runs the step: OpenBLAS where that was measured to be faster, else the one above.
+static const tn_cpu_kernel *select_kernel(const cpu_impl *impl, const tn_step *step)
+{
+    return tn_openblas_runs(impl->openblas, step) ? openblas_kernel() : find_kernel(impl->isa, step);
 }
 
 // References are single-threaded: one part.
@@ -177,17 +193,38 @@ static tn_status cpu_open(tn_context *ctx)
     if (refusal != 0)
         snprintf(d->description + at, sizeof d->description - (size_t)at, ", no amx: the system refused: %s",
                  strerror(refusal));
-    status = tn_device_add(ctx, d);
+    d->ctx = ctx;
+    tn_openblas_device blas = {.device = d,
+                               .level = isa,
+                               .has_bf16 = impl->has_bf16,
+                               .capped = tn_context_isa(ctx) != NULL,
+                               .alike = impl->alike,
+                               .kernel = openblas_kernel(),
+                               .own = find_kernel};
+    status = tn_openblas_create(&blas, &impl->openblas);
+    if (status == TN_OK) status = tn_device_add(ctx, d);
     if (status != TN_OK) {
+        tn_openblas_destroy(impl->openblas);
         tn_free(ctx, impl);
         tn_free(ctx, d);
     }
     return status;
 }
 
+tn_openblas *tn_openblas_of(const tn_device *device)
+{
+    return ((const cpu_impl *)device->impl)->openblas;
+}
+
 static void cpu_close(tn_device *device)
 {
+    tn_openblas_destroy(tn_openblas_of(device));
     tn_free(device->ctx, device->impl);
+}
+
+static size_t cpu_details(tn_device *device, char *buf, size_t size)
+{
+    return tn_openblas_details(tn_openblas_of(device), buf, size);
 }
 
 static uint64_t cpu_memory_free(const tn_device *device)
@@ -233,7 +270,7 @@ static bool cpu_accepts(const tn_device *device, const tn_step *step)
 
 static const char *cpu_kernel_name(const tn_device *device, const tn_step *step)
 {
-    const tn_cpu_kernel *k = find_kernel(((const cpu_impl *)device->impl)->isa, step);
+    const tn_cpu_kernel *k = select_kernel(device->impl, step);
     return k ? k->name : "reference";
 }
 
@@ -246,7 +283,7 @@ static uint32_t cpu_precisions(const tn_device *device)
 
 static int32_t cpu_rounding(const tn_device *device, const tn_step *step)
 {
-    const tn_cpu_kernel *k = find_kernel(((const cpu_impl *)device->impl)->isa, step);
+    const tn_cpu_kernel *k = select_kernel(device->impl, step);
     if (k && (k->flags & TN_CPU_ROUNDS_BF16)) return TN_PRECISION_bf16;
     return k && (k->flags & TN_CPU_QUANTISES) ? TN_PRECISION_int8 : TN_PRECISION_f32;
 }
@@ -257,17 +294,25 @@ struct tn_executable {
     tn_device *device;
     tn_cpu_step *steps;
     int32_t n_steps;
+    bool by_openblas; // some of them
     const tn_buffer *scratch;
     tn_status status; // of the last submission, for wait
 };
 
 static size_t cpu_scratch_size(tn_device *device, const tn_program *program)
 {
+    const cpu_impl *impl = device->impl;
+    bool tunes = tn_context_tunes(device->ctx);
+    int32_t n_threads = tn_context_n_threads(device->ctx);
     size_t size = 0;
     for (int32_t i = 0; i < program->n_steps; i++) {
-        const tn_cpu_kernel *k = find_kernel(((cpu_impl *)device->impl)->isa, &program->steps[i]);
-        if (!k || !k->scratch) continue;
-        size_t need = k->scratch(&program->steps[i], tn_context_n_threads(device->ctx));
+        const tn_step *step = &program->steps[i];
+        // The own kernel may have to take the place of OpenBLAS, and tuning runs both.
+        const tn_cpu_kernel *own = find_kernel(impl->isa, step), *blas = NULL;
+        if (tn_openblas_runs(impl->openblas, step) || (tunes && tn_openblas_may_time(impl->openblas, step)))
+            blas = openblas_kernel();
+        size_t need = own && own->scratch ? own->scratch(step, n_threads) : 0;
+        if (blas) need = TN_MAX(need, blas->scratch(step, n_threads));
         size = TN_MAX(size, need);
     }
     return size;
@@ -278,6 +323,19 @@ static void cpu_executable_destroy(tn_device *device, tn_executable *e)
     if (!e) return;
     tn_free(device->ctx, e->steps);
     tn_free(device->ctx, e);
+}
+
+static bool scratch_suffices(const tn_device *device, const tn_cpu_kernel *k, const tn_step *step,
+                             const tn_buffer *scratch)
+{
+    return scratch && k->scratch(step, tn_context_n_threads(device->ctx)) <= scratch->size;
+}
+
+static void step_bind(tn_executable *e, tn_cpu_step *step, const tn_cpu_kernel *k)
+{
+    step->launch = k ? k->launch : launch_reference;
+    step->parts = k ? k->parts : tn_cpu_parts_one;
+    e->by_openblas = e->by_openblas || (k && (k->flags & TN_CPU_OPENBLAS));
 }
 
 static tn_status cpu_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
@@ -294,24 +352,47 @@ static tn_status cpu_prepare(tn_device *device, const tn_program *program, const
         cpu_executable_destroy(device, e);
         return TN_ERR_MEMORY;
     }
+    const cpu_impl *impl = device->impl;
+    tn_status status = TN_OK;
+    if (tn_context_tunes(ctx))
+        status = tn_openblas_tune(impl->openblas, program, scratch ? scratch->data : NULL);
+    if (status != TN_OK) {
+        cpu_executable_destroy(device, e);
+        return status;
+    }
     for (int32_t i = 0; i < e->n_steps; i++) {
+        const tn_cpu_kernel *k = select_kernel(impl, &program->steps[i]);
+        // What was tuned after the scratch was allocated may need more of it.
+        if (k && (k->flags & TN_CPU_OPENBLAS) && !scratch_suffices(device, k, &program->steps[i], scratch))
+            k = find_kernel(impl->isa, &program->steps[i]);
         e->steps[i].step = program->steps[i];
-        const tn_cpu_kernel *k = find_kernel(((cpu_impl *)device->impl)->isa, &program->steps[i]);
-        e->steps[i].launch = k ? k->launch : launch_reference;
-        e->steps[i].parts = k ? k->parts : tn_cpu_parts_one;
+        step_bind(e, &e->steps[i], k);
     }
     *out = e;
     return TN_OK;
 }
 
+// A program that gives OpenBLAS several threads after all takes it away from us.
+static void leave_openblas(const cpu_impl *impl, tn_executable *e)
+{
+    tn_log(e->device->ctx, TN_LOG_WARN,
+           "cpu: the program has given OpenBLAS more threads; products run by the kernels here from now on");
+    e->by_openblas = false;
+    for (int32_t i = 0; i < e->n_steps; i++)
+        step_bind(e, &e->steps[i], find_kernel(impl->isa, &e->steps[i].step));
+}
+
 static tn_status cpu_submit(tn_device *device, tn_executable *e, const tn_submit_options *options)
 {
     const cpu_impl *impl = device->impl;
+    if (e->by_openblas && !tn_openblas_is_alone(impl->openblas)) leave_openblas(impl, e);
     tn_cpu_program program = {.steps = e->steps,
                               .n_steps = e->n_steps,
                               .scratch = e->scratch ? e->scratch->data : NULL,
                               .has_bf16 = impl->has_bf16,
-                              .alike = impl->alike};
+                              .alike = impl->alike,
+                              .level = impl->isa,
+                              .openblas = tn_openblas_api_get(impl->openblas)};
     e->status = tn_cpu_run(device->ctx, &program, options);
     return TN_OK;
 }
@@ -329,6 +410,7 @@ const tn_backend tn_backend_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .memory_free = cpu_memory_free,
+    .details = cpu_details,
     .buffer_create = cpu_buffer_create,
     .deterministic = true,
     .buffer_destroy = cpu_buffer_destroy,

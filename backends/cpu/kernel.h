@@ -44,7 +44,9 @@ typedef struct tn_cpu_task {
     void *scratch;              // shared by the threads, 64-byte aligned, as many bytes as the row asked for
     bool has_bf16;              // AVX512_BF16 may be used
     bool alike;                 // a row's bits must not depend on how many rows the call has
-    struct tn_cpu_stop *stop;   // NULL: the work cannot be cancelled
+    int32_t level;              // TN_ISA_*: the highest in use
+    const struct tn_openblas_api *openblas; // for kernels with TN_CPU_OPENBLAS
+    struct tn_cpu_stop *stop;               // NULL: the work cannot be cancelled
 } tn_cpu_task;
 
 // For long steps: true when the work was cancelled, and then the rest of the step may be left out.
@@ -72,6 +74,7 @@ typedef void (*tn_cpu_launch_fn)(const tn_cpu_task *task);
 enum {
     TN_CPU_QUANTISES = 1, // quantises activations: judged against the reference on the same quantised input
     TN_CPU_ROUNDS_BF16 = 2, // rounds activations and weights to bf16: judged with both rounded
+    TN_CPU_OPENBLAS = 4,    // runs only what openblas/choice.c says
 };
 
 typedef struct tn_cpu_kernel {

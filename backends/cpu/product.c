@@ -400,13 +400,12 @@ typedef struct range {
     int64_t r0, n, x0, n_x;
 } range;
 
-// Epilogue: v (and for gate and up, u) hold the rows of r against row `pair` of y; both have space for a
-// multiple of 16 values.
-static void finish(const job *j, int32_t w, int64_t pair, const range *r, float *v, const float *u)
+void tn_matmul_finish(const tn_matmul_place *at, float *v, const float *u)
 {
-    int64_t r0 = r->r0, n = r->n;
-    const tn_product *o = &j->in;
-    const tn_matmul_isa *isa = j->isa;
+    int64_t r0 = at->r0, n = at->n, pair = at->row;
+    int32_t w = at->w;
+    const tn_product *o = at->product;
+    const tn_matmul_isa *isa = at->isa;
     while (!isa->act) isa = isa->below;
     float *y = (float *)row_at(o->y[w], pair) + r0;
     int64_t n16 = (n + 15) / 16 * 16;
@@ -421,6 +420,13 @@ static void finish(const job *j, int32_t w, int64_t pair, const range *r, float 
         for (int64_t i = 0; i < n; i++) v[i] += residual[i];
     }
     memcpy(y, v, (size_t)n * sizeof(float));
+}
+
+// The epilogue of the rows of r against row `pair` of y.
+static void finish(const job *j, int32_t w, int64_t pair, const range *r, float *v, const float *u)
+{
+    tn_matmul_place at = {.product = &j->in, .isa = j->isa, .w = w, .row = pair, .r0 = r->r0, .n = r->n};
+    tn_matmul_finish(&at, v, u);
 }
 
 static void rows_item(const job *j, const group *g, const range *r)

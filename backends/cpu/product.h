@@ -12,6 +12,7 @@
 #define TN_CPU_PRODUCT_H
 
 #include "backends/cpu/kernel.h"
+#include "ops/product.h"
 
 enum {
     TN_MATMUL_GROUP = 256,       // elements; records are padded with zeros to a multiple of it
@@ -109,6 +110,9 @@ typedef struct tn_matmul_kernel {
     int32_t rows_x_max; // up to this many rows of x the rows kernel is faster
 } tn_matmul_kernel;
 
+// Decodes n elements of a row, n a multiple of the block unless the row ends there.
+typedef void (*tn_matmul_decode_fn)(const void *row, float *y, int64_t n);
+
 // What one ISA offers.
 typedef struct tn_matmul_isa {
     const struct tn_matmul_isa *below;      // asked for what is NULL here
@@ -120,6 +124,7 @@ typedef struct tn_matmul_isa {
     // In place on n floats, n a multiple of 16. act: TN_UNARY_* without parameters.
     void (*act)(int32_t kind, float *v, int64_t n);
     void (*glu)(const tn_glu_params *p, float *gate, const float *up, int64_t n);
+    tn_matmul_decode_fn (*decoder)(tn_dtype type);
 } tn_matmul_isa;
 
 extern const tn_matmul_isa tn_matmul_isa_generic;
@@ -131,6 +136,16 @@ extern const tn_matmul_isa tn_matmul_isa_neon_float, tn_matmul_isa_neon, tn_matm
 #endif
 // The driver: runs the step of the task with the kernels of an ISA.
 void tn_matmul_run(const tn_cpu_task *task, const tn_matmul_isa *isa);
+
+// Elements [r0, r0 + n) of row `row` of the result of weight w.
+typedef struct tn_matmul_place {
+    const tn_product *product;
+    const tn_matmul_isa *isa;
+    int32_t w;
+    int64_t row, r0, n;
+} tn_matmul_place;
+// The epilogue: v (and for gate and up, u) hold the sums; both have space for a multiple of 16 values.
+void tn_matmul_finish(const tn_matmul_place *at, float *v, const float *u);
 
 // For kernels.def, all six ops. plain: the activations stay f32; quantising: they become int8 for all
 // weights; tiles: more rows than `rows` kernels take, and they and the weights become bf16.

@@ -94,6 +94,8 @@ tn_status tn_cpu_run(tn_context *ctx, const tn_cpu_program *program, const tn_su
                            .next_item = &r.next_item,
                            .has_bf16 = program->has_bf16,
                            .alike = program->alike,
+                           .level = program->level,
+                           .openblas = program->openblas,
                            .stop = &r.stop};
     tn_work work = {.arg = &r, .next = next_phase, .part = run_part};
     if (program->n_steps == 0) return TN_OK;

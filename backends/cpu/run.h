@@ -19,6 +19,8 @@ typedef struct tn_cpu_program {
     int32_t n_steps;
     void *scratch;        // shared by the threads; NULL: no step needs any
     bool has_bf16, alike; // as in tn_cpu_task
+    int32_t level;
+    const struct tn_openblas_api *openblas;
 } tn_cpu_program;
 
 // TN_ERR_CANCELLED: options->cancel was set, and some step was left out or incomplete. TN_ERR_MEMORY: no

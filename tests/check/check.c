@@ -3,6 +3,7 @@
 //
 // tenon-check: every kernel of a device against the references of ops/. Exit: 0 all passed, 1 failures,
 // 2 usage, 77 no such device. The case generators do not know the device: what it refuses is counted.
+#include "backends/cpu/openblas/openblas.h"
 #include "tests/check/check.h"
 #if TN_HAVE_CUDA
 #include "backends/cuda/runtime/device.h"
@@ -25,8 +26,9 @@ static const char usage[] =
     "  --case N         only this case of the op\n"
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
-    "  --variant N      of kernels that have several (vulkan: tile of products of many rows; cuda: cut of "
-    "products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
+    "  --variant N      of kernels that have several (cpu: 1: OpenBLAS; vulkan: tile of products of many "
+    "rows; "
+    "cuda: cut of products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
     "  --quick          fewer cases\n"
     "  --core           matrix products with weights in F32, F16, Q8_0 and Q4_K only\n"
     "  --list           ops and their number of cases\n"
@@ -45,6 +47,7 @@ enum {
     CHECK_SKINNY_WITHOUT_WGMMA = 8,
     CHECK_CUBLAS = 16,
 };
+enum { CHECK_OPENBLAS = 1 }; // --variant for the CPU
 
 // --- options ---------------------------------------------------------------------------------------
 
@@ -136,10 +139,23 @@ static tn_status context_create(check_run *run, const char *isa, int32_t n_threa
     tn_context_config_default(&cfg);
     cfg.isa = isa;
     cfg.n_threads = n_threads;
+    cfg.blas = run->options.variant == CHECK_OPENBLAS ? NULL : "off"; // or it would hide kernels
     cfg.log = on_log;
     cfg.event = on_event;
     cfg.user = run;
     return tn_context_create(&cfg, out);
+}
+
+// On the CPU. False: the library is not there.
+static bool variant_set(const check_run *run, const tn_device *device)
+{
+    if (strcmp(run->options.backend, "cpu") != 0 || run->options.variant != CHECK_OPENBLAS) return true;
+    char text[1000];
+    tn_openblas *b = tn_openblas_of(device);
+    if (tn_openblas_force(b)) return true;
+    tn_openblas_details(b, text, sizeof text);
+    printf("%s", text);
+    return false;
 }
 
 static tn_status target_add(check_run *run, const char *isa)
@@ -156,6 +172,7 @@ static tn_status target_add(check_run *run, const char *isa)
         tn_context_destroy(&t->ctx);
         return TN_ERR_DEVICE;
     }
+    if (!variant_set(run, t->device)) return TN_ERR_DEVICE;
 #if TN_HAVE_CUDA
     if (strcmp(run->options.backend, "cuda") == 0) {
         int32_t v = run->options.variant;
@@ -176,6 +193,7 @@ static tn_status target_add(check_run *run, const char *isa)
     if (!isa || tn_context_n_threads(t->ctx) == 1) return TN_OK;
     status = context_create(run, isa, 1, &t->ctx_single);
     if (status == TN_OK) t->single = tn_context_device_by_name(t->ctx_single, run->options.backend);
+    if (status == TN_OK && !variant_set(run, t->single)) status = TN_ERR_DEVICE;
     return status;
 }
 

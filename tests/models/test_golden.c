@@ -4,7 +4,8 @@
 // Golden models: logits and greedy continuations that another implementation computed, through one
 // prefill, chunks and decoding, with fusion on and off, all cache types, and the references.
 //
-//     test_golden FOLDER [--isa LEVEL | --backend NAME] [--model NAME] [--quick] [-v]
+//     test_golden FOLDER [--isa LEVEL | --backend NAME | --openblas] [--model NAME] [--quick] [-v]
+#include "backends/cpu/openblas/openblas.h"
 #include "tests/json.h"
 #include "tests/models/feeds.h"
 #include "tests/unit/test.h"
@@ -298,15 +299,27 @@ static bool read_entry(const json *e, const char *folder, golden *g)
     return g->logits && size == (size_t)g->n_tokens * (size_t)g->n_vocab * sizeof(float);
 }
 
+// What is asked for, or the reason why it is not there.
+static bool has_device(tn_context *ctx, bool openblas)
+{
+    bool found = !backend || tn_context_device_by_name(ctx, backend);
+    if (!found) printf("SKIP: no %s device\n", backend);
+    if (!found || !openblas) return found;
+    found = tn_openblas_force(tn_openblas_of(tn_context_device_by_name(ctx, "cpu")));
+    if (!found) printf("SKIP: there is no OpenBLAS that can be used\n");
+    return found;
+}
+
 int main(int argc, char **argv)
 {
     const char *isa = NULL, *only = NULL, *folder = NULL;
-    bool quick = false;
+    bool quick = false, openblas = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) isa = argv[++i];
         else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) backend = argv[++i];
         else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc) only = argv[++i];
         else if (strcmp(argv[i], "--quick") == 0) quick = true;
+        else if (strcmp(argv[i], "--openblas") == 0) openblas = true;
         else if (strcmp(argv[i], "-v") == 0) verbose = true;
         else folder = argv[i];
     }
@@ -326,8 +339,7 @@ int main(int argc, char **argv)
         printf("SKIP: this processor has no %s\n", isa);
         return 77;
     }
-    if (status == TN_OK && backend && !tn_context_device_by_name(ctx, backend)) {
-        printf("SKIP: no %s device\n", backend);
+    if (status == TN_OK && !has_device(ctx, openblas)) {
         tn_context_destroy(&ctx);
         free(text);
         return 77;

@@ -682,6 +682,10 @@ def check_general(t):
         t.ok(f"help {c}: width", max(map(len, a.text.splitlines())) <= 160, "")
     r = t.run("devices")
     t.ok("devices", r.code == 0 and r.text.startswith("cpu ") and "cuda" in r.text, r.out)
+    r = t.run("devices", "-v", "--blas", "off")
+    t.ok("devices -v", r.code == 0 and "OpenBLAS: switched off" in r.text, r.out)
+    r = t.run("devices", "-v")
+    t.ok("devices -v with a library or the reason", r.code == 0 and re.search(r"OpenBLAS: .+", r.text), r.out)
     d = as_json(t, "devices --json", t.run("devices", "--json").out)
     t.ok("devices --json",
          d.get("devices", [{}])[0].get("name") == "cpu" and d["devices"][0]["memory_total"] > 1e8, d)

@@ -140,6 +140,7 @@ def flag_rows(t, f):
         ("empty stop", ["run", m, "-p", "x", "--stop", ""], USAGE, ["--stop"]),
         ("logit bias", ["run", m, "-p", "x", "-l", "5"], USAGE, ["5"]),
         ("logit bias outside", ["run", m, "-p", "x", "-l", "2048+1"], USAGE, ["2048", "2047"]),
+        ("no such BLAS library", ["run", m, "--blas", "libnone.so", "-p", "x"], DEVICE, ["libnone.so"]),
         ("unknown level", ["run", m, "--isa", "sse9", "-p", "x"], USAGE, ["sse9", "avx2"]),
         ("unknown backend", ["run", m, "--backend", "metal", "-p", "x"], USAGE, ["metal", "cpu"]),
         ("unknown log level", ["devices", "--log-level", "loud"], USAGE, ["loud"]),

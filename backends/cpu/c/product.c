@@ -11,6 +11,7 @@
 #include "backends/cpu/c/vec_generic.h"
 // after the vectors
 #include "backends/cpu/product_tmpl.h"
+#include "backends/cpu/c/convert_tmpl.h"
 #include "ops/quant.h"
 
 enum {
@@ -306,8 +307,12 @@ static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
     [TN_TYPE_MXFP4] = &quant,
 };
 
-const tn_matmul_isa tn_matmul_isa_generic = {
-    .kernels = kernels, .any = &any, .quantise = quantise_record, .act = act_values, .glu = glu_values};
+const tn_matmul_isa tn_matmul_isa_generic = {.kernels = kernels,
+                                             .any = &any,
+                                             .quantise = quantise_record,
+                                             .act = act_values,
+                                             .glu = glu_values,
+                                             .decoder = to_f32_get};
 
 void tn_matmul_quantise_row(const float *x, float *y, int64_t k)
 {

@@ -6,6 +6,7 @@
 #include "backends/cpu/x86/vec_avx2.h"
 // after the vectors
 #include "backends/cpu/product_tmpl.h"
+#include "backends/cpu/c/convert_tmpl.h"
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
     [TN_TYPE_F32] = &tn_matmul_f32_avx2,       [TN_TYPE_F16] = &tn_matmul_f16_avx2,
@@ -23,7 +24,8 @@ const tn_matmul_isa tn_matmul_isa_avx2 = {.below = &tn_matmul_isa_generic,
                                           .any = &tn_matmul_any_avx2,
                                           .quantise = quantise_record,
                                           .act = act_values,
-                                          .glu = glu_values};
+                                          .glu = glu_values,
+                                          .decoder = to_f32_get};
 
 void tn_matmul_avx2(const tn_cpu_task *task)
 {

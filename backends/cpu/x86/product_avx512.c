@@ -153,6 +153,7 @@ static inline void place_chunks(const tn_matmul_format *f, const int8_t *q, cons
 
 // after the vectors and functions of this file that it uses
 #include "backends/cpu/product_tmpl.h"
+#include "backends/cpu/c/convert_tmpl.h"
 
 enum {
     PASS_X = 12,                                            // rows of x per pass
@@ -306,7 +307,8 @@ const tn_matmul_isa tn_matmul_isa_avx512 = {.below = &tn_matmul_isa_avx2,
                                             .any = &any,
                                             .quantise = quantise_record,
                                             .act = act_values,
-                                            .glu = glu_values};
+                                            .glu = glu_values,
+                                            .decoder = to_f32_get};
 
 void tn_matmul_avx512(const tn_cpu_task *task)
 {

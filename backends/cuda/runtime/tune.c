@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/runtime/tune.h"
 
-#include "core/file_map.h"
 #include "core/hash.h"
+#include "core/tuning/tuning_file.h"
 #include "ops/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/version.h>
 
-enum { MAX_ENTRIES = 4096, NAME_SIZE = 48, TIMED_RUNS = 7, MAX_CANDIDATES = 16, PATH_SIZE = 1024 };
+enum { MAX_ENTRIES = 4096, NAME_SIZE = 48, TIMED_RUNS = 7, MAX_CANDIDATES = 16 };
 
 typedef struct entry {
     uint64_t key;
@@ -49,94 +48,51 @@ static uint64_t key_of(const tn_step *step)
     return tn_hash_value(&h);
 }
 
-static uint64_t hash_of(const void *bytes, size_t n)
-{
-    tn_hash h;
-    tn_hash_init(&h);
-    tn_hash_add(&h, bytes, n);
-    return tn_hash_value(&h);
-}
-
 // --- file --------------------------------------------------------------------------------------------
 
 // To be raised when a kernel of an earlier file gets another name, or when key_of() gets another meaning.
 // Files of version 1 had no number in their header, and some of their kernels have other names now.
 enum { FILE_VERSION = 2 };
 
-// tuning-cuda-<hash of device and driver>.txt
-static bool file_path(const tn_cuda *c, char path[PATH_SIZE])
+static tn_tuning_file file_of(const tn_cuda *c)
 {
-    const char *dir = tn_context_cache_dir(c->device->ctx);
-    if (!dir) return false;
-    uint64_t h = hash_of(c->device->description, strlen(c->device->description));
-    int n = snprintf(path, PATH_SIZE, "%s/tuning-cuda-%016" PRIx64 ".txt", dir, h);
-    return n > 0 && n < PATH_SIZE;
-}
-
-static int header(const tn_cuda *c, char *text, size_t size)
-{
-    return snprintf(text, size, "tenon tuning %d of %s kernels on %s\n", FILE_VERSION, TENON_VERSION,
-                    c->device->description);
+    return (tn_tuning_file){
+        .backend = "cuda", .description = c->device->description, .version = FILE_VERSION};
 }
 
 // The name as it stands in kernels.def, NULL if no row has it (any more).
-static const char *known_name(const tn_cuda *c, const char *name, size_t n)
+static const char *known_name(const tn_cuda *c, const char *name)
 {
     const tn_cuda_kernel *rows = c->kernels->rows;
     for (int32_t i = 0; i < c->kernels->n_rows; i++)
-        if (strlen(rows[i].name) == n && memcmp(rows[i].name, name, n) == 0) return rows[i].name;
+        if (strcmp(rows[i].name, name) == 0) return rows[i].name;
     return NULL;
 }
 
-// Whether the text starts with the header of another version: its names and keys may mean something else. The
-// header of every version starts with "tenon "; a file that does not is damaged.
-static bool is_of_another_version(const char *text, size_t size, const char *head, size_t head_size)
+// A line is "key kernel".
+static void read_line(void *user, const char *text)
 {
-    static const char start[] = "tenon ";
-    if (size < sizeof start - 1 || memcmp(text, start, sizeof start - 1) != 0) return false;
-    return size < head_size || memcmp(text, head, head_size) != 0;
+    tn_cuda *c = user;
+    const char *name = strlen(text) > 17 ? known_name(c, text + 17) : NULL;
+    if (name && c->tuning->n < MAX_ENTRIES)
+        c->tuning->entries[c->tuning->n++] = (entry){strtoull(text, NULL, 16), name};
 }
 
-// Lines "key kernel", then "sum" and the hash of everything before.
-static void parse(tn_cuda *c, const char *path, const char *text, size_t size)
+static bool write_line(const void *user, int32_t i, char text[TN_TUNING_LINE_SIZE])
 {
-    char head[300];
-    int n = header(c, head, sizeof head);
-    enum { SUM_LINE = 4 + 16 + 1 };
-    if (n < 0 || n >= (int)sizeof head) return;
-    if (is_of_another_version(text, size, head, (size_t)n)) {
-        tn_log(c->device->ctx, TN_LOG_WARN,
-               "tuning file %s is of another version and is not used; run bench --tune again", path);
-        return;
-    }
-    if (size < (size_t)n + SUM_LINE || memcmp(text, head, (size_t)n) != 0) return;
-    size_t end = size - SUM_LINE;
-    char sum[SUM_LINE + 1];
-    snprintf(sum, sizeof sum, "sum %016" PRIx64 "\n", hash_of(text, end));
-    if (memcmp(text + end, sum, SUM_LINE) != 0) return;
-    for (size_t at = (size_t)n; at + 18 < end && c->tuning->n < MAX_ENTRIES;) {
-        const char *newline = memchr(text + at, '\n', end - at);
-        if (!newline) return;
-        size_t line = (size_t)(newline - (text + at));
-        char hex[17] = "";
-        if (line > 17) memcpy(hex, text + at, 16);
-        const char *name = line > 17 ? known_name(c, text + at + 17, line - 17) : NULL;
-        if (name) c->tuning->entries[c->tuning->n++] = (entry){strtoull(hex, NULL, 16), name};
-        at += line + 1;
-    }
+    const struct tn_cuda_tuning *t = user;
+    if (i >= t->n) return false;
+    snprintf(text, TN_TUNING_LINE_SIZE, "%016" PRIx64 " %s", t->entries[i].key, t->entries[i].kernel);
+    return true;
 }
 
 void tn_cuda_tuning_load(tn_cuda *c)
 {
-    char path[PATH_SIZE];
-    tn_file_map map;
     c->tuning = tn_calloc(c->device->ctx, 1, sizeof *c->tuning);
     if (!c->tuning) return; // works without
     atomic_flag_clear(&c->tuning->lock);
-    if (!file_path(c, path) || !tn_file_exists(path) || tn_file_map_open(c->device->ctx, path, &map) != TN_OK)
-        return;
-    parse(c, path, (const char *)map.data, map.size);
-    tn_file_map_close(c->device->ctx, &map);
+    tn_tuning_file f = file_of(c);
+    tn_tuning_file_read(c->device->ctx, &f, read_line, c);
 }
 
 void tn_cuda_tuning_free(tn_cuda *c)
@@ -147,27 +103,8 @@ void tn_cuda_tuning_free(tn_cuda *c)
 
 static tn_status save(const tn_cuda *c)
 {
-    char path[PATH_SIZE], line[400];
-    tn_file_writer *w;
-    if (!file_path(c, path)) return TN_OK;
-    tn_status status = tn_file_writer_open(c->device->ctx, path, &w);
-    if (status != TN_OK) return status;
-    int n = header(c, line, sizeof line);
-    tn_hash sum;
-    tn_hash_init(&sum);
-    tn_hash_add(&sum, line, (size_t)n);
-    status = tn_file_writer_write(w, line, (size_t)n);
-    for (int32_t i = 0; i < c->tuning->n && status == TN_OK; i++) {
-        const entry *e = &c->tuning->entries[i];
-        n = snprintf(line, sizeof line, "%016" PRIx64 " %s\n", e->key, e->kernel);
-        tn_hash_add(&sum, line, (size_t)n);
-        status = tn_file_writer_write(w, line, (size_t)n);
-    }
-    n = snprintf(line, sizeof line, "sum %016" PRIx64 "\n", tn_hash_value(&sum));
-    if (status == TN_OK) status = tn_file_writer_write(w, line, (size_t)n);
-    if (status == TN_OK) return tn_file_writer_commit(&w);
-    tn_file_writer_abort(&w);
-    return status;
+    tn_tuning_file f = file_of(c);
+    return tn_tuning_file_write(c->device->ctx, &f, write_line, c->tuning);
 }
 
 // --- selection ---------------------------------------------------------------------------------------

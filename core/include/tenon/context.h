@@ -102,6 +102,11 @@ typedef struct tn_context_config {
     int32_t one_backend;
     int32_t threads_by;      // TN_THREADS_OWN (default) or TN_THREADS_OPENMP
     int32_t thread_priority; // TN_THREADS_NORMAL (default) or TN_THREADS_BACKGROUND
+    // A library with matrix products that the CPU may use besides its own: name or path of an OpenBLAS, or
+    // "off". NULL (default): one that is installed, where it was measured to be faster (`tune`), and on
+    // processors for which this library has portable C only. The number of threads of such a library belongs
+    // to the whole program: docs/threads.md. Only read while creating; TN_ERR_DEVICE if it cannot be used
+    const char *blas;
 } tn_context_config;
 
 TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);
@@ -147,6 +152,11 @@ typedef struct tn_device_info {
     uint64_t memory_free;    // bytes, when asked
 } tn_device_info;
 TN_API tn_status tn_device_info_get(const tn_device *device, tn_device_info *info);
+
+// What a device uses besides itself, in lines for people: for the CPU whether OpenBLAS was found, and in
+// which matrix products it is faster, where that was measured. Opens such libraries. Cut like
+// tn_context_error.
+TN_API size_t tn_device_details(tn_device *device, char *buf, size_t size);
 
 // Backends without a device: a line "cuda: why" for each, cut like tn_context_error.
 TN_API size_t tn_context_absent_backends(const tn_context *ctx, char *buf, size_t size);
