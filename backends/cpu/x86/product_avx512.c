@@ -294,17 +294,17 @@ static void tile(const tn_matmul_tile_args *a)
         .rows = rows_fn, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS, .tile_k = TILE_K,  \
         .rows_x = 4, .rows_x_max = 8                                                                         \
     }
-static const tn_matmul_kernel f32 = KERNEL(f32_rows, f32_pack);
-static const tn_matmul_kernel f16 = KERNEL(f16_rows, f16_pack);
-static const tn_matmul_kernel bf16 = KERNEL(bf16_rows, bf16_pack);
-static const tn_matmul_kernel any = KERNEL(NULL, any_pack);
+static const tn_matmul_kernel f32_kernel = KERNEL(f32_rows, f32_pack);
+static const tn_matmul_kernel f16_kernel = KERNEL(f16_rows, f16_pack);
+static const tn_matmul_kernel bf16_kernel = KERNEL(bf16_rows, bf16_pack);
+static const tn_matmul_kernel any_kernel = KERNEL(NULL, any_pack);
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_F32] = &f32, [TN_TYPE_F16] = &f16, [TN_TYPE_BF16] = &bf16};
+    [TN_TYPE_F32] = &f32_kernel, [TN_TYPE_F16] = &f16_kernel, [TN_TYPE_BF16] = &bf16_kernel};
 
 const tn_matmul_isa tn_matmul_isa_avx512 = {.below = &tn_matmul_isa_avx2,
                                             .kernels = kernels,
-                                            .any = &any,
+                                            .any = &any_kernel,
                                             .quantise = quantise_record,
                                             .act = act_values,
                                             .glu = glu_values,
