@@ -12,7 +12,8 @@ export CCACHE_DISABLE=1 # it would give the second build what it kept of the fir
 for build in "$folder-a" "$folder-other"; do
     rm -rf "$build"
     meson setup "$build" -Ddevice_archs=none -Dtests=false "$@" >/dev/null
-    ninja -C "$build" tools/tenon "$(cd "$build" && ninja -t targets all | sed -n 's/^\(libtenon\.so[0-9.]*\): .*LINKER.*/\1/p')"
+    library=$(cd "$build" && ninja -t targets all | sed -n 's/^\(libtenon\.so[0-9.]*\): .*LINKER.*/\1/p')
+    ninja -C "$build" tools/tenon "$library"
 done
 failed=0
 for file in tools/tenon "$(cd "$folder-a" && ls libtenon.so.*.*.* | grep -v '\.p$')"; do

@@ -85,8 +85,9 @@ def fuzz(build, target, corpus, seconds, crashes):
 def minimise(build, target, corpus):
     """Keeps one input of each feature."""
     with tempfile.TemporaryDirectory() as small:
-        subprocess.run([build / "tests" / f"fuzz_{target}", "-merge=1", f"-max_len={MAX_LENGTH.get(target, 2048)}",
-                        small, corpus], stderr=subprocess.DEVNULL, env={**os.environ, **ENV}, check=True)
+        program, length = build / "tests" / f"fuzz_{target}", MAX_LENGTH.get(target, 2048)
+        subprocess.run([program, "-merge=1", f"-max_len={length}", small, corpus], stderr=subprocess.DEVNULL,
+                       env={**os.environ, **ENV}, check=True)
         pack(target, pathlib.Path(small))
 
 
