@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzer of whole models: opening, a session, two passes. The input describes a small model of any
-// architecture of models/archs.def, and changes to it: keys with values at the ends of their ranges or of
-// another kind, tensors of other shapes and types, tensors that are missing or superfluous, bytes of the
-// file. Three bytes select architecture, options and tokens; each change takes four.
+// architecture of models/archs.def but qwen35moe, and changes to it: keys with values at the ends of their
+// ranges or of another kind, tensors of other shapes and types, tensors that are missing or superfluous,
+// bytes of the file. Three bytes select architecture, options and tokens; each change takes four.
 #include "models/config.h"
 #include "models/keys/keys.h"
 #include "tests/fuzz/fuzz.h"
@@ -83,7 +83,8 @@ static void describe_plain(tiny_file *f, const tn_arch *arch)
     tiny_describe_keys(f);
     if (arch->norm == TN_ARCH_NORM_LAYER) tiny_f32(f, "attention.layer_norm_epsilon", 1e-5f);
     if (arch->window == TN_ARCH_REQUIRED) tiny_u32(f, "attention.sliding_window", 24);
-    if (arch->logit_scale == TN_ARCH_REQUIRED) tiny_f32(f, "logit_scale", 0.25f);
+    if (arch->logit_scale == TN_ARCH_REQUIRED || arch->scales) tiny_f32(f, "logit_scale", 0.25f);
+    if (arch->parallel_key) tiny_bool(f, "use_parallel_residual", true);
     if (arch->shared_gate) tiny_u32(f, "expert_shared_feed_forward_length", s->n_ff);
     if (arch->encoder) tiny_u32(f, "pooling_type", 1);
     tiny_add_tensor(f, -1, "token_embd.weight", TINY_MODEL_VOCAB, s->n_embd, 0);
@@ -109,7 +110,8 @@ static void describe(tiny_file *f, uint8_t pick, uint8_t options)
     }
     const tn_arch *arch = &archs[k - TINY_ARCHS];
     shape.arch = arch->name;
-    if (strstr(arch->name, "moe")) shape.n_experts = 4, shape.n_used = 2, shape.n_ff_expert = 32;
+    if (strstr(arch->name, "moe"))
+        shape.n_experts = 4, shape.n_used = 2, shape.n_ff_expert = arch->moe_ff_full ? shape.n_ff : 32;
     *f = (tiny_file){.shape = shape};
     describe_plain(f, arch);
 }
