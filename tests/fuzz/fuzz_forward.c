@@ -229,6 +229,16 @@ static size_t tensor_size(const tiny_tensor *t)
     return n;
 }
 
+// The writer refuses some keys, such as an alignment of 0.
+static tn_status put_key(tn_gguf_writer *w, const tiny_key *k)
+{
+    if (k->type == TN_GGUF_U32) return tn_gguf_writer_put_u32(w, k->name, k->u32);
+    if (k->type == TN_GGUF_F32) return tn_gguf_writer_put_f32(w, k->name, k->f32);
+    if (k->type == TN_GGUF_BOOL) return tn_gguf_writer_put_bool(w, k->name, k->u32 != 0);
+    if (k->type == TN_GGUF_STRING) return tn_gguf_writer_put_str(w, k->name, k->text);
+    return tn_gguf_writer_put_array(w, k->name, k->elem_type, k->elems, k->count);
+}
+
 // The file, NULL if the writer refuses it: what it refuses is not of interest here.
 static uint8_t *write_model(tn_context *ctx, const tiny_file *f, size_t *size)
 {
@@ -236,9 +246,9 @@ static uint8_t *write_model(tn_context *ctx, const tiny_file *f, size_t *size)
     void *data = NULL, *place;
     size_t all = 0;
     tiny_must(tn_gguf_writer_open_memory(ctx, &w));
-    for (int32_t i = 0; i < f->n_keys; i++) tiny_put_key(w, &f->keys[i]);
-    if (f->shape.tokenizer) tiny_put_vocab(w);
     tn_status status = TN_OK;
+    for (int32_t i = 0; i < f->n_keys && status == TN_OK; i++) status = put_key(w, &f->keys[i]);
+    if (status == TN_OK && f->shape.tokenizer) tiny_put_vocab(w);
     for (int32_t i = 0; i < f->n_tensors && status == TN_OK; i++) {
         const tiny_tensor *t = &f->tensors[i];
         all += tensor_size(t) / 8;
