@@ -336,8 +336,7 @@ static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
         "\"stop\":[\"a\"]",
         "\"logprobs\":true,\"top_logprobs\":2",
         "\"response_format\":{\"type\":\"json_object\"}",
-        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":"
-        "\"object\"}}}",
+        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}}}",
         "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"parameters\":{}}}]",
         "\"tool_choice\":\"required\"",
         "\"options\":{\"num_predict\":3,\"top_k\":4}",
