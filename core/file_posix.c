@@ -44,10 +44,27 @@ static tn_status io_error(tn_context *ctx, const char *path, const char *what)
     return tn_fail(ctx, errno == ENOMEM ? TN_ERR_MEMORY : TN_ERR_IO, "%s: %s: %s", path, what, why);
 }
 
+// Network file systems can be interrupted in open and fsync too.
+static int open_again(const char *name, int flags)
+{
+    int fd;
+    do fd = open(name, flags | O_CLOEXEC, 0644);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int sync_again(int fd)
+{
+    int failed;
+    do failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed;
+}
+
 // O_NONBLOCK: opening a pipe must not wait for a writer.
 static int open_descriptor(const char *name, int32_t descriptor)
 {
-    if (descriptor < 0) return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return open_again(name, O_RDONLY | O_NONBLOCK);
     return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -140,7 +157,7 @@ tn_status tn_os_file_create(tn_context *ctx, const char *path, char **target, ch
     tn_status status = copy ? TN_OK : TN_ERR_MEMORY;
     if (copy) {
         snprintf(name, n, "%s.tmp-%ld", path, (long)getpid());
-        int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        int fd = open_again(name, O_WRONLY | O_CREAT | O_TRUNC);
         if (fd < 0) status = io_error(ctx, name, "cannot create");
         *out = fd;
     }
@@ -175,16 +192,16 @@ static void sync_folder(const char *path)
     const char *slash = strrchr(path, '/');
     int n = slash == path ? 1 : slash ? (int)(slash - path) : 1;
     if (snprintf(folder, sizeof folder, "%.*s", n, slash ? path : ".") >= (int)sizeof folder) return;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_again(folder, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return;
-    fsync(fd);
+    (void)sync_again(fd);
     close(fd);
 }
 
 tn_status tn_os_file_replace(tn_context *ctx, tn_os_file file, const char *temp, const char *target)
 {
     tn_status status = TN_OK;
-    if (fsync((int)file) != 0 && errno != EINVAL && errno != EROFS)
+    if (sync_again((int)file) != 0 && errno != EINVAL && errno != EROFS)
         status = io_error(ctx, target, "cannot write");
     int closed = close((int)file);
     if (status == TN_OK && closed != 0) status = io_error(ctx, target, "cannot write");

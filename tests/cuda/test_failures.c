@@ -18,6 +18,7 @@
 static fake_state *fake;
 static const char *path;
 static int32_t layers = -1; // on the device
+static int64_t n_failures;  // calls that failed, in all
 
 typedef struct work {
     tn_context *ctx;
@@ -109,6 +110,22 @@ static void test_plain(int compute)
     fake->compute = 90;
 }
 
+// The same context once more: after a failure that passed it works, and a lost device says so.
+static bool check_again(work *w, bool lost)
+{
+    char text[300] = "";
+    tn_session_destroy(&w->session);
+    tn_model_unref(&w->model);
+    if (!w->ctx || !tn_context_device_by_name(w->ctx, "cuda")) return true;
+    tn_status status = open_model(w);
+    if (status == TN_OK) status = open_session(w, 128);
+    if (status == TN_OK) status = feed(w);
+    tn_context_error(w->ctx, text, sizeof text);
+    bool right = TEST_CHECK(lost ? status == TN_ERR_DEVICE && text[0] : status == TN_OK);
+    if (!right) printf("    again, after %s: %s: %s\n", fake->failed, tn_status_text(status), text);
+    return right;
+}
+
 // The n-th call fails, for good (a lost device) or once.
 static void test_each(CUresult error, bool stays, tn_status want, int64_t stride)
 {
@@ -132,6 +149,8 @@ static void test_each(CUresult error, bool stays, tn_status want, int64_t stride
         if (!TEST_CHECK(right))
             printf("    call %lld, %s: %s: %s\n", (long long)n, fake->failed, tn_status_text(status), text);
         if (status != TN_OK && w.model) TEST_CHECK(text[0] != 0);
+        if (failed) check_again(&w, stays);
+        n_failures += failed;
         clean(&w);
         if (!TEST_CHECK(nothing_alive())) {
             printf("    call %lld, %s: %lld alive, %zu bytes\n", (long long)n, fake->failed,
@@ -398,6 +417,7 @@ int main(int argc, char **argv)
         test_tuning();
         test_computed_matrix();
         test_one_backend();
+        printf("%lld calls failed\n", (long long)n_failures);
     }
     dlclose(library);
     return test_done();

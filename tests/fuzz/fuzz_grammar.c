@@ -3,14 +3,10 @@
 //
 // Grammars, JSON and JSON schemas of any bytes: they compile or are refused within a second; a grammar that
 // came of a schema always compiles; what its masks allow can be accepted; nothing leaks.
-//     clang: -fsanitize=fuzzer; otherwise fuzz_grammar SECONDS [SEED] makes inputs of words of both languages
 #include "models/text/grammar/grammar.h"
 #include "models/text/grammar/schema.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/tiny_vocab.h"
-
-#include <time.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Follows the grammar at random.
 static void walk(tn_context *ctx, const tn_grammar *g, const tn_vocab_trie *trie, const uint8_t *data,
@@ -73,28 +69,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tiny_must(tn_vocab_trie_create(ctx, tokenizer, &trie));
     }
     if (size < 1) return 0;
-    size_t before = tn_context_memory(ctx);
-    uint8_t *copy = malloc(size); // of exactly this size
-    if (!copy) abort();
-    memcpy(copy, data, size);
-    uint64_t start = tn_time_ns();
+    uint8_t *copy = fuzz_copy(data, size);
+    fuzz_cost cost = fuzz_begin(ctx);
     run(ctx, trie, copy, size);
-    if (tn_time_ns() - start > 20000000000u)
-        abort(); // 1 s is promised; sanitizers and loaded machines are slow
+    fuzz_end(&cost, size);
     free(copy);
-    if (tn_context_memory(ctx) != before) abort(); // a leak
     return 0;
 }
 
-#ifdef TN_FUZZ_STANDALONE
-// xorshift64*, Vigna 2016
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1du;
-}
+// --- inputs ------------------------------------------------------------------------------------------------
 
 static const char *const gbnf_words[] = {
     "root ::= ",  "\na ::= ",  "\nb ::= ",
@@ -154,7 +137,8 @@ static const char *const schema_words[] = {
 // A run of words; schemas keep their brackets in pairs most of the time.
 static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
 {
-    bool schema = next_random(state) % 2;
+    if (max < 100) return 0;
+    bool schema = fuzz_random(state) % 2;
     const char *const *words = schema ? schema_words : gbnf_words;
     size_t n_words = schema ? TN_COUNT(schema_words) : TN_COUNT(gbnf_words), n = 1;
     out[0] = schema;
@@ -162,8 +146,8 @@ static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
     char open[64];
     size_t depth = 0;
     if (schema) out[n++] = '{', open[depth++] = '}';
-    for (uint64_t k = next_random(state) % 24; k > 0; k--) {
-        const char *w = words[next_random(state) % n_words];
+    for (uint64_t k = fuzz_random(state) % 24; k > 0; k--) {
+        const char *w = words[fuzz_random(state) % n_words];
         size_t size = strlen(w);
         if (n + size + 70 > max) break;
         memcpy(out + n, w, size);
@@ -173,9 +157,9 @@ static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
             if ((w[i] == '}' || w[i] == ']') && depth > 0) depth--;
         }
         if (schema && w[size - 1] != ':' && w[size - 1] != '{' && w[size - 1] != '[' &&
-            next_random(state) % 4)
+            fuzz_random(state) % 4)
             out[n++] = ',';
-        if (next_random(state) % 64 == 0) out[n++] = (uint8_t)next_random(state);
+        if (fuzz_random(state) % 64 == 0) out[n++] = (uint8_t)fuzz_random(state);
     }
     if (schema && out[n - 1] == ',') n--;
     if (schema && out[n - 1] == ':') n += (size_t)sprintf((char *)out + n, "{}");
@@ -183,14 +167,4 @@ static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
     return n;
 }
 
-int main(int argc, char **argv)
-{
-    double seconds = argc > 1 ? atof(argv[1]) : 3;
-    uint64_t state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 1) * 2654435761u + 1, n = 0;
-    uint8_t input[4096];
-    for (uint64_t start = tn_time_ns(); (double)(tn_time_ns() - start) < seconds * 1e9; n++)
-        LLVMFuzzerTestOneInput(input, make_input(&state, input, sizeof input));
-    printf("%llu inputs\n", (unsigned long long)n);
-    return 0;
-}
-#endif
+#include "tests/fuzz/fuzz_main.h"

@@ -3,16 +3,13 @@
 //
 // Fuzzer of session files, of a model with attention and recurrent layers. The last byte of an input is
 // dropped; if it is odd, the checksum is made right first, so that what lies behind it is reached. Whatever
-// loads must be usable; whatever does not must leave the session as it was. With libFuzzer, or with
-// -DTN_FUZZ_STANDALONE for a number of seconds (first argument) on mutations of a good file; the second
-// argument is the first seed (default 1). Same seeds, same bytes.
+// loads must be usable; whatever does not must leave the session as it was.
 #include "core/hash.h"
 #include "models/run/state.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/models/tiny_model.h"
 
 #include <tenon/graph.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { N_CTX = 150, SEQ = 3 };
 
@@ -23,11 +20,6 @@ static struct {
     char *good; // of a session with three sequences that share blocks
     size_t good_size;
 } fixture;
-
-static void must(bool ok)
-{
-    if (!ok) abort();
-}
 
 static void fixture_init(void)
 {
@@ -40,13 +32,13 @@ static void fixture_init(void)
     cfg.n_threads = 1;
     session.n_ctx = N_CTX;
     session.n_seq = SEQ;
-    must(tn_context_create(&cfg, &fixture.ctx) == TN_OK);
+    fuzz_must(tn_context_create(&cfg, &fixture.ctx) == TN_OK);
     fixture.model = tiny_model_open(fixture.ctx, &tiny_shapes[TINY_QWEN35]);
-    must(tn_session_create(fixture.model, &session, &fixture.session) == TN_OK);
-    must(tn_session_feed(fixture.session, 0, tokens, 100) == TN_OK);
-    must(tn_session_branch(fixture.session, 0, 2, 90) == TN_OK);
-    must(tn_session_feed(fixture.session, 1, tokens, 1) == TN_OK);
-    must(tn_session_save_memory(fixture.session, &fixture.good, &fixture.good_size) == TN_OK);
+    fuzz_must(tn_session_create(fixture.model, &session, &fixture.session) == TN_OK);
+    fuzz_must(tn_session_feed(fixture.session, 0, tokens, 100) == TN_OK);
+    fuzz_must(tn_session_branch(fixture.session, 0, 2, 90) == TN_OK);
+    fuzz_must(tn_session_feed(fixture.session, 1, tokens, 1) == TN_OK);
+    fuzz_must(tn_session_save_memory(fixture.session, &fixture.good, &fixture.good_size) == TN_OK);
 }
 
 static void seal(uint8_t *bytes, size_t size)
@@ -66,53 +58,43 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fixture_init();
     bool sealed = data[--size] & 1;
     tn_session *s = fixture.session;
-    uint8_t *copy = malloc(size > 0 ? size : 1); // of exactly this size: the sanitizer sees a read behind it
-    must(copy != NULL);
-    if (size > 0) memcpy(copy, data, size);
+    uint8_t *copy = fuzz_copy(data, size);
     if (sealed) seal(copy, size);
-    size_t before = tn_context_memory(fixture.ctx);
+    fuzz_cost cost = fuzz_begin(fixture.ctx);
     int32_t lengths[SEQ];
     for (int32_t q = 0; q < SEQ; q++) lengths[q] = tn_session_length(s, q);
     tn_status status = tn_session_load_memory(s, copy, size);
-    must(tn_context_memory(fixture.ctx) == before);
     if (status == TN_OK) {
         int32_t token, next = 7, n_free = s->cache.all.n_free;
         for (int32_t q = 0; q < SEQ; q++)
             for (int32_t i = 0; i < tn_session_length(s, q); i++)
-                must(tn_session_tokens(s, q, i, &token, 1) == 1 && token >= 0);
+                fuzz_must(tn_session_tokens(s, q, i, &token, 1) == 1 && token >= 0);
         int32_t has_space = tn_session_length(s, 0) < N_CTX && n_free > 0;
         tn_status fed = tn_session_feed(s, 0, &next, 1);
-        must(fed == TN_OK || !has_space);
-        if (fed == TN_OK) must(tn_session_truncate(s, 0, tn_session_length(s, 0) - 1) == TN_OK);
+        fuzz_must(fed == TN_OK || !has_space);
+        if (fed == TN_OK) fuzz_must(tn_session_truncate(s, 0, tn_session_length(s, 0) - 1) == TN_OK);
     } else {
-        for (int32_t q = 0; q < SEQ; q++) must(tn_session_length(s, q) == lengths[q]);
+        for (int32_t q = 0; q < SEQ; q++) fuzz_must(tn_session_length(s, q) == lengths[q]);
     }
+    fuzz_end(&cost, size);
     free(copy);
     return 0;
 }
 
-#ifdef TN_FUZZ_STANDALONE
-// xorshift64*, Vigna 2016
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1du;
-}
+// --- inputs ------------------------------------------------------------------------------------------------
 
 // One to four changes: bits, extreme numbers, numbers of the file elsewhere, a cut. Mostly before the data.
 static size_t mutate(uint8_t *b, size_t size, uint64_t *state)
 {
     static const uint32_t extremes[] = {0,   1,   2,   3,          63,         64,         65,        150,
                                         151, 255, 256, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff};
-    for (uint64_t n = next_random(state) % 4 + 1; n > 0; n--) {
-        size_t range = next_random(state) % 4 ? TN_MIN(size, 160) : size, at = next_random(state) % range;
-        uint32_t v = extremes[next_random(state) % TN_COUNT(extremes)];
-        if (next_random(state) % 2) at = at / 4 * 4; // numbers are at multiples of 4
-        switch (next_random(state) % 8) {
+    for (uint64_t n = fuzz_random(state) % 4 + 1; n > 0; n--) {
+        size_t range = fuzz_random(state) % 4 ? TN_MIN(size, 160) : size, at = fuzz_random(state) % range;
+        uint32_t v = extremes[fuzz_random(state) % TN_COUNT(extremes)];
+        if (fuzz_random(state) % 2) at = at / 4 * 4; // numbers are at multiples of 4
+        switch (fuzz_random(state) % 8) {
         case 0:
-            if (next_random(state) % 4 == 0) size = TN_MAX(at, 1);
+            if (fuzz_random(state) % 4 == 0) size = TN_MAX(at, 1);
             break;
         case 1:
         case 2:
@@ -120,37 +102,24 @@ static size_t mutate(uint8_t *b, size_t size, uint64_t *state)
             for (size_t i = 0; i < 4 && at + i < size; i++) b[at + i] = (uint8_t)(v >> 8 * i);
             break;
         case 4:
-            if (at + 4 < size) memmove(b + at, b + next_random(state) % (size - 4), 4);
+            if (at + 4 < size) memmove(b + at, b + fuzz_random(state) % (size - 4), 4);
             break;
         default:
-            b[at] ^= (uint8_t)(1u << next_random(state) % 8);
+            b[at] ^= (uint8_t)(1u << fuzz_random(state) % 8);
             break;
         }
     }
     return size;
 }
 
-int main(int argc, char **argv)
+static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
 {
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 5;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, n = 0;
-    uint64_t end = tn_time_ns() + (uint64_t)(seconds * 1e9);
     fixture_init();
-    uint8_t *b = malloc(fixture.good_size + 1);
-    must(b != NULL);
-    for (; tn_time_ns() < end; n++) {
-        uint64_t state = (seed + n) * 0x9e3779b97f4a7c15u | 1;
-        memcpy(b, fixture.good, fixture.good_size);
-        size_t size = mutate(b, fixture.good_size, &state);
-        b[size] = next_random(&state) % 8 != 0;
-        LLVMFuzzerTestOneInput(b, size + 1);
-    }
-    printf("%llu executions\n", (unsigned long long)n);
-    free(b);
-    tn_text_free(fixture.ctx, fixture.good);
-    tn_session_destroy(&fixture.session);
-    tn_model_unref(&fixture.model);
-    tn_context_destroy(&fixture.ctx);
-    return 0;
+    size_t size = TN_MIN(fixture.good_size, max - 1);
+    memcpy(out, fixture.good, size);
+    if (fuzz_random(state) % 16 != 0) size = mutate(out, size, state);
+    out[size] = fuzz_random(state) % 8 != 0;
+    return size + 1;
 }
-#endif
+
+#include "tests/fuzz/fuzz_main.h"

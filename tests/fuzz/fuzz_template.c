@@ -2,20 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzer of the template engine: the input is a template, rendered with a conversation. It must end with a
-// text or an error, within the memory of its limits, in time, with runs that cover the text. With libFuzzer,
-// or with -DTN_FUZZ_STANDALONE for a number of seconds (first argument); the second argument is the first
-// seed (default 1).
+// text or an error, within the memory of its limits, in time, with runs that cover the text.
 #include "models/text/jinja/jinja.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum { MEMORY_MAX = 66 << 20 }; // bytes: the heap of the limits, and blocks of the context around it
-static const double seconds_max = 20; // of the processor: against work without bound, not for speed
+enum { AROUND = 2 << 20 }; // bytes of blocks of the context around the heap of the limits
 
 static const char variables[] = "{\"messages\": [{\"role\": \"system\", \"content\": \" be brief \"}, "
                                 "{\"role\": \"user\", \"content\": \"hé <|x|>\"},"
@@ -41,11 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_jj_value v;
     tn_jj_output out = {0};
     if (tn_context_create(NULL, &ctx) != TN_OK) return 0;
-    size_t before = tn_context_memory(ctx);
-    clock_t start = clock();              // of the processor: the machine may do other things
-    char *copy = malloc(size ? size : 1); // of exactly this size
-    if (!copy) abort();
-    if (size) memcpy(copy, data, size);
+    fuzz_cost cost = fuzz_begin(ctx);
+    char *copy = fuzz_copy(data, size);
     if (tn_jj_open(ctx, NULL, &j) != TN_OK ||
         tn_jj_json(j, variables, sizeof variables - 1, "variables", true, &v) != TN_OK)
         abort();
@@ -54,24 +42,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_status status = tn_jj_render(j, copy, size, &out);
     if (status == TN_OK) check_output(&out);
     if (status != TN_OK && status != TN_ERR_FORMAT && status != TN_ERR_MODEL && status != TN_ERR_ARG) abort();
-    if (tn_context_memory_peak(ctx) - before > MEMORY_MAX) abort();
-    if ((double)(clock() - start) > seconds_max * CLOCKS_PER_SEC) abort();
     tn_jj_close(&j);
     free(copy);
-    if (tn_context_memory(ctx) != before) abort(); // a leak
+    fuzz_end(&cost, size + AROUND / FUZZ_MEMORY_PER_BYTE);
     tn_context_destroy(&ctx);
     return 0;
 }
 
-#ifdef TN_FUZZ_STANDALONE
-// xorshift64*, Vigna 2016
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1du;
-}
+// --- inputs ------------------------------------------------------------------------------------------------
 
 // clang-format off
 static const char *const statements[] = {
@@ -114,33 +92,25 @@ static const char *const operators[] = {
 };
 // clang-format on
 
-static size_t put(uint8_t *out, size_t n, size_t max, const char *text)
-{
-    size_t size = strlen(text);
-    if (n + size > max) return n;
-    memcpy(out + n, text, size);
-    return n + size;
-}
-
 static size_t make_template(uint64_t *state, uint8_t *out, size_t max)
 {
     size_t n = 0;
-    for (uint64_t k = 1 + next_random(state) % 40; k > 0; k--) {
-        uint64_t kind = next_random(state) % 8;
+    for (uint64_t k = 1 + fuzz_random(state) % 40; k > 0; k--) {
+        uint64_t kind = fuzz_random(state) % 8;
         if (kind < 3) {
-            n = put(out, n, max, statements[next_random(state) % TN_COUNT(statements)]);
+            n = fuzz_put(out, n, max, statements[fuzz_random(state) % TN_COUNT(statements)]);
         } else if (kind < 6) { // a whole expression, mostly well formed
-            n = put(out, n, max, "{{ ");
-            for (uint64_t parts = 1 + next_random(state) % 4; parts > 0; parts--) {
-                n = put(out, n, max, expressions[next_random(state) % TN_COUNT(expressions)]);
-                n = put(out, n, max, operators[next_random(state) % TN_COUNT(operators)]);
+            n = fuzz_put(out, n, max, "{{ ");
+            for (uint64_t parts = 1 + fuzz_random(state) % 4; parts > 0; parts--) {
+                n = fuzz_put(out, n, max, expressions[fuzz_random(state) % TN_COUNT(expressions)]);
+                n = fuzz_put(out, n, max, operators[fuzz_random(state) % TN_COUNT(operators)]);
             }
-            n = put(out, n, max, expressions[next_random(state) % TN_COUNT(expressions)]);
-            n = put(out, n, max, " }}");
+            n = fuzz_put(out, n, max, expressions[fuzz_random(state) % TN_COUNT(expressions)]);
+            n = fuzz_put(out, n, max, " }}");
         } else if (kind == 6) {
-            n = put(out, n, max, operators[next_random(state) % TN_COUNT(operators)]);
-        } else if (n > 0 && next_random(state) % 4 == 0) {
-            out[next_random(state) % n] = (uint8_t)next_random(state);
+            n = fuzz_put(out, n, max, operators[fuzz_random(state) % TN_COUNT(operators)]);
+        } else if (n > 0 && fuzz_random(state) % 4 == 0) {
+            out[fuzz_random(state) % n] = (uint8_t)fuzz_random(state);
         }
     }
     return n;
@@ -171,19 +141,11 @@ static const char *const hostile[] = {
     "{{ (x * 3000000)|list|join('')|length }}",
 };
 
-int main(int argc, char **argv)
+static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
 {
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 5;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, n = 0;
-    uint8_t input[2048];
-    for (size_t i = 0; i < TN_COUNT(hostile); i++)
-        LLVMFuzzerTestOneInput((const uint8_t *)hostile[i], strlen(hostile[i]));
-    uint64_t end = tn_time_ns() + (uint64_t)(seconds * 1e9);
-    for (; tn_time_ns() < end; n++) {
-        uint64_t state = (seed + n) * 0x9e3779b97f4a7c15u | 1;
-        LLVMFuzzerTestOneInput(input, make_template(&state, input, sizeof input));
-    }
-    printf("%zu hostile templates, %llu executions\n", TN_COUNT(hostile), (unsigned long long)n);
-    return 0;
+    uint64_t pick = fuzz_random(state) % (64 * TN_COUNT(hostile));
+    if (pick < TN_COUNT(hostile)) return fuzz_put(out, 0, max, hostile[pick]);
+    return make_template(state, out, TN_MIN(max, 2048));
 }
-#endif
+
+#include "tests/fuzz/fuzz_main.h"

@@ -3,12 +3,10 @@
 //
 // Fuzzer of the tokenizers. The first byte of the input picks what the rest is: a text for one of the tiny
 // vocabularies (encode, decode, and the round trip where it is promised), changes to a vocabulary file that
-// is then loaded and used, or a whole file. With libFuzzer, or with -DTN_FUZZ_STANDALONE for a number of
-// seconds (first argument); the second argument is the first seed (default 1).
+// is then loaded and used, or a whole file.
 #include "models/text/chat.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/tiny_vocab.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const pres[] = {"gpt-2",        "llama-bpe",   "qwen35",   "gpt-4o", "tekken",
                                    "deepseek-llm", "deepseek-v3", "tiny_aya", "falcon", "superbpe",
@@ -156,11 +154,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_context *ctx = NULL;
     if (size < 2 || tn_context_create(NULL, &ctx) != TN_OK) return 0;
-    size_t before = tn_context_memory(ctx);
+    fuzz_cost cost = fuzz_begin(ctx);
     uint8_t mode = data[0] % MODE_COUNT;
-    uint8_t *copy = malloc(size); // aligned, and of exactly this size
-    if (!copy) abort();
-    memcpy(copy, data + 2, size - 2);
+    uint8_t *copy = fuzz_copy(data + 2, size - 2);
     if (mode == MODE_FILE)
         run_file(ctx, copy, size - 2);
     else if (mode >= MODE_PATCHED_SPM)
@@ -168,20 +164,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         run_text(ctx, mode, data[1], (const char *)copy, size - 2);
     free(copy);
-    if (tn_context_memory(ctx) != before) abort(); // a leak
+    fuzz_end(&cost, size);
     tn_context_destroy(&ctx);
     return 0;
 }
 
-#ifdef TN_FUZZ_STANDALONE
-// xorshift64*, Vigna 2016
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1du;
-}
+// --- inputs ------------------------------------------------------------------------------------------------
 
 // Words that meet the rules of the table, with random bytes between them.
 static size_t make_text(uint64_t *state, uint8_t *out, size_t max)
@@ -191,36 +179,26 @@ static size_t make_text(uint64_t *state, uint8_t *out, size_t max)
                                         "<|im_end|>", "!?", "#/", "aaaa", "<0x41>",   "</s>",   "A",
                                         "e\u0301",    "\t", "~",  "¾",    "\xe2\x96", "\xff"};
     size_t n = 0;
-    for (uint64_t k = next_random(state) % 24; k > 0; k--) {
-        const char *w = words[next_random(state) % TN_COUNT(words)];
+    for (uint64_t k = fuzz_random(state) % 24; k > 0; k--) {
+        const char *w = words[fuzz_random(state) % TN_COUNT(words)];
         size_t size = strlen(w);
         if (n + size + 1 > max) break;
         memcpy(out + n, w, size);
         n += size;
-        if (next_random(state) % 8 == 0) out[n++] = (uint8_t)next_random(state);
+        if (fuzz_random(state) % 8 == 0) out[n++] = (uint8_t)fuzz_random(state);
     }
     return n;
 }
 
-int main(int argc, char **argv)
+static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
 {
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 5;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, n = 0;
-    uint64_t end = tn_time_ns() + (uint64_t)(seconds * 1e9);
-    uint8_t input[1024];
-    for (; tn_time_ns() < end; n++) {
-        uint64_t state = (seed + n) * 0x9e3779b97f4a7c15u | 1;
-        size_t size = 2;
-        input[0] = (uint8_t)(next_random(&state) % MODE_FILE);
-        input[1] = (uint8_t)next_random(&state);
-        if (input[0] < MODE_PATCHED_SPM)
-            size += make_text(&state, input + 2, sizeof input - 2);
-        else
-            for (uint64_t k = 3 * (1 + next_random(&state) % 6); k > 0; k--)
-                input[size++] = (uint8_t)next_random(&state);
-        LLVMFuzzerTestOneInput(input, size);
-    }
-    printf("%llu executions\n", (unsigned long long)n);
-    return 0;
+    size_t size = 2;
+    if (max < 64) return 0;
+    out[0] = (uint8_t)(fuzz_random(state) % MODE_FILE);
+    out[1] = (uint8_t)fuzz_random(state);
+    if (out[0] < MODE_PATCHED_SPM) return size + make_text(state, out + 2, TN_MIN(max, 1024) - 2);
+    for (uint64_t k = 3 * (1 + fuzz_random(state) % 6); k > 0; k--) out[size++] = (uint8_t)fuzz_random(state);
+    return size;
 }
-#endif
+
+#include "tests/fuzz/fuzz_main.h"

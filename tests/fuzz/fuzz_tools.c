@@ -3,17 +3,11 @@
 //
 // Calls of tools in any bytes: the same content and calls as a whole, in pieces, and byte by byte; arguments
 // are JSON objects, and the same in pieces; nothing leaks.
-//     clang: -fsanitize=fuzzer; otherwise fuzz_tools SECONDS [SEED] makes inputs of words of all formats
 #include "core/strbuf.h"
 #include "models/text/grammar/json_read.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tenon/tools.h>
-#include <time.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const formats[] = {"hermes",  "deepseek", "kimi",    "command-r", "mistral",
                                       "granite", "llama",    "harmony", "lfm2",      "functionary"};
@@ -99,7 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static tn_context *ctx;
     if (!ctx && tn_context_create(NULL, &ctx) != TN_OK) abort();
     if (size < 2) return 0;
-    size_t before = tn_context_memory(ctx), each[] = {size, 1, 1 + data[1] % 13u};
+    fuzz_cost cost = fuzz_begin(ctx);
+    size_t each[] = {size, 1, 1 + data[1] % 13u};
     const char *format = formats[data[0] % (sizeof formats / sizeof *formats)];
     result out[6] = {{.open = false}};
     for (int i = 0; i < 6; i++) {
@@ -115,19 +110,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tn_strbuf_fini(&out[i].text);
         tn_strbuf_fini(&out[i].pieces);
     }
-    if (tn_context_memory(ctx) != before) abort(); // a leak
+    fuzz_end(&cost, size);
     return 0;
 }
 
-#ifdef TN_FUZZ_STANDALONE
-// xorshift64*, Vigna 2016
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545f4914f6cdd1du;
-}
+// --- inputs ------------------------------------------------------------------------------------------------
 
 static const char *const words[] = {
     "<tool_call>",
@@ -212,29 +199,21 @@ static const char *const words[] = {
     "add\n",
 };
 
-int main(int argc, char **argv)
+static size_t make_input(uint64_t *state, uint8_t *out, size_t max)
 {
-    enum { MOST = 4096 };
-    int seconds = argc > 1 ? atoi(argv[1]) : 3;
-    uint64_t state = argc > 2 ? strtoull(argv[2], NULL, 10) | 1 : 88172645463325252u;
-    static uint8_t input[MOST];
-    long n_runs = 0;
-    for (time_t end = time(NULL) + seconds; time(NULL) < end; n_runs++) {
-        size_t n = 2;
-        input[0] = (uint8_t)(next_random(&state) >> 32);
-        input[1] = (uint8_t)(next_random(&state) >> 32);
-        for (uint64_t k = (next_random(&state) >> 40) % 24 + 1; k > 0; k--) {
-            uint64_t r = next_random(&state) >> 20;
-            const char *word = words[r % (sizeof words / sizeof *words)];
-            size_t size = strlen(word);
-            if (r >> 16 & 1 && (r >> 17) % 8 == 0) size = size / 2; // a part of it
-            memcpy(input + n, word, size);
-            n += size;
-            if ((r >> 24) % 16 == 0) input[n++] = (uint8_t)(r >> 32);
-        }
-        LLVMFuzzerTestOneInput(input, n);
+    size_t n = 2;
+    if (max < 2) return 0;
+    out[0] = (uint8_t)(fuzz_random(state) >> 32);
+    out[1] = (uint8_t)(fuzz_random(state) >> 32);
+    for (uint64_t k = (fuzz_random(state) >> 40) % 24 + 1; k > 0; k--) {
+        uint64_t r = fuzz_random(state) >> 20;
+        const char *word = words[r % TN_COUNT(words)];
+        size_t before = n;
+        n = fuzz_put(out, n, max, word);
+        if (r >> 16 & 1 && (r >> 17) % 8 == 0) n -= (n - before + 1) / 2; // a part of it
+        if ((r >> 24) % 16 == 0 && n < max) out[n++] = (uint8_t)(r >> 32);
     }
-    printf("%ld inputs passed, 0 failed\n", n_runs);
-    return 0;
+    return n;
 }
-#endif
+
+#include "tests/fuzz/fuzz_main.h"

@@ -5,6 +5,7 @@
 #include "tools/chat/generate.h"
 #include "tools/interrupt.h"
 #include "tools/store/store.h"
+#include "tools/system/system.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -134,6 +135,9 @@ static int check_flags(const options *o, const prompt_source *p)
         return fail(EXIT_USAGE, "--raw contradicts --chat, -i, -sys and -st; give one of them");
     if (p->chat && opt_is_set(o, OPT_TOKENS))
         return fail(EXIT_USAGE, "--tokens is never put in a chat template; leave --chat away");
+    if (opt_flag(o, OPT_SANDBOX) &&
+        (opt_is_set(o, OPT_PROFILE) || (opt_is_set(o, OPT_SESSION) && !opt_flag(o, OPT_SESSION_RO))))
+        return fail(EXIT_USAGE, "--sandbox writes no files: leave --profile away, and add --session-ro");
     if (opt_flag(o, OPT_JSON) + opt_flag(o, OPT_JSONL) + opt_flag(o, OPT_IDS) > 1)
         return fail(EXIT_USAGE, "--json, --jsonl and --ids exclude each other; give one of them");
     return 0;
@@ -261,7 +265,8 @@ static int open_session(run_state *r, size_t n_prompt)
     tool_trace_load(&r->t, r->session);
     interrupt_watch(r->session);
     answer_load_event(r);
-    return load_session(r);
+    code = load_session(r);
+    return code || !opt_flag(r->t.opt, OPT_SANDBOX) ? code : sys_sandbox_enter(SANDBOX_LOADED);
 }
 
 static int open_model(run_state *r)
@@ -291,6 +296,7 @@ static int run_all(run_state *r, prompt_source *p)
 {
     const options *o = r->t.opt;
     int code = find_prompt(o, p);
+    if (!code && opt_flag(o, OPT_SANDBOX)) code = sys_sandbox_enter(SANDBOX_LOADING);
     if (!code) code = tool_open(&r->t, o);
     if (!code) code = open_model(r);
     if (!code) code = read_beside(o, p);

@@ -118,4 +118,14 @@ sys_pattern *sys_pattern_create(const char *text, char *why,
 bool sys_pattern_matches(const sys_pattern *p, const char *text); // anywhere in the text
 void sys_pattern_destroy(sys_pattern *p);
 
+// --- limits of the process (sandbox_*.c) ------------------------------------------------------------------
+
+// --sandbox: limits that the kernel keeps, for models from strangers. They cannot be taken back.
+typedef enum sys_sandbox_stage {
+    SANDBOX_LOADING, // no network, no other programs, no files that are written, moved or removed
+    SANDBOX_LOADED   // and no files that are opened
+} sys_sandbox_stage;
+// 0 or an exit code after a message.
+int sys_sandbox_enter(sys_sandbox_stage stage);
+
 #endif

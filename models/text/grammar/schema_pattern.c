@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { RANGES_MAX = 256, GROUPS_MAX = 64 };
+// A grammar takes some hundred bytes of memory for each byte of a pattern.
+enum { RANGES_MAX = 256, GROUPS_MAX = 64, PATTERN_SIZE_MAX = 64 << 10 };
 
 typedef struct range {
     uint32_t lo, hi;
@@ -457,6 +458,9 @@ static tn_status put_whole(expression *e, const span *instead)
 tn_status tn_schema_put_pattern(tn_schema *s, const tn_json *pattern, int32_t min, int32_t max)
 {
     if (pattern->kind != TN_JSON_STRING) return tn_schema_fail(s, TN_ERR_ARG, pattern, "pattern is a string");
+    if (pattern->size > PATTERN_SIZE_MAX)
+        return tn_schema_fail(s, TN_ERR_UNSUPPORTED, pattern, "a pattern has at most %d bytes",
+                              PATTERN_SIZE_MAX);
     expression e = {.s = s, .pattern = pattern};
     size_t start = s->out->size;
     tn_status status = put_whole(&e, NULL);

@@ -68,6 +68,7 @@ struct tn_tool_parser {
     tn_tool_stream stream; // what is known of its call
     bool begun;            // the beginning of the call was given, and
     size_t n_given;        // bytes of its arguments
+    size_t n_read;         // bytes of `text` when the body was last read, and was not complete
     bool in_list;          // it is in a list, of which
     int32_t n_listed;      // so many calls were given
     size_t n_broken;       // bytes at the beginning of `text` that are no call, but looked like one
@@ -76,6 +77,7 @@ struct tn_tool_parser {
     tn_tool_event *events;
     const tn_tool_event **list; // pointers to them, as they are returned
     int32_t n_events, capacity;
+    size_t n_rejected; // bytes of bodies that were no calls, in this turn
     bool failed;
 };
 
@@ -102,7 +104,7 @@ static void start_turn(tn_tool_parser *p)
 {
     tn_strbuf_clear(&p->text);
     p->in_body = p->open = p->has_calls = p->in_content = false;
-    p->before = p->n_broken = 0;
+    p->before = p->n_broken = p->n_rejected = 0;
     p->may_be_bare = p->format->bare;
     p->at_first = p->format->plain != NULL;
 }
@@ -270,7 +272,7 @@ static void start_body(tn_tool_parser *p)
 {
     p->stream = (tn_tool_stream){.at = 0};
     p->begun = false;
-    p->n_given = 0;
+    p->n_given = p->n_read = 0;
 }
 
 static tn_status give_calls(tn_tool_parser *p, const tn_tool_body *b)
@@ -347,11 +349,14 @@ static tn_status scan_first(tn_tool_parser *p, bool at_end, bool *more)
     return status;
 }
 
-// Gives out what is content for certain; finds the next marker. *more: there may be more to do.
+// Gives out what is content for certain; finds the next marker. *more: there may be more to do. Text behind a
+// body that is no call is read again; where that has happened too often, the rest of the turn is content.
 static tn_status scan(tn_tool_parser *p, bool at_end, bool *more)
 {
+    enum { REJECTED_MAX = 32 << 20 };
     size_t blanks = n_blanks(p);
-    *more = true;
+    *more = p->n_rejected <= REJECTED_MAX;
+    if (!*more) return give_content(p, p->text.size);
     if (p->at_first) return scan_first(p, at_end, more);
     if (p->may_be_bare && blanks < p->text.size && p->text.data[blanks] == '{')
         return begin_body(p, blanks, 0);
@@ -387,6 +392,7 @@ static tn_status reject(tn_tool_parser *p, size_t size)
 {
     size_t n = p->before + !p->marked, end = TN_MAX(n, TN_MIN(p->before + size, p->text.size));
     bool broken = p->begun || p->n_listed > 0;
+    p->n_rejected += size;
     p->in_body = false;
     p->may_be_bare = false;
     if (broken) p->n_broken = TN_MAX(p->n_broken, end);
@@ -411,6 +417,7 @@ static tn_status read_body(tn_tool_parser *p, bool at_end, bool *more)
         tn_tool_verdict v = tn_tool_body_read(b, p->text.data + p->before, p->text.size - p->before);
         if (v == TN_TOOL_NO_MEMORY) status = TN_ERR_MEMORY;
         p->open = v == TN_TOOL_OPEN;
+        p->n_read = p->text.size;
         *more = v == TN_TOOL_DONE || v == TN_TOOL_NO_CALL || (v == TN_TOOL_MORE && at_end);
         if (v == TN_TOOL_DONE)
             status = give_calls(p, b);
@@ -432,6 +439,14 @@ static bool may_be_complete(const tn_tool_parser *p, const char *text, size_t n)
     return false;
 }
 
+// A body of this size is read again only when it has grown by an eighth, or at the end: a call is found a
+// little later, but hostile text does not take time by the square of its length.
+static bool is_early(const tn_tool_parser *p)
+{
+    enum { LONG = 64 << 10 };
+    return p->text.size > LONG && p->text.size < p->n_read + p->n_read / 8;
+}
+
 static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
 {
     p->n_events = 0;
@@ -439,7 +454,7 @@ static tn_status run(tn_tool_parser *p, const char *text, size_t n, bool at_end)
     tn_strbuf_append(&p->out, "", 1); // so that no place is 0
     tn_strbuf_append(&p->text, text, n);
     tn_status status = p->text.status != TN_OK ? p->text.status : p->out.status;
-    bool more = !p->in_body || p->open || at_end || may_be_complete(p, text, n);
+    bool more = !p->in_body || at_end || ((p->open || may_be_complete(p, text, n)) && !is_early(p));
     if (status == TN_OK && !more) status = give_stream(p);
     while (status == TN_OK && more && p->text.size > 0)
         status = p->in_body ? read_body(p, at_end, &more) : scan(p, at_end, &more);
