@@ -34,9 +34,18 @@ TN_INLINE void tiles_fence(void)
     __asm__ volatile("" ::: "memory");
 }
 
-#define tile_zero(t)             _tile_zero(t)
-#define tile_load(t, p, stride)  _tile_loadd(t, p, stride)
-#define tile_store(t, p, stride) _tile_stored(t, p, stride)
+#define tile_zero(t) _tile_zero(t)
+// Not _tile_loadd and _tile_stored: with gcc their stride is a long, which has 32 bits on Windows.
+#define tile_load(t, p, stride)                                                                              \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t                                                         \
+                     :                                                                                       \
+                     : "r"((const void *)(p)), "r"((int64_t)(stride))                                        \
+                     : "memory")
+#define tile_store(t, p, stride)                                                                             \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)"                                                     \
+                     :                                                                                       \
+                     : "r"((void *)(p)), "r"((int64_t)(stride))                                              \
+                     : "memory")
 // c [16][16] f32 += a [16][32] b^T, b as pairs [16][16][2]: row i holds elements 2i, 2i + 1 of its 16
 // columns.
 #define tile_dot_bf16(c, a, b) _tile_dpbf16ps(c, a, b)
