@@ -71,7 +71,8 @@ static const tn_cpu_kernel *find_kernel(int32_t isa, const tn_step *step)
     const tn_cpu_kernel *best = NULL;
     for (size_t i = 0; i < TN_COUNT(kernel_rows); i++) {
         const tn_cpu_kernel *k = &kernel_rows[i];
-        bool has = k->isa <= isa && !(k->flags & TN_CPU_OPENBLAS) && (k->isa != TN_ISA_AVXVNNI || k->isa == isa);
+        bool has = k->isa <= isa && (k->isa != TN_ISA_AVXVNNI || k->isa == isa);
+        has = has && !(k->flags & TN_CPU_OPENBLAS);
         bool higher = has && (!best || k->isa > best->isa);
         if (higher && tn_op_set_has(k->set, step->op) && k->accepts(step)) best = k;
     }

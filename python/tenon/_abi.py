@@ -226,7 +226,7 @@ class tn_context_config(ctypes.Structure):
         ("event", tn_event_fn), ("user", c_void_p), ("log_level", c_int32), ("n_threads", c_int32),
         ("strict", c_int32), ("isa", c_char_p), ("memory_limit", c_size_t), ("cache_dir", c_char_p),
         ("tune", c_int32), ("backend", c_char_p), ("deterministic", c_int32), ("one_backend", c_int32),
-        ("threads_by", c_int32), ("thread_priority", c_int32),
+        ("threads_by", c_int32), ("thread_priority", c_int32), ("blas", c_char_p),
     ]
 
 
@@ -725,6 +725,7 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_context_device_get": (c_void_p, [c_void_p, c_int32]),
     "tn_context_device_by_name": (c_void_p, [c_void_p, c_char_p]),
     "tn_device_info_get": (c_int32, [c_void_p, POINTER(tn_device_info)]),
+    "tn_device_details": (c_size_t, [c_void_p, c_void_p, c_size_t]),
     "tn_context_absent_backends": (c_size_t, [c_void_p, c_void_p, c_size_t]),
     "tn_precision_name": (c_char_p, [c_int32]),
     "tn_precision_by_name": (c_int32, [c_char_p]),

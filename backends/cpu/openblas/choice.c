@@ -107,6 +107,13 @@ static tn_tuning_file file_of(const tn_openblas *b)
         .backend = "cpu", .description = b->of.device->description, .version = FILE_VERSION};
 }
 
+// Without memory for it, or beyond the most: the class stays untimed, and the own kernel runs.
+static void choice_add(tn_openblas *b, const tn_openblas_choice *c)
+{
+    if (!b->choices) b->choices = tn_calloc(b->ctx, TN_OPENBLAS_MAX_CHOICES, sizeof *b->choices);
+    if (b->choices && b->n_choices < TN_OPENBLAS_MAX_CHOICES) b->choices[b->n_choices++] = *c;
+}
+
 static const char library_word[] = "library ";
 
 // "library <configuration>", then "<class>: <ns> <ns>", the times of the own kernel and of OpenBLAS.
@@ -120,12 +127,12 @@ static void read_line(void *user, const char *text)
     }
     const char *colon = strchr(text, ':');
     tn_openblas_choice c = {0};
-    if (!colon || (size_t)(colon - text) >= sizeof c.text || b->n_choices == TN_OPENBLAS_MAX_CHOICES) return;
+    if (!colon || (size_t)(colon - text) >= sizeof c.text) return;
     memcpy(c.text, text, (size_t)(colon - text));
     char *end;
     c.own_ns = strtoll(colon + 1, &end, 10);
     c.blas_ns = strtoll(end, NULL, 10);
-    if (c.own_ns > 0 && c.blas_ns > 0) b->choices[b->n_choices++] = c;
+    if (c.own_ns > 0 && c.blas_ns > 0) choice_add(b, &c);
 }
 
 static bool write_line(const void *user, int32_t i, char text[TN_TUNING_LINE_SIZE])
@@ -212,7 +219,7 @@ static tn_status time_step(tn_openblas *b, const tn_step *whole, void *scratch, 
     tn_log(b->ctx, TN_LOG_INFO, "tuning %s: %lld us, by OpenBLAS %lld us", c.text, (long long)c.own_ns / 1000,
            (long long)c.blas_ns / 1000);
     tn_openblas_lock(b);
-    if (b->n_choices < TN_OPENBLAS_MAX_CHOICES) b->choices[b->n_choices++] = c;
+    choice_add(b, &c);
     tn_openblas_unlock(b);
     *changed = true;
     return TN_OK;

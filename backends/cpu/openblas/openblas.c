@@ -152,5 +152,6 @@ void tn_openblas_destroy(tn_openblas *b)
         if (b->threads_before > 0 && b->api.get_num_threads() == 1) b->api.set_num_threads(b->threads_before);
         tn_cpu_library_close(b->library);
     }
+    tn_free(b->ctx, b->choices);
     tn_free(b->ctx, b);
 }

@@ -79,6 +79,9 @@ static const tn_matmul_isa *isa_get(int32_t level)
         {TN_ISA_AVX512, &tn_matmul_isa_avx512},
         {TN_ISA_AVX2, &tn_matmul_isa_avx2},
 #endif
+#if defined(TN_CPU_ARM)
+        {TN_ISA_NEON, &tn_matmul_isa_neon},
+#endif
         {TN_ISA_GENERIC, &tn_matmul_isa_generic},
     };
     size_t i = 0;

@@ -32,9 +32,9 @@ struct tn_openblas {
     char name[TN_OPENBLAS_NAME_SIZE], why_not[TN_OPENBLAS_NAME_SIZE + 200];
     int32_t threads_before; // its number of threads when it was opened, if that was changed; else 0
 
-    int32_t n_choices;
+    int32_t n_choices;                           // of TN_OPENBLAS_MAX_CHOICES, allocated with the first one
     char measured_with[TN_OPENBLAS_CONFIG_SIZE]; // configuration of the library that was timed
-    tn_openblas_choice choices[TN_OPENBLAS_MAX_CHOICES];
+    tn_openblas_choice *choices;
 };
 
 void tn_openblas_lock(tn_openblas *b);
