@@ -216,14 +216,15 @@ static const tn_matmul_format records = {.is_bf16 = true};
         .tile_format = &records, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS,            \
         .tile_k = TILE_K, .n_tiles = TN_MATMUL_TILES                                                         \
     }
-static const tn_matmul_kernel bf16 = KERNEL(pack_bf16);
-static const tn_matmul_kernel quant = KERNEL(pack_quant);
+static const tn_matmul_kernel from_bf16 = KERNEL(pack_bf16);
+static const tn_matmul_kernel from_quant = KERNEL(pack_quant);
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_BF16] = &bf16,    [TN_TYPE_Q4_0] = &quant,  [TN_TYPE_Q4_1] = &quant, [TN_TYPE_Q5_0] = &quant,
-    [TN_TYPE_Q5_1] = &quant,   [TN_TYPE_Q8_0] = &quant,  [TN_TYPE_Q2_K] = &quant, [TN_TYPE_Q3_K] = &quant,
-    [TN_TYPE_Q4_K] = &quant,   [TN_TYPE_Q5_K] = &quant,  [TN_TYPE_Q6_K] = &quant, [TN_TYPE_IQ4_NL] = &quant,
-    [TN_TYPE_IQ4_XS] = &quant, [TN_TYPE_MXFP4] = &quant,
+    [TN_TYPE_BF16] = &from_bf16,    [TN_TYPE_Q4_0] = &from_quant,  [TN_TYPE_Q4_1] = &from_quant,
+    [TN_TYPE_Q5_0] = &from_quant,   [TN_TYPE_Q5_1] = &from_quant,  [TN_TYPE_Q8_0] = &from_quant,
+    [TN_TYPE_Q2_K] = &from_quant,   [TN_TYPE_Q3_K] = &from_quant,  [TN_TYPE_Q4_K] = &from_quant,
+    [TN_TYPE_Q5_K] = &from_quant,   [TN_TYPE_Q6_K] = &from_quant,  [TN_TYPE_IQ4_NL] = &from_quant,
+    [TN_TYPE_IQ4_XS] = &from_quant, [TN_TYPE_MXFP4] = &from_quant,
 };
 
 static const tn_matmul_isa amx = {
