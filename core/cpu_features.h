@@ -14,7 +14,7 @@ typedef struct tn_cpu_features {
     bool avx512;     // F, BW, DQ, VL
     bool avx512vnni; // + VNNI
     bool avx512bf16;
-    bool avxvnni;  // dot products of bytes without AVX-512
+    bool avxvnni;  // sums of four byte pairs at once, without AVX-512
     bool amx;      // tiles of int8 and bf16, and avx512bf16; only after tn_cpu_tiles_permit
     bool dotprod;  // aarch64: SDOT, and the fp16 arithmetic that comes with it
     bool i8mm;     // + SMMLA

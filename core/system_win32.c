@@ -5,6 +5,7 @@
 #include "core/context.h"
 #include "core/cpu_features.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <malloc.h>
 #include <windows.h>
@@ -95,4 +96,10 @@ bool tn_memory_lock(const void *bytes, size_t n)
 void tn_memory_unlock(const void *bytes, size_t n)
 {
     if (n > 0) (void)VirtualUnlock((void *)(uintptr_t)bytes, n);
+}
+
+// Nobody has tried tile registers on Windows: they are not asked for (EnableProcessOptionalXStateFeatures).
+int tn_cpu_tiles_permit(void)
+{
+    return ENOSYS;
 }

@@ -22,11 +22,12 @@
 #include <string.h>
 
 enum {
-    TILE_X = 512,                // most rows of x per tile item: its sums take 64 KiB and stay in L2
+    TILES_MIN_X = 64, // rows of x from which on AMX is faster than int8 dot products (docs/log/cpu.md)
+    TILE_X = 512,     // most rows of x per tile item: its sums take 64 KiB and stay in L2
     ROWS_CHUNK_SIZE = 256 << 10, // bytes of w per rows item: 96 and 512 KiB read 5 % slower with two threads
     ROWS_CHUNK_MAX = 512,        // rows
     QUANTISE_SEGMENT = 2048,     // elements of a row that one thread quantises at a time
-    ITEMS_TILES = 2,             // for each thread, where items of several tiles are made smaller for that
+    ITEMS_TILES = 4,             // for each thread, where items of several tiles are made smaller for that
     PART_SIZE = 16 << 10,        // bytes of w that are worth a thread of their own: a microsecond or two
     ALIGN = 64,
 };
@@ -173,7 +174,9 @@ bool tn_matmul_accepts_tiles(const tn_step *step)
 {
     if (!accepts(step, has_tiles)) return false;
     tn_product o = tn_product_get(step);
-    return mean_rows(&o) > TN_MATMUL_ROWS_ALIKE;
+    bool quantises = false;
+    for (int32_t i = 0; i < o.n_weights; i++) quantises = quantises || step_quantises(step, o.w[i]->dtype);
+    return mean_rows(&o) >= (quantises ? TILES_MIN_X : TN_MATMUL_ROWS_ALIKE + 1);
 }
 
 static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)

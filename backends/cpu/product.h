@@ -46,8 +46,8 @@ typedef struct tn_matmul_format {
 
 // Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] (or / 16: `subs`) f32, sum [k_pad / sub]
 // f32 (d times the sum of q), init int32 (minus bias times sums of q). Without a format a record is k_pad
-// floats. With is_bf16 16 records share a block [k_pad / 32][16 records][32] of bf16: x points to the first 64
-// bytes of a record, the others follow 1024 bytes apart, and size is a sixteenth of the block.
+// floats. With is_bf16 16 records share a block [k_pad / 32][16 records][32] of bf16: x points to the first
+// 64 bytes of a record, the others follow 1024 bytes apart, and size is a sixteenth of the block.
 typedef struct tn_matmul_layout {
     int64_t k, k_pad;
     size_t d_off, sum_off, init_off, size;
@@ -148,7 +148,7 @@ typedef struct tn_matmul_place {
 void tn_matmul_finish(const tn_matmul_place *at, float *v, const float *u);
 
 // For kernels.def, all six ops. plain: the activations stay f32; quantising: they become int8 for all
-// weights; tiles: more rows than `rows` kernels take, and they and the weights become bf16.
+// weights; tiles: many rows, and they and the weights become bf16.
 bool tn_matmul_accepts_plain(const tn_step *step);
 bool tn_matmul_accepts_quantising(const tn_step *step);
 bool tn_matmul_accepts_tiles(const tn_step *step);

@@ -495,6 +495,19 @@ static void cases_large_weights(check_run *run, int32_t op)
         }
 }
 
+// Each type with so many rows that matrix units of processors take them, and k that ends within their tiles.
+static void cases_matrix_units(check_run *run, int32_t op)
+{
+    for (tn_dtype type = 0; type < TN_TYPE_COUNT; type++) {
+        int64_t block = tn_dtype_block_elems(type);
+        if (!tn_quant_info_get(type)->to_f32 || block == 1) continue;
+        shape s = {70, 75, block == 256 ? 3 : 19, 0};
+        check_case c;
+        build(&c, op, type, &s, 1);
+        check_emit(run, &c);
+    }
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -530,6 +543,7 @@ void check_cases_product(check_run *run, int32_t op)
     if (with_experts(op)) {
         cases_experts(run, op);
         cases_pairs(run, op);
+        cases_matrix_units(run, op);
         return;
     }
     cases_many(run, op);
@@ -543,4 +557,5 @@ void check_cases_product(check_run *run, int32_t op)
     cases_row_tiles(run, op);
     cases_96_rows(run, op);
     cases_large_weights(run, op);
+    cases_matrix_units(run, op);
 }

@@ -1,20 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AMX: products of many rows of x (9 and more) with BF16 and quantised weights, both rounded to bf16.
+// AMX: products of many rows of x with BF16 and quantised weights, both rounded to bf16.
 //
 //   acc[t][r] += sum over k of bf16(w[r, k]) * bf16(x[t, k]), in f32
 //
 // Why not int8: a product of int8 tiles ends after 32 elements, where the scales change, so that it uses half
 // of the unit, the same 8192 products in 16 cycles as bf16; but its 256 sums then take 48 to 64 operations
 // (convert, scale, add, minimum) on two ports, 24 to 32 cycles, where those of bf16 stay in the registers.
-// And rounding x to 8 bits with exponents is 4 times less error than to int8 with a scale per 32.
+// And x rounded to 8 significant bits has less error than as int8 with a scale per 32 (docs/precision.md).
 //
 // Tile: 32 rows of w times n_k as [n_k / 32][2 x 16 rows][16 pairs of k][16 rows][2] bf16; TN_MATMUL_TILES of
-// them stay in L2, and 32 rows of x times n_k in L1 or L2 go through all of them. Registers: 2 x 2 of sums, 2
-// of x, 2 of w: 4 loads for 4 products of 16 x 16 x 32. Operations: 2 m n k at 1024 a cycle. Packing runs
-// some 0.5 vector operations per weight, which pays from about a dozen rows of x on. Numbers:
-// backends/cpu/README.md.
+// them stay in L2, and 32 rows of x times n_k go through all of them. Registers: 2 x 2 of sums, 2 of x, 2 of
+// w: 4 loads for 4 products of 16 x 16 x 32. Operations: 2 m n k, at 1024 a cycle of one core; bytes: w once
+// for each 512 rows of x, and x once for each 32 to 128 rows of w. Packing takes 0.09 ns per weight out of L2
+// (one core of an EPYC of 2023). Reached: 5.2 of the 14.3 TFLOP/s that 16 threads do with operands in L1
+// (docs/log/cpu.md has the ceilings, and what did not help).
 #include "backends/cpu/x86/product/product_avx512vnni.h"
 #include "backends/cpu/x86/product/tiles.h"
 
@@ -215,14 +216,15 @@ static const tn_matmul_format records = {.is_bf16 = true};
         .tile_format = &records, .pack = pack_fn, .tile = tile, .tile_rows = TN_MATMUL_TILE_ROWS,            \
         .tile_k = TILE_K, .n_tiles = TN_MATMUL_TILES                                                         \
     }
-static const tn_matmul_kernel bf16 = KERNEL(pack_bf16);
-static const tn_matmul_kernel quant = KERNEL(pack_quant);
+static const tn_matmul_kernel from_bf16 = KERNEL(pack_bf16);
+static const tn_matmul_kernel from_quant = KERNEL(pack_quant);
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_BF16] = &bf16,    [TN_TYPE_Q4_0] = &quant,  [TN_TYPE_Q4_1] = &quant, [TN_TYPE_Q5_0] = &quant,
-    [TN_TYPE_Q5_1] = &quant,   [TN_TYPE_Q8_0] = &quant,  [TN_TYPE_Q2_K] = &quant, [TN_TYPE_Q3_K] = &quant,
-    [TN_TYPE_Q4_K] = &quant,   [TN_TYPE_Q5_K] = &quant,  [TN_TYPE_Q6_K] = &quant, [TN_TYPE_IQ4_NL] = &quant,
-    [TN_TYPE_IQ4_XS] = &quant, [TN_TYPE_MXFP4] = &quant,
+    [TN_TYPE_BF16] = &from_bf16,    [TN_TYPE_Q4_0] = &from_quant,  [TN_TYPE_Q4_1] = &from_quant,
+    [TN_TYPE_Q5_0] = &from_quant,   [TN_TYPE_Q5_1] = &from_quant,  [TN_TYPE_Q8_0] = &from_quant,
+    [TN_TYPE_Q2_K] = &from_quant,   [TN_TYPE_Q3_K] = &from_quant,  [TN_TYPE_Q4_K] = &from_quant,
+    [TN_TYPE_Q5_K] = &from_quant,   [TN_TYPE_Q6_K] = &from_quant,  [TN_TYPE_IQ4_NL] = &from_quant,
+    [TN_TYPE_IQ4_XS] = &from_quant, [TN_TYPE_MXFP4] = &from_quant,
 };
 
 static const tn_matmul_isa amx = {
