@@ -16,17 +16,17 @@ enum { TN_ERROR_SIZE = 1024, TN_MAX_DEVICES = 32 };
 
 struct tn_context {
     tn_context_config cfg; // constant after creation
-    uint64_t id; // the time of creation
+    uint64_t id;           // the time of creation
     atomic_flag error_lock;
     char error_text[TN_ERROR_SIZE];
     _Atomic size_t memory, memory_peak;
     _Atomic uint64_t n_allocs;
     tn_device *devices[TN_MAX_DEVICES]; // constant after creation
     int32_t n_devices;
-    char cache_dir[1024]; // copy of cfg.cache_dir, "": none
-    char absent[512]; // one line per backend without a device: why
+    char cache_dir[1024];       // copy of cfg.cache_dir, "": none
+    char absent[512];           // one line per backend without a device: why
     atomic_flag files_lock;     // of the list
-    struct tn_open_file *files; // that are mapped (file_map.c)
+    struct tn_open_file *files; // that are mapped (os/file_map.c)
     _Atomic int32_t loading_cancelled;
     char missing_backend[32]; // cfg.backend if it has no device, else ""
     tn_pool pool;

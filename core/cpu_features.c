@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // x86: CPUID (Intel SDM vol. 2A, "CPUID"): leaf 1 and 7 for the features, XCR0 for what the system saves.
-// aarch64 has no instruction that a program may ask; the system knows (system_posix.c).
+// aarch64 has no instruction that a program may ask; the system knows (os/system_posix.c).
 #include "core/cpu_features.h"
 
 #include <string.h>

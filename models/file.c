@@ -9,7 +9,7 @@
 #include "models/file.h"
 
 #include "core/number.h"
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "core/strbuf.h"
 #include "models/gguf/cursor.h"
 #include "models/text/tokenizer/unicode.h"

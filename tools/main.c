@@ -4,7 +4,7 @@
 // tenon COMMAND ...: finds the command and turns its result into an exit code.
 #include "tools/common.h"
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 #include "tools/pages/pages.h"
 

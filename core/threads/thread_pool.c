@@ -5,7 +5,7 @@
 #include "core/threads/thread_pool.h"
 
 #include "core/context_impl.h"
-#include "core/library.h"
+#include "core/os/library.h"
 #include "core/threads/thread.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tuning/tuning_file.h"
 
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "core/hash.h"
 
 #include <inttypes.h>

@@ -6,13 +6,25 @@
 #ifndef TN_MODELS_GGUF_H
 #define TN_MODELS_GGUF_H
 
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 
 #include <tenon/params.h>
 
 enum {
-    TN_GGUF_U8, TN_GGUF_I8, TN_GGUF_U16, TN_GGUF_I16, TN_GGUF_U32, TN_GGUF_I32, TN_GGUF_F32, TN_GGUF_BOOL,
-    TN_GGUF_STRING, TN_GGUF_ARRAY, TN_GGUF_U64, TN_GGUF_I64, TN_GGUF_F64, TN_GGUF_TYPE_COUNT
+    TN_GGUF_U8,
+    TN_GGUF_I8,
+    TN_GGUF_U16,
+    TN_GGUF_I16,
+    TN_GGUF_U32,
+    TN_GGUF_I32,
+    TN_GGUF_F32,
+    TN_GGUF_BOOL,
+    TN_GGUF_STRING,
+    TN_GGUF_ARRAY,
+    TN_GGUF_U64,
+    TN_GGUF_I64,
+    TN_GGUF_F64,
+    TN_GGUF_TYPE_COUNT
 };
 
 // "u32", "array"; "?" if out of range.
@@ -38,12 +50,12 @@ typedef struct tn_gguf_kv {
 typedef struct tn_gguf_tensor {
     const char *name; // terminated copy
     tn_dtype dtype;
-    int32_t n_dims;            // >= 1
-    int64_t ne[TN_MAX_DIMS];   // outermost first (reversed from the file), n_dims entries
-    const uint8_t *data;       // in the mapped file or in memory; NULL before tn_gguf_reserve
-    size_t size;               // bytes
-    uint64_t file_offset;      // from the start of its file
-    int32_t file;              // index of the split file
+    int32_t n_dims;          // >= 1
+    int64_t ne[TN_MAX_DIMS]; // outermost first (reversed from the file), n_dims entries
+    const uint8_t *data;     // in the mapped file or in memory; NULL before tn_gguf_reserve
+    size_t size;             // bytes
+    uint64_t file_offset;    // from the start of its file
+    int32_t file;            // index of the split file
 } tn_gguf_tensor;
 
 // Opens a file, or all files of a split model through its first one. Every rule of the format is

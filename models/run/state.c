@@ -5,7 +5,7 @@
 #include "models/run/state.h"
 
 #include "core/checked.h"
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "core/hash.h"
 #include "core/strbuf.h"
 

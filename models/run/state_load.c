@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loading sessions: everything is checked before the session is touched. The layout is in state.h.
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "core/hash.h"
 #include "models/gguf/cursor.h"
 #include "models/run/state.h"

@@ -7,8 +7,8 @@
 #define _GNU_SOURCE // open_memstream
 #include "models/text/grammar/json_read.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/json.h"
-#include "tools/json_read.h"
+#include "tools/json/json.h"
+#include "tools/json/json_read.h"
 #include "tools/server/body.h"
 
 static bool same(const tn_json *a, const tn_json *b)

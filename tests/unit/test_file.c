@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looking into files: keys as text, tensors, exported values.
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "tests/unit/model_files.h"
 
 #include <errno.h>

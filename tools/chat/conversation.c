@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/chat/conversation.h"
 
-#include "tools/json.h"
-#include "tools/json_read.h"
+#include "tools/json/json.h"
+#include "tools/json/json_read.h"
 #include "tools/output.h"
 #include "tools/chat/thoughts.h"
 

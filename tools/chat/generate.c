@@ -3,7 +3,7 @@
 #include "tools/chat/generate.h"
 
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 
 #include "tools/chat/generate.h"
 #include "tools/interrupt.h"
-#include "tools/json.h"
-#include "tools/json_read.h"
+#include "tools/json/json.h"
+#include "tools/json/json_read.h"
 #include "tools/output.h"
 #include "tools/texts.h"
 

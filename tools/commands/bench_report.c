@@ -3,7 +3,7 @@
 //
 // Results of `tenon bench` as a Markdown table, CSV or JSON.
 #include "tools/commands/bench.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 
 #include <string.h>
 

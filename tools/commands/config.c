@@ -3,7 +3,7 @@
 //
 // tenon config: what flags are when nobody gives them.
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 
 #include <stdlib.h>
 #include <string.h>

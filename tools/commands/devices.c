@@ -3,7 +3,7 @@
 //
 // tenon devices: the devices, and why backends have none.
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // tenon embed: texts to vectors. tenon classify: texts, or pairs of query and document, to scores of classes.
 #include "tools/common.h"
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 #include "tools/texts.h"
 

@@ -3,7 +3,7 @@
 //
 // tenon inspect: the contents of a GGUF file, and the memory that it needs as a model.
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 
 #include <stdlib.h>

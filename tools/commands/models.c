@@ -3,7 +3,7 @@
 //
 // tenon ls, show, rm: the models that names find.
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/store/store.h"
 
 #include <errno.h>

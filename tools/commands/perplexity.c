@@ -6,7 +6,7 @@
 #include "tools/commands/perplexity.h"
 
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 #include "tools/terminal/progress.h"
 

@@ -6,7 +6,7 @@
 #define TENON_TOOLS_PERPLEXITY_H
 
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 
 typedef struct ppl_state {

@@ -4,7 +4,7 @@
 // tenon quantize IN OUT TYPE.
 #include "tools/common.h"
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/terminal/progress.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 //
 // tenon tokenize, tenon detokenize.
 #include "tools/common.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 // passes that make tokens some are timed, and are marked so.
 #include "tools/common.h"
 #include "tools/costs/costs.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/output.h"
 
 #include <stdlib.h>

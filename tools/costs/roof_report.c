@@ -5,7 +5,7 @@
 #include "tools/costs/roofline.h"
 
 #include "tools/costs/svg.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 
 #include <string.h>
 

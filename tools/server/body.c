@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/server/body.h"
 
-#include "tools/json_read.h"
+#include "tools/json/json_read.h"
 
 #include <errno.h>
 #include <math.h>
@@ -214,7 +214,7 @@ static bool read_list(body *b, json_in *in, node *list, int depth)
     return !in->failed || broken(b, "a list is not closed, or lacks a comma");
 }
 
-// json_key of json_read.h gives a copy from malloc; here strings are in one block of memory.
+// json_key of json/json_read.h gives a copy from malloc; here strings are in one block of memory.
 static bool next_key(body *b, json_in *in, const char **key, bool *end)
 {
     size_t n;

@@ -6,7 +6,7 @@
 #define TENON_TOOLS_SERVER_SERVER_H
 
 #include "tools/chat/generate.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/server/access.h"
 #include "tools/server/body.h"
 #include "tools/server/metrics.h"

@@ -4,8 +4,8 @@
 #include "tools/store/part.h"
 
 #include "tools/common.h"
-#include "tools/json.h"
-#include "tools/json_read.h"
+#include "tools/json/json.h"
+#include "tools/json/json_read.h"
 
 #include <errno.h>
 #include <fcntl.h>

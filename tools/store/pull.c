@@ -3,7 +3,7 @@
 #include "tools/store/pull.h"
 
 #include "tools/interrupt.h"
-#include "tools/json.h"
+#include "tools/json/json.h"
 #include "tools/store/store.h"
 
 #include <stdlib.h>

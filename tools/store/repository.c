@@ -4,7 +4,7 @@
 // Which files of a repository are the model of a type. The list comes from the interface of Hugging Face:
 // GET /api/models/ORG/NAME/revision/main?blobs=true gives {sha: commit, siblings: [{rfilename, size,
 // lfs: {sha256, size}}]}. Files are then asked of that commit, so that all parts are of one state.
-#include "tools/json_read.h"
+#include "tools/json/json_read.h"
 #include "tools/store/pull.h"
 #include "tools/store/store.h"
 

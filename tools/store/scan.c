@@ -6,7 +6,7 @@
 #include "tools/store/store.h"
 
 #include "tools/common.h"
-#include "tools/json_read.h"
+#include "tools/json/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

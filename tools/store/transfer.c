@@ -7,8 +7,8 @@
 // moment.
 #define _DEFAULT_SOURCE // flock
 #include "tools/interrupt.h"
-#include "tools/json.h"
-#include "tools/json_read.h"
+#include "tools/json/json.h"
+#include "tools/json/json_read.h"
 #include "tools/store/part.h"
 #include "tools/store/pull.h"
 

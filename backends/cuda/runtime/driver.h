@@ -7,7 +7,7 @@
 #define TN_CUDA_DRIVER_H
 
 #include "core/context.h"
-#include "core/library.h"
+#include "core/os/library.h"
 
 #include <cuda.h>
 

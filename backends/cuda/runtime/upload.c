@@ -5,7 +5,7 @@
 // bus while the next piece is being copied, and are sorted into planes by a kernel.
 #include "backends/cuda/runtime/derived.h"
 #include "backends/cuda/runtime/kernel.h"
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/runtime/loader.h"
 
-#include "core/library.h"
+#include "core/os/library.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 // a checksum of the rest, the verdicts, and the bytes of the driver. A damaged or foreign file is not read;
 // if the file cannot be written, the next start is slower.
 #include "backends/vulkan/runtime/device.h"
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 #include "core/hash.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/json.h"
+#include "tools/json/json.h"
 
 #include <math.h>
 #include <string.h>

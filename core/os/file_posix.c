@@ -3,8 +3,8 @@
 //
 // mmap and pread for reading; temporary file, fsync, rename, fsync of the folder for writing.
 #define _GNU_SOURCE
-#include "core/file_map.h"
-#include "core/file_os.h"
+#include "core/os/file_map.h"
+#include "core/os/file_os.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#include "core/windows_text.h"
+#include "core/os/windows_text.h"
 
 #include <string.h>
 #include <windows.h>

@@ -3,9 +3,9 @@
 //
 // File mappings and positioned reads; temporary file, FlushFileBuffers and a rename that replaces for
 // writing. Files are opened so that others may rename or remove them meanwhile.
-#include "core/file_map.h"
-#include "core/file_os.h"
-#include "core/windows_text.h"
+#include "core/os/file_map.h"
+#include "core/os/file_os.h"
+#include "core/os/windows_text.h"
 
 #include <stdio.h>
 #include <string.h>

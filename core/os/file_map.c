@@ -3,10 +3,10 @@
 //
 // The list of the mapped files of a context, and the buffer of files that are written; file_os.h does the
 // rest.
-#include "core/file_map.h"
+#include "core/os/file_map.h"
 
 #include "core/context_impl.h"
-#include "core/file_os.h"
+#include "core/os/file_os.h"
 
 #include <string.h>
 
