@@ -68,8 +68,33 @@ static long step(tn_engine *e, int32_t at, uint64_t *n_plans)
     return calls;
 }
 
+// Plans for sequences of which some are much longer than the mean are others: not for few sequences, for
+// pieces of prompts, or for short ones, and not where the processor computes.
+static void test_uneven(void)
+{
+    enum { N = 16 };
+    static const struct {
+        int32_t n_seq, n_tokens, usual, longest;
+        bool device;
+        uint32_t uneven;
+    } rows[] = {{N, N, 300, 300, true, 0},      {N, N, 300, 4000, true, 1}, {8, 8, 100, 257, true, 1},
+                {8, 8, 100, 256, true, 0},      {8, 8, 200, 390, true, 0},  {7, 7, 100, 4000, true, 0},
+                {N, N + 1, 300, 4000, true, 0}, {N, N, 300, 4000, false, 0}};
+    static tn_session s;
+    int32_t len[N];
+    s.kv_len = len;
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_plan_key key = {.n_tokens = rows[i].n_tokens, .n_seq = rows[i].n_seq};
+        for (int32_t k = 0; k < N; k++) len[k] = k == 5 ? rows[i].longest : rows[i].usual;
+        s.setup.best = rows[i].device;
+        tn_session_complete_key(&s, &key);
+        if (!TEST_CHECK(key.uneven == rows[i].uneven)) printf("row %zu\n", i);
+    }
+}
+
 int main(void)
 {
+    test_uneven();
     tn_context *ctx = context(&count, 1);
     tn_model *model = open_far(ctx);
     tn_session_config scfg = session_config(1024, N_SEQ);
