@@ -159,7 +159,7 @@ static tn_status permit_amx(tn_context *ctx, int32_t *isa, int *refusal)
     // Its kernels compute many rows only, and these would differ from the same rows computed one by one.
     if (!tn_context_deterministic(ctx)) *refusal = tn_cpu_tiles_permit();
     if (*refusal != 0 && tn_context_isa(ctx))
-        return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: the system refused amx: %s", strerror(*refusal));
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: the system refused amx: error %d", *refusal);
     if (*refusal != 0 || tn_context_deterministic(ctx)) *isa = TN_ISA_AVX512VNNI;
     return TN_OK;
 }
@@ -192,8 +192,8 @@ static tn_status cpu_open(tn_context *ctx)
     int at = snprintf(d->description, sizeof d->description, "%s, %s%s, %d threads", f.name, isa_names[isa],
                       impl->has_bf16 ? "+bf16" : "", tn_context_n_threads(ctx));
     if (refusal != 0)
-        snprintf(d->description + at, sizeof d->description - (size_t)at, ", no amx: the system refused: %s",
-                 strerror(refusal));
+        snprintf(d->description + at, sizeof d->description - (size_t)at,
+                 ", no amx: the system refused: error %d", refusal);
     d->ctx = ctx;
     tn_openblas_device blas = {.device = d,
                                .level = isa,
