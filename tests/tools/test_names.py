@@ -146,9 +146,9 @@ def check_config(t):
     """Flag, environment, file, default: the first one that says something."""
     path = t.temp("home/XDG_CONFIG_HOME/tenon/config")
     put(t, "home", "XDG_CONFIG_HOME", "tenon", "config",
-        data=b"# mine\n\nseed = 7\n max-tokens= 3 \r\ndepth=1\n")
+        data=b"# mine\n\nseed = 7\n max-tokens= 3 \r\ndeep=1\n")
     r = t.run("run", t.model, "-p", "x")
-    t.ok("a key that is none", r.code == 2 and "line 5" in r.err and "--depth" in r.err, r.err)
+    t.ok("a key that is none", r.code == 2 and "line 5" in r.err and "--deep" in r.err, r.err)
     with open(path, "wb") as f:
         f.write(b"# mine\n\nseed = 7\n max-tokens= 3 \r\nn-depth = 1\n")
     flags = ["run", t.model, "-p", "Hello", "--json"]
