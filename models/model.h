@@ -134,6 +134,7 @@ bool tn_session_has_best(const struct tn_session *s);
 // With at most this many rows of one sequence in a pass, each row has the same bits as in a pass of its own;
 // 0: no promise.
 int32_t tn_session_rows_alike(const struct tn_session *s);
+int32_t tn_session_n_seq(const struct tn_session *s);
 // Whether the cache has the blocks for n more tokens of a sequence; reuse: for n tokens as its whole
 // contents, beginning with the prefix that tn_session_reuse finds without the last token.
 bool tn_session_fits(const struct tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, bool reuse);

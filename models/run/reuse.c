@@ -47,6 +47,11 @@ static int32_t own_blocks(const tn_cache *c, int32_t seq, int32_t n)
     return own;
 }
 
+int32_t tn_session_n_seq(const tn_session *s)
+{
+    return s->cfg.n_seq;
+}
+
 bool tn_session_fits(const tn_session *s, int32_t seq, const int32_t *tokens, int32_t n, bool reuse)
 {
     const tn_cache *c = &s->cache;
