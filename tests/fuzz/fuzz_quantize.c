@@ -23,8 +23,8 @@ static bool read_row(const uint8_t *data, size_t size, bool small, float *x)
             x[i] = (float)(int8_t)b[0] * ldexpf(1.0f, (int8_t)data[0] / 8);
         else
             memcpy(&x[i], b, sizeof x[i]);
-        // Scales are stored as f16: no more than these can be.
-        finite = finite && isfinite(x[i]) && fabsf(x[i]) < 30000.0f;
+        // Scales are stored as f16, and in Q8_1 the sum of 32 values is: no more than these can be.
+        finite = finite && isfinite(x[i]) && fabsf(x[i]) < 2000.0f;
     }
     return finite;
 }

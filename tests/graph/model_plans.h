@@ -49,8 +49,10 @@ static inline void check_model_plan(tn_model *model, tn_device *device, const pl
 static inline void check_model_plans(const char *path, const char *name, tn_device *device, plan_check *check)
 {
     enum { ONE, SMALL, PROMPT };
-    static const tn_plan_key keys[] = {
-        [ONE] = {1, 1, 1, 0, 0}, [SMALL] = {7, 1, 1, 0, 0}, [PROMPT] = {64, 1, 1, 0, 0}, {4, 4, 4, 0, 0}};
+    static const tn_plan_key keys[] = {[ONE] = {.n_tokens = 1, .n_seq = 1, .n_outputs = 1},
+                                       [SMALL] = {.n_tokens = 7, .n_seq = 1, .n_outputs = 1},
+                                       [PROMPT] = {.n_tokens = 64, .n_seq = 1, .n_outputs = 1},
+                                       {.n_tokens = 4, .n_seq = 4, .n_outputs = 4}};
     tn_model_config cfg;
     tn_model_config_default(&cfg);
     cfg.metadata_only = 1;
