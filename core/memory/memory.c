@@ -37,7 +37,10 @@ void *tn_alloc(tn_context *ctx, size_t size)
         return NULL;
     }
     if (account(ctx, size, &now) != TN_OK) return NULL;
-    char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, size + ALLOC_HEADER, TN_ALLOC_ALIGN);
+    // One byte at least, so that what is returned lies in the block: tools that look for leaks take a block
+    // for lost if pointers lead to its end only.
+    size_t all = (size > 0 ? size : 1) + ALLOC_HEADER;
+    char *base = ctx->cfg.allocator.alloc(ctx->cfg.allocator.user, all, TN_ALLOC_ALIGN);
     if (!base) {
         atomic_fetch_sub_explicit(&ctx->memory, size, memory_order_relaxed);
         tn_fail(ctx, TN_ERR_MEMORY, "out of memory: %zu bytes wanted, %zu in use", size,
