@@ -69,7 +69,8 @@ count() {
 passed=$(count 'OK|EXPECTEDFAIL')
 skipped=$(count 'SKIP')
 failed=$(($(count '[A-Z]+') - passed - skipped))
-[ "$failed" -eq 0 ] || grep -a -E '"result": *"' "$log" | grep -a -v -E '"result": *"(OK|EXPECTEDFAIL|SKIP)"' |
+[ "$failed" -eq 0 ] || grep -a -E '"result": *"' "$log" |
+    grep -a -v -E '"result": *"(OK|EXPECTEDFAIL|SKIP)"' |
     sed 's/^{"name": *"\([^"]*\)".*/failed: \1/'
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ] && exit "$code"
