@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-// --- repeated layers
-// -----------------------------------------------------------------------------------------
+// --- repeated layers -----------------------------------------------------------------------------
 
 static bool same_view(const tn_view *a, const tn_view *b)
 {
@@ -53,8 +52,7 @@ static void find_drawn(const tn_dump_run *runs, int32_t n_runs, int32_t *drawn)
             drawn[runs[r].first + k] = runs[r].first + k % runs[r].length;
 }
 
-// --- Graphviz
-// ------------------------------------------------------------------------------------------------
+// --- Graphviz ------------------------------------------------------------------------------------
 
 static const char *const device_colours[] = {"#dbe9f6", "#fbe3c8", "#d9ecd2", "#e6dcef"};
 

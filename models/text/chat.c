@@ -13,8 +13,7 @@
 
 enum { CHAT_DENIED = 128, OUTPUT_MAX = 16 << 20 }; // more marker tokens than any template has; bytes
 
-// --- variables
-// -----------------------------------------------------------------------------------------------
+// --- variables -----------------------------------------------------------------------------------
 
 // Templates build special tokens of these words ("<|" + role + "|>"); other roles stay plain text.
 static bool is_known_role(const char *role)

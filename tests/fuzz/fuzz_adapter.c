@@ -94,8 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-// --- inputs
-// --------------------------------------------------------------------------------------------------
+// --- inputs --------------------------------------------------------------------------------------
 
 static size_t make_adapter(uint64_t *state, uint8_t *out, size_t max)
 {

@@ -98,8 +98,7 @@ static tn_session *new_session(tn_model *model, int32_t n_ctx, int32_t n_seq, in
     return s;
 }
 
-// --- sessions
-// ------------------------------------------------------------------------------------------------
+// --- sessions ------------------------------------------------------------------------------------
 
 static void close_session(held *h)
 {
@@ -338,8 +337,7 @@ static void submit(actor *x, uint8_t a, uint8_t b)
     step_engine(x, b % 4);
 }
 
-// --- texts
-// ---------------------------------------------------------------------------------------------------
+// --- texts ---------------------------------------------------------------------------------------
 
 static void use_text(const uint8_t *text, size_t n, uint8_t a)
 {
@@ -358,8 +356,7 @@ static void use_text(const uint8_t *text, size_t n, uint8_t a)
     if (out) tn_text_free(fixture.ctx, out);
 }
 
-// --- sequences of calls
-// --------------------------------------------------------------------------------------
+// --- sequences of calls --------------------------------------------------------------------------
 
 static void act(actor *x, size_t at)
 {

@@ -14,8 +14,7 @@
 
 enum { FILE_MAX = 8 << 20, CHANGES_MAX = 16, CONTEXT = 70 };
 
-// --- architectures
-// -------------------------------------------------------------------------------------------
+// --- architectures -------------------------------------------------------------------------------
 
 #define SILU  .act = TN_UNARY_SILU, .gated = true
 #define GEGLU .act = TN_UNARY_GELU, .gated = true
@@ -116,8 +115,7 @@ static void describe(tiny_file *f, uint8_t pick, uint8_t options)
     describe_plain(f, arch);
 }
 
-// --- changes
-// -------------------------------------------------------------------------------------------------
+// --- changes -------------------------------------------------------------------------------------
 
 typedef struct change {
     uint8_t kind, which, a, b;
@@ -273,8 +271,7 @@ static void damage_bytes(uint8_t *bytes, size_t size, const change *c)
     for (size_t i = 0; c->kind & 0x20 && i < 64 && at + i < size; i++) bytes[at + i] = c->b;
 }
 
-// --- the target
-// ----------------------------------------------------------------------------------------------
+// --- the target ----------------------------------------------------------------------------------
 
 static void check_status(tn_context *ctx, tn_status status)
 {

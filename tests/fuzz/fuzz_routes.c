@@ -54,8 +54,7 @@ static struct {
     int status; // of the last answer
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-// --- in place of the transport -----------------------------------------------------------------------------
-// ---------------------------------------------------------------------------------
+// --- in place of the transport -------------------------------------------------------------------
 
 int transport_open(const transport_config *cfg, transport **out)
 {
@@ -165,8 +164,7 @@ static void work(transport *t, int wait_ms)
     t->cfg.tick(t->cfg.user);
 }
 
-// --- requests
-// ------------------------------------------------------------------------------------------------
+// --- requests ------------------------------------------------------------------------------------
 
 static char *copy_text(const char *text)
 {
@@ -264,8 +262,7 @@ static void request(const uint8_t *data, size_t size)
     pthread_mutex_unlock(&shared.lock);
 }
 
-// --- the server
-// ----------------------------------------------------------------------------------------------
+// --- the server ----------------------------------------------------------------------------------
 
 static void *serve(void *path)
 {

@@ -10,8 +10,7 @@
 static tn_context *ctx;
 static tn_graph *g;
 
-// --- a device that joins whatever it is asked about, but for the kinds that it refuses
-// ---------------------------
+// --- a device that joins whatever it is asked about, but for the kinds that it refuses -----------
 
 static uint32_t refused_kinds;
 static tn_backend joining;
@@ -69,8 +68,7 @@ static tn_device joining_device(void)
     return d;
 }
 
-// --- recording
-// ---------------------------------------------------------------------------------------------------
+// --- recording -----------------------------------------------------------------------------------
 
 static tn_node *record(int32_t op, const void *params, int32_t n_src, tn_tensor *const *src)
 {
@@ -98,8 +96,7 @@ static tn_tensor *linear(tn_tensor *x, tn_tensor *w, tn_tensor *residual, tn_ten
     return record(TN_OP_linear, &p, n, src)->dst[0];
 }
 
-// --- rope_cache in attention
-// ---------------------------------------------------------------------------------------
+// --- rope_cache in attention ---------------------------------------------------------------------
 
 enum { PLAIN, Q_IS_OUTPUT, Q_IS_READ, STEP_BETWEEN, LENGTH_COMPUTED, POS_COMPUTED };
 
@@ -130,8 +127,7 @@ static void rope(int how)
     if (how == Q_IS_READ) OUTPUT("of turned", exp_of(r->dst[2]));
 }
 
-// --- experts
-// -------------------------------------------------------------------------------------------------------
+// --- experts -------------------------------------------------------------------------------------
 
 enum { EXPERTS = 4, USED = 2, TOKENS = 3, SUM_IS_FAR = 10, RESULTS_READ, ADDED };
 
@@ -157,8 +153,7 @@ static void experts(int how)
     if (how == RESULTS_READ) OUTPUT("z", exp_of(down));
 }
 
-// --- packed rows and staged activations
-// ------------------------------------------------------------------------------
+// --- packed rows and staged activations ----------------------------------------------------------
 
 enum { RESIDUAL = 20, SAME_NORM, OTHER_NORM, COMPUTED_NORM, COMPUTED_WEIGHT, FROM_STATE, FAR_READER, CHAIN };
 
@@ -191,8 +186,7 @@ static void staged(int how)
     if (how == OTHER_NORM) OUTPUT("z", linear(h, WEIGHT("w2", N, N), NULL, WEIGHT("other", N)));
 }
 
-// --- cases
-// -----------------------------------------------------------------------------------------------------------
+// --- cases ---------------------------------------------------------------------------------------
 
 static const struct {
     const char *pattern;

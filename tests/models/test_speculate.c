@@ -405,8 +405,7 @@ static void test_far(void)
     tn_context_destroy(&ctx);
 }
 
-// --- the distribution
-// ----------------------------------------------------------------------------------------
+// --- the distribution ----------------------------------------------------------------------------
 
 // Pearson's chi-square of two samples of equal size over the cells; *df: cells with enough in them, less one.
 static double chi_square(const int32_t *a, const int32_t *b, int32_t n_cells, int32_t *df)
@@ -497,8 +496,7 @@ static void test_distribution(void)
     tn_context_destroy(&ctx);
 }
 
-// --- how much is guessed
-// ----------------------------------------------------------------------------------------
+// --- how much is guessed -------------------------------------------------------------------------
 
 // Passes that a text takes, when a row of a check costs a fifth of a pass more; tokens from `start` on are
 // generated.
@@ -562,8 +560,7 @@ static void test_passes(void)
     check_passes("random tokens and new ones", text, 50, N, 1.01);
 }
 
-// --- refused, out of memory
-// --------------------------------------------------------------------------------------
+// --- refused, out of memory ----------------------------------------------------------------------
 
 static void refuse(tn_session *s, const tn_generation_config *cfg, tn_status want)
 {

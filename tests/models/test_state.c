@@ -498,8 +498,7 @@ static void test_unfitting(tn_context *ctx, tn_model *model)
     tn_model_unref(&another);
 }
 
-// --- files on disk
-// -------------------------------------------------------------------------------------------
+// --- files on disk -------------------------------------------------------------------------------
 
 static char folder[64];
 
@@ -595,8 +594,7 @@ static void test_kill(tn_model *model)
     tn_session_destroy(&b);
 }
 
-// --- memory that is out
-// ----------------------------------------------------------------------------------------
+// --- memory that is out --------------------------------------------------------------------------
 
 static void test_memory(void)
 {

@@ -316,8 +316,7 @@ static void test_null_recording(void)
     TEST_CHECK(!tn_graph_op(NULL, TN_OP_unary, 1, NULL, NULL, NULL) && !tn_graph_name(NULL, NULL, "x"));
 }
 
-// --- threads
-// ------------------------------------------------------------------------------------------------
+// --- threads -------------------------------------------------------------------------------------
 
 enum { ROUNDS = 2000 };
 

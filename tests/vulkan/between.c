@@ -153,8 +153,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, cons
     return find(name, real_device(d, name));
 }
 
-// --- cooperative matrices
-// ----------------------------------------------------------------------------------------
+// --- cooperative matrices ------------------------------------------------------------------------
 
 enum { LENT = 3 };
 static const char *const lent[LENT] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,

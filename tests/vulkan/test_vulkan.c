@@ -261,8 +261,7 @@ static void barriers(void)
     tn_context_destroy(&ctx);
 }
 
-// --- cooperative matrices
-// --------------------------------------------------------------------------------------------
+// --- cooperative matrices ------------------------------------------------------------------------
 
 // A product of many rows at a precision; *error: the largest difference.
 static void many_rows(tn_context *ctx, int32_t precision, double *error)

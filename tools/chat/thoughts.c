@@ -108,8 +108,7 @@ bool thoughts_inside(const thoughts *t)
     return t->state == THOUGHT;
 }
 
-// --- states: each decides what it can; *more: another state may go on
-// ----------------------------------------
+// --- states: each decides what it can; *more: another state may go on ----------------------------
 
 // Where thoughts may begin; anything but blanks before them makes it an answer.
 static bool at_start(thoughts *t, bool last, bool *more)
@@ -214,8 +213,7 @@ void thoughts_fini(thoughts *t)
     *t = (thoughts){0};
 }
 
-// --- whole answers
-// -------------------------------------------------------------------------------------------
+// --- whole answers -------------------------------------------------------------------------------
 
 void thoughts_split(const char *text, const char **thought, size_t *n_thought, const char **answer)
 {

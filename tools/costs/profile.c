@@ -158,8 +158,7 @@ void tool_trace_token_end(tool *t, const tn_session *session, uint64_t begin, co
     add_steps(t->trace, session, begin, tn_session_length(session, 0) - 1);
 }
 
-// --- writing
-// -------------------------------------------------------------------------------------------------
+// --- writing -------------------------------------------------------------------------------------
 
 static void put_name(json *j, const char *what, int32_t tid, const char *name)
 {

@@ -179,8 +179,7 @@ void tn_vk_weight_sort(const struct tn_view *there, const void *bytes, char *to)
 // Fills v->tables.
 TN_MUST_USE tn_status tn_vk_tables_create(tn_vk *v);
 
-// --- angles of rope (tables.c)
-// -------------------------------------------------------------------------------
+// --- angles of rope (tables.c) -------------------------------------------------------------------
 
 struct tn_rope_params;
 // Address of n_rot / 2 numbers: the turn of each pair from one position to the next, without rope factors, in
@@ -220,8 +219,7 @@ TN_MUST_USE tn_status tn_vk_pipeline_cache_create(tn_vk *v);
 void tn_vk_pipeline_cache_save(tn_vk *v); // before the pipelines are freed
 void tn_vk_pipeline_cache_free(tn_vk *v);
 
-// --- work (commands.c, prepare.c, executable.c)
-// -----------------------------------------------------------------------------------
+// --- work (commands.c, prepare.c, executable.c) --------------------------------------------------
 
 // Submits, and returns the value that the timeline reaches at the end of the work. Takes the lock.
 TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands,

@@ -47,8 +47,7 @@ struct tn_executable {
 // backends/vulkan/shaders/common.glsl).
 enum { TN_VK_NEXT_RECORDS = 2 * sizeof(tn_vk_args) };
 
-// --- launch.c
-// ------------------------------------------------------------------------------------------------
+// --- launch.c ------------------------------------------------------------------------------------
 
 // Bytes of scratch that the step needs with that kernel; its operands may be unbound. counters may be NULL.
 size_t tn_vk_scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k,
@@ -60,8 +59,7 @@ TN_MUST_USE tn_status tn_vk_launch(tn_vk *v, tn_executable *e, const tn_step *st
                                    const tn_vk_kernel *k, tn_vk_args *records, tn_vk_pipeline **pipelines,
                                    int32_t *n);
 
-// --- commands.c
-// ----------------------------------------------------------------------------------------------
+// --- commands.c ----------------------------------------------------------------------------------
 
 // Records steps [first, end); timed: with a timestamp after each.
 TN_MUST_USE tn_status tn_vk_record(tn_vk *v, const tn_executable *e, int32_t first, int32_t end, bool timed,

@@ -32,8 +32,7 @@ typedef struct tn_emulated_entry {
     uint32_t max_threads;
 } tn_emulated_entry;
 
-// --- warps, blocks
-// ---------------------------------------------------------------------------------------------
+// --- warps, blocks -------------------------------------------------------------------------------
 
 enum {
     TN_EMULATED_MEET,
@@ -52,8 +51,7 @@ uint64_t tn_emulated_exchange(int kind, uint32_t mask, uint64_t x, int at);
 void tn_emulated_barrier(int id, uint32_t threads, int wait);
 void tn_emulated_trap(const char *why) __attribute__((noreturn));
 
-// --- shared memory
-// ---------------------------------------------------------------------------------------------
+// --- shared memory -------------------------------------------------------------------------------
 
 // A variable of shared memory, known by the address of its site.
 typedef struct tn_emulated_site {
@@ -65,8 +63,7 @@ void *tn_emulated_shared_dynamic(size_t align);
 // Where p lies in the shared memory of its block.
 size_t tn_emulated_shared_offset(const void *p);
 
-// --- PTX
-// -------------------------------------------------------------------------------------------------------
+// --- PTX -----------------------------------------------------------------------------------------
 
 typedef struct tn_emulated_operand {
     void *out;   // of outputs: where the value is

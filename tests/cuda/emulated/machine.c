@@ -31,8 +31,7 @@ static jmp_buf in_scheduler; // where failures of the copy engine lead
 static bool trace;           // each launch
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
-// --- switching
-// -------------------------------------------------------------------------------------------------
+// --- switching -----------------------------------------------------------------------------------
 
 static void fiber_main(void);
 
@@ -122,8 +121,7 @@ static void fiber_main(void)
     abort(); // an ended fiber is never woken
 }
 
-// --- failures
-// --------------------------------------------------------------------------------------------------
+// --- failures ------------------------------------------------------------------------------------
 
 static const char *kernel_name(void)
 {
@@ -207,8 +205,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     sigaction(signal, &plain, NULL);
 }
 
-// --- blocks
-// ----------------------------------------------------------------------------------------------------
+// --- blocks --------------------------------------------------------------------------------------
 
 static void *map_memory(size_t size)
 {
@@ -300,8 +297,7 @@ static void block_check(const block *b)
     if (!ok) m->failed = true;
 }
 
-// --- launches
-// --------------------------------------------------------------------------------------------------
+// --- launches ------------------------------------------------------------------------------------
 
 // By the copy engine; false if there is nothing to copy.
 static bool copy_something(void)

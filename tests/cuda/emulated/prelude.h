@@ -53,8 +53,7 @@ template <typename T, typename... Rest> static constexpr T tn_emulated_first(T f
     return first;
 }
 
-// --- threads that meet
-// ---------------------------------------------------------------------------------------
+// --- threads that meet ---------------------------------------------------------------------------
 
 template <typename T> static inline T tn_emulated_shuffle(int kind, uint32_t mask, T x, int at)
 {
@@ -126,8 +125,7 @@ template <typename T> static inline T __ldg(const T *at)
     return *at;
 }
 
-// --- numbers
-// -------------------------------------------------------------------------------------------------
+// --- numbers -------------------------------------------------------------------------------------
 
 template <typename To, typename From> static inline To tn_emulated_bits(From x)
 {

@@ -12,8 +12,7 @@
 
 static machine *const m = &tn_emulated_machine;
 
-// --- cp.async
-// --------------------------------------------------------------------------------------------------
+// --- cp.async ------------------------------------------------------------------------------------
 
 // variant 1: always 16 bytes; 2: as many as the third operand says, all of them
 static void small_add(ptx_run *r, int variant)
@@ -70,8 +69,7 @@ static void small_arrive(ptx_run *r, int variant)
     tn_emulated_mbarrier_arrive(ptx_u32(r, 0), 0);
 }
 
-// --- bulk and tensor copies
-// ------------------------------------------------------------------------------------
+// --- bulk and tensor copies ----------------------------------------------------------------------
 
 void tn_emulated_bulk_add(const bulk_copy *c)
 {
@@ -187,8 +185,7 @@ static void tensor_load(ptx_run *r, int multicast)
     tn_emulated_bulk_add(&c);
 }
 
-// --- to global memory
-// ------------------------------------------------------------------------------------------
+// --- to global memory ----------------------------------------------------------------------------
 
 static void tensor_store_add(ptx_run *r, int variant)
 {

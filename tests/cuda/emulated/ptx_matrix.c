@@ -114,8 +114,7 @@ static int values_of(const void *bytes, int type, float to[STEP_MAX])
     return 16;
 }
 
-// --- ldmatrix, movmatrix
-// ---------------------------------------------------------------------------------------
+// --- ldmatrix, movmatrix -------------------------------------------------------------------------
 
 enum { PLAIN, TRANSPOSED };
 
@@ -179,8 +178,7 @@ static void transpose(ptx_run *r, int variant)
     tn_emulated_meet(&what, "movmatrix", UINT32_MAX, &t, finish_transpose);
 }
 
-// --- mma
-// -------------------------------------------------------------------------------------------------------
+// --- mma -----------------------------------------------------------------------------------------
 
 typedef struct multiplied {
     int type;
@@ -265,8 +263,7 @@ static void multiply_bytes(ptx_run *r, int k)
     tn_emulated_meet(&what[(k == 16) + 2 * (x.type != 0)], "mma", UINT32_MAX, &x, finish_bytes);
 }
 
-// --- wgmma
-// -----------------------------------------------------------------------------------------------------
+// --- wgmma ---------------------------------------------------------------------------------------
 
 static warpgroup *group_of(const fiber *f)
 {
