@@ -184,6 +184,9 @@ static tn_status check_space(tn_generation *g, const int32_t *ids, size_t n, boo
 static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reuse)
 {
     uint64_t start = tn_time_ns();
+    if (g->cfg.seq >= tn_session_n_seq(g->session))
+        return tn_fail(g->ctx, TN_ERR_ARG, "generation: sequence %d, but the session has %d", g->cfg.seq,
+                       tn_session_n_seq(g->session));
     int32_t length = held(g), n_reused = 0;
     tn_status status = drop_guesses(g);
     if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);

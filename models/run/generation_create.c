@@ -80,9 +80,6 @@ static tn_status read_config(tn_generation *g, const tn_generation_config *cfg)
     if (status == TN_OK)
         status =
             tn_params_check(g->ctx, "generation", &g->cfg, generation_ranges, TN_COUNT(generation_ranges));
-    if (status == TN_OK && g->cfg.seq >= tn_session_n_seq(g->session))
-        status = tn_fail(g->ctx, TN_ERR_ARG, "generation: sequence %d, but the session has %d", g->cfg.seq,
-                         tn_session_n_seq(g->session));
     if (status == TN_OK && g->cfg.n_stops > 0 && !g->cfg.stops)
         status =
             tn_fail(g->ctx, TN_ERR_ARG, "generation: n_stops is %d, but stops is NULL", (int)g->cfg.n_stops);

@@ -239,6 +239,8 @@ static void test_prompts(void)
     cfg.seq = 1; // the session has only one
     g = make(&cfg);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_generation_start(g, (int32_t[]){BOS}, 1), TN_ERR_ARG);
+    TEST_CHECK(message_has("the session has 1"));
     tn_generation_destroy(&g);
 }
 
