@@ -31,6 +31,7 @@ DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)")
 GUARD = re.compile(r"#ifndef (\w+)\n#define \1\n")
 WORD = re.compile(r"[A-Za-z_]\w*")
 TAG = re.compile(r"\b(?:struct|union|enum) (\w+)\s*{")
+PROTOTYPE = re.compile(r"^(?:void|bool|size_t|tn_\w+) \*?(tn_\w+)\([^;{}()]*\);\n", re.M)
 SKIPPED = re.compile(r"""//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|""" + WORD.pattern)
 POINTER = re.compile(r"[^(=]*\( \* (?:const )?(\w+) (?:\[|\))")  # a declaration of pointers to functions
 TOKEN = re.compile(r"""[A-Za-z_]\w*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.?\d[\w.]*|->|\S""")
@@ -389,6 +390,8 @@ def section(number, name, flags, body, clash, words):
     macros = sorted({m.group(1) for m in map(DEFINE.match, body.split("\n")) if m})
     by_macro = {n for n in clash if n not in words}
     body = rename(body, clash - by_macro, number)
+    if flags:
+        body = without_idle_prototypes(body)
     lines = [f"// --- {name}"]
     if flags:
         lines.append("#if defined(__x86_64__)")
@@ -400,6 +403,15 @@ def section(number, name, flags, body, clash, words):
         lines += ["#if defined(__clang__)", "#pragma clang attribute pop", "#else", "#pragma GCC pop_options",
                   "#endif", "#endif"]
     return "\n".join(lines) + "\n"
+
+
+def without_idle_prototypes(body):
+    """Without the declarations of functions that the file neither has nor calls. Its headers are shared with
+    files of other instruction sets, and to clang the same function under another target is a second one."""
+    count = {}
+    for word in WORD.findall(body):
+        count[word] = count.get(word, 0) + 1
+    return PROTOTYPE.sub(lambda m: "" if count[m.group(1)] == 1 else m.group(0), body)
 
 
 def target(flags):
