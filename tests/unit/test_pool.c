@@ -14,6 +14,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,6 +24,12 @@
 #include <unistd.h>
 
 enum { THREADS = 4, PHASES = 40, MOST_PARTS = 24 };
+// As core/threads/thread_posix.c: other C libraries let threads begin with the mask of their caller.
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#define BLOCKS_SIGNALS __GLIBC_PREREQ(2, 32)
+#else
+#define BLOCKS_SIGNALS 0
+#endif
 
 // --- threads that cannot be started ----------------------------------------------------------------------
 
@@ -87,6 +95,36 @@ static bool run_chain_of(tn_context *ctx, uint64_t busy_ns)
     return tn_pool_run(ctx, &work) == TN_OK && c.phase == PHASES && !c.wrong;
 }
 
+// Threads take no signals of the host, but those that they cause themselves reach its handlers.
+typedef struct masks {
+    int32_t phase;
+    atomic_int wrong, n_other; // n_other: parts that ran on threads of the pool
+    pthread_t caller;
+} masks;
+
+static int32_t masks_next(void *arg, int32_t width)
+{
+    masks *m = arg;
+    TN_UNUSED(width);
+    return m->phase++ < PHASES ? MOST_PARTS : 0;
+}
+
+static void masks_part(void *arg, int32_t part, int32_t slot)
+{
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    masks *m = arg;
+    sigset_t blocked;
+    TN_UNUSED(part), TN_UNUSED(slot);
+    work_for(100000);
+    if (pthread_equal(pthread_self(), m->caller)) return;
+    atomic_fetch_add(&m->n_other, 1);
+    if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) != 0) atomic_fetch_add(&m->wrong, 1);
+    for (size_t i = 0; i < TN_COUNT(own); i++)
+        if (sigismember(&blocked, own[i])) atomic_fetch_add(&m->wrong, 1);
+    if (BLOCKS_SIGNALS && (!sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGTERM)))
+        atomic_fetch_add(&m->wrong, 1);
+}
+
 static bool run_chain(tn_context *ctx)
 {
     return run_chain_of(ctx, 0);
@@ -131,6 +169,18 @@ static void test_phases(kind k, int rounds)
     for (int i = 0; i < rounds; i++) right = right && run_chain(ctx);
     if (!TEST_CHECK(right)) printf("    threads: %s\n", kind_names[k]);
     TEST_CHECK(n_lent == (k == LENT || k == LENT_IN_TURN ? rounds : 0));
+    tn_context_destroy(&ctx);
+}
+
+static void test_signals(void)
+{
+    tn_context *ctx = context(OWN, THREADS, true);
+    masks m = {.caller = pthread_self()};
+    tn_work work = {&m, masks_next, masks_part};
+    if (!TEST_CHECK(ctx != NULL)) return;
+    TEST_CHECK(tn_pool_run(ctx, &work) == TN_OK);
+    TEST_CHECK(atomic_load(&m.n_other) > 0);
+    TEST_CHECK(atomic_load(&m.wrong) == 0);
     tn_context_destroy(&ctx);
 }
 
@@ -423,6 +473,7 @@ static void test_life(int rounds)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
+    test_signals();
     for (kind k = 0; k < KINDS; k++)
         if (k != OPENMP || argc < 3) test_phases(k, rounds);
     test_callers(rounds);
