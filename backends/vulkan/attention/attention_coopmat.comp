@@ -21,6 +21,7 @@
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/attention/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
+#define MULTIPLY_STEP 4
 #include "backends/vulkan/shaders/coopmat.glsl"
 
 layout(constant_id = 0) const int TYPE_K = TYPE_F16;

@@ -16,7 +16,7 @@
 // llvmpipe ends all loops of an invocation after 65535 rounds together (LP_MAX_TGSI_LOOP_ITERATIONS of
 // Mesa) without a message. Only emulated matrices come near: with tiles of 256 x 128 and k of 5120, or
 // with most tiles and k of 17920, they leave a product before its end. The tiles that the shape chooses
-// stay below.
+// stay below. Attention of many sequences has a larger MULTIPLY_STEP, so that rounds are fewer.
 #ifdef BF16
 #define ELEMENT TYPE_BF16
 #else
@@ -94,13 +94,20 @@ float matrix_number(uvec4 eight, uint i)
 #define matrix_c_from(m, where, step)    m = matrix_load(where, step)
 #define matrix_scale(m, factors)                                                                             \
     [[unroll]] for (uint e = 0; e < 8; e++) m.v[e] *= factors.v[e]
+// Each round multiplies MULTIPLY_STEP of the 16 columns of a. More than one takes long to compile.
+#ifndef MULTIPLY_STEP
+#define MULTIPLY_STEP 1
+#endif
 #define matrix_multiply(a, b, c)                                                                             \
-    [[dont_unroll]] for (uint row_k = 0; row_k < 16; row_k++) {                                              \
-        float left = matrix_number(a.v[row_k / 8], row_k % 8);                                               \
-        [[unroll]] for (uint e = 0; e < 8; e++) {                                                            \
-            uint column = 8 * (LANE % 2) + e;                                                                \
-            c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k)                    \
-                                        : matrix_element(b.at + row_k * b.stride, column));                  \
+    [[dont_unroll]] for (uint step_k = 0; step_k < 16; step_k += MULTIPLY_STEP) {                            \
+        [[unroll]] for (uint in_step = 0; in_step < MULTIPLY_STEP; in_step++) {                              \
+            uint row_k = step_k + in_step;                                                                   \
+            float left = matrix_number(a.v[row_k / 8], row_k % 8);                                           \
+            [[unroll]] for (uint e = 0; e < 8; e++) {                                                        \
+                uint column = 8 * (LANE % 2) + e;                                                            \
+                c.v[e] += left * (b.columns ? matrix_element(b.at + column * b.stride, row_k)                \
+                                            : matrix_element(b.at + row_k * b.stride, column));              \
+            }                                                                                                \
         }                                                                                                    \
     }
 #define matrix_zero(m) m = MatrixC(float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
