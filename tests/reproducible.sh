@@ -16,7 +16,7 @@ for build in "$folder-a" "$folder-other"; do
     ninja -C "$build" tools/tenon "$library"
 done
 failed=0
-for file in tools/tenon "$(cd "$folder-a" && ls libtenon.so.*.*.* | grep -v '\.p$')"; do
+for file in tools/tenon "$(cd "$folder-a" && ls -d libtenon.so.*.*.* | grep -v '\.p$')"; do
     cmp "$folder-a/$file" "$folder-other/$file" || failed=$((failed + 1))
 done
 echo "$((2 - failed)) passed, $failed failed"

@@ -373,12 +373,17 @@ def check_logits(t, expected):
     tokens = list(range(100, 148))
     whole = logits(t, "logits -b 48", t.model, tokens, "-b", 48)
     last = logits(t, "logits --last", t.model, tokens, "-b", 48, "--last")
-    t.ok("logits --last", rel_l2(last, whole[-2048:]) < 1e-6, rel_l2(last, whole[-2048:]))
+    t.ok("logits --last", rel_l2(last, whole[-2048:]) < 0.02, rel_l2(last, whole[-2048:]))
+    # OpenBLAS does not round the rows of x, and does not take single rows.
+    own = ["-b", 48, "--backend", "cpu", "--blas", "off"]
+    whole_own = logits(t, "logits --blas off", t.model, tokens, *own)
+    last = logits(t, "logits --blas off --last", t.model, tokens, *own, "--last")
+    t.ok("logits --blas off --last", rel_l2(last, whole_own[-2048:]) < 1e-6, rel_l2(last, whole_own[-2048:]))
     for flags in (["-b", 1], ["-b", 7], ["--fusion", "off"], f32):
         other = logits(t, f"logits {flags}", t.model, tokens, *flags)
         t.ok(f"logits {flags}", rel_l2(other, whole) < 0.02, rel_l2(other, whole))
-    modes = {m: logits(t, f"logits --precision {m}", t.model, tokens, "-b", 48, "--backend", "cpu",
-                       "--precision", m) for m in ("auto", "int8", "f32")}
+    modes = {m: logits(t, f"logits --precision {m}", t.model, tokens, *own, "--precision", m)
+             for m in ("auto", "int8", "f32")}
     t.ok("logits --precision int8 is auto on the CPU", modes["int8"] == modes["auto"], "")
     t.ok("logits --precision f32", 0 < rel_l2(modes["f32"], modes["auto"]) < 0.1,
          rel_l2(modes["f32"], modes["auto"]))
