@@ -227,24 +227,28 @@ static void draw_roof(picture *p, const double from[2], const double to[2], int 
     }
 }
 
-// Peaks that are as good as equal have one roof.
-#define EQUAL 0.97
+// Peaks whose lines would lie within two pixels have one roof, at the highest of them.
+#define EQUAL 0.93
 typedef struct roof {
     double rate;
-    char names[48];
+    char text[96]; // each precision with its own peak
 } roof;
 
 // The highest roof below a rate; `rate` 0: there is none.
 static roof next_roof(const peaks *k, double below)
 {
     roof r = {.rate = 0};
+    char rate[32];
     size_t n = 0;
     for (int32_t i = 0; i < TN_PRECISION_COUNT; i++)
         if (k->rate[i] > r.rate && k->rate[i] < below) r.rate = k->rate[i];
-    for (int32_t i = 0; i < TN_PRECISION_COUNT && r.rate > 0; i++)
-        if (k->rate[i] < below && k->rate[i] <= r.rate && k->rate[i] >= EQUAL * r.rate && n < sizeof r.names)
-            n += (size_t)snprintf(r.names + n, sizeof r.names - n, "%s%s", n > 0 ? ", " : "",
-                                  tn_precision_name(i));
+    for (int32_t i = 0; i < TN_PRECISION_COUNT && r.rate > 0; i++) {
+        if (k->rate[i] >= below || k->rate[i] > r.rate || k->rate[i] < EQUAL * r.rate) continue;
+        const char *suffix = i == TN_PRECISION_int8 ? "OP/s" : "FLOP/s";
+        if (n < sizeof r.text)
+            n += (size_t)snprintf(r.text + n, sizeof r.text - n, "%s%s %s", n > 0 ? ", " : "",
+                                  tn_precision_name(i), roof_rate(k->rate[i], suffix, rate, sizeof rate));
+    }
     return r;
 }
 
@@ -264,12 +268,8 @@ static void draw_roofs(picture *p)
         double y = py(p, roofs[i].rate), x = fmax(px(p, roofs[i].rate / k->read), LEFT);
         draw_roof(p, (double[]){x, y}, (double[]){RIGHT, y}, 1);
     }
-    for (int i = 0; i < n; i++) {
-        const char *suffix = strcmp(roofs[i].names, "int8") == 0 ? "OP/s" : "FLOP/s";
-        snprintf(text, sizeof text, "%s %s", roofs[i].names,
-                 roof_rate(roofs[i].rate, suffix, rate, sizeof rate));
-        label_roof(p, py(p, roofs[i].rate), fmax(px(p, roofs[i].rate / k->read), LEFT), text);
-    }
+    for (int i = 0; i < n; i++)
+        label_roof(p, py(p, roofs[i].rate), fmax(px(p, roofs[i].rate / k->read), LEFT), roofs[i].text);
     snprintf(text, sizeof text, "read %s", roof_rate(k->read, "B/s", rate, sizeof rate));
     label_slope(p, from, to, text);
 }
