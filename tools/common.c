@@ -370,6 +370,7 @@ int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_conf
     const options *o = t->opt;
     int64_t trained = info->n_ctx_train, each = opt_int(o, OPT_PROMPT_MAX);
     int64_t parallel = opt_int(o, OPT_PARALLEL), all = opt_int(o, OPT_CACHE_TOKENS);
+    if (o->cmd == CMD_INSPECT) each = opt_int(o, OPT_CTX);
     if (each == 0) each = trained > 0 && trained < CTX_DEFAULT ? trained : CTX_DEFAULT;
     if (all == 0) all = parallel * TOKENS_EACH > each ? parallel * TOKENS_EACH : each;
     if (all < each)

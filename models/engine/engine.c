@@ -241,6 +241,13 @@ int32_t tn_engine_pending(tn_engine *e)
     return n;
 }
 
+// The buffers are those of the session since the engine was made.
+tn_status tn_engine_memory_get(const tn_engine *e, tn_session_memory *out)
+{
+    TN_NEED(NULL, e);
+    return tn_session_memory_get(e->session, out);
+}
+
 tn_status tn_engine_stats_get(tn_engine *e, tn_engine_stats *out)
 {
     TN_NEED(NULL, e);

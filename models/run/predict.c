@@ -7,25 +7,45 @@
 
 #include <string.h>
 
+// Bytes of a buffer of a device: planned of a dry session, else allocated.
+static size_t size_of(const tn_session *s, const tn_buffer *made, const size_t *planned, int32_t d)
+{
+    return s->dry ? planned[d] : made[d].size;
+}
+
+static uint64_t device_weights(const tn_session *s, int32_t d)
+{
+    const tn_model *m = s->model;
+    if (s->dry) return m->device_size + s->derived_size[d];
+    uint64_t size = 0; // what executables keep in another form is theirs, and not known here
+    for (int32_t i = 0; i < m->n_uploaded; i++) size += m->uploaded[i].size;
+    return size;
+}
+
+static void add_sampling(const tn_session *s, tn_device_memory *row)
+{
+    uint64_t *const kinds[TN_SAMPLE_BUFFERS] = {&row->arena, &row->scratch, &row->other};
+    for (int32_t i = 0; i < TN_SAMPLE_BUFFERS; i++) {
+        const tn_buffer *made = s->sampling.buffers;
+        *kinds[i] += s->dry ? s->sampling.sizes[i] : made ? made[i * s->sampling.n_devices].size : 0;
+    }
+}
+
 static void predict_device(const tn_session *s, int32_t d, tn_session_memory *out)
 {
     const tn_model *m = s->model;
     tn_device *device = s->slots_of_plans[0].plan->devices[d];
     tn_device_memory *row = &out->devices[out->n_devices];
     *row = (tn_device_memory){.device = device->name,
-                              .arena = s->arena_size[d],
-                              .scratch = s->scratch_size[d],
-                              .other = s->input_size[d]};
-    if (d < TN_CACHE_DEVICES) row->cache = s->cache.sizes[d];
-    if (d == 0) {
-        const size_t *sampling = s->sampling.sizes;
-        row->arena += sampling[0];
-        row->scratch += sampling[1];
-        row->other += sampling[2];
-    }
+                              .arena = size_of(s, s->arena, s->arena_size, d),
+                              .scratch = size_of(s, s->scratch, s->scratch_size, d),
+                              .other = size_of(s, s->inputs, s->input_size, d)};
+    if (d < TN_CACHE_DEVICES) row->cache = size_of(s, s->cache.buffers, s->cache.sizes, d);
+    if (d == 0) add_sampling(s, row);
     for (int32_t i = 0; i < s->n_adapters; i++)
         row->weights += device->host_memory ? s->adapters[i]->host_size : s->adapters[i]->device_size;
-    row->weights += (device->host_memory ? tn_weights_host_size(m) : m->device_size) + s->derived_size[d];
+    row->weights += device->host_memory ? tn_weights_host_size(m) + (s->dry ? s->derived_size[d] : 0)
+                                        : device_weights(s, d);
     out->cache += row->cache;
     out->arena += row->arena;
     out->scratch += row->scratch;
@@ -33,7 +53,7 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
     out->n_devices++;
 }
 
-// The memory of a dry session and its plans. `host`: bytes of objects of the host.
+// The memory of a session and its plans: as planned if it is dry. `host`: bytes of objects of the host.
 static void sum_up(const tn_session *s, size_t host, tn_session_memory *out)
 {
     for (int32_t d = 0; d < s->n_devices && out->n_devices < TN_MEMORY_DEVICES; d++)
@@ -64,6 +84,16 @@ tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg, tn_s
     sum_up(s, host, &sum);
     tn_session_destroy(&s);
     return TN_STRUCT_WRITE(ctx, tn_session_memory, out, &sum);
+}
+
+tn_status tn_session_memory_get(const tn_session *s, tn_session_memory *out)
+{
+    TN_NEED(NULL, s);
+    tn_status status = TN_STRUCT_CHECK(s->ctx, tn_session_memory, out);
+    if (status != TN_OK) return status;
+    tn_session_memory sum = {0};
+    sum_up(s, 0, &sum);
+    return TN_STRUCT_WRITE(s->ctx, tn_session_memory, out, &sum);
 }
 
 // The plans of all layers on the device bound those of fewer; the cache counts by layer.
@@ -103,14 +133,12 @@ tn_status tn_model_plan_create(tn_model *model, const tn_session_config *cfg, in
     tn_session_config_default(&c);
     tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
     if (status == TN_OK && n_seq > c.n_seq)
-        status = tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d sequences, the session has %d", n_seq,
-                         c.n_seq);
+        status =
+            tn_fail(model->ctx, TN_ERR_ARG, "a plan for %d sequences, the session has %d", n_seq, c.n_seq);
     if (status == TN_OK) status = tn_session_create_on(model, model->device, &c, true, &s);
     if (status != TN_OK) return status;
-    tn_plan_key key = {.n_tokens = n_tokens,
-                       .n_seq = n_seq,
-                       .n_outputs = n_seq,
-                       .adapters = tn_session_adapters_of(s, 0)};
+    tn_plan_key key = {
+        .n_tokens = n_tokens, .n_seq = n_seq, .n_outputs = n_seq, .adapters = tn_session_adapters_of(s, 0)};
     s->quiet = false;
     status = tn_session_plan(s, &key, out);
     tn_session_destroy(&s);

@@ -120,6 +120,31 @@ static void test_profile(void)
     tn_plan_unref(&plan);
 }
 
+// Pictures of a graph that is no model: the recorded ops and the fused step, the weights by their names,
+// axes.
+static void test_drawn(void)
+{
+    static const struct {
+        int32_t format;
+        const char *wanted[4];
+    } forms[] = {
+        {TN_PLAN_SVG, {"<svg", "bytes of the arena", "cache_write", "linear"}},
+        {TN_PLAN_DOT, {"cluster_recorded", "cluster_plan", "matmul", "linear"}},
+        {TN_PLAN_JSON, {"\"steps\"", "\"operations\"", "\"bytes\"", "linear"}},
+        {TN_PLAN_TEXT, {"matmul", "cache_write", "linear", "arena"}},
+    };
+    tn_plan *plan = make_plan(1);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *text = NULL;
+        if (!TEST_CHECK_STATUS(tn_plan_dump(plan, forms[i].format, &text), TN_OK)) continue;
+        for (int k = 0; k < 4; k++)
+            if (!TEST_CHECK(strstr(text, forms[i].wanted[k]) != NULL))
+                printf("    format %d: no '%s'\n", forms[i].format, forms[i].wanted[k]);
+        tn_text_free(ctx, text);
+    }
+    tn_plan_unref(&plan);
+}
+
 int main(void)
 {
     if (tn_context_create(NULL, &ctx) != TN_OK) return 1;
@@ -127,6 +152,7 @@ int main(void)
     test_shapes();
     test_fused();
     test_profile();
+    test_drawn();
     tn_context_destroy(&ctx);
     return test_done();
 }

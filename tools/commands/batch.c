@@ -264,6 +264,7 @@ static int open_engine(batch_state *b)
     cfg.waiting_tokens = (int64_t)session.n_ctx_seq * cfg.n_waiting;
     cfg.gap_limit = 1e6; // nobody reads along: what counts is the time of all answers
     tn_status status = tn_engine_create(b->r.model, &cfg, &b->engine);
+    tool_trace_load(&b->r.t, NULL);
     if (status == TN_OK) return 0;
     return tool_fail(&b->r.t, status, "%s: a cache of %d tokens", b->r.path, (int)session.n_ctx);
 }
@@ -277,7 +278,9 @@ static int run_steps(batch_state *b)
         if (code || (b->at_end && tn_engine_pending(b->engine) == 0)) break;
         const tn_engine_event *const *events;
         int32_t n;
+        uint64_t begin = now_ns();
         tn_status status = tn_engine_step(b->engine, &events, &n);
+        tool_trace_engine(&b->r.t, b->engine, begin);
         for (int32_t i = 0; i < n && !code; i++) code = take_event(b, events[i]);
         if (status != TN_OK && !code) code = tool_fail(&b->r.t, status, "generating");
         batch_progress(&b->figures, false);
@@ -329,6 +332,7 @@ static int run_all(batch_state *b, const char *const *args, int n_args)
     if (!code) code = open_engine(b);
     b->figures.start_ns = now_ns();
     if (!code) code = run_steps(b);
+    if (!code) code = tool_profile(&b->r.t);
     if (opt_flag(o, OPT_REPORT) && (code == 0 || code == EXIT_INTERRUPTED)) report(b);
     if (b->out && b->out != stdout && fclose(b->out) != 0 && !code)
         code = fail(EXIT_FAILED, "cannot write %s: %s", b->out_name, strerror(errno));

@@ -5,12 +5,16 @@
 // embedder: bench_texts.c.
 #include "tools/commands/bench.h"
 
+#include "tools/costs/roofline.h"
+#include "tools/store/store.h"
 #include "tools/terminal/progress.h"
 #include "tools/interrupt.h"
+#include "tools/output.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROOF_TOKENS = 512 }; // of the prompt of a roofline in a report, at most
 enum { PIECE = 512 }; // tokens of the plans whose costs are added up; every device takes so many at once
 
 typedef struct sizes {
@@ -35,6 +39,7 @@ static int read_sizes(bench_state *s, sizes *z)
             prompt = largest(z->pp, z->n_pp), most = prompt > decoded ? prompt : decoded;
     s->longest = depth + most;
     s->each = depth + decoded;
+    if (opt_text(o, OPT_BENCH_HTML)) s->longest++; // the roofline decodes one token behind the prompt
     int64_t ctx = opt_int(o, OPT_CTX);
     if (most == 0)
         return fail(EXIT_USAGE, "nothing to measure: -p and -n are both 0; give sizes, as in -p 512 -n 128");
@@ -71,20 +76,39 @@ tn_status bench_truncate(bench_state *s, int64_t n)
     return status;
 }
 
+// With --profile in pieces, as tn_session_feed cuts it, so that each of them is recorded.
+static tn_status feed_prompt(bench_state *s, const bench_result *r)
+{
+    const int32_t *tokens = s->tokens + r->depth;
+    if (!s->t.trace) return tn_session_feed(s->session, 0, tokens, (int32_t)r->n);
+    tn_status status = TN_OK;
+    int64_t batch = tn_session_n_batch(s->session);
+    for (int64_t at = 0, n; at < r->n && status == TN_OK; at += n) {
+        n = r->n - at < batch ? r->n - at : batch;
+        tn_feed feed = {
+            sizeof feed, 0, (int32_t)n, tokens + at, at + n < r->n ? TN_OUTPUT_NONE : TN_OUTPUT_LAST, 0};
+        uint64_t begin = now_ns();
+        tool_trace_token_begin(&s->t, s->session);
+        status = tn_session_eval(s->session, &feed, 1);
+        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){(int32_t)n, 1, r->depth + at, false});
+    }
+    return status;
+}
+
 static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
 {
     tn_status status = bench_truncate(s, r->depth);
-    bool profile = opt_is_set(s->t.opt, OPT_PROFILE), decode = r->kind == BENCH_DECODE;
+    bool decode = r->kind == BENCH_DECODE;
     int32_t chosen[BENCH_SEQUENCES];
     for (int32_t q = 0; q < r->n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
+    tool_trace_restart(&s->t);
     uint64_t start = now_ns();
-    if (status == TN_OK && !decode) {
-        if (profile) tn_session_profile(s->session, 1);
-        status = tn_session_feed(s->session, 0, s->tokens + r->depth, (int32_t)r->n);
-    }
+    if (status == TN_OK && !decode) status = feed_prompt(s, r);
     for (int64_t i = 0; decode && i < r->n && status == TN_OK; i++) {
-        if (profile) tn_session_profile(s->session, 1);
+        uint64_t begin = s->t.trace ? now_ns() : 0;
+        tool_trace_token_begin(&s->t, s->session);
         status = decode_step(s, r->n_seq, chosen);
+        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){r->n_seq, r->n_seq, r->depth + i, true});
     }
     *ns = now_ns() - start;
     return status;
@@ -174,9 +198,11 @@ int bench_repeat(bench_state *s, const bench_result *test, bench_run *run)
         if (status != TN_OK && terminal) fputs(clear, stderr);
         if (status != TN_OK) return eval_fail(s, status);
         if (i >= 0) speeds[i] = ns ? tokens * 1e9 / (double)ns : 0;
+        bench_sample_memory(s);
     }
     if (terminal) fputs(clear, stderr);
     r->end_ns = now_ns();
+    bench_sample_memory(s);
     tn_status status = summarize(s, r, speeds);
     if (status != TN_OK) return eval_fail(s, status);
     s->n_results++;
@@ -206,6 +232,12 @@ static int run_depth(bench_state *s, const sizes *z, int64_t depth)
 static void measure_peaks(bench_state *s)
 {
     if (opt_flag(s->t.opt, OPT_NO_PEAKS)) return;
+    const bench_state *first = s->set->cases[0];
+    if (s != first && first->has_peaks && strcmp(first->device, s->device) == 0) {
+        s->peaks = first->peaks;
+        s->has_peaks = true;
+        return;
+    }
     // Those of the processor are measured anew: other programs may have it just now. Those of other devices
     // are there after `tenon roofline`, which takes longer to measure them.
     tn_device *device = bench_device(s);
@@ -223,30 +255,71 @@ static int measure(bench_state *s, const sizes *z)
     int code = bench_make_session(s);
     if (code) return code;
     measure_peaks(s);
+    tool_trace_load(&s->t, s->session);
     interrupt_watch(s->session); // until here a signal ends the program at once
     if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
     for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);
     return code;
 }
 
-static void print_results(const bench_state *s)
+// --- the report ------------------------------------------------------------------------------------------
+
+void bench_sample_memory(bench_state *s)
 {
-    char format[16];
-    opt_word(s->t.opt, OPT_FORMAT, format, sizeof format);
-    if (opt_flag(s->t.opt, OPT_JSON) || strcmp(format, "json") == 0)
-        bench_print_json(s);
-    else if (opt_flag(s->t.opt, OPT_CSV) || strcmp(format, "csv") == 0)
-        bench_print_csv(s);
-    else
-        bench_print_text(s);
+    if (s->n_samples == BENCH_SAMPLES || !s->t.ctx) return;
+    s->samples[s->n_samples++] = (bench_sample){now_ns(), (double)tn_context_memory(s->t.ctx)};
 }
+
+// For a report: where the time of a prompt and of a token goes, behind the deepest cache.
+static int measure_roofline(bench_state *s, const sizes *z)
+{
+    if (!opt_text(s->t.opt, OPT_BENCH_HTML) || !s->has_peaks) return 0;
+    int64_t tokens = largest(z->pp, z->n_pp), most = tn_session_n_batch(s->session);
+    if (most > ROOF_TOKENS) most = ROOF_TOKENS;
+    if (tokens > most) tokens = most;
+    s->roofline = calloc(1, sizeof *s->roofline);
+    if (!s->roofline) return fail(EXIT_MEMORY, "out of memory for the report");
+    s->roofline->bench = s;
+    s->roofline->peaks = s->peaks;
+    roof_describe(s->roofline);
+    int code =
+        roof_measure(s->roofline, (int32_t)(tokens > 0 ? tokens : 1), 1, largest(z->depth, z->n_depth));
+    bench_sample_memory(s);
+    return code;
+}
+
+static int print_results(const bench_set *set)
+{
+    const options *o = set->opt;
+    const char *path = opt_text(o, OPT_BENCH_HTML);
+    char format[16];
+    opt_word(o, OPT_FORMAT, format, sizeof format);
+    if (opt_flag(o, OPT_JSON) || strcmp(format, "json") == 0)
+        bench_print_json(set);
+    else if (opt_flag(o, OPT_CSV) || strcmp(format, "csv") == 0)
+        bench_print_csv(set);
+    else if (set->n > 1 || set->peers.n > 0)
+        bench_compare_text(set);
+    else
+        bench_print_text(set->cases[0]);
+    if (!path) return 0;
+    out_file out;
+    int code = out_file_open(&out, path);
+    if (code) return code;
+    bench_page(set, out.f);
+    return out_file_commit(&out);
+}
+
+// --- the command -----------------------------------------------------------------------------------------
 
 static int bench(bench_state *s)
 {
     sizes z;
+    s->begin_ns = now_ns();
     int code = read_sizes(s, &z);
     if (!code) code = bench_open(s);
     if (code) return code;
+    bench_sample_memory(s);
     bool texts = opt_is_set(s->t.opt, OPT_TEXTS);
     if (s->info.is_encoder && !texts)
         return fail(EXIT_FAILED, "%s: an encoder evaluates whole texts; give --texts, as in -p 512 --texts 8",
@@ -254,20 +327,91 @@ static int bench(bench_state *s)
     if (texts) {
         measure_peaks(s);
         code = bench_texts(s, z.pp, z.n_pp);
+        s->classes = s->embedder && tn_embedder_pooling(s->embedder) == TN_POOLING_RANK;
     } else {
         code = measure(s, &z);
+        if (!code) code = tool_profile(&s->t);
+        if (!code) code = measure_roofline(s, &z);
     }
-    if (!code) print_results(s);
-    return code || texts ? code : tool_profile(&s->t, s->session);
+    bench_sample_memory(s);
+    return code;
+}
+
+static bench_state *add_case(bench_set *set)
+{
+    if (set->n == BENCH_CASES) {
+        fail(EXIT_USAGE, "more than %d models in one run", BENCH_CASES);
+        return NULL;
+    }
+    bench_state *s = calloc(1, sizeof *s); // too large for a stack
+    if (!s) {
+        fail(EXIT_MEMORY, "out of memory at the start");
+        return NULL;
+    }
+    s->t.opt = set->opt;
+    s->set = set;
+    set->cases[set->n++] = s;
+    return s;
+}
+
+// The types of --type with commas: one case each.
+static int add_types(bench_set *set, const char *types)
+{
+    for (const char *p = types;;) {
+        int n = (int)strcspn(p, ",");
+        bench_state *s = add_case(set);
+        if (!s) return EXIT_USAGE;
+        char *type = set->types[set->n - 1];
+        snprintf(type, sizeof set->types[0], "%.*s", n < 31 ? n : 31, p);
+        s->type = type;
+        if (!p[n]) return 0;
+        p += n + 1;
+    }
+}
+
+static int add_files(bench_set *set)
+{
+    const options *o = set->opt;
+    for (int i = 0; i < o->n_args; i++) {
+        bench_state *s = add_case(set);
+        int code = s ? store_resolve(o->args[i], false, &s->path) : EXIT_USAGE;
+        if (code) return code;
+    }
+    return 0;
+}
+
+static int add_cases(bench_set *set)
+{
+    const options *o = set->opt;
+    const char *types = opt_text(o, OPT_TYPE);
+    bool random = bench_is_random(o);
+    int code = 0;
+    if (random && types && strchr(types, ','))
+        code = add_types(set, types);
+    else if (!random && o->n_args > 1 && !opt_is_set(o, OPT_MODEL) && !opt_is_set(o, OPT_HF_REPO))
+        code = add_files(set);
+    else
+        code = add_case(set) ? 0 : EXIT_MEMORY;
+    if (!code && set->n > 1 && opt_text(o, OPT_PROFILE))
+        code = fail(EXIT_USAGE, "--profile records one model; %d are given", set->n);
+    return code;
 }
 
 int cmd_bench(const options *o)
 {
-    bench_state *s = calloc(1, sizeof *s); // too large for a stack
-    if (!s) return fail(EXIT_MEMORY, "out of memory at the start");
-    s->t.opt = o;
-    int code = bench(s);
-    interrupt_watch(NULL);
-    bench_close(s);
+    bench_set set = {.opt = o};
+    int code = peers_open(&set.peers, o);
+    if (!code) code = add_cases(&set);
+    for (int i = 0; i < set.n && !code; i++) {
+        code = bench(set.cases[i]);
+        interrupt_watch(NULL);
+        bench_release(set.cases[i]);
+    }
+    if (!code) code = print_results(&set);
+    for (int i = 0; i < set.n; i++) {
+        roof_close(set.cases[i]->roofline);
+        bench_close(set.cases[i]);
+    }
+    peers_close(&set.peers);
     return code;
 }

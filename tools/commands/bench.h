@@ -5,9 +5,11 @@
 #ifndef TENON_TOOLS_BENCH_H
 #define TENON_TOOLS_BENCH_H
 
+#include "tools/commands/bench_peers.h"
 #include "tools/common.h"
 #include "tools/costs/costs.h"
 
+enum { BENCH_CASES = 16, BENCH_SAMPLES = 2048 };
 enum { BENCH_NUMS = 32, BENCH_TESTS = 8192, BENCH_REPS = 1000, BENCH_SEQUENCES = 256, BENCH_TEXTS = 4096 };
 
 typedef enum bench_kind { BENCH_PREFILL, BENCH_DECODE, BENCH_EMBED } bench_kind;
@@ -23,9 +25,25 @@ typedef struct bench_result {
     uint64_t begin_ns, end_ns;       // of the repetitions, on the monotonic clock: what else was logged then
 } bench_result;
 
+// What the library has allocated at a time, in bytes.
+typedef struct bench_sample {
+    uint64_t at;
+    double allocated;
+} bench_sample;
+
+struct roofline;
+struct bench_set;
 typedef struct bench_state {
     tool t;
-    const char *name; // path or shape, for people
+    const struct bench_set *set;           // NULL: not of `tenon bench`
+    const char *name;                      // path or shape, for people
+    const char *path, *type;               // of this case of several; NULL: as the command line says
+    char label[160], arch[64], device[64]; // copies for reports: they outlive the model
+    bool classes;                          // the embedder gives scores, not vectors
+    struct roofline *roofline;             // for --html, NULL: none
+    uint64_t begin_ns;
+    bench_sample samples[BENCH_SAMPLES];
+    int n_samples;
     tn_model *model;
     tn_model_info info;
     tn_session *session;
@@ -48,15 +66,47 @@ typedef struct bench_state {
     int n_results;
 } bench_state;
 
+// The models of one run, measured one after another: all tests of the first, then of the second.
+typedef struct bench_set {
+    const options *opt;
+    bench_state *cases[BENCH_CASES];
+    int n;
+    peers peers; // of --peers
+    char types[BENCH_CASES][32];
+} bench_set;
+
 void bench_print_text(const bench_state *s);
-void bench_print_csv(const bench_state *s);
-void bench_print_json(const bench_state *s);
+void bench_print_csv(const bench_set *set);
+void bench_print_json(const bench_set *set);
+// Of a Markdown report: the model, the device, the peaks, the overhead.
+void bench_print_head(const bench_state *s);
+// "read 12.3 GB/s, f32 ..."
+void bench_peaks_line(const peaks *p, char *buf, size_t size);
+
+// Tests of several models, or beside peers, as a table (bench_compare.c). The cells of row -1 are names of
+// columns; true: the column has numbers. Row i is result i of case c.
+enum { BENCH_COLUMNS = 9 + 2 * PEERS_MAX, BENCH_CELL = 160 };
+int bench_table_columns(const bench_set *set);
+void bench_table_row(const bench_set *set, int c, int i, char cells[BENCH_COLUMNS][BENCH_CELL]);
+void bench_compare_text(const bench_set *set);
+// How many times as fast a result is as that of the same test of the first model, or as a peer; 0: unknown.
+double bench_ratio(const bench_set *set, int c, int i);
+double bench_peer_ratio(const bench_set *set, int c, int i, int peer, const peer_row **row);
+
+// The page of --html (bench_page.c).
+void bench_page(const bench_set *set, FILE *f);
+// Notes how much memory is used now.
+void bench_sample_memory(bench_state *s);
 
 // Opens the context and the model that the command line names; the session and the ids of s->longest tokens.
 // 0, or an exit code after a message; bench_close then still works, and frees the state.
 int bench_open(bench_state *s);
+// Whether the command line describes a model of random weights.
+bool bench_is_random(const options *o);
 int bench_make_session(bench_state *s);
 void bench_close(bench_state *s);
+// Lets go of the model and its session; results and the context remain for reports.
+void bench_release(bench_state *s);
 // The device of the last layers.
 tn_device *bench_device(const bench_state *s);
 // Cuts all sequences to n tokens.

@@ -40,7 +40,7 @@ static const shape_row shape_rows[] = {
 };
 enum { SHAPE_ROWS = sizeof shape_rows / sizeof *shape_rows };
 
-static bool is_random(const options *o)
+bool bench_is_random(const options *o)
 {
     bool random = opt_is_set(o, OPT_SHAPE) || opt_is_set(o, OPT_ARCH);
     for (int i = 0; i < SHAPE_ROWS; i++) random = random || opt_is_set(o, shape_rows[i].id);
@@ -79,7 +79,7 @@ static int make_random(bench_state *s)
         memcpy((char *)&shape + shape_rows[i].offset, &value, sizeof value);
     }
     if (opt_is_set(o, OPT_ARCH) || !name) shape.arch = opt_text(o, OPT_ARCH);
-    if (opt_is_set(o, OPT_TYPE) || !shape.type) shape.type = opt_text(o, OPT_TYPE);
+    if (opt_is_set(o, OPT_TYPE) || !shape.type) shape.type = s->type ? s->type : opt_text(o, OPT_TYPE);
     if (!name && shape.head_dim == 0 && shape.n_heads > 0) shape.head_dim = shape.n_embd / shape.n_heads;
     if (!name && shape.n_kv_heads == 0) shape.n_kv_heads = shape.n_heads;
     if (shape.n_ctx < s->longest) shape.n_ctx = (int32_t)s->longest;
@@ -88,6 +88,10 @@ static int make_random(bench_state *s)
     make_config(s);
     tool_model_config(&s->t, &s->cfg, &cfg);
     s->name = name ? name : "random";
+    if (s->type) {
+        snprintf(s->label, sizeof s->label, "%s %s", s->name, s->type);
+        s->name = s->label;
+    }
     status = tn_model_create_random(s->t.ctx, &shape, &cfg, &s->model);
     return status == TN_OK ? 0 : tool_fail(&s->t, status, "%s", s->name);
 }
@@ -133,6 +137,8 @@ static void get_info(bench_state *s)
     const tn_model_info *m = &s->info;
     s->info.struct_size = sizeof s->info;
     tn_model_info_get(s->model, &s->info);
+    snprintf(s->arch, sizeof s->arch, "%s", m->arch);
+    snprintf(s->device, sizeof s->device, "%s", m->device);
     if (m->weight_size == 0) return;
     s->active_params = (double)m->n_active_params;
     bool int8 = (double)m->weight_size * 8 / (double)m->n_params < int8_bits;
@@ -144,8 +150,14 @@ int bench_open(bench_state *s)
     const options *o = s->t.opt;
     const char *const *args = o->args;
     int n_args = o->n_args;
-    bool random = is_random(o);
-    int code = random ? 0 : tool_model_path(o, &s->name, &args, &n_args);
+    bool random = bench_is_random(o);
+    int code = 0;
+    if (s->path) {
+        s->name = s->path;
+        n_args = 0;
+    } else if (!random) {
+        code = tool_model_path(o, &s->name, &args, &n_args);
+    }
     if (!code && n_args > 0)
         code = fail(EXIT_USAGE, "unexpected argument '%s'; %s takes one model, or --shape", args[0],
                     cmd_name(o->cmd));
@@ -155,12 +167,20 @@ int bench_open(bench_state *s)
     return code;
 }
 
-void bench_close(bench_state *s)
+void bench_release(bench_state *s)
 {
     free(s->tokens);
+    s->tokens = NULL;
     tn_session_destroy(&s->session);
     tn_embedder_destroy(&s->embedder);
     tn_model_unref(&s->model);
+    s->info.arch = s->arch;
+    s->info.device = s->device;
+}
+
+void bench_close(bench_state *s)
+{
+    bench_release(s);
     tool_close(&s->t);
     free(s);
 }

@@ -3,6 +3,7 @@
 //
 // tenon inspect: the contents of a GGUF file, and the memory that it needs as a model.
 #include "tools/common.h"
+#include "tools/commands/inspect.h"
 #include "tools/json/json.h"
 #include "tools/output.h"
 
@@ -455,10 +456,12 @@ int cmd_inspect(const options *o)
     int code = tool_model_path(o, &s.path, &args, &n_args);
     if (!code && n_args > 0)
         code = fail(EXIT_USAGE, "unexpected argument '%s'; tenon inspect takes one file", args[0]);
+    if (!code && !opt_flag(o, OPT_MEMORY) && (opt_is_set(o, OPT_MEMORY_SVG) || opt_is_set(o, OPT_PARALLEL)))
+        code = fail(EXIT_USAGE, "--svg and -np need --memory");
     if (!code && opt_is_set(o, OPT_OUT) && !opt_is_set(o, OPT_TENSOR))
         code = fail(EXIT_USAGE, "--out needs --tensor NAME: it writes the values of one tensor");
     if (!code) code = tool_open(&s.t, o);
-    if (!code) code = inspect(&s);
+    if (!code) code = opt_flag(o, OPT_MEMORY) ? inspect_memory(&s.t, s.path) : inspect(&s);
     tn_model_unref(&s.model);
     tn_file_close(&s.file);
     tool_close(&s.t);

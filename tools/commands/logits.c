@@ -38,8 +38,8 @@ static int eval_all(logits_state *s)
         size_t n = s->n_ids - i < batch ? s->n_ids - i : batch;
         bool last = i + n == s->n_ids;
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
-        // clears the times of the last pass
-        if (opt_is_set(s->t.opt, OPT_PROFILE)) tn_session_profile(s->session, 1);
+        uint64_t begin = now_ns();
+        tool_trace_token_begin(&s->t, s->session);
         tn_feed feed = {.struct_size = sizeof feed,
                         .seq = 0,
                         .n_tokens = (int32_t)n,
@@ -47,6 +47,7 @@ static int eval_all(logits_state *s)
                         .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
+        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){(int32_t)n, 1, (int64_t)i, false});
         for (int32_t k = 0; k < tn_session_n_outputs(s->session); k++)
             if (!write_row(s, tn_session_logits(s->session, k))) return 0; // commit reports it
     }
@@ -112,6 +113,7 @@ static int open_session(logits_state *s)
     if (status == TN_ERR_ARG && n > trained) status = TN_ERR_CONTEXT_FULL; // learned positions end there
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->path, cfg.n_ctx);
     s->width = (size_t)tn_session_width(s->session);
+    tool_trace_load(&s->t, s->session);
     interrupt_watch(s->session);
     return 0;
 }
@@ -147,7 +149,7 @@ int cmd_logits(const options *o)
     if (!code) code = s.embedder ? write_pooled(&s) : eval_all(&s);
     if (!code) code = out_file_commit(&s.out);
     out_file_abort(&s.out);
-    if (!code && s.session) code = tool_profile(&s.t, s.session);
+    if (!code && s.session) code = tool_profile(&s.t);
     interrupt_watch(NULL);
     interrupt_watch_embedder(NULL);
     free(s.ids);

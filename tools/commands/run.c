@@ -309,7 +309,7 @@ static int run_all(run_state *r, prompt_source *p)
         int saved = code == EXIT_DONE || code == EXIT_INTERRUPTED ? save_session(r) : 0;
         if (saved) code = saved;
     }
-    int profile_code = r->session ? tool_profile(&r->t, r->session) : 0;
+    int profile_code = r->session ? tool_profile(&r->t) : 0;
     return code ? code : profile_code;
 }
 

@@ -51,6 +51,13 @@ static float chain_plain(float seed)
 #if HAS_X86
 // The chains are written out: an array that is indexed in a loop would live in memory, not in registers.
 #define EACH_CHAIN(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+// With BEGIN, ROUND and COLLECT of one kind of arithmetic.
+#define RUN_CHAINS                                                                                           \
+    EACH_CHAIN(BEGIN)                                                                                        \
+    for (int i = 0; i < ROUNDS; i++) {                                                                       \
+        EACH_CHAIN(ROUND)                                                                                    \
+    }                                                                                                        \
+    EACH_CHAIN(COLLECT)
 
 __attribute__((target("avx2,fma"))) static float chain_f32_avx2(float seed)
 {
@@ -58,11 +65,7 @@ __attribute__((target("avx2,fma"))) static float chain_f32_avx2(float seed)
 #define BEGIN(k)   __m256 a##k = _mm256_set1_ps(seed + k);
 #define ROUND(k)   a##k = _mm256_fmadd_ps(a##k, mul, add);
 #define COLLECT(k) add = _mm256_add_ps(add, a##k);
-    EACH_CHAIN(BEGIN)
-    for (int i = 0; i < ROUNDS; i++) {
-        EACH_CHAIN(ROUND)
-    }
-    EACH_CHAIN(COLLECT)
+    RUN_CHAINS
 #undef BEGIN
 #undef ROUND
 #undef COLLECT
@@ -75,11 +78,7 @@ __attribute__((target("avx512f"))) static float chain_f32_avx512(float seed)
 #define BEGIN(k)   __m512 a##k = _mm512_set1_ps(seed + k);
 #define ROUND(k)   a##k = _mm512_fmadd_ps(a##k, mul, add);
 #define COLLECT(k) add = _mm512_add_ps(add, a##k);
-    EACH_CHAIN(BEGIN)
-    for (int i = 0; i < ROUNDS; i++) {
-        EACH_CHAIN(ROUND)
-    }
-    EACH_CHAIN(COLLECT)
+    RUN_CHAINS
 #undef BEGIN
 #undef ROUND
 #undef COLLECT
@@ -94,11 +93,7 @@ __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 #define BEGIN(k)   __m256i a##k = _mm256_set1_epi32(k);
 #define ROUND(k)   a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));
 #define COLLECT(k) sum = _mm256_add_epi32(sum, a##k);
-    EACH_CHAIN(BEGIN)
-    for (int i = 0; i < ROUNDS; i++) {
-        EACH_CHAIN(ROUND)
-    }
-    EACH_CHAIN(COLLECT)
+    RUN_CHAINS
 #undef BEGIN
 #undef ROUND
 #undef COLLECT
@@ -111,11 +106,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) static float cha
 #define BEGIN(k)   __m512i a##k = _mm512_set1_epi32(k);
 #define ROUND(k)   a##k = _mm512_dpbusd_epi32(a##k, x, y);
 #define COLLECT(k) sum = _mm512_add_epi32(sum, a##k);
-    EACH_CHAIN(BEGIN)
-    for (int i = 0; i < ROUNDS; i++) {
-        EACH_CHAIN(ROUND)
-    }
-    EACH_CHAIN(COLLECT)
+    RUN_CHAINS
 #undef BEGIN
 #undef ROUND
 #undef COLLECT
@@ -131,11 +122,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) static float chain_bf16_a
 #define BEGIN(k)   __m512 a##k = _mm512_set1_ps(seed + k);
 #define ROUND(k)   a##k = _mm512_dpbf16_ps(a##k, x, x);
 #define COLLECT(k) add = _mm512_add_ps(add, a##k);
-    EACH_CHAIN(BEGIN)
-    for (int i = 0; i < ROUNDS; i++) {
-        EACH_CHAIN(ROUND)
-    }
-    EACH_CHAIN(COLLECT)
+    RUN_CHAINS
 #undef BEGIN
 #undef ROUND
 #undef COLLECT

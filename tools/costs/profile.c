@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST = 4, EVERY = 16, PASSES = 64, NAME = 96, SHAPES = 320 }; // passes that are timed
+enum { FIRST = 4, EVERY = 16, PASSES = 256, NAME = 96, SHAPES = 320 }; // passes that are timed
 enum { TRACK_LOAD = 1, TRACK_PROMPT, TRACK_TOKENS, TRACK_STEPS, TRACKS };
 
 typedef struct event {
@@ -33,7 +33,7 @@ struct tool_trace {
     bool has_peaks, lost; // lost: an event found no memory
     peaks peaks;
     char device[64];
-    uint64_t begin;
+    uint64_t begin, engine_tokens; // engine_tokens: that the engine had done after its last step
 };
 
 static event *add(tool_trace *t)
@@ -86,6 +86,12 @@ static void add_counter(tool_trace *t, const char *name, uint64_t at, double num
     e->number = number;
 }
 
+static void add_memory(const tool *t, uint64_t at)
+{
+    add_counter(t->trace, "peak RAM", at, (double)peak_rss());
+    add_counter(t->trace, "allocated", at, (double)tn_context_memory(t->ctx));
+}
+
 // The steps of the pass that was timed last, one behind the other. depth: keys before the tokens of the pass.
 static void add_steps(tool_trace *t, const tn_session *session, uint64_t begin, int64_t depth)
 {
@@ -120,7 +126,7 @@ void tool_trace_load(tool *t, tn_session *session)
     tn_device *device = t->device ? t->device : tn_context_device_get(t->ctx, 0);
     t->trace->has_peaks = device && peaks_load(t, device, &t->trace->peaks);
     add_span(t->trace, TRACK_LOAD, "load", t->trace->begin, now_ns());
-    tn_session_profile(session, 1); // the prompt is timed
+    if (session) tn_session_profile(session, 1); // the prompt is timed
 }
 
 void tool_trace_prompt(tool *t, tn_session *session, uint64_t begin, size_t n_tokens)
@@ -139,6 +145,11 @@ void tool_trace_prompt(tool *t, tn_session *session, uint64_t begin, size_t n_to
     t->trace->n_passes = 0;
 }
 
+void tool_trace_restart(tool *t)
+{
+    if (t->trace) t->trace->n_tokens = 0;
+}
+
 void tool_trace_token_begin(tool *t, tn_session *session)
 {
     if (!t->trace) return;
@@ -154,8 +165,42 @@ void tool_trace_token_end(tool *t, const tn_session *session, uint64_t begin, co
     add_span(t->trace, TRACK_TOKENS, text, begin, end);
     if (end > begin) add_counter(t->trace, "tokens per second", end, 1e9 / (double)(end - begin));
     add_counter(t->trace, "tokens in the cache", end, tn_session_length(session, 0));
-    add_counter(t->trace, "peak RAM", end, (double)peak_rss());
+    add_memory(t, end);
     add_steps(t->trace, session, begin, tn_session_length(session, 0) - 1);
+}
+
+void tool_trace_pass_end(tool *t, const tn_session *session, uint64_t begin, const tool_pass *pass)
+{
+    if (!t->trace) return;
+    char name[NAME];
+    uint64_t end = now_ns();
+    double tokens = (double)pass->n_tokens;
+    snprintf(name, sizeof name, pass->n_tokens == 1 ? "%d token behind %lld" : "%d tokens behind %lld",
+             pass->n_tokens, (long long)pass->depth);
+    add_span(t->trace, pass->decode ? TRACK_TOKENS : TRACK_PROMPT, name, begin, end);
+    if (end > begin) add_counter(t->trace, "tokens per second", end, tokens * 1e9 / (double)(end - begin));
+    add_counter(t->trace, "tokens in the cache", end, (double)pass->depth * pass->n_seq + tokens);
+    add_memory(t, end);
+    add_steps(t->trace, session, begin, pass->depth);
+}
+
+void tool_trace_engine(tool *t, tn_engine *engine, uint64_t begin)
+{
+    if (!t->trace) return;
+    tn_engine_stats s = {.struct_size = sizeof s};
+    if (tn_engine_stats_get(engine, &s) != TN_OK) return;
+    char name[NAME];
+    uint64_t end = now_ns();
+    uint64_t done = s.n_prompt + s.n_generated, made = done - t->trace->engine_tokens;
+    t->trace->engine_tokens = done;
+    snprintf(name, sizeof name, "%llu tokens of %d requests", (unsigned long long)made, s.n_running);
+    add_span(t->trace, TRACK_TOKENS, name, begin, end);
+    if (end > begin)
+        add_counter(t->trace, "tokens per second", end, (double)made * 1e9 / (double)(end - begin));
+    add_counter(t->trace, "requests that run", end, s.n_running);
+    add_counter(t->trace, "requests that wait", end, s.n_waiting);
+    add_counter(t->trace, "cache blocks", end, s.n_blocks - s.n_free);
+    add_memory(t, end);
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -225,15 +270,11 @@ static void put_trace(const tool_trace *t, FILE *f)
     json_end_object(&j);
 }
 
-int tool_profile(const tool *t, const tn_session *session)
+int tool_profile(const tool *t)
 {
     const char *path = opt_text(t->opt, OPT_PROFILE);
     if (!path) return 0;
     if (!t->trace) return fail(EXIT_MEMORY, "out of memory for --profile");
-    if (t->trace->n == 0) { // commands that evaluate one kind of pass: the last one
-        add_steps(t->trace, session, t->trace->begin, -1);
-        add_counter(t->trace, "peak RAM", now_ns(), (double)peak_rss());
-    }
     if (t->trace->lost) return fail(EXIT_MEMORY, "out of memory for --profile");
     out_file out;
     int code = out_file_open(&out, path);

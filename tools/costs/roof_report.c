@@ -267,7 +267,9 @@ static void page_phase(const roofline *r, const roof_phase *p, FILE *f)
           f);
     for (int32_t i = 0; i < p->n_rows; i++) {
         const roof_row *row = &p->rows[i];
-        fprintf(f, "<tr><td>%.3f</td><td>%.3f</td><td>%.0f</td><td>%s</td><td>%.2f</td><td>%d</td>",
+        fprintf(f,
+                "<tr><td class=\"n\">%.3f</td><td class=\"n\">%.3f</td><td class=\"n\">%.0f</td><td>%s</td>"
+                "<td>%.2f</td><td>%d</td>",
                 (row->seconds - row->limit) * 1e3, row->seconds * 1e3, share(row->limit, row->seconds),
                 bound(r, &row->cost), intensity(&row->cost), row->n);
         page_cell(f, row->op);
@@ -277,22 +279,23 @@ static void page_phase(const roofline *r, const roof_phase *p, FILE *f)
     }
     for (int i = 0; i < ROOF_RESTS; i++)
         fprintf(f,
-                "<tr><td>%.3f</td><td>%.3f</td><td></td><td></td><td></td><td></td>"
+                "<tr><td class=\"n\">%.3f</td><td class=\"n\">%.3f</td><td></td><td></td><td></td><td></td>"
                 "<td colspan=\"3\">%s</td></tr>\n",
                 roof_rest(p, i) * 1e3, roof_rest(p, i) * 1e3, roof_rest_name(p, i));
     fputs("</table>\n", f);
 }
 
+void roof_section(const roofline *r, FILE *f)
+{
+    roof_picture(r, f);
+    for (int i = 0; i < ROOF_PHASES; i++) page_phase(r, &r->phases[i], f);
+}
+
 void roof_page(const roofline *r, FILE *f)
 {
     char text[512];
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    svg_escaped(f, r->model);
-    fputs("</title><style>:root{color-scheme:light dark}body{font-family:sans-serif;max-width:1000px;"
-          "margin:1em auto;padding:0 1em}svg{max-width:100%;height:auto}table{border-collapse:collapse;"
-          "font-size:12px}td,th{padding:2px 8px;border-bottom:1px solid #8884;text-align:left}"
-          "td:nth-child(-n+3){text-align:right}</style></head><body>\n<h1>",
-          f);
+    svg_page_begin(f, r->model);
+    fputs("<h1>", f);
     svg_escaped(f, r->model);
     fputs("</h1>\n<p>", f);
     svg_escaped(f, r->device);
@@ -300,7 +303,6 @@ void roof_page(const roofline *r, FILE *f)
     peaks_line(&r->peaks, text, sizeof text);
     svg_escaped(f, text);
     fputs("</p>\n", f);
-    roof_picture(r, f);
-    for (int i = 0; i < ROOF_PHASES; i++) page_phase(r, &r->phases[i], f);
-    fputs("</body></html>\n", f);
+    roof_section(r, f);
+    svg_page_end(f);
 }

@@ -20,7 +20,9 @@ static tn_status run_pass(roofline *r, const roof_phase *p, double *seconds)
 {
     bench_state *s = r->bench;
     tn_feed feeds[BENCH_SEQUENCES];
-    tn_status status = bench_truncate(s, p->depth);
+    tn_status status = TN_OK;
+    for (int32_t q = 0; q < p->n_seq && status == TN_OK; q++)
+        status = tn_session_truncate(s->session, q, (int32_t)p->depth);
     for (int32_t q = 0; q < p->n_seq; q++)
         feeds[q] =
             (tn_feed){sizeof(tn_feed), q, p->n_tokens / p->n_seq, s->tokens + p->depth, TN_OUTPUT_LAST, 0};
@@ -144,13 +146,21 @@ static tn_status measure(roofline *r, roof_phase *p)
 
 // --- the command -----------------------------------------------------------------------------------------
 
+void roof_describe(roofline *r)
+{
+    const bench_state *s = r->bench;
+    char size[32];
+    tn_device_info info = {.struct_size = sizeof info};
+    tn_device_info_get(bench_device(s), &info);
+    snprintf(r->device, sizeof r->device, "%s", info.description ? info.description : s->info.device);
+    snprintf(r->model, sizeof r->model, "%.80s: %s, %.2f B parameters, %s", s->name, s->info.arch,
+             (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, size, sizeof size));
+}
+
 static int get_peaks(roofline *r)
 {
     bench_state *s = r->bench;
     tn_device *device = bench_device(s);
-    tn_device_info info = {.struct_size = sizeof info};
-    tn_device_info_get(device, &info);
-    snprintf(r->device, sizeof r->device, "%s", info.description ? info.description : s->info.device);
     if (!opt_flag(s->t.opt, OPT_NEW_PEAKS) && peaks_load(&s->t, device, &r->peaks)) return 0;
     note("measuring the peaks of %s", s->info.device);
     if (peaks_make(&s->t, device, true, &r->peaks)) return 0;
@@ -158,12 +168,10 @@ static int get_peaks(roofline *r)
                 s->info.device);
 }
 
-static int measure_phases(roofline *r)
+int roof_measure(roofline *r, int32_t n_tokens, int32_t n_seq, int64_t depth)
 {
     bench_state *s = r->bench;
-    int32_t n = (int32_t)opt_int(s->t.opt, OPT_ROOF_TOKENS), n_seq = s->cfg.n_seq > 1 ? s->cfg.n_seq : 1;
-    int64_t depth = opt_int(s->t.opt, OPT_ROOF_DEPTH);
-    r->phases[0] = (roof_phase){.name = "prefill", .n_tokens = n, .n_seq = 1, .depth = depth};
+    r->phases[0] = (roof_phase){.name = "prefill", .n_tokens = n_tokens, .n_seq = 1, .depth = depth};
     r->phases[1] = (roof_phase){.name = "decode", .n_tokens = n_seq, .n_seq = n_seq, .depth = depth};
     for (int i = 0; i < ROOF_PHASES; i++) {
         tn_status status = measure(r, &r->phases[i]);
@@ -201,10 +209,8 @@ static int run(roofline *r)
     code = bench_make_session(s);
     if (!code) code = get_peaks(r);
     if (!code) interrupt_watch(s->session);
-    if (!code) code = measure_phases(r);
-    char size[32];
-    snprintf(r->model, sizeof r->model, "%.80s: %s, %.2f B parameters, %s", s->name, s->info.arch,
-             (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, size, sizeof size));
+    if (!code) roof_describe(r);
+    if (!code) code = roof_measure(r, (int32_t)tokens, s->cfg.n_seq > 1 ? s->cfg.n_seq : 1, depth);
     if (code) return code;
     if (opt_flag(o, OPT_JSON))
         roof_print_json(r);
@@ -214,6 +220,12 @@ static int run(roofline *r)
         roof_print_text(r);
     code = write_file(r, OPT_SVG_FILE, roof_picture);
     return code ? code : write_file(r, OPT_HTML_FILE, roof_page);
+}
+
+void roof_close(roofline *r)
+{
+    for (int i = 0; r && i < ROOF_PHASES; i++) free(r->phases[i].rows);
+    free(r);
 }
 
 int cmd_roofline(const options *o)
@@ -229,8 +241,7 @@ int cmd_roofline(const options *o)
         fail(code, "out of memory at the start");
     }
     interrupt_watch(NULL);
-    for (int i = 0; r && i < ROOF_PHASES; i++) free(r->phases[i].rows);
     if (s) bench_close(s);
-    free(r);
+    roof_close(r);
     return code;
 }

@@ -30,14 +30,22 @@ typedef struct roof_phase {
     int32_t n_rows;
 } roof_phase;
 
+typedef struct roofline roofline;
 enum { ROOF_PHASES = 2, ROOF_LOSSES = 3 };
 
-typedef struct roofline {
+struct roofline {
     bench_state *bench;
     peaks peaks;
     char device[200], model[200];
     roof_phase phases[ROOF_PHASES];
-} roofline;
+};
+
+// Fills in what is measured, in words; then measures both phases in the session of `bench`, against r->peaks.
+// 0, or an exit code after a message.
+void roof_describe(roofline *r);
+int roof_measure(roofline *r, int32_t n_tokens, int32_t n_seq, int64_t depth);
+// Frees r too; NULL is fine.
+void roof_close(roofline *r);
 
 // What of a pass is no step: seconds, and in words what they are. Row 0 was seen around the steps; row 1 is
 // the difference between passes that are timed step by step and passes that are not.
@@ -53,6 +61,8 @@ void roof_print_text(const roofline *r);
 void roof_print_csv(const roofline *r);
 void roof_print_json(const roofline *r);
 void roof_picture(const roofline *r, FILE *f);
+// The picture and the tables, for a page.
+void roof_section(const roofline *r, FILE *f);
 void roof_page(const roofline *r, FILE *f);
 
 #endif

@@ -69,6 +69,22 @@ void svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *c
             class);
 }
 
+void svg_page_begin(FILE *f, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
+    svg_escaped(f, title);
+    fputs("</title><style>:root{color-scheme:light dark}body{font-family:sans-serif;max-width:1000px;"
+          "margin:1em auto;padding:0 1em}svg{max-width:100%;height:auto}table{border-collapse:collapse;"
+          "font-size:12px}td,th{padding:2px 8px;border-bottom:1px solid #8884;text-align:left}"
+          ".n{text-align:right}</style></head><body>\n",
+          f);
+}
+
+void svg_page_end(FILE *f)
+{
+    fputs("</body></html>\n", f);
+}
+
 bool svg_overlap(const svg_box *a, const svg_box *b)
 {
     return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h && b->y < a->y + a->h;

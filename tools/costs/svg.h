@@ -22,6 +22,9 @@ void svg_text(FILE *f, double x, double y, const char *anchor, const char *class
 void svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *class);
 // Text with <, & and quotes as SVG and HTML want them.
 void svg_escaped(FILE *f, const char *text);
+// A page (HTML) around pictures and tables: cells of the class "n" are numbers.
+void svg_page_begin(FILE *f, const char *title);
+void svg_page_end(FILE *f);
 bool svg_overlap(const svg_box *a, const svg_box *b);
 
 #endif

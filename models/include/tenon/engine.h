@@ -163,6 +163,9 @@ typedef struct tn_engine_stats {
     uint64_t n_host_saved, n_host_loaded;
     uint64_t n_timed; // steps whose times are in step_ns
 } tn_engine_stats;
+// Bytes of the buffers of its session, as tn_session_memory_get has them; blocks in host memory are not among
+// them. Any thread.
+TN_API TN_MUST_USE tn_status tn_engine_memory_get(const tn_engine *engine, tn_session_memory *out);
 // After the last pass. From any thread, also while a pass runs.
 TN_API tn_status tn_engine_stats_get(tn_engine *engine, tn_engine_stats *out);
 

@@ -103,6 +103,10 @@ TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_sessio
 // TN_ERR_ARG, TN_ERR_MEMORY, TN_ERR_STATE (metadata-only model), TN_ERR_UNSUPPORTED.
 TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg,
                                                tn_session **out);
+// What a session has: bytes of its buffers, as they were allocated, in the terms of tn_session_predict.
+// `other` is without the objects of the host, which tn_context_memory counts with all else; `weights` is
+// without what executables keep in another form.
+TN_API TN_MUST_USE tn_status tn_session_memory_get(const tn_session *session, tn_session_memory *out);
 TN_API void tn_session_destroy(tn_session **session);
 TN_API int32_t tn_session_n_ctx(const tn_session *session);
 TN_API int32_t tn_session_n_ctx_seq(const tn_session *session);
