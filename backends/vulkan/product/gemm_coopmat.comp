@@ -4,9 +4,10 @@
 // GEMM with cooperative matrices (shaders/coopmat.glsl): y[r, j] = sum over k of x[r, k] w[j, k], operands
 // in f16 or bf16, sums in f32.
 //
-// Operands: x as convert_16bit.comp wrote it to args.scratch; w [columns, n] of any type, in planes; with
-// experts w [experts, columns, n], and the rows as sort_by_expert.comp sorted them. What follows the sums
-// is that of product.glsl, with strides of rows in args.n.
+// Operands: x as convert_16bit.comp wrote it to args.scratch; w [columns, n] of any type, in planes, or with
+// many rows as expand_weights.comp wrote it to args.scratch; with experts w [experts, columns, n], and the
+// rows as sort_by_expert.comp sorted them. What follows the sums is that of product.glsl, with strides of
+// rows in args.n.
 //
 // Work: a workgroup computes a tile of TILE_M x TILE_N of the result, each of its subgroups a part of it
 // with sums in registers. It goes along the common dimension in slices of DEPTH elements: while one slice

@@ -56,7 +56,8 @@ enum {
     TN_VK_N_PRODUCT_X_STRIDE = 12,   // bytes from one row of x to the next
     TN_VK_N_PRODUCT_RESIDUAL_STRIDE, // the same of the residual
     TN_VK_N_PRODUCT_RESULT_STRIDE,   // the same of the result
-    TN_VK_N_PRODUCT_BLOCKS           // most blocks of rows that share an expert (product/sort_by_expert.comp)
+    TN_VK_N_PRODUCT_BLOCKS,          // most blocks of rows that share an expert (product/sort_by_expert.comp)
+    TN_VK_N_PRODUCT_EXPANDED = 15    // instead: where in scratch expanded weights start, by 256 bytes
 };
 
 // A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].

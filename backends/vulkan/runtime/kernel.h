@@ -20,6 +20,7 @@ typedef struct tn_vk_dispatch {
     int64_t scratch;  // bytes that the step needs, the same for all of its dispatches
     int64_t counters; // how many it needs at args.counters
     bool waits;       // it reads what the dispatch before it wrote
+    bool expanded;    // the planes in args.weight are offsets into the scratch
     // Staged results: int8 activations that one step leaves to the next (staged.h).
     bool wants_staged;          // the next step reads the staged result
     bool stages;                // this dispatch writes it, at args.staged
@@ -42,7 +43,7 @@ typedef struct tn_vk_kernel {
 
 // Most dispatches of one step. Index of the constant that promises how operands are aligned: a probe, whose
 // operands have other addresses, may differ in it.
-enum { TN_VK_MAX_DISPATCHES = 4, TN_VK_LAYOUT = 3 };
+enum { TN_VK_MAX_DISPATCHES = 8, TN_VK_LAYOUT = 3 };
 
 // The first row of kernels.def behind `after` (NULL: of all) that accepts the step on this device; NULL:
 // none.
