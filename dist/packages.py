@@ -33,8 +33,8 @@ def output(*command, **options):
 
 def install(build, folder):
     """The installed tree, stripped of what debuggers want; the version."""
-    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", folder.resolve()],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir",
+                    folder.resolve()], check=True, stdout=subprocess.DEVNULL)
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF":
             subprocess.run(["strip", "--strip-unneeded", path], check=True)

@@ -16,7 +16,8 @@ import sys
 # AVX and AVX-512 have names with v, AMX works on tiles; the rest came with AVX2 or shortly before. "tzcnt" is
 # no sign: compilers write it where "rep bsf" of all processors gives the same.
 NEWER = re.compile(r"(?:v(?!err$|erw$|mcall$|mmcall$)[a-z]\w+|t(?:dp|ile)\w+|mulx|pdep|pext|andn|bextr|"
-                   r"bls(?:i|r|msk)|sh[lr]x|sarx|rorx|popcnt|lzcnt|movbe|crc32|pclmul\w*|aes(?:enc|dec)\w*)[bwlq]?")
+                   r"bls(?:i|r|msk)|sh[lr]x|sarx|rorx|popcnt|lzcnt|movbe|crc32|"
+                   r"pclmul\w*|aes(?:enc|dec)\w*)[bwlq]?")
 LINE = re.compile(r"^\s+[0-9a-f]+:\t(?:[a-z0-9]+ )*?([a-z]\w*)(?: |$)(.*)")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 
