@@ -50,6 +50,14 @@
 #define TN_PAUSE() ((void)0)
 #endif
 
+// Files hold numbers in little endian, and weights are used where a file has them.
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TN_BIG_ENDIAN 1
+#else
+#define TN_BIG_ENDIAN 0
+#endif
+_Static_assert(sizeof(void *) == 8, "tenon needs a 64-bit system: models are mapped whole");
+
 #define TN_UNUSED(x) ((void)(x))
 #define TN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TN_MIN(a, b) ((a) < (b) ? (a) : (b))

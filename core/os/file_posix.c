@@ -36,11 +36,26 @@ bool tn_same_file(const char *a, const char *b)
     return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+// strerror_r returns the text, which need not be in the buffer, in glibc with its extensions, and a number in
+// POSIX, musl and macOS.
+static const char *gnu_text(const char *result, const char *buffer)
+{
+    TN_UNUSED(buffer);
+    return result;
+}
+
+static const char *posix_text(int result, const char *buffer)
+{
+    return result == 0 ? buffer : "error without a text";
+}
+
+#define TEXT_OF(result, buffer) _Generic((result), char * : gnu_text, int : posix_text)(result, buffer)
+
 static tn_status io_error(tn_context *ctx, const char *path, const char *what)
 {
     char text[128];
-    // The GNU form returns the text and may ignore the buffer.
-    const char *why = strerror_r(errno, text, sizeof text);
+    (void)gnu_text, (void)posix_text; // one of them is used
+    const char *why = TEXT_OF(strerror_r(errno, text, sizeof text), text);
     return tn_fail(ctx, errno == ENOMEM ? TN_ERR_MEMORY : TN_ERR_IO, "%s: %s: %s", path, what, why);
 }
 

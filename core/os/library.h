@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared libraries that are opened at run time (library_posix.c, library_win32.c).
+// Shared libraries that are opened at run time (library.c; library_posix.c, library_win32.c).
 #ifndef TN_CORE_LIBRARY_H
 #define TN_CORE_LIBRARY_H
 
@@ -25,6 +25,11 @@ typedef struct tn_library_symbol {
 // is.
 void *tn_library_open(const tn_library_names *names, const tn_library_symbol *symbols, size_t n, void *table,
                       const char **missing);
+// One step of it: by a name or a path, NULL: there is none, or it cannot be loaded. *was_loaded: the program
+// had it already.
+void *tn_library_load(const char *name, bool *was_loaded);
+// The address of a function, as a data pointer of the same size; NULL: there is none.
+void *tn_library_address(void *library, const char *symbol);
 void tn_library_close(void *library);
 const char *tn_library_name(const tn_library_names *names); // of this system, for messages
 

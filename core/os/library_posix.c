@@ -7,21 +7,16 @@
 #include <dlfcn.h>
 #include <string.h>
 
-void *tn_library_open(const tn_library_names *names, const tn_library_symbol *symbols, size_t n, void *table,
-                      const char **missing)
+void *tn_library_load(const char *name, bool *was_loaded)
 {
-    void *library = dlopen(names->shared_object, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; library && i < n; i++) {
-        void *address = dlsym(library, symbols[i].symbol);
-        if (!address) {
-            *missing = symbols[i].symbol;
-            dlclose(library);
-            return NULL;
-        }
-        // POSIX gives functions as data pointers of the same size.
-        memcpy((char *)table + symbols[i].offset, &address, sizeof address);
-    }
-    return library;
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    *was_loaded = library != NULL;
+    return library ? library : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+void *tn_library_address(void *library, const char *symbol)
+{
+    return dlsym(library, symbol);
 }
 
 void tn_library_close(void *library)

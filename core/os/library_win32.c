@@ -6,21 +6,19 @@
 #include <string.h>
 #include <windows.h>
 
-void *tn_library_open(const tn_library_names *names, const tn_library_symbol *symbols, size_t n, void *table,
-                      const char **missing)
+void *tn_library_load(const char *name, bool *was_loaded)
 {
+    *was_loaded = GetModuleHandleA(name) != NULL;
     // Never the current folder or PATH, where anybody may have put a file of this name.
-    HMODULE library = LoadLibraryExA(names->dll, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
-    for (size_t i = 0; library && i < n; i++) {
-        FARPROC address = GetProcAddress(library, symbols[i].symbol);
-        if (!address) {
-            *missing = symbols[i].symbol;
-            FreeLibrary(library);
-            return NULL;
-        }
-        memcpy((char *)table + symbols[i].offset, &address, sizeof address);
-    }
-    return library;
+    return (void *)LoadLibraryExA(name, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+}
+
+void *tn_library_address(void *library, const char *symbol)
+{
+    FARPROC function = GetProcAddress((HMODULE)library, symbol);
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return address;
 }
 
 void tn_library_close(void *library)

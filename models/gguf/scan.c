@@ -100,6 +100,9 @@ static tn_cursor cursor_at(const tn_gguf_file *file, size_t pos)
 
 tn_status tn_gguf_file_scan(tn_context *ctx, tn_gguf_file *file)
 {
+    if (TN_BIG_ENDIAN)
+        return tn_fail(ctx, TN_ERR_UNSUPPORTED,
+                       "this processor is big-endian, and GGUF files are read on little-endian ones only");
     tn_cursor c = cursor_at(file, 0);
     tn_status status = read_header(ctx, &c, file);
     if (status == TN_OK) status = scan_keys(ctx, &c, file);

@@ -44,6 +44,7 @@ output='v?printf|v?fprintf|v?dprintf|puts|fputs|fputs_unlocked|putchar|putc|fput
 check "prints" "$(banned "$output|stdout|stderr|stdin")"
 signals='signal|sigaction|sigprocmask|pthread_sigmask'
 check "changes the process" "$(banned "$signals|setlocale|setenv|putenv|chdir|umask|srand|system|popen|fork")"
+check "could make memory executable" "$(banned 'mprotect|pkey_mprotect|memfd_create|shmat')"
 check "reads the environment" "$(banned 'getenv|secure_getenv')"
 check "hidden state" "$(banned 'rand|random|strtok|localtime|gmtime|asctime|ctime|strerror')"
 

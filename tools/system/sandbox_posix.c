@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#if defined(__linux__) && defined(__has_include)
+// Calls have other numbers on each architecture, and filters see registers in its byte order.
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__has_include)
 #if __has_include(<linux/seccomp.h>)
 #define HAVE_SECCOMP 1
 #endif
@@ -29,10 +30,8 @@
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
 #else
-#define ARCH 0
+#define ARCH AUDIT_ARCH_AARCH64
 #endif
 
 // Not on every architecture, or newer than the headers.
@@ -155,7 +154,7 @@ int sys_sandbox_enter(sys_sandbox_stage stage)
     make_filter(&f, stage);
     struct sock_fprog program = {.len = f.n, .filter = f.ops};
     tzset(); // reads a file at its first use
-    if (ARCH && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0)
         return 0;
     return fail(EXIT_FAILED, "--sandbox: this system has no filters of system calls: %s", strerror(errno));

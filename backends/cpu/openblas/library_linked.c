@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the place of library_posix.c in builds with -Dopenblas=linked: the OpenBLAS that the linker found, for
+// In the place of library_opened.c in builds with -Dopenblas=linked: the OpenBLAS that the linker found, for
 // programs that cannot open libraries or ship their own copy. It counts as ours, not as the program's.
 #include "backends/cpu/openblas/library.h"
 #include "backends/cpu/openblas/openblas.h"
@@ -24,12 +24,15 @@ static const struct {
 #include "backends/cpu/openblas/openblas.def"
 };
 
-const char *const tn_openblas_names[] = {"linked", NULL};
+const char *tn_openblas_name(size_t i)
+{
+    return i == 0 ? "linked" : NULL;
+}
 
 void *tn_cpu_library_open(const char *name, bool *was_loaded)
 {
     *was_loaded = false;
-    return strcmp(name, tn_openblas_names[0]) == 0 ? (void *)(uintptr_t)&linked : NULL;
+    return strcmp(name, tn_openblas_name(0)) == 0 ? (void *)(uintptr_t)&linked : NULL;
 }
 
 void *tn_cpu_library_symbol(void *library, const char *symbol)

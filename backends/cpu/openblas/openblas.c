@@ -116,7 +116,8 @@ static void open_library(tn_openblas *b)
     if (b->wanted[0]) {
         (void)open_name(b, b->wanted);
     } else {
-        for (int i = 0; tn_openblas_names[i] && !there; i++) there = open_name(b, tn_openblas_names[i]);
+        const char *name;
+        for (size_t i = 0; (name = tn_openblas_name(i)) != NULL && !there; i++) there = open_name(b, name);
     }
     if (!b->library) {
         tn_log(b->ctx, TN_LOG_INFO, "cpu: no OpenBLAS: %s", b->why_not);
