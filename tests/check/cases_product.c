@@ -467,7 +467,8 @@ static void cases_row_tiles(check_run *run, int32_t op)
 // Rows of x that fill tiles of 96 rows or not, and types that have such tiles; k is counted in 256.
 static void cases_96_rows(check_run *run, int32_t op)
 {
-    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16, TN_TYPE_Q6_K};
+    static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16,    TN_TYPE_Q6_K,
+                                     TN_TYPE_Q8_0, TN_TYPE_Q5_K, TN_TYPE_IQ4_XS, TN_TYPE_Q4_1};
     static const shape sizes[] = {{65, 300, 9, 0}, {96, 127, 3, 0}, {73, 1030, 2, 0},
                                   {89, 64, 5, 0},  {97, 66, 4, 0},  {80, 513, 6, 0}};
     for (size_t t = 0; t < TN_COUNT(types); t++)

@@ -127,7 +127,7 @@ bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *
 {
     enum { RUN = 32 }; // elements whose sum lanes of one head add up
     const tn_view *v = &step->src[TN_SRC_attention_v], *y = &step->dst[0];
-    bool rows = y->ne[1] > TN_MATVEC_MAX_COLUMNS && y->ne[1] <= TN_SKINNY_MAX_ROWS;
+    bool rows = y->ne[1] > TN_MATVEC_MAX_COLUMNS && y->ne[1] <= TN_SKINNY_STREAM_MAX_ROWS;
     return rows && cuda->compute == 90 && !cuda->variant.skinny_without_wgmma && v->dtype == TN_TYPE_F16 &&
            y->ne[3] % RUN == 0 && y->ne[2] * y->ne[3] % TN_SKINNY_K == 0;
 }

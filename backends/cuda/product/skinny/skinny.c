@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows (skinny.cuh, skinny_blocks.cuh, skinny_stream.cuh): the weights of each
+// Matrix products of 9 to 80 rows (skinny.cuh, skinny_blocks.cuh, skinny_stream.cuh): the weights of each
 // type share a launch.
 #include "backends/cuda/product/skinny/skinny.h"
 #include "backends/cuda/runtime/layout.h"
@@ -22,7 +22,8 @@ enum {
 bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p)
 {
     // Copies to shared memory, and more of it than 64 KiB: compute capability 8.0.
-    if (cuda->compute < 80 || !tn_cuda_gemm_fits(cuda, p) || p->m > TN_SKINNY_MAX_ROWS) return false;
+    if (cuda->compute < 80 || !tn_cuda_gemm_fits(cuda, p)) return false;
+    if (p->m > TN_SKINNY_MAX_ROWS && p->m > tn_cuda_skinny_stream_rows(cuda, p)) return false;
     return !p->glu || p->w[0]->dtype == p->w[1]->dtype;
 }
 

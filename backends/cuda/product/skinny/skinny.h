@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 64 rows: what the host files of the skinny kernels share, and what
+// Matrix products of 9 to 80 rows: what the host files of the skinny kernels share, and what
 // product/gemm/gemm_id.c uses of them.
 #ifndef TN_CUDA_SKINNY_H
 #define TN_CUDA_SKINNY_H
@@ -16,7 +16,8 @@ bool tn_cuda_skinny_exact_type(tn_dtype type);
 // Types of skinny_codebook.cu.
 bool tn_cuda_skinny_codebook_type(tn_dtype type);
 
-enum { TN_SKINNY_MAX_ROWS = 64 }; // rows of x at most
+// Rows of x at most; more with weights of some types that skinny_stream.cuh multiplies.
+enum { TN_SKINNY_MAX_ROWS = 64, TN_SKINNY_STREAM_MAX_ROWS = 80 };
 // Whether the skinny kernels can run a product without experts, as to everything but types of weights.
 bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p);
 size_t tn_cuda_skinny_dense_scratch(const tn_cuda *cuda, const tn_product *p);
@@ -56,6 +57,8 @@ int32_t tn_cuda_skinny_set_tiles(tn_cuda_skinny_seg *seg, int32_t n_segs, bool g
 // Whether all weights of a product without experts are multiplied by skinny_stream.cuh, so that x has its
 // order.
 bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p);
+// Rows of x at most that skinny_stream.cuh has kernels for with the weights of a product; 0: it has none.
+int32_t tn_cuda_skinny_stream_rows(const tn_cuda *cuda, const tn_product *p);
 // Rows of x that a kernel for m rows computes.
 int32_t tn_cuda_skinny_stream_columns(int64_t m);
 // Whether a step reads stages of x that the step before it leaves, and the bytes of those of m rows.

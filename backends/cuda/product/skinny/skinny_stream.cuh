@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for 9 to 64 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
+// y = x w^T for 9 to 80 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
 // streams its own weights, and waits for others only where the four of a warpgroup multiply together.
 //
 // Operands: w [n, k] in planes, k a multiple of 256; x in stages of 256 k as skinny_stream_args.h says; y [m,
@@ -621,7 +621,7 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
 }
 
 #define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N)                                                           \
-    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS, 1)                                           \
+    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS(N), 1)                                        \
         tn_skinny_stream_##NAME##_##N(const __grid_constant__ tn_cuda_skinny_stream_args a)                  \
     {                                                                                                        \
         skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, 1, N>(a);                                       \
@@ -633,12 +633,17 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 40)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 48)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64)
+// Those of types that have one of 80 rows too.
+#define SKINNY_STREAM_80(TYPE)                                                                               \
+    SKINNY_STREAM(TYPE)                                                                                      \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 80)
 // Those of weights of two types.
 #define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 32)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 40)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 48)                                                    \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 80)
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products of 9 to 64 rows whose warps stream their own weights, on compute
+// Arguments of the matrix products of 9 to 80 rows whose warps stream their own weights, on compute
 // capability 9.0 (product/skinny/skinny_stream*.cu).
 #ifndef TN_CUDA_SKINNY_STREAM_ARGS_H
 #define TN_CUDA_SKINNY_STREAM_ARGS_H
@@ -28,9 +28,11 @@ enum {
 #define TN_SKINNY_STREAM_STAGE(columns) (TN_SKINNY_STREAM_X(columns) + (columns)*128)
 
 enum {
-    TN_SKINNY_STREAM_MAX_WARPS = 16, // of a block, as registers allow
-    TN_SKINNY_STREAM_SLOTS = 2,      // of weights of a warp; three leave less shared memory for x
+    TN_SKINNY_STREAM_SLOTS = 2, // of weights of a warp; three leave less shared memory for x
 };
+
+// Warps of a block at most, as registers allow.
+#define TN_SKINNY_STREAM_MAX_WARPS(columns) ((columns) > 64 ? 12 : 16)
 
 // Where the step before leaves the stages of x (TN_CUDA_READS_QUANTISED of runtime/kernel.h): the factors of
 // the results of its rows stand behind them.

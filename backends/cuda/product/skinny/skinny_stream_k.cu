@@ -6,4 +6,4 @@
 #include "backends/cuda/product/skinny/skinny_stream.cuh"
 
 SKINNY_STREAM(Q3_K)
-SKINNY_STREAM(Q5_K)
+SKINNY_STREAM_80(Q5_K)
