@@ -167,7 +167,8 @@ tn_status tn_model_host_overhead(tn_model *model, const tn_session_config *cfg, 
     tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg, &c);
     if (status != TN_OK) return status;
     c.n_ctx = TN_MIN(WARM_UP + STEPS, model->config.n_ctx_train);
-    c.n_batch = 1;
+    c.n_ctx_seq = 0; // one sequence with all of it, whatever was given
+    c.n_batch = c.n_seq = 1;
     tn_device *noop_device = tn_device_of_role(model->ctx, TN_BACKEND_NOOP);
     if (!noop_device) return tn_fail(model->ctx, TN_ERR_DEVICE, "no device that computes nothing");
     tn_session *s;

@@ -633,6 +633,7 @@ def check_bench(t):
     results = {r["test"]: r for r in d.get("results", [])}
     t.ok("bench --json",
          set(results) == {"pp32", "tg4"} and all(r["tokens_per_second"] > 0 for r in results.values()), d)
+    t.ok("bench --json: host", d.get("host_ns_per_step", 0) > 0, d)
     r = t.run(*flags, "--csv")
     t.ok("bench --csv", r.code == 0 and len({line.count(",") for line in r.text.strip().splitlines()}) == 1,
          r.out)

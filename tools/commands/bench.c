@@ -250,6 +250,15 @@ static void measure_peaks(bench_state *s)
         note("the peaks of this machine could not be measured: no memory or no threads for it");
 }
 
+static void measure_host(bench_state *s)
+{
+    char message[512];
+    if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) == TN_OK) return;
+    s->host_ns = 0;
+    (void)tn_context_error(s->t.ctx, message, sizeof message);
+    note("what the host adds to a step is not known: %s", message);
+}
+
 static int measure(bench_state *s, const sizes *z)
 {
     int code = bench_make_session(s);
@@ -257,7 +266,7 @@ static int measure(bench_state *s, const sizes *z)
     measure_peaks(s);
     tool_trace_load(&s->t, s->session);
     interrupt_watch(s->session); // until here a signal ends the program at once
-    if (tn_model_host_overhead(s->model, &s->cfg, &s->host_ns) != TN_OK) s->host_ns = 0;
+    measure_host(s);
     for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);
     return code;
 }
