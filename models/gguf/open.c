@@ -97,7 +97,7 @@ tn_status tn_gguf_open(tn_context *ctx, const char *path, tn_gguf **out)
 
 tn_status tn_gguf_open_memory(tn_context *ctx, const void *data, size_t size, const char *name, tn_gguf **out)
 {
-    static const char nothing[TN_GGUF_ALIGNMENT_MIN];
+    static const _Alignas(TN_GGUF_ALIGNMENT_MIN) char nothing[TN_GGUF_ALIGNMENT_MIN];
     if (!name) name = "memory";
     if (!data && size > 0) return tn_fail(ctx, TN_ERR_ARG, "%s: no data", name);
     const tn_gguf_source source = {
