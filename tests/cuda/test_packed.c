@@ -199,7 +199,7 @@ static void test_pairs(void)
     static const struct {
         tn_dtype type;
         int64_t rows;
-    } pairs[] = {{TN_TYPE_Q4_K, TOKENS}, {TN_TYPE_Q6_K, 67}, {TN_TYPE_Q8_0, 129}};
+    } pairs[] = {{TN_TYPE_Q4_K, TOKENS}, {TN_TYPE_Q6_K, 83}, {TN_TYPE_Q8_0, 129}};
     static float y[2][TOKENS * WIDTH];
     for (size_t i = 0; i < TN_COUNT(pairs); i++) {
         int64_t together = run_pair(pairs[i].type, pairs[i].rows, false, y[0]);

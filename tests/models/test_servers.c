@@ -4,7 +4,7 @@
 // Many servers behind a balancer: engines whose passes compute nothing but cost time, users who hold
 // conversations, and the rules by which tools/server/haproxy.cfg and others choose the server. Reported are
 // the share of prompt tokens found in the cache, how full the fullest server is, and the time to the first
-// token; docs/make_servers.py draws them.
+// token; docs/pictures/make_servers.py draws them.
 //     test_servers [RULE...] [SERVERS...]     a table of these rules, or of all; without numbers: a quick
 //     check
 #include "tests/models/engine_requests.h"

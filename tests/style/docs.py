@@ -121,12 +121,13 @@ def check_glossary(top, report):
 
 
 def check_picture(top, report):
-    """docs/architecture.svg is what its script writes."""
-    script = os.path.join(top, "docs", "make_architecture.py")
+    """docs/pictures/architecture.svg is what its script writes."""
+    script = os.path.join(top, "docs", "pictures", "make_architecture.py")
     made = subprocess.run([sys.executable, "-B", script, "-"], capture_output=True, encoding="utf-8")
-    same = made.returncode == 0 and made.stdout == read(top, "docs/architecture.svg")
-    problem = made.stderr.strip() or "docs/make_architecture.py writes another picture: run it, look at it"
-    report.ok("docs/architecture.svg", same, problem)
+    same = made.returncode == 0 and made.stdout == read(top, "docs/pictures/architecture.svg")
+    other = "docs/pictures/make_architecture.py writes another picture: run it, look at it"
+    problem = made.stderr.strip() or other
+    report.ok("docs/pictures/architecture.svg", same, problem)
 
 
 def main():

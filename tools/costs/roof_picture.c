@@ -196,16 +196,16 @@ static void label_slope(picture *p, const double from[2], const double to[2], co
 }
 
 // Beside a level roof: the first place from the right where nothing is, above the line or below it, in the
-// first row or in the second.
+// first row or in the second; at most BEFORE left of where the roof begins.
 static void label_roof(picture *p, double y, double from, const char *text)
 {
-    enum { LETTER = 7, H = 13, STEP = 20 };
+    enum { LETTER = 7, H = 13, STEP = 20, BEFORE = 60 };
     static const double rows[] = {-15, 3, -30, 18};
     double w = LETTER * (double)strlen(text);
     svg_box box = {RIGHT - 4 - w, y - 15, w, H};
     bool found = false;
     for (size_t k = 0; k < sizeof rows / sizeof *rows && !found; k++)
-        for (double x = RIGHT - 4 - w; x > from - w && !found; x -= STEP) {
+        for (double x = RIGHT - 4 - w; x > from - w - BEFORE && !found; x -= STEP) {
             svg_box place = {x, y + rows[k], w, H};
             found = is_free(p, &place, -1);
             if (found) box = place;

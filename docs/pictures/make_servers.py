@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/servers.svg: rules of balancers over the number of servers. Standard library only.
+"""Draws docs/pictures/servers.svg: rules of balancers over the number of servers. Standard library only.
 
     build/tests/test_servers 1 3 10 30 100 300 >servers.txt                      some minutes
     build/tests/test_servers plain bound-2 bound-1.25 1000 >>servers.txt          some more
-    python3 docs/make_servers.py servers.txt               writes the picture beside this script
+    python3 docs/pictures/make_servers.py servers.txt               writes the picture beside this script
 """
 import math
 import os

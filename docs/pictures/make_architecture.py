@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/architecture.svg: the way of a token from the file to the text. Standard library only.
+"""Draws docs/pictures/architecture.svg: the way of a token from the file to the text. Standard library only.
 
-    python3 docs/make_architecture.py        writes the picture beside this script
-    python3 docs/make_architecture.py -      writes it to standard output, for the docs test
+    python3 docs/pictures/make_architecture.py        writes the picture beside this script
+    python3 docs/pictures/make_architecture.py -      writes it to standard output, for the docs test
 
 The names of the passes come from graph/passes.def. A text that does not fit its box is an error.
 """
@@ -13,6 +13,7 @@ import sys
 from xml.sax.saxutils import escape
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 WIDTH, MARGIN, COLUMNS, GAP = 1000, 24, 4, 36
 BOX_W = (WIDTH - 2 * MARGIN - 24 - (COLUMNS - 1) * GAP) // COLUMNS
 BOX_H, LINE, PAD = 98, 18, 11
@@ -42,7 +43,7 @@ LAYERS = {  # fill, border
 
 
 def passes():
-    with open(os.path.join(HERE, "..", "graph", "passes.def"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "graph", "passes.def"), encoding="utf-8") as f:
         return re.findall(r"^TN_PASS\((\w+)", f.read(), re.M)
 
 
@@ -95,7 +96,7 @@ def box(x, y, layer, title, lines, path):
     for content, width in [(title, TITLE_W), (path, MONO_W)] + [(line, TEXT_W) for line in lines]:
         if len(content) * width > BOX_W - 2 * PAD:
             sys.exit(f"make_architecture.py: '{content}' does not fit its box")
-    if not os.path.exists(os.path.join(HERE, "..", path)):
+    if not os.path.exists(os.path.join(ROOT, path)):
         sys.exit(f"make_architecture.py: {path}, named in the box '{title}', does not exist")
     fill, border = LAYERS[layer]
     out = [f'<rect x="{x:g}" y="{y:g}" width="{BOX_W}" height="{BOX_H}" rx="6" '
@@ -175,7 +176,7 @@ def picture():
     height = places[-1][0] + places[-1][1] + 50
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
            f'width="{WIDTH}" height="{height}">',
-           "<!-- Made by docs/make_architecture.py -->",
+           "<!-- Made by docs/pictures/make_architecture.py -->",
            "<title>The way of a token through tenon</title>",
            f"<style>{STYLE}</style>",
            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
