@@ -16,41 +16,64 @@
 enum { FIRST = 4, EVERY = 16, PASSES = 256, NAME = 96, SHAPES = 320 }; // passes that are timed
 enum { TRACK_LOAD = 1, TRACK_PROMPT, TRACK_TOKENS, TRACK_STEPS, TRACKS };
 
+// What is recorded while the clock runs is small: the rest of a step is asked of its plan when the file is
+// written.
 typedef struct event {
-    int32_t track; // 0: a counter
-    char name[NAME], kernel[NAME], value[NAME], shapes[SHAPES];
+    int32_t track;       // 0: a counter
+    int32_t step;        // of its plan
+    size_t pass;         // of a step: which of the timed ones
+    char name[NAME];     // not of a step
     uint64_t begin, end; // of a counter: when, and not used
     double number;       // of a counter
-    bool has_cost;
-    cost_sum cost;
-    double percent; // of the limit, 0: no peaks
 } event;
+
+// A pass whose steps were timed.
+typedef struct timed_pass {
+    tn_plan *plan; // owned
+    int64_t depth; // keys before its tokens; -1: not known, so costs are not either
+} timed_pass;
 
 struct tool_trace {
     event *events;
     size_t n, capacity;
+    timed_pass *timed;
+    size_t n_timed, timed_capacity;
     int32_t n_passes, n_tokens;
     bool has_peaks, lost; // lost: an event found no memory
     peaks peaks;
-    char device[64];
     uint64_t begin, engine_tokens; // engine_tokens: that the engine had done after its last step
 };
 
+// An array with room for one more; NULL: no memory, and the array stays.
+static void *with_room(tool_trace *t, void *array, size_t n, size_t *capacity, size_t size)
+{
+    if (n < *capacity) return array;
+    size_t more = *capacity ? 2 * *capacity : 256;
+    void *grown = realloc(array, more * size);
+    if (!grown)
+        t->lost = true;
+    else
+        *capacity = more;
+    return grown;
+}
+
 static event *add(tool_trace *t)
 {
-    if (t->n == t->capacity) {
-        size_t more = t->capacity ? 2 * t->capacity : 256;
-        event *grown = realloc(t->events, more * sizeof *grown);
-        if (!grown) {
-            t->lost = true;
-            return NULL;
-        }
-        t->events = grown;
-        t->capacity = more;
-    }
+    event *events = with_room(t, t->events, t->n, &t->capacity, sizeof *events);
+    if (!events) return NULL;
+    t->events = events;
     event *e = &t->events[t->n++];
     memset(e, 0, sizeof *e);
     return e;
+}
+
+static bool add_timed(tool_trace *t, const tn_plan *plan, int64_t depth)
+{
+    timed_pass *timed = with_room(t, t->timed, t->n_timed, &t->timed_capacity, sizeof *timed);
+    if (!timed) return false;
+    t->timed = timed;
+    t->timed[t->n_timed++] = (timed_pass){tn_plan_ref((tn_plan *)plan), depth};
+    return true;
 }
 
 void tool_trace_open(tool *t)
@@ -62,6 +85,8 @@ void tool_trace_open(tool *t)
 
 void tool_trace_close(tool *t)
 {
+    for (size_t i = 0; t->trace && i < t->trace->n_timed; i++) tn_plan_unref(&t->trace->timed[i].plan);
+    if (t->trace) free(t->trace->timed);
     if (t->trace) free(t->trace->events);
     free(t->trace);
     t->trace = NULL;
@@ -99,24 +124,16 @@ static void add_steps(tool_trace *t, const tn_session *session, uint64_t begin, 
     tn_step_time step = {.struct_size = sizeof step};
     uint64_t total = 0;
     for (int32_t i = 0; tn_session_step_time(session, i, &step) == 1; i++) total += step.ns;
-    if (total == 0 || !plan) return; // nothing was evaluated
+    if (total == 0 || !plan || !add_timed(t, plan, depth)) return; // nothing was evaluated, or no memory
     t->n_passes++;
     for (int32_t i = 0; tn_session_step_time(session, i, &step) == 1; i++) {
-        tn_plan_step_info info = {.struct_size = sizeof info};
         event *e = add(t);
-        if (!e || tn_plan_step_get(plan, i, depth < 0 ? 0 : depth, &info) != 1) return;
+        if (!e) return;
         e->track = TRACK_STEPS;
-        snprintf(e->name, sizeof e->name, "%s", step.op);
-        snprintf(e->kernel, sizeof e->kernel, "%s", step.kernel);
-        snprintf(e->value, sizeof e->value, "%s", step.name);
-        tn_plan_step_shapes(plan, i, e->shapes, sizeof e->shapes);
-        snprintf(t->device, sizeof t->device, "%s", info.device);
+        e->pass = t->n_timed - 1;
+        e->step = i;
         e->begin = begin;
         e->end = begin += step.ns;
-        e->has_cost = depth >= 0;
-        cost_add(&e->cost, &info);
-        if (t->has_peaks && step.ns > 0)
-            e->percent = 1e11 * cost_limit(&e->cost, &t->peaks) / (double)step.ns;
     }
 }
 
@@ -218,25 +235,35 @@ static void put_name(json *j, const char *what, int32_t tid, const char *name)
     json_end_object(j);
 }
 
-static void put_step_args(json *j, const event *e)
+static void put_step_args(json *j, const tool_trace *t, const event *e, const tn_plan_step_info *info)
 {
-    json_text(j, "kernel", e->kernel);
-    json_text(j, "value", e->value);
-    json_text(j, "operands", e->shapes);
+    const timed_pass *p = &t->timed[e->pass];
+    char shapes[SHAPES] = "";
+    cost_sum cost = {0};
+    tn_plan_step_shapes(p->plan, e->step, shapes, sizeof shapes);
+    json_text(j, "kernel", info->kernel);
+    json_text(j, "value", info->name);
+    json_text(j, "operands", shapes);
     json_text(j, "timed", "step by step");
-    if (!e->has_cost) return;
-    json_number(j, "bytes", cost_bytes(&e->cost));
-    json_number(j, "weight_bytes", e->cost.weights);
-    json_number(j, "cache_bytes", e->cost.cache_read + e->cost.cache_written);
-    json_number(j, "operations", cost_ops(&e->cost));
-    if (e->percent > 0) json_number(j, "percent_of_limit", e->percent);
+    if (p->depth < 0) return;
+    cost_add(&cost, info);
+    json_number(j, "bytes", cost_bytes(&cost));
+    json_number(j, "weight_bytes", cost.weights);
+    json_number(j, "cache_bytes", cost.cache_read + cost.cache_written);
+    json_number(j, "operations", cost_ops(&cost));
+    if (t->has_peaks && e->end > e->begin)
+        json_number(j, "percent_of_limit", 1e11 * cost_limit(&cost, &t->peaks) / (double)(e->end - e->begin));
 }
 
 static void put_event(json *j, const tool_trace *t, const event *e)
 {
+    tn_plan_step_info info = {.struct_size = sizeof info};
+    bool is_step = e->track == TRACK_STEPS;
+    const timed_pass *p = is_step ? &t->timed[e->pass] : NULL;
+    if (p && tn_plan_step_get(p->plan, e->step, p->depth < 0 ? 0 : p->depth, &info) != 1) return;
     json_object(j, NULL);
-    json_text(j, "name", e->name);
-    if (e->track > 0) json_text(j, "cat", e->track == TRACK_STEPS ? "step" : "run");
+    json_text(j, "name", is_step ? info.op : e->name);
+    if (e->track > 0) json_text(j, "cat", is_step ? "step" : "run");
     json_text(j, "ph", e->track > 0 ? "X" : "C");
     json_number(j, "ts", (double)(e->begin - t->begin) * 1e-3);
     if (e->track > 0) json_number(j, "dur", (double)(e->end - e->begin) * 1e-3);
@@ -244,9 +271,17 @@ static void put_event(json *j, const tool_trace *t, const event *e)
     json_int(j, "tid", e->track);
     json_object(j, "args");
     if (e->track == 0) json_number(j, e->name, e->number);
-    if (e->track == TRACK_STEPS) put_step_args(j, e);
+    if (is_step) put_step_args(j, t, e, &info);
     json_end_object(j);
     json_end_object(j);
+}
+
+// The device of the first step that was timed.
+static const char *device_name(const tool_trace *t)
+{
+    tn_plan_step_info info = {.struct_size = sizeof info};
+    bool found = t->n_timed > 0 && tn_plan_step_get(t->timed[0].plan, 0, 0, &info) == 1;
+    return found ? info.device : "";
 }
 
 static void put_trace(const tool_trace *t, FILE *f)
@@ -260,7 +295,7 @@ static void put_trace(const tool_trace *t, FILE *f)
     json_text(&j, "displayTimeUnit", "ns");
     json_array(&j, "traceEvents");
     put_name(&j, "process_name", 0, "tenon");
-    snprintf(steps, sizeof steps, "steps on %s", t->device);
+    snprintf(steps, sizeof steps, "steps on %s", device_name(t));
     for (int32_t i = 1; i < TRACKS; i++) put_name(&j, "thread_name", i, tracks[i] ? tracks[i] : steps);
     for (size_t i = 0; i < t->n; i++) {
         fputc('\n', f);
