@@ -44,8 +44,8 @@ struct tool_trace {
     uint64_t begin, engine_tokens; // engine_tokens: that the engine had done after its last step
 };
 
-// An array with room for one more; NULL: no memory, and the array stays.
-static void *with_room(tool_trace *t, void *array, size_t n, size_t *capacity, size_t size)
+// An array with capacity for one more; NULL: no memory, and the array stays.
+static void *with_capacity(tool_trace *t, void *array, size_t n, size_t *capacity, size_t size)
 {
     if (n < *capacity) return array;
     size_t more = *capacity ? 2 * *capacity : 256;
@@ -59,7 +59,7 @@ static void *with_room(tool_trace *t, void *array, size_t n, size_t *capacity, s
 
 static event *add(tool_trace *t)
 {
-    event *events = with_room(t, t->events, t->n, &t->capacity, sizeof *events);
+    event *events = with_capacity(t, t->events, t->n, &t->capacity, sizeof *events);
     if (!events) return NULL;
     t->events = events;
     event *e = &t->events[t->n++];
@@ -69,7 +69,7 @@ static event *add(tool_trace *t)
 
 static bool add_timed(tool_trace *t, const tn_plan *plan, int64_t depth)
 {
-    timed_pass *timed = with_room(t, t->timed, t->n_timed, &t->timed_capacity, sizeof *timed);
+    timed_pass *timed = with_capacity(t, t->timed, t->n_timed, &t->timed_capacity, sizeof *timed);
     if (!timed) return false;
     t->timed = timed;
     t->timed[t->n_timed++] = (timed_pass){tn_plan_ref((tn_plan *)plan), depth};
