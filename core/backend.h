@@ -58,7 +58,7 @@ typedef enum tn_backend_role {
     TN_BACKEND_ACCELERATOR, // devices that are used where they accept the work
     // the processor: always opened; runs every op, so it is the fallback of all others
     TN_BACKEND_HOST,
-    // accepts every op and computes nothing: tests of passes, measuring what the host spends
+    // always opened, accepts every op and computes nothing: tests of passes, measuring what the host spends
     TN_BACKEND_NOOP,
 } tn_backend_role;
 

@@ -24,7 +24,7 @@ void tn_backend_absent(tn_context *ctx, const char *backend, const char *why)
 
 static bool wanted(const tn_context *ctx, const tn_backend *backend)
 {
-    return !ctx->cfg.backend || backend->role == TN_BACKEND_HOST ||
+    return !ctx->cfg.backend || backend->role != TN_BACKEND_ACCELERATOR ||
            strcmp(backend->name, ctx->cfg.backend) == 0;
 }
 

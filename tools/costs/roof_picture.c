@@ -204,12 +204,13 @@ static void label_roof(picture *p, double y, double from, const char *text)
     double w = LETTER * (double)strlen(text);
     svg_box box = {RIGHT - 4 - w, y - 15, w, H};
     bool found = false;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows && !found; k++)
-        for (double x = RIGHT - 4 - w; x > from - w - BEFORE && !found; x -= STEP) {
-            svg_box place = {x, y + rows[k], w, H};
-            found = is_free(p, &place, -1);
-            if (found) box = place;
-        }
+    for (double before = 0; before <= BEFORE && !found; before += BEFORE)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows && !found; k++)
+            for (double x = RIGHT - 4 - w; x > from - w - before && !found; x -= STEP) {
+                svg_box place = {x, y + rows[k], w, H};
+                found = is_free(p, &place, -1);
+                if (found) box = place;
+            }
     svg_text(p->f, box.x + w, box.y + H - 2, "end", "fg", "%s", text);
     p->labels[p->n_labels++] = box;
 }

@@ -89,9 +89,10 @@ typedef struct tn_context_config {
                              // NULL (default): none is used
     // non-zero: time the kernels that could run a step, once, and keep the fastest; default 0
     int32_t tune;
-    // "cuda": the only backend that is opened besides the CPU, which always is; saves the time that other
-    // drivers need to start. Only read while creating. A name that no backend has is TN_ERR_ARG; one that is
-    // not part of this build, or finds no device, is among the absent ones. NULL (default): all
+    // "cuda": the only backend that is opened besides the CPU and the one that computes nothing, which always
+    // are; saves the time that other drivers need to start. Only read while creating. A name that no backend
+    // has is TN_ERR_ARG; one that is not part of this build, or finds no device, is among the absent ones.
+    // NULL (default): all
     const char *backend;
     // non-zero: every bit of a result depends on the texts alone, not on how they are cut into batches
     // (slower for long prompts). Backends without that mode are absent. The number of threads never changes a
