@@ -23,13 +23,6 @@ EXPORT void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int 
 static fake_openblas state;
 static char config[200];
 
-// With C alone, because on Windows nothing else is linked. The processor is busy meanwhile.
-static void work_5_ms(void)
-{
-    clock_t start = clock();
-    while (clock() - start < CLOCKS_PER_SEC / 200) continue;
-}
-
 __attribute__((constructor)) static void start(void)
 {
     const char *parallel = getenv("FAKE_PARALLEL"), *threads = getenv("FAKE_THREADS"),
@@ -80,7 +73,7 @@ void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
     state.n_calls++;
     if (order != 101 || transpose_a != 111 || transpose_b != 112 || state.n_threads != 1) state.n_wrong++;
     if (lda < k || ldb < k || ldc < n) state.n_wrong++;
-    if (state.sleeps) work_5_ms();
+    if (state.sleeps) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     for (int i = 0; i < m && !state.does_nothing; i++)
         for (int j = 0; j < n; j++) {
             double sum = 0.0;
