@@ -173,10 +173,13 @@ static bool is_left_out(const tn_pool *p, int32_t slot)
            atomic_load_explicit(&p->stopping, memory_order_relaxed);
 }
 
-// Sleeps until the width includes this thread again. Whoever needs it rings then.
+// Sleeps until the width includes this thread again. Whoever needs it rings then. The width may have fallen
+// after this thread read it and opened a phase for more threads, all of which sleep: the calling thread does
+// the parts then. It is woken here, or sees the phase before it sleeps (sequential consistency).
 static void sleep_left_out(tn_pool *p, int32_t slot)
 {
     uint32_t bell = atomic_load(&p->idle_bell);
+    if (phase_has_parts(atomic_load(&p->phase)) && atomic_load(&p->caller_sleeps)) ring_caller(p);
     if (slot >= atomic_load(&p->width.now) && !atomic_load(&p->stopping)) tn_wait_while(&p->idle_bell, bell);
 }
 

@@ -434,6 +434,59 @@ static void test_width(void)
     TEST_CHECK(atomic_load(&w.now) == THREADS - 1 && atomic_load(&w.hold_ns) > hold);
 }
 
+// --- the width falls while a phase is opened -------------------------------------------------------------
+
+typedef struct narrowing {
+    tn_pool *pool;
+    int32_t phase; // that `next` opened last
+    _Atomic int32_t worker_started, n_done;
+} narrowing;
+
+// The thread of the pool ends the first phase while the calling thread sleeps. The width falls to one thread
+// after it was read for the second phase, and no bell rings for that phase, because one has just rung.
+static int32_t narrowing_next(void *arg, int32_t width)
+{
+    narrowing *n = arg;
+    TN_UNUSED(width);
+    if (++n->phase > 2) return 0;
+    if (n->phase == 2) {
+        atomic_store(&n->pool->width.now, 1);
+        atomic_store(&n->pool->first_phase, false);
+        atomic_store(&n->pool->rung_ns, tn_time_ns());
+    }
+    return 2;
+}
+
+static void narrowing_part(void *arg, int32_t part, int32_t slot)
+{
+    narrowing *n = arg;
+    TN_UNUSED(part);
+    atomic_fetch_add(&n->n_done, 1);
+    if (n->phase != 1) return;
+    if (slot == 0) {
+        while (!atomic_load(&n->worker_started)) TN_PAUSE();
+        return;
+    }
+    atomic_store(&n->worker_started, 1);
+    while (!atomic_load(&n->pool->caller_sleeps)) TN_PAUSE();
+    work_for(1000000); // until the calling thread has looked at the phase and sleeps
+}
+
+// Parts that a thread leaves behind because the width has no place for it are done by the calling thread.
+static void test_narrowing(int rounds)
+{
+    bool right = true;
+    for (int i = 0; i < rounds / 10 + 1; i++) {
+        tn_context *ctx = context(OWN, 2, true);
+        if (!TEST_CHECK(ctx != NULL)) return;
+        narrowing n = {.pool = &ctx->pool};
+        tn_work work = {.arg = &n, .next = narrowing_next, .part = narrowing_part};
+        right = right && tn_pool_run(ctx, &work) == TN_OK && atomic_load(&n.n_done) == 4;
+        tn_context_destroy(&ctx);
+    }
+    TEST_CHECK(right);
+}
+
 // --- forked children -------------------------------------------------------------------------------------
 
 // ThreadSanitizer ends a forked child that starts threads.
@@ -484,6 +537,7 @@ int main(int argc, char **argv)
     test_priority();
     test_sleeps();
     test_width();
+    test_narrowing(rounds);
     test_life(rounds);
     return test_done();
 }
