@@ -84,6 +84,7 @@ static tn_status load_tokenizer(tn_model *m, const char *pre)
 static tn_status load(tn_model *m, const tn_model_config *cfg)
 {
     tn_status status = choose_device(m, cfg->device);
+    if (status == TN_OK) status = tn_keys_override(m->gguf, cfg->overrides, cfg->n_overrides);
     if (status == TN_OK) status = tn_keys_check(m->ctx, m->gguf);
     if (status == TN_OK && m->tokenizer_only) {
         status = read_name(m);

@@ -222,6 +222,7 @@ int tool_open(tool *t, const options *o)
     report_ignored(t);
     int code = check_compat(t);
     if (!code) code = find_device(t);
+    if (!code) code = tool_overrides_open(t);
     return code ? code : tool_places_open(t);
 }
 
@@ -229,6 +230,7 @@ void tool_close(tool *t)
 {
     tool_close_adapters(t);
     tool_places_close(t);
+    tool_overrides_close(t);
     tool_trace_close(t);
     tn_context_destroy(&t->ctx);
 }
@@ -291,6 +293,7 @@ void tool_model_config(const tool *t, const tn_session_config *session, tn_model
     cfg->device_layers =
         layers && strcmp(layers, "all") == 0 ? INT32_MAX : (int32_t)opt_int(t->opt, OPT_GPU_LAYERS);
     tool_places_config(t, cfg);
+    tool_overrides_config(t, cfg);
 }
 
 static void report_loaded(const tool *t, const char *path, const tn_model *model)

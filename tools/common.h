@@ -47,6 +47,7 @@ void clean_text(char *text);
 const char *shown(const char *text, char *buf, size_t size);
 
 typedef struct tool_places tool_places;
+typedef struct tool_overrides tool_overrides;
 typedef struct tool_trace tool_trace;
 typedef struct tool {
     const options *opt;
@@ -61,8 +62,9 @@ typedef struct tool {
     uint64_t compiling_ns;
     tn_adapter_use adapters[TN_SESSION_ADAPTERS]; // of --lora, for the model of the command
     int32_t n_adapters;
-    tool_places *places; // of --override-tensor; NULL: none
-    tool_trace *trace;   // of --profile; NULL: not wanted
+    tool_places *places;       // of --override-tensor; NULL: none
+    tool_overrides *overrides; // of --override-kv and the flags for positions; NULL: none
+    tool_trace *trace;         // of --profile; NULL: not wanted
 } tool;
 
 // Opens the context and finds the device. 0, or an exit code after a message; tool_close then still works.
@@ -91,6 +93,10 @@ int tool_places_open(tool *t);
 void tool_places_close(tool *t);
 void tool_places_config(const tool *t, tn_model_config *cfg);
 void tool_places_report(const tool *t, const tn_model_info *info);
+// overrides.c: the same for --override-kv and the flags for positions.
+int tool_overrides_open(tool *t);
+void tool_overrides_close(tool *t);
+void tool_overrides_config(const tool *t, tn_model_config *cfg);
 // What a file says of itself if it is an adapter; texts are fit for a terminal.
 typedef struct adapter_facts {
     char arch[64], kind[32], alpha[32];

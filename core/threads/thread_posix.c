@@ -44,15 +44,14 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-// Signals that a thread causes itself. The system ends the program if they are blocked, even if the host has
-// a handler for them: SIGBUS when a mapped file was cut, SIGSYS when a sandbox refuses a call.
-static const int own_signals[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-
-// All other signals are blocked on threads with these attributes. Without glibc 2.32 a thread has the mask of
-// the one that starts it: that one is the host's, and its mask is not changed here, not even for a moment.
+// All signals that others cause are blocked on threads with these attributes. Without glibc 2.32 a thread has
+// the mask of the one that starts it: that one is the host's, and its mask is not changed here.
 static int block_signals(pthread_attr_t *attributes)
 {
 #ifdef BLOCKS_SIGNALS
+    // Signals that a thread causes itself. The system ends the program if they are blocked, even if the host
+    // has a handler for them: SIGBUS when a mapped file was cut, SIGSYS when a sandbox refuses a call.
+    static const int own_signals[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all;
     sigfillset(&all);
     for (size_t i = 0; i < TN_COUNT(own_signals); i++) sigdelset(&all, own_signals[i]);

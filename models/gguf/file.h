@@ -53,7 +53,8 @@ struct tn_gguf {
     char *name;
     int32_t n_files;
     tn_gguf_file *files;
-    tn_gguf_keys keys; // of the first file
+    tn_gguf_keys keys;   // of the first file, with what takes their place
+    uint8_t *overridden; // keys and data of those; NULL: none
     tn_gguf_tensor *tensors;
     size_t n_tensors;
     char *tensor_names; // one block for all names
@@ -97,6 +98,8 @@ TN_MUST_USE tn_status tn_gguf_file_read(tn_context *ctx, const tn_gguf_file *fil
 TN_MUST_USE tn_status tn_gguf_file_scan(tn_context *ctx, tn_gguf_file *file);
 // The keys of a scanned file; refuses duplicates. keys_fini also after failure.
 TN_MUST_USE tn_status tn_gguf_keys_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_keys *keys);
+// Fills the index of names. *duplicate: position of the first key that occurred before, or keys->n.
+TN_MUST_USE tn_status tn_gguf_keys_index(tn_context *ctx, tn_gguf_keys *keys, size_t *duplicate);
 const tn_gguf_kv *tn_gguf_keys_find(const tn_gguf_keys *keys, const char *key);
 void tn_gguf_keys_fini(tn_context *ctx, tn_gguf_keys *keys);
 // Tensors of a scanned file; names go to *names, which is moved behind them. Checks ranges and overlaps.

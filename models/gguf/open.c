@@ -114,6 +114,7 @@ void tn_gguf_close(tn_gguf **gguf)
     tn_free(ctx, g->tensor_names);
     tn_free(ctx, g->tensors);
     tn_gguf_keys_fini(ctx, &g->keys);
+    tn_free(ctx, g->overridden);
     for (int32_t i = 0; i < g->n_files; i++) tn_gguf_file_close(ctx, &g->files[i]);
     tn_free(ctx, g->files);
     tn_free(ctx, g->name);

@@ -124,6 +124,12 @@ static tn_gguf_str key_name(const void *items, size_t i)
     return ((const tn_gguf_kv *)items)[i].key;
 }
 
+tn_status tn_gguf_keys_index(tn_context *ctx, tn_gguf_keys *keys, size_t *duplicate)
+{
+    tn_name_list list = {keys->kv, keys->n, key_name};
+    return tn_name_index_build(ctx, &keys->index, &list, duplicate);
+}
+
 tn_status tn_gguf_keys_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_keys *keys)
 {
     tn_cursor c = cursor_at(file, TN_GGUF_HEADER_SIZE);
@@ -136,9 +142,8 @@ tn_status tn_gguf_keys_load(tn_context *ctx, const tn_gguf_file *file, tn_gguf_k
         tn_status status = tn_gguf_read_kv(ctx, &c, &keys->kv[i]);
         if (status != TN_OK) return status;
     }
-    tn_name_list list = {keys->kv, keys->n, key_name};
     size_t twice;
-    tn_status status = tn_name_index_build(ctx, &keys->index, &list, &twice);
+    tn_status status = tn_gguf_keys_index(ctx, keys, &twice);
     if (status != TN_OK || twice == keys->n) return status;
     tn_gguf_shown shown;
     tn_gguf_str key = keys->kv[twice].key;

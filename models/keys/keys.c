@@ -88,7 +88,6 @@ static tn_status check_float(const tn_gguf *gguf, const char *key, const tn_key_
     return TN_OK;
 }
 
-// A key that is there, by its whole name.
 static tn_status check_value(const tn_gguf *gguf, const char *key, const tn_gguf_kv *kv,
                              const tn_key_row *row)
 {
@@ -114,6 +113,11 @@ static tn_status check_value(const tn_gguf *gguf, const char *key, const tn_gguf
     status = tn_gguf_get_i64(gguf, key, &v);
     if (status != TN_OK || (v >= row->least && v <= row->most)) return status;
     return refuse_int(tn_gguf_context(gguf), key, v, row->least, row->most);
+}
+
+tn_status tn_key_check(const tn_gguf *gguf, const char *key, const tn_key_row *row)
+{
+    return check_value(gguf, key, tn_gguf_find(gguf, key), row);
 }
 
 // --- the keys of the file and of the tokenizer -------------------------------------------------------

@@ -71,10 +71,44 @@ def check_lines(t):
     for source, args, flag in REFUSED:
         r = t.run("run", "-m", t.model, *args)
         t.ok(f"refused ({source})", r.code == 1 and flag in r.err and len(r.err.splitlines()) == 1, r.err)
-    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--rope-freq-base", "1e6")
-    t.ok("flags that change the answer warn", r.code == 0 and "warning: --rope-freq-base" in r.err, r.err)
-    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--rope-freq-base", "1e6", "--strict")
+    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--grp-attn-n", "4")
+    t.ok("flags that change the answer warn", r.code == 0 and "warning: --grp-attn-n" in r.err, r.err)
+    r = t.run("run", t.model, "-p", "Hello", "-n", 2, "--grp-attn-n", "4", "--strict")
     t.ok("and fail with --strict", r.code == 2, r.err)
+
+
+# Flags of positions, and the key of the file that each of them replaces.
+ROPE = [
+    (["--rope-freq-base", "500"], ".rope.freq_base=float:500"),
+    (["--rope-scale", "8"], ".rope.scaling.factor=float:8"),
+    (["--rope-freq-scale", "0.125"], ".rope.scaling.factor=int:8"),
+    (["--rope-scaling", "yarn", "--rope-scale", "4", "--yarn-orig-ctx", "64", "--yarn-attn-factor", "3"],
+     ".rope.scaling.type=str:yarn", ".rope.scaling.attn_factor=float:3", "llama.rope.scaling.factor=float:4",
+     ".rope.scaling.original_context_length=int:64"),
+]
+BAD_OVERRIDES = ["x", ".rope.freq_base=500", ".rope.freq_base=float:x", ".rope.freq_base=str:500",
+                 ".no_such_key=int:1", ".block_count=int:99999999999", "tokenizer.ggml.add_bos_token=bool:no",
+                 "tokenizer.ggml.tokens=str:a"]
+
+
+def check_overrides(t):
+    """--override-kv and the flags that stand for keys: they act, and as each other."""
+    flags = ["run", t.model, "--raw", "-p", "The sky is blue. A young owl is", "--ids", "-n", 12, "--temp", 0]
+    plain = t.run(*flags)
+    for rope, *keys in ROPE:
+        by_flag = t.run(*flags, *rope)
+        by_key = t.run(*flags, *[a for key in keys for a in ("--override-kv", key)])
+        t.ok(f"{rope} acts", by_flag.code == 0 and by_flag.out != plain.out, by_flag.err)
+        t.ok(f"{rope} is {keys}", by_flag.out and by_flag.out == by_key.out, by_key.err)
+    same = t.run(*flags, "--rope-freq-base", "0", "--yarn-orig-ctx", "0")
+    t.ok("0 means: as the file says", same.code == 0 and same.out == plain.out, same.err)
+    shown = t.run("inspect", t.model, "--override-kv", ".context_length=int:4096")
+    t.ok("inspect shows the value", b"4096 (trained)" in shown.out, shown.err)
+    for bad in BAD_OVERRIDES:
+        r = t.run(*flags, "--override-kv", bad)
+        t.ok(f"refused: {bad}", r.code == 2 and r.err.count("\n") == 1, f"{r.code} {r.err}")
+    r = t.run(*flags, "--rope-scale", "four")
+    t.ok("no number", r.code == 2 and "--rope-scale" in r.err, r.err)
 
 
 def check_numbers(t):
@@ -183,6 +217,7 @@ def check_reasoning(t):
 def main():
     t, _, _ = arguments()
     check_lines(t)
+    check_overrides(t)
     check_numbers(t)
     check_places(t)
     check_question(t)
