@@ -17,10 +17,11 @@
 
 extern const tn_backend tn_backend_cuda;
 
-static int32_t attribute(const tn_cuda *c, CUdevice_attribute which)
+// Attributes of the device; *r: the first error of several.
+static int32_t attribute(const tn_cuda *c, CUdevice_attribute which, CUresult *r)
 {
     int value = 0;
-    c->driver.device_attribute(&value, which, c->id);
+    if (*r == CUDA_SUCCESS) *r = c->driver.device_attribute(&value, which, c->id);
     return value;
 }
 
@@ -51,20 +52,21 @@ enum { BATCH = 2048 };
 // graphs work can be cancelled; each costs some 100 us.
 static const double work_each = 3.5e10;
 
-static void describe(tn_cuda *c, int ordinal)
+static CUresult describe(tn_cuda *c, int ordinal)
 {
     tn_device *d = c->device;
     char name[96] = "";
     int version = 0;
     size_t total = 0;
-    c->driver.device_name(name, sizeof name, c->id);
-    c->driver.driver_version(&version);
-    c->driver.device_total(&total, c->id);
-    c->compute = 10 * attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                 attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    c->n_sms = attribute(c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    c->max_shared = attribute(c, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    c->l2_size = (size_t)attribute(c, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    CUresult r = c->driver.device_name(name, sizeof name, c->id);
+    if (r == CUDA_SUCCESS) r = c->driver.driver_version(&version);
+    if (r == CUDA_SUCCESS) r = c->driver.device_total(&total, c->id);
+    c->compute = 10 * attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &r) +
+                 attribute(c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &r);
+    c->n_sms = attribute(c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &r);
+    c->max_shared = attribute(c, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &r);
+    c->l2_size = (size_t)attribute(c, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &r);
+    if (r != CUDA_SUCCESS) return r;
     d->memory_total = total;
     d->n_batch = BATCH;
     d->max_work = work_each * c->n_sms;
@@ -72,9 +74,11 @@ static void describe(tn_cuda *c, int ordinal)
     snprintf(d->description, sizeof d->description,
              "%s, compute capability %d.%d, %d multiprocessors, CUDA driver %d.%d", name, c->compute / 10,
              c->compute % 10, c->n_sms, version / 1000, version % 1000 / 10);
+    return CUDA_SUCCESS;
 }
 
-// The driver table is small: every device has a copy, and a handle on the library.
+// The driver table is small: every device has a copy, and a handle on the library. The context goes on
+// without a device that the driver does not open.
 static tn_status open_device(tn_context *ctx, int ordinal)
 {
     char why[256];
@@ -90,12 +94,20 @@ static tn_status open_device(tn_context *ctx, int ordinal)
     c->kernels = &tn_cuda_kernels;
     atomic_init(&c->lost, 0);
     snprintf(d->name, sizeof d->name, "cuda:%d", ordinal);
-    tn_status status = tn_cuda_check(c, c->driver.device_get(&c->id, ordinal), "opening the device");
-    if (status == TN_OK) describe(c, ordinal);
-    if (status == TN_OK) tn_cuda_cublas_init(c);
-    if (status == TN_OK) tn_cuda_tuning_load(c);
-    if (status == TN_OK) status = tn_device_add(ctx, d);
-    if (status == TN_OK) return TN_OK;
+    CUresult r = c->driver.device_get(&c->id, ordinal);
+    if (r == CUDA_SUCCESS) r = describe(c, ordinal);
+    tn_status status = TN_OK;
+    if (r != CUDA_SUCCESS) {
+        const char *text = NULL;
+        c->driver.error_string(r, &text);
+        snprintf(why, sizeof why, "cuda:%d cannot be opened: %s", ordinal, text ? text : "unknown error");
+        tn_backend_absent(ctx, "cuda", why);
+    } else {
+        tn_cuda_cublas_init(c);
+        tn_cuda_tuning_load(c);
+        status = tn_device_add(ctx, d);
+        if (status == TN_OK) return TN_OK;
+    }
     destroy(c);
     tn_free(ctx, d);
     return status;

@@ -96,13 +96,22 @@ static void clear(object *p)
     p->end = &p->first;
 }
 
-// Releasing works on a lost device too: nothing may leak there.
-static CUresult drop(void *at)
+// Releasing works on a lost device too, and where the call reports an error: nothing may leak there.
+static CUresult drop(const char *name, void *at)
 {
+    CUresult r = call(name);
     state.n_alive--;
     clear(at);
     free(at);
-    return state.lost;
+    return r;
+}
+
+// What a call of the driver made and gives up itself.
+static void undo(object *p)
+{
+    state.n_alive--;
+    clear(p);
+    free(p);
 }
 
 enum { ARGS_ALIGN = 64 };
@@ -221,6 +230,7 @@ EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
     (void)device;
+    CALL();
     snprintf(name, (size_t)size, "Fake");
     return CUDA_SUCCESS;
 }
@@ -228,6 +238,7 @@ EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     (void)device;
+    CALL();
     *value = 0;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = state.compute / 10;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) *value = state.compute % 10;
@@ -241,6 +252,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     (void)device;
+    CALL();
     *bytes = state.memory;
     return CUDA_SUCCESS;
 }
@@ -256,7 +268,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
-    return drop(context);
+    return drop(__func__, context);
 }
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext context)
@@ -323,10 +335,11 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
     while (*p && (*p)->at != (char *)(uintptr_t)at) p = &(*p)->next;
     allocation *a = *p;
     if (!a) abort();
+    CUresult r = call(__func__);
     for (size_t i = a->size; i < a->size + tail(a); i++) {
         if ((unsigned char)a->at[i] == POISON) continue;
         fprintf(stderr, "emulated: %zu bytes of memory were written behind their end\n", a->size);
-        state.lost = CUDA_ERROR_ILLEGAL_ADDRESS;
+        r = state.lost = CUDA_ERROR_ILLEGAL_ADDRESS;
         break;
     }
     *p = a->next;
@@ -335,7 +348,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
     state.n_alive--;
     munmap(a->map, a->map_size);
     free(a);
-    return state.lost;
+    return r;
 }
 
 EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
@@ -350,9 +363,10 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
 
 EXPORT CUresult cuMemFreeHost(void *at)
 {
+    CUresult r = call(__func__);
     state.n_alive--;
     free(at);
-    return state.lost;
+    return r;
 }
 
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
@@ -402,7 +416,7 @@ EXPORT CUresult cuStreamCreate(CUstream *out, unsigned flags)
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    return drop(stream);
+    return drop(__func__, stream);
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream stream)
@@ -433,7 +447,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *out)
         if (r == CUDA_SUCCESS)
             memcpy(out, &graph, sizeof graph);
         else
-            drop(graph);
+            undo(graph);
     }
     clear(s);
     return r;
@@ -450,7 +464,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
     if (r == CUDA_SUCCESS)
         memcpy(out, &exec, sizeof exec);
     else
-        drop(exec);
+        undo(exec);
     return r;
 }
 
@@ -471,12 +485,12 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
-    return drop(exec);
+    return drop(__func__, exec);
 }
 
 EXPORT CUresult cuGraphDestroy(CUgraph graph)
 {
-    return drop(graph);
+    return drop(__func__, graph);
 }
 
 EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags)
@@ -488,7 +502,7 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags)
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
-    return drop(event);
+    return drop(__func__, event);
 }
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
@@ -529,7 +543,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
 
 EXPORT CUresult cuModuleUnload(CUmodule module)
 {
-    return drop(module);
+    return drop(__func__, module);
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every call of the system fails once: opening a model, a prompt and eight tokens, saving and loading the
-// session, quantising the file, and the end. For each call and each way of failing: an error that names what
-// failed, or success where the call is only a hint; nothing leaks, no descriptor and no file stays; a file
-// that is written is there whole or as it was; and the same context then does all of it. Calls that were
-// interrupted or gave less than they were asked for change nothing. The calls are those below (meson.build
-// wraps them).
+// session, starting an engine, quantising the file, and the end. For each call and each way of failing: an
+// error that names what failed, or success where the call is only a hint; nothing leaks, no descriptor and no
+// file stays; a file that is written is there whole or as it was; and the same context then does all of it.
+// Calls that were interrupted or gave less than they were asked for change nothing. The calls are those below
+// (meson.build wraps them).
 //
 //     test_faults [STEP]   only every STEP-th use of a call (default 1)
 #define _GNU_SOURCE
@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <tenon/engine.h>
 #include <tenon/file.h>
 #include <tenon/session.h>
 #include <unistd.h>
@@ -197,6 +198,18 @@ static tn_status use_session(tn_session *s, float *logits)
     return status;
 }
 
+// An engine with a thread of its own.
+static tn_status use_engine(tn_model *model)
+{
+    tn_engine *e = NULL;
+    tn_engine_config cfg;
+    tn_engine_config_default(&cfg);
+    tn_status status = tn_engine_create(model, &cfg, &e);
+    if (status == TN_OK) status = tn_engine_start(e);
+    tn_engine_destroy(&e);
+    return status;
+}
+
 static tn_status live(tn_context *ctx, bool mapped, float *logits)
 {
     tn_model *model = NULL;
@@ -211,6 +224,7 @@ static tn_status live(tn_context *ctx, bool mapped, float *logits)
     if (status == TN_OK) status = tn_session_create(model, &cfg, &s);
     if (status == TN_OK) status = use_session(s, logits);
     tn_session_destroy(&s);
+    if (status == TN_OK) status = use_engine(model);
     tn_model_unref(&model);
     if (status == TN_OK) status = tn_quantize(ctx, model_path, small_path, &quantize);
     return status;
@@ -223,7 +237,7 @@ static tn_context *new_context(counting *count)
     tn_context_config_default(&cfg);
     *count = (counting){0};
     cfg.allocator = (tn_allocator){count, counting_alloc, counting_free};
-    cfg.n_threads = 2;
+    cfg.n_threads = 4;
     return tn_context_create(&cfg, &ctx) == TN_OK ? ctx : NULL;
 }
 

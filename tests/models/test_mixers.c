@@ -272,7 +272,7 @@ static void kept_states(tn_model *m)
 
 static void recurrent(tn_context *ctx)
 {
-    static const int32_t archs[] = {TINY_QWEN35, TINY_QWEN3NEXT};
+    static const int32_t archs[] = {TINY_QWEN35, TINY_QWEN3NEXT, TINY_QWEN35MOE};
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
         tn_model *m = tiny_model_open(ctx, &tiny_shapes[archs[i]]);
         mixed_history(m, 0);

@@ -36,6 +36,7 @@ enum {
     TINY_GEMMA4,
     TINY_QWEN35,
     TINY_QWEN3NEXT,
+    TINY_QWEN35MOE,
     TINY_ARCHS
 };
 // Gated delta nets: heads of keys and of values, weights of the convolution, rotated dimensions.
@@ -64,6 +65,7 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
     [TINY_QWEN35]   = {"qwen35",   5, 64, 4, 2, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
     [TINY_QWEN3NEXT] = {"qwen3next", 4, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
+    [TINY_QWEN35MOE] = {"qwen35moe", 3, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
 };
 // clang-format on
 
@@ -238,9 +240,15 @@ static inline void tiny_describe_gemma4_keys(tiny_file *f)
     tiny_u32(f, "embedding_length_per_layer_input", TINY_GEMMA4_P);
 }
 
+// Delta nets with heads in tiles, and names of their tensors: qwen35, qwen35moe.
+static inline bool tiny_is_tiled(const tiny_file *f)
+{
+    return tiny_is(f, "qwen35") || tiny_is(f, "qwen35moe");
+}
+
 static inline bool tiny_is_delta(const tiny_file *f)
 {
-    return tiny_is(f, "qwen35") || tiny_is(f, "qwen3next");
+    return tiny_is_tiled(f) || tiny_is(f, "qwen3next");
 }
 
 static inline void tiny_describe_delta_keys(tiny_file *f)
@@ -251,7 +259,7 @@ static inline void tiny_describe_delta_keys(tiny_file *f)
     tiny_u32(f, "ssm.group_count", TINY_DELTA_KEYS);
     tiny_u32(f, "ssm.time_step_rank", TINY_DELTA_HEADS);
     tiny_u32(f, "ssm.inner_size", TINY_DELTA_HEADS * TINY_DELTA_DIM);
-    tiny_u32(f, "full_attention_interval", tiny_is(f, "qwen35") ? 3 : 2);
+    tiny_u32(f, "full_attention_interval", tiny_is_tiled(f) ? 3 : 2);
     if (f->shape.n_experts > 0) tiny_u32(f, "expert_shared_feed_forward_length", 64);
 }
 
@@ -259,7 +267,7 @@ static inline void tiny_describe_delta_keys(tiny_file *f)
 static inline void tiny_describe_delta(tiny_file *f, int32_t i)
 {
     int64_t e = f->shape.n_embd, s = TINY_DELTA_DIM, nk = TINY_DELTA_KEYS, nv = TINY_DELTA_HEADS;
-    if (tiny_is(f, "qwen35")) {
+    if (tiny_is_tiled(f)) {
         tiny_add_tensor(f, i, "attn_qkv.weight", (2 * nk + nv) * s, e, 0);
         tiny_add_tensor(f, i, "attn_gate.weight", nv * s, e, 0);
         tiny_add_tensor(f, i, "ssm_beta.weight", nv, e, 0);
@@ -367,7 +375,7 @@ static inline void tiny_describe_attention(tiny_file *f, int32_t i)
     }
     tiny_add_tensor(f, i, "attn_norm.weight", s->n_embd, 0, 0);
     if (tiny_is_delta(f)) tiny_add_tensor(f, i, "post_attention_norm.weight", s->n_embd, 0, 0);
-    if (tiny_is_delta(f) && (i + 1) % (tiny_is(f, "qwen35") ? 3 : 2) != 0) {
+    if (tiny_is_delta(f) && (i + 1) % (tiny_is_tiled(f) ? 3 : 2) != 0) {
         tiny_describe_delta(f, i);
         return;
     }

@@ -26,6 +26,7 @@ EXPORT between_state *between_get(void)
 static bool fails(const char *name)
 {
     int64_t call = ++state.n_calls; // pipelines are made on several threads
+    if (state.fail_name && strcmp(state.fail_name, name) == 0) return true;
     if (state.fail_at == 0 || call < state.fail_at) return false;
     if (call > state.fail_at && !state.fail_stays) return false;
     if (call == state.fail_at) snprintf(state.failed, sizeof state.failed, "%s", name);
@@ -53,10 +54,14 @@ static bool fails(const char *name)
       (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a,                      \
        VkPipelineLayout *o),                                                                                 \
       (d, i, a, o))                                                                                          \
+    X(CreateQueryPool, 1,                                                                                    \
+      (VkDevice d, const VkQueryPoolCreateInfo *i, const VkAllocationCallbacks *a, VkQueryPool *o),          \
+      (d, i, a, o))                                                                                          \
     X(CreateSemaphore, 1,                                                                                    \
       (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),          \
       (d, i, a, o))                                                                                          \
     X(EndCommandBuffer, 0, (VkCommandBuffer c), (c))                                                         \
+    X(GetPipelineCacheData, 0, (VkDevice d, VkPipelineCache c, size_t *n, void *o), (d, c, n, o))            \
     X(MapMemory, 0,                                                                                          \
       (VkDevice d, VkDeviceMemory m, VkDeviceSize o, VkDeviceSize n, VkMemoryMapFlags f, void **p),          \
       (d, m, o, n, f, p))
@@ -67,6 +72,7 @@ static bool fails(const char *name)
     X(DestroyPipeline, VkPipeline)                                                                           \
     X(DestroyPipelineCache, VkPipelineCache)                                                                 \
     X(DestroyPipelineLayout, VkPipelineLayout)                                                               \
+    X(DestroyQueryPool, VkQueryPool)                                                                         \
     X(DestroySemaphore, VkSemaphore)                                                                         \
     X(DestroyShaderModule, VkShaderModule)                                                                   \
     X(FreeMemory, VkDeviceMemory)
@@ -179,6 +185,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
                                                                          VkExtensionProperties *o)
 {
     uint32_t capacity = *n, more = LENT - first_lent(), kept = 0;
+    if (fails("EnumerateDeviceExtensionProperties")) return state.error;
     if (o && more > capacity) return VK_INCOMPLETE;
     *n = o ? capacity - more : 0;
     VkResult r = real_EnumerateDeviceExtensionProperties(p, layer, n, o);
@@ -321,6 +328,20 @@ static const struct {
 #include "backends/vulkan/shaders.def"
 };
 
+// clang-format off
+// A compute shader that does nothing: void main() {} with one invocation (SPIR-V specification, chapter 3).
+static const uint32_t nothing[] = {
+    0x07230203, 0x00010300, 0, 5, 0,             // magic number, version 1.3, generator, bound of ids, 0
+    2u << 16 | 17, 1,                            // OpCapability Shader
+    3u << 16 | 14, 0, 1,                         // OpMemoryModel Logical GLSL450
+    5u << 16 | 15, 5, 1, 0x6e69616d, 0,          // OpEntryPoint GLCompute %1 "main"
+    6u << 16 | 16, 1, 17, 1, 1, 1,               // OpExecutionMode %1 LocalSize 1 1 1
+    2u << 16 | 19, 2, 3u << 16 | 33, 3, 2,       // %2 = OpTypeVoid, %3 = OpTypeFunction %2
+    5u << 16 | 54, 2, 1, 0, 3, 2u << 16 | 248, 4, // %1 = OpFunction %2 None %3, %4 = OpLabel
+    1u << 16 | 253, 1u << 16 | 56,                // OpReturn, OpFunctionEnd
+};
+// clang-format on
+
 static PFN_vkCreateShaderModule real_CreateShaderModule;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkShaderModuleCreateInfo *i,
                                                          const VkAllocationCallbacks *a, VkShaderModule *o)
@@ -335,6 +356,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkSha
         own.pCode = modules[k].emulated;
         own.codeSize = (size_t)((const char *)modules[k].emulated_end - (const char *)modules[k].emulated);
     }
+    if (state.no_kernels) own.pCode = nothing, own.codeSize = sizeof nothing;
     VkResult r = real_CreateShaderModule(d, &own, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
     return r;

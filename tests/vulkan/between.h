@@ -16,12 +16,14 @@ typedef struct between_state {
     int64_t fail_at;         // number of the call that fails, 0: none
     VkResult error;          // what it gives
     bool fail_stays;         // and every call after it
+    const char *fail_name;   // a function of which every call fails, NULL: none
     char failed[64];         // name of the call that failed
     _Atomic int64_t n_alive; // instances, devices, buffers, memory, pipelines, semaphores
     _Atomic int64_t n_submits, n_pipelines, n_barriers, n_dispatches;
     uint32_t version; // of the loader, 0: the real one
     bool no_devices;
     bool no_subgroups; // the device has none
+    bool no_kernels;   // shaders are exchanged for one that does nothing: their compilation takes long
     bool as_gpu;       // the device says that it is no processor; TN_BETWEEN_AS_GPU sets it from the start
     // The device has cooperative matrices: their shaders are exchanged for emulated ones. It has what newer
     // drivers have (VK_KHR_cooperative_matrix, with bf16, and VK_NV_cooperative_matrix), or with matrices_nv

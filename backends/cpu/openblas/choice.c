@@ -115,6 +115,7 @@ static void choice_add(tn_openblas *b, const tn_openblas_choice *c)
 }
 
 static const char library_word[] = "library ";
+static const int64_t most_ns = 1000000000000000; // 11 days: a file with longer times is none of ours
 
 // "library <configuration>", then "<class>: <ns> <ns>", the times of the own kernel and of OpenBLAS.
 static void read_line(void *user, const char *text)
@@ -132,7 +133,8 @@ static void read_line(void *user, const char *text)
     char *end;
     c.own_ns = strtoll(colon + 1, &end, 10);
     c.blas_ns = strtoll(end, NULL, 10);
-    if (c.own_ns > 0 && c.blas_ns > 0) choice_add(b, &c);
+    bool possible = c.own_ns > 0 && c.own_ns < most_ns && c.blas_ns > 0 && c.blas_ns < most_ns;
+    if (possible) choice_add(b, &c);
 }
 
 static bool write_line(const void *user, int32_t i, char text[TN_TUNING_LINE_SIZE])

@@ -59,17 +59,22 @@ tn_status tn_cuda_check(tn_cuda *c, CUresult r, const char *what)
                    name ? name : "");
 }
 
-tn_status tn_cuda_enter(tn_cuda *c)
+// A failure if the device was lost.
+static tn_status refuse_lost(tn_cuda *c)
 {
     int32_t lost = atomic_load_explicit(&c->lost, memory_order_relaxed);
-    if (lost != 0) {
-        const char *name = NULL;
-        c->driver.error_name((CUresult)lost, &name);
-        return tn_fail(
-            c->device->ctx, TN_ERR_DEVICE,
-            "%s: the device was lost after %s; sessions on it have to be made anew in a new context",
-            c->device->name, name ? name : "an error");
-    }
+    if (lost == 0) return TN_OK;
+    const char *name = NULL;
+    c->driver.error_name((CUresult)lost, &name);
+    return tn_fail(c->device->ctx, TN_ERR_DEVICE,
+                   "%s: the device was lost after %s; sessions on it have to be made anew in a new context",
+                   c->device->name, name ? name : "an error");
+}
+
+tn_status tn_cuda_enter(tn_cuda *c)
+{
+    tn_status status = refuse_lost(c);
+    if (status != TN_OK) return status;
     return tn_cuda_check(c, c->driver.ctx_set(c->context), "making the context current");
 }
 
@@ -89,8 +94,8 @@ tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunct
 static tn_status activate(tn_cuda *c)
 {
     if (c->stream) return tn_cuda_enter(c);
-    tn_status status = TN_OK;
-    if (!c->context)
+    tn_status status = refuse_lost(c);
+    if (status == TN_OK && !c->context)
         status =
             tn_cuda_check(c, c->driver.ctx_create(&c->context, CU_CTX_SCHED_AUTO, c->id), "making a context");
     if (status == TN_OK) status = tn_cuda_enter(c);

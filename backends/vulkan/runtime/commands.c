@@ -61,6 +61,13 @@ tn_status tn_vk_drain(tn_vk *v)
     return tn_vk_wait_for(v, value);
 }
 
+void tn_vk_settle(tn_vk *v)
+{
+    if (atomic_load_explicit(&v->lost, memory_order_relaxed) != 0) return; // orders nothing
+    tn_status status = tn_vk_drain(v);
+    TN_UNUSED(status); // the next use of the device tells
+}
+
 // --- recording -------------------------------------------------------------------------------------------
 
 // What follows sees what was written before.

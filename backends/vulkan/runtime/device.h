@@ -227,6 +227,9 @@ TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommand
 TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);
 // Waits for all that was submitted.
 TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);
+// The same before something is freed: work that was submitted may still use it, but a lost device uses
+// nothing.
+void tn_vk_settle(tn_vk *v);
 
 bool tn_vk_accepts(const tn_device *device, const struct tn_step *step);
 const char *tn_vk_kernel_name(const tn_device *device, const struct tn_step *step);

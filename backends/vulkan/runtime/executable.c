@@ -22,8 +22,7 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
 {
     if (!e) return;
     tn_vk *v = tn_vk_of(device);
-    tn_status status = tn_vk_drain(v);
-    TN_UNUSED(status);
+    tn_vk_settle(v);
     tn_mutex_lock(&v->lock);
     for (int32_t i = 0; i < e->n_parts; i++)
         if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);

@@ -172,8 +172,7 @@ tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
 void tn_vk_buffer_destroy(tn_buffer *buffer)
 {
     tn_vk *v = tn_vk_of(buffer->device);
-    tn_status status = tn_vk_drain(v); // work that was submitted may still use it; a lost device uses nothing
-    TN_UNUSED(status);
+    tn_vk_settle(v);
     tn_vk_memory_destroy(v, buffer->handle);
     tn_free(buffer->device->ctx, buffer->handle);
 }
@@ -331,8 +330,7 @@ tn_status tn_vk_host_create(tn_device *device, size_t size, void **out)
 void tn_vk_host_destroy(tn_device *device, void *host)
 {
     tn_vk *v = tn_vk_of(device);
-    tn_status status = tn_vk_drain(v);
-    TN_UNUSED(status);
+    tn_vk_settle(v);
     tn_vk_memory *gone = NULL;
     tn_mutex_lock(&v->lock);
     for (tn_vk_memory **m = &v->hosts; *m && !gone; m = *m ? &(*m)->next : m)

@@ -51,16 +51,18 @@ static bool find_queue(tn_vk *v)
     return false;
 }
 
-// Lists the extensions once, because drivers need some time for it. If memory fails, the device counts as
-// having none.
-static void list_extensions(tn_vk *v)
+// Lists the extensions once, because drivers need some time for it.
+static bool list_extensions(tn_vk *v)
 {
     uint32_t n = 0;
-    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS) return;
+    if (v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, NULL) != VK_SUCCESS)
+        return false;
     v->extensions = tn_calloc(v->device->ctx, n, sizeof *v->extensions);
-    if (v->extensions &&
-        v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, v->extensions) == VK_SUCCESS)
-        v->n_extensions = n;
+    if (!v->extensions ||
+        v->instance->EnumerateDeviceExtensionProperties(v->physical, NULL, &n, v->extensions) != VK_SUCCESS)
+        return n == 0;
+    v->n_extensions = n;
+    return true;
 }
 
 // Subgroups are used only where all have the same size: otherwise each pipeline would have to ask for one.
@@ -153,8 +155,9 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
 
 const char *tn_vk_describe(tn_vk *v, int32_t ordinal)
 {
-    list_extensions(v);
+    bool listed = list_extensions(v);
     const char *lacks = find_all(v, ordinal);
+    if (!lacks && !listed) lacks = "a list of its extensions: the driver failed, or memory";
     tn_free(v->device->ctx, v->extensions);
     v->extensions = NULL;
     v->n_extensions = 0;
